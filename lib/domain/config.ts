@@ -1,0 +1,97 @@
+import { z } from 'zod';
+
+/** Tunables of the scheduling core, one schema for every driver. Each default names its source. */
+export const schedulerConfig = z.strictObject({
+  preset: z.string().default('ebbtide').describe('Which policies decide: see `ebb config --presets`.'),
+  cyclePeriodS: z
+    .number()
+    .positive()
+    .default(60)
+    .describe(
+      'Longest time between two decisions while there is work, engine seconds. Tributary 2.2: a one-minute clock.',
+    ),
+  lookAheadSlots: z
+    .number()
+    .int()
+    .min(1)
+    .max(48)
+    .default(6)
+    .describe('Start times that the plan considers, this cycle included.'),
+  slotS: z.number().positive().default(600).describe('Length of a look-ahead slot, engine seconds.'),
+  offersPerGroup: z
+    .number()
+    .int()
+    .min(1)
+    .max(64)
+    .default(6)
+    .describe('Cheapest pool-and-bid pairs per task group that enter the plan.'),
+  maxLateProbability: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.05)
+    .describe('An offer whose probability of lateness is higher is taken only if no other is safer.'),
+  safetyQuantile: z
+    .number()
+    .min(0.5)
+    .max(0.9999)
+    .default(0.95)
+    .describe('Quantile of the running time that must still fit before the deadline when work stays on spot.'),
+  startDelayMeanS: z
+    .number()
+    .nonnegative()
+    .default(95)
+    .describe('Expected time from launch to first task. Stratus 3.3.1: uniform from 30 to 160 s.'),
+  startDelayMaxS: z
+    .number()
+    .nonnegative()
+    .default(160)
+    .describe('Longest start-up that is planned for. Stratus 3.3.1.'),
+  restoreS: z.number().nonnegative().default(10).describe('Time a task takes to read its checkpoint and go on.'),
+  migrationS: z.number().nonnegative().default(30).describe('Time to checkpoint and stop an attempt when moving it.'),
+  correlationPenalty: z
+    .number()
+    .nonnegative()
+    .default(0.01)
+    .describe('Tributary 2.2.2, eq. 2.6: gamma, the weight of price correlation in the probability of interruption.'),
+  bidDeltas: z
+    .array(z.number().nonnegative())
+    .default([0.0001, 0.01, 0.1])
+    .describe(
+      'Bids tried above the market price, USD per hour (Tributary 2.2.3: 0.0001 to 0.2); the on-demand price is always tried too.',
+    ),
+  priceHistoryS: z
+    .number()
+    .positive()
+    .default(7 * 86400)
+    .describe('How far back prices inform the forecast.'),
+  hazardPriorPerHour: z
+    .number()
+    .positive()
+    .default(0.03)
+    .describe('Prior mean of capacity interruptions per instance-hour, for a pool nothing is known of.'),
+  hazardPriorHours: z.number().positive().default(20).describe('Weight of that prior, in instance-hours of evidence.'),
+  refundRule: z
+    .enum(['first-hour', 'none'])
+    .default('first-hour')
+    .describe('Is a spot instance that the market takes in its first hour free?'),
+  billing: z
+    .enum(['per-second', 'per-hour'])
+    .default('per-second')
+    .describe('per-second with a one-minute minimum (since October 2017) or per started hour.'),
+  clearBelowUtilisation: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.5)
+    .describe('Stratus 3.2.4: an instance used less than this in each resource is a candidate for clearing.'),
+  solverSeconds: z.number().positive().default(1).describe('Wall time the solver may take in real time.'),
+  solverGap: z.number().nonnegative().default(0.01).describe('Relative gap at which the solver may stop.'),
+  solverMaxOptions: z
+    .number()
+    .int()
+    .positive()
+    .default(20_000)
+    .describe('Above this many start options the greedy plan with a Lagrangian bound is used instead of the MILP.'),
+});
+export type SchedulerConfig = z.infer<typeof schedulerConfig>;

@@ -1,0 +1,84 @@
+import { invariant } from '../kernel/errors.ts';
+import { raw, seconds, type Seconds } from '../kernel/units.ts';
+
+/**
+ * A distribution over durations as at most a few dozen weighted points: never only a point estimate.
+ * Invariants: `atS` ascends strictly and is >= 0; `weight` has the same length (>= 1), is positive and sums to 1.
+ */
+export interface Distribution {
+  /** Support, seconds. */
+  readonly atS: Float64Array;
+  /** Probability mass at each support point. */
+  readonly weight: Float64Array;
+}
+
+/** Builds a distribution from unsorted points; equal points merge, weights are normalised. */
+export function distribution(points: readonly (readonly [seconds: number, weight: number])[]): Distribution {
+  const sorted = points.filter(([, w]) => w > 0).sort((a, b) => a[0] - b[0]);
+  const at: number[] = [];
+  const weight: number[] = [];
+  let total = 0;
+  for (const [s, w] of sorted) {
+    total += w;
+    if (at.at(-1) === s) weight[weight.length - 1] = invariant(weight.at(-1), 'weights follow points') + w;
+    else {
+      at.push(s);
+      weight.push(w);
+    }
+  }
+  invariant(at[0], 'a distribution has at least one point of positive weight');
+  return { atS: Float64Array.from(at), weight: Float64Array.from(weight, (w) => w / total) };
+}
+
+/** All mass at one duration. */
+export const certain = (s: Seconds): Distribution => ({ atS: Float64Array.of(raw(s)), weight: Float64Array.of(1) });
+
+export function mean(d: Distribution): Seconds {
+  let sum = 0;
+  for (let i = 0; i < d.atS.length; i++) sum += (d.atS[i] ?? 0) * (d.weight[i] ?? 0);
+  return seconds(sum);
+}
+
+/** Smallest duration that is not exceeded with probability >= p. */
+export function quantile(d: Distribution, p: number): Seconds {
+  let mass = 0;
+  for (let i = 0; i < d.atS.length; i++) {
+    mass += d.weight[i] ?? 0;
+    if (mass >= p - 1e-12) return seconds(d.atS[i] ?? 0);
+  }
+  return seconds(d.atS.at(-1) ?? 0);
+}
+
+/** P(duration > s). */
+export function exceeds(d: Distribution, s: Seconds): number {
+  let mass = 0;
+  for (let i = 0; i < d.atS.length; i++) if ((d.atS[i] ?? 0) > raw(s)) mass += d.weight[i] ?? 0;
+  return mass;
+}
+
+/** Expectation of `f(duration in seconds)`. */
+export function expect(d: Distribution, f: (s: number) => number): number {
+  let sum = 0;
+  for (let i = 0; i < d.atS.length; i++) sum += f(d.atS[i] ?? 0) * (d.weight[i] ?? 0);
+  return sum;
+}
+
+/**
+ * What is left after `done` of work: the distribution of duration - done given duration > done. When the work has
+ * outlived its whole distribution the estimate was too low; half-way is then the honest guess: as long again as it has
+ * run (Harchol-Balter and Downey, as cited in JamaisVu section 2.2 and Stratus section 3.2.4).
+ */
+export function remaining(d: Distribution, done: Seconds): Distribution {
+  const points: [number, number][] = [];
+  for (let i = 0; i < d.atS.length; i++) {
+    const left = (d.atS[i] ?? 0) - raw(done);
+    if (left > 0) points.push([left, d.weight[i] ?? 0]);
+  }
+  return points.length === 0 ? certain(done) : distribution(points);
+}
+
+/** Every duration times `factor` (> 0): a slower or faster machine. */
+export const stretch = (d: Distribution, factor: number): Distribution => ({
+  atS: d.atS.map((s) => s * factor),
+  weight: d.weight,
+});

@@ -1,0 +1,72 @@
+import { raw, type Seconds, type UsdPerHour } from '../kernel/units.ts';
+import type { GroupId, PoolId } from '../kernel/ids.ts';
+import type { Distribution } from './distribution.ts';
+import type { Bid } from './pool.ts';
+
+/** How long one task of a group runs from its beginning on a reference machine, and where that belief comes from. */
+export interface RuntimeForecast {
+  readonly runtime: Distribution;
+  /** history: runs of similar jobs; hint: the user's expectedRuntime; prior: nothing is known (cold start). */
+  readonly basis: 'history' | 'hint' | 'prior';
+  /** Feature and estimator that were chosen, samples, NRMSE: for people. */
+  readonly reason: string;
+}
+
+/**
+ * P(interrupted within h) for a pool at a bid as a function of h: a survival curve, 1 - S(h).
+ * Invariants: both arrays have one length >= 1; `horizonS` ascends strictly from > 0; `pInterrupted` does not descend, in [0, 1].
+ */
+export interface InterruptionCurve {
+  readonly horizonS: Float64Array;
+  readonly pInterrupted: Float64Array;
+  /** What it rests on, for people. */
+  readonly reason: string;
+}
+
+/** P(interrupted within `h`): linear between horizons and from 0, constant hazard beyond the last one. */
+export function pInterruptedWithin(curve: InterruptionCurve, h: Seconds): number {
+  const s = raw(h);
+  if (s <= 0) return 0;
+  let fromS = 0;
+  let fromP = 0;
+  for (let i = 0; i < curve.horizonS.length; i++) {
+    const toS = curve.horizonS[i] ?? 0;
+    const toP = curve.pInterrupted[i] ?? 0;
+    if (s <= toS) return fromP + ((toP - fromP) * (s - fromS)) / (toS - fromS);
+    fromS = toS;
+    fromP = toP;
+  }
+  if (fromP >= 1) return 1;
+  return 1 - (1 - fromP) ** (s / fromS);
+}
+
+export const NEVER_INTERRUPTED: InterruptionCurve = {
+  horizonS: Float64Array.of(3600),
+  pInterrupted: Float64Array.of(0),
+  reason: 'not interruptible',
+};
+
+/**
+ * One way to run one task of a group: a pool at a bid, appraised. `candidates` per group are pruned to the best few;
+ * `rejected` ones are kept with the reason for explanations only.
+ */
+export interface Offer {
+  readonly group: GroupId;
+  readonly pool: PoolId;
+  readonly bid: Bid;
+  readonly priceUsdPerHour: UsdPerHour;
+  /** Fraction of the instance that one task takes (dominant share). */
+  readonly share: number;
+  /** Expected time from buying to the task's start. */
+  readonly startDelayS: Seconds;
+  /** P(interrupted before the task is done). */
+  readonly pInterrupted: number;
+  /** P(the task's own deadline is missed), counting a restart on on-demand after an interruption; 0 without a deadline. */
+  readonly pLate: number;
+  /** Expected work lost to interruptions past the last checkpoint. */
+  readonly expectedLostS: Seconds;
+  /** Expected time from starting on this offer to completion, restarts included. */
+  readonly expectedDurationS: Seconds;
+  /** Expected cost of one task, US dollars: share x price x time + expected redone work - expected refunds. */
+  readonly expectedCostUsd: number;
+}

@@ -1,0 +1,36 @@
+import type { EffectKey, InstanceId, PoolId } from '../kernel/ids.ts';
+import type { EpochMs, Usd } from '../kernel/units.ts';
+import type { Bid } from './pool.ts';
+
+/**
+ * requested -> starting -> ready -> (warned ->) ended. `requested` is an intent whose outcome is not known yet;
+ * `warned` has been given its interruption notice and takes no new task.
+ */
+export type InstanceState = 'requested' | 'starting' | 'ready' | 'warned' | 'ended';
+/** interrupted: by the market; released: by us; lost: its supervisor died; failed: never came up. */
+export type EndCause = 'interrupted' | 'released' | 'lost' | 'failed';
+
+export interface Instance {
+  readonly id: InstanceId;
+  /** The launch that made it: pool, bid and time together. */
+  readonly allocation: EffectKey;
+  readonly pool: PoolId;
+  readonly bid: Bid;
+  readonly state: InstanceState;
+  readonly requestedMs: EpochMs;
+  /** Billing starts here; null until the market says so. */
+  readonly launchedMs: EpochMs | null;
+  /** When it took or is expected to take its first task. */
+  readonly readyMs: EpochMs | null;
+  /** When the interruption notice came, and when the instance will be gone. */
+  readonly warnedMs: EpochMs | null;
+  readonly goneMs: EpochMs | null;
+  /** A rebalance recommendation came. */
+  readonly rebalance: boolean;
+  readonly endedMs: EpochMs | null;
+  readonly endCause: EndCause | null;
+  /** Final bill; null until it ended. */
+  readonly costUsd: Usd | null;
+}
+
+export const isLive = (i: Instance): boolean => i.state !== 'ended';

@@ -1,0 +1,181 @@
+import type { AttemptId, InstanceId, JobId } from '../kernel/ids.ts';
+import type { EpochMs, MiB, Seconds, Usd } from '../kernel/units.ts';
+import type { Arch, PurchaseOption } from './pool.ts';
+import type { Resources } from './resources.ts';
+
+export type JobClass = 'deadline' | 'best-effort';
+
+/** Hard constraints: an absent list allows all. Instance types and families may hold `*`. */
+export interface Constraints {
+  readonly arch?: readonly Arch[];
+  readonly zones?: readonly string[];
+  readonly instanceTypes?: readonly string[];
+  readonly families?: readonly string[];
+  readonly purchaseOptions?: readonly PurchaseOption[];
+  readonly minGeneration?: number;
+}
+
+/** A soft constraint: a pool that matches `prefer` is worth `weight` (fraction of its price, 0.1 = as if 10 % cheaper). */
+export interface Preference {
+  readonly prefer: Constraints;
+  readonly weight: number;
+}
+
+export interface Checkpoint {
+  /** Sent first when an attempt must give way. */
+  readonly signal: 'SIGUSR1' | 'SIGUSR2' | 'SIGTERM' | 'SIGINT';
+  /** Wall time from this signal to SIGTERM. */
+  readonly graceS: Seconds;
+  /** How often the program saves by itself, if it says so. */
+  readonly everyS: Seconds | null;
+}
+
+export interface StageSpec {
+  readonly name: string;
+  readonly dependsOn: readonly string[];
+  readonly tasks: number;
+  /** All tasks start together or none does. */
+  readonly gang: boolean;
+  /** Program and arguments; a string in the file runs through `sh -c`. `{index}` is replaced by the task's index. */
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Absolute. Inputs are read from here, outputs are put here. */
+  readonly workdir: string;
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  readonly resources: Resources;
+  /** Failures that are tried again. Interruptions never count. */
+  readonly retries: number;
+  /** Longest running time of one attempt. */
+  readonly timeoutS: Seconds | null;
+  readonly checkpoint: Checkpoint | null;
+  /** The user's own guess of one task's running time; used until there is history. */
+  readonly expectedRuntimeS: Seconds | null;
+  readonly constraints: Constraints;
+  readonly preferences: readonly Preference[];
+}
+
+/** What finishing is worth. */
+export interface ValueSpec {
+  /** Worth when on time; null: derived from the cost of the job on on-demand (lib/value). */
+  readonly onTimeUsd: Usd | null;
+  /** After the deadline the worth falls linearly to 0 over this time (JamaisVu section 4.3). */
+  readonly worthlessAfterS: Seconds | null;
+}
+
+/** A job file, checked and normalised: units resolved, defaults filled in, one form for every spelling. */
+export interface JobSpec {
+  readonly name: string;
+  readonly owner: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly class: JobClass;
+  /** Relative to submission, or an instant. Null for best-effort. */
+  readonly deadline: { readonly afterS: Seconds } | { readonly atMs: EpochMs } | null;
+  readonly value: ValueSpec;
+  /** Ids or names of jobs that must have succeeded before this one starts. */
+  readonly after: readonly string[];
+  readonly maxCostUsd: Usd | null;
+  /** At least one; acyclic. */
+  readonly stages: readonly StageSpec[];
+}
+
+export type JobState = 'pending' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+export const isOver = (state: JobState): boolean =>
+  state === 'succeeded' || state === 'failed' || state === 'cancelled';
+
+/**
+ * Compact state of a stage's tasks. Tasks start in the order of their index, so those never tried are exactly
+ * `[nextFresh, tasks)`; only tasks that have been tried have a record. Counts sum to `nextFresh`.
+ */
+export interface StageProgress {
+  readonly name: string;
+  readonly tasks: number;
+  readonly nextFresh: number;
+  /** Tried, interrupted or failed with retries left, to be started again. */
+  readonly waiting: number;
+  readonly running: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  readonly cancelled: number;
+}
+
+/** What submission found out about the job: reported at once, kept for explanations. */
+export interface Admission {
+  /** False when the deadline cannot be met even starting now on on-demand. */
+  readonly feasible: boolean;
+  readonly notes: readonly string[];
+}
+
+export interface Job {
+  readonly id: JobId;
+  readonly spec: JobSpec;
+  /** What recurring jobs share: owner / templated name / program. */
+  readonly template: string;
+  readonly state: JobState;
+  /** Why it ended as it did, for failed and cancelled jobs. */
+  readonly stateReason: string | null;
+  readonly submittedMs: EpochMs;
+  readonly deadlineMs: EpochMs | null;
+  readonly startedMs: EpochMs | null;
+  readonly finishedMs: EpochMs | null;
+  readonly cancelRequested: boolean;
+  readonly stages: readonly StageProgress[];
+  /** Resolved ids of the jobs it depends on. */
+  readonly after: readonly JobId[];
+  readonly admission: Admission;
+}
+
+export type TaskState = 'waiting' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+
+/** Names a task within the system. */
+export interface TaskRef {
+  readonly job: JobId;
+  readonly stage: string;
+  readonly index: number;
+}
+
+/** A task that has been tried at least once. */
+export interface Task extends TaskRef {
+  readonly state: TaskState;
+  /** Attempts so far, interruptions included. */
+  readonly attempts: number;
+  /** Failures so far: what `retries` is compared with. */
+  readonly failures: number;
+  /** Running time whose result a checkpoint keeps: what the next attempt need not do again. */
+  readonly keptS: Seconds;
+  /** Not to be started before (back-off after a failure). */
+  readonly notBeforeMs: EpochMs | null;
+}
+
+export type AttemptState = 'starting' | 'running' | 'stopping' | 'ended';
+/** An interruption (the market's doing) and a pre-emption (ours) end an attempt and are never failures. */
+export type AttemptOutcome = 'succeeded' | 'failed' | 'timed-out' | 'interrupted' | 'preempted' | 'cancelled';
+
+export interface Usage {
+  readonly maxRss: MiB;
+  readonly cpuS: Seconds;
+}
+
+export interface Attempt extends TaskRef {
+  readonly id: AttemptId;
+  /** 1 for the first. */
+  readonly number: number;
+  readonly instance: InstanceId;
+  readonly resources: Resources;
+  readonly state: AttemptState;
+  /** When the plan placed it. */
+  readonly placedMs: EpochMs;
+  /** When its process started; null while starting. */
+  readonly startedMs: EpochMs | null;
+  readonly endedMs: EpochMs | null;
+  readonly outcome: AttemptOutcome | null;
+  readonly exitCode: number | null;
+  readonly exitSignal: string | null;
+  /** Why it ended, one sentence. */
+  readonly reason: string | null;
+  /** Work that earlier attempts of this task left in the checkpoint. */
+  readonly resumedFromS: Seconds;
+  /** Running time of this attempt kept by its last checkpoint (all of it when it succeeded). */
+  readonly keptS: Seconds;
+  readonly usage: Usage | null;
+}

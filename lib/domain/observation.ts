@@ -1,0 +1,27 @@
+import type { AttemptId, InstanceId } from '../kernel/ids.ts';
+import type { EpochMs, Seconds } from '../kernel/units.ts';
+import type { EndCause } from './instance.ts';
+import type { Usage } from './job.ts';
+
+/** What the world reports. `sequence` ascends per instance: what was applied once is not applied again. */
+export type Observation = { readonly instance: InstanceId; readonly sequence: number; readonly atMs: EpochMs } & (
+  | { readonly kind: 'instance-launched'; readonly readyMs: EpochMs }
+  | { readonly kind: 'instance-ready' }
+  | { readonly kind: 'instance-warned'; readonly goneMs: EpochMs }
+  | { readonly kind: 'instance-rebalance' }
+  | { readonly kind: 'instance-ended'; readonly cause: EndCause; readonly detail: string }
+  | { readonly kind: 'attempt-started'; readonly attempt: AttemptId }
+  /** The checkpoint now holds this much of the attempt's running time. */
+  | { readonly kind: 'attempt-checkpointed'; readonly attempt: AttemptId; readonly keptS: Seconds }
+  | {
+      readonly kind: 'attempt-ended';
+      readonly attempt: AttemptId;
+      readonly exitCode: number | null;
+      readonly exitSignal: string | null;
+      /** Why it was told to stop, if it was. */
+      readonly stopped: 'interrupted' | 'preempted' | 'cancelled' | 'timed-out' | null;
+      readonly keptS: Seconds;
+      readonly usage: Usage | null;
+      readonly detail: string | null;
+    }
+);

@@ -1,0 +1,203 @@
+import type { AttemptId, EffectKey, GroupId, InstanceId, JobId, PlanId, PoolId } from '../kernel/ids.ts';
+import type { EpochMs, Seconds } from '../kernel/units.ts';
+import type { Distribution } from './distribution.ts';
+import type { Offer } from './forecast.ts';
+import type { TaskRef } from './job.ts';
+import type { Bid } from './pool.ts';
+import type { Resources } from './resources.ts';
+
+/**
+ * Worth of finishing one task of a group at a time, US dollars: piecewise linear through `points` (ascending in time),
+ * constant before the first and after the last.
+ */
+export interface UtilityCurve {
+  readonly points: readonly { readonly atMs: EpochMs; readonly usd: number }[];
+}
+
+/** What the value stage says of a group (or of a running task's stage): curve and limits in time. */
+export interface Worth {
+  readonly curve: UtilityCurve;
+  /** When this stage's tasks must be done so that the stages behind them still meet the deadline; null without one. */
+  readonly taskDeadlineMs: EpochMs | null;
+  /**
+   * Last instant to begin (or resume) on on-demand and still be done by `taskDeadlineMs` at the safety quantile of the
+   * runtime, start-up and restore included. Null without a deadline. May lie in the past: then it is likely late.
+   */
+  readonly latestSafeStartMs: EpochMs | null;
+  readonly reason: string;
+}
+
+/** One thing the plan may do with up to `group.count` tasks: begin them at `startMs` on `offer`. */
+export interface StartOption {
+  readonly group: GroupId;
+  readonly offer: Offer;
+  /** 0 = now; 1.. = later slots of the look-ahead window. */
+  readonly slot: number;
+  readonly startMs: EpochMs;
+  /** Expected worth of one task, US dollars: the curve integrated over the runtime distribution (and over interruption). */
+  readonly worthUsd: number;
+  /** Expected cost of one task, US dollars, at the price expected for that slot. */
+  readonly costUsd: number;
+}
+
+/** Running attempts that may give way (KillnCk), alike in pool, needs and cost. */
+export interface PreemptOption {
+  readonly pool: PoolId;
+  readonly attempts: readonly AttemptId[];
+  readonly need: Resources;
+  /** Expected worth forgone and work redone when one of them stops now, US dollars; includes a small epsilon against thrashing. */
+  readonly costUsd: number;
+  readonly remaining: Distribution;
+}
+
+export type WaitReason =
+  | 'capacity'
+  | 'price'
+  | 'cheaper-later'
+  | 'dependency'
+  | 'constraint'
+  | 'budget'
+  | 'backoff'
+  | 'gang'
+  | 'starting-instance'
+  | 'cancelling';
+
+/** The plan stage's answer: how many tasks of which group, on what, when. */
+export interface Allotment {
+  readonly starts: readonly { readonly option: StartOption; readonly count: number; readonly reason: string }[];
+  readonly deferred: readonly { readonly option: StartOption; readonly count: number; readonly reason: string }[];
+  readonly preemptions: readonly { readonly attempt: AttemptId; readonly reason: string }[];
+  /** Attempts on spot that must move to on-demand now to keep their deadline. */
+  readonly moves: readonly { readonly attempt: AttemptId; readonly reason: string }[];
+  readonly waits: readonly {
+    readonly group: GroupId;
+    readonly count: number;
+    readonly why: WaitReason;
+    readonly detail: string;
+  }[];
+  readonly solve: SolveReport;
+}
+
+/** How the plan was found; every number in the objective's unit (US dollars of expected worth less cost). */
+export interface SolveReport {
+  /** Which plan is used. */
+  readonly used: 'milp' | 'greedy';
+  readonly status: 'optimal' | 'feasible' | 'no-solution' | 'infeasible' | 'failed' | 'not-needed';
+  readonly objective: number;
+  readonly greedyObjective: number;
+  /** Upper bound on any plan's objective (LP relaxation, or the weaker bound that `boundKind` names); null when none was computed. */
+  readonly bound: number | null;
+  readonly boundKind: 'lp' | 'lagrangian' | 'mip' | null;
+  /** (bound - objective) / max(|bound|, 1e-9); null without a bound. */
+  readonly gap: number | null;
+  readonly variables: number;
+  readonly constraints: number;
+  readonly elapsedMs: number;
+}
+
+/** Instances to buy together. */
+export interface Purchase {
+  readonly pool: PoolId;
+  readonly bid: Bid;
+  readonly count: number;
+  readonly reason: string;
+}
+
+export interface Release {
+  readonly instance: InstanceId;
+  readonly reason: string;
+}
+
+/** A task given to an instance that exists (`instance`) or to one that is being bought (`purchase`, its position in the list, and which of it). */
+export interface Placement {
+  readonly task: TaskRef;
+  readonly group: GroupId;
+  readonly on: { readonly instance: InstanceId } | { readonly purchase: number; readonly ordinal: number };
+  readonly reason: string;
+}
+
+/** What the cycle does to the world. The key makes each idempotent: done twice under one key is done once. */
+export type Effect =
+  | {
+      readonly kind: 'launch';
+      readonly key: EffectKey;
+      readonly instance: InstanceId;
+      readonly allocation: EffectKey;
+      readonly pool: PoolId;
+      readonly bid: Bid;
+      readonly reason: string;
+    }
+  | {
+      readonly kind: 'start';
+      readonly key: EffectKey;
+      readonly attempt: AttemptId;
+      readonly task: TaskRef;
+      readonly instance: InstanceId;
+      readonly reason: string;
+    }
+  | {
+      readonly kind: 'stop';
+      readonly key: EffectKey;
+      readonly attempt: AttemptId;
+      readonly why: 'preempted' | 'cancelled' | 'timed-out';
+      readonly reason: string;
+    }
+  | { readonly kind: 'release'; readonly key: EffectKey; readonly instance: InstanceId; readonly reason: string };
+
+export type EffectOutcome =
+  | { readonly status: 'done'; readonly detail?: string }
+  /** The world said no, for a reason that lasts: what the next cycle must know. */
+  | {
+      readonly status: 'refused';
+      readonly why: 'insufficient-capacity' | 'bid-below-price' | 'limit' | 'instance-gone' | 'invalid';
+      readonly detail: string;
+    }
+  /** Did not work and may the next time. */
+  | { readonly status: 'failed'; readonly detail: string };
+
+/** One offer in an explanation. */
+export interface ConsideredOffer {
+  readonly pool: PoolId;
+  readonly bid: Bid;
+  readonly priceUsdPerHour: number;
+  readonly pInterrupted: number;
+  readonly pLate: number;
+  readonly expectedCostUsd: number;
+  readonly verdict: string;
+}
+
+/** Why a job is where it is: stored with the plan, served as text and JSON from this one record. */
+export interface Explanation {
+  readonly job: JobId;
+  readonly atMs: EpochMs;
+  /** One sentence. */
+  readonly headline: string;
+  readonly waiting: readonly {
+    readonly stage: string;
+    readonly tasks: number;
+    readonly why: WaitReason;
+    readonly detail: string;
+    readonly wouldChange: string;
+    readonly expectedStartMs: EpochMs | null;
+  }[];
+  readonly placed: readonly {
+    readonly stage: string;
+    readonly tasks: number;
+    readonly pool: PoolId;
+    readonly why: string;
+  }[];
+  readonly considered: readonly ConsideredOffer[];
+  readonly excluded: readonly { readonly constraint: string; readonly pools: number }[];
+  readonly runtime: { readonly medianS: Seconds; readonly p90S: Seconds; readonly basis: string } | null;
+}
+
+/** The decision of one cycle, written before any effect. */
+export interface Plan {
+  readonly id: PlanId;
+  readonly token: number;
+  readonly atMs: EpochMs;
+  readonly preset: string;
+  readonly effects: readonly Effect[];
+  readonly explanations: readonly Explanation[];
+  readonly solve: SolveReport;
+}

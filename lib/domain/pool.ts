@@ -1,0 +1,43 @@
+import { poolId, type PoolId } from '../kernel/ids.ts';
+import type { UsdPerHour } from '../kernel/units.ts';
+import type { Resources } from './resources.ts';
+
+export type PurchaseOption = 'reserved' | 'on-demand' | 'spot';
+export type Arch = 'x86_64' | 'arm64';
+
+export interface InstanceType {
+  readonly name: string;
+  /** Letters and digits before the dot: `c5`, `m6gd`. */
+  readonly family: string;
+  /** The digit in the family: 5 for `c5`. Older generations are smaller. */
+  readonly generation: number;
+  readonly arch: Arch;
+  readonly capacity: Resources;
+}
+
+/** Instance type x zone x purchase option. */
+export interface Pool {
+  readonly id: PoolId;
+  readonly type: InstanceType;
+  readonly zone: string;
+  readonly option: PurchaseOption;
+  /** What the same type costs on demand in this zone. */
+  readonly onDemandUsdPerHour: UsdPerHour;
+}
+
+export const poolKey = (type: string, zone: string, option: PurchaseOption): PoolId =>
+  poolId(`${type}/${zone}/${option}`);
+
+/** The highest price accepted for a spot instance. On-demand and reserved pools are always `uncapped`. */
+export type Bid = UsdPerHour | 'uncapped';
+
+/** A pool as the snapshot sees it. */
+export interface PoolView {
+  readonly pool: Pool;
+  /** Price now; null when the market quotes none (before the first change, or after the trace ends). */
+  readonly quote: UsdPerHour | null;
+  /** Whether a launch now is expected to succeed: false while the pool rests after insufficient capacity. */
+  readonly open: boolean;
+  /** Why not open, for explanations. */
+  readonly closedReason: string | null;
+}

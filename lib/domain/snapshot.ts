@@ -1,0 +1,77 @@
+import type { GroupId, JobId, InstanceId } from '../kernel/ids.ts';
+import type { EpochMs, Seconds, Usd } from '../kernel/units.ts';
+import type { Attempt, Job, JobClass, StageSpec, Task } from './job.ts';
+import type { Instance } from './instance.ts';
+import type { Pool, PoolView } from './pool.ts';
+import type { Resources } from './resources.ts';
+
+/** Tasks of one stage that are alike to every policy: same needs, same progress. The unit that plans are made of. */
+export interface PendingGroup {
+  readonly id: GroupId;
+  readonly job: JobId;
+  readonly class: JobClass;
+  readonly stage: StageSpec;
+  /** How many tasks; >= 1. */
+  readonly count: number;
+  /** Which ones: never-tried tasks are the range from `freshFrom`, tried ones are listed. One of the two is empty. */
+  readonly members: { readonly freshFrom: number } | { readonly indices: readonly number[] };
+  /** Work that a checkpoint keeps for each of them. */
+  readonly keptS: Seconds;
+  readonly submittedMs: EpochMs;
+  /** The job's deadline; null for best-effort. */
+  readonly deadlineMs: EpochMs | null;
+
+  readonly need: Resources;
+}
+
+/** An attempt that holds capacity, with what policies may know of it. */
+export interface RunningTask {
+  readonly attempt: Attempt;
+  readonly class: JobClass;
+  readonly stage: StageSpec;
+  readonly deadlineMs: EpochMs | null;
+  /** Work done in all: resumed + this attempt's running time. */
+  readonly doneS: Seconds;
+  /** Of which a checkpoint holds. */
+  readonly keptS: Seconds;
+}
+
+/** A live instance with what is free on it. */
+export interface InstanceView {
+  readonly instance: Instance;
+  readonly pool: Pool;
+  /** Capacity less the needs of its attempts. */
+  readonly free: Resources;
+  readonly attempts: readonly RunningTask[];
+}
+
+/** A job that is waiting for something other than capacity. */
+export interface BlockedJob {
+  readonly job: JobId;
+  readonly stage: string | null;
+  readonly why: 'dependency' | 'budget' | 'backoff' | 'cancelling';
+  readonly detail: string;
+  readonly untilMs: EpochMs | null;
+}
+
+export interface Limits {
+  /** Most vCPUs running at once over all pools (EC2: the vCPU quota; locally: what the machine can carry). */
+  readonly vcpus: number;
+}
+
+/** One consistent picture; the only input of the pure stages besides forecasts and configuration. */
+export interface Snapshot {
+  readonly nowMs: EpochMs;
+  /** Jobs that are not over. */
+  readonly jobs: ReadonlyMap<JobId, Job>;
+  /** Tried tasks of those jobs that wait or run. */
+  readonly tasks: readonly Task[];
+  readonly groups: readonly PendingGroup[];
+  readonly running: readonly RunningTask[];
+  readonly blocked: readonly BlockedJob[];
+  readonly instances: ReadonlyMap<InstanceId, InstanceView>;
+  readonly pools: readonly PoolView[];
+  /** Spent so far per job, accrued to now. */
+  readonly spentUsd: ReadonlyMap<JobId, Usd>;
+  readonly limits: Limits;
+}

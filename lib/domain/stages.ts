@@ -1,0 +1,149 @@
+import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
+import type { EpochMs, Seconds, UsdPerHour } from '../kernel/units.ts';
+import type { SchedulerConfig } from './config.ts';
+import type { InterruptionCurve, Offer, RuntimeForecast } from './forecast.ts';
+import type { TaskRef } from './job.ts';
+import type {
+  Allotment,
+  ConsideredOffer,
+  Placement,
+  PreemptOption,
+  Purchase,
+  Release,
+  StartOption,
+  Worth,
+} from './plan.ts';
+import type { Bid, Pool } from './pool.ts';
+import type { Resources } from './resources.ts';
+import type { InstanceView, PendingGroup, Snapshot } from './snapshot.ts';
+
+/** What a runtime prediction may look at: known at submission. */
+export interface JobFeatures {
+  readonly owner: string;
+  /** Templated job name: digits and dates taken out. */
+  readonly jobName: string;
+  /** Base name of the program. */
+  readonly program: string;
+  readonly stage: string;
+  readonly resources: Resources;
+  readonly submittedMs: EpochMs;
+}
+
+/** Runs of the past, asked for a forecast. Null: nothing at all is known (lib/estimate answers for that). */
+export interface RuntimeHistory {
+  predict(features: JobFeatures): RuntimeForecast | null;
+}
+
+/** `${job}/${stage}`. */
+export type StageKey = string;
+
+/** Forecast of a whole task (from its beginning) for each stage that waits or runs. */
+export type EstimatePolicy = (snapshot: Snapshot, history: RuntimeHistory) => ReadonlyMap<StageKey, RuntimeForecast>;
+
+/** What is known of spot pools: forecasts are made on demand and remembered within a cycle. */
+export interface MarketForecast {
+  interruption(pool: Pool, bid: Bid): InterruptionCurve;
+  /** Expected price at a later time, given that it is `now` now. */
+  expectedPrice(pool: Pool, at: EpochMs): UsdPerHour | null;
+  /** Pearson correlation of two pools' prices over the history, in [-1, 1]; 0 when unknown (Tributary 2.2.2). */
+  correlation(a: Pool, b: Pool): number;
+}
+
+export interface Forecasts {
+  readonly runtime: ReadonlyMap<StageKey, RuntimeForecast>;
+  readonly market: MarketForecast;
+}
+
+/** Worth per pending group and per running attempt. */
+export interface Worths {
+  readonly groups: ReadonlyMap<GroupId, Worth>;
+  readonly attempts: ReadonlyMap<AttemptId, Worth>;
+}
+export type ValuePolicy = (snapshot: Snapshot, forecasts: Forecasts, config: SchedulerConfig) => Worths;
+
+export interface GroupOffers {
+  /** Best first, at most `offersPerGroup`, the cheapest on-demand one among them if any fits. */
+  readonly offers: readonly Offer[];
+  /** How many pools each constraint or resource excludes. */
+  readonly excluded: readonly { readonly constraint: string; readonly pools: number }[];
+  /** Offers that were appraised, for explanations; includes those not kept, with a verdict. */
+  readonly considered: readonly ConsideredOffer[];
+}
+/** Appraises pools and bids for each pending group. */
+export type AppraisePolicy = (
+  snapshot: Snapshot,
+  forecasts: Forecasts,
+  worths: Worths,
+  config: SchedulerConfig,
+) => ReadonlyMap<GroupId, GroupOffers>;
+
+export interface PlanInput {
+  readonly snapshot: Snapshot;
+  readonly forecasts: Forecasts;
+  readonly worths: Worths;
+  readonly offers: ReadonlyMap<GroupId, GroupOffers>;
+  readonly config: SchedulerConfig;
+}
+/** `S` is the solver's type (lib/plan/solver.ts); policies that need none ignore it. */
+export type PlanPolicy<S> = (input: PlanInput, solver: S) => Promise<Allotment>;
+export type { Allotment, PreemptOption, StartOption };
+
+/** Tasks that were to start and found no room on the instances there are. */
+export interface Leftover {
+  readonly group: PendingGroup;
+  readonly option: StartOption;
+  readonly count: number;
+  readonly runtimeS: Seconds;
+}
+export interface AcquireInput {
+  readonly snapshot: Snapshot;
+  readonly forecasts: Forecasts;
+  readonly offers: ReadonlyMap<GroupId, GroupOffers>;
+  readonly worths: Worths;
+  readonly leftovers: readonly Leftover[];
+  readonly config: SchedulerConfig;
+}
+export type AcquirePolicy = (input: AcquireInput) => readonly Purchase[];
+
+export interface ReleaseInput {
+  readonly snapshot: Snapshot;
+  /** Instances that this cycle gave tasks to. */
+  readonly used: ReadonlySet<InstanceId>;
+  readonly config: SchedulerConfig;
+}
+export type ReleasePolicy = (input: ReleaseInput) => readonly Release[];
+
+/** A task to be placed, with what the packer needs to know. */
+export interface TaskToPlace {
+  readonly task: TaskRef;
+  readonly group: GroupId;
+  readonly need: Resources;
+  readonly runtimeS: Seconds;
+  /** Tasks of one gang carry the same text: all are placed or none. Null otherwise. */
+  readonly gang: string | null;
+  /** Which hosts its constraints, deadline and plan allow. */
+  readonly allowed: (host: Host) => boolean;
+}
+/** An instance that is there, or one being bought. */
+export interface Host {
+  readonly on: Placement['on'];
+  readonly pool: Pool;
+  readonly capacity: Resources;
+  readonly free: Resources;
+  /** Longest remaining running time of its tasks; 0 when empty. */
+  readonly remainingS: Seconds;
+}
+export type PlacePolicy = (tasks: readonly TaskToPlace[], hosts: readonly Host[]) => readonly Placement[];
+
+/** One policy per stage: what a preset is. */
+export interface Stages<S> {
+  readonly estimate: EstimatePolicy;
+  readonly value: ValuePolicy;
+  readonly appraise: AppraisePolicy;
+  readonly plan: PlanPolicy<S>;
+  readonly acquire: AcquirePolicy;
+  readonly release: ReleasePolicy;
+  readonly place: PlacePolicy;
+}
+
+export type { InstanceView };

@@ -1,0 +1,48 @@
+import { hash32, type Uniform } from './random.ts';
+
+/** Ids are strings that cannot stand for one another. */
+declare const kind: unique symbol;
+type Id<K extends string> = string & { readonly [kind]: K };
+
+export type JobId = Id<'job'>;
+export type AttemptId = Id<'attempt'>;
+export type InstanceId = Id<'instance'>;
+export type PoolId = Id<'pool'>;
+export type PlanId = Id<'plan'>;
+export type EffectKey = Id<'effect'>;
+export type GroupId = Id<'group'>;
+
+export const jobId = (text: string): JobId => text as JobId;
+export const attemptId = (text: string): AttemptId => text as AttemptId;
+export const instanceId = (text: string): InstanceId => text as InstanceId;
+export const poolId = (text: string): PoolId => text as PoolId;
+export const planId = (text: string): PlanId => text as PlanId;
+export const effectKey = (text: string): EffectKey => text as EffectKey;
+export const groupId = (text: string): GroupId => text as GroupId;
+
+const CROCKFORD = '0123456789abcdefghjkmnpqrstvwxyz';
+
+/** `count` characters of Crockford's base 32, drawn from `random`. */
+export function randomText(random: Uniform, count: number): string {
+  let text = '';
+  for (let i = 0; i < count; i++) text += CROCKFORD[Math.floor(random() * 32)];
+  return text;
+}
+
+/** Sortable by time to the second: 7 characters of time, 8 random ones (40 bits). */
+export function timeOrderedText(nowMs: number, random: Uniform): string {
+  let rest = Math.floor(nowMs / 1000);
+  let time = '';
+  for (let i = 0; i < 7; i++) {
+    time = CROCKFORD.charAt(rest % 32) + time;
+    rest = Math.floor(rest / 32);
+  }
+  return time + randomText(random, 8);
+}
+
+/** The instance that a launch with this key makes: the same key names the same instance, so a repeated launch finds it. */
+export function instanceOf(key: EffectKey, ordinal: number): InstanceId {
+  const text = `${key}#${ordinal}`;
+  const hex = (n: number): string => n.toString(16).padStart(8, '0');
+  return instanceId(`i-${hex(hash32(text))}${hex(hash32(`${text}/2`))}`);
+}

@@ -1,0 +1,97 @@
+import type { AttemptId, EffectKey, InstanceId, PoolId } from '../kernel/ids.ts';
+import type { EpochMs, Seconds, Usd } from '../kernel/units.ts';
+import type { Checkpoint } from '../domain/job.ts';
+import type { Observation } from '../domain/observation.ts';
+import type { EffectOutcome } from '../domain/plan.ts';
+import type { Bid } from '../domain/pool.ts';
+import type { Resources } from '../domain/resources.ts';
+
+export interface LaunchRequest {
+  readonly key: EffectKey;
+  readonly instance: InstanceId;
+  readonly pool: PoolId;
+  readonly bid: Bid;
+}
+
+/** Everything needed to run one attempt, so that an executor needs no store. */
+export interface StartRequest {
+  readonly key: EffectKey;
+  readonly attempt: AttemptId;
+  readonly instance: InstanceId;
+  /** `{index}` already replaced. */
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly workdir: string;
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  readonly resources: Resources;
+  readonly timeoutS: Seconds | null;
+  readonly checkpoint: Checkpoint | null;
+  /** Names the directory that all attempts of the task share for checkpoints. */
+  readonly task: { readonly job: string; readonly stage: string; readonly index: number; readonly number: number };
+}
+
+export interface StopRequest {
+  readonly key: EffectKey;
+  readonly attempt: AttemptId;
+  readonly instance: InstanceId;
+  readonly why: 'preempted' | 'cancelled' | 'timed-out';
+}
+
+export interface ReleaseRequest {
+  readonly key: EffectKey;
+  readonly instance: InstanceId;
+}
+
+/** An instance as the provider knows it: to find what the store does not know of (crash between effect and confirm). */
+export interface FleetInstance {
+  readonly instance: InstanceId;
+  readonly pool: PoolId;
+  readonly bid: Bid;
+  readonly launchedMs: EpochMs;
+  readonly live: boolean;
+}
+
+export interface LogChunk {
+  readonly text: string;
+  /** Pass as `offset` to go on. */
+  readonly nextOffset: number;
+  readonly totalBytes: number;
+}
+
+/**
+ * Capacity and execution: EC2 and ECS, local supervisors, or a simulation. One outcome per request, in order, never a
+ * count. Every call is idempotent by `key`: repeated after a crash it does nothing twice and answers the same.
+ * Contract: test/contract/fleet.ts.
+ */
+export interface Fleet {
+  launch(requests: readonly LaunchRequest[]): Promise<readonly EffectOutcome[]>;
+  /** `refused: instance-gone` when the instance has ended or been warned. */
+  start(requests: readonly StartRequest[]): Promise<readonly EffectOutcome[]>;
+  /** Checkpoint signal, grace, SIGTERM, SIGKILL. `done` as soon as it is under way; the end is an observation. */
+  stop(requests: readonly StopRequest[]): Promise<readonly EffectOutcome[]>;
+  release(requests: readonly ReleaseRequest[]): Promise<readonly EffectOutcome[]>;
+  list(): Promise<readonly FleetInstance[]>;
+  /** Everything after the given sequence per instance (0 or absent: from the start), ordered per instance. */
+  observe(after: ReadonlyMap<InstanceId, number>): Promise<readonly Observation[]>;
+  /** Calls back when there may be something to observe. Returns how to stop. */
+  onChange(wake: () => void): () => void;
+  /** What the instance has cost until `until` (or its end): the provider's bill. */
+  bill(instance: InstanceId, until: EpochMs): Promise<Bill>;
+  logs(attempt: AttemptId, stream: 'stdout' | 'stderr', offset: number, maxBytes: number): Promise<LogChunk>;
+  /** Stops watching; instances and tasks live on. */
+  close(): Promise<void>;
+}
+
+/** Charges as consecutive pieces of one price; refunded pieces have rate 0. Sums to `totalUsd`. */
+export interface Bill {
+  readonly totalUsd: Usd;
+  readonly pieces: readonly {
+    readonly fromMs: EpochMs;
+    readonly toMs: EpochMs;
+    /** Dollars charged for this piece. */
+    readonly usd: number;
+    /** Dollars that the on-demand price would have been. */
+    readonly onDemandUsd: number;
+  }[];
+}

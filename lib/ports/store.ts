@@ -1,0 +1,133 @@
+import type { AttemptId, EffectKey, InstanceId, JobId, PlanId } from '../kernel/ids.ts';
+import type { EpochMs } from '../kernel/units.ts';
+import type { Attempt, Job, JobState, Task } from '../domain/job.ts';
+import type { Instance } from '../domain/instance.ts';
+import type { LedgerRow } from '../domain/ledger.ts';
+import type { Effect, EffectOutcome, Explanation, Plan } from '../domain/plan.ts';
+
+export interface Submission {
+  readonly job: Job;
+  /** The caller's Idempotency-Key and a digest of the body; null when none was given. */
+  readonly idempotency: { readonly key: string; readonly digest: string } | null;
+}
+
+export type SubmitOutcome =
+  | { readonly status: 'created'; readonly job: Job }
+  /** The same key with the same body was here before: the job it made. */
+  | { readonly status: 'repeated'; readonly job: Job }
+  /** The same key was used with another body. */
+  | { readonly status: 'conflict'; readonly key: string };
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  /** Opaque; pass to go on. Null at the end. */
+  readonly next: string | null;
+}
+
+export interface JobFilter {
+  readonly states?: readonly JobState[];
+  readonly owner?: string;
+  readonly name?: string;
+  readonly label?: { readonly key: string; readonly value: string };
+}
+
+/** A thing that happened, in order, for people and streams. */
+export interface EventRecord {
+  /** Ascends; assigned by the store. */
+  readonly sequence: number;
+  readonly atMs: EpochMs;
+  readonly type: string;
+  readonly job: JobId | null;
+  /** One sentence. */
+  readonly text: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** One state change; a commit is a list of them, all or nothing. */
+export type Change =
+  | { readonly put: 'job'; readonly value: Job }
+  | { readonly put: 'task'; readonly value: Task }
+  | { readonly put: 'attempt'; readonly value: Attempt }
+  | { readonly put: 'instance'; readonly value: Instance }
+  | { readonly put: 'plan'; readonly value: Plan }
+  | { readonly put: 'effect'; readonly value: EffectRecord }
+  | { readonly put: 'ledger'; readonly value: readonly LedgerRow[]; readonly instance: InstanceId }
+  | { readonly put: 'event'; readonly value: Omit<EventRecord, 'sequence'> }
+  | { readonly put: 'cursor'; readonly instance: InstanceId; readonly sequence: number }
+  | { readonly put: 'memory'; readonly key: string; readonly value: string };
+
+/** An effect that was recorded and what became of it; `outcome` null = not confirmed yet. */
+export interface EffectRecord {
+  readonly key: EffectKey;
+  readonly plan: PlanId;
+  readonly atMs: EpochMs;
+  readonly effect: Effect;
+  readonly outcome: EffectOutcome | null;
+}
+
+/** What a cycle loads: everything that is not over. */
+export interface ActiveState {
+  readonly jobs: readonly Job[];
+  /** Tasks of active jobs in state waiting or running. */
+  readonly tasks: readonly Task[];
+  /** Attempts that have not ended. */
+  readonly attempts: readonly Attempt[];
+  /** Instances that have not ended. */
+  readonly instances: readonly Instance[];
+  /** Effects without an outcome. */
+  readonly openEffects: readonly EffectRecord[];
+  readonly cursors: ReadonlyMap<InstanceId, number>;
+}
+
+export interface CostRow {
+  /** Job id, owner, pool id or template; '(idle)' for time nobody used. */
+  readonly key: string;
+  readonly workUsd: number;
+  readonly wastedUsd: number;
+  readonly idleUsd: number;
+  readonly onDemandUsd: number;
+  readonly instanceHours: number;
+}
+
+/**
+ * All that must survive. Writers: submissions and cancel requests (any process, any time) and the one engine that
+ * holds the lease. A resolved write is durable. Contract: test/contract/store.ts, run on every implementation.
+ */
+export interface Store {
+  /** Durable when it resolves. Outcomes in order. */
+  submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]>;
+  /** Marks the job; the engine acts on it. False when the job is unknown or over. */
+  requestCancel(job: JobId): Promise<boolean>;
+
+  /**
+   * Takes the engine's lease and returns a fencing token, higher than any before. The last to take it has it: every
+   * commit under an older token fails with `fenced`.
+   */
+  takeLease(holder: string): Promise<number>;
+  /** Applies all changes or none. Throws EbbError `fenced` when `token` is not the newest. */
+  commit(token: number, changes: readonly Change[]): Promise<void>;
+  /** `cancelRequested` set meanwhile by others is kept when a commit puts an older copy of the job. */
+  loadActive(): Promise<ActiveState>;
+
+  job(id: JobId): Promise<Job | null>;
+  /** Newest first. */
+  jobs(filter: JobFilter, limit: number, after: string | null): Promise<Page<Job>>;
+  /** Jobs among `refs` by id, else the newest of that name. */
+  findJobs(refs: readonly string[]): Promise<ReadonlyMap<string, Job>>;
+  tasks(job: JobId): Promise<readonly Task[]>;
+  attempts(job: JobId): Promise<readonly Attempt[]>;
+  attempt(id: AttemptId): Promise<Attempt | null>;
+  /** Newest first. */
+  instances(live: boolean | null, limit: number, after: string | null): Promise<Page<Instance>>;
+  /** Newest first. */
+  plans(limit: number, after: string | null): Promise<Page<Plan>>;
+  /** Latest explanation of the job. */
+  explanation(job: JobId): Promise<Explanation | null>;
+  /** Ledger rows of a job, or of an instance, or all. */
+  ledger(of: { readonly job: JobId } | { readonly instance: InstanceId } | 'all'): Promise<readonly LedgerRow[]>;
+  costs(by: 'job' | 'owner' | 'pool' | 'template'): Promise<readonly CostRow[]>;
+  events(after: number, limit: number): Promise<readonly EventRecord[]>;
+  /** Values written by `memory` changes whose key starts so (predictor histories, observed interruptions, clock anchor). */
+  memory(prefix: string): Promise<ReadonlyMap<string, string>>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,25 @@
+import type { PoolId } from '../kernel/ids.ts';
+import type { EpochMs } from '../kernel/units.ts';
+import type { Pool } from '../domain/pool.ts';
+
+/** When a pool had capacity: a step function like prices. `available[i]` (1/0) holds from `atMs[i]` until the next entry. */
+export interface AvailabilitySteps {
+  readonly atMs: Float64Array;
+  readonly available: Uint8Array;
+}
+
+/**
+ * A market to replay: the whole truth, future included. Only capacity engines (local, simulated, the AWS double) and
+ * tools see it; policies see `Market` (lib/ports/market.ts), which ends at now.
+ */
+export interface MarketTrace {
+  readonly name: string;
+  readonly startMs: EpochMs;
+  readonly endMs: EpochMs;
+  /** Spot pools and, for each of their types and zones, an on-demand pool. */
+  readonly pools: readonly Pool[];
+  /** Price steps of a spot pool; a single step for an on-demand pool. */
+  prices(pool: PoolId): { readonly atMs: Float64Array; readonly usdPerHour: Float64Array };
+  /** Null: always available. */
+  availability(pool: PoolId): AvailabilitySteps | null;
+}

@@ -1,0 +1,33 @@
+import type { Clock } from '../kernel/clock.ts';
+import type { Uniform } from '../kernel/random.ts';
+import type { Admission, JobSpec } from '../domain/job.ts';
+import type { Snapshot } from '../domain/snapshot.ts';
+import type { Fleet } from './fleet.ts';
+import type { Market } from './market.ts';
+import type { Store } from './store.ts';
+
+/** What the API's handlers stand on. Local mode and the Lambdas each compose one. */
+export interface Backend {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** For ids. */
+  readonly random: Uniform;
+  readonly market: Market;
+  readonly fleet: Pick<Fleet, 'logs' | 'bill'>;
+  readonly limits: Snapshot['limits'];
+  /** What submission can say at once. Throws `job.unplaceable` (which constraint excludes how many pools) or `job.deadline-past`. */
+  admit(spec: JobSpec): Promise<Admission>;
+  /** Tells the engine that there is something to do. Cheap; calls coalesce. */
+  wake(): void;
+  /** Answers health checks: is the engine working, since when, last cycle, version. */
+  health(): Promise<Health>;
+}
+
+export interface Health {
+  readonly status: 'ok' | 'stale';
+  readonly version: string;
+  readonly engineStartedMs: number;
+  readonly lastCycleMs: number | null;
+  readonly market: { readonly name: string; readonly fromMs: number; readonly toMs: number; readonly speed: number };
+  readonly preset: string;
+}

@@ -3,10 +3,10 @@ import type { EpochMs, Usd } from '../kernel/units.ts';
 import type { Bid } from './pool.ts';
 
 /**
- * requested -> starting -> ready -> (warned ->) ended. `requested` is an intent whose outcome is not known yet;
- * `warned` has been given its interruption notice and takes no new task.
+ * requested -> starting -> ready -> (warned | releasing ->) ended. `requested` is an intent whose outcome is not known
+ * yet; `warned` has been given its interruption notice, `releasing` is being given back: neither takes a new task.
  */
-export type InstanceState = 'requested' | 'starting' | 'ready' | 'warned' | 'ended';
+export type InstanceState = 'requested' | 'starting' | 'ready' | 'warned' | 'releasing' | 'ended';
 /** interrupted: by the market; released: by us; lost: its supervisor died; failed: never came up. */
 export type EndCause = 'interrupted' | 'released' | 'lost' | 'failed';
 

@@ -30,6 +30,12 @@ export const ERROR_CODES = {
     about: 'No pool satisfies the resources and constraints.',
   },
   'job.deadline-past': { http: 422, exit: 2, retryable: false, about: 'The deadline lies in the past.' },
+  'job.deadline-impossible': {
+    http: 422,
+    exit: 2,
+    retryable: false,
+    about: 'The deadline cannot be met even on on-demand capacity started now.',
+  },
   'job.not-in-version': { http: 422, exit: 2, retryable: false, about: 'This version does not run this class of job.' },
   'job.input-missing': { http: 422, exit: 2, retryable: false, about: 'An input pattern matches no file.' },
   'job.failed': { http: 409, exit: 3, retryable: false, about: 'The job failed.' },

@@ -116,6 +116,8 @@ export interface Store {
   findJobs(refs: readonly string[]): Promise<ReadonlyMap<string, Job>>;
   tasks(job: JobId): Promise<readonly Task[]>;
   attempts(job: JobId): Promise<readonly Attempt[]>;
+  /** Attempts that ran on the instance, ended or not. */
+  attemptsOn(instance: InstanceId): Promise<readonly Attempt[]>;
   attempt(id: AttemptId): Promise<Attempt | null>;
   /** Newest first. */
   instances(live: boolean | null, limit: number, after: string | null): Promise<Page<Instance>>;

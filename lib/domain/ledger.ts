@@ -1,5 +1,5 @@
 import type { AttemptId, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
-import type { EpochMs } from '../kernel/units.ts';
+import type { EpochMs, Usd } from '../kernel/units.ts';
 
 /**
  * Where an instance's cost went. work: kept by a checkpoint or a success; wasted: running time lost past the last
@@ -23,4 +23,17 @@ export interface LedgerRow {
   readonly usd: number;
   /** The same share of the same instance type at its on-demand price. */
   readonly onDemandUsd: number;
+}
+
+/** A provider's bill as consecutive pieces of one price; refunded pieces cost 0. The pieces sum to `totalUsd`. */
+export interface Bill {
+  readonly totalUsd: Usd;
+  readonly pieces: readonly {
+    readonly fromMs: EpochMs;
+    readonly toMs: EpochMs;
+    /** Dollars charged for this piece. */
+    readonly usd: number;
+    /** Dollars that the on-demand price would have been. */
+    readonly onDemandUsd: number;
+  }[];
 }

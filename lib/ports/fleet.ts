@@ -1,6 +1,7 @@
 import type { AttemptId, EffectKey, InstanceId, PoolId } from '../kernel/ids.ts';
-import type { EpochMs, Seconds, Usd } from '../kernel/units.ts';
+import type { EpochMs, Seconds } from '../kernel/units.ts';
 import type { Checkpoint } from '../domain/job.ts';
+import type { Bill } from '../domain/ledger.ts';
 import type { Observation } from '../domain/observation.ts';
 import type { EffectOutcome } from '../domain/plan.ts';
 import type { Bid } from '../domain/pool.ts';
@@ -83,15 +84,4 @@ export interface Fleet {
   close(): Promise<void>;
 }
 
-/** Charges as consecutive pieces of one price; refunded pieces have rate 0. Sums to `totalUsd`. */
-export interface Bill {
-  readonly totalUsd: Usd;
-  readonly pieces: readonly {
-    readonly fromMs: EpochMs;
-    readonly toMs: EpochMs;
-    /** Dollars charged for this piece. */
-    readonly usd: number;
-    /** Dollars that the on-demand price would have been. */
-    readonly onDemandUsd: number;
-  }[];
-}
+export type { Bill };

@@ -1,0 +1,119 @@
+import { epochMs, lt, plus, raw, seconds, type EpochMs } from '../kernel/units.ts';
+import type { Instance } from '../domain/instance.ts';
+import type { Attempt, Job } from '../domain/job.ts';
+import type { Bill, LedgerKind, LedgerRow } from '../domain/ledger.ts';
+import type { Pool } from '../domain/pool.ts';
+import { dominantShare } from '../domain/resources.ts';
+
+interface Interval {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly share: number;
+  readonly kind: Exclude<LedgerKind, 'idle'>;
+  readonly attempt: Attempt;
+}
+
+/**
+ * Attributes an instance's bill: at each moment every attempt gets its dominant share of the price, the rest is idle;
+ * when shares sum to more than the instance, they are scaled down to it. An attempt's time up to its last checkpoint
+ * (all of it when it succeeded) is work, the rest wasted. Rows sum to the bill exactly up to floating point: each piece
+ * is divided among its moments by time, and idle takes what is left.
+ * O((pieces + attempts) log attempts + cuts x attempts alive at once).
+ */
+export function attribute(of: {
+  readonly instance: Instance;
+  readonly pool: Pool;
+  readonly bill: Bill;
+  readonly attempts: readonly Attempt[];
+  readonly jobs: ReadonlyMap<string, Job>;
+  /** For an instance that still lives: attempts that run count until here. */
+  readonly until: EpochMs;
+}): LedgerRow[] {
+  const intervals = of.attempts.flatMap((a) => intervalsOf(a, of.pool, of.until));
+  const totals = new Map<
+    string,
+    { row: Omit<LedgerRow, 'usd' | 'onDemandUsd'>; usd: number; onDemandUsd: number; fromMs: number; toMs: number }
+  >();
+  const charge = (interval: Interval | null, fromMs: number, toMs: number, usd: number, onDemandUsd: number): void => {
+    const key = interval === null ? 'idle' : `${interval.attempt.id} ${interval.kind}`;
+    const known = totals.get(key);
+    if (known !== undefined) {
+      known.usd += usd;
+      known.onDemandUsd += onDemandUsd;
+      known.toMs = Math.max(known.toMs, toMs);
+      return;
+    }
+    const job = interval === null ? undefined : of.jobs.get(interval.attempt.job);
+    totals.set(key, {
+      row: {
+        instance: of.instance.id,
+        pool: of.pool.id,
+        kind: interval === null ? 'idle' : interval.kind,
+        attempt: interval?.attempt.id ?? null,
+        job: interval?.attempt.job ?? null,
+        owner: job?.spec.owner ?? null,
+        template: job?.template ?? null,
+        fromMs: of.until,
+        toMs: of.until,
+      },
+      usd,
+      onDemandUsd,
+      fromMs,
+      toMs,
+    });
+  };
+  for (const piece of of.bill.pieces) {
+    const fromMs = raw(piece.fromMs);
+    const toMs = raw(piece.toMs);
+    if (toMs <= fromMs) {
+      // A charge without extent (a billing minimum) is nobody's work.
+      charge(null, fromMs, toMs, piece.usd, piece.onDemandUsd);
+      continue;
+    }
+    const inside = intervals.filter((i) => i.toMs > fromMs && i.fromMs < toMs);
+    const cuts = [
+      ...new Set([
+        fromMs,
+        toMs,
+        ...inside.flatMap((i) => [clamp(i.fromMs, fromMs, toMs), clamp(i.toMs, fromMs, toMs)]),
+      ]),
+    ].sort((a, b) => a - b);
+    for (let c = 0; c + 1 < cuts.length; c++) {
+      const a = cuts[c] ?? 0;
+      const b = cuts[c + 1] ?? 0;
+      const part = (b - a) / (toMs - fromMs);
+      const alive = inside.filter((i) => i.fromMs <= a && i.toMs >= b);
+      const sum = alive.reduce((s, i) => s + i.share, 0);
+      const shrink = sum > 1 ? 1 / sum : 1;
+      for (const i of alive)
+        charge(i, a, b, piece.usd * part * i.share * shrink, piece.onDemandUsd * part * i.share * shrink);
+      const idle = Math.max(0, 1 - sum * shrink);
+      if (idle > 1e-12) charge(null, a, b, piece.usd * part * idle, piece.onDemandUsd * part * idle);
+    }
+  }
+  return [...totals.values()].map((t) => ({
+    ...t.row,
+    fromMs: epochMs(t.fromMs),
+    toMs: epochMs(t.toMs),
+    usd: t.usd,
+    onDemandUsd: t.onDemandUsd,
+  }));
+}
+
+const clamp = (x: number, low: number, high: number): number => Math.min(Math.max(x, low), high);
+
+function intervalsOf(attempt: Attempt, pool: Pool, until: EpochMs): Interval[] {
+  if (attempt.startedMs === null) return [];
+  const share = dominantShare(attempt.resources, pool.type.capacity);
+  const ended = attempt.endedMs ?? until;
+  const keptUntil =
+    attempt.outcome === 'succeeded' || attempt.outcome === null
+      ? ended
+      : plus(attempt.startedMs, seconds(raw(attempt.keptS)));
+  const cut = lt(keptUntil, ended) ? keptUntil : ended;
+  const pieces: Interval[] = [];
+  if (lt(attempt.startedMs, cut))
+    pieces.push({ fromMs: raw(attempt.startedMs), toMs: raw(cut), share, kind: 'work', attempt });
+  if (lt(cut, ended)) pieces.push({ fromMs: raw(cut), toMs: raw(ended), share, kind: 'wasted', attempt });
+  return pieces;
+}

@@ -1,0 +1,262 @@
+import { invariant, unreachable } from '../kernel/errors.ts';
+import type { InstanceId } from '../kernel/ids.ts';
+import { add, between, epochMs, gt, plus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
+import type { EndCause, Instance } from '../domain/instance.ts';
+import type { Attempt, AttemptOutcome, Job, StageSpec, Task } from '../domain/job.ts';
+import type { Observation } from '../domain/observation.ts';
+import type { WorkingState } from './working-state.ts';
+
+/** First pause after a failure; doubles with each further one, up to MAX_BACKOFF_S (full jitter is needless: one scheduler decides). */
+const BACKOFF_S = 10;
+const MAX_BACKOFF_S = 600;
+
+/** What observing brings besides state: runs to learn from and instances whose bill is due. */
+export interface Observed {
+  readonly completions: readonly { readonly job: Job; readonly stage: StageSpec; readonly runtimeS: Seconds }[];
+  readonly ended: readonly InstanceId[];
+}
+
+/**
+ * Folds what the world reported into the state. An observation at or below its instance's cursor was applied before
+ * and is skipped, so delivering again changes nothing.
+ */
+export function applyObservations(state: WorkingState, observations: readonly Observation[]): Observed {
+  const completions: Observed['completions'][number][] = [];
+  const ended: InstanceId[] = [];
+  const cursors = new Map(state.cursors);
+  for (const o of observations) {
+    if (o.sequence <= (cursors.get(o.instance) ?? 0)) continue;
+    cursors.set(o.instance, o.sequence);
+    state.putCursor(o.instance, o.sequence);
+    const instance = state.instances.get(o.instance);
+    if (instance === undefined || instance.state === 'ended') continue;
+    switch (o.kind) {
+      case 'instance-launched':
+        state.putInstance({
+          ...instance,
+          state: forward(instance, 'starting'),
+          launchedMs: o.atMs,
+          readyMs: o.readyMs,
+        });
+        break;
+      case 'instance-ready':
+        state.putInstance({ ...instance, state: forward(instance, 'ready'), readyMs: o.atMs });
+        state.event('instance-ready', o.atMs, { text: `instance ${instance.id} in ${instance.pool} is ready` });
+        break;
+      case 'instance-warned':
+        state.putInstance({ ...instance, state: forward(instance, 'warned'), warnedMs: o.atMs, goneMs: o.goneMs });
+        state.event('instance-warned', o.atMs, {
+          text: `instance ${instance.id} in ${instance.pool} will be taken in ${Math.round(raw(between(o.atMs, o.goneMs)))} s`,
+          data: { instance: instance.id, pool: instance.pool },
+        });
+        break;
+      case 'instance-rebalance':
+        state.putInstance({ ...instance, rebalance: true });
+        break;
+      case 'instance-ended':
+        endInstance(state, instance, { at: o.atMs, cause: o.cause, detail: o.detail });
+        ended.push(instance.id);
+        break;
+      case 'attempt-started':
+        onAttempt(state, o, (a) =>
+          state.putAttempt({ ...a, state: a.state === 'starting' ? 'running' : a.state, startedMs: o.atMs }),
+        );
+        break;
+      case 'attempt-checkpointed':
+        onAttempt(state, o, (a) => state.putAttempt({ ...a, keptS: o.keptS }));
+        break;
+      case 'attempt-ended':
+        onAttempt(state, o, (a) => {
+          const outcome: AttemptOutcome = o.exitCode === 0 ? 'succeeded' : (o.stopped ?? 'failed');
+          const runtimeS = endAttempt(state, a, {
+            at: o.atMs,
+            outcome,
+            exitCode: o.exitCode,
+            exitSignal: o.exitSignal,
+            keptS: o.keptS,
+            usage: o.usage,
+            reason: o.detail ?? describeEnd(outcome, o.exitCode, o.exitSignal),
+          });
+          const job = state.jobs.get(a.job);
+          const stage = job?.spec.stages.find((s) => s.name === a.stage);
+          if (runtimeS !== null && job !== undefined && stage !== undefined) completions.push({ job, stage, runtimeS });
+        });
+        break;
+      default:
+        unreachable(o, 'observation');
+    }
+  }
+  return { completions, ended };
+}
+
+const ORDER = ['requested', 'starting', 'ready', 'warned', 'releasing', 'ended'] as const;
+/** States only move forward, whatever order reports arrive in. */
+const forward = (i: Instance, to: Instance['state']): Instance['state'] =>
+  ORDER.indexOf(to) > ORDER.indexOf(i.state) ? to : i.state;
+
+function onAttempt(
+  state: WorkingState,
+  o: Extract<Observation, { attempt: unknown }>,
+  then: (a: Attempt) => void,
+): void {
+  const attempt = state.attempts.get(o.attempt);
+  if (attempt !== undefined && attempt.state !== 'ended') then(attempt);
+}
+
+/** Ends an instance and, as interrupted, whatever it still ran. Its bill is settled by the caller. */
+export function endInstance(
+  state: WorkingState,
+  instance: Instance,
+  end: { readonly at: EpochMs; readonly cause: EndCause; readonly detail: string },
+): void {
+  state.putInstance({ ...instance, state: 'ended', endedMs: end.at, endCause: end.cause });
+  state.event(`instance-${end.cause}`, end.at, {
+    text: `instance ${instance.id} in ${instance.pool} ended: ${end.detail}`,
+    data: { instance: instance.id, pool: instance.pool, cause: end.cause },
+  });
+  for (const a of state.attempts.values()) {
+    if (a.instance !== instance.id || a.state === 'ended') continue;
+    endAttempt(state, a, {
+      at: end.at,
+      outcome: 'interrupted',
+      exitCode: null,
+      exitSignal: null,
+      keptS: a.keptS,
+      usage: a.usage,
+      reason: `its instance ended: ${end.detail}`,
+    });
+  }
+}
+
+interface AttemptEnd {
+  readonly at: EpochMs;
+  readonly outcome: AttemptOutcome;
+  readonly exitCode: number | null;
+  readonly exitSignal: string | null;
+  readonly keptS: Seconds;
+  readonly usage: Attempt['usage'];
+  readonly reason: string | null;
+}
+
+/** Ends an attempt and says what becomes of its task. Returns the task's whole running time when it succeeded. */
+export function endAttempt(state: WorkingState, attempt: Attempt, end: AttemptEnd): Seconds | null {
+  state.putAttempt({
+    ...attempt,
+    state: 'ended',
+    endedMs: end.at,
+    outcome: end.outcome,
+    exitCode: end.exitCode,
+    exitSignal: end.exitSignal,
+    keptS: end.keptS,
+    usage: end.usage ?? attempt.usage,
+    reason: end.reason,
+  });
+  const task = state.task(attempt);
+  const stage = specOf(state, attempt);
+  state.event(`attempt-${end.outcome}`, end.at, {
+    job: attempt.job,
+    text: `${attempt.stage}[${attempt.index}] ${end.outcome}${end.reason === null ? '' : `: ${end.reason}`}`,
+    data: { attempt: attempt.id, instance: attempt.instance, keptS: raw(end.keptS) },
+  });
+  const keptS = stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, end.keptS);
+  switch (end.outcome) {
+    case 'succeeded': {
+      const runtimeS = add(attempt.resumedFromS, end.keptS);
+      state.moveTask(task, { ...task, state: 'succeeded', keptS: runtimeS });
+      settleJob(state, attempt.job, end.at);
+      return runtimeS;
+    }
+    case 'failed':
+    case 'timed-out': {
+      const failures = task.failures + 1;
+      if (failures > stage.retries) state.moveTask(task, { ...task, state: 'failed', failures });
+      else {
+        const backoffS = Math.min(BACKOFF_S * 2 ** (failures - 1), MAX_BACKOFF_S);
+        // A failed attempt's checkpoint is kept: the program decides whether it resumes.
+        state.moveTask(task, {
+          ...task,
+          state: 'waiting',
+          failures,
+          keptS,
+          notBeforeMs: plus(end.at, seconds(backoffS)),
+        });
+      }
+      break;
+    }
+    case 'interrupted':
+    case 'preempted':
+      state.moveTask(task, { ...task, state: 'waiting', keptS });
+      break;
+    case 'cancelled':
+      state.moveTask(task, { ...task, state: 'cancelled' });
+      break;
+    default:
+      unreachable(end.outcome, 'attempt outcome');
+  }
+  settleJob(state, attempt.job, end.at);
+  return null;
+}
+
+const specOf = (state: WorkingState, attempt: Attempt): StageSpec =>
+  invariant(
+    state.jobs.get(attempt.job)?.spec.stages.find((s) => s.name === attempt.stage),
+    `attempt ${attempt.id} belongs to no stage`,
+  );
+
+/** Whether a job is to be brought to an end: no further starts, what runs is stopped. */
+export const isEnding = (job: Job): boolean =>
+  job.cancelRequested || job.stages.some((s) => s.failed > 0) || job.stateReason !== null;
+
+/** Brings a job to its end once nothing of it runs any more, and out of `pending` once something has run. */
+export function settleJob(state: WorkingState, id: Job['id'], at: EpochMs): void {
+  const job = state.jobs.get(id);
+  if (job === undefined || job.finishedMs !== null) return;
+  const running = job.stages.reduce((n, s) => n + s.running, 0);
+  if (job.stages.every((s) => s.succeeded === s.tasks)) {
+    finish(state, job, { state: 'succeeded', reason: null, at });
+  } else if (isEnding(job) && running === 0) {
+    const failed = job.stages.find((s) => s.failed > 0);
+    const isFailure = failed !== undefined || (!job.cancelRequested && job.stateReason !== null);
+    finish(state, job, {
+      state: isFailure ? 'failed' : 'cancelled',
+      reason:
+        job.stateReason ??
+        (failed === undefined
+          ? 'cancelled on request'
+          : `stage ${failed.name}: ${failed.failed} task(s) failed with no retries left`),
+      at,
+    });
+  }
+}
+
+function finish(
+  state: WorkingState,
+  job: Job,
+  end: { readonly state: 'succeeded' | 'failed' | 'cancelled'; readonly reason: string | null; readonly at: EpochMs },
+): void {
+  state.putJob({ ...job, state: end.state, stateReason: end.reason, finishedMs: end.at });
+  for (const t of state.tasks.values()) {
+    if (t.job === job.id && t.state === 'waiting') cancelWaiting(state, t);
+  }
+  const late = job.deadlineMs !== null && gt(end.at, job.deadlineMs);
+  const lateText = job.deadlineMs === null ? '' : late ? ', after its deadline' : ', before its deadline';
+  state.event(`job-${end.state}`, end.at, {
+    job: job.id,
+    text: `job ${job.spec.name} ${end.state}${end.state === 'succeeded' ? lateText : ''}${end.reason === null ? '' : `: ${end.reason}`}`,
+    data: { late },
+  });
+}
+
+function cancelWaiting(state: WorkingState, task: Task): void {
+  state.moveTask(task, { ...task, state: 'cancelled', notBeforeMs: null });
+}
+
+function describeEnd(outcome: AttemptOutcome, exitCode: number | null, exitSignal: string | null): string | null {
+  if (outcome === 'succeeded') return null;
+  if (exitSignal !== null) return `ended by ${exitSignal}`;
+  return exitCode === null ? null : `exit code ${exitCode}`;
+}
+
+/** Latest instant that any observation names: what the clock must not be behind of. */
+export const latestOf = (observations: readonly Observation[], now: EpochMs): EpochMs =>
+  observations.reduce((t, o) => epochMs(Math.max(raw(t), raw(o.atMs))), now);

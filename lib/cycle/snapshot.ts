@@ -1,0 +1,216 @@
+import { groupId, type InstanceId, type JobId } from '../kernel/ids.ts';
+import { invariant } from '../kernel/errors.ts';
+import { add, between, gt, least, most, raw, ZERO_S, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
+import type { Attempt, Job, JobState, StageSpec, Task } from '../domain/job.ts';
+import type { Pool, PoolView } from '../domain/pool.ts';
+import { minusResources } from '../domain/resources.ts';
+import type { BlockedJob, InstanceView, Limits, PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
+import type { PoolId } from '../kernel/ids.ts';
+import { isEnding } from './observe.ts';
+import type { WorkingState } from './working-state.ts';
+
+/** Progress within this is alike enough to plan together: one group, not one per interrupted task. */
+const KEPT_BUCKET_S = 60;
+
+export interface SnapshotInput {
+  readonly state: WorkingState;
+  readonly nowMs: EpochMs;
+  readonly pools: readonly PoolView[];
+  /** Every pool an instance may be in, also those without a quote now. */
+  readonly poolById: ReadonlyMap<PoolId, Pool>;
+  /** States of jobs that others wait for; absent = unknown to the store. */
+  readonly dependencies: ReadonlyMap<JobId, JobState>;
+  /** Spent so far of jobs that have a budget. */
+  readonly spentUsd: ReadonlyMap<JobId, Usd>;
+  readonly limits: Limits;
+}
+
+/** One consistent picture out of the working state. O(active jobs x stages + tried tasks + live instances + pools). */
+export function takeSnapshot(input: SnapshotInput): Snapshot {
+  const { state, nowMs } = input;
+  const waitingByStage = waitingTasks(state);
+  const groups: PendingGroup[] = [];
+  const blocked: BlockedJob[] = [];
+  const jobs = new Map<JobId, Job>();
+  for (const job of state.activeJobs()) {
+    jobs.set(job.id, job);
+    if (isEnding(job)) {
+      blocked.push({ job: job.id, stage: null, why: 'cancelling', detail: 'the job is being stopped', untilMs: null });
+      continue;
+    }
+    const unmet = job.after.find((id) => input.dependencies.get(id) !== 'succeeded');
+    if (unmet !== undefined) {
+      blocked.push({ job: job.id, stage: null, why: 'dependency', detail: `waits for job ${unmet}`, untilMs: null });
+      continue;
+    }
+    for (const stage of job.spec.stages) {
+      pendingOf(job, stage, { nowMs, waiting: waitingByStage.get(`${job.id}/${stage.name}`) ?? [], groups, blocked });
+    }
+  }
+  const running = state.liveAttempts().map((a) => runningTask(state, a, nowMs));
+  return {
+    nowMs,
+    jobs,
+    tasks: [...state.tasks.values()],
+    groups,
+    running,
+    blocked,
+    instances: instanceViews(state, running, input.poolById),
+    pools: input.pools,
+    spentUsd: input.spentUsd,
+    limits: input.limits,
+  };
+}
+
+function waitingTasks(state: WorkingState): Map<string, Task[]> {
+  const byStage = new Map<string, Task[]>();
+  for (const t of state.tasks.values()) {
+    if (t.state !== 'waiting') continue;
+    const key = `${t.job}/${t.stage}`;
+    const list = byStage.get(key);
+    if (list === undefined) byStage.set(key, [t]);
+    else list.push(t);
+  }
+  return byStage;
+}
+
+interface PendingContext {
+  readonly nowMs: EpochMs;
+  readonly waiting: readonly Task[];
+  readonly groups: PendingGroup[];
+  readonly blocked: BlockedJob[];
+}
+
+function pendingOf(job: Job, stage: StageSpec, context: PendingContext): void {
+  const progress = invariant(
+    job.stages.find((s) => s.name === stage.name),
+    `job ${job.id} has no progress for stage ${stage.name}`,
+  );
+  const fresh = progress.tasks - progress.nextFresh;
+  if (fresh + context.waiting.length === 0) return;
+  const before = stage.dependsOn.find((name) => job.stages.some((s) => s.name === name && s.succeeded < s.tasks));
+  if (before !== undefined) {
+    context.blocked.push({
+      job: job.id,
+      stage: stage.name,
+      why: 'dependency',
+      detail: `stage ${stage.name} waits for stage ${before}`,
+      untilMs: null,
+    });
+    return;
+  }
+  const due: Task[] = [];
+  for (const t of context.waiting) {
+    if (t.notBeforeMs !== null && gt(t.notBeforeMs, context.nowMs)) {
+      context.blocked.push({
+        job: job.id,
+        stage: stage.name,
+        why: 'backoff',
+        detail: `task ${t.index} failed ${t.failures} time(s) and is tried again after a pause`,
+        untilMs: t.notBeforeMs,
+      });
+    } else due.push(t);
+  }
+  if (stage.gang) {
+    gangGroup(job, stage, { context, due, fresh, nextFresh: progress.nextFresh, running: progress.running });
+    return;
+  }
+  if (fresh > 0) {
+    context.groups.push(
+      group(job, stage, { name: 'fresh', count: fresh, members: { freshFrom: progress.nextFresh }, keptS: ZERO_S }),
+    );
+  }
+  for (const [bucket, tasks] of Map.groupBy(due, (t) => Math.floor(raw(t.keptS) / KEPT_BUCKET_S))) {
+    const indices = tasks.map((t) => t.index).sort((a, b) => a - b);
+    const keptS = tasks.map((t) => t.keptS).reduce((a, b) => least(a, b) as Seconds);
+    context.groups.push(
+      group(job, stage, { name: `kept-${bucket}`, count: indices.length, members: { indices }, keptS }),
+    );
+  }
+}
+
+/** A gang starts whole: only when none of it runs and all that is left of it is due. */
+function gangGroup(
+  job: Job,
+  stage: StageSpec,
+  gang: { context: PendingContext; due: readonly Task[]; fresh: number; nextFresh: number; running: number },
+): void {
+  if (gang.running > 0 || gang.due.length < gang.context.waiting.length) return;
+  const indices = gang.due.map((t) => t.index);
+  for (let i = 0; i < gang.fresh; i++) indices.push(gang.nextFresh + i);
+  const keptS = gang.fresh > 0 ? ZERO_S : gang.due.map((t) => t.keptS).reduce((a, b) => least(a, b) as Seconds);
+  gang.context.groups.push(
+    group(job, stage, {
+      name: 'gang',
+      count: indices.length,
+      members: { indices: indices.sort((a, b) => a - b) },
+      keptS,
+    }),
+  );
+}
+
+function group(
+  job: Job,
+  stage: StageSpec,
+  of: Pick<PendingGroup, 'count' | 'members' | 'keptS'> & { readonly name: string },
+): PendingGroup {
+  return {
+    id: groupId(`${job.id}/${stage.name}/${of.name}`),
+    job: job.id,
+    class: job.spec.class,
+    stage,
+    count: of.count,
+    members: of.members,
+    keptS: of.keptS,
+    submittedMs: job.submittedMs,
+    deadlineMs: job.deadlineMs,
+    need: stage.resources,
+  };
+}
+
+function runningTask(state: WorkingState, attempt: Attempt, nowMs: EpochMs): RunningTask {
+  const job = invariant(state.jobs.get(attempt.job), `attempt ${attempt.id} of a job that is not active`);
+  const stage = invariant(
+    job.spec.stages.find((s) => s.name === attempt.stage),
+    `attempt ${attempt.id} of a stage that does not exist`,
+  );
+  const ranS = attempt.startedMs === null ? ZERO_S : (most(ZERO_S, between(attempt.startedMs, nowMs)) as Seconds);
+  return {
+    attempt,
+    class: job.spec.class,
+    stage,
+    deadlineMs: job.deadlineMs,
+    doneS: add(attempt.resumedFromS, ranS),
+    keptS: stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, attempt.keptS),
+  };
+}
+
+function instanceViews(
+  state: WorkingState,
+  running: readonly RunningTask[],
+  poolById: ReadonlyMap<PoolId, Pool>,
+): ReadonlyMap<InstanceId, InstanceView> {
+  const byInstance = Map.groupBy(running, (r) => r.attempt.instance);
+  const views = new Map<InstanceId, InstanceView>();
+  for (const instance of state.liveInstances()) {
+    const pool = invariant(
+      poolById.get(instance.pool),
+      `instance ${instance.id} is in an unknown pool ${instance.pool}`,
+    );
+    const attempts = byInstance.get(instance.id) ?? [];
+    const free = attempts.reduce((left, r) => minusResources(left, r.attempt.resources), pool.type.capacity);
+    views.set(instance.id, { instance, pool, free, attempts });
+  }
+  return views;
+}
+
+/** The tasks of a group, first to last. */
+export function membersOf(
+  g: { readonly members: PendingGroup['members']; readonly count: number },
+  from = 0,
+  to = g.count,
+): number[] {
+  const { members } = g;
+  if ('indices' in members) return members.indices.slice(from, to);
+  return Array.from({ length: to - from }, (_, i) => members.freshFrom + from + i);
+}

@@ -1,0 +1,149 @@
+import { attemptId, type AttemptId, type InstanceId, type JobId } from '../kernel/ids.ts';
+import { invariant } from '../kernel/errors.ts';
+import { ZERO_S, type EpochMs } from '../kernel/units.ts';
+import type { Instance } from '../domain/instance.ts';
+import { isOver, type Attempt, type Job, type StageProgress, type Task, type TaskRef } from '../domain/job.ts';
+import type { LedgerRow } from '../domain/ledger.ts';
+import type { Plan } from '../domain/plan.ts';
+import type { ActiveState, Change, EffectRecord } from '../ports/store.ts';
+
+export const taskKey = (t: TaskRef): string => `${t.job}/${t.stage}/${t.index}`;
+export const attemptName = (t: TaskRef, number: number): AttemptId =>
+  attemptId(`${t.job}.${t.stage}.${t.index}.${number}`);
+
+/** Counters of a stage that move when a task changes state. */
+type Counter = 'waiting' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+
+/**
+ * The active state while a use case works on it. Every put replaces an immutable value and remembers it; `changes()`
+ * is what to commit, one change per entity however often it was put. Reads see the puts before them.
+ */
+export class WorkingState {
+  readonly jobs = new Map<JobId, Job>();
+  readonly tasks = new Map<string, Task>();
+  readonly attempts = new Map<AttemptId, Attempt>();
+  readonly instances = new Map<InstanceId, Instance>();
+  readonly openEffects: readonly EffectRecord[];
+  readonly cursors: ReadonlyMap<InstanceId, number>;
+  readonly #touched = new Map<string, Change>();
+  readonly #appended: Change[] = [];
+
+  constructor(active: ActiveState) {
+    for (const j of active.jobs) this.jobs.set(j.id, j);
+    for (const t of active.tasks) this.tasks.set(taskKey(t), t);
+    for (const a of active.attempts) this.attempts.set(a.id, a);
+    for (const i of active.instances) this.instances.set(i.id, i);
+    this.openEffects = active.openEffects;
+    this.cursors = active.cursors;
+  }
+
+  putJob(value: Job): void {
+    this.jobs.set(value.id, value);
+    this.#touched.set(`job ${value.id}`, { put: 'job', value });
+  }
+
+  putAttempt(value: Attempt): void {
+    this.attempts.set(value.id, value);
+    this.#touched.set(`attempt ${value.id}`, { put: 'attempt', value });
+  }
+
+  putInstance(value: Instance): void {
+    this.instances.set(value.id, value);
+    this.#touched.set(`instance ${value.id}`, { put: 'instance', value });
+  }
+
+  putEffect(value: EffectRecord): void {
+    this.#touched.set(`effect ${value.key}`, { put: 'effect', value });
+  }
+
+  putCursor(instance: InstanceId, sequence: number): void {
+    this.#touched.set(`cursor ${instance}`, { put: 'cursor', instance, sequence });
+  }
+
+  putMemory(key: string, value: string): void {
+    this.#touched.set(`memory ${key}`, { put: 'memory', key, value });
+  }
+
+  putPlan(value: Plan): void {
+    this.#appended.push({ put: 'plan', value });
+  }
+
+  putLedger(instance: InstanceId, value: readonly LedgerRow[]): void {
+    this.#touched.set(`ledger ${instance}`, { put: 'ledger', instance, value });
+  }
+
+  event(type: string, at: EpochMs, what: { job?: JobId; text: string; data?: Record<string, unknown> }): void {
+    this.#appended.push({
+      put: 'event',
+      value: { atMs: at, type, job: what.job ?? null, text: what.text, data: what.data ?? {} },
+    });
+  }
+
+  /** Moves a tried task to another state, and its stage's counters with it. */
+  moveTask(task: Task, to: Task): void {
+    this.#storeTask(to);
+    this.#count(to, (s) => ({ ...s, [task.state]: s[task.state as Counter] - 1 }));
+    this.#count(to, (s) => ({ ...s, [to.state]: s[to.state as Counter] + 1 }));
+  }
+
+  /** Changes a tried task without moving it between states. */
+  updateTask(to: Task): void {
+    this.#storeTask(to);
+  }
+
+  /** Takes the next never-tried task of a stage, or a waiting one, into `running`. Returns it with its attempt counted. */
+  beginTask(ref: TaskRef): Task {
+    const known = this.tasks.get(taskKey(ref));
+    if (known !== undefined) {
+      const begun: Task = { ...known, state: 'running', attempts: known.attempts + 1, notBeforeMs: null };
+      this.moveTask(known, begun);
+      return begun;
+    }
+    const fresh: Task = { ...ref, state: 'running', attempts: 1, failures: 0, keptS: ZERO_S, notBeforeMs: null };
+    this.#storeTask(fresh);
+    this.#count(ref, (s) => ({ ...s, nextFresh: Math.max(s.nextFresh, ref.index + 1), running: s.running + 1 }));
+    return fresh;
+  }
+
+  task(ref: TaskRef): Task {
+    return invariant(this.tasks.get(taskKey(ref)), `task ${taskKey(ref)} has an attempt but no record`);
+  }
+
+  stage(ref: TaskRef): StageProgress {
+    const job = invariant(this.jobs.get(ref.job), `job ${ref.job} of a task is not active`);
+    return invariant(
+      job.stages.find((s) => s.name === ref.stage),
+      `job ${ref.job} has no stage ${ref.stage}`,
+    );
+  }
+
+  changes(): readonly Change[] {
+    return [...this.#touched.values(), ...this.#appended];
+  }
+
+  get changed(): boolean {
+    return this.#touched.size + this.#appended.length > 0;
+  }
+
+  liveAttempts(): Attempt[] {
+    return [...this.attempts.values()].filter((a) => a.state !== 'ended');
+  }
+
+  liveInstances(): Instance[] {
+    return [...this.instances.values()].filter((i) => i.state !== 'ended');
+  }
+
+  activeJobs(): Job[] {
+    return [...this.jobs.values()].filter((j) => !isOver(j.state));
+  }
+
+  #storeTask(value: Task): void {
+    this.tasks.set(taskKey(value), value);
+    this.#touched.set(`task ${taskKey(value)}`, { put: 'task', value });
+  }
+
+  #count(ref: TaskRef, change: (s: StageProgress) => StageProgress): void {
+    const job = invariant(this.jobs.get(ref.job), `job ${ref.job} of a task is not active`);
+    this.putJob({ ...job, stages: job.stages.map((s) => (s.name === ref.stage ? change(s) : s)) });
+  }
+}

@@ -1,0 +1,443 @@
+import {
+  effectKey,
+  groupId,
+  instanceOf,
+  type AttemptId,
+  type GroupId,
+  type InstanceId,
+  type PlanId,
+} from '../kernel/ids.ts';
+import { invariant } from '../kernel/errors.ts';
+import { gt, most, raw, seconds, ZERO_S, type Seconds } from '../kernel/units.ts';
+import type { SchedulerConfig } from '../domain/config.ts';
+import { brokenConstraint } from '../domain/constraints.ts';
+import { quantile, remaining } from '../domain/distribution.ts';
+import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
+import { minusResources } from '../domain/resources.ts';
+import type { PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
+import type {
+  Forecasts,
+  GroupOffers,
+  Host,
+  Leftover,
+  MarketForecast,
+  RuntimeHistory,
+  Stages,
+  TaskToPlace,
+  Worths,
+} from '../domain/stages.ts';
+import { attemptName } from './working-state.ts';
+import { explain } from './explain.ts';
+import { membersOf } from './snapshot.ts';
+
+export interface DecideInput<S> {
+  readonly snapshot: Snapshot;
+  readonly history: RuntimeHistory;
+  readonly market: MarketForecast;
+  readonly stages: Stages<S>;
+  readonly preset: string;
+  readonly solver: S;
+  readonly config: SchedulerConfig;
+  readonly plan: PlanId;
+  readonly token: number;
+  /** Attempts so far per tried task, to number the next one. */
+  readonly attemptsOf: (task: { readonly job: string; readonly stage: string; readonly index: number }) => number;
+}
+
+/** What the stages answered, for explanations and tests. */
+export interface Deliberation {
+  readonly snapshot: Snapshot;
+  readonly forecasts: Forecasts;
+  readonly worths: Worths;
+  readonly offers: ReadonlyMap<GroupId, GroupOffers>;
+  readonly allotment: Allotment;
+  readonly placements: readonly Placement[];
+  readonly purchases: readonly Purchase[];
+  readonly releases: readonly Release[];
+}
+
+/**
+ * estimate -> value -> appraise -> plan -> place on what is there -> acquire for the rest -> release what is not used.
+ * Deciding acts on nothing: the result is a plan whose effects carry keys made from the plan's id.
+ */
+export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; deliberation: Deliberation }> {
+  const { snapshot, stages, config } = input;
+  const forecasts: Forecasts = { runtime: stages.estimate(snapshot, input.history), market: input.market };
+  const worths = stages.value(snapshot, forecasts, config);
+  const offers = stages.appraise(snapshot, forecasts, worths, config);
+  const allotment = await stages.plan({ snapshot, forecasts, worths, offers, config }, input.solver);
+
+  const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
+  const stopping = new Set<AttemptId>(allotment.preemptions.map((p) => p.attempt));
+  const hosts = hostsThere(snapshot, forecasts, stopping);
+  const moves = movesOf(snapshot, allotment, worths);
+  const context: PlacingContext = { snapshot, forecasts, groups, stages };
+  const moved = placeMoves(context, moves, hosts);
+  const started = placeStarts(context, allotment, moved.hosts);
+
+  const moveOffers = offersForMoves(input, forecasts, moves, moved.unplaced);
+  const leftovers = [...moveOffers.leftovers, ...started.leftovers];
+  const purchases =
+    leftovers.length === 0
+      ? []
+      : stages.acquire({
+          snapshot,
+          forecasts,
+          worths: moveOffers.worths(worths),
+          offers: moveOffers.offers(offers),
+          leftovers,
+          config,
+        });
+
+  const used = new Set<InstanceId>();
+  for (const p of [...moved.placements, ...started.placements]) if ('instance' in p.on) used.add(p.on.instance);
+  const releases = stages.release({ snapshot, used, config });
+
+  const effects = effectsOf(input, {
+    stops: stopsOf(snapshot, allotment, { moves, placed: moved.placements, bought: purchases.length > 0 }),
+    purchases,
+    placements: started.placements,
+    releases,
+  });
+  const deliberation: Deliberation = {
+    snapshot,
+    forecasts,
+    worths,
+    offers,
+    allotment,
+    placements: started.placements,
+    purchases,
+    releases,
+  };
+  const plan: Plan = {
+    id: input.plan,
+    token: input.token,
+    atMs: snapshot.nowMs,
+    preset: input.preset,
+    effects,
+    explanations: explain(deliberation),
+    solve: allotment.solve,
+  };
+  return { plan, deliberation };
+}
+
+/** Instances that can take a task now or once they are up. Warned, releasing and soon-to-be-rebalanced ones take none. */
+function hostsThere(snapshot: Snapshot, forecasts: Forecasts, stopping: ReadonlySet<AttemptId>): Host[] {
+  const hosts: Host[] = [];
+  for (const view of snapshot.instances.values()) {
+    const { instance } = view;
+    if (instance.state === 'warned' || instance.state === 'releasing' || instance.rebalance) continue;
+    const remainingS = view.attempts
+      .filter((r) => !stopping.has(r.attempt.id))
+      .map((r) => leftOf(r, forecasts))
+      .reduce((a, b) => most(a, b) as Seconds, ZERO_S);
+    hosts.push({
+      on: { instance: instance.id },
+      pool: view.pool,
+      capacity: view.pool.type.capacity,
+      free: view.free,
+      remainingS,
+    });
+  }
+  return hosts;
+}
+
+function leftOf(running: RunningTask, forecasts: Forecasts): Seconds {
+  const forecast = forecasts.runtime.get(`${running.attempt.job}/${running.attempt.stage}`);
+  return forecast === undefined ? running.doneS : quantile(remaining(forecast.runtime, running.doneS), 0.5);
+}
+
+interface Move {
+  readonly running: RunningTask;
+  readonly reason: string;
+  readonly worth: Worth;
+}
+
+function movesOf(snapshot: Snapshot, allotment: Allotment, worths: Worths): Move[] {
+  const byId = new Map(snapshot.running.map((r) => [r.attempt.id, r]));
+  return allotment.moves.map((m) => ({
+    running: invariant(byId.get(m.attempt), `the plan moves attempt ${m.attempt}, which does not run`),
+    reason: m.reason,
+    worth: invariant(worths.attempts.get(m.attempt), `the plan moves attempt ${m.attempt}, which has no worth`),
+  }));
+}
+
+interface PlacingContext {
+  readonly snapshot: Snapshot;
+  readonly forecasts: Forecasts;
+  readonly groups: ReadonlyMap<GroupId, PendingGroup>;
+  readonly stages: Pick<Stages<never>, 'place'>;
+}
+
+const moveGroup = (m: Move): GroupId => groupId(`move/${m.running.attempt.id}`);
+
+/** Reserves room off spot for attempts that must move, before anything else is placed. */
+function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: readonly Host[]) {
+  const tasks = moves.map((m): TaskToPlace => ({
+    task: m.running.attempt,
+    group: moveGroup(m),
+    need: m.running.attempt.resources,
+    runtimeS: leftOf(m.running, context.forecasts),
+    gang: null,
+    allowed: (host) => host.pool.option !== 'spot' && brokenConstraint(m.running.stage.constraints, host.pool) === null,
+  }));
+  const placements = tasks.length === 0 ? [] : context.stages.place(tasks, hosts);
+  const placed = new Set(placements.map((p) => p.group));
+  return {
+    placements,
+    hosts: afterPlacing(hosts, tasks, placements),
+    unplaced: moves.filter((m) => !placed.has(moveGroup(m))),
+  };
+}
+
+function placeStarts(context: PlacingContext, allotment: Allotment, hosts: readonly Host[]) {
+  const tasks: TaskToPlace[] = [];
+  const wanted: {
+    readonly group: PendingGroup;
+    readonly option: StartOption;
+    readonly count: number;
+    readonly runtimeS: Seconds;
+  }[] = [];
+  const taken = new Map<GroupId, number>();
+  for (const { option, count } of allotment.starts) {
+    const group = invariant(
+      context.groups.get(option.group),
+      `the plan starts group ${option.group}, which does not wait`,
+    );
+    const runtimeS = runtimeOf(group, context.forecasts);
+    const from = taken.get(group.id) ?? 0;
+    taken.set(group.id, from + count);
+    wanted.push({ group, option, count, runtimeS });
+    const spotAllowed = option.offer.pool.endsWith('/spot');
+    const allowed = (host: Host): boolean =>
+      (spotAllowed || host.pool.option !== 'spot') && brokenConstraint(group.stage.constraints, host.pool) === null;
+    for (const index of membersOf(group, from, from + count)) {
+      tasks.push({
+        task: { job: group.job, stage: group.stage.name, index },
+        group: group.id,
+        need: group.need,
+        runtimeS,
+        gang: group.stage.gang ? group.id : null,
+        allowed,
+      });
+    }
+  }
+  const placements = tasks.length === 0 ? [] : context.stages.place(tasks, hosts);
+  const placedOf = new Map<GroupId, number>();
+  for (const p of placements) placedOf.set(p.group, (placedOf.get(p.group) ?? 0) + 1);
+  const leftovers: Leftover[] = [];
+  for (const w of wanted) {
+    const placed = Math.min(w.count, placedOf.get(w.group.id) ?? 0);
+    placedOf.set(w.group.id, (placedOf.get(w.group.id) ?? 0) - placed);
+    if (w.count > placed) leftovers.push({ ...w, count: w.count - placed });
+  }
+  return { placements, leftovers };
+}
+
+/** A task's own running time still to come, as one number for packing: the median. */
+function runtimeOf(group: PendingGroup, forecasts: Forecasts): Seconds {
+  const forecast = invariant(
+    forecasts.runtime.get(`${group.job}/${group.stage.name}`),
+    `no runtime forecast for ${group.job}/${group.stage.name}`,
+  );
+  return quantile(remaining(forecast.runtime, group.keptS), 0.5);
+}
+
+function afterPlacing(hosts: readonly Host[], tasks: readonly TaskToPlace[], placements: readonly Placement[]): Host[] {
+  if (placements.length === 0) return [...hosts];
+  const need = new Map(tasks.map((t) => [t.group, t.need]));
+  const takenBy = Map.groupBy(placements, (p) => ('instance' in p.on ? p.on.instance : ''));
+  return hosts.map((h) => {
+    const mine = 'instance' in h.on ? (takenBy.get(h.on.instance) ?? []) : [];
+    const free = mine.reduce(
+      (f, p) => minusResources(f, invariant(need.get(p.group), 'a placed task has a need')),
+      h.free,
+    );
+    return { ...h, free };
+  });
+}
+
+/** Moves that found no room off spot: appraised as pending work that only on-demand or reserved capacity may take. */
+function offersForMoves<S>(
+  input: DecideInput<S>,
+  forecasts: Forecasts,
+  moves: readonly Move[],
+  unplaced: readonly Move[],
+) {
+  const none = {
+    leftovers: [] as Leftover[],
+    offers: (o: ReadonlyMap<GroupId, GroupOffers>) => o,
+    worths: (w: Worths) => w,
+  };
+  if (moves.length === 0 || unplaced.length === 0) return none;
+  const { snapshot, config, stages } = input;
+  const groups = unplaced.map((m) => pseudoGroup(m));
+  const moveWorths: Worths = {
+    groups: new Map(groups.map((g, i) => [g.id, invariant(unplaced[i], 'one group per move').worth])),
+    attempts: new Map(),
+  };
+  const appraised = stages.appraise({ ...snapshot, groups }, forecasts, moveWorths, config);
+  const leftovers: Leftover[] = [];
+  groups.forEach((group, i) => {
+    const offer = appraised.get(group.id)?.offers.find((o) => !o.pool.endsWith('/spot'));
+    const move = invariant(unplaced[i], 'one group per move');
+    if (offer === undefined) return;
+    const option: StartOption = {
+      group: group.id,
+      offer,
+      slot: 0,
+      startMs: snapshot.nowMs,
+      worthUsd: 0,
+      costUsd: offer.expectedCostUsd,
+    };
+    leftovers.push({ group, option, count: 1, runtimeS: leftOf(move.running, forecasts) });
+  });
+  return {
+    leftovers,
+    offers: (o: ReadonlyMap<GroupId, GroupOffers>) => new Map([...o, ...appraised]),
+    worths: (w: Worths): Worths => ({ groups: new Map([...w.groups, ...moveWorths.groups]), attempts: w.attempts }),
+  };
+}
+
+function pseudoGroup(m: Move): PendingGroup {
+  const { attempt, stage, keptS } = m.running;
+  return {
+    id: moveGroup(m),
+    job: attempt.job,
+    class: m.running.class,
+    stage: { ...stage, constraints: { ...stage.constraints, purchaseOptions: ['on-demand', 'reserved'] } },
+    count: 1,
+    members: { indices: [attempt.index] },
+    keptS,
+    submittedMs: attempt.placedMs,
+    deadlineMs: m.running.deadlineMs,
+    need: attempt.resources,
+  };
+}
+
+interface Stop {
+  readonly attempt: AttemptId;
+  readonly why: 'preempted' | 'cancelled';
+  readonly reason: string;
+}
+
+function stopsOf(
+  snapshot: Snapshot,
+  allotment: Allotment,
+  moving: { readonly moves: readonly Move[]; readonly placed: readonly Placement[]; readonly bought: boolean },
+): Stop[] {
+  const stops = new Map<AttemptId, Stop>();
+  const stop = (s: Stop): void => void (stops.has(s.attempt) || stops.set(s.attempt, s));
+  for (const r of snapshot.running) {
+    const job = snapshot.jobs.get(r.attempt.job);
+    if (job === undefined) continue;
+    const failed = job.stages.some((s) => s.failed > 0);
+    if (job.cancelRequested) stop({ attempt: r.attempt.id, why: 'cancelled', reason: 'the job was cancelled' });
+    else if (failed)
+      stop({ attempt: r.attempt.id, why: 'cancelled', reason: 'a task of the job failed with no retries left' });
+    else if (job.stateReason !== null) stop({ attempt: r.attempt.id, why: 'cancelled', reason: job.stateReason });
+    else if (r.stage.gang && brokenGang(snapshot, r))
+      stop({ attempt: r.attempt.id, why: 'preempted', reason: 'its gang is no longer complete' });
+  }
+  for (const p of allotment.preemptions) stop({ attempt: p.attempt, why: 'preempted', reason: p.reason });
+  const placed = new Map(moving.placed.map((p) => [p.group, p]));
+  for (const m of moving.moves) {
+    const on = placed.get(moveGroup(m))?.on;
+    const host = on !== undefined && 'instance' in on ? snapshot.instances.get(on.instance) : undefined;
+    if (host !== undefined && host.instance.state === 'ready') {
+      stop({
+        attempt: m.running.attempt.id,
+        why: 'preempted',
+        reason: `${m.reason}; ${host.instance.id} (${host.pool.id}) is ready to take it`,
+      });
+    } else if (host === undefined && !moving.bought) {
+      stop({
+        attempt: m.running.attempt.id,
+        why: 'preempted',
+        reason: `${m.reason}; it stops first to make room under the vCPU limit`,
+      });
+    }
+  }
+  return [...stops.values()].filter((s) =>
+    snapshot.running.some((r) => r.attempt.id === s.attempt && r.attempt.state !== 'stopping'),
+  );
+}
+
+/** A gang of which some run and some wait can make no progress. */
+function brokenGang(snapshot: Snapshot, r: RunningTask): boolean {
+  const stage = snapshot.jobs.get(r.attempt.job)?.stages.find((s) => s.name === r.attempt.stage);
+  return stage !== undefined && (stage.waiting > 0 || stage.nextFresh < stage.tasks);
+}
+
+function effectsOf<S>(
+  input: DecideInput<S>,
+  what: {
+    readonly stops: readonly Stop[];
+    readonly purchases: readonly Purchase[];
+    readonly placements: readonly Placement[];
+    readonly releases: readonly Release[];
+  },
+): Effect[] {
+  const { snapshot, plan } = input;
+  const effects: Effect[] = [];
+  for (const s of what.stops) effects.push({ kind: 'stop', key: effectKey(`${plan}/stop/${s.attempt}`), ...s });
+  what.purchases.forEach((p, i) => {
+    const allocation = effectKey(`${plan}/launch/${i}`);
+    for (let n = 0; n < p.count; n++) {
+      effects.push({
+        kind: 'launch',
+        key: effectKey(`${allocation}/${n}`),
+        instance: instanceOf(allocation, n),
+        allocation,
+        pool: p.pool,
+        bid: p.bid,
+        reason: p.reason,
+      });
+    }
+  });
+  for (const p of readyPlacements(snapshot, what.placements)) {
+    const attempt = attemptName(p.task, input.attemptsOf(p.task) + 1);
+    effects.push({
+      kind: 'start',
+      key: effectKey(`start/${attempt}`),
+      attempt,
+      task: p.task,
+      instance: p.instance,
+      reason: p.reason,
+    });
+  }
+  for (const r of what.releases) {
+    effects.push({ kind: 'release', key: effectKey(`release/${r.instance}`), instance: r.instance, reason: r.reason });
+  }
+  return effects;
+}
+
+/** Placements that can start now. A gang starts only when all of it is on instances that are up. */
+function readyPlacements(snapshot: Snapshot, placements: readonly Placement[]) {
+  const ready = (p: Placement): boolean =>
+    'instance' in p.on && snapshot.instances.get(p.on.instance)?.instance.state === 'ready';
+  const gangs = new Set(snapshot.groups.filter((g) => g.stage.gang).map((g) => g.id));
+  const held = new Set(placements.filter((p) => gangs.has(p.group) && !ready(p)).map((p) => p.group));
+  for (const g of snapshot.groups) {
+    if (g.stage.gang && placements.filter((p) => p.group === g.id).length < g.count) held.add(g.id);
+  }
+  return placements.flatMap((p) =>
+    ready(p) && !held.has(p.group) && 'instance' in p.on
+      ? [
+          {
+            task: { job: p.task.job, stage: p.task.stage, index: p.task.index },
+            instance: p.on.instance,
+            reason: p.reason,
+          },
+        ]
+      : [],
+  );
+}
+
+/** Budget left to the next decision: the earliest of the cycle's period and the end of a pause, in engine time. */
+export function nextDecisionS(snapshot: Snapshot, config: SchedulerConfig): Seconds {
+  const untils = snapshot.blocked.flatMap((b) =>
+    b.untilMs !== null && gt(b.untilMs, snapshot.nowMs) ? [(raw(b.untilMs) - raw(snapshot.nowMs)) / 1000] : [],
+  );
+  return seconds(Math.min(config.cyclePeriodS, ...untils));
+}

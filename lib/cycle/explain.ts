@@ -1,0 +1,239 @@
+import { instanceId, type GroupId, type JobId } from '../kernel/ids.ts';
+import { unreachable } from '../kernel/errors.ts';
+import { plus, raw, seconds, type EpochMs } from '../kernel/units.ts';
+import { quantile } from '../domain/distribution.ts';
+import type { Job } from '../domain/job.ts';
+import type { Explanation, WaitReason } from '../domain/plan.ts';
+import { pInterruptedWithin } from '../domain/forecast.ts';
+import type { InstanceView, PendingGroup } from '../domain/snapshot.ts';
+import type { Deliberation } from './decide.ts';
+
+type Waiting = Explanation['waiting'][number];
+type Placed = Explanation['placed'][number];
+
+/** Offers kept in one job's record. */
+const MAX_CONSIDERED = 12;
+
+/**
+ * Why each active job is where it is, from what the stages answered: for what waits, the reason, what would change it
+ * and when it is expected to start; for what runs or starts, the pool and why it. One record per job is stored and
+ * everything that people read is rendered from it.
+ */
+export function explain(d: Deliberation): Explanation[] {
+  const index = indexByJob(d);
+  return [...d.snapshot.jobs.values()].map((job) => explainJob(d, job, index));
+}
+
+interface Index {
+  readonly groups: ReadonlyMap<JobId, readonly PendingGroup[]>;
+  readonly placedOn: ReadonlyMap<GroupId, ReadonlyMap<string, number>>;
+  readonly waits: ReadonlyMap<GroupId, Deliberation['allotment']['waits'][number]>;
+  readonly deferred: ReadonlyMap<GroupId, Deliberation['allotment']['deferred'][number]>;
+  readonly starts: ReadonlyMap<GroupId, readonly Deliberation['allotment']['starts'][number][]>;
+  readonly running: ReadonlyMap<JobId, Deliberation['snapshot']['running']>;
+  readonly blocked: ReadonlyMap<JobId, Deliberation['snapshot']['blocked']>;
+}
+
+function indexByJob(d: Deliberation): Index {
+  const placedOn = new Map<GroupId, Map<string, number>>();
+  for (const p of d.placements) {
+    const counts = placedOn.get(p.group) ?? new Map<string, number>();
+    const on = 'instance' in p.on ? p.on.instance : `purchase ${p.on.purchase}`;
+    counts.set(on, (counts.get(on) ?? 0) + 1);
+    placedOn.set(p.group, counts);
+  }
+  return {
+    groups: Map.groupBy(d.snapshot.groups, (g) => g.job),
+    placedOn,
+    waits: new Map(d.allotment.waits.map((w) => [w.group, w])),
+    deferred: new Map(d.allotment.deferred.map((x) => [x.option.group, x])),
+    starts: Map.groupBy(d.allotment.starts, (s) => s.option.group),
+    running: Map.groupBy(d.snapshot.running, (r) => r.attempt.job),
+    blocked: Map.groupBy(d.snapshot.blocked, (b) => b.job),
+  };
+}
+
+function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
+  const groups = index.groups.get(job.id) ?? [];
+  const waiting: Waiting[] = (index.blocked.get(job.id) ?? []).map((b) => ({
+    stage: b.stage ?? job.spec.stages[0]?.name ?? '',
+    tasks: pendingTasks(job, b.stage),
+    why: b.why,
+    detail: b.detail,
+    wouldChange: whatWouldChange(b.why),
+    expectedStartMs: b.untilMs,
+  }));
+  const placed: Placed[] = runningPlaces(d, index.running.get(job.id) ?? []);
+  for (const group of groups) explainGroup(d, group, index, { waiting, placed });
+  const considered = groups.flatMap((g) => d.offers.get(g.id)?.considered ?? []).slice(0, MAX_CONSIDERED);
+  const excluded = groups.length === 0 ? [] : (d.offers.get((groups[0] as PendingGroup).id)?.excluded ?? []);
+  const stage = groups[0]?.stage ?? index.running.get(job.id)?.[0]?.stage ?? job.spec.stages[0];
+  const forecast = stage === undefined ? undefined : d.forecasts.runtime.get(`${job.id}/${stage.name}`);
+  return {
+    job: job.id,
+    atMs: d.snapshot.nowMs,
+    headline: headline(job, waiting, placed),
+    waiting,
+    placed,
+    considered,
+    excluded,
+    runtime:
+      forecast === undefined
+        ? null
+        : { medianS: quantile(forecast.runtime, 0.5), p90S: quantile(forecast.runtime, 0.9), basis: forecast.reason },
+  };
+}
+
+function pendingTasks(job: Job, stage: string | null): number {
+  return job.stages
+    .filter((s) => stage === null || s.name === stage)
+    .reduce((n, s) => n + s.waiting + s.tasks - s.nextFresh, 0);
+}
+
+function runningPlaces(d: Deliberation, running: Deliberation['snapshot']['running']): Placed[] {
+  const byPlace = Map.groupBy(running, (r) => `${r.stage.name} ${r.attempt.instance}`);
+  return [...byPlace.values()].flatMap((list): Placed[] => {
+    const first = list[0];
+    const view = first === undefined ? undefined : d.snapshot.instances.get(first.attempt.instance);
+    if (first === undefined || view === undefined) return [];
+    return [{ stage: first.stage.name, tasks: list.length, pool: view.pool.id, why: whyThere(d, view) }];
+  });
+}
+
+function whyThere(d: Deliberation, view: InstanceView): string {
+  const { instance, pool } = view;
+  if (pool.option !== 'spot') return `runs on ${instance.id}: ${pool.option} capacity, which the market does not take`;
+  const price = d.snapshot.pools.find((p) => p.pool.id === pool.id)?.quote ?? null;
+  const hour = pInterruptedWithin(d.forecasts.market.interruption(pool, instance.bid), seconds(3600));
+  const at =
+    price === null ? '' : ` at ${raw(price).toFixed(4)} USD/h (on-demand ${raw(pool.onDemandUsdPerHour).toFixed(4)})`;
+  const risk = `P(interrupted within an hour) ${(hour * 100).toFixed(1)} %`;
+  return `runs on ${instance.id}${at}, ${risk}${instance.state === 'warned' ? '; the market is taking it back' : ''}`;
+}
+
+/** What becomes of one group this cycle: some start, some wait for an instance that is coming up, the rest waits. */
+function explainGroup(
+  d: Deliberation,
+  group: PendingGroup,
+  index: Index,
+  out: { readonly waiting: Waiting[]; readonly placed: Placed[] },
+): void {
+  let accounted = 0;
+  for (const [on, tasks] of index.placedOn.get(group.id) ?? []) {
+    accounted += tasks;
+    const view = d.snapshot.instances.get(instanceId(on));
+    if (view === undefined) continue;
+    if (view.instance.state === 'ready') {
+      out.placed.push({
+        stage: group.stage.name,
+        tasks,
+        pool: view.pool.id,
+        why: `starts now on ${on}, which has room`,
+      });
+    } else {
+      out.waiting.push({
+        stage: group.stage.name,
+        tasks,
+        why: 'starting-instance',
+        detail: `instance ${on} in ${view.pool.id} was bought for it and is starting`,
+        wouldChange: 'nothing: it starts when the instance is up',
+        expectedStartMs: view.instance.readyMs,
+      });
+    }
+  }
+  for (const s of index.starts.get(group.id) ?? []) {
+    const tasks = Math.max(0, s.count - accounted);
+    accounted = Math.max(0, accounted - s.count);
+    if (tasks === 0) continue;
+    const bought = d.purchases.length > 0;
+    out.waiting.push(
+      bought
+        ? {
+            stage: group.stage.name,
+            tasks,
+            why: 'starting-instance',
+            detail: `capacity is being bought: ${s.reason}`,
+            wouldChange: 'nothing: it starts when the instance is up',
+            expectedStartMs: plus(d.snapshot.nowMs, s.option.offer.startDelayS),
+          }
+        : {
+            stage: group.stage.name,
+            tasks,
+            why: 'capacity',
+            detail: `no room and nothing could be bought within the limit of ${d.snapshot.limits.vcpus} vCPUs`,
+            wouldChange: whatWouldChange('capacity'),
+            expectedStartMs: null,
+          },
+    );
+  }
+  const deferred = index.deferred.get(group.id);
+  const wait = index.waits.get(group.id);
+  if (deferred !== undefined) {
+    out.waiting.push({
+      stage: group.stage.name,
+      tasks: deferred.count,
+      why: wait?.why ?? 'cheaper-later',
+      detail: wait?.detail ?? deferred.reason,
+      wouldChange: whatWouldChange(wait?.why ?? 'cheaper-later'),
+      expectedStartMs: deferred.option.startMs,
+    });
+  } else if (wait !== undefined) {
+    out.waiting.push({
+      stage: group.stage.name,
+      tasks: wait.count,
+      why: wait.why,
+      detail: wait.detail,
+      wouldChange: whatWouldChange(wait.why),
+      expectedStartMs: expectedStart(d, group),
+    });
+  }
+}
+
+/** When room is expected: the earliest end of what runs now, by its median; null when nothing runs. */
+function expectedStart(d: Deliberation, group: PendingGroup): EpochMs | null {
+  let soonest = Infinity;
+  for (const r of d.snapshot.running) {
+    if (r.attempt.job === group.job) continue;
+    const forecast = d.forecasts.runtime.get(`${r.attempt.job}/${r.attempt.stage}`);
+    if (forecast === undefined) continue;
+    soonest = Math.min(soonest, Math.max(0, raw(quantile(forecast.runtime, 0.5)) - raw(r.doneS)));
+  }
+  return Number.isFinite(soonest) ? plus(d.snapshot.nowMs, seconds(soonest)) : null;
+}
+
+function whatWouldChange(why: WaitReason): string {
+  switch (why) {
+    case 'capacity':
+      return 'a task that ends, a higher vCPU limit, or fewer hard constraints';
+    case 'price':
+      return 'a lower price, a higher value, or a nearer deadline';
+    case 'cheaper-later':
+      return 'a price drop, or a deadline that leaves less time to wait';
+    case 'dependency':
+      return 'the end of what it depends on';
+    case 'constraint':
+      return 'fewer hard constraints or smaller resources: no open pool satisfies them now';
+    case 'budget':
+      return 'a higher maxCost';
+    case 'backoff':
+      return 'nothing: it is tried again after the pause';
+    case 'gang':
+      return 'room for all tasks of the gang at once';
+    case 'starting-instance':
+      return 'nothing: it starts when the instance is up';
+    case 'cancelling':
+      return 'nothing: it ends when its last task has stopped';
+    default:
+      return unreachable(why, 'wait reason');
+  }
+}
+
+function headline(job: Job, waiting: readonly Waiting[], placed: readonly Placed[]): string {
+  const running = placed.reduce((n, p) => n + p.tasks, 0);
+  const waitingTasks = waiting.reduce((n, w) => n + w.tasks, 0);
+  const main = waiting[0];
+  const done = job.stages.reduce((n, s) => n + s.succeeded, 0);
+  const total = job.stages.reduce((n, s) => n + s.tasks, 0);
+  const counts = `${done} of ${total} tasks done, ${running} running or starting, ${waitingTasks} waiting`;
+  return main === undefined || running > 0 ? counts : `${counts}: ${main.detail}`;
+}

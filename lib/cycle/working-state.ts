@@ -15,7 +15,7 @@ export const attemptName = (t: TaskRef, number: number): AttemptId =>
 type Counter = 'waiting' | 'running' | 'succeeded' | 'failed' | 'cancelled';
 
 /**
- * The active state while a use case works on it. Every put replaces an immutable value and remembers it; `changes()`
+ * The active state while a use case works on it. Every put replaces an immutable value and remembers it; `takeChanges()`
  * is what to commit, one change per entity however often it was put. Reads see the puts before them.
  */
 export class WorkingState {
@@ -117,8 +117,12 @@ export class WorkingState {
     );
   }
 
-  changes(): readonly Change[] {
-    return [...this.#touched.values(), ...this.#appended];
+  /** What to commit since the last call. */
+  takeChanges(): readonly Change[] {
+    const changes = [...this.#touched.values(), ...this.#appended];
+    this.#touched.clear();
+    this.#appended.length = 0;
+    return changes;
   }
 
   get changed(): boolean {

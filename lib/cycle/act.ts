@@ -1,0 +1,93 @@
+import { invariant } from '../kernel/errors.ts';
+import type { EffectKey } from '../kernel/ids.ts';
+import type { Effect, EffectOutcome } from '../domain/plan.ts';
+import type { Fleet, StartRequest } from '../ports/fleet.ts';
+import type { EffectRecord } from '../ports/store.ts';
+import type { WorkingState } from './working-state.ts';
+
+type Kind = Effect['kind'];
+type Of<K extends Kind> = Extract<Effect, { kind: K }>;
+
+/**
+ * Does what was intended, in the order stop, release, launch, start: what gives way first. One outcome per effect.
+ * Every call repeats safely under its key, so acting again on intents left open by a crash is the recovery.
+ */
+export async function act(
+  fleet: Fleet,
+  state: WorkingState,
+  records: readonly EffectRecord[],
+): Promise<Map<EffectKey, EffectOutcome>> {
+  const outcomes = new Map<EffectKey, EffectOutcome>();
+  const of = <K extends Kind>(kind: K): Of<K>[] =>
+    records.flatMap((r) => (r.effect.kind === kind ? [r.effect as Of<K>] : []));
+  const note = (effects: readonly Effect[], results: readonly EffectOutcome[]): void =>
+    effects.forEach((e, i) => outcomes.set(e.key, invariant(results[i], 'a fleet answers every request')));
+
+  const stops = of('stop').filter((e) => stillRuns(state, e, outcomes));
+  if (stops.length > 0) {
+    note(
+      stops,
+      await fleet.stop(
+        stops.map((e) => ({
+          key: e.key,
+          attempt: e.attempt,
+          why: e.why,
+          instance: attemptOf(state, e.attempt).instance,
+        })),
+      ),
+    );
+  }
+  const releases = of('release');
+  if (releases.length > 0)
+    note(releases, await fleet.release(releases.map((e) => ({ key: e.key, instance: e.instance }))));
+  const launches = of('launch');
+  if (launches.length > 0) {
+    note(
+      launches,
+      await fleet.launch(launches.map((e) => ({ key: e.key, instance: e.instance, pool: e.pool, bid: e.bid }))),
+    );
+  }
+  const starts = of('start').filter((e) => stillRuns(state, e, outcomes));
+  if (starts.length > 0) note(starts, await fleet.start(starts.map((e) => startRequest(state, e))));
+  return outcomes;
+}
+
+/** An intent about an attempt that has ended meanwhile has nothing left to do. */
+function stillRuns(
+  state: WorkingState,
+  effect: Of<'stop'> | Of<'start'>,
+  outcomes: Map<EffectKey, EffectOutcome>,
+): boolean {
+  const attempt = state.attempts.get(effect.attempt);
+  if (attempt !== undefined && attempt.state !== 'ended') return true;
+  outcomes.set(effect.key, { status: 'refused', why: 'instance-gone', detail: 'the attempt has ended' });
+  return false;
+}
+
+const attemptOf = (state: WorkingState, id: Of<'stop'>['attempt']) =>
+  invariant(state.attempts.get(id), `attempt ${id} is not active`);
+
+function startRequest(state: WorkingState, effect: Of<'start'>): StartRequest {
+  const { task } = effect;
+  const job = invariant(state.jobs.get(task.job), `job ${task.job} is not active`);
+  const stage = invariant(
+    job.spec.stages.find((s) => s.name === task.stage),
+    `job ${job.id} has no stage ${task.stage}`,
+  );
+  const attempt = attemptOf(state, effect.attempt);
+  const fill = (text: string): string => text.replaceAll('{index}', String(task.index));
+  return {
+    key: effect.key,
+    attempt: effect.attempt,
+    instance: effect.instance,
+    command: stage.command.map(fill),
+    env: Object.fromEntries(Object.entries(stage.env).map(([name, value]) => [name, fill(value)])),
+    workdir: stage.workdir,
+    inputs: stage.inputs.map(fill),
+    outputs: stage.outputs.map(fill),
+    resources: stage.resources,
+    timeoutS: stage.timeoutS,
+    checkpoint: stage.checkpoint,
+    task: { job: task.job, stage: task.stage, index: task.index, number: attempt.number },
+  };
+}

@@ -1,0 +1,115 @@
+/** What the HTTP API takes: paths, queries, headers, envelopes. Answers are in lib/api/schemas.ts. */
+import { z } from 'zod';
+import type {} from 'zod-openapi';
+import { jobState, purchaseOption, taskState } from './schemas.ts';
+
+/** Largest request body, bytes. A stage of 10,000 tasks is one line, so a job file near this is a mistake. */
+export const MAX_BODY_BYTES = 1_048_576;
+/** Most jobs in one batch: what one durable write takes without holding up others. */
+export const MAX_BATCH_JOBS = 500;
+/** Longest piece of a log in one answer, bytes; Lambda's own answer limit is 6 MiB. */
+export const MAX_LOG_BYTES = 1_048_576;
+
+/** No control characters: NUL and friends never reach a store, a log or a terminal. */
+const PRINTABLE = /^[^\p{Cc}\p{Cs}]+$/u;
+const text = (max: number): z.ZodString =>
+  z.string().min(1).max(max).regex(PRINTABLE, 'must be printable characters without control characters');
+
+/**
+ * A whole number in decimal digits, within bounds. `Number('')`, `'1e3'`, `'0x10'` and `' 7'` are numbers to JavaScript
+ * and mistakes in a query.
+ */
+function wholeNumber(minimum: number, maximum: number) {
+  return z
+    .string()
+    .regex(/^\d{1,16}$/, `must be a whole number from ${minimum} to ${maximum}`)
+    .transform(Number)
+    .refine((n) => n >= minimum && n <= maximum, `must be a whole number from ${minimum} to ${maximum}`)
+    .meta({ override: { type: 'integer', minimum, maximum } });
+}
+
+const limit = (maximum: number, fallback: number) =>
+  wholeNumber(1, maximum).default(fallback).describe('Most items in the answer.');
+const cursor = text(400).optional().describe('`next` of the previous page.');
+
+/** An id, or a name that one job has: of several, the one that is not over; of several such, none (conflict). */
+export const jobPath = z.strictObject({
+  job: text(200).describe('Id, or name.').meta({ example: 'nightly-render' }),
+});
+export const noQuery = z.strictObject({});
+
+export const jobsQuery = z.strictObject({
+  limit: limit(1000, 100),
+  cursor,
+  state: z.array(jobState).optional().describe('May be repeated: any of these states.'),
+  owner: text(200).optional(),
+  name: text(200).optional(),
+  label: text(600)
+    .regex(/^[^=]+=/, 'must be of the form key=value')
+    .optional()
+    .describe('`key=value`: jobs that carry this label.'),
+});
+export const tasksQuery = z.strictObject({
+  limit: limit(1000, 100),
+  cursor,
+  stage: text(200).optional(),
+  state: z.array(taskState).optional().describe('May be repeated: any of these states.'),
+});
+export const attemptsQuery = z.strictObject({
+  limit: limit(1000, 100),
+  cursor,
+  stage: text(200).optional(),
+  task: wholeNumber(0, 1_000_000).optional().describe('Index of the task.'),
+});
+export const logsQuery = z.strictObject({
+  stage: text(200).optional().describe('Needed when the job has several stages.'),
+  task: wholeNumber(0, 1_000_000).default(0).describe('Index of the task in its stage.'),
+  attempt: wholeNumber(1, 1_000_000).optional().describe('Number of the attempt; the newest if absent.'),
+  stream: z.enum(['stdout', 'stderr']).default('stdout'),
+  offset: wholeNumber(0, Number.MAX_SAFE_INTEGER).default(0).describe('First byte.'),
+  limit: wholeNumber(1, MAX_LOG_BYTES).default(65_536).describe('Most bytes.'),
+});
+export const costsQuery = z.strictObject({
+  by: z.enum(['job', 'owner', 'pool', 'template']).default('job'),
+});
+export const poolsQuery = z.strictObject({
+  limit: limit(5000, 1000),
+  cursor,
+  option: purchaseOption.optional(),
+  zone: text(100).optional(),
+  type: text(100).optional().describe('Instance type, exactly.'),
+});
+export const instancesQuery = z.strictObject({
+  limit: limit(1000, 100),
+  cursor,
+  live: z
+    .enum(['true', 'false'])
+    .transform((v) => v === 'true')
+    .optional()
+    .meta({ override: { type: 'boolean' } })
+    .describe('true: not ended; false: ended; absent: all.'),
+});
+export const plansQuery = z.strictObject({ limit: limit(200, 20), cursor });
+export const eventsQuery = z.strictObject({
+  after: wholeNumber(0, Number.MAX_SAFE_INTEGER)
+    .default(0)
+    .optional()
+    .describe('Only events with a higher sequence. The header Last-Event-ID, if given, is stronger.'),
+  limit: limit(1000, 200),
+  job: text(200).optional().describe('Only events of this job: id or name.'),
+});
+
+export const idempotencyKey = z
+  .string()
+  .min(1)
+  .max(200)
+  .regex(/^[\x21-\x7e]+$/, 'must be visible ASCII characters')
+  .describe('Chosen by the client: the same key with the same body makes one job however often it is sent.');
+
+export const batchEnvelope = z.strictObject({
+  jobs: z
+    .array(z.unknown())
+    .min(1)
+    .max(MAX_BATCH_JOBS)
+    .describe('Job files. With an Idempotency-Key, job number i is known as `key/i`.'),
+});

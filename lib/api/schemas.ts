@@ -1,0 +1,472 @@
+/**
+ * Every answer of the HTTP API, once: views have these types, tests validate answers with them, and the OpenAPI document
+ * is generated from them (lib/api/openapi.ts). What the API takes is in lib/api/requests.ts.
+ *
+ * Instants are ISO 8601 strings in UTC named `...At`, in engine time (a replayed market has its own calendar); the same
+ * instant in milliseconds, where clients compute with it, is named `...Ms`. Money is US dollars as a number (`...Usd`),
+ * durations are seconds (`...S`), memory and disk MiB. A value that does not exist yet is null, never absent.
+ */
+import { z } from 'zod';
+// Types only: gives `.meta()` its OpenAPI keys without loading the generator.
+import type {} from 'zod-openapi';
+import { ERROR_CODES, type ErrorCode } from '../kernel/errors.ts';
+
+const instant = z.iso.datetime().describe('Engine time, ISO 8601, UTC.').meta({ example: '2026-03-01T12:00:00.000Z' });
+const usd = z.number().describe('US dollars.');
+const seconds = z.number().describe('Seconds of engine time.');
+const count = z.int().nonnegative();
+
+// ---------------------------------------------------------------------------------------------------------- problems
+
+const codes = Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]];
+
+export const issue = z
+  .object({
+    at: z.string().describe('Where: a path such as `stages[1].resources.memory`, or `query.limit`.'),
+    message: z.string(),
+  })
+  .meta({ id: 'Issue' });
+
+export const problem = z
+  .object({
+    type: z.string().describe('Stable URN of the code.').meta({ example: 'urn:ebbtide:error:not-found' }),
+    title: z.string().describe('What the code means, the same for each occurrence.'),
+    status: z.int().describe('The HTTP status.'),
+    detail: z.string().describe('What failed, got and allowed in one sentence.'),
+    code: z.enum(codes),
+    what: z.string().describe('What failed.'),
+    got: z.string().optional().describe('What it got.'),
+    allowed: z.string().optional().describe('What is allowed.'),
+    next: z.string().optional().describe('The next step.'),
+    at: z.string().optional().describe('Where in the input.'),
+    issues: z.array(issue).optional().describe('Every finding, when several were reported at once.'),
+    retryable: z.boolean().describe('Whether the same request may succeed later.'),
+    requestId: z.string().describe('Also in the header `x-request-id` and in the log.'),
+  })
+  .meta({ id: 'Problem', description: 'RFC 9457 problem details.' });
+export type Problem = z.infer<typeof problem>;
+
+// -------------------------------------------------------------------------------------------------------------- jobs
+
+export const resourcesView = z
+  .object({
+    cpus: z.number().describe('vCPUs; thousandths are possible.'),
+    memoryMiB: z.number(),
+    gpus: z.number(),
+    diskMiB: z.number(),
+  })
+  .meta({ id: 'Resources' });
+export type ResourcesView = z.infer<typeof resourcesView>;
+
+export const jobClass = z.enum(['deadline', 'best-effort']);
+export const jobState = z.enum(['pending', 'running', 'succeeded', 'failed', 'cancelled']);
+
+export const taskCounts = z
+  .object({
+    total: count,
+    pending: count.describe('Never tried yet.'),
+    waiting: count.describe('Tried, to be tried again.'),
+    running: count,
+    succeeded: count,
+    failed: count,
+    cancelled: count,
+  })
+  .meta({ id: 'TaskCounts' });
+export type TaskCounts = z.infer<typeof taskCounts>;
+
+const jobSummaryFields = {
+  id: z.string().meta({ example: 'j-1h2k3m4n5p6q7r8' }),
+  name: z.string(),
+  owner: z.string(),
+  labels: z.record(z.string(), z.string()),
+  class: jobClass,
+  template: z.string().describe('What recurring jobs share: owner / templated name / program.'),
+  state: jobState,
+  stateReason: z.string().nullable().describe('Why it ended as it did, for failed and cancelled jobs.'),
+  submittedAt: instant,
+  deadlineAt: instant.nullable(),
+  startedAt: instant.nullable(),
+  finishedAt: instant.nullable(),
+  /** Met, missed or (null) not decided yet or without a deadline. */
+  onTime: z.boolean().nullable().describe('Whether it succeeded by its deadline; null while open or without one.'),
+  cancelRequested: z.boolean(),
+  tasks: taskCounts,
+};
+
+export const jobSummary = z.object(jobSummaryFields).meta({ id: 'JobSummary' });
+export type JobSummary = z.infer<typeof jobSummary>;
+
+export const admissionView = z
+  .object({
+    feasible: z.boolean().describe('False when the deadline cannot be met even starting now on on-demand capacity.'),
+    notes: z.array(z.string()),
+  })
+  .meta({ id: 'Admission' });
+
+export const stageView = z
+  .object({
+    name: z.string(),
+    dependsOn: z.array(z.string()),
+    gang: z.boolean(),
+    command: z.array(z.string()),
+    workdir: z.string(),
+    resources: resourcesView,
+    retries: count,
+    timeoutS: seconds.nullable(),
+    tasks: taskCounts,
+  })
+  .meta({ id: 'Stage' });
+export type StageView = z.infer<typeof stageView>;
+
+export const jobView = z
+  .object({
+    ...jobSummaryFields,
+    asOf: instant.describe('Engine time of this answer.'),
+    maxCostUsd: usd.nullable(),
+    after: z.array(z.string()).describe('Ids of the jobs that must have succeeded before.'),
+    admission: admissionView,
+    stages: z.array(stageView),
+    headline: z.string().nullable().describe('First sentence of the latest explanation; null before the first plan.'),
+  })
+  .meta({ id: 'Job' });
+export type JobView = z.infer<typeof jobView>;
+
+export const submitAnswer = z
+  .object({
+    outcome: z
+      .enum(['created', 'repeated'])
+      .describe('repeated: the same Idempotency-Key came with the same body before; `job` is what it made then.'),
+    job: jobSummary,
+    admission: admissionView,
+  })
+  .meta({ id: 'SubmitAnswer' });
+export type SubmitAnswer = z.infer<typeof submitAnswer>;
+
+export const batchResult = z
+  .object({
+    index: count.describe('Position in the request.'),
+    outcome: z.enum(['created', 'repeated', 'refused']),
+    job: jobSummary.nullable(),
+    admission: admissionView.nullable(),
+    problem: problem.nullable().describe('Why it was refused.'),
+  })
+  .meta({ id: 'BatchResult' });
+
+export const batchAnswer = z
+  .object({ created: count, repeated: count, refused: count, results: z.array(batchResult) })
+  .meta({ id: 'BatchAnswer' });
+export type BatchAnswer = z.infer<typeof batchAnswer>;
+
+export const cancelAnswer = z
+  .object({
+    outcome: z.enum(['requested', 'already-cancelled']),
+    job: jobSummary,
+  })
+  .meta({ id: 'CancelAnswer' });
+export type CancelAnswer = z.infer<typeof cancelAnswer>;
+
+// ------------------------------------------------------------------------------------------------ tasks and attempts
+
+export const taskState = z.enum(['pending', 'waiting', 'running', 'succeeded', 'failed', 'cancelled']);
+
+export const taskView = z
+  .object({
+    stage: z.string(),
+    index: count,
+    state: taskState.describe('pending: never tried; waiting: tried, to be tried again.'),
+    attempts: count.describe('Attempts so far, interruptions included.'),
+    failures: count.describe('Failures so far: what `retries` is compared with.'),
+    keptS: seconds.describe('Running time whose result a checkpoint keeps.'),
+    notBeforeAt: instant.nullable().describe('Back-off after a failure.'),
+  })
+  .meta({ id: 'Task' });
+export type TaskView = z.infer<typeof taskView>;
+
+export const attemptView = z
+  .object({
+    id: z.string(),
+    stage: z.string(),
+    index: count,
+    number: z.int().positive().describe('1 for the first attempt of its task.'),
+    instance: z.string(),
+    resources: resourcesView,
+    state: z.enum(['starting', 'running', 'stopping', 'ended']),
+    outcome: z
+      .enum(['succeeded', 'failed', 'timed-out', 'interrupted', 'preempted', 'cancelled'])
+      .nullable()
+      .describe('interrupted: by the market; preempted: by a plan. Neither is a failure.'),
+    placedAt: instant,
+    startedAt: instant.nullable(),
+    endedAt: instant.nullable(),
+    exitCode: z.int().nullable(),
+    exitSignal: z.string().nullable(),
+    reason: z.string().nullable(),
+    resumedFromS: seconds.describe('Work that earlier attempts left in the checkpoint.'),
+    keptS: seconds.describe('Running time of this attempt that its last checkpoint keeps.'),
+    usage: z.object({ maxRssMiB: z.number(), cpuS: z.number() }).nullable(),
+  })
+  .meta({ id: 'Attempt' });
+export type AttemptView = z.infer<typeof attemptView>;
+
+export const logView = z
+  .object({
+    job: z.string(),
+    stage: z.string(),
+    index: count,
+    attempt: z.string(),
+    number: z.int().positive(),
+    stream: z.enum(['stdout', 'stderr']),
+    offset: count,
+    text: z.string(),
+    nextOffset: count.describe('Pass as `offset` to go on.'),
+    totalBytes: count,
+    ended: z
+      .boolean()
+      .describe(
+        'The attempt has ended: nothing follows once nextOffset reaches totalBytes. A later attempt may exist.',
+      ),
+    latest: z.boolean().describe('Whether this is the newest attempt of its task.'),
+  })
+  .meta({ id: 'Log' });
+export type LogView = z.infer<typeof logView>;
+
+// --------------------------------------------------------------------------------------------------- pools, instances
+
+const bid = z.union([z.number().nonnegative(), z.literal('uncapped')]).describe('USD per hour, or uncapped.');
+export const purchaseOption = z.enum(['reserved', 'on-demand', 'spot']);
+
+export const poolView = z
+  .object({
+    id: z.string().meta({ example: 'c5.large/us-east-1a/spot' }),
+    instanceType: z.string(),
+    family: z.string(),
+    generation: count,
+    arch: z.enum(['x86_64', 'arm64']),
+    zone: z.string(),
+    option: purchaseOption,
+    capacity: resourcesView,
+    priceUsdPerHour: usd.nullable().describe('Price now; null while the market quotes none.'),
+    lowUsdPerHour: usd.nullable().describe('Lowest price of the last 24 hours.'),
+    highUsdPerHour: usd.nullable().describe('Highest price of the last 24 hours.'),
+    onDemandUsdPerHour: usd,
+    liveInstances: count.describe('How many instances of it are held now.'),
+  })
+  .meta({ id: 'Pool' });
+export type PoolView = z.infer<typeof poolView>;
+
+export const instanceState = z.enum(['requested', 'starting', 'ready', 'warned', 'releasing', 'ended']);
+
+export const instanceView = z
+  .object({
+    id: z.string(),
+    allocation: z.string().describe('The launch that made it.'),
+    pool: z.string(),
+    instanceType: z.string(),
+    zone: z.string(),
+    option: purchaseOption,
+    bid,
+    state: instanceState,
+    requestedAt: instant,
+    launchedAt: instant.nullable().describe('Billing starts here.'),
+    readyAt: instant.nullable(),
+    warnedAt: instant.nullable().describe('When the interruption notice came.'),
+    goneAt: instant.nullable().describe('When the notice says that it will be gone.'),
+    rebalance: z.boolean().describe('A rebalance recommendation came.'),
+    endedAt: instant.nullable(),
+    endCause: z.enum(['interrupted', 'released', 'lost', 'failed']).nullable(),
+    costUsd: usd.nullable().describe('The final bill, or what has accrued until now; null when nothing is billed yet.'),
+    running: z
+      .array(z.object({ attempt: z.string(), job: z.string(), stage: z.string(), index: count }))
+      .describe('Attempts on it that have not ended.'),
+  })
+  .meta({ id: 'Instance' });
+export type InstanceView = z.infer<typeof instanceView>;
+
+// -------------------------------------------------------------------------------------------------------------- costs
+
+const money = {
+  workUsd: usd.describe('Kept by a success or a checkpoint, or still running.'),
+  wastedUsd: usd.describe('Lost past the last checkpoint.'),
+  idleUsd: usd.describe('Paid and unused, start-up included.'),
+  totalUsd: usd,
+  onDemandUsd: usd.describe('The same work on on-demand capacity.'),
+  instanceHours: z.number(),
+};
+
+export const costRow = z
+  .object({ key: z.string().describe('Job id, owner, pool or template; `(idle)` for time nobody used.'), ...money })
+  .meta({ id: 'CostRow' });
+export type CostRowView = z.infer<typeof costRow>;
+
+export const costTotal = z.object(money).meta({ id: 'CostTotal' });
+
+export const costReport = z
+  .object({
+    by: z.enum(['job', 'owner', 'pool', 'template']),
+    asOf: instant,
+    rows: z.array(costRow).describe('Most expensive first. Settled time only: what the ledger holds.'),
+    total: costTotal,
+  })
+  .meta({ id: 'CostReport' });
+export type CostReport = z.infer<typeof costReport>;
+
+export const jobCostView = z
+  .object({
+    job: z.string(),
+    asOf: instant,
+    settled: z.boolean().describe('False while an attempt runs or an instance of it is not billed yet.'),
+    rows: z.array(costRow).describe('One per pool.'),
+    accruedUsd: usd.describe('Estimate of what open attempts have cost until now, not in the rows.'),
+    total: costTotal.describe('Rows and accrued together.'),
+    maxCostUsd: usd.nullable(),
+  })
+  .meta({ id: 'JobCost' });
+export type JobCostView = z.infer<typeof jobCostView>;
+
+// --------------------------------------------------------------------------------------------- plans and explanations
+
+export const solveView = z
+  .object({
+    used: z.enum(['milp', 'greedy']),
+    status: z.enum(['optimal', 'feasible', 'no-solution', 'infeasible', 'failed', 'not-needed']),
+    objective: z.number().describe('Expected worth less cost, US dollars.'),
+    greedyObjective: z.number(),
+    bound: z.number().nullable(),
+    boundKind: z.enum(['lp', 'lagrangian', 'mip']).nullable(),
+    gap: z.number().nullable(),
+    variables: count,
+    constraints: count,
+    elapsedMs: z.number(),
+  })
+  .meta({ id: 'Solve' });
+
+const taskRef = z.object({ job: z.string(), stage: z.string(), index: count });
+export const effectView = z
+  .discriminatedUnion('kind', [
+    z.object({ kind: z.literal('launch'), instance: z.string(), pool: z.string(), bid, reason: z.string() }),
+    z.object({
+      kind: z.literal('start'),
+      attempt: z.string(),
+      task: taskRef,
+      instance: z.string(),
+      reason: z.string(),
+    }),
+    z.object({
+      kind: z.literal('stop'),
+      attempt: z.string(),
+      why: z.enum(['preempted', 'cancelled', 'timed-out']),
+      reason: z.string(),
+    }),
+    z.object({ kind: z.literal('release'), instance: z.string(), reason: z.string() }),
+  ])
+  .meta({ id: 'Effect' });
+
+export const planView = z
+  .object({
+    id: z.string(),
+    at: instant,
+    token: z.int().describe('Fencing token of the engine that made it.'),
+    preset: z.string(),
+    effects: z.array(effectView),
+    jobs: z.array(z.string()).describe('Ids of the jobs that it explains.'),
+    solve: solveView,
+  })
+  .meta({ id: 'Plan' });
+export type PlanView = z.infer<typeof planView>;
+
+export const waitReason = z.enum([
+  'capacity',
+  'price',
+  'cheaper-later',
+  'dependency',
+  'constraint',
+  'budget',
+  'backoff',
+  'gang',
+  'starting-instance',
+  'cancelling',
+]);
+
+export const explanationView = z
+  .object({
+    job: z.string(),
+    name: z.string(),
+    state: jobState,
+    at: instant.nullable().describe('When the plan that says so was made; null before the first one.'),
+    headline: z.string(),
+    waiting: z.array(
+      z.object({
+        stage: z.string(),
+        tasks: count,
+        why: waitReason,
+        detail: z.string(),
+        wouldChange: z.string(),
+        expectedStartAt: instant.nullable(),
+      }),
+    ),
+    placed: z.array(z.object({ stage: z.string(), tasks: count, pool: z.string(), why: z.string() })),
+    considered: z.array(
+      z.object({
+        pool: z.string(),
+        bid,
+        priceUsdPerHour: usd,
+        pInterrupted: z.number(),
+        pLate: z.number(),
+        expectedCostUsd: usd,
+        verdict: z.string(),
+      }),
+    ),
+    excluded: z.array(z.object({ constraint: z.string(), pools: count })),
+    runtime: z.object({ medianS: seconds, p90S: seconds, basis: z.string() }).nullable(),
+    admission: admissionView,
+  })
+  .meta({ id: 'Explanation' });
+export type ExplanationView = z.infer<typeof explanationView>;
+
+// ------------------------------------------------------------------------------------------------- events, health
+
+export const eventView = z
+  .object({
+    sequence: z.int().nonnegative(),
+    at: instant,
+    atMs: z.number(),
+    type: z.string(),
+    job: z.string().nullable(),
+    text: z.string().describe('One sentence.'),
+    data: z.record(z.string(), z.unknown()),
+  })
+  .meta({ id: 'Event' });
+export type EventView = z.infer<typeof eventView>;
+
+export const healthView = z
+  .object({
+    status: z.enum(['ok', 'stale']).describe('stale: the engine has not completed a cycle for too long.'),
+    version: z.string(),
+    now: instant.describe('Engine time.'),
+    nowMs: z.number(),
+    engineStartedAt: instant,
+    lastCycleAt: instant.nullable(),
+    market: z.object({ name: z.string(), from: instant, to: instant, speed: z.number() }),
+    preset: z.string(),
+  })
+  .meta({ id: 'Health' });
+export type HealthView = z.infer<typeof healthView>;
+
+// ------------------------------------------------------------------------------------------------- lists
+
+const next = z.string().nullable().describe('Pass as `cursor` to go on; null at the end.');
+
+export const jobList = z.object({ items: z.array(jobSummary), next, asOf: instant }).meta({ id: 'JobList' });
+export const taskList = z.object({ job: z.string(), items: z.array(taskView), next }).meta({ id: 'TaskList' });
+export const attemptList = z.object({ job: z.string(), items: z.array(attemptView), next }).meta({ id: 'AttemptList' });
+export const poolList = z.object({ items: z.array(poolView), next, asOf: instant }).meta({ id: 'PoolList' });
+export const instanceList = z
+  .object({ items: z.array(instanceView), next, asOf: instant })
+  .meta({ id: 'InstanceList' });
+export const planList = z.object({ items: z.array(planView), next }).meta({ id: 'PlanList' });
+export type JobList = z.infer<typeof jobList>;
+export type TaskList = z.infer<typeof taskList>;
+export type AttemptList = z.infer<typeof attemptList>;
+export type PoolList = z.infer<typeof poolList>;
+export type InstanceList = z.infer<typeof instanceList>;
+export type PlanList = z.infer<typeof planList>;

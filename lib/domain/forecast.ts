@@ -69,4 +69,6 @@ export interface Offer {
   readonly expectedDurationS: Seconds;
   /** Expected cost of one task, US dollars: share x price x time + expected redone work - expected refunds. */
   readonly expectedCostUsd: number;
+  /** What soft constraints make this pool worth more, US dollars: plans minimise expectedCostUsd - preferenceUsd. Absent = 0. */
+  readonly preferenceUsd?: number;
 }

@@ -45,6 +45,8 @@ export interface MarketForecast {
   interruption(pool: Pool, bid: Bid): InterruptionCurve;
   /** Expected price at a later time, given that it is `now` now. */
   expectedPrice(pool: Pool, at: EpochMs): UsdPerHour | null;
+  /** Time-weighted mean price over the history: what an uncapped bid, which also rides through spikes, pays in the long run. */
+  meanPrice?(pool: Pool): UsdPerHour | null;
   /** Pearson correlation of two pools' prices over the history, in [-1, 1]; 0 when unknown (Tributary 2.2.2). */
   correlation(a: Pool, b: Pool): number;
 }

@@ -1,0 +1,203 @@
+import type { PoolId } from '../../kernel/ids.ts';
+import { epochMs, raw, seconds, usdPerHour, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import { NEVER_INTERRUPTED, type InterruptionCurve } from '../../domain/forecast.ts';
+import type { Bid, Pool } from '../../domain/pool.ts';
+import type { MarketForecast } from '../../domain/stages.ts';
+import { indexAt, type PriceArrays } from '../steps.ts';
+import { survivesCapacity, type CapacityEvidence, type HazardPosterior } from './hazard.ts';
+import { gridCorrelation, priceStatistics, revertedPrice, type PriceStatistics } from './statistics.ts';
+import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta, type PriceLossCurve } from './survival.ts';
+
+/** Public price history: changes within [from, to), the price in force at `from` first (what the Market port answers). */
+export type PriceHistory = (pool: PoolId, from: EpochMs, to: EpochMs) => PriceArrays;
+
+export interface ForecasterInput {
+  readonly history: PriceHistory;
+  readonly config: Pick<SchedulerConfig, 'priceHistoryS' | 'hazardPriorPerHour' | 'hazardPriorHours'>;
+}
+
+/** Rungs remembered per pool: config's deltas, the on-demand bid and the ones it drifted through lately. */
+const MOST_RUNGS = 12;
+const HOUR_MS = 3_600_000;
+
+interface PoolMemory {
+  /** Per rung; the least recently asked for is first. */
+  readonly survivals: Map<number, PriceSurvival>;
+  statistics: PriceStatistics | null;
+  statisticsHour: number;
+}
+
+/**
+ * Forecasts spot pools from prices and observed interruptions. Lives as long as the engine; `at` gives the view of one
+ * instant. What is remembered is only ever a function of the history asked for: after a restart the same answers come
+ * again. When time goes back (another market, a simulator's next run) the pool's memory is dropped.
+ *
+ * Memory: per pool and rung about 16 KiB for a week of history (hours x horizons), plus the open stretches.
+ */
+export class MarketForecaster {
+  readonly #input: ForecasterInput;
+  readonly #pools = new Map<PoolId, PoolMemory>();
+  readonly #correlations = new Map<string, number>();
+  #correlationHour = NaN;
+
+  constructor(input: ForecasterInput) {
+    this.#input = input;
+  }
+
+  /** The forecast as of `now`, for one cycle: answers are remembered within it. */
+  at(now: EpochMs, evidence: CapacityEvidence): MarketForecast {
+    const curves = new Map<string, InterruptionCurve>();
+    return {
+      interruption: (pool, bid) => {
+        if (pool.option !== 'spot') return NEVER_INTERRUPTED;
+        const key = `${pool.id} ${bid === 'uncapped' ? '' : raw(bid)}`;
+        let curve = curves.get(key);
+        if (curve === undefined) {
+          curve = this.#interruption(pool, bid, raw(now), evidence.posterior(pool.id, this.#input.config));
+          curves.set(key, curve);
+        }
+        return curve;
+      },
+      expectedPrice: (pool, at) => this.#expectedPrice(pool, raw(now), raw(at)),
+      meanPrice: (pool) => {
+        if (pool.option === 'on-demand') return pool.onDemandUsdPerHour;
+        const statistics = this.#statistics(pool.id, raw(now));
+        return statistics === null ? null : usdPerHour(statistics.meanUsd);
+      },
+      correlation: (a, b) => this.#correlation(a, b, raw(now)),
+    };
+  }
+
+  #interruption(pool: Pool, bid: Bid, nowMs: number, hazard: HazardPosterior): InterruptionCurve {
+    const price = bid === 'uncapped' ? null : this.#priceAt(pool.id, nowMs);
+    const byPrice = bid === 'uncapped' ? null : this.#priceLoss(pool, raw(bid), price, nowMs);
+    const capacity = HORIZONS_S.map((h) => 1 - survivesCapacity(hazard, seconds(h)));
+    // Independent competing risks: an instance lives while neither has taken it.
+    const pInterrupted = capacity.map((c, i) => 1 - (1 - c) * (1 - (byPrice?.p[i] ?? 0)));
+    return {
+      horizonS: HORIZONS_S,
+      pInterrupted,
+      reason: `${byPrice === null ? 'no bid to be passed' : byPrice.reason}; ${capacityReason(hazard)}`,
+    };
+  }
+
+  #priceLoss(pool: Pool, bid: number, price: number | null, nowMs: number): { p: Float64Array; reason: string } {
+    if (price !== null && price > bid) {
+      return { p: HORIZONS_S.map(() => 1), reason: `the price ${price} is above the bid already` };
+    }
+    const delta = bid - (price ?? bid);
+    const curve = price === null ? null : this.#survival(pool.id, deltaRung(delta), nowMs).curve();
+    const relative = delta / Math.max(raw(pool.onDemandUsdPerHour), 1e-9);
+    if (curve === null) {
+      return { p: coldStart(relative), reason: 'price: too little history, prior of all markets' };
+    }
+    return {
+      p: extended(curve),
+      reason: `price: bid ${delta.toPrecision(2)} USD/h above the price, median of ${curve.days} day(s) of history`,
+    };
+  }
+
+  #survival(pool: PoolId, rung: number, nowMs: number): PriceSurvival {
+    const { survivals } = this.#memory(pool);
+    let survival = survivals.get(rung);
+    const windowMs = this.#input.config.priceHistoryS * 1000;
+    if (survival === undefined || survival.takenMs > nowMs) survival = new PriceSurvival(rungDelta(rung), windowMs);
+    if (survival.takenMs < nowMs) {
+      const from = Math.max(survival.takenMs, nowMs - windowMs);
+      survival.advance(this.#history(pool, from, nowMs), nowMs);
+    }
+    survivals.delete(rung);
+    survivals.set(rung, survival);
+    const oldest = survivals.keys().next();
+    if (survivals.size > MOST_RUNGS && oldest.done !== true) survivals.delete(oldest.value);
+    return survival;
+  }
+
+  #expectedPrice(pool: Pool, nowMs: number, atMs: number): UsdPerHour | null {
+    if (pool.option === 'on-demand') return pool.onDemandUsdPerHour;
+    const price = this.#priceAt(pool.id, nowMs);
+    const statistics = this.#statistics(pool.id, nowMs);
+    if (price === null || statistics === null) return null;
+    return usdPerHour(revertedPrice(statistics, price, (atMs - nowMs) / 1000));
+  }
+
+  #correlation(a: Pool, b: Pool, nowMs: number): number {
+    if (a.option !== 'spot' || b.option !== 'spot') return 0;
+    if (a.id === b.id) return 1;
+    const hour = Math.floor(nowMs / HOUR_MS);
+    if (hour !== this.#correlationHour) {
+      this.#correlations.clear();
+      this.#correlationHour = hour;
+    }
+    const key = a.id < b.id ? `${a.id} ${b.id}` : `${b.id} ${a.id}`;
+    let value = this.#correlations.get(key);
+    if (value === undefined) {
+      const x = this.#statistics(a.id, nowMs);
+      const y = this.#statistics(b.id, nowMs);
+      value = x === null || y === null ? 0 : gridCorrelation(x, y);
+      this.#correlations.set(key, value);
+    }
+    return value;
+  }
+
+  /** Medians move slowly: made anew once per hour of history, not per cycle. */
+  #statistics(pool: PoolId, nowMs: number): PriceStatistics | null {
+    const memory = this.#memory(pool);
+    const hour = Math.floor(nowMs / HOUR_MS);
+    if (memory.statisticsHour !== hour || memory.statistics === null) {
+      const from = nowMs - this.#input.config.priceHistoryS * 1000;
+      memory.statistics = priceStatistics(this.#history(pool, from, nowMs), from, nowMs);
+      memory.statisticsHour = hour;
+    }
+    return memory.statistics;
+  }
+
+  #priceAt(pool: PoolId, nowMs: number): number | null {
+    const steps = this.#history(pool, nowMs, nowMs);
+    const i = indexAt(steps.atMs, nowMs);
+    return i < 0 ? null : (steps.usdPerHour[i] ?? null);
+  }
+
+  /** Prices in [fromMs, toMs], both ends included. */
+  #history(pool: PoolId, fromMs: number, toMs: number): PriceArrays {
+    return this.#input.history(pool, epochMs(fromMs), epochMs(toMs + 1));
+  }
+
+  #memory(pool: PoolId): PoolMemory {
+    let memory = this.#pools.get(pool);
+    if (memory === undefined) {
+      memory = { survivals: new Map(), statistics: null, statisticsHour: NaN };
+      this.#pools.set(pool, memory);
+    }
+    return memory;
+  }
+}
+
+/** Horizons that history is too short for go on at the constant hazard of the last one it answers. */
+function extended({ p }: PriceLossCurve): Float64Array {
+  const last = p.length - 1;
+  const lastP = p[last] ?? 0;
+  const lastS = HORIZONS_S[last] ?? 1;
+  return HORIZONS_S.map((h, i) => (i <= last ? (p[i] ?? 0) : 1 - (1 - lastP) ** (h / lastS)));
+}
+
+/**
+ * P(price passes the bid) where a pool has under six hours of watched history, by how far the bid lies above the price
+ * relative to on-demand: constant hazards per hour, means over all pools of the us-east-1 traces of 2016 (spikes) and
+ * 2021 (smooth), half each. Printed by `node bench/forecast.ts`.
+ */
+const COLD_START: readonly { readonly above: number; readonly perHour: number }[] = [
+  { above: 0.5, perHour: 0.01 },
+  { above: 0.1, perHour: 0.03 },
+  { above: 0.01, perHour: 0.1 },
+  { above: -Infinity, perHour: 0.3 },
+];
+
+function coldStart(relativeDelta: number): Float64Array {
+  const perHour = COLD_START.find((row) => relativeDelta >= row.above)?.perHour ?? 0;
+  return HORIZONS_S.map((h) => 1 - Math.exp((-perHour * h) / 3600));
+}
+
+const capacityReason = ({ shape, rateHours }: HazardPosterior): string =>
+  `capacity: ${(shape / rateHours).toPrecision(2)} interruptions per instance-hour from ${rateHours.toFixed(0)} h of evidence, prior included`;

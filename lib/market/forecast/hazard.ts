@@ -1,0 +1,124 @@
+import { poolId, type PoolId } from '../../kernel/ids.ts';
+import { raw, type Seconds } from '../../kernel/units.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+
+/**
+ * How often capacity is taken away, learned from what happened to our own instances: interruptions are Poisson in
+ * instance-hours, their rate has a Gamma posterior per pool. Instances still running count as exposure without an event, which
+ * is all that right-censoring needs under a constant rate.
+ *
+ * Partial pooling: a pool's prior mean is the posterior mean of its siblings (same type family and zone, itself left out), whose own
+ * prior is the configured one. Families share hosts, so a family that loses instances in a zone warns its other sizes.
+ */
+export interface HazardPosterior {
+  /** Gamma shape: interruptions. */
+  readonly shape: number;
+  /** Gamma rate: instance-hours. Mean hazard = shape / rateHours. */
+  readonly rateHours: number;
+}
+
+export type HazardPrior = Pick<SchedulerConfig, 'hazardPriorPerHour' | 'hazardPriorHours'>;
+
+export interface Observed {
+  readonly exposureS: number;
+  readonly interruptions: number;
+}
+
+/**
+ * Evidence above this many instance-hours per pool is scaled down to it as new evidence comes, so that a pool's past is
+ * forgotten at the speed at which it is used: at 0.03 per hour this holds about 30 interruptions, a standard error of 18 %.
+ */
+const MEMORY_HOURS = 1000;
+const KEY_PREFIX = 'hazard/';
+const NOTHING: Observed = { exposureS: 0, interruptions: 0 };
+
+/**
+ * What was observed per pool. Lifecycle: `fromMemory` at start, `observe` as instances run and end, `takeChanged` into
+ * the store's `memory` rows in the same commit as the observations, so that nothing counts twice after a crash.
+ */
+export class CapacityEvidence {
+  readonly #pools = new Map<PoolId, Observed>();
+  readonly #families = new Map<string, Observed>();
+  readonly #changed = new Set<PoolId>();
+
+  /** From rows whose key starts with `hazard/`; other rows and rows that do not parse as two numbers are ignored. */
+  static fromMemory(rows: ReadonlyMap<string, string>): CapacityEvidence {
+    const evidence = new CapacityEvidence();
+    for (const [key, value] of rows) {
+      if (!key.startsWith(KEY_PREFIX)) continue;
+      const parsed = parseObserved(value);
+      if (parsed !== null) evidence.#add(poolId(key.slice(KEY_PREFIX.length)), parsed);
+    }
+    return evidence;
+  }
+
+  /** Adds instance-time in a pool and the capacity interruptions in it. Interruptions by price belong to no call. */
+  observe(pool: PoolId, exposureS: Seconds, interruptions: number): void {
+    if (raw(exposureS) <= 0 && interruptions <= 0) return;
+    this.#add(pool, { exposureS: raw(exposureS), interruptions });
+    this.#changed.add(pool);
+  }
+
+  of(pool: PoolId): Observed {
+    return this.#pools.get(pool) ?? NOTHING;
+  }
+
+  /** The posterior of a pool's hazard; the prior itself where nothing was observed. */
+  posterior(pool: PoolId, prior: HazardPrior): HazardPosterior {
+    const own = this.of(pool);
+    const family = this.#families.get(familyKey(pool)) ?? NOTHING;
+    const siblingHours = Math.max(0, family.exposureS - own.exposureS) / 3600;
+    const siblingEvents = Math.max(0, family.interruptions - own.interruptions);
+    const { hazardPriorPerHour, hazardPriorHours } = prior;
+    const mean = (hazardPriorPerHour * hazardPriorHours + siblingEvents) / (hazardPriorHours + siblingHours);
+    return {
+      shape: mean * hazardPriorHours + own.interruptions,
+      rateHours: hazardPriorHours + own.exposureS / 3600,
+    };
+  }
+
+  /** Memory rows of the pools observed since the last call. */
+  takeChanged(): ReadonlyMap<string, string> {
+    const rows = new Map<string, string>();
+    for (const pool of this.#changed) rows.set(KEY_PREFIX + pool, JSON.stringify(this.of(pool)));
+    this.#changed.clear();
+    return rows;
+  }
+
+  #add(pool: PoolId, more: Observed): void {
+    const before = this.of(pool);
+    const exposureS = before.exposureS + more.exposureS;
+    const kept = Math.min(1, (MEMORY_HOURS * 3600) / Math.max(exposureS, 1));
+    const after = { exposureS: exposureS * kept, interruptions: (before.interruptions + more.interruptions) * kept };
+    this.#pools.set(pool, after);
+    const key = familyKey(pool);
+    const family = this.#families.get(key) ?? NOTHING;
+    this.#families.set(key, {
+      exposureS: family.exposureS + after.exposureS - before.exposureS,
+      interruptions: family.interruptions + after.interruptions - before.interruptions,
+    });
+  }
+}
+
+/** P(not interrupted within h), the rate integrated out: a pool little is known of keeps a heavier tail than its mean says. */
+export const survivesCapacity = ({ shape, rateHours }: HazardPosterior, h: Seconds): number =>
+  (rateHours / (rateHours + raw(h) / 3600)) ** shape;
+
+/** `c5/us-east-1a` of `c5.large/us-east-1a/spot` (lib/domain/pool.ts, poolKey). */
+function familyKey(pool: PoolId): string {
+  const [type = '', zone = ''] = pool.split('/');
+  return `${type.split('.')[0]}/${zone}`;
+}
+
+function parseObserved(text: string): Observed | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (typeof value !== 'object' || value === null) return null;
+  const { exposureS, interruptions } = value as Partial<Record<keyof Observed, unknown>>;
+  const amount = (n: unknown): n is number => typeof n === 'number' && Number.isFinite(n) && n >= 0;
+  return amount(exposureS) && amount(interruptions) ? { exposureS, interruptions } : null;
+}

@@ -27,7 +27,7 @@ export interface SolveLimits {
 }
 
 /** FEASIBLE and NO SOLUTION FOUND are different words. Values are per column; bound is an upper bound on the objective. */
-export type SolveOutcome =
+export type SolveOutcome = (
   | { readonly status: 'optimal'; readonly values: Float64Array; readonly objective: number; readonly bound: number }
   | {
       readonly status: 'feasible';
@@ -39,12 +39,17 @@ export type SolveOutcome =
     }
   | { readonly status: 'no-solution'; readonly bound: number | null; readonly limit: 'time' | 'nodes' }
   | { readonly status: 'infeasible' }
-  | { readonly status: 'failed'; readonly detail: string };
+  /** Also an unbounded model, which a plan never is. */
+  | { readonly status: 'failed'; readonly detail: string }
+) & {
+  /** Real time that the call took, measured by the adapter: the core has no clock. */
+  readonly elapsedMs?: number;
+};
 
 export interface Solver {
   /** `start` is a feasible point to begin from (one value per column), if there is one. Never rejects: faults are `failed`. */
   solve(model: Milp, limits: SolveLimits, start: Float64Array | null): Promise<SolveOutcome>;
-  /** Solves the LP relaxation only: objective is the bound. */
+  /** Solves the LP relaxation only: objective is the bound. Null when it is not solved to optimality within the limits. */
   relax(
     model: Milp,
     limits: SolveLimits,
@@ -53,3 +58,20 @@ export interface Solver {
   write(model: Milp, format: 'lp' | 'mps'): Promise<string>;
   close(): Promise<void>;
 }
+
+/**
+ * The same solver under limits of its own: what simulation and golden runs use to stop by nodes and gap, never by the
+ * machine's speed, so that one input gives one plan.
+ */
+export function limited(solver: Solver, limit: (asked: SolveLimits) => SolveLimits): Solver {
+  return {
+    solve: (model, limits, start) => solver.solve(model, limit(limits), start),
+    relax: (model, limits) => solver.relax(model, limit(limits)),
+    write: (model, format) => solver.write(model, format),
+    close: () => solver.close(),
+  };
+}
+
+/** No wall time, at most `maxNodes` branch-and-bound nodes. */
+export const deterministic = (solver: Solver, maxNodes: number): Solver =>
+  limited(solver, (asked) => ({ relativeGap: asked.relativeGap, maxNodes, maxSeconds: null }));

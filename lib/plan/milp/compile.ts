@@ -13,7 +13,8 @@
  * Rows        demand_l    sum_m P_lm = k_l I_l (nCk, killnCk);  sum_m P_lm <= k_l I_l (linear forms; I_l = 1 if unconditional)
  *             choose_e    sum_{c in C_e} I_c <= I_e (max)
  *             link_e      I_e <= I_parent, where an indicator hangs below a shared one
- *             least_e_c   V_e <= value of child c (min);   reach_e   value of child >= threshold B_e (barrier)
+ *             least_e_c   V_e <= value of child c (min);   reach_e   value of child >= low + (threshold - low) B_e (barrier;
+ *                         low = least value the child can have)
  *             supply_r    sum of a_lmr P_lm (kills negative) <= cap_r
  *
  * Left out: indicators of unconditional leaves; P of an nCk with a single member (its use is k_l I_l); supply rows that
@@ -117,9 +118,7 @@ function generate(e: Expression, place: Place, context: Context): Terms {
     case 'min':
       return least(e, place, context);
     case 'sum':
-      return concat(
-        e.of.map((child) => generate(child, { ...place, own: place.own && e.of.length === 1 }, context)),
-      );
+      return concat(e.of.map((child) => generate(child, { ...place, own: place.own && e.of.length === 1 }, context)));
     case 'scale':
       return times(generate(e.of, place, context), e.factor);
     case 'barrier': {
@@ -127,8 +126,10 @@ function generate(e: Expression, place: Place, context: Context): Terms {
       const number = context.operators++;
       const value = generate(e.of, { ...place, own: false }, context);
       const reached = builder.column({ lower: 0, upper: 1, integer: true, name: () => `B_${number}` });
-      const row = concat([value, { column: [reached], coefficient: [-e.threshold] }]);
-      builder.row(row, 0, Infinity, () => `reach_${number}`);
+      // Not reached, the child may still be worth anything it can be: kills below it have negative values.
+      const least = lowest(e.of);
+      const row = concat([value, { column: [reached], coefficient: [least - e.threshold] }]);
+      builder.row(row, least, Infinity, () => `reach_${number}`);
       context.setters.push((assignment, point) => {
         point[reached] = valueOf(e, assignment) > 0 ? 1 : 0;
       });
@@ -302,6 +303,15 @@ function implied(a: Terms, capA: number, b: Terms, capB: number): boolean {
   }
   // Columns in b alone: what gives back in b only would not be matched in a.
   return [...fraction.values()].every((f) => f >= 0);
+}
+
+/** A lower bound of the expression's value. */
+function lowest(e: Expression): number {
+  if (isLeaf(e)) return isKill(e) ? -e.cost : 0;
+  if (e.kind === 'scale') return e.factor * lowest(e.of);
+  if (e.kind === 'barrier') return 0;
+  const values = e.of.map(lowest);
+  return e.kind === 'sum' ? values.reduce((a, b) => a + b, 0) : Math.min(0, ...values);
 }
 
 const times = (terms: Terms, factor: number): Terms => ({

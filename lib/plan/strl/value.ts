@@ -1,13 +1,5 @@
 import { unreachable } from '../../kernel/errors.ts';
-import {
-  childrenOf,
-  isKill,
-  isLeaf,
-  leavesOf,
-  type Assignment,
-  type Expression,
-  type Leaf,
-} from './expression.ts';
+import { childrenOf, isKill, isLeaf, leavesOf, type Assignment, type Expression, type Leaf } from './expression.ts';
 import { supplyRows, type Supply } from './supply.ts';
 
 const TOLERANCE = 1e-6;
@@ -57,7 +49,8 @@ export function violations(e: Expression, supply: Supply, assignment: Assignment
     const units = unitsOf(leaf, assignment);
     const allOrNothing = leaf.kind === 'nCk' || leaf.kind === 'killnCk';
     if (units > leaf.k + TOLERANCE) found.push(`${leaf.id}: ${units} of at most ${leaf.k}`);
-    if (allOrNothing && units > TOLERANCE && units < leaf.k - TOLERANCE) found.push(`${leaf.id}: ${units} of ${leaf.k}`);
+    if (allOrNothing && units > TOLERANCE && units < leaf.k - TOLERANCE)
+      found.push(`${leaf.id}: ${units} of ${leaf.k}`);
     leaf.set.forEach((member, index) => {
       const count = assignment.get(leaf.id)?.[index] ?? 0;
       if (count < -TOLERANCE || count > member.atMost + TOLERANCE) found.push(`${leaf.id}: ${count} of ${member.name}`);

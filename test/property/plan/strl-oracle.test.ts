@@ -98,7 +98,7 @@ const SLOTS = 3;
 const partitions = ['a', 'b', 'once'] as const;
 
 const supplyArbitrary: fc.Arbitrary<Supply> = fc
-  .array(fc.array(fc.integer({ min: 0, max: 6 }), { minLength: 2, maxLength: 2 }), {
+  .array(fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 2, maxLength: 2 }), {
     minLength: 2 * SLOTS + 1,
     maxLength: 2 * SLOTS + 1,
   })

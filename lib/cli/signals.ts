@@ -31,6 +31,7 @@ export function onStopRequest(handler: (count: number, signal: StopSignal) => vo
   const onDisconnect = (): void => arrive(passedOn, 'SIGTERM');
   if (process.send !== undefined) {
     process.on('message', onMessage);
+    process.off('disconnect', dieQuietly);
     process.once('disconnect', onDisconnect);
     process.send({ handlesSignals: true });
     // Listening must not keep a finished command alive.
@@ -42,3 +43,12 @@ export function onStopRequest(handler: (count: number, signal: StopSignal) => vo
     process.off('disconnect', onDisconnect);
   };
 }
+
+/** For commands that handle no signals: end when the launcher is gone. `onStopRequest` takes over from this. */
+export function endWithLauncher(): void {
+  if (process.send === undefined) return;
+  process.once('disconnect', dieQuietly);
+  process.channel?.unref();
+}
+
+const dieQuietly = (): never => process.exit(143);

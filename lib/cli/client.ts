@@ -1,0 +1,201 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { createParser, type EventSourceParser } from 'eventsource-parser';
+import type { EventView } from '../api/schemas.ts';
+import { EbbError } from '../kernel/errors.ts';
+import { fromProblem } from './failure.ts';
+
+export type Query = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
+export interface Request {
+  readonly query?: Query;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/**
+ * An engine, wherever it is: behind HTTP (`ebb up`, or a deployment) or in this process (`ebb run`). Both speak the
+ * API of lib/api; answers have the types of lib/api/schemas.ts, problems are thrown as the EbbError they describe.
+ */
+export interface Client {
+  get<T>(path: string, query?: Query): Promise<T>;
+  post<T>(path: string, request?: Request): Promise<T>;
+  /** Events after a sequence number, as they happen, until `signal` aborts. */
+  events(after: number, signal: AbortSignal, job?: string): AsyncIterable<EventView>;
+}
+
+/** Wall time between two looks at the events of an engine that does not stream. */
+const POLL_MS = 250;
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+/** Sends one request and returns the whole answer. */
+export type Send = (request: {
+  readonly method: 'GET' | 'POST';
+  /** With query string. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+}) => Promise<RawAnswer>;
+
+/** A client over anything that can send a request. */
+export function clientOver(send: Send): Client {
+  const call = async <T>(method: 'GET' | 'POST', path: string, request: Request): Promise<T> => {
+    const headers = { accept: 'application/json', ...request.headers };
+    const body = request.body === undefined ? null : JSON.stringify(request.body);
+    const answer = await send({
+      method,
+      path: path + queryString(request.query ?? {}),
+      headers: body === null ? headers : { 'content-type': 'application/json', ...headers },
+      body,
+    });
+    return decode(answer) as T;
+  };
+  return {
+    get: (path, query = {}) => call('GET', path, { query }),
+    post: (path, request = {}) => call('POST', path, request),
+    events: (after, signal, job) => poll(send, { after, signal, job }),
+  };
+}
+
+interface EventsWanted {
+  readonly after: number;
+  readonly signal: AbortSignal;
+  readonly job: string | undefined;
+}
+const EVENT_STREAM = { accept: 'text/event-stream' };
+
+/** A client for an engine at `base` (e.g. http://127.0.0.1:7788), with a bearer token if there is one. */
+export function httpClient(base: string, token: string | null): Client {
+  const root = base.replace(/\/+$/, '');
+  const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
+  const open = (path: string, init: RequestInit): Promise<Response> =>
+    fetch(root + path, init).catch((error: unknown) => {
+      throw absent(root, error);
+    });
+  const plain = clientOver(async ({ method, path, headers, body }) => {
+    const answer = await open(path, { method, headers: { ...headers, ...authorization }, body });
+    return { status: answer.status, body: await answer.text() };
+  });
+  const stream = (path: string, signal: AbortSignal): Promise<Response> =>
+    open(path, { headers: { ...EVENT_STREAM, ...authorization }, signal });
+  return { ...plain, events: (after, signal, job) => follow(stream, { after, signal, job }) };
+}
+
+/** Reads an open stream; begins anew after the last event when the server ends it (a Lambda always does). */
+async function* follow(
+  stream: (path: string, signal: AbortSignal) => Promise<Response>,
+  wanted: EventsWanted,
+): AsyncIterable<EventView> {
+  const { signal } = wanted;
+  let last = wanted.after;
+  while (!signal.aborted) {
+    const answer = await stream(eventsPath(last, wanted.job), signal).catch((error: unknown) => {
+      if (signal.aborted) return null;
+      throw error;
+    });
+    if (answer === null) return;
+    if (!answer.ok) decode({ status: answer.status, body: await answer.text() });
+    for await (const event of eventsOf(answer, signal)) {
+      last = Math.max(last, event.sequence);
+      yield event;
+    }
+    await delay(POLL_MS, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+async function* eventsOf(answer: Response, signal: AbortSignal): AsyncIterable<EventView> {
+  const ready: EventView[] = [];
+  const parser = eventParser(ready);
+  const decoder = new TextDecoder();
+  try {
+    for await (const chunk of answer.body ?? []) {
+      parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }));
+      yield* ready.splice(0);
+    }
+  } catch (error) {
+    // A stream that breaks off is begun anew by the caller; so is one that we left.
+    if (!signal.aborted && !(error instanceof TypeError)) throw error;
+  }
+}
+
+const eventsPath = (after: number, job: string | undefined): string =>
+  `/api/events${queryString({ after, limit: 1000, job })}`;
+
+function absent(base: string, error: unknown): EbbError {
+  const cause = (error as { cause?: { code?: string; message?: string } }).cause;
+  return new EbbError('engine.absent', {
+    what: 'no engine answers at this address',
+    got: `${base}${cause?.code === undefined ? '' : ` (${cause.code})`}`,
+    next: 'start one with `ebb up`, or name another with --url or EBB_URL; `ebb run FILE` needs none',
+    cause: error,
+  });
+}
+
+function decode({ status, body }: RawAnswer): unknown {
+  let parsed: unknown;
+  try {
+    parsed = body === '' ? null : JSON.parse(body);
+  } catch (cause) {
+    throw new EbbError('engine.absent', {
+      what: 'something answers at this address, but it is not an Ebbtide engine',
+      got: `HTTP status ${status}, ${JSON.stringify(body.slice(0, 80))}`,
+      next: 'check --url (or EBB_URL)',
+      cause,
+    });
+  }
+  if (status >= 400) throw fromProblem((parsed ?? {}) as object, status);
+  return parsed;
+}
+
+export function queryString(query: Query): string {
+  const params = new URLSearchParams();
+  for (const [key, value] of Object.entries(query)) {
+    if (value === undefined) continue;
+    for (const each of Array.isArray(value) ? (value as readonly string[]) : [value]) params.append(key, String(each));
+  }
+  const text = params.toString();
+  return text === '' ? '' : `?${text}`;
+}
+
+/** Asks again and again, for an engine that answers with what there is and does not stream. */
+async function* poll(send: Send, wanted: EventsWanted): AsyncIterable<EventView> {
+  let last = wanted.after;
+  while (!wanted.signal.aborted) {
+    const path = eventsPath(last, wanted.job);
+    const answer = await send({ method: 'GET', path, headers: EVENT_STREAM, body: null });
+    if (answer.status >= 400) decode(answer);
+    for (const event of parseEvents(answer.body)) {
+      last = Math.max(last, event.sequence);
+      yield event;
+    }
+    await delay(POLL_MS, undefined, { signal: wanted.signal }).catch(() => undefined);
+  }
+}
+
+/** The events of a whole `text/event-stream` body; comments (heartbeats) are not events. */
+export function parseEvents(body: string): EventView[] {
+  const events: EventView[] = [];
+  eventParser(events).feed(body);
+  return events;
+}
+
+function eventParser(into: EventView[]): EventSourceParser {
+  return createParser({
+    onEvent: ({ data }) => {
+      if (data !== '') into.push(JSON.parse(data) as EventView);
+    },
+  });
+}
+
+/** Follows `next` until the end: all items of a list. */
+export async function all<T>(client: Client, path: string, query: Query = {}): Promise<T[]> {
+  const items: T[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.get<{ items: T[]; next: string | null }>(path, { ...query, cursor });
+    items.push(...page.items);
+    cursor = page.next ?? undefined;
+  } while (cursor !== undefined);
+  return items;
+}

@@ -1,0 +1,63 @@
+import { type Command, Option } from 'commander';
+import { lazily, type World } from '../context.ts';
+import { whole } from '../options.ts';
+
+export interface CostOptions {
+  readonly by: 'job' | 'owner' | 'pool' | 'template';
+}
+export interface PoolsOptions {
+  readonly option?: string;
+  readonly zone?: string;
+  readonly type?: string;
+  readonly limit: number;
+}
+export interface InstancesOptions {
+  readonly all?: boolean;
+  readonly limit: number;
+}
+export interface PlansOptions {
+  readonly limit: number;
+}
+
+/** Adds what shows capacity and money: cost, pools, instances, plans. */
+export function addCapacity(program: Command, world: World, finish: (code: number) => void): void {
+  program
+    .command('cost')
+    .summary('where the money went')
+    .description('Where the money went: useful, wasted and idle, next to what on-demand would have cost.')
+    .addOption(new Option('--by <what>', 'one row per').choices(['job', 'owner', 'pool', 'template']).default('job'))
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb cost --by owner')
+    .action(lazily<CostOptions>(world, finish, async () => (await import('../actions/capacity.ts')).cost));
+
+  program
+    .command('pools')
+    .summary('list pools with their prices')
+    .description('Lists pools (instance type, zone, purchase option), cheapest first, with the price now and its day.')
+    .addOption(new Option('--option <option>', 'only').choices(['spot', 'on-demand', 'reserved']))
+    .option('--zone <zone>', 'only this zone')
+    .option('--type <type>', 'only this instance type')
+    .addOption(new Option('--limit <n>', 'at most this many').argParser(whole).default(40))
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb pools --option spot --type c5.large')
+    .action(lazily<PoolsOptions>(world, finish, async () => (await import('../actions/capacity.ts')).pools));
+
+  program
+    .command('instances')
+    .summary('list instances held now, or all that were')
+    .description('Lists the instances that are held now, with what runs on them and what they have cost.')
+    .option('--all', 'those that have ended as well')
+    .addOption(new Option('--limit <n>', 'at most this many').argParser(whole).default(100))
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb instances --all')
+    .action(lazily<InstancesOptions>(world, finish, async () => (await import('../actions/capacity.ts')).instances));
+
+  program
+    .command('plans')
+    .summary('list the latest decisions')
+    .description('Lists the latest decisions: what each did, how it was found and how far from the bound it is.')
+    .addOption(new Option('--limit <n>', 'at most this many').argParser(whole).default(10))
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb plans --limit 3')
+    .action(lazily<PlansOptions>(world, finish, async () => (await import('../actions/capacity.ts')).plans));
+}

@@ -1,0 +1,111 @@
+import { type Command, Option } from 'commander';
+import { lazily, type World } from '../context.ts';
+import { whole } from '../options.ts';
+
+export interface SubmitOptions {
+  readonly key?: string;
+}
+export interface JobsOptions {
+  readonly state?: readonly string[];
+  readonly owner?: string;
+  readonly name?: string;
+  readonly label?: string;
+  readonly limit: number;
+}
+export interface LogsOptions {
+  readonly task: number;
+  readonly stage?: string;
+  readonly attempt?: number;
+  readonly stderr?: boolean;
+  readonly follow?: boolean;
+}
+export interface StatusOptions {
+  readonly tasks?: boolean;
+}
+
+/** Adds what works on the jobs of a running engine: submit, jobs, status, watch, logs, cancel, explain. */
+export function addJobs(program: Command, world: World, finish: (code: number) => void): void {
+  program
+    .command('submit')
+    .summary('hand job files to a running engine')
+    .description('Hands job files to a running engine. What cannot work is refused at once, with the reason.')
+    .argument('<file...>', 'job files (YAML or JSON); - reads standard input')
+    .option('--key <text>', 'idempotency key: the same key with the same file makes one job however often it is sent')
+    .option('--json', 'print the answers as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb submit examples/hello.yaml')
+    .action(lazily<SubmitOptions>(world, finish, async () => (await import('../actions/submit.ts')).submit));
+
+  program
+    .command('jobs')
+    .summary('list jobs, newest first')
+    .description('Lists jobs, newest first.')
+    .addOption(
+      new Option('--state <state...>', 'only jobs in these states').choices([
+        'pending',
+        'running',
+        'succeeded',
+        'failed',
+        'cancelled',
+      ]),
+    )
+    .option('--owner <name>', 'only jobs of this owner')
+    .option('--name <name>', 'only jobs of this name')
+    .option('--label <key=value>', 'only jobs that carry this label')
+    .addOption(new Option('--limit <n>', 'at most this many').argParser(whole).default(50))
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb jobs --state running pending')
+    .action(lazily<JobsOptions>(world, finish, async () => (await import('../actions/jobs.ts')).jobs));
+
+  program
+    .command('status')
+    .summary('show one job: stages, deadline, cost')
+    .description('Shows one job: its stages, its deadline, what it has cost, why it is where it is.')
+    .argument('<job>', 'id or name')
+    .option('--tasks', 'also list the tasks that have been tried')
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb status nightly-render')
+    .action(lazily<StatusOptions>(world, finish, async () => (await import('../actions/jobs.ts')).status));
+
+  program
+    .command('watch')
+    .summary('follow one job, or everything, live')
+    .description('Follows one job until it is over, or everything until Ctrl-C. Stopping to watch stops nothing else.')
+    .argument('[job]', 'id or name')
+    .option('--json', 'print events as JSON, one per line')
+    .addHelpText('after', '\nExample:\n  $ ebb watch nightly-render')
+    .action(lazily<object>(world, finish, async () => (await import('../actions/watch.ts')).watch));
+
+  program
+    .command('logs')
+    .summary("print a task's output")
+    .description('Prints what a task wrote: of its newest attempt, unless another is named.')
+    .argument('<job>', 'id or name')
+    .addOption(new Option('--task <n>', 'index of the task').argParser(whole).default(0))
+    .option('--stage <name>', 'stage of the task (needed when the job has several)')
+    .addOption(new Option('--attempt <n>', 'number of the attempt (default: the newest)').argParser(whole))
+    .option('--stderr', 'standard error instead of standard output')
+    .option('-f, --follow', 'go on until the task is over, through its next attempts too')
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb logs nightly-render --stage frames --task 7 --follow')
+    .action(lazily<LogsOptions>(world, finish, async () => (await import('../actions/logs.ts')).logs));
+
+  program
+    .command('cancel')
+    .summary('stop a job')
+    .description('Stops a job: its running tasks are told to end, the others never start. What is done stays done.')
+    .argument('<job>', 'id or name')
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb cancel nightly-render')
+    .action(lazily<object>(world, finish, async () => (await import('../actions/jobs.ts')).cancel));
+
+  program
+    .command('explain')
+    .summary('why a job waits, or runs where it runs')
+    .description(
+      'Says why a job waits and what would change it, or why it runs where it runs: the pools considered, with price, probability of interruption and lateness, expected cost and verdict.',
+    )
+    .argument('<job>', 'id or name')
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb explain nightly-render')
+    .action(lazily<object>(world, finish, async () => (await import('../actions/jobs.ts')).explain));
+}

@@ -1,0 +1,68 @@
+import { type Command, Option } from 'commander';
+import { lazily, type World } from '../context.ts';
+import { instantMs, port, positive, setting, whole } from '../options.ts';
+
+/** Options of an engine in this process: `run` and `up`. */
+export interface EngineOptions {
+  readonly market?: string;
+  /** Epoch ms. */
+  readonly from?: number;
+  readonly speed: number;
+  readonly seed: number;
+  readonly dir: string;
+  readonly preset?: string;
+  readonly set?: Readonly<Record<string, unknown>>;
+}
+export interface RunOptions extends EngineOptions {
+  readonly resume?: boolean;
+  readonly dumpModel?: string;
+}
+export interface UpOptions extends EngineOptions {
+  readonly bind: string;
+  readonly port: number;
+}
+
+function engineOptions(command: Command, speed: number): Command {
+  return command
+    .option('--market <path>', 'market to replay: a file or folder that `ebb market` wrote (default: a generated one)')
+    .option('--from <time>', "where in the market to begin, ISO 8601 (default: the market's start)", instantMs)
+    .addOption(
+      new Option('--speed <n>', 'seconds of market time per second on the wall').argParser(positive).default(speed),
+    )
+    .addOption(new Option('--seed <n>', 'seed of everything random').argParser(whole).default(1))
+    .option('--dir <path>', 'where jobs, history, logs and checkpoints are kept', '.ebb')
+    .option('--preset <name>', 'which policies decide: see `ebb config --presets`')
+    .option('--set <key=value>', 'one setting of the scheduler, may be repeated: see `ebb config`', setting);
+}
+
+/** Adds `run` and `up`. */
+export function addRunning(program: Command, world: World, finish: (code: number) => void): void {
+  engineOptions(
+    program
+      .command('run')
+      .summary('run jobs here and now, on an engine of their own')
+      .description(
+        'Runs jobs on an engine inside this process until they are over: buys and releases (simulated) instances on a replayed market, runs the tasks as real processes, survives interruptions, and says what it cost.\n\nCtrl-C asks the tasks to save their state, gives the instances back and says how to go on.',
+      )
+      .argument('[file...]', 'job files (YAML or JSON)'),
+    1,
+  )
+    .option('--resume', 'go on with the unfinished jobs of --dir')
+    .option('--dump-model <file>', "write the plan's optimisation model there (.lp or .mps), newest last")
+    .option('--json', 'print the summary as JSON; progress goes to standard error')
+    .addHelpText('after', '\nExample:\n  $ ebb run examples/hello.yaml --speed 60')
+    .action(lazily<RunOptions>(world, finish, async () => (await import('../actions/run.ts')).run));
+
+  engineOptions(
+    program
+      .command('up')
+      .summary('run the engine as a service with an HTTP API')
+      .description('Runs the engine until it is stopped, with its API on loopback. Another address needs a token.'),
+    1,
+  )
+    .option('--bind <address>', 'address to listen on', '127.0.0.1')
+    .addOption(new Option('--port <n>', 'port to listen on; 0 takes a free one').argParser(port).default(7788))
+    .option('--json', 'print where it listens as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb up --speed 60 &\n  $ ebb submit examples/hello.yaml')
+    .action(lazily<UpOptions>(world, finish, async () => (await import('../actions/up.ts')).up));
+}

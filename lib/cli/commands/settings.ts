@@ -1,0 +1,20 @@
+import type { Command } from 'commander';
+import { lazily, type World } from '../context.ts';
+
+export interface ConfigOptions {
+  readonly presets?: boolean;
+  readonly schema?: boolean;
+}
+
+/** Adds `config` and `completion`. */
+export function addSettings(program: Command, world: World, finish: (code: number) => void): void {
+  program
+    .command('config')
+    .summary('settings of the scheduler, presets, schema of the job file')
+    .description('Shows the settings of the scheduler with their defaults and sources (change one with --set).')
+    .option('--presets', 'list the presets: which policy decides in which stage')
+    .option('--schema', 'print the JSON Schema of the job file, for editors')
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb config --schema > ebb-job.schema.json')
+    .action(lazily<ConfigOptions>(world, finish, async () => (await import('../actions/config.ts')).config));
+}

@@ -1,0 +1,77 @@
+import type { Command } from 'commander';
+import { EbbError } from '../kernel/errors.ts';
+import type { Client } from './client.ts';
+import { makeOutput, type Output } from './output.ts';
+
+/** The process as a command sees it; tests give their own. */
+export interface World {
+  readonly stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
+  readonly stderr: NodeJS.WritableStream & { isTTY?: boolean };
+  readonly stdin: NodeJS.ReadableStream;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+}
+
+/** Options that every command has. */
+export interface GlobalOptions {
+  readonly url?: string;
+  readonly token?: string;
+  readonly color: boolean;
+  readonly json?: boolean;
+}
+
+/** What an action works with. */
+export interface Context {
+  readonly world: World;
+  readonly output: Output;
+  readonly json: boolean;
+  readonly token: string | null;
+  /** The engine that --url, EBB_URL or the default names. Nothing is sent before the first request. */
+  client(): Promise<Client>;
+}
+
+/** Resolves to the exit code; nothing means 0. */
+export type Action<O> = (context: Context, args: readonly string[], options: O) => Promise<number | undefined>;
+
+export const DEFAULT_URL = 'http://127.0.0.1:7788';
+
+export function makeContext(world: World, options: GlobalOptions): Context {
+  const token = options.token ?? world.env['EBB_TOKEN'] ?? null;
+  const base = checkedUrl(options.url ?? world.env['EBB_URL'] ?? DEFAULT_URL);
+  return {
+    world,
+    output: makeOutput({ stdout: world.stdout, stderr: world.stderr, env: world.env, noColor: !options.color }),
+    json: options.json === true,
+    token,
+    client: async () => (await import('./client.ts')).httpClient(base, token),
+  };
+}
+
+function checkedUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url !== null && (url.protocol === 'http:' || url.protocol === 'https:')) return text;
+  throw new EbbError('usage', {
+    what: 'the address of the engine is not an http(s) URL',
+    got: text,
+    allowed: `for example ${DEFAULT_URL}`,
+    next: 'correct --url or EBB_URL',
+  });
+}
+
+/**
+ * Binds a commander command to an action that is loaded when it runs, not before: `ebb --help` reads none of them.
+ * `finish` gets the exit code.
+ */
+export function lazily<O>(
+  world: World,
+  finish: (code: number) => void,
+  load: () => Promise<Action<O>>,
+): (...args: unknown[]) => Promise<void> {
+  return async (...given) => {
+    const command = given.at(-1) as Command;
+    const options = command.optsWithGlobals<O & GlobalOptions>();
+    const args = given.slice(0, -2).flatMap((a) => (a === undefined ? [] : (a as string | string[])));
+    const action = await load();
+    finish((await action(makeContext(world, options), args, options)) ?? 0);
+  };
+}

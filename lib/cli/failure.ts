@@ -1,0 +1,63 @@
+import { CommanderError } from 'commander';
+import { EbbError, ERROR_CODES, type ErrorCode } from '../kernel/errors.ts';
+import type { Problem } from '../api/schemas.ts';
+import type { Output } from './output.ts';
+
+/** What went wrong, what it got, what is allowed, what to do: the same four lines for every error, and no stack. */
+export function renderError(error: EbbError, { colors }: Pick<Output, 'colors'>): string {
+  const { facts } = error;
+  const place = facts.at === undefined ? '' : `${facts.at}: `;
+  const lines = [`${colors.red(colors.bold('error:'))} ${place}${facts.what} ${colors.dim(`(${error.code})`)}`];
+  const add = (label: string, text: string | undefined): void => {
+    if (text !== undefined)
+      lines.push(`  ${colors.dim(`${label}:`.padEnd(8))} ${text.replaceAll('\n', '\n           ')}`);
+  };
+  add('got', facts.got);
+  add('allowed', facts.allowed);
+  for (const issue of facts.issues ?? []) lines.push(`  - ${issue.at === '' ? '' : `${issue.at}: `}${issue.message}`);
+  add('next', facts.next);
+  return lines.join('\n');
+}
+
+/** `--json` on failure: the facts as one object on standard error. */
+export const errorAsJson = (error: EbbError): string => {
+  const { cause: _, ...facts } = error.facts;
+  return JSON.stringify({ error: { code: error.code, exit: error.exit, ...facts } });
+};
+
+/** Every thrown thing as an EbbError. Commander's complaints are usage errors; anything unknown is a defect of ours. */
+export function asEbbError(thrown: unknown): EbbError {
+  if (thrown instanceof EbbError) return thrown;
+  if (thrown instanceof CommanderError) return usageError(thrown);
+  const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+  return new EbbError('internal', {
+    what: 'ebb met something it was not made for',
+    got: `${error.name}: ${error.message}`,
+    next: 'run the same command with EBB_DEBUG=1 and report the output',
+    cause: thrown,
+  });
+}
+
+/** Commander says `error: unknown command 'sumbit'\n(Did you mean submit?)`. */
+function usageError(error: CommanderError): EbbError {
+  const [first = '', ...rest] = error.message.split('\n');
+  const what = first.replace(/^error: /, '');
+  const guess = rest.join(' ').replace(/[()]/g, '').trim();
+  const next = guess === '' ? 'see `ebb --help`, or `ebb COMMAND --help`' : guess;
+  return new EbbError('usage', { what, next });
+}
+
+/** A problem document of the API as the error it was made from. */
+export function fromProblem(problem: Partial<Problem>, status: number): EbbError {
+  const known = problem.code !== undefined && Object.hasOwn(ERROR_CODES, problem.code);
+  const code: ErrorCode = known && problem.code !== undefined ? problem.code : 'internal';
+  const { got, allowed, next, at, issues } = problem;
+  return new EbbError(code, {
+    what: problem.what ?? problem.detail ?? `the engine answered with HTTP status ${status}`,
+    ...(got === undefined ? {} : { got }),
+    ...(allowed === undefined ? {} : { allowed }),
+    ...(next === undefined ? {} : { next }),
+    ...(at === undefined ? {} : { at }),
+    ...(issues === undefined ? {} : { issues }),
+  });
+}

@@ -1,0 +1,36 @@
+import { CommanderError } from 'commander';
+import type { World } from './context.ts';
+import { asEbbError, errorAsJson, renderError } from './failure.ts';
+import { makeOutput } from './output.ts';
+import { buildProgram } from './program.ts';
+
+/** Commands whose modules are heavy: their trees are only built when one of them is asked for. */
+const WHOLE = new Set(['market', 'completion', 'complete']);
+
+/**
+ * Runs one command line (without `node` and the script) and resolves to the exit code. Never rejects: what went wrong
+ * is written to standard error. Exit codes are those of lib/kernel/errors.ts; 130 and 143 after signals.
+ */
+export async function main(argv: readonly string[], world: World): Promise<number> {
+  let code = 0;
+  const words = argv.filter((a) => !a.startsWith('-'));
+  const whole = words.some((w) => WHOLE.has(w));
+  try {
+    const program = await buildProgram({ world, finish: (c) => (code = c), whole });
+    await program.parseAsync(argv.length === 0 ? ['--help'] : [...argv], { from: 'user' });
+    return code;
+  } catch (thrown) {
+    if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0;
+    const error = asEbbError(thrown);
+    if (argv.includes('--json')) world.stderr.write(`${errorAsJson(error)}\n`);
+    else {
+      const { stderr, env } = world;
+      const noColor = argv.includes('--no-color');
+      world.stderr.write(`${renderError(error, makeOutput({ stdout: stderr, stderr, env, noColor }))}\n`);
+    }
+    if (error.code === 'internal' && world.env['EBB_DEBUG'] === '1') {
+      world.stderr.write(`${String(error.facts.cause instanceof Error ? error.facts.cause.stack : error.stack)}\n`);
+    }
+    return error.exit;
+  }
+}

@@ -1,0 +1,44 @@
+import { InvalidArgumentError } from 'commander';
+
+/** Parsers of option values. Commander puts the option's name before what they say. */
+
+export function positive(text: string): number {
+  const n = Number(text);
+  if (text.trim() === '' || !Number.isFinite(n) || n <= 0) throw new InvalidArgumentError('Allowed: a number above 0.');
+  return n;
+}
+
+export function whole(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('Allowed: a whole number from 0.');
+  return Number(text);
+}
+
+export function port(text: string): number {
+  const n = whole(text);
+  if (n > 65_535) throw new InvalidArgumentError('Allowed: 0 (any free port) to 65535.');
+  return n;
+}
+
+/** An instant as ISO 8601; a date alone means its first moment in UTC, and so does a time without a zone. */
+export function instantMs(text: string): number {
+  const ISO = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
+  const zoned = /(?:Z|[+-]\d{2}:?\d{2})$/.test(text.slice(10)) || text.length === 10 ? text : `${text}Z`;
+  const ms = ISO.test(text) ? Date.parse(zoned) : NaN;
+  if (Number.isNaN(ms)) throw new InvalidArgumentError('Allowed: ISO 8601, e.g. 2016-04-09 or 2016-04-09T12:00:00Z.');
+  return ms;
+}
+
+/** `key=value`, repeatable: collects into a record; the value is JSON where it can be. */
+export function setting(text: string, previous: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  const at = text.indexOf('=');
+  if (at < 1) throw new InvalidArgumentError('Allowed: KEY=VALUE, e.g. maxLateProbability=0.01.');
+  return { ...previous, [text.slice(0, at)]: jsonOrText(text.slice(at + 1)) };
+}
+
+function jsonOrText(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return text;
+  }
+}

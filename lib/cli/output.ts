@@ -1,0 +1,48 @@
+import type { Colors } from 'picocolors/types.js';
+import pc from 'picocolors';
+
+/** Where a command writes, and what the reader can take. Tests give their own; the process's is made in main.ts. */
+export interface Output {
+  /** Results. A line end is added. */
+  line(text: string): void;
+  /** Results that come in pieces (logs): nothing is added. */
+  write(text: string): void;
+  /** Progress and remarks: never part of the result, so they go to standard error. */
+  note(text: string): void;
+  /** Results go to a terminal that can be redrawn. */
+  readonly live: boolean;
+  readonly columns: number;
+  readonly colors: Colors;
+}
+
+interface Stream {
+  write(text: string): unknown;
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+}
+
+export interface OutputOptions {
+  readonly stdout: Stream;
+  readonly stderr: Stream;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** --no-color was given. */
+  readonly noColor: boolean;
+}
+
+/** NO_COLOR (https://no-color.org) and --no-color also turn off the live view: both are asked for by people who read plain text. */
+export function makeOutput({ stdout, stderr, env, noColor }: OutputOptions): Output {
+  const isTerminal = stdout.isTTY === true;
+  const plain = noColor || (env['NO_COLOR'] ?? '') !== '' || env['TERM'] === 'dumb';
+  return {
+    line: (text) => void stdout.write(`${text}\n`),
+    write: (text) => void stdout.write(text),
+    note: (text) => void stderr.write(`${text}\n`),
+    live: isTerminal && !plain,
+    columns: stdout.columns ?? 120,
+    colors: pc.createColors(isTerminal && !plain),
+  };
+}
+
+/** The `--json` form: one document, indented when a person may read it. */
+export const json = (output: Output, value: unknown): void =>
+  output.line(JSON.stringify(value, null, output.live ? 2 : undefined));

@@ -1,0 +1,18 @@
+/** Paths of the API that the command line uses; documented in full by /api/openapi.json. */
+const job = (ref: string): string => `/api/jobs/${encodeURIComponent(ref)}`;
+
+export const routes = {
+  jobs: '/api/jobs',
+  job,
+  cancel: (ref: string): string => `${job(ref)}/cancel`,
+  tasks: (ref: string): string => `${job(ref)}/tasks`,
+  attempts: (ref: string): string => `${job(ref)}/attempts`,
+  logs: (ref: string): string => `${job(ref)}/logs`,
+  explain: (ref: string): string => `${job(ref)}/explain`,
+  jobCosts: (ref: string): string => `${job(ref)}/costs`,
+  costs: '/api/costs',
+  pools: '/api/pools',
+  instances: '/api/instances',
+  plans: '/api/plans',
+  health: '/api/health',
+} as const;

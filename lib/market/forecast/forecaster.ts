@@ -7,13 +7,15 @@ import type { MarketForecast } from '../../domain/stages.ts';
 import { indexAt, type PriceArrays } from '../steps.ts';
 import { survivesCapacity, type CapacityEvidence, type HazardPosterior } from './hazard.ts';
 import { gridCorrelation, priceStatistics, revertedPrice, type PriceStatistics } from './statistics.ts';
-import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta, type PriceLossCurve } from './survival.ts';
+import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta, type DayStatistic, type PriceLossCurve } from './survival.ts';
 
 /** Public price history: changes within [from, to), the price in force at `from` first (what the Market port answers). */
 export type PriceHistory = (pool: PoolId, from: EpochMs, to: EpochMs) => PriceArrays;
 
 export interface ForecasterInput {
   readonly history: PriceHistory;
+  /** How days become one curve; the published median unless told. `node bench/forecast.ts` scores both. */
+  readonly dayStatistic?: DayStatistic;
   readonly config: Pick<SchedulerConfig, 'priceHistoryS' | 'hazardPriorPerHour' | 'hazardPriorHours'>;
 }
 
@@ -33,7 +35,7 @@ interface PoolMemory {
  * instant. What is remembered is only ever a function of the history asked for: after a restart the same answers come
  * again. When time goes back (another market, a simulator's next run) the pool's memory is dropped.
  *
- * Memory: per pool and rung about 16 KiB for a week of history (hours x horizons), plus the open stretches.
+ * Memory: per pool and rung about 8 KiB for a week of history (hours x horizons), plus the open stretches.
  */
 export class MarketForecaster {
   readonly #input: ForecasterInput;
@@ -87,14 +89,15 @@ export class MarketForecaster {
       return { p: HORIZONS_S.map(() => 1), reason: `the price ${price} is above the bid already` };
     }
     const delta = bid - (price ?? bid);
-    const curve = price === null ? null : this.#survival(pool.id, deltaRung(delta), nowMs).curve();
+    const statistic = this.#input.dayStatistic ?? 'median';
+    const curve = price === null ? null : this.#survival(pool.id, deltaRung(delta), nowMs).curve(statistic);
     const relative = delta / Math.max(raw(pool.onDemandUsdPerHour), 1e-9);
     if (curve === null) {
       return { p: coldStart(relative), reason: 'price: too little history, prior of all markets' };
     }
     return {
       p: extended(curve),
-      reason: `price: bid ${delta.toPrecision(2)} USD/h above the price, median of ${curve.days} day(s) of history`,
+      reason: `price: bid ${delta.toPrecision(2)} USD/h above the price, ${statistic} of ${curve.days} day(s) of history`,
     };
   }
 
@@ -188,10 +191,10 @@ function extended({ p }: PriceLossCurve): Float64Array {
  * 2021 (smooth), half each. Printed by `node bench/forecast.ts`.
  */
 const COLD_START: readonly { readonly above: number; readonly perHour: number }[] = [
-  { above: 0.5, perHour: 0.01 },
-  { above: 0.1, perHour: 0.03 },
-  { above: 0.01, perHour: 0.1 },
-  { above: -Infinity, perHour: 0.3 },
+  { above: 0.5, perHour: 0.004 },
+  { above: 0.1, perHour: 0.008 },
+  { above: 0.01, perHour: 0.033 },
+  { above: -Infinity, perHour: 0.23 },
 ];
 
 function coldStart(relativeDelta: number): Float64Array {

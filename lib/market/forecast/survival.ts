@@ -44,6 +44,9 @@ const LEAST_CELLS = 6;
 /** The open list is cleared of stretches too old to matter whenever it has doubled beyond this. */
 const COMPACT_ABOVE = 128;
 
+/** How the days' shares become one: Proteus takes the median; the mean counts rare wild days. */
+export type DayStatistic = 'median' | 'mean';
+
 /** Points of the curve that the history can answer for: `p[i]` belongs to HORIZONS_S[i]; shorter when history is short. */
 export interface PriceLossCurve {
   readonly p: Float64Array;
@@ -57,7 +60,7 @@ export class PriceSurvival {
   readonly #windowMs: number;
   readonly #cellCount: number;
   /** Lost bid-time (ms) per cell and horizon; a ring over hours. */
-  readonly #lostMs: Float64Array;
+  readonly #lostMs: Float32Array;
   #newestHour = -Infinity;
   #firstMs: number | null = null;
   #price = NaN;
@@ -74,7 +77,7 @@ export class PriceSurvival {
     this.#delta = deltaUsd;
     this.#windowMs = windowMs;
     this.#cellCount = Math.ceil(windowMs / CELL_MS) + 2;
-    this.#lostMs = new Float64Array(this.#cellCount * HORIZONS);
+    this.#lostMs = new Float32Array(this.#cellCount * HORIZONS);
   }
 
   /** Time up to which history has been taken in, epoch ms; -Infinity when none. */
@@ -174,7 +177,7 @@ export class PriceSurvival {
   }
 
   /** The curve as of the last `advance`; null when not even the shortest horizon has LEAST_CELLS watched hours. */
-  curve(): PriceLossCurve | null {
+  curve(statistic: DayStatistic = 'median'): PriceLossCurve | null {
     if (this.#firstMs === null) return null;
     const now = this.#takenMs;
     const oldest = Math.ceil(Math.max(this.#firstMs, now - this.#windowMs) / CELL_MS);
@@ -188,7 +191,7 @@ export class PriceSurvival {
       const shares = this.#dailyShares(newest, cells, h);
       if (h === 0) days = shares.length;
       // Longer horizons rest on fewer days, which may have been calmer: a curve never descends.
-      soFar = Math.max(soFar, median(shares));
+      soFar = Math.max(soFar, statistic === 'median' ? median(shares) : mean(shares));
       p.push(Math.min(1, soFar));
     }
     return p.length === 0 ? null : { p: Float64Array.from(p), days };
@@ -209,6 +212,8 @@ export class PriceSurvival {
     return shares;
   }
 }
+
+const mean = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0) / values.length;
 
 function median(values: number[]): number {
   values.sort((a, b) => a - b);

@@ -1,0 +1,144 @@
+import type { Distribution } from '../domain/distribution.ts';
+import { readCurve, type CurvePoint, type CurveTable } from './curve-table.ts';
+
+/** What running one task somewhere is appraised under. Times in seconds, rates in USD per second of one task's share. */
+export interface Terms {
+  readonly rate: number;
+  /** Rate of the cheapest on-demand pool that fits: where a task can flee after an interruption; null: nowhere. */
+  readonly fallbackRate: number | null;
+  /** Work that an interruption costs at most: 0 = saved at the warning, Infinity = all since the start. */
+  readonly lossS: number;
+  /** Reading the checkpoint when going on after an interruption. */
+  readonly restoreS: number;
+  /** Expected and longest time from buying an instance to its first task. */
+  readonly startMeanS: number;
+  readonly startMaxS: number;
+  /** From now to the task's deadline and to the last safe start on on-demand; null without a deadline. */
+  readonly deadlineInS: number | null;
+  readonly safeInS: number | null;
+  /** Interruptions earlier than this are not charged; 0 under the rule `none`. */
+  readonly freeBeforeS: number;
+}
+
+/** Fields of Offer that depend on the running time and the curve; see lib/domain/forecast.ts. */
+export interface Outcome {
+  readonly pInterrupted: number;
+  readonly pLate: number;
+  readonly lostS: number;
+  readonly durationS: number;
+  /** Infinity when it would never finish. */
+  readonly costUsd: number;
+}
+
+/**
+ * Expectations over the running time (discrete, r with weight w) and the time T of the first interruption (curve F), in
+ * closed form. O(bins x horizons), nothing allocated per bin.
+ *
+ * One try of length r: interrupted with F(r); lives alive(r) in expectation; E[T; T<=r] = G(r) = alive(r) - r (1-F(r)). An interruption
+ * at t loses min(t, loss), in all M(r) = G(m) + loss (F(r) - F(m)), m = min(r, loss). Not charged: E[T; T <= min(r, hour)], the
+ * first-hour refund (Tributary 2.1.1, eq. 2.2 with the window as part of the task's time).
+ *
+ * After an interruption the task either flees to on-demand ("flee": one interruption at most), or tries again on the same
+ * offer ("again"): then tries renew, so without checkpoint there are F/(1-F) interruptions, and with one their rate is F(r) /
+ * alive(r) per second of running (renewal reward), over r and what is run twice. The cheaper of the two is taken, "flee" where trying again would pass
+ * the last safe start. Lateness counts the flight: late is a run that is too long by itself or whose flight is.
+ *
+ * The first start-up is not charged here: it is the same for all offers and nothing where an instance is at hand. Start-ups
+ * that interruptions cause are.
+ */
+export function outcomeOf(runtime: Distribution, table: CurveTable, t: Terms): Outcome {
+  const { atS, weight } = runtime;
+  readCurve(table, t.freeBeforeS, point);
+  const freeAllS = point.aliveS - t.freeBeforeS * (1 - point.lost);
+  const finiteLoss = Number.isFinite(t.lossS) && t.lossS > 0;
+  if (finiteLoss) readCurve(table, t.lossS, point);
+  const lostByLoss = finiteLoss ? point.lost : 0;
+  const timeByLossS = finiteLoss ? point.aliveS - t.lossS * (1 - point.lost) : 0;
+
+  let pInterrupted = 0;
+  let pLate = 0;
+  let lostS = 0;
+  let durationS = 0;
+  let costUsd = 0;
+  for (let i = 0; i < atS.length; i++) {
+    const r = atS[i] ?? 0;
+    const w = weight[i] ?? 0;
+    readCurve(table, r, point);
+    const f = point.lost;
+    const alive = point.aliveS;
+    const latePart = t.deadlineInS === null ? 0 : lateWhen(table, r, f, t);
+    pInterrupted += w * f;
+    pLate += w * latePart;
+    if (f <= 0) {
+      durationS += w * r;
+      costUsd += w * t.rate * r;
+      continue;
+    }
+    const interruptedS = Math.max(0, alive - r * (1 - f));
+    const lostOnce = t.lossS === 0 ? 0 : t.lossS >= r ? interruptedS : timeByLossS + t.lossS * (f - lostByLoss);
+    const freeS = t.freeBeforeS === 0 ? 0 : r <= t.freeBeforeS ? interruptedS : freeAllS;
+
+    const flee =
+      t.fallbackRate === null
+        ? Infinity
+        : t.rate * (alive - freeS) + t.fallbackRate * (f * (t.startMeanS + t.restoreS + r) - interruptedS + lostOnce);
+    const tries = interruptionsWhenAgain(r, f, { alive, lostOnce, terms: t });
+    const again = Number.isFinite(tries)
+      ? t.rate * (r + (tries / f) * (lostOnce + f * (t.restoreS + t.startMeanS) - freeS))
+      : Infinity;
+    const mayTryAgain = t.fallbackRate === null || safeToTryAgain(interruptedS / f, t);
+    if (again === Infinity && flee === Infinity) return { ...NEVER_DONE, pInterrupted: 1 };
+    if (mayTryAgain && again <= flee) {
+      costUsd += w * again;
+      lostS += (w * tries * lostOnce) / f;
+      durationS += w * (r + tries * (lostOnce / f + t.restoreS + t.startMeanS));
+    } else {
+      costUsd += w * flee;
+      lostS += w * lostOnce;
+      durationS += w * (r + f * (t.startMeanS + t.restoreS) + lostOnce);
+    }
+  }
+  return { pInterrupted: Math.min(1, pInterrupted), pLate: Math.min(1, pLate), lostS, durationS, costUsd };
+}
+
+/** An offer on which some running time can never be finished. */
+const NEVER_DONE = { pLate: 1, lostS: Infinity, durationS: Infinity, costUsd: Infinity } as const;
+
+/** Reused: the core is single-threaded and outcomeOf never calls itself. */
+const point: CurvePoint = { lost: 0, aliveS: 0 };
+
+/** Expected interruptions until a task of length r is done on this offer alone. */
+function interruptionsWhenAgain(
+  r: number,
+  f: number,
+  x: { readonly alive: number; readonly lostOnce: number; readonly terms: Terms },
+): number {
+  if (x.terms.lossS >= r) return f >= 1 ? Infinity : f / (1 - f);
+  const perS = x.alive > 0 ? f / x.alive : Infinity;
+  const repeated = perS * (x.lostOnce / f + x.terms.restoreS);
+  return repeated < 1 ? (perS * r) / (1 - repeated) : Infinity;
+}
+
+/** Whether, interrupted at its mean time, the task may be tried on spot again before it has to flee. */
+function safeToTryAgain(meanInterruptionS: number, t: Terms): boolean {
+  if (t.safeInS === null) return true;
+  const keptS = Math.max(0, meanInterruptionS - t.lossS);
+  return t.startMaxS + meanInterruptionS + t.startMaxS <= t.safeInS + keptS;
+}
+
+/** P(late | running time r), the flight to on-demand counted at its longest start-up. */
+function lateWhen(table: CurveTable, r: number, f: number, t: Terms): number {
+  const left = (t.deadlineInS ?? Infinity) - t.startMaxS;
+  if (r > left) return 1;
+  // Interrupted at T the flight ends at startMax + restore + r + min(T, loss): late when min(T, loss) > spare.
+  const spare = left - t.startMaxS - t.restoreS - r;
+  let late: number;
+  if (spare < 0) late = f;
+  else if (spare >= Math.min(t.lossS, r)) late = 0;
+  else {
+    readCurve(table, spare, point);
+    late = f - point.lost;
+  }
+  // Nowhere to flee to: the second try must survive too.
+  return t.fallbackRate === null ? late + (f - late) * f : late;
+}

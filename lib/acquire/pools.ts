@@ -1,0 +1,103 @@
+import { plus, raw, seconds, usdPerHour, type EpochMs } from '../kernel/units.ts';
+import { pInterruptedWithin, type InterruptionCurve } from '../domain/forecast.ts';
+import type { SchedulerConfig } from '../domain/config.ts';
+import type { Bid, Pool, PoolView } from '../domain/pool.ts';
+import { vector } from '../domain/resources.ts';
+import type { Snapshot } from '../domain/snapshot.ts';
+import type { MarketForecast } from '../domain/stages.ts';
+import { readCurve, tabulate, type CurvePoint, type CurveTable } from './curve-table.ts';
+
+/** A bid with its curve, tabulated once per cycle for all groups. */
+export interface BidForecast {
+  readonly bid: Bid;
+  readonly curve: InterruptionCurve;
+  readonly table: CurveTable;
+}
+
+/** A pool that can be bought from now. */
+export interface PricedPool {
+  readonly pool: Pool;
+  readonly priceUsdPerHour: number;
+  readonly meanPriceUsdPerHour: number | null;
+  /** The lower of the price now and the one expected in an hour. */
+  readonly lowPriceUsdPerHour: number;
+  readonly bids: readonly BidForecast[];
+  /** Least fraction of running time that is charged over its bids: below 1 where first hours are likely refunded. */
+  readonly leastCharged: number;
+  /** P(interrupted within an hour) of its safest bid. */
+  readonly hazard: number;
+}
+
+const HOUR_S = 3600;
+
+/** The snapshot's pools by index, what they offer computed on first use: most pools never survive the filters. */
+export class PoolBook {
+  readonly views: readonly PoolView[];
+  /** Capacities, 4 numbers per pool in the order of RESOURCE_KINDS. */
+  readonly capacity: Float64Array;
+  readonly market: MarketForecast;
+  readonly nowMs: EpochMs;
+  readonly config: SchedulerConfig;
+  readonly #inAnHour: EpochMs;
+  readonly #priced: (PricedPool | undefined)[] = [];
+
+  constructor(snapshot: Snapshot, market: MarketForecast, config: SchedulerConfig) {
+    // Ids order pools, so that nothing depends on the order in which the snapshot lists them.
+    this.views = [...snapshot.pools].sort((a, b) => (a.pool.id < b.pool.id ? -1 : a.pool.id > b.pool.id ? 1 : 0));
+    this.capacity = Float64Array.from(this.views.flatMap((v) => vector(v.pool.type.capacity)));
+    this.market = market;
+    this.nowMs = snapshot.nowMs;
+    this.config = config;
+    this.#inAnHour = plus(snapshot.nowMs, seconds(HOUR_S));
+  }
+
+  /** Bids and risks of an open pool with a quote. */
+  priced(index: number): PricedPool {
+    return (this.#priced[index] ??= this.#price(index));
+  }
+
+  #price(index: number): PricedPool {
+    const view = this.views[index];
+    if (view?.quote == null) throw new RangeError(`pool ${index} has no price`);
+    const { pool } = view;
+    const priceUsdPerHour = raw(view.quote);
+    const bids = bidsFor(pool, priceUsdPerHour, this.config).map((bid): BidForecast => {
+      const curve = this.market.interruption(pool, bid);
+      return { bid, curve, table: tabulate(curve) };
+    });
+    const later = pool.option === 'spot' ? this.market.expectedPrice(pool, this.#inAnHour) : null;
+    const refunds = pool.option === 'spot' && this.config.refundRule === 'first-hour';
+    return {
+      pool,
+      priceUsdPerHour,
+      meanPriceUsdPerHour: rawOrNull(this.market.meanPrice?.(pool) ?? null),
+      lowPriceUsdPerHour: later === null ? priceUsdPerHour : Math.min(priceUsdPerHour, raw(later)),
+      bids,
+      leastCharged: refunds ? Math.min(1, ...bids.map(({ table }) => chargedInFirstHour(table))) : 1,
+      hazard: Math.min(1, ...bids.map(({ curve }) => pInterruptedWithin(curve, seconds(HOUR_S)))),
+    };
+  }
+}
+
+const rawOrNull = (price: ReturnType<typeof usdPerHour> | null): number | null => (price === null ? null : raw(price));
+
+/**
+ * Bids tried in a pool: market price + each delta (Tributary 2.2.3), the on-demand price (the usual bid, Stratus 3.2.3), and
+ * none at all. Ascending; a delta that reaches the on-demand price adds nothing to it; on-demand below the market is no bid.
+ */
+export function bidsFor(pool: Pool, price: number, config: Pick<SchedulerConfig, 'bidDeltas'>): readonly Bid[] {
+  if (pool.option !== 'spot') return ['uncapped'];
+  const onDemand = raw(pool.onDemandUsdPerHour);
+  const bids = config.bidDeltas.map((delta) => price + delta).filter((bid) => bid < onDemand || price >= onDemand);
+  if (onDemand > price) bids.push(onDemand);
+  bids.sort((a, b) => a - b);
+  const distinct = bids.filter((bid, i) => i === 0 || bid - (bids[i - 1] ?? 0) > 1e-9);
+  return [...distinct.map(usdPerHour), 'uncapped'];
+}
+
+/** Share of the first hour's running time that is paid for when interruptions within it are free (Tributary eq. 2.2). */
+function chargedInFirstHour(table: CurveTable): number {
+  const point: CurvePoint = { lost: 0, aliveS: 0 };
+  readCurve(table, HOUR_S, point);
+  return point.aliveS <= 0 ? 1 : (HOUR_S * (1 - point.lost)) / point.aliveS;
+}

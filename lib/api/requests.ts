@@ -10,6 +10,11 @@ export const MAX_BATCH_JOBS = 500;
 /** Longest piece of a log in one answer, bytes; Lambda's own answer limit is 6 MiB. */
 export const MAX_LOG_BYTES = 1_048_576;
 
+/** Where jobs are taken: the paths whose POST goes to the intake Lambda. */
+export const JOBS_PATH = '/api/jobs';
+export const BATCH_PATH = '/api/jobs/batch';
+export const INTAKE_PATHS: ReadonlySet<string> = new Set([JOBS_PATH, BATCH_PATH, `${JOBS_PATH}/`, `${BATCH_PATH}/`]);
+
 /** No control characters: NUL and friends never reach a store, a log or a terminal. */
 const PRINTABLE = /^[^\p{Cc}\p{Cs}]+$/u;
 const text = (max: number): z.ZodString =>

@@ -52,6 +52,7 @@ export const ERROR_CODES = {
   'media-type': { http: 415, exit: 2, retryable: false, about: 'The request body is of a type that is not accepted.' },
   'method-not-allowed': { http: 405, exit: 2, retryable: false, about: 'The route exists, the method does not.' },
   unauthorized: { http: 401, exit: 7, retryable: false, about: 'A token is needed and was missing or wrong.' },
+  forbidden: { http: 403, exit: 7, retryable: false, about: 'The request came from where none may come from.' },
   'too-many-requests': { http: 429, exit: 8, retryable: true, about: 'Too much at once; try again later.' },
   'market.invalid': {
     http: 400,

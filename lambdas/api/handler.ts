@@ -1,0 +1,10 @@
+/** Everything of the HTTP API but taking jobs: questions, and requests to cancel. */
+import middy from '@middy/core';
+import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';
+import { API_OPERATIONS, OPERATIONS } from '../../lib/api/operations.ts';
+import { router } from '../../lib/api/router.ts';
+import { httpStack } from '../../lib/api/stack.ts';
+
+export const handler = middy<APIGatewayProxyEvent, APIGatewayProxyResult>()
+  .use(httpStack())
+  .handler(router(API_OPERATIONS, OPERATIONS));

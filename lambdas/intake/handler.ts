@@ -1,0 +1,10 @@
+/** Takes jobs: `POST /api/jobs` and `POST /api/jobs/batch`. Answers when they are durable. */
+import middy from '@middy/core';
+import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';
+import { INTAKE_OPERATIONS, OPERATIONS } from '../../lib/api/operations.ts';
+import { router } from '../../lib/api/router.ts';
+import { httpStack } from '../../lib/api/stack.ts';
+
+export const handler = middy<APIGatewayProxyEvent, APIGatewayProxyResult>()
+  .use(httpStack())
+  .handler(router(INTAKE_OPERATIONS, OPERATIONS));

@@ -1,0 +1,70 @@
+import type { z } from 'zod';
+import { EbbError } from '../kernel/errors.ts';
+import type { Backend } from '../ports/backend.ts';
+import type { EventRecord } from '../ports/store.ts';
+import { findJob } from './find-job.ts';
+import type { Answer } from './operation.ts';
+import type { eventsQuery } from './requests.ts';
+import { eventView } from './views.ts';
+
+/** How long a client waits before it asks again, wall milliseconds: each answer is one finite batch. */
+const RETRY_MS = 1000;
+/** Records read at once, and how often at most for one answer, when a filter passes few of them. */
+const READ = 1000;
+const MAX_READS = 20;
+/** Names the last sequence that the answer covers, for adapters that go on by themselves (lib/local/http/sse.ts). */
+export const LAST_EVENT_HEADER = 'x-last-event-id';
+
+/**
+ * One batch of server-sent events after the last one that the client has. A client that reconnects (the browser's
+ * EventSource does so by itself) sends Last-Event-ID and goes on without a gap or a repeat.
+ */
+export async function streamEvents(
+  of: Backend,
+  query: z.output<typeof eventsQuery>,
+  lastEventId: string | undefined,
+): Promise<Answer> {
+  const after = lastEventId === undefined || lastEventId === '' ? (query.after ?? 0) : sequenceOf(lastEventId);
+  const job = query.job === undefined ? null : (await findJob(of.store, query.job)).id;
+  const found: EventRecord[] = [];
+  let last = after;
+  for (let reads = 0; reads < MAX_READS && found.length < query.limit; reads++) {
+    const size = job === null ? query.limit - found.length : READ;
+    const records = await of.store.events(last, size);
+    for (const record of records) {
+      if (found.length === query.limit) break;
+      last = record.sequence;
+      if (job === null || record.job === job) found.push(record);
+    }
+    if (records.length < size) break;
+  }
+  return {
+    status: 200,
+    contentType: 'text/event-stream; charset=utf-8',
+    headers: { [LAST_EVENT_HEADER]: String(last) },
+    text: format(found, last),
+  };
+}
+
+function sequenceOf(lastEventId: string): number {
+  if (/^\d{1,16}$/.test(lastEventId)) {
+    const sequence = Number(lastEventId);
+    if (Number.isSafeInteger(sequence)) return sequence;
+  }
+  throw new EbbError('usage', {
+    what: 'the header Last-Event-ID is not an id of this stream',
+    at: 'header.last-event-id',
+    allowed: 'a whole number: the `id` of an event',
+    next: 'Leave the header out to start from the first event.',
+  });
+}
+
+/** The last line moves the client's id past events that the filter left out: an id without data is no event. */
+function format(records: readonly EventRecord[], last: number): string {
+  let text = `retry: ${RETRY_MS}\n\n`;
+  for (const r of records) {
+    // The default event type reaches every listener; the type of the record is in the data.
+    text += `id: ${r.sequence}\ndata: ${JSON.stringify(eventView(r))}\n\n`;
+  }
+  return `${text}id: ${last}\n\n`;
+}

@@ -1,0 +1,60 @@
+import type { z } from 'zod';
+import { raw } from '../kernel/units.ts';
+import type { Backend } from '../ports/backend.ts';
+import type { JobFilter } from '../ports/store.ts';
+import { findJob } from './find-job.ts';
+import type { jobsQuery, plansQuery } from './requests.ts';
+import type { ExplanationView, HealthView, JobList, JobView, PlanList } from './schemas.ts';
+import { explanationView, iso, isoOf, jobSummary, jobView, planView } from './views.ts';
+
+export async function listJobs(of: Backend, query: z.output<typeof jobsQuery>): Promise<JobList> {
+  const page = await of.store.jobs(filterOf(query), query.limit, query.cursor ?? null);
+  return { items: page.items.map(jobSummary), next: page.next, asOf: iso(of.clock.now()) };
+}
+
+function filterOf(query: z.output<typeof jobsQuery>): JobFilter {
+  const equals = query.label?.indexOf('=') ?? -1;
+  return {
+    ...(query.state === undefined ? {} : { states: query.state }),
+    ...(query.owner === undefined ? {} : { owner: query.owner }),
+    ...(query.name === undefined ? {} : { name: query.name }),
+    ...(query.label === undefined
+      ? {}
+      : { label: { key: query.label.slice(0, equals), value: query.label.slice(equals + 1) } }),
+  };
+}
+
+export async function showJob(of: Backend, ref: string): Promise<JobView> {
+  const job = await findJob(of.store, ref);
+  return jobView(job, await of.store.explanation(job.id), of.clock.now());
+}
+
+export async function explainJob(of: Backend, ref: string): Promise<ExplanationView> {
+  const job = await findJob(of.store, ref);
+  return explanationView(job, await of.store.explanation(job.id));
+}
+
+export async function listPlans(of: Backend, query: z.output<typeof plansQuery>): Promise<PlanList> {
+  const page = await of.store.plans(query.limit, query.cursor ?? null);
+  return { items: page.items.map(planView), next: page.next };
+}
+
+export async function showHealth(of: Backend): Promise<HealthView> {
+  const h = await of.health();
+  const now = of.clock.now();
+  return {
+    status: h.status,
+    version: h.version,
+    now: iso(now),
+    nowMs: raw(now),
+    engineStartedAt: isoOf(h.engineStartedMs),
+    lastCycleAt: h.lastCycleMs === null ? null : isoOf(h.lastCycleMs),
+    market: {
+      name: h.market.name,
+      from: isoOf(h.market.fromMs),
+      to: isoOf(h.market.toMs),
+      speed: h.market.speed,
+    },
+    preset: h.preset,
+  };
+}

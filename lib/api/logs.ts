@@ -1,0 +1,69 @@
+import type { z } from 'zod';
+import { EbbError } from '../kernel/errors.ts';
+import type { Attempt, Job } from '../domain/job.ts';
+import type { Backend } from '../ports/backend.ts';
+import { findJob } from './find-job.ts';
+import type { logsQuery } from './requests.ts';
+import type { LogView } from './schemas.ts';
+import { nearestName, quoted } from './validate.ts';
+
+type LogsQuery = z.output<typeof logsQuery>;
+
+/** A piece of what one attempt of a task wrote; following is asking again from `nextOffset`. */
+export async function readLogs(of: Backend, ref: string, query: LogsQuery): Promise<LogView> {
+  const job = await findJob(of.store, ref);
+  const stage = stageOf(job, query.stage);
+  const tries = (await of.store.attempts(job.id)).filter((a) => a.stage === stage && a.index === query.task);
+  const attempt = attemptOf(tries, job, stage, query);
+  const chunk = await of.fleet.logs(attempt.id, query.stream, query.offset, query.limit);
+  return {
+    job: job.id,
+    stage,
+    index: query.task,
+    attempt: attempt.id,
+    number: attempt.number,
+    stream: query.stream,
+    offset: query.offset,
+    text: chunk.text,
+    nextOffset: chunk.nextOffset,
+    totalBytes: chunk.totalBytes,
+    ended: attempt.state === 'ended',
+    latest: tries.every((a) => a.number <= attempt.number),
+  };
+}
+
+function stageOf(job: Job, wanted: string | undefined): string {
+  const names = job.spec.stages.map((s) => s.name);
+  const [only] = names;
+  if (wanted === undefined && only !== undefined && names.length === 1) return only;
+  if (wanted !== undefined && names.includes(wanted)) return wanted;
+  const near = wanted === undefined ? null : nearestName(wanted, names);
+  throw new EbbError(wanted === undefined ? 'usage' : 'not-found', {
+    what: wanted === undefined ? 'the job has several stages and none was named' : `the job has no such stage`,
+    ...(wanted === undefined ? {} : { got: quoted(wanted) }),
+    at: 'query.stage',
+    allowed: names.slice(0, 20).join(', '),
+    next: near === null ? 'Name one of its stages.' : `Did you mean ${quoted(near)}?`,
+  });
+}
+
+ 
+function attemptOf(tries: readonly Attempt[], job: Job, stage: string, query: LogsQuery): Attempt {
+  const newest = tries.reduce<Attempt | null>((a, b) => (a === null || b.number > a.number ? b : a), null);
+  const found = query.attempt === undefined ? newest : (tries.find((a) => a.number === query.attempt) ?? null);
+  if (found !== null) return found;
+  const tasks = job.spec.stages.find((s) => s.name === stage)?.tasks ?? 0;
+  if (query.task >= tasks) {
+    throw new EbbError('not-found', {
+      what: `stage ${stage} has no task ${query.task}`,
+      at: 'query.task',
+      allowed: `0 to ${tasks - 1}`,
+      next: 'List the tasks: `ebb status JOB`.',
+    });
+  }
+  throw new EbbError('not-found', {
+    what: query.attempt === undefined ? 'the task has not started yet' : `the task has no attempt ${query.attempt}`,
+    ...(newest === null ? {} : { allowed: `1 to ${newest.number}` }),
+    next: newest === null ? 'Ask why it waits: `ebb explain JOB`.' : 'Leave the attempt out for the newest one.',
+  });
+}

@@ -1,0 +1,107 @@
+import httpRouter from '@middy/http-router';
+import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';
+import { EbbError, type Issue } from '../kernel/errors.ts';
+import { backend } from './backend.ts';
+import type { Answer, Operation } from './operation.ts';
+import { headerOf, requestIdOf, type ParsedEvent } from './stack.ts';
+import { check, nearestName, queryValues, quoted, refuse, repeatable } from './validate.ts';
+
+type RouteHandler = (event: APIGatewayProxyEvent) => Promise<APIGatewayProxyResult>;
+
+/**
+ * The innermost handler: finds the operation of a request, checks path and query (all findings at once), runs it. `all`
+ * are the operations of every handler, so that a known path with another method answers 405 and names what it allows.
+ */
+export function router(own: readonly Operation[], all: readonly Operation[]): RouteHandler {
+  const known = all.map(({ method, path }) => ({ method, path, pattern: patternOf(path) }));
+  const route = httpRouter({
+    routes: own.map((o) => ({ method: o.method, path: o.path, handler: handlerOf(o) })),
+    notFoundResponse: ({ method, path }: { method: string; path: string }): never => {
+      const methods = known.filter((o) => o.pattern.test(path)).map((o) => o.method);
+      if (methods.length > 0 && !methods.some((m) => m === method)) {
+        throw new EbbError('method-not-allowed', {
+          what: `this route does not take ${quoted(method)}`,
+          allowed: [...new Set(methods)].join(', '),
+          next: 'See /api/openapi.json for the routes and their methods.',
+        });
+      }
+      const near = nearestName(path, [...new Set(known.map((o) => o.path))]);
+      throw new EbbError('not-found', {
+        what: 'no such route',
+        got: quoted(`${method} ${path}`),
+        next: near === null ? 'See /api/openapi.json for the routes.' : `Did you mean ${near}?`,
+      });
+    },
+  }) as unknown as (event: APIGatewayProxyEvent) => Promise<APIGatewayProxyResult>;
+  return async (event) => {
+    if (typeof event.httpMethod !== 'string' || typeof event.path !== 'string' || event.path === '') {
+      throw new EbbError('usage', {
+        what: 'this is not a request of an API Gateway REST API',
+        allowed: 'a proxy event of payload version 1.0',
+        next: 'Call this function through its API.',
+      });
+    }
+    return route(event);
+  };
+}
+
+const patternOf = (path: string): RegExp => new RegExp(`^${path.replaceAll(/\{[^/]+\}/g, '[^/]+')}/?$`);
+
+function handlerOf(o: Operation): RouteHandler {
+  const lists = repeatable(o.query);
+  return async (event: ParsedEvent) => {
+    const issues: Issue[] = [];
+    const params = check(o.params, decoded(event.pathParameters, issues), 'path', issues);
+    const query = check(o.query, queryValues(valuesOf(event), lists, issues), 'query', issues);
+    refuse(issues, 'the request is not of the expected form');
+    if (o.body !== undefined && event.json === undefined) {
+      throw new EbbError('usage', {
+        what: 'this route needs a request body',
+        allowed: o.body.description,
+        next: 'Send JSON with the header `content-type: application/json`.',
+      });
+    }
+    const answer = await o.run(
+      {
+        params,
+        query,
+        body: event.json,
+        bodyText: event.body ?? '',
+        header: (name) => headerOf(event, name),
+        requestId: requestIdOf(event),
+      },
+      backend(),
+    );
+    return proxyResult(answer);
+  };
+}
+
+/** Values of path parameters are taken from the raw path and decoded here. */
+function decoded(params: APIGatewayProxyEvent['pathParameters'], issues: Issue[]): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (const [name, value] of Object.entries(params ?? {})) {
+    if (value === undefined) continue;
+    try {
+      values[name] = value.includes('%') ? decodeURIComponent(value) : value;
+    } catch {
+      issues.push({ at: `path.${name}`, message: 'is not valid percent-encoding of UTF-8' });
+      values[name] = 'unreadable';
+    }
+  }
+  return values;
+}
+
+function valuesOf(event: APIGatewayProxyEvent): Record<string, readonly string[] | undefined> {
+  const many = event.multiValueQueryStringParameters as
+    APIGatewayProxyEvent['multiValueQueryStringParameters'] | undefined;
+  if (many !== null && many !== undefined) return many;
+  const single = event.queryStringParameters as APIGatewayProxyEvent['queryStringParameters'] | undefined;
+  if (single === null || single === undefined) return {};
+  return Object.fromEntries(Object.entries(single).map(([k, v]) => [k, v === undefined ? undefined : [v]]));
+}
+
+const proxyResult = (a: Answer): APIGatewayProxyResult => ({
+  statusCode: a.status,
+  headers: { 'content-type': a.contentType ?? 'application/json', ...a.headers },
+  body: a.text ?? JSON.stringify(a.body),
+});

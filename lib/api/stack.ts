@@ -1,0 +1,153 @@
+/**
+ * The middleware that each handler wears, outermost first: a request id and safe headers on every answer, errors as
+ * problem+json, a body that is small enough, of the right type, in UTF-8 and JSON.
+ */
+import type { MiddlewareObj } from '@middy/core';
+import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';
+import { EbbError } from '../kernel/errors.ts';
+import { isDefect, problemOf } from './problem.ts';
+import { MAX_BODY_BYTES } from './requests.ts';
+
+type HttpMiddleware = MiddlewareObj<APIGatewayProxyEvent, APIGatewayProxyResult>;
+
+/** An event after `jsonBody`: what the router's handlers see. */
+export interface ParsedEvent extends APIGatewayProxyEvent {
+  json?: unknown;
+}
+
+export interface StackOptions {
+  readonly maxBodyBytes?: number;
+  /** Where defects go, one line each; standard error by default. */
+  readonly log?: (line: string) => void;
+}
+
+/** Pass to `middy().use(...)` before `.handler(...)`. */
+export function httpStack(options: StackOptions = {}): HttpMiddleware[] {
+  return [
+    answerHeaders(),
+    problems(options.log ?? ((line) => process.stderr.write(`${line}\n`))),
+    jsonBody(options.maxBodyBytes ?? MAX_BODY_BYTES),
+  ];
+}
+
+/** The id under which the caller finds this request in the log. */
+export const requestIdOf = (event: APIGatewayProxyEvent): string =>
+  // A hand-made event may lack what the type promises.
+  (event.requestContext as { requestId?: string } | undefined)?.requestId ?? 'unknown';
+
+function answerHeaders(): HttpMiddleware {
+  const add: HttpMiddleware['after'] = (request) => {
+    const headers = (request.response.headers ??= {});
+    headers['x-request-id'] = requestIdOf(request.event);
+    headers['x-content-type-options'] = 'nosniff';
+    headers['cache-control'] ??= 'no-store';
+  };
+  return { after: add, onError: add };
+}
+
+function problems(log: (line: string) => void): HttpMiddleware {
+  return {
+    onError: (request) => {
+      const requestId = requestIdOf(request.event);
+      if (isDefect(request.error)) log(logLine(request.error, request.event, requestId));
+      const problem = problemOf(request.error, requestId);
+      request.response = {
+        statusCode: problem.status,
+        headers: {
+          'content-type': 'application/problem+json',
+          ...(problem.code === 'method-not-allowed' && problem.allowed !== undefined ? { allow: problem.allowed } : {}),
+          ...(problem.status === 429 ? { 'retry-after': '1' } : {}),
+        },
+        body: JSON.stringify(problem),
+      };
+    },
+  };
+}
+
+const logLine = (error: unknown, event: APIGatewayProxyEvent, requestId: string): string =>
+  JSON.stringify({
+    level: 'error',
+    requestId,
+    method: event.httpMethod,
+    path: event.path,
+    error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  });
+
+const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i;
+
+function jsonBody(maxBytes: number): HttpMiddleware {
+  return {
+    before: (request) => {
+      const event: ParsedEvent = request.event;
+      if ((event.body ?? '') === '') return;
+      // Only what takes a body reads one: a body with GET or DELETE has no meaning (RFC 9110, 9.3.1) and is ignored.
+      if (event.httpMethod !== 'POST') return;
+      const text = bodyText(event, maxBytes);
+      const type = headerOf(event, 'content-type');
+      if (type === undefined || !JSON_TYPE.test(type)) {
+        throw new EbbError('media-type', {
+          what: 'the request body is not declared as JSON',
+          got: type === undefined ? 'no content-type' : `content-type ${type.slice(0, 100)}`,
+          allowed: 'application/json',
+          next: 'Send the header `content-type: application/json`; convert a YAML job file with `ebb submit`.',
+        });
+      }
+      event.body = text;
+      event.isBase64Encoded = false;
+      event.json = parse(text);
+    },
+  };
+}
+
+function bodyText(event: APIGatewayProxyEvent, maxBytes: number): string {
+  const body = event.body ?? '';
+  const bytes = event.isBase64Encoded ? Buffer.from(body, 'base64') : null;
+  // A UTF-16 unit is at least one byte of UTF-8 and at most three: most bodies need no count.
+  const size = bytes?.byteLength ?? (body.length * 3 <= maxBytes ? 0 : Buffer.byteLength(body));
+  if (size > maxBytes) throw tooLarge(size, maxBytes);
+  if (bytes === null) return body;
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw new EbbError('job-file.syntax', {
+      what: 'the request body is not valid UTF-8',
+      allowed: 'JSON in UTF-8',
+      next: 'Save the file as UTF-8 and send it again.',
+      cause,
+    });
+  }
+}
+
+export const tooLarge = (got: number | null, maxBytes: number): EbbError =>
+  new EbbError('body-too-large', {
+    what: 'the request body is too large',
+    ...(got === null ? {} : { got: `${got} bytes` }),
+    allowed: `at most ${maxBytes} bytes`,
+    next: 'Use `tasks: N` for stages of many tasks, and files in the working directory for data.',
+  });
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new EbbError('job-file.syntax', {
+      what: 'the request body is not valid JSON',
+      // V8's message quotes the input; the position is what helps.
+      got: cause instanceof Error ? cause.message.replaceAll(/\p{Cc}/gu, ' ').slice(0, 200) : 'unparsable text',
+      allowed: 'one JSON value in UTF-8',
+      next: 'Check the text with a JSON formatter.',
+      cause,
+    });
+  }
+}
+
+/** First value of a header, whatever the case of its name. */
+export function headerOf(event: APIGatewayProxyEvent, name: string): string | undefined {
+  // Absent in hand-made events although the type says otherwise.
+  const headers = event.headers as APIGatewayProxyEvent['headers'] | null | undefined;
+  if (headers === null || headers === undefined) return undefined;
+  const direct = headers[name];
+  if (direct !== undefined) return direct;
+  for (const key of Object.keys(headers)) if (key.toLowerCase() === name) return headers[key];
+  return undefined;
+}

@@ -1,0 +1,269 @@
+/** From the domain's values to what the API answers: units unwrapped, instants as ISO strings. Pure. */
+import { raw, type EpochMs, type Quantity } from '../kernel/units.ts';
+import type { Attempt, Job, StageProgress, Task } from '../domain/job.ts';
+import type { Instance } from '../domain/instance.ts';
+import type { Effect, Explanation, Plan } from '../domain/plan.ts';
+import type { Bid, Pool } from '../domain/pool.ts';
+import type { Resources } from '../domain/resources.ts';
+import type { EventRecord } from '../ports/store.ts';
+import type {
+  AttemptView,
+  EventView,
+  ExplanationView,
+  InstanceView,
+  JobSummary,
+  JobView,
+  PlanView,
+  PoolView,
+  ResourcesView,
+  StageView,
+  TaskCounts,
+  TaskView,
+} from './schemas.ts';
+
+/** Largest instant that a JavaScript date holds; `FOREVER` lies beyond it. */
+const MAX_DATE_MS = 8.64e15;
+
+export const isoOf = (ms: number): string =>
+  new Date(Math.min(Math.max(Math.trunc(ms), -MAX_DATE_MS), MAX_DATE_MS)).toISOString();
+export const iso = (t: EpochMs): string => isoOf(raw(t));
+const isoOrNull = (t: EpochMs | null): string | null => (t === null ? null : iso(t));
+const rawOrNull = (q: Quantity<string> | null): number | null => (q === null ? null : raw(q));
+const bidView = (bid: Bid): number | 'uncapped' => (bid === 'uncapped' ? bid : raw(bid));
+
+export const resourcesView = (r: Resources): ResourcesView => ({
+  cpus: raw(r.cpu) / 1000,
+  memoryMiB: raw(r.memory),
+  gpus: r.gpus,
+  diskMiB: raw(r.disk),
+});
+
+function counts(stages: readonly StageProgress[]): TaskCounts {
+  const sum = { total: 0, pending: 0, waiting: 0, running: 0, succeeded: 0, failed: 0, cancelled: 0 };
+  for (const s of stages) {
+    sum.total += s.tasks;
+    sum.pending += s.tasks - s.nextFresh;
+    sum.waiting += s.waiting;
+    sum.running += s.running;
+    sum.succeeded += s.succeeded;
+    sum.failed += s.failed;
+    sum.cancelled += s.cancelled;
+  }
+  return sum;
+}
+
+/** Late as soon as it failed, was cancelled or succeeded past its deadline; open jobs are undecided. */
+function onTime(job: Job): boolean | null {
+  if (job.deadlineMs === null || job.finishedMs === null) return null;
+  return job.state === 'succeeded' && raw(job.finishedMs) <= raw(job.deadlineMs);
+}
+
+export const jobSummary = (job: Job): JobSummary => ({
+  id: job.id,
+  name: job.spec.name,
+  owner: job.spec.owner,
+  labels: job.spec.labels,
+  class: job.spec.class,
+  template: job.template,
+  state: job.state,
+  stateReason: job.stateReason,
+  submittedAt: iso(job.submittedMs),
+  deadlineAt: isoOrNull(job.deadlineMs),
+  startedAt: isoOrNull(job.startedMs),
+  finishedAt: isoOrNull(job.finishedMs),
+  onTime: onTime(job),
+  cancelRequested: job.cancelRequested,
+  tasks: counts(job.stages),
+});
+
+export function jobView(job: Job, explanation: Explanation | null, asOf: EpochMs): JobView {
+  const progress = new Map(job.stages.map((s) => [s.name, s]));
+  return {
+    ...jobSummary(job),
+    asOf: iso(asOf),
+    maxCostUsd: rawOrNull(job.spec.maxCostUsd),
+    after: [...job.after],
+    admission: admissionView(job),
+    stages: job.spec.stages.map((stage): StageView => {
+      const own = progress.get(stage.name);
+      return {
+        name: stage.name,
+        dependsOn: [...stage.dependsOn],
+        gang: stage.gang,
+        command: [...stage.command],
+        workdir: stage.workdir,
+        resources: resourcesView(stage.resources),
+        retries: stage.retries,
+        timeoutS: rawOrNull(stage.timeoutS),
+        tasks: counts(own === undefined ? [] : [own]),
+      };
+    }),
+    headline: explanation?.headline ?? null,
+  };
+}
+
+export const admissionView = (job: Job): { feasible: boolean; notes: string[] } => ({
+  feasible: job.admission.feasible,
+  notes: [...job.admission.notes],
+});
+
+export const taskView = (task: Task): TaskView => ({
+  stage: task.stage,
+  index: task.index,
+  state: task.state,
+  attempts: task.attempts,
+  failures: task.failures,
+  keptS: raw(task.keptS),
+  notBeforeAt: isoOrNull(task.notBeforeMs),
+});
+
+/** A task that was never tried has no record: it is known by its index alone. */
+export const freshTaskView = (stage: string, index: number, cancelled: boolean): TaskView => ({
+  stage,
+  index,
+  state: cancelled ? 'cancelled' : 'pending',
+  attempts: 0,
+  failures: 0,
+  keptS: 0,
+  notBeforeAt: null,
+});
+
+export const attemptView = (a: Attempt): AttemptView => ({
+  id: a.id,
+  stage: a.stage,
+  index: a.index,
+  number: a.number,
+  instance: a.instance,
+  resources: resourcesView(a.resources),
+  state: a.state,
+  outcome: a.outcome,
+  placedAt: iso(a.placedMs),
+  startedAt: isoOrNull(a.startedMs),
+  endedAt: isoOrNull(a.endedMs),
+  exitCode: a.exitCode,
+  exitSignal: a.exitSignal,
+  reason: a.reason,
+  resumedFromS: raw(a.resumedFromS),
+  keptS: raw(a.keptS),
+  usage: a.usage === null ? null : { maxRssMiB: raw(a.usage.maxRss), cpuS: raw(a.usage.cpuS) },
+});
+
+export interface PoolPrices {
+  readonly now: number | null;
+  readonly low: number | null;
+  readonly high: number | null;
+}
+
+export const poolView = (pool: Pool, prices: PoolPrices, liveInstances: number): PoolView => ({
+  id: pool.id,
+  instanceType: pool.type.name,
+  family: pool.type.family,
+  generation: pool.type.generation,
+  arch: pool.type.arch,
+  zone: pool.zone,
+  option: pool.option,
+  capacity: resourcesView(pool.type.capacity),
+  priceUsdPerHour: prices.now,
+  lowUsdPerHour: prices.low,
+  highUsdPerHour: prices.high,
+  onDemandUsdPerHour: raw(pool.onDemandUsdPerHour),
+  liveInstances,
+});
+
+export interface InstanceExtras {
+  readonly pool: Pool | undefined;
+  readonly costUsd: number | null;
+  readonly running: readonly Attempt[];
+}
+
+export function instanceView(i: Instance, extras: InstanceExtras): InstanceView {
+  // A pool that has left the market since is still spelled out by its id: type/zone/option.
+  const [type, zone, option] = i.pool.split('/');
+  return {
+    id: i.id,
+    allocation: i.allocation,
+    pool: i.pool,
+    instanceType: extras.pool?.type.name ?? type ?? '',
+    zone: extras.pool?.zone ?? zone ?? '',
+    option: extras.pool?.option ?? (option === 'spot' || option === 'reserved' ? option : 'on-demand'),
+    bid: bidView(i.bid),
+    state: i.state,
+    requestedAt: iso(i.requestedMs),
+    launchedAt: isoOrNull(i.launchedMs),
+    readyAt: isoOrNull(i.readyMs),
+    warnedAt: isoOrNull(i.warnedMs),
+    goneAt: isoOrNull(i.goneMs),
+    rebalance: i.rebalance,
+    endedAt: isoOrNull(i.endedMs),
+    endCause: i.endCause,
+    costUsd: extras.costUsd,
+    running: extras.running.map((a) => ({ attempt: a.id, job: a.job, stage: a.stage, index: a.index })),
+  };
+}
+
+function effectView(e: Effect): PlanView['effects'][number] {
+  switch (e.kind) {
+    case 'launch':
+      return { kind: e.kind, instance: e.instance, pool: e.pool, bid: bidView(e.bid), reason: e.reason };
+    case 'start': {
+      const { job, stage, index } = e.task;
+      return {
+        kind: e.kind,
+        attempt: e.attempt,
+        task: { job, stage, index },
+        instance: e.instance,
+        reason: e.reason,
+      };
+    }
+    case 'stop':
+      return { kind: e.kind, attempt: e.attempt, why: e.why, reason: e.reason };
+    case 'release':
+      return { kind: e.kind, instance: e.instance, reason: e.reason };
+  }
+}
+
+export const planView = (p: Plan): PlanView => ({
+  id: p.id,
+  at: iso(p.atMs),
+  token: p.token,
+  preset: p.preset,
+  effects: p.effects.map(effectView),
+  jobs: p.explanations.map((e) => e.job),
+  solve: { ...p.solve },
+});
+
+const NOT_PLANNED = 'No plan has looked at this job yet.';
+
+export const explanationView = (job: Job, e: Explanation | null): ExplanationView => ({
+  job: job.id,
+  name: job.spec.name,
+  state: job.state,
+  at: e === null ? null : iso(e.atMs),
+  headline: e?.headline ?? job.stateReason ?? NOT_PLANNED,
+  waiting: (e?.waiting ?? []).map((w) => ({
+    stage: w.stage,
+    tasks: w.tasks,
+    why: w.why,
+    detail: w.detail,
+    wouldChange: w.wouldChange,
+    expectedStartAt: isoOrNull(w.expectedStartMs),
+  })),
+  placed: (e?.placed ?? []).map((p) => ({ ...p })),
+  considered: (e?.considered ?? []).map((c) => ({ ...c, bid: bidView(c.bid) })),
+  excluded: (e?.excluded ?? []).map((x) => ({ ...x })),
+  runtime:
+    e === null || e.runtime === null
+      ? null
+      : { medianS: raw(e.runtime.medianS), p90S: raw(e.runtime.p90S), basis: e.runtime.basis },
+  admission: admissionView(job),
+});
+
+export const eventView = (e: EventRecord): EventView => ({
+  sequence: e.sequence,
+  at: iso(e.atMs),
+  atMs: raw(e.atMs),
+  type: e.type,
+  job: e.job,
+  text: e.text,
+  data: e.data,
+});

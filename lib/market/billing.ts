@@ -1,0 +1,90 @@
+import type { PoolId } from '../kernel/ids.ts';
+import { invariant } from '../kernel/errors.ts';
+import { epochMs, raw, usd, type EpochMs } from '../kernel/units.ts';
+import type { SchedulerConfig } from '../domain/config.ts';
+import type { Bill } from '../domain/ledger.ts';
+import { indexAt, type PriceArrays } from './steps.ts';
+import type { MarketTrace } from './trace.ts';
+
+/**
+ * What an instance costs, as EC2 bills it.
+ * - `per-second` (Linux since 2017-10-02): every second at the price in force, at least 60 s.
+ * - `per-hour` (before): every started instance-hour at the price in force when that hour starts.
+ * - refund `first-hour`: a spot instance that the market takes within its first hour costs nothing (Tributary 2.1.1;
+ *   EC2 User Guide, "Billing for interrupted Spot Instances"). One that its user ends is charged.
+ */
+export type BillingRules = Pick<SchedulerConfig, 'billing' | 'refundRule'>;
+
+export interface Use {
+  readonly launchedMs: EpochMs;
+  /** When it ended, or now for a bill that accrues. */
+  readonly untilMs: EpochMs;
+  /** True only when the market interrupted it: what refunds depend on. */
+  readonly takenByMarket: boolean;
+}
+
+const HOUR_MS = 3_600_000;
+/** "60-second minimum": EC2 on-demand and spot pricing since 2017-10-02. */
+export const MINIMUM_MS = 60_000;
+
+/**
+ * The bill of one instance. Pieces tile [launched, until), cut at every full hour from the launch on and, when seconds are
+ * billed, at every price change. Time charged but not run (the rest of the minimum, or of a started hour) is in the last piece. An instance that
+ * ended as it was launched has no piece and costs nothing. Spot prices are held before the first and after the last step of the trace.
+ */
+export function billOf(trace: MarketTrace, pool: PoolId, use: Use, rules: BillingRules): Bill {
+  const launched = raw(use.launchedMs);
+  const until = raw(use.untilMs);
+  if (!(until > launched)) return { totalUsd: usd(0), pieces: [] };
+  const prices = trace.prices(pool);
+  const list = invariant(
+    trace.pools.find((p) => p.id === pool),
+    'a billed instance is of a pool of the trace',
+  );
+  const onDemand = raw(list.onDemandUsdPerHour);
+  const refunded =
+    rules.refundRule === 'first-hour' && use.takenByMarket && list.option === 'spot' && until - launched < HOUR_MS;
+  const cuts = cutsBetween(rules.billing === 'per-hour' ? NO_CHANGES : prices.atMs, launched, until);
+  let total = 0;
+  const pieces = cuts.map((from, i) => {
+    const to = cuts[i + 1] ?? until;
+    const hourStart = launched + Math.floor((from - launched) / HOUR_MS) * HOUR_MS;
+    const last = i === cuts.length - 1;
+    const chargedMs = (last ? chargedUntil(launched, until, rules) : to) - from;
+    const price = heldPrice(prices, rules.billing === 'per-hour' ? hourStart : from);
+    const charge = refunded ? 0 : (price * chargedMs) / HOUR_MS;
+    total += charge;
+    return {
+      fromMs: epochMs(from),
+      toMs: epochMs(to),
+      usd: charge,
+      onDemandUsd: (onDemand * chargedMs) / HOUR_MS,
+    };
+  });
+  return { totalUsd: usd(total), pieces };
+}
+
+/** End of the time that is charged: run time rounded up to what the rule sells. */
+function chargedUntil(launched: number, until: number, rules: BillingRules): number {
+  if (rules.billing === 'per-hour') return launched + Math.ceil((until - launched) / HOUR_MS) * HOUR_MS;
+  return Math.max(until, launched + MINIMUM_MS);
+}
+
+const NO_CHANGES = new Float64Array(0);
+
+/** Starts of the pieces, ascending: the launch, every full hour after it and every change in between. */
+function cutsBetween(changeMs: Float64Array, from: number, to: number): readonly number[] {
+  const cuts: number[] = [from];
+  let change = indexAt(changeMs, from) + 1;
+  let hour = from + HOUR_MS;
+  for (;;) {
+    const next = Math.min(changeMs[change] ?? Infinity, hour);
+    if (!(next < to)) return cuts;
+    cuts.push(next);
+    if (next === hour) hour += HOUR_MS;
+    if (next === changeMs[change]) change++;
+  }
+}
+
+const heldPrice = ({ atMs, usdPerHour }: PriceArrays, t: number): number =>
+  usdPerHour[Math.max(0, indexAt(atMs, t))] ?? 0;

@@ -1,0 +1,98 @@
+import type { PoolId } from '../kernel/ids.ts';
+import { epochMs, raw, type EpochMs } from '../kernel/units.ts';
+import type { Bid } from '../domain/pool.ts';
+import { availableAt, indexAt, priceAt } from './steps.ts';
+import type { MarketTrace } from './trace.ts';
+
+/**
+ * What a capacity engine may know and no policy may: how a launch ends, when the market takes an instance back. All
+ * functions are pure and read the whole trace, future included.
+ *
+ * Rules, in the order of design and of EC2's documentation:
+ * - A spot launch needs a price, a bid >= that price and capacity. On-demand launches always succeed: the traces know
+ *   nothing of on-demand capacity.
+ * - A spot instance is interrupted when the price rises ABOVE its bid (equal is kept) or its pool's capacity ends. With
+ *   bid `uncapped` only the latter interrupts.
+ * - Its notice comes at that instant and the instance is gone two minutes later: EC2 User Guide, "Spot Instance
+ *   interruption notices": "issued two minutes before". A price that falls back meanwhile saves nothing.
+ * - Beyond the trace's end nothing is known: no launch succeeds there, and running instances are not interrupted.
+ */
+export type LaunchOutcome = 'ok' | 'bid-below-price' | 'insufficient-capacity' | 'no-price';
+
+/** EC2 User Guide, "Spot Instance interruption notices": two minutes between notice and interruption. */
+export const WARNING_MS = 120_000;
+
+/** A rebalance hint is due when the price has risen to this fraction of the bid. Ours: no trace carries AWS's recommendations. */
+export const REBALANCE_BID_FRACTION = 0.9;
+
+const isSpot = (pool: PoolId): boolean => pool.endsWith('/spot');
+const cap = (bid: Bid): number => (bid === 'uncapped' ? Infinity : raw(bid));
+
+/** How a launch at `at` ends. */
+export function launchOutcome(trace: MarketTrace, pool: PoolId, at: EpochMs, bid: Bid): LaunchOutcome {
+  const t = raw(at);
+  if (!isSpot(pool)) return trace.prices(pool).atMs.length === 0 ? 'no-price' : 'ok';
+  const price = t > raw(trace.endMs) ? null : priceAt(trace.prices(pool), t);
+  if (price === null) return 'no-price';
+  if (price > cap(bid)) return 'bid-below-price';
+  return availableAt(trace.availability(pool), t) ? 'ok' : 'insufficient-capacity';
+}
+
+export interface Interruption {
+  /** The interruption notice. */
+  readonly warnMs: EpochMs;
+  /** The instance is gone: WARNING_MS after the notice. */
+  readonly goneMs: EpochMs;
+  readonly cause: 'price' | 'capacity';
+}
+
+/** The interruption of an instance launched at `launched` with `bid`; null when the trace has none. Price wins a tie. */
+export function interruptionAfter(trace: MarketTrace, pool: PoolId, launched: EpochMs, bid: Bid): Interruption | null {
+  if (!isSpot(pool)) return null;
+  const end = raw(trace.endMs);
+  const byPrice = firstAbove(trace, pool, raw(launched), cap(bid));
+  const byCapacity = firstUnavailable(trace, pool, raw(launched));
+  const warn = Math.min(byPrice, byCapacity);
+  if (!(warn <= end)) return null;
+  return {
+    warnMs: epochMs(warn),
+    goneMs: epochMs(warn + WARNING_MS),
+    cause: byPrice <= byCapacity ? 'price' : 'capacity',
+  };
+}
+
+/**
+ * When a rebalance hint is due, before any interruption notice: the price climbs from below REBALANCE_BID_FRACTION of
+ * the bid to above it. Null for uncapped bids, for bids that the price was near from the start (a hint at launch says
+ * nothing new), and for capacity: the traces give no earlier sign of that.
+ */
+export function rebalanceAfter(trace: MarketTrace, pool: PoolId, launched: EpochMs, bid: Bid): EpochMs | null {
+  if (!isSpot(pool) || bid === 'uncapped') return null;
+  const threshold = REBALANCE_BID_FRACTION * raw(bid);
+  const hint = firstAbove(trace, pool, raw(launched), threshold);
+  const interruption = interruptionAfter(trace, pool, launched, bid);
+  if (hint <= raw(launched) || !(hint <= raw(trace.endMs))) return null;
+  if (interruption !== null && raw(interruption.warnMs) <= hint) return null;
+  return epochMs(hint);
+}
+
+/** First instant >= `from` at which the price is above `limit`; Infinity when there is none. */
+function firstAbove(trace: MarketTrace, pool: PoolId, from: number, limit: number): number {
+  if (limit === Infinity) return Infinity;
+  const { atMs, usdPerHour } = trace.prices(pool);
+  for (let i = Math.max(0, indexAt(atMs, from)); i < atMs.length; i++) {
+    if ((usdPerHour[i] ?? 0) > limit) return Math.max(from, atMs[i] ?? from);
+  }
+  return Infinity;
+}
+
+function firstUnavailable(trace: MarketTrace, pool: PoolId, from: number): number {
+  const steps = trace.availability(pool);
+  if (steps === null || steps.atMs.length === 0) return Infinity;
+  // Before its first step a pool has the first one's state.
+  if (!availableAt(steps, from)) return from;
+  for (let i = Math.max(0, indexAt(steps.atMs, from)); i < steps.atMs.length; i++) {
+    if (steps.available[i] === 0) return Math.max(from, steps.atMs[i] ?? from);
+  }
+  return Infinity;
+}

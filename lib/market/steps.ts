@@ -1,0 +1,87 @@
+import type { PoolId } from '../kernel/ids.ts';
+import { raw, usdPerHour, type EpochMs } from '../kernel/units.ts';
+import { poolKey, type InstanceType, type Pool } from '../domain/pool.ts';
+import type { AvailabilitySteps, MarketTrace } from './trace.ts';
+
+/** Price as a step function: `usdPerHour[i]` holds from `atMs[i]`, ascending strictly, until the next entry. */
+export type PriceArrays = ReturnType<MarketTrace['prices']>;
+
+/** Index of the last instant <= `t`; -1 when `t` lies before the first. `atMs` ascends. */
+export function indexAt(atMs: Float64Array, t: number): number {
+  let low = 0;
+  let high = atMs.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((atMs[middle] ?? Infinity) <= t) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+/** Spot price in force at `t`, USD per hour; null before the first step. */
+export function priceAt(prices: PriceArrays, t: number): number | null {
+  const i = indexAt(prices.atMs, t);
+  return i < 0 ? null : (prices.usdPerHour[i] ?? null);
+}
+
+/** Whether there is capacity at `t`. A pool without steps always has; before the first step the first one's value holds. */
+export function availableAt(steps: AvailabilitySteps | null, t: number): boolean {
+  if (steps === null || steps.atMs.length === 0) return true;
+  return steps.available[Math.max(0, indexAt(steps.atMs, t))] === 1;
+}
+
+/** A spot market (type x zone) with its truth: what a trace is made of. */
+export interface SpotMarket {
+  readonly type: InstanceType;
+  readonly zone: string;
+  readonly onDemandUsdPerHour: number;
+  readonly prices: PriceArrays;
+  readonly availability: AvailabilitySteps | null;
+}
+
+export interface TraceHeader {
+  readonly name: string;
+  readonly startMs: EpochMs;
+  readonly endMs: EpochMs;
+}
+
+const NO_PRICES: PriceArrays = { atMs: new Float64Array(0), usdPerHour: new Float64Array(0) };
+
+/** A trace over markets held in memory: a spot and an on-demand pool for each, sorted by id. */
+export function traceOf(header: TraceHeader, markets: readonly SpotMarket[]): MarketTrace {
+  const pools: Pool[] = [];
+  const prices = new Map<PoolId, PriceArrays>();
+  const availability = new Map<PoolId, AvailabilitySteps>();
+  for (const market of markets) {
+    const spot = poolKey(market.type.name, market.zone, 'spot');
+    const onDemand = poolKey(market.type.name, market.zone, 'on-demand');
+    const shared = { type: market.type, zone: market.zone, onDemandUsdPerHour: usdPerHour(market.onDemandUsdPerHour) };
+    pools.push({ id: spot, option: 'spot', ...shared }, { id: onDemand, option: 'on-demand', ...shared });
+    prices.set(spot, market.prices);
+    prices.set(onDemand, {
+      atMs: Float64Array.of(raw(header.startMs)),
+      usdPerHour: Float64Array.of(market.onDemandUsdPerHour),
+    });
+    if (market.availability !== null) availability.set(spot, market.availability);
+  }
+  pools.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+  return {
+    ...header,
+    pools,
+    prices: (pool) => prices.get(pool) ?? NO_PRICES,
+    availability: (pool) => availability.get(pool) ?? null,
+  };
+}
+
+/** The spot markets of a trace, sorted by pool id: the inverse of `traceOf`. */
+export function marketsOf(trace: MarketTrace): readonly SpotMarket[] {
+  return trace.pools
+    .filter((pool) => pool.option === 'spot')
+    .map((pool) => ({
+      type: pool.type,
+      zone: pool.zone,
+      onDemandUsdPerHour: raw(pool.onDemandUsdPerHour),
+      prices: trace.prices(pool.id),
+      availability: trace.availability(pool.id),
+    }));
+}

@@ -10,6 +10,18 @@ export interface RuntimeForecast {
   readonly basis: 'history' | 'hint' | 'prior';
   /** Feature and estimator that were chosen, samples, NRMSE: for people. */
   readonly reason: string;
+  /** The same for programs, where runs of the past were used. */
+  readonly evidence?: {
+    readonly feature: string;
+    readonly estimator: string;
+    /** The feature says little about the job itself (its owner, all jobs). */
+    readonly broad: boolean;
+    readonly samples: number;
+    /** RMSE of past predictions over the mean runtime; Infinity while there was none. */
+    readonly nrmse: number;
+    /** The point prediction that `runtime` belongs to. */
+    readonly pointS: Seconds;
+  };
 }
 
 /**

@@ -1,0 +1,133 @@
+/**
+ * The supply of a cycle's plan: where tasks can run, by slot.
+ *
+ *  - `room_<pool>`: free room on the instances of a pool that take tasks, as a resource vector (mCPU, MiB, GPUs, MiB), summed
+ *    over the instances; tasks that are expected to end give their room back from the slot after. What fits on the
+ *    instances one by one bounds each option besides (`fitting`), so that fragments are not taken for a whole.
+ *  - `quota`: vCPUs that new instances may have, all pools together: the limit less those of live instances. Instances
+ *    are whole machines while the plan counts tasks, so a task draws vCPUs(type) / tasks that fit on one: exact for
+ *    groups that fill their machines, and optimistic only for the remainder of a group that nobody shares a machine with.
+ *    What is bought beyond the quota is refused by the market and waits one cycle.
+ *  - `budget_<job>`: USD that the job may still spend (non-renewable).
+ *
+ * Instances stay in `room` over the whole window; one with nothing but pre-emptible work can be given up as a whole,
+ * which returns its vCPUs to the quota (problem.ts).
+ */
+import { raw } from '../kernel/units.ts';
+import type { JobId, PoolId } from '../kernel/ids.ts';
+import { mean } from '../domain/distribution.ts';
+import { isLive } from '../domain/instance.ts';
+import {
+  RESOURCE_KINDS,
+  countFits,
+  dominantShare,
+  plusResources,
+  vector,
+  type Resources,
+} from '../domain/resources.ts';
+import type { InstanceView } from '../domain/snapshot.ts';
+import type { PlanInput } from '../domain/stages.ts';
+import { leftOf, preemptible, slotsLeft, type Preemptible } from './preempt.ts';
+import type { Partition } from './strl/supply.ts';
+
+/** Live instances of a pool that take tasks. */
+export interface Room {
+  readonly partition: Partition;
+  readonly views: readonly InstanceView[];
+}
+
+export interface Capacity {
+  readonly slots: number;
+  readonly rooms: ReadonlyMap<PoolId, Room>;
+  readonly quota: Partition;
+  /** mCPU that new instances may have now; never negative. */
+  readonly headroomMilliCpu: number;
+  readonly limitMilliCpu: number;
+  /** Attempts that may be stopped, by instance. */
+  readonly preemptible: ReadonlyMap<string, readonly Preemptible[]>;
+}
+
+export const QUOTA = 'quota';
+export const roomOf = (pool: PoolId): string => `room_${pool}`;
+export const budgetOf = (job: JobId): string => `budget_${job}`;
+
+/** An instance that may be given a task: not going away, nor recommended to be left. */
+const takesTasks = (view: InstanceView): boolean =>
+  !view.instance.rebalance && ['requested', 'starting', 'ready'].includes(view.instance.state);
+
+/** `reservedMilliCpu`: what this cycle's moves to on-demand will need; they come first. */
+export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity {
+  const { snapshot, config } = input;
+  const views = [...snapshot.instances.values()].sort((a, b) => (a.instance.id < b.instance.id ? -1 : 1));
+  const usable = views.filter(takesTasks);
+  const rooms = new Map<PoolId, Room>();
+  for (const [pool, there] of [...Map.groupBy(usable, (view) => view.pool.id)].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    rooms.set(pool, { partition: roomPartition(pool, there, input), views: there });
+  }
+  const live = views.filter((view) => isLive(view.instance)).reduce((sum, view) => sum + milliCpuOf(view), 0);
+  // Warned instances are gone by the next slot: two minutes, the length of EC2's notice.
+  const staying = views
+    .filter((v) => isLive(v.instance) && v.instance.state !== 'warned')
+    .reduce((s, v) => s + milliCpuOf(v), 0);
+  const limitMilliCpu = snapshot.limits.vcpus * 1000;
+  const left = (used: number): number => Math.max(0, limitMilliCpu - used - reservedMilliCpu);
+  return {
+    slots: config.lookAheadSlots,
+    rooms,
+    quota: {
+      id: QUOTA,
+      renewable: true,
+      kinds: ['cpu'],
+      capacity: Array.from({ length: config.lookAheadSlots }, (_, slot) => [left(slot === 0 ? live : staying)]),
+    },
+    headroomMilliCpu: left(live),
+    limitMilliCpu,
+    preemptible: new Map(
+      usable.map((view) => [
+        view.instance.id,
+        view.attempts.flatMap((running) => preemptible(running, view, input) ?? []),
+      ]),
+    ),
+  };
+}
+
+const milliCpuOf = (view: InstanceView): number => raw(view.pool.type.capacity.cpu);
+
+function roomPartition(pool: PoolId, views: readonly InstanceView[], input: PlanInput): Partition {
+  const { lookAheadSlots, slotS } = input.config;
+  const capacity = Array.from({ length: lookAheadSlots }, () => RESOURCE_KINDS.map(() => 0));
+  const add = (from: number, amount: Resources): void => {
+    const v = vector(amount);
+    for (let slot = from; slot < lookAheadSlots; slot++) {
+      const row = capacity[slot];
+      if (row !== undefined) v.forEach((x, kind) => (row[kind] = (row[kind] ?? 0) + x));
+    }
+  };
+  for (const view of views) {
+    add(0, view.free);
+    for (const r of view.attempts) add(slotsLeft(leftOf(r, r.doneS, input), slotS), r.attempt.resources);
+  }
+  return { id: roomOf(pool), renewable: true, kinds: RESOURCE_KINDS, capacity };
+}
+
+/** How many of `need` fit on the room's instances one by one, with what may give way on them counted as free. */
+export function fitting(need: Resources, room: Room, capacity: Capacity): number {
+  return room.views.reduce((sum, view) => {
+    const yielding = (capacity.preemptible.get(view.instance.id) ?? []).map((p) => p.running.attempt.resources);
+    return sum + countFits(need, yielding.reduce(plusResources, view.free));
+  }, 0);
+}
+
+/** Expected cost (USD) of what runs for a job now until its end, at the on-demand price. */
+export function committedUsd(input: PlanInput): ReadonlyMap<JobId, number> {
+  const committed = new Map<JobId, number>();
+  for (const view of input.snapshot.instances.values()) {
+    for (const running of view.attempts) {
+      const { job, resources } = running.attempt;
+      const share = dominantShare(resources, view.pool.type.capacity);
+      const hours = raw(mean(leftOf(running, running.doneS, input))) / 3600;
+      committed.set(job, (committed.get(job) ?? 0) + share * raw(view.pool.onDemandUsdPerHour) * hours);
+    }
+  }
+  return committed;
+}

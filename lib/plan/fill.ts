@@ -1,0 +1,209 @@
+/**
+ * Filling choices in a given order under the supply of the whole window: the greedy plan, the first-come-first-served
+ * plan, and the repair of a Lagrangian solution differ only in the order. All-or-nothing groups start whole or not at all.
+ * Then, for what found no room now, the cheapest work that may give way does, where that brings more than it costs.
+ */
+import type { Kill } from './kills.ts';
+import type { Choice, Problem } from './problem.ts';
+import type { RowUse } from './strl/supply.ts';
+
+/** Units per member of each choice, and per kill. */
+export interface Selection {
+  readonly units: readonly Float64Array[];
+  readonly kills: Float64Array;
+  readonly objectiveUsd: number;
+}
+
+const EPS = 1e-9;
+
+class Filling {
+  readonly problem: Problem;
+  readonly free: Float64Array;
+  readonly waiting: Float64Array;
+  readonly units: Float64Array[];
+  readonly kills: Float64Array;
+
+  constructor(problem: Problem) {
+    this.problem = problem;
+    this.free = Float64Array.from(problem.rows.capacity);
+    this.waiting = Float64Array.from(problem.groups, (g) => g.group.count);
+    this.units = problem.choices.map((c) => new Float64Array(c.members.length));
+    this.kills = new Float64Array(problem.kills.length);
+  }
+
+  /** Units of a member that still fit, at most `wanted`. */
+  fits(use: RowUse, wanted: number): number {
+    let count = wanted;
+    for (let i = 0; i < use.row.length && count > 0; i++) {
+      const a = use.coefficient[i] ?? 0;
+      if (a > 0) {
+        const left = this.free[use.row[i] ?? 0] ?? 0;
+        count = Math.min(count, Math.floor(left / a + EPS));
+      }
+    }
+    return Math.max(0, count);
+  }
+
+  take(use: RowUse, count: number): void {
+    for (let i = 0; i < use.row.length; i++) {
+      const row = use.row[i] ?? 0;
+      this.free[row] = (this.free[row] ?? 0) - count * (use.coefficient[i] ?? 0);
+    }
+  }
+
+  /** Starts as many tasks by the choice as fit. */
+  choose(index: number): void {
+    const choice = this.problem.choices[index];
+    const group = choice && this.problem.groups[choice.group];
+    const waiting = choice === undefined ? 0 : (this.waiting[choice.group] ?? 0);
+    if (choice === undefined || group === undefined || waiting < 1) return;
+    const taken = choice.members.map((member, m) => {
+      const so = choice.members.slice(0, m).reduce((sum, _, k) => sum + (this.units[index]?.[k] ?? 0), 0);
+      const wanted = Math.min(waiting - (group.gang ? so : 0), member.atMost - (this.units[index]?.[m] ?? 0));
+      const count = this.fits(member.use, wanted);
+      this.#add(index, m, count);
+      return count;
+    });
+    const total = taken.reduce((a, b) => a + b, 0);
+    if (group.gang && total < waiting) {
+      taken.forEach((count, m) => this.#add(index, m, -count));
+      return;
+    }
+    this.waiting[choice.group] = waiting - total;
+  }
+
+  #add(index: number, member: number, count: number): void {
+    const use = this.problem.choices[index]?.members[member]?.use;
+    const units = this.units[index];
+    if (use === undefined || units === undefined || count === 0) return;
+    this.take(use, count);
+    units[member] = (units[member] ?? 0) + count;
+  }
+
+  selection(): Selection {
+    return { units: this.units, kills: this.kills, objectiveUsd: objectiveOf(this.problem, this.units, this.kills) };
+  }
+}
+
+/** Expected worth less cost of a selection, USD. */
+export function objectiveOf(problem: Problem, units: readonly Float64Array[], kills: Float64Array): number {
+  let total = 0;
+  problem.choices.forEach((choice, i) => {
+    for (const count of units[i] ?? []) total += count * choice.netUsd;
+  });
+  problem.kills.forEach((kill, i) => (total -= (kills[i] ?? 0) * kill.costUsd));
+  return total;
+}
+
+/** Rows that a selection overdraws, by name: empty for every plan. */
+export function overdrawn(problem: Problem, selection: Selection): readonly string[] {
+  const free = Float64Array.from(problem.rows.capacity);
+  const take = (use: RowUse, count: number): void => {
+    use.row.forEach((row, i) => (free[row] = (free[row] ?? 0) - count * (use.coefficient[i] ?? 0)));
+  };
+  problem.choices.forEach((choice, i) => choice.members.forEach((m, k) => take(m.use, selection.units[i]?.[k] ?? 0)));
+  problem.kills.forEach((kill, i) => take(kill.use, -(selection.kills[i] ?? 0)));
+  const names: string[] = [];
+  free.forEach((left, row) => {
+    if (left < -1e-6 * Math.max(1, problem.rows.capacity[row] ?? 0)) names.push(problem.rows.name(row));
+  });
+  return names;
+}
+
+/** Fills in the order of `order` (indices of choices). `giveWay`: whether running work may be stopped for it. */
+export function fill(problem: Problem, order: readonly number[], giveWay: boolean): Selection {
+  const filling = new Filling(problem);
+  for (const index of order) filling.choose(index);
+  if (giveWay && problem.kills.length > 0) makeRoom(filling, order);
+  return filling.selection();
+}
+
+/** How many choices the pre-emption pass looks at: it is quadratic in what it tries. */
+const MOST_TRIALS = 400;
+
+/** For choices of this cycle that found no room, in order: stops the cheapest work that makes room, where it pays. */
+function makeRoom(filling: Filling, order: readonly number[]): void {
+  const { problem } = filling;
+  const giving = givingByRow(problem.kills);
+  let trials = 0;
+  for (const index of order) {
+    const choice = problem.choices[index];
+    if (choice === undefined || choice.planned.option.slot > 0) continue;
+    const waiting = filling.waiting[choice.group] ?? 0;
+    if (waiting < 1) continue;
+    if (++trials > MOST_TRIALS) return;
+    const atATime = problem.groups[choice.group]?.gang === true ? waiting : 1;
+    for (let n = 0; n < waiting; n += atATime) if (!makeRoomFor(filling, choice, atATime, giving)) break;
+    filling.choose(index);
+  }
+}
+
+function makeRoomFor(
+  filling: Filling,
+  choice: Choice,
+  count: number,
+  giving: ReadonlyMap<number, readonly number[]>,
+): boolean {
+  const { problem } = filling;
+  const member = choice.members.find((m) => m.atMost >= count);
+  if (member === undefined) return false;
+  const stopped: number[] = [];
+  const undo = (): void => {
+    for (const kill of stopped) stop(filling, kill, -1);
+  };
+  let spent = 0;
+  for (let i = 0; i < member.use.row.length; i++) {
+    const row = member.use.row[i] ?? 0;
+    const needed = count * (member.use.coefficient[i] ?? 0);
+    for (const kill of giving.get(row) ?? []) {
+      if ((filling.free[row] ?? 0) >= needed - EPS) break;
+      const draft = problem.kills[kill];
+      // What a kill takes (attempts that another may stop, room of the instance that goes) must still be there.
+      while (draft !== undefined && (filling.free[row] ?? 0) < needed - EPS && mayStop(filling, draft, kill)) {
+        stop(filling, kill, 1);
+        stopped.push(kill);
+        spent += draft.costUsd;
+      }
+    }
+    if ((filling.free[row] ?? 0) < needed - EPS || spent >= count * choice.netUsd) {
+      undo();
+      return false;
+    }
+  }
+  // Giving up an instance takes its room: what was enough may no longer be.
+  if (filling.fits(member.use, count) < count) {
+    undo();
+    return false;
+  }
+  return true;
+}
+
+function mayStop(filling: Filling, kill: Kill, index: number): boolean {
+  if ((filling.kills[index] ?? 0) + 1 > kill.atMost) return false;
+  return kill.use.row.every((row, i) => {
+    const gives = kill.use.coefficient[i] ?? 0;
+    return gives >= 0 || (filling.free[row] ?? 0) + gives >= -EPS;
+  });
+}
+
+function stop(filling: Filling, index: number, count: number): void {
+  const kill = filling.problem.kills[index];
+  if (kill === undefined) return;
+  filling.take(kill.use, -count);
+  filling.kills[index] = (filling.kills[index] ?? 0) + count;
+}
+
+/** Kills that return capacity on each row, cheapest per amount first. */
+function givingByRow(kills: readonly Kill[]): ReadonlyMap<number, readonly number[]> {
+  const byRow = new Map<number, { readonly kill: number; readonly price: number }[]>();
+  kills.forEach((kill, index) => {
+    kill.use.row.forEach((row, i) => {
+      const gives = kill.use.coefficient[i] ?? 0;
+      if (gives <= 0) return;
+      const list = byRow.get(row) ?? [];
+      list.push({ kill: index, price: kill.costUsd / gives });
+      byRow.set(row, list);
+    });
+  });
+  return new Map([...byRow].map(([row, list]) => [row, list.sort((a, b) => a.price - b.price).map((x) => x.kill)]));
+}

@@ -1,0 +1,63 @@
+/**
+ * The deadline guard: deadline work on spot that must move to on-demand now.
+ *
+ * Until an attempt's last safe moment (`latestSafeStartMs`: begin or resume on on-demand and still be done in time at
+ * the safety quantile) staying costs nothing but money: an interruption leaves time for on-demand. Past it an
+ * interruption means a missed deadline. So when that moment would pass within two cycles, the two courses are compared:
+ *   stay:  P(late) = q + (1 - q) P(left > slack)              q = P(interrupted before it is done)
+ *   move:  P(late) = P(left from the checkpoint > slack - stop - start-up - restore)
+ * and the attempt moves if that makes lateness less likely. An attempt that is nearly done stays.
+ */
+import { between, raw, seconds } from '../kernel/units.ts';
+import type { AttemptId } from '../kernel/ids.ts';
+import { exceeds, mean } from '../domain/distribution.ts';
+import { pInterruptedWithin } from '../domain/forecast.ts';
+import type { InstanceView, RunningTask } from '../domain/snapshot.ts';
+import type { PlanInput } from '../domain/stages.ts';
+import { isGuarded } from './options.ts';
+import { leftOf } from './preempt.ts';
+
+export interface Move {
+  readonly attempt: AttemptId;
+  readonly reason: string;
+  readonly running: RunningTask;
+  readonly view: InstanceView;
+}
+
+/** Attempts to move, by id. Attempts that are ending, or on an instance that is going, are not asked again. */
+export function guardMoves(input: PlanInput): readonly Move[] {
+  const { snapshot } = input;
+  const moves: Move[] = [];
+  for (const view of snapshot.instances.values()) {
+    if (view.pool.option !== 'spot' || view.instance.state === 'warned') continue;
+    for (const running of view.attempts) {
+      const reason = reasonToMove(running, view, input);
+      if (reason !== null) moves.push({ attempt: running.attempt.id, reason, running, view });
+    }
+  }
+  return moves.sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
+}
+
+function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput): string | null {
+  const { snapshot, config, worths, forecasts } = input;
+  const worth = worths.attempts.get(running.attempt.id);
+  if (worth?.taskDeadlineMs == null || running.attempt.state !== 'running') return null;
+  if (!isGuarded(worth, snapshot.nowMs, config.cyclePeriodS)) return null;
+  const slackS = raw(between(snapshot.nowMs, worth.taskDeadlineMs));
+  const left = leftOf(running, running.doneS, input);
+  // A program with a checkpoint signal saves when it is told to stop; without one only what it saved by itself is kept.
+  const kept = running.stage.checkpoint === null ? running.keptS : running.doneS;
+  const overheadS = config.migrationS + config.startDelayMaxS + config.restoreS;
+  const moveLate = exceeds(leftOf(running, kept, input), seconds(slackS - overheadS));
+  const lost = pInterruptedWithin(forecasts.market.interruption(view.pool, view.instance.bid), mean(left));
+  const stayLate = lost + (1 - lost) * exceeds(left, seconds(slackS));
+  if (moveLate >= stayLate) return null;
+  const minutes = Math.round((raw(worth.latestSafeStartMs ?? snapshot.nowMs) - raw(snapshot.nowMs)) / 6000) / 10;
+  const moment = minutes >= 0 ? `is in ${minutes} min` : `was ${-minutes} min ago`;
+  return (
+    `the last moment from which on-demand still meets the deadline ${moment}: staying on ${view.pool.id} would be late ` +
+    `with probability ${percent(stayLate)}, moving with ${percent(moveLate)}`
+  );
+}
+
+const percent = (p: number): string => `${(100 * p).toFixed(1)} %`;

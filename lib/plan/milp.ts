@@ -1,0 +1,113 @@
+/**
+ * The default plan: everything that waits and everything that may give way in one MILP (JamaisVu section 4.1), under the
+ * supply of the look-ahead window, in dollars of expected worth less expected cost.
+ *
+ * In this order: a greedy plan, always; if each group has its best option and all fits, that is optimal and no solver is
+ * asked (`not-needed`); above `solverMaxOptions` options the Lagrangian bound and its repair; else the MILP, begun from
+ * the greedy plan. The better of the plans is used: a solver that is out of time, or fails, costs nothing but its gap.
+ */
+import type { Allotment, SolveReport } from '../domain/plan.ts';
+import type { PlanInput, PlanPolicy } from '../domain/stages.ts';
+import { allotmentOf } from './allotment.ts';
+import { overdrawn, type Selection } from './fill.ts';
+import { greedySelection, unsolved } from './greedy.ts';
+import { lagrangian, unconstrained } from './lagrangian.ts';
+import { compile, type Compiled } from './milp/compile.ts';
+import { interpret } from './milp/interpret.ts';
+import { problemOf, type Problem } from './problem.ts';
+import { assignmentOf, requestOf, selectionOf } from './request.ts';
+import type { SolveLimits, SolveOutcome, Solver } from './solver.ts';
+
+/** Subgradient iterations above `solverMaxOptions`: the bound of large plans changes by less than 0.1 % after these. */
+const LAGRANGIAN_ITERATIONS = 150;
+
+export const milpPlan: PlanPolicy<Solver> = async (input, solver) => {
+  const problem = problemOf(input);
+  const { selection, report } = await planProblem(problem, solver);
+  return allotmentOf(problem, selection, report);
+};
+
+export interface Planned {
+  readonly selection: Selection;
+  readonly report: SolveReport;
+}
+
+export async function planProblem(problem: Problem, solver: Solver): Promise<Planned> {
+  const greedy = greedySelection(problem);
+  const ideal = unconstrained(problem).value;
+  if (greedy.objectiveUsd >= ideal - 1e-9 * Math.max(1, Math.abs(ideal))) {
+    const report: SolveReport = { ...unsolved(greedy.objectiveUsd), bound: ideal, boundKind: 'lagrangian', gap: 0 };
+    return { selection: greedy, report };
+  }
+  if (optionsOf(problem) > problem.input.config.solverMaxOptions) return largePlan(problem, greedy);
+  return solvedPlan(problem, greedy, solver);
+}
+
+const optionsOf = (problem: Problem): number => problem.choices.length + problem.kills.length;
+
+function largePlan(problem: Problem, greedy: Selection): Planned {
+  const { bound, best } = lagrangian(problem, greedy, {
+    iterations: LAGRANGIAN_ITERATIONS,
+    relativeGap: problem.input.config.solverGap,
+  });
+  const report: SolveReport = {
+    used: 'greedy',
+    status: 'feasible',
+    objective: best.objectiveUsd,
+    greedyObjective: greedy.objectiveUsd,
+    bound,
+    boundKind: 'lagrangian',
+    gap: gapOf(best.objectiveUsd, bound),
+    variables: optionsOf(problem),
+    constraints: problem.rows.count,
+    elapsedMs: 0,
+  };
+  return { selection: best, report };
+}
+
+/** The model of a problem: integer counts for what starts now, continuous for what the next cycles decide again. */
+export function modelOf(problem: Problem): Compiled {
+  const { expression, supply } = requestOf(problem);
+  return compile(expression, supply, { name: 'plan', integerThrough: 0 });
+}
+
+async function solvedPlan(problem: Problem, greedy: Selection, solver: Solver): Promise<Planned> {
+  const compiled = modelOf(problem);
+  const { solverGap, solverSeconds } = problem.input.config;
+  const limits: SolveLimits = { relativeGap: solverGap, maxNodes: null, maxSeconds: solverSeconds };
+  const outcome = await solver.solve(compiled.milp, limits, compiled.point(assignmentOf(problem, greedy)));
+  const solved = solvedSelection(problem, compiled, outcome);
+  const better = solved !== null && solved.objectiveUsd > greedy.objectiveUsd ? solved : null;
+  const selection = better ?? greedy;
+  const bound = 'bound' in outcome ? outcome.bound : null;
+  const report: SolveReport = {
+    used: better === null ? 'greedy' : 'milp',
+    status: outcome.status,
+    objective: selection.objectiveUsd,
+    greedyObjective: greedy.objectiveUsd,
+    bound,
+    boundKind: bound === null ? null : 'mip',
+    gap: bound === null ? null : gapOf(selection.objectiveUsd, bound),
+    variables: compiled.milp.columns,
+    constraints: compiled.milp.rows,
+    elapsedMs: outcome.elapsedMs ?? 0,
+  };
+  return { selection, report };
+}
+
+/** The solver's plan, if it has one that keeps within the supply (it promises so within 1e-6; a plan is checked anyway). */
+function solvedSelection(problem: Problem, compiled: Compiled, outcome: SolveOutcome): Selection | null {
+  if (outcome.status !== 'optimal' && outcome.status !== 'feasible') return null;
+  const selection = selectionOf(problem, interpret(compiled, outcome.values));
+  return overdrawn(problem, selection).length === 0 ? selection : null;
+}
+
+export const gapOf = (objective: number, bound: number): number =>
+  Math.max(0, bound - objective) / Math.max(Math.abs(bound), 1e-9);
+
+/** The model that a plan's input leads to, as LP or MPS text with the names of the formulation (`--dump-model`). */
+export function dumpModel(input: PlanInput, solver: Solver, format: 'lp' | 'mps'): Promise<string> {
+  return solver.write(modelOf(problemOf(input)).milp, format);
+}
+
+export type { Allotment };

@@ -1,0 +1,167 @@
+/**
+ * What may be done with a waiting group: begin its tasks on one of its offers, now or at a later slot of the window.
+ *
+ * Worth of one task (USD): the utility curve over the distribution of what is left to run, from the start plus the
+ * start-up delay (JamaisVu section 4.3 for the curve; distributions instead of points as 3Sigma does). An interruption
+ * stretches the run: with probability pInterrupted the task takes as long as makes the offer's expected duration come
+ * out right, else as long as it takes undisturbed.
+ * Cost (USD): the offer's, times the expected price of that slot over the price now.
+ */
+import { epochMs, plus, raw, seconds, type EpochMs } from '../kernel/units.ts';
+import type { GroupId, PoolId } from '../kernel/ids.ts';
+import { brokenConstraint } from '../domain/constraints.ts';
+import { certain, mean, remaining, type Distribution } from '../domain/distribution.ts';
+import type { Offer } from '../domain/forecast.ts';
+import type { StartOption, UtilityCurve, Worth } from '../domain/plan.ts';
+import type { Pool, PoolView } from '../domain/pool.ts';
+import type { PendingGroup } from '../domain/snapshot.ts';
+import type { PlanInput } from '../domain/stages.ts';
+import { worthAt } from '../domain/utility.ts';
+
+/**
+ * What waiting one slot must save, as a fraction of the cost: price forecasts are uncertain, and a plan that waits for
+ * a thousandth of a cent would never start. Chosen well under the spread of spot prices from hour to hour (5 to 20 %).
+ */
+export const PATIENCE_PER_SLOT = 0.005;
+
+/** Cycles before the last safe moment from which a deadline group looks at uninterruptible capacity only. */
+export const GUARD_CYCLES = 2;
+
+/** A start option with what the plan needs beyond it. */
+export interface PlannedOption {
+  readonly option: StartOption;
+  readonly pool: Pool;
+  /** Worth less cost, patience and soft preferences counted; USD per task. */
+  readonly netUsd: number;
+  /** Slots that a task occupies from its start; >= 1. */
+  readonly slots: number;
+}
+
+/** What is the same for all groups of a cycle. */
+export interface OptionContext {
+  readonly input: PlanInput;
+  readonly pools: ReadonlyMap<PoolId, PoolView>;
+  /** Start of each slot. */
+  readonly slotMs: readonly EpochMs[];
+  /** Expected price over price now, per pool and slot. */
+  readonly priceFactor: (pool: Pool, slot: number) => number;
+}
+
+export function optionContext(input: PlanInput): OptionContext {
+  const { snapshot, config, forecasts } = input;
+  const pools = new Map(snapshot.pools.map((view) => [view.pool.id, view]));
+  const slotMs = Array.from({ length: config.lookAheadSlots }, (_, slot) =>
+    plus(snapshot.nowMs, seconds(slot * config.slotS)),
+  );
+  const factors = new Map<PoolId, Float64Array>();
+  const factorsOf = (pool: Pool): Float64Array => {
+    const nowUsd = raw(pools.get(pool.id)?.quote ?? pool.onDemandUsdPerHour);
+    return Float64Array.from(slotMs, (at, slot) => {
+      if (slot === 0 || pool.option !== 'spot' || nowUsd <= 0) return 1;
+      const later = forecasts.market.expectedPrice(pool, at);
+      return later === null ? 1 : raw(later) / nowUsd;
+    });
+  };
+  const priceFactor = (pool: Pool, slot: number): number => {
+    let known = factors.get(pool.id);
+    if (known === undefined) factors.set(pool.id, (known = factorsOf(pool)));
+    return known[slot] ?? 1;
+  };
+  return { input, pools, slotMs, priceFactor };
+}
+
+/** Offers whose lateness is acceptable; where none is, the safest ones. */
+export function acceptableOffers(offers: readonly Offer[], maxLateProbability: number): readonly Offer[] {
+  const safest = offers.reduce((least, offer) => Math.min(least, offer.pLate), 1);
+  const limit = Math.max(maxLateProbability, safest);
+  return offers.filter((offer) => offer.pLate <= limit + 1e-12);
+}
+
+/**
+ * Whether work that begins at `at` must not be interrupted any more. The last safe moment is when on-demand would
+ * still finish in time; until then spot may be tried, because its loss leaves time for on-demand. After it a loss
+ * means lateness. So with checkpoints and an honest estimate a job is late only if it was impossible at submission.
+ */
+export function isGuarded(worth: Worth, at: EpochMs, cyclePeriodS: number): boolean {
+  if (worth.latestSafeStartMs === null) return false;
+  return raw(at) + GUARD_CYCLES * cyclePeriodS * 1000 >= raw(worth.latestSafeStartMs);
+}
+
+/** All options of a group, in the order of slots, then offers. Those that bring less than they cost are included. */
+export function startOptions(group: PendingGroup, context: OptionContext): readonly PlannedOption[] {
+  const { input } = context;
+  const worth = input.worths.groups.get(group.id);
+  const offered = input.offers.get(group.id)?.offers ?? [];
+  if (worth === undefined) return [];
+  const usable = acceptableOffers(offered, input.config.maxLateProbability);
+  const left = leftToRun(group, input);
+  const options: PlannedOption[] = [];
+  context.slotMs.forEach((startMs, slot) => {
+    const guarded = isGuarded(worth, startMs, input.config.cyclePeriodS);
+    const safe = guarded ? offered.filter((offer) => poolOf(offer, context)?.option !== 'spot') : [];
+    for (const offer of safe.length > 0 ? safe : usable) {
+      const pool = poolOf(offer, context);
+      if (pool === undefined) continue;
+      options.push(plannedOption({ group, offer, pool, slot, startMs, worth, left }, context));
+    }
+  });
+  return options;
+}
+
+interface Appraised {
+  readonly group: PendingGroup;
+  readonly offer: Offer;
+  readonly pool: Pool;
+  readonly slot: number;
+  readonly startMs: EpochMs;
+  readonly worth: Worth;
+  readonly left: Distribution | null;
+}
+
+function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
+  const { offer, pool, slot, startMs, group } = a;
+  const { slotS } = context.input.config;
+  const costUsd = offer.expectedCostUsd * context.priceFactor(pool, slot);
+  const worthUsd = expectedWorthOf(a.worth.curve, startMs, offer, a.left ?? certain(offer.expectedDurationS));
+  const preferred = group.stage.preferences.reduce(
+    (sum, p) => sum + (brokenConstraint(p.prefer, pool) === null ? p.weight : 0),
+    0,
+  );
+  const felt = costUsd * (1 - Math.min(preferred, 1) + slot * PATIENCE_PER_SLOT);
+  return {
+    option: { group: group.id, offer, slot, startMs, worthUsd, costUsd },
+    pool,
+    netUsd: worthUsd - felt,
+    slots: Math.max(1, Math.ceil((raw(offer.startDelayS) + raw(offer.expectedDurationS)) / slotS - 1e-9)),
+  };
+}
+
+function expectedWorthOf(curve: UtilityCurve, start: EpochMs, offer: Offer, left: Distribution): number {
+  const fromMs = raw(start) + raw(offer.startDelayS) * 1000;
+  const undisturbedS = raw(mean(left));
+  const p = offer.pInterrupted;
+  const undisturbed = stretchedWorth(curve, fromMs, left, 1);
+  if (p <= 1e-9 || undisturbedS <= 0) return undisturbed;
+  const disturbedS = (raw(offer.expectedDurationS) - (1 - p) * undisturbedS) / p;
+  return (1 - p) * undisturbed + p * stretchedWorth(curve, fromMs, left, Math.max(1, disturbedS / undisturbedS));
+}
+
+/** E[curve(from + factor * T)]: `expectedWorth` without building the stretched distribution. */
+function stretchedWorth(curve: UtilityCurve, fromMs: number, left: Distribution, factor: number): number {
+  let worth = 0;
+  for (let i = 0; i < left.atS.length; i++) {
+    worth += (left.weight[i] ?? 0) * worthAt(curve, epochMs(fromMs + (left.atS[i] ?? 0) * factor * 1000));
+  }
+  return worth;
+}
+
+function leftToRun(group: PendingGroup, input: PlanInput): Distribution | null {
+  const forecast = input.forecasts.runtime.get(`${group.job}/${group.stage.name}`);
+  return forecast === undefined ? null : remaining(forecast.runtime, group.keptS);
+}
+
+const poolOf = (offer: { readonly pool: PoolId }, context: OptionContext): Pool | undefined =>
+  context.pools.get(offer.pool)?.pool;
+
+/** Options by group, each group's in the order of `startOptions`. */
+export type OptionsByGroup = ReadonlyMap<GroupId, readonly PlannedOption[]>;

@@ -1,0 +1,230 @@
+/**
+ * The plan's problem in one flat form, from which the greedy fill, the Lagrangian bound and the STRL expression are
+ * all made: choices (tasks of a group, on an offer, from a slot, in free room or on new instances), kills (what may give
+ * way) and the supply they share. Groups, offers, pools and attempts are in an order of their own, so that a plan does
+ * not depend on the order of its input.
+ */
+import { ZERO_USD, raw } from '../kernel/units.ts';
+import type { JobId } from '../kernel/ids.ts';
+import { countFits, vector } from '../domain/resources.ts';
+import type { PendingGroup } from '../domain/snapshot.ts';
+import type { PlanInput } from '../domain/stages.ts';
+import { QUOTA, budgetOf, capacityOf, committedUsd, fitting, roomOf, type Capacity } from './capacity.ts';
+import { guardMoves, type Move } from './guard.ts';
+import { killsOf, type Kill } from './kills.ts';
+import { optionContext, startOptions, type OptionContext, type PlannedOption } from './options.ts';
+import { supplyRows, type Draw, type Partition, type RowUse, type Supply, type SupplyRows } from './strl/supply.ts';
+
+/**
+ * How much cheaper (fraction of the cost) a start in free room counts: the instance is paid for whether used or not,
+ * and a plan that changes pools between cycles would leave what it just bought idle.
+ */
+export const ROOM_CREDIT = 0.05;
+
+export interface ChoiceMember {
+  readonly name: 'room' | 'new';
+  readonly draws: readonly Draw[];
+  readonly use: RowUse;
+  readonly atMost: number;
+}
+
+/** Tasks of a group by one option. Divisible groups have one member per choice; a gang's may come from both at once. */
+export interface Choice {
+  readonly id: string;
+  readonly group: number;
+  readonly planned: PlannedOption;
+  /** USD per task, > 0. */
+  readonly netUsd: number;
+  readonly members: readonly ChoiceMember[];
+}
+
+export interface GroupChoices {
+  readonly group: PendingGroup;
+  readonly gang: boolean;
+  /** Indices into `choices`, best first. */
+  readonly choices: readonly number[];
+  /** All options, those not worth their cost among them: for reasons. */
+  readonly options: readonly PlannedOption[];
+  /** Not over budget, or why. */
+  readonly overBudget: string | null;
+}
+
+export interface Problem {
+  readonly input: PlanInput;
+  readonly capacity: Capacity;
+  readonly supply: Supply;
+  readonly rows: SupplyRows;
+  readonly groups: readonly GroupChoices[];
+  readonly choices: readonly Choice[];
+  readonly kills: readonly Kill[];
+  readonly moves: readonly Move[];
+}
+
+export function problemOf(input: PlanInput): Problem {
+  const moves = guardMoves(input);
+  const capacity = capacityOf(input, reservedFor(moves));
+  const context = optionContext(input);
+  const groups = [...input.snapshot.groups].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const options = groups.map((group) => startOptions(group, context));
+  const budgets = budgetsOf(input, groups, options);
+  const { kills: killDrafts, partitions: killPartitions } = killsOf(capacity);
+
+  const partitions: Partition[] = [capacity.quota, ...[...capacity.rooms.values()].map((room) => room.partition)];
+  for (const [job, left] of budgets.left) {
+    partitions.push({ id: budgetOf(job), renewable: false, kinds: ['usd'], capacity: [[left]] });
+  }
+  const supply: Supply = { slots: capacity.slots, partitions: [...partitions, ...killPartitions] };
+  const rows = supplyRows(supply);
+  const kills = killDrafts.map((kill): Kill => ({ ...kill, use: rows.use(kill.draws, 0, kill.slots) }));
+  const returnable = kills.reduce(
+    (sum, kill) => sum + kill.atMost * Math.max(0, kill.draws.find((d) => d.partition === QUOTA)?.perUnit[0] ?? 0),
+    0,
+  );
+  const build: Build = { capacity, context, rows, budgets, quotaMilliCpu: capacity.headroomMilliCpu + returnable };
+  const choices: Choice[] = [];
+  const entries = groups.map((group, index): GroupChoices => {
+    const mine = options[index] ?? [];
+    const overBudget = budgets.over.get(group.job) ?? null;
+    const made = overBudget === null ? choicesOf(group, index, mine, build) : [];
+    const first = choices.length;
+    choices.push(...made);
+    return { group, gang: isGang(group), choices: made.map((_, i) => first + i), options: mine, overBudget };
+  });
+  return { input, capacity, supply, rows, groups: entries, choices, kills, moves };
+}
+
+export const isGang = (group: PendingGroup): boolean => group.stage.gang && group.count > 1;
+
+/** mCPU of on-demand capacity that moving attempts will need: at least their own needs. */
+const reservedFor = (moves: readonly Move[]): number =>
+  moves.reduce((sum, move) => sum + raw(move.running.attempt.resources.cpu), 0);
+
+interface Build {
+  readonly capacity: Capacity;
+  readonly context: OptionContext;
+  readonly rows: SupplyRows;
+  readonly budgets: Budgets;
+  /** mCPU that new instances could have now at most, all that can be given up returned. */
+  readonly quotaMilliCpu: number;
+}
+
+interface Budgets {
+  /** USD left per job with a limit. */
+  readonly left: ReadonlyMap<JobId, number>;
+  /** Jobs whose waiting work does not fit into what is left, with a sentence. */
+  readonly over: ReadonlyMap<JobId, string>;
+}
+
+/** A job may start when what is spent, what runs and the cheapest way to do what waits stay within `maxCostUsd`. */
+function budgetsOf(
+  input: PlanInput,
+  groups: readonly PendingGroup[],
+  options: readonly (readonly PlannedOption[])[],
+): Budgets {
+  const left = new Map<JobId, number>();
+  const over = new Map<JobId, string>();
+  const cheapest = new Map<JobId, number>();
+  groups.forEach((group, index) => {
+    const costs = (options[index] ?? []).map((o) => o.option.costUsd);
+    if (costs.length === 0) return;
+    cheapest.set(group.job, (cheapest.get(group.job) ?? 0) + group.count * costs.reduce((a, b) => Math.min(a, b)));
+  });
+  const limited = groups.filter((g) => input.snapshot.jobs.get(g.job)?.spec.maxCostUsd != null);
+  const committed = limited.length === 0 ? new Map<JobId, number>() : committedUsd(input);
+  for (const { job } of limited) {
+    if (left.has(job)) continue;
+    const limit = raw(input.snapshot.jobs.get(job)?.spec.maxCostUsd ?? ZERO_USD);
+    const spent = raw(input.snapshot.spentUsd.get(job) ?? ZERO_USD);
+    const running = committed.get(job) ?? 0;
+    const needed = cheapest.get(job) ?? 0;
+    left.set(job, Math.max(0, limit - spent - running));
+    if (spent + running + needed > limit + 1e-9) {
+      const soFar =
+        running > 0 ? `${usdText(spent)} spent and ${usdText(running)} for what runs` : `${usdText(spent)} spent`;
+      over.set(
+        job,
+        `${soFar}, and at least ${usdText(needed)} for what waits, would pass the job's limit of ${usdText(limit)}`,
+      );
+    }
+  }
+  return { left, over };
+}
+
+export const usdText = (x: number): string => `$${x >= 1 || x === 0 ? x.toFixed(2) : x.toPrecision(2)}`;
+
+function choicesOf(group: PendingGroup, index: number, options: readonly PlannedOption[], build: Build): Choice[] {
+  const made: Choice[] = [];
+  options.forEach((planned, position) => {
+    const label = `g${index}.o${position}.s${planned.option.slot}`;
+    const members = membersOf(group, planned, build);
+    if (isGang(group)) {
+      const room = members.reduce((sum, m) => sum + m.atMost, 0);
+      if (planned.netUsd > 0 && room >= group.count) {
+        made.push({ id: label, group: index, planned, netUsd: planned.netUsd, members });
+      }
+      return;
+    }
+    for (const member of members) {
+      const netUsd = planned.netUsd + (member.name === 'room' ? ROOM_CREDIT * planned.option.costUsd : 0);
+      if (netUsd > 0) made.push({ id: `${label}.${member.name}`, group: index, planned, netUsd, members: [member] });
+    }
+  });
+  const kept = isGang(group) ? made : undominated(made, build.budgets.left.has(group.job));
+  return kept.sort((a, b) => b.netUsd - a.netUsd || a.planned.option.slot - b.planned.option.slot);
+}
+
+function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): ChoiceMember[] {
+  const { capacity, context, rows } = build;
+  const { pool, option, slots } = planned;
+  const budget: readonly Draw[] = build.budgets.left.has(group.job)
+    ? [{ partition: budgetOf(group.job), perUnit: [option.costUsd] }]
+    : [];
+  const members: ChoiceMember[] = [];
+  const add = (name: ChoiceMember['name'], atMost: number, draw: Draw): void => {
+    if (atMost < 1) return;
+    const draws = [draw, ...budget];
+    const use = rows.use(draws, option.slot, option.slot + slots);
+    members.push({ name, draws, use, atMost: Math.min(group.count, atMost) });
+  };
+  const room = capacity.rooms.get(pool.id);
+  if (room !== undefined) {
+    const fit = option.slot === 0 ? fitting(group.need, room, capacity) : group.count;
+    add('room', fit, { partition: roomOf(pool.id), perUnit: vector(group.need) });
+  }
+  const perMachine = countFits(group.need, pool.type.capacity);
+  const machineMilliCpu = raw(pool.type.capacity.cpu);
+  const view = context.pools.get(pool.id);
+  const buyable = option.slot > 0 || (view?.open === true && view.quote !== null);
+  if (buyable && perMachine >= 1) {
+    const within = option.slot === 0 ? build.quotaMilliCpu : capacity.limitMilliCpu;
+    const machines = Math.floor(within / machineMilliCpu + 1e-9);
+    add('new', machines * perMachine, { partition: QUOTA, perUnit: [machineMilliCpu / Math.min(perMachine, 1e6)] });
+  }
+  return members;
+}
+
+/**
+ * Without choices that another one of the same group and slot makes useless: worth no less, drawing no more quota
+ * (and budget), for no longer, for as many tasks. Room of a pool is a thing of its own and always stays.
+ */
+function undominated(choices: readonly Choice[], budgeted: boolean): Choice[] {
+  const kept: Choice[] = [];
+  const order = [...choices].sort((a, b) => b.netUsd - a.netUsd);
+  for (const choice of order) {
+    if (choice.members[0]?.name === 'room' || !kept.some((other) => dominates(other, choice, budgeted)))
+      kept.push(choice);
+  }
+  return kept;
+}
+
+function dominates(a: Choice, b: Choice, budgeted: boolean): boolean {
+  const [x, y] = [a.members[0], b.members[0]];
+  if (x === undefined || y === undefined || x.name !== 'new' || a.planned.option.slot !== b.planned.option.slot)
+    return false;
+  return (
+    (x.draws[0]?.perUnit[0] ?? 0) <= (y.draws[0]?.perUnit[0] ?? 0) + 1e-9 &&
+    a.planned.slots <= b.planned.slots &&
+    x.atMost >= y.atMost &&
+    (!budgeted || a.planned.option.costUsd <= b.planned.option.costUsd + 1e-12)
+  );
+}

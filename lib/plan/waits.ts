@@ -1,0 +1,111 @@
+/** Why a group, or what is left of it, does not start now: a reason from a closed list and a sentence with numbers. */
+import { raw } from '../kernel/units.ts';
+import type { Allotment, WaitReason } from '../domain/plan.ts';
+import type { Selection } from './fill.ts';
+import type { PlannedOption } from './options.ts';
+import { usdText, type GroupChoices, type Problem } from './problem.ts';
+
+type Wait = Allotment['waits'][number];
+interface Why {
+  readonly why: WaitReason;
+  readonly detail: string;
+}
+
+export function waitsOf(problem: Problem, selection: Selection): readonly Wait[] {
+  return problem.groups.flatMap((entry) => {
+    const planned = entry.choices.map((index) => ({
+      slot: problem.choices[index]?.planned.option.slot ?? 0,
+      option: problem.choices[index]?.planned,
+      count: (selection.units[index] ?? []).reduce((a, b) => a + b, 0),
+    }));
+    const now = planned.filter((p) => p.slot === 0).reduce((sum, p) => sum + p.count, 0);
+    const count = entry.group.count - Math.round(now);
+    if (count < 1) return [];
+    const later =
+      planned.filter((p) => p.slot > 0 && p.count > 0.5).sort((a, b) => b.count - a.count)[0]?.option ?? null;
+    return [{ group: entry.group.id, count, ...why(problem, entry, later) }];
+  });
+}
+
+function why(problem: Problem, entry: GroupChoices, later: PlannedOption | null): Why {
+  const { input } = problem;
+  const offers = input.offers.get(entry.group.id);
+  if (entry.overBudget !== null) return { why: 'budget', detail: entry.overBudget };
+  if (offers === undefined || offers.offers.length === 0) return noOffer(offers?.excluded ?? []);
+  const now = best(entry.options, (slot) => slot === 0);
+  const after = best(entry.options, (slot) => slot > 0);
+  const bestNow = now?.netUsd ?? -Infinity;
+  if (bestNow <= 0 && (after?.netUsd ?? 0) <= 0) return tooDear(now ?? after);
+  const cheaper = later !== null && later.netUsd > bestNow ? later : bestNow <= 0 ? after : null;
+  if (cheaper !== null) return cheaperLater(cheaper, now, input.config.slotS);
+  return noRoom(problem, entry, later);
+}
+
+function best(options: readonly PlannedOption[], slots: (slot: number) => boolean): PlannedOption | null {
+  let found: PlannedOption | null = null;
+  for (const planned of options) {
+    if (slots(planned.option.slot) && planned.netUsd > (found?.netUsd ?? -Infinity)) found = planned;
+  }
+  return found;
+}
+
+function noOffer(excluded: readonly { readonly constraint: string; readonly pools: number }[]): Why {
+  if (excluded.length === 0) return { why: 'capacity', detail: 'no pool that could run it quotes a price now' };
+  const list = excluded.map((e) => `${e.constraint} excludes ${count(e.pools, 'pool')}`).join(', ');
+  return { why: 'constraint', detail: `no pool is left to run it: ${list}` };
+}
+
+function tooDear(option: PlannedOption | null): Why {
+  if (option === null) return { why: 'capacity', detail: 'no pool that could run it is known to the market' };
+  const { worthUsd, costUsd, offer } = option.option;
+  return {
+    why: 'price',
+    detail:
+      `finishing a task is expected to be worth ${usdText(worthUsd)}, and the best offer (${offer.pool} at ` +
+      `${usdText(raw(offer.priceUsdPerHour))} per hour) would cost ${usdText(costUsd)}`,
+  };
+}
+
+function cheaperLater(later: PlannedOption, now: PlannedOption | null, slotS: number): Why {
+  const { option } = later;
+  const inText = `in ${minutes(option.slot * slotS)}`;
+  const then = `${option.offer.pool} is expected to cost ${usdText(option.costUsd)} a task ${inText}`;
+  const instead = now === null ? '' : `, against ${usdText(now.option.costUsd)} on ${now.option.offer.pool} now`;
+  return { why: 'cheaper-later', detail: `${then}${instead}` };
+}
+
+function noRoom(problem: Problem, entry: GroupChoices, later: PlannedOption | null): Why {
+  const { capacity, input } = problem;
+  const limit = capacity.limitMilliCpu / 1000;
+  const free = capacity.headroomMilliCpu / 1000;
+  const next = later === null ? '' : `; expected to start in ${minutes(later.option.slot * input.config.slotS)}`;
+  const quota = `${tidy(limit - free)} of ${tidy(limit)} vCPUs are taken`;
+  const closed = closedPools(problem, entry);
+  if (closed !== null) return { why: 'capacity', detail: `${closed}${next}` };
+  if (entry.gang) {
+    const needs = tidy((entry.group.count * raw(entry.group.need.cpu)) / 1000);
+    const detail = `its ${entry.group.count} tasks start together and need ${needs} vCPUs at once; ${quota}${next}`;
+    return { why: 'gang', detail };
+  }
+  const machines = [...new Set(entry.options.map((o) => raw(o.pool.type.capacity.cpu) / 1000))];
+  const smallest = machines.reduce((least, x) => Math.min(least, x), Infinity);
+  const each =
+    smallest > free
+      ? `the smallest instance it may use has ${count(smallest, 'vCPU')}`
+      : 'other work brings more for the room that is left';
+  return { why: 'capacity', detail: `${quota}, and ${each}${next}` };
+}
+
+/** When every pool that it might use now is closed: which, and why. */
+function closedPools(problem: Problem, entry: GroupChoices): string | null {
+  const { snapshot } = problem.input;
+  const now = new Set(entry.options.filter((o) => o.option.slot === 0).map((o) => o.pool.id));
+  const views = snapshot.pools.filter((view) => now.has(view.pool.id));
+  if (views.length === 0 || views.some((view) => view.open && view.quote !== null)) return null;
+  const reason = views[0]?.closedReason ?? 'no price is quoted';
+  return `none of the ${count(views.length, 'pool')} that suit it can be bought now (${views[0]?.pool.id}: ${reason})`;
+}
+
+const tidy = (x: number): string => String(Math.round(x * 10) / 10);
+const count = (n: number, what: string): string => `${tidy(n)} ${what}${n === 1 ? '' : 's'}`;
+const minutes = (s: number): string => (s < 90 ? `${Math.round(s)} s` : `${Math.round(s / 60)} min`);

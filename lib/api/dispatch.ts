@@ -128,5 +128,7 @@ const NOBODY = {
   vpceId: undefined,
 } as const;
 
-const identityOf = (request: ApiRequest): APIGatewayProxyEvent['requestContext']['identity'] =>
-  ({ ...NOBODY, sourceIp: request.sourceIp ?? '127.0.0.1' });
+const identityOf = (request: ApiRequest): APIGatewayProxyEvent['requestContext']['identity'] => ({
+  ...NOBODY,
+  sourceIp: request.sourceIp ?? '127.0.0.1',
+});

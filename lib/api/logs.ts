@@ -47,7 +47,6 @@ function stageOf(job: Job, wanted: string | undefined): string {
   });
 }
 
- 
 function attemptOf(tries: readonly Attempt[], job: Job, stage: string, query: LogsQuery): Attempt {
   const newest = tries.reduce<Attempt | null>((a, b) => (a === null || b.number > a.number ? b : a), null);
   const found = query.attempt === undefined ? newest : (tries.find((a) => a.number === query.attempt) ?? null);

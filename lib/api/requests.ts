@@ -16,25 +16,46 @@ export const BATCH_PATH = '/api/jobs/batch';
 export const INTAKE_PATHS: ReadonlySet<string> = new Set([JOBS_PATH, BATCH_PATH, `${JOBS_PATH}/`, `${BATCH_PATH}/`]);
 
 /** No control characters: NUL and friends never reach a store, a log or a terminal. */
-const PRINTABLE = /^[^\p{Cc}\p{Cs}]+$/u;
-const text = (max: number): z.ZodString =>
-  z.string().min(1).max(max).regex(PRINTABLE, 'must be printable characters without control characters');
+// eslint-disable-next-line no-control-regex -- those are the ones that it is about; \p{Cc} is not in every dialect that reads the OpenAPI document.
+const PRINTABLE = /^[^\u0000-\u001f\u007f-\u009f]+$/;
+const text = (max: number) =>
+  z
+    .string()
+    .min(1)
+    .max(max)
+    .regex(PRINTABLE, 'must have no control characters')
+    .refine((s) => s.isWellFormed(), 'must be valid Unicode');
 
 /**
  * A whole number in decimal digits, within bounds. `Number('')`, `'1e3'`, `'0x10'` and `' 7'` are numbers to JavaScript
  * and mistakes in a query.
  */
 function wholeNumber(minimum: number, maximum: number) {
+  const message = `must be a whole number from ${minimum} to ${maximum}`;
   return z
     .string()
-    .regex(/^\d{1,16}$/, `must be a whole number from ${minimum} to ${maximum}`)
+    .regex(/^\d{1,16}$/, message)
     .transform(Number)
-    .refine((n) => n >= minimum && n <= maximum, `must be a whole number from ${minimum} to ${maximum}`)
-    .meta({ override: { type: 'integer', minimum, maximum } });
+    .refine((n) => n >= minimum && n <= maximum, message)
+    .meta({ override: documented({ type: 'integer', minimum, maximum }) });
 }
 
+/** With what an absent one means. */
+const wholeNumberOr = (minimum: number, maximum: number, fallback: number) =>
+  wholeNumber(minimum, maximum)
+    .default(fallback)
+    .meta({ override: documented({ type: 'integer', minimum, maximum, default: fallback }) });
+
+/** To the document it is a number, whatever text it comes as. */
+const documented =
+  (as: object) =>
+  ({ jsonSchema }: { jsonSchema: object }): void => {
+    delete (jsonSchema as { pattern?: string }).pattern;
+    Object.assign(jsonSchema, as);
+  };
+
 const limit = (maximum: number, fallback: number) =>
-  wholeNumber(1, maximum).default(fallback).describe('Most items in the answer.');
+  wholeNumberOr(1, maximum, fallback).describe('Most items in the answer.');
 const cursor = text(400).optional().describe('`next` of the previous page.');
 
 /** An id, or a name that one job has: of several, the one that is not over; of several such, none (conflict). */
@@ -68,11 +89,11 @@ export const attemptsQuery = z.strictObject({
 });
 export const logsQuery = z.strictObject({
   stage: text(200).optional().describe('Needed when the job has several stages.'),
-  task: wholeNumber(0, 1_000_000).default(0).describe('Index of the task in its stage.'),
+  task: wholeNumberOr(0, 1_000_000, 0).describe('Index of the task in its stage.'),
   attempt: wholeNumber(1, 1_000_000).optional().describe('Number of the attempt; the newest if absent.'),
   stream: z.enum(['stdout', 'stderr']).default('stdout'),
-  offset: wholeNumber(0, Number.MAX_SAFE_INTEGER).default(0).describe('First byte.'),
-  limit: wholeNumber(1, MAX_LOG_BYTES).default(65_536).describe('Most bytes.'),
+  offset: wholeNumberOr(0, Number.MAX_SAFE_INTEGER, 0).describe('First byte.'),
+  limit: wholeNumberOr(1, MAX_LOG_BYTES, 65_536).describe('Most bytes.'),
 });
 export const costsQuery = z.strictObject({
   by: z.enum(['job', 'owner', 'pool', 'template']).default('job'),
@@ -91,7 +112,7 @@ export const instancesQuery = z.strictObject({
     .enum(['true', 'false'])
     .transform((v) => v === 'true')
     .optional()
-    .meta({ override: { type: 'boolean' } })
+    .meta({ override: documented({ type: 'boolean', enum: [true, false] }) })
     .describe('true: not ended; false: ended; absent: all.'),
 });
 export const plansQuery = z.strictObject({ limit: limit(200, 20), cursor });

@@ -37,6 +37,7 @@ export const requestIdOf = (event: APIGatewayProxyEvent): string =>
 
 function answerHeaders(): HttpMiddleware {
   const add: HttpMiddleware['after'] = (request) => {
+    if (request.response === null) return;
     const headers = (request.response.headers ??= {});
     headers['x-request-id'] = requestIdOf(request.event);
     headers['x-content-type-options'] = 'nosniff';

@@ -1,0 +1,25 @@
+/**
+ * Writes docs/reference/openapi.json from the operations of the API. `--check` writes nothing and fails when the file
+ * differs: a change of the API without its description does not pass.
+ */
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { format } from 'prettier';
+import { openApiDocument } from '../../lib/api/openapi.ts';
+import { OPERATIONS } from '../../lib/api/operations.ts';
+
+const file = fileURLToPath(new URL('../../docs/reference/openapi.json', import.meta.url));
+const wanted = await format(JSON.stringify(openApiDocument(OPERATIONS)), { parser: 'json', printWidth: 120 });
+
+if (process.argv.includes('--check')) {
+  const stored = await readFile(file, 'utf8').catch(() => '');
+  if (stored !== wanted) {
+    process.stderr.write('docs/reference/openapi.json is out of date; run: node scripts/docs/openapi.ts\n');
+    process.exitCode = 1;
+  }
+} else {
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(file, wanted);
+  process.stdout.write(`${file}: ${OPERATIONS.length} operations\n`);
+}

@@ -1,0 +1,44 @@
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** Imported by the supervisor: node: imports only. */
+
+/** Replaces `path` as a whole: a reader sees the old text or the new one. `durable`: also after a power cut. */
+export function replaceFile(path: string, text: string, durable = false): void {
+  const temporary = `${path}.${process.pid}.tmp`;
+  const fd = openSync(temporary, 'w');
+  try {
+    writeSync(fd, text);
+    if (durable) fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  renameSync(temporary, path);
+  if (durable) syncFolder(dirname(path));
+}
+
+function syncFolder(path: string): void {
+  // Windows opens no folders, and its renames need no such help.
+  if (process.platform === 'win32') return;
+  const fd = openSync(path, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Text of a file, null when there is none. */
+export function readIfThere(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return null;
+    throw error;
+  }
+}
+
+export const makeFolder = (path: string): void => void mkdirSync(path, { recursive: true });
+
+export const hasCode = (error: unknown, ...codes: readonly string[]): boolean =>
+  codes.includes(String((error as NodeJS.ErrnoException | null)?.code));

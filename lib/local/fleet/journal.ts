@@ -1,0 +1,99 @@
+import { closeSync, fstatSync, openSync, readSync, truncateSync, writeSync } from 'node:fs';
+import { hasCode } from './files.ts';
+import type { Fact, JournalLine } from './messages.ts';
+
+/**
+ * Append-only, one JSON object per line. A line counts once its newline is there, so what a crash tore off is not read.
+ * Imported by the supervisor: node: imports only.
+ */
+export class JournalWriter {
+  readonly #fd: number;
+  readonly #rung: () => void;
+  #sequence: number;
+  /** What the disk had no room for, to be written before anything else. */
+  #pending = '';
+
+  /** `rung` is called after each line. `sequence` is the last one that the file holds. */
+  constructor(path: string, sequence: number, rung: () => void) {
+    this.#fd = openSync(path, 'a');
+    this.#sequence = sequence;
+    this.#rung = rung;
+  }
+
+  observe(fact: Fact): void {
+    this.#append({ sequence: ++this.#sequence, ...fact });
+  }
+
+  taken(key: string, attempt: string | null, checkpointDir: string | null): void {
+    this.#append({ taken: key, attempt, checkpointDir });
+  }
+
+  #append(line: JournalLine): void {
+    this.#pending += `${JSON.stringify(line)}\n`;
+    this.flush();
+  }
+
+  /** True when everything is in the file; on a full disk the rest waits in memory for the next call. */
+  flush(): boolean {
+    try {
+      while (this.#pending !== '') {
+        const bytes = Buffer.from(this.#pending);
+        const written = writeSync(this.#fd, bytes);
+        this.#pending = bytes.subarray(written).toString();
+      }
+      this.#rung();
+    } catch (error) {
+      if (!hasCode(error, 'ENOSPC', 'EDQUOT', 'EIO', 'EAGAIN')) throw error;
+    }
+    return this.#pending === '';
+  }
+
+  close(): void {
+    closeSync(this.#fd);
+  }
+}
+
+/** Reads a journal as it grows: each call returns the lines that were completed since the last one. */
+export class JournalReader {
+  readonly #path: string;
+  #offset = 0;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  read(): JournalLine[] {
+    let fd: number;
+    try {
+      fd = openSync(this.#path, 'r');
+    } catch (error) {
+      if (hasCode(error, 'ENOENT')) return [];
+      throw error;
+    }
+    try {
+      const size = fstatSync(fd).size;
+      if (size <= this.#offset) return [];
+      const bytes = Buffer.alloc(size - this.#offset);
+      const got = readSync(fd, bytes, 0, bytes.length, this.#offset);
+      const end = bytes.subarray(0, got).lastIndexOf(0x0a) + 1;
+      this.#offset += end;
+      return bytes
+        .subarray(0, end)
+        .toString('utf8')
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line) as JournalLine);
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  /** Cuts off a torn last line. Only for a journal whose writer has died. */
+  dropTornLine(): void {
+    try {
+      truncateSync(this.#path, this.#offset);
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error;
+    }
+  }
+}

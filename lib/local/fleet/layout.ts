@@ -1,0 +1,63 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+
+/**
+ * Where a local fleet keeps what it knows. Everything that supervisors and engines tell one another goes through these
+ * files, so that either may die at any time.
+ *
+ *   engine.heartbeat                    touched by the engine; its age is how supervisors know that nobody is left
+ *   doorbell                            written by supervisors after each journal entry; the one file the engine watches
+ *   instances/<id>/spec.json            what was asked and what the market answered; written once, before the spawn
+ *   instances/<id>/lock                 the one supervisor that this instance ever has (pid and process start)
+ *   instances/<id>/heartbeat            engine and wall time, about once a second
+ *   instances/<id>/journal.jsonl        observations, append-only
+ *   instances/<id>/inbox/<hash>.json    commands; the name is the hash of the effect's key
+ *   instances/<id>/tasks/<attempt>.pid  written by the task's own process before it becomes the program
+ *   instances/<id>/work/<attempt>/      working directory of the attempt, removed at its end
+ *   checkpoints/<job>/<stage>/<index>/  shared by all attempts of a task, removed when it has succeeded
+ *   logs/<xx>/<attempt>.out|err         <xx>: 256 folders, so that no folder grows without bound
+ *   supervisor/<hash>/                  the supervisor's program, where Node would have to strip types at each start
+ *
+ * Imported by the supervisor: node: imports only.
+ */
+export const layout = {
+  engineHeartbeat: (dir: string) => join(dir, 'engine.heartbeat'),
+  doorbell: (dir: string) => join(dir, 'doorbell'),
+  instances: (dir: string) => join(dir, 'instances'),
+  instance: (dir: string, id: string) => join(dir, 'instances', fileName(id)),
+  program: (dir: string) => join(dir, 'supervisor'),
+  checkpoints: (dir: string, task: { readonly job: string; readonly stage: string; readonly index: number }) =>
+    join(dir, 'checkpoints', fileName(task.job), fileName(task.stage), String(task.index)),
+  log: (dir: string, attempt: string, stream: 'stdout' | 'stderr') =>
+    join(dir, 'logs', digest(attempt).slice(0, 2), `${fileName(attempt)}.${stream === 'stdout' ? 'out' : 'err'}`),
+} as const;
+
+/** Files of one instance, below `layout.instance`. */
+export const inside = {
+  spec: (instanceDir: string) => join(instanceDir, 'spec.json'),
+  lock: (instanceDir: string) => join(instanceDir, 'lock'),
+  heartbeat: (instanceDir: string) => join(instanceDir, 'heartbeat'),
+  journal: (instanceDir: string) => join(instanceDir, 'journal.jsonl'),
+  crashLog: (instanceDir: string) => join(instanceDir, 'supervisor.log'),
+  inbox: (instanceDir: string) => join(instanceDir, 'inbox'),
+  command: (instanceDir: string, key: string) => join(instanceDir, 'inbox', `${commandName(key)}.json`),
+  pids: (instanceDir: string) => join(instanceDir, 'tasks'),
+  pid: (instanceDir: string, attempt: string) => join(instanceDir, 'tasks', `${fileName(attempt)}.pid`),
+  work: (instanceDir: string) => join(instanceDir, 'work'),
+  scratch: (instanceDir: string, attempt: string) => join(instanceDir, 'work', fileName(attempt)),
+} as const;
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** Name of an effect's command: the same key gives the same file, which makes sending it again harmless. */
+export const commandName = (key: string): string => digest(key).slice(0, 32);
+
+/** Longest name made from an id as it is; file systems take 255 bytes, suffixes included. */
+const MAX_NAME = 160;
+
+/** A file name out of an id: readable where the id is plain, never a path, distinct for distinct ids. */
+export function fileName(id: string): string {
+  const name = encodeURIComponent(id).replaceAll('*', '%2A');
+  if (name.length > MAX_NAME) return `${name.slice(0, 80)}~${digest(id).slice(0, 32)}`;
+  return /^\.+$/.test(name) || name === '' ? `~${digest(id).slice(0, 32)}` : name;
+}

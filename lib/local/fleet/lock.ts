@@ -1,0 +1,39 @@
+import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { hasCode, readIfThere } from './files.ts';
+import { processStart } from './processes.ts';
+
+/**
+ * One supervisor per instance, for ever: the lock is made once and never passed on. Whoever made it writes the journal;
+ * when its owner has died the instance is lost, and only then an engine goes on in its place.
+ * Imported by the supervisor: node: imports only.
+ */
+export interface LockOwner {
+  readonly pid: number;
+  readonly started: string;
+}
+
+/** Makes the lock with its whole content at once (a hard link cannot be seen half-written). False when there is one. */
+export function takeLock(path: string): boolean {
+  const owner: LockOwner = { pid: process.pid, started: processStart(process.pid) ?? '' };
+  const temporary = `${path}.${process.pid}.tmp`;
+  writeFileSync(temporary, JSON.stringify(owner));
+  try {
+    linkSync(temporary, path);
+    return true;
+  } catch (error) {
+    if (hasCode(error, 'EEXIST')) return false;
+    throw error;
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}
+
+/** free: nobody ever took it; held: its owner lives; dead: its owner has died. */
+export function lockState(path: string): 'free' | 'held' | 'dead' {
+  const text = readIfThere(path);
+  if (text === null) return 'free';
+  const owner = JSON.parse(text) as LockOwner;
+  return processStart(owner.pid) === owner.started ? 'held' : 'dead';
+}
+
+export const lockOwner = (path: string): LockOwner => JSON.parse(readFileSync(path, 'utf8')) as LockOwner;

@@ -1,0 +1,148 @@
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+
+/**
+ * Which process is which. Pids are reused, so a process is named by its pid and the moment it started; a process group
+ * is named by its leader's pid and searched for by a cookie in the environment that its members inherit.
+ * Imported by the supervisor: node: imports only.
+ */
+const LINUX = process.platform === 'linux';
+
+/** Environment variable by which the processes of an attempt are found again, also those that left its group. */
+export const COOKIE = 'EBB_SCRATCH_DIR';
+
+/** Fields of /proc/<pid>/stat after the command's name, which may hold spaces; index 0 is the state (proc(5), field 3). */
+function statFields(pid: number): string[] | null {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    return text.slice(text.lastIndexOf(')') + 2).split(' ');
+  } catch {
+    return null;
+  }
+}
+const STATE = 0;
+const GROUP = 2;
+const STARTED = 19;
+
+/** Something that no later process with the same pid shares; null when there is no such (living) process. */
+export function processStart(pid: number): string | null {
+  if (!Number.isInteger(pid) || pid <= 0) return null;
+  if (LINUX) {
+    const fields = statFields(pid);
+    // A zombie has ended; only its parent has not noticed.
+    if (fields === null || fields[STATE] === 'Z' || fields[STATE] === 'X') return null;
+    return `${bootId()}:${fields[STARTED] ?? ''}`;
+  }
+  try {
+    const started = execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).trim();
+    return started === '' ? null : started;
+  } catch {
+    return null;
+  }
+}
+
+let boot: string | null = null;
+function bootId(): string {
+  boot ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  return boot;
+}
+
+/** Whether any process of the group is left. */
+export function groupExists(group: number): boolean {
+  if (LINUX) return pids().some((pid) => isLiveMember(pid, group));
+  try {
+    process.kill(-group, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Zombies count as gone: a signal does nothing to them, and a machine without an init may keep them for ever. */
+function isLiveMember(pid: number, group: number): boolean {
+  const fields = statFields(pid);
+  return fields !== null && fields[GROUP] === String(group) && fields[STATE] !== 'Z' && fields[STATE] !== 'X';
+}
+
+/** Sends to every process of the group. A group that is gone is not an error. */
+export function signalGroup(group: number, signal: NodeJS.Signals): void {
+  if (group > 1) signalQuietly(-group, signal);
+}
+
+function signalQuietly(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // ESRCH: it ended by itself. EPERM: it became somebody else's. Neither is ours to kill any more.
+  }
+}
+
+/**
+ * Sends a checkpoint signal to those processes of the group that handle it, and to no other: its default action would
+ * end a program, or the shell around it, that knows nothing of checkpoints. Returns how many got it.
+ */
+export function signalHandlers(group: number, signal: NodeJS.Signals, number: number): number {
+  if (!LINUX) {
+    signalQuietly(-group, signal);
+    return 1;
+  }
+  const handlers = pids().filter((pid) => isLiveMember(pid, group) && handles(pid, number));
+  for (const pid of handlers) signalQuietly(pid, signal);
+  return handlers.length;
+}
+
+/** proc(5): SigCgt is the mask of signals that the process catches; bit n - 1 stands for signal n. */
+function handles(pid: number, number: number): boolean {
+  try {
+    const mask = /^SigCgt:\s*([0-9a-f]+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+    return mask !== undefined && ((BigInt(`0x${mask}`) >> BigInt(number - 1)) & 1n) === 1n;
+  } catch {
+    return false;
+  }
+}
+
+/** SIGKILL to every process whose environment says that it works in `folder` or below. Returns how many there were. */
+export function killByCookie(folder: string): number {
+  if (!LINUX) return 0;
+  const found = pids().filter((pid) => pid !== process.pid && worksIn(pid, folder));
+  for (const pid of found) signalQuietly(pid, 'SIGKILL');
+  return found.length;
+}
+
+function worksIn(pid: number, folder: string): boolean {
+  try {
+    const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
+    const wanted = Buffer.from(`${COOKIE}=${folder}`).toString('latin1');
+    return environment.split('\0').some((entry) => entry === wanted || entry.startsWith(`${wanted}/`));
+  } catch {
+    // Ended meanwhile, or another user's.
+    return false;
+  }
+}
+
+function pids(): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((n) => n > 0);
+}
+
+/**
+ * What a task's process writes about itself before it becomes the program: its pid and, on Linux, its stat line. Then
+ * an orphan can be told from a process that got its pid later.
+ */
+export const WRITE_PID =
+  'p=$1; shift; { echo $$; if read -r s 2>/dev/null </proc/$$/stat; then echo "$s"; fi; } >"$p"; exec "$@"';
+
+/** Elsewhere a process that started within this of the file's writing is the one that wrote it. */
+const PID_FILE_SLACK_MS = 10_000;
+
+/** The group that a pid file, written at `writtenMs`, names, if its leader is still that very process; null otherwise. */
+export function leaderOf(pidFile: string, writtenMs: number): number | null {
+  const [first = '', stat = ''] = pidFile.split('\n');
+  const pid = Number(first);
+  const now = processStart(pid);
+  if (now === null) return null;
+  if (!LINUX) return Math.abs(Date.parse(now) - writtenMs) <= PID_FILE_SLACK_MS ? pid : null;
+  const started = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[STARTED];
+  return now === `${bootId()}:${started ?? ''}` ? pid : null;
+}

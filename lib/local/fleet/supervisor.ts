@@ -1,0 +1,407 @@
+import { openSync, readdirSync, readFileSync, rmSync, statSync, watch, writeSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { engineNow, whenEngineTime } from './engine-time.ts';
+import { hasCode, makeFolder } from './files.ts';
+import { JournalWriter } from './journal.ts';
+import { inside, layout } from './layout.ts';
+import { takeLock } from './lock.ts';
+import type { Command, LaunchedSpec, StartCommand, StopReason } from './messages.ts';
+import { TaskRun, type StopSchedule, type TaskEnd } from './task.ts';
+import { endedChildrenCpuMs, sampleGroups } from './usage.ts';
+
+/**
+ * Plays one EC2 instance: comes up after its delay, runs tasks as they arrive in its inbox, gives the two-minute warning
+ * when the market takes it, and ends. It lives on its own: engines come and go, the inbox and the journal stay.
+ *
+ *   starting -> ready -> (warned | releasing ->) ended
+ *
+ * It is never restarted, so what it holds in memory is the truth and the journal is how it reports. Dying at any point
+ * is a lost instance: the lock then has a dead owner, and the engine kills what is left and writes the journal's end.
+ * Waits are on monotonic time. Imports node: modules and files of this folder that do the same, to stay small.
+ *
+ *   node supervisor.js <fleet directory> <instance directory> <file that packages are resolved from>
+ */
+const TICK_MS = 1000;
+/** First readings of a task, so that short ones are measured too. */
+const EARLY_READINGS_MS = [60, 300];
+/** After the last SIGKILL: for the processes to be gone and for outputs of tasks that finished in time. */
+const SETTLE_MS = 5000;
+/** Width of a heartbeat: one write of constant size replaces it. */
+const HEARTBEAT_CHARS = 48;
+
+type State = 'starting' | 'ready' | 'warned' | 'releasing' | 'ended';
+
+interface Entry {
+  readonly run: TaskRun;
+  startedMs: number | null;
+  /** Resolves once the end is in the journal; null while queued. */
+  finished: Promise<void> | null;
+  ended: boolean;
+}
+
+class Supervisor {
+  readonly #dir: string;
+  readonly #instanceDir: string;
+  readonly #requireFrom: string;
+  readonly #spec: LaunchedSpec;
+  readonly #journal: JournalWriter;
+  readonly #heartbeatFd: number;
+  readonly #doorbellFd: number;
+  /** Every attempt that ever arrived here: an attempt is started once, however often it is asked for. */
+  readonly #entries = new Map<string, Entry>();
+  /** Stops that came before their start. */
+  readonly #stoppedBefore = new Map<string, StopReason>();
+  #state: State = 'starting';
+  /** Tasks whose programs ended in this turn of the event loop. */
+  #exits: TaskRun[] = [];
+  #childrenCpuMs = endedChildrenCpuMs();
+  #engineSeen = { mtimeMs: 0, atMs: performance.now() };
+
+  constructor(paths: { dir: string; instanceDir: string; requireFrom: string }, spec: LaunchedSpec) {
+    this.#dir = paths.dir;
+    this.#instanceDir = paths.instanceDir;
+    this.#requireFrom = paths.requireFrom;
+    this.#spec = spec;
+    this.#doorbellFd = openSync(layout.doorbell(paths.dir), 'r+');
+    this.#heartbeatFd = openSync(inside.heartbeat(paths.instanceDir), 'w');
+    this.#journal = new JournalWriter(inside.journal(paths.instanceDir), 0, () => this.#ring());
+  }
+
+  begin(): void {
+    const { launchedMs, readyMs, rebalanceMs, interruption, clock } = this.#spec;
+    this.#beat();
+    this.#journal.observe({ kind: 'instance-launched', atMs: launchedMs, readyMs });
+    whenEngineTime(clock, readyMs, () => this.#ready());
+    if (rebalanceMs !== null) whenEngineTime(clock, rebalanceMs, () => this.#rebalance(rebalanceMs));
+    if (interruption !== null) whenEngineTime(clock, interruption.warnMs, () => void this.#interrupt(interruption));
+    for (const folder of [inside.inbox, inside.pids, inside.work]) makeFolder(folder(this.#instanceDir));
+    // Without inotify (its watches are a limited resource) the tick finds commands a second later.
+    try {
+      watch(inside.inbox(this.#instanceDir), () => this.#readInbox()).on('error', () => undefined);
+    } catch (error) {
+      if (!hasCode(error, 'ENOSPC', 'EMFILE', 'ENFILE', 'ENOSYS')) throw error;
+    }
+    setInterval(() => void this.#tick(), TICK_MS);
+    this.#readInbox();
+    process.on('SIGTERM', () => void this.#endTaskless('lost', 'its supervisor was told to end (SIGTERM)'));
+    for (const signal of ['SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
+  }
+
+  /** A byte in the one file that the engine watches. */
+  #ring(): void {
+    try {
+      writeSync(this.#doorbellFd, '.', 0);
+    } catch {
+      // The engine looks by itself every few seconds.
+    }
+  }
+
+  #beat(): void {
+    const text = JSON.stringify([Math.round(this.#now()), Date.now()]).padEnd(HEARTBEAT_CHARS);
+    try {
+      writeSync(this.#heartbeatFd, text, 0);
+    } catch {
+      // A full disk: an older heartbeat only makes a lost instance cheaper.
+    }
+  }
+
+  #now(): number {
+    return engineNow(this.#spec.clock);
+  }
+
+  /** Nothing happens on an instance after the market has taken it, whatever the warning's floor allows in wall time. */
+  #capped(atMs: number): number {
+    return Math.min(atMs, this.#spec.interruption?.goneMs ?? Infinity);
+  }
+
+  async #tick(): Promise<void> {
+    this.#beat();
+    this.#journal.flush();
+    this.#readInbox();
+    await this.#sample();
+    this.#endWithoutEngine();
+  }
+
+  async #sample(): Promise<void> {
+    const running = this.#live().filter((e) => e.run.group !== null);
+    const samples = await sampleGroups(
+      running.map((e) => e.run.group ?? 0),
+      this.#requireFrom,
+    );
+    running.forEach((e, i) => {
+      if (!e.ended) e.run.tick(samples[i] ?? null);
+    });
+  }
+
+  /**
+   * What the kernel has charged to ended children since the last time belongs to the task that ended, if only one did;
+   * of several that ended together the readings stand.
+   */
+  async #chargeCpu(run: TaskRun): Promise<void> {
+    this.#exits.push(run);
+    await new Promise(setImmediate);
+    const [first, ...others] = this.#exits;
+    if (first === undefined) return;
+    this.#exits = [];
+    const before = this.#childrenCpuMs;
+    this.#childrenCpuMs = endedChildrenCpuMs();
+    if (others.length === 0 && before !== null && this.#childrenCpuMs !== null) {
+      first.chargeCpu(this.#childrenCpuMs - before);
+    }
+  }
+
+  #live(): Entry[] {
+    return [...this.#entries.values()].filter((e) => !e.ended);
+  }
+
+  #ready(): void {
+    if (this.#state !== 'starting') return;
+    this.#state = 'ready';
+    this.#journal.observe({ kind: 'instance-ready', atMs: this.#now() });
+    for (const entry of this.#live()) this.#startNow(entry);
+  }
+
+  #rebalance(atMs: number): void {
+    if (this.#state === 'starting' || this.#state === 'ready') {
+      this.#journal.observe({ kind: 'instance-rebalance', atMs });
+    }
+  }
+
+  /** Takes every command that has arrived: first into the journal, then out of the inbox. */
+  #readInbox(): void {
+    if (this.#state === 'ended') return;
+    const inbox = inside.inbox(this.#instanceDir);
+    for (const name of namesIn(inbox)) {
+      if (!name.endsWith('.json')) continue;
+      const path = join(inbox, name);
+      let command: Command;
+      try {
+        command = JSON.parse(readFileSync(path, 'utf8')) as Command;
+      } catch (error) {
+        if (hasCode(error, 'ENOENT')) continue;
+        throw error;
+      }
+      this.#take(command);
+      rmSync(path, { force: true });
+    }
+  }
+
+  #take(command: Command): void {
+    switch (command.do) {
+      case 'start':
+        this.#takeStart(command);
+        return;
+      case 'stop': {
+        this.#journal.taken(command.key, command.attempt, null);
+        const entry = this.#entries.get(command.attempt);
+        if (entry === undefined) this.#stoppedBefore.set(command.attempt, command.why);
+        else if (!entry.ended) this.#stop(entry, command.why, this.#politely(entry));
+        return;
+      }
+      case 'release':
+        this.#journal.taken(command.key, null, null);
+        void this.#release();
+        return;
+    }
+  }
+
+  #takeStart(command: StartCommand): void {
+    if (this.#entries.has(command.attempt)) return;
+    const entry: Entry = { run: this.#newRun(command), startedMs: null, finished: null, ended: false };
+    this.#journal.taken(command.key, command.attempt, entry.run.checkpointDir);
+    this.#entries.set(command.attempt, entry);
+    const stopped = this.#stoppedBefore.get(command.attempt);
+    if (stopped !== undefined) this.#endUnstarted(entry, stopped, 'stopped before it began');
+    else if (this.#state === 'ready') this.#startNow(entry);
+    else if (this.#state !== 'starting')
+      this.#endUnstarted(entry, 'interrupted', 'the instance is being taken or given back');
+  }
+
+  #newRun(command: StartCommand): TaskRun {
+    const { attempt } = command;
+    return new TaskRun(command, {
+      dir: this.#dir,
+      instanceDir: this.#instanceDir,
+      clock: this.#spec.clock,
+      limits: this.#spec.limits,
+      onStarted: (atMs) => {
+        const entry = this.#entries.get(attempt);
+        if (entry !== undefined) entry.startedMs = this.#capped(atMs);
+        this.#journal.observe({ kind: 'attempt-started', attempt, atMs: this.#capped(atMs) });
+        for (const ms of EARLY_READINGS_MS) setTimeout(() => void this.#sample(), ms);
+      },
+      onExit: (run) => this.#chargeCpu(run),
+      onCheckpoint: (keptS) => {
+        const entry = this.#entries.get(attempt);
+        const atMs = this.#capped(this.#now());
+        this.#journal.observe({ kind: 'attempt-checkpointed', attempt, atMs, keptS: this.#cappedKept(entry, keptS) });
+      },
+    });
+  }
+
+  #cappedKept(entry: Entry | undefined, keptS: number): number {
+    const startedMs = entry?.startedMs ?? null;
+    return startedMs === null ? 0 : Math.min(keptS, (this.#capped(Infinity) - startedMs) / 1000);
+  }
+
+  #startNow(entry: Entry): void {
+    entry.finished = entry.run.run().then((end) => this.#report(entry, end));
+  }
+
+  #endUnstarted(entry: Entry, why: StopReason, detail: string): void {
+    this.#report(entry, {
+      atMs: this.#now(),
+      exitCode: null,
+      exitSignal: null,
+      stopped: why,
+      keptS: 0,
+      usage: null,
+      detail,
+    });
+  }
+
+  #report(entry: Entry, end: TaskEnd): void {
+    if (entry.ended) return;
+    entry.ended = true;
+    this.#journal.observe({
+      kind: 'attempt-ended',
+      attempt: entry.run.command.attempt,
+      ...end,
+      atMs: this.#capped(end.atMs),
+      keptS: this.#cappedKept(entry, end.keptS),
+    });
+    const done = end.exitCode === 0;
+    if (done) rmSync(entry.run.checkpointDir, { recursive: true, force: true });
+  }
+
+  /** Reasons of ours: the grace is the job's own. */
+  #politely(entry: Entry): StopSchedule {
+    const graceS = entry.run.command.checkpoint?.graceS ?? 0;
+    return { checkpoint: true, termAfterS: graceS, killAfterS: graceS + this.#spec.limits.killAfterS };
+  }
+
+  #stop(entry: Entry, why: StopReason, schedule: StopSchedule): void {
+    if (entry.finished === null) this.#endUnstarted(entry, why, 'stopped before it began');
+    else entry.run.stop(why, schedule);
+  }
+
+  /**
+   * The market takes the instance: notice, checkpoint signal to every task that has one, SIGTERM, SIGKILL, gone. Tasks
+   * without a checkpoint run on until shortly before the end, since they may still finish.
+   */
+  async #interrupt(taken: NonNullable<LaunchedSpec['interruption']>): Promise<void> {
+    if (this.#state === 'ended') return;
+    const { clock, limits } = this.#spec;
+    const windowS = Math.max((taken.goneMs - taken.warnMs) / 1000 / clock.speed, limits.warningFloorS);
+    if (this.#state !== 'releasing') {
+      this.#state = 'warned';
+      this.#journal.observe({ kind: 'instance-warned', atMs: taken.warnMs, goneMs: taken.goneMs });
+    }
+    const lastS = Math.min(limits.killAfterS, windowS / 4);
+    for (const entry of this.#live()) {
+      const graceS = entry.run.command.checkpoint?.graceS ?? Infinity;
+      this.#stop(entry, 'interrupted', {
+        checkpoint: true,
+        termAfterS: Math.min(graceS, windowS - lastS),
+        killAfterS: Math.min(graceS + lastS, windowS),
+      });
+    }
+    const gone = new Promise<void>((done) => whenEngineTime(clock, taken.goneMs, done));
+    await Promise.all([gone, this.#allEnded(windowS * 1000 + SETTLE_MS)]);
+    this.#finish('interrupted', taken.goneMs, `taken by the market (${taken.cause})`);
+  }
+
+  async #release(): Promise<void> {
+    if (this.#state === 'releasing' || this.#state === 'ended') return;
+    await this.#endTaskless('released', 'given back');
+  }
+
+  /** Stops what still runs, then ends. */
+  async #endTaskless(cause: 'released' | 'lost', detail: string): Promise<void> {
+    if (this.#state === 'ended') return;
+    this.#state = 'releasing';
+    const { limits } = this.#spec;
+    let longestS = 0;
+    for (const entry of this.#live()) {
+      const schedule = this.#politely(entry);
+      longestS = Math.max(longestS, schedule.killAfterS);
+      this.#stop(entry, cause === 'released' ? 'preempted' : 'interrupted', schedule);
+    }
+    await this.#allEnded(Math.max(longestS, limits.killAfterS) * 1000 + SETTLE_MS);
+    this.#finish(cause, this.#capped(this.#now()), detail);
+  }
+
+  /** Waits for every running attempt's report; what has not come by then is reported as interrupted. */
+  async #allEnded(atMostMs: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((done) => (timer = setTimeout(done, atMostMs)));
+    await Promise.race([Promise.all(this.#live().map((e) => e.finished)), late]);
+    clearTimeout(timer);
+    for (const entry of this.#live()) {
+      this.#endUnstarted(entry, 'interrupted', 'its instance ended while files were being copied');
+    }
+  }
+
+  #finish(cause: 'interrupted' | 'released' | 'lost', atMs: number, detail: string): void {
+    if (this.#state === 'ended') return;
+    // Commands that came meanwhile are answered, not dropped.
+    this.#readInbox();
+    this.#state = 'ended';
+    this.#beat();
+    this.#journal.observe({ kind: 'instance-ended', atMs, cause, detail });
+    const leave = (): void => {
+      if (!this.#journal.flush()) return;
+      for (const folder of [inside.inbox, inside.pids, inside.work]) {
+        rmSync(folder(this.#instanceDir), { recursive: true, force: true });
+      }
+      process.exit(0);
+    };
+    setInterval(leave, TICK_MS);
+    leave();
+  }
+
+  /** Nothing is left running for ever: no task and no engine for some minutes end the instance. */
+  #endWithoutEngine(): void {
+    if (this.#live().length > 0) {
+      this.#engineSeen.atMs = performance.now();
+      return;
+    }
+    const mtimeMs = modified(layout.engineHeartbeat(this.#dir));
+    if (mtimeMs !== this.#engineSeen.mtimeMs) this.#engineSeen = { mtimeMs, atMs: performance.now() };
+    const unseenS = (performance.now() - this.#engineSeen.atMs) / 1000;
+    if (unseenS > this.#spec.limits.orphanAfterS && this.#state !== 'releasing') {
+      void this.#endTaskless('released', `idle, and no engine for ${Math.round(unseenS)} s`);
+    }
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).sort();
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return [];
+    throw error;
+  }
+}
+
+function modified(path: string): number {
+  try {
+    return statSync(path).mtimeMs;
+  } catch {
+    return 0;
+  }
+}
+
+function main([dir, instanceDir, requireFrom]: readonly string[]): void {
+  if (dir === undefined || instanceDir === undefined || requireFrom === undefined) {
+    throw new Error('usage: supervisor <fleet directory> <instance directory> <file that packages are resolved from>');
+  }
+  const spec = JSON.parse(readFileSync(inside.spec(resolve(instanceDir)), 'utf8')) as LaunchedSpec;
+  if (!takeLock(inside.lock(instanceDir))) return;
+  process.title = `ebb-instance ${spec.instance}`;
+  // Tasks inherit the user's environment, not what belongs to the engine.
+  for (const name of Object.keys(process.env)) if (name.startsWith('EBB_')) delete process.env[name];
+  new Supervisor({ dir, instanceDir, requireFrom }, spec).begin();
+}
+
+main(process.argv.slice(2));

@@ -1,0 +1,281 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, rmSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { constants } from 'node:os';
+import { engineNow, whenEngineTime } from './engine-time.ts';
+import { KeptWork, newestFileMs } from './kept-work.ts';
+import { inside, layout } from './layout.ts';
+import { LogFile } from './log-file.ts';
+import type { SharedClock, StartCommand, StopReason, SupervisorLimits } from './messages.ts';
+import { COOKIE, groupExists, killByCookie, signalGroup, signalHandlers, WRITE_PID } from './processes.ts';
+import { bringInputs, missingOutputs, putOutputs, type Places } from './staging.ts';
+import type { Sample } from './usage.ts';
+
+/**
+ * One attempt: bring inputs -> run the program in a process group of its own -> nothing of it is left -> put outputs back.
+ * A stop may come at any moment, also before the program runs. Imported by the supervisor: node: imports only.
+ */
+export interface TaskContext {
+  readonly dir: string;
+  readonly instanceDir: string;
+  readonly clock: SharedClock;
+  readonly limits: SupervisorLimits;
+  readonly onStarted: (atMs: number) => void;
+  readonly onCheckpoint: (keptS: number) => void;
+  /** The program has ended; resolves when its CPU time has been looked up. */
+  readonly onExit: (run: TaskRun) => Promise<void>;
+}
+
+/** How an attempt ended; engine times. `stopped` only when it was told to and did not finish its work. */
+export interface TaskEnd {
+  readonly atMs: number;
+  readonly exitCode: number | null;
+  readonly exitSignal: string | null;
+  readonly stopped: StopReason | null;
+  readonly keptS: number;
+  readonly usage: { readonly maxRss: number; readonly cpuS: number } | null;
+  readonly detail: string | null;
+}
+
+/** Wall seconds from now; a null checkpoint sends no checkpoint signal. */
+export interface StopSchedule {
+  readonly checkpoint: boolean;
+  readonly termAfterS: number;
+  readonly killAfterS: number;
+}
+
+/** How long output may still come from a pipe whose writers are gone or have hidden themselves. */
+const DRAIN_MS = 2000;
+const GROUP_POLL_MS = 50;
+
+export class TaskRun {
+  readonly command: StartCommand;
+  readonly checkpointDir: string;
+  readonly #context: TaskContext;
+  readonly #places: Places;
+  #child: ChildProcess | null = null;
+  #startedMs: number | null = null;
+  #kept: KeptWork | null = null;
+  #keptS = 0;
+  #maxRssBytes = 0;
+  #cpuMs = 0;
+  #stopped: StopReason | null = null;
+  #killAtWall = Infinity;
+  #cancelTimers: (() => void)[] = [];
+
+  constructor(command: StartCommand, context: TaskContext) {
+    this.command = command;
+    this.#context = context;
+    this.checkpointDir = layout.checkpoints(context.dir, command.task);
+    this.#places = {
+      workdir: command.workdir,
+      scratch: inside.scratch(context.instanceDir, command.attempt),
+      fleetDir: context.dir,
+    };
+  }
+
+  /** Process group of the program while it runs. */
+  get group(): number | null {
+    return this.#child?.pid ?? null;
+  }
+
+  /** Runs the attempt to its end. Never rejects: what goes wrong is how the attempt ended. */
+  async run(): Promise<TaskEnd> {
+    try {
+      mkdirSync(this.#places.scratch, { recursive: true });
+      mkdirSync(this.checkpointDir, { recursive: true });
+      await bringInputs(this.command.inputs, this.#places);
+      if (this.#stopped !== null) return this.#end({ detail: 'stopped before it began' });
+      return await this.#runProgram();
+    } catch (error) {
+      await this.#endGroup();
+      return this.#end({ stopped: null, detail: error instanceof Error ? error.message : String(error) });
+    } finally {
+      for (const cancel of this.#cancelTimers) cancel();
+      await this.#clearAway();
+    }
+  }
+
+  /**
+   * Checkpoint signal now, SIGTERM and SIGKILL as scheduled. The first reason stays; a later stop can only make the end
+   * come sooner.
+   */
+  stop(why: StopReason, schedule: StopSchedule): void {
+    this.#stopped ??= why;
+    const killAt = performance.now() + schedule.killAfterS * 1000;
+    if (killAt >= this.#killAtWall) return;
+    this.#killAtWall = killAt;
+    const { checkpoint } = this.command;
+    if (schedule.checkpoint && checkpoint !== null && this.group !== null) {
+      signalHandlers(this.group, checkpoint.signal, constants.signals[checkpoint.signal]);
+    }
+    this.#after(schedule.termAfterS, () => this.#signal('SIGTERM'));
+    this.#after(schedule.killAfterS, () => this.#signal('SIGKILL'));
+  }
+
+  /** Takes in a reading of the group's usage and looks at the checkpoint; about once a second. */
+  tick(sample: Sample | null): void {
+    if (sample !== null) {
+      this.#maxRssBytes = Math.max(this.#maxRssBytes, sample.rssBytes);
+      this.#cpuMs = Math.max(this.#cpuMs, sample.cpuMs);
+    }
+    if (this.#lookAtCheckpoint()) this.#context.onCheckpoint(this.#keptS);
+  }
+
+  /** CPU time of the whole task, known exactly once it alone ended since the last look. */
+  chargeCpu(cpuMs: number): void {
+    this.#cpuMs = Math.max(this.#cpuMs, cpuMs);
+  }
+
+  async #runProgram(): Promise<TaskEnd> {
+    const { attempt, timeoutS } = this.command;
+    const child = this.#spawn();
+    const [out, err] = (['stdout', 'stderr'] as const).map(
+      (stream) => new LogFile(layout.log(this.#context.dir, attempt, stream), this.#context.limits.logBytes),
+    ) as [LogFile, LogFile];
+    child.stdout?.on('data', (chunk: Buffer) => out.write(chunk));
+    child.stderr?.on('data', (chunk: Buffer) => err.write(chunk));
+    const closed = once(child, 'close').catch(() => undefined);
+    const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
+    exited.catch(() => undefined);
+    try {
+      await once(child, 'spawn');
+      this.#child = child;
+      this.#began();
+      if (timeoutS !== null) this.#onTimeout(timeoutS);
+      const [code, signal] = await exited;
+      const atMs = engineNow(this.#context.clock);
+      await this.#context.onExit(this);
+      await this.#endGroup();
+      await Promise.race([closed, new Promise((resolve) => this.#after(DRAIN_MS / 1000, () => resolve(null)))]);
+      this.#lookAtCheckpoint();
+      return await this.#conclude(code, signal, atMs);
+    } finally {
+      child.stdout?.destroy();
+      child.stderr?.destroy();
+      out.close();
+      err.close();
+    }
+  }
+
+  #spawn(): ChildProcess {
+    const { command } = this.command;
+    const { instanceDir } = this.#context;
+    return spawn('/bin/sh', ['-c', WRITE_PID, 'ebb', inside.pid(instanceDir, this.command.attempt), ...command], {
+      cwd: this.#places.scratch,
+      env: this.#environment(),
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    });
+  }
+
+  #environment(): NodeJS.ProcessEnv {
+    const { attempt, task, env, workdir } = this.command;
+    return {
+      ...process.env,
+      ...env,
+      EBB_JOB: task.job,
+      EBB_STAGE: task.stage,
+      EBB_TASK_INDEX: String(task.index),
+      EBB_TASK_ATTEMPT: String(task.number),
+      EBB_ATTEMPT: attempt,
+      EBB_WORKDIR: workdir,
+      EBB_CHECKPOINT_DIR: this.checkpointDir,
+      EBB_RESUMED: newestFileMs(this.checkpointDir) === null ? '0' : '1',
+      [COOKIE]: this.#places.scratch,
+    };
+  }
+
+  #began(): void {
+    const now = engineNow(this.#context.clock);
+    this.#startedMs = now;
+    this.#kept = new KeptWork(this.checkpointDir, now, this.#context.clock.speed);
+    this.#context.onStarted(now);
+    // A stop that came while the program was being started has sent its signals to nobody.
+    if (this.#stopped !== null) this.#signal('SIGTERM');
+  }
+
+  #onTimeout(timeoutS: number): void {
+    const at = (this.#startedMs ?? 0) + timeoutS * 1000;
+    const { checkpoint } = this.command;
+    const graceS = checkpoint?.graceS ?? 0;
+    const schedule = {
+      checkpoint: true,
+      termAfterS: graceS,
+      killAfterS: graceS + this.#context.limits.killAfterS,
+    };
+    this.#cancelTimers.push(whenEngineTime(this.#context.clock, at, () => this.stop('timed-out', schedule)));
+  }
+
+  /**
+   * Once the leader has ended nothing of the task may go on. While it is being stopped the rest of the group (a shell's
+   * children, say) keeps its time to save; otherwise it is killed at once.
+   */
+  async #endGroup(): Promise<void> {
+    const group = this.group;
+    if (group === null) return;
+    if (this.#stopped !== null) {
+      while (groupExists(group) && performance.now() < this.#killAtWall) {
+        await new Promise((resolve) => setTimeout(resolve, GROUP_POLL_MS));
+      }
+    }
+    signalGroup(group, 'SIGKILL');
+    killByCookie(this.#places.scratch);
+  }
+
+  async #conclude(code: number | null, signal: string | null, atMs: number): Promise<TaskEnd> {
+    if (code !== 0) {
+      return this.#end({ atMs, exitCode: code, exitSignal: signal, detail: this.#describe(code) });
+    }
+    const ranS = (atMs - (this.#startedMs ?? atMs)) / 1000;
+    if (this.#stopped !== null) {
+      const missing = await missingOutputs(this.command.outputs, this.#places.scratch);
+      // A program that answers SIGTERM with exit code 0 has not finished.
+      if (missing.length > 0)
+        return this.#end({ atMs, detail: `ended with code 0 before it made ${missing.join(', ')}` });
+    }
+    await putOutputs(this.command.outputs, this.#places);
+    return this.#end({ atMs, exitCode: 0, stopped: null, keptS: ranS });
+  }
+
+  #describe(code: number | null): string | null {
+    const program = this.command.command[0] ?? '';
+    if (code === 127) return `exit code 127: is ${program} installed, or missing from inputs?`;
+    return code === 126 ? `exit code 126: ${program} cannot be executed` : null;
+  }
+
+  #end(end: Partial<TaskEnd>): TaskEnd {
+    return {
+      atMs: engineNow(this.#context.clock),
+      exitCode: null,
+      exitSignal: null,
+      stopped: this.#stopped,
+      keptS: this.#keptS,
+      usage: this.#startedMs === null ? null : { maxRss: this.#maxRssBytes / 2 ** 20, cpuS: this.#cpuMs / 1000 },
+      detail: null,
+      ...end,
+    };
+  }
+
+  #lookAtCheckpoint(): boolean {
+    const before = this.#keptS;
+    this.#keptS = this.#kept?.look(engineNow(this.#context.clock)) ?? 0;
+    return this.#keptS > before;
+  }
+
+  async #clearAway(): Promise<void> {
+    rmSync(inside.pid(this.#context.instanceDir, this.command.attempt), { force: true });
+    // What cannot be removed now goes with the instance's directory.
+    await rm(this.#places.scratch, { recursive: true, force: true }).catch(() => undefined);
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    if (this.group !== null) signalGroup(this.group, signal);
+  }
+
+  #after(waitS: number, then: () => void): void {
+    const timer = setTimeout(then, waitS * 1000);
+    this.#cancelTimers.push(() => clearTimeout(timer));
+  }
+}

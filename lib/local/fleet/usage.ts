@@ -1,0 +1,79 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+
+/**
+ * What the processes of a task use together. On Linux it is read from /proc by process group, which costs no process;
+ * elsewhere pidtree and pidusage ask `ps`.
+ * Imported by the supervisor: node: imports only; the two packages are loaded where they are used.
+ */
+export interface Sample {
+  readonly rssBytes: number;
+  /** User and system time so far, with that of children that have ended. */
+  readonly cpuMs: number;
+}
+
+/** One reading for each of the groups, in order; null for a group that is gone. `requireFrom`: where packages are resolved. */
+export async function sampleGroups(groups: readonly number[], requireFrom: string): Promise<(Sample | null)[]> {
+  if (groups.length === 0) return [];
+  return process.platform === 'linux' ? sampleProc(groups) : Promise.all(groups.map((g) => sampleTree(g, requireFrom)));
+}
+
+/** proc(5): times are in clock ticks, which the kernel shows as 1/100 s (USER_HZ) on every architecture that Node runs on. */
+const TICK_MS = 10;
+
+/** The resident set is in pages, whose size differs (4 to 64 KiB): what this process holds, in bytes over in pages. */
+let pageBytes: number | null = null;
+function pageSize(): number {
+  pageBytes ??= 2 ** Math.round(Math.log2(process.memoryUsage.rss() / Number(statOf('self')[21])));
+  return pageBytes;
+}
+
+export function sampleProc(groups: readonly number[]): (Sample | null)[] {
+  const sums = new Map(groups.map((g) => [String(g), { rssBytes: 0, cpuMs: 0, seen: false }]));
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    const fields = statOf(name);
+    const sum = sums.get(fields[2] ?? '');
+    if (sum === undefined) continue;
+    sum.seen = true;
+    sum.rssBytes += Number(fields[21]) * pageSize();
+    // utime, stime, cutime, cstime: a child's time is its parent's only once it has been waited for, so none counts twice.
+    for (let i = 11; i <= 14; i++) sum.cpuMs += Number(fields[i]) * TICK_MS;
+  }
+  return [...sums.values()].map((s) => (s.seen ? { rssBytes: s.rssBytes, cpuMs: s.cpuMs } : null));
+}
+
+/** CPU time of all children of this process that have ended and been waited for, ms; null where it cannot be known. */
+export function endedChildrenCpuMs(): number | null {
+  if (process.platform !== 'linux') return null;
+  const fields = statOf('self');
+  return (Number(fields[13]) + Number(fields[14])) * TICK_MS;
+}
+
+function statOf(pid: string): string[] {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    return text.slice(text.lastIndexOf(')') + 2).split(' ');
+  } catch {
+    return [];
+  }
+}
+
+type PidTree = (pid: number, options: { root: boolean }) => Promise<number[]>;
+type PidUsage = (pids: number[]) => Promise<Record<string, { memory: number; ctime: number } | null>>;
+
+export async function sampleTree(root: number, requireFrom: string): Promise<Sample | null> {
+  try {
+    const require = createRequire(requireFrom);
+    const pidtree = require('pidtree') as PidTree;
+    const pidusage = require('pidusage') as PidUsage;
+    const found = Object.values(await pidusage(await pidtree(root, { root: true }))).filter((u) => u !== null);
+    return {
+      rssBytes: found.reduce((sum, u) => sum + u.memory, 0),
+      cpuMs: found.reduce((sum, u) => sum + u.ctime, 0),
+    };
+  } catch {
+    // The tree ended while it was looked at.
+    return null;
+  }
+}

@@ -7,7 +7,9 @@ import { randomStream } from '../lib/kernel/random.ts';
 import { seconds } from '../lib/kernel/units.ts';
 import { distribution, quantile } from '../lib/domain/distribution.ts';
 import type { PendingGroup } from '../lib/domain/snapshot.ts';
-import type { Leftover } from '../lib/domain/stages.ts';
+import type { Host, Leftover, TaskToPlace } from '../lib/domain/stages.ts';
+import { instanceId } from '../lib/kernel/ids.ts';
+import { stratusPack } from '../lib/place/stratus.ts';
 import { appraise } from '../lib/acquire/appraise.ts';
 import { stratusTributary } from '../lib/acquire/stratus-tributary.ts';
 import { config, curve, group, market, pool, resources, view, world, worth } from '../test/unit/acquire/world.ts';
@@ -106,5 +108,30 @@ for (const distinct of [false, true]) {
   const input = { ...w, offers, leftovers, config: config() };
   const purchases = time('acquire (stratus-tributary)', () => stratusTributary(input));
   console.log(`    ${purchases.reduce((n, p) => n + p.count, 0)} instances in ${purchases.length} pools and bids`);
+  const toPlace = leftovers.flatMap((l) => {
+    const allowed = (): boolean => true;
+    const { need, id, job } = l.group;
+    return Array.from({ length: l.count }, (_, index): TaskToPlace => ({
+      task: { job, stage: 'main', index },
+      group: id,
+      need,
+      runtimeS: l.runtimeS,
+      gang: null,
+      allowed,
+    }));
+  });
+  const hosts = Array.from({ length: 5000 }, (_, i): Host => {
+    const p = pool({ vcpus: 16, gib: 64 });
+    const free = resources(i % 17, 4 * (i % 17));
+    return {
+      on: { instance: instanceId(`i${i}`) },
+      pool: p,
+      capacity: p.type.capacity,
+      free,
+      remainingS: seconds((i * 37) % 40_000),
+    };
+  });
+  const placements = time('place (stratus), 5,000 hosts', () => stratusPack(toPlace, hosts));
+  console.log(`    ${placements.length} of ${toPlace.length} tasks placed`);
   console.log(`    ${[...offers.values()].reduce((n, o) => n + o.offers.length, 0)} offers`);
 }

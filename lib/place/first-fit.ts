@@ -1,0 +1,38 @@
+import type { Placement } from '../domain/plan.ts';
+import type { PlacePolicy } from '../domain/stages.ts';
+import { Room, unitsOf, type Run } from './room.ts';
+
+/**
+ * Baseline: each task on the first host by name that has room, longest tasks first. Gangs whole or not at all, `allowed`
+ * respected, nothing overfilled; input order does not matter. O(T log T + runs x hosts).
+ */
+export const firstFit: PlacePolicy = (tasks, hosts) => {
+  const units = unitsOf(tasks);
+  const room = new Room(hosts, units.flat());
+  return units.flatMap((unit) => placeUnit(unit, room));
+};
+
+function placeUnit(unit: readonly Run[], room: Room): Placement[] {
+  const placements: Placement[] = [];
+  const taken: { readonly run: Run; readonly host: number }[] = [];
+  for (const run of unit) {
+    let next = 0;
+    for (let h = 0; h < room.hosts.length && next < run.tasks.length; h++) {
+      const host = room.hosts[h];
+      if (host === undefined || !room.fits(run.need, h) || !run.allowed(host)) continue;
+      while (next < run.tasks.length && room.fits(run.need, h)) {
+        const task = run.tasks[next++];
+        if (task === undefined) break;
+        room.take(run.need, h, 1);
+        taken.push({ run, host: h });
+        placements.push({ task: task.task, group: task.group, on: host.on, reason: 'the first instance with room' });
+      }
+    }
+    const isGang = run.tasks[0]?.gang != null;
+    if (isGang && next < run.tasks.length) {
+      for (const t of taken) room.take(t.run.need, t.host, -1);
+      return [];
+    }
+  }
+  return placements;
+}

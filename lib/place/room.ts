@@ -1,0 +1,118 @@
+import { RESOURCE_KINDS, vector } from '../domain/resources.ts';
+import type { Host, TaskToPlace } from '../domain/stages.ts';
+
+export const KINDS = RESOURCE_KINDS.length;
+/** The tolerance of `fits` in lib/domain/resources.ts. */
+const SLACK = 1e-6;
+
+/** Tasks that are alike to the packer, placed one after the other. */
+export interface Run {
+  readonly tasks: readonly TaskToPlace[];
+  readonly need: readonly number[];
+  readonly runtimeS: number;
+  readonly allowed: TaskToPlace['allowed'];
+}
+
+/** Free resources of hosts while packing, in one array: KINDS numbers per host. */
+export class Room {
+  readonly hosts: readonly Host[];
+  readonly free: Float64Array;
+  /** What a host must at least have free to take any task. */
+  readonly #least: readonly number[];
+  /** One over the largest capacity of each kind, so that amounts of different kinds add up. */
+  readonly #scale: readonly number[];
+
+  constructor(hosts: readonly Host[], runs: readonly Run[]) {
+    // Names order hosts, so that the packing does not depend on the order in which they come.
+    this.hosts = [...hosts].sort((a, b) => compareHosts(a, b));
+    this.free = new Float64Array(hosts.length * KINDS);
+    this.hosts.forEach((host, h) => this.free.set(vector(host.free), h * KINDS));
+    this.#least = RESOURCE_KINDS.map((_, k) => runs.reduce((least, r) => Math.min(least, r.need[k] ?? 0), Infinity));
+    const largest = new Float64Array(KINDS);
+    for (const host of hosts) {
+      vector(host.capacity).forEach((c, k) => (largest[k] = Math.max(largest[k] ?? 0, c)));
+    }
+    this.#scale = Array.from(largest, (c) => (c > 0 ? 1 / c : 0));
+  }
+
+  fits(need: readonly number[], h: number): boolean {
+    for (let k = 0; k < KINDS; k++) if ((need[k] ?? 0) > (this.free[h * KINDS + k] ?? 0) + SLACK) return false;
+    return true;
+  }
+
+  /** Whether it has room for the smallest need of each kind. */
+  worthLooking(h: number): boolean {
+    return this.fits(this.#least, h);
+  }
+
+  /** "Most available resources" (Stratus 3.2.2) over several kinds: the sum, each in units of the largest host. */
+  available(h: number): number {
+    let sum = 0;
+    for (let k = 0; k < KINDS; k++) sum += (this.free[h * KINDS + k] ?? 0) * (this.#scale[k] ?? 0);
+    return sum;
+  }
+
+  /** Takes `sign` x need: 1 to place, -1 to undo. */
+  take(need: readonly number[], h: number, sign: 1 | -1): void {
+    for (let k = 0; k < KINDS; k++) this.free[h * KINDS + k] = (this.free[h * KINDS + k] ?? 0) - sign * (need[k] ?? 0);
+  }
+}
+
+function compareHosts(a: Host, b: Host): number {
+  const x = a.on;
+  const y = b.on;
+  if ('instance' in x) return 'instance' in y ? compareText(x.instance, y.instance) : -1;
+  if ('instance' in y) return 1;
+  return x.purchase - y.purchase || x.ordinal - y.ordinal;
+}
+
+const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/**
+ * What is placed together or in one go, in the packer's order: single runs, or gangs with all their runs. Runs are tasks
+ * of one group with the same `allowed`; their tasks ascend by index. O(tasks log tasks).
+ */
+export function unitsOf(tasks: readonly TaskToPlace[]): readonly (readonly Run[])[] {
+  const runs = new Map<string, Map<TaskToPlace['allowed'], TaskToPlace[]>>();
+  for (const task of tasks) {
+    const key = `${task.gang ?? ''} ${task.group} ${task.runtimeS as unknown as number}`;
+    let byAllowed = runs.get(key);
+    if (byAllowed === undefined) runs.set(key, (byAllowed = new Map()));
+    const list = byAllowed.get(task.allowed);
+    if (list === undefined) byAllowed.set(task.allowed, [task]);
+    else list.push(task);
+  }
+  const units = new Map<string, Run[]>();
+  let single = 0;
+  for (const byAllowed of runs.values()) {
+    for (const list of byAllowed.values()) {
+      list.sort((a, b) => a.task.index - b.task.index || compareText(a.task.job, b.task.job));
+      const first = list[0] as TaskToPlace;
+      const run: Run = {
+        tasks: list,
+        need: vector(first.need),
+        runtimeS: first.runtimeS as unknown as number,
+        allowed: first.allowed,
+      };
+      const unit = first.gang === null ? `single ${single++}` : `gang ${first.gang}`;
+      const gang = units.get(unit);
+      if (gang === undefined) units.set(unit, [run]);
+      else gang.push(run);
+    }
+  }
+  const all = [...units.values()];
+  for (const unit of all) unit.sort(compareRuns);
+  return all.sort((a, b) => compareRuns(a[0] as Run, b[0] as Run));
+}
+
+/** Longest first (Stratus 3.2.2), then the larger need, then names. */
+function compareRuns(a: Run, b: Run): number {
+  if (a.runtimeS !== b.runtimeS) return b.runtimeS - a.runtimeS;
+  for (let k = 0; k < KINDS; k++) {
+    const more = (b.need[k] ?? 0) - (a.need[k] ?? 0);
+    if (more !== 0) return more;
+  }
+  const x = a.tasks[0] as TaskToPlace;
+  const y = b.tasks[0] as TaskToPlace;
+  return compareText(x.group, y.group) || x.task.index - y.task.index;
+}

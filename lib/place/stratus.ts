@@ -1,0 +1,179 @@
+import TinyQueue from 'tinyqueue';
+import { raw } from '../kernel/units.ts';
+import type { Placement } from '../domain/plan.ts';
+import type { PlacePolicy } from '../domain/stages.ts';
+import { Room, unitsOf, type Run } from './room.ts';
+
+/**
+ * Stratus' packer (section 3.2.2). Hosts are in runtime bins [0, 1), [1, 2), [2, 4), ... seconds by their longest remaining task. Tasks go longest
+ * first:
+ *   1. same bin: the host whose remaining time is closest to the task's;
+ *   2. up-packing, greater bins in ascending order: the host with the most available resources;
+ *   3. down-packing, lesser bins in descending order: the same, and the host is promoted to the task's bin.
+ * Gangs are placed whole or not at all, at the place of their longest task. `allowed` is respected; nothing is overfilled.
+ *
+ * Tasks of one group are alike and are packed in runs with the same result as one by one: in (1) the closest host stays the closest
+ * until it is full, in (2) a heap gives the roomiest host again and again, after (3) the promoted host is the closest of
+ * its bin. Give tasks of a group one shared `allowed` function: it is asked once per run and host.
+ *
+ * A run costs O(H log H + tasks log H) for the H hosts that have room for anything, so all in all O(T log T + runs x H log H):
+ * what counts is groups, not tasks. Input order of tasks and hosts does not matter.
+ */
+export const stratusPack: PlacePolicy = (tasks, hosts) => {
+  const units = unitsOf(tasks);
+  const packer = new Packer(new Room(hosts, units.flat()));
+  const placements: Placement[] = [];
+  for (const unit of units) {
+    const isGang = unit[0]?.tasks[0]?.gang != null;
+    const placed = packer.place(unit, isGang);
+    for (const p of placed) placements.push(p);
+  }
+  return placements;
+};
+
+/** Bin of a time: 0 for [0, 1) s, i for [2^(i-1), 2^i). */
+const binOf = (seconds: number): number => (seconds < 1 ? 0 : Math.floor(Math.log2(seconds)) + 1);
+
+interface Move {
+  readonly run: Run;
+  readonly ordinal: number;
+  readonly host: number;
+  readonly reason: string;
+}
+
+class Packer {
+  readonly #room: Room;
+  readonly #remainingS: Float64Array;
+  /** Hosts by bin; hosts without room for anything are dropped when they are met. */
+  readonly #bins: number[][] = [];
+
+  constructor(room: Room) {
+    this.#room = room;
+    this.#remainingS = Float64Array.from(room.hosts, (h) => raw(h.remainingS));
+    room.hosts.forEach((_, h) => {
+      if (room.worthLooking(h)) this.#bin(binOf(this.#remainingS[h] ?? 0)).push(h);
+    });
+  }
+
+  place(unit: readonly Run[], whole: boolean): Placement[] {
+    const before = whole ? { remainingS: this.#remainingS.slice(), bins: this.#bins.map((b) => [...b]) } : null;
+    const moves: Move[] = [];
+    for (const run of unit) {
+      const placed = moves.length;
+      this.#run(run, moves);
+      if (before !== null && moves.length - placed < run.tasks.length) {
+        for (const m of moves) this.#room.take(m.run.need, m.host, -1);
+        this.#remainingS.set(before.remainingS);
+        this.#bins.splice(0, this.#bins.length, ...before.bins);
+        return [];
+      }
+    }
+    return moves.flatMap(({ run, ordinal, host, reason }) => {
+      const task = run.tasks[ordinal];
+      const on = this.#room.hosts[host]?.on;
+      return task === undefined || on === undefined ? [] : [{ task: task.task, group: task.group, on, reason }];
+    });
+  }
+
+  #run(run: Run, moves: Move[]): void {
+    const end = moves.length + run.tasks.length;
+    const native = binOf(run.runtimeS);
+    const asked = new Map<number, boolean>();
+    const takes = (h: number): boolean => {
+      if (!this.#room.fits(run.need, h)) return false;
+      let yes = asked.get(h);
+      if (yes === undefined) {
+        const host = this.#room.hosts[h];
+        yes = host !== undefined && run.allowed(host);
+        asked.set(h, yes);
+      }
+      return yes;
+    };
+    this.#sameBin(run, { native, takes, moves, end });
+    for (let bin = native + 1; bin < this.#bins.length && moves.length < end; bin++) {
+      this.#upPack(run, { bin, takes, moves, end });
+    }
+    for (let bin = native - 1; bin >= 0 && moves.length < end; bin--) {
+      this.#downPack(run, { bin, native, takes, moves, end });
+    }
+  }
+
+  #sameBin(run: Run, c: Context & { readonly native: number }): void {
+    const distance = (h: number): number => Math.abs((this.#remainingS[h] ?? 0) - run.runtimeS);
+    const candidates = this.#candidates(c.native, c.takes).sort((a, b) => distance(a) - distance(b) || a - b);
+    for (const h of candidates) {
+      if (c.moves.length >= c.end) return;
+      this.#fill(run, h, c, SAME);
+    }
+  }
+
+  #upPack(run: Run, c: Context & { readonly bin: number }): void {
+    const queue = this.#byRoom(this.#candidates(c.bin, c.takes));
+    while (c.moves.length < c.end) {
+      const top = queue.pop();
+      if (top === undefined) return;
+      this.#put(run, top.host, c, UP);
+      if (this.#room.fits(run.need, top.host))
+        queue.push({ host: top.host, available: this.#room.available(top.host) });
+    }
+  }
+
+  /** One host at a time: once promoted it is in the tasks' own bin, and the closest there. */
+  #downPack(run: Run, c: Context & { readonly bin: number; readonly native: number }): void {
+    const queue = this.#byRoom(this.#candidates(c.bin, c.takes));
+    const promoted = new Set<number>();
+    while (c.moves.length < c.end) {
+      const top = queue.pop();
+      if (top === undefined) break;
+      promoted.add(top.host);
+      this.#bin(c.native).push(top.host);
+      this.#fill(run, top.host, c, DOWN);
+    }
+    if (promoted.size > 0) this.#bins[c.bin] = this.#bin(c.bin).filter((h) => !promoted.has(h));
+  }
+
+  /** Hosts of a bin that take the run. Drops those that no task fits on any more. */
+  #candidates(bin: number, takes: (h: number) => boolean): number[] {
+    const kept = this.#bin(bin).filter((h) => this.#room.worthLooking(h));
+    this.#bins[bin] = kept;
+    return kept.filter(takes);
+  }
+
+  #byRoom(hosts: readonly number[]): TinyQueue<Roomy> {
+    return new TinyQueue(
+      hosts.map((host) => ({ host, available: this.#room.available(host) })),
+      (a, b) => b.available - a.available || a.host - b.host,
+    );
+  }
+
+  #fill(run: Run, h: number, c: Context, reason: string): void {
+    while (c.moves.length < c.end && this.#room.fits(run.need, h)) this.#put(run, h, c, reason);
+  }
+
+  #put(run: Run, h: number, { moves, end }: Context, reason: string): void {
+    moves.push({ run, ordinal: run.tasks.length - (end - moves.length), host: h, reason });
+    this.#room.take(run.need, h, 1);
+    this.#remainingS[h] = Math.max(this.#remainingS[h] ?? 0, run.runtimeS);
+  }
+
+  #bin(bin: number): number[] {
+    while (this.#bins.length <= bin) this.#bins.push([]);
+    return this.#bins[bin] ?? [];
+  }
+}
+
+interface Context {
+  readonly takes: (h: number) => boolean;
+  readonly moves: Move[];
+  /** Moves there are when the whole run is placed. */
+  readonly end: number;
+}
+
+interface Roomy {
+  readonly host: number;
+  readonly available: number;
+}
+
+const SAME = 'its running time is the closest to what the instance still runs';
+const UP = 'fits in beside longer tasks, which keep the instance anyway';
+const DOWN = 'no instance with tasks as long has room: this one, with the most room, is kept longer';

@@ -53,16 +53,19 @@ function mergeClosest(h: Float64Array, at: number): void {
   const weights = at + WEIGHTS;
   const count = h[at] as number;
   let closest = 0;
-  let smallest = Infinity;
   let left = h[first] as number;
-  for (let i = 0; i + 1 < count; i++) {
-    const right = h[first + i + 1] as number;
-    const ratio = right / left;
-    if (ratio < smallest) {
-      smallest = ratio;
+  let right = h[first + 1] as number;
+  let lowLeft = left;
+  let lowRight = right;
+  for (let i = 1; i + 1 < count; i++) {
+    left = right;
+    right = h[first + i + 1] as number;
+    // right / left < lowRight / lowLeft without dividing.
+    if (right * lowLeft < lowRight * left) {
+      lowLeft = left;
+      lowRight = right;
       closest = i;
     }
-    left = right;
   }
   const a = h[weights + closest] as number;
   const b = h[weights + closest + 1] as number;

@@ -31,6 +31,8 @@ export class JvuPredict implements RuntimeHistory {
   /** Per slot: CHANGED since the last export, STORED by an export or an import. */
   #flags = new Uint8Array(0);
   #changed: number[] = [];
+  /** Forecasts by slot until the slot learns: within a cycle many tasks ask the same. */
+  readonly #forecasts = new Map<number, HistoryForecast>();
   /** Keys of stored feature-values that were forgotten since: exported as empty rows. */
   readonly #forgotten = new Set<string>();
 
@@ -48,7 +50,15 @@ export class JvuPredict implements RuntimeHistory {
   predict(features: JobFeatures): HistoryForecast | null {
     const choice = this.choose(features);
     if (choice === null) return null;
-    const { slot, feature, estimator } = choice;
+    const known = this.#forecasts.get(choice.slot);
+    if (known !== undefined) return known;
+    const forecast = this.#forecast(choice);
+    if (this.#forecasts.size >= MAX_REMEMBERED) this.#forecasts.clear();
+    this.#forecasts.set(choice.slot, forecast);
+    return forecast;
+  }
+
+  #forecast({ slot, feature, estimator, pointS }: Choice): HistoryForecast {
     const samples = this.#histories.count(slot);
     const nrmse = this.#histories.nrmseOf(slot, estimator);
     const name = ESTIMATORS[estimator] as Estimator;
@@ -56,14 +66,14 @@ export class JvuPredict implements RuntimeHistory {
     return {
       runtime: this.#distribution(slot, estimator),
       basis: 'history',
-      reason: reasonOf(words.words, name, { samples, nrmse, pointS: choice.pointS }),
+      reason: reasonOf(words.words, name, { samples, nrmse, pointS }),
       evidence: {
         feature: words.name,
         estimator: name,
         broad: words.broad,
         samples,
         nrmse,
-        pointS: seconds(choice.pointS),
+        pointS: seconds(pointS),
       },
     };
   }
@@ -118,6 +128,7 @@ export class JvuPredict implements RuntimeHistory {
       const found = this.#index.find(feature, this.#ids, feature * 3);
       const slot = found === -1 ? this.#add(feature, this.#ids, feature * 3) : found;
       this.#histories.add(slot, runtimeS);
+      this.#forecasts.delete(slot);
       this.#mark(slot);
     }
     for (const id of held) this.#atoms.release(id);
@@ -165,6 +176,7 @@ export class JvuPredict implements RuntimeHistory {
       const found = this.#index.find(feature, ids, 0);
       const slot = found === -1 ? this.#add(feature, ids, 0) : found;
       this.#histories.write(slot, state);
+      this.#forecasts.delete(slot);
       this.#flags[slot] = STORED;
       for (const id of held) this.#atoms.release(id);
     }
@@ -221,6 +233,7 @@ export class JvuPredict implements RuntimeHistory {
 
   readonly #forget = (slot: number): void => {
     const [feature, ids] = this.#index.key(slot);
+    this.#forecasts.delete(slot);
     if (((this.#flags[slot] as number) & STORED) !== 0) this.#forgotten.add(this.#keyOf(slot));
     FEATURES[feature]?.of.forEach((part, p) => {
       if (isText(part)) this.#atoms.release(ids[p] as number);
@@ -271,6 +284,8 @@ export class JvuPredict implements RuntimeHistory {
  * quarter of that loses nothing measurable there (docs/estimate.md).
  */
 const DEFAULT_MAX_FEATURE_VALUES = 131_072;
+/** Forecasts remembered at once; each is about 1 kB. */
+const MAX_REMEMBERED = 1024;
 const MIN_RUNTIME_S = 0.001;
 const STORED = 1;
 const CHANGED = 2;

@@ -1,7 +1,7 @@
 /** A selection of the problem as the plan stage's answer, with reasons. */
 import type { AttemptId } from '../kernel/ids.ts';
 import type { Allotment, SolveReport } from '../domain/plan.ts';
-import type { Selection } from './fill.ts';
+import { tasksBy, type Selection } from './fill.ts';
 import { usdText, type Choice, type Problem } from './problem.ts';
 import { waitsOf } from './waits.ts';
 
@@ -13,8 +13,7 @@ export function allotmentOf(problem: Problem, selection: Selection, solve: Solve
   const moving = new Set(problem.moves.map((move) => move.attempt));
   for (const { choices } of problem.groups) {
     for (const [planned, members] of Map.groupBy(choices, (index) => problem.choices[index]?.planned)) {
-      const units = members.flatMap((index) => [...(selection.units[index] ?? [])]);
-      const count = Math.round(units.reduce((a, b) => a + b, 0));
+      const count = Math.round(members.reduce((sum, index) => sum + tasksBy(selection, index), 0));
       const choice = problem.choices[members[0] ?? -1];
       if (planned === undefined || choice === undefined || count < 1) continue;
       const start = { option: planned.option, count, reason: reasonOf(problem, choice) };

@@ -14,6 +14,13 @@ export interface Selection {
   readonly objectiveUsd: number;
 }
 
+/** Tasks that a selection starts by a choice, over its members. */
+export function tasksBy(selection: Selection, choice: number): number {
+  let total = 0;
+  for (const units of selection.units[choice] ?? []) total += units;
+  return total;
+}
+
 const EPS = 1e-9;
 
 class Filling {

@@ -1,7 +1,7 @@
 /** Why a group, or what is left of it, does not start now: a reason from a closed list and a sentence with numbers. */
 import { raw } from '../kernel/units.ts';
 import type { Allotment, WaitReason } from '../domain/plan.ts';
-import type { Selection } from './fill.ts';
+import { tasksBy, type Selection } from './fill.ts';
 import type { PlannedOption } from './options.ts';
 import { usdText, type GroupChoices, type Problem } from './problem.ts';
 
@@ -16,14 +16,14 @@ export function waitsOf(problem: Problem, selection: Selection): readonly Wait[]
     const planned = entry.choices.map((index) => ({
       slot: problem.choices[index]?.planned.option.slot ?? 0,
       option: problem.choices[index]?.planned,
-      count: (selection.units[index] ?? []).reduce((a, b) => a + b, 0),
+      count: tasksBy(selection, index),
     }));
     const now = planned.filter((p) => p.slot === 0).reduce((sum, p) => sum + p.count, 0);
-    const count = entry.group.count - Math.round(now);
-    if (count < 1) return [];
+    const waiting = entry.group.count - Math.round(now);
+    if (waiting < 1) return [];
     const later =
       planned.filter((p) => p.slot > 0 && p.count > 0.5).sort((a, b) => b.count - a.count)[0]?.option ?? null;
-    return [{ group: entry.group.id, count, ...why(problem, entry, later) }];
+    return [{ group: entry.group.id, count: waiting, ...why(problem, entry, later) }];
   });
 }
 

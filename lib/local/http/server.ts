@@ -49,6 +49,7 @@ const MAX_HEADER_BYTES = 16_384;
 const DISCARD_FACTOR = 16;
 const DEFAULT_MAX_STREAMS = 100;
 const DEFAULT_GRACE_MS = 2_000;
+const SWEEP_MS = 20;
 
 /** Throws `usage` for an exposed address without a token, `port-in-use` when the address is taken. */
 export async function serveApi(options: ServeOptions): Promise<ApiServer> {
@@ -105,9 +106,11 @@ function listenError(cause: NodeJS.ErrnoException, host: string, port: number): 
 async function shut(server: Server, door: Door, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   door.endStreams();
-  server.closeIdleConnections();
+  // A connection that has had its answer is kept alive by both sides; it is idle only then.
+  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
   const timer = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;
+  clearInterval(sweep);
   clearTimeout(timer);
 }
 

@@ -17,13 +17,21 @@ for (const text of wanted) {
   const primes = (found[text]?.primes ?? []).map(BigInt).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
   const [, base, exponent, offset] = /^(\d+)\^(\d+)([+-]\d+)?$/.exec(text) ?? [null, text, '1', '0'];
   const n = BigInt(base) ** BigInt(exponent) + BigInt(offset ?? 0);
-  if (primes.reduce((product, p) => product * p, 1n) !== n) throw new Error(`${text}: the factors do not multiply back`);
+  if (primes.reduce((product, p) => product * p, 1n) !== n)
+    throw new Error(`${text}: the factors do not multiply back`);
   const composite = primes.find((p) => !isProbablePrime(p));
   if (composite !== undefined) throw new Error(`${text}: ${composite} is not prime`);
   rows.push(`| ${text} | ${String(n).length} | ${primes.join(' x ')} | ${found[text].totalCurves} |`);
 }
 writeFileSync(
   join('outputs', 'report.md'),
-  [`# ${rows.length} factorisations, each multiplied back and tested`, '', '| number | digits | prime factors | curves |', '| --- | --- | --- | --- |', ...rows, ''].join('\n'),
+  [
+    `# ${rows.length} factorisations, each multiplied back and tested`,
+    '',
+    '| number | digits | prime factors | curves |',
+    '| --- | --- | --- | --- |',
+    ...rows,
+    '',
+  ].join('\n'),
 );
 console.log(`${rows.length} factorisations are right; see outputs/report.md`);

@@ -21,6 +21,11 @@ export interface Client {
   /** Events after a sequence number, as they happen, until `signal` aborts. */
   events(after: number, signal: AbortSignal, job?: string): AsyncIterable<EventView>;
 }
+/** A client that asks for events in batches, as an engine in this process gives them. */
+export interface BatchClient extends Client {
+  /** Sequence of the last event there is; 0 when there is none. */
+  lastEvent(): Promise<number>;
+}
 
 /** Wall time between two looks at the events of an engine that does not stream. */
 const POLL_MS = 250;
@@ -39,7 +44,7 @@ export type Send = (request: {
 }) => Promise<RawAnswer>;
 
 /** A client over anything that can send a request. */
-export function clientOver(send: Send): Client {
+export function clientOver(send: Send): BatchClient {
   const call = async <T>(method: 'GET' | 'POST', path: string, request: Request): Promise<T> => {
     const headers = { accept: 'application/json', ...request.headers };
     const body = request.body === undefined ? null : JSON.stringify(request.body);
@@ -55,6 +60,15 @@ export function clientOver(send: Send): Client {
     get: (path, query = {}) => call('GET', path, { query }),
     post: (path, request = {}) => call('POST', path, request),
     events: (after, signal, job) => poll(send, { after, signal, job }),
+    lastEvent: async () => {
+      let last = 0;
+      for (;;) {
+        const batch = parseEvents((await send(eventsRequest(last, undefined))).body);
+        const newest = batch.at(-1);
+        if (newest === undefined) return last;
+        last = newest.sequence;
+      }
+    },
   };
 }
 
@@ -119,6 +133,13 @@ async function* eventsOf(answer: Response, signal: AbortSignal): AsyncIterable<E
   }
 }
 
+const eventsRequest = (after: number, job: string | undefined): Parameters<Send>[0] => ({
+  method: 'GET',
+  path: eventsPath(after, job),
+  headers: EVENT_STREAM,
+  body: null,
+});
+
 const eventsPath = (after: number, job: string | undefined): string =>
   `/api/events${queryString({ after, limit: 1000, job })}`;
 
@@ -162,8 +183,7 @@ export function queryString(query: Query): string {
 async function* poll(send: Send, wanted: EventsWanted): AsyncIterable<EventView> {
   let last = wanted.after;
   while (!wanted.signal.aborted) {
-    const path = eventsPath(last, wanted.job);
-    const answer = await send({ method: 'GET', path, headers: EVENT_STREAM, body: null });
+    const answer = await send(eventsRequest(last, wanted.job));
     if (answer.status >= 400) decode(answer);
     for (const event of parseEvents(answer.body)) {
       last = Math.max(last, event.sequence);

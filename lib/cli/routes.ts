@@ -9,7 +9,7 @@ export const routes = {
   attempts: (ref: string): string => `${job(ref)}/attempts`,
   logs: (ref: string): string => `${job(ref)}/logs`,
   explain: (ref: string): string => `${job(ref)}/explain`,
-  jobCosts: (ref: string): string => `${job(ref)}/costs`,
+  jobCosts: (ref: string): string => `${job(ref)}/cost`,
   costs: '/api/costs',
   pools: '/api/pools',
   instances: '/api/instances',

@@ -1,0 +1,47 @@
+import type { CostReport, InstanceList, PlanList, PoolView } from '../../api/schemas.ts';
+import { all } from '../client.ts';
+import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../commands/capacity.ts';
+import type { Action } from '../context.ts';
+import { json } from '../output.ts';
+import { routes } from '../routes.ts';
+import { costTable, instancesTable, plansTable, poolsTable } from '../views/capacity.ts';
+
+export const cost: Action<CostOptions> = async ({ output, json: asJson, client }, _args, { by }) => {
+  const engine = await client();
+  const report = await engine.get<CostReport>(routes.costs, { by });
+  if (asJson) json(output, report);
+  else output.line(costTable(output, report));
+};
+
+export const pools: Action<PoolsOptions> = async ({ output, json: asJson, client }, _args, options) => {
+  const { option, zone, type, limit } = options;
+  const engine = await client();
+  const found = await all<PoolView>(engine, routes.pools, { option, zone, type });
+  const priced = (p: PoolView): number => p.priceUsdPerHour ?? Infinity;
+  const shown = found.sort((a, b) => priced(a) - priced(b) || a.id.localeCompare(b.id)).slice(0, limit);
+  if (asJson) {
+    json(output, { items: shown, total: found.length });
+    return;
+  }
+  output.line(poolsTable(output, shown));
+  if (shown.length < found.length) output.note(`the cheapest ${shown.length} of ${found.length}; more with --limit`);
+};
+
+export const instances: Action<InstancesOptions> = async ({ output, json: asJson, client }, _args, options) => {
+  const engine = await client();
+  const live = options.all === true ? undefined : true;
+  const list = await engine.get<InstanceList>(routes.instances, { live, limit: options.limit });
+  if (asJson) {
+    json(output, list);
+    return;
+  }
+  output.line(instancesTable(output, list.items));
+  if (list.next !== null) output.note(`the newest ${list.items.length}; more with --limit`);
+};
+
+export const plans: Action<PlansOptions> = async ({ output, json: asJson, client }, _args, { limit }) => {
+  const engine = await client();
+  const list = await engine.get<PlanList>(routes.plans, { limit });
+  if (asJson) json(output, list);
+  else output.line(plansTable(output, list.items));
+};

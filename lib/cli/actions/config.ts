@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import { jobFileBody } from '../../api/job-input.ts';
+import { schedulerConfig } from '../../domain/config.ts';
+import type { ConfigOptions } from '../commands/settings.ts';
+import type { Action } from '../context.ts';
+import { json } from '../output.ts';
+import { table } from '../views/table.ts';
+
+export const config: Action<ConfigOptions> = async ({ output, json: asJson }, _args, options) => {
+  if (options.schema === true) {
+    // `input`: the form that people write, before defaults and units are resolved.
+    const schema = z.toJSONSchema(jobFileBody, { io: 'input', unrepresentable: 'any' });
+    output.line(JSON.stringify({ title: 'Ebbtide job file', ...schema }, null, 2));
+    return;
+  }
+  if (options.presets === true) {
+    const { presets } = await import('../compose.ts');
+    const list = await presets();
+    if (asJson) json(output, list);
+    else {
+      const columns = [
+        { title: 'PRESET', cell: (p: (typeof list)[number]) => p.name },
+        { title: 'POLICIES', cell: (p: (typeof list)[number]) => p.about },
+      ];
+      output.line(table(output, columns, list, 'no presets'));
+    }
+    return;
+  }
+  if (asJson) {
+    json(output, schedulerConfig.parse({}));
+    return;
+  }
+  const settings = Object.entries(schedulerConfig.shape).map(([name, schema]) => ({
+    name,
+    value: JSON.stringify(schema.parse(undefined)),
+    about: schema.description ?? '',
+  }));
+  output.line(
+    table(
+      output,
+      [
+        { title: 'SETTING', cell: (s) => s.name },
+        { title: 'DEFAULT', cell: (s) => s.value },
+        { title: 'MEANING', cell: (s) => s.about },
+      ],
+      settings,
+      'no settings',
+    ),
+  );
+  output.note('change one for a run: ebb run --set maxLateProbability=0.01 FILE');
+};

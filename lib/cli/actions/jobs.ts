@@ -1,0 +1,56 @@
+import type { CancelAnswer, ExplanationView, JobCostView, JobList, JobView, TaskView } from '../../api/schemas.ts';
+import { all } from '../client.ts';
+import type { JobsOptions, StatusOptions } from '../commands/jobs.ts';
+import type { Action } from '../context.ts';
+import { json } from '../output.ts';
+import { routes } from '../routes.ts';
+import { explanation, jobStatus, jobsTable, tasksTable } from '../views/jobs.ts';
+import { text } from '../views/table.ts';
+
+export const jobs: Action<JobsOptions> = async ({ output, json: asJson, client }, _args, options) => {
+  const { state, owner, name, label, limit } = options;
+  const engine = await client();
+  const list = await engine.get<JobList>(routes.jobs, { state, owner, name, label, limit });
+  if (asJson) {
+    json(output, list);
+    return;
+  }
+  output.line(jobsTable(output, list.items, list.asOf));
+  if (list.next !== null) output.note(`the newest ${list.items.length}; more with --limit`);
+};
+
+export const status: Action<StatusOptions> = async ({ output, json: asJson, client }, [ref = ''], options) => {
+  const engine = await client();
+  const job = await engine.get<JobView>(routes.job(ref));
+  const cost = await engine.get<JobCostView>(routes.jobCosts(job.id));
+  const tasks =
+    options.tasks === true ? (await all<TaskView>(engine, routes.tasks(job.id))).filter((t) => t.attempts > 0) : null;
+  if (asJson) {
+    json(output, { job, cost, ...(tasks === null ? {} : { tasks }) });
+    return;
+  }
+  output.line(jobStatus(output, job, cost));
+  if (tasks !== null) output.line(`\n${tasksTable(output, tasks)}`);
+};
+
+export const cancel: Action<object> = async ({ output, json: asJson, client }, [ref = '']) => {
+  const engine = await client();
+  const answer = await engine.post<CancelAnswer>(routes.cancel(ref));
+  if (asJson) {
+    json(output, answer);
+    return;
+  }
+  const { job, outcome } = answer;
+  output.line(
+    outcome === 'requested'
+      ? `${text(job.name)} (${job.id}) is being cancelled: its running tasks are told to end`
+      : `${text(job.name)} (${job.id}) was cancelled before`,
+  );
+};
+
+export const explain: Action<object> = async ({ output, json: asJson, client }, [ref = '']) => {
+  const engine = await client();
+  const view = await engine.get<ExplanationView>(routes.explain(ref));
+  if (asJson) json(output, view);
+  else output.line(explanation(output, view));
+};

@@ -1,0 +1,86 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { AttemptList, AttemptView, LogView } from '../../api/schemas.ts';
+import type { Client, Query } from '../client.ts';
+import type { LogsOptions } from '../commands/jobs.ts';
+import type { Action } from '../context.ts';
+import { EbbError } from '../../kernel/errors.ts';
+import { json } from '../output.ts';
+import { routes } from '../routes.ts';
+
+/** Wall time between two looks at a log that may grow. */
+const POLL_MS = 300;
+
+export const logs: Action<LogsOptions> = async ({ output, json: asJson, client }, [job = ''], options) => {
+  const engine = await client();
+  const of: LogQuery = {
+    stage: options.stage,
+    task: options.task,
+    attempt: options.attempt,
+    stream: options.stderr === true ? 'stderr' : 'stdout',
+  };
+  const follow = options.follow === true;
+  for await (const piece of pieces(engine, job, of, follow)) {
+    if (asJson) json(output, piece);
+    else if ('started' in piece) output.note(`--- attempt ${piece.started} ---`);
+    else output.write(piece.text);
+  }
+};
+
+type LogQuery = Query & { readonly attempt: number | undefined };
+type Piece = { readonly started: number } | LogView;
+
+/**
+ * One attempt's log from its beginning; with `follow` on through the attempts that an interruption makes, until the
+ * task's last attempt has ended and the job will start no other.
+ */
+// eslint-disable-next-line max-params -- who, which job, what of it, how long
+async function* pieces(engine: Client, job: string, of: LogQuery, follow: boolean): AsyncGenerator<Piece> {
+  const query = { ...of };
+  let offset = 0;
+  let number: number | null = null;
+  for (;;) {
+    const view = await read(engine, job, { ...query, attempt: query.attempt ?? number ?? undefined, offset }, follow);
+    if (view === null) {
+      await delay(POLL_MS);
+      continue;
+    }
+    if (number === null) number = view.number;
+    if (view.text !== '') yield view;
+    offset = view.nextOffset;
+    if (offset < view.totalBytes) continue;
+    if (!follow || (view.ended && (of.attempt !== undefined || (view.latest && (await taskIsOver(engine, job, view))))))
+      return;
+    if (view.ended && !view.latest) {
+      number = view.number + 1;
+      offset = 0;
+      yield { started: number };
+      continue;
+    }
+    await delay(POLL_MS);
+  }
+}
+
+/** Null when following and the task has not started yet. */
+// eslint-disable-next-line max-params -- as above
+async function read(engine: Client, job: string, query: Query, follow: boolean): Promise<LogView | null> {
+  try {
+    return await engine.get<LogView>(routes.logs(job), query);
+  } catch (error) {
+    const early = error instanceof EbbError && error.code === 'not-found' && /not started yet/.test(error.facts.what);
+    if (follow && early && !(await jobIsOver(engine, job))) return null;
+    throw error;
+  }
+}
+
+async function jobIsOver(engine: Client, job: string): Promise<boolean> {
+  const { state } = await engine.get<{ state: string }>(routes.job(job));
+  return state !== 'pending' && state !== 'running';
+}
+
+/** A failure may be tried again; a task that used up its retries ends its job, so the job's state tells. */
+async function taskIsOver(engine: Client, job: string, view: LogView): Promise<boolean> {
+  const { items } = await engine.get<AttemptList>(routes.attempts(job), { stage: view.stage, task: view.index });
+  const newest = items.reduce<AttemptView | null>((a, b) => (a === null || b.number > a.number ? b : a), null);
+  if (newest?.outcome === 'succeeded' || newest?.outcome === 'cancelled') return true;
+  return jobIsOver(engine, job);
+}

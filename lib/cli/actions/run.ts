@@ -1,0 +1,211 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { AttemptView, CostReport, InstanceList, JobCostView, JobList, JobView } from '../../api/schemas.ts';
+import { EbbError, ERROR_CODES } from '../../kernel/errors.ts';
+import { all, type Client } from '../client.ts';
+import type { RunOptions } from '../commands/running.ts';
+import type { Action, Context } from '../context.ts';
+import type { Embedded } from '../embedded.ts';
+import { embeddedOptions } from '../engine-options.ts';
+import { plural } from '../format.ts';
+import { readJobSource, type JobSource } from '../job-source.ts';
+import { watchJobs } from '../monitor.ts';
+import { json } from '../output.ts';
+import { routes } from '../routes.ts';
+import { onStopRequest, type StopSignal } from '../signals.ts';
+import { figures, summary, verdict, type RunResult } from '../views/summary.ts';
+import { submitOne } from './submit.ts';
+
+/** Wall time between two looks at something that is about to end. */
+const POLL_MS = 100;
+/** Exit codes of a program ended by a signal, as shells report them. */
+const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const satisfies Record<StopSignal, number>;
+/** Longest wall time that a second Ctrl-C waits for processes to be gone. */
+const AT_ONCE_MS = 3_000;
+
+/**
+ * `ebb run`: an engine for these jobs alone. Its exit code says how they ended (lib/kernel/errors.ts): the worst of
+ * failed, late and cancelled.
+ */
+export const run: Action<RunOptions> = async (context, files, options) => {
+  const { world } = context;
+  const resume = options.resume === true;
+  if (files.length === 0 && !resume) {
+    throw new EbbError('usage', {
+      what: 'no job file was named',
+      next: 'name one, e.g. `ebb run examples/hello.yaml`, or go on with `ebb run --resume`',
+    });
+  }
+  const sources: JobSource[] = [];
+  for (const file of files) sources.push(await readJobSource(file, world.cwd, world.stdin));
+  const { openEmbedded } = await import('../compose.ts');
+  const engine = await openEmbedded(embeddedOptions(options, world.cwd, options.dumpModel));
+  try {
+    return await runOn(engine, { context, sources, resume, dir: options.dir });
+  } finally {
+    await engine.stop('drained');
+  }
+};
+
+interface Order {
+  readonly context: Context;
+  readonly sources: readonly JobSource[];
+  readonly resume: boolean;
+  readonly dir: string;
+}
+
+async function runOn(engine: Embedded, order: Order): Promise<number> {
+  const { context } = order;
+  const { client } = engine;
+  const before = await client.get<CostReport>(routes.costs, { by: 'pool' });
+  const after = await client.lastEvent();
+  const jobs = [...(await unfinished(client, order)), ...(await submitAll(engine, order))];
+
+  const stopping = interruptible(engine, order);
+  try {
+    await engine.start();
+    const watching = watchJobs({
+      client,
+      output: context.json ? { ...context.output, live: false } : context.output,
+      jobs,
+      signal: stopping.signal,
+      after,
+      line: (text) => (context.json ? context.output.note(text) : context.output.line(text)),
+    });
+    await Promise.race([watching, engine.failed]);
+    const code = await stopping.finished();
+    if (code !== null) return code;
+    await Promise.race([instancesGone(client), engine.failed]);
+    return report(context, await results(client, jobs, before));
+  } finally {
+    stopping.unlisten();
+  }
+}
+
+/** Jobs to go on with. Without --resume there must be none: they would run unasked, and on this run's bill. */
+async function unfinished(client: Client, { resume, dir, sources, context }: Order): Promise<string[]> {
+  const open = await client.get<JobList>(routes.jobs, { state: ['pending', 'running'], limit: 1000 });
+  const again = `ebb run --resume${dir === '.ebb' ? '' : ` --dir ${dir}`}`;
+  if (!resume && open.items.length > 0) {
+    throw new EbbError('conflict', {
+      what: `${dir} holds ${plural(open.items.length, 'unfinished job')}`,
+      got: open.items
+        .slice(0, 3)
+        .map((j) => `${j.name} (${j.id})`)
+        .join(', '),
+      next: `go on with \`${again}\`, or give this run a folder of its own with --dir`,
+    });
+  }
+  if (resume && open.items.length === 0 && sources.length === 0) {
+    throw new EbbError('not-found', { what: `${dir} holds no unfinished job`, next: 'run a job: `ebb run FILE`' });
+  }
+  if (resume) context.output.note(`going on with ${plural(open.items.length, 'job')} of ${dir}`);
+  return open.items.map((j) => j.id);
+}
+
+/** All or none: when one is refused, those before it are taken back. */
+async function submitAll(engine: Embedded, { sources, context }: Order): Promise<string[]> {
+  const submitted: string[] = [];
+  try {
+    for (const source of sources) {
+      const { job, admission } = await submitOne(engine.client, source, undefined);
+      submitted.push(job.id);
+      const warning = admission.feasible ? '' : context.output.colors.yellow('warning: ');
+      for (const note of admission.notes) context.output.note(`${warning}${job.name}: ${note}`);
+    }
+    return submitted;
+  } catch (error) {
+    if (submitted.length > 0) await takeBack(engine, submitted);
+    throw error;
+  }
+}
+
+async function takeBack(engine: Embedded, jobs: readonly string[]): Promise<void> {
+  for (const id of jobs) await engine.client.post(routes.cancel(id));
+  await engine.start();
+  for (const id of jobs) {
+    while ((await engine.client.get<JobView>(routes.job(id))).finishedAt === null) {
+      await Promise.race([delay(POLL_MS), engine.failed]);
+    }
+  }
+}
+
+interface Interruptible {
+  readonly signal: AbortSignal;
+  /** Waits for a stop that was asked for; its exit code, or null when none was. */
+  finished(): Promise<number | null>;
+  unlisten(): void;
+}
+
+/** First Ctrl-C: save, give back, say how to go on. Second: end at once. */
+function interruptible(engine: Embedded, { context, dir }: Order): Interruptible {
+  const abort = new AbortController();
+  let stopped: Promise<number> | null = null;
+  const unlisten = onStopRequest((count, signal) => {
+    const code = SIGNAL_EXIT[signal];
+    if (count > 1) {
+      context.output.note('stopping at once');
+      const exit = (): never => process.exit(code);
+      engine.stop('at-once').then(exit, exit);
+      setTimeout(exit, AT_ONCE_MS).unref();
+      return;
+    }
+    context.output.note('\nasking the tasks to save their state (Ctrl-C again stops at once) ...');
+    stopped = engine.stop('checkpoint').then(() => {
+      const where = dir === '.ebb' ? '' : ` --dir ${dir}`;
+      context.output.note(`stopped; nothing is left running. Go on with: ebb run --resume${where}`);
+      return code;
+    });
+    // Who waits for it is `finished`, a moment later; an error is seen there.
+    stopped.catch(() => undefined);
+    abort.abort();
+  });
+  return { signal: abort.signal, finished: async () => stopped, unlisten };
+}
+
+/** After the last job the engine gives its instances back; then their bills are final. */
+async function instancesGone(client: Client): Promise<void> {
+  while ((await client.get<InstanceList>(routes.instances, { live: true, limit: 1 })).items.length > 0) {
+    await delay(POLL_MS);
+  }
+}
+
+async function results(client: Client, ids: readonly string[], before: CostReport): Promise<RunResult> {
+  const jobs = [];
+  for (const id of ids) {
+    const [job, cost, attempts] = await Promise.all([
+      client.get<JobView>(routes.job(id)),
+      client.get<JobCostView>(routes.jobCosts(id)),
+      all<AttemptView>(client, routes.attempts(id), { limit: 1000 }),
+    ]);
+    jobs.push({ job, cost, attempts });
+  }
+  const { total } = await client.get<CostReport>(routes.costs, { by: 'pool' });
+  const times = jobs
+    .flatMap(({ job }) => [job.submittedAt, job.finishedAt ?? job.submittedAt])
+    .map((t) => Date.parse(t));
+  return { jobs, spent: difference(total, before.total), elapsedS: (Math.max(...times) - Math.min(...times)) / 1000 };
+}
+
+function difference(now: CostReport['total'], then: CostReport['total']): CostReport['total'] {
+  return {
+    workUsd: now.workUsd - then.workUsd,
+    wastedUsd: now.wastedUsd - then.wastedUsd,
+    idleUsd: now.idleUsd - then.idleUsd,
+    totalUsd: now.totalUsd - then.totalUsd,
+    onDemandUsd: now.onDemandUsd - then.onDemandUsd,
+    instanceHours: now.instanceHours - then.instanceHours,
+  };
+}
+
+function report({ output, json: asJson }: Context, result: RunResult): number {
+  const verdicts = result.jobs.map(({ job }) => verdict(job));
+  const worst = (['job.failed', 'job.late', 'job.cancelled'] as const).find((code) => verdicts.includes(code));
+  const exit = worst === undefined ? 0 : ERROR_CODES[worst].exit;
+  if (asJson) {
+    const jobs = result.jobs.map(({ job, cost }) => ({ job, cost }));
+    json(output, { exit, elapsedS: result.elapsedS, ...figures(result), jobs });
+  } else {
+    output.line(`\n${summary(output, result)}`);
+  }
+  return exit;
+}

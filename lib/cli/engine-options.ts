@@ -1,0 +1,39 @@
+import { resolve } from 'node:path';
+import { closest } from 'fastest-levenshtein';
+import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
+import { EbbError } from '../kernel/errors.ts';
+import type { EngineOptions } from './commands/running.ts';
+import type { EmbeddedOptions } from './embedded.ts';
+
+/** Options of `run` and `up` as the engine takes them: absolute paths, checked settings. Throws `usage`. */
+export function embeddedOptions(options: EngineOptions, cwd: string, dumpModel?: string): EmbeddedOptions {
+  return {
+    dir: resolve(cwd, options.dir),
+    market: options.market === undefined ? null : resolve(cwd, options.market),
+    fromMs: options.from ?? null,
+    speed: options.speed,
+    seed: options.seed,
+    preset: options.preset ?? null,
+    config: checkedSettings(options.set ?? {}),
+    dumpModel: dumpModel === undefined ? null : resolve(cwd, dumpModel),
+  };
+}
+
+/** Only the settings that were given, each checked; all findings at once, misspelt names with the nearest one. */
+export function checkedSettings(given: Readonly<Record<string, unknown>>): Partial<SchedulerConfig> {
+  const names = Object.keys(schedulerConfig.shape);
+  const parsed = schedulerConfig.safeParse(given);
+  if (parsed.success) {
+    return Object.fromEntries(Object.entries(parsed.data).filter(([name]) => Object.hasOwn(given, name)));
+  }
+  const issues = parsed.error.issues.flatMap((issue) =>
+    issue.code === 'unrecognized_keys'
+      ? issue.keys.map((key) => ({ at: key, message: `no such setting; did you mean ${closest(key, names)}?` }))
+      : [{ at: issue.path.join('.'), message: issue.message }],
+  );
+  throw new EbbError('usage', {
+    what: 'these settings are not possible',
+    issues,
+    next: 'see `ebb config` for the settings and their meaning',
+  });
+}

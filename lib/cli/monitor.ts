@@ -1,0 +1,102 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { CostReport, EventView, HealthView, InstanceView, JobView, PoolView } from '../api/schemas.ts';
+import { all, type Client } from './client.ts';
+import type { Output } from './output.ts';
+import { routes } from './routes.ts';
+import { eventLine, progressLine, renderFrame, worthALine, type Frame } from './views/live.ts';
+
+/** Wall time between two pictures; twice a second is as fast as anybody reads. */
+const REFRESH_MS = 500;
+/** Wall time between two progress lines where there is no live display. */
+const PROGRESS_MS = 15_000;
+const KEPT_EVENTS = 20;
+
+export interface Watching {
+  readonly client: Client;
+  readonly output: Output;
+  /** Ids of the jobs to follow until they are over; null: everything, until `signal` aborts. */
+  readonly jobs: readonly string[] | null;
+  readonly signal: AbortSignal;
+  /** Only events after this one are shown. */
+  readonly after: number;
+  /** Where plain lines go. */
+  readonly line: (text: string) => void;
+  /** Gets every event; replaces the plain lines. */
+  readonly onEvent?: (event: EventView) => void;
+}
+
+/** Shows progress until the jobs are over or the signal aborts: redrawn on a terminal, one line per event elsewhere. */
+export async function watchJobs(watching: Watching): Promise<void> {
+  const { client, output, jobs, signal } = watching;
+  const recent: EventView[] = [];
+  let tasksInAll = 0;
+  const stop = new AbortController();
+  const both = AbortSignal.any([signal, stop.signal]);
+  const redraw = output.live && watching.onEvent === undefined ? (await import('log-update')).default : null;
+
+  const reader = (async () => {
+    for await (const event of client.events(watching.after, both)) {
+      if (jobs !== null && event.job !== null && !jobs.includes(event.job)) continue;
+      recent.push(event);
+      if (recent.length > KEPT_EVENTS) recent.shift();
+      if (watching.onEvent !== undefined) watching.onEvent(event);
+      else if (redraw === null && worthALine(event, tasksInAll)) watching.line(eventLine(event));
+    }
+  })();
+
+  const painter = (async () => {
+    let saidAt = Date.now();
+    for (;;) {
+      const frame = await takeFrame(client, jobs, recent);
+      tasksInAll = frame.jobs.reduce((sum, j) => sum + j.tasks.total, 0);
+      redraw?.(renderFrame(output, frame));
+      if (redraw === null && watching.onEvent === undefined && Date.now() - saidAt >= PROGRESS_MS) {
+        saidAt = Date.now();
+        watching.line(progressLine(frame));
+      }
+      if (jobs !== null && frame.jobs.every((j) => j.finishedAt !== null)) return;
+      if (signal.aborted) return;
+      await delay(REFRESH_MS, undefined, { signal }).catch(() => undefined);
+    }
+  })();
+
+  try {
+    // The reader only ends by itself when it fails; then that is what there is to say.
+    await Promise.race([painter, reader]);
+    // One more look, so that the events that ended the job are shown.
+    if (!signal.aborted) await delay(REFRESH_MS, undefined, { signal }).catch(() => undefined);
+  } finally {
+    stop.abort();
+    await Promise.allSettled([reader, painter]);
+    redraw?.done();
+  }
+}
+
+/** Everything that one picture shows, asked for at once. */
+export async function takeFrame(
+  client: Client,
+  jobs: readonly string[] | null,
+  recent: readonly EventView[],
+): Promise<Frame> {
+  const ids = jobs ?? (await openJobs(client));
+  const [health, instances, costs, ...views] = await Promise.all([
+    client.get<HealthView>(routes.health),
+    all<InstanceView>(client, routes.instances, { live: true }),
+    client.get<CostReport>(routes.costs, { by: 'pool' }),
+    ...ids.map((id) => client.get<JobView>(routes.job(id))),
+  ]);
+  const prices = await pricesOf(client, instances);
+  return { health, instances, prices, spent: costs.total, jobs: views, recent };
+}
+
+async function openJobs(client: Client): Promise<string[]> {
+  const open = await client.get<{ items: { id: string }[] }>(routes.jobs, { state: ['running', 'pending'], limit: 50 });
+  return open.items.map((j) => j.id);
+}
+
+/** Only of pools in which something is held: a market has thousands. */
+async function pricesOf(client: Client, instances: readonly InstanceView[]): Promise<Map<string, number>> {
+  const types = [...new Set(instances.map((i) => i.instanceType))];
+  const lists = await Promise.all(types.map((type) => all<PoolView>(client, routes.pools, { type })));
+  return new Map(lists.flat().flatMap((p) => (p.priceUsdPerHour === null ? [] : [[p.id, p.priceUsdPerHour]])));
+}

@@ -1,0 +1,95 @@
+import type { CostReport, EventView, HealthView, InstanceView, JobView } from '../../api/schemas.ts';
+import { clock, dollars, duration, instant, plural, rate, shorten } from '../format.ts';
+import type { Output } from '../output.ts';
+import { lifeText } from './capacity.ts';
+import { counts, deadlineText, stageBar, stateText } from './jobs.ts';
+import { text } from './table.ts';
+
+/** All that one picture of a run shows. */
+export interface Frame {
+  readonly health: HealthView;
+  readonly jobs: readonly JobView[];
+  readonly instances: readonly InstanceView[];
+  /** USD per hour now, by pool. */
+  readonly prices: ReadonlyMap<string, number>;
+  readonly spent: CostReport['total'];
+  readonly recent: readonly EventView[];
+}
+
+const BAR_WIDTH = 24;
+const MAX_JOBS = 12;
+const MAX_INSTANCES = 8;
+const MAX_EVENTS = 5;
+/** Up to this many jobs each stage has its own bar; with more, a job has one line. */
+const DETAILED_JOBS = 2;
+
+type Paint = Pick<Output, 'colors' | 'columns'>;
+
+/** The live display: what runs where, what it costs, how long until the deadline, what happened last. */
+export function renderFrame(output: Paint, frame: Frame): string {
+  const { colors } = output;
+  const { market, now, preset } = frame.health;
+  const head = `${colors.bold('Ebbtide')} ${colors.dim(`${instant(now)} on market ${text(market.name)}, ${market.speed} times as fast, policy ${preset}`)}`;
+  const jobs = frame.jobs.slice(0, MAX_JOBS).flatMap((job) => jobLines(output, job, frame));
+  const hidden = frame.jobs.length - MAX_JOBS;
+  const lines = [
+    head,
+    '',
+    ...jobs,
+    ...(hidden > 0 ? [colors.dim(`  and ${plural(hidden, 'more job', 'more jobs')}`)] : []),
+    '',
+    ...instanceLines(output, frame),
+    '',
+    ...frame.recent.slice(-MAX_EVENTS).map((e) => colors.dim(shorten(eventLine(e), output.columns - 1))),
+  ];
+  return lines.join('\n');
+}
+
+function jobLines(output: Paint, job: JobView, frame: Frame): string[] {
+  const { colors } = output;
+  const title = `${colors.bold(shorten(text(job.name), 40))} ${stateText(output, job.state)}`;
+  const deadline = job.deadlineAt === null ? '' : `  deadline ${deadlineText(job, frame.health.now)}`;
+  if (frame.jobs.length > DETAILED_JOBS) return [`${stageBar(job.tasks, 12)} ${title} ${counts(job.tasks)}${deadline}`];
+  const width = Math.max(...job.stages.map((s) => s.name.length));
+  const stages = job.stages.map(
+    (s) => `  ${text(s.name).padEnd(width)} ${stageBar(s.tasks, BAR_WIDTH)} ${counts(s.tasks)}`,
+  );
+  const { headline } = job;
+  const waits = headline !== null && job.tasks.running === 0 && job.finishedAt === null;
+  const why = waits ? [colors.dim(`  ${shorten(text(headline), output.columns - 3)}`)] : [];
+  return [`${title}${deadline}`, ...stages, ...why];
+}
+
+function instanceLines(output: Paint, { instances, prices, spent }: Frame): string[] {
+  const { colors } = output;
+  const title = `${colors.bold(plural(instances.length, 'instance'))}, spent ${colors.bold(dollars(spent.totalUsd))}`;
+  const rows = instances.slice(0, MAX_INSTANCES).map((i) => {
+    const price = prices.get(i.pool);
+    const runs = i.running.map((r) => `${text(r.stage)}[${r.index}]`).join(' ');
+    const life = i.state === 'warned' ? colors.yellow('warned') : lifeText(i);
+    return `  ${i.id} ${i.pool} ${price === undefined ? '' : `${rate(price)} `}${life} ${colors.dim(shorten(runs, 40))}`;
+  });
+  const hidden = instances.length - MAX_INSTANCES;
+  return [title, ...rows, ...(hidden > 0 ? [colors.dim(`  and ${hidden} more`)] : [])];
+}
+
+/** `12:00:05 factor[3] starts on i-...`: one line per event, for people who read no live display. */
+export const eventLine = (event: EventView): string => `${clock(event.at)} ${text(event.text)}`;
+
+/** Events of single tasks are too many to print when jobs are large; what changes a job or an instance never is. */
+export function worthALine(event: EventView, tasksInAll: number): boolean {
+  if (!event.type.startsWith('attempt-')) return true;
+  return tasksInAll <= 60 || !['attempt-starting', 'attempt-started', 'attempt-succeeded'].includes(event.type);
+}
+
+/** `factor 3/6, 2 running; 2 instances; $0.0123`: the display in one line. */
+export function progressLine({ jobs, instances, spent, health }: Frame): string {
+  const open = jobs.filter((j) => j.finishedAt === null);
+  const parts = open.slice(0, 3).map((j) => {
+    const left =
+      j.deadlineAt === null ? '' : `, deadline in ${duration((Date.parse(j.deadlineAt) - health.nowMs) / 1000)}`;
+    return `${text(j.name)} ${counts(j.tasks)}${left}`;
+  });
+  if (open.length > 3) parts.push(`${open.length - 3} more jobs`);
+  return [...parts, plural(instances.length, 'instance'), dollars(spent.totalUsd)].join('; ');
+}

@@ -1,0 +1,106 @@
+import type { AttemptView, CostReport, JobCostView, JobView } from '../../api/schemas.ts';
+import type { ErrorCode } from '../../kernel/errors.ts';
+import { dollars, duration, percent, plural } from '../format.ts';
+import type { Output } from '../output.ts';
+import { costText, counts, deadlineText, stateText } from './jobs.ts';
+import { text } from './table.ts';
+
+export interface JobResult {
+  readonly job: JobView;
+  readonly cost: JobCostView;
+  readonly attempts: readonly AttemptView[];
+}
+export interface RunResult {
+  readonly jobs: readonly JobResult[];
+  /** Of this run: instances' bills with start-up and idle time, so never less than the jobs' own costs. */
+  readonly spent: CostReport['total'];
+  /** On the market's clock. */
+  readonly elapsedS: number;
+}
+
+/** The figures of a run; also its `--json` form. */
+export interface RunFigures {
+  readonly interruptions: number;
+  readonly preemptions: number;
+  readonly failures: number;
+  readonly costUsd: number;
+  readonly onDemandUsd: number;
+  /** Fraction of the on-demand cost; null when nothing was run. */
+  readonly saved: number | null;
+  readonly wastedUsd: number;
+  readonly idleUsd: number;
+  /** Running time done again because no checkpoint held it. */
+  readonly redoneS: number;
+}
+
+export function figures({ jobs, spent }: RunResult): RunFigures {
+  const attempts = jobs.flatMap((j) => j.attempts);
+  const ended = (...outcomes: readonly AttemptView['outcome'][]): AttemptView[] =>
+    attempts.filter((a) => outcomes.includes(a.outcome));
+  return {
+    interruptions: ended('interrupted').length,
+    preemptions: ended('preempted').length,
+    failures: ended('failed', 'timed-out').length,
+    costUsd: spent.totalUsd,
+    onDemandUsd: spent.onDemandUsd,
+    saved: spent.onDemandUsd > 0 ? 1 - spent.totalUsd / spent.onDemandUsd : null,
+    wastedUsd: spent.wastedUsd,
+    idleUsd: spent.idleUsd,
+    redoneS: attempts.reduce((sum, a) => sum + lostS(a), 0),
+  };
+}
+
+/** What an attempt ran past its last checkpoint, if it did not succeed. */
+function lostS({ outcome, startedAt, endedAt, keptS }: AttemptView): number {
+  if (outcome === null || outcome === 'succeeded' || startedAt === null || endedAt === null) return 0;
+  return Math.max((Date.parse(endedAt) - Date.parse(startedAt)) / 1000 - keptS, 0);
+}
+
+/** Exit code of a job by the table of errors; null for a job that succeeded on time (or without a deadline). */
+export function verdict({ state, onTime }: Pick<JobView, 'state' | 'onTime'>): ErrorCode | null {
+  switch (state) {
+    case 'failed':
+      return 'job.failed';
+    case 'cancelled':
+      return 'job.cancelled';
+    case 'succeeded':
+      return onTime === false ? 'job.late' : null;
+    case 'pending':
+    case 'running':
+      return null;
+  }
+}
+
+/** The closing words of `ebb run`. */
+export function summary(output: Pick<Output, 'colors'>, result: RunResult): string {
+  const { colors } = output;
+  const f = figures(result);
+  const label = (name: string): string => colors.dim(name.padEnd(15));
+  const lines = result.jobs.flatMap((j) => jobSummaryLines(output, j, result.jobs.length === 1));
+  const survived = [plural(f.interruptions, 'interruption')];
+  if (f.preemptions > 0) survived.push(plural(f.preemptions, 'pre-emption'));
+  if (f.failures > 0) survived.push(plural(f.failures, 'failed attempt'));
+  lines.push(
+    `${label('took')}${duration(result.elapsedS)} of market time`,
+    `${label('cost')}${colors.bold(dollars(f.costUsd))} (${dollars(f.idleUsd)} of it starting up and idle)`,
+    `${label('on on-demand')}${dollars(f.onDemandUsd)}${f.saved === null ? '' : savedText(f.saved)}`,
+    `${label('survived')}${survived.join(', ')}`,
+    `${label('wasted work')}${dollars(f.wastedUsd)}, ${duration(f.redoneS)} done again`,
+  );
+  return lines.join('\n');
+}
+
+const savedText = (saved: number): string =>
+  saved >= 0 ? `: ${percent(saved)} saved` : `: ${percent(-saved)} more was paid`;
+
+function jobSummaryLines(output: Pick<Output, 'colors'>, { job, cost }: JobResult, only: boolean): string[] {
+  const { colors } = output;
+  const deadline = job.deadlineAt === null ? '' : `, deadline ${deadlineText(job, job.asOf)}`;
+  const mark = verdict(job) === null ? colors.green('✓') : colors.red('✗');
+  const money = only ? '' : `, ${costText(cost)}`;
+  const reason = job.stateReason === null ? [] : [`  ${text(job.stateReason)}`];
+  return [
+    `${mark} ${colors.bold(text(job.name))} ${stateText(output, job.state)}: ${counts(job.tasks)} tasks${deadline}${money}`,
+    ...reason,
+  ];
+}

@@ -1,0 +1,30 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import { format, resolveConfig } from 'prettier';
+
+/**
+ * Writes a generated page, or with `--check` says whether the one that is there is what would be written: exit code 1
+ * and the command that puts it right when it is not.
+ */
+export async function publish(file: URL, markdown: string): Promise<void> {
+  const path = file.pathname;
+  const config = await resolveConfig(path);
+  const text = await format(markdown, { ...config, parser: 'markdown' });
+  const name = relative(process.cwd(), path);
+  if (!process.argv.includes('--check')) {
+    writeFileSync(file, text);
+    console.log(`wrote ${name}`);
+    return;
+  }
+  if (current(file) === text) return;
+  console.error(`${name} is not what the sources say: run \`npm run docs\` and commit it`);
+  process.exitCode = 1;
+}
+
+function current(file: URL): string | null {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return null;
+  }
+}

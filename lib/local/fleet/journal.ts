@@ -62,6 +62,11 @@ export class JournalReader {
     this.#path = path;
   }
 
+  /** Bytes read so far. */
+  get offset(): number {
+    return this.#offset;
+  }
+
   read(): JournalLine[] {
     let fd: number;
     try {

@@ -1,0 +1,82 @@
+import { raw } from '../kernel/units.ts';
+import type { RuntimeForecast } from '../domain/forecast.ts';
+import type { StageSpec } from '../domain/job.ts';
+import { blend, capped, hintDistribution, priorDistribution } from './prior.ts';
+import { wordsForDuration } from './predictor.ts';
+
+/** A hint weighs as much as this many runs: one run of the job itself leaves it two thirds of the say, 18 a tenth. */
+const HINT_RUNS = 2;
+/** The prior weighs as much as this many runs of other jobs. */
+const PRIOR_RUNS = 2;
+/** Runs from which a specific history speaks alone: where the hint's weight falls below a tenth. */
+const ENOUGH_RUNS = 18;
+
+type Stage = Pick<StageSpec, 'expectedRuntimeS' | 'timeoutS'>;
+
+/**
+ * One forecast from what there is: the history's answer (or null) and the user's hint (or none).
+ *
+ * - A history of the job itself with ENOUGH_RUNS runs speaks alone. A thinner one is blended with the hint, if there is
+ *   one: n runs against HINT_RUNS.
+ * - A broad history (same owner, all jobs) tells little of this job: with a hint it counts as one run. Without one, a
+ *   history of "all jobs" is a cold start: blended with the prior, and the reason says what to do.
+ * - With nothing at all: the prior.
+ *
+ * `timeoutS` caps the result.
+ */
+export function forecastFrom(history: RuntimeForecast | null, stage: Stage): RuntimeForecast {
+  const forecast = history === null ? withoutHistory(stage) : withHistory(history, stage);
+  const runtime = capped(forecast.runtime, stage.timeoutS);
+  if (runtime === forecast.runtime || stage.timeoutS === null) return forecast;
+  return {
+    ...forecast,
+    runtime,
+    reason: `${forecast.reason}; at most the timeout of ${wordsForDuration(raw(stage.timeoutS))}`,
+  };
+}
+
+const ADVICE = 'give `expectedRuntime` in the job file to plan better until runs of this job are known';
+
+/** The user's guess, else the prior. */
+export function withoutHistory(stage: Stage): RuntimeForecast {
+  const hint = stage.expectedRuntimeS;
+  if (hint === null) {
+    return {
+      runtime: priorDistribution(),
+      basis: 'prior',
+      reason: `cold start: no earlier runs are known, so anything from seconds to an hour is possible; ${ADVICE}`,
+    };
+  }
+  return {
+    runtime: hintDistribution(hint),
+    basis: 'hint',
+    reason: `expectedRuntime of ${wordsForDuration(raw(hint))} from the job file, taken as right within a factor of two`,
+  };
+}
+
+function withHistory(history: RuntimeForecast, stage: Stage): RuntimeForecast {
+  const evidence = history.evidence;
+  const hint = stage.expectedRuntimeS;
+  if (evidence === undefined) return history;
+  const runs = evidence.broad ? Math.min(1, evidence.samples) : evidence.samples;
+  if (hint !== null) {
+    if (runs >= ENOUGH_RUNS) return history;
+    const weight = runs / (runs + HINT_RUNS);
+    return {
+      ...history,
+      runtime: blend(history.runtime, weight, hintDistribution(hint)),
+      basis: weight >= 0.5 ? 'history' : 'hint',
+      reason:
+        `${history.reason}; weighs ${Math.round(weight * 100)} % against the job file's expectedRuntime ` +
+        `of ${wordsForDuration(raw(hint))}${evidence.broad ? ', as the runs are of other jobs' : ''}`,
+    };
+  }
+  if (evidence.feature !== 'all') return history;
+  const weight = evidence.samples / (evidence.samples + PRIOR_RUNS);
+  return {
+    ...history,
+    runtime: blend(history.runtime, weight, priorDistribution()),
+    basis: 'prior',
+    reason: `cold start: no earlier run has this owner, name or program; assumed to be like any other job (${history.reason}); ${ADVICE}`,
+  };
+}

@@ -1,0 +1,100 @@
+import { between, raw, type EpochMs } from '../kernel/units.ts';
+import type { SchedulerConfig } from '../domain/config.ts';
+import type { RuntimeForecast } from '../domain/forecast.ts';
+import type { Admission, JobSpec } from '../domain/job.ts';
+import { stageDurationS, wavesBefore, wholePathS, type StageSize } from './critical-path.ts';
+
+export interface AdmissionFacts {
+  readonly nowMs: EpochMs;
+  /** Null for best effort. */
+  readonly deadlineMs: EpochMs | null;
+  /** Per stage name. */
+  readonly forecasts: ReadonlyMap<string, RuntimeForecast>;
+  /** Most vCPUs at once. */
+  readonly vcpus: number;
+  readonly config: Pick<SchedulerConfig, 'safetyQuantile' | 'startDelayMeanS' | 'startDelayMaxS'>;
+}
+
+/** Quantile at which "this is how long it takes" is said, and the one where the forecast rests on nothing. */
+const LIKELY = 0.5;
+const UNKNOWN = 0.05;
+
+/**
+ * Can the deadline be met when everything starts now on on-demand and nothing waits for money? The longest path over the
+ * stages, each stage in waves under the vCPU limit, start-up included. Not feasible: even the median running times do not
+ * fit (for stages without history or hint: not even short ones, so that ignorance alone refuses nothing). Feasible but
+ * not at the safety quantile: a note says so. Stages without a forecast take no time.
+ */
+export function assessAdmission(spec: JobSpec, facts: AdmissionFacts): Admission {
+  const notes = waveNotes(spec, facts);
+  const unknown = spec.stages.filter((s) => facts.forecasts.get(s.name)?.basis === 'prior').map((s) => s.name);
+  if (unknown.length > 0) {
+    notes.push(
+      `Cold start: nothing is known of how long ${stagesNamed(unknown)} will run. Give \`expectedRuntime\` to plan better.`,
+    );
+  }
+  if (facts.deadlineMs === null) return { feasible: true, notes };
+  const windowS = raw(between(facts.nowMs, facts.deadlineMs));
+  const likelyS = pathS(spec, facts, (f) => (f.basis === 'prior' ? UNKNOWN : LIKELY));
+  // The first instances are planned for with the longest start-up, as everywhere; later stages mostly find theirs up.
+  const slowStartS = facts.config.startDelayMaxS - facts.config.startDelayMeanS;
+  const safeS = pathS(spec, facts, () => facts.config.safetyQuantile) + slowStartS;
+  if (likelyS > windowS) {
+    notes.push(
+      `The deadline cannot be met: it is ${words(windowS)} away, and even started now on on-demand the job needs about ${words(likelyS)}, start-up included.`,
+    );
+    return { feasible: false, notes };
+  }
+  if (safeS > windowS) {
+    const chance = Math.round(facts.config.safetyQuantile * 100);
+    notes.push(
+      `The deadline is tight: it is ${words(windowS)} away; the job likely needs ${words(likelyS)}, but ${words(safeS)} to be ${chance} % sure. It will start on on-demand at once.`,
+    );
+  }
+  return { feasible: true, notes };
+}
+
+function pathS(spec: JobSpec, facts: AdmissionFacts, p: (f: RuntimeForecast) => number): number {
+  const { config, vcpus } = facts;
+  const durations = new Map(
+    sizes(spec, facts).map(({ size, forecast }) => [
+      size.name,
+      config.startDelayMeanS + stageDurationS(size, vcpus, p(forecast)),
+    ]),
+  );
+  return wholePathS(spec.stages, (name) => durations.get(name) ?? 0);
+}
+
+function sizes(spec: JobSpec, facts: AdmissionFacts): { size: StageSize; forecast: RuntimeForecast }[] {
+  return spec.stages.flatMap((s) => {
+    const forecast = facts.forecasts.get(s.name);
+    if (forecast === undefined) return [];
+    const size = {
+      name: s.name,
+      dependsOn: s.dependsOn,
+      tasks: s.tasks,
+      runtime: forecast.runtime,
+      cpu: s.resources.cpu,
+    };
+    return [{ size, forecast }];
+  });
+}
+
+function waveNotes(spec: JobSpec, facts: AdmissionFacts): string[] {
+  return spec.stages.flatMap((s) => {
+    const waves = wavesBefore({ tasks: s.tasks, cpu: s.resources.cpu }, facts.vcpus) + 1;
+    if (waves === 1) return [];
+    return [
+      `Stage ${s.name}: ${s.tasks} tasks of ${raw(s.resources.cpu) / 1000} vCPU take ${waves} waves under the limit of ${facts.vcpus} vCPUs.`,
+    ];
+  });
+}
+
+const stagesNamed = (names: readonly string[]): string =>
+  names.length === 1 ? `stage ${names[0]}` : `stages ${names.join(', ')}`;
+
+function words(s: number): string {
+  if (s < 120) return `${Math.round(s)} s`;
+  if (s < 7200) return `${Math.round(s / 6) / 10} min`;
+  return `${Math.round(s / 360) / 10} h`;
+}

@@ -1,0 +1,151 @@
+import type { AttemptId, GroupId } from '../kernel/ids.ts';
+import { minus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
+import type { SchedulerConfig } from '../domain/config.ts';
+import { mean, quantile, type Distribution } from '../domain/distribution.ts';
+import type { Job, StageSpec } from '../domain/job.ts';
+import type { UtilityCurve, Worth } from '../domain/plan.ts';
+import type { Snapshot } from '../domain/snapshot.ts';
+import type { Forecasts, ValuePolicy, Worths } from '../domain/stages.ts';
+import { stageDurationS, stageGraph, wavesBefore, type StageSize } from './critical-path.ts';
+import { onDemandPrices, type TaskPrice } from './on-demand-price.ts';
+import { workLeft } from './work-left.ts';
+
+/** What a value policy may look at to draw the curve of one task of a stage. */
+export interface CurveFacts {
+  readonly job: Job;
+  /** The part of the job that hangs on this task: its own work and that of the stages behind it, 1 = all that is left. */
+  readonly part: number;
+  /** Expected on-demand cost of the unfinished stages, US dollars. */
+  readonly onDemandUsd: number;
+  /** When this stage's tasks must be done; null without a deadline. */
+  readonly taskDeadlineMs: EpochMs | null;
+}
+/** The curve, and in words how it came about. */
+export type DrawCurve = (facts: CurveFacts) => { readonly curve: UtilityCurve; readonly reason: string };
+
+/**
+ * What all value policies share: the job's worth split over its unfinished tasks, deadlines of inner stages, the last
+ * safe start. They differ in the curve that they draw.
+ *
+ * - Split: by expected work. A stage inherits the worth of all stages behind it: without it they never run. Within a
+ *   stage the worth is shared by the tasks that are not done yet, so the last straggler carries what the stage is worth.
+ * - Task deadline: the job's deadline less the longest path of the stages behind, each at the safety quantile (the
+ *   slowest of its parallel tasks, in waves under the vCPU limit) plus the mean start-up delay.
+ * - Last safe start: the task deadline less start-up, restore, the waves before the stage's last and the safety quantile
+ *   of the work left: for a pending group from its checkpoint, for a running attempt from its last checkpoint (what a
+ *   restart elsewhere costs), under-estimates backed off (work-left.ts).
+ *
+ * O(jobs x stages^2 + groups + running attempts), plus pools per distinct need for the on-demand price.
+ */
+export function valuePolicy(draw: DrawCurve): ValuePolicy {
+  return (snapshot, forecasts, config) => {
+    const prices = onDemandPrices(snapshot.pools);
+    const stages = new Map<string, StageWorth>();
+    for (const job of snapshot.jobs.values()) assessJob({ job, snapshot, forecasts, config, prices, draw }, stages);
+
+    const groups = new Map<GroupId, Worth>();
+    for (const g of snapshot.groups) {
+      const stage = stages.get(`${g.job}/${g.stage.name}`);
+      if (stage === undefined) continue;
+      groups.set(g.id, worthOf(stage, { done: g.keptS, kept: g.keptS, wavesBeforeS: stage.wavesBeforeS }, config));
+    }
+    const attempts = new Map<AttemptId, Worth>();
+    for (const r of snapshot.running) {
+      const stage = stages.get(`${r.attempt.job}/${r.attempt.stage}`);
+      if (stage === undefined) continue;
+      attempts.set(r.attempt.id, worthOf(stage, { done: r.doneS, kept: r.keptS, wavesBeforeS: ZERO_S }, config));
+    }
+    return { groups, attempts } satisfies Worths;
+  };
+}
+
+interface StageWorth {
+  readonly curve: UtilityCurve;
+  readonly reason: string;
+  readonly taskDeadlineMs: EpochMs | null;
+  readonly runtime: Distribution;
+  readonly wavesBeforeS: Seconds;
+}
+
+interface JobContext {
+  readonly job: Job;
+  readonly snapshot: Snapshot;
+  readonly forecasts: Forecasts;
+  readonly config: SchedulerConfig;
+  readonly prices: TaskPrice;
+  readonly draw: DrawCurve;
+}
+
+/** A stage that is not finished, with what its tasks cost. */
+interface OpenStage extends StageSize {
+  readonly total: number;
+  readonly taskUsd: number;
+}
+
+function assessJob(context: JobContext, stages: Map<string, StageWorth>): void {
+  const { job, snapshot, config, draw } = context;
+  const open = openStages(context);
+  const { vcpus } = snapshot.limits;
+  const durations = new Map(
+    open.map((s) => [s.name, config.startDelayMeanS + stageDurationS(s, vcpus, config.safetyQuantile)]),
+  );
+  const graph = stageGraph(open, (name) => durations.get(name) ?? 0);
+  const leftUsd = new Map(open.map((s) => [s.name, s.tasks * s.taskUsd]));
+  const allLeftUsd = open.reduce((sum, s) => sum + s.tasks * s.taskUsd, 0);
+  const onDemandUsd = open.reduce((sum, s) => sum + s.total * s.taskUsd, 0);
+
+  for (const stage of open) {
+    const behind = graph.descendants(stage.name);
+    let hangs = leftUsd.get(stage.name) ?? 0;
+    for (const name of behind) hangs += leftUsd.get(name) ?? 0;
+    const behindS = graph.behindS(stage.name);
+    const taskDeadlineMs = job.deadlineMs === null ? null : minus(job.deadlineMs, behindS);
+    const part = hangs / allLeftUsd / stage.tasks;
+    const { curve, reason } = draw({ job, part, onDemandUsd, taskDeadlineMs });
+    stages.set(`${job.id}/${stage.name}`, {
+      curve,
+      reason: reason + inherited(behind, job.deadlineMs === null ? null : behindS),
+      taskDeadlineMs,
+      runtime: stage.runtime,
+      wavesBeforeS: seconds(wavesBefore(stage, vcpus) * raw(mean(stage.runtime))),
+    });
+  }
+}
+
+function openStages({ job, forecasts, prices }: JobContext): OpenStage[] {
+  return job.spec.stages.flatMap((spec: StageSpec, i) => {
+    const progress = job.stages[i];
+    const tasks = spec.tasks - (progress?.succeeded ?? 0);
+    const runtime = forecasts.runtime.get(`${job.id}/${spec.name}`)?.runtime;
+    if (tasks <= 0 || runtime === undefined) return [];
+    const taskUsd = Math.max((prices(spec) * raw(mean(runtime))) / 3600, MIN_TASK_USD);
+    const { name, dependsOn, resources } = spec;
+    return [{ name, dependsOn, tasks, total: spec.tasks, runtime, cpu: resources.cpu, taskUsd }];
+  });
+}
+
+/** Tasks that ask for nothing are still worth something. */
+const MIN_TASK_USD = 1e-9;
+
+function inherited(behind: ReadonlySet<string>, behindS: Seconds | null): string {
+  if (behind.size === 0) return '';
+  const names = [...behind].sort().join(', ');
+  const early = behindS === null ? '' : `, which need the last ${Math.ceil(raw(behindS))} s before the deadline`;
+  return `; carries the worth of ${behind.size === 1 ? 'stage' : 'stages'} ${names} behind it${early}`;
+}
+
+interface Progress {
+  readonly done: Seconds;
+  readonly kept: Seconds;
+  readonly wavesBeforeS: Seconds;
+}
+
+function worthOf(stage: StageWorth, progress: Progress, config: SchedulerConfig): Worth {
+  const { curve, taskDeadlineMs, reason } = stage;
+  if (taskDeadlineMs === null) return { curve, taskDeadlineMs, latestSafeStartMs: null, reason };
+  const { restart } = workLeft(stage.runtime, progress.done, progress.kept, seconds(config.cyclePeriodS));
+  const restoreS = raw(progress.kept) > 0 ? config.restoreS : 0;
+  const neededS =
+    config.startDelayMaxS + restoreS + raw(progress.wavesBeforeS) + raw(quantile(restart, config.safetyQuantile));
+  return { curve, taskDeadlineMs, latestSafeStartMs: minus(taskDeadlineMs, seconds(neededS)), reason };
+}

@@ -1,0 +1,55 @@
+import { raw } from '../kernel/units.ts';
+import { brokenConstraint } from '../domain/constraints.ts';
+import type { StageSpec } from '../domain/job.ts';
+import type { Pool, PoolView } from '../domain/pool.ts';
+import { vector } from '../domain/resources.ts';
+
+/**
+ * Used where no pool fits, only so that the worth is not zero: us-east-1's list price of the m5 family, USD per
+ * vCPU-hour (0.192 / 4).
+ */
+const FALLBACK_USD_PER_VCPU_HOUR = 0.048;
+
+/** Answers what an hour of one task costs on demand. Answers are kept for as long as the function lives: one cycle. */
+export type TaskPrice = (stage: Pick<StageSpec, 'resources' | 'constraints'>) => number;
+
+/**
+ * US dollars per hour for one task on the cheapest instance type that the constraints allow, at its on-demand price: the
+ * dominant share that the task takes of it. A constraint to spot does not matter here: it is the yardstick of worth, not
+ * a place to run.
+ */
+export function onDemandPrices(views: readonly PoolView[]): TaskPrice {
+  const pools = new Map<string, Pool>();
+  for (const { pool } of views) pools.set(`${pool.type.name}/${pool.zone}`, pool);
+  const list = [...pools.values()];
+  const capacities = list.map((p) => vector(p.type.capacity));
+  const known = new Map<string, number>();
+
+  const cheapest: TaskPrice = ({ resources, constraints }) => {
+    const need = vector(resources);
+    const [allowed] = constraints.purchaseOptions ?? [];
+    const satisfied = (pool: Pool): boolean =>
+      brokenConstraint(constraints, allowed === undefined ? pool : { ...pool, option: allowed }) === null;
+    let best = Infinity;
+    list.forEach((pool, i) => {
+      let share = 0;
+      for (let k = 0; k < 4; k++) {
+        const n = need[k as 0];
+        const have = capacities[i]?.[k as 0] ?? 0;
+        if (n > 0) share = Math.max(share, have > 0 ? n / have : Infinity);
+      }
+      const usd = share * raw(pool.onDemandUsdPerHour);
+      if (share <= 1 && usd > 0 && usd < best && satisfied(pool)) best = usd;
+    });
+    return best === Infinity ? (need[0] / 1000) * FALLBACK_USD_PER_VCPU_HOUR : best;
+  };
+  return (stage) => {
+    const key = `${vector(stage.resources).join(',')}|${JSON.stringify(stage.constraints)}`;
+    let usd = known.get(key);
+    if (usd === undefined) {
+      usd = cheapest(stage);
+      known.set(key, usd);
+    }
+    return usd;
+  };
+}

@@ -81,19 +81,31 @@ function burstsOf(p: PriceProfile): Bursts {
 const lengthsS = (p: PriceProfile): readonly number[] => p.excursions.map((e) => (e.endMs - e.startMs) / 1000);
 const logPeaks = (p: PriceProfile): readonly number[] => p.excursions.map((e) => Math.log(Math.min(e.peak, MAX_RATIO)));
 
+/** ln of the highest price / on-demand, at most MAX_RATIO. */
+const highest = (p: PriceProfile): number =>
+  Math.log(
+    Math.min(
+      MAX_RATIO,
+      p.ratio.reduce((a, b) => Math.max(a, b), 0),
+    ),
+  );
+
 /** Profile of one market; null for one that was never below on-demand (nothing to revert to). */
 function spikyProfile(p: PriceProfile): SpikyProfile | null {
   const calm = logMoments(p, below);
   if (calm === null || p.interS.length === 0) return null;
   const bursts = burstsOf(p);
   const spikes = p.excursions.length;
+  // Time above on-demand without a whole excursion is one that the window cuts.
+  const begun = p.aboveMs === 0 ? 0 : Math.max(1, p.crossings);
+  const count = begun === 0 ? 0 : Math.max(1, bursts.count);
   return {
     ...calm,
     interS: quantileOf(p.interS, 0.5),
-    burstsPerDay: bursts.count / (p.spanMs / DAY_MS),
-    spikesPerBurst: bursts.count === 0 ? 0 : spikes / bursts.count,
-    spikeS: spikes === 0 ? 0 : geometricMean(lengthsS(p)),
-    logPeak: spikes === 0 ? 0 : mean(logPeaks(p)),
+    burstsPerDay: count / ((p.spanMs - p.aboveMs) / DAY_MS),
+    spikesPerBurst: count === 0 ? 0 : begun / count,
+    spikeS: begun === 0 ? 0 : p.aboveMs / 1000 / begun,
+    logPeak: begun === 0 ? 0 : mean(spikes === 0 ? [highest(p)] : logPeaks(p)),
   };
 }
 
@@ -134,7 +146,7 @@ export function fitSpiky(profiles: readonly PriceProfile[]): SpikyModel {
       undefined,
       bursts.flatMap((b) => b.innerGapsS.map(() => 1 / b.innerGapsS.length)),
     ),
-    spike: shape(profiles.map(lengthsS), geometricMean),
+    spike: shape(profiles.map(lengthsS), mean),
     peak: shape(profiles.map(logPeaks), mean),
     within: shape(profiles.map(withinExcursions), () => 1),
   };

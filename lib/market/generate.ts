@@ -33,7 +33,7 @@ export interface GenerateSpec {
 }
 
 const DAY_MS = 86_400_000;
-/** Bursts per day from which a pool counts as turbulent: about the most active third of the fitted profiles. */
+/** Bursts per day from which a pool counts as turbulent: the most active fifth of the fitted profiles that spike at all. */
 export const TURBULENT_BURSTS_PER_DAY = 0.5;
 
 /**

@@ -11,10 +11,10 @@ export interface SpikyProfile {
   readonly sd: number;
   /** Median time between changes, seconds. */
   readonly interS: number;
-  /** Groups of excursions above on-demand per day (0: none), and excursions per group. */
+  /** Groups of excursions above on-demand per day below it (0: none), and excursions per group. */
   readonly burstsPerDay: number;
   readonly spikesPerBurst: number;
-  /** Geometric mean length, seconds, and mean of ln(peak / on-demand) of an excursion. */
+  /** Mean length, seconds, and mean of ln(peak / on-demand) of an excursion. */
   readonly spikeS: number;
   readonly logPeak: number;
 }
@@ -30,7 +30,7 @@ export interface SpikyModel {
   readonly burstGap: QuantileTable;
   /** Time between excursions of a burst, seconds. */
   readonly innerGapS: QuantileTable;
-  /** Length of an excursion / the pool's geometric mean. */
+  /** Length of an excursion / the pool's mean. */
   readonly spike: QuantileTable;
   /** ln(peak) / the pool's mean. */
   readonly peak: QuantileTable;

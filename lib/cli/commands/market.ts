@@ -1,0 +1,131 @@
+import { Command } from 'commander';
+import { instantMs, positive, whole } from '../options.ts';
+
+/** Where a market command writes; the process's own streams unless a test gives others. */
+export interface MarketStreams {
+  readonly stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
+  readonly stderr: NodeJS.WritableStream & { isTTY?: boolean };
+}
+
+export interface ImportFlags {
+  readonly output?: string;
+  readonly name?: string;
+  readonly catalogue?: string;
+  readonly maxIssues: number;
+  readonly json?: boolean;
+}
+
+export interface GenerateFlags {
+  readonly output: string;
+  readonly seed?: number;
+  readonly days?: number;
+  readonly start?: number;
+  readonly zones?: readonly string[];
+  readonly types?: readonly string[];
+  readonly regime: 'spiky' | 'smooth' | 'mixed';
+  readonly temper: 'natural' | 'turbulent';
+  readonly json?: boolean;
+}
+
+export interface ShowFlags {
+  readonly pool?: readonly string[];
+  readonly from?: number;
+  readonly to?: number;
+  readonly charts: number;
+  readonly svg?: string;
+  readonly html?: string;
+  readonly catalogue?: string;
+  readonly cache: string;
+  readonly json?: boolean;
+}
+
+const actions = (): Promise<typeof import('../actions/market.ts')> => import('../actions/market.ts');
+const collect = (text: string, before: readonly string[] = []): string[] => [...before, ...text.split(',')];
+
+/** `ebb market`: options and texts only; what a subcommand does, with the libraries it needs, is loaded when it runs. */
+export function marketCommand(streams: MarketStreams = process): Command {
+  const market = new Command('market').description(
+    'Spot markets to rehearse on: convert real traces, generate markets, look at them.',
+  );
+  addImport(market, streams);
+  addGenerate(market, streams);
+  addShow(market, streams);
+  market
+    .command('formats')
+    .alias('convert')
+    .summary('what `market import` reads, and how to get it')
+    .description(
+      'Lists the formats that `ebb market import` converts, how each is recognised and where such data comes from.',
+    )
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb market formats')
+    .action(async (options: { json?: boolean }) => (await actions()).formats(streams, options));
+  return market;
+}
+
+function addImport(market: Command, streams: MarketStreams): void {
+  market
+    .command('import')
+    .summary('convert price histories or availability series into a market file')
+    .description(
+      'Converts a file or a folder (price CSV, AWS describe-spot-price-history JSON, spot availability JSON; each also gzipped) into one market file. Lines that cannot be used are reported, counted and left out.',
+    )
+    .argument('<source>', 'file or folder')
+    .option('-o, --output <file>', 'market file to write (default: SOURCE.ebbmarket in the working directory)')
+    .option('--name <name>', 'name of the market (default: the name of the source)')
+    .option('--catalogue <csv>', 'shapes and on-demand prices to use before the built-in ones')
+    .option('--max-issues <n>', 'bad lines to print one by one', whole, 20)
+    .option('--json', 'print the summary as JSON')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ aws ec2 describe-spot-price-history --product-descriptions Linux/UNIX > history.json\n  $ ebb market import history.json -o history.ebbmarket\n  $ ebb run job.yaml --market history.ebbmarket --speed 600',
+    )
+    .action(async (source: string, options: ImportFlags) => (await actions()).importSource(streams, source, options));
+}
+
+function addGenerate(market: Command, streams: MarketStreams): void {
+  market
+    .command('generate')
+    .summary('write a market from the seeded generator')
+    .description(
+      'Writes a generated market: the same options give the same market. Without any it is the one that Ebbtide uses when no market is named.',
+    )
+    .requiredOption('-o, --output <file>', 'market file to write')
+    .option('--seed <n>', 'seed', whole)
+    .option('--days <n>', 'length in days', positive)
+    .option('--start <time>', 'first instant, ISO 8601', instantMs)
+    .option('--zones <list>', 'zones, separated by commas', collect)
+    .option('--types <list>', 'instance types, separated by commas', collect)
+    .option('--regime <regime>', 'spiky (before November 2017), smooth (since) or mixed', 'mixed')
+    .option('--temper <temper>', 'natural: as often turbulent as real pools; turbulent: active pools only', 'turbulent')
+    .option('--json', 'print the summary as JSON')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ ebb market generate -o market.ebbmarket --seed 7\n  $ ebb market generate -o smooth.ebbmarket --regime smooth --days 30 --types m5.large,c5.xlarge --zones us-east-1a,us-east-1b',
+    )
+    .action(async (options: GenerateFlags) => (await actions()).generate(streams, options));
+}
+
+function addShow(market: Command, streams: MarketStreams): void {
+  market
+    .command('show')
+    .summary('table and chart of a market')
+    .description(
+      'Shows pools of a market: prices, the on-demand line, interruptions and times without capacity; as text, or as a chart in an SVG or HTML file.',
+    )
+    .argument('[market]', 'market file, or raw data as for `import` (default: the generated market)')
+    .option('--pool <pattern>', 'only pools whose TYPE/ZONE contains this; may be repeated', collect)
+    .option('--from <time>', 'first instant, ISO 8601', instantMs)
+    .option('--to <time>', 'last instant, ISO 8601', instantMs)
+    .option('--charts <n>', 'pools to draw, the most turbulent first', whole, 3)
+    .option('--svg <file>', 'write the chart as SVG')
+    .option('--html <file>', 'write the chart as a page that needs nothing else')
+    .option('--catalogue <csv>', 'shapes and on-demand prices to use for raw data')
+    .option('--cache <dir>', 'where raw data is kept once converted', '.ebb/markets')
+    .option('--json', 'print the table as JSON')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ ebb market show\n  $ ebb market show history.ebbmarket --pool m5.large --from 2016-04-01 --to 2016-04-08\n  $ ebb market show --pool c5.xlarge --html market.html',
+    )
+    .action(async (source: string | undefined, options: ShowFlags) => (await actions()).show(streams, source, options));
+}

@@ -69,7 +69,10 @@ export default tseslint.config(
       '@typescript-eslint/return-await': ['error', 'in-try-catch'],
       // Nullable strings, numbers and booleans must say what they mean by absent.
       '@typescript-eslint/strict-boolean-expressions': 'error',
-      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
+      '@typescript-eslint/no-unused-vars': [
+        'error',
+        { argsIgnorePattern: '^_', ignoreRestSiblings: true, varsIgnorePattern: '^_' },
+      ],
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       // An async function that answers an async interface need not await anything itself.
       '@typescript-eslint/require-await': 'off',

@@ -124,7 +124,7 @@ async function* eventsOf(answer: Response, signal: AbortSignal): AsyncIterable<E
   const decoder = new TextDecoder();
   try {
     for await (const chunk of answer.body ?? []) {
-      parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }));
+      parser.feed(decoder.decode(chunk, { stream: true }));
       yield* ready.splice(0);
     }
   } catch (error) {

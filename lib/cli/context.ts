@@ -27,7 +27,7 @@ export interface Context {
   readonly json: boolean;
   readonly token: string | null;
   /** The engine that --url, EBB_URL or the default names. Nothing is sent before the first request. */
-  client(): Promise<Client>;
+  readonly client: () => Promise<Client>;
 }
 
 /** Resolves to the exit code; nothing means 0. */

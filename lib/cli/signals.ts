@@ -10,8 +10,20 @@ export type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
 const SIGNALS: readonly StopSignal[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
+/** The part of `process` that signals and the launcher's messages come from. */
+export interface SignalSource {
+  on(event: string, listener: (message: unknown) => void): unknown;
+  off(event: string, listener: (message: unknown) => void): unknown;
+  /** Only there when a launcher (or another parent with a channel) started this process. */
+  send?: (message: unknown) => unknown;
+  readonly channel?: { unref(): void } | null | undefined;
+}
+
 /** `handler(n, signal)` is called for the n-th request, n from 1. Returns how to stop listening. */
-export function onStopRequest(handler: (count: number, signal: StopSignal) => void): () => void {
+export function onStopRequest(
+  handler: (count: number, signal: StopSignal) => void,
+  source: SignalSource = process as SignalSource,
+): () => void {
   const direct = new Map<StopSignal, number>();
   const passedOn = new Map<StopSignal, number>();
   let handled = 0;
@@ -22,32 +34,28 @@ export function onStopRequest(handler: (count: number, signal: StopSignal) => vo
     while (handled < total()) handler(++handled, signal);
   };
 
-  const listeners = SIGNALS.map((signal) => [signal, () => arrive(direct, signal)] as const);
-  for (const [signal, listener] of listeners) process.on(signal, listener);
-  const onMessage = (message: unknown): void => {
-    const signal = (message as { signal?: StopSignal } | null)?.signal;
-    if (signal !== undefined && SIGNALS.includes(signal)) arrive(passedOn, signal);
-  };
-  const onDisconnect = (): void => arrive(passedOn, 'SIGTERM');
-  if (process.send !== undefined) {
-    process.on('message', onMessage);
-    process.off('disconnect', dieQuietly);
-    process.once('disconnect', onDisconnect);
-    process.send({ handlesSignals: true });
-    // Listening must not keep a finished command alive.
-    process.channel?.unref();
+  const listeners: [string, (message: unknown) => void][] = SIGNALS.map((s) => [s, () => arrive(direct, s)]);
+  if (source.send !== undefined) {
+    const onMessage = (message: unknown): void => {
+      const signal = (message as { signal?: StopSignal } | null)?.signal;
+      if (signal !== undefined && SIGNALS.includes(signal)) arrive(passedOn, signal);
+    };
+    listeners.push(['message', onMessage], ['disconnect', () => arrive(passedOn, 'SIGTERM')]);
+    source.off('disconnect', dieQuietly);
+    source.send({ handlesSignals: true });
   }
+  for (const [event, listener] of listeners) source.on(event, listener);
+  // Listening must not keep a finished command alive.
+  source.channel?.unref();
   return () => {
-    for (const [signal, listener] of listeners) process.off(signal, listener);
-    process.off('message', onMessage);
-    process.off('disconnect', onDisconnect);
+    for (const [event, listener] of listeners) source.off(event, listener);
   };
 }
 
 /** For commands that handle no signals: end when the launcher is gone. `onStopRequest` takes over from this. */
 export function endWithLauncher(): void {
   if (process.send === undefined) return;
-  process.once('disconnect', dieQuietly);
+  process.on('disconnect', dieQuietly);
   process.channel?.unref();
 }
 

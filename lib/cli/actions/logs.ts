@@ -33,7 +33,6 @@ type Piece = { readonly started: number } | LogView;
  * One attempt's log from its beginning; with `follow` on through the attempts that an interruption makes, until the
  * task's last attempt has ended and the job will start no other.
  */
-// eslint-disable-next-line max-params -- who, which job, what of it, how long
 async function* pieces(engine: Client, job: string, of: LogQuery, follow: boolean): AsyncGenerator<Piece> {
   const query = { ...of };
   let offset = 0;
@@ -61,7 +60,6 @@ async function* pieces(engine: Client, job: string, of: LogQuery, follow: boolea
 }
 
 /** Null when following and the task has not started yet. */
-// eslint-disable-next-line max-params -- as above
 async function read(engine: Client, job: string, query: Query, follow: boolean): Promise<LogView | null> {
   try {
     return await engine.get<LogView>(routes.logs(job), query);

@@ -1,0 +1,62 @@
+import type { SQLInputValue } from 'node:sqlite';
+import type { JobSpec } from '../../domain/job.ts';
+import type { JobFilter } from '../../ports/store.ts';
+import type { Database } from './database.ts';
+import type { JobRow } from './rows.ts';
+
+const COLUMNS = 'j.arrival, j.id, j.cancel_requested, j.body, s.spec';
+const JOINED = 'jobs j JOIN job_specs s ON s.job = j.arrival';
+
+export const jobById = (db: Database, id: string): JobRow | undefined =>
+  db.one<JobRow>(`SELECT ${COLUMNS} FROM ${JOINED} WHERE j.id = ?`, id);
+
+export const newestNamed = (db: Database, name: string): JobRow | undefined =>
+  db.one<JobRow>(`SELECT ${COLUMNS} FROM ${JOINED} WHERE j.name = ? ORDER BY j.arrival DESC LIMIT 1`, name);
+
+/** Jobs that are not over, without their specifications: those are immutable and mostly known. */
+export const openJobs = (db: Database): Omit<JobRow, 'spec'>[] =>
+  db.all(`SELECT arrival, id, cancel_requested, body FROM jobs WHERE state IN ('pending', 'running') ORDER BY arrival`);
+
+export function specOf(db: Database, arrival: number): JobSpec {
+  const row = db.one<{ spec: string }>('SELECT spec FROM job_specs WHERE job = ?', arrival);
+  return JSON.parse(row?.spec ?? 'null') as JobSpec;
+}
+
+/**
+ * Newest first, below `before`. One branch per state, each walking its index from the newest and stopping at the limit:
+ * a few pending jobs among a million finished ones are found at once, and so are the newest finished ones.
+ */
+export function filteredJobs(
+  db: Database,
+  filter: JobFilter,
+  page: { readonly limit: number; readonly before: number | null },
+): JobRow[] {
+  const conditions: string[] = [];
+  const values: SQLInputValue[] = [];
+  const require = (condition: string, ...of: SQLInputValue[]): void => {
+    conditions.push(condition);
+    values.push(...of);
+  };
+  if (page.before !== null) require('arrival < ?', page.before);
+  if (filter.owner !== undefined) require('owner = ?', filter.owner);
+  if (filter.name !== undefined) require('name = ?', filter.name);
+  if (filter.label !== undefined) {
+    require('arrival IN (SELECT job FROM job_labels WHERE key = ? AND value = ?)', filter.label.key, filter.label
+      .value);
+  }
+  const branch = (extra: string[]): string => {
+    const all = [...conditions, ...extra];
+    return `SELECT arrival FROM jobs ${all.length === 0 ? '' : `WHERE ${all.join(' AND ')}`} ORDER BY arrival DESC LIMIT ?`;
+  };
+  const states = filter.states === undefined ? null : [...new Set(filter.states)];
+  if (states?.length === 0) return [];
+  const branches = states === null ? [branch([])] : states.map(() => branch(['state = ?']));
+  const bound = (states ?? [null]).flatMap((s) => [...values, ...(s === null ? [] : [s]), page.limit]);
+  const union = branches.map((sql) => `SELECT arrival FROM (${sql})`).join(' UNION ALL ');
+  return db.all<JobRow>(
+    `SELECT ${COLUMNS} FROM (${union}) f JOIN jobs j ON j.arrival = f.arrival JOIN job_specs s ON s.job = f.arrival
+     ORDER BY f.arrival DESC LIMIT ?`,
+    ...bound,
+    page.limit,
+  );
+}

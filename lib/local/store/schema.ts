@@ -1,0 +1,117 @@
+/**
+ * The tables. `body` columns hold an entity as JSON; columns beside it are what queries look at. Immutable job
+ * specifications, the largest part of a job, lie apart so that a change of a job's state rewrites a short row.
+ * Partial indexes over what is not over make a cycle's load cost as much as what is active, whatever the history.
+ * Rows are ordered by `arrival`, a rowid that only grows, because nothing that has one is deleted except the oldest.
+ */
+const INITIAL = `
+CREATE TABLE jobs (
+  arrival INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  state TEXT NOT NULL,
+  cancel_requested INTEGER NOT NULL,
+  body TEXT NOT NULL
+) STRICT;
+CREATE INDEX jobs_by_state ON jobs (state, arrival);
+CREATE INDEX jobs_by_owner ON jobs (owner, arrival);
+CREATE INDEX jobs_by_name ON jobs (name, arrival);
+
+CREATE TABLE job_specs (job INTEGER PRIMARY KEY, spec TEXT NOT NULL) STRICT;
+
+CREATE TABLE job_labels (
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  job INTEGER NOT NULL,
+  PRIMARY KEY (key, value, job)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE idempotency (
+  key TEXT PRIMARY KEY,
+  digest TEXT NOT NULL,
+  job INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tasks (
+  job TEXT NOT NULL,
+  stage TEXT NOT NULL,
+  idx INTEGER NOT NULL,
+  open INTEGER NOT NULL,
+  body TEXT NOT NULL,
+  PRIMARY KEY (job, stage, idx)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX tasks_open ON tasks (job) WHERE open = 1;
+
+CREATE TABLE attempts (
+  arrival INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  job TEXT NOT NULL,
+  instance TEXT NOT NULL,
+  open INTEGER NOT NULL,
+  body TEXT NOT NULL
+) STRICT;
+CREATE INDEX attempts_by_job ON attempts (job, arrival);
+CREATE INDEX attempts_by_instance ON attempts (instance, arrival);
+CREATE INDEX attempts_open ON attempts (arrival) WHERE open = 1;
+
+CREATE TABLE instances (
+  arrival INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  open INTEGER NOT NULL,
+  body TEXT NOT NULL
+) STRICT;
+CREATE INDEX instances_open ON instances (open, arrival);
+
+CREATE TABLE plans (arrival INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL) STRICT;
+
+CREATE TABLE explanations (
+  job TEXT PRIMARY KEY,
+  plan TEXT NOT NULL,
+  ordinal INTEGER NOT NULL,
+  body TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX explanations_by_plan ON explanations (plan, ordinal);
+
+CREATE TABLE effects (
+  arrival INTEGER PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE,
+  plan TEXT NOT NULL,
+  open INTEGER NOT NULL,
+  body TEXT NOT NULL
+) STRICT;
+CREATE INDEX effects_open ON effects (arrival) WHERE open = 1;
+CREATE INDEX effects_by_plan ON effects (plan) WHERE open = 0;
+
+CREATE TABLE ledger (
+  instance TEXT NOT NULL,
+  ordinal INTEGER NOT NULL,
+  pool TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  attempt TEXT,
+  job TEXT,
+  owner TEXT,
+  template TEXT,
+  from_ms REAL NOT NULL,
+  to_ms REAL NOT NULL,
+  usd REAL NOT NULL,
+  on_demand_usd REAL NOT NULL,
+  PRIMARY KEY (instance, ordinal)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ledger_by_job ON ledger (job);
+
+CREATE TABLE events (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+  at_ms REAL NOT NULL,
+  type TEXT NOT NULL,
+  job TEXT,
+  text TEXT NOT NULL,
+  data TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE cursors (instance TEXT PRIMARY KEY, sequence INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE memory (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`;
+
+/** Step i takes a database from version i to i + 1. Steps are only ever appended: a released one never changes. */
+export const MIGRATIONS: readonly string[] = [INITIAL];

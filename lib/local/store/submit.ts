@@ -1,0 +1,115 @@
+import { EbbError } from '../../kernel/errors.ts';
+import type { Job } from '../../domain/job.ts';
+import type { Submission, SubmitOutcome } from '../../ports/store.ts';
+import type { Database } from './database.ts';
+import { asFlag, bodyOf, jobOf, type JobRow } from './rows.ts';
+
+/** Inserts a job that is not there yet; its arrival number, or null when its id is taken. */
+export function insertJob(db: Database, job: Job): number | null {
+  const { spec } = job;
+  const arrival = db.insert(
+    `INSERT INTO jobs (id, name, owner, state, cancel_requested, body) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+    job.id,
+    spec.name,
+    spec.owner,
+    job.state,
+    asFlag(job.cancelRequested),
+    JSON.stringify(bodyOf(job)),
+  );
+  if (arrival === null) return null;
+  db.run('INSERT INTO job_specs VALUES (?, ?)', arrival, JSON.stringify(spec));
+  for (const [key, value] of Object.entries(spec.labels)) {
+    db.run('INSERT INTO job_labels VALUES (?, ?, ?)', key, value, arrival);
+  }
+  return arrival;
+}
+
+interface Known extends JobRow {
+  readonly digest: string;
+}
+
+function submitOne(db: Database, { job, idempotency }: Submission): SubmitOutcome {
+  if (idempotency !== null) {
+    const known = db.one<Known>(
+      `SELECT i.digest, j.cancel_requested, j.body, s.spec FROM idempotency i
+       JOIN jobs j ON j.arrival = i.job JOIN job_specs s ON s.job = i.job WHERE i.key = ?`,
+      idempotency.key,
+    );
+    if (known !== undefined) {
+      return known.digest === idempotency.digest
+        ? { status: 'repeated', job: jobOf(known, JSON.parse(known.spec) as Job['spec']) }
+        : { status: 'conflict', key: idempotency.key };
+    }
+  }
+  const arrival = insertJob(db, job);
+  if (arrival === null) {
+    throw new EbbError('conflict', {
+      what: 'a job of this id exists already',
+      got: job.id,
+      next: 'submit it again: a new id is drawn',
+    });
+  }
+  if (idempotency !== null) {
+    db.run('INSERT INTO idempotency VALUES (?, ?, ?)', idempotency.key, idempotency.digest, arrival);
+  }
+  return { status: 'created', job };
+}
+
+interface Call {
+  readonly submissions: readonly Submission[];
+  readonly resolve: (outcomes: readonly SubmitOutcome[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+type Settled = { readonly outcomes: readonly SubmitOutcome[] } | { readonly error: unknown };
+
+/**
+ * Group commit: calls that arrive while a flush is due share one transaction, and so one write to the disk. Each gets
+ * its own outcome, after COMMIT; one call's fault undoes that call alone, a fault of the transaction is everybody's.
+ * Lifecycle: submit* -> flush (end of the event loop's turn) -> ... -> close (flushes what is due).
+ */
+export class GroupCommit {
+  readonly #db: Database;
+  #due: Call[] = [];
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]> {
+    return new Promise((resolve, reject) => {
+      this.#due.push({ submissions, resolve, reject });
+      // After the input that is at hand has been read: whatever else it submits joins this transaction.
+      if (this.#due.length === 1) setImmediate(() => this.flush());
+    });
+  }
+
+  flush(): void {
+    const calls = this.#due;
+    this.#due = [];
+    if (calls.length === 0) return;
+    let settled: Settled[];
+    try {
+      settled = this.#db.write(() => calls.map((call) => this.#apply(call)));
+    } catch (error) {
+      for (const call of calls) call.reject(error);
+      return;
+    }
+    calls.forEach((call, i) => {
+      const result = settled[i];
+      if (result !== undefined && 'outcomes' in result) call.resolve(result.outcomes);
+      else call.reject(result?.error);
+    });
+  }
+
+  #apply(call: Call): Settled {
+    try {
+      // The first thing that a single submission writes is what can be refused: nothing to undo.
+      const apply = (): SubmitOutcome[] => call.submissions.map((s) => submitOne(this.#db, s));
+      return { outcomes: call.submissions.length === 1 ? apply() : this.#db.part(apply) };
+    } catch (error) {
+      if (error instanceof EbbError) return { error };
+      throw error;
+    }
+  }
+}

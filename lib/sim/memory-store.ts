@@ -1,0 +1,316 @@
+import type { AttemptId, InstanceId, JobId, PlanId } from '../kernel/ids.ts';
+import { EbbError, unreachable } from '../kernel/errors.ts';
+import { isLive, type Instance } from '../domain/instance.ts';
+import { isOver, type Attempt, type Job, type Task } from '../domain/job.ts';
+import type { LedgerRow } from '../domain/ledger.ts';
+import type { Explanation, Plan } from '../domain/plan.ts';
+import type {
+  ActiveState,
+  Change,
+  CostRow,
+  EffectRecord,
+  EventRecord,
+  JobFilter,
+  Page,
+  Store,
+  Submission,
+  SubmitOutcome,
+} from '../ports/store.ts';
+import { decodeCursor, pageOf } from '../ports/store-paging.ts';
+import { DEFAULT_RETENTION, type Retention } from '../ports/store-retention.ts';
+import { costsBy } from './memory-costs.ts';
+import { Arrivals, Index } from './memory-state.ts';
+
+const KINDS = {
+  job: true,
+  task: true,
+  attempt: true,
+  instance: true,
+  plan: true,
+  effect: true,
+  ledger: true,
+  event: true,
+  cursor: true,
+  memory: true,
+} satisfies Record<Change['put'], true>;
+
+const ascending = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/**
+ * The store of simulations and tests: the semantics of every other store, nothing survives the process. Values are kept
+ * as given and must not be changed afterwards. Every method completes before it returns, so nothing is seen half-done.
+ */
+export class MemoryStore implements Store {
+  readonly #retention: Retention;
+  readonly #jobs = new Arrivals<Job>((j) => !isOver(j.state));
+  readonly #tasks = new Arrivals<Task>((t) => t.state === 'waiting' || t.state === 'running');
+  readonly #attempts = new Arrivals<Attempt>((a) => a.state !== 'ended');
+  readonly #instances = new Arrivals<Instance>(isLive);
+  readonly #tasksOf = new Index();
+  readonly #attemptsOf = new Index();
+  readonly #attemptsOn = new Index();
+  readonly #jobsNamed = new Index();
+  readonly #idempotency = new Map<string, { readonly digest: string; readonly job: JobId }>();
+  /** In order of arrival. */
+  readonly #plans = new Map<PlanId, { readonly plan: Plan; readonly arrival: number }>();
+  readonly #explanations = new Map<
+    JobId,
+    { readonly plan: PlanId; readonly ordinal: number; readonly is: Explanation }
+  >();
+  /** Those without an outcome. What became of the others no one asks here. */
+  readonly #openEffects = new Map<string, EffectRecord>();
+  readonly #ledger = new Map<InstanceId, readonly LedgerRow[]>();
+  readonly #ledgerOf = new Index();
+  #events: EventRecord[] = [];
+  readonly #cursors = new Map<InstanceId, number>();
+  readonly #memory = new Map<string, string>();
+  #sequence = 0;
+  #planArrivals = 0;
+  #token = 0;
+
+  constructor(retention: Retention = DEFAULT_RETENTION) {
+    this.#retention = retention;
+  }
+
+  async submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]> {
+    this.#refuseTakenIds(submissions);
+    return submissions.map((s) => this.#submit(s));
+  }
+
+  /** Before anything is stored, so that a refused call leaves nothing behind. */
+  #refuseTakenIds(submissions: readonly Submission[]): void {
+    const ids = new Set<string>();
+    const keys = new Set(this.#idempotency.keys());
+    for (const { job, idempotency } of submissions) {
+      if (idempotency !== null && keys.has(idempotency.key)) continue;
+      if (idempotency !== null) keys.add(idempotency.key);
+      if (ids.has(job.id) || this.#jobs.get(job.id) !== undefined) {
+        throw new EbbError('conflict', {
+          what: 'a job of this id exists already',
+          got: job.id,
+          next: 'submit it again: a new id is drawn',
+        });
+      }
+      ids.add(job.id);
+    }
+  }
+
+  #submit({ job, idempotency }: Submission): SubmitOutcome {
+    if (idempotency !== null) {
+      const known = this.#idempotency.get(idempotency.key);
+      const existing = known === undefined ? undefined : this.#jobs.get(known.job);
+      if (known !== undefined && existing !== undefined) {
+        return known.digest === idempotency.digest
+          ? { status: 'repeated', job: existing }
+          : { status: 'conflict', key: idempotency.key };
+      }
+      this.#idempotency.set(idempotency.key, { digest: idempotency.digest, job: job.id });
+    }
+    this.#putJob(job);
+    return { status: 'created', job };
+  }
+
+  async requestCancel(id: JobId): Promise<boolean> {
+    const job = this.#jobs.get(id);
+    if (job === undefined || isOver(job.state)) return false;
+    this.#jobs.put(id, { ...job, cancelRequested: true });
+    return true;
+  }
+
+  async takeLease(_holder: string): Promise<number> {
+    return ++this.#token;
+  }
+
+  async commit(token: number, changes: readonly Change[]): Promise<void> {
+    if (token !== this.#token) {
+      throw new EbbError('fenced', {
+        what: 'another engine has taken over; nothing was written',
+        got: `token ${token}`,
+        allowed: `token ${this.#token}`,
+        next: 'stop this engine',
+      });
+    }
+    // All or nothing: the only fault that applying could meet is looked for first.
+    for (const change of changes) if (!(change.put in KINDS)) unreachable(change as never, 'store commit');
+    for (const change of changes) this.#apply(change);
+    this.#forget();
+  }
+
+  #apply(change: Change): void {
+    switch (change.put) {
+      case 'job':
+        this.#putJob(change.value);
+        break;
+      case 'task': {
+        const { job, stage, index } = change.value;
+        const key = `${job}/${stage}/${index}`;
+        this.#tasks.put(key, change.value);
+        this.#tasksOf.add(job, key);
+        break;
+      }
+      case 'attempt':
+        this.#attempts.put(change.value.id, change.value);
+        this.#attemptsOf.add(change.value.job, change.value.id);
+        this.#attemptsOn.add(change.value.instance, change.value.id);
+        break;
+      case 'instance':
+        this.#instances.put(change.value.id, change.value);
+        break;
+      case 'plan':
+        this.#putPlan(change.value);
+        break;
+      case 'effect':
+        if (change.value.outcome === null) this.#openEffects.set(change.value.key, change.value);
+        else this.#openEffects.delete(change.value.key);
+        break;
+      case 'ledger':
+        this.#ledger.set(change.instance, change.value);
+        for (const row of change.value) if (row.job !== null) this.#ledgerOf.add(row.job, change.instance);
+        break;
+      case 'event':
+        this.#events.push({ ...change.value, sequence: ++this.#sequence });
+        break;
+      case 'cursor':
+        this.#cursors.set(change.instance, change.sequence);
+        break;
+      case 'memory':
+        this.#memory.set(change.key, change.value);
+        break;
+      default:
+        unreachable(change, 'store commit');
+    }
+  }
+
+  /** The specification is as submitted, and a cancel request stays, whatever copy the engine puts. */
+  #putJob(job: Job): void {
+    const known = this.#jobs.get(job.id);
+    if (known === undefined) {
+      this.#jobs.put(job.id, job);
+      this.#jobsNamed.add(job.spec.name, job.id);
+    } else {
+      const cancelRequested = known.cancelRequested || job.cancelRequested;
+      this.#jobs.put(job.id, { ...job, spec: known.spec, cancelRequested });
+    }
+  }
+
+  #putPlan(plan: Plan): void {
+    const arrival = this.#plans.get(plan.id)?.arrival ?? ++this.#planArrivals;
+    this.#plans.set(plan.id, { plan, arrival });
+    plan.explanations.forEach((is, ordinal) => this.#explanations.set(is.job, { plan: plan.id, ordinal, is }));
+  }
+
+  #forget(): void {
+    for (const id of this.#plans.keys()) {
+      if (this.#plans.size <= this.#retention.plans) break;
+      this.#plans.delete(id);
+    }
+    // Twice as many are let stand before the array is cut, so that a commit does not copy it each time.
+    if (this.#events.length > 2 * this.#retention.events) this.#events = this.#events.slice(-this.#retention.events);
+  }
+
+  async loadActive(): Promise<ActiveState> {
+    const isActive = (id: JobId): boolean => {
+      const job = this.#jobs.get(id);
+      return job !== undefined && !isOver(job.state);
+    };
+    return {
+      jobs: this.#jobs.open(),
+      tasks: this.#tasks.open().filter((t) => isActive(t.job)),
+      attempts: this.#attempts.open(),
+      instances: this.#instances.open(),
+      openEffects: [...this.#openEffects.values()],
+      cursors: new Map(this.#cursors),
+    };
+  }
+
+  async job(id: JobId): Promise<Job | null> {
+    return this.#jobs.get(id) ?? null;
+  }
+
+  async jobs(filter: JobFilter, limit: number, after: string | null): Promise<Page<Job>> {
+    const { states, owner, name, label } = filter;
+    const wanted = (job: Job): boolean =>
+      (states === undefined || states.includes(job.state)) &&
+      (owner === undefined || job.spec.owner === owner) &&
+      (name === undefined || job.spec.name === name) &&
+      (label === undefined ||
+        (Object.hasOwn(job.spec.labels, label.key) && job.spec.labels[label.key] === label.value));
+    const before = after === null ? Infinity : decodeCursor('jobs', after);
+    return pageOf(this.#jobs.newest(wanted, limit + 1, before), { list: 'jobs', limit, value: (row) => row.value });
+  }
+
+  async findJobs(refs: readonly string[]): Promise<ReadonlyMap<string, Job>> {
+    const found = new Map<string, Job>();
+    for (const ref of refs) {
+      const job = this.#jobs.get(ref) ?? this.#jobs.get(this.#jobsNamed.get(ref).at(-1) ?? '');
+      if (job !== undefined) found.set(ref, job);
+    }
+    return found;
+  }
+
+  async tasks(job: JobId): Promise<readonly Task[]> {
+    const tasks = this.#tasksOf.get(job).flatMap((key) => this.#tasks.get(key) ?? []);
+    return tasks.sort((a, b) => ascending(a.stage, b.stage) || a.index - b.index);
+  }
+
+  async attempts(job: JobId): Promise<readonly Attempt[]> {
+    return this.#attemptsOf.get(job).flatMap((id) => this.#attempts.get(id) ?? []);
+  }
+
+  async attemptsOn(instance: InstanceId): Promise<readonly Attempt[]> {
+    return this.#attemptsOn.get(instance).flatMap((id) => this.#attempts.get(id) ?? []);
+  }
+
+  async attempt(id: AttemptId): Promise<Attempt | null> {
+    return this.#attempts.get(id) ?? null;
+  }
+
+  async instances(live: boolean | null, limit: number, after: string | null): Promise<Page<Instance>> {
+    const before = after === null ? Infinity : decodeCursor('instances', after);
+    const rows = this.#instances.newest((i) => live === null || isLive(i) === live, limit + 1, before);
+    return pageOf(rows, { list: 'instances', limit, value: (row) => row.value });
+  }
+
+  async plans(limit: number, after: string | null): Promise<Page<Plan>> {
+    const before = after === null ? Infinity : decodeCursor('plans', after);
+    const rows = [...this.#plans.values()].reverse().filter((p) => p.arrival < before);
+    const value = ({ plan }: (typeof rows)[number]): Plan => ({
+      ...plan,
+      explanations: [...this.#explanations.values()]
+        .filter((e) => e.plan === plan.id)
+        .sort((a, b) => a.ordinal - b.ordinal)
+        .map((e) => e.is),
+    });
+    return pageOf(rows.slice(0, limit + 1), { list: 'plans', limit, value });
+  }
+
+  async explanation(job: JobId): Promise<Explanation | null> {
+    return this.#explanations.get(job)?.is ?? null;
+  }
+
+  async ledger(of: { readonly job: JobId } | { readonly instance: InstanceId } | 'all'): Promise<readonly LedgerRow[]> {
+    if (of !== 'all' && 'instance' in of) return this.#ledger.get(of.instance) ?? [];
+    const instances = of === 'all' ? [...this.#ledger.keys()] : (this.#ledgerOf.get(of.job) as InstanceId[]);
+    const rows = [...instances].sort(ascending).flatMap((id) => this.#ledger.get(id) ?? []);
+    return of === 'all' ? rows : rows.filter((row) => row.job === of.job);
+  }
+
+  async costs(by: 'job' | 'owner' | 'pool' | 'template'): Promise<readonly CostRow[]> {
+    return costsBy(this.#ledger.values(), by);
+  }
+
+  async events(after: number, limit: number): Promise<readonly EventRecord[]> {
+    const from = Math.max(after, this.#sequence - this.#retention.events);
+    const first = this.#events[0]?.sequence ?? 0;
+    const start = Math.max(0, from + 1 - first);
+    return this.#events.slice(start, start + limit);
+  }
+
+  async memory(prefix: string): Promise<ReadonlyMap<string, string>> {
+    return new Map([...this.#memory].filter(([key]) => key.startsWith(prefix)).sort(([a], [b]) => ascending(a, b)));
+  }
+
+  async close(): Promise<void> {
+    // Nothing to let go of.
+  }
+}

@@ -46,7 +46,7 @@ async function measure(shape: ScenarioShape, solver: Solver): Promise<Figure> {
   const allotment = allotmentOf(problem, selection, report);
   const ms = performance.now() - began;
   const lp =
-    report.boundKind === 'mip'
+    report.variables <= input.config.solverMaxOptions && report.gap !== 0
       ? await solver.relax(modelOf(problem).milp, { relativeGap: 0, maxNodes: null, maxSeconds: 60 })
       : null;
   const bound = lp?.bound ?? report.bound ?? NaN;

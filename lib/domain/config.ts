@@ -86,7 +86,13 @@ export const schedulerConfig = z.strictObject({
     .default(0.5)
     .describe('Stratus 3.2.4: an instance used less than this in each resource is a candidate for clearing.'),
   solverSeconds: z.number().positive().default(1).describe('Wall time the solver may take in real time.'),
-  solverGap: z.number().nonnegative().default(0.01).describe('Relative gap at which the solver may stop.'),
+  solverGap: z
+    .number()
+    .nonnegative()
+    .default(0.001)
+    .describe(
+      'Relative gap at which the solver may stop. Worths exceed costs many times: 1 % of worth is much of the cost.',
+    ),
   solverMaxOptions: z
     .number()
     .int()

@@ -23,7 +23,8 @@ export interface HighsOptions {
   readonly worker?: URL;
 }
 
-const DEFAULT_IDLE_S = 10;
+/** Longer than a cycle of a minute: a thread that starts anew runs unoptimised code and is 3 to 5 times slower at first. */
+const DEFAULT_IDLE_S = 90;
 const DEFAULT_GRACE_S = 2;
 
 /** `highs-worker.ts` beside this file in the repository, `highs-worker.js` in a build. */

@@ -11,6 +11,6 @@ import { problemOf } from './problem.ts';
  */
 export const fcfsPlan: PlanPolicy<unknown> = (input: PlanInput) => {
   const problem = problemOf(input);
-  const selection = fill(problem, firstComeFirstServed(problem), true);
+  const selection = fill(problem, firstComeFirstServed(problem), { giveWay: true });
   return Promise.resolve(allotmentOf(problem, selection, unsolved(selection.objectiveUsd)));
 };

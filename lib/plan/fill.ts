@@ -58,25 +58,27 @@ class Filling {
     }
   }
 
-  /** Starts as many tasks by the choice as fit. */
-  choose(index: number): void {
+  /** Starts as many tasks by the choice as fit, until it has `most`. */
+  choose(index: number, most: number): void {
     const choice = this.problem.choices[index];
     const group = choice && this.problem.groups[choice.group];
-    const waiting = choice === undefined ? 0 : (this.waiting[choice.group] ?? 0);
-    if (choice === undefined || group === undefined || waiting < 1) return;
+    if (choice === undefined || group === undefined) return;
+    const already = this.units[index]?.reduce((a, b) => a + b, 0) ?? 0;
+    const waiting = Math.min(this.waiting[choice.group] ?? 0, group.gang && most > 0 ? Infinity : most - already);
+    if (waiting < 1) return;
+    let total = 0;
     const taken = choice.members.map((member, m) => {
-      const so = choice.members.slice(0, m).reduce((sum, _, k) => sum + (this.units[index]?.[k] ?? 0), 0);
-      const wanted = Math.min(waiting - (group.gang ? so : 0), member.atMost - (this.units[index]?.[m] ?? 0));
+      const wanted = Math.min(waiting - total, member.atMost - (this.units[index]?.[m] ?? 0));
       const count = this.fits(member.use, wanted);
       this.#add(index, m, count);
+      total += count;
       return count;
     });
-    const total = taken.reduce((a, b) => a + b, 0);
     if (group.gang && total < waiting) {
       taken.forEach((count, m) => this.#add(index, m, -count));
       return;
     }
-    this.waiting[choice.group] = waiting - total;
+    this.waiting[choice.group] = (this.waiting[choice.group] ?? 0) - total;
   }
 
   #add(index: number, member: number, count: number): void {
@@ -117,12 +119,52 @@ export function overdrawn(problem: Problem, selection: Selection): readonly stri
   return names;
 }
 
-/** Fills in the order of `order` (indices of choices). `giveWay`: whether running work may be stopped for it. */
-export function fill(problem: Problem, order: readonly number[], giveWay: boolean): Selection {
+export interface FillOptions {
+  /** Whether running work may be stopped for choices of this cycle that find no room. */
+  readonly giveWay: boolean;
+  /** A fractional plan to follow first, as far as whole tasks go; what it stops and turns out not to be needed runs on. */
+  readonly guide?: Guide;
+}
+
+/** A fractional plan: tasks per choice and units per kill, as a relaxation gives them. */
+export interface Guide {
+  readonly tasks: Float64Array;
+  readonly kills: Float64Array;
+}
+
+/** Fills in the order of `order` (indices of choices). */
+export function fill(problem: Problem, order: readonly number[], options: FillOptions): Selection {
   const filling = new Filling(problem);
-  for (const index of order) filling.choose(index);
-  if (giveWay && problem.kills.length > 0) makeRoom(filling, order);
+  const { guide } = options;
+  const stopped: number[] = [];
+  if (guide !== undefined) {
+    problem.kills.forEach((kill, index) => {
+      const wanted = Math.ceil((guide.kills[index] ?? 0) - ROUND_DOWN);
+      for (let n = 0; n < wanted && mayStop(filling, kill, index); n++) stop(filling, index, 1);
+      if (wanted > 0) stopped.push(index);
+    });
+    // What the relaxation starts in full first, then what it starts in part: both in the order given.
+    for (const index of order) filling.choose(index, Math.floor((guide.tasks[index] ?? 0) + ROUND_DOWN));
+    for (const index of order) filling.choose(index, Math.ceil((guide.tasks[index] ?? 0) - ROUND_DOWN));
+  }
+  for (const index of order) filling.choose(index, Infinity);
+  if (stopped.length > 0) keepRunning(filling, stopped);
+  if (options.giveWay && problem.kills.length > 0) makeRoom(filling, order);
   return filling.selection();
+}
+
+/** Less than this of a unit in a fractional plan is noise. */
+const ROUND_DOWN = 0.05;
+
+/** Lets work run on whose capacity nobody took: the last to be stopped first. */
+function keepRunning(filling: Filling, stopped: readonly number[]): void {
+  for (const index of [...stopped].reverse()) {
+    const kill = filling.problem.kills[index];
+    const spare = (): boolean =>
+      kill !== undefined &&
+      kill.use.row.every((row, i) => (filling.free[row] ?? 0) - (kill.use.coefficient[i] ?? 0) >= -EPS);
+    while ((filling.kills[index] ?? 0) > 0 && spare()) stop(filling, index, -1);
+  }
 }
 
 /** How many choices the pre-emption pass looks at: it is quadratic in what it tries. */
@@ -141,7 +183,7 @@ function makeRoom(filling: Filling, order: readonly number[]): void {
     if (++trials > MOST_TRIALS) return;
     const atATime = problem.groups[choice.group]?.gang === true ? waiting : 1;
     for (let n = 0; n < waiting; n += atATime) if (!makeRoomFor(filling, choice, atATime, giving)) break;
-    filling.choose(index);
+    filling.choose(index, Infinity);
   }
 }
 

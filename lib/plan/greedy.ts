@@ -11,7 +11,7 @@ import { problemOf, type Problem } from './problem.ts';
  */
 export function greedySelection(problem: Problem): Selection {
   return [byDensity, byQuotaDensity, byWorth]
-    .map((order) => fill(problem, order(problem), true))
+    .map((order) => fill(problem, order(problem), { giveWay: true }))
     .reduce((best, next) => (next.objectiveUsd > best.objectiveUsd + 1e-12 ? next : best));
 }
 

@@ -5,12 +5,13 @@
  *                                  + sum_k atMost_k max(0, sum_r price_r give_kr - cost_k),      price >= 0
  *
  * For each price L is an upper bound on every plan, because each group alone (its count, each choice's own limit, all or
- * nothing for gangs) is maximised exactly. Prices follow the subgradient with Polyak's step towards the best plan known
- * (Held, Wolfe and Crowder 1974: the step's factor is halved when the bound stands still). Rows are scaled to capacity 1. Each
- * iteration is linear in the choices. From time to time the prices give the order of a greedy fill: a plan.
+ * nothing for gangs) is maximised exactly. Prices follow the subgradient with a step of each row's own scale (Kingma and Ba
+ * 2015): violations of a small pool's room and of the quota differ by orders of magnitude, and one step length for all rows
+ * stands still. Rows are in US dollars at their usual price. The average of the maximisers approaches a solution of the LP
+ * relaxation (Barahona and Anbil 2000), so it guides a fill: a plan. An iteration is linear in the choices.
  */
-import { fill, type Selection } from './fill.ts';
-import { byPricedDensity } from './order.ts';
+import { fill, type Guide, type Selection } from './fill.ts';
+import { byReducedWorth, pricedUse } from './order.ts';
 import type { Problem } from './problem.ts';
 
 export interface LagrangianResult {
@@ -26,45 +27,64 @@ export interface LagrangianLimits {
   readonly relativeGap: number;
 }
 
-/** Standstill after which the step is halved, and iterations between repairs. */
-const PATIENCE = 8;
-const REPAIR_EVERY = 30;
+const REPAIR_EVERY = 50;
+/** Kingma and Ba 2015, section 2: decay rates of the means of the slack and of its square. */
+const MEAN_DECAY = 0.9;
+const SQUARE_DECAY = 0.99;
+/** First step of a price, as a fraction of the row's usual price; by the end steps are a hundredth of it. */
+const FIRST_STEP = 0.2;
+const LAST_OF_FIRST = 0.01;
+/** Weight of the newest maximiser in the average that guides the plan. */
+const NEWEST = 0.05;
 
 export function lagrangian(problem: Problem, start: Selection, limits: LagrangianLimits): LagrangianResult {
   const flat = flatten(problem);
   const price = new Float64Array(problem.rows.count);
   const bestPrice = new Float64Array(problem.rows.count);
+  const moments = { mean: new Float64Array(price.length), square: new Float64Array(price.length) };
+  const average = { tasks: new Float64Array(problem.choices.length), kills: new Float64Array(problem.kills.length) };
   let bound = Infinity;
   let best = start;
-  let factor = 1;
-  let standstill = 0;
   let iteration = 0;
-  const repair = (at: Float64Array): void => {
-    const plan = fill(problem, byPricedDensity(problem, unscaled(at, flat)), true);
+  const repair = (): void => {
+    const plan = repaired(problem, unscaled(bestPrice, flat), average);
     if (plan.objectiveUsd > best.objectiveUsd) best = plan;
   };
-  for (; iteration < limits.iterations; iteration++) {
-    const { value, slack } = evaluate(flat, price);
-    if (value < bound - 1e-12 * Math.abs(bound)) {
+  while (iteration < limits.iterations) {
+    const { value, slack, tasks, kills } = evaluate(flat, price);
+    if (value < bound) {
       bound = value;
       bestPrice.set(price);
-      standstill = 0;
-    } else if (++standstill >= PATIENCE) {
-      factor /= 2;
-      standstill = 0;
-      price.set(bestPrice);
     }
-    if (iteration % REPAIR_EVERY === REPAIR_EVERY - 1) repair(bestPrice);
-    if (bound - best.objectiveUsd <= limits.relativeGap * Math.abs(bound) || factor < 1e-4) break;
-    if (!step(price, slack, factor * Math.max(value - best.objectiveUsd, 1e-9 * Math.abs(value)))) break;
+    const newest = Math.max(NEWEST, 1 / (iteration + 1));
+    blend(average.tasks, tasks, newest);
+    blend(average.kills, kills, newest);
+    iteration++;
+    if (iteration % REPAIR_EVERY === 0) repair();
+    if (bound - best.objectiveUsd <= limits.relativeGap * Math.abs(bound)) break;
+    step(price, slack, moments, {
+      iteration,
+      size: FIRST_STEP * LAST_OF_FIRST ** (iteration / limits.iterations),
+    });
   }
-  repair(bestPrice);
+  repair();
   return { bound, best, iterations: iteration };
 }
 
-/** The problem as typed arrays, rows scaled to capacity 1 (rows without capacity are left as they are). */
+function blend(average: Float64Array, newest: Float64Array, weight: number): void {
+  for (let i = 0; i < average.length; i++) average[i] = (1 - weight) * (average[i] ?? 0) + weight * (newest[i] ?? 0);
+}
+
+/** A plan by the prices, following the average of the maximisers. */
+function repaired(problem: Problem, price: Float64Array, guide: Guide): Selection {
+  const reduced = Float64Array.from(problem.choices, (choice) => choice.netUsd - pricedUse(choice, price));
+  return fill(problem, byReducedWorth(problem, reduced), { giveWay: true, guide });
+}
+
+/** The problem as typed arrays, rows scaled to US dollars at their usual price. */
 interface Flat {
   readonly rows: number;
+  readonly choices: number;
   readonly capacity: Float64Array;
   readonly scale: Float64Array;
   /** Items: members of choices in the order of groups. */
@@ -87,7 +107,7 @@ interface Flat {
 
 function flatten(problem: Problem): Flat {
   const { rows } = problem;
-  const scale = Float64Array.from(rows.capacity, (c) => (c > 1e-9 ? 1 / c : 1));
+  const scale = usualPrices(problem);
   const itemStart = [0];
   const net: number[] = [];
   const atMost: number[] = [];
@@ -113,6 +133,7 @@ function flatten(problem: Problem): Flat {
   }
   return {
     rows: rows.count,
+    choices: problem.choices.length,
     capacity: rows.capacity.map((c, row) => c * (scale[row] ?? 1)),
     scale,
     itemStart: Int32Array.from(itemStart),
@@ -133,28 +154,44 @@ function flatten(problem: Problem): Flat {
   };
 }
 
-/** L(price) and capacity less use of its maximiser (the negative subgradient). */
-function evaluate(flat: Flat, price: Float64Array): { readonly value: number; readonly slack: Float64Array } {
+interface Evaluation {
+  readonly value: number;
+  /** Capacity less use of the maximiser, per row: the negative subgradient. */
+  readonly slack: Float64Array;
+  /** The maximiser: tasks per choice, units per kill. */
+  readonly tasks: Float64Array;
+  readonly kills: Float64Array;
+}
+
+function evaluate(flat: Flat, price: Float64Array): Evaluation {
   const slack = Float64Array.from(flat.capacity);
+  const tasks = new Float64Array(flat.choices);
+  const kills = new Float64Array(flat.kills.length);
   let value = 0;
   for (let r = 0; r < flat.rows; r++) value += (price[r] ?? 0) * (flat.capacity[r] ?? 0);
-  const reduced = reducedNet(flat, price);
-  for (let g = 0; g < flat.groupCount.length; g++) {
-    const from = flat.itemStart[g] ?? 0;
-    const to = flat.itemStart[g + 1] ?? from;
-    value += flat.gang[g] === 1 ? bestWhole(flat, reduced, slack, g) : bestParts(flat, reduced, slack, [g, from, to]);
-  }
-  for (const kill of flat.kills) {
+  const work: Work = { flat, reduced: reducedNet(flat, price), slack, tasks };
+  for (let g = 0; g < flat.groupCount.length; g++)
+    value += flat.gang[g] === 1 ? bestWhole(work, g) : bestParts(work, g);
+  flat.kills.forEach((kill, index) => {
     let gain = -kill.cost;
     for (let i = 0; i < kill.row.length; i++) gain += (kill.gives[i] ?? 0) * (price[kill.row[i] ?? 0] ?? 0);
-    if (gain <= 0) continue;
+    if (gain <= 0) return;
     value += gain * kill.atMost;
+    kills[index] = kill.atMost;
     for (let i = 0; i < kill.row.length; i++) {
       const row = kill.row[i] ?? 0;
       slack[row] = (slack[row] ?? 0) + (kill.gives[i] ?? 0) * kill.atMost;
     }
-  }
-  return { value, slack };
+  });
+  return { value, slack, tasks, kills };
+}
+
+/** What maximising one group reads and writes. */
+interface Work {
+  readonly flat: Flat;
+  readonly reduced: Float64Array;
+  readonly slack: Float64Array;
+  readonly tasks: Float64Array;
 }
 
 function reducedNet(flat: Flat, price: Float64Array): Float64Array {
@@ -170,12 +207,10 @@ function reducedNet(flat: Flat, price: Float64Array): Float64Array {
 }
 
 /** Up to `count` tasks on the items that bring most: repeatedly the best one left (most groups need one or two). */
-function bestParts(
-  flat: Flat,
-  reduced: Float64Array,
-  slack: Float64Array,
-  [group, from, to]: readonly [number, number, number],
-): number {
+function bestParts(work: Work, group: number): number {
+  const { flat, reduced } = work;
+  const from = flat.itemStart[group] ?? 0;
+  const to = flat.itemStart[group + 1] ?? from;
   let left = flat.groupCount[group] ?? 0;
   let value = 0;
   let ceiling = Infinity;
@@ -194,13 +229,14 @@ function bestParts(
     const count = Math.min(left, flat.itemAtMost[best] ?? 0);
     value += count * ceiling;
     left -= count;
-    takeFrom(flat, slack, best, count);
+    takeFrom(work, best, count);
   }
   return value;
 }
 
 /** The whole gang by one choice, its members filled from the better one on. */
-function bestWhole(flat: Flat, reduced: Float64Array, slack: Float64Array, group: number): number {
+function bestWhole(work: Work, group: number): number {
+  const { flat, reduced } = work;
   const count = flat.groupCount[group] ?? 0;
   const to = flat.itemStart[group + 1] ?? 0;
   let best = 0;
@@ -223,11 +259,13 @@ function bestWhole(flat: Flat, reduced: Float64Array, slack: Float64Array, group
       bestItems = taken;
     }
   }
-  for (const [item, units] of bestItems) takeFrom(flat, slack, item, units);
+  for (const [item, units] of bestItems) takeFrom(work, item, units);
   return best;
 }
 
-function takeFrom(flat: Flat, slack: Float64Array, item: number, count: number): void {
+function takeFrom({ flat, slack, tasks }: Work, item: number, count: number): void {
+  const choice = flat.itemChoice[item] ?? 0;
+  tasks[choice] = (tasks[choice] ?? 0) + count;
   const to = flat.useStart[item + 1] ?? 0;
   for (let u = flat.useStart[item] ?? 0; u < to; u++) {
     const row = flat.useRow[u] ?? 0;
@@ -235,26 +273,43 @@ function takeFrom(flat: Flat, slack: Float64Array, item: number, count: number):
   }
 }
 
-/** Moves the prices against the slack; false when there is nothing to correct. */
-function step(price: Float64Array, slack: Float64Array, distance: number): boolean {
-  let norm = 0;
+/** Moves the prices against the slack, each row by its own scale. */
+function step(
+  price: Float64Array,
+  slack: Float64Array,
+  { mean, square }: { readonly mean: Float64Array; readonly square: Float64Array },
+  { iteration, size }: { readonly iteration: number; readonly size: number },
+): void {
+  const meanScale = 1 - MEAN_DECAY ** iteration;
+  const squareScale = 1 - SQUARE_DECAY ** iteration;
   for (let r = 0; r < price.length; r++) {
     const s = slack[r] ?? 0;
-    if (s < 0 || (price[r] ?? 0) > 0) norm += s * s;
+    mean[r] = MEAN_DECAY * (mean[r] ?? 0) + (1 - MEAN_DECAY) * s;
+    square[r] = SQUARE_DECAY * (square[r] ?? 0) + (1 - SQUARE_DECAY) * s * s;
+    const spread = Math.sqrt((square[r] ?? 0) / squareScale);
+    if (spread > 0) price[r] = Math.max(0, (price[r] ?? 0) - (size * (mean[r] ?? 0)) / meanScale / spread);
   }
-  if (norm <= 1e-18) return false;
-  const length = distance / norm;
-  for (let r = 0; r < price.length; r++) {
-    const s = slack[r] ?? 0;
-    if (s < 0 || (price[r] ?? 0) > 0) price[r] = Math.max(0, (price[r] ?? 0) - length * s);
-  }
-  return true;
+}
+
+/** USD per unit of each row: what choices bring per unit of it, shared among the rows they use; kills: what they cost. */
+function usualPrices(problem: Problem): Float64Array {
+  const worth = new Float64Array(problem.rows.count);
+  const amount = new Float64Array(problem.rows.count);
+  const count = (row: Int32Array, coefficient: Float64Array, usd: number): void => {
+    for (let i = 0; i < row.length; i++) {
+      const r = row[i] ?? 0;
+      worth[r] = (worth[r] ?? 0) + usd / row.length;
+      amount[r] = (amount[r] ?? 0) + Math.abs(coefficient[i] ?? 0);
+    }
+  };
+  for (const { members, netUsd } of problem.choices)
+    for (const { use } of members) count(use.row, use.coefficient, netUsd);
+  for (const { use, costUsd } of problem.kills) count(use.row, use.coefficient, costUsd);
+  return worth.map((usd, r) => ((amount[r] ?? 0) > 0 && usd > 0 ? usd / (amount[r] ?? 1) : 1));
 }
 
 const unscaled = (price: Float64Array, flat: Flat): Float64Array => price.map((p, row) => p * (flat.scale[row] ?? 1));
 
-/** The maximiser without prices: each group's own best, supply not looked at. Its value bounds every plan. */
-export function unconstrained(problem: Problem): { readonly value: number; readonly fits: boolean } {
-  const { value, slack } = evaluate(flatten(problem), new Float64Array(problem.rows.count));
-  return { value, fits: slack.every((s) => s >= -1e-9) };
-}
+/** The value without prices: each group's own best, supply not looked at. It bounds every plan. */
+export const unconstrained = (problem: Problem): number =>
+  evaluate(flatten(problem), new Float64Array(problem.rows.count)).value;

@@ -27,6 +27,25 @@ export function byPricedDensity(problem: Problem, price: Float64Array): readonly
   });
 }
 
+/**
+ * The order that a dual solution suggests, given each choice's reduced worth (what is left of it after paying the rows'
+ * prices): by complementary slackness an optimal plan uses, for each group, choices whose reduced worth is the group's
+ * best. So choices far below their group's best come late, and groups that bring most beyond the prices come first.
+ */
+export function byReducedWorth(problem: Problem, reduced: Float64Array): readonly number[] {
+  const best = Float64Array.from(problem.groups, (group) =>
+    group.choices.reduce((most, index) => Math.max(most, reduced[index] ?? 0), 0),
+  );
+  const scores = Float64Array.from(problem.choices, (choice, index) => {
+    const worth = reduced[index] ?? 0;
+    return (worth - BELOW_BEST * ((best[choice.group] ?? 0) - worth)) / Math.max(1e-12, choice.netUsd);
+  });
+  return problem.choices.map((_, index) => index).sort((a, b) => (scores[b] ?? 0) - (scores[a] ?? 0) || a - b);
+}
+
+/** Weight of falling short of the group's best choice against bringing more: tried from 1 to 30, flat between 3 and 10. */
+const BELOW_BEST = 5;
+
 /** Strict priority: deadline work first, then in the order of submission; each group's best choices of this cycle. */
 export function firstComeFirstServed(problem: Problem): readonly number[] {
   const groups = problem.groups.map((_, index) => index);

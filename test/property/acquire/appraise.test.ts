@@ -60,7 +60,7 @@ describe('appraisal', () => {
             const usable = views.filter(
               (p) =>
                 p.open &&
-                (wants[i]?.zones?.includes(p.pool.zone) ?? true) &&
+                ((wants[i]?.zones as readonly string[] | null | undefined)?.includes(p.pool.zone) ?? true) &&
                 (p.pool.type.capacity.cpu as unknown as number) >= (wants[i]?.vcpus ?? 0) * 1000,
             );
             const ids = new Set<string>(usable.map((p) => p.pool.id));

@@ -1,10 +1,10 @@
 import type { z } from 'zod';
 import { minus, raw, seconds, type EpochMs } from '../kernel/units.ts';
-import type { InstanceId } from '../kernel/ids.ts';
-import type { Attempt } from '../domain/job.ts';
+import { isLive } from '../domain/instance.ts';
 import type { Pool } from '../domain/pool.ts';
 import type { Backend } from '../ports/backend.ts';
 import { costOf } from './costs.ts';
+import { liveInstances } from './live-instances.ts';
 import { slice } from './cursor.ts';
 import type { instancesQuery, poolsQuery } from './requests.ts';
 import type { InstanceList, PoolList } from './schemas.ts';
@@ -14,7 +14,7 @@ const DAY = seconds(86_400);
 
 export async function listPools(of: Backend, query: z.output<typeof poolsQuery>): Promise<PoolList> {
   const now = of.clock.now();
-  const live = Map.groupBy((await of.store.loadActive()).instances, (i) => i.pool);
+  const live = Map.groupBy(await liveInstances(of.store), (i) => i.pool);
   const wanted = of.market
     .pools()
     .filter(
@@ -48,14 +48,10 @@ export async function listInstances(of: Backend, query: z.output<typeof instance
   const now = of.clock.now();
   const page = await of.store.instances(query.live ?? null, query.limit, query.cursor ?? null);
   const pools = new Map(of.market.pools().map((p) => [p.id, p]));
-  const running: ReadonlyMap<InstanceId, readonly Attempt[]> = Map.groupBy(
-    (await of.store.loadActive()).attempts,
-    (a) => a.instance,
-  );
   const items: InstanceList['items'] = [];
   for (const i of page.items) {
-    const costUsd = await costOf(of, i, now);
-    items.push(instanceView(i, { pool: pools.get(i.pool), costUsd, running: running.get(i.id) ?? [] }));
+    const running = isLive(i) ? (await of.store.attemptsOn(i.id)).filter((a) => a.state !== 'ended') : [];
+    items.push(instanceView(i, { pool: pools.get(i.pool), costUsd: await costOf(of, i, now), running }));
   }
   return { items, next: page.next, asOf: iso(now) };
 }

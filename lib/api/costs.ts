@@ -10,6 +10,7 @@ import type { Job } from '../domain/job.ts';
 import type { LedgerRow } from '../domain/ledger.ts';
 import type { Backend } from '../ports/backend.ts';
 import type { CostRow } from '../ports/store.ts';
+import { liveInstances } from './live-instances.ts';
 import { findJob } from './find-job.ts';
 import type { CostReport, CostRowView, JobCostView } from './schemas.ts';
 import { iso } from './views.ts';
@@ -24,7 +25,7 @@ export async function costReport(of: Backend, by: By): Promise<CostReport> {
   const now = of.clock.now();
   const sums = new Map<string, Money>();
   for (const row of await of.store.costs(by)) addTo(sums, row.key, moneyOf(row));
-  for (const row of await accruing(of, now, await liveInstances(of))) addTo(sums, keyOf(row, by), moneyOfLedger(row));
+  for (const row of await accruing(of, now, await billedInstances(of))) addTo(sums, keyOf(row, by), moneyOfLedger(row));
   const rows = byCost(sums);
   return { by, asOf: iso(now), rows, total: totalOf(rows) };
 }
@@ -37,7 +38,7 @@ export async function jobCost(of: Backend, ref: string): Promise<JobCostView> {
   const attempts = await of.store.attempts(job.id);
   const billed = new Set(settled.map((row) => row.instance));
   const unbilled = new Set(attempts.map((a) => a.instance).filter((id) => !billed.has(id)));
-  const live = (await liveInstances(of)).filter((i) => unbilled.has(i.id));
+  const live = (await billedInstances(of)).filter((i) => unbilled.has(i.id));
   const accrued = (await accruing(of, now, live)).filter((row) => row.job === job.id);
   for (const row of [...settled, ...accrued]) addTo(sums, row.pool, moneyOfLedger(row));
   const rows = byCost(sums);
@@ -52,10 +53,9 @@ export async function jobCost(of: Backend, ref: string): Promise<JobCostView> {
   };
 }
 
-/** Bill until now of each instance that lives and has launched. */
-export async function liveInstances(of: Backend): Promise<readonly Instance[]> {
-  return (await of.store.loadActive()).instances.filter((i) => isLive(i) && i.launchedMs !== null);
-}
+/** Instances that are being paid for. */
+const billedInstances = async (of: Backend): Promise<readonly Instance[]> =>
+  (await liveInstances(of.store)).filter((i) => i.launchedMs !== null);
 
 async function accruing(of: Backend, now: EpochMs, live: readonly Instance[]): Promise<readonly LedgerRow[]> {
   const pools = new Map(of.market.pools().map((p) => [p.id, p]));

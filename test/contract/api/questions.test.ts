@@ -1,0 +1,539 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { attemptId, effectKey, instanceId, jobId, planId } from '../../../lib/kernel/ids.ts';
+import { epochMs, minus, plus, raw, seconds, usd, ZERO_S } from '../../../lib/kernel/units.ts';
+import type { Explanation, SolveReport } from '../../../lib/domain/plan.ts';
+import type { LedgerRow } from '../../../lib/domain/ledger.ts';
+import type { Change } from '../../../lib/ports/store.ts';
+import * as schema from '../../../lib/api/schemas.ts';
+import { apiUnderTest, jobFile, NOW, type ApiUnderTest } from '../../support/api.ts';
+import { answerOf, problemIn } from '../../support/api-answers.ts';
+import { attempt, instance, pool, resources } from '../../support/builders.ts';
+
+const hourAgo = minus(NOW, seconds(3600));
+const solve: SolveReport = {
+  used: 'greedy',
+  status: 'not-needed',
+  objective: 1,
+  greedyObjective: 1,
+  bound: null,
+  boundKind: null,
+  gap: null,
+  variables: 0,
+  constraints: 0,
+  elapsedMs: 2,
+};
+
+let api: ApiUnderTest;
+let token: number;
+const commit = (...changes: Change[]): Promise<void> => api.store.commit(token, changes);
+async function submit(over: Record<string, unknown> = {}): Promise<string> {
+  const answer = answerOf(await api.post('/api/jobs', jobFile(over)), 201, schema.submitAnswer);
+  return answer.job.id;
+}
+
+beforeEach(async () => {
+  api = apiUnderTest();
+  token = await api.store.takeLease('test');
+});
+
+/** A job of two stages: one task of `a` runs on a live spot instance since an hour, one has ended on an ended one. */
+async function runningJob(): Promise<string> {
+  const id = await submit({
+    stages: [
+      { name: 'a', tasks: 3, command: ['x'], workdir: '/tmp', resources: { cpu: 2, memory: '1GiB' } },
+      { name: 'b', dependsOn: ['a'], command: ['y'], workdir: '/tmp', resources: { cpu: 1, memory: '1GiB' } },
+    ],
+  });
+  const job = (await api.store.findJobs([id])).get(id);
+  if (job === undefined) throw new Error('submitted a moment ago');
+  const ended = { state: 'ended', endedMs: hourAgo, endCause: 'released', costUsd: usd(0.02) } as const;
+  const a0 = { job: job.id, stage: 'a', index: 0, resources: resources(2, 1024) };
+  await commit(
+    { put: 'instance', value: instance({ id: instanceId('i-live'), launchedMs: hourAgo, readyMs: hourAgo }) },
+    {
+      put: 'instance',
+      value: instance({ id: instanceId('i-over'), launchedMs: minus(hourAgo, seconds(1800)), ...ended }),
+    },
+    {
+      put: 'job',
+      value: {
+        ...job,
+        state: 'running',
+        startedMs: hourAgo,
+        stages: job.stages.map((s) => (s.name === 'a' ? { ...s, nextFresh: 2, running: 1, succeeded: 1 } : s)),
+      },
+    },
+    {
+      put: 'task',
+      value: {
+        job: job.id,
+        stage: 'a',
+        index: 0,
+        state: 'running',
+        attempts: 2,
+        failures: 0,
+        keptS: seconds(60),
+        notBeforeMs: null,
+      },
+    },
+    {
+      put: 'task',
+      value: {
+        job: job.id,
+        stage: 'a',
+        index: 1,
+        state: 'succeeded',
+        attempts: 1,
+        failures: 0,
+        keptS: ZERO_S,
+        notBeforeMs: null,
+      },
+    },
+    {
+      put: 'attempt',
+      value: attempt({
+        ...a0,
+        id: attemptId(`${id}.a.0.1`),
+        number: 1,
+        instance: instanceId('i-over'),
+        state: 'ended',
+        outcome: 'interrupted',
+        startedMs: minus(hourAgo, seconds(1200)),
+        endedMs: hourAgo,
+        exitSignal: 'SIGTERM',
+      }),
+    },
+    {
+      put: 'attempt',
+      value: attempt({
+        ...a0,
+        id: attemptId(`${id}.a.0.2`),
+        number: 2,
+        instance: instanceId('i-live'),
+        startedMs: hourAgo,
+        resumedFromS: seconds(60),
+      }),
+    },
+    {
+      put: 'ledger',
+      instance: instanceId('i-over'),
+      value: [
+        row(id, 'work', 0.005),
+        row(id, 'wasted', 0.005),
+        { ...row(id, 'idle', 0.01), attempt: null, job: null, owner: null, template: null },
+      ],
+    },
+  );
+  return id;
+}
+const row = (job: string, kind: LedgerRow['kind'], dollars: number): LedgerRow => ({
+  instance: instanceId('i-over'),
+  pool: pool().id,
+  kind,
+  attempt: attemptId(`${job}.a.0.1`),
+  job: jobId(job),
+  owner: 'tester',
+  template: 'tester/render/x',
+  fromMs: minus(hourAgo, seconds(1800)),
+  toMs: hourAgo,
+  usd: dollars,
+  onDemandUsd: dollars * 3.4,
+});
+
+describe('GET /api/jobs', () => {
+  it('lists newest first, in pages, without a gap or a repeat', async () => {
+    for (let i = 0; i < 5; i++) await submit({ name: `job-${i}` });
+    const names: string[] = [];
+    let cursor: string | null = null;
+    let pages = 0;
+    do {
+      const path = `/api/jobs?limit=2${cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`}`;
+      const page: schema.JobList = answerOf(await api.get(path), 200, schema.jobList);
+      names.push(...page.items.map((j) => j.name));
+      cursor = page.next;
+      pages++;
+    } while (cursor !== null);
+    expect(names).toEqual(['job-4', 'job-3', 'job-2', 'job-1', 'job-0']);
+    expect(pages).toBe(3);
+  });
+
+  it('filters by state, owner, name and label', async () => {
+    await submit({ name: 'a', labels: { team: 'x=y' } });
+    await submit({ name: 'b', owner: 'other' });
+    const names = async (query: string): Promise<string[]> =>
+      answerOf(await api.get(`/api/jobs?${query}`), 200, schema.jobList).items.map((j) => j.name);
+    expect(await names('owner=other')).toEqual(['b']);
+    expect(await names('name=a')).toEqual(['a']);
+    expect(await names('label=team%3Dx%3Dy')).toEqual(['a']);
+    expect(await names('label=team%3Dz')).toEqual([]);
+    expect(await names('state=running&state=succeeded')).toEqual([]);
+    expect(await names('state=pending')).toEqual(['b', 'a']);
+  });
+
+  it('refuses unknown parameters with the nearest name, and all other findings with it', async () => {
+    const found = problemIn(await api.get('/api/jobs?limt=5&limit=0&state=open&owner=a&owner=b'), 400, 'usage');
+    expect((found.issues ?? []).map((i) => i.at).sort()).toEqual([
+      'query.limit',
+      'query.limt',
+      'query.owner',
+      'query.state.0',
+    ]);
+    expect(JSON.stringify(found)).toContain('did you mean');
+  });
+
+  it.each(['cursor=zzz', 'cursor=%00', 'limit=1e3', 'limit=', 'limit=99999999999999999999', 'label=x', 'name=a%00b'])(
+    'answers 400 to %s',
+    async (query) => {
+      expect((await api.get(`/api/jobs?${query}`)).status).toBe(400);
+    },
+  );
+});
+
+describe('one job', () => {
+  it('is found by id and by name, with its stages and counts', async () => {
+    const id = await runningJob();
+    const byName = answerOf(await api.get('/api/jobs/render'), 200, schema.jobView);
+    expect(answerOf(await api.get(`/api/jobs/${id}`), 200, schema.jobView)).toEqual(byName);
+    expect(byName.tasks).toEqual({
+      total: 4,
+      pending: 2,
+      waiting: 0,
+      running: 1,
+      succeeded: 1,
+      failed: 0,
+      cancelled: 0,
+    });
+    expect(byName.stages.map((s) => [s.name, s.dependsOn, s.resources.cpus])).toEqual([
+      ['a', [], 2],
+      ['b', ['a'], 1],
+    ]);
+  });
+
+  it('of several of a name, the one that is not over is meant; of several such, none', async () => {
+    const first = await submit();
+    const job = (await api.store.findJobs([first])).get(first);
+    if (job !== undefined) await commit({ put: 'job', value: { ...job, state: 'succeeded', finishedMs: NOW } });
+    expect(answerOf(await api.get('/api/jobs/render'), 200, schema.jobView).id).toBe(first);
+    const second = await submit();
+    expect(answerOf(await api.get('/api/jobs/render'), 200, schema.jobView).id).toBe(second);
+    const third = await submit();
+    const found = problemIn(await api.get('/api/jobs/render'), 409, 'conflict');
+    expect(found.allowed).toContain(second);
+    expect(found.allowed).toContain(third);
+  });
+
+  it('that does not exist answers 404 with the nearest name', async () => {
+    await submit();
+    expect(problemIn(await api.get('/api/jobs/rendr'), 404, 'not-found').next).toContain('render');
+    expect(problemIn(await api.get('/api/jobs/%E0%A4%A'), 400, 'usage').issues?.[0]?.at).toBe('path.job');
+  });
+
+  it('is cancelled by POST and DELETE alike, again without harm, and not when it has ended by itself', async () => {
+    const id = await submit();
+    const cancel = async (): Promise<schema.CancelAnswer> =>
+      answerOf(await api.post(`/api/jobs/${id}/cancel`, {}), 202, schema.cancelAnswer);
+    expect((await cancel()).job.cancelRequested).toBe(true);
+    expect((await cancel()).outcome).toBe('requested');
+    answerOf(await api.dispatch({ method: 'DELETE', path: '/api/jobs/render' }), 202, schema.cancelAnswer);
+    const job = (await api.store.findJobs([id])).get(id);
+    if (job === undefined) throw new Error('submitted a moment ago');
+    await commit({ put: 'job', value: { ...job, state: 'cancelled', finishedMs: NOW } });
+    expect((await cancel()).outcome).toBe('already-cancelled');
+    await commit({ put: 'job', value: { ...job, state: 'succeeded', finishedMs: NOW } });
+    problemIn(await api.post(`/api/jobs/${id}/cancel`, {}), 409, 'conflict');
+  });
+});
+
+describe('tasks and attempts', () => {
+  it('lists tasks of all stages in order, those never tried included, in pages', async () => {
+    const id = await runningJob();
+    const seen: string[] = [];
+    let cursor: string | null = null;
+    do {
+      const path = `/api/jobs/${id}/tasks?limit=3${cursor === null ? '' : `&cursor=${cursor}`}`;
+      const page: schema.TaskList = answerOf(await api.get(path), 200, schema.taskList);
+      seen.push(...page.items.map((t) => `${t.stage}${t.index} ${t.state}`));
+      cursor = page.next;
+    } while (cursor !== null);
+    expect(seen).toEqual(['a0 running', 'a1 succeeded', 'a2 pending', 'b0 pending']);
+    const only = answerOf(await api.get(`/api/jobs/${id}/tasks?state=pending&stage=b`), 200, schema.taskList);
+    expect(only.items.map((t) => `${t.stage}${t.index}`)).toEqual(['b0']);
+  });
+
+  it('pages through a filtered list without a gap or a repeat', async () => {
+    const id = await runningJob();
+    const first = answerOf(await api.get(`/api/jobs/${id}/tasks?state=pending&limit=1`), 200, schema.taskList);
+    const second = answerOf(
+      await api.get(`/api/jobs/${id}/tasks?state=pending&limit=1&cursor=${first.next}`),
+      200,
+      schema.taskList,
+    );
+    expect([...first.items, ...second.items].map((t) => `${t.stage}${t.index}`)).toEqual(['a2', 'b0']);
+    expect(second.next).toBeNull();
+  });
+
+  it('lists attempts of one task', async () => {
+    const id = await runningJob();
+    const list = answerOf(await api.get(`/api/jobs/${id}/attempts?task=0&stage=a`), 200, schema.attemptList);
+    expect(list.items.map((a) => [a.number, a.outcome, a.resumedFromS])).toEqual([
+      [1, 'interrupted', 0],
+      [2, null, 60],
+    ]);
+    expect(answerOf(await api.get(`/api/jobs/${id}/attempts?task=1`), 200, schema.attemptList).items).toEqual([]);
+  });
+});
+
+describe('logs', () => {
+  it('reads in ranges, from the newest attempt unless told', async () => {
+    const id = await runningJob();
+    api.logs.set(`${id}.a.0.2/stdout`, 'hello world');
+    api.logs.set(`${id}.a.0.1/stderr`, 'bad');
+    const first = answerOf(await api.get(`/api/jobs/${id}/logs?stage=a&limit=5`), 200, schema.logView);
+    expect(first).toMatchObject({
+      text: 'hello',
+      number: 2,
+      nextOffset: 5,
+      totalBytes: 11,
+      ended: false,
+      latest: true,
+    });
+    const rest = answerOf(await api.get(`/api/jobs/${id}/logs?stage=a&offset=5`), 200, schema.logView);
+    expect(rest).toMatchObject({ text: ' world', nextOffset: 11 });
+    const old = answerOf(await api.get(`/api/jobs/${id}/logs?stage=a&attempt=1&stream=stderr`), 200, schema.logView);
+    expect(old).toMatchObject({ text: 'bad', number: 1, ended: true, latest: false });
+  });
+
+  it('says what is missing: a stage, a task, an attempt', async () => {
+    const id = await runningJob();
+    expect(problemIn(await api.get(`/api/jobs/${id}/logs`), 400, 'usage').allowed).toBe('a, b');
+    expect(problemIn(await api.get(`/api/jobs/${id}/logs?stage=aa`), 404, 'not-found').next).toContain('"a"');
+    expect(problemIn(await api.get(`/api/jobs/${id}/logs?stage=a&task=3`), 404, 'not-found').allowed).toBe('0 to 2');
+    expect(problemIn(await api.get(`/api/jobs/${id}/logs?stage=a&attempt=9`), 404, 'not-found').allowed).toBe('1 to 2');
+    expect(problemIn(await api.get(`/api/jobs/${id}/logs?stage=b`), 404, 'not-found').next).toContain('explain');
+  });
+});
+
+describe('costs', () => {
+  // The live instance costs 0.05 USD an hour and the attempt takes 2 of its 4 CPUs since an hour: 0.025 of work.
+  it('of a job are the ledger and what accrues on machines that live', async () => {
+    const id = await runningJob();
+    const cost = answerOf(await api.get(`/api/jobs/${id}/cost`), 200, schema.jobCostView);
+    expect(cost.settled).toBe(false);
+    expect(cost.accruedUsd).toBeCloseTo(0.025, 9);
+    expect(cost.total.workUsd).toBeCloseTo(0.03, 9);
+    expect(cost.total.wastedUsd).toBeCloseTo(0.005, 9);
+    expect(cost.total.totalUsd).toBeCloseTo(0.035, 9);
+    expect(cost.total.onDemandUsd).toBeCloseTo(0.01 * 3.4 + 0.085, 9);
+  });
+
+  it.each(['job', 'owner', 'pool', 'template'] as const)('by %s sum to what was paid', async (by) => {
+    await runningJob();
+    const report = answerOf(await api.get(`/api/costs?by=${by}`), 200, schema.costReport);
+    expect(report.total.totalUsd).toBeCloseTo(0.02 + 0.05, 9);
+    expect(report.rows.reduce((sum, r) => sum + r.totalUsd, 0)).toBeCloseTo(report.total.totalUsd, 12);
+    expect(report.rows.map((r) => r.totalUsd)).toEqual(report.rows.map((r) => r.totalUsd).sort((a, b) => b - a));
+  });
+});
+
+describe('capacity', () => {
+  it('lists pools with the price now, its range over a day, and what is held', async () => {
+    await runningJob();
+    const pools = answerOf(await api.get('/api/pools'), 200, schema.poolList).items;
+    expect(pools.map((p) => [p.option, p.priceUsdPerHour, p.lowUsdPerHour, p.highUsdPerHour, p.liveInstances])).toEqual(
+      [
+        ['spot', 0.05, 0.05, 0.07, 1],
+        ['on-demand', 0.17, 0.17, 0.17, 0],
+      ],
+    );
+    const spot = answerOf(await api.get('/api/pools?option=spot&limit=1'), 200, schema.poolList);
+    expect(spot).toMatchObject({ next: null, items: [{ option: 'spot' }] });
+    expect(answerOf(await api.get('/api/pools?type=none'), 200, schema.poolList).items).toEqual([]);
+  });
+
+  it('lists instances with what they cost and what runs on them', async () => {
+    const id = await runningJob();
+    const live = answerOf(await api.get('/api/instances?live=true'), 200, schema.instanceList).items;
+    expect(live).toHaveLength(1);
+    expect(live[0]).toMatchObject({ id: 'i-live', option: 'spot', running: [{ job: id, stage: 'a', index: 0 }] });
+    expect(live[0]?.costUsd).toBeCloseTo(0.05, 9);
+    const over = answerOf(await api.get('/api/instances?live=false'), 200, schema.instanceList).items;
+    expect(over.map((i) => [i.id, i.costUsd, i.endCause])).toEqual([['i-over', 0.02, 'released']]);
+    expect(answerOf(await api.get('/api/instances'), 200, schema.instanceList).items).toHaveLength(2);
+    problemIn(await api.get('/api/instances?live=yes'), 400, 'usage');
+  });
+});
+
+describe('plans and explanations', () => {
+  const planned = async (): Promise<string> => {
+    const id = await submit();
+    const explanation = {
+      job: id,
+      atMs: NOW,
+      headline: 'It waits for a cheaper hour.',
+      waiting: [
+        {
+          stage: 'main',
+          tasks: 1,
+          why: 'cheaper-later',
+          detail: 'd',
+          wouldChange: 'w',
+          expectedStartMs: plus(NOW, seconds(600)),
+        },
+      ],
+      placed: [],
+      considered: [
+        {
+          pool: pool().id,
+          bid: 'uncapped',
+          priceUsdPerHour: 0.05,
+          pInterrupted: 0.1,
+          pLate: 0,
+          expectedCostUsd: 0.01,
+          verdict: 'best',
+        },
+      ],
+      excluded: [{ constraint: 'arch', pools: 3 }],
+      runtime: { medianS: seconds(60), p90S: seconds(90), basis: 'history' },
+    } as unknown as Explanation;
+    await commit({
+      put: 'plan',
+      value: {
+        id: planId('p-1'),
+        token,
+        atMs: NOW,
+        preset: 'ebbtide',
+        effects: [
+          {
+            kind: 'launch',
+            key: effectKey('k1'),
+            instance: instanceId('i-1'),
+            allocation: effectKey('k1'),
+            pool: pool().id,
+            bid: 'uncapped',
+            reason: 'r',
+          },
+          { kind: 'release', key: effectKey('k2'), instance: instanceId('i-2'), reason: 'idle' },
+        ],
+        explanations: [explanation],
+        solve,
+      },
+    });
+    return id;
+  };
+
+  it('tells why a job is where it is, from the stored record', async () => {
+    const id = await planned();
+    const told = answerOf(await api.get(`/api/jobs/${id}/explain`), 200, schema.explanationView);
+    expect(told).toMatchObject({
+      headline: 'It waits for a cheaper hour.',
+      waiting: [{ why: 'cheaper-later', expectedStartAt: '2026-03-01T12:10:00.000Z' }],
+      considered: [{ bid: 'uncapped', verdict: 'best' }],
+      excluded: [{ constraint: 'arch', pools: 3 }],
+      runtime: { medianS: 60, p90S: 90, basis: 'history' },
+    });
+    expect(answerOf(await api.get(`/api/jobs/${id}`), 200, schema.jobView).headline).toBe(told.headline);
+  });
+
+  it('says so when no plan has looked at the job yet', async () => {
+    const id = await submit();
+    const told = answerOf(await api.get(`/api/jobs/${id}/explain`), 200, schema.explanationView);
+    expect(told).toMatchObject({ at: null, waiting: [], runtime: null });
+    expect(told.headline).not.toBe('');
+  });
+
+  it('lists plans with their effects', async () => {
+    const id = await planned();
+    const { items } = answerOf(await api.get('/api/plans'), 200, schema.planList);
+    expect(items.map((p) => [p.id, p.jobs, p.effects.map((e) => e.kind)])).toEqual([
+      ['p-1', [id], ['launch', 'release']],
+    ]);
+  });
+});
+
+describe('GET /api/events', () => {
+  const happen = (job: string | null, text: string): Promise<void> =>
+    commit({
+      put: 'event',
+      value: { atMs: NOW, type: 'test.happened', job: job === null ? null : jobId(job), text, data: { n: 1 } },
+    });
+  const texts = (body: string): string[] =>
+    [...body.matchAll(/^data: (.*)$/gm)].map((m) => schema.eventView.parse(JSON.parse(m[1] ?? '')).text);
+  const lastId = (body: string): string => [...body.matchAll(/^id: (\d+)$/gm)].at(-1)?.[1] ?? '';
+
+  it('answers batches that follow one another without a gap or a repeat', async () => {
+    for (const text of ['one', 'two', 'three']) await happen(null, text);
+    const all = await api.get('/api/events');
+    const total = texts(all.body).length;
+    expect(texts(all.body).slice(-3)).toEqual(['one', 'two', 'three']);
+    expect(all.headers['content-type']).toMatch(/^text\/event-stream/);
+    expect(all.body).toMatch(/^retry: \d+\n\n/);
+    const seen: string[] = [];
+    let last = '';
+    for (let i = 0; i < total; i++) {
+      const { body } = await api.get('/api/events?limit=1', last === '' ? {} : { 'Last-Event-ID': last });
+      seen.push(...texts(body));
+      last = lastId(body);
+    }
+    expect(seen).toEqual(texts(all.body));
+    const none = await api.get('/api/events', { 'last-event-id': last });
+    expect(texts(none.body)).toEqual([]);
+    expect(lastId(none.body)).toBe(last);
+  });
+
+  it('lets one job through and still moves on past the others', async () => {
+    const id = await submit();
+    await happen(id, 'mine');
+    await happen(null, 'not mine');
+    const { body } = await api.get('/api/events?job=render');
+    expect(texts(body).at(-1)).toBe('mine');
+    expect(texts(body)).not.toContain('not mine');
+    expect(texts((await api.get(`/api/events?after=${lastId(body)}`)).body)).toEqual([]);
+  });
+
+  it('refuses an id that is none of its own', async () => {
+    problemIn(await api.get('/api/events', { 'last-event-id': 'x' }), 400, 'usage');
+    problemIn(await api.get('/api/events?after=-1'), 400, 'usage');
+    problemIn(await api.get('/api/events?job=nobody'), 404, 'not-found');
+  });
+});
+
+describe('the rest', () => {
+  it('answers health', async () => {
+    const health = answerOf(await api.get('/api/health'), 200, schema.healthView);
+    expect(health).toMatchObject({ status: 'ok', nowMs: raw(NOW), market: { name: 'two pools', speed: 1 } });
+  });
+
+  it('shows instants beyond the calendar as its last one', async () => {
+    const id = await submit();
+    const job = (await api.store.findJobs([id])).get(id);
+    if (job !== undefined)
+      await commit({ put: 'job', value: { ...job, deadlineMs: epochMs(Number.MAX_SAFE_INTEGER) } });
+    expect((await api.get(`/api/jobs/${id}`)).status).toBe(200);
+  });
+
+  it.each([
+    ['PUT', '/api/jobs', 'GET, POST'],
+    ['PATCH', '/api/jobs/x', 'GET, DELETE'],
+    ['GET', '/api/jobs/x/cancel', 'POST'],
+    ['OPTIONS', '/api/health', 'GET'],
+    ['BREW', '/api/pools', 'GET'],
+    ['PUT', '/api/jobs/batch', 'POST, GET, DELETE'],
+  ])('answers 405 to %s %s and names what is allowed', async (method, path, allow) => {
+    const response = await api.dispatch({ method, path });
+    problemIn(response, 405, 'method-not-allowed');
+    expect(response.headers['allow']?.split(', ').sort()).toEqual(allow.split(', ').sort());
+  });
+
+  it.each([
+    '/',
+    '/api',
+    '/api/job',
+    '/api/jobs/x/y',
+    '/etc/passwd',
+    '/api/../x',
+    '*',
+    '/api/jobs/x/tasks/'.repeat(500),
+  ])('answers 404 to %.30s', async (path) => {
+    problemIn(await api.get(path), 404, 'not-found');
+  });
+});

@@ -1,0 +1,14 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from '@jest/globals';
+import { openSqliteStore } from '../../lib/local/store/sqlite-store.ts';
+import { storeContract } from './store.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'ebb-store-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+let opened = 0;
+storeContract('sqlite', (retention) =>
+  Promise.resolve(openSqliteStore({ path: join(folder, `${++opened}.db`), retention })),
+);

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, readSync, renameSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /** Imported by the supervisor: node: imports only. */
@@ -42,3 +42,20 @@ export const makeFolder = (path: string): void => void mkdirSync(path, { recursi
 
 export const hasCode = (error: unknown, ...codes: readonly string[]): boolean =>
   codes.includes(String((error as NodeJS.ErrnoException | null)?.code));
+
+const PROC_BYTES = 64 * 1024;
+let procBuffer: Buffer | null = null;
+
+/**
+ * A file of /proc, at most 64 KiB of it. Into one buffer for all: supervisors read some hundred a second, and fresh
+ * buffers would double their memory before anything is collected. Throws what opening and reading throw.
+ */
+export function readProc(path: string): string {
+  procBuffer ??= Buffer.allocUnsafeSlow(PROC_BYTES);
+  const fd = openSync(path, 'r');
+  try {
+    return procBuffer.toString('latin1', 0, readSync(fd, procBuffer, 0, PROC_BYTES, 0));
+  } finally {
+    closeSync(fd);
+  }
+}

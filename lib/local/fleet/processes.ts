@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
+import { readProc } from './files.ts';
 
 /**
  * Which process is which. Pids are reused, so a process is named by its pid and the moment it started; a process group
@@ -14,7 +15,7 @@ export const COOKIE = 'EBB_SCRATCH_DIR';
 /** Fields of /proc/<pid>/stat after the command's name, which may hold spaces; index 0 is the state (proc(5), field 3). */
 function statFields(pid: number): string[] | null {
   try {
-    const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    const text = readProc(`/proc/${pid}/stat`);
     return text.slice(text.lastIndexOf(')') + 2).split(' ');
   } catch {
     return null;
@@ -43,7 +44,7 @@ export function processStart(pid: number): string | null {
 
 let boot: string | null = null;
 function bootId(): string {
-  boot ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  boot ??= readProc('/proc/sys/kernel/random/boot_id').trim();
   return boot;
 }
 
@@ -94,7 +95,7 @@ export function signalHandlers(group: number, signal: NodeJS.Signals, number: nu
 /** proc(5): SigCgt is the mask of signals that the process catches; bit n - 1 stands for signal n. */
 function handles(pid: number, number: number): boolean {
   try {
-    const mask = /^SigCgt:\s*([0-9a-f]+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+    const mask = /^SigCgt:\s*([0-9a-f]+)/m.exec(readProc(`/proc/${pid}/status`))?.[1];
     return mask !== undefined && ((BigInt(`0x${mask}`) >> BigInt(number - 1)) & 1n) === 1n;
   } catch {
     return false;
@@ -111,7 +112,7 @@ export function killByCookie(folder: string): number {
 
 function worksIn(pid: number, folder: string): boolean {
   try {
-    const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
+    const environment = readProc(`/proc/${pid}/environ`);
     const wanted = Buffer.from(`${COOKIE}=${folder}`).toString('latin1');
     return environment.split('\0').some((entry) => entry === wanted || entry.startsWith(`${wanted}/`));
   } catch {

@@ -172,9 +172,7 @@ export class TaskRun {
 
   #environment(): NodeJS.ProcessEnv {
     const { attempt, task, env, workdir } = this.command;
-    return {
-      ...process.env,
-      ...env,
+    const own = {
       EBB_JOB: task.job,
       EBB_STAGE: task.stage,
       EBB_TASK_INDEX: String(task.index),
@@ -183,8 +181,10 @@ export class TaskRun {
       EBB_WORKDIR: workdir,
       EBB_CHECKPOINT_DIR: this.checkpointDir,
       EBB_RESUMED: newestFileMs(this.checkpointDir) === null ? '0' : '1',
-      [COOKIE]: this.#places.scratch,
     };
+    const cookie = { [COOKIE]: this.#places.scratch };
+    // The cookie comes first, where it is found however long the rest is, and last, where nothing overrides it.
+    return { ...cookie, ...process.env, ...env, ...own, ...cookie };
   }
 
   #began(): void {

@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { readProc } from './files.ts';
 
 /**
  * What the processes of a task use together. On Linux it is read from /proc by process group, which costs no process;
@@ -52,7 +53,7 @@ export function endedChildrenCpuMs(): number | null {
 
 function statOf(pid: string): string[] {
   try {
-    const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    const text = readProc(`/proc/${pid}/stat`);
     return text.slice(text.lastIndexOf(')') + 2).split(' ');
   } catch {
     return [];

@@ -1,0 +1,384 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Checkpoint } from '../../lib/domain/job.ts';
+import type { Observation } from '../../lib/domain/observation.ts';
+import { poolKey, type Bid, type InstanceType } from '../../lib/domain/pool.ts';
+import { attemptId, effectKey, instanceId, type AttemptId, type InstanceId } from '../../lib/kernel/ids.ts';
+import { epochMs, mib, milliCpu, plus, raw, seconds, usdPerHour, type EpochMs } from '../../lib/kernel/units.ts';
+import { capacityOf } from '../../lib/market/capacity.ts';
+import { traceOf } from '../../lib/market/steps.ts';
+import type { Fleet, StartRequest } from '../../lib/ports/fleet.ts';
+
+/**
+ * What every Fleet promises, whatever runs the tasks. A driver makes fleets over one market, turns a program's
+ * description into what its kind of task runs, and lets engine time pass.
+ */
+
+/** What a task of the contract does; engine seconds. */
+export interface Program {
+  readonly runtimeS: number;
+  readonly exitCode: number;
+  /** Saves by itself so often, and at the checkpoint signal, after which it leaves with code 75. */
+  readonly checkpointEveryS?: number;
+  /** At the checkpoint signal it does not leave but finishes its work: runs so much longer and exits with 0. */
+  readonly finishesInS?: number;
+  readonly prints?: string;
+}
+
+export interface FleetDriver {
+  readonly fleet: Fleet;
+  now(): EpochMs;
+  program(p: Program): Pick<StartRequest, 'command' | 'env' | 'workdir' | 'checkpoint'>;
+  /** Lets time pass until `done` holds for what has been observed so far; fails after `withinS` engine seconds. */
+  until(
+    what: string,
+    done: (seen: readonly Observation[]) => boolean,
+    withinS?: number,
+  ): Promise<readonly Observation[]>;
+  close(): Promise<void>;
+}
+
+export interface FleetDriverMaker {
+  /** How much of its running time a report may miss or add, engine s: what a real process and its clock cost. */
+  readonly toleranceS: number;
+  make(startMs: EpochMs): Promise<FleetDriver>;
+}
+
+/** The market: engine times relative to the start of each test. */
+export const START_MS = epochMs(Date.UTC(2026, 0, 5, 12));
+const at = (s: number): number => raw(START_MS) + s * 1000;
+const type: InstanceType = {
+  name: 'c5.large',
+  family: 'c5',
+  generation: 5,
+  arch: 'x86_64',
+  capacity: { cpu: milliCpu(2000), memory: mib(4096), gpus: 0, disk: mib(20_000) },
+};
+const DAY_S = 86_400;
+const calm = { atMs: Float64Array.of(at(-DAY_S)), usdPerHour: Float64Array.of(0.03) };
+const market = (zone: string, prices = calm, available: [number, number][] = []) => ({
+  type,
+  zone,
+  onDemandUsdPerHour: 0.1,
+  prices,
+  availability:
+    available.length === 0
+      ? null
+      : {
+          atMs: Float64Array.from(available, ([s]) => at(s)),
+          available: Uint8Array.from(available, ([, a]) => a),
+        },
+});
+
+/** When the market takes instances of pool SPIKY: the price passes 0.05 at 400 s, after a hint at 250 s. */
+export const SPIKE_S = 400;
+const HINT_S = 250;
+export const trace = traceOf({ name: 'contract', startMs: epochMs(at(-DAY_S)), endMs: epochMs(at(DAY_S)) }, [
+  market('calm'),
+  market('spiky', {
+    atMs: Float64Array.of(at(-DAY_S), at(HINT_S), at(SPIKE_S), at(SPIKE_S + 600)),
+    usdPerHour: Float64Array.of(0.03, 0.048, 0.2, 0.03),
+  }),
+  market('empty', calm, [[-DAY_S, 0]]),
+  market('late', { atMs: Float64Array.of(at(3600)), usdPerHour: Float64Array.of(0.03) }),
+]);
+export const truth = capacityOf(trace, { billing: 'per-second', refundRule: 'first-hour' });
+
+export const CALM = poolKey('c5.large', 'calm', 'spot');
+export const SPIKY = poolKey('c5.large', 'spiky', 'spot');
+const EMPTY = poolKey('c5.large', 'empty', 'spot');
+const LATE = poolKey('c5.large', 'late', 'spot');
+const ON_DEMAND = poolKey('c5.large', 'spiky', 'on-demand');
+export const BID: Bid = usdPerHour(0.05);
+
+export const SAVES: Checkpoint = { signal: 'SIGUSR2', graceS: seconds(1), everyS: null };
+
+export function startOf(
+  driver: Pick<FleetDriver, 'program'>,
+  of: { readonly instance: InstanceId; readonly attempt: AttemptId; readonly program: Program } & Partial<StartRequest>,
+): StartRequest {
+  const { program, ...rest } = of;
+  return {
+    key: effectKey(`start/${of.attempt}`),
+    inputs: [],
+    outputs: [],
+    resources: { cpu: milliCpu(500), memory: mib(128), gpus: 0, disk: mib(0) },
+    timeoutS: null,
+    task: {
+      job: 'job',
+      stage: 'main',
+      index: Number(of.attempt.split('.')[0]),
+      number: Number(of.attempt.split('.')[1]),
+    },
+    ...driver.program(program),
+    ...rest,
+  };
+}
+
+export const ofKind = <K extends Observation['kind']>(
+  seen: readonly Observation[],
+  kind: K,
+): Extract<Observation, { kind: K }>[] => seen.filter((o): o is Extract<Observation, { kind: K }> => o.kind === kind);
+
+export const endOf = (seen: readonly Observation[], attempt: AttemptId) =>
+  ofKind(seen, 'attempt-ended').find((o) => o.attempt === attempt);
+
+/** Runs the contract against the fleets that `maker` makes. */
+export function fleetContract(name: string, maker: FleetDriverMaker): void {
+  describe(`Fleet contract: ${name}`, () => {
+    let driver: FleetDriver;
+    let fleet: Fleet;
+    const i1 = instanceId('i-0001');
+    const a1 = attemptId('1.1');
+    const launch = { key: effectKey('launch/1'), instance: i1, pool: CALM, bid: BID };
+    const has = (kind: Observation['kind']) => (seen: readonly Observation[]) => seen.some((o) => o.kind === kind);
+    const ended = (attempt: AttemptId) => (seen: readonly Observation[]) => endOf(seen, attempt) !== undefined;
+
+    beforeEach(async () => {
+      driver = await maker.make(START_MS);
+      fleet = driver.fleet;
+    });
+    afterEach(async () => driver.close());
+
+    it('launches an instance that is ready after 30 to 160 s and says so in order', async () => {
+      const [outcome] = await fleet.launch([launch]);
+      expect(outcome).toEqual({ status: 'done' });
+      const seen = await driver.until('ready', has('instance-ready'));
+      expect(seen.map((o) => [o.sequence, o.kind])).toEqual([
+        [1, 'instance-launched'],
+        [2, 'instance-ready'],
+      ]);
+      const [launched] = ofKind(seen, 'instance-launched');
+      const [ready] = ofKind(seen, 'instance-ready');
+      const plannedS = (raw(launched!.readyMs) - raw(launched!.atMs)) / 1000;
+      expect(plannedS).toBeGreaterThanOrEqual(30);
+      expect(plannedS).toBeLessThanOrEqual(160);
+      expect(raw(ready!.atMs)).toBeGreaterThanOrEqual(raw(launched!.readyMs));
+      const [known] = await fleet.list();
+      expect(known).toEqual({ instance: i1, pool: CALM, bid: BID, launchedMs: launched!.atMs, live: true });
+    });
+
+    it('launches once however often it is asked', async () => {
+      await fleet.launch([launch]);
+      expect(await fleet.launch([launch, launch])).toEqual([{ status: 'done' }, { status: 'done' }]);
+      const seen = await driver.until('ready', has('instance-ready'));
+      expect(ofKind(seen, 'instance-launched')).toHaveLength(1);
+      expect(await fleet.list()).toHaveLength(1);
+    });
+
+    it('answers each request as the market does, in order, and the same when asked again', async () => {
+      const requests = [
+        { key: effectKey('l/1'), instance: instanceId('i-a'), pool: CALM, bid: usdPerHour(0.01) },
+        { key: effectKey('l/2'), instance: instanceId('i-b'), pool: EMPTY, bid: BID },
+        { key: effectKey('l/3'), instance: instanceId('i-c'), pool: ON_DEMAND, bid: 'uncapped' as const },
+        { key: effectKey('l/4'), instance: instanceId('i-d'), pool: LATE, bid: BID },
+        { key: effectKey('l/5'), instance: instanceId('i-e'), pool: poolKey('x1', 'calm', 'spot'), bid: BID },
+      ];
+      const outcomes = await fleet.launch(requests);
+      expect(outcomes.map((o) => (o.status === 'refused' ? o.why : o.status))).toEqual([
+        'bid-below-price',
+        'insufficient-capacity',
+        'done',
+        'insufficient-capacity',
+        'invalid',
+      ]);
+      expect(await fleet.launch(requests)).toEqual(outcomes);
+      expect((await fleet.list()).map((i) => i.instance)).toEqual(['i-c']);
+    });
+
+    it('runs a task that was sent before the instance was up, once, and reports its whole running time', async () => {
+      await fleet.launch([launch]);
+      const start = startOf(driver, { instance: i1, attempt: a1, program: { runtimeS: 60, exitCode: 0 } });
+      expect(await fleet.start([start])).toEqual([{ status: 'done' }]);
+      expect(await fleet.start([start])).toEqual([{ status: 'done' }]);
+      const seen = await driver.until('the end of the task', ended(a1));
+      expect(await fleet.start([start])).toEqual([{ status: 'done' }]);
+      expect(ofKind(seen, 'attempt-started')).toHaveLength(1);
+      expect(ofKind(seen, 'attempt-ended')).toHaveLength(1);
+      const [started] = ofKind(seen, 'attempt-started');
+      const [ready] = ofKind(seen, 'instance-ready');
+      const end = endOf(seen, a1)!;
+      expect(raw(started!.atMs)).toBeGreaterThanOrEqual(raw(ready!.atMs));
+      expect(end).toMatchObject({ exitCode: 0, exitSignal: null, stopped: null });
+      const ranS = (raw(end.atMs) - raw(started!.atMs)) / 1000;
+      expect(raw(end.keptS)).toBeCloseTo(ranS, 6);
+      expect(Math.abs(ranS - 60)).toBeLessThanOrEqual(maker.toleranceS);
+    });
+
+    it('reports a failure with its exit code, and nothing kept of it', async () => {
+      await fleet.launch([launch]);
+      await fleet.start([startOf(driver, { instance: i1, attempt: a1, program: { runtimeS: 20, exitCode: 3 } })]);
+      const seen = await driver.until('the end of the task', ended(a1));
+      const end = endOf(seen, a1)!;
+      expect(end).toMatchObject({ exitCode: 3, exitSignal: null, stopped: null });
+      expect(raw(end.keptS)).toBe(0);
+    });
+
+    it('stops a task on request: its checkpoint keeps what it did, and stopping again changes nothing', async () => {
+      await fleet.launch([launch]);
+      const program = { runtimeS: 5000, exitCode: 0, checkpointEveryS: 100 };
+      await fleet.start([startOf(driver, { instance: i1, attempt: a1, program })]);
+      const saved = await driver.until('a checkpoint', has('attempt-checkpointed'));
+      const stop = { key: effectKey('stop/1'), attempt: a1, instance: i1, why: 'preempted' as const };
+      expect(await fleet.stop([stop])).toEqual([{ status: 'done' }]);
+      expect(await fleet.stop([stop])).toEqual([{ status: 'done' }]);
+      const seen = await driver.until('the end of the task', ended(a1));
+      expect(await fleet.stop([stop])).toEqual([{ status: 'done' }]);
+      const end = endOf(seen, a1)!;
+      expect(end.stopped).toBe('preempted');
+      expect(end.exitCode).not.toBe(0);
+      const [started] = ofKind(seen, 'attempt-started');
+      const ranS = (raw(end.atMs) - raw(started!.atMs)) / 1000;
+      expect(raw(end.keptS)).toBeGreaterThanOrEqual(raw(ofKind(saved, 'attempt-checkpointed').at(-1)!.keptS));
+      expect(raw(end.keptS)).toBeLessThanOrEqual(ranS);
+    });
+
+    it('never begins a task that is stopped before the instance is up', async () => {
+      await fleet.launch([launch]);
+      await fleet.start([startOf(driver, { instance: i1, attempt: a1, program: { runtimeS: 20, exitCode: 0 } })]);
+      await fleet.stop([{ key: effectKey('stop/1'), attempt: a1, instance: i1, why: 'cancelled' }]);
+      const seen = await driver.until('the end of the task', ended(a1));
+      expect(endOf(seen, a1)).toMatchObject({ exitCode: null, stopped: 'cancelled', usage: null });
+      expect(ofKind(seen, 'attempt-started')).toHaveLength(0);
+    });
+
+    it('ends a task that runs longer than its timeout', async () => {
+      await fleet.launch([launch]);
+      const program = { runtimeS: 50_000, exitCode: 0 };
+      await fleet.start([startOf(driver, { instance: i1, attempt: a1, program, timeoutS: seconds(120) })]);
+      const seen = await driver.until('the end of the task', ended(a1));
+      const end = endOf(seen, a1)!;
+      const [started] = ofKind(seen, 'attempt-started');
+      expect(end.stopped).toBe('timed-out');
+      expect((raw(end.atMs) - raw(started!.atMs)) / 1000).toBeGreaterThanOrEqual(120);
+    });
+
+    it("gives a hint, then the two-minute warning, then takes the instance, at the market's times", async () => {
+      await fleet.launch([{ ...launch, pool: SPIKY }]);
+      const seen = await driver.until('the end of the instance', has('instance-ended'), 2000);
+      const [hint] = ofKind(seen, 'instance-rebalance');
+      const [warned] = ofKind(seen, 'instance-warned');
+      const [end] = ofKind(seen, 'instance-ended');
+      expect(raw(hint!.atMs)).toBe(at(HINT_S));
+      expect(raw(warned!.atMs)).toBe(at(SPIKE_S));
+      expect(raw(warned!.goneMs)).toBe(at(SPIKE_S + 120));
+      expect(end).toMatchObject({ cause: 'interrupted', atMs: epochMs(at(SPIKE_S + 120)) });
+      expect((await fleet.list())[0]!.live).toBe(false);
+    });
+
+    it('interrupts tasks: what they saved is kept, and the next attempt can go on from it', async () => {
+      await fleet.launch([{ ...launch, pool: SPIKY }]);
+      const program = { runtimeS: 5000, exitCode: 0, checkpointEveryS: 60 };
+      const start = startOf(driver, { instance: i1, attempt: a1, program });
+      await fleet.start([start]);
+      await driver.until('the warning', has('instance-warned'), 2000);
+      const late = startOf(driver, { instance: i1, attempt: attemptId('9.1'), program: { runtimeS: 1, exitCode: 0 } });
+      expect(await fleet.start([late])).toMatchObject([{ status: 'refused', why: 'instance-gone' }]);
+      // The first one was accepted before the warning, and stays so.
+      expect(await fleet.start([start])).toEqual([{ status: 'done' }]);
+      const seen = await driver.until('the end of the instance', has('instance-ended'), 2000);
+      const end = endOf(seen, a1)!;
+      const [started] = ofKind(seen, 'attempt-started');
+      expect(end.stopped).toBe('interrupted');
+      expect(end.exitCode).not.toBe(0);
+      expect(raw(end.keptS)).toBeGreaterThan(0);
+      expect(raw(end.keptS)).toBeLessThanOrEqual((raw(end.atMs) - raw(started!.atMs)) / 1000);
+      expect(raw(end.atMs)).toBeLessThanOrEqual(at(SPIKE_S + 120));
+      expect(seen.at(-1)!.kind).toBe('instance-ended');
+    });
+
+    it('counts a task that finishes within the warning as finished', async () => {
+      await fleet.launch([{ ...launch, pool: SPIKY }]);
+      const program = { runtimeS: 5000, exitCode: 0, checkpointEveryS: 60, finishesInS: 1 };
+      await fleet.start([startOf(driver, { instance: i1, attempt: a1, program })]);
+      const seen = await driver.until('the end of the instance', has('instance-ended'), 2000);
+      expect(endOf(seen, a1)).toMatchObject({ exitCode: 0, stopped: null });
+    });
+
+    it('charges nothing for an instance that the market took in its first hour', async () => {
+      await fleet.launch([{ ...launch, pool: SPIKY }]);
+      const running = await driver.until('ready', has('instance-ready'));
+      const early = await fleet.bill(i1, running[1]!.atMs);
+      expect(raw(early.totalUsd)).toBeGreaterThan(0);
+      const seen = await driver.until('the end of the instance', has('instance-ended'), 2000);
+      const bill = await fleet.bill(i1, plus(seen.at(-1)!.atMs, seconds(9999)));
+      expect(raw(bill.totalUsd)).toBe(0);
+      expect(bill.pieces.at(-1)!.toMs).toEqual(epochMs(at(SPIKE_S + 120)));
+    });
+
+    it('gives back an instance: its tasks are stopped, and the bill stands still', async () => {
+      await fleet.launch([launch]);
+      await fleet.start([startOf(driver, { instance: i1, attempt: a1, program: { runtimeS: 9000, exitCode: 0 } })]);
+      await driver.until('the start of the task', has('attempt-started'));
+      const release = { key: effectKey('release/1'), instance: i1 };
+      expect(await fleet.release([release])).toEqual([{ status: 'done' }]);
+      const seen = await driver.until('the end of the instance', has('instance-ended'));
+      expect(await fleet.release([release])).toEqual([{ status: 'done' }]);
+      expect(endOf(seen, a1)).toMatchObject({ stopped: 'preempted' });
+      const [launched] = ofKind(seen, 'instance-launched');
+      const end = seen.at(-1)!;
+      expect(end).toMatchObject({ kind: 'instance-ended', cause: 'released' });
+      // The trace's price is constant, so the bill has a closed form.
+      const hours = (raw(end.atMs) - raw(launched!.atMs)) / 3_600_000;
+      const bill = await fleet.bill(i1, plus(end.atMs, seconds(9999)));
+      expect(raw(bill.totalUsd)).toBeCloseTo(0.03 * Math.max(hours, 1 / 60), 9);
+      const refused = startOf(driver, {
+        instance: i1,
+        attempt: attemptId('2.1'),
+        program: { runtimeS: 1, exitCode: 0 },
+      });
+      expect(await fleet.start([refused])).toMatchObject([{ status: 'refused', why: 'instance-gone' }]);
+      expect(
+        await fleet.stop([{ key: effectKey('stop/9'), attempt: a1, instance: i1, why: 'cancelled' }]),
+      ).toMatchObject([{ status: 'refused', why: 'instance-gone' }]);
+    });
+
+    it('knows nothing of instances that never were', async () => {
+      const nowhere = instanceId('i-none');
+      const start = startOf(driver, { instance: nowhere, attempt: a1, program: { runtimeS: 1, exitCode: 0 } });
+      expect(await fleet.start([start])).toMatchObject([{ status: 'refused', why: 'instance-gone' }]);
+      expect(await fleet.release([{ key: effectKey('r'), instance: nowhere }])).toMatchObject([
+        { status: 'refused', why: 'instance-gone' },
+      ]);
+      await expect(fleet.bill(nowhere, START_MS)).rejects.toMatchObject({ code: 'not-found' });
+      expect(await fleet.observe(new Map())).toEqual([]);
+    });
+
+    it('reports what comes after a cursor, and all of it again to who has none', async () => {
+      await fleet.launch([launch]);
+      await fleet.start([startOf(driver, { instance: i1, attempt: a1, program: { runtimeS: 20, exitCode: 0 } })]);
+      await driver.until('the end of the task', ended(a1));
+      const all = await fleet.observe(new Map());
+      expect(all.map((o) => o.sequence)).toEqual(all.map((_, i) => i + 1));
+      for (const cursor of [1, all.length - 1, all.length]) {
+        expect(await fleet.observe(new Map([[i1, cursor]]))).toEqual(all.slice(cursor));
+      }
+    });
+
+    it('serves logs in pieces', async () => {
+      await fleet.launch([launch]);
+      const program = { runtimeS: 20, exitCode: 0, prints: 'grüße' };
+      await fleet.start([startOf(driver, { instance: i1, attempt: a1, program })]);
+      await driver.until('the end of the task', ended(a1));
+      const first = await fleet.logs(a1, 'stdout', 0, 2);
+      expect(first).toEqual({ text: 'gr', nextOffset: 2, totalBytes: 7 });
+      expect(await fleet.logs(a1, 'stdout', first.nextOffset, 100)).toEqual({
+        text: 'üße',
+        nextOffset: 7,
+        totalBytes: 7,
+      });
+      expect(await fleet.logs(attemptId('7.7'), 'stdout', 0, 10)).toEqual({ text: '', nextOffset: 0, totalBytes: 0 });
+    });
+
+    it('calls back when there is something to observe, until told not to', async () => {
+      let wakes = 0;
+      const stop = fleet.onChange(() => wakes++);
+      await fleet.launch([launch]);
+      await driver.until('ready', (seen) => has('instance-ready')(seen) && wakes > 0);
+      stop();
+      const before = wakes;
+      await fleet.release([{ key: effectKey('release/1'), instance: i1 }]);
+      await driver.until('the end of the instance', has('instance-ended'));
+      expect(wakes).toBe(before);
+    });
+  });
+}

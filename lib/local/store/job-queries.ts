@@ -1,5 +1,5 @@
 import type { SQLInputValue } from 'node:sqlite';
-import type { JobSpec } from '../../domain/job.ts';
+import type { JobSpec, JobState } from '../../domain/job.ts';
 import type { JobFilter } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 import type { JobRow } from './rows.ts';
@@ -11,7 +11,15 @@ export const jobById = (db: Database, id: string): JobRow | undefined =>
   db.one<JobRow>(`SELECT ${COLUMNS} FROM ${JOINED} WHERE j.id = ?`, id);
 
 export const newestNamed = (db: Database, name: string): JobRow | undefined =>
-  db.one<JobRow>(`SELECT ${COLUMNS} FROM ${JOINED} WHERE j.name = ? ORDER BY j.arrival DESC LIMIT 1`, name);
+  filteredJobs(db, { name }, { limit: 1, before: null })[0];
+
+const STATES = Object.keys({
+  pending: true,
+  running: true,
+  succeeded: true,
+  failed: true,
+  cancelled: true,
+} satisfies Record<JobState, true>);
 
 /** Jobs that are not over, without their specifications: those are immutable and mostly known. */
 export const openJobs = (db: Database): Omit<JobRow, 'spec'>[] =>
@@ -24,7 +32,8 @@ export function specOf(db: Database, arrival: number): JobSpec {
 
 /**
  * Newest first, below `before`. One branch per state, each walking its index from the newest and stopping at the limit:
- * a few pending jobs among a million finished ones are found at once, and so are the newest finished ones.
+ * a few pending jobs among a million finished ones are found at once, and so are the newest finished ones. The indexes by
+ * owner and by name begin with the state too.
  */
 export function filteredJobs(
   db: Database,
@@ -48,7 +57,8 @@ export function filteredJobs(
     const all = [...conditions, ...extra];
     return `SELECT arrival FROM jobs ${all.length === 0 ? '' : `WHERE ${all.join(' AND ')}`} ORDER BY arrival DESC LIMIT ?`;
   };
-  const states = filter.states === undefined ? null : [...new Set(filter.states)];
+  const isIndexedByState = filter.owner !== undefined || filter.name !== undefined;
+  const states = filter.states === undefined ? (isIndexedByState ? STATES : null) : [...new Set(filter.states)];
   if (states?.length === 0) return [];
   const branches = states === null ? [branch([])] : states.map(() => branch(['state = ?']));
   const bound = (states ?? [null]).flatMap((s) => [...values, ...(s === null ? [] : [s]), page.limit]);

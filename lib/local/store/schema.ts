@@ -15,8 +15,8 @@ CREATE TABLE jobs (
   body TEXT NOT NULL
 ) STRICT;
 CREATE INDEX jobs_by_state ON jobs (state, arrival);
-CREATE INDEX jobs_by_owner ON jobs (owner, arrival);
-CREATE INDEX jobs_by_name ON jobs (name, arrival);
+CREATE INDEX jobs_by_owner ON jobs (owner, state, arrival);
+CREATE INDEX jobs_by_name ON jobs (name, state, arrival);
 
 CREATE TABLE job_specs (job INTEGER PRIMARY KEY, spec TEXT NOT NULL) STRICT;
 

@@ -237,13 +237,17 @@ export class Histories {
     return withUnseen(this.#slots, ONE, { count: 1, values: slot * STRIDE + RING, weights: 0, runs });
   }
 
-  /** The last runtimes (unfiltered), at most RECENT; each weighs `decay` times the one after it. */
+  /**
+   * The last runtimes (unfiltered), at most RECENT; each weighs `decay` times the one after it. Under a decay the oldest
+   * one stands for all before it, as the first value of an exponential average does: the mean is "rolling" itself.
+   */
   recentDistribution(slot: number, decay: number): Distribution {
     const o = slot * STRIDE;
     const n = this.#slots[o + N] as number;
     let count = 0;
     let weight = 1;
-    for (let age = 0; age < Math.min(n, RECENT); age++) {
+    const kept = Math.min(n, RECENT);
+    for (let age = 0; age < kept; age++) {
       const value = this.#slots[o + RING + ((n - 1 - age) % RECENT)] as number;
       let i = count++;
       for (; i > 0 && (sorted[i - 1] as number) > value; i--) {
@@ -251,7 +255,7 @@ export class Histories {
         sortedWeight[i] = sortedWeight[i - 1] as number;
       }
       sorted[i] = value;
-      sortedWeight[i] = weight;
+      sortedWeight[i] = decay < 1 && age + 1 === kept ? weight / (1 - decay) : weight;
       weight *= decay;
     }
     return withUnseen(sorted, sortedWeight, { count, values: 0, weights: 0, runs: count });

@@ -223,11 +223,12 @@ export class JvuPredict implements RuntimeHistory {
     const slot = this.#index.add(feature, ids, i, this.#forget);
     this.#reserve();
     this.#histories.clear(slot);
-    this.#flags[slot] = 0;
+    // Its old row is still in the store: should it be forgotten again, that has to be said again.
+    const stored = this.#forgotten.size > 0 && this.#forgotten.delete(this.#keyOf(slot));
+    this.#flags[slot] = stored ? STORED : 0;
     FEATURES[feature]?.of.forEach((part, p) => {
       if (isText(part)) this.#atoms.hold(ids[i + p] as number);
     });
-    if (this.#forgotten.size > 0) this.#forgotten.delete(this.#keyOf(slot));
     return slot;
   }
 

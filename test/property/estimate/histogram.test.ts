@@ -1,0 +1,87 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { randomLogNormal } from 'd3-random';
+import {
+  BINS,
+  BLOCK,
+  addToHistogram,
+  histogramMedian,
+  readHistogram,
+  writeHistogram,
+} from '../../../lib/estimate/histogram.ts';
+import { randomStream } from '../../../lib/kernel/random.ts';
+
+const OFFSET = 5;
+function histogramOf(values: readonly number[]): Float64Array {
+  const h = new Float64Array(OFFSET + BLOCK);
+  for (const v of values) addToHistogram(h, OFFSET, v);
+  return h;
+}
+
+function exactMedian(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
+}
+
+const runtime = fc.double({ min: 0.001, max: 1e6, noNaN: true });
+
+describe('streaming histogram', () => {
+  it('keeps number, mean and range of the values, in bounded memory and ascending bins', () => {
+    fc.assert(
+      fc.property(fc.array(runtime, { minLength: 1, maxLength: 300 }), (values) => {
+        const { centroids, weights } = readHistogram(histogramOf(values), OFFSET);
+        const sum = values.reduce((a, b) => a + b, 0);
+        expect(centroids.length).toBeLessThanOrEqual(BINS);
+        expect(weights.reduce((a, b) => a + b, 0)).toBe(values.length);
+        const binned = centroids.reduce((a, c, i) => a + c * (weights[i] ?? 0), 0);
+        expect(Math.abs(binned - sum)).toBeLessThanOrEqual(1e-9 * sum);
+        expect(centroids.every((c, i) => i === 0 || c > (centroids[i - 1] ?? Infinity))).toBe(true);
+        expect(Math.min(...values) * (1 - 1e-12)).toBeLessThanOrEqual(centroids[0] ?? NaN);
+        expect(centroids.at(-1)).toBeLessThanOrEqual(Math.max(...values) * (1 + 1e-12));
+      }),
+      { seed: 11, numRuns: 300 },
+    );
+  });
+
+  it('writes nothing outside its block', () => {
+    const h = new Float64Array(2 * BLOCK).fill(-7);
+    h.fill(0, 10, 10 + BLOCK);
+    for (let i = 1; i < 200; i++) addToHistogram(h, 10, i * 1.37);
+    expect([...h.subarray(0, 10), ...h.subarray(10 + BLOCK)].every((x) => x === -7)).toBe(true);
+  });
+
+  it('has the exact median while the distinct values fit', () => {
+    const few = fc.array(fc.integer({ min: 1, max: BINS }), { minLength: 1, maxLength: 200 });
+    fc.assert(
+      fc.property(few, (values) => {
+        expect(histogramMedian(histogramOf(values), OFFSET, values.length)).toBe(exactMedian(values));
+      }),
+      { seed: 12, numRuns: 300 },
+    );
+  });
+
+  it.each([0.2, 1, 1.8])('stays within 2 %% rank of the median of 20,000 log-normal runtimes, sigma %d', (sigma) => {
+    const draw = randomLogNormal.source(randomStream(3, `runtimes ${sigma}`))(Math.log(100), sigma);
+    const values = Array.from({ length: 20_000 }, () => draw());
+    const found = histogramMedian(histogramOf(values), OFFSET, values.length);
+    const rank = values.filter((v) => v <= found).length / values.length;
+    expect(Math.abs(rank - 0.5)).toBeLessThan(0.02);
+  });
+
+  it('comes back as it was stored and goes on the same way', () => {
+    fc.assert(
+      fc.property(fc.array(runtime, { minLength: 1, maxLength: 80 }), fc.array(runtime, { maxLength: 20 }), (a, b) => {
+        const one = histogramOf(a);
+        const other = new Float64Array(OFFSET + BLOCK);
+        writeHistogram(other, OFFSET, readHistogram(one, OFFSET));
+        for (const v of b) {
+          addToHistogram(one, OFFSET, v);
+          addToHistogram(other, OFFSET, v);
+        }
+        expect(readHistogram(other, OFFSET)).toEqual(readHistogram(one, OFFSET));
+      }),
+      { seed: 13 },
+    );
+  });
+});

@@ -58,7 +58,7 @@ export class PoolBook {
 
   #price(index: number): PricedPool {
     const view = this.views[index];
-    if (view?.quote == null) throw new RangeError(`pool ${index} has no price`);
+    if (view === undefined || view.quote === null) throw new RangeError(`pool ${index} has no price`);
     const { pool } = view;
     const priceUsdPerHour = raw(view.quote);
     const bids = bidsFor(pool, priceUsdPerHour, this.config).map((bid): BidForecast => {

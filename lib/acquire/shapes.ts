@@ -76,7 +76,7 @@ export class ShapeBook {
       }
       const view = views[index];
       if (share === Infinity) count('resources');
-      else if (view?.quote == null) count('no price');
+      else if (view === undefined || view.quote === null) count('no price');
       else if (!view.open) count('closed');
       else {
         const priced = this.#book.priced(index);

@@ -28,8 +28,7 @@ function placeUnit(unit: readonly Run[], room: Room): Placement[] {
         placements.push({ task: task.task, group: task.group, on: host.on, reason: 'the first instance with room' });
       }
     }
-    const isGang = run.tasks[0]?.gang != null;
-    if (isGang && next < run.tasks.length) {
+    if (run.gang !== null && next < run.tasks.length) {
       for (const t of taken) room.take(t.run.need, t.host, -1);
       return [];
     }

@@ -1,3 +1,4 @@
+import { raw } from '../kernel/units.ts';
 import { RESOURCE_KINDS, vector } from '../domain/resources.ts';
 import type { Host, TaskToPlace } from '../domain/stages.ts';
 
@@ -10,6 +11,8 @@ export interface Run {
   readonly tasks: readonly TaskToPlace[];
   readonly need: readonly number[];
   readonly runtimeS: number;
+  /** All runs of one gang are placed or none; null: no gang. */
+  readonly gang: string | null;
   readonly allowed: TaskToPlace['allowed'];
 }
 
@@ -75,9 +78,12 @@ const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 
 export function unitsOf(tasks: readonly TaskToPlace[]): readonly (readonly Run[])[] {
   const runs = new Map<string, Map<TaskToPlace['allowed'], TaskToPlace[]>>();
   for (const task of tasks) {
-    const key = `${task.gang ?? ''} ${task.group} ${task.runtimeS as unknown as number}`;
+    const key = `${task.gang ?? ''} ${task.group} ${raw(task.runtimeS)}`;
     let byAllowed = runs.get(key);
-    if (byAllowed === undefined) runs.set(key, (byAllowed = new Map()));
+    if (byAllowed === undefined) {
+      byAllowed = new Map<TaskToPlace['allowed'], TaskToPlace[]>();
+      runs.set(key, byAllowed);
+    }
     const list = byAllowed.get(task.allowed);
     if (list === undefined) byAllowed.set(task.allowed, [task]);
     else list.push(task);
@@ -91,7 +97,8 @@ export function unitsOf(tasks: readonly TaskToPlace[]): readonly (readonly Run[]
       const run: Run = {
         tasks: list,
         need: vector(first.need),
-        runtimeS: first.runtimeS as unknown as number,
+        runtimeS: raw(first.runtimeS),
+        gang: first.gang,
         allowed: first.allowed,
       };
       const unit = first.gang === null ? `single ${single++}` : `gang ${first.gang}`;

@@ -24,9 +24,7 @@ export const stratusPack: PlacePolicy = (tasks, hosts) => {
   const packer = new Packer(new Room(hosts, units.flat()));
   const placements: Placement[] = [];
   for (const unit of units) {
-    const isGang = unit[0]?.tasks[0]?.gang != null;
-    const placed = packer.place(unit, isGang);
-    for (const p of placed) placements.push(p);
+    for (const p of packer.place(unit)) placements.push(p);
   }
   return placements;
 };
@@ -55,7 +53,8 @@ class Packer {
     });
   }
 
-  place(unit: readonly Run[], whole: boolean): Placement[] {
+  place(unit: readonly Run[]): Placement[] {
+    const whole = unit.some((run) => run.gang !== null);
     const before = whole ? { remainingS: this.#remainingS.slice(), bins: this.#bins.map((b) => [...b]) } : null;
     const moves: Move[] = [];
     for (const run of unit) {

@@ -143,7 +143,7 @@ export class PriceSurvival {
   /** Bids that outlived the longest horizon count as survivors everywhere: they need not be watched on. */
   #compact(now: number): void {
     const keep = this.#openTo.map((to) => to > now - LONGEST_MS);
-    const kept = (list: number[]): number[] => list.filter((_, i) => keep[i]);
+    const kept = (list: number[]): number[] => list.filter((_, i) => keep[i] === true);
     this.#openPrice = kept(this.#openPrice);
     this.#openFrom = kept(this.#openFrom);
     this.#openTo = kept(this.#openTo);

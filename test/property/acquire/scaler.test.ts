@@ -78,7 +78,7 @@ function naiveStratus(wanted: readonly Wanted[], views: readonly PoolView[]): Re
   while (tasks.length > 0) {
     let best = { score: 0, id: '', taken: [] as Single[] };
     for (const v of [...views].sort((a, b) => (a.pool.id < b.pool.id ? -1 : 1))) {
-      if (!tasks[0]?.where.has(v.pool.id)) continue;
+      if (tasks[0]?.where.has(v.pool.id) !== true) continue;
       const capacity = vector(v.pool.type.capacity);
       const able = tasks.filter((t) => t.where.has(v.pool.id));
       for (let i = 1; i <= able.length; i++) {

@@ -88,10 +88,11 @@ function naive(tasks: readonly TaskToPlace[], hosts: readonly Host[]): Record<st
       const difference = x.map((v, i) => v - (y[i] ?? 0)).find((d) => Math.abs(d) > 1e-12) ?? 0;
       if (best === undefined || difference < 0) best = s;
     }
-    if (best === undefined) continue;
-    need.forEach((n, k) => best !== undefined && (best.free[k] = (best.free[k] ?? 0) - n));
-    best.remaining = Math.max(best.remaining, runtimeOf(task));
-    placed[keyOf(task)] = nameOf(best.host.on);
+    const host = best;
+    if (host === undefined) continue;
+    need.forEach((n, k) => (host.free[k] = (host.free[k] ?? 0) - n));
+    host.remaining = Math.max(host.remaining, runtimeOf(task));
+    placed[keyOf(task)] = nameOf(host.host.on);
   }
   return placed;
 }

@@ -1,4 +1,4 @@
-import { openSync, readdirSync, readFileSync, rmSync, statSync, watch, writeSync } from 'node:fs';
+import { existsSync, openSync, readdirSync, readFileSync, rmSync, statSync, watch, writeSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { engineNow, whenEngineTime } from './engine-time.ts';
 import { hasCode, makeFolder } from './files.ts';
@@ -115,11 +115,18 @@ class Supervisor {
   }
 
   async #tick(): Promise<void> {
+    // Somebody removed the directory: nobody can ask anything of this instance any more.
+    if (!existsSync(inside.lock(this.#instanceDir))) this.#vanish();
     this.#beat();
     this.#journal.flush();
     this.#readInbox();
     await this.#sample();
     this.#endWithoutEngine();
+  }
+
+  #vanish(): never {
+    for (const { run } of this.#live()) run.kill();
+    process.exit(1);
   }
 
   async #sample(): Promise<void> {

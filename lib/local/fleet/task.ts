@@ -114,6 +114,12 @@ export class TaskRun {
     this.#after(schedule.killAfterS, () => this.#signal('SIGKILL'));
   }
 
+  /** Nothing of it goes on; no end is reported. */
+  kill(): void {
+    this.#signal('SIGKILL');
+    killByCookie(this.#places.scratch);
+  }
+
   /** Takes in a reading of the group's usage and looks at the checkpoint; about once a second. */
   tick(sample: Sample | null): void {
     if (sample !== null) {

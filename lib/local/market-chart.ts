@@ -206,7 +206,16 @@ export function thinned(points: PoolSeries['points']): PoolSeries['points'] {
   return kept;
 }
 
-const ROW = { height: 190, top: 78, left: 72, width: 860 } as const;
+/** ECharts shows a bare day of the month by default. */
+const TIME_LABELS = {
+  year: '{MMM} {yyyy}',
+  month: '{d} {MMM}',
+  day: '{d} {MMM}',
+  hour: '{HH}:{mm}',
+  minute: '{HH}:{mm}',
+};
+
+const ROW = { height: 190, top: 108, left: 72, width: 860 } as const;
 
 /** Prices of pools below one another over one time axis, as SVG. */
 export async function marketSvg(trace: MarketTrace, series: readonly PoolSeries[], theme: Theme): Promise<string> {
@@ -230,8 +239,8 @@ export async function marketSvg(trace: MarketTrace, series: readonly PoolSeries[
       })),
     ],
     legend: {
-      top: 10,
-      right: 20,
+      top: 38,
+      left: ROW.left - 5,
       textStyle: { color: palette.faint },
       data: ['spot price', 'on-demand price', 'price passes on-demand', 'capacity ends', 'no capacity'],
       itemGap: 22,
@@ -243,7 +252,7 @@ export async function marketSvg(trace: MarketTrace, series: readonly PoolSeries[
       gridIndex: i,
       min: from,
       max: to,
-      axisLabel: { color: palette.faint, hideOverlap: true },
+      axisLabel: { color: palette.faint, hideOverlap: true, formatter: TIME_LABELS },
       axisLine: { lineStyle: { color: palette.grid } },
       splitLine: { show: false },
     })),
@@ -259,7 +268,7 @@ export async function marketSvg(trace: MarketTrace, series: readonly PoolSeries[
     })),
     series: series.flatMap((s, i) => poolLayers(s, i, palette, { fromMs: from, toMs: to })),
   };
-  return render(option, ROW.left + ROW.width + 30, ROW.top + series.length * ROW.height - 10);
+  return render(option, ROW.left + ROW.width + 30, ROW.top + series.length * ROW.height - 40);
 }
 
 function poolLayers(s: PoolSeries, i: number, palette: Palette, span: Window): object[] {

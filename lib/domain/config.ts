@@ -89,7 +89,7 @@ export const schedulerConfig = z.strictObject({
   solverGap: z
     .number()
     .nonnegative()
-    .default(0.001)
+    .default(0.0005)
     .describe(
       'Relative gap at which the solver may stop. Worths exceed costs many times: 1 % of worth is much of the cost.',
     ),

@@ -24,7 +24,7 @@ const PROBLEMS: Readonly<Record<number, string>> = {
 /** The OpenAPI 3.1 document of these operations, from the schemas that check them. Pure; the same for the same table. */
 export function openApiDocument(operations: readonly Operation[]): ReturnType<typeof createDocument> {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
-  for (const o of operations) (paths[o.path] ??= {})[o.method.toLowerCase()] = operationObject(o);
+  for (const o of operations) (paths[o.path] ??= {})[o.method.toLowerCase()] = operationObject(o, operations);
   return createDocument(
     {
       openapi: '3.1.0',
@@ -57,12 +57,13 @@ export function openApiDocument(operations: readonly Operation[]): ReturnType<ty
   );
 }
 
-function operationObject(o: Operation): ZodOpenApiOperationObject {
+function operationObject(o: Operation, all: readonly Operation[]): ZodOpenApiOperationObject {
   const responses: ZodOpenApiOperationObject['responses'] = {};
   for (const [status, answer] of Object.entries(o.answers)) {
     responses[status as '200'] = {
       description: answer.description,
       ...(answer.headers === undefined ? {} : { headers: answer.headers }),
+      ...(answer.provides === undefined ? {} : { links: linksTo(all, answer.provides) }),
       content: {
         [answer.contentType]: {
           schema: answer.schema,
@@ -104,5 +105,13 @@ function operationObject(o: Operation): ZodOpenApiOperationObject {
     responses,
   };
 }
+
+/** A link to each operation that takes what the answer provides. */
+const linksTo = (all: readonly Operation[], provides: Readonly<Record<string, string>>) =>
+  Object.fromEntries(
+    all
+      .filter((o) => !empty(o.params) && Object.keys(o.params.shape).every((name) => name in provides))
+      .map((o) => [o.id, { operationId: o.id, parameters: provides }]),
+  );
 
 const empty = (schema: Operation['params']): boolean => Object.keys(schema.shape).length === 0;

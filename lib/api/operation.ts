@@ -32,6 +32,8 @@ export interface AnswerShape {
   readonly schema: z.ZodType;
   readonly headers?: z.ZodObject;
   readonly example?: unknown;
+  /** Where in the answer a client finds the value of another operation's path parameter (OpenAPI links). */
+  readonly provides?: Readonly<Record<string, string>>;
 }
 
 interface OperationShape {

@@ -25,6 +25,7 @@ const { jobPath, noQuery } = request;
 const idempotency = z.object({
   'Idempotency-Key': request.idempotencyKey.optional(),
 });
+const PROVIDES_JOB = { job: '$response.body#/job/id' };
 const location = z.object({ location: z.string().describe('Path of the job.') });
 
 export const INTAKE_OPERATIONS: readonly Operation[] = [
@@ -40,8 +41,12 @@ export const INTAKE_OPERATIONS: readonly Operation[] = [
     headers: idempotency,
     body: { schema: jobFileBody, description: 'A job file as JSON.', examples: { job: jobExample } },
     answers: {
-      201: { ...json('The job was created.', schema.submitAnswer), headers: location },
-      200: { ...json('The same key with the same body was here before.', schema.submitAnswer), headers: location },
+      201: { ...json('The job was created.', schema.submitAnswer), headers: location, provides: PROVIDES_JOB },
+      200: {
+        ...json('The same key with the same body was here before.', schema.submitAnswer),
+        headers: location,
+        provides: PROVIDES_JOB,
+      },
     },
     problems: [400, 409, 413, 415, 422, 429],
     run: async (call, backend) => {

@@ -14,17 +14,12 @@ type RouteHandler = (event: APIGatewayProxyEvent) => Promise<APIGatewayProxyResu
  */
 export function router(own: readonly Operation[], all: readonly Operation[]): RouteHandler {
   const known = all.map(({ method, path }) => ({ method, path, pattern: patternOf(path) }));
+  const exact = methodsByPath(all);
   const route = httpRouter({
     routes: own.map((o) => ({ method: o.method, path: o.path, handler: handlerOf(o) })),
     notFoundResponse: ({ method, path }: { method: string; path: string }): never => {
       const methods = known.filter((o) => o.pattern.test(path)).map((o) => o.method);
-      if (methods.length > 0 && !methods.some((m) => m === method)) {
-        throw new EbbError('method-not-allowed', {
-          what: `this route does not take ${quoted(method)}`,
-          allowed: [...new Set(methods)].join(', '),
-          next: 'See /api/openapi.json for the routes and their methods.',
-        });
-      }
+      if (methods.length > 0 && !methods.some((m) => m === method)) throw notAllowed(method, methods);
       const near = nearestName(path, [...new Set(known.map((o) => o.path))]);
       throw new EbbError('not-found', {
         what: 'no such route',
@@ -41,8 +36,28 @@ export function router(own: readonly Operation[], all: readonly Operation[]): Ro
         next: 'Call this function through its API.',
       });
     }
+    // A path that is written out wins over one with parameters, whatever the method: `batch` there is no job.
+    const written = exact.get(event.path.replace(/(?<=.)\/$/, ''));
+    if (written !== undefined && !written.some((m) => m === event.httpMethod))
+      throw notAllowed(event.httpMethod, written);
     return route(event);
   };
+}
+
+const notAllowed = (method: string, allowed: readonly string[]): EbbError =>
+  new EbbError('method-not-allowed', {
+    what: `this route does not take ${quoted(method)}`,
+    allowed: [...new Set(allowed)].join(', '),
+    next: 'See /api/openapi.json for the routes and their methods.',
+  });
+
+/** Methods of the paths that have no parameters. */
+function methodsByPath(all: readonly Operation[]): ReadonlyMap<string, readonly string[]> {
+  const groups = Map.groupBy(
+    all.filter((o) => !o.path.includes('{')),
+    (o) => o.path,
+  );
+  return new Map([...groups].map(([path, found]) => [path, found.map((o) => o.method)]));
 }
 
 const patternOf = (path: string): RegExp => new RegExp(`^${path.replaceAll(/\{[^/]+\}/g, '[^/]+')}/?$`);

@@ -16,11 +16,15 @@ export class AtomTable {
 
   /** -1 when the text is in no feature-value. */
   find(text: string): number {
-    return this.#ids.get(text) ?? -1;
+    const id = this.#ids.get(text);
+    if (id !== undefined) return id;
+    return text.isWellFormed() ? -1 : (this.#ids.get(text.toWellFormed()) ?? -1);
   }
 
   /** Gives the text a number. The caller holds it (`hold`) for as long as it uses the number. */
-  intern(text: string): number {
+  intern(given: string): number {
+    // Stored keys are URL-encoded, which half a surrogate pair cannot be.
+    const text = given.toWellFormed();
     const known = this.#ids.get(text);
     if (known !== undefined) return known;
     const id = this.#free.pop() ?? this.#texts.length;

@@ -244,10 +244,7 @@ export class JvuPredict implements RuntimeHistory {
   #keyOf(slot: number): string {
     const [index, ids] = this.#index.key(slot);
     const feature = invariant(FEATURES[index], 'a slot belongs to a tracked feature');
-    return (
-      HISTORY_PREFIX +
-      [feature.name, ...atomTexts(feature, ids, this.#atoms).map((t) => encodeURIComponent(t.toWellFormed()))].join('/')
-    );
+    return HISTORY_PREFIX + [feature.name, ...atomTexts(feature, ids, this.#atoms).map(encodeURIComponent)].join('/');
   }
 
   #parse(key: string, idOf: (text: string) => number): { feature: number; ids: Int32Array } {

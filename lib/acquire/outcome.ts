@@ -126,19 +126,19 @@ function safeToTryAgain(meanInterruptionS: number, t: Terms): boolean {
   return t.startMaxS + meanInterruptionS + t.startMaxS <= t.safeInS + keptS;
 }
 
-/** P(late | running time r), the flight to on-demand counted at its longest start-up. */
+/** P(late | running time r), start-ups counted at their longest; an upper bound where there is no on-demand to flee to. */
 function lateWhen(table: CurveTable, r: number, f: number, t: Terms): number {
   const left = (t.deadlineInS ?? Infinity) - t.startMaxS;
   if (r > left) return 1;
+  if (t.fallbackRate === null) {
+    // Nowhere to flee to. Each interruption costs at most this much time and each try is interrupted with at most F(r).
+    const perInterruptionS = t.startMaxS + t.restoreS + Math.min(t.lossS, r);
+    return f ** (1 + Math.floor((left - r) / Math.max(perInterruptionS, 1)));
+  }
   // Interrupted at T the flight ends at startMax + restore + r + min(T, loss): late when min(T, loss) > spare.
   const spare = left - t.startMaxS - t.restoreS - r;
-  let late: number;
-  if (spare < 0) late = f;
-  else if (spare >= Math.min(t.lossS, r)) late = 0;
-  else {
-    readCurve(table, spare, point);
-    late = f - point.lost;
-  }
-  // Nowhere to flee to: the second try must survive too.
-  return t.fallbackRate === null ? late + (f - late) * f : late;
+  if (spare < 0) return f;
+  if (spare >= Math.min(t.lossS, r)) return 0;
+  readCurve(table, spare, point);
+  return f - point.lost;
 }

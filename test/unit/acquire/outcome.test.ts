@@ -116,6 +116,25 @@ describe('outcome, against a simulation', () => {
   });
 });
 
+describe('lateness with nowhere to flee to', () => {
+  it.each([
+    ['no checkpoint', 0.3, {}],
+    ['saved at the warning', 0.6, checkpointed],
+    ['saves every twenty minutes', 0.6, saving],
+  ] as const)('is bounded from above, and falls as the deadline moves away: %s', (_, perHour, over) => {
+    let before = 1;
+    for (const deadlineInS of [9400, 12_000, 20_000, 40_000]) {
+      const terms = { ...base, ...over, fallbackRate: null, deadlineInS, safeInS: null };
+      const got = outcomeOf(runtime, tabulate(exponential(perHour)), terms).pLate;
+      const starting = { ...terms, startMeanS: terms.startMaxS };
+      expect(got).toBeGreaterThan(average(runtime, perHour, starting).late - 0.01);
+      expect(got).toBeLessThanOrEqual(before + 1e-12);
+      before = got;
+    }
+    expect(before).toBeLessThan(0.2);
+  });
+});
+
 describe('outcome, closed cases', () => {
   it('of capacity that stays is price times time, and late when the run itself is too long', () => {
     const got = outcomeOf(runtime, tabulate(NEVER), { ...base, deadlineInS: 5000 });

@@ -48,6 +48,18 @@ describe('scaler', () => {
     expect(counts(stratusTributary(acquireInput([safe], { pools })))).toEqual({ [steady.pool.id]: 1 });
   });
 
+  it('leaves out offers that are later than both the plan chose and the configuration allows', () => {
+    const wanted = want({ id: 'a', count: 2, pools: [steady, bigSteady] });
+    const cheapButLate = (pLate: number) => {
+      const input = acquireInput([wanted], { pools });
+      const given = input.offers.get(wanted.group.id) ?? { offers: [], excluded: [], considered: [] };
+      const offers = given.offers.map((o, i) => (i === 1 ? { ...o, pLate, expectedCostUsd: 1e-6 } : o));
+      return counts(stratusTributary({ ...input, offers: new Map([[wanted.group.id, { ...given, offers }]]) }));
+    };
+    expect(cheapButLate(0.3)).toEqual({ [steady.pool.id]: 1 });
+    expect(cheapButLate(0.01)).toEqual({ [bigSteady.pool.id]: 1 });
+  });
+
   it('leaves out closed pools and pools without a price', () => {
     const shut = [view(small.pool, 0.04, false), view(big.pool, null), steady];
     expect(stratusTributary(acquireInput([want({ id: 'a', count: 2, pools: [small, big] })], { pools: shut }))).toEqual(

@@ -42,6 +42,17 @@ describe('survival of hypothetical bids', () => {
     expect(at(s.curve('mean')?.p, 3600)).toBeGreaterThan(0.05);
   });
 
+  it('loses a bid when the price rises above it, not when it reaches it', () => {
+    const list: [number, number][] = [];
+    for (let h = 0; h < 168; h++) list.push([h, 0.25], [h + 0.5, 0.5]);
+    const reached = new PriceSurvival(0.25, WEEK);
+    reached.advance(steps(list), START + WEEK);
+    expect(at(reached.curve()?.p, 3600)).toBe(0);
+    const passed = new PriceSurvival(0.2499, WEEK);
+    passed.advance(steps(list), START + WEEK);
+    expect(at(passed.curve()?.p, 3600)).toBeCloseTo(0.5, 6);
+  });
+
   it('loses every bid within the hour when the price doubles every hour and halves at once', () => {
     const list: [number, number][] = [];
     for (let h = 0; h < 168; h++) list.push([h, 0.05], [h + 0.5, 0.1]);

@@ -102,6 +102,17 @@ describe.each([
     expect(pack([...gang, ...others], hosts)).toHaveLength(8);
   });
 
+  it('leave no trace in running times when they do not fit', () => {
+    const two = [
+      host({ id: 'was-close', vcpus: 1, remainingS: 1500 }),
+      host({ id: 'other', vcpus: 1, remainingS: 1700 }),
+    ];
+    const gang = tasksOf({ id: 'g', count: 3, runtimeS: 2000, gang: 'g' });
+    const [p] = pack([...gang, ...tasksOf({ id: 't', runtimeS: 1500 })], two);
+    if (pack === stratusPack) expect(p?.on).toEqual({ instance: 'was-close' });
+    expect(p?.group).toBe('t');
+  });
+
   it('hold together over groups', () => {
     const fresh = tasksOf({ id: 'fresh', count: 5, runtimeS: 100, gang: 'g' });
     const tried = tasksOf({ id: 'tried', count: 2, runtimeS: 50, gang: 'g', need: resources(2, 1) });

@@ -136,7 +136,7 @@ async function run(title: string, shapes: readonly ScenarioShape[]): Promise<voi
   );
   const used = Map.groupBy(figures, (f) => f.used);
   console.log(`  plans used: ${[...used].map(([name, of]) => `${name} ${of.length}`).join(', ')}`);
-  console.log(`  resident memory after: ${(process.memoryUsage.rss() / 2 ** 20).toFixed(0)} MiB`);
+  console.log(`  peak resident memory of the process: ${(process.resourceUsage().maxRSS / 2 ** 10).toFixed(0)} MiB`);
 }
 
 const highs = JSON.parse(readFileSync(new URL('../node_modules/highs/package.json', import.meta.url), 'utf8')) as {

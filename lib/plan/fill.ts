@@ -182,8 +182,11 @@ function makeRoom(filling: Filling, order: readonly number[]): void {
     if (waiting < 1) continue;
     if (++trials > MOST_TRIALS) return;
     const atATime = problem.groups[choice.group]?.gang === true ? waiting : 1;
-    for (let n = 0; n < waiting; n += atATime) if (!makeRoomFor(filling, choice, atATime, giving)) break;
-    filling.choose(index, Infinity);
+    while ((filling.waiting[choice.group] ?? 0) >= 1 && makeRoomFor(filling, choice, atATime, giving)) {
+      const before = filling.waiting[choice.group];
+      filling.choose(index, Infinity);
+      if (filling.waiting[choice.group] === before) break;
+    }
   }
 }
 

@@ -1,11 +1,12 @@
 /**
  * Running best-effort attempts that may give way, and what that costs (JamaisVu section 4.1.2).
  *
- * Cost of stopping one (USD) = worth it would bring running on, less worth when it starts again from its checkpoint one
- * slot later (the curve over the remaining time), plus the price of the work past the checkpoint that is done again
- * and of another start-up, plus an epsilon. The epsilon is the paper's: work that runs is never exchanged for equal work that waits.
+ * Cost of stopping one (USD) = the worth it would bring running on (the curve over the remaining time), plus the price of
+ * the work past the checkpoint that is done again and of another start-up, plus an epsilon. As in the paper the cost
+ * begins at the work's own value: work stops only where capacity is contended, and there nothing promises that it starts
+ * again in time. The epsilon is the paper's too: work that runs is never exchanged for equal work that waits.
  */
-import { plus, raw, seconds } from '../kernel/units.ts';
+import { raw } from '../kernel/units.ts';
 import type { AttemptId } from '../kernel/ids.ts';
 import { certain, mean, remaining, type Distribution } from '../domain/distribution.ts';
 import type { PreemptOption } from '../domain/plan.ts';
@@ -49,8 +50,7 @@ export function preemptible(running: RunningTask, view: InstanceView, input: Pla
   const { snapshot, config } = input;
   const left = leftOf(running, running.doneS, input);
   const again = leftOf(running, running.keptS, input);
-  const resumed = plus(snapshot.nowMs, seconds(config.slotS + config.startDelayMeanS + config.restoreS));
-  const forgone = expectedWorth(worth.curve, snapshot.nowMs, left) - expectedWorth(worth.curve, resumed, again);
+  const forgone = expectedWorth(worth.curve, snapshot.nowMs, left);
   const usdPerS =
     (raw(view.pool.onDemandUsdPerHour) * dominantShare(running.attempt.resources, view.pool.type.capacity)) / 3600;
   const redoneS = raw(mean(again)) - raw(mean(left));

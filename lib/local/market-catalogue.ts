@@ -42,6 +42,9 @@ function factsOf(
     if (!Number.isFinite(n) || n < 0) throw invalid(`${what} of ${name} is not a number`, text ?? 'nothing');
     return n;
   };
+  /** An empty cell means none. */
+  const countOrNone = (what: string, text: string | undefined): number =>
+    text === undefined || text === '' ? 0 : number(what, text);
   const memoryMiB =
     row['memory_mib'] === undefined
       ? number('memory_gib', row['memory_gib']) * 1024
@@ -52,11 +55,11 @@ function factsOf(
       arch: (row['arch'] === 'arm64' ? 'arm64' : 'x86_64') satisfies Arch,
       vcpus: number('vcpu', row['vcpu']),
       memoryMiB: Math.round(memoryMiB),
-      gpus: number('gpus', row['gpu_count'] === undefined ? row['gpu'] || '0' : row['gpu_count'] || '0'),
+      gpus: countOrNone('gpus', row['gpu_count'] ?? row['gpu']),
       localGb:
         row['local_nvme_gb'] === undefined
           ? storageGb(row['local_storage'] ?? '')
-          : number('disk', row['local_nvme_gb'] || '0'),
+          : countOrNone('disk', row['local_nvme_gb']),
       usdPerHour: number('price', price),
     },
   ];

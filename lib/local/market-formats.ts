@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { Writable, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { createGunzip, gunzipSync } from 'node:zlib';
+import { createGunzip, gunzipSync, type Gunzip } from 'node:zlib';
 
 /**
  * Readers of the raw formats that `ebb market import` knows. Each streams one file into a sink and reports every line it
@@ -82,9 +82,9 @@ export async function readRaw(file: RawFile, sink: RawSink): Promise<void> {
   }
 }
 
-function source(file: RawFile): Readable[] {
+function source(file: RawFile): (Readable | Gunzip)[] {
   const bytes = createReadStream(file.path);
-  return file.gzip ? [bytes, createGunzip() as unknown as Readable] : [bytes];
+  return file.gzip ? [bytes, createGunzip()] : [bytes];
 }
 
 async function readCsv(
@@ -196,7 +196,7 @@ async function readAwsJson(file: RawFile, sink: RawSink): Promise<void> {
 
 function awsRecord(value: unknown, at: RowRef, sink: RawSink): void {
   if (typeof value !== 'object' || value === null) {
-    sink.bad(at, 'a record of SpotPriceHistory is an object', quote(JSON.stringify(value) ?? 'nothing'));
+    sink.bad(at, 'a record of SpotPriceHistory is an object', quote(shown(value)));
     return;
   }
   const field = (name: string): string => {
@@ -242,11 +242,7 @@ async function readAvailability(file: RawFile, sink: RawSink): Promise<void> {
   const series = seriesOf(file.path);
   if (typeof series === 'string') return sink.bad(file.label, series, quote(basename(file.path)));
   if (typeof gapS !== 'number' || !(gapS > 0)) {
-    return sink.bad(
-      file.label,
-      'metadata.gap_seconds is a number of seconds above 0',
-      quote(JSON.stringify(gapS) ?? 'nothing'),
-    );
+    return sink.bad(file.label, 'metadata.gap_seconds is a number of seconds above 0', quote(shown(gapS)));
   }
   if (!Array.isArray(document.data) || document.data.length === 0) {
     return sink.bad(file.label, 'data is a list of node counts', quote(typeof document.data));
@@ -270,13 +266,16 @@ function readTicks(
   const valid = (n: unknown): n is number => typeof n === 'number' && Number.isInteger(n) && n >= 0;
   const full = series.nodes ?? series.counts.filter(valid).reduce((most, n) => Math.max(most, n), 1);
   let before: boolean | null = null;
-  series.counts.forEach((n, tick) => {
+  for (const [tick, n] of series.counts.entries()) {
     const at = `${file.label}#${tick + 1}`;
-    if (!valid(n)) return sink.bad(at, 'a node count is a whole number >= 0', quote(JSON.stringify(n) ?? 'nothing'));
+    if (!valid(n)) {
+      sink.bad(at, 'a node count is a whole number >= 0', quote(shown(n)));
+      continue;
+    }
     const up = n >= full;
     if (up !== before) sink.availability(at, { ...series, atMs: series.startMs + tick * series.gapMs, up });
     before = up;
-  });
+  }
   const endMs = series.startMs + series.counts.length * series.gapMs;
   // Nothing is known beyond a series: that is not capacity.
   if (before === true) sink.availability(file.label, { ...series, atMs: endMs, up: false });
@@ -303,5 +302,7 @@ function seriesOf(path: string): Series | string {
   };
 }
 
+/** JSON of any value; empty for undefined, which JSON does not know. */
+const shown = (value: unknown): string => (value === undefined ? '' : JSON.stringify(value));
 const quote = (text: string): string => (text === '' ? 'nothing' : `'${shorten(text)}'`);
 const shorten = (text: string): string => (text.length > 80 ? `${text.slice(0, 77)}...` : text);

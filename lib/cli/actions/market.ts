@@ -84,11 +84,11 @@ function reportImport(streams: MarketStreams, s: ImportSummary): void {
   line(streams, `${s.path}`);
   line(
     streams,
-    `${plural(s.markets, 'market')}, ${number(s.priceChanges)} prices, ${number(s.availabilityChanges)} changes of availability, ${day(s.startMs)} to ${day(s.endMs)} UTC`,
+    `${plural(s.markets, 'market')}, ${plural(s.priceChanges, 'price change')}, ${plural(s.availabilityChanges, 'change')} of availability, ${day(s.startMs)} to ${day(s.endMs)} UTC`,
   );
   line(
     streams,
-    `${number(s.rows)} rows used from ${plural(s.files, 'file')}, ${number(s.badLines)} bad, ${number(s.replaced)} replaced by a later row of the same instant`,
+    `${plural(s.rows, 'row')} used from ${plural(s.files, 'file')}, ${s.badLines} bad, ${s.replaced} replaced by a later row of the same instant`,
   );
   for (const [why, n] of Object.entries(s.skipped)) line(streams, `${number(n)} left out: ${why}`);
   for (const note of s.notes) line(streams, note);
@@ -117,7 +117,7 @@ export function generate(streams: MarketStreams, options: GenerateFlags): void {
   line(streams, path);
   line(
     streams,
-    `${plural(written.markets, 'market')}, ${number(written.priceChanges)} prices, ${number(written.availabilityChanges)} changes of availability, ${day(written.startMs)} to ${day(written.endMs)} UTC, seed ${seed}`,
+    `${plural(written.markets, 'market')}, ${plural(written.priceChanges, 'price change')}, ${plural(written.availabilityChanges, 'change')} of availability, ${day(written.startMs)} to ${day(written.endMs)} UTC, seed ${seed}`,
   );
   line(streams, `The most turbulent time to start a job: --from ${summary.turbulentStart}`);
 }

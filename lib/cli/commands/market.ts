@@ -39,7 +39,7 @@ export interface ShowFlags {
   readonly json?: boolean;
 }
 
-const actions = (): Promise<typeof import('../actions/market.ts')> => import('../actions/market.ts');
+const actions = () => import('../actions/market.ts');
 const collect = (text: string, before: readonly string[] = []): string[] => [...before, ...text.split(',')];
 
 /** `ebb market`: options and texts only; what a subcommand does, with the libraries it needs, is loaded when it runs. */

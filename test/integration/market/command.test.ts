@@ -66,8 +66,8 @@ describe('ebb market', () => {
     );
     const { out, err } = await market('import', source, '-o', join(dir, 'p.ebbmarket'));
     expect(err).toBe('p.csv:3: a row has 4 columns; got 1: broken\n');
-    expect(out).toContain('1 market, 1 prices');
-    expect(out).toContain('1 rows used from 1 file, 1 bad');
+    expect(out).toContain('1 market, 1 price change');
+    expect(out).toContain('1 row used from 1 file, 1 bad');
   });
 
   it('lists the formats it reads', async () => {

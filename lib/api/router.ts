@@ -29,7 +29,12 @@ export function router(own: readonly Operation[], all: readonly Operation[]): Ro
     },
   }) as unknown as (event: APIGatewayProxyEvent) => Promise<APIGatewayProxyResult>;
   return async (event) => {
-    if (typeof event.httpMethod !== 'string' || typeof event.path !== 'string' || event.path === '') {
+    if (
+      typeof event.httpMethod !== 'string' ||
+      typeof event.path !== 'string' ||
+      event.path === '' ||
+      event.httpMethod === ''
+    ) {
       throw new EbbError('usage', {
         what: 'this is not a request of an API Gateway REST API',
         allowed: 'a proxy event of payload version 1.0',
@@ -60,13 +65,14 @@ function methodsByPath(all: readonly Operation[]): ReadonlyMap<string, readonly 
   return new Map([...groups].map(([path, found]) => [path, found.map((o) => o.method)]));
 }
 
-const patternOf = (path: string): RegExp => new RegExp(`^${path.replaceAll(/\{[^/]+\}/g, '[^/]+')}/?$`);
+const patternOf = (path: string): RegExp => new RegExp(`^${path.replaceAll(/\{([^/]+)\}/g, '(?<$1>[^/]+)')}/?$`);
 
 function handlerOf(o: Operation): RouteHandler {
   const lists = repeatable(o.query);
+  const pattern = patternOf(o.path);
   return async (event: ParsedEvent) => {
     const issues: Issue[] = [];
-    const params = check(o.params, decoded(event.pathParameters, issues), 'path', issues);
+    const params = check(o.params, pathValues(pattern, event.path, issues), 'path', issues);
     const query = check(o.query, queryValues(valuesOf(event), lists, issues), 'query', issues);
     refuse(issues, 'the request is not of the expected form');
     if (o.body !== undefined && event.json === undefined) {
@@ -91,11 +97,13 @@ function handlerOf(o: Operation): RouteHandler {
   };
 }
 
-/** Values of path parameters are taken from the raw path and decoded here. */
-function decoded(params: APIGatewayProxyEvent['pathParameters'], issues: Issue[]): Record<string, string> {
+/**
+ * Values of the path parameters, from the raw path: an API Gateway with a resource per route gives them decoded already,
+ * one with `{proxy+}` gives others, and the two must not differ.
+ */
+function pathValues(pattern: RegExp, path: string, issues: Issue[]): Record<string, string> {
   const values: Record<string, string> = {};
-  for (const [name, value] of Object.entries(params ?? {})) {
-    if (value === undefined) continue;
+  for (const [name, value] of Object.entries(pattern.exec(path)?.groups ?? {})) {
     try {
       values[name] = value.includes('%') ? decodeURIComponent(value) : value;
     } catch {

@@ -27,11 +27,17 @@ export function onStopRequest(
   const direct = new Map<StopSignal, number>();
   const passedOn = new Map<StopSignal, number>();
   let handled = 0;
+  let launcherGone = 0;
 
-  const total = (): number => SIGNALS.reduce((sum, s) => sum + Math.max(direct.get(s) ?? 0, passedOn.get(s) ?? 0), 0);
+  const total = (): number =>
+    SIGNALS.reduce((sum, s) => sum + Math.max(direct.get(s) ?? 0, passedOn.get(s) ?? 0), launcherGone);
   const arrive = (via: Map<StopSignal, number>, signal: StopSignal): void => {
     via.set(signal, (via.get(signal) ?? 0) + 1);
     while (handled < total()) handler(++handled, signal);
+  };
+  const onDisconnect = (): void => {
+    launcherGone = 1;
+    while (handled < total()) handler(++handled, 'SIGTERM');
   };
 
   const listeners: [string, (message: unknown) => void][] = SIGNALS.map((s) => [s, () => arrive(direct, s)]);
@@ -40,7 +46,7 @@ export function onStopRequest(
       const signal = (message as { signal?: StopSignal } | null)?.signal;
       if (signal !== undefined && SIGNALS.includes(signal)) arrive(passedOn, signal);
     };
-    listeners.push(['message', onMessage], ['disconnect', () => arrive(passedOn, 'SIGTERM')]);
+    listeners.push(['message', onMessage], ['disconnect', onDisconnect]);
     source.off('disconnect', dieQuietly);
     source.send({ handlesSignals: true });
   }

@@ -193,11 +193,12 @@ export async function show(streams: MarketStreams, source: string | undefined, o
     });
     return;
   }
+  const coloured = streams.stdout.isTTY === true && options.color !== false && (process.env['NO_COLOR'] ?? '') === '';
   const start = source === undefined ? `; replay starts ${day(raw(defaultMarketStartMs))}` : '';
   line(streams, `Market ${trace.name}, ${day(window.fromMs)} to ${day(window.toMs)} UTC${start}`);
   for (const note of notes) line(streams, note);
   line(streams, '');
-  line(streams, poolTable(rows, streams));
+  line(streams, poolTable(rows, coloured));
   if (files.length > 0) {
     for (const file of files) line(streams, `wrote ${file}`);
     return;
@@ -205,7 +206,7 @@ export async function show(streams: MarketStreams, source: string | undefined, o
   const { default: plot } = await import('simple-ascii-chart');
   for (const s of drawn) {
     line(streams, '');
-    line(streams, textChart(s, window, plot, streams));
+    line(streams, textChart(s, window, plot, { coloured, columns: chartColumns(streams) }));
   }
 }
 
@@ -263,7 +264,7 @@ function poolRow(trace: MarketTrace, s: PoolSeries, window: Window): PoolRow {
 /** Rows that still fit a screen or two; the others are counted. */
 const TABLE_ROWS = 60;
 
-function poolTable(rows: readonly PoolRow[], streams: MarketStreams): string {
+function poolTable(rows: readonly PoolRow[], coloured: boolean): string {
   const usd = (n: number | null): string => (n === null ? '-' : n.toFixed(4));
   const column = (title: string, cell: (r: PoolRow) => string): Column<PoolRow> => ({ title, cell, right: true });
   const columns: readonly Column<PoolRow>[] = [
@@ -279,7 +280,7 @@ function poolTable(rows: readonly PoolRow[], streams: MarketStreams): string {
     column('AVAILABLE', (r) => percent(r.available)),
     column('TAKEN', (r) => number(r.interruptions)),
   ];
-  const output = { colors: picocolors.createColors(streams.stdout.isTTY === true) };
+  const output = { colors: picocolors.createColors(coloured) };
   const text = table(output, columns, rows.slice(0, TABLE_ROWS), 'no pools');
   const rest = rows.length - TABLE_ROWS;
   const legend =
@@ -306,9 +307,21 @@ const CHART_HEIGHT = 8;
 /** Columns that the chart's own axis takes. */
 const AXIS_COLUMNS = 14;
 
+interface Look {
+  readonly coloured: boolean;
+  /** Width of the plot itself. */
+  readonly columns: number;
+}
+
+/** A terminal of unknown width (also: 0 columns) is taken as 100 wide. */
+function chartColumns(streams: MarketStreams): number {
+  const width = streams.stdout.columns ?? 0;
+  return Math.max(40, Math.min(120, (width > 0 ? width : 100) - AXIS_COLUMNS));
+}
+
 /** A pool's highest price per column, the on-demand line, and below it when capacity was missing or the instance taken. */
-function textChart(s: PoolSeries, window: Window, plot: Plot, streams: MarketStreams): string {
-  const columns = Math.max(30, Math.min(120, (streams.stdout.columns ?? 100) - AXIS_COLUMNS));
+function textChart(s: PoolSeries, window: Window, plot: Plot, look: Look): string {
+  const { columns } = look;
   const stepMs = (window.toMs - window.fromMs) / columns;
   const onDemand = raw(s.pool.onDemandUsdPerHour);
   const price: [number, number][] = [];
@@ -338,9 +351,7 @@ function textChart(s: PoolSeries, window: Window, plot: Plot, streams: MarketStr
       yRange: [0, top * 1.05],
       hideXAxisTicks: true,
       formatter: (value, { axis }) => (axis === 'y' ? value.toFixed(3) : ''),
-      ...(streams.stdout.isTTY === true
-        ? { color: ['ansiCyan', 'ansiYellow'] as const satisfies ['ansiCyan', 'ansiYellow'] }
-        : {}),
+      ...(look.coloured ? { color: ['ansiCyan', 'ansiYellow'] as const satisfies ['ansiCyan', 'ansiYellow'] } : {}),
     },
   ).trimEnd();
   const from = day(window.fromMs);

@@ -36,6 +36,8 @@ export interface ShowFlags {
   readonly html?: string;
   readonly catalogue?: string;
   readonly cache: string;
+  /** The program's --no-color; undefined where the command stands alone. */
+  readonly color?: boolean;
   readonly json?: boolean;
 }
 
@@ -127,5 +129,7 @@ function addShow(market: Command, streams: MarketStreams): void {
       'after',
       '\nExamples:\n  $ ebb market show\n  $ ebb market show history.ebbmarket --pool m5.large --from 2016-04-01 --to 2016-04-08\n  $ ebb market show --pool c5.xlarge --html market.html',
     )
-    .action(async (source: string | undefined, options: ShowFlags) => (await actions()).show(streams, source, options));
+    .action(async (source: string | undefined, _options: unknown, command: Command) =>
+      (await actions()).show(streams, source, command.optsWithGlobals<ShowFlags>()),
+    );
 }

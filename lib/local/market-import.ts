@@ -274,9 +274,20 @@ export async function openMarket(
   }
   const cached = join(cacheDir, `${await digest(files, path, options)}.ebbmarket`);
   mkdirSync(cacheDir, { recursive: true });
-  const imported = existsSync(cached) ? null : await importMarket(path, cached, options);
-  const { trace, meta } = readMarket(cached);
+  const kept = existsSync(cached) ? readable(cached) : null;
+  const imported = kept === null ? await importMarket(path, cached, options) : null;
+  const { trace, meta } = kept ?? readMarket(cached);
   return { trace, notes: meta.notes, imported };
+}
+
+/** A cached market; null when it was damaged, for then it is made anew. */
+function readable(cached: string): ReturnType<typeof readMarket> | null {
+  try {
+    return readMarket(cached);
+  } catch (error) {
+    if (error instanceof EbbError && error.code === 'market.invalid') return null;
+    throw error;
+  }
 }
 
 /** Identity of raw data by names and content, and of what else the result depends on. */

@@ -288,6 +288,9 @@ describe('market file', () => {
     const third = await openMarket(source, cache);
     expect(steps(third.trace, 'm4.large', 'us-east-1a')).toEqual([['2016-04-01T00:00:00.000Z', 0.04]]);
     expect(readdirSync(cache)).toHaveLength(2);
+    for (const name of readdirSync(cache)) truncateSync(join(cache, name), 1000);
+    const fourth = await openMarket(source, cache);
+    expect([fourth.imported?.rows, plain(fourth.trace)]).toEqual([1, plain(third.trace)]);
   });
 });
 
@@ -310,5 +313,5 @@ if (!existsSync(real)) console.warn(`skipped: no ${real} (set EBB_DATA_DIR)`);
     const digest = (rows: unknown): string => createHash('sha256').update(JSON.stringify(rows)).digest('hex');
     expect(lines.length).toBeGreaterThan(500);
     expect(digest([...atMs].map((t, i) => [t, usdPerHour[i]]))).toBe(digest(expected));
-  });
+  }, 180_000);
 });

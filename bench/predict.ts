@@ -1,7 +1,8 @@
 /**
  * Replays the Google 2011 trace through JVuPredict and prints how fast and how well it predicts.
  *
- *   node bench/predict.ts [--data DIR] [--jobs N] [--order end|submission] [--max-feature-values N] [--json]
+ *   node bench/predict.ts [--data DIR] [--jobs N] [--order end|submission] [--max-feature-values N]
+ *                         [--no-baselines] [--json]
  *
  * Each of the 672,074 jobs is predicted when it is submitted. Jobs that end in FINISH are learned from when they end and
  * are scored: runtime = end - last schedule. KILL, FAIL and jobs still running at the end are predicted but neither
@@ -19,7 +20,7 @@ import { NO_RESOURCES } from '../lib/domain/resources.ts';
 import type { JobFeatures } from '../lib/domain/stages.ts';
 import { FEATURES } from '../lib/estimate/features.ts';
 import { ESTIMATORS } from '../lib/estimate/histories.ts';
-import { JvuPredict } from '../lib/estimate/predictor.ts';
+import { JvuPredict, type HistoryForecast } from '../lib/estimate/predictor.ts';
 import { epochMs, raw, seconds } from '../lib/kernel/units.ts';
 
 interface Trace {
@@ -119,7 +120,7 @@ function replay(trace: Trace, events: Int32Array, maxFeatureValues: number | und
   const features = featuresBy(trace);
   const predictor = new JvuPredict(maxFeatureValues === undefined ? {} : { maxFeatureValues });
   const pointS = new Float64Array(trace.jobs).fill(NaN);
-  const chosen = new Map<string, number>();
+  const evidence = new Array<HistoryForecast['evidence'] | undefined>(trace.jobs);
   const cpu = process.cpuUsage();
   const began = performance.now();
   for (const event of events) {
@@ -130,16 +131,20 @@ function replay(trace: Trace, events: Int32Array, maxFeatureValues: number | und
     const forecast = predictor.predict(features(event));
     if (forecast === null) continue;
     pointS[event] = raw(forecast.evidence.pointS);
-    if ((trace.runtimeS[event] as number) >= 0) {
-      const pair = `${forecast.evidence.feature}:${forecast.evidence.estimator}`;
-      chosen.set(pair, (chosen.get(pair) ?? 0) + 1);
-    }
+    evidence[event] = forecast.evidence;
   }
   const used = process.cpuUsage(cpu);
+  const wallS = (performance.now() - began) / 1000;
+  const chosen = new Map<string, number>();
+  evidence.forEach((e, i) => {
+    if (e === undefined || (trace.runtimeS[i] as number) < 0) return;
+    const pair = `${e.feature}:${e.estimator}`;
+    chosen.set(pair, (chosen.get(pair) ?? 0) + 1);
+  });
   return {
     pointS,
     chosen,
-    wallS: (performance.now() - began) / 1000,
+    wallS,
     cpuS: (used.user + used.system) / 1e6,
     featureValues: predictor.size,
   };
@@ -277,8 +282,10 @@ const { values: options } = parseArgs({
     jobs: { type: 'string', default: String(MOST_JOBS) },
     order: { type: 'string', default: 'end' },
     'max-feature-values': { type: 'string' },
+    baselines: { type: 'boolean', default: true },
     json: { type: 'boolean', default: false },
   },
+  allowNegative: true,
 });
 const file = join(options.data, 'google-2011', 'jobs.csv.gz');
 const trace = await readTrace(file, Number(options.jobs));
@@ -286,7 +293,7 @@ const events = eventsOf(trace, options.order);
 const bound = options['max-feature-values'];
 const run = replay(trace, events, bound === undefined ? undefined : Number(bound));
 const groups = perGroup(trace, run.pointS);
-const base = baselines(trace, events);
+const base = options.baselines ? baselines(trace, events) : null;
 const report = {
   inputs: {
     file,
@@ -331,17 +338,19 @@ else {
     line(g.group, g.users, g.jobs, percent(g.within2x), percent(g.within10Percent), percent(g.within10x));
   }
   line('paper (section 6.2)', '', '', percent(PAPER.within2x));
-  console.log('');
-  line('baseline', '', 'no history', 'within 2x', 'of known');
-  const s = report.sameAsLastTime;
-  line('same as last time', '', percent(s.noHistory), percent(s.within2x), percent(s.within2x / (1 - s.noHistory)));
-  for (const p of report.pairs) {
-    if (!p.pair.includes('filtered')) {
-      line(p.pair, '', percent(p.noHistory), percent(p.within2x), percent(p.within2xOfKnown));
+  if (base !== null) {
+    console.log('');
+    line('baseline', '', 'no history', 'within 2x', 'of known');
+    const s = base.sameAsLastTime;
+    line('same as last time', '', percent(s.noHistory), percent(s.within2x), percent(s.within2x / (1 - s.noHistory)));
+    for (const p of base.pairs) {
+      if (!p.pair.includes('filtered')) {
+        line(p.pair, '', percent(p.noHistory), percent(p.within2x), percent(p.within2xOfKnown));
+      }
     }
+    for (const t of PAPER.table1) line(`paper: ${t.feature}`, '', percent(t.unique), '', percent(1 - t.outside2x));
+    console.log(`\ntruth at or below the forecast's 95 % quantile: ${percent(base.truthAtOrBelowP95)}`);
   }
-  for (const t of PAPER.table1) line(`paper: ${t.feature}`, '', percent(t.unique), '', percent(1 - t.outside2x));
-  console.log(`\ntruth at or below the forecast's 95 % quantile: ${percent(report.truthAtOrBelowP95)}`);
   console.log('\nchosen most often (of scored jobs)');
   for (const [pair, n] of Object.entries(report.chosen).slice(0, 12)) line(pair, '', percent(n / inputs.scored));
 }

@@ -121,7 +121,11 @@ export class JvuPredict implements RuntimeHistory {
     const runtimeS = Math.max(raw(runtime), MIN_RUNTIME_S);
     if (!Number.isFinite(runtimeS))
       throw new RangeError(`a runtime must be a finite number of seconds, got ${runtimeS}`);
-    const held = [features.owner, features.jobName, features.stage, features.program].map((text) => this.#intern(text));
+    // Held until the end: making room for one feature-value may forget another that shares a text with it.
+    const owner = this.#intern(features.owner);
+    const job = this.#intern(features.jobName);
+    const stage = this.#intern(features.stage);
+    const program = this.#intern(features.program);
     this.#resolve(features);
     for (let feature = 0; feature < FEATURE_COUNT; feature++) {
       if (this.#ids[feature * 3] === -1) continue;
@@ -131,7 +135,10 @@ export class JvuPredict implements RuntimeHistory {
       this.#forecasts.delete(slot);
       this.#mark(slot);
     }
-    for (const id of held) this.#atoms.release(id);
+    this.#atoms.release(owner);
+    this.#atoms.release(job);
+    this.#atoms.release(stage);
+    this.#atoms.release(program);
   }
 
   /**

@@ -123,7 +123,7 @@ async function* eventsOf(answer: Response, signal: AbortSignal): AsyncIterable<E
   const parser = eventParser(ready);
   const decoder = new TextDecoder();
   try {
-    for await (const chunk of answer.body ?? []) {
+    for await (const chunk of (answer.body ?? []) as AsyncIterable<Uint8Array>) {
       parser.feed(decoder.decode(chunk, { stream: true }));
       yield* ready.splice(0);
     }
@@ -173,7 +173,7 @@ export function queryString(query: Query): string {
   const params = new URLSearchParams();
   for (const [key, value] of Object.entries(query)) {
     if (value === undefined) continue;
-    for (const each of Array.isArray(value) ? (value as readonly string[]) : [value]) params.append(key, String(each));
+    for (const each of Array.isArray(value) ? value : [value]) params.append(key, String(each));
   }
   const text = params.toString();
   return text === '' ? '' : `?${text}`;

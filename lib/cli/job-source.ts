@@ -1,10 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { basename, dirname, isAbsolute, resolve } from 'node:path';
+import { dirname, isAbsolute, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { LineCounter, parseDocument } from 'yaml';
-import { EbbError, type Issue } from '../kernel/errors.ts';
+import { userInfo } from 'node:os';
+import { parseJobFile } from '../domain/job-file/job-file.ts';
+import { readText as readJobText } from '../domain/job-file/text.ts';
+import { EbbError } from '../kernel/errors.ts';
 
-/** A job file as data, not yet checked against the schema: that is the engine's to do, wherever it runs. */
+/** A job file as data, in the form in which it is sent. The engine checks it again, wherever it runs. */
 export interface JobSource {
   /** What messages call it: the path as given, or `standard input`. */
   readonly label: string;
@@ -13,17 +15,28 @@ export interface JobSource {
 
 /** More is a mistake, and refused by the API as well (lib/api/requests.ts). */
 const MAX_BYTES = 1_048_576;
-const MAX_SYNTAX_ISSUES = 10;
 
 /** Reads a job file; `-` is standard input. Relative working directories are relative to the file. */
 export async function readJobSource(path: string, cwd: string, stdin: NodeJS.ReadableStream): Promise<JobSource> {
   const label = path === '-' ? 'standard input' : path;
-  const source = path === '-' ? await text(stdin) : await readText(resolve(cwd, path), label);
+  const source = path === '-' ? await text(stdin) : await readBytes(resolve(cwd, path), label);
   const folder = path === '-' ? cwd : dirname(resolve(cwd, path));
-  return { label, document: withWorkdir(parseJobText(source, label), folder) };
+  // Checked here as well, because only here findings can be given their line and column.
+  parseJobFile(source, { path: label, baseDir: folder, defaultOwner: currentUser() });
+  const { json } = readJobText(source, { path: label });
+  return { label, document: complete(json, folder) };
 }
 
-async function readText(path: string, label: string): Promise<string> {
+function currentUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run as a user that has no name.
+    return 'unknown';
+  }
+}
+
+async function readBytes(path: string, label: string): Promise<string> {
   try {
     const bytes = await readFile(path);
     if (bytes.length <= MAX_BYTES) return bytes.toString('utf8');
@@ -47,46 +60,14 @@ async function readText(path: string, label: string): Promise<string> {
   }
 }
 
-/** YAML or JSON (which is YAML). Every syntax error is reported with its place: `file:line:column`. */
-export function parseJobText(source: string, label: string): unknown {
-  const lines = new LineCounter();
-  const document = parseDocument(source, { lineCounter: lines, prettyErrors: false, uniqueKeys: true });
-  const place = (offset: number): string => {
-    const { line, col } = lines.linePos(offset);
-    return `${label}:${line}:${col}`;
-  };
-  if (document.errors.length > 0) {
-    const issues: Issue[] = document.errors
-      .slice(0, MAX_SYNTAX_ISSUES)
-      .map((e) => ({ at: place(e.pos[0]), message: e.message }));
-    throw new EbbError('job-file.syntax', {
-      what: 'the job file is not valid YAML or JSON',
-      issues,
-      next: 'correct the places above; `ebb config --schema` gives editors the schema',
-    });
-  }
-  try {
-    // Aliases that multiply into gigabytes ("billion laughs") are refused by the library at this count.
-    return document.toJS({ maxAliasCount: 100 }) as unknown;
-  } catch (cause) {
-    throw new EbbError('job-file.syntax', {
-      what: 'the job file cannot be expanded',
-      got: `${label}: ${(cause as Error).message}`,
-      next: 'use fewer YAML aliases',
-      cause,
-    });
-  }
-}
-
 /** The engine may run elsewhere than the command, so it gets absolute paths; where nothing is said, the file's folder. */
-function withWorkdir(document: unknown, folder: string): unknown {
-  if (typeof document !== 'object' || document === null || Array.isArray(document)) return document;
+function complete(document: unknown, folder: string): unknown {
   const job = document as Record<string, unknown>;
   const workdir = absolute(job['workdir'], folder) ?? folder;
   const stages = Array.isArray(job['stages'])
     ? job['stages'].map((stage: unknown) => withStageWorkdir(stage, folder))
     : job['stages'];
-  return { ...job, workdir, ...(stages === undefined ? {} : { stages }) };
+  return { owner: currentUser(), ...job, workdir, ...(stages === undefined ? {} : { stages }) };
 }
 
 function withStageWorkdir(stage: unknown, folder: string): unknown {
@@ -106,6 +87,6 @@ export async function namingFile<T>(label: string, work: () => Promise<T>): Prom
   } catch (error) {
     if (!(error instanceof EbbError) || !/^(job-file\.|job\.)/.test(error.code)) throw error;
     const { at } = error.facts;
-    throw new EbbError(error.code, { ...error.facts, at: at === undefined ? label : `${basename(label)} ${at}` });
+    throw new EbbError(error.code, { ...error.facts, at: at === undefined ? label : `${label} ${at}` });
   }
 }

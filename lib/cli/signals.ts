@@ -22,7 +22,7 @@ export interface SignalSource {
 /** `handler(n, signal)` is called for the n-th request, n from 1. Returns how to stop listening. */
 export function onStopRequest(
   handler: (count: number, signal: StopSignal) => void,
-  source: SignalSource = process as SignalSource,
+  source: SignalSource = process,
 ): () => void {
   const direct = new Map<StopSignal, number>();
   const passedOn = new Map<StopSignal, number>();

@@ -104,7 +104,7 @@ describe('signals through the launcher', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     let output = '';
-    launcher.stdout?.on('data', (chunk) => (output += String(chunk)));
+    launcher.stdout.on('data', (chunk) => (output += String(chunk)));
     await until(() => output.includes('ready'));
     const pid = Number(/ready (\d+)/.exec(output)?.[1]);
     pids.push(pid);

@@ -1,6 +1,5 @@
-import { z } from 'zod';
-import { jobFileBody } from '../../api/job-input.ts';
 import { schedulerConfig } from '../../domain/config.ts';
+import { jobFileJsonSchema } from '../../domain/job-file/job-file.ts';
 import type { ConfigOptions } from '../commands/settings.ts';
 import type { Action } from '../context.ts';
 import { json } from '../output.ts';
@@ -8,14 +7,12 @@ import { table } from '../views/table.ts';
 
 export const config: Action<ConfigOptions> = async ({ output, json: asJson }, _args, options) => {
   if (options.schema === true) {
-    // `input`: the form that people write, before defaults and units are resolved.
-    const schema = z.toJSONSchema(jobFileBody, { io: 'input', unrepresentable: 'any' });
-    output.line(JSON.stringify({ title: 'Ebbtide job file', ...schema }, null, 2));
+    output.line(JSON.stringify(jobFileJsonSchema(), null, 2));
     return;
   }
   if (options.presets === true) {
     const { presets } = await import('../compose.ts');
-    const list = await presets();
+    const list = presets();
     if (asJson) json(output, list);
     else {
       const columns = [

@@ -127,7 +127,7 @@ describe('job files that cannot be read', () => {
     ].join('\n');
     const { code, stderr } = await ebb(['submit', '-'], { input: bomb });
     expect(code).toBe(2);
-    expect(stderr).toContain('aliases');
+    expect(stderr).toContain('Excessive alias count');
   });
 });
 

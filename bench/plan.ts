@@ -22,6 +22,7 @@ const { values: args } = parseArgs({
 
 interface Figure {
   readonly ms: number;
+  readonly cpuMs: number;
   readonly solverMs: number;
   readonly gap: number;
   readonly greedyGap: number;
@@ -41,10 +42,12 @@ function costOf(problem: Problem, selection: Selection): number {
 async function measure(shape: ScenarioShape, solver: Solver): Promise<Figure> {
   const input = scenario(shape);
   const began = performance.now();
+  const cpuBegan = process.cpuUsage();
   const problem = problemOf(input);
   const { selection, report } = await planProblem(problem, solver);
   const allotment = allotmentOf(problem, selection, report);
   const ms = performance.now() - began;
+  const cpu = process.cpuUsage(cpuBegan);
   const lp =
     report.variables <= input.config.solverMaxOptions && report.gap !== 0
       ? await solver.relax(modelOf(problem).milp, { relativeGap: 0, maxNodes: null, maxSeconds: 60 })
@@ -53,6 +56,7 @@ async function measure(shape: ScenarioShape, solver: Solver): Promise<Figure> {
   const lost = Math.max(0, bound - report.objective);
   return {
     ms,
+    cpuMs: (cpu.user + cpu.system) / 1000,
     solverMs: report.elapsedMs,
     gap: gapOf(report.objective, bound),
     greedyGap: gapOf(report.greedyObjective, bound),
@@ -92,6 +96,11 @@ async function run(title: string, shapes: readonly ScenarioShape[]): Promise<voi
   line(
     'time of the whole plan stage',
     figures.map((f) => f.ms),
+    asMs,
+  );
+  line(
+    'processor time of all threads',
+    figures.map((f) => f.cpuMs),
     asMs,
   );
   line(

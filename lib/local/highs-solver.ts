@@ -91,7 +91,7 @@ class HighsSolver implements Solver {
     const worker = (this.#worker ??= new Worker(this.#url, { name: 'highs' }));
     worker.ref();
     return new Promise((resolve) => {
-      const maxMs = limits?.maxSeconds == null ? null : limits.maxSeconds * 1000 + this.#graceMs;
+      const maxMs = limits === null || limits.maxSeconds === null ? null : limits.maxSeconds * 1000 + this.#graceMs;
       const overdue = maxMs === null ? null : setTimeout(() => end({ kind: 'overdue' }), maxMs);
       const end = (reply: HighsReply | Ended): void => {
         if (overdue !== null) clearTimeout(overdue);

@@ -35,7 +35,7 @@ function reasonOf(problem: Problem, choice: Choice): string {
   const { offer } = option;
   const risk =
     pool.option === 'spot' ? `, interrupted with probability ${percent(offer.pInterrupted)}` : ', not interruptible';
-  const late = problem.groups[choice.group]?.group.deadlineMs == null ? '' : `, late with ${percent(offer.pLate)}`;
+  const late = problem.groups[choice.group]?.group.class === 'deadline' ? `, late with ${percent(offer.pLate)}` : '';
   return `a task is worth ${usdText(option.worthUsd)} and costs ${usdText(option.costUsd)} on ${offer.pool}${risk}${late}`;
 }
 

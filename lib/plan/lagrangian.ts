@@ -32,7 +32,7 @@ const REPAIR_EVERY = 50;
 const MEAN_DECAY = 0.9;
 const SQUARE_DECAY = 0.99;
 /** First step of a price, as a fraction of the row's usual price; by the end steps are a hundredth of it. */
-const FIRST_STEP = 0.2;
+const FIRST_STEP = 0.5;
 const LAST_OF_FIRST = 0.01;
 /** Weight of the newest maximiser in the average that guides the plan. */
 const NEWEST = 0.05;

@@ -4,7 +4,7 @@
  *
  * In this order: a greedy plan, always; if each group has its best option and all fits, that is optimal and nothing more is
  * asked (`not-needed`). Else a Lagrangian bound, whose prices and average make a better start. Above `solverMaxOptions`
- * options that is the plan; else the MILP begins from it. The better plan is used: a solver that is out of time, or
+ * options, or if it is within `solverGap` of that bound already, that is the plan; else the MILP begins from it. The better plan is used: a solver that is out of time, or
  * fails, costs nothing but its gap. `used` in the report: `milp` if the plan is the solver's, `greedy` if it is a fill.
  */
 import type { SolveReport } from '../domain/plan.ts';
@@ -19,8 +19,11 @@ import { problemOf, type Problem } from './problem.ts';
 import { assignmentOf, requestOf, selectionOf } from './request.ts';
 import type { SolveLimits, SolveOutcome, Solver } from './solver.ts';
 
-/** Iterations of the bound: measured on contended plans, it is then within 0.3 % of the LP's, and 500 gain 0.05 % more. */
-const LAGRANGIAN_ITERATIONS = 150;
+/**
+ * Iterations of the bound: measured on contended plans, 300 bring it within 0.1 % of the LP's where supply is 40 % of the
+ * demand and within 2 % where it is 10 %. Large problems get fewer, so that the time stays about a second.
+ */
+const iterationsFor = (options: number): number => Math.max(150, Math.min(300, Math.round(4e6 / options)));
 /** A gap that no solver need be asked about. */
 const CLOSED_GAP = 1e-6;
 
@@ -43,13 +46,13 @@ export async function planProblem(problem: Problem, solver: Solver): Promise<Pla
     return { selection: greedy, report };
   }
   const { bound, best } = lagrangian(problem, greedy, {
-    iterations: LAGRANGIAN_ITERATIONS,
+    iterations: iterationsFor(optionsOf(problem)),
     relativeGap: CLOSED_GAP,
   });
   const found: Found = { greedy, best, bound: Math.min(bound, ideal) };
-  const large = optionsOf(problem) > problem.input.config.solverMaxOptions;
-  if (large || gapOf(best.objectiveUsd, found.bound) <= CLOSED_GAP)
-    return { selection: best, report: filled(problem, found) };
+  const { solverMaxOptions, solverGap } = problem.input.config;
+  const good = gapOf(best.objectiveUsd, found.bound) <= Math.max(CLOSED_GAP, solverGap);
+  if (good || optionsOf(problem) > solverMaxOptions) return { selection: best, report: filled(problem, found) };
   return solvedPlan(problem, found, solver);
 }
 
@@ -94,15 +97,15 @@ async function solvedPlan(problem: Problem, found: Found, solver: Solver): Promi
   const better = solved !== null && solved.objectiveUsd > found.best.objectiveUsd ? solved : null;
   const selection = better ?? found.best;
   // A solver that ran out of time may know no bound, or a worse one.
-  const proved = 'bound' in outcome && outcome.bound !== null && outcome.bound < found.bound;
-  const bound = proved ? (outcome.bound ?? found.bound) : found.bound;
+  const proved = 'bound' in outcome && outcome.bound !== null && outcome.bound < found.bound ? outcome.bound : null;
+  const bound = proved ?? found.bound;
   const report: SolveReport = {
     used: better === null ? 'greedy' : 'milp',
     status: outcome.status,
     objective: selection.objectiveUsd,
     greedyObjective: found.greedy.objectiveUsd,
     bound,
-    boundKind: proved ? 'mip' : 'lagrangian',
+    boundKind: proved === null ? 'lagrangian' : 'mip',
     gap: gapOf(selection.objectiveUsd, bound),
     variables: compiled.milp.columns,
     constraints: compiled.milp.rows,

@@ -129,7 +129,7 @@ function budgetsOf(
     if (costs.length === 0) return;
     cheapest.set(group.job, (cheapest.get(group.job) ?? 0) + group.count * costs.reduce((a, b) => Math.min(a, b)));
   });
-  const limited = groups.filter((g) => input.snapshot.jobs.get(g.job)?.spec.maxCostUsd != null);
+  const limited = groups.filter((g) => (input.snapshot.jobs.get(g.job)?.spec.maxCostUsd ?? null) !== null);
   const committed = limited.length === 0 ? new Map<JobId, number>() : committedUsd(input);
   for (const { job } of limited) {
     if (left.has(job)) continue;

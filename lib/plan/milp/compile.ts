@@ -147,7 +147,7 @@ function allOrNothing(leaf: NCk | KillnCk, place: Place, context: Context): Term
   const only = leaf.set.length === 1 ? leaf.set[0] : undefined;
   if (only !== undefined && only.atMost >= leaf.k) {
     context.leaves.push({ leaf, column: [indicator], factor: leaf.k, integer });
-    addUse(leaf, 0, indicator, leaf.k, context);
+    addUse(leaf, 0, { column: indicator, units: leaf.k }, context);
   } else {
     const columns = unitColumns(leaf, integer, context);
     context.leaves.push({ leaf, column: columns, factor: 1, integer });
@@ -233,7 +233,7 @@ function unitColumns(leaf: Leaf, integer: boolean, context: Context): readonly n
     const upper = Math.min(member.atMost, leaf.k);
     const suffix = leaf.set.length > 1 ? `_${member.name}` : '';
     const column = context.builder.column({ lower: 0, upper, integer, name: () => `P_${leaf.id}${suffix}` });
-    addUse(leaf, index, column, 1, context);
+    addUse(leaf, index, { column, units: 1 }, context);
     context.setters.push((assignment, point) => {
       point[column] = assignment.get(leaf.id)?.[index] ?? 0;
     });
@@ -241,10 +241,15 @@ function unitColumns(leaf: Leaf, integer: boolean, context: Context): readonly n
   });
 }
 
-/** Notes what one unit of the column, times `factor`, takes of each supply row; kills give back. */
-function addUse(leaf: Leaf, member: number, column: number, factor: number, context: Context): void {
+/** Notes what a column that stands for `units` of a member takes of each supply row; kills give back. */
+function addUse(
+  leaf: Leaf,
+  member: number,
+  { column, units }: { readonly column: number; readonly units: number },
+  context: Context,
+): void {
   const use = context.rows.use(leaf.set[member]?.draws ?? [], leaf.start, leaf.start + leaf.duration);
-  const sign = isKill(leaf) ? -factor : factor;
+  const sign = isKill(leaf) ? -units : units;
   use.row.forEach((row, i) => {
     const entries = context.supply[row];
     if (entries === undefined) return;

@@ -154,7 +154,7 @@ const expressionArbitrary: fc.Arbitrary<Expression> = fc
       if (kind === 'scale') nodes = [scale(1 + (pick % 3), nodes[0] as Expression), ...nodes.slice(1)];
       else if (kind === 'barrier') nodes = [barrier(1 + (pick % 9), nodes[0] as Expression), ...nodes.slice(1)];
       else {
-        const join = { max, min, sum }[kind as 'max' | 'min' | 'sum'];
+        const join = { max, min, sum }[kind];
         nodes = [...nodes.slice(size), join(...nodes.slice(0, size))];
       }
     }

@@ -127,7 +127,37 @@ export const tooLarge = (got: number | null, maxBytes: number): EbbError =>
     next: 'Use `tasks: N` for stages of many tasks, and files in the working directory for data.',
   });
 
+/** A job file has 7 levels. What is far deeper would lead whoever walks it recursively out of the stack. */
+const MAX_DEPTH = 64;
+
 function parse(text: string): unknown {
+  const value = parsed(text);
+  // Each level takes at least two characters.
+  if (text.length > 2 * MAX_DEPTH && isDeeper(value, MAX_DEPTH)) {
+    throw new EbbError('job-file.syntax', {
+      what: 'the request body is nested too deeply',
+      allowed: `at most ${MAX_DEPTH} levels`,
+      next: 'Send a job file: see /api/openapi.json.',
+    });
+  }
+  return value;
+}
+
+/** Level by level, not recursively. */
+function isDeeper(value: unknown, levels: number): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; depth <= levels; depth++) {
+    const below: unknown[] = [];
+    for (const each of level) {
+      if (typeof each === 'object' && each !== null) for (const inner of Object.values(each)) below.push(inner);
+    }
+    if (below.length === 0) return false;
+    level = below;
+  }
+  return true;
+}
+
+function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {

@@ -24,7 +24,7 @@ export async function submitJob(
   bodyText: string,
 ): Promise<SubmitAnswer> {
   const idempotency = key === null ? null : { key, digest: digestOf(bodyText) };
-  const job = await accept(of, body, NO_NAMES);
+  const job = await admitted(of, readJobFile(body, bodyText, of.submitter), NO_NAMES);
   const [outcome] = await of.store.submit([{ job, idempotency }]);
   return answerOf(of, outcome);
 }
@@ -57,11 +57,12 @@ class Batch {
 
   async take(index: number, body: unknown): Promise<void> {
     try {
-      const spec = readJobFile(body);
+      // Its own text, whatever the rest of the batch is: what the key stands for.
+      const text = JSON.stringify(body);
+      const spec = readJobFile(body, text, this.#of.submitter);
       if (spec.after.some((ref) => this.#waitingNames.has(ref))) await this.#write();
       const job = await admitted(this.#of, spec, this.#stored);
-      const idempotency =
-        this.#key === null ? null : { key: `${this.#key}/${index}`, digest: digestOf(JSON.stringify(body)) };
+      const idempotency = this.#key === null ? null : { key: `${this.#key}/${index}`, digest: digestOf(text) };
       this.#waiting.push({ index, submission: { job, idempotency } });
       this.#waitingNames.add(spec.name);
     } catch (error) {
@@ -101,10 +102,7 @@ class Batch {
   }
 }
 
-/** From a job file to a job that may be stored. */
-const accept = (of: Backend, body: unknown, names: ReadonlyMap<string, JobId>): Promise<Job> =>
-  admitted(of, readJobFile(body), names);
-
+/** A job that may be stored. `names`: jobs of the same request that are stored already. */
 async function admitted(of: Backend, spec: JobSpec, names: ReadonlyMap<string, JobId>): Promise<Job> {
   const after = spec.after.length === 0 ? [] : await dependencies(of, spec.after, names);
   const admission = await of.admit(spec);

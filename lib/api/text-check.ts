@@ -6,7 +6,7 @@ const MAX_ISSUES = 20;
 
 /**
  * Texts that no operating system, database or terminal takes as they are: with NUL, or with half of a surrogate pair.
- * `json` is what `source` parsed to. Iterative: JSON nests as deep as a body is long.
+ * `json` is what `source` parsed to. Iterative, whatever the nesting.
  */
 export function unusableTexts(json: unknown, source: string): Issue[] {
   const issues: Issue[] = [];

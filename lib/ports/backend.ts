@@ -1,6 +1,7 @@
 import type { Clock } from '../kernel/clock.ts';
 import type { Uniform } from '../kernel/random.ts';
 import type { Admission, JobSpec } from '../domain/job.ts';
+import type { NormaliseOptions } from '../domain/job-file/normalise.ts';
 import type { Snapshot } from '../domain/snapshot.ts';
 import type { Fleet } from './fleet.ts';
 import type { Market } from './market.ts';
@@ -15,6 +16,8 @@ export interface Backend {
   readonly market: Market;
   readonly fleet: Pick<Fleet, 'logs' | 'bill'>;
   readonly limits: Snapshot['limits'];
+  /** Who owns a job that names no owner, and what its relative folders are relative to; absent: `anonymous`, nothing. */
+  readonly submitter?: NormaliseOptions;
   /** What submission can say at once. Throws `job.unplaceable` (which constraint excludes how many pools) or `job.deadline-past`. */
   admit(spec: JobSpec): Promise<Admission>;
   /** Tells the engine that there is something to do. Cheap; calls coalesce. */

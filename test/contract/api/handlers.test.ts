@@ -83,7 +83,7 @@ describe('the exported handlers, as a deployment calls them', () => {
     apiUnderTest({ health: () => Promise.reject(new TypeError('secret')) });
     const lines: string[] = [];
     const write = process.stderr.write.bind(process.stderr);
-    process.stderr.write = ((line: string) => lines.push(line) > 0) as typeof process.stderr.write;
+    process.stderr.write = (line: string) => lines.push(line) > 0;
     const answer = await api({ ...captured(), path: '/api/health' }, context).finally(() => {
       process.stderr.write = write;
     });

@@ -102,6 +102,8 @@ describe('POST /api/jobs', () => {
   });
 });
 
+const deep = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
+
 describe('bodies', () => {
   const send = (body: string | Uint8Array | null, type: string | null = 'application/json') =>
     api.dispatch({ method: 'POST', path: '/api/jobs', headers: type === null ? {} : { 'content-type': type }, body });
@@ -124,13 +126,20 @@ describe('bodies', () => {
     problemIn(await send(Buffer.from('{"name":"x"}', 'utf16le')), 400, 'job-file.syntax');
   });
 
-  it.each(['null', '[]', '"text"', '1e999', '{"__proto__":{"a":1}}', '['.repeat(100_000)])(
-    '%.20s is no job file',
-    async (body) => {
-      const response = await send(body);
-      expect(response.status).toBe(400);
-    },
-  );
+  it.each([
+    'null',
+    '[]',
+    '"text"',
+    '1e999',
+    '{"__proto__":{"a":1}}',
+    '['.repeat(100_000),
+    deep(100_000),
+    `{"name":${deep(100_000)}}`,
+    `{"\\u0000":${deep(100_000)}}`,
+  ])('%.20s is no job file', async (body) => {
+    const response = await send(body);
+    expect(response.status).toBe(400);
+  });
 
   it('must be within the limit, in bytes', async () => {
     problemIn(await send(`"${'x'.repeat(MAX_BODY_BYTES)}"`), 413, 'body-too-large');

@@ -1,0 +1,132 @@
+import { closest } from 'fastest-levenshtein';
+import type { z } from 'zod';
+import { EbbError, type ErrorCode, type Issue } from '../../kernel/errors.ts';
+import { jobFileJsonSchema } from './schema.ts';
+
+export type Path = readonly (string | number)[];
+
+/** Something that is wrong with a job file. `atKey`: the key itself is, not its value. */
+export interface Finding {
+  readonly code: Extract<
+    ErrorCode,
+    'job-file.invalid' | 'job-file.cycle' | 'job-file.dependency' | 'job.not-in-version'
+  >;
+  readonly path: Path;
+  readonly message: string;
+  readonly atKey?: boolean;
+}
+
+/** More help nobody reads. */
+const MAX_ISSUES = 50;
+const MAX_SHOWN = 80;
+
+/** Where a path lies in the text: `file:line:column`; null when that is not known. */
+export type Locate = (path: Path, atKey: boolean) => string | null;
+
+/** One error for all findings; its code is theirs where they agree. */
+export function refuse(findings: readonly Finding[], locate: Locate): EbbError {
+  const codes = new Set(findings.map((f) => f.code));
+  const [only] = codes;
+  const code = codes.size === 1 && only !== undefined ? only : 'job-file.invalid';
+  const issues: Issue[] = findings.slice(0, MAX_ISSUES).map((f) => {
+    const place = locate(f.path, f.atKey === true);
+    const path = pathText(f.path);
+    return { at: place === null ? path : path === '' ? place : `${place} ${path}`, message: f.message };
+  });
+  const [first] = issues;
+  if (issues.length === 1 && first !== undefined) {
+    return new EbbError(code, { what: first.message, at: first.at, issues, next: NEXT });
+  }
+  return new EbbError(code, { what: `the job file has ${findings.length} faults`, issues, next: NEXT });
+}
+
+const NEXT = 'correct the places named; docs/reference/job-file.md describes every key';
+
+/** `stages[1].resources.memory` */
+export const pathText = (path: Path): string =>
+  path.reduce<string>((sum, p) => (typeof p === 'number' ? `${sum}[${p}]` : sum === '' ? p : `${sum}.${p}`), '');
+
+/** What Zod found, in words that name what was got and what is allowed. */
+export function findingsOf(error: z.ZodError, input: unknown): Finding[] {
+  return error.issues.flatMap((issue): Finding[] => {
+    const path = issue.path.map((p) => (typeof p === 'number' ? p : String(p)));
+    if (issue.code === 'unrecognized_keys') {
+      return issue.keys.map((key) => ({
+        code: 'job-file.invalid',
+        path: [...path, key],
+        message: unknownKey(key, path),
+        atKey: true,
+      }));
+    }
+    if (issue.code === 'invalid_key') {
+      return [
+        {
+          code: 'job-file.invalid',
+          path,
+          message: `the key ${issue.issues[0]?.message ?? 'is not allowed'}`,
+          atKey: true,
+        },
+      ];
+    }
+    const value = valueAt(input, path);
+    if (value === undefined) return [{ code: 'job-file.invalid', path, message: 'is missing' }];
+    return [{ code: 'job-file.invalid', path, message: `${sentence(issue)}; got ${shown(value)}` }];
+  });
+}
+
+/** Zod's own words where the schema gives none, less their beginning. */
+function sentence(issue: z.core.$ZodIssue): string {
+  return issue.message
+    .replace(/^(Invalid input|Invalid option|Too small|Too big): /, '')
+    .replace(/^expected/, 'must be')
+    .replace(/, received \w+$/, '');
+}
+
+function shown(value: unknown): string {
+  const json = JSON.stringify(value);
+  return json.length <= MAX_SHOWN ? json : `${json.slice(0, MAX_SHOWN)}...`;
+}
+
+function valueAt(input: unknown, path: Path): unknown {
+  let value = input;
+  for (const part of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined;
+    value = (value as Record<string | number, unknown>)[part];
+  }
+  return value;
+}
+
+interface Schema {
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+}
+
+const alternatives = (schema: Schema): readonly Schema[] => [schema, ...(schema.anyOf ?? [])];
+
+/** The parts of the schema that describe what lies at a path. */
+function schemasAt(path: Path): readonly Schema[] {
+  return path.reduce<readonly Schema[]>(
+    (at, part) =>
+      at.flatMap(alternatives).flatMap((s) => (typeof part === 'number' ? s.items : s.properties?.[part]) ?? []),
+    [jobFileJsonSchema()],
+  );
+}
+
+const keysOf = (schemas: readonly Schema[]): string[] => [
+  ...new Set(schemas.flatMap(alternatives).flatMap((s) => Object.keys(s.properties ?? {}))),
+];
+
+/** Names the nearest key of that place, or the place where a key of this very name belongs. */
+function unknownKey(key: string, path: Path): string {
+  const here = keysOf(schemasAt(path));
+  const elsewhere = here.find((k) => keysOf(schemasAt([...path, k])).includes(key));
+  const nearest = here.length === 0 ? undefined : closest(key, here);
+  const hint =
+    elsewhere !== undefined
+      ? `; it belongs in \`${elsewhere}\``
+      : nearest === undefined
+        ? ''
+        : `; did you mean \`${nearest}\`?`;
+  return `unknown key ${shown(key)}${hint}`;
+}

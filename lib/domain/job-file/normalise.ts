@@ -1,0 +1,147 @@
+import { isAbsolute, resolve } from 'pathe';
+import { EbbError } from '../../kernel/errors.ts';
+import { mib, milliCpu, seconds, usd } from '../../kernel/units.ts';
+import type { Checkpoint, Constraints, JobSpec, StageSpec, ValueSpec } from '../job.ts';
+import type { Resources } from '../resources.ts';
+import { dependencyFindings } from './dependencies.ts';
+import { findingsOf, refuse, type Finding, type Locate } from './findings.ts';
+import { jobFileSchema, type ConstraintsFile, type JobFile, type SharedKeys, type StageFile } from './schema.ts';
+
+export interface NormaliseOptions {
+  /** Absolute. Relative working directories are relative to it; null: they are refused, and `workdir` must be given. */
+  readonly baseDir: string | null;
+  readonly defaultOwner: string;
+}
+
+const DEFAULT_RETRIES = 2;
+const DEFAULT_GRACE_S = 20;
+const DEFAULT_RESOURCES: Resources = { cpu: milliCpu(1000), memory: mib(512), gpus: 0, disk: mib(0) };
+/** The only stage of a job that names none. */
+const ONLY_STAGE = 'main';
+
+/**
+ * A job file as data, checked and brought into one form. Throws EbbError `job-file.invalid`, `job-file.dependency`,
+ * `job-file.cycle` or `job.not-in-version` with every finding; what depends on several keys is looked at once each key is
+ * right by itself. Pure; never throws anything else, whatever `json` is.
+ */
+export function normalise(json: unknown, options: NormaliseOptions, locate: Locate): JobSpec {
+  if (options.baseDir !== null && !isAbsolute(options.baseDir)) {
+    throw new EbbError('internal', { what: 'the folder of a job file must be absolute', got: options.baseDir });
+  }
+  const parsed = jobFileSchema.safeParse(json);
+  if (!parsed.success) throw refuse(findingsOf(parsed.error, json), locate);
+  const file = parsed.data;
+  const stages = stagesOf(file);
+  const findings = [...jobFindings(file), ...stageFindings(file, stages, options), ...dependencyFindings(stages)];
+  if (findings.length > 0) throw refuse(findings, locate);
+  return {
+    name: file.name,
+    owner: file.owner ?? options.defaultOwner,
+    labels: file.labels ?? {},
+    class: file.deadline === undefined ? 'best-effort' : 'deadline',
+    deadline: file.deadline ?? null,
+    value: valueOf(file.value),
+    after: [...new Set(file.after ?? [])],
+    maxCostUsd: file.maxCost === undefined ? null : usd(file.maxCost),
+    stages: stages.map((s) => stageSpec(s, file, options.baseDir)),
+  };
+}
+
+/** The stages as written, or the one that the keys at the top make. */
+function stagesOf(file: JobFile): readonly StageFile[] {
+  if (file.stages !== undefined) return file.stages;
+  return [{ name: ONLY_STAGE, tasks: file.tasks, gang: file.gang }];
+}
+
+function jobFindings(file: JobFile): Finding[] {
+  const findings: Finding[] = [];
+  const invalid = (path: Finding['path'], message: string): void => {
+    findings.push({ code: 'job-file.invalid', path, message });
+  };
+  if (file.class === 'service') {
+    findings.push({
+      code: 'job.not-in-version',
+      path: ['class'],
+      message: 'services do not run in this version; allowed: deadline, best-effort',
+    });
+  }
+  if (file.class === 'deadline' && file.deadline === undefined) {
+    invalid(['deadline'], 'is missing: a job of class `deadline` has one');
+  }
+  if (file.class === 'best-effort' && file.deadline !== undefined) {
+    invalid(['deadline'], 'a best-effort job has no deadline: leave it out, or use class `deadline`');
+  }
+  if (file.value?.worthlessAfter !== undefined && file.deadline === undefined) {
+    invalid(['value', 'worthlessAfter'], 'needs a deadline after which the worth falls');
+  }
+  if (file.stages !== undefined) {
+    for (const key of ['tasks', 'gang'] as const) {
+      if (file[key] !== undefined) invalid([key], 'belongs into each stage where there are `stages`');
+    }
+  }
+  return findings;
+}
+
+function stageFindings(file: JobFile, stages: readonly StageFile[], options: NormaliseOptions): Finding[] {
+  return stages.flatMap((stage, i): Finding[] => {
+    const findings: Finding[] = [];
+    const at = file.stages === undefined ? [] : ['stages', i];
+    if (stage.command === undefined && file.command === undefined) {
+      findings.push({ code: 'job-file.invalid', path: [...at, 'command'], message: 'is missing' });
+    }
+    const workdir = stage.workdir ?? file.workdir;
+    if (options.baseDir === null && (workdir === undefined || !isAbsolute(workdir))) {
+      const path = stage.workdir === undefined ? ['workdir'] : [...at, 'workdir'];
+      const got = workdir === undefined ? 'nothing' : JSON.stringify(workdir);
+      findings.push({ code: 'job-file.invalid', path, message: `must be an absolute path; got ${got}` });
+    }
+    return findings;
+  });
+}
+
+function valueOf(value: JobFile['value']): ValueSpec {
+  const after = value !== undefined && 'worthlessAfter' in value ? value.worthlessAfter : undefined;
+  return { onTimeUsd: value?.onTime === undefined ? null : usd(value.onTime), worthlessAfterS: after ?? null };
+}
+
+/** What a stage leaves out is taken from the top of the file, then from the defaults; env and resources key by key. */
+function stageSpec(stage: StageFile, top: SharedKeys, baseDir: string | null): StageSpec {
+  const workdir = stage.workdir ?? top.workdir ?? '.';
+  return {
+    name: stage.name,
+    dependsOn: [...new Set(stage.dependsOn ?? [])],
+    tasks: stage.tasks ?? 1,
+    gang: stage.gang ?? false,
+    command: stage.command ?? top.command ?? [],
+    env: { ...top.env, ...stage.env },
+    workdir: baseDir === null ? resolve(workdir) : resolve(baseDir, workdir),
+    inputs: stage.inputs ?? top.inputs ?? [],
+    outputs: stage.outputs ?? top.outputs ?? [],
+    resources: resourcesOf({ ...top.resources, ...stage.resources }),
+    retries: stage.retries ?? top.retries ?? DEFAULT_RETRIES,
+    timeoutS: stage.timeout ?? top.timeout ?? null,
+    checkpoint: checkpointOf(stage.checkpoint ?? top.checkpoint),
+    expectedRuntimeS: stage.expectedRuntime ?? top.expectedRuntime ?? null,
+    constraints: constraintsOf(stage.constraints ?? top.constraints ?? {}),
+    preferences: (stage.preferences ?? top.preferences ?? []).map(({ prefer, weight }) => ({
+      prefer: constraintsOf(prefer),
+      weight,
+    })),
+  };
+}
+
+const resourcesOf = (r: NonNullable<SharedKeys['resources']>): Resources => ({
+  cpu: r.cpu ?? DEFAULT_RESOURCES.cpu,
+  memory: r.memory ?? DEFAULT_RESOURCES.memory,
+  gpus: r.gpu ?? DEFAULT_RESOURCES.gpus,
+  disk: r.disk ?? DEFAULT_RESOURCES.disk,
+});
+
+const checkpointOf = (c: SharedKeys['checkpoint']): Checkpoint | null =>
+  c === undefined
+    ? null
+    : { signal: c.signal ?? 'SIGUSR1', graceS: c.grace ?? seconds(DEFAULT_GRACE_S), everyS: c.every ?? null };
+
+/** Without the keys that are absent: an absent list allows all. */
+const constraintsOf = (c: ConstraintsFile): Constraints =>
+  Object.fromEntries(Object.entries(c).filter(([, value]) => value !== undefined));

@@ -1,0 +1,313 @@
+import { z } from 'zod';
+import { epochMs, raw, type EpochMs, type Quantity, type Seconds } from '../../kernel/units.ts';
+import {
+  ALLOWED_CPU,
+  ALLOWED_DURATION,
+  ALLOWED_SIZE,
+  CPU_PATTERN,
+  DURATION_PATTERN,
+  parseCpu,
+  parseDuration,
+  parseSize,
+  SIZE_PATTERN,
+} from './amounts.ts';
+
+/*
+ * The job file, key by key. The input form of this schema is what people write, what editors check (JSON Schema) and what
+ * the API takes; its output has units resolved. Defaults are applied by lib/domain/job-file/normalise.ts, because a key
+ * that a stage leaves out is looked for at the top of the file first; `default` below documents them.
+ */
+
+export const LIMITS = {
+  stages: 100,
+  tasksPerStage: 10_000,
+  retries: 100,
+  listEntries: 256,
+  textLength: 65_536,
+  /** Ten years: beyond it a duration is a slip of the pen. */
+  durationS: 3650 * 86_400,
+  /** EC2's interruption notice: no grace period outlasts it. */
+  graceS: 120,
+} as const;
+
+const isWithin = (q: Quantity<string>, min: number, max: number): boolean => raw(q) >= min && raw(q) <= max;
+
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+const STAGE_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
+const OWNER = /^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$/;
+const LABEL_KEY = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
+const ENV_KEY = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_]{0,255}$/;
+// eslint-disable-next-line no-control-regex -- NUL ends a text in the operating system's calls.
+const WITHOUT_NUL = /^[^\u0000]*$/;
+/** Relative, below the working directory, without NUL. */
+// eslint-disable-next-line no-control-regex -- as above
+const GLOB = /^(?![/\\~]|[A-Za-z]:)(?!(?:.*[/\\])?\.\.(?:[/\\]|$))[^\u0000]+$/s;
+
+const text = (allowed: string, pattern: RegExp): z.ZodString =>
+  z.string({ error: `must be ${allowed}` }).regex(pattern, { error: `must be ${allowed}` });
+
+const plainText = text('a text without NUL', WITHOUT_NUL).max(LIMITS.textLength);
+
+const amount = <T extends Quantity<string>>(
+  of: { readonly allowed: string; readonly pattern: RegExp; readonly isNumberAllowed: boolean },
+  parse: (value: string | number) => T | null,
+  isAllowed: (value: T) => boolean,
+) => {
+  const error = `must be ${of.allowed}`;
+  const written = z.string({ error }).regex(of.pattern, { error });
+  const input = of.isNumberAllowed
+    ? z.union([z.number({ error }).nonnegative({ error }), written], { error })
+    : written;
+  return (input as z.ZodType<string | number, string | number>).transform((value, context): T => {
+    const parsed = parse(value);
+    if (parsed !== null && isAllowed(parsed)) return parsed;
+    context.issues.push({ code: 'custom', message: error, input: value });
+    return z.NEVER;
+  });
+};
+
+const DURATION = { pattern: DURATION_PATTERN, isNumberAllowed: true };
+const MORE_THAN_0 = ', more than 0 and at most 10 years';
+/** A duration within (0, ten years]. */
+const duration = amount<Seconds>(
+  { ...DURATION, allowed: ALLOWED_DURATION + MORE_THAN_0 },
+  parseDuration,
+  (d) => raw(d) > 0 && isWithin(d, 0, LIMITS.durationS),
+);
+const grace = amount<Seconds>(
+  { ...DURATION, allowed: `${ALLOWED_DURATION}, at most ${LIMITS.graceS}s` },
+  parseDuration,
+  (d) => isWithin(d, 0, LIMITS.graceS),
+);
+
+const size = amount(
+  { allowed: `${ALLOWED_SIZE}, at most 1024TiB`, pattern: SIZE_PATTERN, isNumberAllowed: false },
+  (v) => parseSize(String(v)),
+  (m) => isWithin(m, 0, 2 ** 30),
+);
+const memory = amount(
+  { allowed: `${ALLOWED_SIZE}, from 1MiB to 1024TiB`, pattern: SIZE_PATTERN, isNumberAllowed: false },
+  (v) => parseSize(String(v)),
+  (m) => isWithin(m, 1, 2 ** 30),
+);
+const cpu = amount(
+  { allowed: `${ALLOWED_CPU}, from 1m to 10000`, pattern: CPU_PATTERN, isNumberAllowed: true },
+  parseCpu,
+  (c) => isWithin(c, 1, 10_000_000),
+);
+
+const DEADLINE_ERROR = `must be ${ALLOWED_DURATION}${MORE_THAN_0}, or a time with its zone such as 2026-11-21T18:00:00+01:00`;
+const instant = z.iso.datetime({ offset: true, error: DEADLINE_ERROR });
+const instantToTheMinute = z.iso.datetime({ offset: true, precision: -1, error: DEADLINE_ERROR });
+const deadline = z
+  .union([z.number(), z.string().regex(DURATION_PATTERN), instant, instantToTheMinute], { error: DEADLINE_ERROR })
+  .transform((value, context): { readonly afterS: Seconds } | { readonly atMs: EpochMs } => {
+    const afterS = parseDuration(value);
+    if (afterS !== null && raw(afterS) > 0 && isWithin(afterS, 0, LIMITS.durationS)) return { afterS };
+    const atMs = typeof value === 'string' && afterS === null ? Date.parse(value) : NaN;
+    if (Number.isFinite(atMs)) return { atMs: epochMs(atMs) };
+    context.issues.push({ code: 'custom', message: DEADLINE_ERROR, input: value });
+    return z.NEVER;
+  });
+
+/** One entry may be written without brackets. */
+const listOf = <T extends z.ZodType>(entry: T, allowed: string) =>
+  z
+    .union([entry, z.array(entry).max(LIMITS.listEntries)], { error: `must be ${allowed}, or a list of them` })
+    .transform((v) => (Array.isArray(v) ? v : [v]) as z.output<T>[]);
+
+const scalarText = z
+  .union([plainText, z.number(), z.boolean()], { error: 'must be a text, a number or true or false' })
+  .transform(String);
+
+const dollars = (what: string): z.ZodNumber => z.number({ error: `must be ${what} in US dollars` }).max(1e9);
+
+const constraintShape = {
+  arch: listOf(z.enum(['x86_64', 'arm64']), 'x86_64 or arm64')
+    .optional()
+    .describe('Processor architectures.'),
+  zones: listOf(text('a zone such as us-east-1a', /^[A-Za-z0-9*-]{1,64}$/), 'a zone such as us-east-1a')
+    .optional()
+    .describe('Availability zones; `*` stands for any characters.'),
+  instanceTypes: listOf(
+    text('an instance type such as c5.large', /^[A-Za-z0-9.*-]{1,64}$/),
+    'an instance type such as c5.large',
+  )
+    .optional()
+    .describe('Instance types; `*` stands for any characters: `c5.*`.'),
+  families: listOf(text('a family such as c5', /^[A-Za-z0-9*-]{1,64}$/), 'a family such as c5')
+    .optional()
+    .describe('Instance families; `*` stands for any characters: `c*`.'),
+  purchaseOptions: listOf(z.enum(['spot', 'on-demand', 'reserved']), 'spot, on-demand or reserved')
+    .optional()
+    .describe('Ways of buying capacity.'),
+  minGeneration: z.int().min(1).max(99).optional().describe('Oldest generation: 5 allows `c5` and `c6g`, not `c4`.'),
+};
+
+const constraints = z.strictObject(constraintShape);
+const resources = z.strictObject({
+  cpu: cpu.optional().meta({ description: 'vCPUs of one task: `2`, `0.5` or `500m`.', default: 1 }),
+  memory: memory.optional().meta({ description: 'Memory of one task: `512MiB`, `2GiB`, `4GB`.', default: '512MiB' }),
+  gpu: z.int().min(0).max(64).optional().meta({ description: 'GPUs of one task.', default: 0 }),
+  disk: size.optional().meta({ description: 'Scratch disk of one task.', default: '0B' }),
+});
+
+const checkpoint = z.strictObject({
+  signal: z
+    .enum(['SIGUSR1', 'SIGUSR2', 'SIGTERM', 'SIGINT'])
+    .optional()
+    .meta({ description: 'Signal that asks the program to save its state.', default: 'SIGUSR1' }),
+  grace: grace.optional().meta({ description: 'Time from that signal to SIGTERM.', default: '20s' }),
+  every: duration.optional().describe('How often the program saves by itself, if it does.'),
+});
+
+const glob = (what: string) =>
+  listOf(
+    text('a pattern below the working directory: not absolute, without `..`', GLOB).max(4096),
+    `a pattern for ${what} below the working directory`,
+  );
+
+/** Keys of a stage that may also stand at the top of the file, as defaults for every stage. */
+const sharedShape = {
+  command: z
+    .union([plainText.min(1), z.array(plainText).min(1).max(4096)], {
+      error: 'must be a shell command as a text, or a program and its arguments as a list of texts',
+    })
+    .transform((v) => (Array.isArray(v) ? v : ['sh', '-c', v]))
+    .refine((v) => v[0] !== '', { error: 'must begin with the name of a program' })
+    .optional()
+    .describe(
+      'What one task runs: a text for `sh -c`, or program and arguments. `{index}` is replaced by the index of the task.',
+    ),
+  env: z
+    .record(text('a name of letters, digits and _', ENV_KEY), scalarText)
+    .optional()
+    .describe('Environment variables. `{index}` is replaced by the index of the task.'),
+  workdir: plainText
+    .min(1)
+    .max(4096)
+    .optional()
+    .meta({ description: 'Working directory, relative to the folder of the job file.', default: '.' }),
+  inputs: glob('inputs').optional().describe('Files that the tasks read, as patterns below the working directory.'),
+  outputs: glob('outputs').optional().describe('Files that the tasks write, as patterns below the working directory.'),
+  resources: resources.optional().describe('What one task needs.'),
+  constraints: constraints.optional().describe('Hard constraints: only pools that satisfy all of them are used.'),
+  preferences: z
+    .array(
+      z.strictObject({
+        prefer: constraints.describe('What a pool must be to be preferred; keys as in `constraints`.'),
+        weight: z.number().gt(0).max(1).describe('How much: 0.1 treats such a pool as if it were 10 % cheaper.'),
+      }),
+    )
+    .max(LIMITS.listEntries)
+    .optional()
+    .describe('Soft constraints.'),
+  retries: z
+    .int()
+    .min(0)
+    .max(LIMITS.retries)
+    .optional()
+    .meta({ description: 'How often a failed task is tried again. An interruption never counts.', default: 2 }),
+  timeout: duration.optional().describe('Longest running time of one attempt; then it has failed.'),
+  checkpoint: checkpoint
+    .optional()
+    .describe('The program can save its state in `$EBB_CHECKPOINT_DIR` and go on from there. `{}` takes the defaults.'),
+  expectedRuntime: duration
+    .optional()
+    .describe('Your own guess of how long one task runs; used until there is history.'),
+};
+
+const tasks = z
+  .int()
+  .min(1)
+  .max(LIMITS.tasksPerStage)
+  .optional()
+  .meta({ description: 'Number of tasks, each with its own index from 0 (`$EBB_TASK_INDEX`).', default: 1 });
+const gang = z.boolean().optional().meta({ description: 'All tasks start together, or none does.', default: false });
+
+const stage = z.strictObject({
+  name: text('1 to 63 letters, digits, _ or -', STAGE_NAME).describe('Name of the stage, unique within the job.'),
+  dependsOn: listOf(text('the name of a stage', STAGE_NAME), 'the name of a stage')
+    .optional()
+    .meta({ description: 'Stages that must have succeeded before this one starts.', default: [] }),
+  tasks,
+  gang,
+  ...sharedShape,
+});
+
+/** The job file. Input: what people write. Output: units resolved, one form for every spelling, defaults not yet applied. */
+export const jobFileSchema = z
+  .strictObject({
+    name: text('1 to 128 letters, digits, ., _ or -', NAME).describe(
+      'Name of the job. Runs of one name (but for dates and numbers in it) share their history.',
+    ),
+    owner: text('1 to 128 letters, digits or any of . _ @ + -', OWNER)
+      .optional()
+      .meta({ description: 'Who pays for it.', default: 'the user who submits' }),
+    labels: z
+      .record(text('1 to 63 letters, digits, ., _, - or /', LABEL_KEY), scalarText)
+      .refine((l) => Object.keys(l).length <= 64, { error: 'must have at most 64 entries' })
+      .optional()
+      .describe('Your own keys and values, to find jobs by.'),
+    class: z.enum(['deadline', 'best-effort', 'service']).optional().meta({
+      description: 'What matters: a deadline, an early end, or (not in this version) a service that keeps running.',
+      default: '`deadline` where one is given, else `best-effort`',
+    }),
+    deadline: deadline
+      .optional()
+      .describe('When it must be done: a duration from submission, or a time with its zone.'),
+    value: z
+      .union(
+        [
+          dollars('an amount').min(0),
+          z.strictObject({
+            onTime: dollars('what finishing on time is worth')
+              .min(0)
+              .optional()
+              .describe('Worth when done on time, US dollars.'),
+            worthlessAfter: duration.optional().describe('The worth falls to 0 over this time after the deadline.'),
+          }),
+        ],
+        { error: 'must be an amount in US dollars, or an object with `onTime` and `worthlessAfter`' },
+      )
+      .transform((v) => (typeof v === 'number' ? { onTime: v } : v))
+      .optional()
+      .describe('What finishing is worth. Left out: derived from what the job would cost on on-demand capacity.'),
+    after: listOf(text('the id or name of a job', NAME), 'the id or name of a job')
+      .optional()
+      .meta({ description: 'Jobs that must have succeeded before this one starts.', default: [] }),
+    maxCost: dollars('the most to spend')
+      .gt(0)
+      .optional()
+      .describe('Most that the job may cost, US dollars; then it is stopped.'),
+    stages: z
+      .array(stage)
+      .min(1)
+      .max(LIMITS.stages)
+      .optional()
+      .describe('Stages. Left out: one stage, `main`, from the keys at the top.'),
+    tasks,
+    gang,
+    ...sharedShape,
+  })
+  .meta({ title: 'Ebbtide job file', description: 'One job: what it runs, what it needs, and by when.' });
+
+export type JobFile = z.output<typeof jobFileSchema>;
+export type StageFile = z.output<typeof stage>;
+export type SharedKeys = Pick<JobFile, keyof typeof sharedShape>;
+export type ConstraintsFile = z.output<typeof constraints>;
+
+let jsonSchema: Readonly<Record<string, unknown>> | undefined;
+
+/** JSON Schema (draft 2020-12) of what people write, for editors. */
+export function jobFileJsonSchema(): Readonly<Record<string, unknown>> {
+  jsonSchema ??= z.toJSONSchema(jobFileSchema, {
+    io: 'input',
+    // Zod leaves out defaults of keys whose value is transformed; here they are written in the input form.
+    override: ({ zodSchema, jsonSchema: written }) => {
+      const documented = z.globalRegistry.get(zodSchema)?.['default'];
+      if (documented !== undefined) written.default = documented as NonNullable<typeof written.default>;
+    },
+  });
+  return jsonSchema;
+}

@@ -54,7 +54,7 @@ export const appraise: AppraisePolicy = (snapshot, forecasts, worths, config) =>
 };
 
 /** All that the appraisal of one task depends on besides its shape. */
-export interface AppraisedTask {
+interface AppraisedTask {
   /** What is left to run, the checkpoint read first. */
   readonly runtime: Distribution;
   readonly meanS: number;

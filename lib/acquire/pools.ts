@@ -8,7 +8,7 @@ import type { MarketForecast } from '../domain/stages.ts';
 import { readCurve, tabulate, type CurvePoint, type CurveTable } from './curve-table.ts';
 
 /** A bid with its curve, tabulated once per cycle for all groups. */
-export interface BidForecast {
+interface BidForecast {
   readonly bid: Bid;
   readonly curve: InterruptionCurve;
   readonly table: CurveTable;

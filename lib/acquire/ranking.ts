@@ -19,7 +19,7 @@ export interface Candidate {
   readonly outcome: Outcome;
 }
 
-export interface Choice {
+interface Choice {
   readonly group: GroupId;
   readonly shape: Shape;
   readonly candidates: readonly Candidate[];

@@ -275,7 +275,7 @@ export class Scaler {
 }
 
 /** Exponential bins [0, 1), [1, 2), [2, 4), ... by index from 0 (Stratus 3.2.2), in seconds. */
-export const runtimeBin = (runtimeS: number): number => (runtimeS < 1 ? 0 : Math.floor(Math.log2(runtimeS)) + 1);
+const runtimeBin = (runtimeS: number): number => (runtimeS < 1 ? 0 : Math.floor(Math.log2(runtimeS)) + 1);
 
 /** A task may share an instance at its own bid or a higher one, which is interrupted no more and costs the same. */
 const mayUse = (p: Pending, { pool, offer }: EligibleOffer): boolean =>

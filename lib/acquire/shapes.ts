@@ -4,7 +4,7 @@ import { vector, type Resources } from '../domain/resources.ts';
 import type { PoolBook, PricedPool } from './pools.ts';
 
 /** A pool as one shape of task sees it. */
-export interface ShapePool {
+interface ShapePool {
   readonly priced: PricedPool;
   /** Dominant share of one task. */
   readonly share: number;

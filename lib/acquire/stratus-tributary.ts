@@ -20,7 +20,7 @@ export const stratusTributary: AcquirePolicy = (input) => {
 };
 
 /** One purchase per pool and bid, ordered by pool and bid. */
-export function purchasesOf(bought: readonly Bought[]): readonly Purchase[] {
+function purchasesOf(bought: readonly Bought[]): readonly Purchase[] {
   const alike = Map.groupBy(bought, (b) => `${b.pool.id} ${bidOrder(b.bid)}`);
   return [...alike.keys()].sort().flatMap((key): Purchase[] => {
     const list = alike.get(key) ?? [];

@@ -2,7 +2,7 @@ import { raw } from '../kernel/units.ts';
 import { RESOURCE_KINDS, vector } from '../domain/resources.ts';
 import type { Host, TaskToPlace } from '../domain/stages.ts';
 
-export const KINDS = RESOURCE_KINDS.length;
+const KINDS = RESOURCE_KINDS.length;
 /** The tolerance of `fits` in lib/domain/resources.ts. */
 const SLACK = 1e-6;
 

@@ -10,9 +10,9 @@ import { gridCorrelation, priceStatistics, revertedPrice, type PriceStatistics }
 import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta, type DayStatistic, type PriceLossCurve } from './survival.ts';
 
 /** Public price history: changes within [from, to), the price in force at `from` first (what the Market port answers). */
-export type PriceHistory = (pool: PoolId, from: EpochMs, to: EpochMs) => PriceArrays;
+type PriceHistory = (pool: PoolId, from: EpochMs, to: EpochMs) => PriceArrays;
 
-export interface ForecasterInput {
+interface ForecasterInput {
   readonly history: PriceHistory;
   /** How days become one curve; the published median unless told. `node bench/forecast.ts` scores both. */
   readonly dayStatistic?: DayStatistic;

@@ -17,9 +17,9 @@ export interface HazardPosterior {
   readonly rateHours: number;
 }
 
-export type HazardPrior = Pick<SchedulerConfig, 'hazardPriorPerHour' | 'hazardPriorHours'>;
+type HazardPrior = Pick<SchedulerConfig, 'hazardPriorPerHour' | 'hazardPriorHours'>;
 
-export interface Observed {
+interface Observed {
   readonly exposureS: number;
   readonly interruptions: number;
 }

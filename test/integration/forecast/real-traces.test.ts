@@ -16,6 +16,17 @@ interface Trace {
   readonly usdPerHour: Float64Array;
 }
 
+function countUpTo(atMs: Float64Array, t: number): number {
+  let low = 0;
+  let high = atMs.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((atMs[middle] ?? Infinity) <= t) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 let loaded: Trace[] | null = null;
 
 /** The first 40 markets of the file, as bench/forecast.ts takes them; read once. */
@@ -51,11 +62,11 @@ function traces(): Trace[] {
       const last = atMs.at(-1) ?? 0;
       const survival = new PriceSurvival(delta, WEEK);
       for (let now = first + WEEK; now < last - 24 * HOUR; now += 12 * HOUR) {
-        const upTo = atMs.findLastIndex((t) => t <= now) + 1;
+        const upTo = countUpTo(atMs, now);
         survival.advance({ atMs: atMs.subarray(0, upTo), usdPerHour: usdPerHour.subarray(0, upTo) }, now);
         const p = survival.curve()?.p[HORIZONS_S.indexOf(horizonS)] ?? NaN;
         const bid = (usdPerHour[upTo - 1] ?? 0) + delta;
-        const end = atMs.findLastIndex((t) => t <= now + horizonS * 1000) + 1;
+        const end = countUpTo(atMs, now + horizonS * 1000);
         const lost = usdPerHour.subarray(upTo, end).some((price) => price > bid) ? 1 : 0;
         n++;
         said += p;

@@ -169,7 +169,7 @@ describe('scaler', () => {
       { seed: 32, numRuns: 300 },
     );
     expect(n).toBeGreaterThan(200);
-    expect(ratios / n).toBeLessThan(1.25);
+    expect(ratios / n).toBeLessThan(1.05);
   });
 
   it('gives every task room, overfills nothing, whatever the order of its input', () => {

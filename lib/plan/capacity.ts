@@ -65,9 +65,9 @@ export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity
     rooms.set(pool, { partition: roomPartition(pool, there, input), views: there });
   }
   const live = views.filter((view) => isLive(view.instance)).reduce((sum, view) => sum + milliCpuOf(view), 0);
-  // Warned instances are gone by the next slot: two minutes, the length of EC2's notice.
+  // Instances that are warned or being released are gone by the next slot.
   const staying = views
-    .filter((v) => isLive(v.instance) && v.instance.state !== 'warned')
+    .filter((v) => isLive(v.instance) && v.instance.state !== 'warned' && v.instance.state !== 'releasing')
     .reduce((s, v) => s + milliCpuOf(v), 0);
   const limitMilliCpu = snapshot.limits.vcpus * 1000;
   const left = (used: number): number => Math.max(0, limitMilliCpu - used - reservedMilliCpu);

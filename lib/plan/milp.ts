@@ -3,9 +3,10 @@
  * supply of the look-ahead window, in dollars of expected worth less expected cost.
  *
  * In this order: a greedy plan, always; if each group has its best option and all fits, that is optimal and nothing more is
- * asked (`not-needed`). Else a Lagrangian bound, whose prices and average make a better start. Above `solverMaxOptions`
- * options, or if it is within `solverGap` of that bound already, that is the plan; else the MILP begins from it. The better plan is used: a solver that is out of time, or
- * fails, costs nothing but its gap. `used` in the report: `milp` if the plan is the solver's, `greedy` if it is a fill.
+ * asked (`not-needed`). Else a Lagrangian bound, whose prices and average make a better start. If that is within
+ * `solverGap` of the bound already, or there are more than `solverMaxOptions` options, it is the plan; else the MILP begins
+ * from it. The better plan is used: a solver that is out of time, or fails, costs nothing but its gap. `used` in the
+ * report: `milp` if the plan is the solver's, `greedy` if it is a fill.
  */
 import type { SolveReport } from '../domain/plan.ts';
 import type { PlanInput, PlanPolicy } from '../domain/stages.ts';

@@ -306,7 +306,7 @@ export function jobFileJsonSchema(): Readonly<Record<string, unknown>> {
     // Zod leaves out defaults of keys whose value is transformed; here they are written in the input form.
     override: ({ zodSchema, jsonSchema: written }) => {
       const documented = z.globalRegistry.get(zodSchema)?.['default'];
-      if (documented !== undefined) written.default = documented as NonNullable<typeof written.default>;
+      if (documented !== undefined) written.default = documented;
     },
   });
   return jsonSchema;

@@ -42,15 +42,15 @@ export function filteredJobs(
 ): JobRow[] {
   const conditions: string[] = [];
   const values: SQLInputValue[] = [];
-  const require = (condition: string, ...of: SQLInputValue[]): void => {
+  const where = (condition: string, ...of: SQLInputValue[]): void => {
     conditions.push(condition);
     values.push(...of);
   };
-  if (page.before !== null) require('arrival < ?', page.before);
-  if (filter.owner !== undefined) require('owner = ?', filter.owner);
-  if (filter.name !== undefined) require('name = ?', filter.name);
+  if (page.before !== null) where('arrival < ?', page.before);
+  if (filter.owner !== undefined) where('owner = ?', filter.owner);
+  if (filter.name !== undefined) where('name = ?', filter.name);
   if (filter.label !== undefined) {
-    require('arrival IN (SELECT job FROM job_labels WHERE key = ? AND value = ?)', filter.label.key, filter.label
+    where('arrival IN (SELECT job FROM job_labels WHERE key = ? AND value = ?)', filter.label.key, filter.label
       .value);
   }
   const branch = (extra: string[]): string => {

@@ -58,12 +58,7 @@ module.exports = {
       from: { path: '^(lib|bin|lambdas)/' },
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
     },
-    {
-      name: 'resolvable',
-      severity: 'error',
-      from: {},
-      to: { couldNotResolve: true, dependencyTypesNot: ['type-only'] },
-    },
+    // That every import resolves is the compiler's to check: it also knows packages that only have types.
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

@@ -82,8 +82,10 @@ export const INTAKE_OPERATIONS: readonly Operation[] = [
     },
     answers: { 200: json('What became of each job.', schema.batchAnswer) },
     problems: [400, 413, 415, 429],
-    run: async (call, backend) =>
-      ok(await submitBatch(backend, jobsOfBatch(call.body), keyOf(call.header('idempotency-key')))),
+    run: async (call, backend) => {
+      const key = keyOf(call.header('idempotency-key'));
+      return ok(await submitBatch(backend, jobsOfBatch(call.body), { key, id: call.requestId }));
+    },
   }),
 ];
 

@@ -33,8 +33,12 @@ export async function submitJob(
  * Takes up to MAX_BATCH_JOBS jobs, each for itself: one that is refused does not hold up the others. A job may depend on
  * an earlier one of the batch by its name.
  */
-export async function submitBatch(of: Backend, jobs: readonly unknown[], key: string | null): Promise<BatchAnswer> {
-  const batch = new Batch(of, key);
+export async function submitBatch(
+  of: Backend,
+  jobs: readonly unknown[],
+  request: { readonly key: string | null; readonly id: string },
+): Promise<BatchAnswer> {
+  const batch = new Batch(of, request.key, request.id);
   for (const [index, body] of jobs.entries()) await batch.take(index, body);
   return batch.finish();
 }
@@ -45,14 +49,16 @@ const NO_NAMES: ReadonlyMap<string, JobId> = new Map();
 class Batch {
   readonly #of: Backend;
   readonly #key: string | null;
+  readonly #requestId: string;
   readonly #results: BatchAnswer['results'] = [];
   #waiting: { readonly index: number; readonly submission: Submission }[] = [];
   #waitingNames = new Set<string>();
   readonly #stored = new Map<string, JobId>();
 
-  constructor(of: Backend, key: string | null) {
+  constructor(of: Backend, key: string | null, requestId: string) {
     this.#of = of;
     this.#key = key;
+    this.#requestId = requestId;
   }
 
   async take(index: number, body: unknown): Promise<void> {
@@ -97,7 +103,7 @@ class Batch {
   /** A defect is no outcome of a job: it ends the request. */
   #refuse(index: number, error: unknown): void {
     if (!(error instanceof EbbError) || error.code === 'internal') throw error;
-    const problem = problemOf(error, 'in batch');
+    const problem = problemOf(error, this.#requestId);
     this.#results.push({ index, outcome: 'refused', job: null, admission: null, problem });
   }
 }

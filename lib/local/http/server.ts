@@ -5,6 +5,7 @@
  * event streams, lets what is being answered finish for a grace period and then cuts it off. Requests are answered
  * independently of one another; no request and no client can end the process.
  */
+import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { EbbError } from '../../kernel/errors.ts';
@@ -183,16 +184,22 @@ class Door {
   }
 
   #refuse(outgoing: ServerResponse, error: unknown): void {
+    const requestId = randomUUID();
     if (isDefect(error)) {
       const log = this.#options.log ?? ((line: string) => process.stderr.write(`${line}\n`));
-      log(error instanceof Error ? (error.stack ?? error.message) : String(error));
+      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      log(JSON.stringify({ level: 'error', requestId, error: text }));
     }
     if (outgoing.headersSent || outgoing.destroyed) {
       outgoing.destroy();
       return;
     }
-    const problem = problemOf(error, 'at the door');
-    const headers: Record<string, string> = { 'content-type': 'application/problem+json', 'cache-control': 'no-store' };
+    const problem = problemOf(error, requestId);
+    const headers: Record<string, string> = {
+      'content-type': 'application/problem+json',
+      'cache-control': 'no-store',
+      'x-request-id': requestId,
+    };
     if (problem.status === 401) headers['www-authenticate'] = 'Bearer';
     if (problem.status === 429) headers['retry-after'] = '1';
     // What is left of the request is not read.

@@ -138,7 +138,10 @@ describe('who may ask', () => {
     const none = await ask(server, {});
     expect(none.status).toBe(401);
     expect(none.headers['www-authenticate']).toBe('Bearer');
-    expect(problem.parse(JSON.parse(none.body)).code).toBe('unauthorized');
+    expect(problem.parse(JSON.parse(none.body))).toMatchObject({
+      code: 'unauthorized',
+      requestId: none.headers['x-request-id'],
+    });
     expect((await ask(server, { headers: { authorization: 'Bearer wrong-wrong-wrong-wrong' } })).status).toBe(401);
     expect((await ask(server, { headers: { authorization: `Bearer ${TOKEN}` } })).status).toBe(200);
   });

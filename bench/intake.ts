@@ -18,7 +18,7 @@ import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
 import { SqliteStore } from '../lib/local/store/sqlite-store.ts';
 
-/** Issue of the figures: at least this many jobs a second, and this latency at half the highest rate. */
+/** What intake is to reach: at least this many jobs a second, and this latency at half the highest rate. */
 const TARGET_JOBS_PER_S = 2000;
 const TARGET_P99_MS = 50;
 

@@ -29,10 +29,16 @@ export function normalise(json: unknown, options: NormaliseOptions, locate: Loca
     throw new EbbError('internal', { what: 'the folder of a job file must be absolute', got: options.baseDir });
   }
   const parsed = jobFileSchema.safeParse(json);
-  if (!parsed.success) throw refuse(findingsOf(parsed.error, json), locate);
+  const hidden = hiddenKeyFindings(json);
+  if (!parsed.success) throw refuse([...findingsOf(parsed.error, json), ...hidden], locate);
   const file = parsed.data;
   const stages = stagesOf(file);
-  const findings = [...jobFindings(file), ...stageFindings(file, stages, options), ...dependencyFindings(stages)];
+  const findings = [
+    ...hidden,
+    ...jobFindings(file),
+    ...stageFindings(file, stages, options),
+    ...dependencyFindings(stages),
+  ];
   if (findings.length > 0) throw refuse(findings, locate);
   return {
     name: file.name,
@@ -45,6 +51,30 @@ export function normalise(json: unknown, options: NormaliseOptions, locate: Loca
     maxCostUsd: file.maxCost === undefined ? null : usd(file.maxCost),
     stages: stages.map((s) => stageSpec(s, file, options.baseDir)),
   };
+}
+
+/** Zod passes over `__proto__` in maps, so that it would be left out in silence. */
+function hiddenKeyFindings(json: unknown): Finding[] {
+  const { labels, env, stages } = (json ?? {}) as Record<string, unknown>;
+  const maps: (readonly [Finding['path'], unknown])[] = [
+    [['labels'], labels],
+    [['env'], env],
+    ...(Array.isArray(stages) ? stages : []).map(
+      (stage: unknown, i) => [['stages', i, 'env'], (stage as { env?: unknown } | null)?.env] as const,
+    ),
+  ];
+  return maps.flatMap(([path, map]): Finding[] =>
+    typeof map === 'object' && map !== null && Object.hasOwn(map, '__proto__')
+      ? [
+          {
+            code: 'job-file.invalid',
+            path: [...path, '__proto__'],
+            message: 'the key __proto__ is not allowed',
+            atKey: true,
+          },
+        ]
+      : [],
+  );
 }
 
 /** The stages as written, or the one that the keys at the top make. */

@@ -143,6 +143,7 @@ async function run(title: string, shapes: readonly ScenarioShape[]): Promise<voi
     figures.map((f) => f.preempted),
     asCount,
   );
+  console.log(`  first decision of the process, nothing compiled yet: ${asMs(figures[0]?.ms ?? NaN)}`);
   const used = Map.groupBy(figures, (f) => f.used);
   console.log(`  plans used: ${[...used].map(([name, of]) => `${name} ${of.length}`).join(', ')}`);
   console.log(`  peak resident memory of the process: ${(process.resourceUsage().maxRSS / 2 ** 10).toFixed(0)} MiB`);

@@ -1,0 +1,69 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from '@jest/globals';
+
+const EBB = join(process.cwd(), 'bin', 'ebb.mjs');
+const scratch = mkdtempSync(join(tmpdir(), 'ebb-run-'));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+/** A folder with one job file in it; each has its own state below. */
+function folder(name: string, job: object): string {
+  const cwd = mkdtempSync(join(scratch, `${name}-`));
+  writeFileSync(join(cwd, 'job.json'), JSON.stringify({ name, owner: 'e2e', ...job }));
+  return cwd;
+}
+const FAST = ['--speed', '120', '--seed', '3'];
+const SMALL = { resources: { cpu: 1, memory: '128MiB' }, expectedRuntime: '1m' };
+const ebb = (cwd: string, ...args: string[]) =>
+  spawnSync(process.execPath, [EBB, ...args], { cwd, encoding: 'utf8', timeout: 50_000 });
+
+describe('ebb run', () => {
+  it('runs a job to its end and says what it cost', () => {
+    const cwd = folder('fine', { deadline: '4h', tasks: 3, command: 'echo task $EBB_TASK_INDEX', ...SMALL });
+    const { status, stdout, stderr } = ebb(cwd, 'run', 'job.json', ...FAST, '--json');
+    expect(stderr).not.toContain('error:');
+    expect(status).toBe(0);
+    const summary = JSON.parse(stdout) as { exit: number; costUsd: number; onDemandUsd: number; jobs: unknown[] };
+    expect(summary.exit).toBe(0);
+    expect(summary.costUsd).toBeGreaterThan(0);
+    expect(summary.jobs).toHaveLength(1);
+  });
+
+  it('ends with 3 when the job failed, and names the reason', () => {
+    const cwd = folder('failing', { command: 'exit 9', retries: 0, ...SMALL });
+    const { status, stdout } = ebb(cwd, 'run', 'job.json', ...FAST);
+    expect(status).toBe(3);
+    expect(stdout).toContain('failed');
+  });
+
+  it('leaves nothing behind when the second of two files is refused', () => {
+    const cwd = folder('half', { command: 'true', ...SMALL });
+    writeFileSync(join(cwd, 'bad.json'), '{"name":"bad","comand":"true"}');
+    const { status, stderr } = ebb(cwd, 'run', 'job.json', 'bad.json', ...FAST);
+    expect(status).toBe(2);
+    expect(stderr).toContain('bad.json:1:');
+    expect(stderr).toContain('command');
+    expect(ebb(cwd, 'run', '--resume', ...FAST).status).toBe(6);
+  });
+
+  it('saves and stops at Ctrl-C, and goes on with --resume', async () => {
+    const command = 'trap "exit 143" TERM; i=0; while [ $i -lt 40 ]; do sleep 0.1; i=$((i+1)); done';
+    const cwd = folder('stopped', { command, checkpoint: { grace: '1s' }, ...SMALL });
+    const child = spawn(process.execPath, [EBB, 'run', 'job.json', ...FAST], { cwd });
+    let stderr = '';
+    child.stderr.on('data', (chunk) => (stderr += String(chunk)));
+    const running = new Promise<void>((resolve) => {
+      child.stdout.on('data', (chunk) => {
+        if (String(chunk).includes('starts on')) resolve();
+      });
+    });
+    const ended = new Promise<number | null>((resolve) => child.on('exit', resolve));
+    await Promise.race([running, ended]);
+    child.kill('SIGINT');
+    expect(await ended).toBe(130);
+    expect(stderr).toContain('ebb run --resume');
+    expect(ebb(cwd, 'run', '--resume', ...FAST).status).toBe(0);
+  });
+});

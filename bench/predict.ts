@@ -20,7 +20,7 @@ import { NO_RESOURCES } from '../lib/domain/resources.ts';
 import type { JobFeatures } from '../lib/domain/stages.ts';
 import { FEATURES } from '../lib/estimate/features.ts';
 import { ESTIMATORS } from '../lib/estimate/histories.ts';
-import { JvuPredict, type HistoryForecast } from '../lib/estimate/predictor.ts';
+import { JvuPredict } from '../lib/estimate/predictor.ts';
 import { epochMs, raw, seconds } from '../lib/kernel/units.ts';
 
 interface Trace {
@@ -120,7 +120,9 @@ function replay(trace: Trace, events: Int32Array, maxFeatureValues: number | und
   const features = featuresBy(trace);
   const predictor = new JvuPredict(maxFeatureValues === undefined ? {} : { maxFeatureValues });
   const pointS = new Float64Array(trace.jobs).fill(NaN);
-  const evidence = new Array<HistoryForecast['evidence'] | undefined>(trace.jobs);
+  const pairs = new Int16Array(trace.jobs).fill(-1);
+  const featureAt = new Map(FEATURES.map((f, i) => [f.name, i]));
+  const estimatorAt = new Map<string, number>(ESTIMATORS.map((e, i) => [e, i]));
   const cpu = process.cpuUsage();
   const began = performance.now();
   for (const event of events) {
@@ -131,14 +133,15 @@ function replay(trace: Trace, events: Int32Array, maxFeatureValues: number | und
     const forecast = predictor.predict(features(event));
     if (forecast === null) continue;
     pointS[event] = raw(forecast.evidence.pointS);
-    evidence[event] = forecast.evidence;
+    const { feature, estimator } = forecast.evidence;
+    pairs[event] = (featureAt.get(feature) ?? 0) * ESTIMATORS.length + (estimatorAt.get(estimator) ?? 0);
   }
   const used = process.cpuUsage(cpu);
   const wallS = (performance.now() - began) / 1000;
   const chosen = new Map<string, number>();
-  evidence.forEach((e, i) => {
-    if (e === undefined || (trace.runtimeS[i] as number) < 0) return;
-    const pair = `${e.feature}:${e.estimator}`;
+  pairs.forEach((code, i) => {
+    if (code === -1 || (trace.runtimeS[i] as number) < 0) return;
+    const pair = `${FEATURES[Math.floor(code / ESTIMATORS.length)]?.name}:${ESTIMATORS[code % ESTIMATORS.length]}`;
     chosen.set(pair, (chosen.get(pair) ?? 0) + 1);
   });
   return {

@@ -24,7 +24,6 @@ class Oracle {
       ['job+day', `${job}|${day}`],
       ['owner+program', `${f.owner}|${f.program}`],
       ['program', f.program],
-      ['owner+hour', `${f.owner}|${hour}`],
       ['owner', f.owner],
       ['all', ''],
     ]);
@@ -59,7 +58,7 @@ class Oracle {
     }
   }
 
-  /** Every candidate pair with its prediction and its error, one prediction off by the mean counted in. */
+  /** Every candidate pair with its prediction and its error, one prediction off by half the mean counted in. */
   candidates(f: JobFeatures): Map<string, { pointS: number; score: number; samples: number }> {
     const found = new Map<string, { pointS: number; score: number; samples: number }>();
     for (const [name, value] of this.keys(f)) {
@@ -67,7 +66,7 @@ class Oracle {
       if (h === undefined) continue;
       for (const [e, pointS] of this.estimates(h.all)) {
         const squares = h.squares.get(e) ?? 0;
-        const score = Math.sqrt((squares / average(h.all) ** 2 + 1) / h.all.length);
+        const score = Math.sqrt((squares / average(h.all) ** 2 + 0.25) / h.all.length);
         found.set(`${name}:${e}`, { pointS, score, samples: h.all.length });
       }
     }

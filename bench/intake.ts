@@ -4,12 +4,13 @@
  *
  *   node bench/intake.ts [--seconds 10] [--connections 64] [--dir FOLDER]
  *
- * Prints the highest throughput, then the latency at half that rate, then checks that every acknowledged job is in the
+ * Prints the highest throughput, then the latency at half that rate (autocannon sends a second's share of each connection
+ * in a burst, which is harder than an even rate), then checks that every acknowledged job is in the
  * database that the stopped server leaves behind.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { cpus, tmpdir } from 'node:os';
+import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -107,6 +108,8 @@ const { version } = JSON.parse(await readFile(new URL('../package.json', import.
 console.log(
   `intake: ebbtide ${version}, node ${process.version}, sqlite ${process.versions['sqlite'] ?? '?'}, ${cpus().length} x ${cpus()[0]?.model ?? '?'}`,
 );
+// Above 0 the machine has other work, and latencies are those of waiting for a core.
+console.log(`load average before: ${loadavg()[0]?.toFixed(1)}`);
 console.log(`body ${Buffer.byteLength(JOB)} bytes, ${connections} connections, ${secondsOfLoad} s per phase`);
 
 const acknowledged = new Set<string>();

@@ -165,7 +165,7 @@ function decode({ status, body }: RawAnswer): unknown {
       cause,
     });
   }
-  if (status >= 400) throw fromProblem((parsed ?? {}) as object, status);
+  if (status >= 400) throw fromProblem(parsed ?? {}, status);
   return parsed;
 }
 

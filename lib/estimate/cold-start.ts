@@ -38,7 +38,7 @@ export function forecastFrom(history: RuntimeForecast | null, stage: Stage): Run
 const ADVICE = 'give `expectedRuntime` in the job file to plan better until runs of this job are known';
 
 /** The user's guess, else the prior. */
-export function withoutHistory(stage: Stage): RuntimeForecast {
+function withoutHistory(stage: Stage): RuntimeForecast {
   const hint = stage.expectedRuntimeS;
   if (hint === null) {
     return {

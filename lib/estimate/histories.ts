@@ -30,9 +30,6 @@ export const ALPHA = 0.5;
  * Google trace this puts 89.3 % instead of 88.9 % of predictions within a factor of two.
  */
 const UNPROVEN = 0.5;
-/** Width of the median filter. JamaisVu section 3.4 gives none; three removes single outliers at the least delay. */
-export const FILTER_WIDTH = 3;
-
 // Layout of a slot, in doubles.
 const N = 0;
 const SUM = 1;
@@ -150,7 +147,10 @@ export class Histories {
     this.#refresh(slot);
   }
 
-  /** Median of the last FILTER_WIDTH runtimes up to the n-th; of as many as there are at the beginning. */
+  /**
+   * Median of the last three runtimes up to the n-th; of as many as there are at the beginning. JamaisVu section 3.4
+   * gives no width; three removes single outliers at the least delay (five was no better on the Google trace).
+   */
   #filtered(o: number, n: number): number {
     const f = this.#slots;
     const a = f[o + RING + (n % RECENT)] as number;

@@ -13,16 +13,16 @@ const Z_WEIGHT = [0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.08, 0.02];
  * of two of the guess, one in twenty above three times it; JamaisVu (section 2.2) calls such estimates of widely varying
  * quality and names no figure.
  */
-export const HINT_SIGMA = Math.LN2;
+const HINT_SIGMA = Math.LN2;
 
 /**
  * What to expect of a task that nothing is known of: median and spread of the 385,582 finished jobs of the Google 2011
  * trace (median 109 s; 90 % below 1,058 s, so sigma = ln(1058 / 109) / 1.2816).
  */
-export const PRIOR_MEDIAN_S: Seconds = seconds(109);
-export const PRIOR_SIGMA = 1.77;
+const PRIOR_MEDIAN_S: Seconds = seconds(109);
+const PRIOR_SIGMA = 1.77;
 
-export function logNormal(median: Seconds, sigma: number): Distribution {
+function logNormal(median: Seconds, sigma: number): Distribution {
   return distribution(Z.map((z, i) => [raw(median) * Math.exp(sigma * z), Z_WEIGHT[i] ?? 0]));
 }
 

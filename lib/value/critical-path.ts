@@ -12,7 +12,7 @@ export interface StageSize {
 }
 
 /** Tasks of the stage that the vCPU limit lets run at once, at least one. The limit is not shared out between jobs. */
-export const atOnce = (stage: Pick<StageSize, 'tasks' | 'cpu'>, vcpus: number): number =>
+const atOnce = (stage: Pick<StageSize, 'tasks' | 'cpu'>, vcpus: number): number =>
   Math.max(1, Math.min(stage.tasks, Math.floor((vcpus * 1000) / Math.max(raw(stage.cpu), 1) + 1e-9)));
 
 /** Full waves of the stage before its last one. */

@@ -9,9 +9,9 @@ import { bestEffortCurve, deadlineCurve } from './curves.ts';
  * does, and the difference is what waiting for a cheaper hour may gain. Deadline jobs are worth 1000 times a best-effort
  * job of the same size (JamaisVu section 4.1.2).
  */
-export const BEST_EFFORT_FACTOR = 2;
+const BEST_EFFORT_FACTOR = 2;
 export const FLOOR_FACTOR = 1.25;
-export const DEADLINE_FACTOR = 1000 * BEST_EFFORT_FACTOR;
+const DEADLINE_FACTOR = 1000 * BEST_EFFORT_FACTOR;
 
 /** Over which a best-effort job's worth falls to its floor: a day. JamaisVu figure 5 draws the slope without numbers. */
 export const BEST_EFFORT_FADE_S: Seconds = seconds(86_400);

@@ -122,6 +122,8 @@ export class MemoryStore implements Store {
   }
 
   async commit(token: number, changes: readonly Change[]): Promise<void> {
+    // All or nothing: the only fault that applying could meet is looked for first.
+    for (const change of changes) if (!(change.put in KINDS)) unreachable(change as never, 'store commit');
     if (token !== this.#token) {
       throw new EbbError('fenced', {
         what: 'another engine has taken over; nothing was written',
@@ -130,8 +132,6 @@ export class MemoryStore implements Store {
         next: 'stop this engine',
       });
     }
-    // All or nothing: the only fault that applying could meet is looked for first.
-    for (const change of changes) if (!(change.put in KINDS)) unreachable(change as never, 'store commit');
     for (const change of changes) this.#apply(change);
     this.#forget();
   }

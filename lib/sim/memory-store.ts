@@ -278,7 +278,7 @@ export class MemoryStore implements Store {
       ...plan,
       explanations: [...this.#explanations.values()]
         .filter((e) => e.plan === plan.id)
-        .sort((a, b) => a.ordinal - b.ordinal)
+        .sort((a, b) => a.ordinal - b.ordinal || ascending(a.is.job, b.is.job))
         .map((e) => e.is),
     });
     return pageOf(rows.slice(0, limit + 1), { list: 'plans', limit, value });

@@ -196,7 +196,7 @@ export class SqliteStore implements Store {
         const value = (row: Bodied & { id: string }): Plan => ({
           ...parse<Omit<Plan, 'explanations'>>(row),
           explanations: this.#db
-            .all<Bodied>('SELECT body FROM explanations WHERE plan = ? ORDER BY ordinal', row.id)
+            .all<Bodied>('SELECT body FROM explanations WHERE plan = ? ORDER BY ordinal, job', row.id)
             .map(parse<Explanation>),
         });
         return pageOf(rows, { list: 'plans', limit, value });

@@ -5,6 +5,12 @@ import { MIGRATIONS } from './schema.ts';
 
 /** Longest wait for another writer. Commits take milliseconds; a wait of seconds means that one hangs. */
 const BUSY_TIMEOUT_MS = 5000;
+/**
+ * How long SQLite itself sleeps before it says that it is busy; then it is asked again. Its own waits grow to 100 ms, so
+ * that under a stream of submissions a commit would miss the free moments between them.
+ */
+const BUSY_POLL_MS = 1;
+const SQLITE_BUSY = 5;
 /** Smaller databases are checked whole when opened (some 100 MB/s); of larger ones only what is read. */
 const CHECK_BELOW_BYTES = 32 * 2 ** 20;
 
@@ -12,6 +18,8 @@ export interface DatabaseOptions {
   readonly path: string;
   /** The database is full at this size, as if the disk were. Default: SQLite's own limit. */
   readonly maxBytes?: number;
+  /** Longest wait for another connection's write, wall milliseconds. */
+  readonly patienceMs?: number;
   readonly migrations?: readonly string[];
 }
 
@@ -23,10 +31,12 @@ export interface DatabaseOptions {
 export class Database {
   readonly path: string;
   readonly #db: DatabaseSync;
+  readonly #patienceMs: number;
   readonly #statements = new Map<string, StatementSync>();
 
   constructor(options: DatabaseOptions) {
     this.path = options.path;
+    this.#patienceMs = options.patienceMs ?? BUSY_TIMEOUT_MS;
     try {
       this.#db = new DatabaseSync(options.path, { timeout: BUSY_TIMEOUT_MS });
     } catch (error) {
@@ -35,6 +45,7 @@ export class Database {
     try {
       this.#configure(options);
       migrate(this, options.migrations ?? MIGRATIONS);
+      this.#db.exec(`PRAGMA busy_timeout = ${BUSY_POLL_MS}`);
     } catch (error) {
       this.#db.close();
       throw classify(error, options.path);
@@ -69,21 +80,21 @@ export class Database {
 
   /** Runs a statement that writes; how many rows it changed. */
   run(sql: string, ...values: SQLInputValue[]): number {
-    return Number(this.#prepared(sql).run(...values).changes);
+    return Number(this.#patiently(() => this.#prepared(sql).run(...values)).changes);
   }
 
   /** Inserts one row; its rowid, or null when a conflict clause left it out. */
   insert(sql: string, ...values: SQLInputValue[]): number | null {
-    const { changes, lastInsertRowid } = this.#prepared(sql).run(...values);
+    const { changes, lastInsertRowid } = this.#patiently(() => this.#prepared(sql).run(...values));
     return Number(changes) === 0 ? null : Number(lastInsertRowid);
   }
 
   one<T>(sql: string, ...values: SQLInputValue[]): T | undefined {
-    return this.#prepared(sql).get(...values) as T | undefined;
+    return this.#patiently(() => this.#prepared(sql).get(...values)) as T | undefined;
   }
 
   all<T>(sql: string, ...values: SQLInputValue[]): T[] {
-    return this.#prepared(sql).all(...values) as T[];
+    return this.#patiently(() => this.#prepared(sql).all(...values)) as T[];
   }
 
   /** One write transaction: all of it or nothing. Takes the write lock at once, so that it never fails half-way for it. */
@@ -117,13 +128,26 @@ export class Database {
 
   #transaction<T>(begin: 'BEGIN' | 'BEGIN IMMEDIATE', work: () => T): T {
     try {
-      this.#db.exec(begin);
+      this.#patiently(() => this.#db.exec(begin));
       const result = work();
       this.#db.exec('COMMIT');
       return result;
     } catch (error) {
       if (this.#db.isOpen && this.#db.isTransaction) this.#db.exec('ROLLBACK');
       throw classify(error, this.path);
+    }
+  }
+
+  /** Repeats what is refused because another connection writes: a refused statement has done nothing. */
+  #patiently<T>(work: () => T): T {
+    const patience = performance.now() + this.#patienceMs;
+    for (;;) {
+      try {
+        return work();
+      } catch (error) {
+        const { errcode } = error as { errcode?: number };
+        if (errcode === undefined || (errcode & 0xff) !== SQLITE_BUSY || performance.now() > patience) throw error;
+      }
     }
   }
 

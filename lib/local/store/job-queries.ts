@@ -50,8 +50,7 @@ export function filteredJobs(
   if (filter.owner !== undefined) where('owner = ?', filter.owner);
   if (filter.name !== undefined) where('name = ?', filter.name);
   if (filter.label !== undefined) {
-    where('arrival IN (SELECT job FROM job_labels WHERE key = ? AND value = ?)', filter.label.key, filter.label
-      .value);
+    where('arrival IN (SELECT job FROM job_labels WHERE key = ? AND value = ?)', filter.label.key, filter.label.value);
   }
   const branch = (extra: string[]): string => {
     const all = [...conditions, ...extra];

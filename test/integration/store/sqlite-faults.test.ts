@@ -195,6 +195,22 @@ describe('sqlite store, faults', () => {
     await roomy.close();
   });
 
+  it('says when another connection does not let go of the lock, and works on once it does', async () => {
+    const store = openSqliteStore({ path, patienceMs: 20 });
+    const token = await store.takeLease('a');
+    const other = new DatabaseSync(path);
+    other.exec('BEGIN IMMEDIATE');
+    expect(await codeOf(store.submit([submission('j1')]))).toBe('too-many-requests');
+    expect(await codeOf(store.commit(token, []))).toBe('too-many-requests');
+    expect(await codeOf(store.requestCancel(jobId('j1')))).toBe('too-many-requests');
+    // Readers do not wait for writers.
+    expect(await store.job(jobId('j1'))).toBeNull();
+    other.exec('ROLLBACK');
+    other.close();
+    expect((await store.submit([submission('j1')]))[0]?.status).toBe('created');
+    await store.close();
+  });
+
   it('is shared by several connections: submissions, cancels and commits at once', async () => {
     const engine = openSqliteStore({ path });
     const api = openSqliteStore({ path });

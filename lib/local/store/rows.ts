@@ -1,5 +1,4 @@
 import type { Attempt, Job, JobSpec, Task } from '../../domain/job.ts';
-import { isOver } from '../../domain/job.ts';
 
 /** A job without its specification, which lies in a table of its own. */
 export type JobBody = Omit<Job, 'spec'>;
@@ -24,7 +23,6 @@ export const jobOf = (row: Omit<JobRow, 'arrival' | 'id' | 'spec'>, spec: JobSpe
   spec,
 });
 
-export const isOpenJob = (job: Job): boolean => !isOver(job.state);
 export const isOpenTask = (task: Task): boolean => task.state === 'waiting' || task.state === 'running';
 export const isOpenAttempt = (attempt: Attempt): boolean => attempt.state !== 'ended';
 export const asFlag = (value: boolean): number => (value ? 1 : 0);

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { openSqliteStore } from '../../../lib/local/store/sqlite-store.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
@@ -11,12 +12,13 @@ import { raw } from '../../../lib/kernel/units.ts';
 const folder = mkdtempSync(join(tmpdir(), 'ebb-store-crash-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const WRITER = fileURLToPath(new URL('./writer.ts', import.meta.url));
 const KILLS = 12;
 
 /** Runs the writer from round `from` and kills it `afterMs` after its first word. Its last acknowledged round. */
 function runAndKill(path: string, from: number, afterMs: number): Promise<number> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [join(import.meta.dirname, 'writer.ts'), path, String(from)], {
+    const child = spawn(process.execPath, [WRITER, path, String(from)], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let output = '';

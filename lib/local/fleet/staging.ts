@@ -56,6 +56,7 @@ export async function putOutputs(patterns: readonly string[], places: Places): P
   if (patterns.length === 0) return;
   const { workdir, scratch } = places;
   const root = await resolved(workdir);
+  for (const pattern of patterns) mustStayInside(pattern, 'output');
   const missing = await missingOutputs(patterns, scratch);
   if (missing.length > 0) throw new StagingError(`output ${missing.join(', ')} was not made`);
   for (const pattern of patterns) {
@@ -88,9 +89,7 @@ async function putOne(from: string, target: { readonly to: string; readonly root
 
 /** Matches relative to `folder`, sorted; a directory stands for all that is in it. */
 async function matches(pattern: string, folder: string, what: 'input' | 'output'): Promise<string[]> {
-  if (isAbsolute(pattern) || normalize(pattern).split(sep).includes('..')) {
-    throw new StagingError(`${what} pattern ${pattern} leads out of the working directory`);
-  }
+  mustStayInside(pattern, what);
   if (!MAGIC.test(pattern)) return (await exists(join(folder, pattern))) ? [normalize(pattern)] : [];
   const found: string[] = [];
   for await (const path of glob(pattern, { cwd: folder })) found.push(path);
@@ -100,6 +99,12 @@ async function matches(pattern: string, folder: string, what: 'input' | 'output'
     if (!ancestors(path).some((a) => kept.has(a))) kept.add(path);
   }
   return [...kept].sort();
+}
+
+function mustStayInside(pattern: string, what: 'input' | 'output'): void {
+  if (isAbsolute(pattern) || normalize(pattern).split(sep).includes('..')) {
+    throw new StagingError(`${what} pattern ${pattern} leads out of the working directory`);
+  }
 }
 
 function ancestors(path: string): string[] {

@@ -1,0 +1,197 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { attemptId, effectKey, instanceId } from '../../../lib/kernel/ids.ts';
+import { plus, raw, seconds } from '../../../lib/kernel/units.ts';
+import type { Observation } from '../../../lib/domain/observation.ts';
+import { BID, CALM, endOf, ofKind, startOf, START_MS } from '../../contract/fleet.ts';
+import { LocalFleetBench, processesOf } from '../../support/local-fleet.ts';
+
+const i1 = instanceId('i-0001');
+const a1 = attemptId('1.1');
+const launch = { key: effectKey('launch/1'), instance: i1, pool: CALM, bid: BID };
+const has = (kind: Observation['kind']) => (seen: readonly Observation[]) => seen.some((o) => o.kind === kind);
+
+let bench: LocalFleetBench;
+const instanceDir = (id: string = i1): string => join(bench.dir, 'fleet', 'instances', id);
+const supervisorPid = (id: string = i1): number =>
+  (JSON.parse(readFileSync(join(instanceDir(id), 'lock'), 'utf8')) as { pid: number }).pid;
+
+beforeEach(() => {
+  bench = new LocalFleetBench(START_MS);
+});
+afterEach(async () => bench.close());
+
+describe('death of a supervisor', () => {
+  it('is a lost instance: tasks are killed and interrupted, their checkpoint kept, and every engine reads the same', async () => {
+    await bench.fleet.launch([launch]);
+    // The task leaves a child in its group and one that hides in a session of its own.
+    const program = { runtimeS: 9000, exitCode: 0, checkpointEveryS: 50 };
+    const start = startOf(bench, { instance: i1, attempt: a1, program });
+    const command = ['sh', '-c', 'sleep 900 & setsid sleep 901 & exec sh -c "$0"', start.command[2] ?? ''];
+    await bench.fleet.start([{ ...start, command }]);
+    const before = await bench.until('a checkpoint', has('attempt-checkpointed'));
+    process.kill(supervisorPid(), 'SIGKILL');
+    const seen = await bench.until('the end of the instance', has('instance-ended'));
+    expect(processesOf(bench.dir)).toEqual([]);
+    const end = endOf(seen, a1)!;
+    expect(end).toMatchObject({ exitCode: null, stopped: 'interrupted', detail: 'its instance was lost' });
+    expect(raw(end.keptS)).toBeGreaterThanOrEqual(raw(ofKind(before, 'attempt-checkpointed')[0]!.keptS));
+    expect(seen.at(-1)).toMatchObject({ kind: 'instance-ended', cause: 'lost' });
+    expect(seen.map((o) => o.sequence)).toEqual(seen.map((_, i) => i + 1));
+    // The bill ends at the last sign of life, and stays there.
+    const [launched] = ofKind(seen, 'instance-launched');
+    const hours = (raw(seen.at(-1)!.atMs) - raw(launched!.atMs)) / 3_600_000;
+    const bill = await bench.fleet.bill(i1, plus(bench.now(), seconds(86_400)));
+    expect(raw(bill.totalUsd)).toBeCloseTo(0.03 * Math.max(hours, 1 / 60), 9);
+    await bench.reopen();
+    expect(await bench.fleet.observe(new Map())).toEqual(seen);
+  });
+
+  it('in the middle of writing: a torn line is not read, and what is missing is written again the same', async () => {
+    await bench.fleet.launch([launch]);
+    await bench.fleet.start([startOf(bench, { instance: i1, attempt: a1, program: { runtimeS: 9000, exitCode: 0 } })]);
+    await bench.until('the start of the task', has('attempt-started'));
+    process.kill(supervisorPid(), 'SIGKILL');
+    const whole = await bench.until('the end of the instance', has('instance-ended'));
+    await bench.fleet.close();
+    // Each cut is a crash of the engine while it wrote the journal's end.
+    const path = join(instanceDir(), 'journal.jsonl');
+    const text = readFileSync(path, 'utf8');
+    const written = text.indexOf('"attempt-ended"');
+    for (const cut of [written, text.lastIndexOf('{'), text.length - 1]) {
+      writeFileSync(path, text.slice(0, cut));
+      bench.fleet = bench.open();
+      expect(await bench.fleet.observe(new Map())).toEqual(whole);
+      await bench.fleet.close();
+      expect(readFileSync(path, 'utf8')).toBe(text);
+    }
+    bench.fleet = bench.open();
+  });
+
+  it('that never comes up: the instance failed, and costs nothing', async () => {
+    const [built] = readdirSync(join(bench.dir, 'fleet', 'supervisor'));
+    writeFileSync(join(bench.dir, 'fleet', 'supervisor', built!, 'supervisor.mjs'), 'throw new Error("cannot run");');
+    expect(await bench.fleet.launch([launch])).toEqual([{ status: 'done' }]);
+    const seen = await bench.until('the end of the instance', has('instance-ended'));
+    expect(seen.at(-1)).toMatchObject({ cause: 'failed' });
+    expect(raw((await bench.fleet.bill(i1, bench.now())).totalUsd)).toBe(0);
+  });
+
+  it('told to end (SIGTERM): asks its tasks first', async () => {
+    await bench.fleet.launch([launch]);
+    const program = { runtimeS: 9000, exitCode: 0, checkpointEveryS: 5000 };
+    await bench.fleet.start([startOf(bench, { instance: i1, attempt: a1, program })]);
+    await bench.until('the start of the task', has('attempt-started'));
+    // The shell needs a moment to have its handler.
+    await bench.until('its handler', () => /^SigCgt:\s*0*[1-9a-f]/m.test(statusOfTask()));
+    process.kill(supervisorPid(), 'SIGTERM');
+    const seen = await bench.until('the end of the instance', has('instance-ended'));
+    expect(endOf(seen, a1)).toMatchObject({ stopped: 'interrupted', exitCode: 75 });
+    expect(seen.at(-1)).toMatchObject({ cause: 'lost' });
+  });
+});
+
+/** Status of the process that a task became: its pid file says which. */
+function statusOfTask(): string {
+  const folder = join(instanceDir(), 'tasks');
+  const [file] = readdirSync(folder);
+  const pid = readFileSync(join(folder, file!), 'utf8').split('\n')[0]!;
+  return readFileSync(`/proc/${pid}/status`, 'utf8');
+}
+
+describe('death of the engine', () => {
+  it('changes nothing for instances and tasks; the next engine reads what they did meanwhile', async () => {
+    const engine = spawn(
+      process.execPath,
+      ['--disable-warning=ExperimentalWarning', resolve('test/support/engine-process.ts'), bench.dir],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    await once(engine.stdout, 'data');
+    engine.kill('SIGKILL');
+    await once(engine, 'exit');
+    await bench.reopen();
+    const seen = await bench.until('the end of the task', (s) => endOf(s, a1) !== undefined);
+    expect(endOf(seen, a1)).toMatchObject({ exitCode: 0 });
+    expect(ofKind(seen, 'attempt-started')).toHaveLength(1);
+    expect((await bench.fleet.logs(a1, 'stdout', 0, 100)).text).toBe('made it');
+    // What that engine asked for is answered the same when asked again under the same keys.
+    expect(await bench.fleet.launch([launch])).toEqual([{ status: 'done' }]);
+    const again = startOf(bench, { instance: i1, attempt: a1, program: { runtimeS: 1, exitCode: 0 } });
+    expect(await bench.fleet.start([again])).toEqual([{ status: 'done' }]);
+    await bench.fleet.release([{ key: effectKey('release/1'), instance: i1 }]);
+    const after = await bench.until('the end of the instance', has('instance-ended'));
+    expect(ofKind(after, 'attempt-started')).toHaveLength(1);
+  });
+
+  it('between any two steps of a launch: the next call or look completes it, with one supervisor', async () => {
+    const done = { status: 'done' };
+    // After mkdir: nothing was decided.
+    mkdirSync(join(instanceDir('i-0002'), 'inbox'), { recursive: true });
+    // After the spec: the market's answer stands, no supervisor was started.
+    await bench.fleet.launch([launch]);
+    cpSync(join(instanceDir(), 'spec.json'), join(bench.dir, 'spec.json'));
+    await bench.fleet.release([{ key: effectKey('release/1'), instance: i1 }]);
+    await bench.until('the end of the instance', has('instance-ended'));
+    const spec = readFileSync(join(bench.dir, 'spec.json'), 'utf8');
+    mkdirSync(join(instanceDir('i-0003'), 'inbox'), { recursive: true });
+    writeFileSync(join(instanceDir('i-0003'), 'spec.json'), spec.replaceAll('i-0001', 'i-0003'));
+    await bench.reopen();
+    expect(
+      await bench.fleet.launch([{ ...launch, key: effectKey('launch/2'), instance: instanceId('i-0002') }]),
+    ).toEqual([done]);
+    const ready = await bench.until(
+      'both',
+      (s) => ofKind(s, 'instance-ready').filter((o) => o.instance !== i1).length === 2,
+    );
+    const launched = ofKind(ready, 'instance-launched').map((o) => o.instance);
+    expect([...launched].sort()).toEqual(['i-0001', 'i-0002', 'i-0003']);
+    // After the spawn: asking again starts no second one.
+    const first = supervisorPid('i-0003');
+    await bench.reopen();
+    await bench.fleet.launch([{ ...launch, key: effectKey('launch/3'), instance: instanceId('i-0003') }]);
+    await bench.fleet.observe(new Map());
+    expect(supervisorPid('i-0003')).toBe(first);
+    expect(processesOf(bench.dir).filter((p) => p.command.includes('i-0003'))).toHaveLength(1);
+  });
+
+  it('for long leaves no idle instance behind', async () => {
+    await bench.close();
+    bench = new LocalFleetBench(START_MS, { limits: { orphanAfterS: 1 } });
+    await bench.fleet.launch([launch]);
+    await bench.until('ready', has('instance-ready'));
+    await bench.fleet.close();
+    const pid = supervisorPid();
+    while (processesOf(bench.dir).some((p) => p.pid === pid)) await new Promise((r) => setTimeout(r, 50));
+    bench.fleet = bench.open();
+    expect((await bench.fleet.observe(new Map())).at(-1)).toMatchObject({ kind: 'instance-ended', cause: 'released' });
+  });
+});
+
+describe('a directory that is removed', () => {
+  it('takes its instances and their tasks with it', async () => {
+    await bench.fleet.launch([launch]);
+    await bench.fleet.start([startOf(bench, { instance: i1, attempt: a1, program: { runtimeS: 9000, exitCode: 0 } })]);
+    await bench.until('the start of the task', has('attempt-started'));
+    rmSync(instanceDir(), { recursive: true, force: true });
+    while (processesOf(bench.dir).length > 0) await new Promise((r) => setTimeout(r, 50));
+    expect(processesOf(bench.dir)).toEqual([]);
+  });
+});
+
+describe('ended instances', () => {
+  it('keep their directory up to a bound, once the engine has seen their end', async () => {
+    await bench.close();
+    bench = new LocalFleetBench(START_MS, { keepEnded: 1 });
+    const ids = ['i-1', 'i-2', 'i-3'].map(instanceId);
+    await bench.fleet.launch(ids.map((id) => ({ ...launch, key: effectKey(`l/${id}`), instance: id })));
+    await bench.fleet.release(ids.map((id) => ({ key: effectKey(`r/${id}`), instance: id })));
+    const seen = await bench.until('all ends', (s) => ofKind(s, 'instance-ended').length === 3);
+    expect(readdirSync(join(bench.dir, 'fleet', 'instances'))).toHaveLength(3);
+    await bench.fleet.observe(new Map(ids.map((id) => [id, seen.length])));
+    expect(readdirSync(join(bench.dir, 'fleet', 'instances'))).toHaveLength(1);
+    expect(await bench.fleet.list()).toHaveLength(1);
+  });
+});

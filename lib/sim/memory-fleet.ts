@@ -2,7 +2,7 @@ import TinyQueue from 'tinyqueue';
 import type { Clock } from '../kernel/clock.ts';
 import { EbbError } from '../kernel/errors.ts';
 import type { AttemptId, EffectKey, InstanceId } from '../kernel/ids.ts';
-import { between, epochMs, least, plus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
+import { between, epochMs, plus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { EndCause } from '../domain/instance.ts';
 import type { Usage } from '../domain/job.ts';
 import type { Observation } from '../domain/observation.ts';
@@ -322,7 +322,7 @@ export class MemoryFleet implements Fleet {
     if (request.checkpoint !== null) attempt.keptS = between(startedMs, how.atMs);
     const patienceS = seconds(raw(request.checkpoint?.graceS ?? ZERO_S) + KILL_AFTER_S);
     this.#endAt(instance, attempt, {
-      atMs: plus(how.atMs, least(script.stopsInS, patienceS) as Seconds),
+      atMs: plus(how.atMs, seconds(Math.min(raw(script.stopsInS), raw(patienceS)))),
       exitCode: null,
       exitSignal: raw(script.stopsInS) > raw(patienceS) ? 'SIGKILL' : 'SIGTERM',
     });
@@ -417,7 +417,7 @@ export class MemoryFleet implements Fleet {
     const instance = this.#instances.get(id);
     if (instance === undefined) throw new EbbError('not-found', { what: `there is no bill for instance ${id}` });
     const { endedMs, goneMs, cause, launchedMs, request } = instance;
-    const untilMs = least(until, endedMs ?? goneMs ?? until) as EpochMs;
+    const untilMs = epochMs(Math.min(raw(until), raw(endedMs ?? goneMs ?? until)));
     const takenByMarket = cause === 'interrupted' && endedMs !== null && raw(until) >= raw(endedMs);
     return this.#truth.bill(request.pool, { launchedMs, untilMs, takenByMarket });
   }
@@ -436,7 +436,7 @@ export class MemoryFleet implements Fleet {
 
   #observe(instance: MemoryInstance, fact: Fact): void {
     const id = instance.request.instance;
-    instance.observations.push({ instance: id, sequence: instance.observations.length + 1, ...fact } as Observation);
+    instance.observations.push({ instance: id, sequence: instance.observations.length + 1, ...fact });
   }
 
   #at(at: EpochMs, happen: () => void): void {

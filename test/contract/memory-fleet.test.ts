@@ -1,4 +1,3 @@
-import type { Observation } from '../../lib/domain/observation.ts';
 import { VirtualClock } from '../../lib/kernel/clock.ts';
 import { plus, raw, seconds } from '../../lib/kernel/units.ts';
 import { MemoryFleet } from '../../lib/sim/memory-fleet.ts';
@@ -37,8 +36,8 @@ async function make(startMs: Parameters<typeof plus>[0]): Promise<FleetDriver> {
     }),
     until: async (what, done, withinS = 1000) => {
       const end = plus(clock.now(), seconds(withinS));
-      for (let seen: readonly Observation[] = []; ; await clock.advanceTo(plus(clock.now(), seconds(1)))) {
-        seen = await fleet.observe(new Map());
+      for (; ; await clock.advanceTo(plus(clock.now(), seconds(1)))) {
+        const seen = await fleet.observe(new Map());
         if (done(seen)) return seen;
         if (raw(clock.now()) > raw(end)) throw new Error(`no ${what} in: ${JSON.stringify(seen)}`);
       }

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import type { Clock } from '../../kernel/clock.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
-import { epochMs, least, raw, type EpochMs } from '../../kernel/units.ts';
+import { epochMs, raw, type EpochMs } from '../../kernel/units.ts';
 import type { Observation } from '../../domain/observation.ts';
 import type { EffectOutcome } from '../../domain/plan.ts';
 import { readyAfter, type CapacityTruth } from '../../market/capacity.ts';
@@ -247,7 +247,7 @@ class LocalFleet implements Fleet {
     return requests.map((r) =>
       attempted(() => {
         // Given back or taken: either way it is gone, as was asked.
-        if (this.#fresh(r.instance)?.ended != null) return DONE;
+        if ((this.#fresh(r.instance)?.ended ?? null) !== null) return DONE;
         return this.#send(r.instance, { command: { do: 'release', key: r.key }, closed: null });
       }),
     );
@@ -383,7 +383,7 @@ class LocalFleet implements Fleet {
     }
     const { ended, spec } = record;
     const end = ended?.atMs ?? (spec.interruption === null ? until : epochMs(spec.interruption.goneMs));
-    const untilMs = least(until, end) as EpochMs;
+    const untilMs = epochMs(Math.min(raw(until), raw(end)));
     const takenByMarket = ended?.cause === 'interrupted' && raw(until) >= raw(ended.atMs);
     return this.#truth.bill(record.pool, { launchedMs: record.launchedMs, untilMs, takenByMarket });
   }

@@ -342,7 +342,7 @@ class Supervisor {
   async #allEnded(atMostMs: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((done) => (timer = setTimeout(done, atMostMs)));
-    await Promise.race([Promise.all(this.#live().map((e) => e.finished)), late]);
+    await Promise.race([Promise.all(this.#live().flatMap((e) => e.finished ?? [])), late]);
     clearTimeout(timer);
     for (const entry of this.#live()) {
       this.#endUnstarted(entry, 'interrupted', 'its instance ended while files were being copied');

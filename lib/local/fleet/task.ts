@@ -62,7 +62,7 @@ export class TaskRun {
   #cpuMs = 0;
   #stopped: StopReason | null = null;
   #killAtWall = Infinity;
-  #cancelTimers: (() => void)[] = [];
+  readonly #cancelTimers: (() => void)[] = [];
 
   constructor(command: StartCommand, context: TaskContext) {
     this.command = command;

@@ -66,7 +66,7 @@ type PidUsage = (pids: number[]) => Promise<Record<string, { memory: number; cti
 export async function sampleTree(root: number, requireFrom: string): Promise<Sample | null> {
   try {
     const require = createRequire(requireFrom);
-    const pidtree = require('pidtree') as PidTree;
+    const { pidtree } = require('pidtree') as { pidtree: PidTree };
     const pidusage = require('pidusage') as PidUsage;
     const found = Object.values(await pidusage(await pidtree(root, { root: true }))).filter((u) => u !== null);
     return {

@@ -1,4 +1,4 @@
-import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, rmSync, writeFileSync } from 'node:fs';
 import { hasCode, readIfThere } from './files.ts';
 import { processStart } from './processes.ts';
 
@@ -7,7 +7,7 @@ import { processStart } from './processes.ts';
  * when its owner has died the instance is lost, and only then an engine goes on in its place.
  * Imported by the supervisor: node: imports only.
  */
-export interface LockOwner {
+interface LockOwner {
   readonly pid: number;
   readonly started: string;
 }
@@ -35,5 +35,3 @@ export function lockState(path: string): 'free' | 'held' | 'dead' {
   const owner = JSON.parse(text) as LockOwner;
   return processStart(owner.pid) === owner.started ? 'held' : 'dead';
 }
-
-export const lockOwner = (path: string): LockOwner => JSON.parse(readFileSync(path, 'utf8')) as LockOwner;

@@ -150,9 +150,19 @@ describe('processes', () => {
     await once(child, 'spawn');
     const pid = child.pid ?? 0;
     try {
-      // Until the shell has both its children.
-      while (!/(\d+ ){2}/.test(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')))
-        await new Promise(setImmediate);
+      // All three sleep: once two readings agree on two running `sleep`s, memory changes no more.
+      const programs = (): string =>
+        readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+          .trim()
+          .split(' ')
+          .map((c) => (c === '' ? '' : readFileSync(`/proc/${c}/comm`, 'utf8').trim()))
+          .join(' ');
+      const settled = async (): Promise<boolean> => {
+        const [before] = sampleProc([pid]);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        return programs() === 'sleep sleep' && sampleProc([pid])[0]?.rssBytes === before?.rssBytes;
+      };
+      while (!(await settled()));
       const [own] = sampleProc([pid]);
       const other = await sampleTree(pid, import.meta.url);
       expect(own!.rssBytes).toBeGreaterThan(0);

@@ -6,5 +6,5 @@ import { ensureInstalled, projectEnv, projectNode, ROOT, run } from './toolchain
 await ensureInstalled();
 const node = projectNode();
 const job = join('examples', 'factor', 'job.yaml');
-const args = ['run', job, '--speed', '60', '--seed', '7', ...process.argv.slice(2)];
+const args = ['run', job, '--speed', '60', ...process.argv.slice(2)];
 process.exitCode = await run(node, [join(ROOT, 'bin', 'ebb.mjs'), ...args], { env: projectEnv(node) });

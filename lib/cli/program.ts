@@ -4,7 +4,7 @@ import { addJobs } from './commands/jobs.ts';
 import { addRunning } from './commands/running.ts';
 import { addSettings } from './commands/settings.ts';
 import { DEFAULT_URL, type World } from './context.ts';
-import { VERSION } from './version.ts';
+import { VERSION } from '../local/version.ts';
 
 export interface ProgramParts {
   readonly world: World;

@@ -38,7 +38,7 @@ export interface LearningHistory extends RuntimeHistory, Remembering {
 }
 /** Evidence about how often the market takes capacity back for its own reasons. */
 export interface CapacityLearning extends Remembering {
-  observe(pool: Pool, exposureS: Seconds, interruptions: number): void;
+  observe(pool: PoolId, exposureS: Seconds, interruptions: number): void;
 }
 
 export interface EngineParts<S> {
@@ -69,6 +69,8 @@ export interface CycleReport {
   readonly atMs: EpochMs;
   readonly plan: Plan | null;
   readonly idle: boolean;
+  /** Instances and attempts that have not ended. */
+  readonly live: number;
 }
 
 /** Cycles that may fail in a row before the engine gives up: faults of the world pass, broken invariants do not. */
@@ -180,7 +182,7 @@ export class Engine<S> {
     settleAll(state, at);
     if (state.activeJobs().length === 0 && state.liveInstances().length === 0) {
       await this.#commit(state);
-      this.#done({ atMs: at, plan: null, idle: true });
+      this.#done({ atMs: at, plan: null, idle: true, live: 0 });
       return null;
     }
     const snapshot = await this.#snapshot(state);
@@ -188,7 +190,7 @@ export class Engine<S> {
     const records = recordIntents(state, plan);
     await this.#commit(state);
     await this.#perform(state, records);
-    this.#done({ atMs: at, plan, idle: false });
+    this.#done({ atMs: at, plan, idle: false, live: state.liveInstances().length + state.liveAttempts().length });
     return nextDecisionS(snapshot, config);
   }
 
@@ -256,7 +258,7 @@ export class Engine<S> {
     state.putLedger(id, attribute({ instance, pool, bill, attempts: [...attempts.values()], jobs, until: endedMs }));
     state.putInstance({ ...instance, costUsd: bill.totalUsd });
     if (pool.option === 'spot' && instance.launchedMs !== null) {
-      capacity.observe(pool, between(instance.launchedMs, endedMs), this.#takenForCapacity(instance) ? 1 : 0);
+      capacity.observe(pool.id, between(instance.launchedMs, endedMs), this.#takenForCapacity(instance) ? 1 : 0);
     }
   }
 

@@ -29,7 +29,7 @@ function engineOptions(command: Command, speed: number): Command {
     .addOption(
       new Option('--speed <n>', 'seconds of market time per second on the wall').argParser(positive).default(speed),
     )
-    .addOption(new Option('--seed <n>', 'seed of everything random').argParser(whole).default(1))
+    .addOption(new Option('--seed <n>', 'seed of everything random').argParser(whole).default(39))
     .option('--dir <path>', 'where jobs, history, logs and checkpoints are kept', '.ebb')
     .option('--preset <name>', 'which policies decide: see `ebb config --presets`')
     .option('--set <key=value>', 'one setting of the scheduler, may be repeated: see `ebb config`', setting);

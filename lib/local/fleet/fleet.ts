@@ -21,7 +21,7 @@ import { monotonicMs } from './engine-time.ts';
 import { hasCode, makeFolder, readIfThere, replaceFile } from './files.ts';
 import { InstanceRecord, readSpec } from './instance-record.ts';
 import { JournalWriter } from './journal.ts';
-import { inside, layout } from './layout.ts';
+import { fileName, inside, layout } from './layout.ts';
 import { lockState, takeLock } from './lock.ts';
 import { buryLost } from './lost.ts';
 import type { Command, InstanceSpec, LaunchedSpec, SupervisorLimits } from './messages.ts';
@@ -253,7 +253,9 @@ class LocalFleet implements Fleet {
     );
   }
 
+  /** What the instance's files say now; also of one that another thread's fleet on this directory has launched. */
   #fresh(id: InstanceId): InstanceRecord | undefined {
+    if (!this.#records.has(id)) this.#find(fileName(id));
     const record = this.#records.get(id);
     record?.refresh();
     return record;

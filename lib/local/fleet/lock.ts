@@ -35,3 +35,8 @@ export function lockState(path: string): 'free' | 'held' | 'dead' {
   const owner = JSON.parse(text) as LockOwner;
   return processStart(owner.pid) === owner.started ? 'held' : 'dead';
 }
+
+/** The owner's process id while it lives, else null. */
+export function lockOwner(path: string): number | null {
+  return lockState(path) === 'held' ? (JSON.parse(readIfThere(path) ?? '{}') as LockOwner).pid : null;
+}

@@ -33,7 +33,7 @@ const KEY_PREFIX = 'hazard/';
 const NOTHING: Observed = { exposureS: 0, interruptions: 0 };
 
 /**
- * What was observed per pool. Lifecycle: `fromMemory` at start, `observe` as instances run and end, `takeChanged` into
+ * What was observed per pool. Lifecycle: `fromMemory` at start, `observe` as instances run and end, `takeDirty` into
  * the store's `memory` rows in the same commit as the observations, so that nothing counts twice after a crash.
  */
 export class CapacityEvidence {
@@ -41,15 +41,22 @@ export class CapacityEvidence {
   readonly #families = new Map<string, Observed>();
   readonly #changed = new Set<PoolId>();
 
+  readonly prefix = KEY_PREFIX;
+
   /** From rows whose key starts with `hazard/`; other rows and rows that do not parse as two numbers are ignored. */
   static fromMemory(rows: ReadonlyMap<string, string>): CapacityEvidence {
     const evidence = new CapacityEvidence();
+    evidence.restore(rows);
+    return evidence;
+  }
+
+  /** Adds stored rows, as `fromMemory` does. */
+  restore(rows: ReadonlyMap<string, string>): void {
     for (const [key, value] of rows) {
       if (!key.startsWith(KEY_PREFIX)) continue;
       const parsed = parseObserved(value);
-      if (parsed !== null) evidence.#add(poolId(key.slice(KEY_PREFIX.length)), parsed);
+      if (parsed !== null) this.#add(poolId(key.slice(KEY_PREFIX.length)), parsed);
     }
-    return evidence;
   }
 
   /** Adds instance-time in a pool and the capacity interruptions in it. Interruptions by price belong to no call. */
@@ -78,7 +85,7 @@ export class CapacityEvidence {
   }
 
   /** Memory rows of the pools observed since the last call. */
-  takeChanged(): ReadonlyMap<string, string> {
+  takeDirty(): ReadonlyMap<string, string> {
     const rows = new Map<string, string>();
     for (const pool of this.#changed) rows.set(KEY_PREFIX + pool, JSON.stringify(this.of(pool)));
     this.#changed.clear();

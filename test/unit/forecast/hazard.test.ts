@@ -48,13 +48,13 @@ describe('capacity hazard', () => {
     const e = new CapacityEvidence();
     e.observe(large, seconds(3600), 1);
     e.observe(xlarge, seconds(7200), 0);
-    const rows = e.takeChanged();
+    const rows = e.takeDirty();
     expect([...rows.keys()].sort()).toEqual([`hazard/${large}`, `hazard/${xlarge}`]);
     const back = CapacityEvidence.fromMemory(new Map([...rows, ['other/x', '1'], ['hazard/broken', '{']]));
     expect(back.posterior(large, prior)).toEqual(e.posterior(large, prior));
     expect(back.posterior(xlarge, prior)).toEqual(e.posterior(xlarge, prior));
-    expect(e.takeChanged().size).toBe(0);
-    expect(back.takeChanged().size).toBe(0);
+    expect(e.takeDirty().size).toBe(0);
+    expect(back.takeDirty().size).toBe(0);
   });
 
   it('forgets in proportion to use', () => {

@@ -1,0 +1,66 @@
+import { appraise } from '../acquire/appraise.ts';
+import { cheapestSpot } from '../acquire/cheapest-spot.ts';
+import { onDemandOnly } from '../acquire/on-demand-only.ts';
+import { releaseIdle } from '../acquire/release.ts';
+import { stratusTributary } from '../acquire/stratus-tributary.ts';
+import type { Stages } from '../domain/stages.ts';
+import { userHint } from '../estimate/hint.ts';
+import { jvuPredict } from '../estimate/jvupredict.ts';
+import { EbbError } from '../kernel/errors.ts';
+import { firstFit } from '../place/first-fit.ts';
+import { stratusPack } from '../place/stratus.ts';
+import { fcfsPlan } from '../plan/fcfs.ts';
+import { greedyPlan } from '../plan/greedy.ts';
+import { milpPlan } from '../plan/milp.ts';
+import type { Solver } from '../plan/solver.ts';
+import { jvuSched } from '../value/jvusched.ts';
+import { strictPriority } from '../value/strict-priority.ts';
+
+interface Preset {
+  readonly about: string;
+  readonly stages: Stages<Solver>;
+}
+
+const ebbtide: Stages<Solver> = {
+  estimate: jvuPredict,
+  value: jvuSched,
+  appraise,
+  plan: milpPlan,
+  acquire: stratusTributary,
+  release: releaseIdle,
+  place: stratusPack,
+};
+
+/** Every preset names one policy per stage; leaving a stage out does not compile. */
+const PRESETS = {
+  ebbtide: { about: 'the default: JVuPredict, one MILP, Stratus packing, Tributary diversification', stages: ebbtide },
+  greedy: { about: 'ebbtide with the greedy plan alone: no solver', stages: { ...ebbtide, plan: greedyPlan } },
+  'on-demand': { about: 'packs as ebbtide does, buys on-demand only', stages: { ...ebbtide, acquire: onDemandOnly } },
+  'spot-fleet': {
+    about: 'first come, first served on the cheapest spot pool, as EC2 Fleet with lowestPrice',
+    stages: {
+      estimate: userHint,
+      value: strictPriority,
+      appraise,
+      plan: fcfsPlan,
+      acquire: cheapestSpot,
+      release: releaseIdle,
+      place: firstFit,
+    },
+  },
+} satisfies Record<string, Preset>;
+
+export const presetList = (): readonly { readonly name: string; readonly about: string }[] =>
+  Object.entries(PRESETS).map(([name, { about }]) => ({ name, about }));
+
+/** Throws `usage` for a name that is none. */
+export function presetNamed(name: string): Stages<Solver> {
+  const preset = Object.entries(PRESETS).find(([known]) => known === name);
+  if (preset !== undefined) return preset[1].stages;
+  throw new EbbError('usage', {
+    what: 'no such preset',
+    got: name,
+    allowed: Object.keys(PRESETS).join(', '),
+    next: 'see `ebb config --presets`',
+  });
+}

@@ -1,0 +1,20 @@
+import type { SchedulerConfig } from '../domain/config.ts';
+
+/** What the engine's thread is started with. */
+export interface EngineThreadData {
+  readonly dir: string;
+  readonly database: string;
+  readonly config: Partial<SchedulerConfig>;
+  readonly preset: string;
+  readonly seed: number;
+  readonly dumpModel: string | null;
+}
+
+/** wake: there may be something to do; drain: stop tasks, give back instances, then end; end: end now, leave all as it is. */
+export type ToEngine = { readonly do: 'wake' } | { readonly do: 'drain' } | { readonly do: 'end' };
+
+export type FromEngine =
+  | { readonly is: 'ready' }
+  | { readonly is: 'cycle'; readonly atMs: number; readonly live: number }
+  | { readonly is: 'fault'; readonly text: string }
+  | { readonly is: 'ended' };

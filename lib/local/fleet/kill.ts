@@ -1,0 +1,20 @@
+import { readdirSync, realpathSync } from 'node:fs';
+import { layout, inside } from './layout.ts';
+import { lockOwner } from './lock.ts';
+import { killByCookie } from './processes.ts';
+import { join } from 'node:path';
+
+/** Ends every supervisor of this directory and all their tasks at once, without warning: for a second Ctrl-C. */
+export function killFleet(dir: string): void {
+  const instances = layout.instances(realpathSync(dir));
+  for (const name of readdirSync(instances)) {
+    const pid = lockOwner(inside.lock(join(instances, name)));
+    if (pid === null) continue;
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // Gone between the look and the signal.
+    }
+  }
+  killByCookie(instances);
+}

@@ -130,7 +130,7 @@ function hostsThere(snapshot: Snapshot, forecasts: Forecasts, stopping: Readonly
     const remainingS = view.attempts
       .filter((r) => !stopping.has(r.attempt.id))
       .map((r) => leftOf(r, forecasts))
-      .reduce((a, b) => most(a, b) as Seconds, ZERO_S);
+      .reduce((a, b) => most(a, b), ZERO_S);
     hosts.push({
       on: { instance: instance.id },
       pool: view.pool,

@@ -152,8 +152,6 @@ export class Engine<S> {
           if (faults >= MAX_FAULTS || (error instanceof EbbError && !error.retryable) || isFenced(error)) throw error;
           waitS = seconds(raw(this.#parts.minGapS) * 2 ** faults);
         }
-        if (this.#stopped) break;
-        await this.#parts.clock.sleep(this.#parts.minGapS);
         await this.#waitForTrigger(waitS);
       }
     } finally {
@@ -393,9 +391,11 @@ export class Engine<S> {
     this.#parts.onCycle?.(report);
   }
 
-  /** Until woken, or until `waitS` of engine time has passed (null: only until woken). */
+  /** At least the least gap, then until woken, or until `waitS` of engine time has passed (null: only until woken). */
   async #waitForTrigger(waitS: Seconds | null): Promise<void> {
-    if (this.#woken || this.#stopped) return;
+    if (this.#stopped) return;
+    await this.#parts.clock.sleep(this.#parts.minGapS);
+    if (this.#woken) return;
     const woken = new Promise<void>((resolve) => {
       this.#wakeUp = resolve;
     });

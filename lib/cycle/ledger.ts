@@ -13,6 +13,14 @@ interface Interval {
   readonly attempt: Attempt;
 }
 
+/** A part of a piece of the bill. */
+interface Charge {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly usd: number;
+  readonly onDemandUsd: number;
+}
+
 /**
  * Attributes an instance's bill: at each moment every attempt gets its dominant share of the price, the rest is idle;
  * when shares sum to more than the instance, they are scaled down to it. An attempt's time up to its last checkpoint
@@ -34,7 +42,8 @@ export function attribute(of: {
     string,
     { row: Omit<LedgerRow, 'usd' | 'onDemandUsd'>; usd: number; onDemandUsd: number; fromMs: number; toMs: number }
   >();
-  const charge = (interval: Interval | null, fromMs: number, toMs: number, usd: number, onDemandUsd: number): void => {
+  const charge = (interval: Interval | null, part: Charge): void => {
+    const { fromMs, toMs, usd, onDemandUsd } = part;
     const key = interval === null ? 'idle' : `${interval.attempt.id} ${interval.kind}`;
     const known = totals.get(key);
     if (known !== undefined) {
@@ -67,7 +76,7 @@ export function attribute(of: {
     const toMs = raw(piece.toMs);
     if (toMs <= fromMs) {
       // A charge without extent (a billing minimum) is nobody's work.
-      charge(null, fromMs, toMs, piece.usd, piece.onDemandUsd);
+      charge(null, { fromMs, toMs, usd: piece.usd, onDemandUsd: piece.onDemandUsd });
       continue;
     }
     const inside = intervals.filter((i) => i.toMs > fromMs && i.fromMs < toMs);
@@ -82,13 +91,18 @@ export function attribute(of: {
       const a = cuts[c] ?? 0;
       const b = cuts[c + 1] ?? 0;
       const part = (b - a) / (toMs - fromMs);
+      const portion = (share: number): Charge => ({
+        fromMs: a,
+        toMs: b,
+        usd: piece.usd * part * share,
+        onDemandUsd: piece.onDemandUsd * part * share,
+      });
       const alive = inside.filter((i) => i.fromMs <= a && i.toMs >= b);
       const sum = alive.reduce((s, i) => s + i.share, 0);
       const shrink = sum > 1 ? 1 / sum : 1;
-      for (const i of alive)
-        charge(i, a, b, piece.usd * part * i.share * shrink, piece.onDemandUsd * part * i.share * shrink);
+      for (const i of alive) charge(i, portion(i.share * shrink));
       const idle = Math.max(0, 1 - sum * shrink);
-      if (idle > 1e-12) charge(null, a, b, piece.usd * part * idle, piece.onDemandUsd * part * idle);
+      if (idle > 1e-12) charge(null, portion(idle));
     }
   }
   return [...totals.values()].map((t) => ({

@@ -1,6 +1,6 @@
 import { groupId, type InstanceId, type JobId } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
-import { add, between, gt, least, most, raw, ZERO_S, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
+import { add, between, gt, least, most, raw, ZERO_S, type EpochMs, type Usd } from '../kernel/units.ts';
 import type { Attempt, Job, JobState, StageSpec, Task } from '../domain/job.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
 import { minusResources } from '../domain/resources.ts';
@@ -122,7 +122,7 @@ function pendingOf(job: Job, stage: StageSpec, context: PendingContext): void {
   }
   for (const [bucket, tasks] of Map.groupBy(due, (t) => Math.floor(raw(t.keptS) / KEPT_BUCKET_S))) {
     const indices = tasks.map((t) => t.index).sort((a, b) => a - b);
-    const keptS = tasks.map((t) => t.keptS).reduce((a, b) => least(a, b) as Seconds);
+    const keptS = tasks.map((t) => t.keptS).reduce((a, b) => least(a, b));
     context.groups.push(
       group(job, stage, { name: `kept-${bucket}`, count: indices.length, members: { indices }, keptS }),
     );
@@ -138,7 +138,7 @@ function gangGroup(
   if (gang.running > 0 || gang.due.length < gang.context.waiting.length) return;
   const indices = gang.due.map((t) => t.index);
   for (let i = 0; i < gang.fresh; i++) indices.push(gang.nextFresh + i);
-  const keptS = gang.fresh > 0 ? ZERO_S : gang.due.map((t) => t.keptS).reduce((a, b) => least(a, b) as Seconds);
+  const keptS = gang.fresh > 0 ? ZERO_S : gang.due.map((t) => t.keptS).reduce((a, b) => least(a, b));
   gang.context.groups.push(
     group(job, stage, {
       name: 'gang',
@@ -174,7 +174,7 @@ function runningTask(state: WorkingState, attempt: Attempt, nowMs: EpochMs): Run
     job.spec.stages.find((s) => s.name === attempt.stage),
     `attempt ${attempt.id} of a stage that does not exist`,
   );
-  const ranS = attempt.startedMs === null ? ZERO_S : (most(ZERO_S, between(attempt.startedMs, nowMs)) as Seconds);
+  const ranS = attempt.startedMs === null ? ZERO_S : most(ZERO_S, between(attempt.startedMs, nowMs));
   return {
     attempt,
     class: job.spec.class,

@@ -11,9 +11,6 @@ export const taskKey = (t: TaskRef): string => `${t.job}/${t.stage}/${t.index}`;
 export const attemptName = (t: TaskRef, number: number): AttemptId =>
   attemptId(`${t.job}.${t.stage}.${t.index}.${number}`);
 
-/** Counters of a stage that move when a task changes state. */
-type Counter = 'waiting' | 'running' | 'succeeded' | 'failed' | 'cancelled';
-
 /**
  * The active state while a use case works on it. Every put replaces an immutable value and remembers it; `takeChanges()`
  * is what to commit, one change per entity however often it was put. Reads see the puts before them.
@@ -82,8 +79,8 @@ export class WorkingState {
   /** Moves a tried task to another state, and its stage's counters with it. */
   moveTask(task: Task, to: Task): void {
     this.#storeTask(to);
-    this.#count(to, (s) => ({ ...s, [task.state]: s[task.state as Counter] - 1 }));
-    this.#count(to, (s) => ({ ...s, [to.state]: s[to.state as Counter] + 1 }));
+    this.#count(to, (s) => ({ ...s, [task.state]: s[task.state] - 1 }));
+    this.#count(to, (s) => ({ ...s, [to.state]: s[to.state] + 1 }));
   }
 
   /** Changes a tried task without moving it between states. */

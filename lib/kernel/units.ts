@@ -32,11 +32,9 @@ export const milliCpu = (thousandths: number): MilliCpu => thousandths as unknow
 /** The number inside, in the unit that the type names. */
 export const raw = (q: Quantity<string>): number => q as unknown as number;
 
-type SameUnit = <U extends string>(a: Quantity<U>, b: Quantity<U>) => Quantity<U>;
+type SameUnit = <Q extends Duration | EpochMs>(a: Q, b: Q) => Q;
 type Compare = <U extends string>(a: Quantity<U>, b: Quantity<U>) => boolean;
 type Duration = Seconds | Usd | MiB | MilliCpu | UsdPerHour;
-
-const wrap = <U extends string>(n: number): Quantity<U> => n as unknown as Quantity<U>;
 
 /** Sum of two amounts. Instants do not add; use `plus`. */
 export const add = <Q extends Duration>(a: Q, b: Q): Q => (raw(a) + raw(b)) as unknown as Q;
@@ -51,8 +49,8 @@ export const lt: Compare = (a, b) => raw(a) < raw(b);
 export const lte: Compare = (a, b) => raw(a) <= raw(b);
 export const gt: Compare = (a, b) => raw(a) > raw(b);
 export const gte: Compare = (a, b) => raw(a) >= raw(b);
-export const least: SameUnit = (a, b) => wrap(Math.min(raw(a), raw(b)));
-export const most: SameUnit = (a, b) => wrap(Math.max(raw(a), raw(b)));
+export const least: SameUnit = (a, b) => (raw(a) <= raw(b) ? a : b);
+export const most: SameUnit = (a, b) => (raw(a) >= raw(b) ? a : b);
 export const ascending = <U extends string>(a: Quantity<U>, b: Quantity<U>): number => raw(a) - raw(b);
 
 /** The instant `d` after `t`. */

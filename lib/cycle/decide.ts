@@ -421,17 +421,18 @@ function readyPlacements(snapshot: Snapshot, placements: readonly Placement[]) {
   for (const g of snapshot.groups) {
     if (g.stage.gang && placements.filter((p) => p.group === g.id).length < g.count) held.add(g.id);
   }
-  return placements.flatMap((p) =>
-    ready(p) && !held.has(p.group) && 'instance' in p.on
-      ? [
-          {
-            task: { job: p.task.job, stage: p.task.stage, index: p.task.index },
-            instance: p.on.instance,
-            reason: p.reason,
-          },
-        ]
-      : [],
-  );
+  // Tasks of a group are alike, so those that start now are its first ones: fresh tasks begin in the order of their index,
+  // which is all that is remembered of them (StageProgress). Going by the packer would skip those whose host is not up.
+  const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
+  const started = new Map<GroupId, number>();
+  return placements.flatMap((p) => {
+    if (!ready(p) || held.has(p.group) || !('instance' in p.on)) return [];
+    const group = invariant(groups.get(p.group), `a task of group ${p.group} is placed, which does not wait`);
+    const nth = started.get(p.group) ?? 0;
+    started.set(p.group, nth + 1);
+    const index = invariant(membersOf(group, nth, nth + 1)[0], `group ${p.group} has no task ${nth}`);
+    return [{ task: { job: p.task.job, stage: p.task.stage, index }, instance: p.on.instance, reason: p.reason }];
+  });
 }
 
 /** Budget left to the next decision: the earliest of the cycle's period and the end of a pause, in engine time. */

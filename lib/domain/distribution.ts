@@ -76,9 +76,3 @@ export function remaining(d: Distribution, done: Seconds): Distribution {
   }
   return points.length === 0 ? certain(done) : distribution(points);
 }
-
-/** Every duration times `factor` (> 0): a slower or faster machine. */
-export const stretch = (d: Distribution, factor: number): Distribution => ({
-  atS: d.atS.map((s) => s * factor),
-  weight: d.weight,
-});

@@ -10,7 +10,6 @@ export interface Resources {
 
 /** Order of the kinds wherever resources are a vector. */
 export const RESOURCE_KINDS = ['cpu', 'memory', 'gpus', 'disk'] as const;
-export type ResourceKind = (typeof RESOURCE_KINDS)[number];
 
 export const NO_RESOURCES: Resources = { cpu: milliCpu(0), memory: mib(0), gpus: 0, disk: mib(0) };
 

@@ -3,19 +3,10 @@ import type { EpochMs, Seconds, UsdPerHour } from '../kernel/units.ts';
 import type { SchedulerConfig } from './config.ts';
 import type { InterruptionCurve, Offer, RuntimeForecast } from './forecast.ts';
 import type { TaskRef } from './job.ts';
-import type {
-  Allotment,
-  ConsideredOffer,
-  Placement,
-  PreemptOption,
-  Purchase,
-  Release,
-  StartOption,
-  Worth,
-} from './plan.ts';
+import type { Allotment, ConsideredOffer, Placement, Purchase, Release, StartOption, Worth } from './plan.ts';
 import type { Bid, Pool } from './pool.ts';
 import type { Resources } from './resources.ts';
-import type { InstanceView, PendingGroup, Snapshot } from './snapshot.ts';
+import type { PendingGroup, Snapshot } from './snapshot.ts';
 
 /** What a runtime prediction may look at: known at submission. */
 export interface JobFeatures {
@@ -88,7 +79,7 @@ export interface PlanInput {
 }
 /** `S` is the solver's type (lib/plan/solver.ts); policies that need none ignore it. */
 export type PlanPolicy<S> = (input: PlanInput, solver: S) => Promise<Allotment>;
-export type { Allotment, PreemptOption, StartOption };
+export type { Allotment, StartOption };
 
 /** Tasks that were to start and found no room on the instances there are. */
 export interface Leftover {
@@ -147,5 +138,3 @@ export interface Stages<S> {
   readonly release: ReleasePolicy;
   readonly place: PlacePolicy;
 }
-
-export type { InstanceView };

@@ -162,6 +162,3 @@ function leftToRun(group: PendingGroup, input: PlanInput): Distribution | null {
 
 const poolOf = (offer: { readonly pool: PoolId }, context: OptionContext): Pool | undefined =>
   context.pools.get(offer.pool)?.pool;
-
-/** Options by group, each group's in the order of `startOptions`. */
-export type OptionsByGroup = ReadonlyMap<GroupId, readonly PlannedOption[]>;

@@ -15,6 +15,7 @@ export type ToEngine = { readonly do: 'wake' } | { readonly do: 'drain' } | { re
 
 export type FromEngine =
   | { readonly is: 'ready' }
-  | { readonly is: 'cycle'; readonly atMs: number; readonly live: number }
+  /** `idle`: nothing is left to do until the next wake. */
+  | { readonly is: 'cycle'; readonly atMs: number; readonly live: number; readonly idle: boolean }
   | { readonly is: 'fault'; readonly text: string }
   | { readonly is: 'ended' };

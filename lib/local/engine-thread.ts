@@ -19,6 +19,7 @@ import type { Solver } from '../plan/solver.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './engine-messages.ts';
 import { createLocalFleet } from './fleet/fleet.ts';
 import { highsSolver } from './highs-solver.ts';
+import { IdleMemory } from './idle-memory.ts';
 import { replayMarket } from './market-replay.ts';
 import { openSqliteStore } from './store/sqlite-store.ts';
 import { wallTime } from './wall.ts';
@@ -43,6 +44,7 @@ const forecaster = new MarketForecaster({
   history: (pool, from, to) => market.history(pool, from, to),
   config: world.config,
 });
+const memory = new IdleMemory();
 let draining = false;
 const engine = new Engine<Solver>({
   store,
@@ -60,8 +62,10 @@ const engine = new Engine<Solver>({
   forecast: (at) => forecaster.at(at, evidence),
   holder: `process ${process.pid}`,
   minGapS: seconds(world.minGapS),
-  onCycle: ({ atMs, live }) => {
-    tell({ is: 'cycle', atMs: raw(atMs), live });
+  onCycle: ({ atMs, live, idle }) => {
+    tell({ is: 'cycle', atMs: raw(atMs), live, idle });
+    if (idle) memory.quiet();
+    else memory.busy();
     if (draining && live === 0) engine.stop();
   },
   onFault: (error) =>

@@ -16,6 +16,7 @@ import { admitter } from './admission.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './engine-messages.ts';
 import { createLocalFleet } from './fleet/fleet.ts';
 import { killFleet } from './fleet/kill.ts';
+import { IdleMemory } from './idle-memory.ts';
 import { lockDirectory } from './lock.ts';
 import { replayMarket } from './market-replay.ts';
 import { openSqliteStore } from './store/sqlite-store.ts';
@@ -189,6 +190,7 @@ class EngineThread {
   lastCycleMs: number | null = null;
   busySinceMs: number | null = null;
   readonly #data: EngineThreadData;
+  readonly #memory = new IdleMemory();
   #worker: Worker | null = null;
   #ended: Promise<void> = Promise.resolve();
   #fail: (error: unknown) => void = () => undefined;
@@ -221,6 +223,7 @@ class EngineThread {
         else if (message.is === 'cycle') {
           this.lastCycleMs = message.atMs;
           this.busySinceMs = null;
+          if (message.idle) this.#memory.quiet();
         } else if (message.is === 'fault')
           process.stderr.write(`ebb: a scheduling cycle failed and is tried again: ${message.text}\n`);
       });
@@ -230,6 +233,7 @@ class EngineThread {
 
   wake(): void {
     this.busySinceMs ??= wallTime.monotonicMs();
+    this.#memory.busy();
     this.#send({ do: 'wake' });
   }
 

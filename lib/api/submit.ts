@@ -24,6 +24,8 @@ export async function submitJob(
   bodyText: string,
 ): Promise<SubmitAnswer> {
   const idempotency = key === null ? null : { key, digest: digestOf(bodyText) };
+  const known = await earlier(of, idempotency);
+  if (known !== null) return answerOf(of, known);
   const job = await admitted(of, readJobFile(body, bodyText, of.submitter), NO_NAMES);
   const [outcome] = await of.store.submit([{ job, idempotency }]);
   return answerOf(of, outcome);
@@ -41,6 +43,18 @@ export async function submitBatch(
   const batch = new Batch(of, request.key, request.id);
   for (const [index, body] of jobs.entries()) await batch.take(index, body);
   return batch.finish();
+}
+
+/**
+ * What the key was used for before. Asked before admission: a repeated request is answered with the job that it made,
+ * also when such a job would be refused by now. Two that come at once are told apart by the store.
+ */
+async function earlier(of: Backend, idempotency: Submission['idempotency']): Promise<SubmitOutcome | null> {
+  const known = idempotency === null ? null : await of.store.submitted(idempotency.key);
+  if (idempotency === null || known === null) return null;
+  return known.digest === idempotency.digest
+    ? { status: 'repeated', job: known.job }
+    : { status: 'conflict', key: idempotency.key };
 }
 
 const NO_NAMES: ReadonlyMap<string, JobId> = new Map();
@@ -65,10 +79,15 @@ class Batch {
     try {
       // Its own text, whatever the rest of the batch is: what the key stands for.
       const text = JSON.stringify(body);
+      const idempotency = this.#key === null ? null : { key: `${this.#key}/${index}`, digest: digestOf(text) };
+      const known = await earlier(this.#of, idempotency);
+      if (known !== null) {
+        this.#answer(index, known);
+        return;
+      }
       const spec = readJobFile(body, text, this.#of.submitter);
       if (spec.after.some((ref) => this.#waitingNames.has(ref))) await this.#write();
       const job = await admitted(this.#of, spec, this.#stored);
-      const idempotency = this.#key === null ? null : { key: `${this.#key}/${index}`, digest: digestOf(text) };
       this.#waiting.push({ index, submission: { job, idempotency } });
       this.#waitingNames.add(spec.name);
     } catch (error) {
@@ -91,13 +110,17 @@ class Batch {
     const outcomes = await this.#of.store.submit(writing.map((w) => w.submission));
     for (const [i, { index }] of writing.entries()) {
       try {
-        const { outcome, job, admission } = answerOf(this.#of, outcomes[i]);
-        this.#stored.set(job.name, jobId(job.id));
-        this.#results.push({ index, outcome, job, admission, problem: null });
+        this.#answer(index, outcomes[i]);
       } catch (error) {
         this.#refuse(index, error);
       }
     }
+  }
+
+  #answer(index: number, of: SubmitOutcome | undefined): void {
+    const { outcome, job, admission } = answerOf(this.#of, of);
+    this.#stored.set(job.name, jobId(job.id));
+    this.#results.push({ index, outcome, job, admission, problem: null });
   }
 
   /** A defect is no outcome of a job: it ends the request. */

@@ -18,6 +18,12 @@ export type SubmitOutcome =
   /** The same key was used with another body. */
   | { readonly status: 'conflict'; readonly key: string };
 
+/** What an Idempotency-Key was used for: the digest of its body, and the job that it made, as it is now. */
+export interface Submitted {
+  readonly digest: string;
+  readonly job: Job;
+}
+
 export interface Page<T> {
   readonly items: readonly T[];
   /** Opaque; pass to go on. Null at the end. */
@@ -96,6 +102,8 @@ export interface CostRow {
 export interface Store {
   /** Durable when it resolves. Outcomes in order. */
   submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]>;
+  /** What was submitted under an Idempotency-Key; null when nothing was. */
+  submitted(key: string): Promise<Submitted | null>;
   /** Marks the job; the engine acts on it. False when the job is unknown or over. */
   requestCancel(job: JobId): Promise<boolean>;
 

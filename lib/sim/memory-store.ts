@@ -15,6 +15,7 @@ import type {
   Store,
   Submission,
   SubmitOutcome,
+  Submitted,
 } from '../ports/store.ts';
 import { decodeCursor, pageOf } from '../ports/store-paging.ts';
 import { DEFAULT_RETENTION, type Retention } from '../ports/store-retention.ts';
@@ -97,17 +98,26 @@ export class MemoryStore implements Store {
 
   #submit({ job, idempotency }: Submission): SubmitOutcome {
     if (idempotency !== null) {
-      const known = this.#idempotency.get(idempotency.key);
-      const existing = known === undefined ? undefined : this.#jobs.get(known.job);
-      if (known !== undefined && existing !== undefined) {
+      const known = this.#submitted(idempotency.key);
+      if (known !== null) {
         return known.digest === idempotency.digest
-          ? { status: 'repeated', job: existing }
+          ? { status: 'repeated', job: known.job }
           : { status: 'conflict', key: idempotency.key };
       }
       this.#idempotency.set(idempotency.key, { digest: idempotency.digest, job: job.id });
     }
     this.#putJob(job);
     return { status: 'created', job };
+  }
+
+  async submitted(key: string): Promise<Submitted | null> {
+    return this.#submitted(key);
+  }
+
+  #submitted(key: string): Submitted | null {
+    const known = this.#idempotency.get(key);
+    const job = known === undefined ? undefined : this.#jobs.get(known.job);
+    return known === undefined || job === undefined ? null : { digest: known.digest, job };
   }
 
   async requestCancel(id: JobId): Promise<boolean> {

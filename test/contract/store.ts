@@ -86,6 +86,16 @@ export function storeContract(name: string, open: (retention: Retention) => Prom
         expect(outcome).toEqual({ status: 'repeated', job: job('j1', { state: 'running' }) });
       });
 
+      it('says what a key was used for, with the job as it is now', async () => {
+        expect(await store.submitted('key')).toBeNull();
+        await store.submit([submission('j1', 'key', 'd1'), submission('j2')]);
+        await store.submit([submission('j3', 'key', 'd2')]);
+        expect(await store.submitted('key')).toEqual({ digest: 'd1', job: job('j1') });
+        await commit({ put: 'job', value: job('j1', { state: 'running' }) });
+        expect(await store.submitted('key')).toEqual({ digest: 'd1', job: job('j1', { state: 'running' }) });
+        expect(await store.submitted('j2')).toBeNull();
+      });
+
       it('lets one of many parallel calls with one key create, and none twice', async () => {
         const calls = Array.from({ length: 50 }, (_, i) => store.submit([submission(`j${i}`, 'key')]));
         const outcomes = (await Promise.all(calls)).flat();

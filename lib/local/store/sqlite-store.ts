@@ -16,6 +16,7 @@ import type {
   Store,
   Submission,
   SubmitOutcome,
+  Submitted,
 } from '../../ports/store.ts';
 import { decodeCursor, pageOf } from '../../ports/store-paging.ts';
 import { DEFAULT_RETENTION, type Retention } from '../../ports/store-retention.ts';
@@ -25,7 +26,7 @@ import { Database, type DatabaseOptions } from './database.ts';
 import { classify } from './faults.ts';
 import { filteredJobs, jobById, newestNamed, openJobs, specOf } from './job-queries.ts';
 import { jobOf, type JobRow } from './rows.ts';
-import { GroupCommit } from './submit.ts';
+import { GroupCommit, submittedUnder } from './submit.ts';
 
 export interface SqliteStoreOptions extends DatabaseOptions {
   readonly retention?: Retention;
@@ -57,6 +58,10 @@ export class SqliteStore implements Store {
 
   submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]> {
     return this.#group.submit(submissions);
+  }
+
+  submitted(key: string): Promise<Submitted | null> {
+    return this.#reply(() => submittedUnder(this.#db, key));
   }
 
   requestCancel(job: JobId): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { EbbError } from '../../kernel/errors.ts';
 import type { Job } from '../../domain/job.ts';
-import type { Submission, SubmitOutcome } from '../../ports/store.ts';
+import type { Submission, SubmitOutcome, Submitted } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 import { asFlag, bodyOf, jobOf, type JobRow } from './rows.ts';
 
@@ -28,16 +28,23 @@ interface Known extends JobRow {
   readonly digest: string;
 }
 
+/** What was submitted under a key; null when nothing was. */
+export function submittedUnder(db: Database, key: string): Submitted | null {
+  const known = db.one<Known>(
+    `SELECT i.digest, j.cancel_requested, j.body, s.spec FROM idempotency i
+     JOIN jobs j ON j.arrival = i.job JOIN job_specs s ON s.job = i.job WHERE i.key = ?`,
+    key,
+  );
+  if (known === undefined) return null;
+  return { digest: known.digest, job: jobOf(known, JSON.parse(known.spec) as Job['spec']) };
+}
+
 function submitOne(db: Database, { job, idempotency }: Submission): SubmitOutcome {
   if (idempotency !== null) {
-    const known = db.one<Known>(
-      `SELECT i.digest, j.cancel_requested, j.body, s.spec FROM idempotency i
-       JOIN jobs j ON j.arrival = i.job JOIN job_specs s ON s.job = i.job WHERE i.key = ?`,
-      idempotency.key,
-    );
-    if (known !== undefined) {
+    const known = submittedUnder(db, idempotency.key);
+    if (known !== null) {
       return known.digest === idempotency.digest
-        ? { status: 'repeated', job: jobOf(known, JSON.parse(known.spec) as Job['spec']) }
+        ? { status: 'repeated', job: known.job }
         : { status: 'conflict', key: idempotency.key };
     }
   }

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { EbbError } from '../../../lib/kernel/errors.ts';
 import { MAX_BATCH_JOBS, MAX_BODY_BYTES } from '../../../lib/api/requests.ts';
 import { batchAnswer, jobList, submitAnswer } from '../../../lib/api/schemas.ts';
 import { apiUnderTest, jobFile, type ApiUnderTest } from '../../support/api.ts';
@@ -52,6 +53,27 @@ describe('POST /api/jobs', () => {
     const found = problemIn(await api.post('/api/jobs', jobFile({ name: 'other' }), key), 409, 'conflict');
     expect(found.got).toBe('"k-1"');
     expect(await stored()).toEqual(['render']);
+  });
+
+  it('answers a repeated key with its job, also when such a job would be refused by now', async () => {
+    let refusing = false;
+    api = apiUnderTest({
+      admit: async () => {
+        if (refusing)
+          throw new EbbError('job.deadline-past', { what: 'the deadline has passed', next: 'Give a later one.' });
+        return { feasible: true, notes: [] };
+      },
+    });
+    const key = { 'idempotency-key': 'k-1' };
+    const first = answerOf(await api.post('/api/jobs', jobFile(), key), 201, submitAnswer);
+    const batch = { jobs: [jobFile(), jobFile({ name: 'second' })] };
+    const made = answerOf(await api.post('/api/jobs/batch', batch, { 'idempotency-key': 'k-2' }), 200, batchAnswer);
+    refusing = true;
+    expect(answerOf(await api.post('/api/jobs', jobFile(), key), 200, submitAnswer).job.id).toBe(first.job.id);
+    const again = answerOf(await api.post('/api/jobs/batch', batch, { 'idempotency-key': 'k-2' }), 200, batchAnswer);
+    expect(again).toMatchObject({ created: 0, repeated: 2, refused: 0 });
+    expect(again.results.map((r) => r.job?.id)).toEqual(made.results.map((r) => r.job?.id));
+    problemIn(await api.post('/api/jobs', jobFile(), { 'idempotency-key': 'k-3' }), 422, 'job.deadline-past');
   });
 
   it('makes two jobs without a key', async () => {

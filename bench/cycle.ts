@@ -1,0 +1,262 @@
+/**
+ * One whole cycle's decision, solver included: snapshot, every stage of the preset `ebbtide`, explanations, effects and
+ * intents, from a state as the store would load it. What it leaves out is the world: store, capacity, HTTP.
+ *
+ *   node bench/cycle.ts [--only small|large] [--seeds 30] [--market generated|FILE|FOLDER] [--solver-gap G] [--verbose]
+ *
+ * small: 200 waiting groups x 100 pools, contended; large: 100,000 tasks in 2,000 groups x 500 pools. Each size runs in a
+ * process of its own, so that its peak memory is its own. Seeds follow one another a minute of market time apart, on one
+ * engine's forecaster and solver. `--solver-gap 0` has the solver asked where a fill is within the usual gap. Prints inputs, versions and figures; judges nothing.
+ */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { invariant } from '../lib/kernel/errors.ts';
+import { planId } from '../lib/kernel/ids.ts';
+import { plus, seconds } from '../lib/kernel/units.ts';
+import { schedulerConfig } from '../lib/domain/config.ts';
+import type { PlanInput, Stages } from '../lib/domain/stages.ts';
+import { decide } from '../lib/cycle/decide.ts';
+import { explain } from '../lib/cycle/explain.ts';
+import { recordIntents } from '../lib/cycle/intents.ts';
+import { presetNamed } from '../lib/cycle/presets.ts';
+import { highsSolver } from '../lib/local/highs-solver.ts';
+import { MarketForecaster } from '../lib/market/forecast/forecaster.ts';
+import { CapacityEvidence } from '../lib/market/forecast/hazard.ts';
+import { allotmentOf } from '../lib/plan/allotment.ts';
+import { planProblem, type Planned } from '../lib/plan/milp.ts';
+import { problemOf, type Problem } from '../lib/plan/problem.ts';
+import type { Solver } from '../lib/plan/solver.ts';
+import { benchHistory, benchMarket, benchSnapshot, benchState, type LoadShape } from './cycle-load.ts';
+import { asCount, asMs, asPercent, gapsOf, machine, peakMiB, percentile, printLine, type Gaps } from './figures.ts';
+
+const { values: args } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    seeds: { type: 'string' },
+    market: { type: 'string', default: 'generated' },
+    'solver-gap': { type: 'string' },
+    verbose: { type: 'boolean', default: false },
+  },
+});
+
+const SIZES: Readonly<Record<string, { readonly pools: number; readonly seeds: number; readonly shape: LoadShape }>> = {
+  small: { pools: 100, seeds: 30, shape: { groups: 200, tasksPerGroup: 20, instances: 80, supply: 0.4 } },
+  large: { pools: 500, seeds: 5, shape: { groups: 2000, tasksPerGroup: 50, instances: 400, supply: 0.4 } },
+};
+/** In the order of a cycle. `effects` is what `decide` does besides its stages and the explanations. */
+const PARTS = [
+  'snapshot',
+  'estimate',
+  'value',
+  'appraise',
+  'plan',
+  'place',
+  'acquire',
+  'release',
+  'explain',
+  'effects',
+  'intents',
+] as const;
+type Part = (typeof PARTS)[number];
+
+/** Time per part of one cycle, ms. */
+class Stopwatch {
+  readonly ms = new Map<Part, number>();
+
+  add(part: Part, ms: number): void {
+    this.ms.set(part, (this.ms.get(part) ?? 0) + ms);
+  }
+
+  of(...parts: readonly Part[]): number {
+    return parts.reduce((sum, part) => sum + (this.ms.get(part) ?? 0), 0);
+  }
+
+  time<T>(part: Part, work: () => T): T {
+    const began = performance.now();
+    const result = work();
+    this.add(part, performance.now() - began);
+    return result;
+  }
+}
+
+interface Captured {
+  problem?: Problem;
+  planned?: Planned;
+}
+
+/** The same policies with a stopwatch around each; the plan's problem is kept, to find its bound after the clock has stopped. */
+function timed(stages: Stages<Solver>, watch: Stopwatch, captured: Captured): Stages<Solver> {
+  return {
+    estimate: (...of) => watch.time('estimate', () => stages.estimate(...of)),
+    value: (...of) => watch.time('value', () => stages.value(...of)),
+    appraise: (...of) => watch.time('appraise', () => stages.appraise(...of)),
+    plan: async (input: PlanInput, solver) => {
+      const began = performance.now();
+      const problem = problemOf(input);
+      const planned = await planProblem(problem, solver);
+      const allotment = allotmentOf(problem, planned.selection, planned.report);
+      watch.add('plan', performance.now() - began);
+      Object.assign(captured, { problem, planned });
+      return allotment;
+    },
+    place: (...of) => watch.time('place', () => stages.place(...of)),
+    acquire: (...of) => watch.time('acquire', () => stages.acquire(...of)),
+    release: (...of) => watch.time('release', () => stages.release(...of)),
+  };
+}
+
+interface Figure {
+  readonly ms: number;
+  readonly cpuMs: number;
+  readonly solverMs: number;
+  readonly gaps: Gaps;
+  readonly watch: Stopwatch;
+  readonly used: string;
+  readonly tasks: number;
+  readonly effects: number;
+  readonly options: number;
+}
+
+async function measure(size: string): Promise<void> {
+  const { shape, pools, seeds: usual } = invariant(SIZES[size], `a size among ${Object.keys(SIZES).join(', ')}`);
+  const seeds = args.seeds === undefined ? usual : Number(args.seeds);
+  const world = await benchMarket(pools, args.market === 'generated' ? null : args.market);
+  const inputs = { ...shape, pools: world.market.pools().length, market: world.name, seeds: `1..${seeds}` };
+  const asked = args['solver-gap'];
+  const config = schedulerConfig.parse(asked === undefined ? {} : { solverGap: Number(asked) });
+  console.log(`${size}: ${JSON.stringify({ ...inputs, solverGap: config.solverGap })}\n  ${machine()}`);
+  const solver = highsSolver();
+  const history = benchHistory();
+  const forecaster = new MarketForecaster({ history: world.market.history, config });
+  const figures: Figure[] = [];
+  for (let seed = 1; seed <= seeds; seed++) {
+    const nowMs = plus(world.fromMs, seconds(60 * seed));
+    const load = benchState(shape, world, seed, nowMs);
+    const watch = new Stopwatch();
+    const captured: Captured = {};
+    const stages = timed(presetNamed('ebbtide'), watch, captured);
+    const began = performance.now();
+    const cpuBegan = process.cpuUsage();
+    const snapshot = watch.time('snapshot', () => benchSnapshot(load, world, nowMs));
+    const decideBegan = performance.now();
+    const { plan, deliberation } = await decide({
+      snapshot,
+      history,
+      market: forecaster.at(nowMs, new CapacityEvidence()),
+      stages,
+      preset: 'ebbtide',
+      solver,
+      config,
+      plan: planId(`p-${seed}`),
+      token: 1,
+      attemptsOf: (t) => load.state.tasks.get(`${t.job}/${t.stage}/${t.index}`)?.attempts ?? 0,
+    });
+    const decidedMs = performance.now() - decideBegan;
+    watch.time('intents', () => recordIntents(load.state, plan));
+    const ms = performance.now() - began;
+    const cpu = process.cpuUsage(cpuBegan);
+    // Explained a second time to know its share: decide does it inside.
+    watch.time('explain', () => explain(deliberation));
+    const inStages = watch.of('estimate', 'value', 'appraise', 'plan', 'place', 'acquire', 'release', 'explain');
+    watch.add('effects', Math.max(0, decidedMs - inStages));
+    const problem = invariant(captured.problem, 'the plan stage ran');
+    const figure: Figure = {
+      ms,
+      cpuMs: (cpu.user + cpu.system) / 1000,
+      solverMs: plan.solve.elapsedMs,
+      gaps: await gapsOf(problem, invariant(captured.planned, 'the plan stage ran'), solver),
+      watch,
+      used: `${plan.solve.used}/${plan.solve.status}`,
+      tasks: snapshot.groups.reduce((n, g) => n + g.count, 0),
+      effects: plan.effects.length,
+      options: problem.choices.length,
+    };
+    figures.push(figure);
+    if (args.verbose) {
+      const parts = PARTS.map((part) => `${part} ${watch.of(part).toFixed(0)}`).join(' ');
+      console.log(
+        `  seed ${seed}: ${asMs(ms)} cpu ${asMs(figure.cpuMs)} gap ${asPercent(figure.gaps.plan)} ${figure.used}: ${parts}`,
+      );
+    }
+  }
+  await solver.close();
+  print(figures);
+}
+
+function print(figures: readonly Figure[]): void {
+  const all = (of: (f: Figure) => number): readonly number[] => figures.map(of);
+  const bounds = new Set(figures.map((f) => f.gaps.bound));
+  printLine(
+    'wall time of the decision',
+    all((f) => f.ms),
+    asMs,
+  );
+  printLine(
+    'processor time of all threads',
+    all((f) => f.cpuMs),
+    asMs,
+  );
+  printLine(
+    'of which solver (wall)',
+    all((f) => f.solverMs),
+    asMs,
+  );
+  printLine(
+    `gap to the ${[...bounds].join(' or ')} bound, (bound - plan) / bound`,
+    all((f) => f.gaps.plan),
+    asPercent,
+  );
+  printLine(
+    "the greedy plan's gap to the same bound",
+    all((f) => f.gaps.greedy),
+    asPercent,
+  );
+  printLine(
+    'the same dollars as a share of expected cost',
+    all((f) => f.gaps.ofCost),
+    asPercent,
+  );
+  printLine(
+    'waiting tasks',
+    all((f) => f.tasks),
+    asCount,
+  );
+  printLine(
+    'start options',
+    all((f) => f.options),
+    asCount,
+  );
+  printLine(
+    'effects',
+    all((f) => f.effects),
+    asCount,
+  );
+  console.log(`  first decision of the process, nothing compiled or forecast yet: ${asMs(figures[0]?.ms ?? NaN)}`);
+  const whole = percentile(
+    all((f) => f.ms),
+    0.5,
+  );
+  const shares = PARTS.map((part) => {
+    const ms = percentile(
+      all((f) => f.watch.of(part)),
+      0.5,
+    );
+    return `${part} ${asMs(ms)} (${((100 * ms) / whole).toFixed(0)} %)`;
+  });
+  console.log(`  medians: ${shares.join(', ')}`);
+  const used = Map.groupBy(figures, (f) => f.used);
+  console.log(`  plans used: ${[...used].map(([name, of]) => `${name} ${of.length}`).join(', ')}`);
+  console.log(`  peak resident memory of the process: ${peakMiB().toFixed(0)} MiB`);
+}
+
+if (args.only !== undefined) await measure(args.only);
+else {
+  const script = fileURLToPath(import.meta.url);
+  for (const size of Object.keys(SIZES)) {
+    const { status } = spawnSync(process.execPath, [script, ...process.argv.slice(2), '--only', size], {
+      stdio: 'inherit',
+    });
+    if (status !== 0) process.exitCode = 1;
+  }
+}

@@ -28,6 +28,7 @@ import type {
 } from '../domain/stages.ts';
 import { attemptName } from './working-state.ts';
 import { explain } from './explain.ts';
+import { isEnding } from './observe.ts';
 import { membersOf } from './snapshot.ts';
 
 export interface DecideInput<S> {
@@ -72,7 +73,8 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
   const hosts = hostsThere(snapshot, forecasts, stopping);
   const moves = movesOf(snapshot, allotment, worths);
   const context: PlacingContext = { snapshot, forecasts, groups, stages };
-  const moved = placeMoves(context, moves, hosts);
+  const returning = placeReturning(context, hosts);
+  const moved = placeMoves(context, moves, returning.hosts);
   const started = placeStarts(context, allotment, moved.hosts);
 
   const moveOffers = offersForMoves(input, forecasts, moves, moved.unplaced);
@@ -90,7 +92,8 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
         });
 
   const used = new Set<InstanceId>();
-  for (const p of [...moved.placements, ...started.placements]) if ('instance' in p.on) used.add(p.on.instance);
+  for (const p of [...returning.placements, ...moved.placements, ...started.placements])
+    if ('instance' in p.on) used.add(p.on.instance);
   const releases = stages.release({ snapshot, used, config });
 
   const effects = effectsOf(input, {
@@ -170,6 +173,27 @@ interface PlacingContext {
 }
 
 const moveGroup = (m: Move): GroupId => groupId(`move/${m.running.attempt.id}`);
+
+/** Keeps room for attempts that are stopping to go on elsewhere: without it their new instance would be given back first. */
+function placeReturning(context: PlacingContext, hosts: readonly Host[]) {
+  const tasks = context.snapshot.running.flatMap((r): TaskToPlace[] => {
+    const job = context.snapshot.jobs.get(r.attempt.job);
+    if (r.attempt.state !== 'stopping' || job === undefined || isEnding(job)) return [];
+    return [
+      {
+        task: r.attempt,
+        group: groupId(`return/${r.attempt.id}`),
+        need: r.attempt.resources,
+        runtimeS: leftOf(r, context.forecasts),
+        gang: null,
+        // Spot is left for being unsafe, anything else for somebody more urgent: only the former needs a place now.
+        allowed: (host) => host.pool.option !== 'spot' && brokenConstraint(r.stage.constraints, host.pool) === null,
+      },
+    ];
+  });
+  const placements = tasks.length === 0 ? [] : context.stages.place(tasks, hosts);
+  return { placements, hosts: afterPlacing(hosts, tasks, placements) };
+}
 
 /** Reserves room off spot for attempts that must move, before anything else is placed. */
 function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: readonly Host[]) {
@@ -358,9 +382,8 @@ function stopsOf(
       });
     }
   }
-  return [...stops.values()].filter((s) =>
-    snapshot.running.some((r) => r.attempt.id === s.attempt && r.attempt.state !== 'stopping'),
-  );
+  const stoppable = new Set(snapshot.running.flatMap((r) => (r.attempt.state === 'stopping' ? [] : [r.attempt.id])));
+  return [...stops.values()].filter((s) => stoppable.has(s.attempt));
 }
 
 /** A gang of which some run and some wait can make no progress. */
@@ -418,8 +441,10 @@ function readyPlacements(snapshot: Snapshot, placements: readonly Placement[]) {
     'instance' in p.on && snapshot.instances.get(p.on.instance)?.instance.state === 'ready';
   const gangs = new Set(snapshot.groups.filter((g) => g.stage.gang).map((g) => g.id));
   const held = new Set(placements.filter((p) => gangs.has(p.group) && !ready(p)).map((p) => p.group));
+  const placed = new Map<GroupId, number>();
+  if (gangs.size > 0) for (const p of placements) placed.set(p.group, (placed.get(p.group) ?? 0) + 1);
   for (const g of snapshot.groups) {
-    if (g.stage.gang && placements.filter((p) => p.group === g.id).length < g.count) held.add(g.id);
+    if (g.stage.gang && (placed.get(g.id) ?? 0) < g.count) held.add(g.id);
   }
   // Tasks of a group are alike, so those that start now are its first ones: fresh tasks begin in the order of their index,
   // which is all that is remembered of them (StageProgress). Going by the packer would skip those whose host is not up.

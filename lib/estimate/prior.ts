@@ -9,11 +9,11 @@ const Z = [-1.6449, -1.0364, -0.6745, -0.3853, -0.1257, 0.1257, 0.3853, 0.6745, 
 const Z_WEIGHT = [0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.08, 0.02];
 
 /**
- * Spread of a user's guess: the standard deviation of ln(runtime / guess). With ln 2 two runs in three lie within a factor
- * of two of the guess, one in twenty above three times it; JamaisVu (section 2.2) calls such estimates of widely varying
- * quality and names no figure.
+ * Spread of a user's guess: the standard deviation of ln(runtime / guess), such that nine in ten lie within a factor of
+ * two of it, as of JVuPredict's predictions (JamaisVu section 6.2). The paper calls users' estimates of widely varying
+ * quality (section 2.2) and names no figure; a guess that is worse than this corrects itself with the first runs.
  */
-const HINT_SIGMA = Math.LN2;
+const HINT_SIGMA = Math.LN2 / 1.6449;
 
 /**
  * What to expect of a task that nothing is known of: median and spread of the 385,582 finished jobs of the Google 2011

@@ -128,7 +128,7 @@ async function measure(size: string): Promise<void> {
   console.log(`${size}: ${JSON.stringify({ ...inputs, solverGap: config.solverGap })}\n  ${machine()}`);
   const solver = highsSolver();
   const history = benchHistory();
-  const forecaster = new MarketForecaster({ history: world.market.history, config });
+  const forecaster = new MarketForecaster({ history: (...of) => world.market.history(...of), config });
   const figures: Figure[] = [];
   for (let seed = 1; seed <= seeds; seed++) {
     const nowMs = plus(world.fromMs, seconds(60 * seed));

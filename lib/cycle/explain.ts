@@ -1,6 +1,6 @@
-import { instanceId, type GroupId, type JobId } from '../kernel/ids.ts';
+import { instanceId, type GroupId, type JobId, type PoolId } from '../kernel/ids.ts';
 import { unreachable } from '../kernel/errors.ts';
-import { plus, raw, seconds, type EpochMs } from '../kernel/units.ts';
+import { plus, raw, seconds, type EpochMs, type UsdPerHour } from '../kernel/units.ts';
 import { quantile } from '../domain/distribution.ts';
 import type { Job } from '../domain/job.ts';
 import type { Explanation, WaitReason } from '../domain/plan.ts';
@@ -32,6 +32,9 @@ interface Index {
   readonly starts: ReadonlyMap<GroupId, readonly Deliberation['allotment']['starts'][number][]>;
   readonly running: ReadonlyMap<JobId, Deliberation['snapshot']['running']>;
   readonly blocked: ReadonlyMap<JobId, Deliberation['snapshot']['blocked']>;
+  readonly quotes: ReadonlyMap<PoolId, UsdPerHour | null>;
+  /** Jobs that run, by when the first of their tasks is expected to end: the soonest first. */
+  readonly ends: readonly { readonly job: JobId; readonly inS: number }[];
 }
 
 function indexByJob(d: Deliberation): Index {
@@ -50,7 +53,25 @@ function indexByJob(d: Deliberation): Index {
     starts: Map.groupBy(d.allotment.starts, (s) => s.option.group),
     running: Map.groupBy(d.snapshot.running, (r) => r.attempt.job),
     blocked: Map.groupBy(d.snapshot.blocked, (b) => b.job),
+    quotes: new Map(d.snapshot.pools.map((p) => [p.pool.id, p.quote])),
+    ends: expectedEnds(d),
   };
+}
+
+/** By the median of each running task's forecast. */
+function expectedEnds(d: Deliberation): Index['ends'] {
+  const medianS = new Map<string, number>();
+  const soonest = new Map<JobId, number>();
+  for (const r of d.snapshot.running) {
+    const { job, stage } = r.attempt;
+    const key = `${job}/${stage}`;
+    const forecast = d.forecasts.runtime.get(key);
+    if (forecast === undefined) continue;
+    const median = medianS.get(key) ?? raw(quantile(forecast.runtime, 0.5));
+    medianS.set(key, median);
+    soonest.set(job, Math.min(soonest.get(job) ?? Infinity, Math.max(0, median - raw(r.doneS))));
+  }
+  return [...soonest].map(([job, inS]) => ({ job, inS })).sort((a, b) => a.inS - b.inS);
 }
 
 function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
@@ -63,7 +84,7 @@ function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
     wouldChange: whatWouldChange(b.why),
     expectedStartMs: b.untilMs,
   }));
-  const placed: Placed[] = runningPlaces(d, index.running.get(job.id) ?? []);
+  const placed: Placed[] = runningPlaces(d, index.running.get(job.id) ?? [], index);
   for (const group of groups) explainGroup(d, group, index, { waiting, placed });
   const considered = groups.flatMap((g) => d.offers.get(g.id)?.considered ?? []).slice(0, MAX_CONSIDERED);
   const excluded = groups.length === 0 ? [] : (d.offers.get((groups[0] as PendingGroup).id)?.excluded ?? []);
@@ -90,20 +111,20 @@ function pendingTasks(job: Job, stage: string | null): number {
     .reduce((n, s) => n + s.waiting + s.tasks - s.nextFresh, 0);
 }
 
-function runningPlaces(d: Deliberation, running: Deliberation['snapshot']['running']): Placed[] {
+function runningPlaces(d: Deliberation, running: Deliberation['snapshot']['running'], index: Index): Placed[] {
   const byPlace = Map.groupBy(running, (r) => `${r.stage.name} ${r.attempt.instance}`);
   return [...byPlace.values()].flatMap((list): Placed[] => {
     const first = list[0];
     const view = first === undefined ? undefined : d.snapshot.instances.get(first.attempt.instance);
     if (first === undefined || view === undefined) return [];
-    return [{ stage: first.stage.name, tasks: list.length, pool: view.pool.id, why: whyThere(d, view) }];
+    return [{ stage: first.stage.name, tasks: list.length, pool: view.pool.id, why: whyThere(d, view, index) }];
   });
 }
 
-function whyThere(d: Deliberation, view: InstanceView): string {
+function whyThere(d: Deliberation, view: InstanceView, index: Index): string {
   const { instance, pool } = view;
   if (pool.option !== 'spot') return `runs on ${instance.id}: ${pool.option} capacity, which the market does not take`;
-  const price = d.snapshot.pools.find((p) => p.pool.id === pool.id)?.quote ?? null;
+  const price = index.quotes.get(pool.id) ?? null;
   const hour = pInterruptedWithin(d.forecasts.market.interruption(pool, instance.bid), seconds(3600));
   const at =
     price === null ? '' : ` at ${raw(price).toFixed(4)} USD/h (on-demand ${raw(pool.onDemandUsdPerHour).toFixed(4)})`;
@@ -184,21 +205,15 @@ function explainGroup(
       why: wait.why,
       detail: wait.detail,
       wouldChange: whatWouldChange(wait.why),
-      expectedStartMs: expectedStart(d, group),
+      expectedStartMs: expectedStart(d, group, index),
     });
   }
 }
 
-/** When room is expected: the earliest end of what runs now, by its median; null when nothing runs. */
-function expectedStart(d: Deliberation, group: PendingGroup): EpochMs | null {
-  let soonest = Infinity;
-  for (const r of d.snapshot.running) {
-    if (r.attempt.job === group.job) continue;
-    const forecast = d.forecasts.runtime.get(`${r.attempt.job}/${r.attempt.stage}`);
-    if (forecast === undefined) continue;
-    soonest = Math.min(soonest, Math.max(0, raw(quantile(forecast.runtime, 0.5)) - raw(r.doneS)));
-  }
-  return Number.isFinite(soonest) ? plus(d.snapshot.nowMs, seconds(soonest)) : null;
+/** When room is expected: the earliest end of what other jobs run now; null when nothing else runs. */
+function expectedStart(d: Deliberation, group: PendingGroup, index: Index): EpochMs | null {
+  const soonest = index.ends.find((end) => end.job !== group.job);
+  return soonest === undefined ? null : plus(d.snapshot.nowMs, seconds(soonest.inS));
 }
 
 function whatWouldChange(why: WaitReason): string {

@@ -63,6 +63,7 @@ class Filling {
     const choice = this.problem.choices[index];
     const group = choice && this.problem.groups[choice.group];
     if (choice === undefined || group === undefined) return;
+    if (most < 1 || (this.waiting[choice.group] ?? 0) < 1) return;
     const already = this.units[index]?.reduce((a, b) => a + b, 0) ?? 0;
     const waiting = Math.min(this.waiting[choice.group] ?? 0, group.gang && most > 0 ? Infinity : most - already);
     if (waiting < 1) return;

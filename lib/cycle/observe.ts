@@ -258,5 +258,5 @@ function describeEnd(outcome: AttemptOutcome, exitCode: number | null, exitSigna
 }
 
 /** Latest instant that any observation names: what the clock must not be behind of. */
-export const latestOf = (observations: readonly Observation[], now: EpochMs): EpochMs =>
+const latestOf = (observations: readonly Observation[], now: EpochMs): EpochMs =>
   observations.reduce((t, o) => epochMs(Math.max(raw(t), raw(o.atMs))), now);

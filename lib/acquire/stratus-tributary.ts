@@ -47,8 +47,8 @@ function reasonOf(list: readonly Bought[], count: number): string {
     pInterrupted += b.pInterrupted * b.count;
   }
   return (
-    `room for ${tasks} task(s), ${((100 * used) / count).toFixed(0)} % of the scarcest resource used, ` +
-    `${(usdPerHour / count).toFixed(4)} USD per instance-hour of useful work in expectation, ` +
-    `P(interrupted before they are done) ${((100 * pInterrupted) / count).toFixed(1)} %`
+    `for ${tasks} ${tasks === 1 ? 'task' : 'tasks'}${count === 1 ? '' : ` on ${count} instances`}, ` +
+    `${((100 * used) / count).toFixed(0)} % full, weighed at ${(usdPerHour / count).toFixed(4)} USD/h with all risks, ` +
+    `P(interrupted before done) ${((100 * pInterrupted) / count).toFixed(1)} %`
   );
 }

@@ -109,7 +109,7 @@ const moneyOfLedger = (row: LedgerRow): Money => ({
   wastedUsd: row.kind === 'wasted' ? row.usd : 0,
   idleUsd: row.kind === 'idle' ? row.usd : 0,
   totalUsd: row.usd,
-  onDemandUsd: row.onDemandUsd,
+  onDemandUsd: row.kind === 'work' ? row.onDemandUsd : 0,
   instanceHours: (raw(row.toMs) - raw(row.fromMs)) / 3_600_000,
 });
 

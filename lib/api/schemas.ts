@@ -289,7 +289,9 @@ const money = {
   wastedUsd: usd.describe('Lost past the last checkpoint.'),
   idleUsd: usd.describe('Paid and unused, start-up included.'),
   totalUsd: usd,
-  onDemandUsd: usd.describe('The same work on on-demand capacity.'),
+  onDemandUsd: usd.describe(
+    'The useful work (not what was wasted or idle) at on-demand prices of the instance types it ran on.',
+  ),
   instanceHours: z.number(),
 };
 

@@ -374,7 +374,7 @@ function stopsOf(
         why: 'preempted',
         reason: `${m.reason}; ${host.instance.id} (${host.pool.id}) is ready to take it`,
       });
-    } else if (host === undefined && !moving.bought) {
+    } else if (host === undefined && !moving.bought && emptiesInstance(snapshot, m, moving.moves)) {
       stop({
         attempt: m.running.attempt.id,
         why: 'preempted',
@@ -384,6 +384,13 @@ function stopsOf(
   }
   const stoppable = new Set(snapshot.running.flatMap((r) => (r.attempt.state === 'stopping' ? [] : [r.attempt.id])));
   return [...stops.values()].filter((s) => stoppable.has(s.attempt));
+}
+
+/** Stopping one attempt first makes room under the vCPU limit only if nothing else keeps its instance. */
+function emptiesInstance(snapshot: Snapshot, move: Move, moves: readonly Move[]): boolean {
+  const going = new Set(moves.map((m) => m.running.attempt.id));
+  const on = snapshot.instances.get(move.running.attempt.instance)?.attempts ?? [];
+  return on.every((r) => going.has(r.attempt.id) || r.attempt.state === 'stopping');
 }
 
 /** A gang of which some run and some wait can make no progress. */

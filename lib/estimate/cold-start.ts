@@ -18,8 +18,9 @@ type Stage = Pick<StageSpec, 'expectedRuntimeS' | 'timeoutS'>;
  *
  * - A history of the job itself with ENOUGH_RUNS runs speaks alone. A thinner one is blended with the hint, if there is
  *   one: n runs against HINT_RUNS.
- * - A broad history (same owner, all jobs) tells little of this job: with a hint it counts as one run. Without one, a
- *   history of "all jobs" is a cold start: blended with the prior, and the reason says what to do.
+ * - A broad history (same owner, all jobs) tells little of this job: with a hint it counts for nothing, else a stage of
+ *   two minutes would be given an hour's tail by its neighbour. Without one, a history of "all jobs" is a cold start:
+ *   blended with the prior, and the reason says what to do.
  * - With nothing at all: the prior.
  *
  * `timeoutS` caps the result.
@@ -58,8 +59,9 @@ function withHistory(history: RuntimeForecast, stage: Stage): RuntimeForecast {
   const evidence = history.evidence;
   const hint = stage.expectedRuntimeS;
   if (evidence === undefined) return history;
-  const runs = evidence.broad ? Math.min(1, evidence.samples) : evidence.samples;
+  const runs = evidence.samples;
   if (hint !== null) {
+    if (evidence.broad) return withoutHistory(stage);
     if (runs >= ENOUGH_RUNS) return history;
     const weight = runs / (runs + HINT_RUNS);
     return {
@@ -68,7 +70,7 @@ function withHistory(history: RuntimeForecast, stage: Stage): RuntimeForecast {
       basis: weight >= 0.5 ? 'history' : 'hint',
       reason:
         `${history.reason}; weighs ${Math.round(weight * 100)} % against the job file's expectedRuntime ` +
-        `of ${wordsForDuration(raw(hint))}${evidence.broad ? ', as the runs are of other jobs' : ''}`,
+        `of ${wordsForDuration(raw(hint))}`,
     };
   }
   if (evidence.feature !== 'all') return history;

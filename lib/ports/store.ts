@@ -91,6 +91,7 @@ export interface CostRow {
   readonly workUsd: number;
   readonly wastedUsd: number;
   readonly idleUsd: number;
+  /** Of the work alone: what was wasted or idle is not part of the comparison. */
   readonly onDemandUsd: number;
   readonly instanceHours: number;
 }

@@ -23,7 +23,7 @@ export function costsBy(ledger: Iterable<readonly LedgerRow[]>, by: By): CostRow
       const part = onDemand > 0 ? row.onDemandUsd / onDemand : timeMs > 0 ? spanMs(row) / timeMs : 0;
       const sum = sumOf(sums, row[by] ?? '(idle)');
       sum[`${row.kind}Usd`] += row.usd;
-      sum.onDemandUsd += row.onDemandUsd;
+      if (row.kind === 'work') sum.onDemandUsd += row.onDemandUsd;
       sum.instanceHours += hours * part;
     }
   }

@@ -4,7 +4,7 @@ import type { SchedulerConfig } from '../domain/config.ts';
 import { mean, quantile, type Distribution } from '../domain/distribution.ts';
 import type { Job, StageSpec } from '../domain/job.ts';
 import type { UtilityCurve, Worth } from '../domain/plan.ts';
-import type { Snapshot } from '../domain/snapshot.ts';
+import type { RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, ValuePolicy, Worths } from '../domain/stages.ts';
 import { stageDurationS, stageGraph, wavesBefore, type StageSize } from './critical-path.ts';
 import { onDemandPrices, type TaskPrice } from './on-demand-price.ts';
@@ -32,8 +32,8 @@ export type DrawCurve = (facts: CurveFacts) => { readonly curve: UtilityCurve; r
  * - Task deadline: the job's deadline less the longest path of the stages behind, each at the safety quantile (the
  *   slowest of its parallel tasks, in waves under the vCPU limit) plus the mean start-up delay.
  * - Last safe start: the task deadline less start-up, restore, the waves before the stage's last and the safety quantile
- *   of the work left: for a pending group from its checkpoint, for a running attempt from its last checkpoint (what a
- *   restart elsewhere costs), under-estimates backed off (work-left.ts).
+ *   of the work left: for a pending group from its checkpoint, for a running attempt from what it can carry elsewhere
+ *   (with a checkpoint signal all it has done, plus the time to save it), under-estimates backed off (work-left.ts).
  *
  * O(jobs x stages^2 + groups + running attempts), plus pools per distinct need for the on-demand price.
  */
@@ -53,10 +53,19 @@ export function valuePolicy(draw: DrawCurve): ValuePolicy {
     for (const r of snapshot.running) {
       const stage = stages.get(`${r.attempt.job}/${r.attempt.stage}`);
       if (stage === undefined) continue;
-      attempts.set(r.attempt.id, worthOf(stage, { done: r.doneS, kept: r.keptS, wavesBeforeS: ZERO_S }, config));
+      attempts.set(r.attempt.id, worthOf(stage, { ...carried(r), wavesBeforeS: ZERO_S }, config));
     }
     return { groups, attempts } satisfies Worths;
   };
+}
+
+/**
+ * What an attempt carries to another instance. A program with a checkpoint signal saves when it is told to leave, which
+ * both an interruption (its warning) and a move do; without one only what it saved by itself counts. Counting all work
+ * since the last checkpoint as lost would send half-done jobs to on-demand with hours to spare.
+ */
+function carried({ stage, doneS, keptS }: RunningTask): { readonly done: Seconds; readonly kept: Seconds } {
+  return { done: doneS, kept: stage.checkpoint === null ? keptS : doneS };
 }
 
 interface StageWorth {

@@ -390,8 +390,8 @@ export function storeContract(name: string, open: (retention: Retention) => Prom
         const near = (x: number): unknown => expect.closeTo(x, 12);
         // One hour of the instance, of which 3/12, 3/12 and 6/12 by the on-demand price.
         const ofJ1 = { workUsd: 0.01, wastedUsd: 0, idleUsd: 0, onDemandUsd: near(0.03), instanceHours: near(0.25) };
-        const ofJ2 = { workUsd: 0, wastedUsd: 0.02, idleUsd: 0, onDemandUsd: near(0.03), instanceHours: near(0.25) };
-        const idle = { workUsd: 0, wastedUsd: 0, idleUsd: 0.03, onDemandUsd: near(0.06), instanceHours: near(0.5) };
+        const ofJ2 = { workUsd: 0, wastedUsd: 0.02, idleUsd: 0, onDemandUsd: 0, instanceHours: near(0.25) };
+        const idle = { workUsd: 0, wastedUsd: 0, idleUsd: 0.03, onDemandUsd: 0, instanceHours: near(0.5) };
         expect(await store.costs('job')).toEqual([
           { key: '(idle)', ...idle },
           { key: 'j1', ...ofJ1 },
@@ -408,7 +408,7 @@ export function storeContract(name: string, open: (retention: Retention) => Prom
             workUsd: 0.01,
             wastedUsd: 0.02,
             idleUsd: 0.03,
-            onDemandUsd: near(0.12),
+            onDemandUsd: near(0.03),
             instanceHours: near(1),
           },
         ]);

@@ -17,7 +17,7 @@ export function costsBy(db: Database, by: keyof typeof KEY_COLUMN): CostRow[] {
             sum(CASE kind WHEN 'work' THEN usd ELSE 0.0 END) AS workUsd,
             sum(CASE kind WHEN 'wasted' THEN usd ELSE 0.0 END) AS wastedUsd,
             sum(CASE kind WHEN 'idle' THEN usd ELSE 0.0 END) AS idleUsd,
-            sum(on_demand_usd) AS onDemandUsd,
+            sum(CASE kind WHEN 'work' THEN on_demand_usd ELSE 0.0 END) AS onDemandUsd,
             sum(CASE WHEN on_demand > 0 THEN hours * on_demand_usd / on_demand
                      WHEN time_ms > 0 THEN hours * (to_ms - from_ms) / time_ms
                      ELSE 0.0 END) AS instanceHours

@@ -101,7 +101,7 @@ describe('scaler', () => {
 
   it('says what was bought and why', () => {
     const [purchase] = stratusTributary(acquireInput([want({ id: 'a', count: 16 })], { pools }));
-    expect(purchase?.reason).toMatch(/^room for 16 task\(s\), 100 % of the scarcest resource used/);
+    expect(purchase?.reason).toMatch(/^for 16 tasks.*, 100 % full/);
   });
 });
 

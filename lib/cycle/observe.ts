@@ -1,6 +1,6 @@
 import { invariant, unreachable } from '../kernel/errors.ts';
 import type { InstanceId } from '../kernel/ids.ts';
-import { add, between, epochMs, gt, plus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
+import { add, between, gt, plus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { EndCause, Instance } from '../domain/instance.ts';
 import type { Attempt, AttemptOutcome, Job, StageSpec, Task } from '../domain/job.ts';
 import type { Observation } from '../domain/observation.ts';
@@ -256,7 +256,3 @@ function describeEnd(outcome: AttemptOutcome, exitCode: number | null, exitSigna
   if (exitSignal !== null) return `ended by ${exitSignal}`;
   return exitCode === null ? null : `exit code ${exitCode}`;
 }
-
-/** Latest instant that any observation names: what the clock must not be behind of. */
-const latestOf = (observations: readonly Observation[], now: EpochMs): EpochMs =>
-  observations.reduce((t, o) => epochMs(Math.max(raw(t), raw(o.atMs))), now);

@@ -1,0 +1,53 @@
+/**
+ * How long `ebb --help` takes from a cold process to its end.
+ *
+ *   node bench/startup.ts [--runs 20] [--old PATH_OF_AN_OLDER_NODE]
+ *
+ * As a package and as a checkout; by this Node, and by an older one (the first other `node` on the PATH unless named), which has
+ * the launcher start the packaged Node. The first run of each fills Node's compile cache and is printed apart.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, realpathSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { asMs, machine, percentile } from './figures.ts';
+import { FORMS, productAs } from './product.ts';
+
+const { values: args } = parseArgs({ options: { runs: { type: 'string', default: '20' }, old: { type: 'string' } } });
+
+/** Another Node than this one, and its version; null where there is none. */
+function olderNode(): { readonly path: string; readonly version: string } | null {
+  const candidates = [args.old ?? [], (process.env['PATH'] ?? '').split(delimiter).map((f) => join(f, 'node'))].flat();
+  for (const path of candidates) {
+    if (!existsSync(path) || realpathSync(path) === realpathSync(process.execPath)) continue;
+    const version = spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout.trim();
+    if (version !== '' && version !== process.version) return { path, version };
+  }
+  return null;
+}
+
+function once(node: string, launcher: string): number {
+  const began = performance.now();
+  const { status, stdout } = spawnSync(node, [launcher, '--help'], { encoding: 'utf8' });
+  if (status !== 0 || !stdout.includes('Usage: ebb')) throw new Error(`ebb --help ended with ${status}`);
+  return performance.now() - began;
+}
+
+console.log(`startup: ${machine()}\n  ebb --help, ${args.runs} runs`);
+const older = olderNode();
+const nodes = [{ path: process.execPath, version: process.version }, ...(older === null ? [] : [older])];
+if (older === null) console.log('  no other Node on the PATH: starting over with the packaged one is not measured');
+for (const form of FORMS) {
+  const product = productAs(form);
+  try {
+    for (const { path, version } of nodes) {
+      const first = once(path, product.launcher);
+      const runs = Array.from({ length: Number(args.runs) }, () => once(path, product.launcher));
+      console.log(
+        `  ${form.padEnd(9)} ${version.padEnd(9)} p50 ${asMs(percentile(runs, 0.5))}, max ${asMs(percentile(runs, 1))}; the run before them ${asMs(first)}`,
+      );
+    }
+  } finally {
+    product.remove();
+  }
+}

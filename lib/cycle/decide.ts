@@ -5,6 +5,7 @@ import {
   type AttemptId,
   type GroupId,
   type InstanceId,
+  type JobId,
   type PlanId,
 } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
@@ -51,6 +52,8 @@ export interface Deliberation {
   readonly forecasts: Forecasts;
   readonly worths: Worths;
   readonly offers: ReadonlyMap<GroupId, GroupOffers>;
+  /** Of jobs that only run: what there is for what is left of their first running attempt, by job. */
+  readonly runningOffers: ReadonlyMap<JobId, GroupOffers>;
   readonly allotment: Allotment;
   readonly placements: readonly Placement[];
   readonly purchases: readonly Purchase[];
@@ -107,6 +110,7 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
     forecasts,
     worths,
     offers,
+    runningOffers: offersForRunning(input, forecasts, worths),
     allotment,
     placements: started.placements,
     purchases,
@@ -321,6 +325,40 @@ function offersForMoves<S>(
     offers: (o: ReadonlyMap<GroupId, GroupOffers>) => new Map([...o, ...appraised]),
     worths: (w: Worths): Worths => ({ groups: new Map([...w.groups, ...moveWorths.groups]), attempts: w.attempts }),
   };
+}
+
+/** One appraisal per job of which nothing waits, so that people see what else there is for work that runs. */
+function offersForRunning<S>(
+  input: DecideInput<S>,
+  forecasts: Forecasts,
+  worths: Worths,
+): ReadonlyMap<JobId, GroupOffers> {
+  const { snapshot, config, stages } = input;
+  const pending = new Set(snapshot.groups.map((g) => g.job));
+  const groups = new Map<JobId, PendingGroup>();
+  const worthOf = new Map<GroupId, Worth>();
+  for (const running of snapshot.running) {
+    const { job, id } = running.attempt;
+    const worth = worths.attempts.get(id);
+    if (worth === undefined || pending.has(job) || groups.has(job)) continue;
+    const group = {
+      ...pseudoGroup({ running, reason: '', worth }),
+      id: groupId(`running/${job}`),
+      stage: running.stage,
+      keptS: running.doneS,
+    };
+    groups.set(job, group);
+    worthOf.set(group.id, worth);
+  }
+  if (groups.size === 0) return new Map();
+  const moved = { groups: worthOf, attempts: worths.attempts };
+  const appraised = stages.appraise({ ...snapshot, groups: [...groups.values()] }, forecasts, moved, config);
+  return new Map(
+    [...groups].flatMap(([job, g]) => {
+      const offers = appraised.get(g.id);
+      return offers === undefined ? [] : [[job, offers] as const];
+    }),
+  );
 }
 
 function pseudoGroup(m: Move): PendingGroup {

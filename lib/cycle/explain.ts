@@ -69,7 +69,9 @@ function expectedEnds(d: Deliberation): Index['ends'] {
     if (forecast === undefined) continue;
     const median = medianS.get(key) ?? raw(quantile(forecast.runtime, 0.5));
     medianS.set(key, median);
-    soonest.set(job, Math.min(soonest.get(job) ?? Infinity, Math.max(0, median - raw(r.doneS))));
+    // What has outlived its median is taken to be half-way, as domain/distribution.ts does.
+    const leftS = median > raw(r.doneS) ? median - raw(r.doneS) : raw(r.doneS);
+    soonest.set(job, Math.min(soonest.get(job) ?? Infinity, leftS));
   }
   return [...soonest].map(([job, inS]) => ({ job, inS })).sort((a, b) => a.inS - b.inS);
 }
@@ -86,15 +88,17 @@ function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
   }));
   const placed: Placed[] = runningPlaces(d, index.running.get(job.id) ?? [], index);
   for (const group of groups) explainGroup(d, group, index, { waiting, placed });
-  const considered = groups.flatMap((g) => d.offers.get(g.id)?.considered ?? []).slice(0, MAX_CONSIDERED);
-  const excluded = groups.length === 0 ? [] : (d.offers.get((groups[0] as PendingGroup).id)?.excluded ?? []);
+  const first = groups[0];
+  const offers = first === undefined ? d.runningOffers.get(job.id) : d.offers.get(first.id);
+  const considered = (offers?.considered ?? []).slice(0, MAX_CONSIDERED);
+  const excluded = offers?.excluded ?? [];
   const stage = groups[0]?.stage ?? index.running.get(job.id)?.[0]?.stage ?? job.spec.stages[0];
   const forecast = stage === undefined ? undefined : d.forecasts.runtime.get(`${job.id}/${stage.name}`);
   return {
     job: job.id,
     atMs: d.snapshot.nowMs,
     headline: headline(job, waiting, placed),
-    waiting,
+    waiting: merged(waiting),
     placed,
     considered,
     excluded,
@@ -103,6 +107,14 @@ function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
         ? null
         : { medianS: quantile(forecast.runtime, 0.5), p90S: quantile(forecast.runtime, 0.9), basis: forecast.reason },
   };
+}
+
+/** Tasks that wait for the same thing as one line, however different the work is that they have kept. */
+function merged(waiting: readonly Waiting[]): Waiting[] {
+  const alike = Map.groupBy(waiting, (w) => [w.stage, w.why, w.detail, w.expectedStartMs].join('|'));
+  return [...alike.values()].flatMap(([first, ...more]) =>
+    first === undefined ? [] : [{ ...first, tasks: more.reduce((n, w) => n + w.tasks, first.tasks) }],
+  );
 }
 
 function pendingTasks(job: Job, stage: string | null): number {

@@ -152,7 +152,9 @@ function interruptible(engine: Embedded, { context, dir }: Order): Interruptible
     context.output.note('\nasking the tasks to save their state (Ctrl-C again stops at once) ...');
     stopped = engine.stop('checkpoint').then(() => {
       const where = dir === '.ebb' ? '' : ` --dir ${dir}`;
-      context.output.note(`stopped; nothing is left running. Go on with: ebb run --resume${where}`);
+      context.output.note(
+        `stopped; nothing is left running. Go on with: ebb run --resume${where}, and the same --market and --speed if you gave any`,
+      );
       return code;
     });
     // Who waits for it is `finished`, a moment later; an error is seen there.

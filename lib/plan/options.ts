@@ -8,7 +8,7 @@
  * Cost (USD): the offer's, times the expected price of that slot over the price now.
  */
 import { epochMs, plus, raw, seconds, type EpochMs } from '../kernel/units.ts';
-import type { GroupId, PoolId } from '../kernel/ids.ts';
+import type { PoolId } from '../kernel/ids.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { certain, mean, remaining, type Distribution } from '../domain/distribution.ts';
 import type { Offer } from '../domain/forecast.ts';

@@ -111,7 +111,10 @@ function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
 
 /** Tasks that wait for the same thing as one line, however different the work is that they have kept. */
 function merged(waiting: readonly Waiting[]): Waiting[] {
-  const alike = Map.groupBy(waiting, (w) => [w.stage, w.why, w.detail, w.expectedStartMs].join('|'));
+  const alike = Map.groupBy(
+    waiting,
+    (w) => `${w.stage}|${w.why}|${w.detail}|${w.expectedStartMs === null ? '' : raw(w.expectedStartMs)}`,
+  );
   return [...alike.values()].flatMap(([first, ...more]) =>
     first === undefined ? [] : [{ ...first, tasks: more.reduce((n, w) => n + w.tasks, first.tasks) }],
   );

@@ -126,7 +126,10 @@ export const jobView = z
     after: z.array(z.string()).describe('Ids of the jobs that must have succeeded before.'),
     admission: admissionView,
     stages: z.array(stageView),
-    headline: z.string().nullable().describe('First sentence of the latest explanation; null before the first plan.'),
+    headline: z
+      .string()
+      .nullable()
+      .describe('First sentence of the latest explanation, or how the job ended; null before the first plan.'),
   })
   .meta({ id: 'Job' });
 export type JobView = z.infer<typeof jobView>;

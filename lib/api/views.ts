@@ -1,6 +1,6 @@
 /** From the domain's values to what the API answers: units unwrapped, instants as ISO strings. Pure. */
 import { raw, type EpochMs, type Quantity } from '../kernel/units.ts';
-import type { Attempt, Job, StageProgress, Task } from '../domain/job.ts';
+import { isOver, type Attempt, type Job, type StageProgress, type Task } from '../domain/job.ts';
 import type { Instance } from '../domain/instance.ts';
 import type { Effect, Explanation, Plan } from '../domain/plan.ts';
 import type { Bid, Pool } from '../domain/pool.ts';
@@ -98,7 +98,7 @@ export function jobView(job: Job, explanation: Explanation | null, asOf: EpochMs
         tasks: counts(own === undefined ? [] : [own]),
       };
     }),
-    headline: explanation?.headline ?? null,
+    headline: headlineOf(job, explanation),
   };
 }
 
@@ -232,6 +232,12 @@ export const planView = (p: Plan): PlanView => ({
   solve: { ...p.solve },
 });
 
+/** The latest plan's sentence; once the job is over, how it ended: no plan looks at it any more. */
+function headlineOf(job: Job, e: Explanation | null): string | null {
+  if (!isOver(job.state)) return e?.headline ?? job.stateReason;
+  return job.stateReason === null ? job.state : `${job.state}: ${job.stateReason}`;
+}
+
 const NOT_PLANNED = 'No plan has looked at this job yet.';
 
 export const explanationView = (job: Job, e: Explanation | null): ExplanationView => ({
@@ -239,8 +245,8 @@ export const explanationView = (job: Job, e: Explanation | null): ExplanationVie
   name: job.spec.name,
   state: job.state,
   at: e === null ? null : iso(e.atMs),
-  headline: e?.headline ?? job.stateReason ?? NOT_PLANNED,
-  waiting: (e?.waiting ?? []).map((w) => ({
+  headline: headlineOf(job, e) ?? NOT_PLANNED,
+  waiting: (isOver(job.state) ? [] : (e?.waiting ?? [])).map((w) => ({
     stage: w.stage,
     tasks: w.tasks,
     why: w.why,
@@ -248,7 +254,7 @@ export const explanationView = (job: Job, e: Explanation | null): ExplanationVie
     wouldChange: w.wouldChange,
     expectedStartAt: isoOrNull(w.expectedStartMs),
   })),
-  placed: (e?.placed ?? []).map((p) => ({ ...p })),
+  placed: (isOver(job.state) ? [] : (e?.placed ?? [])).map((p) => ({ ...p })),
   considered: (e?.considered ?? []).map((c) => ({ ...c, bid: bidView(c.bid) })),
   excluded: (e?.excluded ?? []).map((x) => ({ ...x })),
   runtime:

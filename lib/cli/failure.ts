@@ -14,7 +14,10 @@ export function renderError(error: EbbError, { colors }: Pick<Output, 'colors'>)
   };
   add('got', facts.got);
   add('allowed', facts.allowed);
-  for (const issue of facts.issues ?? []) lines.push(`  - ${issue.at === '' ? '' : `${issue.at}: `}${issue.message}`);
+  // A single finding is the headline already.
+  const issues = facts.issues ?? [];
+  for (const issue of issues.length > 1 ? issues : [])
+    lines.push(`  - ${issue.at === '' ? '' : `${issue.at}: `}${issue.message}`);
   add('next', facts.next);
   return lines.join('\n');
 }

@@ -3,10 +3,10 @@ import { closest } from 'fastest-levenshtein';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
 import { EbbError } from '../kernel/errors.ts';
 import type { EngineOptions } from './commands/running.ts';
-import type { EmbeddedOptions } from './embedded.ts';
+import type { LocalEngineOptions } from '../local/engine.ts';
 
 /** Options of `run` and `up` as the engine takes them: absolute paths, checked settings. Throws `usage`. */
-export function embeddedOptions(options: EngineOptions, cwd: string, dumpModel?: string): EmbeddedOptions {
+export function embeddedOptions(options: EngineOptions, cwd: string, dumpModel?: string): LocalEngineOptions {
   return {
     dir: resolve(cwd, options.dir),
     market: options.market === undefined ? null : resolve(cwd, options.market),

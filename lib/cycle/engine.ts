@@ -29,6 +29,7 @@ import { WorkingState } from './working-state.ts';
 export interface Remembering {
   /** Rows changed since the last call. */
   takeDirty(): ReadonlyMap<string, string>;
+  /** Replaces all that is remembered, stored or not, by these rows. */
   restore(rows: ReadonlyMap<string, string>): void;
   /** Key prefix of its rows. */
   readonly prefix: string;
@@ -94,7 +95,8 @@ const NO_SOLVE: SolveReport = {
  * Lifecycle: `start` takes the lease (older engines are fenced off) and what was learned; `cycle` is one round; `run`
  * repeats it when woken, when the period is over, and when a pause ends. With nothing to do it waits without a timer.
  * Invariants: nothing is done to the world that is not recorded as an intent first; what is recorded is done under its
- * key until an outcome is confirmed.
+ * key until an outcome is confirmed. What is learned counts once: a cycle that did not come to its end may have learned
+ * what no commit holds (or whose commit holds and was not answered), so the next one first recalls what is stored.
  * Crash points: after any store or fleet call. The next `start` finds intents without outcome and does them again.
  */
 export class Engine<S> {
@@ -108,6 +110,8 @@ export class Engine<S> {
   #wakeUp: (() => void) | null = null;
   #woken = false;
   #lastCycleMs: EpochMs | null = null;
+  /** Whether memory may differ from what the store holds: a cycle is under way or ended with an error. */
+  #inDoubt = false;
 
   constructor(parts: EngineParts<S>) {
     this.#parts = parts;
@@ -119,14 +123,21 @@ export class Engine<S> {
   }
 
   async start(): Promise<void> {
-    const { store, history, capacity, holder } = this.#parts;
-    this.#token = await store.takeLease(holder);
+    this.#token = await this.#parts.store.takeLease(this.#parts.holder);
+    await this.#recall();
+    await this.#reconcile();
+  }
+
+  /** Takes what was learned, and which pools rest, from the store alone. */
+  async #recall(): Promise<void> {
+    const { store, history, capacity } = this.#parts;
     history.restore(await store.memory(history.prefix));
     capacity.restore(await store.memory(capacity.prefix));
+    this.#rests.clear();
     for (const [key, value] of await store.memory(REST_PREFIX)) {
       if (value !== '') this.#rests.set(key.slice(REST_PREFIX.length) as PoolId, JSON.parse(value) as PoolRest);
     }
-    await this.#reconcile();
+    this.#finishedJobs.clear();
   }
 
   /** There may be something to do. */
@@ -172,6 +183,14 @@ export class Engine<S> {
 
   /** One round. Returns how long to wait for the next one unless woken; null when there is nothing to wait for. */
   async cycle(): Promise<Seconds | null> {
+    if (this.#inDoubt) await this.#recall();
+    this.#inDoubt = true;
+    const waitS = await this.#round();
+    this.#inDoubt = false;
+    return waitS;
+  }
+
+  async #round(): Promise<Seconds | null> {
     const { store, clock, config } = this.#parts;
     const state = new WorkingState(await store.loadActive());
     await this.#observe(state);

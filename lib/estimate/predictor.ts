@@ -24,9 +24,10 @@ import { HISTORY_PREFIX, corrupt, decodeHistory, encodeHistory } from './history
  */
 export class JvuPredict implements RuntimeHistory {
   readonly prefix = HISTORY_PREFIX;
-  readonly #index: FeatureIndex;
-  readonly #atoms = new AtomTable();
-  readonly #histories = new Histories();
+  readonly #maxFeatureValues: number;
+  #index: FeatureIndex;
+  #atoms = new AtomTable();
+  #histories = new Histories();
   readonly #ids = new Int32Array(3 * FEATURE_COUNT);
   /** Per slot: CHANGED since the last export, STORED by an export or an import. */
   #flags = new Uint8Array(0);
@@ -37,7 +38,8 @@ export class JvuPredict implements RuntimeHistory {
   readonly #forgotten = new Set<string>();
 
   constructor(options: { readonly maxFeatureValues?: number } = {}) {
-    this.#index = new FeatureIndex(options.maxFeatureValues ?? DEFAULT_MAX_FEATURE_VALUES);
+    this.#maxFeatureValues = options.maxFeatureValues ?? DEFAULT_MAX_FEATURE_VALUES;
+    this.#index = new FeatureIndex(this.#maxFeatureValues);
     this.#reserve();
   }
 
@@ -194,7 +196,16 @@ export class JvuPredict implements RuntimeHistory {
     return new Map(this.export());
   }
 
+  /** Forgets everything, also what was learned and not stored, and takes over these rows. */
   restore(rows: ReadonlyMap<string, string>): void {
+    this.#index = new FeatureIndex(this.#maxFeatureValues);
+    this.#atoms = new AtomTable();
+    this.#histories = new Histories();
+    this.#flags = new Uint8Array(0);
+    this.#changed = [];
+    this.#forecasts.clear();
+    this.#forgotten.clear();
+    this.#reserve();
     this.import(rows);
   }
 

@@ -50,8 +50,11 @@ export class CapacityEvidence {
     return evidence;
   }
 
-  /** Adds stored rows, as `fromMemory` does. */
+  /** Forgets everything, also what was observed and not stored, and takes over these rows as `fromMemory` does. */
   restore(rows: ReadonlyMap<string, string>): void {
+    this.#pools.clear();
+    this.#families.clear();
+    this.#changed.clear();
     for (const [key, value] of rows) {
       if (!key.startsWith(KEY_PREFIX)) continue;
       const parsed = parseObserved(value);

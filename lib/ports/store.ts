@@ -101,7 +101,10 @@ export interface CostRow {
  * holds the lease. A resolved write is durable. Contract: test/contract/store.ts, run on every implementation.
  */
 export interface Store {
-  /** Durable when it resolves. Outcomes in order. */
+  /**
+   * Durable when it resolves. Outcomes in order. Each job that is created leaves its event (`submittedEvent`) with it: both
+   * or neither.
+   */
   submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]>;
   /** What was submitted under an Idempotency-Key; null when nothing was. */
   submitted(key: string): Promise<Submitted | null>;

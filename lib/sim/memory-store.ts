@@ -17,6 +17,7 @@ import type {
   SubmitOutcome,
   Submitted,
 } from '../ports/store.ts';
+import { submittedEvent } from '../ports/store-events.ts';
 import { decodeCursor, pageOf } from '../ports/store-paging.ts';
 import { DEFAULT_RETENTION, type Retention } from '../ports/store-retention.ts';
 import { costsBy } from './memory-costs.ts';
@@ -75,7 +76,9 @@ export class MemoryStore implements Store {
 
   async submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]> {
     this.#refuseTakenIds(submissions);
-    return submissions.map((s) => this.#submit(s));
+    const outcomes = submissions.map((s) => this.#submit(s));
+    this.#forget();
+    return outcomes;
   }
 
   /** Before anything is stored, so that a refused call leaves nothing behind. */
@@ -107,6 +110,7 @@ export class MemoryStore implements Store {
       this.#idempotency.set(idempotency.key, { digest: idempotency.digest, job: job.id });
     }
     this.#putJob(job);
+    this.#addEvent(submittedEvent(job));
     return { status: 'created', job };
   }
 
@@ -178,7 +182,7 @@ export class MemoryStore implements Store {
         for (const row of change.value) if (row.job !== null) this.#ledgerOf.add(row.job, change.instance);
         break;
       case 'event':
-        this.#events.push({ ...change.value, sequence: ++this.#sequence });
+        this.#addEvent(change.value);
         break;
       case 'cursor':
         this.#cursors.set(change.instance, change.sequence);
@@ -201,6 +205,10 @@ export class MemoryStore implements Store {
       const cancelRequested = known.cancelRequested || job.cancelRequested;
       this.#jobs.put(job.id, { ...job, spec: known.spec, cancelRequested });
     }
+  }
+
+  #addEvent(event: Omit<EventRecord, 'sequence'>): void {
+    this.#events.push({ ...event, sequence: ++this.#sequence });
   }
 
   #putPlan(plan: Plan): void {

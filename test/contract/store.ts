@@ -431,6 +431,25 @@ export function storeContract(name: string, open: (retention: Retention) => Prom
     });
 
     describe('events and memory', () => {
+      it('adds one event for each job that is taken, and none for repeated and refused ones', async () => {
+        await submitJobs('j1');
+        await store.submit([submission('j2', 'key'), submission('j3', 'key')]);
+        await store.submit([submission('j4', 'key', 'other body')]);
+        expect(await codeOf(store.submit([submission('j5'), submission('j1')]))).toBe('conflict');
+        const events = await store.events(0, 10);
+        expect(events.map((e) => [e.type, e.job])).toEqual([
+          ['job-submitted', 'j1'],
+          ['job-submitted', 'j2'],
+        ]);
+        const { spec: of, submittedMs } = job('j1');
+        expect(events[0]).toMatchObject({ atMs: submittedMs, data: { class: of.class, tasks: of.stages[0]?.tasks } });
+        expect(events[0]?.text).toContain(of.name);
+        expect(await store.events(events[0]?.sequence ?? 0, 10)).toEqual(events.slice(1));
+        // As other events: the newest are kept.
+        await submitJobs(...Array.from({ length: 20 }, (_, n) => `k${n}`));
+        expect((await store.events(0, 10)).map((e) => e.job)).toEqual(['k15', 'k16', 'k17', 'k18', 'k19']);
+      });
+
       it('numbers events upwards and keeps the newest', async () => {
         await commit(event('1'), event('2'));
         await commit(event('3'));

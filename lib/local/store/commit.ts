@@ -8,6 +8,7 @@ import type { Change, EffectRecord } from '../../ports/store.ts';
 import type { Retention } from '../../ports/store-retention.ts';
 import type { Database } from './database.ts';
 import { asFlag, bodyOf, isOpenAttempt, isOpenTask } from './rows.ts';
+import { forgetEvents, putEvent } from './events.ts';
 import { insertJob } from './submit.ts';
 
 /** A change with its text made: what is left to do while the write lock is held. */
@@ -92,19 +93,8 @@ function writeOf(change: Change): Write {
     }
     case 'ledger':
       return putLedger(change.instance, change.value);
-    case 'event': {
-      const { atMs, type, job, text, data } = change.value;
-      const json = JSON.stringify(data);
-      return (db) =>
-        db.run(
-          'INSERT INTO events (at_ms, type, job, text, data) VALUES (?, ?, ?, ?, ?)',
-          raw(atMs),
-          type,
-          job,
-          text,
-          json,
-        );
-    }
+    case 'event':
+      return putEvent(change.value);
     case 'cursor':
       return (db) => db.run('INSERT OR REPLACE INTO cursors VALUES (?, ?)', change.instance, change.sequence);
     case 'memory':
@@ -189,10 +179,4 @@ const forgetEffects =
     for (const { key } of closed) {
       db.run('DELETE FROM effects WHERE key = ? AND open = 0 AND plan NOT IN (SELECT id FROM plans)', key);
     }
-  };
-
-const forgetEvents =
-  (keep: number): Write =>
-  (db) => {
-    db.run('DELETE FROM events WHERE sequence <= (SELECT max(sequence) FROM events) - ?', keep);
   };

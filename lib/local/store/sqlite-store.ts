@@ -52,8 +52,8 @@ export class SqliteStore implements Store {
 
   constructor(options: SqliteStoreOptions) {
     this.#db = new Database(options);
-    this.#group = new GroupCommit(this.#db);
     this.#retention = options.retention ?? DEFAULT_RETENTION;
+    this.#group = new GroupCommit(this.#db, this.#retention.events);
   }
 
   submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]> {

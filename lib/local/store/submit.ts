@@ -1,7 +1,9 @@
 import { EbbError } from '../../kernel/errors.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Submission, SubmitOutcome, Submitted } from '../../ports/store.ts';
+import { submittedEvent } from '../../ports/store-events.ts';
 import type { Database } from './database.ts';
+import { forgetEvents, putEvent } from './events.ts';
 import { asFlag, bodyOf, jobOf, type JobRow } from './rows.ts';
 
 /** Inserts a job that is not there yet; its arrival number, or null when its id is taken. */
@@ -59,6 +61,7 @@ function submitOne(db: Database, { job, idempotency }: Submission): SubmitOutcom
   if (idempotency !== null) {
     db.run('INSERT INTO idempotency VALUES (?, ?, ?)', idempotency.key, idempotency.digest, arrival);
   }
+  putEvent(submittedEvent(job))(db);
   return { status: 'created', job };
 }
 
@@ -77,10 +80,12 @@ type Settled = { readonly outcomes: readonly SubmitOutcome[] } | { readonly erro
  */
 export class GroupCommit {
   readonly #db: Database;
+  readonly #keptEvents: number;
   #due: Call[] = [];
 
-  constructor(db: Database) {
+  constructor(db: Database, keptEvents: number) {
     this.#db = db;
+    this.#keptEvents = keptEvents;
   }
 
   submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]> {
@@ -97,7 +102,11 @@ export class GroupCommit {
     if (calls.length === 0) return;
     let settled: Settled[];
     try {
-      settled = this.#db.write(() => calls.map((call) => this.#apply(call)));
+      settled = this.#db.write(() => {
+        const outcomes = calls.map((call) => this.#apply(call));
+        forgetEvents(this.#keptEvents)(this.#db);
+        return outcomes;
+      });
     } catch (error) {
       for (const call of calls) call.reject(error);
       return;

@@ -55,10 +55,13 @@ describe('sqlite store, kill -9', () => {
       const [instance] = (await store.instances(null, 1, null)).items;
       expect(instance === undefined ? null : raw(instance.requestedMs)).toBe(round);
       const events = await store.events(0, 100_000);
-      expect(events.map((e) => e.text)).toEqual(Array.from({ length: round + 1 }, (_, n) => String(n)));
-      // Each submission whole: both jobs or none.
+      const rounds = events.filter((e) => e.type === 'round');
+      expect(rounds.map((e) => e.text)).toEqual(Array.from({ length: round + 1 }, (_, n) => String(n)));
+      // Each submission whole: both jobs or none, each with its event.
       const { items } = await store.jobs({}, 100_000, null);
       const ids = new Set<string>(items.map((j) => j.id));
+      const announced = events.filter((e) => e.type === 'job-submitted').map((e) => e.job);
+      expect(announced).toEqual(items.map((j) => j.id).reverse());
       const submitted = items.length / 2;
       expect([round + 1, round + 2]).toContain(submitted);
       for (let n = 0; n < submitted; n++) {

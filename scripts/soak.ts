@@ -232,7 +232,7 @@ function linesOf(path: string): number {
 
 async function moneyWrong(store: Store): Promise<{ wrong: string[]; instances: number; billedUsd: number }> {
   const wrong: string[] = [];
-  const world = await knownWorld(dir, {});
+  const world = await knownWorld(dir);
   const truth = capacityOf(world.trace, world.config);
   const fleet = createLocalFleet({ dir, truth, clock: world.clock, speed: SPEED });
   const known = new Map((await every((after) => store.instances(null, 500, after))).map((i) => [i.id, i]));

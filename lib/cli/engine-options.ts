@@ -5,16 +5,27 @@ import { EbbError } from '../kernel/errors.ts';
 import type { EngineOptions } from './commands/running.ts';
 import type { LocalEngineOptions } from '../local/engine.ts';
 
-/** Options of `run` and `up` as the engine takes them: absolute paths, checked settings. Throws `usage`. */
+/**
+ * Options of `run` and `up` as the engine takes them: absolute paths, checked settings; what was not given stays open,
+ * for the engine knows what its directory was opened with before. Throws `usage`.
+ */
 export function embeddedOptions(options: EngineOptions, cwd: string, dumpModel?: string): LocalEngineOptions {
+  const { preset, ...config } = checkedSettings(options.set ?? {});
+  if (preset !== undefined && options.preset !== undefined && preset !== options.preset) {
+    throw new EbbError('usage', {
+      what: 'two presets were named',
+      got: `--preset ${options.preset} and --set preset=${preset}`,
+      next: 'leave one out',
+    });
+  }
   return {
     dir: resolve(cwd, options.dir),
     market: options.market === undefined ? null : resolve(cwd, options.market),
     fromMs: options.from ?? null,
-    speed: options.speed,
-    seed: options.seed,
-    preset: options.preset ?? null,
-    config: checkedSettings(options.set ?? {}),
+    speed: options.speed ?? null,
+    seed: options.seed ?? null,
+    preset: options.preset ?? preset ?? null,
+    config,
     dumpModel: dumpModel === undefined ? null : resolve(cwd, dumpModel),
   };
 }

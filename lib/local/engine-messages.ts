@@ -1,12 +1,7 @@
-import type { SchedulerConfig } from '../domain/config.ts';
-
-/** What the engine's thread is started with. */
+/** What the engine's thread is started with; the rest it reads from the directory's world. */
 export interface EngineThreadData {
   readonly dir: string;
   readonly database: string;
-  readonly config: Partial<SchedulerConfig>;
-  readonly preset: string;
-  readonly seed: number;
   readonly dumpModel: string | null;
 }
 

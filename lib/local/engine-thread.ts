@@ -29,7 +29,7 @@ const port = invariant(parentPort, 'the engine runs in a thread of its own');
 const data = workerData as EngineThreadData;
 const tell = (message: FromEngine): void => port.postMessage(message);
 
-const world = await knownWorld(data.dir, data.config);
+const world = await knownWorld(data.dir);
 const store = openSqliteStore({ path: data.database });
 const market = replayMarket(world.trace, () => world.clock.now());
 const fleet = createLocalFleet({
@@ -51,10 +51,10 @@ const engine = new Engine<Solver>({
   fleet,
   market,
   clock: world.clock,
-  random: randomStream(data.seed, `plans/${wallTime.epochMs()}`),
+  random: randomStream(world.record.seed, `plans/${wallTime.epochMs()}`),
   solver,
-  stages: withDump(presetNamed(data.preset)),
-  preset: data.preset,
+  stages: withDump(presetNamed(world.record.preset)),
+  preset: world.record.preset,
   config: world.config,
   limits: { vcpus: world.vcpus },
   history: new JvuPredict(),

@@ -7,7 +7,6 @@ import { EbbError } from '../kernel/errors.ts';
 import { randomStream } from '../kernel/random.ts';
 import { raw } from '../kernel/units.ts';
 import { presetList, presetNamed } from '../cycle/presets.ts';
-import type { SchedulerConfig } from '../domain/config.ts';
 import { JvuPredict } from '../estimate/predictor.ts';
 import { capacityOf } from '../market/capacity.ts';
 import type { Backend, Health } from '../ports/backend.ts';
@@ -21,23 +20,16 @@ import { lockDirectory } from './lock.ts';
 import { replayMarket } from './market-replay.ts';
 import { openSqliteStore } from './store/sqlite-store.ts';
 import { VERSION } from './version.ts';
-import { enterWorld, type Earlier } from './world.ts';
+import { enterWorld } from './world.ts';
+import type { Earlier, GivenWorld } from './world-record.ts';
 import { wallTime } from './wall.ts';
 
 export { presetList };
 
 /** What an engine is opened with. */
-export interface LocalEngineOptions {
+export interface LocalEngineOptions extends GivenWorld {
   /** Absolute. Holds the database, logs, checkpoints and the lock. */
   readonly dir: string;
-  /** Absolute path of a market, or null for the generated one. */
-  readonly market: string | null;
-  /** Epoch ms of market time at which a new directory begins; null: the market's start. */
-  readonly fromMs: number | null;
-  readonly speed: number;
-  readonly seed: number;
-  readonly preset: string | null;
-  readonly config: Partial<SchedulerConfig>;
   /** Absolute path to write each plan's model to, or null. */
   readonly dumpModel: string | null;
 }
@@ -68,22 +60,21 @@ const DATABASE = 'ebb.db';
  * (throws `engine.running`, `store.newer`, `market.invalid`, `conflict`); nothing runs before `start`.
  */
 export async function openEngine(options: LocalEngineOptions): Promise<LocalEngine> {
-  const preset = options.preset ?? 'ebbtide';
-  presetNamed(preset);
+  if (options.preset !== null) presetNamed(options.preset);
   mkdirSync(options.dir, { recursive: true, mode: 0o700 });
   const lock = lockDirectory(join(options.dir, 'engine.lock'));
   try {
-    return await compose(options, preset, lock);
+    return await compose(options, lock);
   } catch (error) {
     lock.release();
     throw error;
   }
 }
 
-async function compose(options: LocalEngineOptions, preset: string, lock: { release(): void }): Promise<LocalEngine> {
+async function compose(options: LocalEngineOptions, lock: { release(): void }): Promise<LocalEngine> {
   const database = join(options.dir, DATABASE);
   const store = openSqliteStore({ path: database });
-  const world = await enterWorld(options, await earlierLife(store));
+  const world = await enterWorld(options.dir, options, await earlierLife(store));
   const market = replayMarket(world.trace, () => world.clock.now());
   const fleet = createLocalFleet({
     dir: options.dir,
@@ -101,16 +92,13 @@ async function compose(options: LocalEngineOptions, preset: string, lock: { rele
   const thread = new EngineThread({
     dir: options.dir,
     database,
-    config: options.config,
-    preset,
-    seed: options.seed,
     dumpModel: options.dumpModel,
   });
   const startedMs = wallTime.epochMs();
   const backend: Backend = {
     store,
     clock: world.clock,
-    random: randomStream(options.seed, `ids/${startedMs}/${process.pid}`),
+    random: randomStream(world.record.seed, `ids/${startedMs}/${process.pid}`),
     market,
     fleet,
     limits: { vcpus: world.vcpus },
@@ -131,7 +119,7 @@ async function compose(options: LocalEngineOptions, preset: string, lock: { rele
         toMs: raw(world.trace.endMs),
         speed: world.record.speed,
       },
-      preset,
+      preset: world.record.preset,
     }),
   };
   let closed: Promise<void> | null = null;

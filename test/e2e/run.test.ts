@@ -45,15 +45,17 @@ describe('ebb run', () => {
     expect(status).toBe(2);
     expect(stderr).toContain('bad.json:1:');
     expect(stderr).toContain('command');
-    expect(ebb(cwd, 'run', '--resume', ...FAST).status).toBe(6);
+    expect(ebb(cwd, 'run', '--resume').status).toBe(6);
   });
 
-  it('saves and stops at Ctrl-C, and goes on with --resume', async () => {
-    const command = 'trap "exit 143" TERM; i=0; while [ $i -lt 40 ]; do sleep 0.1; i=$((i+1)); done';
-    const cwd = folder('stopped', { command, checkpoint: { grace: '1s' }, ...SMALL });
-    const child = spawn(process.execPath, [EBB, 'run', 'job.json', ...FAST], { cwd });
-    let stderr = '';
-    child.stderr.on('data', (chunk) => (stderr += String(chunk)));
+  // 40 steps of 0.1 s; what a task would have to do again after a stop is the whole of it.
+  const SLOW = 'trap "exit 143" TERM; i=0; while [ $i -lt 40 ]; do sleep 0.1; i=$((i+1)); done';
+
+  /** A run whose first task has started, to be ended by a test. */
+  async function started(cwd: string, ...args: string[]) {
+    const child = spawn(process.execPath, [EBB, 'run', ...args], { cwd });
+    const seen = { stderr: '' };
+    child.stderr.on('data', (chunk) => (seen.stderr += String(chunk)));
     const running = new Promise<void>((resolve) => {
       child.stdout.on('data', (chunk) => {
         if (String(chunk).includes('starts on')) resolve();
@@ -61,9 +63,31 @@ describe('ebb run', () => {
     });
     const ended = new Promise<number | null>((resolve) => child.on('exit', resolve));
     await Promise.race([running, ended]);
+    return { child, ended, seen };
+  }
+
+  it('saves and stops at Ctrl-C, and goes on with --resume alone', async () => {
+    const cwd = folder('stopped', { command: SLOW, checkpoint: { grace: '1s' }, ...SMALL });
+    const { child, ended, seen } = await started(cwd, 'job.json', ...FAST);
     child.kill('SIGINT');
     expect(await ended).toBe(130);
-    expect(stderr).toContain('ebb run --resume');
-    expect(ebb(cwd, 'run', '--resume', ...FAST).status).toBe(0);
+    expect(seen.stderr).toMatch(/Go on with: ebb run --resume$/m);
+    const { status, stderr } = ebb(cwd, 'run', '--resume');
+    expect(stderr).toContain('120 times as fast');
+    expect(status).toBe(0);
+  });
+
+  it('goes on with --resume alone after kill -9, and refuses other options for the same work', async () => {
+    const cwd = folder('killed', { command: SLOW, ...SMALL });
+    const { child, ended } = await started(cwd, 'job.json', ...FAST, '--set', 'refundRule=none');
+    child.kill('SIGKILL');
+    expect(await ended).toBeNull();
+    const other = ebb(cwd, 'run', '--resume', '--speed', '60', '--set', 'refundRule=first-hour');
+    expect(other.status).toBe(6);
+    expect(other.stderr).toContain('allowed: --speed 120, --set refundRule="none"');
+    const { status, stdout, stderr } = ebb(cwd, 'run', '--resume');
+    expect(stderr).toContain('120 times as fast');
+    expect(stdout).toContain('succeeded: 1/1 tasks');
+    expect(status).toBe(0);
   });
 });

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { AttemptView, CostReport, InstanceList, JobCostView, JobList, JobView } from '../../api/schemas.ts';
+import type { AttemptView, CostReport, InstanceList, JobCostView, JobView } from '../../api/schemas.ts';
 import { EbbError, ERROR_CODES } from '../../kernel/errors.ts';
 import { all, type Client } from '../client.ts';
 import type { RunOptions } from '../commands/running.ts';
@@ -13,6 +13,7 @@ import { json } from '../output.ts';
 import { routes } from '../routes.ts';
 import { onStopRequest, type StopSignal } from '../signals.ts';
 import { figures, summary, verdict, type RunResult } from '../views/summary.ts';
+import { goingOn, resumeCommand, unfinishedJobs } from '../unfinished.ts';
 import { submitOne } from './submit.ts';
 
 /** Wall time between two looks at something that is about to end. */
@@ -83,23 +84,22 @@ async function runOn(engine: Embedded, order: Order): Promise<number> {
 
 /** Jobs to go on with. Without --resume there must be none: they would run unasked, and on this run's bill. */
 async function unfinished(client: Client, { resume, dir, sources, context }: Order): Promise<string[]> {
-  const open = await client.get<JobList>(routes.jobs, { state: ['pending', 'running'], limit: 1000 });
-  const again = `ebb run --resume${dir === '.ebb' ? '' : ` --dir ${dir}`}`;
-  if (!resume && open.items.length > 0) {
+  const open = await unfinishedJobs(client);
+  if (!resume && open.length > 0) {
     throw new EbbError('conflict', {
-      what: `${dir} holds ${plural(open.items.length, 'unfinished job')}`,
-      got: open.items
+      what: `${dir} holds ${plural(open.length, 'unfinished job')}`,
+      got: open
         .slice(0, 3)
         .map((j) => `${j.name} (${j.id})`)
         .join(', '),
-      next: `go on with \`${again}\`, or give this run a folder of its own with --dir`,
+      next: `go on with \`${resumeCommand(dir)}\`, or give this run a folder of its own with --dir`,
     });
   }
-  if (resume && open.items.length === 0 && sources.length === 0) {
+  if (resume && open.length === 0 && sources.length === 0) {
     throw new EbbError('not-found', { what: `${dir} holds no unfinished job`, next: 'run a job: `ebb run FILE`' });
   }
-  if (resume) context.output.note(`going on with ${plural(open.items.length, 'job')} of ${dir}`);
-  return open.items.map((j) => j.id);
+  if (resume) context.output.note(await goingOn(client, open.length, dir));
+  return open.map((j) => j.id);
 }
 
 /** All or none: when one is refused, those before it are taken back. */
@@ -151,10 +151,7 @@ function interruptible(engine: Embedded, { context, dir }: Order): Interruptible
     }
     context.output.note('\nasking the tasks to save their state (Ctrl-C again stops at once) ...');
     stopped = engine.stop('checkpoint').then(() => {
-      const where = dir === '.ebb' ? '' : ` --dir ${dir}`;
-      context.output.note(
-        `stopped; nothing is left running. Go on with: ebb run --resume${where}, and the same --market and --speed if you gave any`,
-      );
+      context.output.note(`stopped; nothing is left running. Go on with: ${resumeCommand(dir)}`);
       return code;
     });
     // Who waits for it is `finished`, a moment later; an error is seen there.

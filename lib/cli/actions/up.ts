@@ -3,6 +3,7 @@ import type { Action } from '../context.ts';
 import { embeddedOptions } from '../engine-options.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import { json } from '../output.ts';
+import { goingOn, unfinishedJobs } from '../unfinished.ts';
 import { onStopRequest, type StopSignal } from '../signals.ts';
 
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
@@ -25,6 +26,8 @@ export const up: Action<UpOptions> = async ({ world, output, json: asJson, token
   let unlisten = (): void => undefined;
   try {
     const url = await engine.listen({ bind: options.bind, port: options.port, token });
+    const open = await unfinishedJobs(engine.client);
+    if (open.length > 0) output.note(await goingOn(engine.client, open.length, options.dir));
     await engine.start();
     if (asJson) json(output, { url, dir: options.dir, pid: process.pid });
     else output.line(`Ebbtide listens on ${url} (Ctrl-C to stop)`);

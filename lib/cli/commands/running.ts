@@ -7,8 +7,8 @@ export interface EngineOptions {
   readonly market?: string;
   /** Epoch ms. */
   readonly from?: number;
-  readonly speed: number;
-  readonly seed: number;
+  readonly speed?: number;
+  readonly seed?: number;
   readonly dir: string;
   readonly preset?: string;
   readonly set?: Readonly<Record<string, unknown>>;
@@ -22,14 +22,13 @@ export interface UpOptions extends EngineOptions {
   readonly port: number;
 }
 
-function engineOptions(command: Command, speed: number): Command {
+/** No defaults here: an engine that goes on with unfinished work takes what is left out from its directory. */
+function engineOptions(command: Command): Command {
   return command
     .option('--market <path>', 'market to replay: a file or folder that `ebb market` wrote (default: a generated one)')
     .option('--from <time>', "where in the market to begin, ISO 8601 (default: the market's start)", instantMs)
-    .addOption(
-      new Option('--speed <n>', 'seconds of market time per second on the wall').argParser(positive).default(speed),
-    )
-    .addOption(new Option('--seed <n>', 'seed of everything random').argParser(whole).default(39))
+    .option('--speed <n>', 'seconds of market time per second on the wall (default: 1)', positive)
+    .option('--seed <n>', 'seed of everything random (default: 39)', whole)
     .option('--dir <path>', 'where jobs, history, logs and checkpoints are kept', '.ebb')
     .option('--preset <name>', 'which policies decide: see `ebb config --presets`')
     .option('--set <key=value>', 'one setting of the scheduler, may be repeated: see `ebb config`', setting);
@@ -42,10 +41,9 @@ export function addRunning(program: Command, world: World, finish: (code: number
       .command('run')
       .summary('run jobs here and now, on an engine of their own')
       .description(
-        'Runs jobs on an engine inside this process until they are over: buys and releases (simulated) instances on a replayed market, runs the tasks as real processes, survives interruptions, and says what it cost.\n\nCtrl-C asks the tasks to save their state, gives the instances back and says how to go on.',
+        'Runs jobs on an engine inside this process until they are over: buys and releases (simulated) instances on a replayed market, runs the tasks as real processes, survives interruptions, and says what it cost.\n\nCtrl-C asks the tasks to save their state, gives the instances back and says how to go on. `ebb run --resume` then needs none of the other options again.',
       )
       .argument('[file...]', 'job files (YAML or JSON)'),
-    1,
   )
     .option('--resume', 'go on with the unfinished jobs of --dir')
     .option('--dump-model <file>', "write the plan's optimisation model there (.lp or .mps), newest last")
@@ -57,8 +55,9 @@ export function addRunning(program: Command, world: World, finish: (code: number
     program
       .command('up')
       .summary('run the engine as a service with an HTTP API')
-      .description('Runs the engine until it is stopped, with its API on loopback. Another address needs a token.'),
-    1,
+      .description(
+        'Runs the engine until it is stopped, with its API on loopback. Another address needs a token.\n\nStarted again on the same --dir it goes on with unfinished jobs, with the market, speed, seed, preset and settings that they were started with.',
+      ),
   )
     .option('--bind <address>', 'address to listen on', '127.0.0.1')
     .addOption(new Option('--port <n>', 'port to listen on; 0 takes a free one').argParser(port).default(7788))

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { checkedSettings } from '../../../lib/cli/engine-options.ts';
+import { checkedSettings, embeddedOptions } from '../../../lib/cli/engine-options.ts';
 import { instantMs, setting } from '../../../lib/cli/options.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 
@@ -19,6 +19,31 @@ describe('settings', () => {
       expect(issues.map((i) => i.at).sort()).toEqual(['maxLatePropability', 'slotS']);
       expect(issues.find((i) => i.at === 'maxLatePropability')?.message).toContain('maxLateProbability');
     }
+  });
+});
+
+describe('what an engine is opened with', () => {
+  it('leaves open what was not given', () => {
+    expect(embeddedOptions({ dir: '.ebb' }, '/home/ada')).toEqual({
+      dir: '/home/ada/.ebb',
+      market: null,
+      fromMs: null,
+      speed: null,
+      seed: null,
+      preset: null,
+      config: {},
+      dumpModel: null,
+    });
+  });
+
+  it('takes a preset named as a setting for what it is', () => {
+    const { preset, config } = embeddedOptions({ dir: 'd', set: { preset: 'ebbtide', slotS: 300 } }, '/');
+    expect(preset).toBe('ebbtide');
+    expect(config).toEqual({ slotS: 300 });
+  });
+
+  it('refuses two different presets', () => {
+    expect(() => embeddedOptions({ dir: 'd', preset: 'a', set: { preset: 'b' } }, '/')).toThrow('two presets');
   });
 });
 

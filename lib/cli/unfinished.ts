@@ -1,0 +1,24 @@
+import type { HealthView, JobList, JobSummary } from '../api/schemas.ts';
+import type { Client } from './client.ts';
+import { plural } from './format.ts';
+import { routes } from './routes.ts';
+
+/** Jobs of the directory that are not over; at most 1000 of them. */
+export async function unfinishedJobs(client: Client): Promise<readonly JobSummary[]> {
+  const open = await client.get<JobList>(routes.jobs, { state: ['pending', 'running'], limit: 1000 });
+  return open.items;
+}
+
+/** `going on with 2 jobs of .ebb on market calm, 60 times as fast`: with what was taken from the directory. */
+export async function goingOn(client: Client, jobs: number, dir: string): Promise<string> {
+  const { market } = await client.get<HealthView>(routes.health);
+  const speed = market.speed === 1 ? 'as fast as the clock' : `${market.speed} times as fast as the clock`;
+  return `going on with ${plural(jobs, 'job')} of ${dir} on market ${market.name}, ${speed}`;
+}
+
+/** All that has to be typed: the directory knows the rest. */
+export const resumeCommand = (dir: string): string =>
+  `ebb run --resume${dir === '.ebb' ? '' : ` --dir ${shellWord(dir)}`}`;
+
+const shellWord = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

@@ -7,7 +7,7 @@ import type { InstanceId, JobId } from '../kernel/ids.ts';
 import { attribute } from '../cycle/ledger.ts';
 import { isLive, type Instance } from '../domain/instance.ts';
 import type { Job } from '../domain/job.ts';
-import type { LedgerRow } from '../domain/ledger.ts';
+import { instanceHours, type LedgerRow } from '../domain/ledger.ts';
 import type { Backend } from '../ports/backend.ts';
 import type { CostRow } from '../ports/store.ts';
 import { liveInstances } from './live-instances.ts';
@@ -17,6 +17,8 @@ import { iso } from './views.ts';
 
 type By = CostReport['by'];
 type Money = Omit<CostRowView, 'key'>;
+/** A row with its part of its instance's hours. */
+type Charged = LedgerRow & { readonly instanceHours: number };
 
 const IDLE_KEY = '(idle)';
 const NOTHING: Money = { workUsd: 0, wastedUsd: 0, idleUsd: 0, totalUsd: 0, onDemandUsd: 0, instanceHours: 0 };
@@ -34,7 +36,7 @@ export async function jobCost(of: Backend, ref: string): Promise<JobCostView> {
   const now = of.clock.now();
   const job = await findJob(of.store, ref);
   const sums = new Map<string, Money>();
-  const settled = await of.store.ledger({ job: job.id });
+  const settled = await settledRows(of, job.id);
   const attempts = await of.store.attempts(job.id);
   const billed = new Set(settled.map((row) => row.instance));
   const unbilled = new Set(attempts.map((a) => a.instance).filter((id) => !billed.has(id)));
@@ -53,14 +55,28 @@ export async function jobCost(of: Backend, ref: string): Promise<JobCostView> {
   };
 }
 
+/** The job's part of the ledger. Its part of an instance's hours depends on who else used the instance. */
+async function settledRows(of: Backend, job: JobId): Promise<readonly Charged[]> {
+  const instances = new Set((await of.store.ledger({ job })).map((row) => row.instance));
+  const rows: Charged[] = [];
+  for (const instance of instances) rows.push(...charged(await of.store.ledger({ instance })));
+  return rows.filter((row) => row.job === job);
+}
+
+/** `rows`: all of one instance. */
+function charged(rows: readonly LedgerRow[]): Charged[] {
+  const hours = instanceHours(rows);
+  return rows.map((row, i) => ({ ...row, instanceHours: hours[i] ?? 0 }));
+}
+
 /** Instances that are being paid for. */
 const billedInstances = async (of: Backend): Promise<readonly Instance[]> =>
   (await liveInstances(of.store)).filter((i) => i.launchedMs !== null);
 
-async function accruing(of: Backend, now: EpochMs, live: readonly Instance[]): Promise<readonly LedgerRow[]> {
+async function accruing(of: Backend, now: EpochMs, live: readonly Instance[]): Promise<readonly Charged[]> {
   const pools = new Map(of.market.pools().map((p) => [p.id, p]));
   const known = new Map<JobId, Job>();
-  const rows: LedgerRow[] = [];
+  const rows: Charged[] = [];
   for (const instance of live) {
     const pool = pools.get(instance.pool);
     if (pool === undefined) continue;
@@ -70,7 +86,7 @@ async function accruing(of: Backend, now: EpochMs, live: readonly Instance[]): P
       if (job !== null) known.set(id, job);
     }
     const bill = await of.fleet.bill(instance.id, now);
-    rows.push(...attribute({ instance, pool, bill, attempts, jobs: known, until: now }));
+    rows.push(...charged(attribute({ instance, pool, bill, attempts, jobs: known, until: now })));
   }
   return rows;
 }
@@ -104,13 +120,13 @@ const moneyOf = (row: CostRow): Money => ({
   instanceHours: row.instanceHours,
 });
 
-const moneyOfLedger = (row: LedgerRow): Money => ({
+const moneyOfLedger = (row: Charged): Money => ({
   workUsd: row.kind === 'work' ? row.usd : 0,
   wastedUsd: row.kind === 'wasted' ? row.usd : 0,
   idleUsd: row.kind === 'idle' ? row.usd : 0,
   totalUsd: row.usd,
   onDemandUsd: row.kind === 'work' ? row.onDemandUsd : 0,
-  instanceHours: (raw(row.toMs) - raw(row.fromMs)) / 3_600_000,
+  instanceHours: row.instanceHours,
 });
 
 const addTo = (sums: Map<string, Money>, key: string, more: Money): void => {

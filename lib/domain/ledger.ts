@@ -1,5 +1,5 @@
 import type { AttemptId, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
-import type { EpochMs, Usd } from '../kernel/units.ts';
+import { raw, type EpochMs, type Usd } from '../kernel/units.ts';
 
 /**
  * Where an instance's cost went. work: kept by a checkpoint or a success; wasted: running time lost past the last
@@ -23,6 +23,20 @@ export interface LedgerRow {
   readonly usd: number;
   /** The same share of the same instance type at its on-demand price. */
   readonly onDemandUsd: number;
+}
+
+/**
+ * Instance-hours of each row, in order, of the rows of one instance: its life divided among them by what they would have
+ * cost on demand. That price is constant over an instance's life, so it measures share times time; by time where it is 0.
+ * They sum to the hours from the first row's beginning to the last one's end.
+ */
+export function instanceHours(rows: readonly LedgerRow[]): number[] {
+  const spanMs = (row: LedgerRow): number => raw(row.toMs) - raw(row.fromMs);
+  const fromMs = rows.reduce((least, r) => Math.min(least, raw(r.fromMs)), Infinity);
+  const hours = rows.reduce((most, r) => Math.max(most, raw(r.toMs) - fromMs), 0) / 3_600_000;
+  const onDemandUsd = rows.reduce((sum, r) => sum + r.onDemandUsd, 0);
+  const timeMs = rows.reduce((sum, r) => sum + spanMs(r), 0);
+  return rows.map((r) => hours * (onDemandUsd > 0 ? r.onDemandUsd / onDemandUsd : timeMs > 0 ? spanMs(r) / timeMs : 0));
 }
 
 /** A provider's bill as consecutive pieces of one price; refunded pieces cost 0. The pieces sum to `totalUsd`. */

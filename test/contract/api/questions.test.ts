@@ -10,6 +10,8 @@ import { answerOf, problemIn } from '../../support/api-answers.ts';
 import { attempt, instance, pool, resources } from '../../support/builders.ts';
 
 const hourAgo = minus(NOW, seconds(3600));
+/** How long the ended instance lived; three rows share it. */
+const OVER_HOURS = 0.5;
 const solve: SolveReport = {
   used: 'greedy',
   status: 'not-needed',
@@ -134,7 +136,7 @@ const row = (job: string, kind: LedgerRow['kind'], dollars: number): LedgerRow =
   job: jobId(job),
   owner: 'tester',
   template: 'tester/render/x',
-  fromMs: minus(hourAgo, seconds(1800)),
+  fromMs: minus(hourAgo, seconds(OVER_HOURS * 3600)),
   toMs: hourAgo,
   usd: dollars,
   onDemandUsd: dollars * 3.4,
@@ -325,12 +327,16 @@ describe('costs', () => {
     expect(cost.total.totalUsd).toBeCloseTo(0.035, 9);
     // Useful work alone is compared: the ledger's 0.005 of work and what has accrued, not the wasted 0.005.
     expect(cost.total.onDemandUsd).toBeCloseTo(0.005 * 3.4 + 0.085, 9);
+    // Half of what the ended instance's time cost was the job's, and it takes half of the live one, for an hour.
+    expect(cost.total.instanceHours).toBeCloseTo(OVER_HOURS / 2 + 0.5, 9);
   });
 
   it.each(['job', 'owner', 'pool', 'template'] as const)('by %s sum to what was paid', async (by) => {
     await runningJob();
     const report = answerOf(await api.get(`/api/costs?by=${by}`), 200, schema.costReport);
     expect(report.total.totalUsd).toBeCloseTo(0.02 + 0.05, 9);
+    // Each instance once, however many share it.
+    expect(report.total.instanceHours).toBeCloseTo(OVER_HOURS + 1, 9);
     expect(report.rows.reduce((sum, r) => sum + r.totalUsd, 0)).toBeCloseTo(report.total.totalUsd, 12);
     expect(report.rows.map((r) => r.totalUsd)).toEqual(report.rows.map((r) => r.totalUsd).sort((a, b) => b - a));
   });

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg } from 'node:os';
 import type { SolveReport } from '../lib/domain/plan.ts';
-import { tasksBy, type Selection } from '../lib/plan/fill.ts';
-import { gapOf, modelOf } from '../lib/plan/milp.ts';
+import type { Selection } from '../lib/plan/fill.ts';
+import { costOf, gapOf, modelOf } from '../lib/plan/milp.ts';
 import type { Problem } from '../lib/plan/problem.ts';
 import type { Solver } from '../lib/plan/solver.ts';
 
@@ -42,10 +42,6 @@ export interface Gaps {
   readonly ofCost: number;
   readonly bound: 'LP' | 'Lagrangian';
 }
-
-/** Expected dollars that the plan spends: what the absolute gap is compared with besides the worth. */
-const costOf = (problem: Problem, selection: Selection): number =>
-  problem.choices.reduce((sum, choice, i) => sum + choice.planned.option.costUsd * tasksBy(selection, i), 0);
 
 /** To the LP relaxation where the model is small enough to be solved at all, else to the plan's own Lagrangian bound. */
 export async function gapsOf(

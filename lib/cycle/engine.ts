@@ -84,6 +84,7 @@ const NO_SOLVE: SolveReport = {
   bound: null,
   boundKind: null,
   gap: null,
+  gapOfCost: null,
   variables: 0,
   constraints: 0,
   elapsedMs: 0,

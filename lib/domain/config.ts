@@ -89,9 +89,9 @@ export const schedulerConfig = z.strictObject({
   solverGap: z
     .number()
     .nonnegative()
-    .default(0.0005)
+    .default(0.01)
     .describe(
-      'Relative gap at which the solver may stop. Worths exceed costs many times: 1 % of worth is much of the cost.',
+      'Dollars that a plan may leave on the table, as a fraction of what it is expected to spend: the solver stops there, or is not asked.',
     ),
   solverMaxOptions: z
     .number()

@@ -90,6 +90,8 @@ export interface SolveReport {
   readonly boundKind: 'lp' | 'lagrangian' | 'mip' | null;
   /** (bound - objective) / max(|bound|, 1e-9); null without a bound. */
   readonly gap: number | null;
+  /** (bound - objective) / expected cost of what the plan starts, at least 1e-9 USD: what it may spend too much; null without a bound. */
+  readonly gapOfCost: number | null;
   readonly variables: number;
   readonly constraints: number;
   readonly elapsedMs: number;

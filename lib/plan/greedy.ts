@@ -31,6 +31,7 @@ export const unsolved = (objective: number): SolveReport => ({
   bound: null,
   boundKind: null,
   gap: null,
+  gapOfCost: null,
   variables: 0,
   constraints: 0,
   elapsedMs: 0,

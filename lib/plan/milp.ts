@@ -3,15 +3,16 @@
  * supply of the look-ahead window, in dollars of expected worth less expected cost.
  *
  * In this order: a greedy plan, always; if each group has its best option and all fits, that is optimal and nothing more is
- * asked (`not-needed`). Else a Lagrangian bound, whose prices and average make a better start. If that is within
- * `solverGap` of the bound already, or there are more than `solverMaxOptions` options, it is the plan; else the MILP begins
- * from it. The better plan is used: a solver that is out of time, or fails, costs nothing but its gap. `used` in the
+ * asked (`not-needed`). Else a Lagrangian bound, whose prices and average make a better start. If what it may leave on the
+ * table is no more than `solverGap` of what it is expected to spend, or there are more than `solverMaxOptions` options, it
+ * is the plan; else the MILP begins from it. Dollars left are compared with cost, not with worth: a deadline job is worth
+ * a thousand times its cost, and a plan that is dearer by half is within 0.05 % of such a worth. The better plan is used: a solver that is out of time, or fails, costs nothing but its gap. `used` in the
  * report: `milp` if the plan is the solver's, `greedy` if it is a fill.
  */
 import type { SolveReport } from '../domain/plan.ts';
 import type { PlanInput, PlanPolicy } from '../domain/stages.ts';
 import { allotmentOf } from './allotment.ts';
-import { overdrawn, type Selection } from './fill.ts';
+import { overdrawn, tasksBy, type Selection } from './fill.ts';
 import { greedySelection, unsolved } from './greedy.ts';
 import { lagrangian, unconstrained } from './lagrangian.ts';
 import { compile, type Compiled } from './milp/compile.ts';
@@ -43,7 +44,13 @@ export async function planProblem(problem: Problem, solver: Solver): Promise<Pla
   const greedy = greedySelection(problem);
   const ideal = unconstrained(problem);
   if (greedy.objectiveUsd >= ideal - 1e-9 * Math.max(1, Math.abs(ideal))) {
-    const report: SolveReport = { ...unsolved(greedy.objectiveUsd), bound: ideal, boundKind: 'lagrangian', gap: 0 };
+    const report: SolveReport = {
+      ...unsolved(greedy.objectiveUsd),
+      bound: ideal,
+      boundKind: 'lagrangian',
+      gap: 0,
+      gapOfCost: 0,
+    };
     return { selection: greedy, report };
   }
   const { bound, best } = lagrangian(problem, greedy, {
@@ -52,7 +59,8 @@ export async function planProblem(problem: Problem, solver: Solver): Promise<Pla
   });
   const found: Found = { greedy, best, bound: Math.min(bound, ideal) };
   const { solverMaxOptions, solverGap } = problem.input.config;
-  const good = gapOf(best.objectiveUsd, found.bound) <= Math.max(CLOSED_GAP, solverGap);
+  const leftUsd = found.bound - best.objectiveUsd;
+  const good = leftUsd <= Math.max(CLOSED_GAP * Math.abs(found.bound), solverGap * costOf(problem, best));
   if (good || optionsOf(problem) > solverMaxOptions) return { selection: best, report: filled(problem, found) };
   return solvedPlan(problem, found, solver);
 }
@@ -77,6 +85,7 @@ function filled(problem: Problem, { greedy, best, bound }: Found): SolveReport {
     bound,
     boundKind: 'lagrangian',
     gap,
+    gapOfCost: gapOfCost(problem, best, bound),
     variables: optionsOf(problem),
     constraints: problem.rows.count,
     elapsedMs: 0,
@@ -92,7 +101,12 @@ export function modelOf(problem: Problem): Compiled {
 async function solvedPlan(problem: Problem, found: Found, solver: Solver): Promise<Planned> {
   const compiled = modelOf(problem);
   const { solverGap, solverSeconds } = problem.input.config;
-  const limits: SolveLimits = { relativeGap: solverGap, maxNodes: null, maxSeconds: solverSeconds };
+  const allowedUsd = solverGap * costOf(problem, found.best);
+  const limits: SolveLimits = {
+    relativeGap: allowedUsd / Math.max(Math.abs(found.bound), 1e-9),
+    maxNodes: null,
+    maxSeconds: solverSeconds,
+  };
   const outcome = await solver.solve(compiled.milp, limits, compiled.point(assignmentOf(problem, found.best)));
   const solved = solvedSelection(problem, compiled, outcome);
   const better = solved !== null && solved.objectiveUsd > found.best.objectiveUsd ? solved : null;
@@ -108,6 +122,7 @@ async function solvedPlan(problem: Problem, found: Found, solver: Solver): Promi
     bound,
     boundKind: proved === null ? 'lagrangian' : 'mip',
     gap: gapOf(selection.objectiveUsd, bound),
+    gapOfCost: gapOfCost(problem, selection, bound),
     variables: compiled.milp.columns,
     constraints: compiled.milp.rows,
     elapsedMs: outcome.elapsedMs ?? 0,
@@ -124,6 +139,13 @@ function solvedSelection(problem: Problem, compiled: Compiled, outcome: SolveOut
 
 export const gapOf = (objective: number, bound: number): number =>
   Math.max(0, bound - objective) / Math.max(Math.abs(bound), 1e-9);
+
+/** What the starts of a plan are expected to cost, USD. */
+export const costOf = (problem: Problem, selection: Selection): number =>
+  problem.choices.reduce((sum, choice, i) => sum + choice.planned.option.costUsd * tasksBy(selection, i), 0);
+
+const gapOfCost = (problem: Problem, selection: Selection, bound: number): number =>
+  Math.max(0, bound - selection.objectiveUsd) / Math.max(costOf(problem, selection), 1e-9);
 
 /** The model that a plan's input leads to, as LP or MPS text with the names of the formulation (`--dump-model`). */
 export function dumpModel(input: PlanInput, solver: Solver, format: 'lp' | 'mps'): Promise<string> {

@@ -140,6 +140,7 @@ export const plan = (id: string, explanations: readonly Explanation[] = []): Pla
     bound: 1.5,
     boundKind: 'lp',
     gap: 0,
+    gapOfCost: 0.1,
     variables: 10,
     constraints: 4,
     elapsedMs: 12.5,

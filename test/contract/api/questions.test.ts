@@ -20,6 +20,7 @@ const solve: SolveReport = {
   bound: null,
   boundKind: null,
   gap: null,
+  gapOfCost: null,
   variables: 0,
   constraints: 0,
   elapsedMs: 2,

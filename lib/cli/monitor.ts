@@ -3,6 +3,7 @@ import type { CostReport, EventView, HealthView, InstanceView, JobView, PoolView
 import { all, type Client } from './client.ts';
 import type { Output } from './output.ts';
 import { routes } from './routes.ts';
+import { difference, type Spent } from './run-record.ts';
 import { eventLine, progressLine, renderFrame, worthALine, type Frame } from './views/live.ts';
 
 /** Wall time between two pictures; twice a second is as fast as anybody reads. */
@@ -19,6 +20,8 @@ export interface Watching {
   readonly signal: AbortSignal;
   /** Only events after this one are shown. */
   readonly after: number;
+  /** What had been spent before what is watched; left out: nothing. */
+  readonly before?: Spent;
   /** Where plain lines go. */
   readonly line: (text: string) => void;
   /** Gets every event; replaces the plain lines. */
@@ -47,7 +50,7 @@ export async function watchJobs(watching: Watching): Promise<void> {
   const painter = (async () => {
     let saidAt = Date.now();
     for (;;) {
-      const frame = await takeFrame(client, jobs, recent);
+      const frame = await takeFrame(client, { jobs, recent, before: watching.before ?? null });
       tasksInAll = frame.jobs.reduce((sum, j) => sum + j.tasks.total, 0);
       redraw?.(renderFrame(output, frame));
       if (redraw === null && watching.onEvent === undefined && Date.now() - saidAt >= PROGRESS_MS) {
@@ -75,9 +78,13 @@ export async function watchJobs(watching: Watching): Promise<void> {
 /** Everything that one picture shows, asked for at once. */
 export async function takeFrame(
   client: Client,
-  jobs: readonly string[] | null,
-  recent: readonly EventView[],
+  of: {
+    readonly jobs: readonly string[] | null;
+    readonly recent: readonly EventView[];
+    readonly before: Spent | null;
+  },
 ): Promise<Frame> {
+  const { jobs, recent, before } = of;
   const ids = jobs ?? (await openJobs(client));
   const [health, instances, costs, ...views] = await Promise.all([
     client.get<HealthView>(routes.health),
@@ -86,7 +93,8 @@ export async function takeFrame(
     ...ids.map((id) => client.get<JobView>(routes.job(id))),
   ]);
   const prices = await pricesOf(client, instances);
-  return { health, instances, prices, spent: costs.total, jobs: views, recent };
+  const spent = before === null ? costs.total : difference(costs.total, before);
+  return { health, instances, prices, spent, jobs: views, recent };
 }
 
 async function openJobs(client: Client): Promise<string[]> {

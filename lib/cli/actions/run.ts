@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AttemptView, CostReport, InstanceList, JobCostView, JobView } from '../../api/schemas.ts';
 import { EbbError, ERROR_CODES } from '../../kernel/errors.ts';
@@ -11,8 +12,9 @@ import { readJobSource, type JobSource } from '../job-source.ts';
 import { watchJobs } from '../monitor.ts';
 import { json } from '../output.ts';
 import { routes } from '../routes.ts';
+import { difference, readRun, sumOf, writeRun, type Spent } from '../run-record.ts';
 import { onStopRequest, type StopSignal } from '../signals.ts';
-import { figures, summary, verdict, type RunResult } from '../views/summary.ts';
+import { figures, summary, verdict, type JobResult, type RunResult } from '../views/summary.ts';
 import { goingOn, resumeCommand, unfinishedJobs } from '../unfinished.ts';
 import { submitOne } from './submit.ts';
 
@@ -41,7 +43,7 @@ export const run: Action<RunOptions> = async (context, files, options) => {
   const { openEmbedded } = await import('../compose.ts');
   const engine = await openEmbedded(embeddedOptions(options, world.cwd, options.dumpModel));
   try {
-    return await runOn(engine, { context, sources, resume, dir: options.dir });
+    return await runOn(engine, { context, sources, resume, dir: options.dir, path: resolve(world.cwd, options.dir) });
   } finally {
     await engine.stop('drained');
   }
@@ -51,15 +53,21 @@ interface Order {
   readonly context: Context;
   readonly sources: readonly JobSource[];
   readonly resume: boolean;
+  /** As the user wrote it. */
   readonly dir: string;
+  /** Absolute. */
+  readonly path: string;
 }
 
 async function runOn(engine: Embedded, order: Order): Promise<number> {
   const { context } = order;
   const { client } = engine;
-  const before = await client.get<CostReport>(routes.costs, { by: 'pool' });
+  const { total } = await client.get<CostReport>(routes.costs, { by: 'pool' });
   const after = await client.lastEvent();
-  const jobs = [...(await unfinished(client, order)), ...(await submitAll(engine, order))];
+  const open = await unfinished(client, order);
+  const jobs = [...open, ...(await submitAll(engine, order))];
+  const before = open.length === 0 ? total : (readRun(order.path, open)?.before ?? null);
+  if (before !== null) writeRun(order.path, { jobs, before });
 
   const stopping = interruptible(engine, order);
   try {
@@ -70,6 +78,7 @@ async function runOn(engine: Embedded, order: Order): Promise<number> {
       jobs,
       signal: stopping.signal,
       after,
+      ...(before === null ? {} : { before }),
       line: (text) => (context.json ? context.output.note(text) : context.output.line(text)),
     });
     await Promise.race([watching, engine.failed]);
@@ -168,8 +177,9 @@ async function instancesGone(client: Client): Promise<void> {
   }
 }
 
-async function results(client: Client, ids: readonly string[], before: CostReport): Promise<RunResult> {
-  const jobs = [];
+/** `before`: null where it is not known; then only what the jobs themselves cost can be told. */
+async function results(client: Client, ids: readonly string[], before: Spent | null): Promise<RunResult> {
+  const jobs: JobResult[] = [];
   for (const id of ids) {
     const [job, cost, attempts] = await Promise.all([
       client.get<JobView>(routes.job(id)),
@@ -182,18 +192,8 @@ async function results(client: Client, ids: readonly string[], before: CostRepor
   const times = jobs
     .flatMap(({ job }) => [job.submittedAt, job.finishedAt ?? job.submittedAt])
     .map((t) => Date.parse(t));
-  return { jobs, spent: difference(total, before.total), elapsedS: (Math.max(...times) - Math.min(...times)) / 1000 };
-}
-
-function difference(now: CostReport['total'], then: CostReport['total']): CostReport['total'] {
-  return {
-    workUsd: now.workUsd - then.workUsd,
-    wastedUsd: now.wastedUsd - then.wastedUsd,
-    idleUsd: now.idleUsd - then.idleUsd,
-    totalUsd: now.totalUsd - then.totalUsd,
-    onDemandUsd: now.onDemandUsd - then.onDemandUsd,
-    instanceHours: now.instanceHours - then.instanceHours,
-  };
+  const spent = before === null ? sumOf(jobs.map((j) => j.cost.total)) : difference(total, before);
+  return { jobs, spent, elapsedS: (Math.max(...times) - Math.min(...times)) / 1000 };
 }
 
 function report({ output, json: asJson }: Context, result: RunResult): number {

@@ -1,0 +1,61 @@
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { costTotal, type CostReport } from '../api/schemas.ts';
+
+/**
+ * What the directory had cost before a run began, in `run.json`: a run that is killed and gone on with is one run, and
+ * its closing summary is about all of it. A bill may also fall in between (a refund of the first hour), so the cost at
+ * the time of going on would be the wrong thing to count from.
+ */
+const runSchema = z.object({
+  version: z.literal(1),
+  /** Ids of the jobs that the run is about. */
+  jobs: z.array(z.string()),
+  before: costTotal,
+});
+export type RunRecord = Omit<z.infer<typeof runSchema>, 'version'>;
+export type Spent = CostReport['total'];
+
+const fileOf = (dir: string): string => join(dir, 'run.json');
+
+/** Null where no run of exactly such jobs was written down: jobs that were submitted to `ebb up`, for instance. */
+export function readRun(dir: string, jobs: readonly string[]): RunRecord | null {
+  if (!existsSync(fileOf(dir))) return null;
+  const parsed = runSchema.safeParse(parsedOrNull(readFileSync(fileOf(dir), 'utf8')));
+  if (!parsed.success) return null;
+  const known = new Set(parsed.data.jobs);
+  return jobs.every((id) => known.has(id)) ? parsed.data : null;
+}
+
+export function writeRun(dir: string, record: RunRecord): void {
+  const temporary = `${fileOf(dir)}.tmp`;
+  writeFileSync(temporary, JSON.stringify({ version: 1, ...record }));
+  renameSync(temporary, fileOf(dir));
+}
+
+function parsedOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return null;
+  }
+}
+
+export function difference(now: Spent, then: Spent): Spent {
+  return combined(now, then, (a, b) => a - b);
+}
+
+export const sumOf = (parts: readonly Spent[]): Spent =>
+  parts.reduce((sum, part) => combined(sum, part, (a, b) => a + b), NOTHING);
+
+const NOTHING: Spent = { workUsd: 0, wastedUsd: 0, idleUsd: 0, totalUsd: 0, onDemandUsd: 0, instanceHours: 0 };
+
+const combined = (x: Spent, y: Spent, of: (a: number, b: number) => number): Spent => ({
+  workUsd: of(x.workUsd, y.workUsd),
+  wastedUsd: of(x.wastedUsd, y.wastedUsd),
+  idleUsd: of(x.idleUsd, y.idleUsd),
+  totalUsd: of(x.totalUsd, y.totalUsd),
+  onDemandUsd: of(x.onDemandUsd, y.onDemandUsd),
+  instanceHours: of(x.instanceHours, y.instanceHours),
+});

@@ -1,0 +1,183 @@
+/**
+ * LocalStack without Docker: LocalStack itself in a virtual environment, the machine's own Java where LocalStack would
+ * download one, and DynamoDB Local from Maven Central in place of a download that is not pinned. Every file is pinned by
+ * hash (requirements.txt, installer.txt, maven/jars.sha256). One installation per set of pins, shared by all checkouts.
+ */
+import { execFile, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { copyFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { EbbError } from '../../lib/kernel/errors.ts';
+import { lockDirectory } from '../../lib/local/lock.ts';
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+/** LocalStack 4.9.2 runs on this Python; its pins were resolved for it. */
+const PYTHON = 'python3.11';
+/** The Java that DynamoDB Local 2.6 needs at least. */
+const JAVA_AT_LEAST = 17;
+/** Where LocalStack looks for the Java that it would have downloaded. */
+const JAVA_EXPECTED = '21';
+const COPY_JARS = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies';
+const RETRY_LOCK_MS = 500;
+
+export interface Installation {
+  readonly python: string;
+  /** What LocalStack expects as `usr/lib/localstack` below its root. */
+  readonly libraries: string;
+}
+
+/** How LocalStack can run here. `missing` says what is not there, for people. */
+export type Way =
+  | { readonly mode: 'docker' }
+  | { readonly mode: 'host'; readonly javaHome: string }
+  | { readonly mode: null; readonly missing: string };
+
+/** Docker where an engine answers, else Python with Java and Maven, else no way. */
+export function wayToRun(): Way {
+  if (answers('docker', ['version', '--format', '{{.Server.Version}}'])) return { mode: 'docker' };
+  const javaHome = findJavaHome();
+  const lacks = [
+    ...(answers(PYTHON, ['-c', 'import venv, ensurepip']) ? [] : [`${PYTHON} with venv`]),
+    ...(javaHome === null ? [`JDK of version ${JAVA_AT_LEAST} or later`] : []),
+    ...(find('mvn') === null ? ['Maven'] : []),
+  ];
+  return javaHome === null || lacks.length > 0
+    ? { mode: null, missing: `no Docker engine answers, and there is no ${lacks.join(', no ')}` }
+    : { mode: 'host', javaHome };
+}
+
+const answers = (command: string, args: string[]): boolean =>
+  spawnSync(command, args, { stdio: 'ignore', timeout: 20_000 }).status === 0;
+
+function find(program: string): string | null {
+  const folders = (process.env['PATH'] ?? '').split(delimiter);
+  return folders.map((f) => join(f, program)).find((path) => existsSync(path)) ?? null;
+}
+
+function findJavaHome(): string | null {
+  const javac = find('javac');
+  if (javac === null) return null;
+  const { stdout } = spawnSync(javac, ['-version'], { encoding: 'utf8', timeout: 20_000 });
+  if (Number(/javac (\d+)/.exec(stdout)?.[1] ?? 0) < JAVA_AT_LEAST) return null;
+  return dirname(dirname(realpathSync(javac)));
+}
+
+/** The installation, made first where it is not there yet (some 20 s with a fast registry). Safe to call at once. */
+export async function install(javaHome: string): Promise<Installation> {
+  const pins = ['requirements.txt', 'installer.txt', 'maven/jars.sha256', 'maven/IdleAgent.java', 'maven/log4j2.xml'];
+  const digest = createHash('sha256');
+  for (const name of pins) digest.update(readFileSync(join(HERE, name)));
+  digest.update(javaHome);
+  const cache = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache');
+  const home = join(cache, 'ebbtide', `localstack-${digest.digest('hex').slice(0, 16)}`);
+  const done = join(home, 'installed');
+  if (!existsSync(done)) {
+    mkdirSync(home, { recursive: true });
+    const release = await lock(join(home, 'lock'));
+    try {
+      if (!existsSync(done)) {
+        // The two halves come from different registries and take about as long as each other.
+        await Promise.all([installPython(home), installJava(home, javaHome)]);
+        writeFileSync(done, '');
+      }
+    } finally {
+      release();
+    }
+  }
+  return { python: join(home, 'venv', 'bin', 'python'), libraries: join(home, 'libraries') };
+}
+
+async function lock(path: string): Promise<() => void> {
+  for (;;) {
+    try {
+      return lockDirectory(path).release;
+    } catch (error) {
+      if (!(error instanceof EbbError) || error.code !== 'engine.running') throw error;
+      await sleep(RETRY_LOCK_MS);
+    }
+  }
+}
+
+async function installPython(home: string): Promise<void> {
+  const venv = join(home, 'venv');
+  const python = join(venv, 'bin', 'python');
+  await must(PYTHON, ['-m', 'venv', '--clear', venv]);
+  const quiet = ['--quiet', '--disable-pip-version-check', '--require-hashes'];
+  await must(python, ['-m', 'pip', 'install', ...quiet, '-r', join(HERE, 'installer.txt')]);
+  const uv = ['-m', 'uv', 'pip', 'install', '--quiet', '--python', python, '--require-hashes'];
+  await must(python, [...uv, '-r', join(HERE, 'requirements.txt')]);
+}
+
+async function installJava(home: string, javaHome: string): Promise<void> {
+  const libraries = join(home, 'libraries');
+  const target = join(libraries, 'dynamodb-local', '2');
+  rmSync(libraries, { recursive: true, force: true });
+  mkdirSync(join(libraries, 'java'), { recursive: true });
+  symlinkSync(javaHome, join(libraries, 'java', JAVA_EXPECTED));
+  const jars = join(target, 'DynamoDBLocal_lib');
+  await must('mvn', [
+    ...['-q', '-B', COPY_JARS, '-DincludeScope=runtime'],
+    ...['-f', join(HERE, 'maven', 'pom.xml'), `-DoutputDirectory=${jars}`],
+  ]);
+  verify(jars);
+  await makeLauncher(home, target);
+}
+
+/** Exactly the jars that are pinned, each with its hash. */
+function verify(jars: string): void {
+  const pinned = new Map(
+    readFileSync(join(HERE, 'maven', 'jars.sha256'), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => line.split(/\s+/).reverse() as [string, string]),
+  );
+  const found = readdirSync(jars);
+  for (const name of found) {
+    const hash = createHash('sha256')
+      .update(readFileSync(join(jars, name)))
+      .digest('hex');
+    if (pinned.get(name) !== hash) throw new Error(`${name} has the hash ${hash}, pinned is ${pinned.get(name) ?? 'none'}`);
+  }
+  if (found.length !== pinned.size) throw new Error(`${found.length} files came, ${pinned.size} are pinned`);
+}
+
+/** One jar that names the others, in the place of DynamoDB Local's own and of the agent that LocalStack starts it with. */
+async function makeLauncher(home: string, target: string): Promise<void> {
+  const build = mkdtempSync(join(home, 'launcher-'));
+  const manifest = join(build, 'MANIFEST.MF');
+  const names = readdirSync(join(target, 'DynamoDBLocal_lib')).sort();
+  await must('javac', ['-d', build, join(HERE, 'maven', 'IdleAgent.java')]);
+  copyFileSync(join(HERE, 'maven', 'log4j2.xml'), join(build, 'log4j2.xml'));
+  writeFileSync(
+    manifest,
+    [
+      'Main-Class: com.amazonaws.services.dynamodbv2.local.main.ServerRunner',
+      'Premain-Class: IdleAgent',
+      'Class-Path: .',
+      // Continued lines begin with a blank, and the second blank parts the names.
+      ...names.map((name) => `  DynamoDBLocal_lib/${name}`),
+      '',
+    ].join('\n'),
+  );
+  const jar = join(build, 'launcher.jar');
+  const content = ['-C', build, 'IdleAgent.class', '-C', build, 'log4j2.xml'];
+  await must('jar', ['--create', '--file', jar, '--manifest', manifest, ...content]);
+  copyFileSync(jar, join(target, 'ddb-local-loader-0.1.jar'));
+  renameSync(jar, join(target, 'DynamoDBLocal.jar'));
+  rmSync(build, { recursive: true });
+}
+
+async function must(command: string, args: string[]): Promise<void> {
+  try {
+    await promisify(execFile)(command, args, { maxBuffer: 2 ** 26 });
+  } catch (error) {
+    const { stderr, stdout } = error as { stderr?: string; stdout?: string };
+    const said = `${stdout ?? ''}${stderr ?? ''}`.trim().split('\n').slice(-15).join('\n');
+    throw new Error(`${command} ${args.slice(0, 4).join(' ')} ... failed\n${said}`, { cause: error });
+  }
+}

@@ -1,0 +1,69 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+/** What Ebbtide's tests use of LocalStack. */
+export const SERVICES = ['dynamodb', 's3'] as const;
+
+const GUARD = fileURLToPath(new URL('guard.ts', import.meta.url));
+/** The first start on a machine downloads some 250 MB. */
+const READY_WITHIN_MS = 600_000;
+
+export interface LocalStack {
+  readonly endpoint: string;
+  /** The process that ends LocalStack when it gets SIGTERM. */
+  readonly guard: number;
+  readonly mode: 'docker' | 'host';
+}
+
+/**
+ * Starts LocalStack with its state in `folder` (made; removed at its end) and waits until every service answers. It ends
+ * with the process `owner`, or, without one, when `stop` is called. Throws with what LocalStack said.
+ */
+export async function start(folder: string, owner: number | null): Promise<LocalStack> {
+  mkdirSync(folder, { recursive: true });
+  const log = openSync(join(folder, 'guard.log'), 'a');
+  const guard = spawn(process.execPath, [GUARD, folder, SERVICES.join(','), String(owner ?? 0)], {
+    stdio: ['ignore', log, log],
+    detached: true,
+  });
+  guard.unref();
+  const patience = performance.now() + READY_WITHIN_MS;
+  while (performance.now() < patience) {
+    const ready = read<LocalStack>(join(folder, 'ready.json'));
+    if (ready !== null) return ready;
+    const failed = read<{ error: string }>(join(folder, 'failed.json'));
+    if (failed !== null) throw new Error(`LocalStack does not start: ${failed.error}`);
+    if (guard.exitCode !== null) throw new Error(`LocalStack does not start: see ${folder}/guard.log`);
+    await sleep(100);
+  }
+  guard.kill();
+  throw new Error(`LocalStack was not ready within ${READY_WITHIN_MS / 1000} s: see ${folder}/log`);
+}
+
+/** The one that runs with its state in `folder`; null when there is none. */
+export function running(folder: string): LocalStack | null {
+  const ready = read<LocalStack>(join(folder, 'ready.json'));
+  return ready !== null && isAlive(ready.guard) ? ready : null;
+}
+
+/** Ends it and waits until nothing of it runs. */
+export async function stop({ guard }: LocalStack): Promise<void> {
+  process.kill(guard, 'SIGTERM');
+  while (isAlive(guard)) await sleep(50);
+}
+
+function read<T>(path: string): T | null {
+  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as T) : null;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -89,6 +89,7 @@ const jobSummaryFields = {
   finishedAt: instant.nullable(),
   /** Met, missed or (null) not decided yet or without a deadline. */
   onTime: z.boolean().nullable().describe('Whether it succeeded by its deadline; null while open or without one.'),
+  endedLate: z.boolean().describe('Whether it failed because it came too late to be worth anything.'),
   cancelRequested: z.boolean(),
   tasks: taskCounts,
 };

@@ -72,6 +72,7 @@ export const jobSummary = (job: Job): JobSummary => ({
   startedAt: isoOrNull(job.startedMs),
   finishedAt: isoOrNull(job.finishedMs),
   onTime: onTime(job),
+  endedLate: job.endedLate ?? false,
   cancelRequested: job.cancelRequested,
   tasks: counts(job.stages),
 });

@@ -3,13 +3,12 @@ import { planId, type InstanceId, type JobId, type PoolId } from '../kernel/ids.
 import type { Clock } from '../kernel/clock.ts';
 import { timeOrderedText } from '../kernel/ids.ts';
 import type { Uniform } from '../kernel/random.ts';
-import { add, between, gte, raw, seconds, usd, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
+import { between, gte, raw, seconds, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Instance } from '../domain/instance.ts';
 import { isOver, type Job, type JobState } from '../domain/job.ts';
 import type { Effect, Plan, SolveReport } from '../domain/plan.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
-import { dominantShare } from '../domain/resources.ts';
 import type { Limits, Snapshot } from '../domain/snapshot.ts';
 import type { JobFeatures, MarketForecast, RuntimeHistory, Stages } from '../domain/stages.ts';
 import { featuresOf } from '../estimate/template.ts';
@@ -19,10 +18,12 @@ import type { Store } from '../ports/store.ts';
 import { act } from './act.ts';
 import { decide, nextDecisionS } from './decide.ts';
 import { drainEffects } from './drain.ts';
+import { endingsOf, giveUp } from './endings.ts';
 import { confirm, recordIntents, REST_PREFIX, settleAll, type PoolRest, type PoolRests } from './intents.ts';
 import { attribute } from './ledger.ts';
 import { applyObservations } from './observe.ts';
 import { takeSnapshot } from './snapshot.ts';
+import { Spending, type Prices } from './spending.ts';
 import { WorkingState } from './working-state.ts';
 
 /** What is learned and must survive, as rows of the store's memory. */
@@ -105,6 +106,7 @@ export class Engine<S> {
   readonly #pools: ReadonlyMap<PoolId, Pool>;
   readonly #rests: PoolRests = new Map();
   readonly #finishedJobs = new Map<JobId, JobState>();
+  readonly #spending = new Spending();
   #token = 0;
   #draining = false;
   #stopped = false;
@@ -139,6 +141,7 @@ export class Engine<S> {
       if (value !== '') this.#rests.set(key.slice(REST_PREFIX.length) as PoolId, JSON.parse(value) as PoolRest);
     }
     this.#finishedJobs.clear();
+    this.#spending.forget();
   }
 
   /** There may be something to do. */
@@ -236,6 +239,8 @@ export class Engine<S> {
       token: this.#token,
       attemptsOf,
     });
+    const lastRanMs = (job: JobId): EpochMs | null => this.#spending.lastEndMs(job);
+    giveUp(state, endingsOf(decided.deliberation, { config, lastRanMs }), snapshot.nowMs);
     return decided.plan;
   }
 
@@ -273,7 +278,9 @@ export class Engine<S> {
       state,
       [...attempts.values()].map((a) => a.job),
     );
-    state.putLedger(id, attribute({ instance, pool, bill, attempts: [...attempts.values()], jobs, until: endedMs }));
+    const rows = attribute({ instance, pool, bill, attempts: [...attempts.values()], jobs, until: endedMs });
+    state.putLedger(id, rows);
+    this.#spending.settled(rows);
     state.putInstance({ ...instance, costUsd: bill.totalUsd });
     if (pool.option === 'spot' && instance.launchedMs !== null) {
       capacity.observe(pool.id, between(instance.launchedMs, endedMs), this.#takenForCapacity(instance) ? 1 : 0);
@@ -357,11 +364,13 @@ export class Engine<S> {
 
   /** Spending of jobs with a budget, accrued to now; a job that has used its budget up is brought to its end. */
   async #enforceBudgets(state: WorkingState, nowMs: EpochMs): Promise<ReadonlyMap<JobId, Usd>> {
+    await this.#spending.update(state, this.#parts.store);
+    const prices: Prices = { nowMs, pools: this.#pools, quote: (pool, at) => this.#parts.market.quote(pool, at) };
     const spent = new Map<JobId, Usd>();
     for (const job of state.activeJobs()) {
       const { maxCostUsd } = job.spec;
       if (maxCostUsd === null) continue;
-      const total = await this.#spentBy(job, nowMs);
+      const total = this.#spending.spentUsd(job, state, prices);
       spent.set(job.id, total);
       if (gte(total, maxCostUsd) && job.stateReason === null) {
         state.putJob({ ...job, stateReason: `its budget of ${raw(maxCostUsd)} USD is used up (maxCost)` });
@@ -369,23 +378,6 @@ export class Engine<S> {
     }
     return spent;
   }
-
-  async #spentBy(job: Job, nowMs: EpochMs): Promise<Usd> {
-    const rows = await this.#parts.store.ledger({ job: job.id });
-    const billed = new Set(rows.map((r) => r.instance));
-    let total = usd(rows.reduce((sum, r) => sum + r.usd, 0));
-    for (const a of await this.#parts.store.attempts(job.id)) {
-      if (billed.has(a.instance) || a.startedMs === null) continue;
-      const pool = this.#pools.get(this.#poolOfAttempt.get(a.instance) ?? ('' as PoolId));
-      if (pool === undefined) continue;
-      const price = this.#parts.market.quote(pool.id, nowMs) ?? pool.onDemandUsdPerHour;
-      const hours = raw(between(a.startedMs, a.endedMs ?? nowMs)) / 3600;
-      total = add(total, usd(hours * raw(price) * dominantShare(a.resources, pool.type.capacity)));
-    }
-    return total;
-  }
-
-  readonly #poolOfAttempt = new Map<InstanceId, PoolId>();
 
   /** Instances the provider has and the store does not know of: given back, never ignored. */
   async #reconcile(): Promise<void> {
@@ -397,7 +389,6 @@ export class Engine<S> {
   }
 
   async #commit(state: WorkingState): Promise<void> {
-    for (const i of state.instances.values()) this.#poolOfAttempt.set(i.id, i.pool);
     const changes = state.takeChanges();
     if (changes.length > 0) await this.#parts.store.commit(this.#token, changes);
   }

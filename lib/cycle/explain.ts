@@ -244,7 +244,7 @@ function whatWouldChange(why: WaitReason): string {
     case 'constraint':
       return 'fewer hard constraints or smaller resources: no open pool satisfies them now';
     case 'budget':
-      return 'a higher maxCost';
+      return 'a lower price, for which it waits a day at most, or a higher maxCost when it is submitted again';
     case 'backoff':
       return 'nothing: it is tried again after the pause';
     case 'gang':

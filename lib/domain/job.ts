@@ -114,6 +114,8 @@ export interface Job {
   readonly state: JobState;
   /** Why it ended as it did, for failed and cancelled jobs. */
   readonly stateReason: string | null;
+  /** It failed because it came too late to be worth anything. Absent = no. */
+  readonly endedLate?: boolean;
   readonly submittedMs: EpochMs;
   readonly deadlineMs: EpochMs | null;
   readonly startedMs: EpochMs | null;

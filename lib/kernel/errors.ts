@@ -39,7 +39,12 @@ export const ERROR_CODES = {
   'job.not-in-version': { http: 422, exit: 2, retryable: false, about: 'This version does not run this class of job.' },
   'job.input-missing': { http: 422, exit: 2, retryable: false, about: 'An input pattern matches no file.' },
   'job.failed': { http: 409, exit: 3, retryable: false, about: 'The job failed.' },
-  'job.late': { http: 409, exit: 4, retryable: false, about: 'The job finished after its deadline.' },
+  'job.late': {
+    http: 409,
+    exit: 4,
+    retryable: false,
+    about: 'The job finished after its deadline, or was given up as worthless.',
+  },
   'job.cancelled': { http: 409, exit: 5, retryable: false, about: 'The job was cancelled.' },
   'not-found': { http: 404, exit: 6, retryable: false, about: 'No such job, instance, pool, plan or route.' },
   conflict: {
@@ -66,6 +71,13 @@ export const ERROR_CODES = {
   'engine.running': { http: 409, exit: 9, retryable: false, about: 'Another engine already works on this directory.' },
   'engine.absent': { http: 404, exit: 10, retryable: true, about: 'No engine answers at this address.' },
   'port-in-use': { http: 409, exit: 9, retryable: false, about: 'The address to listen on is taken.' },
+  'aws.unavailable': { http: 503, exit: 9, retryable: true, about: 'AWS does not answer, or has no room now.' },
+  'aws.refused': {
+    http: 502,
+    exit: 9,
+    retryable: false,
+    about: 'AWS refuses a request: a right, a quota or a part of the deployment is missing.',
+  },
   fenced: { http: 409, exit: 9, retryable: true, about: 'Another engine took over; this one may no longer act.' },
   'node-version': {
     http: 409,

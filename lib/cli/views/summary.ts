@@ -57,10 +57,14 @@ function lostS({ outcome, startedAt, endedAt, keptS }: AttemptView): number {
 }
 
 /** Exit code of a job by the table of errors; null for a job that succeeded on time (or without a deadline). */
-export function verdict({ state, onTime }: Pick<JobView, 'state' | 'onTime'>): ErrorCode | null {
+export function verdict({
+  state,
+  onTime,
+  endedLate,
+}: Pick<JobView, 'state' | 'onTime' | 'endedLate'>): ErrorCode | null {
   switch (state) {
     case 'failed':
-      return 'job.failed';
+      return endedLate ? 'job.late' : 'job.failed';
     case 'cancelled':
       return 'job.cancelled';
     case 'succeeded':

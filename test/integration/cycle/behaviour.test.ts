@@ -2,8 +2,11 @@ import { describe, expect, it } from '@jest/globals';
 import type { Job, JobSpec } from '../../../lib/domain/job.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
 import { raw, seconds, usd } from '../../../lib/kernel/units.ts';
-import { job, resources, spec, stage } from '../../support/builders.ts';
-import { discrepancies, EngineBench, work, type Deed } from '../../support/engine-bench.ts';
+import { traceOf } from '../../../lib/market/steps.ts';
+import type { MarketTrace } from '../../../lib/market/trace.ts';
+import type { Store } from '../../../lib/ports/store.ts';
+import { job, pool, resources, spec, stage } from '../../support/builders.ts';
+import { discrepancies, EngineBench, NOTHING_BETWEEN, work, type Deed } from '../../support/engine-bench.ts';
 import { after, mixedTrace, SAVES, START_MS } from '../../support/mixed-workload.ts';
 
 /** What becomes of jobs, by the events and records that a user sees. The market takes its cheapest pool from 720 s to 1800 s. */
@@ -41,19 +44,121 @@ describe('a budget', () => {
     expect(spentUsd).toBeLessThan(budgetUsd + (70 * 0.04) / 3600);
   });
 
-  it('that pays for no attempt lets the job wait, buys nothing, and is given as the reason', async () => {
-    const poor = jobId('j-hopeless');
-    let headline = '';
-    const look: Deed = {
-      atMs: after(600),
-      act: async (store) => {
-        headline = JSON.stringify(await store.explanation(poor));
-      },
-    };
-    const give: Deed = { atMs: after(700), act: (store) => store.requestCancel(poor) };
-    const bench = await run([named('j-hopeless', { ...main(), maxCostUsd: usd(0.0001) })], [look, give]);
-    expect(headline).toContain('"why":"budget"');
+  it('counts what is billed and what is not yet, and reads a job’s past once', async () => {
+    const budgetUsd = 0.012;
+    const bench = new EngineBench({ trace: mixedTrace, startMs: START_MS, config: { refundRule: 'none' } });
+    const read: string[] = [];
+    const listening = (store: Store): Store =>
+      new Proxy(store, {
+        get: (target, method) => {
+          const original = (Reflect.get(target, method) as (...args: unknown[]) => unknown).bind(target);
+          if (method !== 'ledger' && method !== 'attempts') return original;
+          return (...args: unknown[]) => {
+            read.push(method);
+            return original(...args);
+          };
+        },
+      });
+    const underrated = { tasks: 2, env: work(20_000), resources: resources(2), checkpoint: SAVES };
+    await bench.submit([named('j-moved', { ...main(underrated), maxCostUsd: usd(budgetUsd) })]);
+    await bench.drive({ through: () => ({ ...NOTHING_BETWEEN, store: listening }) });
+    expect(await discrepancies(bench)).toEqual([]);
+    // Interrupted when a fair part of it was spent, and ended by the budget on another machine.
+    const outcomes = (await attemptsOf(bench, 'j-moved')).map((a) => a.outcome);
+    expect(outcomes).toEqual(['interrupted', 'interrupted', 'cancelled', 'cancelled']);
+    expect((await endOf(bench, 'j-moved')).stateReason).toContain('budget of 0.012 USD is used up');
+    const spentUsd = await spentOn(bench, 'j-moved');
+    expect(spentUsd).toBeGreaterThan(0.95 * budgetUsd);
+    expect(spentUsd).toBeLessThan(budgetUsd + (70 * 0.06) / 3600);
+    expect(read).toEqual(['ledger', 'attempts']);
+  });
+
+  it('that pays for no attempt ends the job at once, buys nothing, and says what to do', async () => {
+    const bench = await run([named('j-hopeless', { ...main(), maxCostUsd: usd(0.0001) })]);
+    const { state, stateReason } = await endOf(bench, 'j-hopeless');
+    expect(state).toBe('failed');
+    // One of four vCPUs of the cheapest pool for ten minutes, 0.04 / 4 / 6 USD, and a little more for what is uncertain.
+    expect(stateReason).toMatch(
+      /^its budget does not pay for it: 0.00 USD spent, at least 0.001[6-9] USD needed for what waits, limit 0.00010 USD; raise maxCost and submit it again$/,
+    );
     expect(await bench.fleet.list()).toEqual([]);
+    const { finishedMs } = await bench.job(jobId('j-hopeless'));
+    expect(raw(finishedMs ?? START_MS)).toBeLessThan(raw(after(60)));
+    expect((await bench.store.events(0, 100)).map((e) => e.type)).toEqual(['job-submitted', 'job-failed']);
+  });
+
+  it('that does not pay for another attempt ends the job when its last one has ended', async () => {
+    // Interrupted after some 11 min, all of it lost: 0.01 USD an hour of its share, twice 20 min, are 0.0067 USD.
+    const underway = { env: work(1200), expectedRuntimeS: seconds(1200) };
+    const bench = await run([named('j-once', { ...main(underway), maxCostUsd: usd(0.0045) })]);
+    const { state, stateReason } = await endOf(bench, 'j-once');
+    expect((await attemptsOf(bench, 'j-once')).map((a) => a.outcome)).toEqual(['interrupted']);
+    expect(state).toBe('failed');
+    expect(stateReason).toMatch(/^its budget does not pay for it: 0\.00\d+ USD spent, at least 0\.003[3-9] USD needed/);
+  });
+
+  describe('that pays at usual prices, but not at those of now,', () => {
+    const HOUR_S = 3600;
+    const oneHour = main({ env: work(HOUR_S), expectedRuntimeS: seconds(HOUR_S) });
+    /** Usually 0.04 USD an hour, 0.12 from ten minutes before the start until `fallsAtS`. */
+    const spike = (fallsAtS: number | null): MarketTrace => {
+      const week = 7 * 24 * HOUR_S;
+      const falls = fallsAtS === null ? [] : [raw(after(fallsAtS))];
+      const prices = {
+        atMs: Float64Array.of(raw(after(-week)), raw(after(-600)), ...falls),
+        usdPerHour: Float64Array.of(0.04, 0.12, ...falls.map(() => 0.04)),
+      };
+      const market = { type: pool().type, zone: 'a', onDemandUsdPerHour: 0.17, prices, availability: null };
+      return traceOf({ name: 'spike', startMs: after(-week), endMs: after(week) }, [market]);
+    };
+    const drive = async (fallsAtS: number | null, over: Partial<JobSpec>, of: Partial<Job> = {}) => {
+      const bench = new EngineBench({ trace: spike(fallsAtS), startMs: START_MS });
+      // A quarter of a machine for an hour: 0.03 USD now, 0.01 usually.
+      await bench.submit([named('j-patient', { ...oneHour, maxCostUsd: usd(0.02), ...over }, of)]);
+      const explained: string[] = [];
+      const look: Deed = {
+        atMs: after(HOUR_S),
+        act: async (store) => explained.push(JSON.stringify(await store.explanation(jobId('j-patient')))),
+      };
+      await bench.drive({ deeds: [look], withinS: 40 * HOUR_S });
+      expect(await discrepancies(bench)).toEqual([]);
+      const { state, stateReason, finishedMs } = await bench.job(jobId('j-patient'));
+      const afterS = (raw(finishedMs ?? START_MS) - raw(START_MS)) / 1000;
+      return { bench, explained: explained.join(), state, stateReason, afterS };
+    };
+
+    it('lets the job wait for lower ones, and says so', async () => {
+      const { bench, explained, state } = await drive(3 * HOUR_S, {});
+      expect(explained).toContain('"why":"budget"');
+      expect(explained).toContain('a lower price, for which it waits a day at most');
+      expect(state).toBe('succeeded');
+      const [first] = await attemptsOf(bench, 'j-patient');
+      expect(raw(first?.placedMs ?? START_MS)).toBeGreaterThanOrEqual(raw(after(3 * HOUR_S)));
+      expect(await spentOn(bench, 'j-patient')).toBeLessThan(0.02);
+    });
+
+    it('ends the job after a day', async () => {
+      const { bench, state, stateReason, afterS } = await drive(null, {});
+      expect(state).toBe('failed');
+      expect(stateReason).toContain('prices did not fall enough within 24 h: 0.00 USD spent');
+      expect(stateReason).toContain('raise maxCost and submit it again');
+      expect(afterS).toBeGreaterThanOrEqual(24 * HOUR_S);
+      expect(afterS).toBeLessThan(24 * HOUR_S + 120);
+      expect(await attemptsOf(bench, 'j-patient')).toEqual([]);
+    });
+
+    it('ends the job at its deadline', async () => {
+      const deadlineMs = after(6 * HOUR_S);
+      const { state, stateReason, afterS } = await drive(
+        null,
+        { class: 'deadline', deadline: { atMs: deadlineMs } },
+        { deadlineMs },
+      );
+      expect(state).toBe('failed');
+      expect(stateReason).toContain('prices did not fall enough by its deadline');
+      expect(afterS).toBeGreaterThanOrEqual(6 * HOUR_S);
+      expect(afterS).toBeLessThan(6 * HOUR_S + 120);
+    });
   });
 
   it('that suffices changes nothing', async () => {
@@ -221,6 +326,67 @@ describe('the deadline guard', () => {
     const pools = await poolsOf(bench);
     expect(pools.length).toBeGreaterThan(1);
     for (const pool of pools) expect(pool).toMatch(/spot$/);
+  });
+});
+
+describe('a deadline job that comes too late', () => {
+  const DEADLINE_S = 1000;
+  const WORTHLESS_S = 1300;
+  const due = (id: string, over: Parameters<typeof stage>[0], of: Partial<Job> = {}): Job =>
+    named(
+      id,
+      {
+        class: 'deadline',
+        deadline: { atMs: after(DEADLINE_S) },
+        value: { onTimeUsd: null, worthlessAfterS: seconds(WORTHLESS_S - DEADLINE_S) },
+        ...main(over),
+      },
+      { deadlineMs: after(DEADLINE_S), ...of },
+    );
+  const endedS = async (bench: EngineBench, id: string): Promise<number> => {
+    const { finishedMs } = await bench.job(jobId(id));
+    return (raw(finishedMs ?? START_MS) - raw(START_MS)) / 1000;
+  };
+  const longer = { env: work(1200), expectedRuntimeS: seconds(600), checkpoint: SAVES };
+
+  it('fails as late once it is worth nothing and nothing of it runs', async () => {
+    // Its only pool is taken back before the deadline, and has no capacity again until it is too late.
+    const constraints = { zones: ['a'], purchaseOptions: ['spot' as const] };
+    const bench = await run([due('j-late', { ...longer, constraints })]);
+    expect((await attemptsOf(bench, 'j-late')).map((a) => a.outcome)).toEqual(['interrupted']);
+    const { state, stateReason, endedLate } = await bench.job(jobId('j-late'));
+    expect({ state, endedLate }).toEqual({ state: 'failed', endedLate: true });
+    expect(stateReason).toBe(
+      'deadline missed: it was 2026-01-05 12:16 UTC, and since 2026-01-05 12:21 UTC it is worth nothing (worthlessAfter)',
+    );
+    expect(await endedS(bench, 'j-late')).toBeGreaterThanOrEqual(WORTHLESS_S);
+    expect(await endedS(bench, 'j-late')).toBeLessThan(WORTHLESS_S + 120);
+  });
+
+  it('fails so while it waits for another job, and takes those with it that wait for it', async () => {
+    const waits = due('j-waits', { env: work(60) }, { after: [jobId('j-long')] });
+    const behind = named('j-behind', main(), { after: [jobId('j-waits')] });
+    const bench = await run([named('j-long', main({ env: work(3000), checkpoint: SAVES })), waits, behind]);
+    expect((await bench.job(jobId('j-waits'))).endedLate).toBe(true);
+    expect(await endedS(bench, 'j-waits')).toBeLessThan(WORTHLESS_S + 120);
+    expect((await endOf(bench, 'j-behind')).stateReason).toContain('depends on job j-waits, which failed');
+    expect((await endOf(bench, 'j-long')).state).toBe('succeeded');
+  });
+
+  it('may finish what runs', async () => {
+    const bench = await run([due('j-runs', { ...longer, env: work(1500), constraints: { zones: ['b'] } })]);
+    const { state, endedLate } = await bench.job(jobId('j-runs'));
+    expect({ state, endedLate }).toEqual({ state: 'succeeded', endedLate: undefined });
+    expect(await endedS(bench, 'j-runs')).toBeGreaterThan(WORTHLESS_S);
+  });
+
+  it('goes on when nobody said that it is worth nothing some time', async () => {
+    const constraints = { zones: ['a'], purchaseOptions: ['spot' as const] };
+    const spoken = due('j-patient', { ...longer, constraints });
+    const silent = { ...spoken, spec: { ...spoken.spec, value: { onTimeUsd: null, worthlessAfterS: null } } };
+    const bench = await run([silent]);
+    expect((await endOf(bench, 'j-patient')).state).toBe('succeeded');
+    expect(await endedS(bench, 'j-patient')).toBeGreaterThan(1800);
   });
 });
 

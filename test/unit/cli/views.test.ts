@@ -185,10 +185,11 @@ describe('the closing summary', () => {
   });
 
   it.each([
-    [{ state: 'succeeded', onTime: true }, null],
-    [{ state: 'succeeded', onTime: null }, null],
-    [{ state: 'succeeded', onTime: false }, 'job.late'],
-    [{ state: 'failed', onTime: false }, 'job.failed'],
-    [{ state: 'cancelled', onTime: null }, 'job.cancelled'],
+    [{ state: 'succeeded', onTime: true, endedLate: false }, null],
+    [{ state: 'succeeded', onTime: null, endedLate: false }, null],
+    [{ state: 'succeeded', onTime: false, endedLate: false }, 'job.late'],
+    [{ state: 'failed', onTime: false, endedLate: false }, 'job.failed'],
+    [{ state: 'failed', onTime: false, endedLate: true }, 'job.late'],
+    [{ state: 'cancelled', onTime: null, endedLate: false }, 'job.cancelled'],
   ] as const)('a job with %j ends with %s', (of, code) => expect(verdict(of)).toBe(code));
 });

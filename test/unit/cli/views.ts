@@ -36,6 +36,7 @@ export const jobOf = (of: Partial<JobView> = {}): JobView => ({
   startedAt: '2026-03-01T11:02:00.000Z',
   finishedAt: null,
   onTime: null,
+  endedLate: false,
   cancelRequested: false,
   tasks: tasksOf({ total: 7, succeeded: 3, running: 2, pending: 2 }),
   asOf: NOW,

@@ -1,0 +1,104 @@
+import type { AttemptId, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
+import { between, most, raw, usd, type EpochMs, type Usd } from '../kernel/units.ts';
+import { isLive } from '../domain/instance.ts';
+import type { Attempt, Job } from '../domain/job.ts';
+import type { LedgerRow } from '../domain/ledger.ts';
+import type { Pool } from '../domain/pool.ts';
+import { dominantShare } from '../domain/resources.ts';
+import type { Market } from '../ports/market.ts';
+import type { Store } from '../ports/store.ts';
+import type { WorkingState } from './working-state.ts';
+
+/** What one job with a budget has spent. */
+interface Account {
+  /** By the ledger, of instances that have ended. */
+  billedUsd: number;
+  /** Attempts on instances that live: their bill is still to come. */
+  readonly unbilled: Map<AttemptId, Attempt>;
+  /** When the last of its attempts ended; null when none did. */
+  lastEndMs: EpochMs | null;
+}
+
+/** What prices attempts whose bill is still to come. */
+export interface Prices {
+  readonly nowMs: EpochMs;
+  readonly pools: ReadonlyMap<PoolId, Pool>;
+  readonly quote: Market['quote'];
+}
+
+/**
+ * Accounts of the active jobs that have a budget. Ledger and attempts of a job are read from the store once, when the
+ * job is first seen; from then on the account follows the engine's own changes, so that a cycle costs O(attempts that
+ * live or ran on an instance that lives), however long the jobs' histories are.
+ *
+ * Lifecycle: `settled` with each final bill, `update` once per cycle after its observations are committed, then
+ * `spentUsd` and `lastEndMs`. `forget` when the store may not hold what was told here: all accounts are read again.
+ */
+export class Spending {
+  readonly #accounts = new Map<JobId, Account>();
+
+  forget(): void {
+    this.#accounts.clear();
+  }
+
+  /** The ledger of an instance that has ended. */
+  settled(rows: readonly LedgerRow[]): void {
+    for (const row of rows) {
+      const account = row.job === null ? undefined : this.#accounts.get(row.job);
+      if (account !== undefined) account.billedUsd += row.usd;
+    }
+  }
+
+  async update(state: WorkingState, store: Pick<Store, 'ledger' | 'attempts'>): Promise<void> {
+    const limited = new Set(state.activeJobs().flatMap((j) => (j.spec.maxCostUsd === null ? [] : [j.id])));
+    for (const job of this.#accounts.keys()) if (!limited.has(job)) this.#accounts.delete(job);
+    for (const job of limited) if (!this.#accounts.has(job)) await this.#open(job, store);
+    for (const attempt of state.attempts.values()) this.#note(attempt);
+    for (const { unbilled } of this.#accounts.values()) {
+      for (const { id, instance } of unbilled.values()) if (!lives(state, instance)) unbilled.delete(id);
+    }
+  }
+
+  /** Billed and accrued to now. 0 for a job without an account. */
+  spentUsd(job: Job, state: WorkingState, prices: Prices): Usd {
+    const account = this.#accounts.get(job.id);
+    if (account === undefined) return usd(0);
+    let total = account.billedUsd;
+    for (const attempt of account.unbilled.values()) total += accruedUsd(attempt, state, prices);
+    return usd(total);
+  }
+
+  lastEndMs(job: JobId): EpochMs | null {
+    return this.#accounts.get(job)?.lastEndMs ?? null;
+  }
+
+  async #open(job: JobId, store: Pick<Store, 'ledger' | 'attempts'>): Promise<void> {
+    const rows = await store.ledger({ job });
+    const billedUsd = rows.reduce((sum, row) => sum + row.usd, 0);
+    this.#accounts.set(job, { billedUsd, unbilled: new Map(), lastEndMs: null });
+    for (const attempt of await store.attempts(job)) this.#note(attempt);
+  }
+
+  #note(attempt: Attempt): void {
+    const account = this.#accounts.get(attempt.job);
+    if (account === undefined) return;
+    account.unbilled.set(attempt.id, attempt);
+    if (attempt.endedMs === null) return;
+    account.lastEndMs = account.lastEndMs === null ? attempt.endedMs : most(account.lastEndMs, attempt.endedMs);
+  }
+}
+
+function lives(state: WorkingState, id: InstanceId): boolean {
+  const instance = state.instances.get(id);
+  return instance !== undefined && isLive(instance);
+}
+
+/** An attempt's share of its instance at the price of now, for all of its time: the bill will say it exactly. */
+function accruedUsd(attempt: Attempt, state: WorkingState, prices: Prices): number {
+  const instance = state.instances.get(attempt.instance);
+  const pool = instance === undefined ? undefined : prices.pools.get(instance.pool);
+  if (pool === undefined || attempt.startedMs === null) return 0;
+  const price = prices.quote(pool.id, prices.nowMs) ?? pool.onDemandUsdPerHour;
+  const hours = raw(between(attempt.startedMs, attempt.endedMs ?? prices.nowMs)) / 3600;
+  return hours * raw(price) * dominantShare(attempt.resources, pool.type.capacity);
+}

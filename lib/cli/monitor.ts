@@ -4,7 +4,8 @@ import { all, type Client } from './client.ts';
 import type { Output } from './output.ts';
 import { routes } from './routes.ts';
 import { difference, type Spent } from './run-record.ts';
-import { eventLine, progressLine, renderFrame, worthALine, type Frame } from './views/live.ts';
+import { eventLines } from './views/event-lines.ts';
+import { progressLine, renderFrame, worthALine, type Frame } from './views/live.ts';
 
 /** Wall time between two pictures; twice a second is as fast as anybody reads. */
 const REFRESH_MS = 500;
@@ -32,6 +33,9 @@ export interface Watching {
 export async function watchJobs(watching: Watching): Promise<void> {
   const { client, output, jobs, signal } = watching;
   const recent: EventView[] = [];
+  /** Not printed yet: events are printed a picture's time together, so that they can be put in order. */
+  let waiting: EventView[] = [];
+  const names = new JobNaming(client, jobs === null || jobs.length > 1);
   let tasksInAll = 0;
   const stop = new AbortController();
   const both = AbortSignal.any([signal, stop.signal]);
@@ -43,16 +47,25 @@ export async function watchJobs(watching: Watching): Promise<void> {
       recent.push(event);
       if (recent.length > KEPT_EVENTS) recent.shift();
       if (watching.onEvent !== undefined) watching.onEvent(event);
-      else if (redraw === null && worthALine(event, tasksInAll)) watching.line(eventLine(event));
+      else {
+        await names.learn(event);
+        if (redraw === null && worthALine(event, tasksInAll)) waiting.push(event);
+      }
     }
   })();
+  const print = (): void => {
+    const lines = eventLines(waiting, names.known);
+    waiting = [];
+    for (const line of lines) watching.line(line);
+  };
 
   const painter = (async () => {
     let saidAt = Date.now();
     for (;;) {
       const frame = await takeFrame(client, { jobs, recent, before: watching.before ?? null });
       tasksInAll = frame.jobs.reduce((sum, j) => sum + j.tasks.total, 0);
-      redraw?.(renderFrame(output, frame));
+      redraw?.(renderFrame(output, { ...frame, names: names.known }));
+      print();
       if (redraw === null && watching.onEvent === undefined && Date.now() - saidAt >= PROGRESS_MS) {
         saidAt = Date.now();
         watching.line(progressLine(frame));
@@ -71,7 +84,30 @@ export async function watchJobs(watching: Watching): Promise<void> {
   } finally {
     stop.abort();
     await Promise.allSettled([reader, painter]);
+    print();
     redraw?.done();
+  }
+}
+
+/** Names of the jobs that events are about, each asked for once; nothing where one job is watched. */
+class JobNaming {
+  readonly known = new Map<string, string>();
+  readonly #client: Client;
+  readonly #needed: boolean;
+
+  constructor(client: Client, needed: boolean) {
+    this.#client = client;
+    this.#needed = needed;
+  }
+
+  async learn({ job }: EventView): Promise<void> {
+    if (!this.#needed || job === null || this.known.has(job)) return;
+    // A name is a nicety: an engine that is just stopping may not give it any more.
+    const name = await this.#client.get<JobView>(routes.job(job)).then(
+      (view) => view.name,
+      () => job,
+    );
+    this.known.set(job, name);
   }
 }
 

@@ -1,7 +1,8 @@
 import type { CostReport, EventView, HealthView, InstanceView, JobView } from '../../api/schemas.ts';
-import { clock, dollars, duration, instant, plural, rate, shorten } from '../format.ts';
+import { dollars, duration, instant, plural, rate, shorten } from '../format.ts';
 import type { Output } from '../output.ts';
 import { lifeText } from './capacity.ts';
+import { eventLines, type JobNames } from './event-lines.ts';
 import { counts, deadlineText, stageBar, stateText } from './jobs.ts';
 import { text } from './table.ts';
 
@@ -14,6 +15,8 @@ export interface Frame {
   readonly prices: ReadonlyMap<string, number>;
   readonly spent: CostReport['total'];
   readonly recent: readonly EventView[];
+  /** Where events are of several jobs. */
+  readonly names?: JobNames;
 }
 
 const BAR_WIDTH = 24;
@@ -40,7 +43,9 @@ export function renderFrame(output: Paint, frame: Frame): string {
     '',
     ...instanceLines(output, frame),
     '',
-    ...frame.recent.slice(-MAX_EVENTS).map((e) => colors.dim(shorten(eventLine(e), output.columns - 1))),
+    ...eventLines(frame.recent, frame.names ?? new Map())
+      .slice(-MAX_EVENTS)
+      .map((line) => colors.dim(shorten(line, output.columns - 1))),
   ];
   return lines.join('\n');
 }
@@ -73,18 +78,18 @@ function instanceLines(output: Paint, { instances, prices, spent }: Frame): stri
   return [title, ...rows, ...(hidden > 0 ? [colors.dim(`  and ${hidden} more`)] : [])];
 }
 
-/** `12:00:05 factor[3] starts on i-...`: one line per event, for people who read no live display. */
-export const eventLine = (event: EventView): string => `${clock(event.at)} ${text(event.text)}`;
-
 /** Events of single tasks are too many to print when jobs are large; what changes a job or an instance never is. */
 export function worthALine(event: EventView, tasksInAll: number): boolean {
   if (!event.type.startsWith('attempt-')) return true;
   return tasksInAll <= 60 || !['attempt-starting', 'attempt-started', 'attempt-succeeded'].includes(event.type);
 }
 
-/** `factor 3/6, 2 running; 2 instances; $0.0123`: the display in one line. */
+/** `factor 3/6, 2 running; 2 instances; $0.0123`: the display in one line; the nearest deadlines first. */
 export function progressLine({ jobs, instances, spent, health }: Frame): string {
-  const open = jobs.filter((j) => j.finishedAt === null);
+  const due = (j: JobView): number => (j.deadlineAt === null ? Infinity : Date.parse(j.deadlineAt));
+  const open = jobs
+    .filter((j) => j.finishedAt === null)
+    .sort((a, b) => (due(a) < due(b) ? -1 : due(a) > due(b) ? 1 : 0));
   const parts = open.slice(0, 3).map((j) => {
     const left =
       j.deadlineAt === null ? '' : `, deadline in ${duration((Date.parse(j.deadlineAt) - health.nowMs) / 1000)}`;

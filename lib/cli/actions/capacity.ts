@@ -1,5 +1,5 @@
-import type { CostReport, InstanceList, PlanList, PoolView } from '../../api/schemas.ts';
-import { all } from '../client.ts';
+import type { CostReport, InstanceList, JobList, PlanList, PoolView } from '../../api/schemas.ts';
+import { all, type Client } from '../client.ts';
 import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../commands/capacity.ts';
 import type { Action } from '../context.ts';
 import { json } from '../output.ts';
@@ -10,8 +10,16 @@ export const cost: Action<CostOptions> = async ({ output, json: asJson, client }
   const engine = await client();
   const report = await engine.get<CostReport>(routes.costs, { by });
   if (asJson) json(output, report);
-  else output.line(costTable(output, report));
+  else output.line(costTable(output, by === 'job' ? await named(engine, report) : report));
 };
+
+/** Jobs are known by id in the ledger; people know them by name. */
+async function named(engine: Client, report: CostReport): Promise<CostReport> {
+  const { items } = await engine.get<JobList>(routes.jobs, { limit: 1000 });
+  const names = new Map(items.map((j) => [j.id, j.name]));
+  const keyOf = (id: string): string => (names.has(id) ? `${id}  ${names.get(id)}` : id);
+  return { ...report, rows: report.rows.map((row) => ({ ...row, key: keyOf(row.key) })) };
+}
 
 export const pools: Action<PoolsOptions> = async ({ output, json: asJson, client }, _args, options) => {
   const { option, zone, type, limit } = options;

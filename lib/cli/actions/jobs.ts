@@ -4,7 +4,8 @@ import type { JobsOptions, StatusOptions } from '../commands/jobs.ts';
 import type { Action } from '../context.ts';
 import { json } from '../output.ts';
 import { routes } from '../routes.ts';
-import { explanation, jobStatus, jobsTable, tasksTable } from '../views/jobs.ts';
+import { explanation } from '../views/explanation.ts';
+import { jobStatus, jobsTable, tasksTable } from '../views/jobs.ts';
 import { text } from '../views/table.ts';
 
 export const jobs: Action<JobsOptions> = async ({ output, json: asJson, client }, _args, options) => {

@@ -19,7 +19,8 @@ export const logs: Action<LogsOptions> = async ({ output, json: asJson, client }
     stream: options.stderr === true ? 'stderr' : 'stdout',
   };
   const follow = options.follow === true;
-  for await (const piece of pieces(engine, job, of, follow)) {
+  const waits = (): void => output.note('no such task has started yet; waiting for it (Ctrl-C ends the wait)');
+  for await (const piece of pieces(engine, job, of, follow ? waits : null)) {
     if (asJson) json(output, piece);
     else if ('started' in piece) output.note(`--- attempt ${piece.started} ---`);
     else output.write(piece.text);
@@ -30,16 +31,21 @@ type LogQuery = Query & { readonly attempt: number | undefined };
 type Piece = { readonly started: number } | LogView;
 
 /**
- * One attempt's log from its beginning; with `follow` on through the attempts that an interruption makes, until the
- * task's last attempt has ended and the job will start no other.
+ * One attempt's log from its beginning; where it is followed, on through the attempts that an interruption makes, until
+ * the task's last attempt has ended and the job will start no other. `waits`: null when not following; else called
+ * once when there is nothing to read yet.
  */
-async function* pieces(engine: Client, job: string, of: LogQuery, follow: boolean): AsyncGenerator<Piece> {
+async function* pieces(engine: Client, job: string, of: LogQuery, waits: (() => void) | null): AsyncGenerator<Piece> {
+  const follow = waits !== null;
   const query = { ...of };
+  let told = false;
   let offset = 0;
   let number: number | null = null;
   for (;;) {
     const view = await read(engine, job, { ...query, attempt: query.attempt ?? number ?? undefined, offset }, follow);
     if (view === null) {
+      if (!told) waits?.();
+      told = true;
       await delay(POLL_MS);
       continue;
     }

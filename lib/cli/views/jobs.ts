@@ -1,5 +1,5 @@
-import type { ExplanationView, JobCostView, JobSummary, JobView, TaskCounts, TaskView } from '../../api/schemas.ts';
-import { bar, dollars, duration, instant, percent, plural, rate, shorten } from '../format.ts';
+import type { JobCostView, JobSummary, JobView, TaskCounts, TaskView } from '../../api/schemas.ts';
+import { bar, dollars, duration, instant, plural, shorten } from '../format.ts';
 import type { Output } from '../output.ts';
 import { table, text } from './table.ts';
 
@@ -118,55 +118,4 @@ export const tasksTable = (output: Paint, tasks: readonly TaskView[]): string =>
     ],
     tasks,
     'no task has been tried yet',
-  );
-
-export function explanation(output: Paint, e: ExplanationView): string {
-  const { colors } = output;
-  const sections = [
-    `${colors.bold(text(e.name))}  ${e.job}  ${stateText(output, e.state)}${e.at === null ? '' : colors.dim(`  as decided at ${instant(e.at)}`)}`,
-    text(e.headline),
-  ];
-  if (e.waiting.length > 0) {
-    const waiting = e.waiting.flatMap((w) => [
-      `  ${text(w.stage)}: ${plural(w.tasks, 'task')} (${w.why}) - ${text(w.detail)}`,
-      `    would change it: ${text(w.wouldChange)}`,
-      ...(w.expectedStartAt === null ? [] : [`    expected to start: ${instant(w.expectedStartAt)}`]),
-    ]);
-    sections.push([colors.bold('Waiting'), ...waiting].join('\n'));
-  }
-  if (e.placed.length > 0) {
-    const placed = e.placed.map((p) => `  ${text(p.stage)}: ${plural(p.tasks, 'task')} in ${p.pool} - ${text(p.why)}`);
-    sections.push([colors.bold('Placed'), ...placed].join('\n'));
-  }
-  if (e.considered.length > 0) sections.push(`${colors.bold('Considered')}\n${consideredTable(output, e)}`);
-  if (e.excluded.length > 0) {
-    const excluded = e.excluded.map((x) => `  ${text(x.constraint)}: ${plural(x.pools, 'pool')}`);
-    sections.push([colors.bold('Excluded by'), ...excluded].join('\n'));
-  }
-  if (e.runtime !== null) {
-    const { medianS, p90S, basis } = e.runtime;
-    sections.push(
-      `${colors.bold('Running time of a task')}\n  median ${duration(medianS)}, 90 % within ${duration(p90S)} - ${text(basis)}`,
-    );
-  }
-  if (e.admission.notes.length > 0) {
-    sections.push([colors.bold('At submission'), ...e.admission.notes.map((n) => `  ${text(n)}`)].join('\n'));
-  }
-  return sections.join('\n\n');
-}
-
-const consideredTable = (output: Paint, e: ExplanationView): string =>
-  table(
-    output,
-    [
-      { title: 'POOL', cell: (c) => c.pool },
-      { title: 'BID', cell: (c) => (c.bid === 'uncapped' ? 'uncapped' : rate(c.bid)), right: true },
-      { title: 'PRICE', cell: (c) => rate(c.priceUsdPerHour), right: true },
-      { title: 'P(TAKEN)', cell: (c) => percent(c.pInterrupted), right: true },
-      { title: 'P(LATE)', cell: (c) => percent(c.pLate), right: true },
-      { title: 'EXPECTED COST', cell: (c) => dollars(c.expectedCostUsd), right: true },
-      { title: 'VERDICT', cell: (c) => text(c.verdict) },
-    ],
-    e.considered,
-    'nothing',
   );

@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { figures, summary, verdict } from '../../../lib/cli/views/summary.ts';
 import { costTable, effectsText, instancesTable } from '../../../lib/cli/views/capacity.ts';
-import { deadlineText, explanation, jobsTable, jobStatus } from '../../../lib/cli/views/jobs.ts';
+import { explanation } from '../../../lib/cli/views/explanation.ts';
+import { deadlineText, jobsTable, jobStatus } from '../../../lib/cli/views/jobs.ts';
 import { progressLine, renderFrame, worthALine, type Frame } from '../../../lib/cli/views/live.ts';
 import { attemptOf, eventOf, HEALTH, instanceOf, jobCostOf, jobOf, moneyOf } from './views.ts';
 import { PLAIN } from './world.ts';

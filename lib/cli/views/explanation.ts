@@ -1,0 +1,106 @@
+import type { ExplanationView } from '../../api/schemas.ts';
+import { dollars, duration, instant, percent, plural, rate } from '../format.ts';
+import type { Output } from '../output.ts';
+import { stateText } from './jobs.ts';
+import { table, text } from './table.ts';
+
+type Paint = Pick<Output, 'colors'>;
+type Waiting = ExplanationView['waiting'][number];
+
+/** Why a job is where it is. What is alike but for the instance is one line; `--json` has everything apart. */
+export function explanation(output: Paint, e: ExplanationView): string {
+  const { colors } = output;
+  const sections = [
+    `${colors.bold(text(e.name))}  ${e.job}  ${stateText(output, e.state)}${e.at === null ? '' : colors.dim(`  as decided at ${instant(e.at)}`)}`,
+    text(e.headline),
+  ];
+  if (e.waiting.length > 0) sections.push([colors.bold('Waiting'), ...waitingLines(e.waiting)].join('\n'));
+  if (e.placed.length > 0) {
+    const placed = alikeButInstance(e.placed, (p) => `${p.stage} ${p.pool} ${p.why}`).map(
+      ({ first: p, all }) =>
+        `  ${text(p.stage)}: ${plural(tasksOf(all), 'task')} in ${p.pool} - ${text(
+          naming(
+            p.why,
+            all.map((x) => x.why),
+          ),
+        )}`,
+    );
+    sections.push([colors.bold('Placed'), ...placed].join('\n'));
+  }
+  if (e.considered.length > 0) sections.push(considered(output, e.considered));
+  if (e.excluded.length > 0) {
+    const excluded = e.excluded.map((x) => `  ${text(x.constraint)}: ${plural(x.pools, 'pool')}`);
+    sections.push([colors.bold('Excluded by'), ...excluded].join('\n'));
+  }
+  if (e.runtime !== null) {
+    const { medianS, p90S, basis } = e.runtime;
+    sections.push(
+      `${colors.bold('Running time of a task')}\n  median ${duration(medianS)}, 90 % within ${duration(p90S)} - ${text(basis)}`,
+    );
+  }
+  if (e.admission.notes.length > 0) {
+    sections.push([colors.bold('At submission'), ...e.admission.notes.map((n) => `  ${text(n)}`)].join('\n'));
+  }
+  return sections.join('\n\n');
+}
+
+function waitingLines(waiting: readonly Waiting[]): string[] {
+  return alikeButInstance(waiting, (w) => `${w.stage} ${w.why} ${w.detail}`).flatMap(({ first: w, all }) => {
+    const starts = all.flatMap((x) => x.expectedStartAt ?? []).sort();
+    const details = all.map((x) => x.detail);
+    return [
+      `  ${text(w.stage)}: ${plural(tasksOf(all), 'task')} (${w.why}) - ${text(naming(w.detail, details))}`,
+      `    what would change it: ${text(w.wouldChange)}`,
+      ...(starts.length === 0 ? [] : [`    expected to start: ${span(starts)}`]),
+    ];
+  });
+}
+
+function span(sorted: readonly string[]): string {
+  const first = instant(sorted[0] ?? null);
+  const last = instant(sorted.at(-1) ?? null);
+  return first === last ? first : `${first} to ${last}`;
+}
+
+const tasksOf = (all: readonly { readonly tasks: number }[]): number => all.reduce((n, x) => n + x.tasks, 0);
+
+/** Ids of instances as the kernel makes them. */
+const INSTANCE = /\bi-[0-9a-z]{8,}\b/g;
+
+interface Alike<T> {
+  readonly first: T;
+  readonly all: readonly T[];
+}
+
+function alikeButInstance<T>(items: readonly T[], said: (item: T) => string): readonly Alike<T>[] {
+  const groups = Map.groupBy(items, (item) => said(item).replace(INSTANCE, 'i-'));
+  return [...groups.values()].flatMap((all) => (all[0] === undefined ? [] : [{ first: all[0], all }]));
+}
+
+/** The sentence of the first with every instance that it is about. */
+function naming(first: string, all: readonly string[]): string {
+  const ids = [...new Set(all.flatMap((s) => s.match(INSTANCE) ?? []))];
+  return ids.length < 2 ? first : first.replace(INSTANCE, ids.join(', '));
+}
+
+/** The offers that the plan could choose from; those that others were better than are counted. */
+function considered(output: Paint, offers: ExplanationView['considered']): string {
+  const kept = offers.filter((c) => !c.verdict.startsWith('not kept'));
+  const left = offers.length - kept.length;
+  const rest = left === 0 ? '' : `\n${output.colors.dim(`and ${left} that others are better than: see --json`)}`;
+  const drawn = table(
+    output,
+    [
+      { title: 'POOL', cell: (c) => c.pool },
+      { title: 'BID', cell: (c) => (c.bid === 'uncapped' ? 'uncapped' : rate(c.bid)), right: true },
+      { title: 'PRICE', cell: (c) => rate(c.priceUsdPerHour), right: true },
+      { title: 'P(TAKEN)', cell: (c) => percent(c.pInterrupted), right: true },
+      { title: 'P(LATE)', cell: (c) => percent(c.pLate), right: true },
+      { title: 'COST PER TASK', cell: (c) => dollars(c.expectedCostUsd), right: true },
+      { title: 'VERDICT', cell: (c) => text(c.verdict) },
+    ],
+    kept.length === 0 ? offers : kept,
+    'nothing',
+  );
+  return `${output.colors.bold('Considered')}\n${drawn}${kept.length === 0 ? '' : rest}`;
+}

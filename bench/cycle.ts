@@ -20,6 +20,7 @@ import { decide } from '../lib/cycle/decide.ts';
 import { explain } from '../lib/cycle/explain.ts';
 import { recordIntents } from '../lib/cycle/intents.ts';
 import { presetNamed } from '../lib/cycle/presets.ts';
+import { YOUNG_GENERATION_MIB } from '../lib/local/engine.ts';
 import { highsSolver } from '../lib/local/highs-solver.ts';
 import { MarketForecaster } from '../lib/market/forecast/forecaster.ts';
 import { CapacityEvidence } from '../lib/market/forecast/hazard.ts';
@@ -33,6 +34,7 @@ import { asCount, asMs, asPercent, gapsOf, machine, peakMiB, percentile, printLi
 const { values: args } = parseArgs({
   options: {
     only: { type: 'string' },
+    measure: { type: 'string' },
     seeds: { type: 'string' },
     market: { type: 'string', default: 'generated' },
     'solver-gap': { type: 'string' },
@@ -250,13 +252,14 @@ function print(figures: readonly Figure[]): void {
   console.log(`  peak resident memory of the process: ${peakMiB().toFixed(0)} MiB`);
 }
 
-if (args.only !== undefined) await measure(args.only);
+if (args.measure !== undefined) await measure(args.measure);
 else {
   const script = fileURLToPath(import.meta.url);
-  for (const size of Object.keys(SIZES)) {
-    const { status } = spawnSync(process.execPath, [script, ...process.argv.slice(2), '--only', size], {
-      stdio: 'inherit',
-    });
+  // As the engine's thread is limited (lib/local/engine.ts): three semi-spaces make the young generation.
+  const flag = `--max-semi-space-size=${YOUNG_GENERATION_MIB / 3}`;
+  for (const size of args.only === undefined ? Object.keys(SIZES) : [args.only]) {
+    const of = [flag, script, ...process.argv.slice(2), '--measure', size];
+    const { status } = spawnSync(process.execPath, of, { stdio: 'inherit' });
     if (status !== 0) process.exitCode = 1;
   }
 }

@@ -39,6 +39,7 @@ const NEWEST = 0.05;
 
 export function lagrangian(problem: Problem, start: Selection, limits: LagrangianLimits): LagrangianResult {
   const flat = flatten(problem);
+  const work = workFor(flat);
   const price = new Float64Array(problem.rows.count);
   const bestPrice = new Float64Array(problem.rows.count);
   const moments = { mean: new Float64Array(price.length), square: new Float64Array(price.length) };
@@ -51,7 +52,7 @@ export function lagrangian(problem: Problem, start: Selection, limits: Lagrangia
     if (plan.objectiveUsd > best.objectiveUsd) best = plan;
   };
   while (iteration < limits.iterations) {
-    const { value, slack, tasks, kills } = evaluate(flat, price);
+    const { value, slack, tasks, kills } = evaluate(work, price);
     if (value < bound) {
       bound = value;
       bestPrice.set(price);
@@ -154,6 +155,7 @@ function flatten(problem: Problem): Flat {
   };
 }
 
+/** Arrays are those of the work: the next evaluation overwrites them. */
 interface Evaluation {
   readonly value: number;
   /** Capacity less use of the maximiser, per row: the negative subgradient. */
@@ -163,13 +165,14 @@ interface Evaluation {
   readonly kills: Float64Array;
 }
 
-function evaluate(flat: Flat, price: Float64Array): Evaluation {
-  const slack = Float64Array.from(flat.capacity);
-  const tasks = new Float64Array(flat.choices);
-  const kills = new Float64Array(flat.kills.length);
+function evaluate(work: Work, price: Float64Array): Evaluation {
+  const { flat, slack, tasks, kills } = work;
+  slack.set(flat.capacity);
+  tasks.fill(0);
+  kills.fill(0);
+  reduceNet(work, price);
   let value = 0;
   for (let r = 0; r < flat.rows; r++) value += (price[r] ?? 0) * (flat.capacity[r] ?? 0);
-  const work: Work = { flat, reduced: reducedNet(flat, price), slack, tasks };
   for (let g = 0; g < flat.groupCount.length; g++)
     value += flat.gang[g] === 1 ? bestWhole(work, g) : bestParts(work, g);
   flat.kills.forEach((kill, index) => {
@@ -186,16 +189,26 @@ function evaluate(flat: Flat, price: Float64Array): Evaluation {
   return { value, slack, tasks, kills };
 }
 
-/** What maximising one group reads and writes. */
+/** What an evaluation reads and writes, allocated once: hundreds of evaluations of a large problem are else garbage of their own. */
 interface Work {
   readonly flat: Flat;
+  /** Worth of each item less what it pays. */
   readonly reduced: Float64Array;
   readonly slack: Float64Array;
   readonly tasks: Float64Array;
+  readonly kills: Float64Array;
 }
 
-function reducedNet(flat: Flat, price: Float64Array): Float64Array {
-  const reduced = Float64Array.from(flat.itemNet);
+const workFor = (flat: Flat): Work => ({
+  flat,
+  reduced: new Float64Array(flat.itemNet.length),
+  slack: new Float64Array(flat.rows),
+  tasks: new Float64Array(flat.choices),
+  kills: new Float64Array(flat.kills.length),
+});
+
+function reduceNet({ flat, reduced }: Work, price: Float64Array): void {
+  reduced.set(flat.itemNet);
   for (let item = 0; item < reduced.length; item++) {
     let paid = 0;
     const to = flat.useStart[item + 1] ?? 0;
@@ -203,7 +216,6 @@ function reducedNet(flat: Flat, price: Float64Array): Float64Array {
       paid += (flat.useAmount[u] ?? 0) * (price[flat.useRow[u] ?? 0] ?? 0);
     reduced[item] = (reduced[item] ?? 0) - paid;
   }
-  return reduced;
 }
 
 /** Up to `count` tasks on the items that bring most: repeatedly the best one left (most groups need one or two). */
@@ -312,4 +324,4 @@ const unscaled = (price: Float64Array, flat: Flat): Float64Array => price.map((p
 
 /** The value without prices: each group's own best, supply not looked at. It bounds every plan. */
 export const unconstrained = (problem: Problem): number =>
-  evaluate(flatten(problem), new Float64Array(problem.rows.count)).value;
+  evaluate(workFor(flatten(problem)), new Float64Array(problem.rows.count)).value;

@@ -7,6 +7,7 @@ import type { Explanation, WaitReason } from '../domain/plan.ts';
 import { pInterruptedWithin } from '../domain/forecast.ts';
 import type { InstanceView, PendingGroup } from '../domain/snapshot.ts';
 import type { Deliberation } from './decide.ts';
+import { expectedStarts } from './expected-start.ts';
 
 type Waiting = Explanation['waiting'][number];
 type Placed = Explanation['placed'][number];
@@ -33,8 +34,8 @@ interface Index {
   readonly running: ReadonlyMap<JobId, Deliberation['snapshot']['running']>;
   readonly blocked: ReadonlyMap<JobId, Deliberation['snapshot']['blocked']>;
   readonly quotes: ReadonlyMap<PoolId, UsdPerHour | null>;
-  /** Jobs that run, by when the first of their tasks is expected to end: the soonest first. */
-  readonly ends: readonly { readonly job: JobId; readonly inS: number }[];
+  /** Seconds from now until groups that wait for room are expected to start. */
+  readonly startsInS: ReadonlyMap<GroupId, number>;
 }
 
 function indexByJob(d: Deliberation): Index {
@@ -54,26 +55,8 @@ function indexByJob(d: Deliberation): Index {
     running: Map.groupBy(d.snapshot.running, (r) => r.attempt.job),
     blocked: Map.groupBy(d.snapshot.blocked, (b) => b.job),
     quotes: new Map(d.snapshot.pools.map((p) => [p.pool.id, p.quote])),
-    ends: expectedEnds(d),
+    startsInS: expectedStarts(d),
   };
-}
-
-/** By the median of each running task's forecast. */
-function expectedEnds(d: Deliberation): Index['ends'] {
-  const medianS = new Map<string, number>();
-  const soonest = new Map<JobId, number>();
-  for (const r of d.snapshot.running) {
-    const { job, stage } = r.attempt;
-    const key = `${job}/${stage}`;
-    const forecast = d.forecasts.runtime.get(key);
-    if (forecast === undefined) continue;
-    const median = medianS.get(key) ?? raw(quantile(forecast.runtime, 0.5));
-    medianS.set(key, median);
-    // What has outlived its median is taken to be half-way, as domain/distribution.ts does.
-    const leftS = median > raw(r.doneS) ? median - raw(r.doneS) : raw(r.doneS);
-    soonest.set(job, Math.min(soonest.get(job) ?? Infinity, leftS));
-  }
-  return [...soonest].map(([job, inS]) => ({ job, inS })).sort((a, b) => a.inS - b.inS);
 }
 
 function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
@@ -220,15 +203,15 @@ function explainGroup(
       why: wait.why,
       detail: wait.detail,
       wouldChange: whatWouldChange(wait.why),
-      expectedStartMs: expectedStart(d, group, index),
+      expectedStartMs: expectedStart(d, group.id, index),
     });
   }
 }
 
-/** When room is expected: the earliest end of what other jobs run now; null when nothing else runs. */
-function expectedStart(d: Deliberation, group: PendingGroup, index: Index): EpochMs | null {
-  const soonest = index.ends.find((end) => end.job !== group.job);
-  return soonest === undefined ? null : plus(d.snapshot.nowMs, seconds(soonest.inS));
+/** Null for what waits for something else than room, and for what starts later than can be foretold. */
+function expectedStart(d: Deliberation, group: GroupId, index: Index): EpochMs | null {
+  const inS = index.startsInS.get(group);
+  return inS === undefined ? null : plus(d.snapshot.nowMs, seconds(inS));
 }
 
 function whatWouldChange(why: WaitReason): string {

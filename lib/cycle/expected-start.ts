@@ -1,0 +1,139 @@
+import TinyQueue from 'tinyqueue';
+import type { GroupId } from '../kernel/ids.ts';
+import { invariant } from '../kernel/errors.ts';
+import { raw } from '../kernel/units.ts';
+import { quantile } from '../domain/distribution.ts';
+import type { PendingGroup } from '../domain/snapshot.ts';
+import { worthAt } from '../domain/utility.ts';
+import type { Deliberation } from './decide.ts';
+
+/** Room that comes free: when a task is expected to end, seconds from now, and what it takes until then. */
+export interface Busy {
+  readonly inS: number;
+  readonly milliCpu: number;
+}
+
+/** A group that waits for room. */
+export interface Queued {
+  readonly group: GroupId;
+  readonly tasks: number;
+  /** Of one task. */
+  readonly milliCpu: number;
+  /** Of one task. */
+  readonly runtimeS: number;
+  /** All tasks start together. */
+  readonly gang: boolean;
+}
+
+export interface RoomForecast {
+  /** Under the vCPU limit and taken by nothing. */
+  readonly freeMilliCpu: number;
+  readonly ends: readonly Busy[];
+  /** Who takes room first goes first. */
+  readonly queue: readonly Queued[];
+}
+
+/** Steps of the simulation per end and group: what lies further ahead is not foretold. */
+const STEPS_EACH = 4;
+
+/**
+ * When the first task of each waiting group is expected to start, seconds from now: the queue in its order, no one
+ * overtaking, on the room that ends leave and give back again as the started tasks end (list scheduling, Graham 1969).
+ * Never before the first end: the plan has just found that there is no room now, whatever the sum of free vCPUs says
+ * (it may be in pieces, or no pool sells it). Groups without an answer start later than can be foretold.
+ * Room is counted in vCPUs, for the limit is. O((ends + groups) log(ends + groups)).
+ */
+export function expectedStartsS(of: RoomForecast): Map<GroupId, number> {
+  const starts = new Map<GroupId, number>();
+  const ends = new TinyQueue<Busy>([...of.ends], (a, b) => a.inS - b.inS);
+  const firstEndS = ends.peek()?.inS;
+  if (firstEndS === undefined) return starts;
+  let steps = STEPS_EACH * (of.ends.length + of.queue.length);
+  let nowS = 0;
+  let free = of.freeMilliCpu;
+  for (const { group, tasks, milliCpu, runtimeS, gang } of of.queue) {
+    const unit = gang ? tasks * milliCpu : milliCpu;
+    let left = gang ? 1 : tasks;
+    while (left > 0) {
+      if (steps-- <= 0) return starts;
+      const fitting = unit > 0 ? Math.min(left, Math.floor(free / unit + 1e-9)) : left;
+      if (fitting > 0) {
+        if (!starts.has(group)) starts.set(group, Math.max(nowS, firstEndS));
+        free -= fitting * unit;
+        left -= fitting;
+        ends.push({ inS: nowS + runtimeS, milliCpu: fitting * unit });
+        continue;
+      }
+      const next = ends.pop();
+      if (next === undefined) return starts;
+      nowS = Math.max(nowS, next.inS);
+      free += next.milliCpu;
+    }
+  }
+  return starts;
+}
+
+/** Of the groups that this decision lets wait for room, by what they bring per vCPU and second: seconds from now. */
+export function expectedStarts(d: Deliberation): ReadonlyMap<GroupId, number> {
+  const groups = new Map(d.snapshot.groups.map((g) => [g.id, g]));
+  const waits = d.allotment.waits.filter((w) => w.why === 'capacity' || w.why === 'gang');
+  if (waits.length === 0) return new Map();
+  const medianS = medians(d);
+  const queue = waits
+    .map(({ group: id, count }) => {
+      const group = invariant(groups.get(id), `group ${id} waits and is not pending`);
+      const runtimeS = medianS(group.job, group.stage.name, raw(group.keptS));
+      const queued: Queued = {
+        group: id,
+        tasks: count,
+        milliCpu: raw(group.need.cpu),
+        runtimeS,
+        gang: group.stage.gang,
+      };
+      return { queued, density: density(d, group, runtimeS) };
+    })
+    .sort((a, b) => b.density - a.density || (a.queued.group < b.queued.group ? -1 : 1))
+    .map(({ queued }) => queued);
+  const ends = [...runningEnds(d, medianS), ...startingEnds(d, groups)];
+  const takenMilliCpu = ends.reduce((sum, e) => sum + e.milliCpu, 0);
+  const freeMilliCpu = Math.max(0, d.snapshot.limits.vcpus * 1000 - takenMilliCpu);
+  return expectedStartsS({ freeMilliCpu, ends, queue });
+}
+
+/** What finishing one task now is worth for each vCPU and second that it takes. */
+function density(d: Deliberation, group: PendingGroup, runtimeS: number): number {
+  const worth = d.worths.groups.get(group.id);
+  if (worth === undefined) return 0;
+  return worthAt(worth.curve, d.snapshot.nowMs) / Math.max(raw(group.need.cpu) * runtimeS, 1e-9);
+}
+
+/** Median of what is left of a stage's tasks after so much is done; remembered for tasks that have done nothing. */
+function medians(d: Deliberation): (job: string, stage: string, doneS: number) => number {
+  const whole = new Map<string, number>();
+  return (job, stage, doneS) => {
+    const key = `${job}/${stage}`;
+    let medianS = whole.get(key);
+    if (medianS === undefined) {
+      const forecast = d.forecasts.runtime.get(key);
+      medianS = forecast === undefined ? 0 : raw(quantile(forecast.runtime, 0.5));
+      whole.set(key, medianS);
+    }
+    // What has outlived its median is taken to be half-way, as domain/distribution.ts does with whole forecasts.
+    return medianS > doneS ? medianS - doneS : doneS;
+  };
+}
+
+const runningEnds = (d: Deliberation, leftS: ReturnType<typeof medians>): Busy[] =>
+  d.snapshot.running.map(({ attempt, doneS }) => ({
+    inS: leftS(attempt.job, attempt.stage, raw(doneS)),
+    milliCpu: raw(attempt.resources.cpu),
+  }));
+
+/** Of what this decision starts, also on instances that are still to come. */
+const startingEnds = (d: Deliberation, groups: ReadonlyMap<GroupId, PendingGroup>): Busy[] =>
+  d.allotment.starts.flatMap(({ option, count }) => {
+    const group = groups.get(option.group);
+    const { startDelayS, expectedDurationS } = option.offer;
+    const inS = raw(startDelayS) + raw(expectedDurationS);
+    return group === undefined ? [] : [{ inS, milliCpu: count * raw(group.need.cpu) }];
+  });

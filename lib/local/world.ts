@@ -33,6 +33,8 @@ const MIN_GAP_WALL_S = 0.25;
 /** Wall time to stop a process that saves at once, and to start one that reads what was saved. */
 const STOP_WALL_S = 0.5;
 const RESTORE_WALL_S = 0.2;
+/** Most of a cycle's period that the solver may take. */
+const SOLVER_SHARE = 0.25;
 /** EC2 bills per second since 2017-10-02 (AWS News Blog, "New: Per-Second Billing for EC2 Instances"). */
 const PER_SECOND_SINCE_MS = Date.UTC(2017, 9, 2);
 
@@ -77,6 +79,11 @@ function openWorld(record: WorldRecord, trace: MarketTrace): World {
       cyclePeriodS: Math.max(defaults.cyclePeriodS, 2 * minGapS),
       migrationS: Math.max(defaults.migrationS, STOP_WALL_S * speed),
       restoreS: Math.max(defaults.restoreS, RESTORE_WALL_S * speed),
+      // The market's clock runs on while the solver thinks: a plan must not be old before it is made.
+      solverSeconds: Math.min(
+        defaults.solverSeconds,
+        (SOLVER_SHARE * Math.max(defaults.cyclePeriodS, 2 * minGapS)) / speed,
+      ),
       ...record.settings,
     }),
     vcpus: Math.max(12, 6 * availableParallelism()),

@@ -5,7 +5,6 @@ import {
   type AttemptId,
   type GroupId,
   type InstanceId,
-  type JobId,
   type PlanId,
 } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
@@ -30,6 +29,7 @@ import type {
 import { attemptName } from './working-state.ts';
 import { explain } from './explain.ts';
 import { isEnding } from './observe.ts';
+import { appraiseAll, pendingAgain, runningGroups, runningOffersOf, type RunningOffers } from './running-offers.ts';
 import { membersOf } from './snapshot.ts';
 
 export interface DecideInput<S> {
@@ -44,6 +44,8 @@ export interface DecideInput<S> {
   readonly token: number;
   /** Attempts so far per tried task, to number the next one. */
   readonly attemptsOf: (task: { readonly job: string; readonly stage: string; readonly index: number }) => number;
+  /** Of the deliberation before this one; empty or absent at first. */
+  readonly knownOffers?: RunningOffers;
 }
 
 /** What the stages answered, for explanations and tests. */
@@ -52,8 +54,7 @@ export interface Deliberation {
   readonly forecasts: Forecasts;
   readonly worths: Worths;
   readonly offers: ReadonlyMap<GroupId, GroupOffers>;
-  /** Of jobs that only run: what there is for what is left of their first running attempt, by job. */
-  readonly runningOffers: ReadonlyMap<JobId, GroupOffers>;
+  readonly runningOffers: RunningOffers;
   readonly allotment: Allotment;
   readonly placements: readonly Placement[];
   readonly purchases: readonly Purchase[];
@@ -68,7 +69,8 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
   const { snapshot, stages, config } = input;
   const forecasts: Forecasts = { runtime: stages.estimate(snapshot, input.history), market: input.market };
   const worths = stages.value(snapshot, forecasts, config);
-  const offers = stages.appraise(snapshot, forecasts, worths, config);
+  const running = runningGroups(input, worths);
+  const offers = appraiseAll(input, { forecasts, worths, running });
   const allotment = await stages.plan({ snapshot, forecasts, worths, offers, config }, input.solver);
 
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
@@ -110,7 +112,7 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
     forecasts,
     worths,
     offers,
-    runningOffers: offersForRunning(input, forecasts, worths),
+    runningOffers: runningOffersOf(input, running, offers),
     allotment,
     placements: started.placements,
     purchases,
@@ -285,6 +287,12 @@ function afterPlacing(hosts: readonly Host[], tasks: readonly TaskToPlace[], pla
   });
 }
 
+const groupToMove = (m: Move): PendingGroup =>
+  pendingAgain(m.running, moveGroup(m), {
+    ...m.running.stage.constraints,
+    purchaseOptions: ['on-demand', 'reserved'],
+  });
+
 /** Moves that found no room off spot: appraised as pending work that only on-demand or reserved capacity may take. */
 function offersForMoves<S>(
   input: DecideInput<S>,
@@ -299,7 +307,7 @@ function offersForMoves<S>(
   };
   if (moves.length === 0 || unplaced.length === 0) return none;
   const { snapshot, config, stages } = input;
-  const groups = unplaced.map((m) => pseudoGroup(m));
+  const groups = unplaced.map((m) => groupToMove(m));
   const moveWorths: Worths = {
     groups: new Map(groups.map((g, i) => [g.id, invariant(unplaced[i], 'one group per move').worth])),
     attempts: new Map(),
@@ -324,56 +332,6 @@ function offersForMoves<S>(
     leftovers,
     offers: (o: ReadonlyMap<GroupId, GroupOffers>) => new Map([...o, ...appraised]),
     worths: (w: Worths): Worths => ({ groups: new Map([...w.groups, ...moveWorths.groups]), attempts: w.attempts }),
-  };
-}
-
-/** One appraisal per job of which nothing waits, so that people see what else there is for work that runs. */
-function offersForRunning<S>(
-  input: DecideInput<S>,
-  forecasts: Forecasts,
-  worths: Worths,
-): ReadonlyMap<JobId, GroupOffers> {
-  const { snapshot, config, stages } = input;
-  const pending = new Set(snapshot.groups.map((g) => g.job));
-  const groups = new Map<JobId, PendingGroup>();
-  const worthOf = new Map<GroupId, Worth>();
-  for (const running of snapshot.running) {
-    const { job, id } = running.attempt;
-    const worth = worths.attempts.get(id);
-    if (worth === undefined || pending.has(job) || groups.has(job)) continue;
-    const group = {
-      ...pseudoGroup({ running, reason: '', worth }),
-      id: groupId(`running/${job}`),
-      stage: running.stage,
-      keptS: running.doneS,
-    };
-    groups.set(job, group);
-    worthOf.set(group.id, worth);
-  }
-  if (groups.size === 0) return new Map();
-  const moved = { groups: worthOf, attempts: worths.attempts };
-  const appraised = stages.appraise({ ...snapshot, groups: [...groups.values()] }, forecasts, moved, config);
-  return new Map(
-    [...groups].flatMap(([job, g]) => {
-      const offers = appraised.get(g.id);
-      return offers === undefined ? [] : [[job, offers] as const];
-    }),
-  );
-}
-
-function pseudoGroup(m: Move): PendingGroup {
-  const { attempt, stage, keptS } = m.running;
-  return {
-    id: moveGroup(m),
-    job: attempt.job,
-    class: m.running.class,
-    stage: { ...stage, constraints: { ...stage.constraints, purchaseOptions: ['on-demand', 'reserved'] } },
-    count: 1,
-    members: { indices: [attempt.index] },
-    keptS,
-    submittedMs: attempt.placedMs,
-    deadlineMs: m.running.deadlineMs,
-    need: attempt.resources,
   };
 }
 

@@ -22,6 +22,7 @@ import { endingsOf, giveUp } from './endings.ts';
 import { confirm, recordIntents, REST_PREFIX, settleAll, type PoolRest, type PoolRests } from './intents.ts';
 import { attribute } from './ledger.ts';
 import { applyObservations } from './observe.ts';
+import type { RunningOffers } from './running-offers.ts';
 import { takeSnapshot } from './snapshot.ts';
 import { Spending, type Prices } from './spending.ts';
 import { WorkingState } from './working-state.ts';
@@ -107,6 +108,8 @@ export class Engine<S> {
   readonly #rests: PoolRests = new Map();
   readonly #finishedJobs = new Map<JobId, JobState>();
   readonly #spending = new Spending();
+  /** For explanations alone: nothing is decided by it. */
+  #runningOffers: RunningOffers = new Map();
   #token = 0;
   #draining = false;
   #stopped = false;
@@ -238,7 +241,9 @@ export class Engine<S> {
       plan: id,
       token: this.#token,
       attemptsOf,
+      knownOffers: this.#runningOffers,
     });
+    this.#runningOffers = decided.deliberation.runningOffers;
     const lastRanMs = (job: JobId): EpochMs | null => this.#spending.lastEndMs(job);
     giveUp(state, endingsOf(decided.deliberation, { config, lastRanMs }), snapshot.nowMs);
     return decided.plan;

@@ -72,7 +72,7 @@ function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
   const placed: Placed[] = runningPlaces(d, index.running.get(job.id) ?? [], index);
   for (const group of groups) explainGroup(d, group, index, { waiting, placed });
   const first = groups[0];
-  const offers = first === undefined ? d.runningOffers.get(job.id) : d.offers.get(first.id);
+  const offers = first === undefined ? d.runningOffers.get(job.id)?.offers : d.offers.get(first.id);
   const considered = (offers?.considered ?? []).slice(0, MAX_CONSIDERED);
   const excluded = offers?.excluded ?? [];
   const stage = groups[0]?.stage ?? index.running.get(job.id)?.[0]?.stage ?? job.spec.stages[0];

@@ -18,9 +18,9 @@ import type {
   Submitted,
 } from '../ports/store.ts';
 import { submittedEvent } from '../ports/store-events.ts';
+import { costsBy } from '../ports/store-costs.ts';
 import { decodeCursor, pageOf } from '../ports/store-paging.ts';
 import { DEFAULT_RETENTION, type Retention } from '../ports/store-retention.ts';
-import { costsBy } from './memory-costs.ts';
 import { Arrivals, Index } from './memory-state.ts';
 
 const KINDS = {

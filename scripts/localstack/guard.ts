@@ -85,7 +85,11 @@ function launch(command: string, args: string[], env: Record<string, string>): C
   const log = openSync(join(folder, 'log'), 'a');
   // Settings of the person's own AWS account and LocalStack must not reach it.
   const kept = Object.entries(process.env).filter(([name]) => !/^(AWS_|LOCALSTACK_|PYTHON)/.test(name));
-  return spawn(command, args, { stdio: ['ignore', log, log], cwd: folder, env: { ...Object.fromEntries(kept), ...env } });
+  return spawn(command, args, {
+    stdio: ['ignore', log, log],
+    cwd: folder,
+    env: { ...Object.fromEntries(kept), ...env },
+  });
 }
 
 async function healthy(endpoint: string): Promise<void> {

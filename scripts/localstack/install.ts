@@ -141,7 +141,8 @@ function verify(jars: string): void {
     const hash = createHash('sha256')
       .update(readFileSync(join(jars, name)))
       .digest('hex');
-    if (pinned.get(name) !== hash) throw new Error(`${name} has the hash ${hash}, pinned is ${pinned.get(name) ?? 'none'}`);
+    if (pinned.get(name) !== hash)
+      throw new Error(`${name} has the hash ${hash}, pinned is ${pinned.get(name) ?? 'none'}`);
   }
   if (found.length !== pinned.size) throw new Error(`${found.length} files came, ${pinned.size} are pinned`);
 }

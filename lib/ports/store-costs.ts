@@ -1,5 +1,5 @@
 import { instanceHours, type LedgerRow } from '../domain/ledger.ts';
-import type { CostRow } from '../ports/store.ts';
+import type { CostRow } from './store.ts';
 
 type By = 'job' | 'owner' | 'pool' | 'template';
 type Sums = { -readonly [K in keyof CostRow]: CostRow[K] };

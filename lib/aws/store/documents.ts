@@ -1,0 +1,238 @@
+import { isLive, type Instance } from '../../domain/instance.ts';
+import { isOver, type Attempt, type Job, type Task } from '../../domain/job.ts';
+import type { Explanation, Plan } from '../../domain/plan.ts';
+import type { EffectRecord } from '../../ports/store.ts';
+import type { Blobs } from './blobs.ts';
+import { bodyOf, decode, flagOf, number, textAt, body, flag, text, type Item } from './codec.ts';
+import { EFFECTS, planKey, textOf, type Key } from './keys.ts';
+import type { Table, Write } from './table.ts';
+
+/** A job without what lies elsewhere: its specification never changes, a cancel request is others' to write. */
+export type JobBody = Omit<Job, 'spec' | 'cancelRequested'>;
+
+/** `JOB`: a job as it is. Absent body: nothing is known of the job but runs of its tasks. */
+export interface JobDoc {
+  /** Null until the job itself is put. */
+  readonly arrival: number | null;
+  readonly cancelRequested: boolean;
+  readonly body: JobBody | null;
+  /** `RUN#` items with a task or an attempt that is not over; true where it is an attempt. */
+  readonly open: Readonly<Record<string, boolean>>;
+}
+
+/** `RUN#`: records of tried tasks that are neighbours, with their attempts and the attempts' numbers of arrival. */
+export interface RunsDoc {
+  readonly tasks: Readonly<Record<string, Task>>;
+  readonly attempts: readonly (readonly [number, Attempt])[];
+  /** How many items of ended attempts lie beside it. */
+  readonly spills: number;
+}
+
+export interface InstanceDoc {
+  readonly arrival: number | null;
+  readonly instance: Instance | null;
+  /** Sequence of the last observation taken in. */
+  readonly cursor: number | null;
+}
+
+/** Effects recorded together that have no outcome yet, with their numbers of arrival. */
+export type EffectsDoc = readonly (readonly [number, EffectRecord])[];
+
+/** `VISITS`: attempts placed on an instance, and where their records are. */
+export type VisitsDoc = readonly { readonly attempt: string; readonly runs: Key }[];
+
+export type PlanBody = Omit<Plan, 'explanations'>;
+/** A plan, and of which jobs it has ever had an explanation. */
+export interface PlanDoc {
+  readonly plan: PlanBody;
+  readonly explained: readonly string[];
+}
+/** An explanation on its own, with its place in its plan. */
+export interface ExplanationDoc {
+  readonly plan: string;
+  readonly ordinal: number;
+  readonly is: Explanation;
+}
+
+export const NO_JOB: JobDoc = { arrival: null, cancelRequested: false, body: null, open: {} };
+export const NO_RUNS: RunsDoc = { tasks: {}, attempts: [], spills: 0 };
+export const NO_INSTANCE: InstanceDoc = { arrival: null, instance: null, cursor: null };
+
+export const isOpenTask = (task: Task): boolean => task.state === 'waiting' || task.state === 'running';
+export const isOpenAttempt = (attempt: Attempt): boolean => attempt.state !== 'ended';
+
+/** What a cycle must load. */
+export const isLiveJob = (doc: JobDoc): boolean =>
+  (doc.body !== null && !isOver(doc.body.state)) || Object.values(doc.open).includes(true);
+/** An instance that is not known, and yet is observed, is not over either. */
+export const isLiveInstance = (doc: InstanceDoc): boolean =>
+  doc.instance === null ? doc.cursor !== null : isLive(doc.instance);
+
+export function jobDocOf(item: Item | undefined): JobDoc {
+  if (item === undefined) return NO_JOB;
+  return {
+    arrival: item['a']?.N === undefined ? null : Number(item['a'].N),
+    cancelRequested: flagOf(item, 'c'),
+    body: item['b'] === undefined ? null : bodyOf<JobBody>(item),
+    open: item['o']?.B === undefined ? {} : decode<JobDoc['open']>(item['o'].B),
+  };
+}
+
+/** The attributes of a job's item that the engine writes. */
+export function jobAttributes({ body: of, open }: JobDoc): Pick<Write, 'set' | 'remove'> {
+  const isAnyOpen = Object.keys(open).length > 0;
+  return {
+    set: {
+      ...(of === null ? {} : { st: text(of.state), b: body(of) }),
+      ...(isAnyOpen ? { o: body(open) } : {}),
+    },
+    ...(isAnyOpen ? {} : { remove: ['o'] }),
+  };
+}
+
+/** Attributes of a job that is new: those, and the ones that never change. */
+export const newJobAttributes = (job: Job, arrival: number): NonNullable<Write['set']> => {
+  const { spec, cancelRequested, ...rest } = job;
+  return {
+    l: text('jobs'),
+    a: number(arrival),
+    ow: text(spec.owner),
+    st: text(job.state),
+    c: flag(cancelRequested),
+    b: body(rest),
+  };
+};
+
+const parsers = {
+  JOB: (item: Item | undefined): JobDoc => jobDocOf(item),
+  RUN: (item: Item | undefined): RunsDoc => (item === undefined ? NO_RUNS : bodyOf<RunsDoc>(item)),
+  INSTANCE: (item: Item | undefined): InstanceDoc => (item === undefined ? NO_INSTANCE : bodyOf<InstanceDoc>(item)),
+};
+type Kind = keyof typeof parsers;
+export type Doc = JobDoc | RunsDoc | InstanceDoc;
+const kindOf = ({ sk }: Key): Kind => (sk === 'JOB' ? 'JOB' : sk === 'INSTANCE' ? 'INSTANCE' : 'RUN');
+
+/** All effects without an outcome: the items that hold them, and which item holds which. */
+export interface OpenEffects {
+  readonly items: ReadonlyMap<string, EffectsDoc>;
+  readonly itemOf: ReadonlyMap<string, string>;
+}
+
+/**
+ * What the engine alone writes, as of one commit: read when first asked for, kept while nobody else commits. A commit
+ * computes from it on the condition that HEAD has not moved, so what is kept is never stale where it matters.
+ * Lifecycle: `at(commits)` forgets everything when the number is another -> `load` -> `accept` what a commit wrote.
+ */
+export class Documents {
+  readonly #table: Table;
+  readonly #blobs: Blobs;
+  #commits = -1;
+  #docs = new Map<string, Doc>();
+  #effects: OpenEffects | null = null;
+  #explained: { readonly plan: string; readonly list: readonly Explanation[] } | null = null;
+
+  constructor(table: Table, blobs: Blobs) {
+    this.#table = table;
+    this.#blobs = blobs;
+  }
+
+  at(commits: number): this {
+    if (commits !== this.#commits) {
+      this.#docs.clear();
+      this.#effects = null;
+      this.#explained = null;
+      this.#commits = commits;
+    }
+    return this;
+  }
+
+  has(key: Key): boolean {
+    return this.#docs.has(textOf(key));
+  }
+
+  /** Reads those that are not at hand. */
+  async load(keys: readonly Key[]): Promise<void> {
+    const missing = keys.filter((key) => !this.has(key));
+    if (missing.length === 0) return;
+    const found = await this.#table.getMany(missing);
+    for (const key of missing) this.#docs.set(textOf(key), parsers[kindOf(key)](found.get(textOf(key))));
+  }
+
+  /** One that was loaded. */
+  job(key: Key): JobDoc {
+    return (this.#docs.get(textOf(key)) as JobDoc | undefined) ?? NO_JOB;
+  }
+
+  runs(key: Key): RunsDoc {
+    return (this.#docs.get(textOf(key)) as RunsDoc | undefined) ?? NO_RUNS;
+  }
+
+  instance(key: Key): InstanceDoc {
+    return (this.#docs.get(textOf(key)) as InstanceDoc | undefined) ?? NO_INSTANCE;
+  }
+
+  async effects(): Promise<OpenEffects> {
+    if (this.#effects === null) {
+      const items = new Map<string, EffectsDoc>();
+      for (const item of await this.#table.range({ pk: EFFECTS })) items.set(textAt(item, 'sk'), bodyOf(item));
+      this.#effects = { items, itemOf: indexed(items) };
+    }
+    return this.#effects;
+  }
+
+  /** What the newest plan explains. */
+  async explained(plan: string): Promise<readonly Explanation[]> {
+    if (this.#explained?.plan !== plan) {
+      this.#explained = { plan, list: await explanationsOf(this.#table, this.#blobs, plan) };
+    }
+    return this.#explained.list;
+  }
+
+  /** What a commit wrote is the state of `commits` now. What is over is let go. */
+  accept(
+    commits: number,
+    written: {
+      readonly docs: ReadonlyMap<string, Doc>;
+      readonly effects: OpenEffects | null;
+      readonly explained: { readonly plan: string; readonly list: readonly Explanation[] } | null;
+    },
+  ): void {
+    this.#commits = commits;
+    for (const [key, doc] of written.docs) {
+      if (isDone(doc)) this.#docs.delete(key);
+      else this.#docs.set(key, doc);
+    }
+    if (written.effects !== null) this.#effects = written.effects;
+    if (written.explained !== null) this.#explained = written.explained;
+  }
+
+  /** A job that was not there may have been submitted. */
+  forgetAbsent(key: Key): void {
+    if (this.job(key).body === null) this.#docs.delete(textOf(key));
+  }
+
+  /** A cancel request came between commits. */
+  cancelled(key: Key): void {
+    this.#docs.set(textOf(key), { ...this.job(key), cancelRequested: true });
+  }
+}
+
+function isDone(doc: Doc): boolean {
+  if ('tasks' in doc) return !hasOpen(doc).any;
+  return 'open' in doc ? !isLiveJob(doc) : !isLiveInstance(doc);
+}
+
+export function hasOpen({ tasks, attempts }: RunsDoc): { readonly any: boolean; readonly attempt: boolean } {
+  const attempt = attempts.some(([, a]) => isOpenAttempt(a));
+  return { attempt, any: attempt || Object.values(tasks).some(isOpenTask) };
+}
+
+export const indexed = (items: ReadonlyMap<string, EffectsDoc>): Map<string, string> =>
+  new Map([...items].flatMap(([sk, doc]) => doc.map(([, e]) => [e.key, sk] as const)));
+
+/** The explanations that a plan's own item holds. */
+export async function explanationsOf(table: Table, blobs: Blobs, plan: string): Promise<readonly Explanation[]> {
+  if (plan === '') return [];
+  const item = await table.get({ ...planKey(plan), sk: 'EXPLAINED' });
+  return item === undefined ? [] : blobs.valueOf<readonly Explanation[]>(item);
+}

@@ -1,0 +1,384 @@
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { S3Client } from '@aws-sdk/client-s3';
+import { EbbError } from '../../kernel/errors.ts';
+import type { AttemptId, InstanceId, JobId } from '../../kernel/ids.ts';
+import { isLive, type Instance } from '../../domain/instance.ts';
+import type { Attempt, Job, Task } from '../../domain/job.ts';
+import type { LedgerRow } from '../../domain/ledger.ts';
+import type { Explanation, Plan } from '../../domain/plan.ts';
+import type {
+  ActiveState,
+  Change,
+  CostRow,
+  EventRecord,
+  JobFilter,
+  Page,
+  Store,
+  Submission,
+  SubmitOutcome,
+  Submitted,
+} from '../../ports/store.ts';
+import { costsBy } from '../../ports/store-costs.ts';
+import { decodeCursor, pageOf } from '../../ports/store-paging.ts';
+import { DEFAULT_RETENTION, type Retention } from '../../ports/store-retention.ts';
+import { ActiveLoader } from './active.ts';
+import { Blobs } from './blobs.ts';
+import { prepare, refuseUnknown, type Parts } from './changes.ts';
+import { bodyOf, textAt, type Item } from './codec.ts';
+import { Documents, explanationsOf } from './documents.ts';
+import type { ExplanationDoc, InstanceDoc, PlanDoc, RunsDoc, VisitsDoc } from './documents.ts';
+import { readEvents } from './events.ts';
+import { Intake } from './intake.ts';
+import { Jobs, liveItems } from './jobs.ts';
+import { Journal, type Head } from './journal.ts';
+import {
+  attemptKey,
+  explanationKey,
+  instanceKey,
+  jobKey,
+  LEDGER,
+  MEMORY,
+  memoryPrefix,
+  RUNS,
+  runsKey,
+  textOf,
+  VISITS,
+  type Key,
+  type List,
+} from './keys.ts';
+import { Table, type Meter } from './table.ts';
+
+export interface DynamoStoreOptions {
+  readonly dynamodb: DynamoDBClient;
+  readonly s3: S3Client;
+  /** Made from `tableDefinition` (keys.ts). */
+  readonly table: string;
+  /** For what is too large for an item: specifications, plans, explanations, staged commits. */
+  readonly bucket: string;
+  readonly retention?: Retention;
+  readonly meter?: Meter;
+}
+
+/** Times that a commit is computed anew because HEAD moved or numbers of events were taken away. */
+const MAX_ROUNDS = 10;
+/** Instances looked at together while a page is filled. */
+const INSTANCES_AT_ONCE = 50;
+
+/**
+ * The store of a deployment: one DynamoDB table and one bucket, opened by any number of processes. How commits of any
+ * size stay whole, and what a crash leaves at which point: journal.ts. What lies where: docs/aws-store.md.
+ *
+ * Lifecycle: made -> used -> close (nothing to let go of: the clients are the caller's). Invariants: what `takeLease`,
+ * `loadActive` and `commit` see is the state of one commit; other reads see each entity as some commit left it, and a
+ * commit too large for one transaction may become visible to them piece by piece. Lists (`jobs`, `instances`, `plans`,
+ * costs) are found through indexes, which follow within a second or so.
+ * Errors: `too-many-requests`, `aws.unavailable` (repeat), `aws.refused` (a person must act), `store.newer`.
+ */
+export class DynamoStore implements Store {
+  readonly #table: Table;
+  readonly #blobs: Blobs;
+  readonly #journal: Journal;
+  readonly #documents: Documents;
+  readonly #jobs: Jobs;
+  readonly #intake: Intake;
+  readonly #active: ActiveLoader;
+  readonly #retention: Retention;
+  /** HEAD as this process left it; null when it must be read. */
+  #head: Head | null = null;
+  /** Commits and loads of one process follow one another. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(options: DynamoStoreOptions) {
+    const { dynamodb, s3, table, bucket, meter } = options;
+    this.#table = new Table({ client: dynamodb, name: table, ...(meter === undefined ? {} : { meter }) });
+    this.#blobs = new Blobs({ client: s3, bucket, meter });
+    this.#journal = new Journal(this.#table, this.#blobs);
+    this.#documents = new Documents(this.#table, this.#blobs);
+    this.#jobs = new Jobs(this.#table, this.#blobs);
+    this.#intake = new Intake(this.#table, this.#blobs, this.#jobs);
+    this.#active = new ActiveLoader(this.#table, this.#blobs, this.#documents);
+    this.#retention = options.retention ?? DEFAULT_RETENTION;
+  }
+
+  submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]> {
+    return this.#intake.submit(submissions);
+  }
+
+  submitted(key: string): Promise<Submitted | null> {
+    return this.#intake.submitted(key);
+  }
+
+  requestCancel(job: JobId): Promise<boolean> {
+    return this.#jobs.requestCancel(job);
+  }
+
+  takeLease(holder: string): Promise<number> {
+    return this.#inTurn(async () => {
+      this.#head = null;
+      this.#head = await this.#journal.takeLease(holder);
+      return this.#head.token;
+    });
+  }
+
+  commit(token: number, changes: readonly Change[]): Promise<void> {
+    return this.#inTurn(() => this.#commit(token, changes));
+  }
+
+  async #commit(token: number, changes: readonly Change[]): Promise<void> {
+    refuseUnknown(changes);
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const head = await this.#headFor(token);
+      // A commit of nothing only asks whether the lease still holds.
+      if (changes.length === 0 && round > 0) return;
+      const parts: Parts = {
+        table: this.#table,
+        blobs: this.#blobs,
+        documents: this.#documents.at(head.commits),
+        keepPlans: this.#retention.plans,
+      };
+      // Until it is known how it ends, nothing that is kept of HEAD is to be trusted.
+      this.#head = null;
+      const { batch, written, dropped } = await prepare(parts, head, changes);
+      const outcome = await this.#journal.commit(head, batch);
+      if (outcome.status === 'done') {
+        this.#documents.accept(outcome.head.commits, written);
+        this.#head = outcome.head.pending === null ? outcome.head : null;
+        for (const name of dropped) await this.#blobs.delete(name);
+        return;
+      }
+      if (outcome.status === 'refused') this.#documents.at(-1);
+    }
+    throw new EbbError('too-many-requests', {
+      what: 'others keep changing what this commit is about; nothing was written',
+      next: 'try again in some seconds',
+    });
+  }
+
+  async #headFor(token: number): Promise<Head> {
+    const head = this.#head?.token === token ? this.#head : await this.#journal.head();
+    if (head.token === token) return head;
+    throw new EbbError('fenced', {
+      what: 'another engine has taken over; nothing was written',
+      got: `token ${token}`,
+      allowed: `token ${head.token}`,
+      next: 'stop this engine',
+    });
+  }
+
+  loadActive(): Promise<ActiveState> {
+    return this.#inTurn(async () => {
+      for (;;) {
+        const before = await this.#journal.head();
+        const state = await this.#active.load(before.commits);
+        const after = await this.#journal.head();
+        this.#head = after;
+        if (after.commits === before.commits) return state;
+      }
+    });
+  }
+
+  job(id: JobId): Promise<Job | null> {
+    return this.#jobs.get(id);
+  }
+
+  jobs(filter: JobFilter, limit: number, after: string | null): Promise<Page<Job>> {
+    return this.#jobs.list(filter, limit, after);
+  }
+
+  findJobs(refs: readonly string[]): Promise<ReadonlyMap<string, Job>> {
+    return this.#jobs.find(refs);
+  }
+
+  async tasks(job: JobId): Promise<readonly Task[]> {
+    const tasks = (await this.#runsOf(job)).flatMap((doc) => Object.values(doc.tasks));
+    return tasks.sort((a, b) => ascending(a.stage, b.stage) || a.index - b.index);
+  }
+
+  async attempts(job: JobId): Promise<readonly Attempt[]> {
+    return byArrival(await this.#runsOf(job));
+  }
+
+  async attemptsOn(instance: InstanceId): Promise<readonly Attempt[]> {
+    const items = await this.#table.range({ pk: instanceKey(instance).pk, prefix: VISITS });
+    const visits = items.flatMap((item) => bodyOf<VisitsDoc>(item));
+    const wanted = new Set(visits.map((v) => v.attempt));
+    const docs = await this.#runsAt(visits.map((v) => v.runs));
+    return byArrival(docs).filter((a) => wanted.has(a.id));
+  }
+
+  async attempt(id: AttemptId): Promise<Attempt | null> {
+    const at = await this.#placeOf(id);
+    if (at === null) return null;
+    return byArrival(await this.#runsAt([at])).find((a) => a.id === id) ?? null;
+  }
+
+  /** Attempts are named `job.stage.index.number`; others have an item that says where they are. */
+  async #placeOf(id: AttemptId): Promise<Key | null> {
+    const item = await this.#table.get(attemptKey(id));
+    if (item !== undefined) return bodyOf<Key>(item);
+    const match = /^([^.]+)\.(.+)\.(\d+)\.\d+$/.exec(id);
+    return match === null ? null : runsKey(match[1] ?? '', match[2] ?? '', Number(match[3]));
+  }
+
+  async #runsOf(job: JobId): Promise<readonly RunsDoc[]> {
+    const items = await this.#table.range({ pk: jobKey(job).pk, prefix: RUNS });
+    return items.map((item) => bodyOf<RunsDoc>(item));
+  }
+
+  /** The items at these keys, and what was moved out of them. */
+  async #runsAt(keys: readonly Key[]): Promise<readonly RunsDoc[]> {
+    const items = [...(await this.#table.getMany(keys)).values()];
+    const docs = items.map((item) => ({ item, doc: bodyOf<RunsDoc>(item) }));
+    const spilled = docs.filter(({ doc }) => doc.spills > 0);
+    const more = await Promise.all(
+      spilled.map(({ item }) => this.#table.range({ pk: textAt(item, 'pk'), prefix: `${textAt(item, 'sk')}#` })),
+    );
+    return [...docs.map((d) => d.doc), ...more.flat().map((item) => bodyOf<RunsDoc>(item))];
+  }
+
+  async instances(live: boolean | null, limit: number, after: string | null): Promise<Page<Instance>> {
+    let before = after === null ? Number.MAX_SAFE_INTEGER : decodeCursor('instances', after);
+    const found: { readonly instance: Instance; readonly arrival: number }[] = [];
+    const liveOnes = live === true ? await this.#liveInstances() : null;
+    for (;;) {
+      const batch =
+        liveOnes?.filter((i) => i.arrival < before) ??
+        (await this.#table.newest({ list: 'instances' }, before, INSTANCES_AT_ONCE));
+      const items = await this.#table.getMany(batch.map((b) => b.key));
+      for (const { key, arrival } of batch) {
+        const item = items.get(textOf(key));
+        const instance = item === undefined ? null : bodyOf<InstanceDoc>(item).instance;
+        if (instance !== null && (live === null || isLive(instance) === live)) found.push({ instance, arrival });
+      }
+      const end = batch.at(-1);
+      if (found.length > limit || end === undefined || liveOnes !== null || batch.length < INSTANCES_AT_ONCE) {
+        return pageOf(found, { list: 'instances', limit, value: (row) => row.instance });
+      }
+      before = end.arrival;
+    }
+  }
+
+  async #liveInstances(): Promise<{ readonly key: Key; readonly arrival: number }[]> {
+    const keys = (await liveItems(this.#table, 'I#')).map((l) => l.key);
+    const items = await this.#table.getMany(keys);
+    return [...items.values()]
+      .flatMap((item) => {
+        const { arrival } = bodyOf<InstanceDoc>(item);
+        return arrival === null ? [] : [{ key: { pk: textAt(item, 'pk'), sk: textAt(item, 'sk') }, arrival }];
+      })
+      .sort((a, b) => b.arrival - a.arrival);
+  }
+
+  async plans(limit: number, after: string | null): Promise<Page<Plan>> {
+    const head = await this.#journal.head();
+    const before = after === null ? Number.MAX_SAFE_INTEGER : decodeCursor('plans', after);
+    const listed = await this.#table.newest({ list: 'plans' }, before, limit + 1);
+    const kept = listed.filter((p) => p.arrival > head.plans - this.#retention.plans);
+    const items = await this.#table.getMany(kept.map((p) => p.key));
+    const docs: { readonly doc: PlanDoc; readonly arrival: number }[] = [];
+    for (const { key, arrival } of kept) {
+      const item = items.get(textOf(key));
+      if (item !== undefined) docs.push({ doc: await this.#blobs.valueOf<PlanDoc>(item), arrival });
+    }
+    const shown = docs.slice(0, limit).map((d) => d.doc);
+    const explanations = await this.#explanationsOf(shown, head.plan);
+    return pageOf(docs, {
+      list: 'plans',
+      limit,
+      value: ({ doc }) => ({ ...doc.plan, explanations: explanations.get(doc.plan.id) ?? [] }),
+    });
+  }
+
+  /** Per plan, those that no later plan has replaced: the newest plan's own, and those that moved to their jobs. */
+  async #explanationsOf(plans: readonly PlanDoc[], newest: string): Promise<Map<string, readonly Explanation[]>> {
+    const current = await explanationsOf(this.#table, this.#blobs, newest);
+    const replaced = new Set<string>(current.map((e) => e.job));
+    const jobs = new Set(plans.flatMap((p) => p.explained).filter((job) => !replaced.has(job)));
+    const items = await this.#table.getMany([...jobs].map(explanationKey));
+    const docs: ExplanationDoc[] = [
+      ...current.map((is, ordinal) => ({ plan: newest, ordinal, is })),
+      ...[...items.values()].map((item) => bodyOf<ExplanationDoc>(item)),
+    ];
+    docs.sort((a, b) => a.ordinal - b.ordinal || ascending(a.is.job, b.is.job));
+    return new Map(plans.map(({ plan }) => [plan.id, docs.filter((d) => d.plan === plan.id).map((d) => d.is)]));
+  }
+
+  async explanation(job: JobId): Promise<Explanation | null> {
+    const { plan } = await this.#journal.head();
+    const current = (await explanationsOf(this.#table, this.#blobs, plan)).find((e) => e.job === job);
+    if (current !== undefined) return current;
+    const item = await this.#table.get(explanationKey(job));
+    return item === undefined ? null : bodyOf<ExplanationDoc>(item).is;
+  }
+
+  async ledger(of: { readonly job: JobId } | { readonly instance: InstanceId } | 'all'): Promise<readonly LedgerRow[]> {
+    if (of !== 'all' && 'instance' in of) return this.#ledgerOf([of.instance]);
+    if (of === 'all') return (await this.#wholeLedger()).flat();
+    const pointers = await this.#table.range({ pk: jobKey(of.job).pk, prefix: LEDGER });
+    const rows = await this.#ledgerOf(pointers.map((p) => textAt(p, 'sk').slice(LEDGER.length)));
+    return rows.filter((row) => row.job === of.job);
+  }
+
+  async #ledgerOf(instances: readonly string[]): Promise<readonly LedgerRow[]> {
+    const lists = await Promise.all(
+      [...instances].sort(ascending).map((id) => this.#table.range({ pk: instanceKey(id).pk, prefix: LEDGER })),
+    );
+    return lists.flat().flatMap((item) => bodyOf<readonly LedgerRow[]>(item));
+  }
+
+  /** Rows of each instance, instances in order of their ids. Reads everything that was ever settled. */
+  async #wholeLedger(): Promise<readonly (readonly LedgerRow[])[]> {
+    const listed = await this.#table.newest({ list: 'ledger' satisfies List }, Number.MAX_SAFE_INTEGER, Infinity);
+    const items = [...(await this.#table.getMany(listed.map((l) => l.key))).values()];
+    const sorted = items.sort(
+      (a, b) => ascending(textAt(a, 'pk'), textAt(b, 'pk')) || ascending(textAt(a, 'sk'), textAt(b, 'sk')),
+    );
+    const byInstance = new Map<string, LedgerRow[]>();
+    for (const item of sorted) {
+      const rows = bodyOf<readonly LedgerRow[]>(item);
+      const known = byInstance.get(textAt(item, 'pk'));
+      if (known === undefined) byInstance.set(textAt(item, 'pk'), [...rows]);
+      else known.push(...rows);
+    }
+    return [...byInstance.values()];
+  }
+
+  async costs(by: 'job' | 'owner' | 'pool' | 'template'): Promise<readonly CostRow[]> {
+    return costsBy(await this.#wholeLedger(), by);
+  }
+
+  events(after: number, limit: number): Promise<readonly EventRecord[]> {
+    return readEvents(this.#table, { after, limit, keep: this.#retention.events });
+  }
+
+  async memory(prefix: string): Promise<ReadonlyMap<string, string>> {
+    const items = await this.#table.range({ pk: MEMORY, prefix: memoryPrefix(prefix) });
+    const rows = await Promise.all(
+      items.map((item: Item) => this.#blobs.valueOf<{ readonly key: string; readonly value: string }>(item)),
+    );
+    const found = rows.filter((r) => r.key.startsWith(prefix)).sort((a, b) => ascending(a.key, b.key));
+    return new Map(found.map((r) => [r.key, r.value]));
+  }
+
+  async close(): Promise<void> {
+    await this.#last;
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+}
+
+const ascending = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** Attempts in order of arrival; one that was moved out of its item and written again counts once. */
+function byArrival(docs: readonly RunsDoc[]): Attempt[] {
+  const known = new Map<string, readonly [number, Attempt]>();
+  for (const entry of docs.flatMap((d) => d.attempts)) {
+    const [, attempt] = entry;
+    if (!known.has(attempt.id)) known.set(attempt.id, entry);
+  }
+  return [...known.values()].sort(([a], [b]) => a - b).map(([, attempt]) => attempt);
+}

@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { EventRecord } from '../../ports/store.ts';
+import { body, bodyOf, number, numberOf, textAt, type Item } from './codec.ts';
+import { EVENTS, eventsKey, padded, unpadded } from './keys.ts';
+import type { Table, Write } from './table.ts';
+
+/** Events in one item at most. */
+const EVENTS_PER_ITEM = 500;
+/** Events are given out in order, so a number that is taken and not there yet holds up those behind it: this long at most. */
+const WAITS_FOR_GAP = 6;
+const WAIT_FOR_GAP_MS = 50;
+/** A transaction that takes numbers away writes one item for each. */
+const MAX_VOIDED = 90;
+
+type Loose = Omit<EventRecord, 'sequence'>;
+
+/**
+ * Numbers of events are drawn from a counter before the transaction that writes them, so that writers do not wait for one
+ * another. A number may thus be there later than a higher one, or never. Readers close such gaps: they wait a little, and
+ * then put an empty item in its place, on the condition that there is none. The writer's own item has the same condition:
+ * when it comes too late, its transaction fails whole and is repeated with new numbers. So what a reader has passed never
+ * changes, whatever clocks say.
+ *
+ * `covers` numbers are used up, by the events first.
+ */
+export function eventWrites(first: number, events: readonly Loose[], covers: number): Write[] {
+  const writes: Write[] = [];
+  for (let from = 0; from < Math.max(1, events.length); from += EVENTS_PER_ITEM) {
+    const some = events.slice(from, from + EVENTS_PER_ITEM);
+    const isLast = from + EVENTS_PER_ITEM >= events.length;
+    writes.push(eventItem(first + from, some, isLast ? covers - from : some.length));
+  }
+  return writes;
+}
+
+const eventItem = (first: number, events: readonly Loose[], covers: number): Write => ({
+  key: eventsKey(first),
+  set: { n: number(covers), b: body(events) },
+  condition: { expression: 'attribute_not_exists(pk)' },
+});
+
+interface Block {
+  readonly first: number;
+  readonly covers: number;
+  readonly item: Item;
+}
+
+const blockOf = (item: Item): Block => ({
+  first: unpadded(textAt(item, 'sk')),
+  covers: numberOf(item, 'n'),
+  item,
+});
+
+/** Events after a number, of the newest `keep`, ascending. */
+export async function readEvents(
+  table: Table,
+  range: { readonly after: number; readonly limit: number; readonly keep: number },
+): Promise<readonly EventRecord[]> {
+  const [newest] = (await table.range({ pk: EVENTS, descending: true, limit: 1 })).map(blockOf);
+  if (newest === undefined || range.limit <= 0) return [];
+  const last = newest.first + newest.covers - 1;
+  const after = Math.max(range.after, last - range.keep);
+  if (after >= last) return [];
+  for (let wait = 0; ; wait++) {
+    const blocks = await blocksFrom(table, after + 1, range.limit);
+    const gap = firstGap(blocks, after + 1);
+    if (gap === null) return pick(blocks, after, range.limit);
+    if (wait < WAITS_FOR_GAP) await sleep(WAIT_FOR_GAP_MS);
+    else await close(table, gap);
+  }
+}
+
+/** Items that hold the numbers from `first` on, as many as hold `limit` events. */
+async function blocksFrom(table: Table, first: number, limit: number): Promise<Block[]> {
+  const at = await table.range({ pk: EVENTS, to: padded(first), descending: true, limit: 1 });
+  const blocks = at.map(blockOf).filter((b) => b.first + b.covers > first);
+  const next = blocks.length === 0 ? first : first + 1;
+  // Each item has at least one number, but one without an event helps nobody: some more are read.
+  const more = await table.range({ pk: EVENTS, from: padded(next), limit: limit + 1 });
+  return [...blocks, ...more.map(blockOf)];
+}
+
+function firstGap(blocks: readonly Block[], from: number): { readonly first: number; readonly count: number } | null {
+  let next = from;
+  for (const { first, covers } of blocks) {
+    if (first > next) return { first: next, count: first - next };
+    next = first + covers;
+  }
+  return null;
+}
+
+/** Every number of the gap singly: whoever was to write there, wherever its item begins, now fails. */
+async function close(table: Table, gap: { readonly first: number; readonly count: number }): Promise<void> {
+  const count = Math.min(gap.count, MAX_VOIDED);
+  await table.transact(Array.from({ length: count }, (_, i) => eventItem(gap.first + i, [], 1)));
+}
+
+function pick(blocks: readonly Block[], after: number, limit: number): EventRecord[] {
+  const found: EventRecord[] = [];
+  for (const { first, item } of blocks) {
+    for (const [i, event] of bodyOf<readonly Loose[]>(item).entries()) {
+      if (found.length < limit && first + i > after) found.push({ sequence: first + i, ...event });
+    }
+  }
+  return found;
+}

@@ -1,0 +1,176 @@
+import type { JobId } from '../../kernel/ids.ts';
+import type { Job, JobSpec, JobState } from '../../domain/job.ts';
+import type { JobFilter, Page } from '../../ports/store.ts';
+import { decodeCursor, encodeCursor } from '../../ports/store-paging.ts';
+import type { Blobs } from './blobs.ts';
+import { flagOf, text, textAt, type Item } from './codec.ts';
+import { jobDocOf, type JobDoc } from './documents.ts';
+import {
+  jobKey,
+  liveKey,
+  livePartitions,
+  namedPartition,
+  partitionOfLive,
+  specKey,
+  textOf,
+  unpadded,
+  type Key,
+} from './keys.ts';
+import type { Table } from './table.ts';
+
+/** Jobs looked at for one page at most: a page may be short, with a cursor, when few of them are wanted. */
+const EXAMINED_PER_PAGE = 2000;
+const EXAMINED_AT_ONCE = 50;
+const STATES_OF_LIVE: ReadonlySet<JobState> = new Set<JobState>(['pending', 'running']);
+
+export const jobOf = (doc: JobDoc, spec: JobSpec): Job | null =>
+  doc.body === null ? null : { ...doc.body, cancelRequested: doc.cancelRequested, spec };
+
+interface Arrived {
+  readonly id: string;
+  readonly arrival: number;
+}
+
+/** Jobs as others than the engine see them: always from the table. */
+export class Jobs {
+  readonly #table: Table;
+  readonly #blobs: Blobs;
+
+  constructor(table: Table, blobs: Blobs) {
+    this.#table = table;
+    this.#blobs = blobs;
+  }
+
+  async get(id: string): Promise<Job | null> {
+    return (await this.getMany([id])).get(id) ?? null;
+  }
+
+  async getMany(ids: readonly string[]): Promise<Map<string, Job>> {
+    const items = await this.#table.getMany(ids.flatMap((id) => [jobKey(id), specKey(id)]));
+    const jobs = new Map<string, Job>();
+    for (const id of new Set(ids)) {
+      const [head, spec] = [items.get(textOf(jobKey(id))), items.get(textOf(specKey(id)))];
+      if (head === undefined || spec === undefined) continue;
+      const job = jobOf(jobDocOf(head), await this.#blobs.valueOf<JobSpec>(spec));
+      if (job !== null) jobs.set(id, job);
+    }
+    return jobs;
+  }
+
+  /** True when the job is there and not over; then the engine sees the request at its next load. */
+  async requestCancel(id: JobId): Promise<boolean> {
+    const key = jobKey(id);
+    const outcome = await this.#table.transact([
+      {
+        key,
+        set: { c: { BOOL: true } },
+        condition: {
+          expression: 'st IN (:pending, :running)',
+          values: { ':pending': text('pending'), ':running': text('running') },
+        },
+      },
+      { key: liveKey(key), set: { c: { BOOL: true } }, condition: { expression: 'attribute_exists(pk)' } },
+    ]);
+    return outcome.status === 'done';
+  }
+
+  /** Jobs by id, else the newest of the name. */
+  async find(refs: readonly string[]): Promise<ReadonlyMap<string, Job>> {
+    const byId = await this.getMany(refs);
+    const newest = new Map<string, string>();
+    for (const ref of new Set(refs)) {
+      if (byId.has(ref)) continue;
+      const [item] = await this.#table.range({ pk: namedPartition(ref), descending: true, limit: 1 });
+      if (item !== undefined) newest.set(ref, textAt(item, 'job'));
+    }
+    const byName = await this.getMany([...newest.values()]);
+    const found = new Map<string, Job>();
+    for (const ref of refs) {
+      const job = byId.get(ref) ?? byName.get(newest.get(ref) ?? '');
+      if (job !== undefined) found.set(ref, job);
+    }
+    return found;
+  }
+
+  /** Newest first. Looks at 2,000 jobs at most: a page may have fewer than `limit` and still a `next`. */
+  async list(filter: JobFilter, limit: number, after: string | null): Promise<Page<Job>> {
+    const wanted = acceptor(filter);
+    let before = after === null ? Number.MAX_SAFE_INTEGER : decodeCursor('jobs', after);
+    if (filter.states?.length === 0) return { items: [], next: null };
+    const found: { readonly job: Job; readonly arrival: number }[] = [];
+    let examined = 0;
+    const next = await this.#source(filter);
+    for (;;) {
+      const batch = await next(before, EXAMINED_AT_ONCE);
+      const jobs = await this.getMany(batch.map((b) => b.id));
+      for (const { id, arrival } of batch) {
+        const job = jobs.get(id);
+        if (job === undefined || !wanted(job)) continue;
+        const last = found.at(-1);
+        if (found.length === limit && last !== undefined) return page(found, encodeCursor('jobs', last.arrival));
+        found.push({ job, arrival });
+      }
+      const end = batch.at(-1);
+      if (end === undefined || batch.length < EXAMINED_AT_ONCE) return page(found, null);
+      before = end.arrival;
+      examined += batch.length;
+      if (examined >= EXAMINED_PER_PAGE) return page(found, encodeCursor('jobs', before));
+    }
+  }
+
+  /** Where to look for jobs so that few are looked at in vain: those that live, those of the name, of the owner, or all. */
+  async #source(filter: JobFilter): Promise<(before: number, limit: number) => Promise<readonly Arrived[]>> {
+    if (filter.states?.every((s) => STATES_OF_LIVE.has(s)) === true) {
+      const live = await this.#live();
+      return async (before, limit) => live.filter((j) => j.arrival < before).slice(0, limit);
+    }
+    const { name, owner } = filter;
+    if (name !== undefined) {
+      const pk = namedPartition(name);
+      const all = async (before: number, limit: number): Promise<readonly Arrived[]> => {
+        const to = String(Math.min(before - 1, 999_999_999_999_999)).padStart(15, '0');
+        const items = await this.#table.range({ pk, to, descending: true, limit });
+        return items.map((i) => ({ id: textAt(i, 'job'), arrival: unpadded(textAt(i, 'sk')) }));
+      };
+      return all;
+    }
+    const index = owner === undefined ? { list: 'jobs' } : { owner };
+    return async (before, limit) =>
+      (await this.#table.newest(index, before, limit)).map(({ key, arrival }) => ({ id: key.pk.slice(2), arrival }));
+  }
+
+  async #live(): Promise<readonly Arrived[]> {
+    const keys = (await liveItems(this.#table, 'J#')).map((l) => l.key);
+    const items = await this.#table.getMany(keys);
+    return [...items.values()]
+      .flatMap((item) => {
+        const { arrival } = jobDocOf(item);
+        return arrival === null ? [] : [{ id: textAt(item, 'pk').slice(2), arrival }];
+      })
+      .sort((a, b) => b.arrival - a.arrival);
+  }
+}
+
+/** What is not over: keys of jobs (`J#`) or instances (`I#`) or both, and whether the job is to be cancelled. */
+export async function liveItems(
+  table: Table,
+  prefix: string,
+): Promise<{ readonly key: Key; readonly isCancelled: boolean }[]> {
+  const lists = await Promise.all(livePartitions.map((pk) => table.range({ pk, prefix })));
+  return lists
+    .flat()
+    .map((item: Item) => ({ key: partitionOfLive(textAt(item, 'sk')), isCancelled: flagOf(item, 'c') }));
+}
+
+const page = (found: readonly { readonly job: Job }[], next: string | null): Page<Job> => ({
+  items: found.map((f) => f.job),
+  next,
+});
+
+function acceptor({ states, owner, name, label }: JobFilter): (job: Job) => boolean {
+  return (job) =>
+    (states === undefined || states.includes(job.state)) &&
+    (owner === undefined || job.spec.owner === owner) &&
+    (name === undefined || job.spec.name === name) &&
+    (label === undefined || (Object.hasOwn(job.spec.labels, label.key) && job.spec.labels[label.key] === label.value));
+}

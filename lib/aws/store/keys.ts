@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto';
+import type { CreateTableCommandInput } from '@aws-sdk/client-dynamodb';
+
+/**
+ * One table, and in it every key. What is read together lies together: a job with its tasks and attempts in one
+ * partition, an instance with its visits and its ledger in another. docs/aws-store.md says who reads what by which key.
+ */
+export interface Key {
+  readonly pk: string;
+  readonly sk: string;
+}
+
+/** Version of the items' form, written into each (`v`). A reader refuses items of a later one. */
+export const SCHEMA_VERSION = 1;
+
+/** Tasks whose records share an item: a lone change rewrites about 1 KB, a start of thousands writes few items. */
+const TASKS_PER_ITEM = 32;
+/** Writers of different jobs and instances meet in one of these partitions; each takes 1,000 write units a second. */
+const LIVE_PARTITIONS = 4;
+/** Bytes of a sort key that may be text of a user; the rest of the 1,024 holds a hash. */
+const SORT_KEY_TEXT_BYTES = 800;
+
+const DIGITS = 15;
+/** Numbers in sort keys, so that their order is that of the numbers. */
+export const padded = (n: number): string => String(n).padStart(DIGITS, '0');
+export const unpadded = (sk: string): number => Number(sk.slice(-DIGITS));
+
+export const HEAD: Key = { pk: 'HEAD', sk: 'HEAD' };
+/** Numbers of arrival, of jobs and events alike. */
+export const COUNTER: Key = { pk: 'COUNTER', sk: 'ARRIVALS' };
+
+export const jobKey = (job: string): Key => ({ pk: `J#${job}`, sk: 'JOB' });
+export const specKey = (job: string): Key => ({ pk: `J#${job}`, sk: 'SPEC' });
+/** The latest explanation of a job that the newest plan does not explain. */
+export const explanationKey = (job: string): Key => ({ pk: `J#${job}`, sk: 'WHY' });
+export const RUNS = 'RUN#';
+export const runsKey = (job: string, stage: string, index: number): Key => ({
+  pk: `J#${job}`,
+  sk: `${RUNS}${stage}#${padded(Math.floor(index / TASKS_PER_ITEM))}`,
+});
+/** Ended attempts that made a `RUN#` item too large. Sorts behind it, and is found with it. */
+export const spillKey = (runs: Key, ordinal: number): Key => ({ pk: runs.pk, sk: `${runs.sk}#${padded(ordinal)}` });
+export const LEDGER = 'LEDGER#';
+export const ledgerOfJobKey = (job: string, instance: string): Key => ({ pk: `J#${job}`, sk: `${LEDGER}${instance}` });
+
+export const instanceKey = (instance: string): Key => ({ pk: `I#${instance}`, sk: 'INSTANCE' });
+export const VISITS = 'RUN#';
+/** Attempts placed on the instance by one commit. */
+export const visitsKey = (instance: string, commit: number): Key => ({
+  pk: `I#${instance}`,
+  sk: `${VISITS}${padded(commit)}`,
+});
+export const ledgerKey = (instance: string, part: number): Key => ({
+  pk: `I#${instance}`,
+  sk: `${LEDGER}${padded(part)}`,
+});
+
+export const livePartitions = Array.from({ length: LIVE_PARTITIONS }, (_, n) => `LIVE#${n}`);
+/** One item per job and instance that is not over: the only thing that a cycle lists. */
+export const liveKey = (of: Key): Key => ({ pk: livePartitions[shardOf(of.pk)] ?? 'LIVE#0', sk: of.pk });
+const shardOf = (text: string): number => (createHash('md5').update(text).digest()[0] ?? 0) % LIVE_PARTITIONS;
+export const partitionOfLive = (sk: string): Key => ({ pk: sk, sk: sk.startsWith('J#') ? 'JOB' : 'INSTANCE' });
+
+export const EFFECTS = 'EFFECTS';
+export const effectsKey = (commit: number, part: number): Key => ({
+  pk: EFFECTS,
+  sk: `${padded(commit)}#${padded(part)}`,
+});
+
+export const planKey = (plan: string): Key => ({ pk: `P#${plan}`, sk: 'PLAN' });
+export const EVENTS = 'EVENTS';
+export const eventsKey = (first: number): Key => ({ pk: EVENTS, sk: padded(first) });
+export const namedPartition = (name: string): string => `N#${name}`;
+export const namedKey = (name: string, arrival: number): Key => ({ pk: namedPartition(name), sk: padded(arrival) });
+export const submittedKey = (key: string): Key => ({ pk: `K#${sha256(key)}`, sk: 'KEY' });
+/** Only for attempts whose id does not begin with their job's id and a dot. */
+export const attemptKey = (attempt: string): Key => ({ pk: `A#${attempt}`, sk: 'ATTEMPT' });
+
+export const MEMORY = 'MEMORY';
+/** The key itself as far as a sort key takes it, so that it is found by its beginning. */
+export const memoryKey = (key: string): Key => {
+  const start = memoryPrefix(key);
+  return { pk: MEMORY, sk: start === key ? `${key}|` : `${start}|${sha256(key)}` };
+};
+export const memoryPrefix = (prefix: string): string => {
+  let text = prefix;
+  while (Buffer.byteLength(text) > SORT_KEY_TEXT_BYTES) text = text.slice(0, -1);
+  // Half of a surrogate pair would become another character.
+  return text.isWellFormed() ? text : text.slice(0, -1);
+};
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** Names a key within maps of this process. */
+export const textOf = ({ pk, sk }: Key): string => `${pk}\u0000${sk}`;
+
+/** Index of what is listed newest first: `l` names the list, `a` is the number of arrival. */
+export const LISTED = 'listed';
+/** Index of jobs by owner. */
+export const OWNED = 'owned';
+export type List = 'jobs' | 'instances' | 'plans' | 'ledger';
+
+/** What `CreateTable` takes; the CDK construct and the tests make the table from the same description. */
+export const tableDefinition = (name: string): CreateTableCommandInput => ({
+  TableName: name,
+  BillingMode: 'PAY_PER_REQUEST',
+  KeySchema: [
+    { AttributeName: 'pk', KeyType: 'HASH' },
+    { AttributeName: 'sk', KeyType: 'RANGE' },
+  ],
+  AttributeDefinitions: [
+    { AttributeName: 'pk', AttributeType: 'S' },
+    { AttributeName: 'sk', AttributeType: 'S' },
+    { AttributeName: 'l', AttributeType: 'S' },
+    { AttributeName: 'ow', AttributeType: 'S' },
+    { AttributeName: 'a', AttributeType: 'N' },
+  ],
+  GlobalSecondaryIndexes: [[LISTED, 'l'] as const, [OWNED, 'ow'] as const].map(([index, hash]) => ({
+    IndexName: index,
+    KeySchema: [
+      { AttributeName: hash, KeyType: 'HASH' as const },
+      { AttributeName: 'a', KeyType: 'RANGE' as const },
+    ],
+    // What is listed is then read from the table itself, as it is now.
+    Projection: { ProjectionType: 'KEYS_ONLY' as const },
+  })),
+});

@@ -1,0 +1,6 @@
+import { storeContract } from '../store.ts';
+import { describeOnLocalStack } from '../../support/localstack.ts';
+
+describeOnLocalStack('DynamoDB store', (on) => {
+  storeContract('dynamodb', async (retention) => on.store({ ...(await on.place()), retention }));
+});

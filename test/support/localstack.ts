@@ -1,0 +1,132 @@
+import { mkdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, it } from '@jest/globals';
+import { CreateTableCommand, DeleteTableCommand, DynamoDBClient, waitUntilTableExists } from '@aws-sdk/client-dynamodb';
+import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import { EbbError } from '../../lib/kernel/errors.ts';
+import { DynamoStore, type DynamoStoreOptions } from '../../lib/aws/store/dynamo-store.ts';
+import { tableDefinition } from '../../lib/aws/store/keys.ts';
+import { lockDirectory } from '../../lib/local/lock.ts';
+import { wayToRun } from '../../scripts/localstack/install.ts';
+import { running, start } from '../../scripts/localstack/server.ts';
+
+/** The first start on a machine installs LocalStack. */
+const START_WITHIN_MS = 600_000;
+const REGION = 'eu-central-1';
+
+/** Set where these tests must run; elsewhere they are left out, loudly, where LocalStack cannot be had. */
+const isRequired = isSet('EBB_REQUIRE_LOCALSTACK') || isSet('CI');
+
+function isSet(name: string): boolean {
+  const value = process.env[name];
+  return value !== undefined && value !== '' && value !== '0' && value !== 'false';
+}
+
+/** One LocalStack for all test files of a run: jest's main process owns it, and it ends with that process. */
+const OWNER = process.send === undefined ? process.pid : process.ppid;
+const FOLDER = join(tmpdir(), `ebb-localstack-of-${OWNER}`);
+
+async function endpointOfRun(): Promise<string> {
+  const given = process.env['EBB_LOCALSTACK_ENDPOINT'];
+  if (given !== undefined && given !== '') return given;
+  const lock = await lockFile(`${FOLDER}.lock`);
+  try {
+    return (running(FOLDER) ?? (await start(FOLDER, OWNER))).endpoint;
+  } finally {
+    lock.release();
+  }
+}
+
+async function lockFile(path: string): Promise<{ release(): void }> {
+  mkdirSync(tmpdir(), { recursive: true });
+  for (;;) {
+    try {
+      return lockDirectory(path);
+    } catch (error) {
+      if (!(error instanceof EbbError) || error.code !== 'engine.running') throw error;
+      await sleep(100);
+    }
+  }
+}
+
+/** What tests do with LocalStack. Valid while tests run, not before. */
+export class OnLocalStack {
+  #endpoint = '';
+  readonly #clients: { destroy(): void }[] = [];
+  readonly #tables: string[] = [];
+  #made = 0;
+
+  async begin(): Promise<void> {
+    this.#endpoint = await endpointOfRun();
+  }
+
+  async end(): Promise<void> {
+    const client = this.dynamodb();
+    for (const TableName of this.#tables) await client.send(new DeleteTableCommand({ TableName }));
+    for (const c of this.#clients) c.destroy();
+  }
+
+  dynamodb(): DynamoDBClient {
+    return this.#kept(new DynamoDBClient(this.#config()));
+  }
+
+  s3(): S3Client {
+    return this.#kept(new S3Client({ ...this.#config(), forcePathStyle: true }));
+  }
+
+  #config(): {
+    endpoint: string;
+    region: string;
+    credentials: { accessKeyId: string; secretAccessKey: string };
+    maxAttempts: number;
+  } {
+    const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+    return { endpoint: this.#endpoint, region: REGION, credentials, maxAttempts: 6 };
+  }
+
+  #kept<T extends { destroy(): void }>(client: T): T {
+    this.#clients.push(client);
+    return client;
+  }
+
+  /** A new, empty table and bucket. */
+  async place(): Promise<{ readonly table: string; readonly bucket: string }> {
+    const name = `ebb-${process.pid}-${performance.timeOrigin.toFixed(0)}-${++this.#made}`;
+    const client = this.dynamodb();
+    await client.send(new CreateTableCommand(tableDefinition(name)));
+    this.#tables.push(name);
+    await waitUntilTableExists({ client, maxWaitTime: 30, minDelay: 0.1, maxDelay: 0.5 }, { TableName: name });
+    await this.s3().send(
+      new CreateBucketCommand({ Bucket: name, CreateBucketConfiguration: { LocationConstraint: REGION } }),
+    );
+    return { table: name, bucket: name };
+  }
+
+  store(options: Pick<DynamoStoreOptions, 'table' | 'bucket'> & Partial<DynamoStoreOptions>): DynamoStore {
+    return new DynamoStore({ dynamodb: this.dynamodb(), s3: this.s3(), ...options });
+  }
+}
+
+/** Describes tests on LocalStack. Where it cannot run, they are skipped with a message, or fail where they must run. */
+export function describeOnLocalStack(name: string, tests: (on: OnLocalStack) => void): void {
+  const isGiven = isSet('EBB_LOCALSTACK_ENDPOINT');
+  const way = isGiven ? null : wayToRun();
+  const missing = way !== null && way.mode === null ? way.missing : null;
+  if (missing !== null && isRequired) {
+    it(`${name}: LocalStack`, () => {
+      throw new Error(`these tests must run here (CI or EBB_REQUIRE_LOCALSTACK is set) and cannot: ${missing}`);
+    });
+  } else if (missing !== null) {
+    console.warn(`NOT TESTED: ${name}. LocalStack cannot run here: ${missing}.`);
+    describe.skip(name, () => tests(new OnLocalStack()));
+  } else {
+    describe(name, () => {
+      const on = new OnLocalStack();
+      beforeAll(() => on.begin(), START_WITHIN_MS);
+      afterAll(() => on.end());
+      tests(on);
+    });
+  }
+}

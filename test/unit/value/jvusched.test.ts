@@ -231,6 +231,23 @@ describe('times', () => {
     expect((raw(invariant(safe, 'safe')) - T0) / 1000).toBe(20_000 - 160 - 3600 - 2 * 3600);
   });
 
+  it('a running attempt that saves when it is told to leave takes all that it has done along', () => {
+    const checkpoint = { signal: 'SIGUSR2' as const, graceS: seconds(30), everyS: seconds(600) };
+    const of = deadlineJob([stage({ checkpoint })]);
+    const running: RunningTask = {
+      attempt: attempt({ job: of.id }),
+      class: 'deadline',
+      stage: invariant(of.spec.stages[0], 'stage'),
+      deadlineMs: of.deadlineMs,
+      doneS: seconds(1000),
+      keptS: seconds(600),
+    };
+    const worth = evaluate({ of, running: [running] }).attempts.get(running.attempt.id);
+    const safeS = (raw(invariant(worth?.latestSafeStartMs, 'safe')) - T0) / 1000;
+    // What is left after 1000 s, not after the 600 s that it last saved by itself.
+    expect(safeS).toBe(7200 - 160 - 10 - 2600);
+  });
+
   it('a running attempt must be able to begin again from its last checkpoint', () => {
     const of = deadlineJob([stage()]);
     const run = (doneS: number, keptS: number): RunningTask => ({

@@ -19,6 +19,7 @@ export interface Finding {
 /** More help nobody reads. */
 const MAX_ISSUES = 50;
 const MAX_SHOWN = 80;
+const MAX_SHOWN_DEPTH = 8;
 
 /** Where a path lies in the text: `file:line:column`; null when that is not known. */
 export type Locate = (path: Path, atKey: boolean) => string | null;
@@ -82,8 +83,16 @@ function sentence(issue: z.core.$ZodIssue): string {
     .replace(/, received \w+$/, '');
 }
 
+/** The beginning of the value as JSON; what is nested deeper than anybody reads (or the stack goes) is left out. */
 function shown(value: unknown): string {
-  const json = JSON.stringify(value);
+  const depths = new Map<unknown, number>();
+  const json = JSON.stringify(value, function (this: unknown, _key, part: unknown) {
+    if (typeof part !== 'object' || part === null) return part;
+    const depth = (depths.get(this) ?? 0) + 1;
+    if (depth > MAX_SHOWN_DEPTH) return '...';
+    depths.set(part, depth);
+    return part;
+  });
   return json.length <= MAX_SHOWN ? json : `${json.slice(0, MAX_SHOWN)}...`;
 }
 

@@ -157,7 +157,11 @@ const checkpoint = z.strictObject({
     .enum(['SIGUSR1', 'SIGUSR2', 'SIGTERM', 'SIGINT'])
     .optional()
     .meta({ description: 'Signal that asks the program to save its state.', default: 'SIGUSR1' }),
-  grace: grace.optional().meta({ description: 'Time from that signal to SIGTERM.', default: '20s' }),
+  grace: grace.optional().meta({
+    description:
+      'Time from that signal to SIGTERM. A program that ends with exit code 0 after either signal, all its outputs made, has succeeded; to be run again from its state it ends with another code (143 is usual) or by the signal.',
+    default: '20s',
+  }),
   every: duration.optional().describe('How often the program saves by itself, if it does.'),
 });
 
@@ -211,7 +215,9 @@ const sharedShape = {
   timeout: duration.optional().describe('Longest running time of one attempt; then it has failed.'),
   checkpoint: checkpoint
     .optional()
-    .describe('The program can save its state in `$EBB_CHECKPOINT_DIR` and go on from there. `{}` takes the defaults.'),
+    .describe(
+      'The program can save its state in `$EBB_CHECKPOINT_DIR` and go on from there. How much work is kept is told by the newest modification time of a file in that directory: write a file under a name that begins with a dot or ends with `.tmp` or `.part`, then rename it. `{}` takes the defaults.',
+    ),
   expectedRuntime: duration
     .optional()
     .describe('Your own guess of how long one task runs; used until there is history.'),

@@ -364,3 +364,28 @@ describe('job file', () => {
     expect(expandIndex('a{index}-{index} {Index} {{index}}', 7)).toBe('a7-7 {Index} {7}');
   });
 });
+
+describe('data nested deeper than the stack goes', () => {
+  const nested = (depth: number, wrap: (inner: unknown) => unknown): unknown => {
+    let value: unknown = 1;
+    for (let i = 0; i < depth; i++) value = wrap(value);
+    return value;
+  };
+  const inArrays = nested(100_000, (inner) => [inner]);
+  const inObjects = nested(100_000, (a) => ({ a }));
+
+  it.each<[string, unknown]>([
+    ['command', { name: 'a', command: inArrays }],
+    ['env', { name: 'a', command: 'run', env: inObjects }],
+    ['nope', { name: 'a', command: 'run', nope: inObjects }],
+    ['deadline', { name: 'a', command: 'run', deadline: inObjects }],
+  ])('is refused with a place at %s, its beginning shown', (key, json) => {
+    const { code, facts } = refusal(() => normaliseJob(json, { baseDir: '/', defaultOwner: 'ana' }));
+    expect(code).toBe('job-file.invalid');
+    expect(facts.issues?.map((i) => `${i.at}: ${i.message}`).join()).toContain(key);
+  });
+
+  it('is refused as a whole', () => {
+    expect(refusal(() => normaliseJob(inArrays, { baseDir: '/', defaultOwner: 'ana' })).code).toBe('job-file.invalid');
+  });
+});

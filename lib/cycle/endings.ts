@@ -22,8 +22,8 @@ export interface Ending {
 }
 
 /**
- * How long a job waits for lower prices when its budget pays for none of today's but could pay for some: a day, because
- * prices have a daily cycle (docs/market.md); what a whole day did not bring, waiting longer hardly will.
+ * How long a job waits for lower prices when its budget pays for none of now but could pay for usual ones: a day, over
+ * which best-effort work loses what its worth can lose (lib/value/jvusched.ts), and every hour of the day has had its turn.
  */
 export const BUDGET_PATIENCE_S: Seconds = seconds(86_400);
 
@@ -35,7 +35,7 @@ export interface EndingContext {
 
 /**
  * Jobs that would wait for ever, as this cycle's decision shows:
- * - late: finishing what waits is worth nothing now or at any later time;
+ * - late: the deadline has passed, and finishing what waits is worth nothing now or at any later time;
  * - budget: what is spent and the least that the rest may cost pass `maxCostUsd`. Where only today's prices are too high,
  *   the job waits for lower ones: until its deadline, at most for BUDGET_PATIENCE_S since it last ran or was submitted.
  *
@@ -45,10 +45,11 @@ export function endingsOf(d: Deliberation, context: EndingContext): Ending[] {
   const groups = Map.groupBy(d.snapshot.groups, (g) => g.job);
   const started = new Set<GroupId>(d.allotment.starts.map((s) => s.option.group));
   const overBudget = new Set<GroupId>(d.allotment.waits.flatMap((w) => (w.why === 'budget' ? [w.group] : [])));
+  const backingOff = new Set<JobId>(d.snapshot.blocked.flatMap((b) => (b.why === 'backoff' ? [b.job] : [])));
   return [...d.snapshot.jobs.values()].flatMap((job): Ending[] => {
     const mine = groups.get(job.id) ?? [];
     if (isEnding(job) || job.stages.some((s) => s.running > 0) || mine.some((g) => started.has(g.id))) return [];
-    const late = tooLate(d, job, mine);
+    const late = tooLate(d, job, backingOff.has(job.id) ? [] : mine);
     if (late !== null) return [{ job: job.id, reason: late, late: true }];
     if (mine.length === 0 || !mine.every((g) => overBudget.has(g.id))) return [];
     const reason = unaffordable(d, { job, groups: mine }, context);
@@ -66,13 +67,15 @@ export function giveUp(state: WorkingState, endings: readonly Ending[], at: Epoc
   }
 }
 
+/** `groups`: what could start now; empty when something waits for anything else than that. */
 function tooLate(d: Deliberation, job: Job, groups: readonly PendingGroup[]): string | null {
-  if (job.deadlineMs === null) return null;
-  const { nowMs, blocked } = d.snapshot;
+  const { nowMs } = d.snapshot;
+  // Stages before the last are worth nothing earlier than the job; a job is not given up before its deadline for that.
+  if (job.deadlineMs === null || gt(job.deadlineMs, nowMs)) return null;
   const missed = `deadline missed: it was ${instant(job.deadlineMs)}`;
   const stated = job.spec.value.worthlessAfterS;
   const worthlessMs = stated === null ? null : plus(job.deadlineMs, stated);
-  if (groups.length === 0 || blocked.some((b) => b.job === job.id && b.why === 'backoff')) {
+  if (groups.length === 0) {
     // What waits for something else has no curve of its own yet; what the user said holds for it as well.
     if (worthlessMs === null || gt(worthlessMs, nowMs)) return null;
   } else if (!groups.every((g) => worthNothing(d.worths.groups.get(g.id)?.curve, nowMs))) return null;

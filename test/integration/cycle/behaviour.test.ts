@@ -373,6 +373,19 @@ describe('a deadline job that comes too late', () => {
     expect((await endOf(bench, 'j-long')).state).toBe('succeeded');
   });
 
+  it('is not given up before its deadline, though an inner stage comes too late', async () => {
+    // From 1300 s on nothing is worth beginning `main`, which has no machine: `behind` would need all that is left.
+    const constraints = { zones: ['a'], purchaseOptions: ['spot' as const] };
+    const one = due('j-inner', { ...longer, constraints }, { deadlineMs: after(1700) });
+    const behind = stage({ name: 'behind', dependsOn: ['main'], expectedRuntimeS: seconds(600) });
+    const value = { onTimeUsd: null, worthlessAfterS: seconds(10) };
+    const whole = { ...one.spec, deadline: { atMs: after(1700) }, value, stages: [...one.spec.stages, behind] };
+    const bench = await run([job({ ...one, name: 'j-inner', stages: job({ spec: whole }).stages, spec: whole })]);
+    expect((await bench.job(jobId('j-inner'))).endedLate).toBe(true);
+    expect(await endedS(bench, 'j-inner')).toBeGreaterThanOrEqual(1700);
+    expect(await endedS(bench, 'j-inner')).toBeLessThan(1700 + 120);
+  });
+
   it('may finish what runs', async () => {
     const bench = await run([due('j-runs', { ...longer, env: work(1500), constraints: { zones: ['b'] } })]);
     const { state, endedLate } = await bench.job(jobId('j-runs'));

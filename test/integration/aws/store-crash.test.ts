@@ -9,7 +9,7 @@ import { describeOnLocalStack, type OnLocalStack } from '../../support/localstac
 
 type Place = Awaited<ReturnType<OnLocalStack['place']>>;
 
-const TASKS = 130;
+const TASKS = 40;
 const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 
 /** The state before: one job, and a plan that explains it. */

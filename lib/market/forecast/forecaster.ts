@@ -1,13 +1,14 @@
 import type { PoolId } from '../../kernel/ids.ts';
-import { epochMs, raw, seconds, usdPerHour, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
+import { epochMs, raw, seconds, usdPerHour, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { NEVER_INTERRUPTED, type InterruptionCurve } from '../../domain/forecast.ts';
 import type { Bid, Pool } from '../../domain/pool.ts';
-import type { MarketForecast } from '../../domain/stages.ts';
 import { indexAt, type PriceArrays } from '../steps.ts';
 import { survivesCapacity, type CapacityEvidence, type HazardPosterior } from './hazard.ts';
-import { gridCorrelation, priceStatistics, revertedPrice, type PriceStatistics } from './statistics.ts';
+import { correlationOf, expectedPriceOf, type PoolOutlook } from './outlook.ts';
+import { priceStatistics, type PriceStatistics } from './statistics.ts';
 import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta, type DayStatistic, type PriceLossCurve } from './survival.ts';
+import type { OutlookForecast } from './table.ts';
 
 /** Public price history: changes within [from, to), the price in force at `from` first (what the Market port answers). */
 type PriceHistory = (pool: PoolId, from: EpochMs, to: EpochMs) => PriceArrays;
@@ -48,7 +49,7 @@ export class MarketForecaster {
   }
 
   /** The forecast as of `now`, for one cycle: answers are remembered within it. */
-  at(now: EpochMs, evidence: CapacityEvidence): MarketForecast {
+  at(now: EpochMs, evidence: CapacityEvidence): OutlookForecast {
     const curves = new Map<string, InterruptionCurve>();
     return {
       interruption: (pool, bid) => {
@@ -61,13 +62,15 @@ export class MarketForecaster {
         }
         return curve;
       },
-      expectedPrice: (pool, at) => this.#expectedPrice(pool, raw(now), raw(at)),
+      expectedPrice: (pool, at) =>
+        expectedPriceOf(pool, pool.option === 'on-demand' ? null : this.#outlook(pool, raw(now)), now, at),
       meanPrice: (pool) => {
         if (pool.option === 'on-demand') return pool.onDemandUsdPerHour;
         const statistics = this.#statistics(pool.id, raw(now));
         return statistics === null ? null : usdPerHour(statistics.meanUsd);
       },
       correlation: (a, b) => this.#correlation(a, b, raw(now)),
+      outlook: (pool) => this.#outlook(pool, raw(now)),
     };
   }
 
@@ -117,17 +120,12 @@ export class MarketForecaster {
     return survival;
   }
 
-  #expectedPrice(pool: Pool, nowMs: number, atMs: number): UsdPerHour | null {
-    if (pool.option === 'on-demand') return pool.onDemandUsdPerHour;
-    const price = this.#priceAt(pool.id, nowMs);
+  #outlook(pool: Pool, nowMs: number): PoolOutlook | null {
     const statistics = this.#statistics(pool.id, nowMs);
-    if (price === null || statistics === null) return null;
-    return usdPerHour(revertedPrice(statistics, price, (atMs - nowMs) / 1000));
+    return statistics === null ? null : { priceUsd: this.#priceAt(pool.id, nowMs), statistics };
   }
 
   #correlation(a: Pool, b: Pool, nowMs: number): number {
-    if (a.option !== 'spot' || b.option !== 'spot') return 0;
-    if (a.id === b.id) return 1;
     const hour = Math.floor(nowMs / HOUR_MS);
     if (hour !== this.#correlationHour) {
       this.#correlations.clear();
@@ -136,9 +134,7 @@ export class MarketForecaster {
     const key = a.id < b.id ? `${a.id} ${b.id}` : `${b.id} ${a.id}`;
     let value = this.#correlations.get(key);
     if (value === undefined) {
-      const x = this.#statistics(a.id, nowMs);
-      const y = this.#statistics(b.id, nowMs);
-      value = x === null || y === null ? 0 : gridCorrelation(x, y);
+      value = correlationOf(a, b, (pool) => this.#outlook(pool, nowMs));
       this.#correlations.set(key, value);
     }
     return value;

@@ -1,0 +1,25 @@
+import { raw, usdPerHour, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
+import type { Pool } from '../../domain/pool.ts';
+import { gridCorrelation, revertedPrice, type PriceStatistics } from './statistics.ts';
+
+/** What expected prices and correlations of a pool follow from. */
+export interface PoolOutlook {
+  /** USD per hour now; null when nothing is quoted. */
+  readonly priceUsd: number | null;
+  readonly statistics: PriceStatistics;
+}
+
+/** Expected price at a later time; null where there is no price or no history. On-demand prices stay. */
+export function expectedPriceOf(pool: Pool, outlook: PoolOutlook | null, now: EpochMs, at: EpochMs): UsdPerHour | null {
+  if (pool.option === 'on-demand') return pool.onDemandUsdPerHour;
+  if (outlook === null || outlook.priceUsd === null) return null;
+  return usdPerHour(revertedPrice(outlook.statistics, outlook.priceUsd, (raw(at) - raw(now)) / 1000));
+}
+
+/** Correlation of two pools' prices; 0 when unknown or not a market's, 1 with itself. */
+export function correlationOf(a: Pool, b: Pool, outlook: (pool: Pool) => PoolOutlook | null): number {
+  if (a.option !== 'spot' || b.option !== 'spot') return 0;
+  if (a.id === b.id) return 1;
+  const [x, y] = a.id < b.id ? [outlook(a), outlook(b)] : [outlook(b), outlook(a)];
+  return x === null || y === null ? 0 : gridCorrelation(x.statistics, y.statistics);
+}

@@ -1,0 +1,66 @@
+/**
+ * A market forecast as data: for a cycle whose parts run in processes of their own, where one forecasts and another
+ * decides. Holds what the stages can ask: curves for the bids that are worth asking about, and per pool what expected
+ * prices and correlations are computed from. Answers are those of the forecast that it was made from, to the last bit.
+ *
+ * Size: a curve has 8 horizons, a pool's grid an hour of history per entry: about 2 KiB per spot pool and week.
+ */
+import type { PoolId } from '../../kernel/ids.ts';
+import { raw, usdPerHour, type EpochMs } from '../../kernel/units.ts';
+import { invariant } from '../../kernel/errors.ts';
+import { NEVER_INTERRUPTED, type InterruptionCurve } from '../../domain/forecast.ts';
+import type { Bid, Pool } from '../../domain/pool.ts';
+import type { MarketForecast } from '../../domain/stages.ts';
+import { correlationOf, expectedPriceOf, type PoolOutlook } from './outlook.ts';
+
+/** A pool at a bid. */
+export interface Asked {
+  readonly pool: Pool;
+  readonly bid: Bid;
+}
+
+/** Plain data with Maps and typed arrays: what the structured clone algorithm carries. */
+export interface ForecastTable {
+  readonly nowMs: EpochMs;
+  readonly curves: ReadonlyMap<string, InterruptionCurve>;
+  readonly outlooks: ReadonlyMap<PoolId, PoolOutlook>;
+}
+
+/** A forecast that can be asked for what it computes prices from. */
+export interface OutlookForecast extends MarketForecast {
+  outlook(pool: Pool): PoolOutlook | null;
+}
+
+/** O(bids asked + pools). Pools that are never interrupted take no room. */
+export function forecastTable(forecast: OutlookForecast, nowMs: EpochMs, asked: Iterable<Asked>): ForecastTable {
+  const curves = new Map<string, InterruptionCurve>();
+  const outlooks = new Map<PoolId, PoolOutlook>();
+  for (const { pool, bid } of asked) {
+    if (pool.option === 'on-demand') continue;
+    if (pool.option === 'spot') curves.set(keyOf(pool, bid), forecast.interruption(pool, bid));
+    if (outlooks.has(pool.id)) continue;
+    const outlook = forecast.outlook(pool);
+    if (outlook !== null) outlooks.set(pool.id, outlook);
+  }
+  return { nowMs, curves, outlooks };
+}
+
+/** The forecast that a table was made from. Throws an internal error for a bid that the table was not made for. */
+export function tabledForecast({ nowMs, curves, outlooks }: ForecastTable): MarketForecast {
+  const of = (pool: Pool): PoolOutlook | null => outlooks.get(pool.id) ?? null;
+  return {
+    interruption: (pool, bid) =>
+      pool.option === 'spot'
+        ? invariant(curves.get(keyOf(pool, bid)), `no forecast was made for ${keyOf(pool, bid)}`)
+        : NEVER_INTERRUPTED,
+    expectedPrice: (pool, at) => expectedPriceOf(pool, of(pool), nowMs, at),
+    meanPrice: (pool) => {
+      if (pool.option === 'on-demand') return pool.onDemandUsdPerHour;
+      const statistics = of(pool)?.statistics;
+      return statistics === undefined ? null : usdPerHour(statistics.meanUsd);
+    },
+    correlation: (a, b) => correlationOf(a, b, of),
+  };
+}
+
+const keyOf = (pool: Pool, bid: Bid): string => `${pool.id} ${bid === 'uncapped' ? bid : raw(bid)}`;

@@ -1,29 +1,84 @@
 /**
- * Makes a new folder below the one named and prints it. Folders of earlier starts go: what a killed one left running is
- * ended first; one whose engine still runs is left alone.
+ * The folder for one `npm start`: makes a new one below FOLDER and prints it. Folders of earlier starts go, with what a
+ * killed one left running; the newest with unfinished jobs stays, so that it can be gone on with, and so does one whose
+ * engine runs. With --resume, prints that newest unfinished one instead and touches nothing.
  *
- *   node scripts/start-folder.ts FOLDER
+ *   node scripts/start-folder.ts FOLDER [--resume]
  */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { EbbError } from '../lib/kernel/errors.ts';
 import { killFleet } from '../lib/local/fleet/kill.ts';
 import { lockDirectory } from '../lib/local/lock.ts';
+import { openSqliteStore } from '../lib/local/store/sqlite-store.ts';
 
-const [, , base] = process.argv;
-if (base === undefined) throw new EbbError('usage', { what: 'no folder was named', next: 'name one' });
-mkdirSync(base, { recursive: true });
-for (const name of readdirSync(base)) clear(join(base, name));
-process.stdout.write(mkdtempSync(join(base, 'run-')));
+const [, , base, mode] = process.argv;
+try {
+  process.stdout.write(await folderFor(base, mode === '--resume'));
+} catch (error) {
+  if (!(error instanceof EbbError)) throw error;
+  process.stderr.write(`error: ${error.facts.what} (${error.code})\n  next:    ${error.facts.next ?? ''}\n`);
+  process.exitCode = error.exit;
+}
 
-function clear(dir: string): void {
+async function folderFor(below: string | undefined, resume: boolean): Promise<string> {
+  if (below === undefined) throw new EbbError('usage', { what: 'no folder was named', next: 'name one' });
+  mkdirSync(below, { recursive: true });
+  const folders = readdirSync(below).map((name) => join(below, name));
+  const unfinished = await newestUnfinished(folders);
+  if (resume) {
+    if (unfinished !== null) return unfinished;
+    throw new EbbError('not-found', { what: 'no start is unfinished', next: 'begin one: `npm start`' });
+  }
+  for (const folder of folders) clear(folder, folder === unfinished);
+  if (unfinished !== null)
+    process.stderr.write(`An unfinished start is kept in ${unfinished}: \`npm start -- --resume\` goes on with it.\n`);
+  return mkdtempSync(join(below, 'run-'));
+}
+
+async function newestUnfinished(folders: readonly string[]): Promise<string | null> {
+  const newestFirst = folders
+    .filter((folder) => existsSync(databaseOf(folder)))
+    .map((folder) => ({ folder, usedMs: statSync(databaseOf(folder)).mtimeMs }))
+    .sort((a, b) => b.usedMs - a.usedMs);
+  for (const { folder } of newestFirst) if (await isUnfinished(folder)) return folder;
+  return null;
+}
+
+/** False where an engine runs, and where the database cannot be read: neither can be gone on with. */
+async function isUnfinished(folder: string): Promise<boolean> {
   try {
-    const lock = lockDirectory(join(dir, 'engine.lock'));
-    if (existsSync(join(dir, 'instances'))) killFleet(dir);
+    const lock = lockDirectory(lockOf(folder));
+    try {
+      const store = openSqliteStore({ path: databaseOf(folder) });
+      const { jobs } = await store.loadActive();
+      await store.close();
+      return jobs.length > 0;
+    } finally {
+      lock.release();
+    }
+  } catch (error) {
+    if (error instanceof EbbError) return false;
+    throw error;
+  }
+}
+
+function clear(folder: string, keep: boolean): void {
+  try {
+    const lock = lockDirectory(lockOf(folder));
+    if (existsSync(join(folder, 'instances'))) killFleet(folder);
     lock.release();
   } catch (error) {
     if (error instanceof EbbError && error.code === 'engine.running') return;
     throw error;
   }
-  rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
+  if (!keep) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+}
+
+function databaseOf(folder: string): string {
+  return join(folder, 'ebb.db');
+}
+
+function lockOf(folder: string): string {
+  return join(folder, 'engine.lock');
 }

@@ -16,9 +16,12 @@ export async function goingOn(client: Client, jobs: number, dir: string): Promis
   return `going on with ${plural(jobs, 'job')} of ${dir} on market ${market.name}, ${speed}`;
 }
 
-/** All that has to be typed: the directory knows the rest. */
-export const resumeCommand = (dir: string): string =>
-  `ebb run --resume${dir === '.ebb' ? '' : ` --dir ${shellWord(dir)}`}`;
+/**
+ * All that has to be typed: the directory knows the rest. Who starts ebb under another name says with EBB_RESUME_COMMAND
+ * what its user types.
+ */
+export const resumeCommand = (dir: string, env: Readonly<Record<string, string | undefined>>): string =>
+  env['EBB_RESUME_COMMAND'] ?? `ebb run --resume${dir === '.ebb' ? '' : ` --dir ${shellWord(dir)}`}`;
 
 const shellWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

@@ -101,7 +101,7 @@ async function unfinished(client: Client, { resume, dir, sources, context }: Ord
         .slice(0, 3)
         .map((j) => `${j.name} (${j.id})`)
         .join(', '),
-      next: `go on with \`${resumeCommand(dir)}\`, or give this run a folder of its own with --dir`,
+      next: `go on with \`${resumeCommand(dir, context.world.env)}\`, or give this run a folder of its own with --dir`,
     });
   }
   if (resume && open.length === 0 && sources.length === 0) {
@@ -160,7 +160,7 @@ function interruptible(engine: Embedded, { context, dir }: Order): Interruptible
     }
     context.output.note('\nasking the tasks to save their state (Ctrl-C again stops at once) ...');
     stopped = engine.stop('checkpoint').then(() => {
-      context.output.note(`stopped; nothing is left running. Go on with: ${resumeCommand(dir)}`);
+      context.output.note(`stopped; nothing is left running. Go on with: ${resumeCommand(dir, context.world.env)}`);
       return code;
     });
     // Who waits for it is `finished`, a moment later; an error is seen there.

@@ -144,15 +144,16 @@ async function measure(size: string): Promise<void> {
     const decideBegan = performance.now();
     const { plan, deliberation } = await decide({
       snapshot,
-      history,
-      market: forecaster.at(nowMs, new CapacityEvidence()),
+      forecasts: {
+        runtime: stages.estimate(snapshot, history),
+        market: forecaster.at(nowMs, new CapacityEvidence()),
+      },
       stages,
       preset: 'ebbtide',
       solver,
       config,
       plan: planId(`p-${seed}`),
       token: 1,
-      attemptsOf: (t) => load.state.tasks.get(`${t.job}/${t.stage}/${t.index}`)?.attempts ?? 0,
     });
     const decidedMs = performance.now() - decideBegan;
     watch.time('intents', () => recordIntents(load.state, plan));

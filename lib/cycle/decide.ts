@@ -15,18 +15,8 @@ import { quantile, remaining } from '../domain/distribution.ts';
 import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
 import { minusResources } from '../domain/resources.ts';
 import type { PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
-import type {
-  Forecasts,
-  GroupOffers,
-  Host,
-  Leftover,
-  MarketForecast,
-  RuntimeHistory,
-  Stages,
-  TaskToPlace,
-  Worths,
-} from '../domain/stages.ts';
-import { attemptName } from './working-state.ts';
+import type { Forecasts, GroupOffers, Host, Leftover, Stages, TaskToPlace, Worths } from '../domain/stages.ts';
+import { attemptName, taskKey } from './working-state.ts';
 import { explain } from './explain.ts';
 import { isEnding } from './observe.ts';
 import { appraiseAll, pendingAgain, runningGroups, runningOffersOf, type RunningOffers } from './running-offers.ts';
@@ -34,16 +24,13 @@ import { membersOf } from './snapshot.ts';
 
 export interface DecideInput<S> {
   readonly snapshot: Snapshot;
-  readonly history: RuntimeHistory;
-  readonly market: MarketForecast;
+  readonly forecasts: Forecasts;
   readonly stages: Stages<S>;
   readonly preset: string;
   readonly solver: S;
   readonly config: SchedulerConfig;
   readonly plan: PlanId;
   readonly token: number;
-  /** Attempts so far per tried task, to number the next one. */
-  readonly attemptsOf: (task: { readonly job: string; readonly stage: string; readonly index: number }) => number;
   /** Of the deliberation before this one; empty or absent at first. */
   readonly knownOffers?: RunningOffers;
 }
@@ -62,12 +49,11 @@ export interface Deliberation {
 }
 
 /**
- * estimate -> value -> appraise -> plan -> place on what is there -> acquire for the rest -> release what is not used.
+ * value -> appraise -> plan -> place on what is there -> acquire for the rest -> release what is not used.
  * Deciding acts on nothing: the result is a plan whose effects carry keys made from the plan's id.
  */
 export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; deliberation: Deliberation }> {
-  const { snapshot, stages, config } = input;
-  const forecasts: Forecasts = { runtime: stages.estimate(snapshot, input.history), market: input.market };
+  const { snapshot, forecasts, stages, config } = input;
   const worths = stages.value(snapshot, forecasts, config);
   const running = runningGroups(input, worths);
   const offers = appraiseAll(input, { forecasts, worths, running });
@@ -405,6 +391,7 @@ function effectsOf<S>(
   },
 ): Effect[] {
   const { snapshot, plan } = input;
+  const tried = new Map(snapshot.tasks.map((t) => [taskKey(t), t.attempts]));
   const effects: Effect[] = [];
   for (const s of what.stops) effects.push({ kind: 'stop', key: effectKey(`${plan}/stop/${s.attempt}`), ...s });
   what.purchases.forEach((p, i) => {
@@ -422,7 +409,7 @@ function effectsOf<S>(
     }
   });
   for (const p of readyPlacements(snapshot, what.placements)) {
-    const attempt = attemptName(p.task, input.attemptsOf(p.task) + 1);
+    const attempt = attemptName(p.task, (tried.get(taskKey(p.task)) ?? 0) + 1);
     effects.push({
       kind: 'start',
       key: effectKey(`start/${attempt}`),

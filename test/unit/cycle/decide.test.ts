@@ -9,7 +9,7 @@ import type { Instance } from '../../../lib/domain/instance.ts';
 import type { Attempt, Job, StageProgress, StageSpec, Task } from '../../../lib/domain/job.ts';
 import type { Allotment, Plan } from '../../../lib/domain/plan.ts';
 import type { Pool } from '../../../lib/domain/pool.ts';
-import type { PlanPolicy } from '../../../lib/domain/stages.ts';
+import type { MarketForecast, PlanPolicy } from '../../../lib/domain/stages.ts';
 import { invariant } from '../../../lib/kernel/errors.ts';
 import { attemptId, groupId, instanceId, jobId, planId } from '../../../lib/kernel/ids.ts';
 import { epochMs, plus, raw, seconds, usdPerHour, ZERO_S, type EpochMs } from '../../../lib/kernel/units.ts';
@@ -76,17 +76,21 @@ async function decided(scene: Scene): Promise<{ plan: Plan; deliberation: Delibe
     solve: { ...solve, boundKind: null, gap: null, gapOfCost: null, variables: 0, constraints: 0, elapsedMs: 0 },
     ...scene.allotment,
   });
+  const stages = { ...presetNamed('greedy'), plan };
+  const market: MarketForecast = {
+    interruption: () => NEVER_INTERRUPTED,
+    expectedPrice: priceOf,
+    correlation: () => 0,
+  };
   return decide<Solver>({
     snapshot,
-    history: { predict: () => null },
-    market: { interruption: () => NEVER_INTERRUPTED, expectedPrice: priceOf, correlation: () => 0 },
-    stages: { ...presetNamed('greedy'), plan },
+    forecasts: { runtime: stages.estimate(snapshot, { predict: () => null }), market },
+    stages,
     preset: 'greedy',
     solver: NO_SOLVER,
     config,
     plan: planId('p-test'),
     token: 1,
-    attemptsOf: () => 1,
     ...(scene.before === undefined ? {} : { knownOffers: scene.before.runningOffers }),
   });
 }

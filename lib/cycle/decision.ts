@@ -1,0 +1,82 @@
+/**
+ * A cycle's decision out of what was seen and forecast: data in, data out, so that it may be made in another process than
+ * the one that looked.
+ */
+import type { JobId, PlanId } from '../kernel/ids.ts';
+import type { EpochMs } from '../kernel/units.ts';
+import type { SchedulerConfig } from '../domain/config.ts';
+import type { Plan, SolveReport } from '../domain/plan.ts';
+import type { Snapshot } from '../domain/snapshot.ts';
+import type { Forecasts, Stages } from '../domain/stages.ts';
+import { decide } from './decide.ts';
+import { drainEffects } from './drain.ts';
+import { endingsOf, type Ending } from './endings.ts';
+import type { RunningOffers } from './running-offers.ts';
+
+/** What one cycle saw, under which lease, and the name of the plan that it will make. */
+export interface Sight {
+  readonly token: number;
+  readonly plan: PlanId;
+  readonly snapshot: Snapshot;
+  /** When the last attempt ended of each job that has a budget. */
+  readonly lastRanMs: ReadonlyMap<JobId, EpochMs>;
+  /** What the decision before answered of the same name. */
+  readonly knownOffers: RunningOffers;
+  /** Nothing starts any more: everything is stopped and given back. */
+  readonly draining: boolean;
+}
+
+export interface Decision {
+  readonly plan: Plan;
+  readonly endings: readonly Ending[];
+  /** For explanations of the next decisions; nothing is decided by it. */
+  readonly runningOffers: RunningOffers;
+}
+
+export interface DecisionParts<S> {
+  readonly stages: Stages<S>;
+  readonly preset: string;
+  readonly solver: S;
+  readonly config: SchedulerConfig;
+}
+
+const NO_SOLVE: SolveReport = {
+  used: 'greedy',
+  status: 'not-needed',
+  objective: 0,
+  greedyObjective: 0,
+  bound: null,
+  boundKind: null,
+  gap: null,
+  gapOfCost: null,
+  variables: 0,
+  constraints: 0,
+  elapsedMs: 0,
+};
+
+/** Whether there is anything to decide: else what is left is given back without asking the stages, and no forecast is needed. */
+export const isOpen = ({ draining, snapshot }: Sight): boolean => !draining && snapshot.jobs.size > 0;
+
+export async function decideOn<S>(
+  sight: Sight,
+  forecasts: Forecasts | null,
+  parts: DecisionParts<S>,
+): Promise<Decision> {
+  const { snapshot, token, plan, knownOffers } = sight;
+  const { preset, config, stages, solver } = parts;
+  if (forecasts === null || !isOpen(sight)) {
+    const effects = drainEffects(snapshot, plan);
+    return {
+      plan: { id: plan, token, atMs: snapshot.nowMs, preset, explanations: [], solve: NO_SOLVE, effects },
+      endings: [],
+      runningOffers: new Map(),
+    };
+  }
+  const decided = await decide({ snapshot, forecasts, stages, preset, solver, config, plan, token, knownOffers });
+  const lastRanMs = (job: JobId): EpochMs | null => sight.lastRanMs.get(job) ?? null;
+  return {
+    plan: decided.plan,
+    endings: endingsOf(decided.deliberation, { config, lastRanMs }),
+    runningOffers: decided.deliberation.runningOffers,
+  };
+}

@@ -1,0 +1,216 @@
+/**
+ * What a cycle begins with: takes in what happened to instances and attempts, settles the bills of those that ended, learns, and
+ * takes one consistent picture of it all.
+ *
+ * Lifecycle: `recall` first, then per cycle `observe` (to be committed by the caller) and `snapshot`. Between cycles it
+ * remembers what it may as well read again: accounts of jobs with a budget and the ends of jobs that others wait for.
+ */
+import { invariant } from '../kernel/errors.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { InstanceId, JobId, PoolId } from '../kernel/ids.ts';
+import { between, gte, raw, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
+import type { Instance } from '../domain/instance.ts';
+import { isOver, type Job, type JobState } from '../domain/job.ts';
+import type { Pool, PoolView } from '../domain/pool.ts';
+import type { Limits, Snapshot } from '../domain/snapshot.ts';
+import type { JobFeatures, RuntimeHistory } from '../domain/stages.ts';
+import { featuresOf } from '../estimate/template.ts';
+import type { Fleet } from '../ports/fleet.ts';
+import type { Market } from '../ports/market.ts';
+import type { Store } from '../ports/store.ts';
+import { REST_PREFIX, type PoolRest, type PoolRests } from './intents.ts';
+import { attribute } from './ledger.ts';
+import { applyObservations } from './observe.ts';
+import { takeSnapshot } from './snapshot.ts';
+import { Spending, type Prices } from './spending.ts';
+import type { WorkingState } from './working-state.ts';
+
+/** What is learned and must survive, as rows of the store's memory. */
+export interface Remembering {
+  /** Rows changed since the last call. */
+  takeDirty(): ReadonlyMap<string, string>;
+  /** Replaces all that is remembered, stored or not, by these rows. */
+  restore(rows: ReadonlyMap<string, string>): void;
+  /** Key prefix of its rows. */
+  readonly prefix: string;
+}
+export interface LearningHistory extends RuntimeHistory, Remembering {
+  learn(features: JobFeatures, runtimeS: Seconds): void;
+}
+/** Evidence about how often the market takes capacity back for its own reasons. */
+export interface CapacityLearning extends Remembering {
+  observe(pool: PoolId, exposureS: Seconds, interruptions: number): void;
+}
+
+export interface ObserverParts {
+  readonly store: Store;
+  readonly fleet: Fleet;
+  readonly market: Market;
+  readonly clock: Clock;
+  readonly limits: Limits;
+  readonly history: LearningHistory;
+  readonly capacity: CapacityLearning;
+}
+
+export class Observer {
+  readonly rests: PoolRests = new Map();
+  readonly #parts: ObserverParts;
+  readonly #pools: ReadonlyMap<PoolId, Pool>;
+  readonly #finishedJobs = new Map<JobId, JobState>();
+  readonly #spending = new Spending();
+
+  constructor(parts: ObserverParts) {
+    this.#parts = parts;
+    this.#pools = new Map(parts.market.pools().map((p) => [p.id, p]));
+  }
+
+  /** Takes what was learned, and which pools rest, from the store alone. */
+  async recall(): Promise<void> {
+    const { store, history, capacity } = this.#parts;
+    history.restore(await store.memory(history.prefix));
+    capacity.restore(await store.memory(capacity.prefix));
+    this.rests.clear();
+    for (const [key, value] of await store.memory(REST_PREFIX)) {
+      if (value !== '') this.rests.set(key.slice(REST_PREFIX.length) as PoolId, JSON.parse(value) as PoolRest);
+    }
+    this.#finishedJobs.clear();
+    this.#spending.forget();
+  }
+
+  /** Takes in what happened, settles bills of ended instances, learns. To be committed in one piece: cursors are part of it. */
+  async observe(state: WorkingState): Promise<void> {
+    const { fleet, history } = this.#parts;
+    const observed = applyObservations(state, await fleet.observe(state.cursors));
+    for (const { job, stage, runtimeS } of observed.completions)
+      history.learn(featuresOf(job.spec, stage, job.submittedMs), runtimeS);
+    const unsettled = [...state.instances.values()]
+      .filter((i) => i.state === 'ended' && i.costUsd === null)
+      .map((i) => i.id);
+    for (const id of new Set([...observed.ended, ...unsettled])) await this.#settle(state, id);
+    for (const part of [this.#parts.history, this.#parts.capacity]) {
+      for (const [key, value] of part.takeDirty()) state.putMemory(key, value);
+    }
+  }
+
+  /** One picture of now. Jobs whose budget is used up, or whose dependency failed, are marked to be brought to their end. */
+  async snapshot(state: WorkingState): Promise<Snapshot> {
+    const nowMs = this.#parts.clock.now();
+    const spentUsd = await this.#enforceBudgets(state, nowMs);
+    return takeSnapshot({
+      state,
+      nowMs,
+      pools: this.#poolViews(nowMs),
+      poolById: this.#pools,
+      dependencies: await this.#dependencies(state),
+      spentUsd,
+      limits: this.#parts.limits,
+    });
+  }
+
+  /** When the last attempt ended of each job that has a budget. */
+  lastRanMs(snapshot: Snapshot): ReadonlyMap<JobId, EpochMs> {
+    return new Map(
+      [...snapshot.jobs.keys()].flatMap((job) => {
+        const ended = this.#spending.lastEndMs(job);
+        return ended === null ? [] : [[job, ended] as const];
+      }),
+    );
+  }
+
+  async #settle(state: WorkingState, id: InstanceId): Promise<void> {
+    const { fleet, store, capacity } = this.#parts;
+    const instance = invariant(state.instances.get(id), `instance ${id} ended and is not known`);
+    const endedMs = instance.endedMs ?? this.#parts.clock.now();
+    const pool = this.#pool(instance);
+    const bill = await fleet.bill(id, endedMs);
+    const attempts = new Map((await store.attemptsOn(id)).map((a) => [a.id, a]));
+    for (const a of state.attempts.values()) if (a.instance === id) attempts.set(a.id, a);
+    const jobs = await this.#jobsOf(
+      state,
+      [...attempts.values()].map((a) => a.job),
+    );
+    const rows = attribute({ instance, pool, bill, attempts: [...attempts.values()], jobs, until: endedMs });
+    state.putLedger(id, rows);
+    this.#spending.settled(rows);
+    state.putInstance({ ...instance, costUsd: bill.totalUsd });
+    if (pool.option === 'spot' && instance.launchedMs !== null) {
+      capacity.observe(pool.id, between(instance.launchedMs, endedMs), this.#takenForCapacity(instance) ? 1 : 0);
+    }
+  }
+
+  /** An interruption while the price was still within the bid was about capacity, not price. */
+  #takenForCapacity(instance: Instance): boolean {
+    if (instance.endCause !== 'interrupted') return false;
+    const at = instance.warnedMs ?? instance.endedMs;
+    const quote = at === null ? null : this.#parts.market.quote(instance.pool, at);
+    return instance.bid === 'uncapped' || quote === null || raw(quote) <= raw(instance.bid);
+  }
+
+  async #jobsOf(state: WorkingState, ids: readonly JobId[]): Promise<Map<string, Job>> {
+    const jobs = new Map<string, Job>();
+    for (const id of new Set(ids)) {
+      const job = state.jobs.get(id) ?? (await this.#parts.store.job(id));
+      if (job !== null) jobs.set(id, job);
+    }
+    return jobs;
+  }
+
+  #poolViews(nowMs: EpochMs): PoolView[] {
+    const { market } = this.#parts;
+    return [...this.#pools.values()].map((pool) => {
+      const rest = this.rests.get(pool.id);
+      const resting = rest !== undefined && rest.untilMs > raw(nowMs);
+      return {
+        pool,
+        quote: market.quote(pool.id, nowMs),
+        open: !resting,
+        closedReason: resting
+          ? `rests until ${new Date(rest.untilMs).toISOString()} after ${rest.refusals} refusal(s)`
+          : null,
+      };
+    });
+  }
+
+  /** States of jobs that active ones wait for. A job that depended on a failed one cannot start any more: it fails. */
+  async #dependencies(state: WorkingState): Promise<Map<JobId, JobState>> {
+    const states = new Map<JobId, JobState>();
+    for (const job of state.activeJobs()) {
+      for (const id of job.after) {
+        const known =
+          state.jobs.get(id)?.state ?? this.#finishedJobs.get(id) ?? (await this.#parts.store.job(id))?.state;
+        if (known === undefined) continue;
+        states.set(id, known);
+        if (!isOver(known)) continue;
+        this.#finishedJobs.set(id, known);
+        if (known !== 'succeeded' && job.stateReason === null) {
+          state.putJob({
+            ...job,
+            stateReason: `it depends on job ${id}, which ${known === 'failed' ? 'failed' : 'was cancelled'}`,
+          });
+        }
+      }
+    }
+    return states;
+  }
+
+  /** Spending of jobs with a budget, accrued to now; a job that has used its budget up is brought to its end. */
+  async #enforceBudgets(state: WorkingState, nowMs: EpochMs): Promise<ReadonlyMap<JobId, Usd>> {
+    await this.#spending.update(state, this.#parts.store);
+    const prices: Prices = { nowMs, pools: this.#pools, quote: (pool, at) => this.#parts.market.quote(pool, at) };
+    const spent = new Map<JobId, Usd>();
+    for (const job of state.activeJobs()) {
+      const { maxCostUsd } = job.spec;
+      if (maxCostUsd === null) continue;
+      const total = this.#spending.spentUsd(job, state, prices);
+      spent.set(job.id, total);
+      if (gte(total, maxCostUsd) && job.stateReason === null) {
+        state.putJob({ ...job, stateReason: `its budget of ${raw(maxCostUsd)} USD is used up (maxCost)` });
+      }
+    }
+    return spent;
+  }
+
+  #pool(instance: Instance): Pool {
+    return invariant(this.#pools.get(instance.pool), `instance ${instance.id} is in unknown pool ${instance.pool}`);
+  }
+}

@@ -271,7 +271,11 @@ export const jobFileSchema = z
               .min(0)
               .optional()
               .describe('Worth when done on time, US dollars.'),
-            worthlessAfter: duration.optional().describe('The worth falls to 0 over this time after the deadline.'),
+            worthlessAfter: duration
+              .optional()
+              .describe(
+                'The worth falls to 0 over this time after the deadline; then the job is given up once nothing of it runs.',
+              ),
           }),
         ],
         { error: 'must be an amount in US dollars, or an object with `onTime` and `worthlessAfter`' },
@@ -285,7 +289,9 @@ export const jobFileSchema = z
     maxCost: dollars('the most to spend')
       .gt(0)
       .optional()
-      .describe('Most that the job may cost, US dollars; then it is stopped.'),
+      .describe(
+        'Most that the job may cost, US dollars; then it is stopped. It fails at once when what is left of it cannot be paid.',
+      ),
     stages: z
       .array(stage)
       .min(1)

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// The `ebb` launcher: finds a Node that can run Ebbtide and runs bin/ebb.ts (a checkout) or dist/bin/ebb.js (a package)
-// with it. Plain JavaScript with node: imports only, so that even a Node too old for the rest can say what is missing.
+// The `ebb` launcher: finds a Node that can run Ebbtide and runs bin/ebb.ts (a checkout, as a compiled copy) or
+// dist/bin/ebb.js (a package) with it. Plain JavaScript with node: imports only, so that even a Node too old for the rest
+// can say what is missing.
 //
 // Where this process is not that Node, it starts one and stands in for it:
 //  - the exit code, or the signal that ended it, becomes its own;
@@ -38,12 +39,19 @@ async function runHere() {
   await import(pathToFileURL(entry).href);
 }
 
-/** The sources of a checkout; below node_modules, where Node runs no TypeScript, what `npm run build` wrote. */
+/**
+ * A compiled copy of a checkout's sources, or those as they are; below node_modules, where Node runs no TypeScript, what
+ * `npm run build` wrote.
+ */
 async function entryPoint() {
   const source = join(ROOT, 'bin', 'ebb.ts');
   const built = join(ROOT, 'dist', 'bin', 'ebb.js');
   const inPackage = ROOT.split(sep).includes('node_modules');
-  if (!inPackage && existsSync(source)) return source;
+  if (!inPackage && existsSync(source)) {
+    const { compiledCopy } = await import('./checkout.mjs');
+    const copy = compiledCopy(ROOT);
+    return copy === null ? source : join(copy, 'bin', 'ebb.js');
+  }
   if (existsSync(built)) return built;
   if (!existsSync(source)) {
     refuse('internal', 'this package holds neither dist/ nor the sources to make it from', {

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 
-/** The package's version. The file is two levels up in a checkout and three in a package (dist/). */
+/** The package's version. Its file is two levels up in a checkout, three in a package (dist/), five in a checkout's copy. */
 export const VERSION: string = (() => {
-  for (const path of ['../../package.json', '../../../package.json']) {
+  for (const levels of [2, 3, 5]) {
+    const path = `${'../'.repeat(levels)}package.json`;
     try {
       const { name, version } = JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')) as {
         name?: string;
@@ -10,7 +11,7 @@ export const VERSION: string = (() => {
       };
       if (name === 'ebbtide' && version !== undefined) return version;
     } catch {
-      // Not there: the other place.
+      // Not there: the next place.
     }
   }
   return '0.0.0';

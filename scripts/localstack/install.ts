@@ -78,7 +78,7 @@ export async function install(javaHome: string): Promise<Installation> {
   const done = join(home, 'installed');
   if (!existsSync(done)) {
     mkdirSync(home, { recursive: true });
-    const release = await lock(join(home, 'lock'));
+    const held = await lock(join(home, 'lock'));
     try {
       if (!existsSync(done)) {
         // The two halves come from different registries and take about as long as each other.
@@ -86,16 +86,16 @@ export async function install(javaHome: string): Promise<Installation> {
         writeFileSync(done, '');
       }
     } finally {
-      release();
+      held.release();
     }
   }
   return { python: join(home, 'venv', 'bin', 'python'), libraries: join(home, 'libraries') };
 }
 
-async function lock(path: string): Promise<() => void> {
+async function lock(path: string): Promise<{ release(): void }> {
   for (;;) {
     try {
-      return lockDirectory(path).release;
+      return lockDirectory(path);
     } catch (error) {
       if (!(error instanceof EbbError) || error.code !== 'engine.running') throw error;
       await sleep(RETRY_LOCK_MS);

@@ -41,7 +41,7 @@ async function begin(): Promise<LocalStack> {
     process.exit(1);
   }
   rmSync(FOLDER, { recursive: true, force: true });
-  return await start(FOLDER, null);
+  return start(FOLDER, null);
 }
 
 function say({ endpoint, mode, guard }: LocalStack): void {

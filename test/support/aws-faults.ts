@@ -42,8 +42,7 @@ export class Faults {
 
   async #send(client: DynamoDBClient | S3Client, args: unknown[]): Promise<unknown> {
     if (this.#isDead) throw new Died('this process has died');
-    const perform = (): Promise<unknown> =>
-      Reflect.apply(client.send as (...a: unknown[]) => Promise<unknown>, client, args);
+    const perform = (): Promise<unknown> => (client as { send(...a: unknown[]): Promise<unknown> }).send(...args);
     const name = (args[0] as object).constructor.name;
     if (!WRITES.has(name)) return perform();
     this.writes.push(name);

@@ -6,7 +6,7 @@ import type { Observation } from '../../lib/domain/observation.ts';
 import { JvuPredict } from '../../lib/estimate/predictor.ts';
 import { VirtualClock } from '../../lib/kernel/clock.ts';
 import type { JobId } from '../../lib/kernel/ids.ts';
-import { randomStream } from '../../lib/kernel/random.ts';
+import { randomStream, type Uniform } from '../../lib/kernel/random.ts';
 import { between, epochMs, plus, raw, seconds, type EpochMs, type Seconds } from '../../lib/kernel/units.ts';
 import { replayMarket } from '../../lib/local/market-replay.ts';
 import { capacityOf } from '../../lib/market/capacity.ts';
@@ -18,6 +18,7 @@ import type { Fleet, StartRequest } from '../../lib/ports/fleet.ts';
 import type { Store } from '../../lib/ports/store.ts';
 import { MemoryFleet, type TaskScript } from '../../lib/sim/memory-fleet.ts';
 import { MemoryStore } from '../../lib/sim/memory-store.ts';
+import { SteppedEngine, type SteppedParts } from './stepped-engine.ts';
 
 /** Time passes in steps of this between two looks at whether the fleet has something to tell. */
 const STEP_S = 5;
@@ -39,6 +40,10 @@ export interface BenchOptions {
   readonly vcpus?: number;
   readonly preset?: string;
   readonly solver?: Solver;
+  /** The cycle in steps with data between them, as on AWS, instead of the engine of local mode. */
+  readonly stepped?: boolean;
+  /** Default: a new one in memory. */
+  readonly store?: Store;
 }
 
 /** Done by somebody else than the engine once time has come to `atMs`: a submission, a cancel request. */
@@ -67,11 +72,11 @@ const NO_SOLVER: Solver = {
 };
 
 /**
- * The engine as local mode composes it, on the store and fleet in memory and a virtual clock. Engines come and go; store,
+ * The engine as local mode composes it, on a store and a fleet in memory and a virtual clock. Engines come and go; store,
  * fleet, clock and market stay.
  */
 export class EngineBench {
-  readonly store = new MemoryStore();
+  readonly store: Store;
   readonly clock: VirtualClock;
   readonly fleet: MemoryFleet;
   readonly config: SchedulerConfig;
@@ -86,6 +91,7 @@ export class EngineBench {
 
   constructor(options: BenchOptions) {
     this.#options = options;
+    this.store = options.store ?? new MemoryStore();
     this.clock = new VirtualClock(options.startMs);
     this.config = schedulerConfig.parse({ hazardPriorPerHour: 0.01, ...options.config });
     const failures = new Map<string, number>();
@@ -115,6 +121,21 @@ export class EngineBench {
 
   /** A new engine on what is there, as after a restart of its process. */
   engine(through: Between = NOTHING_BETWEEN): Engine<Solver> {
+    return new Engine<Solver>(this.#composer(through)());
+  }
+
+  #driven(through: Between = NOTHING_BETWEEN): Pick<Engine<Solver>, 'start' | 'cycle'> {
+    return this.#options.stepped === true ? new SteppedEngine(this.#composer(through)) : this.engine(through);
+  }
+
+  /** Composes the parts of one engine: each time with an empty memory of its own. */
+  #composer(through: Between): () => SteppedParts {
+    const number = ++this.engines;
+    const random = randomStream(1, `plans/${number}`);
+    return () => this.#parts(through, number, random);
+  }
+
+  #parts(through: Between, number: number, random: Uniform): SteppedParts {
     const { trace, preset = 'greedy', vcpus = 64, solver = NO_SOLVER } = this.#options;
     const market = replayMarket(trace, () => this.clock.now());
     const evidence = new CapacityEvidence();
@@ -122,13 +143,12 @@ export class EngineBench {
       history: (pool, from, to) => market.history(pool, from, to),
       config: this.config,
     });
-    const number = ++this.engines;
-    return new Engine<Solver>({
+    return {
       store: through.store(this.store),
       fleet: through.fleet(this.#recorded()),
       market,
       clock: this.clock,
-      random: randomStream(1, `plans/${number}`),
+      random,
       solver,
       stages: presetNamed(preset),
       preset,
@@ -140,7 +160,7 @@ export class EngineBench {
       holder: `engine ${number}`,
       minGapS: seconds(1),
       onCycle: (report) => this.cycles.push(report),
-    });
+    };
   }
 
   async submit(jobs: readonly Job[]): Promise<void> {
@@ -156,12 +176,12 @@ export class EngineBench {
   ): Promise<void> {
     const deeds = [...(how.deeds ?? [])].sort((a, b) => raw(a.atMs) - raw(b.atMs));
     const endMs = plus(this.clock.now(), seconds(how.withinS ?? 12 * 3600));
-    let engine: Engine<Solver> | null = null;
+    let engine: Pick<Engine<Solver>, 'start' | 'cycle'> | null = null;
     while (raw(this.clock.now()) < raw(endMs)) {
       let waitS: Seconds | null;
       try {
         if (engine === null) {
-          engine = this.engine(how.through?.());
+          engine = this.#driven(how.through?.());
           await engine.start();
         }
         this.#woken = false;

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -56,7 +57,6 @@ export class OnLocalStack {
   #endpoint = '';
   readonly #clients: { destroy(): void }[] = [];
   readonly #tables: string[] = [];
-  #made = 0;
 
   async begin(): Promise<void> {
     this.#endpoint = await endpointOfRun();
@@ -93,7 +93,7 @@ export class OnLocalStack {
 
   /** A new, empty table and bucket. */
   async place(): Promise<{ readonly table: string; readonly bucket: string }> {
-    const name = `ebb-${process.pid}-${performance.timeOrigin.toFixed(0)}-${++this.#made}`;
+    const name = `ebb-${randomUUID()}`;
     const client = this.dynamodb();
     await client.send(new CreateTableCommand(tableDefinition(name)));
     this.#tables.push(name);

@@ -1,4 +1,4 @@
-import type { InstanceId } from '../../kernel/ids.ts';
+import { instanceId } from '../../kernel/ids.ts';
 import { isLive, type Instance } from '../../domain/instance.ts';
 import { isOver, type Attempt, type Job, type JobSpec, type Task } from '../../domain/job.ts';
 import type { EffectRecord } from '../../ports/store.ts';
@@ -55,7 +55,7 @@ export class ActiveLoader {
       cursors: new Map(
         instanceKeys.flatMap((key) => {
           const { cursor } = documents.instance(key);
-          return cursor === null ? [] : [[key.pk.slice(2) as InstanceId, cursor] as const];
+          return cursor === null ? [] : [[instanceId(key.pk.slice(2)), cursor] as const];
         }),
       ),
     };

@@ -1,7 +1,7 @@
 import { unreachable } from '../../kernel/errors.ts';
 import type { Attempt, Job, Task } from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
-import type { Explanation, Plan } from '../../domain/plan.ts';
+import type { Plan } from '../../domain/plan.ts';
 import type { Change, EffectRecord, EventRecord } from '../../ports/store.ts';
 import type { Blobs } from './blobs.ts';
 import { body, bodyOf, encode, bytes, flag, number, text, textAt } from './codec.ts';
@@ -16,6 +16,7 @@ import {
   type Doc,
   type Documents,
   type EffectsDoc,
+  type ExplainedDoc,
   type ExplanationDoc,
   type InstanceDoc,
   type JobDoc,
@@ -30,6 +31,7 @@ import {
   attemptKey,
   COUNTER,
   effectsKey,
+  EXPLAINED,
   explanationKey,
   instanceKey,
   jobKey,
@@ -123,7 +125,6 @@ class Preparation {
   readonly #head: Head;
   #arrivals: number;
   #plans: number;
-  #plan: string;
   readonly #touched = new Map<string, { readonly key: Key; doc: Doc; readonly before: Doc }>();
   readonly #newJobs = new Map<string, Job>();
   readonly #visits = new Map<string, { readonly attempt: string; readonly runs: Key }[]>();
@@ -134,14 +135,13 @@ class Preparation {
   readonly #dropped: string[] = [];
   #effects: { items: Map<string, EffectsDoc>; itemOf: Map<string, string>; changed: Set<string>; part: number } | null =
     null;
-  #explained: { readonly plan: string; readonly list: readonly Explanation[] } | null = null;
+  #explained: ExplainedDoc | null = null;
 
   constructor(parts: Parts, head: Head) {
     this.#parts = parts;
     this.#head = head;
     this.#arrivals = head.arrivals;
     this.#plans = head.plans;
-    this.#plan = head.plan;
   }
 
   async take(change: Change): Promise<void> {
@@ -179,9 +179,9 @@ class Preparation {
     return (this.#touched.get(textOf(key))?.doc as D | undefined) ?? read(key);
   }
 
-  #job = (key: Key): JobDoc => this.#doc(key, (k) => this.#parts.documents.job(k));
-  #runs = (key: Key): RunsDoc => this.#doc(key, (k) => this.#parts.documents.runs(k));
-  #instance = (key: Key): InstanceDoc => this.#doc(key, (k) => this.#parts.documents.instance(k));
+  readonly #job = (key: Key): JobDoc => this.#doc(key, (k) => this.#parts.documents.job(k));
+  readonly #runs = (key: Key): RunsDoc => this.#doc(key, (k) => this.#parts.documents.runs(k));
+  readonly #instance = (key: Key): InstanceDoc => this.#doc(key, (k) => this.#parts.documents.instance(k));
 
   #put<D extends Doc>(key: Key, before: D, doc: D): void {
     const known = this.#touched.get(textOf(key));
@@ -240,7 +240,7 @@ class Preparation {
     const pending = this.#writes.get(textOf(key));
     const known = pending === undefined ? await table.get(key) : undefined;
     const arrival = pending?.once?.['a'] ?? known?.['a'] ?? number(++this.#plans);
-    const former = this.#explained ?? { plan: this.#plan, list: await documents.explained(this.#plan) };
+    const former = this.#explained ?? (await documents.explained());
     const now = new Set<string>(explanations.map((e) => e.job));
     former.list.forEach((is, ordinal) => {
       if (!now.has(is.job)) this.#putExplanation({ plan: former.plan, ordinal, is });
@@ -251,12 +251,10 @@ class Preparation {
     const name = (what: string): string => `plans/${plan.id}/${what}-${this.#head.commits}`;
     const held = await blobs.held(doc, name('plan'));
     this.#write({ key, ...held, once: { l: text('plans'), a: arrival } });
-    if (former.plan !== '' && former.plan !== plan.id) {
-      this.#write({ key: { ...planKey(former.plan), sk: 'EXPLAINED' }, isDeleted: true });
-    }
-    this.#write({ key: { ...key, sk: 'EXPLAINED' }, ...(await blobs.held(explanations, name('explained'))) });
-    this.#explained = { plan: plan.id, list: explanations };
-    this.#plan = plan.id;
+    const explained = await blobs.held({ plan: plan.id, list: explanations }, name('explained'));
+    this.#write({ key: EXPLAINED, ...explained });
+    if (former.object !== null) this.#dropped.push(former.object);
+    this.#explained = { plan: plan.id, list: explanations, object: explained.set?.['s3']?.S ?? null };
     await this.#forgetPlans();
   }
 
@@ -268,10 +266,12 @@ class Preparation {
   async #forgetPlans(): Promise<void> {
     const tooOld = this.#plans - this.#parts.keepPlans;
     if (tooOld <= 0) return;
-    for (const { key } of await this.#parts.table.newest({ list: 'plans' }, tooOld + 1, FORGET_AT_ONCE)) {
-      if (this.#writes.has(textOf(key))) continue;
-      this.#write({ key, isDeleted: true });
-    }
+    const { table } = this.#parts;
+    const listed = (await table.newest({ list: 'plans' }, tooOld + 1, FORGET_AT_ONCE)).map((p) => p.key);
+    const old = listed.filter((key) => !this.#writes.has(textOf(key)));
+    for (const item of (await table.getMany(old)).values())
+      if (item['s3'] !== undefined) this.#dropped.push(textAt(item, 's3'));
+    for (const key of old) this.#write({ key, isDeleted: true });
   }
 
   async #putEffect(effect: EffectRecord): Promise<void> {
@@ -320,7 +320,7 @@ class Preparation {
       batch: {
         deciding,
         writes: [...this.#writes.values()],
-        head: { arrivals: this.#arrivals, plans: this.#plans, plan: this.#plan },
+        head: { arrivals: this.#arrivals, plans: this.#plans },
       },
       written: {
         docs: new Map([...this.#touched].map(([key, { doc }]) => [key, doc])),
@@ -453,6 +453,9 @@ class Preparation {
       const at = memoryKey(key);
       const held = await this.#parts.blobs.held({ key, value }, `memory/${at.sk.slice(-64)}-${this.#head.commits}`);
       this.#write({ key: at, ...held });
+      // A value that needs an object had one before, as a rule.
+      const former = held.set?.['s3'] === undefined ? undefined : await this.#parts.table.get(at);
+      if (former?.['s3'] !== undefined) this.#dropped.push(textAt(former, 's3'));
     }
   }
 }

@@ -4,7 +4,7 @@ import type { Explanation, Plan } from '../../domain/plan.ts';
 import type { EffectRecord } from '../../ports/store.ts';
 import type { Blobs } from './blobs.ts';
 import { bodyOf, decode, flagOf, number, textAt, body, flag, text, type Item } from './codec.ts';
-import { EFFECTS, planKey, textOf, type Key } from './keys.ts';
+import { EFFECTS, EXPLAINED, textOf, type Key } from './keys.ts';
 import type { Table, Write } from './table.ts';
 
 /** A job without what lies elsewhere: its specification never changes, a cancel request is others' to write. */
@@ -52,6 +52,14 @@ export interface ExplanationDoc {
   readonly plan: string;
   readonly ordinal: number;
   readonly is: Explanation;
+}
+
+/** All explanations of the newest plan. */
+export interface ExplainedDoc {
+  readonly plan: string;
+  readonly list: readonly Explanation[];
+  /** The object that holds them, when they are too large for an item. */
+  readonly object: string | null;
 }
 
 export const NO_JOB: JobDoc = { arrival: null, cancelRequested: false, body: null, open: {} };
@@ -127,9 +135,9 @@ export class Documents {
   readonly #table: Table;
   readonly #blobs: Blobs;
   #commits = -1;
-  #docs = new Map<string, Doc>();
+  readonly #docs = new Map<string, Doc>();
   #effects: OpenEffects | null = null;
-  #explained: { readonly plan: string; readonly list: readonly Explanation[] } | null = null;
+  #explained: ExplainedDoc | null = null;
 
   constructor(table: Table, blobs: Blobs) {
     this.#table = table;
@@ -181,11 +189,9 @@ export class Documents {
   }
 
   /** What the newest plan explains. */
-  async explained(plan: string): Promise<readonly Explanation[]> {
-    if (this.#explained?.plan !== plan) {
-      this.#explained = { plan, list: await explanationsOf(this.#table, this.#blobs, plan) };
-    }
-    return this.#explained.list;
+  async explained(): Promise<ExplainedDoc> {
+    this.#explained ??= await newestExplained(this.#table, this.#blobs);
+    return this.#explained;
   }
 
   /** What a commit wrote is the state of `commits` now. What is over is let go. */
@@ -194,7 +200,7 @@ export class Documents {
     written: {
       readonly docs: ReadonlyMap<string, Doc>;
       readonly effects: OpenEffects | null;
-      readonly explained: { readonly plan: string; readonly list: readonly Explanation[] } | null;
+      readonly explained: ExplainedDoc | null;
     },
   ): void {
     this.#commits = commits;
@@ -230,9 +236,9 @@ export function hasOpen({ tasks, attempts }: RunsDoc): { readonly any: boolean; 
 export const indexed = (items: ReadonlyMap<string, EffectsDoc>): Map<string, string> =>
   new Map([...items].flatMap(([sk, doc]) => doc.map(([, e]) => [e.key, sk] as const)));
 
-/** The explanations that a plan's own item holds. */
-export async function explanationsOf(table: Table, blobs: Blobs, plan: string): Promise<readonly Explanation[]> {
-  if (plan === '') return [];
-  const item = await table.get({ ...planKey(plan), sk: 'EXPLAINED' });
-  return item === undefined ? [] : blobs.valueOf<readonly Explanation[]>(item);
+/** The explanations of the newest plan. */
+export async function newestExplained(table: Table, blobs: Blobs): Promise<ExplainedDoc> {
+  const item = await table.get(EXPLAINED);
+  if (item === undefined) return { plan: '', list: [], object: null };
+  return { ...(await blobs.valueOf<Omit<ExplainedDoc, 'object'>>(item)), object: item['s3']?.S ?? null };
 }

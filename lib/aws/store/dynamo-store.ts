@@ -25,7 +25,7 @@ import { ActiveLoader } from './active.ts';
 import { Blobs } from './blobs.ts';
 import { prepare, refuseUnknown, type Parts } from './changes.ts';
 import { bodyOf, textAt, type Item } from './codec.ts';
-import { Documents, explanationsOf } from './documents.ts';
+import { Documents, newestExplained } from './documents.ts';
 import type { ExplanationDoc, InstanceDoc, PlanDoc, RunsDoc, VisitsDoc } from './documents.ts';
 import { readEvents } from './events.ts';
 import { Intake } from './intake.ts';
@@ -281,7 +281,7 @@ export class DynamoStore implements Store {
       if (item !== undefined) docs.push({ doc: await this.#blobs.valueOf<PlanDoc>(item), arrival });
     }
     const shown = docs.slice(0, limit).map((d) => d.doc);
-    const explanations = await this.#explanationsOf(shown, head.plan);
+    const explanations = await this.#explanationsOf(shown);
     return pageOf(docs, {
       list: 'plans',
       limit,
@@ -290,8 +290,8 @@ export class DynamoStore implements Store {
   }
 
   /** Per plan, those that no later plan has replaced: the newest plan's own, and those that moved to their jobs. */
-  async #explanationsOf(plans: readonly PlanDoc[], newest: string): Promise<Map<string, readonly Explanation[]>> {
-    const current = await explanationsOf(this.#table, this.#blobs, newest);
+  async #explanationsOf(plans: readonly PlanDoc[]): Promise<Map<string, readonly Explanation[]>> {
+    const { plan: newest, list: current } = await newestExplained(this.#table, this.#blobs);
     const replaced = new Set<string>(current.map((e) => e.job));
     const jobs = new Set(plans.flatMap((p) => p.explained).filter((job) => !replaced.has(job)));
     const items = await this.#table.getMany([...jobs].map(explanationKey));
@@ -304,8 +304,8 @@ export class DynamoStore implements Store {
   }
 
   async explanation(job: JobId): Promise<Explanation | null> {
-    const { plan } = await this.#journal.head();
-    const current = (await explanationsOf(this.#table, this.#blobs, plan)).find((e) => e.job === job);
+    const { list } = await newestExplained(this.#table, this.#blobs);
+    const current = list.find((e) => e.job === job);
     if (current !== undefined) return current;
     const item = await this.#table.get(explanationKey(job));
     return item === undefined ? null : bodyOf<ExplanationDoc>(item).is;

@@ -21,8 +21,6 @@ export interface Head {
   readonly arrivals: number;
   /** Plans so far. */
   readonly plans: number;
-  /** The newest plan: its item holds the explanations of all jobs that it explains. Empty: none yet. */
-  readonly plan: string;
   /** The newest commit's own name. */
   readonly last: string;
   /** A commit that is decided and not all written yet: the object that holds its writes. */
@@ -33,7 +31,7 @@ export interface Head {
 export interface Batch {
   readonly writes: readonly Write[];
   readonly deciding: readonly Write[];
-  readonly head: Pick<Head, 'arrivals' | 'plans' | 'plan'>;
+  readonly head: Pick<Head, 'arrivals' | 'plans'>;
 }
 
 export type CommitOutcome =
@@ -133,7 +131,6 @@ export class Journal {
         commits: number(next.commits),
         arrivals: number(next.arrivals),
         plans: number(next.plans),
-        plan: text(next.plan),
         last: text(next.last),
         ...(next.pending === null ? {} : { pending: text(next.pending) }),
       },
@@ -198,7 +195,6 @@ function headOf(item: Item): Head {
     commits: numberOf(item, 'commits'),
     arrivals: numberOf(item, 'arrivals'),
     plans: numberOf(item, 'plans'),
-    plan: textAt(item, 'plan'),
     last: textAt(item, 'last'),
     pending: item['pending']?.S ?? null,
   };

@@ -67,6 +67,8 @@ export const effectsKey = (commit: number, part: number): Key => ({
   sk: `${padded(commit)}#${padded(part)}`,
 });
 
+/** What the newest plan explains, of all jobs together. */
+export const EXPLAINED: Key = { pk: 'EXPLAINED', sk: 'NEWEST' };
 export const planKey = (plan: string): Key => ({ pk: `P#${plan}`, sk: 'PLAN' });
 export const EVENTS = 'EVENTS';
 export const eventsKey = (first: number): Key => ({ pk: EVENTS, sk: padded(first) });

@@ -3,7 +3,7 @@ import type { EffectKey, PoolId } from '../kernel/ids.ts';
 import { plus, raw, seconds, usd, ZERO_S, type EpochMs } from '../kernel/units.ts';
 import type { Attempt } from '../domain/job.ts';
 import type { Effect, EffectOutcome, Plan } from '../domain/plan.ts';
-import type { EffectRecord } from '../ports/store.ts';
+import type { EffectRecord, Store } from '../ports/store.ts';
 import { endAttempt, endInstance, settleJob } from './observe.ts';
 import type { WorkingState } from './working-state.ts';
 
@@ -122,7 +122,16 @@ export interface PoolRest {
   readonly refusals: number;
 }
 export type PoolRests = Map<PoolId, PoolRest>;
-export const REST_PREFIX = 'rest/';
+const REST_PREFIX = 'rest/';
+
+/** Which pools rest, as stored. */
+export async function storedRests(store: Pick<Store, 'memory'>): Promise<PoolRests> {
+  const rests: PoolRests = new Map();
+  for (const [key, value] of await store.memory(REST_PREFIX)) {
+    if (value !== '') rests.set(key.slice(REST_PREFIX.length) as PoolId, JSON.parse(value) as PoolRest);
+  }
+  return rests;
+}
 
 /**
  * Folds outcomes into the state. `done` and `refused` close the effect; `failed` leaves it open and it is done again,

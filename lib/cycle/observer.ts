@@ -18,7 +18,7 @@ import { featuresOf } from '../estimate/template.ts';
 import type { Fleet } from '../ports/fleet.ts';
 import type { Market } from '../ports/market.ts';
 import type { Store } from '../ports/store.ts';
-import { REST_PREFIX, type PoolRest, type PoolRests } from './intents.ts';
+import { storedRests, type PoolRests } from './intents.ts';
 import { attribute } from './ledger.ts';
 import { applyObservations } from './observe.ts';
 import { takeSnapshot } from './snapshot.ts';
@@ -53,15 +53,20 @@ export interface ObserverParts {
 }
 
 export class Observer {
-  readonly rests: PoolRests = new Map();
   readonly #parts: ObserverParts;
   readonly #pools: ReadonlyMap<PoolId, Pool>;
   readonly #finishedJobs = new Map<JobId, JobState>();
   readonly #spending = new Spending();
+  #rests: PoolRests = new Map();
 
   constructor(parts: ObserverParts) {
     this.#parts = parts;
     this.#pools = new Map(parts.market.pools().map((p) => [p.id, p]));
+  }
+
+  /** Pools that rest; confirming outcomes changes it. */
+  get rests(): PoolRests {
+    return this.#rests;
   }
 
   /** Takes what was learned, and which pools rest, from the store alone. */
@@ -69,10 +74,7 @@ export class Observer {
     const { store, history, capacity } = this.#parts;
     history.restore(await store.memory(history.prefix));
     capacity.restore(await store.memory(capacity.prefix));
-    this.rests.clear();
-    for (const [key, value] of await store.memory(REST_PREFIX)) {
-      if (value !== '') this.rests.set(key.slice(REST_PREFIX.length) as PoolId, JSON.parse(value) as PoolRest);
-    }
+    this.#rests = await storedRests(store);
     this.#finishedJobs.clear();
     this.#spending.forget();
   }
@@ -158,7 +160,7 @@ export class Observer {
   #poolViews(nowMs: EpochMs): PoolView[] {
     const { market } = this.#parts;
     return [...this.#pools.values()].map((pool) => {
-      const rest = this.rests.get(pool.id);
+      const rest = this.#rests.get(pool.id);
       const resting = rest !== undefined && rest.untilMs > raw(nowMs);
       return {
         pool,

@@ -1,0 +1,154 @@
+/**
+ * One cycle as steps that may run in processes of their own, one after the other, with data between them: what the
+ * Step Functions cycle calls. Local mode's engine (engine.ts) does the same with its state in memory; both are made of
+ * observer.ts, decision.ts, intents.ts and act.ts, and give the same plans.
+ *
+ *   look -> (estimate, forecast) -> solve -> record -> perform (in parts, at once) -> confirm
+ *
+ * Invariants: every commit is under the token that `look` took, so a cycle that was overtaken ends with `fenced` and has done
+ * nothing that the newer one does not know of. Only `perform` acts on the world, and only on recorded intents, under their keys.
+ * Crash points: any step may die anywhere and be repeated, or be followed by another cycle instead. Intents that no `confirm`
+ * has closed are among those that the next `record` hands out.
+ */
+import type { EffectKey } from '../kernel/ids.ts';
+import { planId, timeOrderedText } from '../kernel/ids.ts';
+import type { Uniform } from '../kernel/random.ts';
+import { raw, type Seconds } from '../kernel/units.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { SchedulerConfig } from '../domain/config.ts';
+import type { EffectOutcome } from '../domain/plan.ts';
+import type { Snapshot } from '../domain/snapshot.ts';
+import type { RuntimeHistory, Stages, Forecasts } from '../domain/stages.ts';
+import { bidsFor } from '../acquire/pools.ts';
+import {
+  forecastTable,
+  tabledForecast,
+  type Asked,
+  type ForecastTable,
+  type OutlookForecast,
+} from '../market/forecast/table.ts';
+import type { Fleet } from '../ports/fleet.ts';
+import type { Store } from '../ports/store.ts';
+import { act } from './act.ts';
+import { nextDecisionS } from './decide.ts';
+import { decideOn, isOpen, type Decision, type DecisionParts, type Sight } from './decision.ts';
+import { giveUp } from './endings.ts';
+import { confirm, recordIntents, settleAll, storedRests } from './intents.ts';
+import { Observer, type ObserverParts } from './observer.ts';
+import type { RunningOffers } from './running-offers.ts';
+import { WorkingState } from './working-state.ts';
+
+export interface LookParts extends ObserverParts {
+  readonly random: Uniform;
+  /** Names this cycle in the lease. */
+  readonly holder: string;
+}
+
+/** What the cycle before left for explanations, and whether everything is to stop. */
+export interface LookOptions {
+  readonly knownOffers: RunningOffers;
+  readonly draining: boolean;
+}
+
+/** Takes the lease, takes in what happened, and one picture of it all. Null: nothing is left to do. */
+export async function look(parts: LookParts, { knownOffers, draining }: LookOptions): Promise<Sight | null> {
+  const { store, clock, random } = parts;
+  const token = await store.takeLease(parts.holder);
+  const observer = new Observer(parts);
+  await observer.recall();
+  const state = new WorkingState(await store.loadActive());
+  await observer.observe(state);
+  await commit(store, token, state);
+  settleAll(state, clock.now());
+  const over = state.activeJobs().length === 0 && state.liveInstances().length === 0;
+  if (over && state.openEffects.length === 0) {
+    await commit(store, token, state);
+    return null;
+  }
+  const snapshot = await observer.snapshot(state);
+  await commit(store, token, state);
+  const plan = planId(`p-${timeOrderedText(raw(snapshot.nowMs), random)}`);
+  return { token, plan, snapshot, lastRanMs: observer.lastRanMs(snapshot), knownOffers, draining };
+}
+
+/** Running times. The history is the stored one, recalled by the caller. */
+export function estimate<S>(
+  sight: Sight,
+  stages: Pick<Stages<S>, 'estimate'>,
+  history: RuntimeHistory,
+): Forecasts['runtime'] {
+  return isOpen(sight) ? stages.estimate(sight.snapshot, history) : new Map();
+}
+
+/** Interruptions and prices, for every bid that the decision can ask about. */
+export function forecast(sight: Sight, market: OutlookForecast, config: SchedulerConfig): ForecastTable {
+  const { snapshot } = sight;
+  return forecastTable(market, snapshot.nowMs, isOpen(sight) ? bidsAsked(snapshot, config) : []);
+}
+
+/** The bids that the appraisal tries in each pool that quotes a price, and those of the instances there are. */
+function bidsAsked(snapshot: Snapshot, config: SchedulerConfig): Asked[] {
+  const tried = snapshot.pools.flatMap(({ pool, quote }) =>
+    quote === null ? [] : bidsFor(pool, raw(quote), config).map((bid) => ({ pool, bid })),
+  );
+  const held = [...snapshot.instances.values()].map(({ pool, instance }) => ({ pool, bid: instance.bid }));
+  return [...tried, ...held];
+}
+
+export function solve<S>(
+  sight: Sight,
+  forecasts: { readonly runtime: Forecasts['runtime']; readonly market: ForecastTable },
+  parts: DecisionParts<S>,
+): Promise<Decision> {
+  return decideOn(sight, { runtime: forecasts.runtime, market: tabledForecast(forecasts.market) }, parts);
+}
+
+/**
+ * Writes the intents of a decision; what is to be performed: the keys of all intents without outcome, those that
+ * earlier cycles left open first. Repeated for the same plan it writes nothing new.
+ */
+export async function record(store: Store, { plan, endings }: Decision): Promise<readonly EffectKey[]> {
+  const state = new WorkingState(await store.loadActive());
+  const open = state.openEffects.map((e) => e.key);
+  if (state.openEffects.some((e) => e.plan === plan.id)) return open;
+  giveUp(state, endings, plan.atMs);
+  const records = recordIntents(state, plan);
+  await commit(store, plan.token, state);
+  return [...open, ...records.map((r) => r.key)];
+}
+
+export type Outcomes = ReadonlyMap<EffectKey, EffectOutcome>;
+
+/** Does intents that are still open. Safe to repeat, and for several parts of one plan at once. */
+export async function perform(
+  { store, fleet }: { readonly store: Store; readonly fleet: Fleet },
+  keys: readonly EffectKey[],
+): Promise<Outcomes> {
+  const wanted = new Set(keys);
+  const state = new WorkingState(await store.loadActive());
+  return act(
+    fleet,
+    state,
+    state.openEffects.filter((e) => wanted.has(e.key)),
+  );
+}
+
+/** Closes what has an outcome. Throws `fenced` when a newer cycle has begun: it finds the intents open, and performs them again. */
+export async function confirmOutcomes(
+  { store, clock }: { readonly store: Store; readonly clock: Clock },
+  token: number,
+  outcomes: Outcomes,
+): Promise<void> {
+  const state = new WorkingState(await store.loadActive());
+  const records = state.openEffects.filter((e) => outcomes.has(e.key));
+  confirm(state, outcomes, { records, at: clock.now(), rests: await storedRests(store) });
+  await commit(store, token, state);
+}
+
+/** Engine time until the next cycle is due unless something happens before. */
+export const nextLookS = (sight: Sight, config: SchedulerConfig): Seconds => nextDecisionS(sight.snapshot, config);
+
+async function commit(store: Store, token: number, state: WorkingState): Promise<void> {
+  const changes = state.takeChanges();
+  if (changes.length > 0) await store.commit(token, changes);
+}

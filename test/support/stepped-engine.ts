@@ -1,0 +1,62 @@
+import { deserialize, serialize } from 'node:v8';
+import { reconcile, type EngineParts } from '../../lib/cycle/engine.ts';
+import * as steps from '../../lib/cycle/steps.ts';
+import type { RunningOffers } from '../../lib/cycle/running-offers.ts';
+import type { EpochMs, Seconds } from '../../lib/kernel/units.ts';
+import type { Solver } from '../../lib/plan/solver.ts';
+import type { OutlookForecast } from '../../lib/market/forecast/table.ts';
+
+/** What passes from one process to the next. */
+const carried = <T>(value: T): T => deserialize(serialize(value)) as T;
+
+/** Parts of a process: what was learned is its own, so each step begins from what is stored. */
+export type SteppedParts = Omit<EngineParts<Solver>, 'forecast'> & {
+  readonly forecast: (at: EpochMs) => OutlookForecast;
+};
+
+/**
+ * The cycle in steps, each with parts of its own and nothing but data between them. Has the methods of Engine that a bench
+ * drives.
+ */
+export class SteppedEngine {
+  readonly #parts: () => SteppedParts;
+  #known: RunningOffers = new Map();
+
+  constructor(parts: () => SteppedParts) {
+    this.#parts = parts;
+  }
+
+  async start(): Promise<void> {
+    await reconcile(this.#parts());
+  }
+
+  async cycle(): Promise<Seconds | null> {
+    const looking = this.#parts();
+    const found = await steps.look(looking, { knownOffers: this.#known, draining: false });
+    if (found === null) {
+      looking.onCycle?.({ atMs: looking.clock.now(), plan: null, idle: true, live: 0 });
+      return null;
+    }
+    const sight = carried(found);
+    const forecasts = carried(await this.#forecast(sight));
+    const decision = carried(await steps.solve(sight, forecasts, this.#parts()));
+    this.#known = decision.runningOffers;
+    const keys = carried(await steps.record(this.#parts().store, decision));
+    if (keys.length > 0) {
+      const outcomes = carried(await steps.perform(this.#parts(), keys));
+      await steps.confirmOutcomes(this.#parts(), sight.token, outcomes);
+    }
+    looking.onCycle?.({ atMs: sight.snapshot.nowMs, plan: decision.plan, idle: false, live: 0 });
+    return steps.nextLookS(sight, looking.config);
+  }
+
+  async #forecast(sight: NonNullable<Awaited<ReturnType<typeof steps.look>>>) {
+    const { stages, history, capacity, store, forecast, config } = this.#parts();
+    history.restore(await store.memory(history.prefix));
+    capacity.restore(await store.memory(capacity.prefix));
+    return {
+      runtime: steps.estimate(sight, stages, history),
+      market: steps.forecast(sight, forecast(sight.snapshot.nowMs), config),
+    };
+  }
+}

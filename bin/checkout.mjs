@@ -12,7 +12,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { compiledName, compileFile, sources } from './compile.mjs';
 
-const HERE = dirname(fileURLToPath(import.meta.url));
+const SELF = fileURLToPath(import.meta.url);
+const HERE = dirname(SELF);
 /** What decides how a source is compiled. */
 const COMPILERS = ['compile.mjs', 'checkout.mjs'];
 const STAMPS = 'stamps.json';
@@ -33,8 +34,7 @@ export function compiledCopy(root) {
 
 /** In a process of its own, so that this one never loads what strips types. */
 function compileApart(root) {
-  const script = join(HERE, 'compile-checkout.mjs');
-  const { status, stdout } = spawnSync(process.execPath, ['--disable-warning=ExperimentalWarning', script, root], {
+  const { status, stdout } = spawnSync(process.execPath, ['--disable-warning=ExperimentalWarning', SELF, root], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
   });
@@ -42,7 +42,7 @@ function compileApart(root) {
 }
 
 /** Makes the copy of what is there now, from an earlier copy where a file is the same. Returns its folder. */
-export function makeCopy(root) {
+function makeCopy(root) {
   const copies = copiesOf(root);
   fs.mkdirSync(copies, { recursive: true });
   // Stamps are taken before the files are read: a file that changes in between makes another digest next time.
@@ -131,3 +131,6 @@ function lives(pid) {
     return error.code === 'EPERM';
   }
 }
+
+// Run as a program: makes the copy of the checkout named as the argument and prints its folder.
+if (process.argv[1] === SELF) process.stdout.write(makeCopy(process.argv[2]));

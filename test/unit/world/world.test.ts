@@ -5,7 +5,9 @@ import { afterAll, describe, expect, it } from '@jest/globals';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { raw } from '../../../lib/kernel/units.ts';
 import { enterWorld, knownWorld } from '../../../lib/local/world.ts';
+import { writeMarket } from '../../../lib/local/market-file.ts';
 import type { Earlier, GivenWorld } from '../../../lib/local/world-record.ts';
+import { smallMarket } from '../../support/generated-market.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'ebb-world-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -140,5 +142,21 @@ describe('the clock of a directory', () => {
     const { trace } = await enterWorld(dir, NOTHING, NEW);
     const long = Date.UTC(2000, 0, 1);
     expect((await enterWorld(dir, NOTHING, OVER(long))).record.engineMs).toBeGreaterThanOrEqual(raw(trace.startMs));
+  });
+
+  it('refuses another market that ends before it, rather than run where there are no prices', async () => {
+    const dir = folder();
+    const market = join(dir, 'early.ebbmarket');
+    const { trace } = smallMarket(1);
+    writeMarket(market, trace, { name: 'early', source: 'generated', notes: [] });
+    const late = OVER(raw(trace.endMs) + 1);
+    await enterWorld(dir, NOTHING, NEW);
+    const error = await refusal(enterWorld(dir, { ...NOTHING, market }, late));
+    expect(error.code).toBe('conflict');
+    expect(error.facts.next).toContain('another --dir');
+    // A directory that replays this very market already may go on after its end: on demand is still sold.
+    const own = folder();
+    await enterWorld(own, { ...NOTHING, market }, NEW);
+    expect((await enterWorld(own, { ...NOTHING, market }, late)).record.engineMs).toBe(late.lastMs);
   });
 });

@@ -26,13 +26,14 @@ function isSet(name: string): boolean {
 }
 
 /** One LocalStack for all test files of a run: jest's main process owns it, and it ends with that process. */
-const OWNER = process.send === undefined ? process.pid : process.ppid;
+const OWNER = /jest-worker/.test(process.argv[1] ?? '') ? process.ppid : process.pid;
 const FOLDER = join(tmpdir(), `ebb-localstack-of-${OWNER}`);
 
 async function endpointOfRun(): Promise<string> {
   const given = process.env['EBB_LOCALSTACK_ENDPOINT'];
   if (given !== undefined && given !== '') return given;
-  const lock = await lockFile(`${FOLDER}.lock`);
+  mkdirSync(FOLDER, { recursive: true });
+  const lock = await lockFile(join(FOLDER, 'lock'));
   try {
     return (running(FOLDER) ?? (await start(FOLDER, OWNER))).endpoint;
   } finally {
@@ -41,7 +42,6 @@ async function endpointOfRun(): Promise<string> {
 }
 
 async function lockFile(path: string): Promise<{ release(): void }> {
-  mkdirSync(tmpdir(), { recursive: true });
   for (;;) {
     try {
       return lockDirectory(path);

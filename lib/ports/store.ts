@@ -82,6 +82,7 @@ export interface ActiveState {
   readonly instances: readonly Instance[];
   /** Effects without an outcome. */
   readonly openEffects: readonly EffectRecord[];
+  /** Of instances that have not ended; of others they may be there. */
   readonly cursors: ReadonlyMap<InstanceId, number>;
 }
 
@@ -103,7 +104,8 @@ export interface CostRow {
 export interface Store {
   /**
    * Durable when it resolves. Outcomes in order. Each job that is created leaves its event (`submittedEvent`) with it: both
-   * or neither.
+   * or neither. A call is stored whole or not at all, as far as one write of the store takes it (the DynamoDB store: 19
+   * jobs): of a larger one a crash may leave the first jobs, and repeating it under the same keys stores the rest.
    */
   submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]>;
   /** What was submitted under an Idempotency-Key; null when nothing was. */
@@ -122,7 +124,7 @@ export interface Store {
   loadActive(): Promise<ActiveState>;
 
   job(id: JobId): Promise<Job | null>;
-  /** Newest first. */
+  /** Newest first. A page may have fewer than `limit` and still a `next`, where few jobs among many are wanted. */
   jobs(filter: JobFilter, limit: number, after: string | null): Promise<Page<Job>>;
   /** Jobs among `refs` by id, else the newest of that name. */
   findJobs(refs: readonly string[]): Promise<ReadonlyMap<string, Job>>;

@@ -1,0 +1,89 @@
+/**
+ * The numbers that a deployment publishes to CloudWatch: the Lambdas emit them (embedded metric format), the dashboard and
+ * the alarms of lib/infra read them. Names are here and nowhere else, so that a graph cannot ask for what nobody writes.
+ *
+ * Every metric has the dimension `service`, the deployment's name (Powertools sets it); those with `by` have one more.
+ * CloudWatch bills each name and dimension value per hour in which it was written (0.30 USD a month): hence a short list,
+ * no dimension without bound (owner, job, pool), and nothing that is written while there is nothing to do.
+ */
+export const METRIC_NAMESPACE = 'Ebbtide';
+
+/** Dimension that every metric has; its value is POWERTOOLS_SERVICE_NAME. */
+export const SERVICE_DIMENSION = 'service';
+
+export interface MetricFacts {
+  readonly name: string;
+  /** As CloudWatch calls units; money has none. */
+  readonly unit: 'Count' | 'Seconds' | 'Milliseconds' | 'None';
+  /** A further dimension, of few values. */
+  readonly by?: 'option';
+  /** The Lambda that writes it. */
+  readonly from: string;
+  readonly about: string;
+}
+
+export const METRICS = {
+  queueDepth: { name: 'QueueDepth', unit: 'Count', from: 'look', about: 'Tasks that wait, at the last look.' },
+  runningTasks: { name: 'RunningTasks', unit: 'Count', from: 'look', about: 'Tasks that run, at the last look.' },
+  liveInstances: { name: 'LiveInstances', unit: 'Count', from: 'look', about: 'Instances that are held.' },
+  priceAge: {
+    name: 'PriceAge',
+    unit: 'Seconds',
+    from: 'look',
+    about: 'Age of the newest price check when a decision used it.',
+  },
+  spendRate: {
+    name: 'SpendRate',
+    unit: 'None',
+    by: 'option',
+    from: 'look',
+    about: 'USD per hour that the held instances cost now, by purchase option.',
+  },
+  onDemandRate: {
+    name: 'OnDemandRate',
+    unit: 'None',
+    from: 'look',
+    about: 'USD per hour that the same instances would cost on demand.',
+  },
+  spentToday: {
+    name: 'SpentToday',
+    unit: 'None',
+    from: 'look',
+    about: 'USD spent on instances since midnight UTC, running ones included.',
+  },
+  cycleTime: { name: 'CycleTime', unit: 'Milliseconds', from: 'confirm', about: 'From look to confirm.' },
+  solverGap: {
+    name: 'SolverGap',
+    unit: 'None',
+    from: 'solve',
+    about: 'Dollars that the plan may leave on the table, as a fraction of its value; 0 is proven best.',
+  },
+  jobsInTime: { name: 'JobsInTime', unit: 'Count', from: 'confirm', about: 'Jobs that ended in time.' },
+  jobsLate: { name: 'JobsLate', unit: 'Count', from: 'confirm', about: 'Jobs that ended late or were given up.' },
+  waste: {
+    name: 'Waste',
+    unit: 'None',
+    from: 'confirm',
+    about: 'USD of instances that ended: start-up, idle time and lost work.',
+  },
+  interruptionsExpected: {
+    name: 'InterruptionsExpected',
+    unit: 'Count',
+    from: 'forecast',
+    about: 'Interruptions that the forecast expects of the held spot instances within the next hour.',
+  },
+  interruptions: {
+    name: 'Interruptions',
+    unit: 'Count',
+    from: 'observe',
+    about: 'Spot instances that EC2 announced to take back.',
+  },
+  leakedInstances: {
+    name: 'LeakedInstances',
+    unit: 'Count',
+    from: 'sweep',
+    about: 'Instances with the deployment’s tag that its store does not know of; each is ended.',
+  },
+} as const satisfies Record<string, MetricFacts>;
+
+export type MetricKey = keyof typeof METRICS;

@@ -3,6 +3,7 @@ import type { Attempt, Job, Task } from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Plan } from '../../domain/plan.ts';
 import type { Change, EffectRecord, EventRecord } from '../../ports/store.ts';
+import type { Retention } from '../../ports/store-retention.ts';
 import type { Blobs } from './blobs.ts';
 import { body, bodyOf, encode, bytes, flag, number, text, textAt } from './codec.ts';
 import {
@@ -25,7 +26,7 @@ import {
   type RunsDoc,
   type VisitsDoc,
 } from './documents.ts';
-import { eventWrites } from './events.ts';
+import { eventWrites, forgottenEvents } from './events.ts';
 import type { Batch, Head } from './journal.ts';
 import {
   attemptKey,
@@ -77,8 +78,7 @@ export interface Parts {
   readonly table: Table;
   readonly blobs: Blobs;
   readonly documents: Documents;
-  /** Newest plans kept. */
-  readonly keepPlans: number;
+  readonly retention: Retention;
 }
 
 /** A commit ready to be written, and what to remember and to throw away once it holds. */
@@ -264,7 +264,7 @@ class Preparation {
 
   /** Plans beyond the newest. Numbers of plans have no gaps, so what is too old is known by its number. */
   async #forgetPlans(): Promise<void> {
-    const tooOld = this.#plans - this.#parts.keepPlans;
+    const tooOld = this.#plans - this.#parts.retention.plans;
     if (tooOld <= 0) return;
     const { table } = this.#parts;
     const listed = (await table.newest({ list: 'plans' }, tooOld + 1, FORGET_AT_ONCE)).map((p) => p.key);
@@ -338,6 +338,8 @@ class Preparation {
     const item = await this.#parts.table.add(COUNTER, 'n', count);
     const first = Number(item['n']?.N ?? 0) - count + 1;
     const deciding = eventWrites(first, this.#events, count);
+    const { table, retention } = this.#parts;
+    for (const write of await forgottenEvents(table, first, retention.events)) this.#write(write);
     let arrival = first + this.#events.length;
     for (const job of this.#newJobs.values()) {
       const key = jobKey(job.id);

@@ -134,7 +134,7 @@ export class DynamoStore implements Store {
         table: this.#table,
         blobs: this.#blobs,
         documents: this.#documents.at(head.commits),
-        keepPlans: this.#retention.plans,
+        retention: this.#retention,
       };
       // Until it is known how it ends, nothing that is kept of HEAD is to be trusted.
       this.#head = null;

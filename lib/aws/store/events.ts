@@ -9,6 +9,8 @@ const EVENTS_PER_ITEM = 500;
 /** Events are given out in order, so a number that is taken and not there yet holds up those behind it: this long at most. */
 const WAITS_FOR_GAP = 6;
 const WAIT_FOR_GAP_MS = 50;
+/** Old items deleted by one commit at most. */
+const FORGET_AT_ONCE = 20;
 /** A transaction that takes numbers away writes one item for each. */
 const MAX_VOIDED = 90;
 
@@ -31,6 +33,15 @@ export function eventWrites(first: number, events: readonly Loose[], covers: num
     writes.push(eventItem(first + from, some, isLast ? covers - from : some.length));
   }
   return writes;
+}
+
+/** Items of events older than the newest `keep`, given the next number: some at a time, so that a commit stays small. */
+export async function forgottenEvents(table: Table, next: number, keep: number): Promise<Write[]> {
+  // An item that begins so much earlier ends below what is kept, however many events it has.
+  const to = next - keep - EVENTS_PER_ITEM;
+  if (to <= 0) return [];
+  const items = await table.range({ pk: EVENTS, to: padded(to), limit: FORGET_AT_ONCE });
+  return items.map((item) => ({ key: { pk: EVENTS, sk: textAt(item, 'sk') }, isDeleted: true }));
 }
 
 const eventItem = (first: number, events: readonly Loose[], covers: number): Write => ({

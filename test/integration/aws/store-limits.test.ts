@@ -40,14 +40,25 @@ describeOnLocalStack('DynamoDB store, limits', (on) => {
   it('takes a job of 10,000 tasks, starts them all in one commit, and a change of one costs the same as in a small job', async () => {
     const place = await on.place();
     let units = 0;
-    const store = on.store({ ...place, meter: (use) => (units += use.units) });
+    let calls = new Map<string, number>();
+    const store = on.store({
+      ...place,
+      meter: (use) => {
+        units += use.units;
+        calls.set(use.operation, (calls.get(use.operation) ?? 0) + 1);
+      },
+    });
     const long = 'x'.repeat(1000);
     const env = Object.fromEntries(range(500).map((i) => [`VARIABLE_${i}`, `${long}${Math.sin(i)}`]));
     const stages = spec().stages.map((s) => ({ ...s, tasks: BIG, env }));
     const big = job('big', { spec: spec({ stages }) });
     await store.submit([{ job: big, idempotency: { key: 'k', digest: 'd' } }]);
     const token = await store.takeLease('engine');
+    calls = new Map();
     await store.commit(token, start('big', BIG, INSTANCES));
+    // Some transactions of a hundred items, not one for each task.
+    const commitCalls = Object.fromEntries(calls);
+    expect(commitCalls['TransactWriteItems']).toBeLessThan(20);
 
     const other = on.store(place);
     const active = await other.loadActive();
@@ -62,6 +73,7 @@ describeOnLocalStack('DynamoDB store, limits', (on) => {
     const { Items: items = [] } = await on
       .dynamodb()
       .send(new ScanCommand({ TableName: place.table, ProjectionExpression: 'b, o' }));
+    if (process.env['EBB_SHOW_METER'] === '1') process.stderr.write(`${JSON.stringify({ starting: commitCalls })}\n`);
     const sizes = items.map((i) => (i['b']?.B?.length ?? 0) + (i['o']?.B?.length ?? 0));
     expect(Math.max(...sizes)).toBeLessThan(ITEM_BYTES / 4);
 
@@ -81,6 +93,29 @@ describeOnLocalStack('DynamoDB store, limits', (on) => {
     // The job's item lists its open neighbourhoods, so it grows, but by bits.
     expect(ofBig).toBeLessThan(units + 16);
   }, 180_000);
+
+  it('forgets old events for good, and neither skips nor repeats any that it keeps', async () => {
+    const place = { ...(await on.place()), retention: { plans: 3, events: 10 } };
+    const store = on.store(place);
+    const token = await store.takeLease('engine');
+    const note = (n: number): Change => ({
+      put: 'event',
+      value: { atMs: epochMs(n), type: 'note', job: null, text: `note ${n}`, data: {} },
+    });
+    for (const n of range(30)) await store.commit(token, [note(n)]);
+    await store.commit(
+      token,
+      range(600).map((n) => note(30 + n)),
+    );
+    for (const n of range(3)) await store.commit(token, [note(630 + n)]);
+    const kept = await store.events(0, 100);
+    expect(kept.map((e) => e.text)).toEqual(range(10).map((n) => `note ${623 + n}`));
+    expect(await store.events(kept[3]?.sequence ?? 0, 100)).toEqual(kept.slice(4));
+    const { Items: items = [] } = await on.dynamodb().send(new ScanCommand({ TableName: place.table }));
+    // Of the 600 the first 500 lie in an item that ends at number 530; kept are those from 624 on.
+    const left = items.flatMap((i) => (i['pk']?.S === 'EVENTS' ? [Number(i['sk']?.S)] : []));
+    expect(left.sort((a, b) => a - b)).toEqual([531, 631, 632, 633]);
+  }, 60_000);
 
   it('reads for a cycle what changed, and of history nothing', async () => {
     const place = await on.place();

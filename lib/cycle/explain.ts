@@ -29,7 +29,7 @@ interface Index {
   readonly groups: ReadonlyMap<JobId, readonly PendingGroup[]>;
   readonly placedOn: ReadonlyMap<GroupId, ReadonlyMap<string, number>>;
   readonly waits: ReadonlyMap<GroupId, Deliberation['allotment']['waits'][number]>;
-  readonly deferred: ReadonlyMap<GroupId, Deliberation['allotment']['deferred'][number]>;
+  readonly deferred: ReadonlyMap<GroupId, readonly Deliberation['allotment']['deferred'][number][]>;
   readonly starts: ReadonlyMap<GroupId, readonly Deliberation['allotment']['starts'][number][]>;
   readonly running: ReadonlyMap<JobId, Deliberation['snapshot']['running']>;
   readonly blocked: ReadonlyMap<JobId, Deliberation['snapshot']['blocked']>;
@@ -50,7 +50,7 @@ function indexByJob(d: Deliberation): Index {
     groups: Map.groupBy(d.snapshot.groups, (g) => g.job),
     placedOn,
     waits: new Map(d.allotment.waits.map((w) => [w.group, w])),
-    deferred: new Map(d.allotment.deferred.map((x) => [x.option.group, x])),
+    deferred: Map.groupBy(d.allotment.deferred, (x) => x.option.group),
     starts: Map.groupBy(d.allotment.starts, (s) => s.option.group),
     running: Map.groupBy(d.snapshot.running, (r) => r.attempt.job),
     blocked: Map.groupBy(d.snapshot.blocked, (b) => b.job),
@@ -185,21 +185,24 @@ function explainGroup(
           },
     );
   }
-  const deferred = index.deferred.get(group.id);
+  const deferred = index.deferred.get(group.id) ?? [];
   const wait = index.waits.get(group.id);
-  if (deferred !== undefined) {
+  for (const { option, count, reason } of deferred) {
     out.waiting.push({
       stage: group.stage.name,
-      tasks: deferred.count,
+      tasks: count,
       why: wait?.why ?? 'cheaper-later',
-      detail: wait?.detail ?? deferred.reason,
+      detail: wait?.detail ?? reason,
       wouldChange: whatWouldChange(wait?.why ?? 'cheaper-later'),
-      expectedStartMs: deferred.option.startMs,
+      expectedStartMs: option.startMs,
     });
-  } else if (wait !== undefined) {
+  }
+  // What has neither a start now nor one later in the window.
+  const rest = (wait?.count ?? 0) - deferred.reduce((n, x) => n + x.count, 0);
+  if (wait !== undefined && rest > 0) {
     out.waiting.push({
       stage: group.stage.name,
-      tasks: wait.count,
+      tasks: rest,
       why: wait.why,
       detail: wait.detail,
       wouldChange: whatWouldChange(wait.why),

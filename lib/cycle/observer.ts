@@ -198,7 +198,13 @@ export class Observer {
   /** Spending of jobs with a budget, accrued to now; a job that has used its budget up is brought to its end. */
   async #enforceBudgets(state: WorkingState, nowMs: EpochMs): Promise<ReadonlyMap<JobId, Usd>> {
     await this.#spending.update(state, this.#parts.store);
-    const prices: Prices = { nowMs, pools: this.#pools, quote: (pool, at) => this.#parts.market.quote(pool, at) };
+    const { market } = this.#parts;
+    const prices: Prices = {
+      nowMs,
+      pools: this.#pools,
+      quote: (pool, at) => market.quote(pool, at),
+      history: (pool, from, to) => market.history(pool, from, to),
+    };
     const spent = new Map<JobId, Usd>();
     for (const job of state.activeJobs()) {
       const { maxCostUsd } = job.spec;

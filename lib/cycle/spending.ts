@@ -1,5 +1,5 @@
 import type { AttemptId, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
-import { between, most, raw, usd, type EpochMs, type Usd } from '../kernel/units.ts';
+import { most, raw, usd, type EpochMs, type Usd } from '../kernel/units.ts';
 import { isLive } from '../domain/instance.ts';
 import type { Attempt, Job } from '../domain/job.ts';
 import type { LedgerRow } from '../domain/ledger.ts';
@@ -24,6 +24,7 @@ export interface Prices {
   readonly nowMs: EpochMs;
   readonly pools: ReadonlyMap<PoolId, Pool>;
   readonly quote: Market['quote'];
+  readonly history: Market['history'];
 }
 
 /**
@@ -93,12 +94,30 @@ function lives(state: WorkingState, id: InstanceId): boolean {
   return instance !== undefined && isLive(instance);
 }
 
-/** An attempt's share of its instance at the price of now, for all of its time: the bill will say it exactly. */
+/** An attempt's share of its instance at the prices there were while it ran, none above the bid: the bill will say it exactly. */
 function accruedUsd(attempt: Attempt, state: WorkingState, prices: Prices): number {
   const instance = state.instances.get(attempt.instance);
   const pool = instance === undefined ? undefined : prices.pools.get(instance.pool);
-  if (pool === undefined || attempt.startedMs === null) return 0;
-  const price = prices.quote(pool.id, prices.nowMs) ?? pool.onDemandUsdPerHour;
-  const hours = raw(between(attempt.startedMs, attempt.endedMs ?? prices.nowMs)) / 3600;
-  return hours * raw(price) * dominantShare(attempt.resources, pool.type.capacity);
+  if (instance === undefined || pool === undefined || attempt.startedMs === null) return 0;
+  const from = attempt.startedMs;
+  const to = attempt.endedMs ?? prices.nowMs;
+  const cap = instance.bid === 'uncapped' ? Infinity : raw(instance.bid);
+  const charged = pool.option === 'spot' ? pricesWithin(pool, from, to, prices) : [];
+  const usdHours =
+    charged.length === 0
+      ? Math.min(cap, raw(prices.quote(pool.id, prices.nowMs) ?? pool.onDemandUsdPerHour)) * hours(raw(from), raw(to))
+      : charged.reduce((sum, p) => sum + Math.min(cap, p.usdPerHour) * hours(p.fromMs, p.toMs), 0);
+  return usdHours * dominantShare(attempt.resources, pool.type.capacity);
+}
+
+const hours = (fromMs: number, toMs: number): number => Math.max(0, toMs - fromMs) / 3_600_000;
+
+/** Pieces of [from, to) with their price. O(changes in between). */
+function pricesWithin(pool: Pool, from: EpochMs, to: EpochMs, { history }: Prices) {
+  const { atMs, usdPerHour } = history(pool.id, from, to);
+  return Array.from(atMs, (at, i) => ({
+    fromMs: Math.max(raw(from), at),
+    toMs: Math.min(raw(to), atMs[i + 1] ?? Infinity),
+    usdPerHour: usdPerHour[i] ?? 0,
+  }));
 }

@@ -3,6 +3,7 @@ import { invariant } from '../kernel/errors.ts';
 import { epochMs, raw, usd, type EpochMs } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Bill } from '../domain/ledger.ts';
+import type { Bid } from '../domain/pool.ts';
 import { indexAt, type PriceArrays } from './steps.ts';
 import type { MarketTrace } from './trace.ts';
 
@@ -12,6 +13,7 @@ import type { MarketTrace } from './trace.ts';
  * - `per-hour` (before): every started instance-hour at the price in force when that hour starts.
  * - refund `first-hour`: a spot instance that the market takes within its first hour costs nothing (Tributary 2.1.1;
  *   EC2 User Guide, "Billing for interrupted Spot Instances"). One that its user ends is charged.
+ * Nobody pays more than the bid (EC2 User Guide, "Spot Instance pricing"): not during the notice that a price above it gives either.
  */
 export type BillingRules = Pick<SchedulerConfig, 'billing' | 'refundRule'>;
 
@@ -19,6 +21,8 @@ export interface Use {
   readonly launchedMs: EpochMs;
   /** When it ended, or now for a bill that accrues. */
   readonly untilMs: EpochMs;
+  /** The most that is ever charged per hour, also while a price above it is taking the instance away. */
+  readonly bid: Bid;
   /** True only when the market interrupted it: what refunds depend on. */
   readonly takenByMarket: boolean;
 }
@@ -44,6 +48,7 @@ export function billOf(trace: MarketTrace, pool: PoolId, use: Use, rules: Billin
   const onDemand = raw(list.onDemandUsdPerHour);
   const refunded =
     rules.refundRule === 'first-hour' && use.takenByMarket && list.option === 'spot' && until - launched < HOUR_MS;
+  const most = use.bid === 'uncapped' ? Infinity : raw(use.bid);
   const cuts = cutsBetween(rules.billing === 'per-hour' ? NO_CHANGES : prices.atMs, launched, until);
   let total = 0;
   const pieces = cuts.map((from, i) => {
@@ -51,7 +56,7 @@ export function billOf(trace: MarketTrace, pool: PoolId, use: Use, rules: Billin
     const hourStart = launched + Math.floor((from - launched) / HOUR_MS) * HOUR_MS;
     const last = i === cuts.length - 1;
     const chargedMs = (last ? chargedUntil(launched, until, rules) : to) - from;
-    const price = heldPrice(prices, rules.billing === 'per-hour' ? hourStart : from);
+    const price = Math.min(most, heldPrice(prices, rules.billing === 'per-hour' ? hourStart : from));
     const charge = refunded ? 0 : (price * chargedMs) / HOUR_MS;
     total += charge;
     return {

@@ -419,7 +419,7 @@ export class MemoryFleet implements Fleet {
     const { endedMs, goneMs, cause, launchedMs, request } = instance;
     const untilMs = epochMs(Math.min(raw(until), raw(endedMs ?? goneMs ?? until)));
     const takenByMarket = cause === 'interrupted' && endedMs !== null && raw(until) >= raw(endedMs);
-    return this.#truth.bill(request.pool, { launchedMs, untilMs, takenByMarket });
+    return this.#truth.bill(request.pool, { launchedMs, untilMs, bid: request.bid, takenByMarket });
   }
 
   /** What the script says it prints; nothing on stderr. */

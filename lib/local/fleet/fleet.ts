@@ -387,7 +387,12 @@ class LocalFleet implements Fleet {
     const end = ended?.atMs ?? (spec.interruption === null ? until : epochMs(spec.interruption.goneMs));
     const untilMs = epochMs(Math.min(raw(until), raw(end)));
     const takenByMarket = ended?.cause === 'interrupted' && raw(until) >= raw(ended.atMs);
-    return this.#truth.bill(record.pool, { launchedMs: record.launchedMs, untilMs, takenByMarket });
+    return this.#truth.bill(record.pool, {
+      launchedMs: record.launchedMs,
+      untilMs,
+      bid: record.bid,
+      takenByMarket,
+    });
   }
 
   async logs(attempt: AttemptId, stream: 'stdout' | 'stderr', offset: number, maxBytes: number): Promise<LogChunk> {

@@ -73,6 +73,35 @@ describe('a budget', () => {
     expect(read).toEqual(['ledger', 'attempts']);
   });
 
+  it('is not used up by a price that rises after most of the work is done', async () => {
+    // 25 minutes at 0.04 USD an hour, then 40 USD for the notice that this price gives and long after it.
+    const spikeMs = raw(after(1500));
+    const [calm] = mixedTrace.pools.filter((p) => p.option === 'spot');
+    if (calm === undefined) throw new Error('the market has no spot pool');
+    const spiking = traceOf({ name: 'spiking', startMs: mixedTrace.startMs, endMs: mixedTrace.endMs }, [
+      {
+        type: calm.type,
+        zone: calm.zone,
+        onDemandUsdPerHour: 0.17,
+        prices: {
+          atMs: Float64Array.of(raw(mixedTrace.startMs), spikeMs),
+          usdPerHour: Float64Array.of(0.04, 40),
+        },
+        availability: null,
+      },
+    ]);
+    const bench = new EngineBench({ trace: spiking, startMs: START_MS, config: { refundRule: 'none' } });
+    const steady = { env: work(2400), expectedRuntimeS: seconds(2400), resources: resources(4), checkpoint: SAVES };
+    await bench.submit([named('j-spiked', { ...main(steady), maxCostUsd: usd(0.2) })]);
+    await bench.drive();
+    expect(await discrepancies(bench)).toEqual([]);
+    const outcomes = (await attemptsOf(bench, 'j-spiked')).map((a) => a.outcome);
+    expect(outcomes).toEqual(['interrupted', 'succeeded']);
+    expect((await endOf(bench, 'j-spiked')).state).toBe('succeeded');
+    // At most the bid, which on-demand's price bounds, also while the notice ran.
+    expect(await spentOn(bench, 'j-spiked')).toBeLessThan((0.17 * 2700) / 3600);
+  });
+
   it('that pays for no attempt ends the job at once, buys nothing, and says what to do', async () => {
     const bench = await run([named('j-hopeless', { ...main(), maxCostUsd: usd(0.0001) })]);
     const { state, stateReason } = await endOf(bench, 'j-hopeless');

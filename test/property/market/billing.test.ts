@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { epochMs, raw } from '../../../lib/kernel/units.ts';
+import { epochMs, raw, usdPerHour } from '../../../lib/kernel/units.ts';
 import { poolKey } from '../../../lib/domain/pool.ts';
 import { billOf, type BillingRules } from '../../../lib/market/billing.ts';
 import { tinyTrace } from '../../unit/market/traces.ts';
@@ -22,6 +22,7 @@ const scenario = fc.record({
     fc.integer({ min: 3500, max: 3700 }),
     fc.integer({ min: 1, max: 12_000 }),
   ),
+  bidUsd: fc.option(fc.integer({ min: 1, max: 5000 }).map((tenthsOfMills) => tenthsOfMills / 10_000)),
   takenByMarket: fc.boolean(),
   billing: fc.constantFrom('per-second' as const, 'per-hour' as const),
   refundRule: fc.constantFrom('first-hour' as const, 'none' as const),
@@ -38,7 +39,7 @@ function naive(s: Scenario, usdAt: (second: number) => number): number {
     // A per-second bill holds the last price through the rest of the minimum; a per-hour one the hour's first price.
     const priced =
       s.billing === 'per-hour' ? s.launchS + Math.floor(k / 3600) * 3600 : Math.min(ran, s.launchS + s.lengthS - 1);
-    total += usdAt(priced) / 3600;
+    total += Math.min(usdAt(priced), s.bidUsd ?? Infinity) / 3600;
   }
   return total;
 }
@@ -58,6 +59,7 @@ const usdAt = (s: Scenario) => {
 const use = (s: Scenario) => ({
   launchedMs: epochMs(T0 + s.launchS * 1000),
   untilMs: epochMs(T0 + (s.launchS + s.lengthS) * 1000),
+  bid: s.bidUsd === null ? ('uncapped' as const) : usdPerHour(s.bidUsd),
   takenByMarket: s.takenByMarket,
 });
 
@@ -92,7 +94,7 @@ describe('billing', () => {
     fc.assert(
       fc.property(scenario, (s) => {
         const bill = billOf(traceOfScenario(s), SPOT, use(s), s);
-        const onDemand = billOf(traceOfScenario(s), ON_DEMAND, use(s), s);
+        const onDemand = billOf(traceOfScenario(s), ON_DEMAND, { ...use(s), bid: 'uncapped' }, s);
         expect(bill.pieces.reduce((sum, p) => sum + p.onDemandUsd, 0)).toBeCloseTo(raw(onDemand.totalUsd), 9);
         // Refunds are for spot only.
         expect(raw(onDemand.totalUsd)).toBeGreaterThan(0);
@@ -105,7 +107,12 @@ describe('billing', () => {
   const flat = tinyTrace({ prices: [[T0, 0.036]], endMs: T0 + 1e8 });
   const total = (lengthMs: number, takenByMarket: boolean): number =>
     raw(
-      billOf(flat, SPOT, { launchedMs: epochMs(T0), untilMs: epochMs(T0 + lengthMs), takenByMarket }, rules).totalUsd,
+      billOf(
+        flat,
+        SPOT,
+        { launchedMs: epochMs(T0), untilMs: epochMs(T0 + lengthMs), bid: 'uncapped', takenByMarket },
+        rules,
+      ).totalUsd,
     );
 
   it('refunds what the market takes within the first hour, not at its end', () => {
@@ -116,7 +123,14 @@ describe('billing', () => {
 
   it('charges a minute at least, and nothing for no time', () => {
     expect(total(1000, false)).toBeCloseTo(0.0006, 12);
-    expect(billOf(flat, SPOT, { launchedMs: epochMs(T0), untilMs: epochMs(T0), takenByMarket: false }, rules)).toEqual({
+    expect(
+      billOf(
+        flat,
+        SPOT,
+        { launchedMs: epochMs(T0), untilMs: epochMs(T0), bid: 'uncapped', takenByMarket: false },
+        rules,
+      ),
+    ).toEqual({
       totalUsd: 0,
       pieces: [],
     });

@@ -4,7 +4,7 @@ import { presetNamed } from '../../../lib/cycle/presets.ts';
 import { takeSnapshot } from '../../../lib/cycle/snapshot.ts';
 import { WorkingState } from '../../../lib/cycle/working-state.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
-import { NEVER_INTERRUPTED } from '../../../lib/domain/forecast.ts';
+import { NEVER_INTERRUPTED, type Offer } from '../../../lib/domain/forecast.ts';
 import type { Instance } from '../../../lib/domain/instance.ts';
 import type { Attempt, Job, StageProgress, StageSpec, Task } from '../../../lib/domain/job.ts';
 import type { Allotment, Plan } from '../../../lib/domain/plan.ts';
@@ -268,6 +268,40 @@ describe('tasks that wait for the same thing', () => {
       [2, 'no room'],
       [1, 'a rest'],
     ]);
+  });
+});
+
+describe('tasks of a group that start at several later times', () => {
+  it('are all told of, and so are those that have no time yet', async () => {
+    const waits = jobOf('j-later', { waiting: 6 }, { expectedRuntimeS: seconds(600) });
+    const group = groupId('j-later/main/kept-0');
+    const task = (index: number): Task => ({
+      ...{ job: waits.id, stage: 'main', index, state: 'waiting', attempts: 1, failures: 0 },
+      keptS: ZERO_S,
+      notBeforeMs: null,
+    });
+    const later = (slot: number, count: number): Allotment['deferred'][number] => {
+      const offer = { pool: spot.id, bid: 'uncapped', startDelayS: seconds(90) } as Offer;
+      const option = { group, offer, slot, startMs: at(NOW_S + slot * 600), worthUsd: 1, costUsd: 0.1 };
+      return { option, count, reason: 'cheaper then' };
+    };
+    const { plan } = await decided({
+      jobs: [waits],
+      tasks: Array.from({ length: 6 }, (_, i) => task(i)),
+      allotment: {
+        deferred: [later(1, 2), later(3, 3)],
+        waits: [{ group, count: 6, why: 'capacity', detail: 'no room' }],
+      },
+    });
+    const [explained] = plan.explanations;
+    expect(
+      explained?.waiting.map((w) => [w.tasks, w.expectedStartMs === null ? null : raw(w.expectedStartMs)]),
+    ).toEqual([
+      [2, raw(at(NOW_S + 600))],
+      [3, raw(at(NOW_S + 1800))],
+      [1, null],
+    ]);
+    expect(explained?.headline).toContain('6 waiting');
   });
 });
 

@@ -21,23 +21,13 @@ export async function ensureInstalled() {
   if (existsSync(hidden) && statSync(hidden).mtimeMs >= statSync(lock).mtimeMs) return;
   console.error('Installing dependencies ...');
   const npm = process.env.npm_execpath;
-  // Not `npm ci`: it refuses a lockfile without the packages for other platforms, which npm leaves out where the registry
-  // at hand does not carry them (optional ones, pinned by those that want them). The lockfile is obeyed and not written.
-  const args = [
-    'install',
-    '--no-save',
-    '--include=dev',
-    '--include=optional',
-    '--no-audit',
-    '--no-fund',
-    '--loglevel=error',
-  ];
+  const args = ['ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'];
   const code =
     npm !== undefined && npm.endsWith('.js')
       ? await run(process.execPath, [npm, ...args])
       : await run('npm', args, { shell: process.platform === 'win32' });
   if (code !== 0) {
-    console.error('npm install failed; see its messages above. With a working registry, run this command again.');
+    console.error('npm ci failed; see its messages above. With a working registry, run this command again.');
     process.exit(code);
   }
   writeFileSync(stamp, digest);

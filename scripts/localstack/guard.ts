@@ -5,11 +5,12 @@
  *
  *   node guard.ts FOLDER SERVICES OWNER-PID|0
  */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFile, spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdirSync, openSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import pidtree from 'pidtree';
 import { install, wayToRun } from './install.ts';
 
@@ -23,6 +24,8 @@ const END_WITHIN_MS = 5000;
 const [folder = '', services = '', owner = '0'] = process.argv.slice(2);
 let server: ChildProcess | null = null;
 let ending = false;
+/** Set where LocalStack is a container: it outlives a `docker` command that is killed. */
+let container: string | null = null;
 
 process.on('SIGTERM', () => void end('SIGTERM'));
 process.on('SIGINT', () => void end('SIGTERM'));
@@ -39,7 +42,7 @@ async function serve(): Promise<void> {
   if (way.mode === null) throw new Error(way.missing);
   const port = await freePort();
   const endpoint = `http://127.0.0.1:${port}`;
-  server = way.mode === 'docker' ? startContainer(port) : await startOnHost(port, way.javaHome);
+  server = way.mode === 'docker' ? await startContainer(port) : await startOnHost(port, way.javaHome);
   const died = new Promise<never>((_, reject) => {
     server?.on('error', reject);
     server?.on('exit', (code, signal) => reject(new Error(`LocalStack ended (${signal ?? code}): see ${folder}/log`)));
@@ -49,11 +52,17 @@ async function serve(): Promise<void> {
   report('ready.json', { endpoint, guard: process.pid, mode: way.mode });
 }
 
-function startContainer(port: number): ChildProcess {
+async function startContainer(port: number): Promise<ChildProcess> {
+  // Apart from the start, which has a time limit.
+  await promisify(execFile)('docker', ['pull', '--quiet', IMAGE]);
+  container = `ebb-localstack-${process.pid}`;
   const env = { SERVICES: services, EAGER_SERVICE_LOADING: '1', DISABLE_EVENTS: '1', DYNAMODB_IN_MEMORY: '1' };
   const set = Object.entries(env).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
-  // In the foreground: `docker run` passes SIGTERM on, and the container goes with it.
-  return launch('docker', ['run', '--rm', '--init', '-p', `127.0.0.1:${port}:4566`, ...set, IMAGE], {});
+  return launch(
+    'docker',
+    ['run', '--rm', '--init', '--name', container, '-p', `127.0.0.1:${port}:4566`, ...set, IMAGE],
+    {},
+  );
 }
 
 async function startOnHost(port: number, javaHome: string): Promise<ChildProcess> {
@@ -142,6 +151,7 @@ async function end(signal: 'SIGTERM' | 'SIGKILL', options = { keepFolder: false 
     const all = [pid, ...descendants];
     while (all.some(isAlive) && performance.now() < patience && signal === 'SIGTERM') await sleep(POLL_MS / 4);
     for (const left of all) kill(left);
+    if (container !== null) spawnSync('docker', ['rm', '--force', container], { stdio: 'ignore' });
   }
   if (!options.keepFolder) rmSync(folder, { recursive: true, force: true });
   process.exit(options.keepFolder ? 1 : 0);

@@ -1,7 +1,8 @@
 import { expect, it } from '@jest/globals';
 import { ScanCommand } from '@aws-sdk/client-dynamodb';
-import { effectKey, instanceId, jobId } from '../../../lib/kernel/ids.ts';
+import { attemptId, effectKey, instanceId, jobId } from '../../../lib/kernel/ids.ts';
 import { epochMs } from '../../../lib/kernel/units.ts';
+import type { Attempt } from '../../../lib/domain/job.ts';
 import type { Change, EventRecord } from '../../../lib/ports/store.ts';
 import { attempt, effect, explanation, instance, job, plan, spec, task } from '../../contract/store-samples.ts';
 import { Faults } from '../../support/aws-faults.ts';
@@ -93,6 +94,35 @@ describeOnLocalStack('DynamoDB store, limits', (on) => {
     // The job's item lists its open neighbourhoods, so it grows, but by bits.
     expect(ofBig).toBeLessThan(units + 16);
   }, 180_000);
+
+  it('keeps hundreds of attempts of one task, and its item small', async () => {
+    const place = await on.place();
+    const store = on.store(place);
+    await store.submit([{ job: job('j1'), idempotency: null }]);
+    const token = await store.takeLease('engine');
+    // Text that no compression makes shorter than some 200 bytes.
+    const reason = (n: number): string => Array.from({ length: 24 }, (_, i) => Math.sin(n * 24 + i + 1)).join(' ');
+    const ended = (n: number): Attempt =>
+      attempt(`j1.main.0.${n}`, { number: n, state: 'ended', outcome: 'interrupted', reason: reason(n) });
+    for (const round of range(12)) {
+      const changes = range(25).map((i): Change => ({ put: 'attempt', value: ended(round * 25 + i + 1) }));
+      await store.commit(token, [...changes, { put: 'task', value: task('j1', 0, { attempts: (round + 1) * 25 }) }]);
+    }
+    const running = attempt('j1.main.0.301', { number: 301 });
+    await store.commit(token, [{ put: 'attempt', value: running }]);
+    const all = [...range(300).map((n) => ended(n + 1)), running];
+    const other = on.store(place);
+    expect(await other.attempts(jobId('j1'))).toEqual(all);
+    expect(await other.attemptsOn(instanceId('i-1'))).toEqual(all);
+    expect(await other.attempt(attemptId('j1.main.0.2'))).toEqual(ended(2));
+    expect((await other.loadActive()).attempts).toEqual([running]);
+    expect((await other.tasks(jobId('j1'))).map((t) => t.attempts)).toEqual([300]);
+    const { Items: items = [] } = await on.dynamodb().send(new ScanCommand({ TableName: place.table }));
+    const runs = items.filter((i) => i['sk']?.S?.startsWith('RUN#main') === true);
+    // Moved out more than once, and none of the items near what the task would weigh in one.
+    expect(runs.length).toBeGreaterThan(2);
+    expect(Math.max(...runs.map((i) => i['b']?.B?.length ?? 0))).toBeLessThan(40_000);
+  }, 60_000);
 
   it('forgets old events for good, and neither skips nor repeats any that it keeps', async () => {
     const place = { ...(await on.place()), retention: { plans: 3, events: 10 } };

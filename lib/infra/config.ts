@@ -1,0 +1,278 @@
+/**
+ * What one deployment is: the file `ebbtide.config.yaml`, CDK context values (`-c ebbtide:families=c6i,m6i`), or the `config` of
+ * the `Ebbtide` construct, all checked by this one schema. Everything that is wrong is said at once, with the key and what to do.
+ */
+import { closest } from 'fastest-levenshtein';
+import { z } from 'zod';
+import type { Arch } from '../domain/pool.ts';
+import { schedulerConfig } from '../domain/config.ts';
+import { presetList } from '../cycle/presets.ts';
+import { EbbError, type Issue } from '../kernel/errors.ts';
+import { builtInCatalogue, TODAY } from '../market/catalogue.ts';
+
+/** What CloudWatch Logs takes as retention ("PutRetentionPolicy", RetentionInDays), up to two years. */
+const RETENTION_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731] as const;
+/** EC2 names zones by the region and a letter; local and wavelength zones have longer names and no spot market worth it. */
+const ZONE = /^[a-z]{2}(?:-[a-z]+)+-\d[a-z]$/;
+const REGION = /^[a-z]{2}(?:-[a-z]+)+-\d$/;
+
+const subnets = z
+  .record(
+    z.string().regex(ZONE, 'is no availability zone such as eu-central-1a'),
+    z.string().regex(/^subnet-[\da-f]+$/),
+  )
+  .refine((all) => Object.keys(all).length > 0, 'names no subnet: give at least one, `eu-central-1a: subnet-...`');
+
+const vpc = z
+  .union([
+    z.literal('new'),
+    z.literal('default'),
+    z.strictObject({
+      id: z.string().regex(/^vpc-[\da-f]+$/, 'is no VPC id such as vpc-0a1b2c3d'),
+      subnets: subnets.describe(
+        'One subnet per zone to buy in. Instances need a way out to ECS, ECR and CloudWatch Logs.',
+      ),
+    }),
+  ])
+  .default('new');
+
+/** Every key, its default and what it means. docs/deploy.md shows the same list. */
+export const deploymentConfig = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[a-z][a-z\d-]{1,23}$/, 'must be 2 to 24 of a-z, 0-9 and -, beginning with a letter')
+      .default('ebbtide')
+      .describe(
+        'Names the stacks, what they make, and the tag `ebb:stack` of every instance. One per region and account.',
+      ),
+    account: z
+      .string()
+      .regex(/^\d{12}$/, 'must be the 12 digits of an AWS account, in quotes')
+      .optional()
+      .describe('Refuses to deploy anywhere else. Default: the account of your credentials.'),
+    region: z
+      .string()
+      .regex(REGION, 'is no region such as eu-central-1')
+      .optional()
+      .describe('Default: the region of your AWS profile.'),
+    vpc: vpc.describe(
+      '`new`: a VPC with public subnets and no NAT gateway. `default`: the region’s default VPC, looked up with your credentials. Or `id` and `subnets` of one that you have.',
+    ),
+    zones: z
+      .number()
+      .int()
+      .min(1)
+      .max(6)
+      .default(3)
+      .describe('Zones of a new VPC. Each has spot prices and capacity of its own.'),
+    families: z
+      .array(z.string())
+      .min(1, 'names no family: nothing could be bought')
+      .default(['c6i', 'c7i', 'm6i', 'm7i', 'r6i', 'r7i'])
+      .describe('Instance families that may be bought, all of one architecture.'),
+    maxVcpus: z
+      .number()
+      .int()
+      .min(2)
+      .max(100_000)
+      .default(256)
+      .describe('Most vCPUs held at once. Your account’s EC2 quotas may be lower.'),
+    budgetUsdPerDay: z
+      .number()
+      .positive()
+      .default(50)
+      .describe(
+        'Raises an alarm when the instances of a day (UTC) cost more. It stops nothing: `maxCost` of a job does.',
+      ),
+    auth: z
+      .enum(['iam', 'jwt'])
+      .default('iam')
+      .describe(
+        '`iam`: requests signed with AWS credentials. `jwt`: tokens of the Cognito user pool in `userPoolArn`.',
+      ),
+    userPoolArn: z
+      .string()
+      .regex(/^arn:aws[\w-]*:cognito-idp:[\w-]+:\d{12}:userpool\/[\w-]+$/, 'is no ARN of a Cognito user pool')
+      .optional()
+      .describe('Whose tokens are taken; with `auth: jwt` only.'),
+    requestsPerSecond: z
+      .number()
+      .int()
+      .min(1)
+      .max(1000)
+      .default(50)
+      .describe('Requests that the API takes per second; twice as many for a moment.'),
+    retentionDays: z
+      .literal(RETENTION_DAYS, `must be one of ${RETENTION_DAYS.join(', ')}: CloudWatch takes no other`)
+      .default(30)
+      .describe('How long logs are kept: of tasks, functions and requests.'),
+    defaultImage: z
+      .string()
+      .regex(/^[\w][\w.:/@-]*$/, 'is no container image')
+      .default('public.ecr.aws/docker/library/debian:stable-slim')
+      .describe('Container image of stages that name none.'),
+    preset: z.string().default('ebbtide').describe('Which policies decide: `ebb config --presets` lists them.'),
+    settings: z
+      .record(z.string(), z.unknown())
+      .default({})
+      .describe('Settings of the scheduler: `ebb config` lists them.'),
+    alarmEmail: z
+      .email('is no e-mail address')
+      .optional()
+      .describe('Who is told of alarms; AWS asks for a confirmation first. Without, alarms are only shown.'),
+    keepData: z
+      .boolean()
+      .default(true)
+      .describe('Table and bucket outlive their stack. `false` for a trial that leaves nothing behind.'),
+  })
+  .describe('A deployment of Ebbtide.');
+
+export type DeploymentConfig = z.output<typeof deploymentConfig>;
+export type DeploymentConfigInput = z.input<typeof deploymentConfig>;
+
+/** The architecture of the families; they have one, or the configuration was refused. */
+export const architectureOf = (config: Pick<DeploymentConfig, 'families'>): Arch =>
+  facts(config.families[0] ?? '')?.arch ?? 'x86_64';
+
+/** Throws `usage` with every finding. `where` is what messages call the input: a file name, or the construct. */
+export function checkedDeployment(input: unknown, where: string): DeploymentConfig {
+  const parsed = deploymentConfig.safeParse(input);
+  const issues = parsed.success ? rules(parsed.data) : parsed.error.issues.flatMap(issuesOf);
+  // What single keys mean together is looked at even when others are of the wrong form.
+  if (!parsed.success) issues.push(...rules(presentable(input), new Set(issues.map((i) => i.at.split(/[.[]/)[0]))));
+  const [first] = issues;
+  if (first === undefined && parsed.success) return parsed.data;
+  throw new EbbError('usage', {
+    what:
+      issues.length === 1 && first !== undefined
+        ? `${where}: ${first.at}: ${first.message}`
+        : `${where} has ${issues.length} keys that cannot be deployed`,
+    issues,
+    next: 'docs/deploy.md lists every key with its default',
+  });
+}
+
+function issuesOf(issue: z.core.$ZodIssue): Issue[] {
+  if (issue.code === 'unrecognized_keys') {
+    const allowed = issue.path[0] === 'vpc' ? ['id', 'subnets'] : Object.keys(deploymentConfig.shape);
+    return issue.keys.map((key) => ({
+      at: [...issue.path, key].join('.'),
+      message: `no such key; did you mean ${closest(key, allowed)}?`,
+    }));
+  }
+  if (issue.code === 'invalid_union' && issue.path[0] === 'vpc') {
+    // The object's own findings say more than "none of the three".
+    const inner = issue.errors.find((e) => e.some((i) => i.path.length > 0 || i.code === 'unrecognized_keys'));
+    if (inner !== undefined)
+      return inner.flatMap((i) => issuesOf({ ...i, path: ['vpc', ...i.path] } as z.core.$ZodIssue));
+    return [{ at: 'vpc', message: 'must be new, default, or an object with `id` and `subnets`' }];
+  }
+  return [{ at: issue.path.join('.'), message: issue.message }];
+}
+
+/** The defaults with those keys of the input that are of the right form, each taken alone. */
+function presentable(input: unknown): DeploymentConfig {
+  const given = typeof input === 'object' && input !== null ? (input as Record<string, unknown>) : {};
+  const sound = Object.entries(deploymentConfig.shape).flatMap(([key, schema]) => {
+    const parsed = schema.safeParse(given[key]);
+    return parsed.success && parsed.data !== undefined ? [[key, parsed.data] as const] : [];
+  });
+  return deploymentConfig.parse(Object.fromEntries(sound));
+}
+
+/** What no single key can say. Keys in `skip` are known to be wrong already. */
+function rules(config: DeploymentConfig, skip: ReadonlySet<string | undefined> = new Set()): Issue[] {
+  const found = [...families(config), ...places(config), ...access(config), ...scheduling(config)];
+  return found.filter((i) => !skip.has(i.at.split(/[.[]/)[0]));
+}
+
+function families({ families: named }: DeploymentConfig): Issue[] {
+  const known = knownFamilies();
+  const unknown = named.flatMap((family, n) =>
+    known.has(family)
+      ? []
+      : [
+          {
+            at: `families[${n}]`,
+            message: `no such instance family: ${family}; did you mean ${closest(family, [...known.keys()])}?`,
+          },
+        ],
+  );
+  const archs = Map.groupBy(
+    named.filter((f) => known.has(f)),
+    (f) => known.get(f)?.arch,
+  );
+  if (archs.size <= 1) return unknown;
+  const sides = [...archs].map(([arch, list]) => `${list.join(', ')} are ${arch}`).join('; ');
+  return [...unknown, { at: 'families', message: `one deployment has one architecture: ${sides}; leave one kind out` }];
+}
+
+/** Regions where an account has two zones only ("Regions and Availability Zones"). */
+const TWO_ZONES = new Set(['us-west-1']);
+
+function places({ vpc: network, account, region, zones }: DeploymentConfig): Issue[] {
+  const issues: Issue[] = [];
+  if (network === 'new' && region !== undefined && TWO_ZONES.has(region) && zones > 2)
+    issues.push({ at: 'zones', message: `${region} gives an account two zones; set zones to 2` });
+  if (network === 'default' && (account === undefined || region === undefined))
+    issues.push({
+      at: 'vpc',
+      message:
+        'the default VPC is looked up in one account and region: set account and region, or log in first (`aws sts get-caller-identity`), or set vpc to new',
+    });
+  if (typeof network === 'object' && region !== undefined)
+    for (const zone of Object.keys(network.subnets))
+      if (!zone.startsWith(region))
+        issues.push({ at: `vpc.subnets.${zone}`, message: `is not in the region ${region}` });
+  return issues;
+}
+
+function access({ auth, userPoolArn, region }: DeploymentConfig): Issue[] {
+  if (auth === 'jwt' && userPoolArn === undefined)
+    return [{ at: 'userPoolArn', message: 'is needed with auth: jwt; create a Cognito user pool, or set auth to iam' }];
+  if (auth === 'iam' && userPoolArn !== undefined)
+    return [{ at: 'userPoolArn', message: 'has no meaning with auth: iam; leave it out, or set auth to jwt' }];
+  if (userPoolArn !== undefined && region !== undefined && userPoolArn.split(':')[3] !== region)
+    return [
+      { at: 'userPoolArn', message: `must be in the region ${region}: API Gateway takes no pool of another one` },
+    ];
+  return [];
+}
+
+function scheduling({ preset, settings }: DeploymentConfig): Issue[] {
+  const presets = presetList().map((p) => p.name);
+  const issues: Issue[] = [];
+  if (!presets.includes(preset))
+    issues.push({ at: 'preset', message: `no such preset; allowed: ${presets.join(', ')}` });
+  if (Object.hasOwn(settings, 'preset')) issues.push({ at: 'settings.preset', message: 'set preset itself instead' });
+  const parsed = schedulerConfig.safeParse(settings);
+  for (const issue of parsed.error?.issues ?? []) {
+    const names = Object.keys(schedulerConfig.shape);
+    if (issue.code === 'unrecognized_keys')
+      for (const key of issue.keys)
+        issues.push({ at: `settings.${key}`, message: `no such setting; did you mean ${closest(key, names)}?` });
+    else issues.push({ at: ['settings', ...issue.path].join('.'), message: issue.message });
+  }
+  return issues;
+}
+
+interface FamilyFacts {
+  readonly arch: Arch;
+}
+
+let byFamily: ReadonlyMap<string, FamilyFacts> | null = null;
+
+/** Families of the built-in catalogue. */
+function knownFamilies(): ReadonlyMap<string, FamilyFacts> {
+  const catalogue = builtInCatalogue();
+  byFamily ??= new Map(
+    catalogue.types().flatMap((name) => {
+      const entry = catalogue.entry(name, TODAY);
+      return entry === null ? [] : [[entry.type.family, { arch: entry.type.arch }] as const];
+    }),
+  );
+  return byFamily;
+}
+
+const facts = (family: string): FamilyFacts | undefined => knownFamilies().get(family);

@@ -1,0 +1,98 @@
+/** Where the configuration of the CDK app comes from: a file, and context values over it. */
+import { readFileSync } from 'node:fs';
+import { parseDocument } from 'yaml';
+import { EbbError } from '../kernel/errors.ts';
+import { checkedDeployment, deploymentConfig, type DeploymentConfig } from './config.ts';
+
+export const CONFIG_FILE = 'ebbtide.config.yaml';
+/** `-c ebbtide:budgetUsdPerDay=20`; `-c ebbtide:config=PATH` names another file. */
+export const CONTEXT_PREFIX = 'ebbtide:';
+/** A configuration is a page; what is far larger is another file. */
+const MAX_BYTES = 65_536;
+
+export interface ConfigSources {
+  /** A value of `-c` or cdk.json. */
+  readonly context: (key: string) => unknown;
+  /** The text of a file, or null where there is none. */
+  readonly read?: (path: string) => string | null;
+  /** What the credentials say, for keys that nobody set. */
+  readonly account?: string | undefined;
+  readonly region?: string | undefined;
+}
+
+/** Throws `usage` with every finding, of the file and of the context values together. */
+export function readDeployment(sources: ConfigSources): DeploymentConfig {
+  const read = sources.read ?? readIfThere;
+  const named = sources.context(`${CONTEXT_PREFIX}config`);
+  const path = typeof named === 'string' ? named : CONFIG_FILE;
+  const text = read(path);
+  if (text === null && named !== undefined) {
+    throw new EbbError('usage', {
+      what: 'the configuration file cannot be read',
+      got: `${path}: no such file`,
+      next: `correct -c ${CONTEXT_PREFIX}config=..., or leave it out to take the defaults`,
+    });
+  }
+  const fromFile = text === null ? {} : mapping(text, path);
+  const given = Object.keys(deploymentConfig.shape).flatMap((key) => {
+    const value = sources.context(`${CONTEXT_PREFIX}${key}`);
+    return value === undefined ? [] : [[key, ofContext(key, value)] as const];
+  });
+  const environment = { account: sources.account, region: sources.region };
+  const input = { ...withoutUndefined(environment), ...fromFile, ...Object.fromEntries(given) };
+  const where = given.length === 0 ? path : `${path} with ${given.map(([k]) => `${CONTEXT_PREFIX}${k}`).join(', ')}`;
+  return checkedDeployment(input, where);
+}
+
+/** The command line gives text only: lists are separated by commas, the rest is read as YAML. `account` stays text. */
+function ofContext(key: string, value: unknown): unknown {
+  if (typeof value !== 'string' || key === 'account') return value;
+  if (key === 'families') return value.split(',').map((f) => f.trim());
+  return parsed(value, `-c ${CONTEXT_PREFIX}${key}`);
+}
+
+function mapping(text: string, path: string): Record<string, unknown> {
+  if (text.length > MAX_BYTES) {
+    throw new EbbError('usage', {
+      what: 'this is too large for a configuration',
+      got: `${path}: ${text.length} characters`,
+    });
+  }
+  const value = parsed(text, path);
+  if (value === null) return {};
+  if (typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw new EbbError('usage', {
+    what: 'the configuration is not a mapping of keys',
+    got: `${path}: ${Array.isArray(value) ? 'a list' : typeof value}`,
+    allowed: 'lines such as `budgetUsdPerDay: 20`',
+    next: 'docs/deploy.md has an example',
+  });
+}
+
+function parsed(text: string, path: string): unknown {
+  const document = parseDocument(text, { prettyErrors: true });
+  const [fault] = document.errors;
+  if (fault === undefined) return document.toJS({ maxAliasCount: 10 });
+  throw new EbbError('usage', {
+    what: 'the configuration is not valid YAML',
+    got: `${path}: ${fault.message}`,
+    next: 'correct the place named',
+    cause: fault,
+  });
+}
+
+function readIfThere(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw new EbbError('usage', {
+      what: 'the configuration file cannot be read',
+      got: `${path}: ${String(error)}`,
+      cause: error,
+    });
+  }
+}
+
+const withoutUndefined = (o: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(o).filter(([, v]) => v !== undefined));

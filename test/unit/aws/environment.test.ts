@@ -1,0 +1,60 @@
+import { describe, expect, it } from '@jest/globals';
+import { schedulerConfig } from '../../../lib/domain/config.ts';
+import { readEnvironment, type LambdaEnvironment } from '../../../lib/aws/environment.ts';
+
+const GOOD: LambdaEnvironment = {
+  EBB_TABLE: 'table',
+  EBB_BUCKET: 'bucket',
+  EBB_CLUSTER: 'cluster',
+  EBB_LAUNCH_TEMPLATE: 'lt-1',
+  EBB_SUBNETS: 'eu-central-1a=subnet-1, eu-central-1b=subnet-2',
+  EBB_STATE_MACHINE: 'arn:aws:states:eu-central-1:123456789012:stateMachine:cycle',
+  EBB_TRIGGER_QUEUE: 'https://sqs.eu-central-1.amazonaws.com/123456789012/trigger',
+  EBB_REGION: 'eu-central-1',
+  EBB_CONFIG: JSON.stringify({ name: 'ebbtide', families: ['c6i'], vcpus: 64, image: 'debian:stable-slim' }),
+  EBB_LOG_GROUP: 'tasks',
+  EBB_EXECUTION_ROLE: 'arn:aws:iam::123456789012:role/execution',
+  EBB_TASK_ROLE: 'arn:aws:iam::123456789012:role/task',
+};
+
+const findings = (env: Record<string, string | undefined>): string[] => {
+  try {
+    readEnvironment(env);
+    return [];
+  } catch (error) {
+    return (error as { facts: { issues: { at: string }[] } }).facts.issues.map((i) => i.at).sort();
+  }
+};
+
+describe('the environment of a Lambda', () => {
+  it('reads zones, configuration and defaults, and leaves what is not its own alone', () => {
+    const env = readEnvironment({ ...GOOD, PATH: '/bin', AWS_REGION: 'eu-central-1' });
+    expect([...env.EBB_SUBNETS]).toEqual([
+      ['eu-central-1a', 'subnet-1'],
+      ['eu-central-1b', 'subnet-2'],
+    ]);
+    expect(env.EBB_CONFIG).toEqual({
+      name: 'ebbtide',
+      families: ['c6i'],
+      vcpus: 64,
+      image: 'debian:stable-slim',
+      settings: schedulerConfig.parse({}),
+      draining: false,
+    });
+    expect(env.EBB_CLOCK).toBeUndefined();
+    expect(env).not.toHaveProperty('PATH');
+  });
+
+  it('says all that is wrong at once', () => {
+    const { EBB_TABLE: _, ...rest } = GOOD;
+    expect(findings({ ...rest, EBB_SUBNETS: 'nowhere', EBB_CONFIG: '{', EBB_CLOCK: '{"speed":0}' })).toEqual(
+      expect.arrayContaining(['EBB_CONFIG', 'EBB_SUBNETS', 'EBB_TABLE']),
+    );
+  });
+
+  it('refuses a name that it does not know, and settings that are none', () => {
+    expect(findings({ ...GOOD, EBB_TABEL: 'x' })).toEqual(['environment']);
+    const config = JSON.stringify({ name: 'e', families: ['c6i'], vcpus: 1, image: 'i', settings: { slots: 1 } });
+    expect(findings({ ...GOOD, EBB_CONFIG: config })).toEqual(['EBB_CONFIG.settings']);
+  });
+});

@@ -44,7 +44,7 @@ export type Send = (request: {
 }) => Promise<RawAnswer>;
 
 /** A client over anything that can send a request. */
-export function clientOver(send: Send): BatchClient {
+export function clientOver(send: Send, pollMs = POLL_MS): BatchClient {
   const call = async <T>(method: 'GET' | 'POST', path: string, request: Request): Promise<T> => {
     const headers = { accept: 'application/json', ...request.headers };
     const body = request.body === undefined ? null : JSON.stringify(request.body);
@@ -59,7 +59,7 @@ export function clientOver(send: Send): BatchClient {
   return {
     get: (path, query = {}) => call('GET', path, { query }),
     post: (path, request = {}) => call('POST', path, request),
-    events: (after, signal, job) => poll(send, { after, signal, job }),
+    events: (after, signal, job) => poll(send, { after, signal, job }, pollMs),
     lastEvent: async () => {
       let last = 0;
       for (;;) {
@@ -180,7 +180,7 @@ export function queryString(query: Query): string {
 }
 
 /** Asks again and again, for an engine that answers with what there is and does not stream. */
-async function* poll(send: Send, wanted: EventsWanted): AsyncIterable<EventView> {
+async function* poll(send: Send, wanted: EventsWanted, pollMs: number): AsyncIterable<EventView> {
   let last = wanted.after;
   while (!wanted.signal.aborted) {
     const answer = await send(eventsRequest(last, wanted.job));
@@ -189,7 +189,7 @@ async function* poll(send: Send, wanted: EventsWanted): AsyncIterable<EventView>
       last = Math.max(last, event.sequence);
       yield event;
     }
-    await delay(POLL_MS, undefined, { signal: wanted.signal }).catch(() => undefined);
+    await delay(pollMs, undefined, { signal: wanted.signal }).catch(() => undefined);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { EbbError } from '../kernel/errors.ts';
 import type { Client } from './client.ts';
+import type { Deployment } from './deployment.ts';
 import { makeOutput, type Output } from './output.ts';
 
 /** The process as a command sees it; tests give their own. */
@@ -16,6 +17,9 @@ export interface World {
 export interface GlobalOptions {
   readonly url?: string;
   readonly token?: string;
+  readonly stack?: string;
+  readonly profile?: string;
+  readonly region?: string;
   readonly color: boolean;
   readonly json?: boolean;
 }
@@ -26,7 +30,7 @@ export interface Context {
   readonly output: Output;
   readonly json: boolean;
   readonly token: string | null;
-  /** The engine that --url, EBB_URL or the default names. Nothing is sent before the first request. */
+  /** The engine that --stack, --url, EBB_STACK, EBB_URL or the default names. Nothing is sent before the first request. */
   readonly client: () => Promise<Client>;
 }
 
@@ -37,14 +41,31 @@ export const DEFAULT_URL = 'http://127.0.0.1:7788';
 
 export function makeContext(world: World, options: GlobalOptions): Context {
   const token = options.token ?? world.env['EBB_TOKEN'] ?? null;
-  const base = checkedUrl(options.url ?? world.env['EBB_URL'] ?? DEFAULT_URL);
+  const url = options.url ?? world.env['EBB_URL'] ?? null;
+  const base = checkedUrl(url ?? DEFAULT_URL);
+  const deployment = deploymentOf(world, options, url);
   return {
     world,
     output: makeOutput({ stdout: world.stdout, stderr: world.stderr, env: world.env, noColor: !options.color }),
     json: options.json === true,
     token,
-    client: async () => (await import('./client.ts')).httpClient(base, token),
+    client: async () =>
+      deployment === null
+        ? (await import('./client.ts')).httpClient(base, token)
+        : (await import('./deployment.ts')).deploymentClient(deployment),
   };
+}
+
+/** The deployment that --stack or EBB_STACK names; null: an engine at an address. */
+function deploymentOf(world: World, options: GlobalOptions, url: string | null): Deployment | null {
+  const stack = options.stack ?? world.env['EBB_STACK'] ?? null;
+  const { profile = null, region = null } = options;
+  if (stack !== null) return { stack, profile, region, url };
+  if (profile === null && region === null) return null;
+  throw new EbbError('usage', {
+    what: `--${profile === null ? 'region' : 'profile'} says which AWS account to use, and nothing says which deployment`,
+    next: 'name it with --stack (or EBB_STACK)',
+  });
 }
 
 function checkedUrl(text: string): string {

@@ -25,6 +25,9 @@ export async function buildProgram({ world, finish, whole }: ProgramParts): Prom
     .helpCommand('help [command]', 'show help for a command')
     .option('--url <url>', `address of the engine (default: EBB_URL, or ${DEFAULT_URL})`)
     .option('--token <token>', 'token of the engine (default: EBB_TOKEN)')
+    .option('--stack <name>', 'a deployment on AWS, by its CloudFormation stack (default: EBB_STACK)')
+    .option('--profile <name>', 'AWS profile whose credentials sign requests to --stack')
+    .option('--region <name>', 'AWS region of --stack')
     .option('--no-color', 'no colours, no live display (also: NO_COLOR=1)')
     .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
     .configureOutput({

@@ -1,0 +1,160 @@
+/**
+ * The engine of an AWS deployment: its address is an output of the CloudFormation stack, requests are signed with the
+ * caller's credentials (Signature Version 4, service execute-api). The same API as on loopback, so the same commands.
+ *
+ * --url (or EBB_URL) beside --stack names the address without asking CloudFormation: for callers that may invoke the API and
+ * no more.
+ */
+import type { CloudFormationClient } from '@aws-sdk/client-cloudformation';
+import { EbbError } from '../kernel/errors.ts';
+import { clientOver, type Client, type Send } from './client.ts';
+
+export interface Deployment {
+  /** CloudFormation stack. */
+  readonly stack: string;
+  /** Of ~/.aws/config; null: the usual chain (environment, SSO, container, instance). */
+  readonly profile: string | null;
+  readonly region: string | null;
+  /** Address of the API where it is known; null: asked of CloudFormation. */
+  readonly url: string | null;
+}
+
+/** Name of the stack output that holds the address of the API. */
+export const API_URL_OUTPUT = 'ApiUrl';
+/** Each look at the events is a request that is paid for. */
+const EVENTS_POLL_MS = 2_000;
+
+/** Nothing is sent before the first request; credentials and address are found once. */
+export function deploymentClient(deployment: Deployment): Client {
+  let opened: Promise<Send> | null = null;
+  const send: Send = async (request) => {
+    opened ??= open(deployment);
+    return (await opened)(request);
+  };
+  return clientOver(send, EVENTS_POLL_MS);
+}
+
+async function open(deployment: Deployment): Promise<Send> {
+  const [{ defaultProvider }, { SignatureV4 }, { HttpRequest }, { Hash }, sdk] = await Promise.all([
+    import('@aws-sdk/credential-provider-node'),
+    import('@smithy/signature-v4'),
+    import('@smithy/core/transport'),
+    import('@smithy/core/serde'),
+    import('@aws-sdk/client-cloudformation'),
+  ]);
+  const { profile, region } = deployment;
+  const of = { ...(profile === null ? {} : { profile }), ...(region === null ? {} : { region }) };
+  const cloudFormation = new sdk.CloudFormationClient({ ...of, credentials: defaultProvider(of) });
+  try {
+    const [credentials, regionName] = await found(deployment, () =>
+      Promise.all([cloudFormation.config.credentials(), cloudFormation.config.region()]),
+    );
+    const root = new URL(deployment.url ?? (await found(deployment, () => addressOf(deployment, cloudFormation))));
+    const signer = new SignatureV4({
+      service: 'execute-api',
+      region: regionName,
+      credentials,
+      sha256: Hash.bind(null, 'sha256'),
+    });
+    return async ({ method, path, headers, body }) => {
+      const url = new URL(root.pathname.replace(/\/+$/, '') + path, root);
+      const signed = await signer.sign(
+        new HttpRequest({
+          method,
+          protocol: url.protocol,
+          hostname: url.hostname,
+          ...(url.port === '' ? {} : { port: Number(url.port) }),
+          path: url.pathname,
+          query: queryOf(url),
+          headers: { ...headers, host: url.host },
+          ...(body === null ? {} : { body }),
+        }),
+      );
+      const { host: _, ...rest } = signed.headers;
+      const answer = await fetch(url, { method, headers: rest, body }).catch((cause: unknown) => {
+        throw new EbbError('engine.absent', {
+          what: `the deployment ${deployment.stack} does not answer`,
+          got: url.origin,
+          next: 'check the network, and that the stack is deployed in this region',
+          cause,
+        });
+      });
+      return judged(deployment, answer.status, await answer.text());
+    };
+  } finally {
+    cloudFormation.destroy();
+  }
+}
+
+/** Parameters that are there several times are lists. */
+function queryOf(url: URL): Record<string, string | string[]> {
+  const query: Record<string, string | string[]> = {};
+  for (const key of new Set(url.searchParams.keys())) {
+    const values = url.searchParams.getAll(key);
+    query[key] = values.length === 1 ? (values[0] ?? '') : values;
+  }
+  return query;
+}
+
+/** What API Gateway itself refuses is not a problem document of ours. */
+function judged(deployment: Deployment, status: number, body: string): { status: number; body: string } {
+  if (status !== 403 || body.includes('"code"')) return { status, body };
+  throw new EbbError('aws.refused', {
+    what: `the deployment ${deployment.stack} does not let you in`,
+    got: body.slice(0, 300),
+    allowed: 'callers with execute-api:Invoke on its API (see docs/deploy.md, "Who may submit")',
+    next: 'use another --profile, or have the right granted: `ebbtide.grantSubmit(role)`',
+  });
+}
+
+async function addressOf({ stack }: Deployment, cloudFormation: CloudFormationClient): Promise<string> {
+  const { DescribeStacksCommand } = await import('@aws-sdk/client-cloudformation');
+  const { Stacks } = await cloudFormation.send(new DescribeStacksCommand({ StackName: stack }));
+  const address = Stacks?.[0]?.Outputs?.find((o) => o.OutputKey === API_URL_OUTPUT)?.OutputValue;
+  if (address !== undefined) return address;
+  throw new EbbError('engine.absent', {
+    what: `the stack ${stack} is not an Ebbtide deployment`,
+    got: `it has no output ${API_URL_OUTPUT}`,
+    next: 'name the stateless stack of the deployment with --stack (`npx cdk list` shows its name)',
+  });
+}
+
+/** Errors of the SDK while looking for credentials, region and address, in words that say what to do. */
+async function found<T>(deployment: Deployment, look: () => Promise<T>): Promise<T> {
+  try {
+    return await look();
+  } catch (cause) {
+    if (cause instanceof EbbError) throw cause;
+    const { name, message } = cause as Error;
+    const { profile, stack } = deployment;
+    if (name === 'CredentialsProviderError' || name === 'TokenProviderError') {
+      throw new EbbError('aws.refused', {
+        what: 'no AWS credentials were found',
+        got: `${profile === null ? 'the default chain' : `profile ${profile}`}: ${message}`,
+        next: 'log in (`aws sso login`), or name a profile with --profile',
+        cause,
+      });
+    }
+    if (/region is missing/i.test(message)) {
+      throw new EbbError('usage', {
+        what: 'no AWS region is known',
+        next: 'give --region, AWS_REGION, or a profile with one',
+        cause,
+      });
+    }
+    if (/does not exist/.test(message)) {
+      throw new EbbError('engine.absent', {
+        what: `there is no stack ${stack} in this account and region`,
+        got: message,
+        next: 'check --stack, --profile and --region; `npx cdk list` shows the names of the stacks',
+        cause,
+      });
+    }
+    throw new EbbError('aws.unavailable', {
+      what: `the stack ${stack} could not be looked up`,
+      got: `${name}: ${message}`,
+      next: 'give the address of the API with --url to do without the look-up, or check your rights (cloudformation:DescribeStacks)',
+      cause,
+    });
+  }
+}

@@ -1,0 +1,145 @@
+import { createHash, createHmac } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { EbbError } from '../../../lib/kernel/errors.ts';
+import { deploymentClient, type Deployment } from '../../../lib/cli/deployment.ts';
+
+/** A server in place of API Gateway and CloudFormation, and AWS's signature computed a second time, from its documentation. */
+
+const SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY';
+const ENV = { AWS_ACCESS_KEY_ID: 'AKIDEXAMPLE', AWS_SECRET_ACCESS_KEY: SECRET, AWS_REGION: 'eu-central-1' };
+const KEYS = [...Object.keys(ENV), 'AWS_ENDPOINT_URL_CLOUDFORMATION', 'AWS_PROFILE', 'AWS_CONFIG_FILE', 'HOME'];
+
+interface Seen {
+  readonly request: IncomingMessage;
+  readonly body: string;
+}
+let seen: Seen[];
+let server: Server;
+let answer: (seen: Seen) => { readonly status: number; readonly body: string };
+const before = new Map(KEYS.map((key) => [key, process.env[key]]));
+
+beforeEach(async () => {
+  Object.assign(process.env, ENV);
+  seen = [];
+  answer = () => ({ status: 200, body: '{"items":[],"next":null}' });
+  server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk: Buffer) => (body += chunk.toString('utf8')));
+    request.on('end', () => {
+      const one = { request, body };
+      seen.push(one);
+      const { status, body: text } = answer(one);
+      response.writeHead(status).end(text);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+});
+afterEach(async () => {
+  for (const [key, value] of before) {
+    if (value === undefined) Reflect.deleteProperty(process.env, key);
+    else process.env[key] = value;
+  }
+  await new Promise((resolve) => server.close(resolve));
+});
+
+const address = (): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const client = (over: Partial<Deployment> = {}) =>
+  deploymentClient({ stack: 'Ebbtide', profile: null, region: null, url: `${address()}/prod/`, ...over });
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+const hmac = (key: string | Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest();
+
+/** IAM User Guide, "Create a signed AWS API request". */
+function signatureOf({ request, body }: Seen): string {
+  const [, date = '', region = '', service = '', names = ''] =
+    /Credential=[^/]+\/(\d+)\/([^/]+)\/([^/]+)\/aws4_request, SignedHeaders=([^,]+)/.exec(
+      request.headers.authorization ?? '',
+    ) ?? [];
+  const url = new URL(request.url ?? '', 'http://host');
+  const encoded = (text: string): string =>
+    encodeURIComponent(text).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+  const query = [...url.searchParams]
+    .map(([key, value]) => `${encoded(key)}=${encoded(value)}`)
+    .sort()
+    .join('&');
+  const headers = names.split(';').map((name) => `${name}:${String(request.headers[name]).trim()}\n`);
+  const path = url.pathname.split('/').map(encoded).join('/');
+  const canonical = [request.method, path, query, headers.join(''), names, sha256(body)].join('\n');
+  const scope = `${date}/${region}/${service}/aws4_request`;
+  const toSign = ['AWS4-HMAC-SHA256', request.headers['x-amz-date'], scope, sha256(canonical)].join('\n');
+  const key = [date, region, service, 'aws4_request'].reduce<string | Buffer>(hmac, `AWS4${SECRET}`);
+  return createHmac('sha256', key).update(toSign).digest('hex');
+}
+
+async function refusal(of: Promise<unknown>): Promise<EbbError> {
+  const error = await of.then(
+    () => null,
+    (e: unknown) => e,
+  );
+  if (error instanceof EbbError) return error;
+  throw new Error(`not refused: ${String(error)}`);
+}
+
+describe('a client of a deployment', () => {
+  it('signs what it sends, below the stage of the API', async () => {
+    await client().get('/api/jobs', { state: ['pending', 'running'], limit: 5, label: 'a=b c' });
+    await client().post('/api/jobs', { body: { name: 'x y' }, headers: { 'idempotency-key': 'k' } });
+    expect(seen.map((s) => s.request.url)).toEqual([
+      '/prod/api/jobs?state=pending&state=running&limit=5&label=a%3Db+c',
+      '/prod/api/jobs',
+    ]);
+    for (const one of seen) {
+      const { authorization = '' } = one.request.headers;
+      expect(authorization).toContain('Credential=AKIDEXAMPLE/');
+      expect(authorization).toContain('/eu-central-1/execute-api/aws4_request');
+      expect(authorization.split('Signature=')[1]).toBe(signatureOf(one));
+    }
+    expect(seen[1]?.body).toBe('{"name":"x y"}');
+  });
+
+  it('asks CloudFormation for the address, once', async () => {
+    process.env['AWS_ENDPOINT_URL_CLOUDFORMATION'] = address();
+    const stack = (outputs: string): string =>
+      `<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><DescribeStacksResult><Stacks><member><StackName>Ebbtide</StackName><StackStatus>CREATE_COMPLETE</StackStatus><CreationTime>2026-01-01T00:00:00Z</CreationTime>${outputs}</member></Stacks></DescribeStacksResult></DescribeStacksResponse>`;
+    const output = `<Outputs><member><OutputKey>ApiUrl</OutputKey><OutputValue>${address()}/prod/</OutputValue></member></Outputs>`;
+    answer = ({ request }) => ({ status: 200, body: request.url === '/' ? stack(output) : '{"items":[],"next":null}' });
+    const asking = client({ url: null });
+    await asking.get('/api/jobs');
+    await asking.get('/api/pools');
+    expect(seen.map((s) => s.request.url)).toEqual(['/', '/prod/api/jobs', '/prod/api/pools']);
+
+    answer = () => ({ status: 200, body: stack('') });
+    const other = await refusal(client({ url: null, stack: 'Other' }).get('/api/jobs'));
+    expect(other).toMatchObject({ code: 'engine.absent' });
+    expect(other.facts.what).toBe('the stack Other is not an Ebbtide deployment');
+  });
+
+  it('says who does not let it in, and passes on what the engine itself refuses', async () => {
+    answer = () => ({
+      status: 403,
+      body: '{"Message":"User: arn:aws:iam::1:user/u is not authorized to perform: execute-api:Invoke"}',
+    });
+    const denied = await refusal(client().get('/api/jobs'));
+    expect(denied).toMatchObject({ code: 'aws.refused' });
+    expect(denied.facts.got).toContain('not authorized to perform: execute-api:Invoke');
+    answer = () => ({ status: 404, body: '{"code":"not-found","what":"there is no job x","status":404}' });
+    expect(await refusal(client().get('/api/jobs/x'))).toMatchObject({ code: 'not-found' });
+  });
+
+  it('names a profile that is not there, and a missing region', async () => {
+    for (const key of Object.keys(ENV)) Reflect.deleteProperty(process.env, key);
+    process.env['AWS_CONFIG_FILE'] = '/nowhere/config';
+    process.env['HOME'] = '/nowhere';
+    const absent = await refusal(client({ profile: 'nobody', region: 'eu-central-1' }).get('/api/jobs'));
+    expect(absent).toMatchObject({ code: 'aws.refused' });
+    expect(absent.facts.got).toMatch(/^profile nobody: /);
+    Object.assign(process.env, ENV);
+    Reflect.deleteProperty(process.env, 'AWS_REGION');
+    expect(await refusal(client().get('/api/jobs'))).toMatchObject({
+      code: 'usage',
+      facts: { what: 'no AWS region is known' },
+    });
+  });
+});

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   BatchGetItemCommand,
+  ConditionalCheckFailedException,
+  DeleteItemCommand,
   type DynamoDBClient,
   QueryCommand,
   TransactionCanceledException,
@@ -50,6 +52,12 @@ export type TransactOutcome =
   | { readonly status: 'done' }
   /** Nothing was written: per write, the item whose condition failed, or null. */
   | { readonly status: 'refused'; readonly failed: readonly (Item | null)[] };
+
+/** What one write outside of a transaction did: the item afterwards, or the item whose condition failed. */
+export interface WriteOutcome {
+  readonly status: 'done' | 'refused';
+  readonly item: Item;
+}
 
 /** Counts what was used: for the cost model and for tests. */
 export type Meter = (use: { readonly operation: string; readonly units: number; readonly items: number }) => void;
@@ -218,6 +226,39 @@ export class Table {
     );
     this.#count('UpdateItem', answer.ConsumedCapacity, 1);
     return answer.Attributes ?? {};
+  }
+
+  /** One write alone: half of what it costs in a transaction. Throws when the service does not answer: then it may have been done. */
+  async write(write: Write): Promise<WriteOutcome> {
+    const { condition } = write;
+    const values = { ...condition?.values };
+    const common = {
+      TableName: this.#name,
+      Key: keyItem(write.key),
+      ...(condition === undefined
+        ? {}
+        : { ConditionExpression: condition.expression, ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const }),
+      ...this.#measured(),
+    };
+    const name = write.isDeleted === true ? 'DeleteItem' : 'UpdateItem';
+    try {
+      const answer =
+        write.isDeleted === true
+          ? await this.#client.send(
+              new DeleteItemCommand({
+                ...common,
+                ...(Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: values }),
+              }),
+            )
+          : await this.#client.send(
+              new UpdateItemCommand({ ...common, ...updateOf(write, values), ReturnValues: 'ALL_NEW' }),
+            );
+      this.#count(name, answer.ConsumedCapacity, 1);
+      return { status: 'done', item: answer.Attributes ?? {} };
+    } catch (error) {
+      if (error instanceof ConditionalCheckFailedException) return { status: 'refused', item: error.Item ?? {} };
+      throw classify(error, `dynamodb ${name}`);
+    }
   }
 
   /**

@@ -1,0 +1,135 @@
+/**
+ * Who starts cycles, and that it is one at a time. Triggers (a submission, an interruption, the clock) count `wanted` up; the
+ * first of them starts an execution of the state machine, those that come while it runs are served by its next round.
+ *
+ * The item WAKE holds: `wanted` (triggers so far), `served` (how many of them the last cycle that ended had seen),
+ * `running` and `beatMs` (the execution under way, and when it last began a round), `dueMs` (when to look again though
+ * nothing happens; absent: nothing is left to do).
+ *
+ * Invariants: an execution ends only if nothing was wanted since its last round began, in one conditional write, so no trigger
+ * is lost between its last look and its end. What counts is the counter, never a time: clocks of two Lambdas may differ. Times
+ * only say when an execution that is not heard of any more is taken for dead. Two that run at once, should it come to that,
+ * are kept apart by the store's fencing token.
+ */
+import { timeOrderedText } from '../kernel/ids.ts';
+import type { Uniform } from '../kernel/random.ts';
+import { number, numberOf, text, textAt, type Item } from './store/codec.ts';
+import type { Key } from './store/keys.ts';
+import type { Table } from './store/table.ts';
+
+const WAKE: Key = { pk: 'WAKE', sk: 'WAKE' };
+/** An Express execution lasts five minutes at most (Step Functions, "Service quotas"). */
+const STALE_MS = 5 * 60_000;
+
+export interface WakeParts {
+  readonly table: Pick<Table, 'add' | 'get' | 'write'>;
+  /** Wall time. */
+  readonly nowMs: () => number;
+  readonly random: Uniform;
+  /** Starts the state machine; `execution` names the run and is its input. */
+  readonly start: (execution: string) => Promise<void>;
+}
+
+export class Wake {
+  readonly #parts: WakeParts;
+
+  constructor(parts: WakeParts) {
+    this.#parts = parts;
+  }
+
+  /** There may be something to do. Throws when that cannot be said or no execution can be started: say it again. */
+  async wake(): Promise<'started' | 'coalesced'> {
+    const item = await this.#parts.table.add(WAKE, 'wanted', 1);
+    return this.#startUnlessRunning(item);
+  }
+
+  /** For the clock: starts an execution if one is due, was wanted and never ran, or has died. One read when there is nothing to do. */
+  async wakeIfDue(): Promise<'started' | 'coalesced' | 'idle'> {
+    const item = await this.#parts.table.get(WAKE);
+    if (item === undefined) return 'idle';
+    const isRunning = textAt(item, 'running') !== '';
+    const dueMs = item['dueMs'] === undefined ? Infinity : numberOf(item, 'dueMs');
+    const isUnserved = numberOf(item, 'wanted') > numberOf(item, 'served');
+    if (isRunning ? !this.#isStale(item) : !isUnserved && dueMs > this.#parts.nowMs()) return 'idle';
+    return this.#startUnlessRunning(item);
+  }
+
+  /** A round of an execution begins. Null when another execution has taken its place; else what to end it with. */
+  async begin(execution: string): Promise<number | null> {
+    const { status, item } = await this.#parts.table.write({
+      key: WAKE,
+      set: { running: text(execution), beatMs: number(this.#parts.nowMs()) },
+      condition: {
+        expression: 'attribute_not_exists(running) OR running = :execution',
+        values: { ':execution': text(execution) },
+      },
+    });
+    return status === 'done' ? numberOf(item, 'wanted') : null;
+  }
+
+  /**
+   * A round is over: true when something was wanted since it began (`seen`) and another one must follow. `dueInMs` says when
+   * to look again though nothing happens; null when nothing is left to do.
+   */
+  async end(execution: string, { seen, dueInMs }: { seen: number; dueInMs: number | null }): Promise<boolean> {
+    const due = dueInMs === null ? null : number(this.#parts.nowMs() + Math.max(0, Math.ceil(dueInMs)));
+    const { status, item } = await this.#parts.table.write({
+      key: WAKE,
+      set: { served: number(seen), ...(due === null ? {} : { dueMs: due }) },
+      remove: ['running', 'beatMs', ...(due === null ? ['dueMs'] : [])],
+      condition: {
+        expression: 'running = :execution AND (attribute_not_exists(wanted) OR wanted = :seen)',
+        values: { ':execution': text(execution), ':seen': number(seen) },
+      },
+    });
+    return status === 'refused' && textAt(item, 'running') === execution;
+  }
+
+  /** Another execution goes on where this one, which has run for long, ends. */
+  async handOver(execution: string): Promise<void> {
+    const item = await this.#parts.table.get(WAKE);
+    if (textAt(item, 'running') === execution) await this.#take(item ?? {});
+  }
+
+  async #startUnlessRunning(item: Item): Promise<'started' | 'coalesced'> {
+    if (textAt(item, 'running') !== '' && !this.#isStale(item)) return 'coalesced';
+    return this.#take(item);
+  }
+
+  #isStale(item: Item): boolean {
+    return this.#parts.nowMs() - numberOf(item, 'beatMs') > STALE_MS;
+  }
+
+  /** Takes the place of the execution that `item` names, or of none; one of several that try at once does. */
+  async #take(item: Item): Promise<'started' | 'coalesced'> {
+    const before = textAt(item, 'running');
+    const execution = `c-${timeOrderedText(this.#parts.nowMs(), this.#parts.random)}`;
+    const { status } = await this.#parts.table.write({
+      key: WAKE,
+      set: { running: text(execution), beatMs: number(this.#parts.nowMs()) },
+      condition:
+        before === ''
+          ? { expression: 'attribute_not_exists(running)' }
+          : { expression: 'running = :before', values: { ':before': text(before) } },
+    });
+    if (status === 'refused') return 'coalesced';
+    try {
+      await this.#parts.start(execution);
+    } catch (error) {
+      await this.#letGo(execution);
+      throw error;
+    }
+    return 'started';
+  }
+
+  /** Not heeded when it fails: the execution that never began is taken for dead later. */
+  async #letGo(execution: string): Promise<void> {
+    await this.#parts.table
+      .write({
+        key: WAKE,
+        remove: ['running', 'beatMs'],
+        condition: { expression: 'running = :execution', values: { ':execution': text(execution) } },
+      })
+      .catch(() => undefined);
+  }
+}

@@ -1,0 +1,127 @@
+import { beforeEach, expect, it } from '@jest/globals';
+import { randomStream } from '../../../lib/kernel/random.ts';
+import { Table } from '../../../lib/aws/store/table.ts';
+import { Wake } from '../../../lib/aws/wake.ts';
+import { describeOnLocalStack } from '../../support/localstack.ts';
+
+const MINUTE_MS = 60_000;
+
+describeOnLocalStack('waking the cycle', (on) => {
+  let nowMs = 0;
+  let started: string[] = [];
+  let isBroken = false;
+  let table: Table;
+  let processes = 0;
+
+  /** Another Lambda on the same table. */
+  const another = (): Wake =>
+    new Wake({
+      table,
+      nowMs: () => nowMs,
+      random: randomStream(1, `wake/${++processes}`),
+      start: async (execution) => {
+        if (isBroken) throw new Error('no state machine');
+        started.push(execution);
+      },
+    });
+
+  beforeEach(async () => {
+    nowMs = 1_000_000;
+    started = [];
+    isBroken = false;
+    table = new Table({ client: on.dynamodb(), name: (await on.place()).table });
+  });
+
+  it('starts one execution however many want one at once', async () => {
+    const answers = await Promise.all(Array.from({ length: 25 }, () => another().wake()));
+    expect(answers.filter((a) => a === 'started')).toHaveLength(1);
+    expect(started).toHaveLength(1);
+  });
+
+  it('serves what was wanted during a round by one more round, and ends when nothing was', async () => {
+    const wake = another();
+    await wake.wake();
+    const [execution = ''] = started;
+    const first = await wake.begin(execution);
+    expect(first).toBe(1);
+    expect(await another().wake()).toBe('coalesced');
+    expect(await another().wake()).toBe('coalesced');
+    expect(await wake.end(execution, { seen: first ?? 0, dueInMs: 60_000 })).toBe(true);
+    const second = await wake.begin(execution);
+    expect(second).toBe(3);
+    expect(await wake.end(execution, { seen: second ?? 0, dueInMs: 60_000 })).toBe(false);
+    expect(started).toHaveLength(1);
+    expect(await another().wake()).toBe('started');
+  });
+
+  it('loses no trigger that races with the end', async () => {
+    for (let round = 0; round < 15; round++) {
+      const wake = another();
+      const before = started.length;
+      await wake.wake();
+      const execution = started[before] ?? '';
+      const seen = (await wake.begin(execution)) ?? 0;
+      const [again, answer] = await Promise.all([wake.end(execution, { seen, dueInMs: null }), another().wake()]);
+      // Either the execution goes on, or it had ended and another one was started.
+      expect(again).toBe(answer === 'coalesced');
+      expect(started.length - before).toBe(again ? 1 : 2);
+      const last = started.at(-1) ?? '';
+      const rest = await wake.begin(last);
+      expect(await wake.end(last, { seen: rest ?? 0, dueInMs: null })).toBe(false);
+    }
+  });
+
+  it('does nothing by the clock until something is due', async () => {
+    const wake = another();
+    expect(await wake.wakeIfDue()).toBe('idle');
+    await wake.wake();
+    const [execution = ''] = started;
+    expect(await wake.wakeIfDue()).toBe('idle');
+    const seen = (await wake.begin(execution)) ?? 0;
+    await wake.end(execution, { seen, dueInMs: MINUTE_MS });
+    nowMs += MINUTE_MS - 1;
+    expect(await wake.wakeIfDue()).toBe('idle');
+    nowMs += 1;
+    expect(await wake.wakeIfDue()).toBe('started');
+    const next = started[1] ?? '';
+    await wake.end(next, { seen: (await wake.begin(next)) ?? 0, dueInMs: null });
+    nowMs += 100 * MINUTE_MS;
+    expect(await wake.wakeIfDue()).toBe('idle');
+    expect(started).toHaveLength(2);
+  });
+
+  it('takes an execution that is not heard of for dead, and keeps it from going on', async () => {
+    const wake = another();
+    await wake.wake();
+    const [dead = ''] = started;
+    const seen = (await wake.begin(dead)) ?? 0;
+    nowMs += 5 * MINUTE_MS;
+    expect(await another().wakeIfDue()).toBe('idle');
+    nowMs += 1;
+    expect(await another().wakeIfDue()).toBe('started');
+    expect(await wake.begin(dead)).toBeNull();
+    expect(await wake.end(dead, { seen, dueInMs: null })).toBe(false);
+    expect(await another().wake()).toBe('coalesced');
+  });
+
+  it('says when it cannot start one, and the clock makes up for it', async () => {
+    isBroken = true;
+    await expect(another().wake()).rejects.toThrow('no state machine');
+    isBroken = false;
+    expect(await another().wakeIfDue()).toBe('started');
+    expect(started).toHaveLength(1);
+  });
+
+  it('lets another execution go on where one has run for long', async () => {
+    const wake = another();
+    await wake.wake();
+    const [old = ''] = started;
+    const seen = (await wake.begin(old)) ?? 0;
+    await wake.handOver(old);
+    expect(started).toHaveLength(2);
+    expect(await wake.begin(old)).toBeNull();
+    expect(await wake.begin(started[1] ?? '')).toBe(seen);
+    await wake.handOver(old);
+    expect(started).toHaveLength(2);
+  });
+});

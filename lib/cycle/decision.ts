@@ -5,7 +5,7 @@
 import type { JobId, PlanId } from '../kernel/ids.ts';
 import type { EpochMs } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
-import type { Plan, SolveReport } from '../domain/plan.ts';
+import { unsolved, type Plan } from '../domain/plan.ts';
 import type { Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, Stages } from '../domain/stages.ts';
 import { decide } from './decide.ts';
@@ -40,20 +40,6 @@ export interface DecisionParts<S> {
   readonly config: SchedulerConfig;
 }
 
-const NO_SOLVE: SolveReport = {
-  used: 'greedy',
-  status: 'not-needed',
-  objective: 0,
-  greedyObjective: 0,
-  bound: null,
-  boundKind: null,
-  gap: null,
-  gapOfCost: null,
-  variables: 0,
-  constraints: 0,
-  elapsedMs: 0,
-};
-
 /** Whether there is anything to decide: else what is left is given back without asking the stages, and no forecast is needed. */
 export const isOpen = ({ draining, snapshot }: Sight): boolean => !draining && snapshot.jobs.size > 0;
 
@@ -67,7 +53,7 @@ export async function decideOn<S>(
   if (forecasts === null || !isOpen(sight)) {
     const effects = drainEffects(snapshot, plan);
     return {
-      plan: { id: plan, token, atMs: snapshot.nowMs, preset, explanations: [], solve: NO_SOLVE, effects },
+      plan: { id: plan, token, atMs: snapshot.nowMs, preset, explanations: [], solve: unsolved(0), effects },
       endings: [],
       runningOffers: new Map(),
     };

@@ -97,6 +97,21 @@ export interface SolveReport {
   readonly elapsedMs: number;
 }
 
+/** The report of a plan that no solver was asked for and no bound is known of. */
+export const unsolved = (objective: number): SolveReport => ({
+  used: 'greedy',
+  status: 'not-needed',
+  objective,
+  greedyObjective: objective,
+  bound: null,
+  boundKind: null,
+  gap: null,
+  gapOfCost: null,
+  variables: 0,
+  constraints: 0,
+  elapsedMs: 0,
+});
+
 /** Instances to buy together. */
 export interface Purchase {
   readonly pool: PoolId;

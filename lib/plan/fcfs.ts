@@ -1,7 +1,7 @@
 import type { PlanInput, PlanPolicy } from '../domain/stages.ts';
 import { allotmentOf } from './allotment.ts';
 import { fill } from './fill.ts';
-import { unsolved } from './greedy.ts';
+import { unsolved } from '../domain/plan.ts';
 import { firstComeFirstServed } from './order.ts';
 import { problemOf } from './problem.ts';
 

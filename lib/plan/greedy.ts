@@ -1,5 +1,5 @@
 import type { PlanInput, PlanPolicy } from '../domain/stages.ts';
-import type { SolveReport } from '../domain/plan.ts';
+import { unsolved } from '../domain/plan.ts';
 import { allotmentOf } from './allotment.ts';
 import { fill, type Selection } from './fill.ts';
 import { byDensity, byQuotaDensity, byWorth } from './order.ts';
@@ -21,18 +21,3 @@ export const greedyPlan: PlanPolicy<unknown> = (input: PlanInput) => {
   const selection = greedySelection(problem);
   return Promise.resolve(allotmentOf(problem, selection, unsolved(selection.objectiveUsd)));
 };
-
-/** The report of a plan that no solver was asked for and no bound is known of. */
-export const unsolved = (objective: number): SolveReport => ({
-  used: 'greedy',
-  status: 'not-needed',
-  objective,
-  greedyObjective: objective,
-  bound: null,
-  boundKind: null,
-  gap: null,
-  gapOfCost: null,
-  variables: 0,
-  constraints: 0,
-  elapsedMs: 0,
-});

@@ -9,11 +9,11 @@
  * a thousand times its cost, and a plan that is dearer by half is within 0.05 % of such a worth. The better plan is used: a solver that is out of time, or fails, costs nothing but its gap. `used` in the
  * report: `milp` if the plan is the solver's, `greedy` if it is a fill.
  */
-import type { SolveReport } from '../domain/plan.ts';
+import { unsolved, type SolveReport } from '../domain/plan.ts';
 import type { PlanInput, PlanPolicy } from '../domain/stages.ts';
 import { allotmentOf } from './allotment.ts';
 import { overdrawn, tasksBy, type Selection } from './fill.ts';
-import { greedySelection, unsolved } from './greedy.ts';
+import { greedySelection } from './greedy.ts';
 import { lagrangian, unconstrained } from './lagrangian.ts';
 import { compile, type Compiled } from './milp/compile.ts';
 import { interpret } from './milp/interpret.ts';

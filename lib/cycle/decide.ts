@@ -206,16 +206,39 @@ function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: read
   };
 }
 
+/** So many tasks of a group that the plan starts by one option. */
+interface Wanted {
+  readonly group: PendingGroup;
+  readonly option: StartOption;
+  readonly count: number;
+  readonly runtimeS: Seconds;
+  readonly tasks: readonly TaskToPlace[];
+}
+
+/**
+ * Places what the plan starts: first each in the pool that the plan chose for it, because the plan has counted that pool's room
+ * for it and nobody else; then what is left wherever there is room still. Placed anywhere at once, tasks would take the
+ * room that the plan meant for others, and the next plan would stop them again to make that room.
+ */
 function placeStarts(context: PlacingContext, allotment: Allotment, hosts: readonly Host[]) {
-  const tasks: TaskToPlace[] = [];
-  const wanted: {
-    readonly group: PendingGroup;
-    readonly option: StartOption;
-    readonly count: number;
-    readonly runtimeS: Seconds;
-  }[] = [];
+  const wanted = wantedStarts(context, allotment);
+  const tasks = wanted.flatMap((w) => w.tasks);
+  if (tasks.length === 0) return { placements: [], leftovers: [] };
+  const chosen = context.stages.place(wanted.flatMap(inChosenPool), hosts);
+  const placed = new Set(chosen.map((p) => taskKey(p.task)));
+  const rest = tasks.filter((t) => !placed.has(taskKey(t.task)));
+  const elsewhere = rest.length === 0 ? [] : context.stages.place(rest, afterPlacing(hosts, tasks, chosen));
+  for (const p of elsewhere) placed.add(taskKey(p.task));
+  const leftovers = wanted.flatMap(({ tasks: of, ...w }): Leftover[] => {
+    const count = of.filter((t) => !placed.has(taskKey(t.task))).length;
+    return count === 0 ? [] : [{ ...w, count }];
+  });
+  return { placements: [...chosen, ...elsewhere], leftovers };
+}
+
+function wantedStarts(context: PlacingContext, allotment: Allotment): readonly Wanted[] {
   const taken = new Map<GroupId, number>();
-  for (const { option, count } of allotment.starts) {
+  return allotment.starts.map(({ option, count }) => {
     const group = invariant(
       context.groups.get(option.group),
       `the plan starts group ${option.group}, which does not wait`,
@@ -223,31 +246,25 @@ function placeStarts(context: PlacingContext, allotment: Allotment, hosts: reado
     const runtimeS = runtimeOf(group, context.forecasts);
     const from = taken.get(group.id) ?? 0;
     taken.set(group.id, from + count);
-    wanted.push({ group, option, count, runtimeS });
     const spotAllowed = option.offer.pool.endsWith('/spot');
     const allowed = (host: Host): boolean =>
       (spotAllowed || host.pool.option !== 'spot') && brokenConstraint(group.stage.constraints, host.pool) === null;
-    for (const index of membersOf(group, from, from + count)) {
-      tasks.push({
-        task: { job: group.job, stage: group.stage.name, index },
-        group: group.id,
-        need: group.need,
-        runtimeS,
-        gang: group.stage.gang ? group.id : null,
-        allowed,
-      });
-    }
-  }
-  const placements = tasks.length === 0 ? [] : context.stages.place(tasks, hosts);
-  const placedOf = new Map<GroupId, number>();
-  for (const p of placements) placedOf.set(p.group, (placedOf.get(p.group) ?? 0) + 1);
-  const leftovers: Leftover[] = [];
-  for (const w of wanted) {
-    const placed = Math.min(w.count, placedOf.get(w.group.id) ?? 0);
-    placedOf.set(w.group.id, (placedOf.get(w.group.id) ?? 0) - placed);
-    if (w.count > placed) leftovers.push({ ...w, count: w.count - placed });
-  }
-  return { placements, leftovers };
+    const tasks = membersOf(group, from, from + count).map((index): TaskToPlace => ({
+      task: { job: group.job, stage: group.stage.name, index },
+      group: group.id,
+      need: group.need,
+      runtimeS,
+      gang: group.stage.gang ? group.id : null,
+      allowed,
+    }));
+    return { group, option, count, runtimeS, tasks };
+  });
+}
+
+/** The tasks of one start, in the pool of its option only; tasks of one group share the function that says so. */
+function inChosenPool({ option, tasks }: Wanted): TaskToPlace[] {
+  const allowed = (host: Host): boolean => host.pool.id === option.offer.pool && (tasks[0]?.allowed(host) ?? false);
+  return tasks.map((t) => ({ ...t, allowed }));
 }
 
 /** A task's own running time still to come, as one number for packing: the median. */

@@ -23,7 +23,8 @@ export function tasksBy(selection: Selection, choice: number): number {
 
 const EPS = 1e-9;
 
-class Filling {
+/** A selection in the making, with what is left free under it. */
+export class Filling {
   readonly problem: Problem;
   readonly free: Float64Array;
   readonly waiting: Float64Array;
@@ -36,6 +37,18 @@ class Filling {
     this.waiting = Float64Array.from(problem.groups, (g) => g.group.count);
     this.units = problem.choices.map((c) => new Float64Array(c.members.length));
     this.kills = new Float64Array(problem.kills.length);
+  }
+
+  /** As if filled so; the selection itself is not changed. */
+  static of(problem: Problem, { units, kills }: Selection): Filling {
+    const filling = new Filling(problem);
+    units.forEach((of, index) => of.forEach((count, member) => filling.change(index, member, count)));
+    units.forEach((of, index) => {
+      const group = problem.choices[index]?.group ?? 0;
+      for (const count of of) filling.waiting[group] = (filling.waiting[group] ?? 0) - count;
+    });
+    kills.forEach((count, index) => stop(filling, index, count));
+    return filling;
   }
 
   /** Units of a member that still fit, at most `wanted`. */
@@ -71,18 +84,19 @@ class Filling {
     const taken = choice.members.map((member, m) => {
       const wanted = Math.min(waiting - total, member.atMost - (this.units[index]?.[m] ?? 0));
       const count = this.fits(member.use, wanted);
-      this.#add(index, m, count);
+      this.change(index, m, count);
       total += count;
       return count;
     });
     if (group.gang && total < waiting) {
-      taken.forEach((count, m) => this.#add(index, m, -count));
+      taken.forEach((count, m) => this.change(index, m, -count));
       return;
     }
     this.waiting[choice.group] = (this.waiting[choice.group] ?? 0) - total;
   }
 
-  #add(index: number, member: number, count: number): void {
+  /** Adds units of a choice's member, or takes them away. */
+  change(index: number, member: number, count: number): void {
     const use = this.problem.choices[index]?.members[member]?.use;
     const units = this.units[index];
     if (use === undefined || units === undefined || count === 0) return;
@@ -158,7 +172,7 @@ export function fill(problem: Problem, order: readonly number[], options: FillOp
 const ROUND_DOWN = 0.05;
 
 /** Lets work run on whose capacity nobody took: the last to be stopped first. */
-function keepRunning(filling: Filling, stopped: readonly number[]): void {
+export function keepRunning(filling: Filling, stopped: readonly number[]): void {
   for (const index of [...stopped].reverse()) {
     const kill = filling.problem.kills[index];
     const spare = (): boolean =>
@@ -239,7 +253,8 @@ function mayStop(filling: Filling, kill: Kill, index: number): boolean {
   });
 }
 
-function stop(filling: Filling, index: number, count: number): void {
+/** Stops units of a kill, or (less than 0) lets them run on. */
+export function stop(filling: Filling, index: number, count: number): void {
   const kill = filling.problem.kills[index];
   if (kill === undefined) return;
   filling.take(kill.use, -count);

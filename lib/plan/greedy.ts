@@ -4,6 +4,7 @@ import { allotmentOf } from './allotment.ts';
 import { fill, type Selection } from './fill.ts';
 import { byDensity, byQuotaDensity, byWorth } from './order.ts';
 import { problemOf, type Problem } from './problem.ts';
+import { affordable } from './whole.ts';
 
 /**
  * The best of three greedy fills: by worth per share of the whole supply, by worth per vCPU of the quota, and by worth
@@ -19,5 +20,5 @@ export function greedySelection(problem: Problem): Selection {
 export const greedyPlan: PlanPolicy<unknown> = (input: PlanInput) => {
   const problem = problemOf(input);
   const selection = greedySelection(problem);
-  return Promise.resolve(allotmentOf(problem, selection, unsolved(selection.objectiveUsd)));
+  return Promise.resolve(allotmentOf(problem, affordable(problem, selection), unsolved(selection.objectiveUsd)));
 };

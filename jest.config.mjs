@@ -7,6 +7,7 @@ export default {
   transform: {
     '\\.ts$': ['@swc/jest', { jsc: { parser: { syntax: 'typescript' }, target: 'es2024' }, module: { type: 'es6' } }],
   },
+  globalTeardown: '<rootDir>/test/support/localstack-end.mjs',
   maxWorkers: 2,
   testTimeout: 60_000,
 };

@@ -1,44 +1,45 @@
 /**
  * One LocalStack and its keeper. Lifecycle: spawned detached by `start` (server.ts) -> LocalStack is started on a free
- * port -> `ready.json` when every service answers -> ended by SIGTERM, or when its owner's process is gone -> LocalStack
+ * port -> `ready.json` when the stores answer -> ended by SIGTERM, or when its owner's process is gone -> LocalStack
  * and all that it started are ended, the folder is removed. All of LocalStack's state is in that folder.
  *
- *   node guard.ts FOLDER SERVICES OWNER-PID|0
+ *   node guard.ts FOLDER OWNER-PID|0 stores|functions
  */
 import { execFile, spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdirSync, openSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pidtree from 'pidtree';
-import { install, wayToRun } from './install.ts';
+import { install, wayToRun, type Need } from './install.ts';
+import { SERVICES, STORES } from './server.ts';
 
 /** The same release as in requirements.txt. */
 const IMAGE = 'localstack/localstack:4.9.2';
 const START_WITHIN_MS = 120_000;
 const POLL_MS = 200;
-/** LocalStack ends its children in this time; then all are killed. */
-const END_WITHIN_MS = 5000;
+const LAMBDA = fileURLToPath(new URL('lambda', import.meta.url));
 
-const [folder = '', services = '', owner = '0'] = process.argv.slice(2);
+const [folder = '', owner = '0', need = 'stores'] = process.argv.slice(2);
 let server: ChildProcess | null = null;
 let ending = false;
 /** Set where LocalStack is a container: it outlives a `docker` command that is killed. */
 let container: string | null = null;
 
-process.on('SIGTERM', () => void end('SIGTERM'));
-process.on('SIGINT', () => void end('SIGTERM'));
+process.on('SIGTERM', () => void end());
+process.on('SIGINT', () => void end());
 if (Number(owner) > 0) void watchOwner(Number(owner));
 try {
   await serve();
 } catch (error) {
   report('failed.json', { error: error instanceof Error ? error.message : String(error) });
-  await end('SIGKILL', { keepFolder: true });
+  await end({ keepFolder: true });
 }
 
 async function serve(): Promise<void> {
-  const way = wayToRun();
+  const way = wayToRun(need as Need);
   if (way.mode === null) throw new Error(way.missing);
   const port = await freePort();
   const endpoint = `http://127.0.0.1:${port}`;
@@ -47,7 +48,7 @@ async function serve(): Promise<void> {
     server?.on('error', reject);
     server?.on('exit', (code, signal) => reject(new Error(`LocalStack ended (${signal ?? code}): see ${folder}/log`)));
   });
-  died.catch(() => void end('SIGKILL', { keepFolder: !existsSync(join(folder, 'ready.json')) }));
+  died.catch(() => void end({ keepFolder: !existsSync(join(folder, 'ready.json')) }));
   await Promise.race([healthy(endpoint), died]);
   report('ready.json', { endpoint, guard: process.pid, mode: way.mode });
 }
@@ -56,7 +57,7 @@ async function startContainer(port: number): Promise<ChildProcess> {
   // Apart from the start, which has a time limit.
   await promisify(execFile)('docker', ['pull', '--quiet', IMAGE]);
   container = `ebb-localstack-${process.pid}`;
-  const env = { SERVICES: services, EAGER_SERVICE_LOADING: '1', DISABLE_EVENTS: '1', DYNAMODB_IN_MEMORY: '1' };
+  const env = { SERVICES: STORES.join(','), DISABLE_EVENTS: '1', DYNAMODB_IN_MEMORY: '1' };
   const set = Object.entries(env).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
   return launch(
     'docker',
@@ -66,14 +67,15 @@ async function startContainer(port: number): Promise<ChildProcess> {
 }
 
 async function startOnHost(port: number, javaHome: string): Promise<ChildProcess> {
-  const { python, libraries } = await install(javaHome);
+  const { python, libraries, cache } = await install(javaHome);
   const root = join(folder, 'root');
   mkdirSync(join(root, 'usr', 'lib'), { recursive: true });
   mkdirSync(join(folder, 'tmp'), { recursive: true });
   symlinkSync(libraries, join(root, 'usr', 'lib', 'localstack'));
-  return launch(python, ['-m', 'localstack.runtime.main'], {
-    SERVICES: services,
-    EAGER_SERVICE_LOADING: '1',
+  // Without -P the folder of this run would be on Python's path, and an index of all plugins be made anew.
+  return launch(python, ['-P', '-m', 'localstack.runtime.main'], {
+    SERVICES: SERVICES.join(','),
+    ...functionsOnHost(cache),
     GATEWAY_LISTEN: `127.0.0.1:${port}`,
     LOCALSTACK_HOST: `127.0.0.1:${port}`,
     // Queue URLs that resolve without a name server.
@@ -90,6 +92,20 @@ async function startOnHost(port: number, javaHome: string): Promise<ChildProcess
   });
 }
 
+/** Functions are processes of the Node that runs this program: see lambda/ebb_lambda.py. */
+function functionsOnHost(cache: string): Record<string, string> {
+  return {
+    PYTHONPATH: LAMBDA,
+    // Nothing that is compiled or indexed lands in the checkout or in the person's own cache.
+    PYTHONPYCACHEPREFIX: join(cache, 'python'),
+    XDG_CACHE_HOME: cache,
+    EBB_LAMBDA_NODE: process.execPath,
+    LAMBDA_RUNTIME_EXECUTOR: 'ebb-node',
+    // A function is there when it is said to be; CloudFormation would look again after five seconds only.
+    LAMBDA_SYNCHRONOUS_CREATE: '1',
+  };
+}
+
 function launch(command: string, args: string[], env: Record<string, string>): ChildProcess {
   const log = openSync(join(folder, 'log'), 'a');
   // Settings of the person's own AWS account and LocalStack must not reach it.
@@ -102,19 +118,31 @@ function launch(command: string, args: string[], env: Record<string, string>): C
 }
 
 async function healthy(endpoint: string): Promise<void> {
-  const wanted = services.split(',');
   const patience = performance.now() + START_WITHIN_MS;
   for (;;) {
     try {
       const answer = await fetch(`${endpoint}/_localstack/health`, { signal: AbortSignal.timeout(2000) });
       const health = (await answer.json()) as { services: Record<string, string> };
-      if (wanted.every((name) => health.services[name] === 'running')) return;
+      if (STORES.every((name) => health.services[name] === 'running')) return;
+      await Promise.all(STORES.map((name) => load(endpoint, name)));
     } catch {
       // Not listening yet.
     }
     if (performance.now() > patience) throw new Error(`LocalStack did not answer within ${START_WITHIN_MS / 1000} s`);
     await sleep(POLL_MS);
   }
+}
+
+/** Any call makes LocalStack load a service; what it answers does not matter. */
+async function load(endpoint: string, service: string): Promise<void> {
+  const credential = `Credential=test/20260101/us-east-1/${service}/aws4_request`;
+  const headers = { authorization: `AWS4-HMAC-SHA256 ${credential}, SignedHeaders=host, Signature=0` };
+  const target = { 'x-amz-target': 'DynamoDB_20120810.ListTables', 'content-type': 'application/x-amz-json-1.0' };
+  const answer =
+    service === 'dynamodb'
+      ? await fetch(endpoint, { method: 'POST', headers: { ...headers, ...target }, body: '{}' })
+      : await fetch(endpoint, { headers });
+  await answer.arrayBuffer();
 }
 
 function freePort(): Promise<number> {
@@ -136,22 +164,20 @@ function report(name: string, content: unknown): void {
 
 async function watchOwner(pid: number): Promise<void> {
   while (isAlive(pid)) await sleep(POLL_MS);
-  await end('SIGKILL');
+  await end();
 }
 
-async function end(signal: 'SIGTERM' | 'SIGKILL', options = { keepFolder: false }): Promise<void> {
+async function end(options = { keepFolder: false }): Promise<void> {
   if (ending) return;
   ending = true;
   const pid = server?.exitCode === null ? server.pid : undefined;
   if (pid !== undefined) {
-    // Read before LocalStack ends: afterwards nobody knows whose children they were.
+    // Held first: it would start functions while its children are counted. Its state is thrown away, so it is not asked.
+    signal(pid, 'SIGSTOP');
     const descendants = await pidtree(pid).catch(() => [] as number[]);
-    server?.kill(signal);
-    const patience = performance.now() + END_WITHIN_MS;
-    const all = [pid, ...descendants];
-    while (all.some(isAlive) && performance.now() < patience && signal === 'SIGTERM') await sleep(POLL_MS / 4);
-    for (const left of all) kill(left);
+    for (const left of [pid, ...descendants]) signal(left, 'SIGKILL');
     if (container !== null) spawnSync('docker', ['rm', '--force', container], { stdio: 'ignore' });
+    while ([pid, ...descendants].some(isAlive)) await sleep(POLL_MS / 10);
   }
   if (!options.keepFolder) rmSync(folder, { recursive: true, force: true });
   process.exit(options.keepFolder ? 1 : 0);
@@ -166,9 +192,9 @@ function isAlive(pid: number): boolean {
   }
 }
 
-function kill(pid: number): void {
+function signal(pid: number, name: NodeJS.Signals): void {
   try {
-    process.kill(pid, 'SIGKILL');
+    process.kill(pid, name);
   } catch {
     // It has ended.
   }

@@ -1,7 +1,8 @@
 /**
  * LocalStack without Docker: LocalStack itself in a virtual environment, the machine's own Java where LocalStack would
- * download one, and DynamoDB Local from Maven Central in place of a download that is not pinned. Every file is pinned by
- * hash (requirements.txt, installer.txt, maven/jars.sha256). One installation per set of pins, shared by all checkouts.
+ * download one, and from Maven Central DynamoDB Local, in place of a download that is not pinned, and JSONata for Step
+ * Functions. Every file is pinned by hash (requirements.txt, installer.txt, maven/*.sha256). One installation per set of
+ * pins, shared by all checkouts.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -22,6 +23,12 @@ const PYTHON = 'python3.11';
 const JAVA_AT_LEAST = 17;
 /** Where LocalStack looks for the Java that it would have downloaded. */
 const JAVA_EXPECTED = '21';
+/** The release that LocalStack names, and the folder in which it looks for it. */
+const JSONATA_FOLDER = join('jsonata', '0.9.7');
+const PINS = [
+  ...['requirements.txt', 'installer.txt'],
+  ...['dynamodb.sha256', 'jsonata.sha256', 'IdleAgent.java', 'log4j2.xml'].map((name) => join('maven', name)),
+];
 const COPY_JARS = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies';
 const RETRY_LOCK_MS = 500;
 
@@ -29,6 +36,8 @@ export interface Installation {
   readonly python: string;
   /** What LocalStack expects as `usr/lib/localstack` below its root. */
   readonly libraries: string;
+  /** For what Python and LocalStack keep between runs. */
+  readonly cache: string;
 }
 
 /** How LocalStack can run here. `missing` says what is not there, for people. */
@@ -37,9 +46,15 @@ export type Way =
   | { readonly mode: 'host'; readonly javaHome: string }
   | { readonly mode: null; readonly missing: string };
 
-/** Docker where an engine answers, else Python with Java and Maven, else no way. */
-export function wayToRun(): Way {
-  if (answers('docker', ['version', '--format', '{{.Server.Version}}'])) return { mode: 'docker' };
+/**
+ * What is asked of LocalStack. `stores`: DynamoDB and S3. `functions`: all services, Lambda among them, whose functions run
+ * on this machine, so that they reach what else runs here; a container's would not.
+ */
+export type Need = 'stores' | 'functions';
+
+/** For stores Docker where an engine answers; else Python with Java and Maven; else no way. */
+export function wayToRun(need: Need): Way {
+  if (need === 'stores' && answers('docker', ['version', '--format', '{{.Server.Version}}'])) return { mode: 'docker' };
   const javaHome = findJavaHome();
   const lacks = [
     ...(answers(PYTHON, ['-c', 'import venv, ensurepip']) ? [] : [`${PYTHON} with venv`]),
@@ -47,7 +62,10 @@ export function wayToRun(): Way {
     ...(find('mvn') === null ? ['Maven'] : []),
   ];
   return javaHome === null || lacks.length > 0
-    ? { mode: null, missing: `no Docker engine answers, and there is no ${lacks.join(', no ')}` }
+    ? {
+        mode: null,
+        missing: `${need === 'stores' ? 'no Docker engine answers, and ' : ''}there is no ${lacks.join(', no ')}`,
+      }
     : { mode: 'host', javaHome };
 }
 
@@ -69,9 +87,8 @@ function findJavaHome(): string | null {
 
 /** The installation, made first where it is not there yet (some 20 s with a fast registry). Safe to call at once. */
 export async function install(javaHome: string): Promise<Installation> {
-  const pins = ['requirements.txt', 'installer.txt', 'maven/jars.sha256', 'maven/IdleAgent.java', 'maven/log4j2.xml'];
   const digest = createHash('sha256');
-  for (const name of pins) digest.update(readFileSync(join(HERE, name)));
+  for (const name of PINS) digest.update(readFileSync(join(HERE, name)));
   digest.update(javaHome);
   const cache = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache');
   const home = join(cache, 'ebbtide', `localstack-${digest.digest('hex').slice(0, 16)}`);
@@ -89,7 +106,11 @@ export async function install(javaHome: string): Promise<Installation> {
       held.release();
     }
   }
-  return { python: join(home, 'venv', 'bin', 'python'), libraries: join(home, 'libraries') };
+  return {
+    python: join(home, 'venv', 'bin', 'python'),
+    libraries: join(home, 'libraries'),
+    cache: join(home, 'cache'),
+  };
 }
 
 async function lock(path: string): Promise<{ release(): void }> {
@@ -119,19 +140,23 @@ async function installJava(home: string, javaHome: string): Promise<void> {
   rmSync(libraries, { recursive: true, force: true });
   mkdirSync(join(libraries, 'java'), { recursive: true });
   symlinkSync(javaHome, join(libraries, 'java', JAVA_EXPECTED));
-  const jars = join(target, 'DynamoDBLocal_lib');
+  await copyJars('dynamodb', join(target, 'DynamoDBLocal_lib'));
+  await makeLauncher(home, target);
+  await copyJars('jsonata', join(libraries, JSONATA_FOLDER));
+}
+
+async function copyJars(project: string, folder: string): Promise<void> {
   await must('mvn', [
     ...['-q', '-B', COPY_JARS, '-DincludeScope=runtime'],
-    ...['-f', join(HERE, 'maven', 'pom.xml'), `-DoutputDirectory=${jars}`],
+    ...['-f', join(HERE, 'maven', `${project}.xml`), `-DoutputDirectory=${folder}`],
   ]);
-  verify(jars);
-  await makeLauncher(home, target);
+  verify(folder, join(HERE, 'maven', `${project}.sha256`));
 }
 
 /** Exactly the jars that are pinned, each with its hash. */
-function verify(jars: string): void {
+function verify(jars: string, pins: string): void {
   const pinned = new Map(
-    readFileSync(join(HERE, 'maven', 'jars.sha256'), 'utf8')
+    readFileSync(pins, 'utf8')
       .trim()
       .split('\n')
       .map((line) => line.split(/\s+/).reverse() as [string, string]),

@@ -9,7 +9,7 @@ import { rmSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { wayToRun } from './install.ts';
-import { running, SERVICES, start, stop, type LocalStack } from './server.ts';
+import { running, SERVICES, start, stop, STORES, type LocalStack } from './server.ts';
 
 /** One per person, whatever the checkout. */
 const FOLDER = join(tmpdir(), `ebb-localstack-${userInfo().username}`);
@@ -35,19 +35,20 @@ switch (verb) {
 }
 
 async function begin(): Promise<LocalStack> {
-  const way = wayToRun();
+  const need = wayToRun('functions').mode === null ? 'stores' : 'functions';
+  const way = wayToRun(need);
   if (way.mode === null) {
     process.stderr.write(`LocalStack cannot run here: ${way.missing}\n`);
     process.exit(1);
   }
   rmSync(FOLDER, { recursive: true, force: true });
-  return start(FOLDER, null);
+  return start(FOLDER, null, need);
 }
 
 function say({ endpoint, mode, guard }: LocalStack): void {
   process.stdout.write(
     [
-      `LocalStack runs (${mode}, process ${guard}) with ${SERVICES.join(', ')}`,
+      `LocalStack runs (${mode}, process ${guard}) with ${(mode === 'host' ? SERVICES : STORES).join(', ')}`,
       `export AWS_ENDPOINT_URL=${endpoint} AWS_REGION=eu-central-1 AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test`,
       '',
     ].join('\n'),

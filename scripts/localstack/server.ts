@@ -1,11 +1,19 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import type { Need, Way } from './install.ts';
 
-/** What Ebbtide's tests use of LocalStack. */
-export const SERVICES = ['dynamodb', 's3'] as const;
+/** What the store's tests use: loaded before LocalStack is said to be ready. */
+export const STORES = ['dynamodb', 's3'];
+/** What a deployment uses besides, and the CDK to make one: loaded when first called. */
+export const SERVICES = [
+  ...STORES,
+  ...['apigateway', 'cloudformation', 'cloudwatch', 'ec2', 'events', 'iam', 'kms', 'lambda', 'logs', 'scheduler'],
+  ...['secretsmanager', 'sqs', 'ssm', 'stepfunctions', 'sts'],
+];
 
 const GUARD = fileURLToPath(new URL('guard.ts', import.meta.url));
 /** The first start on a machine downloads some 250 MB. */
@@ -22,10 +30,10 @@ export interface LocalStack {
  * Starts LocalStack with its state in `folder` (made; removed at its end) and waits until every service answers. It ends
  * with the process `owner`, or, without one, when `stop` is called. Throws with what LocalStack said.
  */
-export async function start(folder: string, owner: number | null): Promise<LocalStack> {
+export async function start(folder: string, owner: number | null, need: Need): Promise<LocalStack> {
   mkdirSync(folder, { recursive: true });
   const log = openSync(join(folder, 'guard.log'), 'a');
-  const guard = spawn(process.execPath, [GUARD, folder, SERVICES.join(','), String(owner ?? 0)], {
+  const guard = spawn(process.execPath, [GUARD, folder, String(owner ?? 0), need], {
     stdio: ['ignore', log, log],
     detached: true,
   });
@@ -43,6 +51,10 @@ export async function start(folder: string, owner: number | null): Promise<Local
   throw new Error(`LocalStack was not ready within ${READY_WITHIN_MS / 1000} s: see ${folder}/log`);
 }
 
+/** Where the LocalStack of one test run lives. */
+export const folderOf = (owner: number, mode: Way['mode']): string =>
+  join(tmpdir(), `ebb-localstack-${mode ?? 'none'}-of-${owner}`);
+
 /** The one that runs with its state in `folder`; null when there is none. */
 export function running(folder: string): LocalStack | null {
   const ready = read<LocalStack>(join(folder, 'ready.json'));
@@ -50,7 +62,7 @@ export function running(folder: string): LocalStack | null {
 }
 
 /** Ends it and waits until nothing of it runs. */
-export async function stop({ guard }: LocalStack): Promise<void> {
+export async function stop({ guard }: Pick<LocalStack, 'guard'>): Promise<void> {
   process.kill(guard, 'SIGTERM');
   while (isAlive(guard)) await sleep(50);
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, it } from '@jest/globals';
@@ -10,8 +9,8 @@ import { EbbError } from '../../lib/kernel/errors.ts';
 import { DynamoStore, type DynamoStoreOptions } from '../../lib/aws/store/dynamo-store.ts';
 import { tableDefinition } from '../../lib/aws/store/keys.ts';
 import { lockDirectory } from '../../lib/local/lock.ts';
-import { wayToRun } from '../../scripts/localstack/install.ts';
-import { running, start } from '../../scripts/localstack/server.ts';
+import { wayToRun, type Need } from '../../scripts/localstack/install.ts';
+import { folderOf, running, start } from '../../scripts/localstack/server.ts';
 
 /** The first start on a machine installs LocalStack. */
 const START_WITHIN_MS = 600_000;
@@ -25,17 +24,20 @@ function isSet(name: string): boolean {
   return value !== undefined && value !== '' && value !== '0' && value !== 'false';
 }
 
-/** One LocalStack for all test files of a run: jest's main process owns it, and it ends with that process. */
+/**
+ * One LocalStack for all test files of a run, two where there is Docker: jest's main process owns it, it is ended by
+ * localstack-end.mjs, or, when jest is killed, with that process.
+ */
 const OWNER = /jest-worker/.test(process.argv[1] ?? '') ? process.ppid : process.pid;
-const FOLDER = join(tmpdir(), `ebb-localstack-of-${OWNER}`);
 
-async function endpointOfRun(): Promise<string> {
+async function endpointOfRun(need: Need): Promise<string> {
   const given = process.env['EBB_LOCALSTACK_ENDPOINT'];
   if (given !== undefined && given !== '') return given;
-  mkdirSync(FOLDER, { recursive: true });
-  const lock = await lockFile(join(FOLDER, 'lock'));
+  const folder = folderOf(OWNER, wayToRun(need).mode);
+  mkdirSync(folder, { recursive: true });
+  const lock = await lockFile(join(folder, 'lock'));
   try {
-    return (running(FOLDER) ?? (await start(FOLDER, OWNER))).endpoint;
+    return (running(folder) ?? (await start(folder, OWNER, need))).endpoint;
   } finally {
     lock.release();
   }
@@ -54,12 +56,21 @@ async function lockFile(path: string): Promise<{ release(): void }> {
 
 /** What tests do with LocalStack. Valid while tests run, not before. */
 export class OnLocalStack {
+  readonly #need: Need;
   #endpoint = '';
   readonly #clients: { destroy(): void }[] = [];
   readonly #tables: string[] = [];
 
+  constructor(need: Need) {
+    this.#need = need;
+  }
+
   async begin(): Promise<void> {
-    this.#endpoint = await endpointOfRun();
+    this.#endpoint = await endpointOfRun(this.#need);
+  }
+
+  get endpoint(): string {
+    return this.#endpoint;
   }
 
   async end(): Promise<void> {
@@ -69,14 +80,15 @@ export class OnLocalStack {
   }
 
   dynamodb(): DynamoDBClient {
-    return this.#kept(new DynamoDBClient(this.#config()));
+    return this.kept(new DynamoDBClient(this.config()));
   }
 
   s3(): S3Client {
-    return this.#kept(new S3Client({ ...this.#config(), forcePathStyle: true }));
+    return this.kept(new S3Client({ ...this.config(), forcePathStyle: true }));
   }
 
-  #config(): {
+  /** For clients of the SDK. */
+  config(): {
     endpoint: string;
     region: string;
     credentials: { accessKeyId: string; secretAccessKey: string };
@@ -86,7 +98,8 @@ export class OnLocalStack {
     return { endpoint: this.#endpoint, region: REGION, credentials, maxAttempts: 6 };
   }
 
-  #kept<T extends { destroy(): void }>(client: T): T {
+  /** Ends with the tests. */
+  kept<T extends { destroy(): void }>(client: T): T {
     this.#clients.push(client);
     return client;
   }
@@ -110,9 +123,9 @@ export class OnLocalStack {
 }
 
 /** Describes tests on LocalStack. Where it cannot run, they are skipped with a message, or fail where they must run. */
-export function describeOnLocalStack(name: string, tests: (on: OnLocalStack) => void): void {
+export function describeOnLocalStack(name: string, tests: (on: OnLocalStack) => void, need: Need = 'stores'): void {
   const isGiven = isSet('EBB_LOCALSTACK_ENDPOINT');
-  const way = isGiven ? null : wayToRun();
+  const way = isGiven ? null : wayToRun(need);
   const missing = way !== null && way.mode === null ? way.missing : null;
   if (missing !== null && isRequired) {
     it(`${name}: LocalStack`, () => {
@@ -120,10 +133,10 @@ export function describeOnLocalStack(name: string, tests: (on: OnLocalStack) => 
     });
   } else if (missing !== null) {
     console.warn(`NOT TESTED: ${name}. LocalStack cannot run here: ${missing}.`);
-    describe.skip(name, () => tests(new OnLocalStack()));
+    describe.skip(name, () => tests(new OnLocalStack(need)));
   } else {
     describe(name, () => {
-      const on = new OnLocalStack();
+      const on = new OnLocalStack(need);
       beforeAll(() => on.begin(), START_WITHIN_MS);
       afterAll(() => on.end());
       tests(on);

@@ -121,6 +121,10 @@ export const deploymentConfig = z
       .email('is no e-mail address')
       .optional()
       .describe('Who is told of alarms; AWS asks for a confirmation first. Without, alarms are only shown.'),
+    draining: z
+      .boolean()
+      .default(false)
+      .describe('`true`: nothing starts any more, running tasks save and stop, instances are given back.'),
     keepData: z
       .boolean()
       .default(true)

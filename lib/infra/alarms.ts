@@ -1,0 +1,119 @@
+/** What a person must act on, and whom it is told. Each alarm says in its description what to do. */
+import { Duration } from 'aws-cdk-lib';
+import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
+import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
+import type * as lambda from 'aws-cdk-lib/aws-lambda';
+import * as sns from 'aws-cdk-lib/aws-sns';
+import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
+import type * as sqs from 'aws-cdk-lib/aws-sqs';
+import type * as stepfunctions from 'aws-cdk-lib/aws-stepfunctions';
+import { Construct } from 'constructs';
+import { acknowledge } from './acknowledged.ts';
+import type { DeploymentConfig } from './config.ts';
+import type { EbbtideMetrics } from './metrics.ts';
+
+export interface AlarmsProps {
+  readonly config: Pick<DeploymentConfig, 'name' | 'budgetUsdPerDay' | 'alarmEmail'>;
+  readonly metrics: EbbtideMetrics;
+  readonly cycle: stepfunctions.StateMachine;
+  readonly acquire: lambda.IFunction;
+  /** Queues in which a message is one that failed for good. */
+  readonly deadLetters: Readonly<Record<string, sqs.IQueue>>;
+}
+
+/** A decision on prices that are older guesses. Spot prices change a few times a day; they are asked for every ten minutes. */
+const STALE_PRICES_S = 3600;
+
+interface AlarmFacts {
+  readonly about: string;
+  readonly metric: cloudwatch.IMetric;
+  readonly threshold: number;
+  readonly periods?: number;
+  readonly of?: number;
+}
+
+export class EbbtideAlarms extends Construct {
+  /** Subscribe to it what else should be told. */
+  readonly topic: sns.Topic;
+  readonly all: readonly cloudwatch.Alarm[];
+
+  constructor(scope: Construct, id: string, props: AlarmsProps) {
+    super(scope, id);
+    const { name, alarmEmail } = props.config;
+    this.topic = new sns.Topic(this, 'Topic', { displayName: `Ebbtide ${name}`, enforceSSL: true });
+    acknowledge(this.topic, {
+      'AwsSolutions-SNS2':
+        'CloudWatch cannot publish to a topic under the AWS-managed key, and a key of its own is billed per month. Messages hold names and values of alarms.',
+    });
+    if (alarmEmail !== undefined) this.topic.addSubscription(new EmailSubscription(alarmEmail));
+    const action = new SnsAction(this.topic);
+    this.all = Object.entries(facts(props)).map(([key, { about, metric, threshold, periods = 1, of = periods }]) => {
+      const alarm = new cloudwatch.Alarm(this, key, {
+        alarmName: `${name}-${key}`,
+        alarmDescription: about,
+        metric,
+        threshold,
+        comparisonOperator: cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+        evaluationPeriods: of,
+        datapointsToAlarm: periods,
+        // Nothing is published while nothing is to do.
+        treatMissingData: cloudwatch.TreatMissingData.NOT_BREACHING,
+      });
+      alarm.addAlarmAction(action);
+      alarm.addOkAction(action);
+      return alarm;
+    });
+  }
+}
+
+function facts({ config, metrics, cycle, acquire, deadLetters }: AlarmsProps): Readonly<Record<string, AlarmFacts>> {
+  const sum = { statistic: cloudwatch.Stats.SUM, period: Duration.minutes(5) };
+  const max = { statistic: cloudwatch.Stats.MAXIMUM, period: Duration.minutes(5) };
+  const letters = Object.entries(deadLetters).map(
+    ([key, queue]) =>
+      [
+        `dead-letters-${key}`,
+        {
+          about: 'Messages failed for good. docs/deploy.md, "Dead letters": look at them, then redrive or delete them.',
+          metric: queue.metricApproximateNumberOfMessagesVisible(max),
+          threshold: 1,
+        },
+      ] as const,
+  );
+  return {
+    'leaked-instance': {
+      about:
+        'EC2 had instances of this deployment that its table did not know of. They are ended at once; the log of the sweep function says which. Look for what made them.',
+      metric: metrics.metric('leakedInstances', sum),
+      threshold: 1,
+    },
+    'cycle-failing': {
+      about: 'The scheduling cycle fails again and again: nothing new is started. See the log of the state machine.',
+      metric: new cloudwatch.MathExpression({
+        expression: 'FILL(failed, 0) + FILL(late, 0)',
+        usingMetrics: { failed: cycle.metricFailed(sum), late: cycle.metricTimedOut(sum) },
+        period: Duration.minutes(5),
+        label: 'executions that failed or timed out',
+      }),
+      threshold: 1,
+      periods: 2,
+      of: 3,
+    },
+    'cycle-not-starting': {
+      about: 'The function that starts cycles fails: work may be waiting. See the log of the acquire function.',
+      metric: acquire.metricErrors(sum),
+      threshold: 3,
+    },
+    'stale-prices': {
+      about: 'Decisions are made on old spot prices. See the log of the prices function.',
+      metric: metrics.metric('priceAge', max),
+      threshold: STALE_PRICES_S,
+    },
+    'spend-above-budget': {
+      about: `Instances cost more today than budgetUsdPerDay (${config.budgetUsdPerDay}). Cancel jobs, raise the budget, or set draining: true.`,
+      metric: metrics.metric('spentToday', max),
+      threshold: config.budgetUsdPerDay,
+    },
+    ...Object.fromEntries(letters),
+  };
+}

@@ -1,0 +1,152 @@
+/** The HTTP API: a REST API in front of the intake and api Lambdas. */
+import { RemovalPolicy } from 'aws-cdk-lib';
+import * as apigateway from 'aws-cdk-lib/aws-apigateway';
+import * as cognito from 'aws-cdk-lib/aws-cognito';
+import * as iam from 'aws-cdk-lib/aws-iam';
+import type * as lambda from 'aws-cdk-lib/aws-lambda';
+import * as logs from 'aws-cdk-lib/aws-logs';
+import { Construct } from 'constructs';
+import { ERROR_CODES, type ErrorCode } from '../kernel/errors.ts';
+import { BATCH_PATH, JOBS_PATH } from '../api/requests.ts';
+import { acknowledge } from './acknowledged.ts';
+import type { DeploymentConfig } from './config.ts';
+
+export interface HttpApiProps {
+  readonly config: Pick<DeploymentConfig, 'name' | 'auth' | 'userPoolArn' | 'requestsPerSecond'>;
+  readonly intake: lambda.IFunction;
+  readonly api: lambda.IFunction;
+  readonly logRetention: logs.RetentionDays;
+}
+
+const STAGE = 'v1';
+
+export class HttpApi extends Construct {
+  readonly rest: apigateway.RestApi;
+
+  constructor(scope: Construct, id: string, props: HttpApiProps) {
+    super(scope, id);
+    const { config, logRetention } = props;
+    const accessLog = new logs.LogGroup(this, 'AccessLog', {
+      retention: logRetention,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    this.rest = new apigateway.RestApi(this, 'Rest', {
+      restApiName: config.name,
+      description: 'Ebbtide: submit jobs, ask about them.',
+      endpointTypes: [apigateway.EndpointType.REGIONAL],
+      cloudWatchRole: true,
+      cloudWatchRoleRemovalPolicy: RemovalPolicy.RETAIN,
+      defaultMethodOptions: this.#authorization(config),
+      deployOptions: {
+        stageName: STAGE,
+        throttlingRateLimit: config.requestsPerSecond,
+        throttlingBurstLimit: config.requestsPerSecond * 2,
+        accessLogDestination: new apigateway.LogGroupLogDestination(accessLog),
+        accessLogFormat: apigateway.AccessLogFormat.jsonWithStandardFields(),
+        // Errors only: the access log has every request, and the functions log what they do.
+        loggingLevel: apigateway.MethodLoggingLevel.ERROR,
+        dataTraceEnabled: false,
+        metricsEnabled: false,
+        tracingEnabled: true,
+      },
+    });
+    this.#routes(props);
+    this.#faults();
+    this.#acknowledge(config.auth);
+  }
+
+  /** `POST` of the two submission paths goes to intake, everything else to api. */
+  #routes({ intake, api }: HttpApiProps): void {
+    const [taking, answering] = [new apigateway.LambdaIntegration(intake), new apigateway.LambdaIntegration(api)];
+    for (const path of [JOBS_PATH, BATCH_PATH]) {
+      const resource = this.rest.root.resourceForPath(path);
+      resource.addMethod('POST', taking);
+      resource.addMethod('ANY', answering);
+    }
+    for (const path of ['/api', JOBS_PATH])
+      this.rest.root.resourceForPath(`${path}/{proxy+}`).addMethod('ANY', answering);
+  }
+
+  #authorization({ auth, userPoolArn }: HttpApiProps['config']): apigateway.MethodOptions {
+    if (auth === 'iam' || userPoolArn === undefined) return { authorizationType: apigateway.AuthorizationType.IAM };
+    const pool = cognito.UserPool.fromUserPoolArn(this, 'Users', userPoolArn);
+    return {
+      authorizationType: apigateway.AuthorizationType.COGNITO,
+      authorizer: new apigateway.CognitoUserPoolsAuthorizer(this, 'Tokens', { cognitoUserPools: [pool] }),
+    };
+  }
+
+  /**
+   * What the gateway itself refuses is said in the same form as by the handlers. Not so a missing right: there the gateway says
+   * who lacks which, and the command line passes it on.
+   */
+  #faults(): void {
+    const say = (type: apigateway.ResponseType, code: ErrorCode, what = '$context.error.messageString'): void => {
+      const { http, about, retryable } = ERROR_CODES[code];
+      const text = what.startsWith('$') ? what : JSON.stringify(what);
+      this.rest.addGatewayResponse(`Fault${type.responseType}`, {
+        type,
+        statusCode: String(http),
+        responseHeaders: {
+          'content-type': "'application/problem+json'",
+          'x-request-id': 'context.requestId',
+          ...(retryable ? { 'retry-after': "'1'" } : {}),
+        },
+        templates: {
+          'application/json': `{"type":"urn:ebbtide:error:${code}","title":${JSON.stringify(about)},"status":${http},"detail":${text},"what":${text},"code":"${code}","retryable":${retryable},"requestId":"$context.requestId"}`,
+        },
+      });
+    };
+    const { ResponseType } = apigateway;
+    say(ResponseType.THROTTLED, 'too-many-requests');
+    say(ResponseType.QUOTA_EXCEEDED, 'too-many-requests');
+    say(ResponseType.REQUEST_TOO_LARGE, 'body-too-large');
+    say(
+      ResponseType.MISSING_AUTHENTICATION_TOKEN,
+      'unauthorized',
+      'the request is not signed, or there is no such route',
+    );
+    say(ResponseType.UNAUTHORIZED, 'unauthorized');
+    say(ResponseType.EXPIRED_TOKEN, 'unauthorized');
+    say(ResponseType.INTEGRATION_TIMEOUT, 'aws.unavailable');
+    say(ResponseType.INTEGRATION_FAILURE, 'aws.unavailable');
+  }
+
+  #acknowledge(auth: DeploymentConfig['auth']): void {
+    acknowledge(this.rest, {
+      'AwsSolutions-APIG2':
+        'The handlers check path, query and body against the schemas of the OpenAPI document and report every finding; the gateway would report one, in its own words.',
+      'AwsSolutions-APIG3':
+        'A web ACL costs more per month than an idle deployment. Requests are authenticated and throttled; associate an ACL with `api.rest.deploymentStage` if yours must have one.',
+      'AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]':
+        'API Gateway writes its logs with one role per region, for which AWS requires this managed policy.',
+      ...(auth === 'iam'
+        ? { 'AwsSolutions-COG4': 'Requests are signed with AWS credentials (IAM authorisation).' }
+        : {}),
+    });
+  }
+
+  /** Reading everything. */
+  grantRead(grantee: iam.IGrantable): iam.Grant {
+    return this.#grant(grantee, [['GET', '/*']]);
+  }
+
+  /** Reading, submitting and cancelling. */
+  grantSubmit(grantee: iam.IGrantable): iam.Grant {
+    return this.#grant(grantee, [
+      ['GET', '/*'],
+      ['POST', JOBS_PATH],
+      ['POST', BATCH_PATH],
+      ['POST', `${JOBS_PATH}/*/cancel`],
+      ['DELETE', `${JOBS_PATH}/*`],
+    ]);
+  }
+
+  #grant(grantee: iam.IGrantable, calls: readonly (readonly [method: string, path: string])[]): iam.Grant {
+    return iam.Grant.addToPrincipal({
+      grantee,
+      actions: ['execute-api:Invoke'],
+      resourceArns: calls.map(([method, path]) => this.rest.arnForExecuteApi(method, path, STAGE)),
+    });
+  }
+}

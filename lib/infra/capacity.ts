@@ -1,0 +1,233 @@
+/**
+ * What instances and tasks are made of: the ECS cluster, the launch template from which CreateFleet makes each instance, and
+ * the roles of instances and tasks. No capacity provider and no Auto Scaling group: Ebbtide decides what is bought.
+ */
+import { RemovalPolicy, Size, Stack, Tags } from 'aws-cdk-lib';
+import * as ec2 from 'aws-cdk-lib/aws-ec2';
+import * as ecs from 'aws-cdk-lib/aws-ecs';
+import * as iam from 'aws-cdk-lib/aws-iam';
+import * as logs from 'aws-cdk-lib/aws-logs';
+import type * as s3 from 'aws-cdk-lib/aws-s3';
+import { Construct } from 'constructs';
+import type { Arch } from '../domain/pool.ts';
+import { EBS_VOLUME_GIB } from '../market/catalogue.ts';
+import { acknowledge, acknowledgeWildcards } from './acknowledged.ts';
+import { CHECKPOINT_PREFIX } from './data.ts';
+import type { Network } from './network.ts';
+
+export interface CapacityProps {
+  /** The deployment's name. */
+  readonly name: string;
+  readonly arch: Arch;
+  readonly network: Network;
+  readonly bucket: s3.Bucket;
+  readonly logRetention: logs.RetentionDays;
+}
+
+/** Tag of every instance: whose it is. The rights to end and tag instances are bound to it. */
+export const STACK_TAG = 'ebb:stack';
+
+export class Capacity extends Construct {
+  readonly cluster: ecs.Cluster;
+  readonly template: ec2.LaunchTemplate;
+  readonly instanceRole: iam.Role;
+  /** What the containers themselves may do. Grant it what your jobs need. */
+  readonly taskRole: iam.Role;
+  /** Pulls images and writes logs on behalf of tasks. */
+  readonly executionRole: iam.Role;
+  readonly taskLogs: logs.LogGroup;
+  /** Public SSM parameter that names the current ECS-optimised image of the architecture. */
+  readonly imageParameter: string;
+
+  constructor(scope: Construct, id: string, props: CapacityProps) {
+    super(scope, id);
+    const { network, logRetention } = props;
+    this.cluster = new ecs.Cluster(this, 'Cluster', {
+      vpc: network.vpc,
+      containerInsightsV2: ecs.ContainerInsights.DISABLED,
+      enableFargateCapacityProviders: false,
+    });
+    acknowledge(this.cluster, {
+      'AwsSolutions-ECS4':
+        'Container Insights bills some ten metrics per task. Ebbtide publishes what it knows of instances and tasks itself.',
+    });
+    this.taskLogs = new logs.LogGroup(this, 'TaskLogs', {
+      retention: logRetention,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    this.instanceRole = this.#instanceRole();
+    this.executionRole = this.#executionRole();
+    this.taskRole = this.#taskRole(props.bucket);
+    this.imageParameter = imageParameterOf(props.arch);
+    this.template = this.#template(props);
+  }
+
+  /** Rights of the ECS agent on an instance, for this cluster only. Not AWS's managed policy: that reaches every cluster. */
+  #instanceRole(): iam.Role {
+    const role = new iam.Role(this, 'InstanceRole', {
+      assumedBy: new iam.ServicePrincipal('ec2.amazonaws.com'),
+      description: 'The ECS agent of Ebbtide instances. Tasks cannot reach it.',
+    });
+    const { clusterArn } = this.cluster;
+    const ofCluster = { ArnEquals: { 'ecs:cluster': clusterArn } };
+    const instances = arnOf(this, 'ecs', `container-instance/${this.cluster.clusterName}/*`);
+    const tasks = arnOf(this, 'ecs', `task/${this.cluster.clusterName}/*`);
+    role.addToPolicy(
+      new iam.PolicyStatement({
+        sid: 'JoinCluster',
+        actions: ['ecs:RegisterContainerInstance', 'ecs:DeregisterContainerInstance'],
+        resources: [clusterArn],
+      }),
+    );
+    role.addToPolicy(
+      new iam.PolicyStatement({
+        sid: 'TakeOrders',
+        actions: ['ecs:Poll', 'ecs:StartTelemetrySession', 'ecs:UpdateContainerInstancesState'],
+        resources: [instances],
+        conditions: ofCluster,
+      }),
+    );
+    role.addToPolicy(
+      new iam.PolicyStatement({
+        sid: 'ReportTasks',
+        actions: ['ecs:SubmitTaskStateChange', 'ecs:SubmitContainerStateChange', 'ecs:SubmitAttachmentStateChanges'],
+        resources: [clusterArn],
+      }),
+    );
+    role.addToPolicy(
+      new iam.PolicyStatement({
+        sid: 'TagItself',
+        actions: ['ecs:TagResource'],
+        resources: [instances, tasks],
+      }),
+    );
+    role.addToPolicy(
+      new iam.PolicyStatement({ sid: 'FindEndpoint', actions: ['ecs:DiscoverPollEndpoint'], resources: ['*'] }),
+    );
+    acknowledgeWildcards(role, {
+      TakeOrders: 'Every instance of the one cluster.',
+      TagItself: 'Every instance and task of the one cluster.',
+      FindEndpoint: 'AWS has no resource for this action.',
+    });
+    return role;
+  }
+
+  #executionRole(): iam.Role {
+    const role = new iam.Role(this, 'ExecutionRole', {
+      assumedBy: new iam.ServicePrincipal('ecs-tasks.amazonaws.com', { conditions: onlyThisAccount(this) }),
+      description: 'Pulls the images of Ebbtide tasks and writes their logs.',
+    });
+    role.addToPolicy(
+      new iam.PolicyStatement({
+        sid: 'WriteLogs',
+        actions: ['logs:CreateLogStream', 'logs:PutLogEvents'],
+        resources: [this.taskLogs.logGroupArn],
+      }),
+    );
+    role.addToPolicy(
+      new iam.PolicyStatement({
+        sid: 'PullImages',
+        actions: ['ecr:BatchCheckLayerAvailability', 'ecr:BatchGetImage', 'ecr:GetDownloadUrlForLayer'],
+        resources: [arnOf(this, 'ecr', 'repository/*')],
+      }),
+    );
+    role.addToPolicy(
+      new iam.PolicyStatement({ sid: 'LogInToEcr', actions: ['ecr:GetAuthorizationToken'], resources: ['*'] }),
+    );
+    acknowledgeWildcards(role, {
+      PullImages: 'Jobs name their images: any repository of this account.',
+      LogInToEcr: 'AWS has no resource for this action.',
+    });
+    return role;
+  }
+
+  #taskRole(bucket: s3.Bucket): iam.Role {
+    const role = new iam.Role(this, 'TaskRole', {
+      assumedBy: new iam.ServicePrincipal('ecs-tasks.amazonaws.com', { conditions: onlyThisAccount(this) }),
+      description: 'What containers of Ebbtide jobs may do: read and write checkpoints.',
+    });
+    role.addToPolicy(
+      new iam.PolicyStatement({
+        sid: 'Checkpoints',
+        actions: ['s3:GetObject', 's3:PutObject', 's3:DeleteObject'],
+        resources: [bucket.arnForObjects(`${CHECKPOINT_PREFIX}*`)],
+      }),
+    );
+    role.addToPolicy(
+      new iam.PolicyStatement({
+        sid: 'ListCheckpoints',
+        actions: ['s3:ListBucket'],
+        resources: [bucket.bucketArn],
+        conditions: { StringLike: { 's3:prefix': `${CHECKPOINT_PREFIX}*` } },
+      }),
+    );
+    acknowledgeWildcards(role, { Checkpoints: 'The objects under `checkpoints/`.' });
+    return role;
+  }
+
+  #template({ name, network }: CapacityProps): ec2.LaunchTemplate {
+    const template = new ec2.LaunchTemplate(this, 'Template', {
+      // Resolved at each launch: an instance bought today has today's patches, without a deployment.
+      machineImage: ec2.MachineImage.resolveSsmParameterAtLaunch(this.imageParameter),
+      role: this.instanceRole,
+      securityGroup: network.securityGroup,
+      requireImdsv2: true,
+      // Containers are one hop further away than the agent.
+      httpPutResponseHopLimit: 1,
+      instanceMetadataTags: true,
+      detailedMonitoring: false,
+      blockDevices: [
+        {
+          deviceName: '/dev/xvda',
+          volume: ec2.BlockDeviceVolume.ebs(Size.gibibytes(EBS_VOLUME_GIB).toGibibytes(), {
+            encrypted: true,
+            deleteOnTermination: true,
+            volumeType: ec2.EbsDeviceVolumeType.GP3,
+          }),
+        },
+      ],
+      userData: ec2.UserData.custom(userData(this.cluster.clusterName)),
+    });
+    Tags.of(template).add(STACK_TAG, name);
+    return template;
+  }
+}
+
+/** https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html */
+const imageParameterOf = (arch: Arch): string =>
+  `/aws/service/ecs/optimized-ami/amazon-linux-2023/${arch === 'arm64' ? 'arm64/' : ''}recommended/image_id`;
+
+/**
+ * Makes the instance one of the cluster's, with its Ebbtide id and pool (tags of the launch) as attributes, and stops the
+ * Systems Manager agent, for nobody logs in. Containers do not reach the instance's credentials: see the hop limit.
+ * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-agent-config.html
+ */
+const userData = (cluster: string): string => `#!/bin/bash
+set -euo pipefail
+systemctl disable --now amazon-ssm-agent 2>/dev/null || true
+imds=http://169.254.169.254/latest
+token=$(curl -sf -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' $imds/api/token)
+tag() { curl -sf -H "X-aws-ec2-metadata-token: $token" "$imds/meta-data/tags/instance/$1" || echo unknown; }
+cat >> /etc/ecs/ecs.config <<CONFIG
+ECS_CLUSTER=${cluster}
+ECS_INSTANCE_ATTRIBUTES={"ebb.instance":"$(tag ebb:instance)","ebb.pool":"$(tag ebb:pool)"}
+ECS_ENABLE_SPOT_INSTANCE_DRAINING=true
+ECS_CONTAINER_STOP_TIMEOUT=110s
+ECS_ENABLE_TASK_IAM_ROLE=true
+ECS_AWSVPC_BLOCK_IMDS=true
+ECS_DISABLE_PRIVILEGED=true
+ECS_IMAGE_PULL_BEHAVIOR=prefer-cached
+ECS_WARM_POOLS_CHECK=false
+CONFIG
+`;
+
+/** The confused deputy is refused: ECS may take the role for tasks of this account only. */
+const onlyThisAccount = (scope: Construct): Record<string, unknown> => ({
+  StringEquals: { 'aws:SourceAccount': Stack.of(scope).account },
+  ArnLike: { 'aws:SourceArn': arnOf(scope, 'ecs', '*') },
+});
+
+function arnOf(scope: Construct, service: string, rest: string): string {
+  const { partition, region, account } = Stack.of(scope);
+  return `arn:${partition}:${service}:${region}:${account}:${rest}`;
+}

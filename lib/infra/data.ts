@@ -1,0 +1,108 @@
+/**
+ * What must outlive every change of code: the table and the bucket. Alone in its construct and, in the app of this repository,
+ * in its own stack, so that deploying, rolling back or deleting the rest never touches data.
+ */
+import { Duration, RemovalPolicy } from 'aws-cdk-lib';
+import * as dynamodb from 'aws-cdk-lib/aws-dynamodb';
+import * as s3 from 'aws-cdk-lib/aws-s3';
+import { Construct } from 'constructs';
+import { tableDefinition } from '../aws/store/keys.ts';
+import { invariant } from '../kernel/errors.ts';
+import { acknowledge } from './acknowledged.ts';
+
+export interface EbbtideDataProps {
+  /** Whether table and bucket stay when their stack is deleted. Default: they stay. */
+  readonly keepData?: boolean;
+}
+
+/** Objects of one cycle, handed from step to step; of no use a minute later. */
+export const CYCLE_PREFIX = 'cycle/';
+/** What tasks keep between attempts. */
+export const CHECKPOINT_PREFIX = 'checkpoints/';
+/** Overwritten and deleted objects can be had back this long. */
+const OLD_VERSIONS_DAYS = 7;
+/** A checkpoint that nobody wrote anew for so long belongs to a job that is over. */
+const CHECKPOINT_DAYS = 30;
+
+export class EbbtideData extends Construct {
+  readonly table: dynamodb.Table;
+  readonly bucket: s3.Bucket;
+
+  constructor(scope: Construct, id: string, { keepData = true }: EbbtideDataProps = {}) {
+    super(scope, id);
+    const removalPolicy = keepData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY;
+    this.table = tableOf(this, keepData, removalPolicy);
+    this.bucket = bucketOf(this, removalPolicy);
+    acknowledge(this.bucket, {
+      'AwsSolutions-S1':
+        'Access logs need a second bucket and are billed per request. Only the functions of one deployment read and write here; CloudTrail data events can be switched on for the account.',
+    });
+  }
+}
+
+/** The table of lib/aws/store/keys.ts, which is also what the tests create. */
+function tableOf(scope: Construct, keepData: boolean, removalPolicy: RemovalPolicy): dynamodb.Table {
+  const definition = tableDefinition('described');
+  const attribute = (name: string | undefined): dynamodb.Attribute => {
+    const found = definition.AttributeDefinitions?.find((a) => a.AttributeName === name);
+    const { AttributeName, AttributeType } = invariant(found, 'every key of the table is an attribute of it');
+    const type = {
+      S: dynamodb.AttributeType.STRING,
+      N: dynamodb.AttributeType.NUMBER,
+      B: dynamodb.AttributeType.BINARY,
+    };
+    return { name: AttributeName ?? '', type: type[AttributeType as 'S' | 'N' | 'B'] };
+  };
+  const keys = (
+    schema: typeof definition.KeySchema,
+  ): { partitionKey: dynamodb.Attribute; sortKey: dynamodb.Attribute } => {
+    const named = (type: string): dynamodb.Attribute =>
+      attribute(schema?.find((k) => k.KeyType === type)?.AttributeName);
+    return { partitionKey: named('HASH'), sortKey: named('RANGE') };
+  };
+  const table = new dynamodb.Table(scope, 'Table', {
+    ...keys(definition.KeySchema),
+    billingMode: dynamodb.BillingMode.PAY_PER_REQUEST,
+    pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
+    // The AWS-owned key costs nothing; a key of your own is billed per month and per request.
+    encryption: dynamodb.TableEncryption.DEFAULT,
+    timeToLiveAttribute: 'ttl',
+    stream: dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+    deletionProtection: keepData,
+    removalPolicy,
+  });
+  for (const index of definition.GlobalSecondaryIndexes ?? []) {
+    table.addGlobalSecondaryIndex({
+      indexName: index.IndexName ?? '',
+      ...keys(index.KeySchema),
+      projectionType: dynamodb.ProjectionType.KEYS_ONLY,
+    });
+  }
+  return table;
+}
+
+function bucketOf(scope: Construct, removalPolicy: RemovalPolicy): s3.Bucket {
+  return new s3.Bucket(scope, 'Blobs', {
+    blockPublicAccess: s3.BlockPublicAccess.BLOCK_ALL,
+    encryption: s3.BucketEncryption.S3_MANAGED,
+    enforceSSL: true,
+    minimumTLSVersion: 1.2,
+    objectOwnership: s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+    versioned: true,
+    removalPolicy,
+    lifecycleRules: [
+      {
+        id: 'cycle',
+        prefix: CYCLE_PREFIX,
+        expiration: Duration.days(1),
+        noncurrentVersionExpiration: Duration.days(1),
+      },
+      { id: 'checkpoints', prefix: CHECKPOINT_PREFIX, expiration: Duration.days(CHECKPOINT_DAYS) },
+      {
+        id: 'old-versions',
+        noncurrentVersionExpiration: Duration.days(OLD_VERSIONS_DAYS),
+        abortIncompleteMultipartUploadAfter: Duration.days(1),
+      },
+    ],
+  });
+}

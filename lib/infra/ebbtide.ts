@@ -1,0 +1,188 @@
+/**
+ * Ebbtide as one construct, for an app of your own:
+ *
+ *     const ebbtide = new Ebbtide(this, 'Ebbtide', { families: ['c6i', 'm6i'], budgetUsdPerDay: 20 });
+ *     ebbtide.grantSubmit(role);
+ *     ebbtide.metricQueueDepth().createAlarm(this, 'TooMuchWaiting', { threshold: 1000, evaluationPeriods: 3 });
+ *
+ * Every part is public (`api`, `capacity`, `functions`, `cycle`, ...), down to the CloudFormation resource of each through
+ * `node.defaultChild`: what the properties do not offer can be changed there.
+ */
+import { Duration, Stack } from 'aws-cdk-lib';
+import type * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
+import type * as iam from 'aws-cdk-lib/aws-iam';
+import type * as logs from 'aws-cdk-lib/aws-logs';
+import { Construct } from 'constructs';
+import type { LambdaConfigInput } from '../aws/environment.ts';
+import { METRIC_NAMESPACE, type MetricKey } from '../aws/metrics.ts';
+import type { PurchaseOption } from '../domain/pool.ts';
+import { EbbtideAlarms } from './alarms.ts';
+import { HttpApi } from './api.ts';
+import { Capacity } from './capacity.ts';
+import { architectureOf, checkedDeployment, type DeploymentConfig, type DeploymentConfigInput } from './config.ts';
+import { Cycle, cycleArn } from './cycle.ts';
+import { Dashboards } from './dashboards.ts';
+import { EbbtideData } from './data.ts';
+import { EbbtideFunction, factsOf, FUNCTION_NAMES, type DeployedEnvironment, type FunctionName } from './functions.ts';
+import { EbbtideMetrics } from './metrics.ts';
+import { Network, subnetList, type AnyVpc } from './network.ts';
+import { TriggerQueue, Triggers } from './triggers.ts';
+import { deployedVersion } from './version.ts';
+
+export interface EbbtideProps extends Omit<DeploymentConfigInput, 'account' | 'region' | 'vpc'> {
+  /** Table and bucket, if they are to be in a stack of their own. Default: made here, and kept when the stack is deleted. */
+  readonly data?: EbbtideData;
+  /** Where instances are: a VPC of your app, or what the configuration file can say. Default: a new one. */
+  readonly vpc?: AnyVpc | DeploymentConfigInput['vpc'];
+}
+
+export class Ebbtide extends Construct {
+  readonly config: DeploymentConfig;
+  readonly data: EbbtideData;
+  readonly network: Network;
+  readonly capacity: Capacity;
+  readonly functions: Readonly<Record<FunctionName, EbbtideFunction>>;
+  readonly cycle: Cycle;
+  readonly api: HttpApi;
+  readonly trigger: TriggerQueue;
+  readonly triggers: Triggers;
+  readonly metrics: EbbtideMetrics;
+  readonly alarms: EbbtideAlarms;
+  readonly dashboards: Dashboards;
+
+  /** Throws `usage`, with every finding, when the properties are not those of a deployment. */
+  constructor(scope: Construct, id: string, { data, vpc, ...given }: EbbtideProps = {}) {
+    super(scope, id);
+    const isOwnVpc = isVpc(vpc);
+    this.config = checkedDeployment(
+      { ...given, ...(vpc === undefined || isOwnVpc ? {} : { vpc }) },
+      `Ebbtide at ${this.node.path}`,
+    );
+    const { config } = this;
+    // The numbers of the enumeration are those of days.
+    const logRetention: logs.RetentionDays = config.retentionDays;
+    this.data = data ?? new EbbtideData(this, 'Data', { keepData: config.keepData });
+    this.network = new Network(this, 'Network', {
+      config,
+      flowLogRetention: logRetention,
+      ...(isOwnVpc ? { vpc } : {}),
+    });
+    this.capacity = new Capacity(this, 'Capacity', {
+      name: config.name,
+      arch: architectureOf(config),
+      network: this.network,
+      bucket: this.data.bucket,
+      logRetention,
+    });
+    this.trigger = new TriggerQueue(this, 'Trigger', {
+      consumerTimeout: Duration.seconds(factsOf('acquire').timeoutS),
+    });
+    this.functions = this.#functions(logRetention);
+    this.cycle = new Cycle(this, 'Cycle', { name: config.name, functions: this.functions, logRetention });
+    this.triggers = new Triggers(this, 'Triggers', {
+      queue: this.trigger.queue,
+      cluster: this.capacity.cluster,
+      functions: this.functions,
+    });
+    const { intake, api, acquire } = this.functions;
+    this.api = new HttpApi(this, 'Http', { config, intake, api, logRetention });
+    this.metrics = new EbbtideMetrics(config.name);
+    this.alarms = new EbbtideAlarms(this, 'Alarms', {
+      config,
+      metrics: this.metrics,
+      cycle: this.cycle.machine,
+      acquire,
+      deadLetters: { trigger: this.trigger.deadLetters, events: this.triggers.failedEvents },
+    });
+    this.dashboards = new Dashboards(this, 'Dashboards', { config, metrics: this.metrics, alarms: this.alarms });
+  }
+
+  /** Lets somebody ask, through the API. With `auth: iam`. */
+  grantRead(grantee: iam.IGrantable): iam.Grant {
+    return this.api.grantRead(grantee);
+  }
+
+  /** Lets somebody ask, submit and cancel, through the API. With `auth: iam`. */
+  grantSubmit(grantee: iam.IGrantable): iam.Grant {
+    return this.api.grantSubmit(grantee);
+  }
+
+  /** Any metric of the deployment. `option` chooses among those that are counted by purchase option. */
+  metric(key: MetricKey, props?: cloudwatch.MetricOptions & { readonly option?: PurchaseOption }): cloudwatch.Metric {
+    return this.metrics.metric(key, props);
+  }
+
+  /** Tasks that wait. */
+  metricQueueDepth(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
+    return this.metrics.metric('queueDepth', props);
+  }
+
+  /** USD per hour of all instances. */
+  metricSpendRate(props?: cloudwatch.MetricOptions): cloudwatch.MathExpression {
+    return this.metrics.spendRate(props);
+  }
+
+  /** Percent of the on-demand price that is not paid. */
+  metricSavings(props?: cloudwatch.MetricOptions): cloudwatch.MathExpression {
+    return this.metrics.savings(props);
+  }
+
+  /** Milliseconds of one cycle. */
+  metricCycleTime(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
+    return this.metrics.metric('cycleTime', props);
+  }
+
+  #functions(logRetention: logs.RetentionDays): Record<FunctionName, EbbtideFunction> {
+    const { config, data, capacity, network, trigger } = this;
+    const stateMachineArn = cycleArn(this, config.name);
+    const scope = new Construct(this, 'Functions');
+    const environment = this.#environment(stateMachineArn);
+    const over = {
+      name: config.name,
+      data,
+      capacity,
+      network,
+      stateMachineArn,
+      triggerQueueArn: trigger.queue.queueArn,
+    };
+    return Object.fromEntries(
+      FUNCTION_NAMES.map((name) => {
+        const id = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+        return [name, new EbbtideFunction(scope, id, { name, environment, over, logRetention })];
+      }),
+    ) as Record<FunctionName, EbbtideFunction>;
+  }
+
+  /** What the Lambdas read with the same schema (lib/aws/environment.ts). No secret is in it. */
+  #environment(stateMachineArn: string): DeployedEnvironment {
+    const { config, data, capacity, network, trigger } = this;
+    const subset: LambdaConfigInput = {
+      name: config.name,
+      families: [...config.families],
+      vcpus: config.maxVcpus,
+      image: config.defaultImage,
+      settings: { ...config.settings, preset: config.preset },
+      draining: config.draining,
+    };
+    return {
+      EBB_TABLE: data.table.tableName,
+      EBB_BUCKET: data.bucket.bucketName,
+      EBB_CLUSTER: capacity.cluster.clusterName,
+      EBB_LAUNCH_TEMPLATE: capacity.template.launchTemplateId ?? '',
+      EBB_SUBNETS: subnetList(network.subnets),
+      EBB_STATE_MACHINE: stateMachineArn,
+      EBB_TRIGGER_QUEUE: trigger.queue.queueUrl,
+      EBB_REGION: Stack.of(this).region,
+      EBB_CONFIG: JSON.stringify(subset),
+      EBB_LOG_GROUP: capacity.taskLogs.logGroupName,
+      EBB_EXECUTION_ROLE: capacity.executionRole.roleArn,
+      EBB_TASK_ROLE: capacity.taskRole.roleArn,
+      EBB_VERSION: deployedVersion(),
+      POWERTOOLS_SERVICE_NAME: config.name,
+      POWERTOOLS_METRICS_NAMESPACE: METRIC_NAMESPACE,
+      POWERTOOLS_LOG_LEVEL: 'INFO',
+    };
+  }
+}
+
+const isVpc = (vpc: EbbtideProps['vpc']): vpc is AnyVpc => typeof vpc === 'object' && 'vpcId' in vpc;

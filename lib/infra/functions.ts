@@ -1,0 +1,166 @@
+/**
+ * The Lambdas: one row each with what it is given and what it may do. Memory decides the share of a CPU as well ("1,769 MB has
+ * the equivalent of one vCPU", Lambda documentation), so those that compute get more.
+ */
+import { Duration, RemovalPolicy } from 'aws-cdk-lib';
+import * as iam from 'aws-cdk-lib/aws-iam';
+import * as lambda from 'aws-cdk-lib/aws-lambda';
+import * as logs from 'aws-cdk-lib/aws-logs';
+import { Construct } from 'constructs';
+import type { LambdaEnvironment } from '../aws/environment.ts';
+import { acknowledgeWildcards } from './acknowledged.ts';
+import { codeOf, type PackagedName } from './bundle.ts';
+import { rightNamed, statementOf, TRACE, type Right, type RightName, type RightsOver } from './rights.ts';
+
+export interface FunctionFacts {
+  readonly about: string;
+  readonly memoryMiB: number;
+  readonly timeoutS: number;
+  readonly rights: readonly RightName[];
+  readonly packaged?: readonly PackagedName[];
+}
+
+const STORE: readonly RightName[] = ['readTable', 'writeTable', 'readBlobs', 'writeBlobs', 'tellMissingBlobs'];
+/** API Gateway waits 29 seconds. */
+const API_TIMEOUT_S = 29;
+
+export const FUNCTIONS = {
+  intake: {
+    about: 'Takes jobs.',
+    memoryMiB: 1024,
+    timeoutS: API_TIMEOUT_S,
+    rights: [...STORE, 'trigger'],
+  },
+  api: {
+    about: 'Answers questions, takes cancellations.',
+    memoryMiB: 1024,
+    timeoutS: API_TIMEOUT_S,
+    rights: [...STORE, 'trigger', 'readTaskLogs'],
+  },
+  look: {
+    about: 'Takes the lease and a picture of everything.',
+    memoryMiB: 1769,
+    timeoutS: 60,
+    rights: STORE,
+  },
+  estimate: { about: 'How long tasks will run.', memoryMiB: 1769, timeoutS: 60, rights: [...STORE] },
+  forecast: { about: 'How likely each pool is to be lost.', memoryMiB: 1769, timeoutS: 60, rights: [...STORE] },
+  solve: {
+    about: 'The plan: a mixed-integer program on HiGHS.',
+    memoryMiB: 3008,
+    timeoutS: 60,
+    rights: [...STORE],
+    packaged: ['highs'],
+  },
+  record: { about: 'Writes down what will be done.', memoryMiB: 1024, timeoutS: 30, rights: STORE },
+  act: {
+    about: 'Buys, starts, stops and gives back.',
+    memoryMiB: 1024,
+    timeoutS: 60,
+    rights: [
+      ...STORE,
+      'createFleet',
+      'runFromTemplate',
+      'tagAtLaunch',
+      'resolveImage',
+      'passInstanceRole',
+      'createSpotRole',
+      'seeInstances',
+      'endInstances',
+      'defineTasks',
+      'startTasks',
+      'tagTasks',
+      'passTaskRoles',
+      'stopTasks',
+      'describeTasks',
+      'listTasks',
+      'listContainerInstances',
+    ],
+  },
+  confirm: { about: 'Writes down what came of it.', memoryMiB: 1024, timeoutS: 30, rights: [...STORE, 'startCycle'] },
+  acquire: {
+    about: 'Starts a cycle when one is due: by the clock, or because something happened.',
+    memoryMiB: 256,
+    timeoutS: 30,
+    rights: ['readTable', 'writeTable', 'startCycle'],
+  },
+  observe: {
+    about: 'Takes in what EC2 and ECS say happened.',
+    memoryMiB: 512,
+    timeoutS: 30,
+    rights: [...STORE, 'trigger'],
+  },
+  prices: { about: 'Keeps spot prices.', memoryMiB: 512, timeoutS: 120, rights: [...STORE, 'readSpotPrices'] },
+  sweep: {
+    about: 'Compares EC2, ECS and the table, and puts right what differs.',
+    memoryMiB: 512,
+    timeoutS: 120,
+    rights: [
+      ...STORE,
+      'trigger',
+      'seeInstances',
+      'endInstances',
+      'describeTasks',
+      'listTasks',
+      'listContainerInstances',
+    ],
+  },
+} as const satisfies Record<string, FunctionFacts>;
+
+export type FunctionName = keyof typeof FUNCTIONS;
+
+export const FUNCTION_NAMES = Object.keys(FUNCTIONS) as FunctionName[];
+
+export const factsOf = (name: FunctionName): FunctionFacts => FUNCTIONS[name];
+
+/** Every variable but the clock of a rehearsal, which tests add. */
+export type DeployedEnvironment = { readonly [K in Exclude<keyof LambdaEnvironment, 'EBB_CLOCK'>]-?: string };
+
+export interface EbbtideFunctionProps {
+  readonly name: FunctionName;
+  readonly environment: DeployedEnvironment;
+  readonly over: RightsOver;
+  readonly logRetention: logs.RetentionDays;
+}
+
+/** One Lambda with a role and a log group of its own. */
+export class EbbtideFunction extends lambda.Function {
+  constructor(scope: Construct, id: string, { name, environment, over, logRetention }: EbbtideFunctionProps) {
+    const { about, memoryMiB, timeoutS, rights, packaged = [] } = factsOf(name);
+    const group = new logs.LogGroup(scope, `${id}Log`, {
+      retention: logRetention,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    const role = new iam.Role(scope, `${id}Role`, {
+      assumedBy: new iam.ServicePrincipal('lambda.amazonaws.com'),
+      description: `Ebbtide ${name}: ${about}`,
+    });
+    role.addToPolicy(
+      new iam.PolicyStatement({
+        sid: 'WriteLog',
+        actions: ['logs:CreateLogStream', 'logs:PutLogEvents'],
+        resources: [group.logGroupArn],
+      }),
+    );
+    const granted = [...rights.map(rightNamed), TRACE];
+    for (const right of granted) role.addToPolicy(statementOf(right, over, scope));
+    acknowledgeWildcards(role, reasonsOf(granted));
+    super(scope, id, {
+      description: `Ebbtide: ${about}`,
+      runtime: lambda.Runtime.NODEJS_24_X,
+      architecture: lambda.Architecture.ARM_64,
+      handler: 'index.handler',
+      code: codeOf(name, packaged),
+      role,
+      logGroup: group,
+      memorySize: memoryMiB,
+      timeout: Duration.seconds(timeoutS),
+      environment: { ...environment },
+      tracing: lambda.Tracing.ACTIVE,
+      // Nothing is reserved: a new account has ten executions at once in all, of which none may be reserved.
+    });
+  }
+}
+
+const reasonsOf = (granted: readonly Pick<Right, 'sid' | 'wide'>[]): Record<string, string> =>
+  Object.fromEntries(granted.flatMap(({ sid, wide }) => (wide === undefined ? [] : [[sid, wide]])));

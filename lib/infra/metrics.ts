@@ -1,0 +1,66 @@
+/** The deployment's metrics as CDK constructs see them: for its own dashboards and alarms, and for yours. */
+import { Duration } from 'aws-cdk-lib';
+import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
+import { METRICS, METRIC_NAMESPACE, SERVICE_DIMENSION, type MetricFacts, type MetricKey } from '../aws/metrics.ts';
+import type { PurchaseOption } from '../domain/pool.ts';
+
+export const PURCHASE_OPTIONS: readonly PurchaseOption[] = ['spot', 'on-demand', 'reserved'];
+
+/** How often the clock decides while there is work; a cycle in between only adds points. */
+const PERIOD = Duration.minutes(5);
+
+export class EbbtideMetrics {
+  readonly #name: string;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  /** A metric as it is published. `option` is needed for those that are counted by purchase option, and for them only. */
+  metric(
+    key: MetricKey,
+    props: cloudwatch.MetricOptions & { readonly option?: PurchaseOption } = {},
+  ): cloudwatch.Metric {
+    const { option, ...rest } = props;
+    const { name, by, about }: MetricFacts = METRICS[key];
+    return new cloudwatch.Metric({
+      namespace: METRIC_NAMESPACE,
+      metricName: name,
+      dimensionsMap: {
+        [SERVICE_DIMENSION]: this.#name,
+        ...(by === undefined || option === undefined ? {} : { [by]: option }),
+      },
+      statistic: cloudwatch.Stats.AVERAGE,
+      period: PERIOD,
+      label: option ?? about,
+      ...rest,
+    });
+  }
+
+  /** USD per hour of all that is held. */
+  spendRate(props: cloudwatch.MetricOptions = {}): cloudwatch.MathExpression {
+    return new cloudwatch.MathExpression({
+      expression: PURCHASE_OPTIONS.map((_, n) => `FILL(spend${n}, 0)`).join(' + '),
+      usingMetrics: this.#spendByOption(),
+      label: 'USD per hour',
+      period: props.period ?? PERIOD,
+      ...(props.color === undefined ? {} : { color: props.color }),
+    });
+  }
+
+  /** Share of the on-demand price that is not paid, percent. */
+  savings(props: cloudwatch.MetricOptions = {}): cloudwatch.MathExpression {
+    const spend = PURCHASE_OPTIONS.map((_, n) => `FILL(spend${n}, 0)`).join(' - ');
+    return new cloudwatch.MathExpression({
+      expression: `100 * (demand - ${spend}) / demand`,
+      usingMetrics: { demand: this.metric('onDemandRate'), ...this.#spendByOption() },
+      label: 'saved against on-demand, %',
+      period: props.period ?? PERIOD,
+      ...(props.color === undefined ? {} : { color: props.color }),
+    });
+  }
+
+  #spendByOption(): Record<string, cloudwatch.IMetric> {
+    return Object.fromEntries(PURCHASE_OPTIONS.map((option, n) => [`spend${n}`, this.metric('spendRate', { option })]));
+  }
+}

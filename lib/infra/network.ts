@@ -1,0 +1,107 @@
+/** Where instances are: the subnet of each zone that may be bought in, and a security group that lets nobody in. */
+import { RemovalPolicy, Stack, Token } from 'aws-cdk-lib';
+import * as ec2 from 'aws-cdk-lib/aws-ec2';
+import * as logs from 'aws-cdk-lib/aws-logs';
+import { Construct } from 'constructs';
+import { EbbError } from '../kernel/errors.ts';
+import type { DeploymentConfig } from './config.ts';
+
+/** The interface alone does not admit the class where optional properties are exact. */
+export type AnyVpc = ec2.IVpc | ec2.Vpc;
+
+export interface NetworkProps {
+  readonly config: Pick<DeploymentConfig, 'vpc' | 'zones'>;
+  readonly flowLogRetention: logs.RetentionDays;
+  /** Instead of what the configuration says. */
+  readonly vpc?: AnyVpc;
+}
+
+export interface ZoneSubnet {
+  /** A name, or a token of CloudFormation where the region is not known at synthesis. */
+  readonly zone: string;
+  readonly subnetId: string;
+}
+
+export class Network extends Construct {
+  readonly vpc: ec2.IVpc;
+  readonly subnets: readonly ZoneSubnet[];
+  readonly securityGroup: ec2.SecurityGroup;
+
+  constructor(scope: Construct, id: string, props: NetworkProps) {
+    super(scope, id);
+    this.vpc = (props.vpc ?? this.#vpc(props)) as ec2.IVpc;
+    this.subnets = this.#subnets(props);
+    this.securityGroup = new ec2.SecurityGroup(this, 'Instances', {
+      vpc: this.vpc,
+      description:
+        'Ebbtide instances: nobody connects to them; they reach ECS, image registries and what their tasks need.',
+      allowAllOutbound: true,
+    });
+  }
+
+  #vpc({ config, flowLogRetention }: NetworkProps): AnyVpc {
+    const { vpc } = config;
+    if (vpc === 'new') return this.#newVpc(config.zones, flowLogRetention);
+    if (vpc === 'default') return this.#defaultVpc();
+    return ec2.Vpc.fromVpcAttributes(this, 'Vpc', {
+      vpcId: vpc.id,
+      availabilityZones: Object.keys(vpc.subnets),
+      publicSubnetIds: Object.values(vpc.subnets),
+    });
+  }
+
+  /**
+   * Public subnets: an instance pays for its public address while it lives (0.005 USD an hour), where a NAT gateway would be
+   * paid for day and night and per gigabyte. Nothing can connect to the instances either way.
+   */
+  #newVpc(zones: number, retention: logs.RetentionDays): ec2.Vpc {
+    const vpc = new ec2.Vpc(this, 'Vpc', {
+      maxAzs: zones,
+      natGateways: 0,
+      restrictDefaultSecurityGroup: false,
+      subnetConfiguration: [{ name: 'instances', subnetType: ec2.SubnetType.PUBLIC, cidrMask: 20 }],
+      gatewayEndpoints: {
+        // Free, and keeps checkpoints and image layers off the public route.
+        S3: { service: ec2.GatewayVpcEndpointAwsService.S3 },
+      },
+    });
+    const logGroup = new logs.LogGroup(this, 'Rejected', { retention, removalPolicy: RemovalPolicy.DESTROY });
+    vpc.addFlowLog('RejectedTraffic', {
+      destination: ec2.FlowLogDestination.toCloudWatchLogs(logGroup),
+      trafficType: ec2.FlowLogTrafficType.REJECT,
+    });
+    return vpc;
+  }
+
+  #defaultVpc(): ec2.IVpc {
+    const { account, region } = Stack.of(this);
+    if (Token.isUnresolved(account) || Token.isUnresolved(region)) {
+      throw new EbbError('usage', {
+        what: 'vpc: default is looked up in one account and region, and this stack has none',
+        next: 'set account and region, or set vpc to new',
+      });
+    }
+    return ec2.Vpc.fromLookup(this, 'Vpc', { isDefault: true });
+  }
+
+  #subnets({ config }: NetworkProps): readonly ZoneSubnet[] {
+    if (typeof config.vpc === 'object') {
+      return Object.entries(config.vpc.subnets).map(([zone, subnetId]) => ({ zone, subnetId }));
+    }
+    const { publicSubnets, privateSubnets } = this.vpc;
+    const usable = publicSubnets.length > 0 ? publicSubnets : privateSubnets;
+    if (usable.length === 0) {
+      throw new EbbError('usage', {
+        what: 'the VPC has no subnet from which instances could reach ECS',
+        got: 'neither public subnets nor private ones with a NAT gateway',
+        next: 'give vpc as id and subnets, with one subnet per zone that has a way out',
+      });
+    }
+    const perZone = new Map(usable.map((s) => [s.availabilityZone, s.subnetId]));
+    return [...perZone].map(([zone, subnetId]) => ({ zone, subnetId }));
+  }
+}
+
+/** `zone=subnet,...`, as the Lambdas read it. */
+export const subnetList = (subnets: readonly ZoneSubnet[]): string =>
+  subnets.map(({ zone, subnetId }) => `${zone}=${subnetId}`).join(',');

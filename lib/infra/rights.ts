@@ -1,0 +1,285 @@
+/**
+ * Every right that a function can have, each with what it is for. A function names the rights it needs (functions.ts), and
+ * gets these statements and no others. docs/security.md is compared with what comes of it.
+ *
+ * Resources and condition keys follow the Service Authorization Reference
+ * (https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html).
+ */
+import { Stack } from 'aws-cdk-lib';
+import * as iam from 'aws-cdk-lib/aws-iam';
+import type { Construct } from 'constructs';
+import type { Capacity } from './capacity.ts';
+import { STACK_TAG } from './capacity.ts';
+import { CYCLE_PREFIX, type EbbtideData } from './data.ts';
+import type { Network } from './network.ts';
+
+export interface RightsOver {
+  readonly name: string;
+  readonly data: Pick<EbbtideData, 'table' | 'bucket'>;
+  readonly capacity: Capacity;
+  readonly network: Network;
+  readonly stateMachineArn: string;
+  readonly triggerQueueArn: string;
+}
+
+export interface Right {
+  readonly sid: string;
+  readonly why: string;
+  /** Why the resource is `*`, or a pattern, where it is. */
+  readonly wide?: string;
+  readonly actions: readonly string[];
+  readonly resources: (over: RightsOver, scope: Construct) => readonly string[];
+  readonly conditions?: (over: RightsOver, scope: Construct) => Record<string, Record<string, unknown>>;
+}
+
+const ofCluster = ({ capacity }: RightsOver): Record<string, Record<string, unknown>> => ({
+  ArnEquals: { 'ecs:cluster': capacity.cluster.clusterArn },
+});
+const ofStack = ({ name }: RightsOver): Record<string, Record<string, unknown>> => ({
+  StringEquals: { [`aws:ResourceTag/${STACK_TAG}`]: name },
+});
+const tableAndIndexes = ({ data }: RightsOver): readonly string[] => [
+  data.table.tableArn,
+  `${data.table.tableArn}/index/*`,
+];
+const inCluster =
+  (...kinds: readonly string[]) =>
+  ({ capacity }: RightsOver, scope: Construct): readonly string[] =>
+    kinds.map((kind) => arn(scope, 'ecs', `${kind}/${capacity.cluster.clusterName}/*`));
+const everything = (): readonly string[] => ['*'];
+
+export const RIGHTS = {
+  readTable: {
+    sid: 'ReadTable',
+    why: 'Jobs, tasks, instances, prices and what was learned.',
+    wide: 'The indexes of the one table.',
+    actions: ['dynamodb:GetItem', 'dynamodb:BatchGetItem', 'dynamodb:Query'],
+    resources: tableAndIndexes,
+  },
+  writeTable: {
+    sid: 'WriteTable',
+    why: 'Every change of state, conditional and in transactions.',
+    actions: ['dynamodb:PutItem', 'dynamodb:UpdateItem', 'dynamodb:DeleteItem', 'dynamodb:ConditionCheckItem'],
+    resources: ({ data }) => [data.table.tableArn],
+  },
+  readBlobs: {
+    sid: 'ReadBlobs',
+    why: 'What is too large for an item of the table.',
+    wide: 'The objects of the one bucket.',
+    actions: ['s3:GetObject'],
+    resources: ({ data }) => [data.bucket.arnForObjects('*')],
+  },
+  writeBlobs: {
+    sid: 'WriteBlobs',
+    why: 'What is too large for an item of the table.',
+    wide: 'The objects of the one bucket.',
+    actions: ['s3:PutObject', 's3:DeleteObject'],
+    resources: ({ data }) => [data.bucket.arnForObjects('*')],
+  },
+  tellMissingBlobs: {
+    sid: 'TellMissingBlobs',
+    why: 'Without it S3 answers "access denied" where an object is not there (any more).',
+    actions: ['s3:ListBucket'],
+    resources: ({ data }) => [data.bucket.bucketArn],
+  },
+  passCycleState: {
+    sid: 'PassCycleState',
+    why: 'What one step of a cycle hands to the next.',
+    wide: 'The objects under `cycle/`.',
+    actions: ['s3:GetObject', 's3:PutObject'],
+    resources: ({ data }) => [data.bucket.arnForObjects(`${CYCLE_PREFIX}*`)],
+  },
+  startCycle: {
+    sid: 'StartCycle',
+    why: 'Starts the scheduling cycle.',
+    actions: ['states:StartExecution'],
+    resources: ({ stateMachineArn }) => [stateMachineArn],
+  },
+  trigger: {
+    sid: 'Trigger',
+    why: 'Says that there is something to do.',
+    actions: ['sqs:SendMessage'],
+    resources: ({ triggerQueueArn }) => [triggerQueueArn],
+  },
+  readTaskLogs: {
+    sid: 'ReadTaskLogs',
+    why: '`ebb logs`.',
+    wide: 'The streams of the one log group of tasks.',
+    actions: ['logs:GetLogEvents'],
+    resources: ({ capacity }) => [`${capacity.taskLogs.logGroupArn}`],
+  },
+  readSpotPrices: {
+    sid: 'ReadSpotPrices',
+    why: 'Spot prices of the pools that may be bought.',
+    wide: 'AWS has no resource for this action.',
+    actions: ['ec2:DescribeSpotPriceHistory'],
+    resources: everything,
+  },
+  seeInstances: {
+    sid: 'SeeInstances',
+    why: 'Finds the deployment’s instances by their tag.',
+    wide: 'AWS has no resource for this action.',
+    actions: ['ec2:DescribeInstances'],
+    resources: everything,
+  },
+  createFleet: {
+    sid: 'CreateFleet',
+    why: 'Buys an instance: a request of its own, from the deployment’s launch template.',
+    wide: 'The fleet has no id before it exists.',
+    actions: ['ec2:CreateFleet'],
+    resources: ({ capacity }, scope) => [arn(scope, 'ec2', 'fleet/*'), templateArn(capacity, scope)],
+  },
+  runFromTemplate: {
+    sid: 'RunFromTemplate',
+    why: 'CreateFleet launches the instance with the caller’s rights.',
+    wide: 'The instance, its volume and its interface have no id before they exist; images are AWS’s. The launch template fixes the rest.',
+    actions: ['ec2:RunInstances'],
+    resources: ({ capacity, network }, scope) => [
+      templateArn(capacity, scope),
+      arn(scope, 'ec2', 'instance/*'),
+      arn(scope, 'ec2', 'volume/*'),
+      arn(scope, 'ec2', 'network-interface/*'),
+      arn(scope, 'ec2', 'spot-instances-request/*'),
+      `arn:${Stack.of(scope).partition}:ec2:${Stack.of(scope).region}::image/*`,
+      arn(scope, 'ec2', `security-group/${network.securityGroup.securityGroupId}`),
+      ...network.subnets.map(({ subnetId }) => arn(scope, 'ec2', `subnet/${subnetId}`)),
+    ],
+    conditions: ({ capacity }, scope) => ({ ArnLikeIfExists: { 'ec2:LaunchTemplate': templateArn(capacity, scope) } }),
+  },
+  tagAtLaunch: {
+    sid: 'TagAtLaunch',
+    why: 'Tags an instance as the deployment’s when it is launched, and then only.',
+    wide: 'What is tagged has no id before it exists.',
+    actions: ['ec2:CreateTags'],
+    resources: (_, scope) =>
+      ['fleet', 'instance', 'volume', 'network-interface', 'spot-instances-request'].map((kind) =>
+        arn(scope, 'ec2', `${kind}/*`),
+      ),
+    conditions: () => ({ StringEquals: { 'ec2:CreateAction': ['CreateFleet', 'RunInstances'] } }),
+  },
+  resolveImage: {
+    sid: 'ResolveImage',
+    why: 'The launch template names its image by a public parameter of AWS.',
+    actions: ['ssm:GetParameters'],
+    resources: ({ capacity }, scope) => {
+      const { partition, region } = Stack.of(scope);
+      return [`arn:${partition}:ssm:${region}::parameter${capacity.imageParameter}`];
+    },
+  },
+  passInstanceRole: {
+    sid: 'PassInstanceRole',
+    why: 'Instances get their role, and no other.',
+    actions: ['iam:PassRole'],
+    resources: ({ capacity }) => [capacity.instanceRole.roleArn],
+    conditions: () => ({ StringEquals: { 'iam:PassedToService': 'ec2.amazonaws.com' } }),
+  },
+  createSpotRole: {
+    sid: 'CreateSpotRole',
+    why: 'The first spot instance of an account needs a role that AWS makes and AWS uses; this is that one role.',
+    actions: ['iam:CreateServiceLinkedRole'],
+    resources: (_, scope) => {
+      const { partition, account } = Stack.of(scope);
+      return [`arn:${partition}:iam::${account}:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot`];
+    },
+    conditions: () => ({ StringEquals: { 'iam:AWSServiceName': 'spot.amazonaws.com' } }),
+  },
+  endInstances: {
+    sid: 'EndInstances',
+    why: 'Gives instances back: those with the deployment’s tag.',
+    wide: 'Bound by the tag.',
+    actions: ['ec2:TerminateInstances'],
+    resources: (_, scope) => [arn(scope, 'ec2', 'instance/*')],
+    conditions: ofStack,
+  },
+  describeTasks: {
+    sid: 'DescribeTasks',
+    why: 'What runs on the cluster’s instances.',
+    wide: 'Every task and instance of the one cluster.',
+    actions: ['ecs:DescribeTasks', 'ecs:DescribeContainerInstances'],
+    resources: inCluster('task', 'container-instance'),
+    conditions: ofCluster,
+  },
+  listTasks: {
+    sid: 'ListTasks',
+    why: 'Finds tasks by who started them.',
+    wide: 'AWS lists by cluster, which is the condition.',
+    actions: ['ecs:ListTasks'],
+    resources: everything,
+    conditions: ofCluster,
+  },
+  listContainerInstances: {
+    sid: 'ListContainerInstances',
+    why: 'Finds the container instance of an EC2 instance.',
+    actions: ['ecs:ListContainerInstances'],
+    resources: ({ capacity }) => [capacity.cluster.clusterArn],
+  },
+  defineTasks: {
+    sid: 'DefineTasks',
+    why: 'A task definition per container image that jobs ask for.',
+    wide: 'AWS has no resource for these actions.',
+    actions: ['ecs:RegisterTaskDefinition', 'ecs:DescribeTaskDefinition'],
+    resources: everything,
+  },
+  startTasks: {
+    sid: 'StartTasks',
+    why: 'Starts an attempt on the instance that was chosen.',
+    wide: 'The deployment’s task definitions.',
+    actions: ['ecs:StartTask'],
+    resources: ({ name }, scope) => [arn(scope, 'ecs', `task-definition/${name}-*:*`)],
+    conditions: ofCluster,
+  },
+  tagTasks: {
+    sid: 'TagTasks',
+    why: 'Tags a task with its attempt when it is started, and then only.',
+    wide: 'A task has no id before it exists.',
+    actions: ['ecs:TagResource'],
+    resources: inCluster('task'),
+    conditions: () => ({ StringEquals: { 'ecs:CreateAction': 'StartTask' } }),
+  },
+  stopTasks: {
+    sid: 'StopTasks',
+    why: 'Stops an attempt.',
+    wide: 'Every task of the one cluster.',
+    actions: ['ecs:StopTask'],
+    resources: inCluster('task'),
+    conditions: ofCluster,
+  },
+  passTaskRoles: {
+    sid: 'PassTaskRoles',
+    why: 'Tasks get their two roles, and no others.',
+    actions: ['iam:PassRole'],
+    resources: ({ capacity }) => [capacity.taskRole.roleArn, capacity.executionRole.roleArn],
+    conditions: () => ({ StringEquals: { 'iam:PassedToService': 'ecs-tasks.amazonaws.com' } }),
+  },
+} as const satisfies Record<string, Right>;
+
+export type RightName = keyof typeof RIGHTS;
+
+/** What every function may do besides: its own log, and its traces. */
+export const TRACE: Right = {
+  sid: 'Trace',
+  why: 'X-Ray traces.',
+  wide: 'AWS has no resource for these actions.',
+  actions: ['xray:PutTraceSegments', 'xray:PutTelemetryRecords'],
+  resources: everything,
+};
+
+export const rightNamed = (name: RightName): Right => RIGHTS[name];
+
+export function statementOf(right: Right, over: RightsOver, scope: Construct): iam.PolicyStatement {
+  const conditions = right.conditions?.(over, scope);
+  return new iam.PolicyStatement({
+    sid: right.sid,
+    actions: [...right.actions],
+    resources: [...right.resources(over, scope)],
+    ...(conditions === undefined ? {} : { conditions }),
+  });
+}
+
+const templateArn = ({ template }: Capacity, scope: Construct): string =>
+  arn(scope, 'ec2', `launch-template/${template.launchTemplateId ?? ''}`);
+
+function arn(scope: Construct, service: string, rest: string): string {
+  const { partition, region, account } = Stack.of(scope);
+  return `arn:${partition}:${service}:${region}:${account}:${rest}`;
+}

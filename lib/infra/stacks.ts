@@ -1,0 +1,86 @@
+/** The two stacks of the app in this repository: data, which stays, and everything else, which may come and go. */
+import { CfnOutput, Fn, Stack, type Environment, type StackProps } from 'aws-cdk-lib';
+import type { Construct } from 'constructs';
+import type { DeploymentConfig } from './config.ts';
+import { EbbtideData } from './data.ts';
+import { Ebbtide } from './ebbtide.ts';
+
+export interface EbbtideStacks {
+  readonly data: EbbtideDataStack;
+  readonly main: EbbtideStack;
+}
+
+/** `EbbtideData` and `Ebbtide`, or with another `name` in the configuration, that name and `-data`. */
+export function ebbtideStacks(app: Construct, config: DeploymentConfig): EbbtideStacks {
+  const env = environmentOf(config);
+  const isDefault = config.name === 'ebbtide';
+  const data = new EbbtideDataStack(app, isDefault ? 'EbbtideData' : `${config.name}-data`, {
+    env,
+    config,
+    description: 'Ebbtide: table and bucket. Stays when the other stack goes.',
+    terminationProtection: config.keepData,
+  });
+  const main = new EbbtideStack(app, isDefault ? 'Ebbtide' : config.name, {
+    env,
+    config,
+    data: data.data,
+    description: 'Ebbtide: API, functions, cycle, cluster. Holds no data.',
+  });
+  return { data, main };
+}
+
+function environmentOf({ account, region }: DeploymentConfig): Environment {
+  return { ...(account === undefined ? {} : { account }), ...(region === undefined ? {} : { region }) };
+}
+
+export interface EbbtideDataStackProps extends StackProps {
+  readonly config: DeploymentConfig;
+}
+
+export class EbbtideDataStack extends Stack {
+  readonly data: EbbtideData;
+
+  constructor(scope: Construct, id: string, { config, ...props }: EbbtideDataStackProps) {
+    super(scope, id, props);
+    this.data = new EbbtideData(this, 'Data', { keepData: config.keepData });
+    new CfnOutput(this, 'TableName', { value: this.data.table.tableName });
+    new CfnOutput(this, 'BucketName', { value: this.data.bucket.bucketName });
+  }
+}
+
+export interface EbbtideStackProps extends EbbtideDataStackProps {
+  readonly data: EbbtideData;
+}
+
+export class EbbtideStack extends Stack {
+  readonly ebbtide: Ebbtide;
+  readonly #zones: number;
+
+  constructor(scope: Construct, id: string, { config, data, ...props }: EbbtideStackProps) {
+    super(scope, id, props);
+    this.#zones = config.zones;
+    const { account: _, region: __, ...given } = config;
+    this.ebbtide = new Ebbtide(this, 'Ebbtide', { ...given, data });
+    this.#outputs(config);
+  }
+
+  /** The region's first zones, by reference: no look-up, so no credentials at synthesis and no account in cdk.context.json. */
+  override get availabilityZones(): string[] {
+    return Array.from({ length: this.#zones }, (_, n) => Fn.select(n, Fn.getAzs()));
+  }
+
+  #outputs({ name }: DeploymentConfig): void {
+    const { api, cycle, trigger } = this.ebbtide;
+    const dashboard = (dashboardName: string): string =>
+      `https://${this.region}.console.aws.amazon.com/cloudwatch/home?region=${this.region}#dashboards/dashboard/${dashboardName}`;
+    const outputs: Readonly<Record<string, string>> = {
+      ApiUrl: api.rest.url,
+      MoneyDashboard: dashboard(`${name}-money`),
+      HealthDashboard: dashboard(`${name}-health`),
+      CycleArn: cycle.machine.stateMachineArn,
+      TriggerDeadLetters: trigger.deadLetters.queueUrl,
+      Try: `ebb --stack ${this.stackName} status`,
+    };
+    for (const [key, value] of Object.entries(outputs)) new CfnOutput(this, key, { value });
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * What sets Ebbtide going: the queue that submissions write to, the clock, and what EC2 and ECS say happened. Everything may
+ * come twice, late or out of order: the functions see to that. What fails for good waits in a queue, under an alarm.
+ */
+import { Duration } from 'aws-cdk-lib';
+import type * as ecs from 'aws-cdk-lib/aws-ecs';
+import * as events from 'aws-cdk-lib/aws-events';
+import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
+import type * as lambda from 'aws-cdk-lib/aws-lambda';
+import { SqsDestination } from 'aws-cdk-lib/aws-lambda-destinations';
+import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
+import * as sqs from 'aws-cdk-lib/aws-sqs';
+import { Construct } from 'constructs';
+import { acknowledge } from './acknowledged.ts';
+
+/** Tries before a message is put aside. */
+const MAX_RECEIVES = 5;
+const KEPT = Duration.days(14);
+
+/** The queue behind the API, and where its messages go that fail for good. */
+export class TriggerQueue extends Construct {
+  readonly queue: sqs.Queue;
+  readonly deadLetters: sqs.Queue;
+
+  constructor(scope: Construct, id: string, { consumerTimeout }: { readonly consumerTimeout: Duration }) {
+    super(scope, id);
+    this.deadLetters = closedQueue(this, 'DeadLetters', {});
+    this.queue = closedQueue(this, 'Queue', {
+      // Six times the function's timeout: AWS's advice for queues that a Lambda reads.
+      visibilityTimeout: Duration.seconds(6 * consumerTimeout.toSeconds()),
+      deadLetterQueue: { queue: this.deadLetters, maxReceiveCount: MAX_RECEIVES },
+    });
+  }
+}
+
+export interface TriggersProps {
+  readonly queue: sqs.IQueue;
+  readonly cluster: ecs.Cluster;
+  readonly functions: {
+    readonly acquire: lambda.Function;
+    readonly observe: lambda.Function;
+    readonly prices: lambda.Function;
+    readonly sweep: lambda.Function;
+  };
+}
+
+/** How often prices are asked for, and the world is compared with the table. */
+export const EVERY = { clock: Duration.minutes(1), prices: Duration.minutes(10), sweep: Duration.minutes(10) } as const;
+
+export class Triggers extends Construct {
+  /** Events that `observe` failed on three times. */
+  readonly failedEvents: sqs.Queue;
+
+  constructor(scope: Construct, id: string, { queue, cluster, functions }: TriggersProps) {
+    super(scope, id);
+    this.failedEvents = closedQueue(this, 'FailedEvents', {});
+    acknowledge(this.failedEvents, {
+      'AwsSolutions-SQS3': 'It is itself where failed events end: nothing reads it but a person.',
+    });
+    const { acquire, observe, prices, sweep } = functions;
+    // One invocation for a burst of submissions; two at once, so that one slow one does not hold up the rest.
+    acquire.addEventSource(
+      new SqsEventSource(queue, {
+        batchSize: 100,
+        maxBatchingWindow: Duration.seconds(1),
+        maxConcurrency: 2,
+        reportBatchItemFailures: true,
+      }),
+    );
+    // A minute later the clock strikes again: what it missed then is not repeated.
+    for (const each of [acquire, prices, sweep])
+      each.configureAsyncInvoke({ retryAttempts: 0, maxEventAge: EVERY.clock });
+    observe.configureAsyncInvoke({
+      retryAttempts: 2,
+      maxEventAge: Duration.hours(1),
+      onFailure: new SqsDestination(this.failedEvents),
+    });
+    this.#every(EVERY.clock, 'Clock', acquire);
+    this.#every(EVERY.prices, 'Prices', prices);
+    this.#every(EVERY.sweep, 'Sweep', sweep);
+    this.#events(cluster, observe);
+  }
+
+  #every(period: Duration, id: string, target: lambda.Function): void {
+    const { failedEvents: deadLetterQueue } = this;
+    new events.Rule(this, id, {
+      description: `Ebbtide: ${id.toLowerCase()}, every ${period.toHumanString()}`,
+      schedule: events.Schedule.rate(period),
+      targets: [new LambdaFunction(target, { retryAttempts: 0, deadLetterQueue })],
+    });
+  }
+
+  /**
+   * EC2's events name the instance only, so all of the region come; `observe` drops those that are not ours. Patterns: EC2 User
+   * Guide, "Automate Amazon EC2 with EventBridge"; ECS Developer Guide, "Amazon ECS events".
+   */
+  #events(cluster: ecs.Cluster, observe: lambda.Function): void {
+    const ofCluster = { clusterArn: [cluster.clusterArn] };
+    this.#on('SpotWarning', observe, { source: ['aws.ec2'], detailType: ['EC2 Spot Instance Interruption Warning'] });
+    this.#on('Rebalance', observe, { source: ['aws.ec2'], detailType: ['EC2 Instance Rebalance Recommendation'] });
+    this.#on('InstanceState', observe, { source: ['aws.ec2'], detailType: ['EC2 Instance State-change Notification'] });
+    this.#on('TaskState', observe, { source: ['aws.ecs'], detailType: ['ECS Task State Change'], detail: ofCluster });
+    this.#on('ContainerInstanceState', observe, {
+      source: ['aws.ecs'],
+      detailType: ['ECS Container Instance State Change'],
+      detail: ofCluster,
+    });
+  }
+
+  #on(id: string, target: lambda.Function, eventPattern: events.EventPattern): void {
+    const { failedEvents: deadLetterQueue } = this;
+    new events.Rule(this, id, {
+      description: `Ebbtide: ${eventPattern.detailType?.join() ?? ''}`,
+      eventPattern,
+      targets: [new LambdaFunction(target, { retryAttempts: 20, maxEventAge: Duration.hours(1), deadLetterQueue })],
+    });
+  }
+}
+
+const closedQueue = (scope: Construct, id: string, props: sqs.QueueProps): sqs.Queue =>
+  new sqs.Queue(scope, id, {
+    encryption: sqs.QueueEncryption.SQS_MANAGED,
+    enforceSSL: true,
+    retentionPeriod: KEPT,
+    ...props,
+  });

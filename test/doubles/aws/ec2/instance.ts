@@ -1,0 +1,34 @@
+import type { Bid, Pool } from '../../../../lib/domain/pool.ts';
+import type { InstanceId } from '../../../../lib/kernel/ids.ts';
+import type { Subnet } from '../place.ts';
+import type { AgentConfig } from '../ecs/agent-config.ts';
+import type { TemplateVersion } from './templates.ts';
+
+export type Lifecycle = 'spot' | 'on-demand';
+/** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceState.html */
+export const STATE_CODES = { pending: 0, running: 16, 'shutting-down': 32, terminated: 48 } as const;
+export type InstanceStateName = keyof typeof STATE_CODES;
+
+/** An instance as EC2 shows it. Its id is also the capacity engine's. */
+export interface Ec2Instance {
+  readonly id: InstanceId;
+  readonly pool: Pool;
+  readonly bid: Bid;
+  readonly lifecycle: Lifecycle;
+  readonly subnet: Subnet;
+  readonly template: TemplateVersion;
+  readonly agent: AgentConfig;
+  readonly fleetId: string;
+  readonly clientToken: string | undefined;
+  readonly privateIp: string;
+  readonly launchedMs: number;
+  readonly tags: Map<string, string>;
+  state: InstanceStateName;
+  /** Why it is no longer running; null while it is. */
+  stateReason: { readonly code: string; readonly message: string } | null;
+  /** In the form that StateTransitionReason has; empty while it runs. */
+  transition: string;
+  terminatedMs: number | null;
+}
+
+export const stateOf = (name: InstanceStateName) => ({ code: STATE_CODES[name], name });

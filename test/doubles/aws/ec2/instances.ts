@@ -1,0 +1,250 @@
+import { z } from 'zod';
+import type { EndCause } from '../../../../lib/domain/instance.ts';
+import { effectKey } from '../../../../lib/kernel/ids.ts';
+import { raw } from '../../../../lib/kernel/units.ts';
+import { action, type Actions } from '../api.ts';
+import { AwsFault } from '../fault.ts';
+import { isVisible, nowMs, zoneId, type Place } from '../place.ts';
+import { filters, form, page, passes, tagList, type XmlValue } from '../query.ts';
+import { stateOf, type Ec2Instance, type InstanceStateName } from './instance.ts';
+
+/** https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/terminating-instances.html: terminated ones stay visible "for a short while". */
+const SHOWN_AFTER_END_MS = 3_600_000;
+
+/** The form of an id: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/resource-ids.html */
+const INSTANCE_ID = /^i-[0-9a-f]{8}(?:[0-9a-f]{9})?$/;
+
+const describe = z.strictObject({
+  InstanceId: z.array(z.string()).default([]),
+  Filter: filters,
+  MaxResults: form.number.min(5).max(1000).optional(),
+  NextToken: z.string().optional(),
+});
+const terminate = z.strictObject({ InstanceId: z.array(z.string()).min(1).max(1000) });
+const createTags = z.strictObject({ ResourceId: z.array(z.string()).min(1).max(1000), Tag: tagList.min(1) });
+
+/** The account's instances: what EC2 shows of what the capacity engine does. */
+export class Instances {
+  readonly #place: Place;
+  readonly #byId = new Map<string, Ec2Instance>();
+
+  constructor(place: Place) {
+    this.#place = place;
+  }
+
+  readonly actions: Actions<{ readonly [name: string]: XmlValue }> = {
+    DescribeInstances: action(describe, (asked) => this.#describe(asked)),
+    TerminateInstances: action(terminate, (asked) => this.#terminate(asked.InstanceId)),
+    CreateTags: action(createTags, ({ ResourceId, Tag }) => {
+      for (const instance of this.#named(ResourceId)) for (const { Key, Value } of Tag) instance.tags.set(Key, Value);
+      return { return: true };
+    }),
+  };
+
+  get all(): readonly Ec2Instance[] {
+    return [...this.#byId.values()];
+  }
+
+  get(id: string): Ec2Instance | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** vCPUs of the instances that count against a quota: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html */
+  vcpusOf(lifecycle: Ec2Instance['lifecycle']): number {
+    const counted = this.all.filter(
+      (i) => i.lifecycle === lifecycle && (i.state === 'pending' || i.state === 'running'),
+    );
+    return counted.reduce((sum, i) => sum + vcpus(i), 0);
+  }
+
+  add(instance: Ec2Instance): void {
+    this.#byId.set(instance.id, instance);
+    this.#changed(instance, 'pending', instance.launchedMs);
+  }
+
+  running(instance: Ec2Instance, atMs: number): void {
+    if (instance.state === 'pending') this.#changed(instance, 'running', atMs);
+  }
+
+  /** https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html */
+  warned(instance: Ec2Instance, atMs: number): void {
+    this.#place.events.add({
+      source: 'aws.ec2',
+      type: 'EC2 Spot Instance Interruption Warning',
+      atMs,
+      resources: [spotArn(instance)],
+      detail: { 'instance-id': instance.id, 'instance-action': 'terminate' },
+    });
+  }
+
+  /** https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html */
+  rebalance(instance: Ec2Instance, atMs: number): void {
+    this.#place.events.add({
+      source: 'aws.ec2',
+      type: 'EC2 Instance Rebalance Recommendation',
+      atMs,
+      resources: [spotArn(instance)],
+      detail: { 'instance-id': instance.id },
+    });
+  }
+
+  /** The engine has ended it: first of two steps, for what ran on it ends in between. */
+  shuttingDown(instance: Ec2Instance, cause: EndCause, atMs: number): void {
+    if (instance.state === 'shutting-down') return;
+    instance.stateReason = REASONS[cause];
+    instance.transition = `${REASONS[cause].code} (${gmt(atMs)})`;
+    this.#changed(instance, 'shutting-down', atMs);
+  }
+
+  terminated(instance: Ec2Instance, atMs: number): void {
+    instance.terminatedMs = atMs;
+    this.#changed(instance, 'terminated', atMs);
+  }
+
+  /** https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instance-state-changes.html */
+  #changed(instance: Ec2Instance, state: InstanceStateName, atMs: number): void {
+    instance.state = state;
+    this.#place.events.add({
+      source: 'aws.ec2',
+      type: 'EC2 Instance State-change Notification',
+      atMs,
+      resources: [`arn:aws:ec2:${this.#place.region}:${this.#place.account}:instance/${instance.id}`],
+      detail: { 'instance-id': instance.id, state },
+    });
+  }
+
+  #describe(asked: z.infer<typeof describe>): { readonly [name: string]: XmlValue } {
+    if (asked.InstanceId.length > 0 && asked.MaxResults !== undefined) {
+      throw new AwsFault(
+        'InvalidParameterCombination',
+        'The parameter instancesSet cannot be used with the parameter maxResults',
+      );
+    }
+    const candidates =
+      asked.InstanceId.length > 0 ? this.#named(asked.InstanceId) : this.all.filter((i) => this.#isShown(i));
+    const found = candidates.filter((i) => passes(asked.Filter, (name) => filterValues(i, name)));
+    const { items, nextToken } = page(found, { token: asked.NextToken, size: asked.MaxResults ?? 1000 });
+    return {
+      reservationSet: items.map((i) => ({
+        reservationId: `r-${i.id.slice(2)}`,
+        ownerId: this.#place.account,
+        instancesSet: [shown(i, this.#place)],
+      })),
+      nextToken,
+    };
+  }
+
+  /**
+   * Idempotent by nature; with an unknown id among them none is terminated:
+   * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_TerminateInstances.html
+   */
+  async #terminate(ids: readonly string[]): Promise<{ readonly [name: string]: XmlValue }> {
+    const found = this.#named(ids);
+    const before = found.map((i) => i.state);
+    for (const instance of found) {
+      if (instance.state === 'shutting-down' || instance.state === 'terminated') continue;
+      const atMs = nowMs(this.#place);
+      instance.stateReason = REASONS.released;
+      instance.transition = `User initiated (${gmt(atMs)})`;
+      this.#changed(instance, 'shutting-down', atMs);
+      await this.#place.fleet.release([{ key: effectKey(`release/${instance.id}`), instance: instance.id }]);
+    }
+    return {
+      instancesSet: found.map((instance, n) => ({
+        instanceId: instance.id,
+        currentState: stateOf(instance.state),
+        previousState: stateOf(before[n] ?? instance.state),
+      })),
+    };
+  }
+
+  #isShown(instance: Ec2Instance): boolean {
+    if (!isVisible(this.#place, instance.launchedMs)) return false;
+    return instance.terminatedMs === null || nowMs(this.#place) - instance.terminatedMs < SHOWN_AFTER_END_MS;
+  }
+
+  /** Throws InvalidInstanceID.* as https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html has them. */
+  #named(ids: readonly string[]): readonly Ec2Instance[] {
+    for (const id of ids) {
+      if (!INSTANCE_ID.test(id)) throw new AwsFault('InvalidInstanceID.Malformed', `Invalid id: "${id}"`);
+    }
+    const found = ids.map((id) => this.#byId.get(id));
+    const missing = ids.filter((_, n) => found[n] === undefined || !this.#isShown(found[n]));
+    if (missing.length > 0) {
+      const many = missing.length > 1;
+      throw new AwsFault(
+        'InvalidInstanceID.NotFound',
+        `The instance ID${many ? 's' : ''} '${missing.join(', ')}' ${many ? 'do' : 'does'} not exist`,
+      );
+    }
+    return found.filter((instance) => instance !== undefined);
+  }
+}
+
+/** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html */
+const REASONS: Readonly<Record<EndCause, { readonly code: string; readonly message: string }>> = {
+  interrupted: {
+    code: 'Server.SpotInstanceTermination',
+    message: 'Server.SpotInstanceTermination: Spot instance termination',
+  },
+  released: { code: 'Client.UserInitiatedShutdown', message: 'Client.UserInitiatedShutdown: User initiated shutdown' },
+  lost: { code: 'Server.InternalError', message: 'Server.InternalError: Internal error on launch' },
+  failed: { code: 'Server.InternalError', message: 'Server.InternalError: Internal error on launch' },
+};
+
+/** Notices have the zone where other ARNs have region and account, as the pages above show them. */
+const spotArn = (instance: Ec2Instance): string => `arn:aws:ec2:${instance.pool.zone}:instance/${instance.id}`;
+
+/** `2026-01-05 12:00:00 GMT` */
+const gmt = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} GMT`;
+
+export const vcpus = (instance: Ec2Instance): number => raw(instance.pool.type.capacity.cpu) / 1000;
+
+/** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html, as far as anybody has needed it. */
+function filterValues(i: Ec2Instance, name: string): readonly string[] | null {
+  if (name.startsWith('tag:')) return [i.tags.get(name.slice(4))].filter((value) => value !== undefined);
+  switch (name) {
+    case 'tag-key':
+      return [...i.tags.keys()];
+    case 'instance-id':
+      return [i.id];
+    case 'instance-state-name':
+      return [i.state];
+    case 'instance-type':
+      return [i.pool.type.name];
+    case 'instance-lifecycle':
+      return i.lifecycle === 'spot' ? ['spot'] : [];
+    case 'availability-zone':
+      return [i.pool.zone];
+    case 'subnet-id':
+      return [i.subnet.id];
+    case 'client-token':
+      return [i.clientToken ?? ''];
+    default:
+      return null;
+  }
+}
+
+function shown(i: Ec2Instance, place: Place): XmlValue {
+  const live = i.state === 'pending' || i.state === 'running';
+  return {
+    instanceId: i.id,
+    imageId: i.template.data.ImageId,
+    instanceState: stateOf(i.state),
+    reason: i.transition,
+    stateReason: i.stateReason ?? undefined,
+    amiLaunchIndex: 0,
+    instanceType: i.pool.type.name,
+    architecture: i.pool.type.arch,
+    launchTime: new Date(i.launchedMs),
+    placement: { availabilityZone: i.pool.zone, availabilityZoneId: zoneId(i.pool.zone), tenancy: 'default' },
+    privateIpAddress: live ? i.privateIp : undefined,
+    subnetId: live ? i.subnet.id : undefined,
+    vpcId: live ? place.vpcId : undefined,
+    clientToken: i.clientToken,
+    instanceLifecycle: i.lifecycle === 'spot' ? 'spot' : undefined,
+    spotInstanceRequestId: i.lifecycle === 'spot' ? `sir-${i.id.slice(2, 10)}` : undefined,
+    tagSet: [...i.tags].map(([key, value]) => ({ key, value })),
+    platformDetails: 'Linux/UNIX',
+  };
+}

@@ -1,0 +1,536 @@
+import { z } from 'zod';
+import { attemptId, effectKey } from '../../../../lib/kernel/ids.ts';
+import { mib, milliCpu } from '../../../../lib/kernel/units.ts';
+import type { StartRequest } from '../../../../lib/ports/fleet.ts';
+import { action, Tokens, type Actions } from '../api.ts';
+import type { Ec2Instance } from '../ec2/instance.ts';
+import { hexOf } from '../events.ts';
+import { AwsFault } from '../fault.ts';
+import type { LogStreams } from '../logs.ts';
+import { isVisible, nowMs, type Place } from '../place.ts';
+import { matchesAny } from '../wildcard.ts';
+import type { ContainerInstance, ContainerInstances } from './container-instances.ts';
+import { tagsSchema, type Definitions, type TaskDefinition } from './definitions.ts';
+import { pageOf } from './paging.ts';
+import { selects } from './query-language.ts';
+import { kill, terminate, type TaskProcess } from './signals.ts';
+import {
+  commandLine,
+  signalCode,
+  tagsShown,
+  takeOf,
+  taskShown,
+  type ContainerOverride,
+  type Images,
+  type Task,
+  type TaskEnd,
+} from './task.ts';
+
+const clusterName = z.string().default('default');
+const startedBy = (longest: number) =>
+  z
+    .string()
+    .max(longest, `startedBy has at most ${longest} characters`)
+    .regex(/^[\w/-]+$/, 'startedBy has letters, numbers, - / _ only')
+    .optional();
+
+/** "A total of 8192 characters are allowed for overrides": API_StartTask, API_RunTask. */
+const OVERRIDES_CHARACTERS = 8192;
+const overrides = z
+  .strictObject({
+    containerOverrides: z
+      .array(
+        z.strictObject({
+          name: z.string(),
+          command: z.array(z.string()).optional(),
+          environment: z.array(z.strictObject({ name: z.string(), value: z.string() })).optional(),
+          cpu: z.int().optional(),
+          memory: z.int().optional(),
+          memoryReservation: z.int().optional(),
+        }),
+      )
+      .max(1, 'the double runs tasks of one container')
+      .default([]),
+  })
+  .prefault({})
+  .refine(
+    (o) => JSON.stringify(o).length <= OVERRIDES_CHARACTERS,
+    `Container Overrides length must be at most ${OVERRIDES_CHARACTERS}`,
+  );
+
+const startable = {
+  cluster: clusterName,
+  taskDefinition: z.string(),
+  overrides,
+  group: z.string().optional(),
+  tags: tagsSchema,
+  propagateTags: z.enum(['TASK_DEFINITION', 'NONE']).default('NONE'),
+  enableECSManagedTags: z.boolean().default(false),
+  enableExecuteCommand: z.literal(false, 'the double executes no commands').default(false),
+};
+/** StartTask has no clientToken: https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_StartTask.html */
+const startTask = z.strictObject({
+  ...startable,
+  containerInstances: z.array(z.string()).min(1).max(10),
+  startedBy: startedBy(36),
+});
+const runTask = z.strictObject({
+  ...startable,
+  clientToken: z.string().max(64).optional(),
+  count: z.int().min(1).max(10).default(1),
+  launchType: z.literal('EC2').default('EC2'),
+  placementConstraints: z
+    .array(z.strictObject({ type: z.literal('memberOf'), expression: z.string() }))
+    .max(10)
+    .default([]),
+  startedBy: startedBy(128),
+});
+type Startable = z.infer<typeof startTask> | z.infer<typeof runTask>;
+
+const stopTask = z.strictObject({
+  cluster: clusterName,
+  task: z.string(),
+  reason: z.string().max(1024).default('Task stopped by user'),
+});
+const describe = z.strictObject({
+  cluster: clusterName,
+  tasks: z.array(z.string()).min(1).max(100),
+  include: z.array(z.literal('TAGS')).default([]),
+});
+const list = z.strictObject({
+  cluster: clusterName,
+  containerInstance: z.string().optional(),
+  family: z.string().optional(),
+  startedBy: z.string().optional(),
+  desiredStatus: z.enum(['RUNNING', 'PENDING', 'STOPPED']).default('RUNNING'),
+  launchType: z.literal('EC2').optional(),
+  maxResults: z.int().min(1).max(100).default(100),
+  nextToken: z.string().optional(),
+});
+const tag = z.strictObject({ resourceArn: z.string(), tags: tagsSchema });
+
+interface Failure {
+  readonly arn?: string;
+  readonly reason: string;
+  readonly detail?: string;
+}
+interface Started {
+  readonly tasks: readonly Task[];
+  readonly failures: readonly Failure[];
+}
+
+/** A stop waits so long for a process that is only just being started, wall ms. */
+const SPAWN_PATIENCE_MS = 10_000;
+const SPAWN_POLL_MS = 20;
+/** Least wall time from SIGTERM to SIGKILL: a fast market must leave real processes the time to save. */
+const STOP_FLOOR_MS = 2000;
+
+/** Tasks: real processes on the capacity engine's instances. */
+export class Tasks {
+  readonly #place: Place;
+  readonly #instances: ContainerInstances;
+  readonly #definitions: Definitions;
+  readonly #logs: LogStreams;
+  readonly #images: Images;
+  readonly #byId = new Map<string, Task>();
+  readonly #tokens = new Tokens<Started>();
+  /** Wall timers of stops under way. */
+  readonly #timers = new Set<NodeJS.Timeout>();
+
+  constructor(
+    place: Place,
+    of: {
+      readonly instances: ContainerInstances;
+      readonly definitions: Definitions;
+      readonly logs: LogStreams;
+      readonly images: Images;
+    },
+  ) {
+    this.#place = place;
+    this.#instances = of.instances;
+    this.#definitions = of.definitions;
+    this.#logs = of.logs;
+    this.#images = of.images;
+  }
+
+  readonly actions: Actions<object> = {
+    StartTask: action(startTask, async (asked) => shownAll(await this.#startTask(asked))),
+    // https://docs.aws.amazon.com/AmazonECS/latest/APIReference/ECS_Idempotency.html: by cluster.
+    RunTask: action(runTask, async ({ clientToken, ...asked }) => {
+      const token =
+        clientToken === undefined ? undefined : `${this.#instances.cluster(asked.cluster).arn} ${clientToken}`;
+      const started = await this.#tokens.once(token, asked, {
+        answer: () => this.#runTask(asked),
+        mismatch: (first) =>
+          new AwsFault(
+            'ConflictException',
+            'The provided clientToken is already in use with a different RunTask request.',
+            {
+              more: { resourceIds: first.tasks.map((task) => task.arn) },
+            },
+          ),
+      });
+      return shownAll(started);
+    }),
+    StopTask: action(stopTask, (asked) => this.#stopTask(asked)),
+    DescribeTasks: action(describe, (asked) => {
+      const cluster = this.#instances.cluster(asked.cluster);
+      const found = asked.tasks.map((name) => this.#find(cluster.arn, name));
+      return {
+        tasks: found.filter((t) => t !== undefined).map((t) => taskShown(t, asked.include.includes('TAGS'))),
+        failures: asked.tasks
+          .filter((_, n) => found[n] === undefined)
+          .map((name) => ({ arn: name.startsWith('arn:') ? name : this.#arn(cluster.name, name), reason: 'MISSING' })),
+      };
+    }),
+    ListTasks: action(list, (asked) => this.#list(asked)),
+    TagResource: action(tag, (asked) => {
+      const task = [...this.#byId.values()].find((t) => t.arn === asked.resourceArn);
+      if (task === undefined)
+        throw new AwsFault('InvalidParameterException', `The double tags tasks only, not ${asked.resourceArn}`);
+      for (const { key, value } of asked.tags) task.tags.set(key, value);
+      return {};
+    }),
+  };
+
+  /** Running or pending on this instance. */
+  #on(instance: ContainerInstance): readonly Task[] {
+    return [...this.#byId.values()].filter((t) => t.on === instance && t.lastStatus !== 'STOPPED');
+  }
+
+  async #startTask(asked: z.infer<typeof startTask>): Promise<Started> {
+    const cluster = this.#instances.cluster(asked.cluster);
+    const definition = this.#definition(asked);
+    const tasks: Task[] = [];
+    const failures: Failure[] = [];
+    for (const name of asked.containerInstances) {
+      const instance = this.#instances.find(cluster, name);
+      const outcome =
+        instance === undefined
+          ? { arn: this.#instances.missingArn(cluster, name), reason: 'MISSING' }
+          : await this.#startOn(instance, definition, asked);
+      if ('reason' in outcome) failures.push(outcome);
+      else tasks.push(outcome);
+    }
+    return { tasks, failures };
+  }
+
+  /** Places on the instance with the most memory left among those that the constraints allow. */
+  async #runTask(asked: Omit<z.infer<typeof runTask>, 'clientToken'>): Promise<Started> {
+    const cluster = this.#instances.cluster(asked.cluster);
+    const definition = this.#definition(asked);
+    const tasks: Task[] = [];
+    const failures: Failure[] = [];
+    const active = this.#instances
+      .in(cluster)
+      .filter((i) => i.status === 'ACTIVE' && isVisible(this.#place, i.registeredMs));
+    const allowed = active.filter((i) => asked.placementConstraints.every((c) => selects(c.expression, i)));
+    for (let n = 0; n < asked.count; n++) {
+      if (allowed.length === 0) {
+        // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html has no word for an empty cluster's reason.
+        failures.push({
+          reason:
+            active.length === 0
+              ? 'No Container Instances were found in your cluster.'
+              : 'MemberOf placement constraint unsatisfied.',
+        });
+        continue;
+      }
+      const refused: Failure[] = [];
+      for (const instance of allowed) {
+        const outcome = await this.#startOn(instance, definition, asked);
+        if ('reason' in outcome) refused.push(outcome);
+        else {
+          tasks.push(outcome);
+          break;
+        }
+      }
+      if (refused.length === allowed.length) failures.push(...refused);
+    }
+    return { tasks, failures };
+  }
+
+  #definition(asked: Startable): TaskDefinition {
+    const definition = this.#definitions.find(asked.taskDefinition);
+    if (definition === undefined) throw new AwsFault('ClientException', 'TaskDefinition not found.');
+    const [override] = asked.overrides.containerOverrides;
+    if (override !== undefined && override.name !== definition.container.name) {
+      throw new AwsFault(
+        'InvalidParameterException',
+        `Override for container named ${override.name} is not a container in the TaskDefinition.`,
+      );
+    }
+    return definition;
+  }
+
+  /** Reasons: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html */
+  async #startOn(instance: ContainerInstance, definition: TaskDefinition, asked: Startable): Promise<Task | Failure> {
+    const fails = (reason: string, detail?: string): Failure => ({
+      arn: instance.arn,
+      reason,
+      ...(detail === undefined ? {} : { detail }),
+    });
+    if (instance.status === 'INACTIVE') return fails('INACTIVE');
+    // Draining "prevents new tasks from being scheduled"; the page on failures has no reason of its own for it.
+    if (instance.status === 'DRAINING') return fails('INACTIVE', 'The container instance is draining');
+    if (!instance.agentConnected) return fails('AGENT');
+    const override = asked.overrides.containerOverrides[0] ?? null;
+    const take = takeOf(definition, override);
+    const lacking = this.#instances.lacks(instance, take);
+    if (lacking !== null) return fails(`RESOURCE:${lacking}`);
+    const task = this.#newTask(instance, definition, { asked, override });
+    const unpullable = matchesAny(this.#place.knobs.now.unpullableImages, definition.container.image);
+    if (!unpullable) {
+      const [outcome] = await this.#place.fleet.start([this.#request(task)]);
+      // The engine takes nothing on an instance that has had its notice; the agent there would, for two minutes.
+      if (outcome?.status !== 'done') return fails('AGENT', outcome?.detail);
+    }
+    this.#byId.set(task.id, task);
+    this.#instances.occupy(instance, { task: task.id, take, running: 0 });
+    this.#changed(task, task.createdMs);
+    if (unpullable) this.#stopped(task, cannotPull(definition.container.image), nowMs(this.#place));
+    return task;
+  }
+
+  #newTask(
+    on: ContainerInstance,
+    definition: TaskDefinition,
+    of: { readonly asked: Startable; readonly override: ContainerOverride | null },
+  ): Task {
+    const { asked, override } = of;
+    const id = hexOf(`task/${on.id}/${this.#byId.size}`, 32);
+    const { container } = definition;
+    const inherited = asked.propagateTags === 'TASK_DEFINITION' ? definition.tags : [];
+    return {
+      id,
+      arn: this.#arn(on.cluster.name, id),
+      definition,
+      on,
+      override,
+      take: takeOf(definition, override),
+      startedBy: asked.startedBy,
+      group: asked.group ?? `family:${definition.family}`,
+      createdMs: nowMs(this.#place),
+      tags: new Map([...inherited, ...asked.tags].map(({ key, value }) => [key, value])),
+      log: this.#logs.streamFor(container, id),
+      lastStatus: 'PENDING',
+      desiredStatus: 'RUNNING',
+      version: 0,
+      startedMs: null,
+      stoppingMs: null,
+      stoppedMs: null,
+      stopAsked: null,
+      killedForMemory: false,
+      end: null,
+    };
+  }
+
+  #arn(cluster: string, id: string): string {
+    return `arn:aws:ecs:${this.#place.region}:${this.#place.account}:task/${cluster}/${id}`;
+  }
+
+  #request(task: Task): StartRequest {
+    const { take } = task;
+    return {
+      key: effectKey(`start/${task.id}`),
+      attempt: attemptId(task.id),
+      instance: task.on.host.id,
+      command: commandLine(task.definition.container, task.override, this.#images),
+      env: {},
+      workdir: this.#place.fleetDir,
+      inputs: [],
+      outputs: [],
+      resources: {
+        cpu: milliCpu((take.cpu / 1024) * 1000),
+        memory: mib(take.memoryMiB),
+        gpus: take.gpus,
+        disk: mib(0),
+      },
+      timeoutS: null,
+      checkpoint: null,
+      task: { job: 'ecs', stage: task.definition.family, index: this.#byId.size, number: 1 },
+    };
+  }
+
+  #find(clusterArn: string, name: string): Task | undefined {
+    const task = this.#byId.get(name.split('/').at(-1) ?? '');
+    return task?.on.cluster.arn === clusterArn && isVisible(this.#place, task.createdMs) ? task : undefined;
+  }
+
+  #list(asked: z.infer<typeof list>): object {
+    const cluster = this.#instances.cluster(asked.cluster);
+    if (asked.startedBy !== undefined && (asked.family ?? asked.containerInstance) !== undefined) {
+      // "When you specify startedBy as the filter, it must be the only filter that you use": API_ListTasks.
+      throw new AwsFault('InvalidParameterException', 'cannot specify startedBy with another filter');
+    }
+    // "Although you can filter results based on a desired status of PENDING, this doesn't return any results": API_ListTasks.
+    const wanted = [...this.#byId.values()].filter(
+      (t) =>
+        t.on.cluster === cluster &&
+        t.desiredStatus === asked.desiredStatus &&
+        isVisible(this.#place, t.createdMs) &&
+        (asked.startedBy === undefined || t.startedBy === asked.startedBy) &&
+        (asked.family === undefined || t.definition.family === asked.family) &&
+        (asked.containerInstance === undefined || t.on === this.#instances.find(cluster, asked.containerInstance)),
+    );
+    const { items, nextToken } = pageOf(wanted, asked);
+    return { taskArns: items.map((t) => t.arn), nextToken };
+  }
+
+  /**
+   * SIGTERM, and SIGKILL after the container's stopTimeout. Stopping what has stopped changes nothing.
+   * https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_StopTask.html
+   */
+  #stopTask(asked: z.infer<typeof stopTask>): object {
+    const task = this.#find(this.#instances.cluster(asked.cluster).arn, asked.task);
+    if (task === undefined) throw new AwsFault('InvalidParameterException', 'The referenced task was not found.');
+    if (task.lastStatus !== 'STOPPED' && task.stopAsked === null) {
+      task.stopAsked = asked.reason;
+      task.desiredStatus = 'STOPPED';
+      task.stoppingMs = nowMs(this.#place);
+      this.#changed(task, task.stoppingMs);
+      this.#terminate(task, performance.now());
+    }
+    return { task: taskShown(task, false) };
+  }
+
+  #terminate(task: Task, sinceMs: number): void {
+    if (task.lastStatus === 'STOPPED') return;
+    const { container } = task.definition;
+    if (!terminate(this.#process(task), container.linuxParameters?.initProcessEnabled === true)) {
+      // It is being started at this moment, or has just ended.
+      if (performance.now() - sinceMs < SPAWN_PATIENCE_MS)
+        this.#after(SPAWN_POLL_MS, () => this.#terminate(task, sinceMs));
+      return;
+    }
+    const stopTimeoutS = container.stopTimeout ?? task.on.host.agent.stopTimeoutS;
+    const waitMs = Math.max((stopTimeoutS * 1000) / this.#place.speed, STOP_FLOOR_MS);
+    this.#after(waitMs, () => {
+      if (task.lastStatus !== 'STOPPED') kill(this.#process(task));
+    });
+  }
+
+  #after(ms: number, then: () => void): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      then();
+    }, ms);
+    this.#timers.add(timer);
+  }
+
+  #process(task: Task): TaskProcess {
+    return { fleetDir: this.#place.fleetDir, instance: task.on.host.id, attempt: task.id };
+  }
+
+  /** The engine says that the task's process runs. */
+  started(id: string, atMs: number): void {
+    const task = this.#byId.get(id);
+    if (task?.lastStatus !== 'PENDING') return;
+    task.lastStatus = 'RUNNING';
+    task.startedMs = atMs;
+    this.#logs.open(id);
+    this.#instances.occupy(task.on, { task: id, take: task.take, running: 1 });
+    this.#changed(task, atMs);
+    if (matchesAny(this.#place.knobs.now.outOfMemoryImages, task.definition.container.image)) {
+      task.killedForMemory = true;
+      this.#kill(task, performance.now());
+    }
+  }
+
+  #kill(task: Task, sinceMs: number): void {
+    if (task.lastStatus === 'STOPPED' || kill(this.#process(task))) return;
+    if (performance.now() - sinceMs < SPAWN_PATIENCE_MS) this.#after(SPAWN_POLL_MS, () => this.#kill(task, sinceMs));
+  }
+
+  /**
+   * The engine says that the task's process has ended. What the end of its instance has killed is told with that: the
+   * agent has died with it.
+   */
+  ended(
+    id: string,
+    seen: {
+      readonly exitCode: number | null;
+      readonly exitSignal: string | null;
+      readonly stopped: string | null;
+      readonly detail: string | null;
+      readonly atMs: number;
+    },
+  ): void {
+    const task = this.#byId.get(id);
+    if (task === undefined || task.lastStatus === 'STOPPED') return;
+    const byHost = seen.stopped !== null && seen.exitCode === null && task.stopAsked === null;
+    if (byHost) return;
+    this.#stopped(task, endOf(task, seen), seen.atMs);
+  }
+
+  /** The instance is going down: what still runs there stops. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs_task_events.html */
+  hostGone(host: Ec2Instance, atMs: number): void {
+    const instance = this.#instances.ofHost(host);
+    if (instance === undefined) return;
+    this.#instances.disconnected(instance, atMs);
+    for (const task of this.#on(instance)) {
+      const reason = `Host EC2 (instance ${host.id}) terminated.`;
+      this.#stopped(task, { stopCode: 'TerminationNotice', stoppedReason: reason, exitCode: null, reason: null }, atMs);
+    }
+    this.#instances.deregistered(instance, atMs);
+  }
+
+  #stopped(task: Task, end: TaskEnd, atMs: number): void {
+    const wasRunning = task.lastStatus === 'RUNNING';
+    task.lastStatus = 'STOPPED';
+    task.desiredStatus = 'STOPPED';
+    task.stoppingMs ??= atMs;
+    task.stoppedMs = atMs;
+    task.end = end;
+    this.#instances.occupy(task.on, { task: task.id, take: null, running: wasRunning ? -1 : 0 });
+    this.#changed(task, atMs);
+  }
+
+  /** https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs_task_events.html */
+  #changed(task: Task, atMs: number): void {
+    task.version++;
+    this.#place.events.add({
+      source: 'aws.ecs',
+      type: 'ECS Task State Change',
+      atMs,
+      resources: [task.arn],
+      detail: { ...taskShown(task, true), updatedAt: new Date(atMs) },
+    });
+  }
+
+  close(): void {
+    for (const timer of this.#timers) clearTimeout(timer);
+  }
+}
+
+const shownAll = ({ tasks, failures }: Started): object => ({
+  tasks: tasks.map((task) => ({ ...taskShown(task, false), tags: tagsShown(task.tags) })),
+  failures,
+});
+
+/** https://docs.aws.amazon.com/AmazonECS/latest/developerguide/stopped-task-error-codes.html */
+function endOf(
+  task: Task,
+  seen: { readonly exitCode: number | null; readonly exitSignal: string | null; readonly detail: string | null },
+): TaskEnd {
+  const exitCode = seen.exitCode ?? (seen.exitSignal === null ? null : signalCode(seen.exitSignal));
+  if (task.stopAsked !== null)
+    return { stopCode: 'UserInitiated', stoppedReason: task.stopAsked, exitCode, reason: null };
+  if (exitCode === null) {
+    const reason = `CannotStartContainerError: ${seen.detail ?? 'the process did not start'}`;
+    return { stopCode: 'TaskFailedToStart', stoppedReason: reason, exitCode, reason };
+  }
+  const reason = task.killedForMemory ? 'OutOfMemoryError: Container killed due to memory usage' : null;
+  return {
+    stopCode: 'EssentialContainerExited',
+    stoppedReason: 'Essential container in task exited',
+    exitCode,
+    reason,
+  };
+}
+
+/** https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_cannot_pull_image.html */
+function cannotPull(image: string): TaskEnd {
+  const reason = `CannotPullContainerError: pull image manifest has been retried 1 time(s): failed to resolve ref ${image}: not found`;
+  return { stopCode: 'TaskFailedToStart', stoppedReason: reason, exitCode: null, reason };
+}

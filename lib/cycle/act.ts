@@ -86,6 +86,7 @@ function startRequest(state: WorkingState, effect: Of<'start'>): StartRequest {
     inputs: stage.inputs.map(fill),
     outputs: stage.outputs.map(fill),
     resources: stage.resources,
+    ...(stage.image === undefined ? {} : { image: stage.image }),
     timeoutS: stage.timeoutS,
     checkpoint: stage.checkpoint,
     task: { job: task.job, stage: task.stage, index: task.index, number: attempt.number },

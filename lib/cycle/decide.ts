@@ -13,13 +13,13 @@ import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { quantile, remaining } from '../domain/distribution.ts';
 import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
-import { minusResources } from '../domain/resources.ts';
 import type { PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, GroupOffers, Host, Leftover, Stages, TaskToPlace, Worths } from '../domain/stages.ts';
 import { attemptName, taskKey } from './working-state.ts';
 import { explain } from './explain.ts';
 import { isEnding } from './observe.ts';
 import { appraiseAll, pendingAgain, runningGroups, runningOffersOf, type RunningOffers } from './running-offers.ts';
+import { afterPlacing, placeStarts, type PlacingContext } from './starts.ts';
 import { membersOf } from './snapshot.ts';
 
 export interface DecideInput<S> {
@@ -44,6 +44,8 @@ export interface Deliberation {
   readonly runningOffers: RunningOffers;
   readonly allotment: Allotment;
   readonly placements: readonly Placement[];
+  /** Starts that wait for work to stop on their instance. */
+  readonly reserved: readonly Placement[];
   readonly purchases: readonly Purchase[];
   readonly releases: readonly Release[];
 }
@@ -67,6 +69,7 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
   const returning = placeReturning(context, hosts);
   const moved = placeMoves(context, moves, returning.hosts);
   const started = placeStarts(context, allotment, moved.hosts);
+  const stops = { ...allotment, preemptions: allotment.preemptions.filter((p) => started.needed.has(p.attempt)) };
 
   const moveOffers = offersForMoves(input, forecasts, moves, moved.unplaced);
   const leftovers = [...moveOffers.leftovers, ...started.leftovers];
@@ -83,12 +86,12 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
         });
 
   const used = new Set<InstanceId>();
-  for (const p of [...returning.placements, ...moved.placements, ...started.placements])
+  for (const p of [...returning.placements, ...moved.placements, ...started.placements, ...started.reserved])
     if ('instance' in p.on) used.add(p.on.instance);
   const releases = stages.release({ snapshot, used, config });
 
   const effects = effectsOf(input, {
-    stops: stopsOf(snapshot, allotment, { moves, placed: moved.placements, bought: purchases.length > 0 }),
+    stops: stopsOf(snapshot, stops, { moves, placed: moved.placements, bought: purchases.length > 0 }),
     purchases,
     placements: started.placements,
     releases,
@@ -101,6 +104,7 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
     runningOffers: runningOffersOf(input, running, offers),
     allotment,
     placements: started.placements,
+    reserved: started.reserved,
     purchases,
     releases,
   };
@@ -157,13 +161,6 @@ function movesOf(snapshot: Snapshot, allotment: Allotment, worths: Worths): Move
   }));
 }
 
-interface PlacingContext {
-  readonly snapshot: Snapshot;
-  readonly forecasts: Forecasts;
-  readonly groups: ReadonlyMap<GroupId, PendingGroup>;
-  readonly stages: Pick<Stages<never>, 'place'>;
-}
-
 const moveGroup = (m: Move): GroupId => groupId(`move/${m.running.attempt.id}`);
 
 /** Keeps room for attempts that are stopping to go on elsewhere: without it their new instance would be given back first. */
@@ -204,90 +201,6 @@ function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: read
     hosts: afterPlacing(hosts, tasks, placements),
     unplaced: moves.filter((m) => !placed.has(moveGroup(m))),
   };
-}
-
-/** So many tasks of a group that the plan starts by one option. */
-interface Wanted {
-  readonly group: PendingGroup;
-  readonly option: StartOption;
-  readonly count: number;
-  readonly runtimeS: Seconds;
-  readonly tasks: readonly TaskToPlace[];
-}
-
-/**
- * Places what the plan starts: first each in the pool that the plan chose for it, because the plan has counted that pool's room
- * for it and nobody else; then what is left wherever there is room still. Placed anywhere at once, tasks would take the
- * room that the plan meant for others, and the next plan would stop them again to make that room.
- */
-function placeStarts(context: PlacingContext, allotment: Allotment, hosts: readonly Host[]) {
-  const wanted = wantedStarts(context, allotment);
-  const tasks = wanted.flatMap((w) => w.tasks);
-  if (tasks.length === 0) return { placements: [], leftovers: [] };
-  const chosen = context.stages.place(wanted.flatMap(inChosenPool), hosts);
-  const placed = new Set(chosen.map((p) => taskKey(p.task)));
-  const rest = tasks.filter((t) => !placed.has(taskKey(t.task)));
-  const elsewhere = rest.length === 0 ? [] : context.stages.place(rest, afterPlacing(hosts, tasks, chosen));
-  for (const p of elsewhere) placed.add(taskKey(p.task));
-  const leftovers = wanted.flatMap(({ tasks: of, ...w }): Leftover[] => {
-    const count = of.filter((t) => !placed.has(taskKey(t.task))).length;
-    return count === 0 ? [] : [{ ...w, count }];
-  });
-  return { placements: [...chosen, ...elsewhere], leftovers };
-}
-
-function wantedStarts(context: PlacingContext, allotment: Allotment): readonly Wanted[] {
-  const taken = new Map<GroupId, number>();
-  return allotment.starts.map(({ option, count }) => {
-    const group = invariant(
-      context.groups.get(option.group),
-      `the plan starts group ${option.group}, which does not wait`,
-    );
-    const runtimeS = runtimeOf(group, context.forecasts);
-    const from = taken.get(group.id) ?? 0;
-    taken.set(group.id, from + count);
-    const spotAllowed = option.offer.pool.endsWith('/spot');
-    const allowed = (host: Host): boolean =>
-      (spotAllowed || host.pool.option !== 'spot') && brokenConstraint(group.stage.constraints, host.pool) === null;
-    const tasks = membersOf(group, from, from + count).map((index): TaskToPlace => ({
-      task: { job: group.job, stage: group.stage.name, index },
-      group: group.id,
-      need: group.need,
-      runtimeS,
-      gang: group.stage.gang ? group.id : null,
-      allowed,
-    }));
-    return { group, option, count, runtimeS, tasks };
-  });
-}
-
-/** The tasks of one start, in the pool of its option only; tasks of one group share the function that says so. */
-function inChosenPool({ option, tasks }: Wanted): TaskToPlace[] {
-  const allowed = (host: Host): boolean => host.pool.id === option.offer.pool && (tasks[0]?.allowed(host) ?? false);
-  return tasks.map((t) => ({ ...t, allowed }));
-}
-
-/** A task's own running time still to come, as one number for packing: the median. */
-function runtimeOf(group: PendingGroup, forecasts: Forecasts): Seconds {
-  const forecast = invariant(
-    forecasts.runtime.get(`${group.job}/${group.stage.name}`),
-    `no runtime forecast for ${group.job}/${group.stage.name}`,
-  );
-  return quantile(remaining(forecast.runtime, group.keptS), 0.5);
-}
-
-function afterPlacing(hosts: readonly Host[], tasks: readonly TaskToPlace[], placements: readonly Placement[]): Host[] {
-  if (placements.length === 0) return [...hosts];
-  const need = new Map(tasks.map((t) => [t.group, t.need]));
-  const takenBy = Map.groupBy(placements, (p) => ('instance' in p.on ? p.on.instance : ''));
-  return hosts.map((h) => {
-    const mine = 'instance' in h.on ? (takenBy.get(h.on.instance) ?? []) : [];
-    const free = mine.reduce(
-      (f, p) => minusResources(f, invariant(need.get(p.group), 'a placed task has a need')),
-      h.free,
-    );
-    return { ...h, free };
-  });
 }
 
 const groupToMove = (m: Move): PendingGroup =>

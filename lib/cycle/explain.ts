@@ -3,7 +3,7 @@ import { unreachable } from '../kernel/errors.ts';
 import { plus, raw, seconds, type EpochMs, type UsdPerHour } from '../kernel/units.ts';
 import { quantile } from '../domain/distribution.ts';
 import type { Job } from '../domain/job.ts';
-import type { Explanation, WaitReason } from '../domain/plan.ts';
+import type { Explanation, Placement, WaitReason } from '../domain/plan.ts';
 import { pInterruptedWithin } from '../domain/forecast.ts';
 import type { InstanceView, PendingGroup } from '../domain/snapshot.ts';
 import type { Deliberation } from './decide.ts';
@@ -28,6 +28,8 @@ export function explain(d: Deliberation): Explanation[] {
 interface Index {
   readonly groups: ReadonlyMap<JobId, readonly PendingGroup[]>;
   readonly placedOn: ReadonlyMap<GroupId, ReadonlyMap<string, number>>;
+  /** Tasks for which room is being made, by group and instance. */
+  readonly reservedOn: ReadonlyMap<GroupId, ReadonlyMap<string, number>>;
   readonly waits: ReadonlyMap<GroupId, Deliberation['allotment']['waits'][number]>;
   readonly deferred: ReadonlyMap<GroupId, readonly Deliberation['allotment']['deferred'][number][]>;
   readonly starts: ReadonlyMap<GroupId, readonly Deliberation['allotment']['starts'][number][]>;
@@ -39,16 +41,10 @@ interface Index {
 }
 
 function indexByJob(d: Deliberation): Index {
-  const placedOn = new Map<GroupId, Map<string, number>>();
-  for (const p of d.placements) {
-    const counts = placedOn.get(p.group) ?? new Map<string, number>();
-    const on = 'instance' in p.on ? p.on.instance : `purchase ${p.on.purchase}`;
-    counts.set(on, (counts.get(on) ?? 0) + 1);
-    placedOn.set(p.group, counts);
-  }
   return {
     groups: Map.groupBy(d.snapshot.groups, (g) => g.job),
-    placedOn,
+    placedOn: tasksByPlace(d.placements),
+    reservedOn: tasksByPlace(d.reserved),
     waits: new Map(d.allotment.waits.map((w) => [w.group, w])),
     deferred: Map.groupBy(d.allotment.deferred, (x) => x.option.group),
     starts: Map.groupBy(d.allotment.starts, (s) => s.option.group),
@@ -57,6 +53,17 @@ function indexByJob(d: Deliberation): Index {
     quotes: new Map(d.snapshot.pools.map((p) => [p.pool.id, p.quote])),
     startsInS: expectedStarts(d),
   };
+}
+
+function tasksByPlace(placements: readonly Placement[]): Map<GroupId, Map<string, number>> {
+  const places = new Map<GroupId, Map<string, number>>();
+  for (const p of placements) {
+    const counts = places.get(p.group) ?? new Map<string, number>();
+    const on = 'instance' in p.on ? p.on.instance : `purchase ${p.on.purchase}`;
+    counts.set(on, (counts.get(on) ?? 0) + 1);
+    places.set(p.group, counts);
+  }
+  return places;
 }
 
 function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
@@ -159,6 +166,17 @@ function explainGroup(
         expectedStartMs: view.instance.readyMs,
       });
     }
+  }
+  for (const [on, tasks] of index.reservedOn.get(group.id) ?? []) {
+    accounted += tasks;
+    out.waiting.push({
+      stage: group.stage.name,
+      tasks,
+      why: 'capacity',
+      detail: `room is being made for it on ${on}, where other work stops first`,
+      wouldChange: 'nothing: it starts when that work has saved and stopped',
+      expectedStartMs: d.snapshot.nowMs,
+    });
   }
   for (const s of index.starts.get(group.id) ?? []) {
     const tasks = Math.max(0, s.count - accounted);

@@ -1,0 +1,252 @@
+/**
+ * Which instance takes what the plan starts. The plan counts room by pool, with what it stops counted as free; here it
+ * becomes room on one instance.
+ *
+ * 1. Each start in the pool that the plan chose for it, where work that is stopping, or that the plan stops, counts as
+ *    gone: that room is meant for these tasks and nobody else. What needs it waits for it (`reserved`).
+ * 2. What found nothing there: wherever there is room now that nobody waits for.
+ * What the plan stops is `needed` only where a start of the first kind needs the room, or where it empties an instance for
+ * quota and something is left to buy for: stopping work for what then starts elsewhere, or cannot start at all, would
+ * be undone and repeated by each of the next plans.
+ */
+import { invariant } from '../kernel/errors.ts';
+import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
+import type { Seconds } from '../kernel/units.ts';
+import { brokenConstraint } from '../domain/constraints.ts';
+import { quantile, remaining } from '../domain/distribution.ts';
+import type { Allotment, Placement, StartOption } from '../domain/plan.ts';
+import {
+  fits,
+  fromVector,
+  minusResources,
+  NO_RESOURCES,
+  plusResources,
+  vector,
+  type Resources,
+} from '../domain/resources.ts';
+import type { PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
+import type { Forecasts, Host, Leftover, Stages, TaskToPlace } from '../domain/stages.ts';
+import { membersOf } from './snapshot.ts';
+import { taskKey } from './working-state.ts';
+
+export interface PlacingContext {
+  readonly snapshot: Snapshot;
+  readonly forecasts: Forecasts;
+  readonly groups: ReadonlyMap<GroupId, PendingGroup>;
+  readonly stages: Pick<Stages<never>, 'place'>;
+}
+
+export interface Started {
+  /** Have room now, on instances that are up or starting. */
+  readonly placements: readonly Placement[];
+  /** Have room once work that stops there is gone. */
+  readonly reserved: readonly Placement[];
+  /** To be bought for. */
+  readonly leftovers: readonly Leftover[];
+  /** Of the plan's pre-emptions those that something needs. */
+  readonly needed: ReadonlySet<AttemptId>;
+}
+
+/** So many tasks of a group that the plan starts by one option. */
+interface Wanted {
+  readonly group: PendingGroup;
+  readonly option: StartOption;
+  readonly count: number;
+  readonly runtimeS: Seconds;
+  readonly tasks: readonly TaskToPlace[];
+}
+
+export function placeStarts(context: PlacingContext, allotment: Allotment, hosts: readonly Host[]): Started {
+  const wanted = wantedStarts(context, allotment);
+  const tasks = wanted.flatMap((w) => w.tasks);
+  if (tasks.length === 0) return { placements: [], reserved: [], leftovers: [], needed: new Set() };
+  const yielding = yieldingOn(context.snapshot, allotment);
+  const later = hosts.map((h) => ({ ...h, free: plusResources(h.free, madeOn(h, yielding)) }));
+  const chosen = context.stages.place(wanted.flatMap(inChosenPool), later);
+  const { now, reserved } = roomNow(chosen, { hosts, tasks });
+  const placed = new Set(chosen.map((p) => taskKey(p.task)));
+
+  const rest = tasks.filter((t) => !placed.has(taskKey(t.task)));
+  const cleared = clearedBy(yielding, { snapshot: context.snapshot, chosen });
+  const spare = spareRoom({ hosts, later, tasks, now, chosen }).filter((h) => !cleared.has(idOf(h)));
+  const elsewhere = rest.length === 0 ? [] : context.stages.place(rest, spare);
+  for (const p of elsewhere) placed.add(taskKey(p.task));
+
+  const leftovers = wanted.flatMap(({ tasks: of, ...w }): Leftover[] => {
+    const count = of.filter((t) => !placed.has(taskKey(t.task))).length;
+    return count === 0 ? [] : [{ ...w, count }];
+  });
+  const needed = new Set<AttemptId>();
+  const free = new Map(afterPlacing(hosts, tasks, now).map((h) => [idOf(h), h.free]));
+  const needs = new Map(tasks.map((t) => [taskKey(t.task), t.need]));
+  for (const [instance, there] of yielding) {
+    const short = reserved
+      .filter((p) => instanceOf(p) === instance)
+      .reduce((sum, p) => plusResources(sum, needs.get(taskKey(p.task)) ?? NO_RESOURCES), NO_RESOURCES);
+    const stops =
+      leftovers.length > 0 && cleared.has(instance)
+        ? there.stopped
+        : stopsFor(short, free.get(instance) ?? NO_RESOURCES, there);
+    for (const r of stops) needed.add(r.attempt.id);
+  }
+  return { placements: [...now, ...elsewhere], reserved, leftovers, needed };
+}
+
+/** The first of what the plan stops on an instance that make room for `short`. */
+function stopsFor(short: Resources, free: Resources, { stopping, stopped }: Yielding): readonly RunningTask[] {
+  let room = stopping.reduce((sum, r) => plusResources(sum, r.attempt.resources), free);
+  let count = 0;
+  while (count < stopped.length && !fits(short, room)) {
+    room = plusResources(room, stopped[count]?.attempt.resources ?? NO_RESOURCES);
+    count++;
+  }
+  return stopped.slice(0, count);
+}
+
+/** What gives way on an instance: what is stopping already, and what the plan stops. */
+interface Yielding {
+  readonly stopping: readonly RunningTask[];
+  readonly stopped: readonly RunningTask[];
+}
+
+function yieldingOn(snapshot: Snapshot, { preemptions }: Allotment): ReadonlyMap<InstanceId, Yielding> {
+  const preempted = new Set(preemptions.map((p) => p.attempt));
+  const yielding = new Map<InstanceId, Yielding>();
+  for (const [id, view] of snapshot.instances) {
+    const stopping = view.attempts.filter((r) => r.attempt.state === 'stopping');
+    const stopped = view.attempts.filter((r) => r.attempt.state !== 'stopping' && preempted.has(r.attempt.id));
+    if (stopping.length + stopped.length > 0) yielding.set(id, { stopping, stopped });
+  }
+  return yielding;
+}
+
+const instanceOf = (p: Placement): InstanceId | null => ('instance' in p.on ? p.on.instance : null);
+const idOf = (h: Host): InstanceId | null => ('instance' in h.on ? h.on.instance : null);
+
+function madeOn(host: Host, yielding: ReadonlyMap<InstanceId, Yielding>): Resources {
+  const id = idOf(host);
+  const of = id === null ? undefined : yielding.get(id);
+  return [...(of?.stopping ?? []), ...(of?.stopped ?? [])].reduce(
+    (sum, r) => plusResources(sum, r.attempt.resources),
+    NO_RESOURCES,
+  );
+}
+
+/** Instances that the plan empties and gives nothing of its own to: for their quota, so nothing else may move in. */
+function clearedBy(
+  yielding: ReadonlyMap<InstanceId, Yielding>,
+  of: { readonly snapshot: Snapshot; readonly chosen: readonly Placement[] },
+): ReadonlySet<InstanceId | null> {
+  const taken = new Set(of.chosen.map(instanceOf));
+  const cleared = new Set<InstanceId>();
+  for (const [id, { stopping, stopped }] of yielding) {
+    const there = of.snapshot.instances.get(id)?.attempts.length ?? 0;
+    if (stopped.length > 0 && stopping.length + stopped.length === there && !taken.has(id)) cleared.add(id);
+  }
+  return cleared;
+}
+
+/** Which of the chosen have room without what is still to stop: gangs whole or not at all, the others one by one. */
+function roomNow(
+  chosen: readonly Placement[],
+  { hosts, tasks }: { readonly hosts: readonly Host[]; readonly tasks: readonly TaskToPlace[] },
+): { readonly now: readonly Placement[]; readonly reserved: readonly Placement[] } {
+  const free = new Map(hosts.map((h) => [idOf(h), h.free]));
+  const of = new Map(tasks.map((t) => [taskKey(t.task), t]));
+  const unitOf = (p: Placement): string => of.get(taskKey(p.task))?.gang ?? taskKey(p.task);
+  const needOf = (p: Placement): Resources => of.get(taskKey(p.task))?.need ?? NO_RESOURCES;
+  const now: Placement[] = [];
+  const reserved: Placement[] = [];
+  for (const unit of Map.groupBy(chosen, unitOf).values()) {
+    const before = new Map(unit.map((p) => [instanceOf(p), free.get(instanceOf(p)) ?? NO_RESOURCES]));
+    const hasRoom = unit.every((p) => {
+      const left = free.get(instanceOf(p)) ?? NO_RESOURCES;
+      if (!fits(needOf(p), left)) return false;
+      free.set(instanceOf(p), minusResources(left, needOf(p)));
+      return true;
+    });
+    if (hasRoom) now.push(...unit);
+    else {
+      for (const [id, left] of before) free.set(id, left);
+      reserved.push(...unit);
+    }
+  }
+  return { now, reserved };
+}
+
+/** Room now, less what is reserved of it: no more than what is free now, and than what stays free later. */
+function spareRoom(of: {
+  readonly hosts: readonly Host[];
+  readonly later: readonly Host[];
+  readonly tasks: readonly TaskToPlace[];
+  readonly now: readonly Placement[];
+  readonly chosen: readonly Placement[];
+}): Host[] {
+  const free = afterPlacing(of.hosts, of.tasks, of.now);
+  const stays = afterPlacing(of.later, of.tasks, of.chosen);
+  return free.map((host, i) => {
+    const other = vector(stays[i]?.free ?? host.free);
+    return {
+      ...host,
+      free: fromVector(vector(host.free).map((x, kind) => Math.max(0, Math.min(x, other[kind] ?? x)))),
+    };
+  });
+}
+
+function wantedStarts(context: PlacingContext, allotment: Allotment): readonly Wanted[] {
+  const taken = new Map<GroupId, number>();
+  return allotment.starts.map(({ option, count }) => {
+    const group = invariant(
+      context.groups.get(option.group),
+      `the plan starts group ${option.group}, which does not wait`,
+    );
+    const runtimeS = runtimeOf(group, context.forecasts);
+    const from = taken.get(group.id) ?? 0;
+    taken.set(group.id, from + count);
+    const spotAllowed = option.offer.pool.endsWith('/spot');
+    const allowed = (host: Host): boolean =>
+      (spotAllowed || host.pool.option !== 'spot') && brokenConstraint(group.stage.constraints, host.pool) === null;
+    const tasks = membersOf(group, from, from + count).map((index): TaskToPlace => ({
+      task: { job: group.job, stage: group.stage.name, index },
+      group: group.id,
+      need: group.need,
+      runtimeS,
+      gang: group.stage.gang ? group.id : null,
+      allowed,
+    }));
+    return { group, option, count, runtimeS, tasks };
+  });
+}
+
+/** The tasks of one start, in the pool of its option only; tasks of one group share the function that says so. */
+function inChosenPool({ option, tasks }: Wanted): TaskToPlace[] {
+  const allowed = (host: Host): boolean => host.pool.id === option.offer.pool && (tasks[0]?.allowed(host) ?? false);
+  return tasks.map((t) => ({ ...t, allowed }));
+}
+
+/** A task's own running time still to come, as one number for packing: the median. */
+function runtimeOf(group: PendingGroup, forecasts: Forecasts): Seconds {
+  const forecast = invariant(
+    forecasts.runtime.get(`${group.job}/${group.stage.name}`),
+    `no runtime forecast for ${group.job}/${group.stage.name}`,
+  );
+  return quantile(remaining(forecast.runtime, group.keptS), 0.5);
+}
+
+export function afterPlacing(
+  hosts: readonly Host[],
+  tasks: readonly TaskToPlace[],
+  placements: readonly Placement[],
+): Host[] {
+  if (placements.length === 0) return [...hosts];
+  const need = new Map(tasks.map((t) => [t.group, t.need]));
+  const takenBy = Map.groupBy(placements, (p) => ('instance' in p.on ? p.on.instance : ''));
+  return hosts.map((h) => {
+    const mine = 'instance' in h.on ? (takenBy.get(h.on.instance) ?? []) : [];
+    const free = mine.reduce(
+      (f, p) => minusResources(f, invariant(need.get(p.group), 'a placed task has a need')),
+      h.free,
+    );
+    return { ...h, free };
+  });
+}

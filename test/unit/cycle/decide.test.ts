@@ -163,6 +163,79 @@ describe('the instance for an attempt that is stopping to go on elsewhere', () =
   });
 });
 
+describe('work that the plan stops for something else', () => {
+  const low = jobOf('j-low', { running: 1 });
+  const fresh = (id: string, tasks: number, cpus: number, over: Partial<StageSpec> = {}): Job => {
+    const made = stage({ tasks, resources: resources(cpus), expectedRuntimeS: seconds(600), ...over });
+    return job({ name: id, submittedMs: at(0), spec: spec({ name: id, stages: [made] }) });
+  };
+  const start = (of: Job, kind: 'fresh' | 'gang', count: number, where: Pool = spot): Allotment['starts'][number] => {
+    const offer = { pool: where.id, bid: 'uncapped', startDelayS: seconds(90), expectedCostUsd: 0.1 } as Offer;
+    const option = {
+      group: groupId(`${of.id}/main/${kind}`),
+      offer,
+      slot: 0,
+      startMs: at(NOW_S),
+      worthUsd: 1,
+      costUsd: 0.1,
+    };
+    return { option, count, reason: 'it pays' };
+  };
+  const stops = { preemptions: [{ attempt: attemptId('a0'), reason: 'for something better' }] };
+  const here = (jobs: readonly Job[], starts: Allotment['starts'], others: readonly Attempt[] = []): Scene => ({
+    jobs: [low, ...jobs],
+    attempts: [runs('a0', low, { resources: resources(2) }), ...others],
+    instances: [host('i-test', spot)],
+    vcpus: 4,
+    allotment: { ...stops, starts },
+  });
+  const startsOf = (plan: Plan) => plan.effects.flatMap((e) => (e.kind === 'start' ? [e.task.job] : []));
+
+  it('stops for what needs its room, and nobody else gets that room meanwhile', async () => {
+    const gang = fresh('j-gang', 2, 2, { gang: true });
+    const small = fresh('j-small', 1, 2);
+    const { plan } = await decided(here([gang, small], [start(gang, 'gang', 2), start(small, 'fresh', 1, onDemand)]));
+    expect(keysOf(plan, 'stop')).toEqual(['a0']);
+    expect(startsOf(plan)).toEqual([]);
+    const [explained] = plan.explanations.filter((e) => e.job === 'j-gang');
+    expect(explained?.waiting.map((w) => [w.tasks, w.detail])).toEqual([
+      [2, 'room is being made for it on i-test, where other work stops first'],
+    ]);
+    // Once it has stopped, the room is the gang's.
+    const leaving = here([gang, small], [start(gang, 'gang', 2), start(small, 'fresh', 1, onDemand)]);
+    const stopping = { ...leaving, attempts: [runs('a0', low, { resources: resources(2), state: 'stopping' })] };
+    expect(startsOf((await decided(stopping)).plan)).toEqual([]);
+  });
+
+  it('runs on when what it was to stop for has room without it', async () => {
+    const small = fresh('j-small', 1, 2);
+    const { plan } = await decided(here([small], [start(small, 'fresh', 1)]));
+    expect(keysOf(plan, 'stop')).toEqual([]);
+    expect(startsOf(plan)).toEqual(['j-small']);
+  });
+
+  it('runs on when what it was to stop for fits nowhere, and something else keeps its instance', async () => {
+    const big = fresh('j-big', 1, 4);
+    const stays = jobOf('j-stays', { running: 1 });
+    const { plan } = await decided(
+      here([big, stays], [start(big, 'fresh', 1, onDemand)], [runs('a1', stays, { resources: resources(1) })]),
+    );
+    expect(keysOf(plan, 'stop')).toEqual([]);
+  });
+
+  it('stops for the quota of its instance, which nothing then moves into', async () => {
+    const big = fresh('j-big', 1, 4, {
+      constraints: { ...low.spec.stages[0]?.constraints, zones: ['b'] } as StageSpec['constraints'],
+    });
+    const small = fresh('j-small', 1, 2);
+    const { plan } = await decided(
+      here([big, small], [start(big, 'fresh', 1, onDemand), start(small, 'fresh', 1, onDemand)]),
+    );
+    expect(keysOf(plan, 'stop')).toEqual(['a0']);
+    expect(startsOf(plan)).toEqual([]);
+  });
+});
+
 describe('what else there is for a job that only runs', () => {
   const one = jobOf('j-one', { running: 1 }, { expectedRuntimeS: seconds(3600) });
   const running = (nowS: number, startedS: number, before?: Deliberation): Scene => ({

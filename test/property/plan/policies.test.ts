@@ -6,14 +6,15 @@ import type { Allotment } from '../../../lib/domain/plan.ts';
 import { countFits, plusResources, times, vector } from '../../../lib/domain/resources.ts';
 import type { PlanInput } from '../../../lib/domain/stages.ts';
 import { fcfsPlan } from '../../../lib/plan/fcfs.ts';
-import { overdrawn } from '../../../lib/plan/fill.ts';
+import { overdrawn, type Selection } from '../../../lib/plan/fill.ts';
 import { greedyPlan, greedySelection } from '../../../lib/plan/greedy.ts';
 import { lagrangian, unconstrained } from '../../../lib/plan/lagrangian.ts';
 import { milpPlan, modelOf, planProblem } from '../../../lib/plan/milp.ts';
-import { problemOf } from '../../../lib/plan/problem.ts';
+import { problemOf, type Problem } from '../../../lib/plan/problem.ts';
 import { assignmentOf, requestOf } from '../../../lib/plan/request.ts';
 import { deterministic } from '../../../lib/plan/solver.ts';
 import { valueOf, violations } from '../../../lib/plan/strl/value.ts';
+import { affordable } from '../../../lib/plan/whole.ts';
 import { scenario, type ScenarioShape } from '../../unit/plan/scenario.ts';
 
 const shapes: fc.Arbitrary<ScenarioShape> = fc.record({
@@ -72,6 +73,26 @@ function expectPossible(input: PlanInput, allotment: Allotment): void {
   expect(boughtMilliCpu).toBeLessThanOrEqual(snapshot.limits.vcpus * 1000 - milliCpu + emptied + 1e-6);
 }
 
+const returns = (kill: Problem['kills'][number]): number =>
+  kill.draws.find((d) => d.partition === 'quota')?.perUnit[0] ?? 0;
+
+/** mCPU of the machines that this cycle's purchases need: the tasks of a pool packed side by side, the last machine whole. */
+function boughtWhole(problem: Problem, { units }: Selection): number {
+  const pools = new Map<string, { mcpu: number; share: number[] }>();
+  problem.choices.forEach((choice, i) => {
+    const member = choice.members.findIndex((m) => m.name === 'new');
+    const tasks = units[i]?.[member] ?? 0;
+    const need = problem.groups[choice.group]?.group.need;
+    if (choice.planned.option.slot > 0 || tasks < 1 || need === undefined) return;
+    const { id, type } = choice.planned.pool;
+    const pool = pools.get(id) ?? { mcpu: raw(type.capacity.cpu), share: [0, 0, 0, 0] };
+    const capacity = vector(type.capacity);
+    pool.share = vector(need).map((x, k) => (pool.share[k] ?? 0) + (x === 0 ? 0 : (tasks * x) / (capacity[k] ?? 0)));
+    pools.set(id, pool);
+  });
+  return [...pools.values()].reduce((sum, { mcpu, share }) => sum + mcpu * Math.ceil(Math.max(...share) - 1e-6), 0);
+}
+
 describe('plan policies', () => {
   const highs = highsSolver();
   const solver = deterministic(highs, 200);
@@ -124,6 +145,34 @@ describe('plan policies', () => {
       RUNS,
     );
     expect(solved).toBeGreaterThan(20);
+  });
+
+  it('stop work for quota only where whole machines can be bought for it, and keep within all supply rows', () => {
+    let changed = 0;
+    let kept = 0;
+    fc.assert(
+      fc.property(shapes, (shape) => {
+        const problem = problemOf(scenario(shape));
+        const greedy = greedySelection(problem);
+        const real = affordable(problem, greedy);
+        expect(overdrawn(problem, real)).toEqual([]);
+        const stopped = (of: Selection): number[] =>
+          problem.kills.flatMap((k, i) =>
+            (of.kills[i] ?? 0) >= 1 && k.attempts.length > 0 && returns(k) > 0 ? [i] : [],
+          );
+        if (stopped(greedy).length === 0) expect(real).toBe(greedy);
+        // Nothing more is stopped, and what is stopped for quota pays for whole machines.
+        problem.kills.forEach((_, i) => expect(real.kills[i]).toBeLessThanOrEqual(greedy.kills[i] ?? 0));
+        if (stopped(real).length > 0) {
+          kept++;
+          const returned = problem.kills.reduce((sum, k, i) => sum + (real.kills[i] ?? 0) * returns(k), 0);
+          expect(boughtWhole(problem, real)).toBeLessThanOrEqual(problem.capacity.headroomMilliCpu + returned + 1e-6);
+        }
+        if (real !== greedy) changed++;
+      }),
+      { ...RUNS, numRuns: 300 },
+    );
+    expect(Math.min(changed, kept)).toBeGreaterThan(10);
   });
 
   it('the STRL request says the same of the greedy plan as the flat problem does', () => {

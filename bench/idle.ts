@@ -4,8 +4,8 @@
  *
  *   node bench/idle.ts [--seconds 30] [--settle 20] [--form package|checkout]
  *
- * Measured as a package (what `npm install` gives) and as a checkout (types are stripped while loading, and what strips
- * them stays in memory). Linux only. Prints figures; judges nothing.
+ * Measured as a package (what `npm install` gives) and as a checkout (run from a compiled copy of its sources). Linux
+ * only. Prints figures; judges nothing.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -72,8 +72,10 @@ export class EventLog {
     this.all.push(event);
     if (this.#deliver === null || this.#closed) return;
     const { duplicate, lose, reorderWindow } = this.#knobs.now.events;
-    if (this.#random() >= lose) this.#held.push(event);
-    if (this.#random() < duplicate) this.#held.push(event);
+    const isLost = this.#random() < lose;
+    const isDoubled = this.#random() < duplicate;
+    if (isLost) return;
+    this.#held.push(...(isDoubled ? [event, event] : [event]));
     if (this.#release !== null) clearTimeout(this.#release);
     this.#release = null;
     if (this.#held.length >= Math.max(1, reorderWindow)) this.#send();

@@ -21,7 +21,6 @@ const throttle = z.strictObject({
   ratePerS: z.number().min(0),
   burst: z.int().min(0),
 });
-export type Throttle = z.infer<typeof throttle>;
 
 /**
  * What may be changed while the double runs: faults, limits and delays. With all defaults it does what the market does,

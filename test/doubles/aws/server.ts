@@ -102,7 +102,7 @@ export class AwsServer {
       const lost = await this.#answer(request, protocol);
       if ('cut' in lost) {
         this.#note({ service, action, status: 0, code: null });
-        request.destroy();
+        response.destroy();
         return;
       }
       this.#note({ service, action, status: 200, code: null });

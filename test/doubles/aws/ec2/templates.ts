@@ -3,7 +3,8 @@ import { action, Tokens, type Actions } from '../api.ts';
 import { hexOf } from '../events.ts';
 import { AwsFault } from '../fault.ts';
 import { nowMs, type Place } from '../place.ts';
-import { filters, form, page, tagList, tagSpecifications, XmlList, type XmlValue } from '../query.ts';
+import type { tagList } from '../query.ts';
+import { filters, form, page, tagSpecifications, XmlList, type XmlValue } from '../query.ts';
 
 /** A version of a launch template: its data as they came, by their names in a request. */
 export interface TemplateVersion {
@@ -167,7 +168,7 @@ const versionShown = (version: TemplateVersion, author: string): XmlValue => ({
   createTime: new Date(version.createdMs),
   createdBy: author,
   defaultVersion: version.number === 1,
-  launchTemplateData: renamed(version.data as Readonly<Record<string, unknown>>, 'LaunchTemplateData'),
+  launchTemplateData: renamed(version.data, 'LaunchTemplateData'),
 });
 
 /** Names of a request (`BlockDeviceMapping`) as an answer has them (`blockDeviceMappingSet`). */

@@ -96,7 +96,7 @@ export function commandLine(
 const CLEAN = 'exec env -i "PATH=$PATH" "EBB_SCRATCH_DIR=$EBB_SCRATCH_DIR" "$@"';
 
 /** Exit code of a container by the signal that ended it: 128 + n, as Docker reports it. */
-export const signalCode = (signal: string): number => 128 + (constants.signals[signal as NodeJS.Signals] ?? 0);
+export const signalCode = (signal: string): number => 128 + constants.signals[signal as NodeJS.Signals];
 
 /** As DescribeTasks shows it. */
 export function taskShown(task: Task, withTags: boolean) {

@@ -10,7 +10,7 @@ import { raw, seconds } from '../kernel/units.ts';
 import { Engine } from '../cycle/engine.ts';
 import { presetNamed } from '../cycle/presets.ts';
 import type { Stages } from '../domain/stages.ts';
-import { JvuPredict } from '../estimate/predictor.ts';
+import { LoggedHistory } from '../estimate/logged-history.ts';
 import { capacityOf } from '../market/capacity.ts';
 import { MarketForecaster } from '../market/forecast/forecaster.ts';
 import { CapacityEvidence } from '../market/forecast/hazard.ts';
@@ -57,7 +57,7 @@ const engine = new Engine<Solver>({
   preset: world.record.preset,
   config: world.config,
   limits: { vcpus: world.vcpus },
-  history: new JvuPredict(),
+  history: new LoggedHistory(),
   capacity: evidence,
   forecast: (at) => forecaster.at(at, evidence),
   holder: `process ${process.pid}`,

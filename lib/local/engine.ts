@@ -7,7 +7,7 @@ import { EbbError } from '../kernel/errors.ts';
 import { randomStream } from '../kernel/random.ts';
 import { raw } from '../kernel/units.ts';
 import { presetList, presetNamed } from '../cycle/presets.ts';
-import { JvuPredict } from '../estimate/predictor.ts';
+import { LoggedHistory } from '../estimate/logged-history.ts';
 import { capacityOf } from '../market/capacity.ts';
 import type { Backend, Health } from '../ports/backend.ts';
 import type { Store } from '../ports/store.ts';
@@ -164,7 +164,7 @@ async function earlierLife(store: Store): Promise<Earlier> {
 
 /** Admission's own copy of what the engine's thread has learned. */
 class HistoryCopy {
-  readonly predictor = new JvuPredict();
+  readonly predictor = new LoggedHistory();
   readonly #store: Store;
   #readMs = 0;
 

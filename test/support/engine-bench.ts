@@ -3,7 +3,7 @@ import { presetNamed } from '../../lib/cycle/presets.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../lib/domain/config.ts';
 import type { Job } from '../../lib/domain/job.ts';
 import type { Observation } from '../../lib/domain/observation.ts';
-import { JvuPredict } from '../../lib/estimate/predictor.ts';
+import { LoggedHistory } from '../../lib/estimate/logged-history.ts';
 import { VirtualClock } from '../../lib/kernel/clock.ts';
 import type { JobId } from '../../lib/kernel/ids.ts';
 import { randomStream, type Uniform } from '../../lib/kernel/random.ts';
@@ -154,7 +154,7 @@ export class EngineBench {
       preset,
       config: this.config,
       limits: { vcpus },
-      history: new JvuPredict(),
+      history: new LoggedHistory(),
       capacity: evidence,
       forecast: (at) => forecaster.at(at, evidence),
       holder: `engine ${number}`,

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import type { Job } from '../../../lib/domain/job.ts';
-import { JvuPredict } from '../../../lib/estimate/predictor.ts';
+import { LoggedHistory } from '../../../lib/estimate/logged-history.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { plus, raw, seconds, type EpochMs } from '../../../lib/kernel/units.ts';
 import { admitter } from '../../../lib/local/admission.ts';
@@ -55,7 +55,7 @@ function taken(jobs: readonly Job[], trace: MarketTrace, startMs: EpochMs): Job[
     pools: trace.pools,
     vcpus: VCPUS,
     config: schedulerConfig.parse({}),
-    history: new JvuPredict(),
+    history: new LoggedHistory(),
   });
   return jobs.filter((j) => {
     try {

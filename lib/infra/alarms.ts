@@ -90,7 +90,7 @@ function facts({ config, metrics, cycle, acquire, deadLetters }: AlarmsProps): R
     'cycle-failing': {
       about: 'The scheduling cycle fails again and again: nothing new is started. See the log of the state machine.',
       metric: new cloudwatch.MathExpression({
-        expression: 'FILL(failed, 0) + FILL(late, 0)',
+        expression: 'SUM([failed, late])',
         usingMetrics: { failed: cycle.metricFailed(sum), late: cycle.metricTimedOut(sum) },
         period: Duration.minutes(5),
         label: 'executions that failed or timed out',

@@ -120,6 +120,9 @@ export class HttpApi extends Construct {
         'A web ACL costs more per month than an idle deployment. Requests are authenticated and throttled; associate an ACL with `api.rest.deploymentStage` if yours must have one.',
       'AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]':
         'API Gateway writes its logs with one role per region, for which AWS requires this managed policy.',
+      // The same policy where the partition is known.
+      'AwsSolutions-IAM4[Policy::arn:aws:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]':
+        'API Gateway writes its logs with one role per region, for which AWS requires this managed policy.',
       ...(auth === 'iam'
         ? { 'AwsSolutions-COG4': 'Requests are signed with AWS credentials (IAM authorisation).' }
         : {}),

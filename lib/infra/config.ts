@@ -19,7 +19,7 @@ const REGION = /^[a-z]{2}(?:-[a-z]+)+-\d$/;
 const subnets = z
   .record(
     z.string().regex(ZONE, 'is no availability zone such as eu-central-1a'),
-    z.string().regex(/^subnet-[\da-f]+$/),
+    z.string().regex(/^subnet-[\da-f]{8}(?:[\da-f]{9})?$/, 'is no subnet id such as subnet-0a1b2c3d'),
   )
   .refine((all) => Object.keys(all).length > 0, 'names no subnet: give at least one, `eu-central-1a: subnet-...`');
 
@@ -28,7 +28,7 @@ const vpc = z
     z.literal('new'),
     z.literal('default'),
     z.strictObject({
-      id: z.string().regex(/^vpc-[\da-f]+$/, 'is no VPC id such as vpc-0a1b2c3d'),
+      id: z.string().regex(/^vpc-[\da-f]{8}(?:[\da-f]{9})?$/, 'is no VPC id such as vpc-0a1b2c3d'),
       subnets: subnets.describe(
         'One subnet per zone to buy in. Instances need a way out to ECS, ECR and CloudWatch Logs.',
       ),

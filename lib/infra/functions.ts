@@ -10,7 +10,7 @@ import { Construct } from 'constructs';
 import type { LambdaEnvironment } from '../aws/environment.ts';
 import { acknowledgeWildcards } from './acknowledged.ts';
 import { codeOf, type PackagedName } from './bundle.ts';
-import { rightNamed, statementOf, TRACE, type Right, type RightName, type RightsOver } from './rights.ts';
+import { rightNamed, statementOf, type Right, type RightName, type RightsOver } from './rights.ts';
 
 export interface FunctionFacts {
   readonly about: string;
@@ -49,7 +49,7 @@ export const FUNCTIONS = {
     about: 'The plan: a mixed-integer program on HiGHS.',
     memoryMiB: 3008,
     timeoutS: 60,
-    rights: [...STORE],
+    rights: ['passCycleState', 'tellMissingBlobs'],
     packaged: ['highs'],
   },
   record: { about: 'Writes down what will be done.', memoryMiB: 1024, timeoutS: 30, rights: STORE },
@@ -142,9 +142,9 @@ export class EbbtideFunction extends lambda.Function {
         resources: [group.logGroupArn],
       }),
     );
-    const granted = [...rights.map(rightNamed), TRACE];
+    const granted = rights.map(rightNamed);
     for (const right of granted) role.addToPolicy(statementOf(right, over, scope));
-    acknowledgeWildcards(role, reasonsOf(granted));
+    acknowledgeWildcards(role, reasonsOf(granted), 'X-Ray has no resource to name.');
     super(scope, id, {
       description: `Ebbtide: ${about}`,
       runtime: lambda.Runtime.NODEJS_24_X,
@@ -156,6 +156,7 @@ export class EbbtideFunction extends lambda.Function {
       memorySize: memoryMiB,
       timeout: Duration.seconds(timeoutS),
       environment: { ...environment },
+      // Gives the role the two rights of X-Ray.
       tracing: lambda.Tracing.ACTIVE,
       // Nothing is reserved: a new account has ten executions at once in all, of which none may be reserved.
     });

@@ -4,7 +4,11 @@ import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import { METRICS, METRIC_NAMESPACE, SERVICE_DIMENSION, type MetricFacts, type MetricKey } from '../aws/metrics.ts';
 import type { PurchaseOption } from '../domain/pool.ts';
 
-export const PURCHASE_OPTIONS: readonly PurchaseOption[] = ['spot', 'on-demand', 'reserved'];
+/** What is bought on AWS, and so written: reserved capacity is not. */
+export const PURCHASE_OPTIONS: readonly PurchaseOption[] = ['spot', 'on-demand'];
+
+/** A sum over those that are there. */
+const SPEND = `SUM([${PURCHASE_OPTIONS.map((_, n) => `spend${n}`).join(', ')}])`;
 
 /** How often the clock decides while there is work; a cycle in between only adds points. */
 const PERIOD = Duration.minutes(5);
@@ -40,7 +44,7 @@ export class EbbtideMetrics {
   /** USD per hour of all that is held. */
   spendRate(props: cloudwatch.MetricOptions = {}): cloudwatch.MathExpression {
     return new cloudwatch.MathExpression({
-      expression: PURCHASE_OPTIONS.map((_, n) => `FILL(spend${n}, 0)`).join(' + '),
+      expression: SPEND,
       usingMetrics: this.#spendByOption(),
       label: 'USD per hour',
       period: props.period ?? PERIOD,
@@ -50,9 +54,8 @@ export class EbbtideMetrics {
 
   /** Share of the on-demand price that is not paid, percent. */
   savings(props: cloudwatch.MetricOptions = {}): cloudwatch.MathExpression {
-    const spend = PURCHASE_OPTIONS.map((_, n) => `FILL(spend${n}, 0)`).join(' - ');
     return new cloudwatch.MathExpression({
-      expression: `100 * (demand - ${spend}) / demand`,
+      expression: `100 * (demand - ${SPEND}) / demand`,
       usingMetrics: { demand: this.metric('onDemandRate'), ...this.#spendByOption() },
       label: 'saved against on-demand, %',
       period: props.period ?? PERIOD,

@@ -46,7 +46,6 @@ export class Network extends Construct {
     return ec2.Vpc.fromVpcAttributes(this, 'Vpc', {
       vpcId: vpc.id,
       availabilityZones: Object.keys(vpc.subnets),
-      publicSubnetIds: Object.values(vpc.subnets),
     });
   }
 

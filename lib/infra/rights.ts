@@ -255,15 +255,6 @@ export const RIGHTS = {
 
 export type RightName = keyof typeof RIGHTS;
 
-/** What every function may do besides: its own log, and its traces. */
-export const TRACE: Right = {
-  sid: 'Trace',
-  why: 'X-Ray traces.',
-  wide: 'AWS has no resource for these actions.',
-  actions: ['xray:PutTraceSegments', 'xray:PutTelemetryRecords'],
-  resources: everything,
-};
-
 export const rightNamed = (name: RightName): Right => RIGHTS[name];
 
 export function statementOf(right: Right, over: RightsOver, scope: Construct): iam.PolicyStatement {

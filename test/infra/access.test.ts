@@ -1,0 +1,209 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { Match, Template } from 'aws-cdk-lib/assertions';
+import { Stack } from 'aws-cdk-lib';
+import * as iam from 'aws-cdk-lib/aws-iam';
+import { RIGHTS } from '../../lib/infra/rights.ts';
+import { Ebbtide } from '../../lib/infra/ebbtide.ts';
+import { rolesOf, type Role } from './policies.ts';
+import { newApp, synthesis } from './synthesis.ts';
+
+/** Statements whose resource is `*`, which AWS has no narrower one for. Whoever adds one must say why, here and in rights.ts. */
+const ANY_RESOURCE: Readonly<Record<string, readonly string[]>> = {
+  ReadSpotPrices: ['ec2:DescribeSpotPriceHistory'],
+  SeeInstances: ['ec2:DescribeInstances'],
+  ListTasks: ['ecs:ListTasks'],
+  DefineTasks: ['ecs:RegisterTaskDefinition', 'ecs:DescribeTaskDefinition'],
+  FindEndpoint: ['ecs:DiscoverPollEndpoint'],
+  LogInToEcr: ['ecr:GetAuthorizationToken'],
+};
+
+describe('rights', () => {
+  let roles: readonly Role[];
+  beforeAll(() => {
+    roles = rolesOf(synthesis().main);
+  });
+
+  const role = (start: string): Role => {
+    const found = roles.filter((r) => r.id.startsWith(start));
+    if (found.length !== 1 || found[0] === undefined) throw new Error(`${found.length} roles begin with ${start}`);
+    return found[0];
+  };
+  const actions = (start: string): string[] =>
+    role(start)
+      .statements.flatMap((s) => s.actions)
+      .sort();
+
+  it('name every action: none is a pattern', () => {
+    const named = roles.flatMap((r) => r.statements.map((s) => ({ role: r.id, ...s })));
+    expect(named.length).toBeGreaterThan(50);
+    expect(named.filter((s) => s.effect !== 'Allow' || 'NotAction' in s.raw || 'NotResource' in s.raw)).toEqual([]);
+    expect(named.flatMap((s) => s.actions.filter((a) => a.includes('*')).map((a) => `${s.role} ${a}`))).toEqual([]);
+  });
+
+  it('are on every resource only where AWS has none narrower', () => {
+    const wide = roles
+      .flatMap((r) => r.statements.map((s) => ({ ...s, role: r.id })))
+      .filter((s) => s.resources.includes('*'));
+    for (const { sid, actions: given, role: id } of wide) {
+      // The CDK writes these: X-Ray, and the delivery of the state machine's log.
+      if (sid === null) {
+        const allowed = id.startsWith('EbbtideCycleMachineRole') ? /^(?:xray|logs):/ : /^xray:Put/;
+        expect(given.filter((a) => !allowed.test(a))).toEqual([]);
+        continue;
+      }
+      expect([...given].sort()).toEqual([...(ANY_RESOURCE[sid] ?? [])].sort());
+    }
+    expect(new Set(wide.map((s) => s.sid).filter((s) => s !== null))).toEqual(new Set(Object.keys(ANY_RESOURCE)));
+  });
+
+  it('are explained where they are wide', () => {
+    for (const right of Object.values(RIGHTS)) expect(right.why.length).toBeGreaterThan(8);
+  });
+
+  it('pass roles only to the service that they are for', () => {
+    const passing = roles.flatMap((r) => r.statements.filter((s) => s.actions.includes('iam:PassRole')));
+    expect(passing.map((s) => [s.sid, s.conditions])).toEqual([
+      ['PassInstanceRole', { StringEquals: { 'iam:PassedToService': 'ec2.amazonaws.com' } }],
+      ['PassTaskRoles', { StringEquals: { 'iam:PassedToService': 'ecs-tasks.amazonaws.com' } }],
+    ]);
+    for (const s of passing) for (const r of s.resources) expect(r).toMatch(/^\{EbbtideCapacity\w+Role\w+\.Arn\}$/);
+  });
+
+  it('end instances only where the tag says that they are ours', () => {
+    for (const start of ['EbbtideFunctionsActRole', 'EbbtideFunctionsSweepRole']) {
+      const [ending] = role(start).statements.filter((s) => s.actions.includes('ec2:TerminateInstances'));
+      expect(ending?.conditions).toEqual({ StringEquals: { 'aws:ResourceTag/ebb:stack': 'ebbtide' } });
+    }
+    const others = roles.filter((r) => !/Functions(?:Act|Sweep)Role/.test(r.id));
+    expect(others.flatMap((r) => r.statements.flatMap((s) => s.actions))).not.toContain('ec2:TerminateInstances');
+  });
+
+  it('launch only from the one template, into the deployment’s subnets and group', () => {
+    const [run] = role('EbbtideFunctionsActRole').statements.filter((s) => s.actions.includes('ec2:RunInstances'));
+    const of = (kind: string): string[] => (run?.resources ?? []).filter((r) => r.includes(`:${kind}/`));
+    expect(of('launch-template')).toEqual([expect.stringMatching(/\{EbbtideCapacityTemplate\w+\}$/)]);
+    expect(of('security-group')).toEqual([expect.stringMatching(/\{EbbtideNetworkInstances\w+\.GroupId\}$/)]);
+    expect(of('subnet')).toHaveLength(3);
+    for (const subnet of of('subnet')) expect(subnet).not.toMatch(/\*$/);
+    expect(Object.keys(run?.conditions ?? {})).toEqual(['ArnLikeIfExists']);
+  });
+
+  it('tag only what is being launched or started', () => {
+    const tagging = role('EbbtideFunctionsActRole').statements.filter((s) => s.actions.some((a) => /Tag/.test(a)));
+    expect(tagging.map((s) => s.conditions)).toEqual([
+      { StringEquals: { 'ec2:CreateAction': ['CreateFleet', 'RunInstances'] } },
+      { StringEquals: { 'ecs:CreateAction': 'StartTask' } },
+    ]);
+  });
+
+  it('of a task are its checkpoints and nothing else', () => {
+    expect(actions('EbbtideCapacityTaskRole')).toEqual([
+      's3:DeleteObject',
+      's3:GetObject',
+      's3:ListBucket',
+      's3:PutObject',
+    ]);
+    const [objects, list] = role('EbbtideCapacityTaskRole').statements;
+    expect(objects?.resources).toEqual([expect.stringMatching(/\/checkpoints\/\*$/)]);
+    expect(list?.conditions).toEqual({ StringLike: { 's3:prefix': 'checkpoints/*' } });
+  });
+
+  it('of the solver are objects under cycle/: it reads no table', () => {
+    expect(actions('EbbtideFunctionsSolveRole')).toEqual([
+      'logs:CreateLogStream',
+      'logs:PutLogEvents',
+      's3:GetObject',
+      's3:ListBucket',
+      's3:PutObject',
+      'xray:PutTelemetryRecords',
+      'xray:PutTraceSegments',
+    ]);
+  });
+
+  it('let nobody but a service of this account take a role', () => {
+    for (const { id, trusted } of roles) for (const who of trusted) expect(`${id} ${who}`).toMatch(/\.amazonaws\.com$/);
+  });
+
+  it('of the intake and the API never reach EC2 or ECS', () => {
+    for (const start of ['EbbtideFunctionsIntakeRole', 'EbbtideFunctionsApiRole'])
+      expect(actions(start).filter((a) => /^(?:ec2|ecs|iam):/.test(a))).toEqual([]);
+  });
+
+  it('to ask and to submit can be granted', () => {
+    const stack = new Stack(newApp(), 'Own');
+    const ebbtide = new Ebbtide(stack, 'Ebbtide');
+    const [reader, submitter] = ['Reader', 'Submitter'].map(
+      (id) => new iam.Role(stack, id, { assumedBy: new iam.AccountRootPrincipal() }),
+    );
+    if (reader === undefined || submitter === undefined) throw new Error('two roles');
+    ebbtide.grantRead(reader);
+    ebbtide.grantSubmit(submitter);
+    const granted = rolesOf(Template.fromStack(stack)).filter((r) => /^(?:Reader|Submitter)/.test(r.id));
+    const calls = (r: Role | undefined): string[] =>
+      (r?.statements ?? []).flatMap((s) => s.resources.map((x) => x.replace(/^.*\/v1\//, ''))).sort();
+    const [read, submit] = ['Reader', 'Submitter'].map((start) => granted.find((r) => r.id.startsWith(start)));
+    expect(calls(read)).toEqual(['GET/*']);
+    expect(calls(submit)).toEqual(
+      ['GET/*', 'POST/api/jobs', 'POST/api/jobs/batch', 'POST/api/jobs/*/cancel', 'DELETE/api/jobs/*'].sort(),
+    );
+  });
+});
+
+describe('the API', () => {
+  it('asks every caller for a signature', () => {
+    const { main } = synthesis();
+    const methods = Object.values(main.findResources('AWS::ApiGateway::Method')) as {
+      Properties: Record<string, unknown>;
+    }[];
+    expect(methods.length).toBeGreaterThan(4);
+    for (const { Properties } of methods) expect(Properties['AuthorizationType']).toBe('AWS_IAM');
+  });
+
+  it('or for a token of the user pool that was named', () => {
+    const userPoolArn = 'arn:aws:cognito-idp:eu-central-1:123456789012:userpool/eu-central-1_abc';
+    const { main } = synthesis({ auth: 'jwt', userPoolArn });
+    main.resourceCountIs('AWS::Cognito::UserPool', 0);
+    main.hasResourceProperties('AWS::ApiGateway::Authorizer', {
+      Type: 'COGNITO_USER_POOLS',
+      ProviderARNs: [userPoolArn],
+    });
+    const methods = Object.values(main.findResources('AWS::ApiGateway::Method')) as {
+      Properties: Record<string, unknown>;
+    }[];
+    for (const { Properties } of methods) expect(Properties['AuthorizationType']).toBe('COGNITO_USER_POOLS');
+  });
+
+  it('takes no more than it was told to, and writes down who asked', () => {
+    synthesis({ requestsPerSecond: 7 }).main.hasResourceProperties('AWS::ApiGateway::Stage', {
+      AccessLogSetting: Match.objectLike({ DestinationArn: Match.anyValue() }),
+      MethodSettings: [Match.objectLike({ ThrottlingRateLimit: 7, ThrottlingBurstLimit: 14, DataTraceEnabled: false })],
+    });
+  });
+
+  it('sends submissions to intake and everything else to api', () => {
+    const { main } = synthesis();
+    const resources = main.findResources('AWS::ApiGateway::Resource') as Record<
+      string,
+      { Properties: { ParentId: { Ref?: string }; PathPart: string } }
+    >;
+    const pathOf = (id: string | undefined): string => {
+      const found = id === undefined ? undefined : resources[id];
+      return found === undefined ? '' : `${pathOf(found.Properties.ParentId.Ref)}/${found.Properties.PathPart}`;
+    };
+    const methods = Object.values(main.findResources('AWS::ApiGateway::Method')) as {
+      Properties: { HttpMethod: string; ResourceId: { Ref?: string }; Integration: unknown };
+    }[];
+    const routes = methods.map(({ Properties: p }) => {
+      const target = /EbbtideFunctions(\w+?)[\dA-F]{8}/.exec(JSON.stringify(p.Integration))?.[1];
+      return `${p.HttpMethod} ${pathOf(p.ResourceId.Ref)} -> ${target ?? '?'}`;
+    });
+    expect(routes.sort()).toEqual([
+      'ANY /api/jobs -> Api',
+      'ANY /api/jobs/batch -> Api',
+      'ANY /api/jobs/{proxy+} -> Api',
+      'ANY /api/{proxy+} -> Api',
+      'POST /api/jobs -> Intake',
+      'POST /api/jobs/batch -> Intake',
+    ]);
+  });
+});

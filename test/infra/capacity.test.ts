@@ -1,0 +1,118 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { Match, Template } from 'aws-cdk-lib/assertions';
+import { Stack } from 'aws-cdk-lib';
+import * as ec2 from 'aws-cdk-lib/aws-ec2';
+import { Ebbtide } from '../../lib/infra/ebbtide.ts';
+import { shown } from './policies.ts';
+import { newApp, resourcesOf, synthesis } from './synthesis.ts';
+
+const templateData = (main: Template): Record<string, unknown> => {
+  const [template] = Object.values(resourcesOf(main, 'AWS::EC2::LaunchTemplate'));
+  return template?.Properties['LaunchTemplateData'] as Record<string, unknown>;
+};
+const environment = (main: Template): Record<string, string> => {
+  const [, found] =
+    Object.entries(resourcesOf(main, 'AWS::Lambda::Function')).find(([id]) => id.startsWith('EbbtideFunctionsLook')) ??
+    [];
+  const { Variables } = found?.Properties['Environment'] as { Variables: Record<string, unknown> };
+  return Object.fromEntries(Object.entries(Variables).map(([key, value]) => [key, shown(value)]));
+};
+
+describe('instances', () => {
+  let main: Template;
+  beforeAll(() => {
+    ({ main } = synthesis());
+  });
+
+  it('answer metadata requests of version 2 only, and not to containers', () => {
+    expect(templateData(main)['MetadataOptions']).toMatchObject({
+      HttpTokens: 'required',
+      HttpPutResponseHopLimit: 1,
+      InstanceMetadataTags: 'enabled',
+    });
+  });
+
+  it('have encrypted volumes that go with them, and no key pair', () => {
+    const { BlockDeviceMappings, KeyName } = templateData(main);
+    expect(KeyName).toBeUndefined();
+    expect(BlockDeviceMappings).toEqual([
+      {
+        DeviceName: '/dev/xvda',
+        Ebs: { Encrypted: true, DeleteOnTermination: true, VolumeSize: 100, VolumeType: 'gp3' },
+      },
+    ]);
+  });
+
+  it('let nobody in', () => {
+    main.resourceCountIs('AWS::EC2::SecurityGroupIngress', 0);
+    for (const { Properties } of Object.values(resourcesOf(main, 'AWS::EC2::SecurityGroup')))
+      expect(Properties).not.toHaveProperty('SecurityGroupIngress');
+  });
+
+  it('start AWS’s current image for ECS, of the right architecture', () => {
+    expect(templateData(main)['ImageId']).toBe(
+      'resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id',
+    );
+    expect(templateData(synthesis({ families: ['c7g'] }).main)['ImageId']).toBe(
+      'resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/arm64/recommended/image_id',
+    );
+  });
+
+  it('join the cluster as what they were bought as', () => {
+    const { 'Fn::Base64': script } = templateData(main)['UserData'] as { 'Fn::Base64': unknown };
+    const lines = shown(script).split('\n');
+    expect(lines[0]).toBe('#!/bin/bash');
+    expect(lines).toContainEqual(expect.stringMatching(/^ECS_CLUSTER=\{EbbtideCapacityCluster\w+\}$/));
+    expect(lines).toContainEqual(expect.stringMatching(/^ECS_INSTANCE_ATTRIBUTES=.*"ebb\.instance".*tag ebb:instance/));
+    expect(lines).toContainEqual(expect.stringContaining('disable --now amazon-ssm-agent'));
+    // The agent's own limit must leave time for the task's, within the two minutes of a warning.
+    expect(lines).toContain('ECS_CONTAINER_STOP_TIMEOUT=110s');
+  });
+});
+
+describe('the network', () => {
+  it('is new by default: public subnets in three zones, nothing that costs while idle', () => {
+    const { main } = synthesis();
+    main.resourceCountIs('AWS::EC2::Subnet', 3);
+    main.resourceCountIs('AWS::EC2::NatGateway', 0);
+    main.resourceCountIs('AWS::EC2::EIP', 0);
+    main.hasResourceProperties('AWS::EC2::FlowLog', { TrafficType: 'REJECT' });
+    main.hasResourceProperties('AWS::EC2::VPCEndpoint', { VpcEndpointType: 'Gateway', ServiceName: Match.anyValue() });
+  });
+
+  it('is the one that was named, without a look-up', () => {
+    const subnets = { 'eu-central-1a': 'subnet-0a1b2c3d', 'eu-central-1b': 'subnet-0b1b2c3d' };
+    const { main } = synthesis({ region: 'eu-central-1', vpc: { id: 'vpc-0a1b2c3d', subnets } });
+    main.resourceCountIs('AWS::EC2::VPC', 0);
+    main.hasResourceProperties('AWS::EC2::SecurityGroup', { VpcId: 'vpc-0a1b2c3d' });
+    expect(environment(main)['EBB_SUBNETS']).toBe('eu-central-1a=subnet-0a1b2c3d,eu-central-1b=subnet-0b1b2c3d');
+  });
+
+  it('is a VPC of the caller’s app', () => {
+    const stack = new Stack(newApp(), 'Own');
+    const vpc = new ec2.Vpc(stack, 'Mine', {
+      maxAzs: 2,
+      natGateways: 0,
+      subnetConfiguration: [{ name: 'p', subnetType: ec2.SubnetType.PUBLIC }],
+    });
+    new Ebbtide(stack, 'Ebbtide', { vpc });
+    const main = Template.fromStack(stack);
+    main.resourceCountIs('AWS::EC2::VPC', 1);
+    expect(environment(main)['EBB_SUBNETS']?.split(',')).toHaveLength(2);
+  });
+
+  it('is refused where no instance could reach ECS', () => {
+    const stack = new Stack(newApp(), 'Own');
+    const vpc = new ec2.Vpc(stack, 'Mine', {
+      natGateways: 0,
+      subnetConfiguration: [{ name: 'i', subnetType: ec2.SubnetType.PRIVATE_ISOLATED }],
+    });
+    expect(() => new Ebbtide(stack, 'Ebbtide', { vpc })).toThrow(/no subnet from which instances could reach ECS/);
+  });
+
+  it('is the default one only with an account and a region to look it up in', () => {
+    expect(() => new Ebbtide(new Stack(newApp(), 'Own'), 'Ebbtide', { vpc: 'default' })).toThrow(
+      /set account and region/,
+    );
+  });
+});

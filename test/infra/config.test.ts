@@ -1,0 +1,134 @@
+import { describe, expect, it } from '@jest/globals';
+import { EbbError } from '../../lib/kernel/errors.ts';
+import { architectureOf, checkedDeployment } from '../../lib/infra/config.ts';
+import { readDeployment, type ConfigSources } from '../../lib/infra/read-config.ts';
+
+const findings = (input: unknown): Record<string, string> => {
+  try {
+    checkedDeployment(input, 'ebbtide.config.yaml');
+  } catch (error) {
+    if (!(error instanceof EbbError)) throw error;
+    return Object.fromEntries((error.facts.issues ?? []).map((i) => [i.at, i.message]));
+  }
+  return {};
+};
+
+const sources = (
+  files: Record<string, string>,
+  context: Record<string, unknown> = {},
+): ConfigSources & { read: (path: string) => string | null } => ({
+  read: (path) => files[path] ?? null,
+  context: (key) => context[key],
+});
+
+const refusal = (run: () => unknown): EbbError => {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof EbbError) return error;
+    throw error;
+  }
+  throw new Error('was not refused');
+};
+
+describe('the configuration of a deployment', () => {
+  it('needs nothing: the defaults are a deployment', () => {
+    const config = checkedDeployment({}, 'x');
+    expect(config).toMatchObject({ name: 'ebbtide', vpc: 'new', auth: 'iam', keepData: true, preset: 'ebbtide' });
+    expect(architectureOf(config)).toBe('x86_64');
+    expect(architectureOf(checkedDeployment({ families: ['c7g', 'm7g'] }, 'x'))).toBe('arm64');
+  });
+
+  it('reports everything that is wrong at once, with the key and what to do', () => {
+    const found = findings({
+      families: ['c6i', 'c7g', 'm99'],
+      zone: 3,
+      retentionDays: 31,
+      auth: 'jwt',
+      budgetUsdPerDay: -1,
+      settings: { solverSecond: 1, lookAheadSlots: 0 },
+      preset: 'ebtide',
+    });
+    expect(Object.keys(found).sort()).toEqual([
+      'budgetUsdPerDay',
+      'families',
+      'families[2]',
+      'preset',
+      'retentionDays',
+      'settings.lookAheadSlots',
+      'settings.solverSecond',
+      'userPoolArn',
+      'zone',
+    ]);
+    expect(found['zone']).toMatch(/did you mean zones/);
+    expect(found['families']).toMatch(/c6i are x86_64; c7g are arm64; leave one kind out/);
+    expect(found['settings.solverSecond']).toMatch(/did you mean solverSeconds/);
+    expect(found['userPoolArn']).toMatch(/set auth to iam/);
+  });
+
+  it.each([
+    [{ region: 'eu-central' }, 'region', /eu-central-1/],
+    [{ region: 'us-west-1' }, 'zones', /set zones to 2/],
+    [{ account: '123' }, 'account', /12 digits/],
+    [{ name: 'Ebb_Tide' }, 'name', /a-z/],
+    [{ vpc: 'defualt' }, 'vpc', /new, default, or an object/],
+    [{ vpc: 'default' }, 'vpc', /set account and region.*or set vpc to new/],
+    [
+      { vpc: { id: 'vpc-0a1b2c3d', subnet: {}, subnets: { 'eu-central-1a': 'subnet-0a1b2c3d' } } },
+      'vpc.subnet',
+      /did you mean subnets/,
+    ],
+    [{ vpc: { id: 'vpc-0a1b2c3d', subnets: {} } }, 'vpc.subnets', /at least one/],
+    [
+      { region: 'eu-west-1', vpc: { id: 'vpc-0a1b2c3d', subnets: { 'eu-central-1a': 'subnet-0a1b2c3d' } } },
+      'vpc.subnets.eu-central-1a',
+      /not in the region eu-west-1/,
+    ],
+    [{ userPoolArn: 'arn:aws:cognito-idp:eu-west-1:123456789012:userpool/eu-west-1_a' }, 'userPoolArn', /auth: iam/],
+    [
+      { auth: 'jwt', region: 'eu-west-2', userPoolArn: 'arn:aws:cognito-idp:eu-west-1:123456789012:userpool/p' },
+      'userPoolArn',
+      /eu-west-2/,
+    ],
+    [{ settings: { preset: 'greedy' } }, 'settings.preset', /set preset itself/],
+    [{ alarmEmail: 'nobody' }, 'alarmEmail', /e-mail/],
+  ])('%j is refused at %s', (input, key, message) => {
+    const found = findings(input);
+    expect(Object.keys(found)).toEqual([key]);
+    expect(found[key]).toMatch(message);
+  });
+
+  it('comes from a file, and context values are put over it', () => {
+    const config = readDeployment(
+      sources(
+        { 'ebbtide.config.yaml': 'budgetUsdPerDay: 10\nfamilies: [c6i]\naccount: "012345678901"\n' },
+        { 'ebbtide:budgetUsdPerDay': '25', 'ebbtide:families': 'm6i, r6i', 'ebbtide:keepData': 'false' },
+      ),
+    );
+    expect(config).toMatchObject({
+      account: '012345678901',
+      budgetUsdPerDay: 25,
+      families: ['m6i', 'r6i'],
+      keepData: false,
+    });
+  });
+
+  it('takes account and region from the credentials where nobody set them', () => {
+    const of = {
+      ...sources({ 'ebbtide.config.yaml': 'region: eu-west-1\n' }),
+      account: '012345678901',
+      region: 'us-east-1',
+    };
+    expect(readDeployment(of)).toMatchObject({ account: '012345678901', region: 'eu-west-1' });
+  });
+
+  it('says where a file is not YAML, no mapping, or not there', () => {
+    const broken = refusal(() => readDeployment(sources({ 'ebbtide.config.yaml': 'zones: [1\nx' })));
+    expect(broken.facts.got).toMatch(/ebbtide\.config\.yaml: .*line 2/s);
+    const list = refusal(() => readDeployment(sources({ 'ebbtide.config.yaml': '- zones' })));
+    expect(list.facts.got).toBe('ebbtide.config.yaml: a list');
+    const absent = refusal(() => readDeployment(sources({}, { 'ebbtide:config': 'prod.yaml' })));
+    expect(absent.facts.got).toBe('prod.yaml: no such file');
+    expect(readDeployment(sources({})).name).toBe('ebbtide');
+  });
+});

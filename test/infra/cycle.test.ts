@@ -1,0 +1,166 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import type { Template } from 'aws-cdk-lib/assertions';
+import type { z } from 'zod';
+import {
+  actInput,
+  confirmInput,
+  cycleStart,
+  estimateInput,
+  forecastInput,
+  recordInput,
+  solveInput,
+} from '../../lib/aws/messages.ts';
+import { shown } from './policies.ts';
+import { run, type Invoke, type Machine } from './states.ts';
+import { resourcesOf, synthesis } from './synthesis.ts';
+
+const fault = (name: string): Error => Object.assign(new Error(name), { name });
+
+/** Answers as lib/aws/messages.ts describes them; each step refuses an input that is not what it takes. */
+function steps(over: Partial<Record<string, (input: Record<string, unknown>, call: number) => unknown>> = {}): {
+  invoke: Invoke;
+  calls: string[];
+} {
+  const calls: string[] = [];
+  const looked = { beganMs: 1, lookedMs: 2, seen: 3, token: 4, dueInMs: 5 };
+  const answers: Record<string, readonly [z.ZodObject, (input: Record<string, unknown>) => unknown]> = {
+    Look: [cycleStart, ({ execution, round }) => ({ idle: false, execution, round, ...looked, sight: 's3:sight' })],
+    Estimate: [estimateInput, () => ({ runtime: 's3:runtime' })],
+    Forecast: [forecastInput, () => ({ market: 's3:market' })],
+    Solve: [solveInput, ({ sight: _, runtime: __, market: ___, ...state }) => ({ ...state, decision: 's3:decision' })],
+    Record: [
+      recordInput,
+      ({ decision: _, ...state }) => ({
+        ...state,
+        keys: 's3:keys',
+        batches: [
+          { from: 0, to: 25 },
+          { from: 25, to: 30 },
+        ],
+      }),
+    ],
+    Act: [actInput, ({ batch }) => ({ outcomes: `s3:outcomes-${(batch as { from: number }).from}` })],
+    Confirm: [
+      confirmInput,
+      ({ execution, round, beganMs }) => ({ again: false, execution, round: (round as number) + 1, beganMs }),
+    ],
+  };
+  const invoke: Invoke = (resource, given) => {
+    const name = /EbbtideFunctions(\w+?)[\dA-F]{8}/.exec(resource)?.[1] ?? '';
+    const [schema, answer] = answers[name] ?? [];
+    if (schema === undefined || answer === undefined) throw new Error(`no step ${resource}`);
+    calls.push(name);
+    const input = schema.parse(given) as Record<string, unknown>;
+    const changed = over[name]?.(input, calls.filter((c) => c === name).length);
+    return changed ?? answer(input);
+  };
+  return { invoke, calls };
+}
+
+const ONCE = ['Look', 'Estimate', 'Forecast', 'Solve', 'Record', 'Act', 'Act', 'Confirm'];
+
+describe('the cycle', () => {
+  let main: Template;
+  let machine: Machine;
+  beforeAll(() => {
+    ({ main } = synthesis());
+    const [found] = Object.values(resourcesOf(main, 'AWS::StepFunctions::StateMachine'));
+    machine = JSON.parse(shown(found?.Properties['DefinitionString'])) as Machine;
+  });
+
+  it('hands each step what it takes, and ends', () => {
+    const { invoke, calls } = steps();
+    expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Done');
+    expect(calls).toEqual(ONCE);
+  });
+
+  it('does nothing more when there is nothing to do', () => {
+    const { invoke, calls } = steps({ Look: () => ({ idle: true }) });
+    expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Done');
+    expect(calls).toEqual(['Look']);
+  });
+
+  it('acts on nothing and confirms it when nothing was recorded', () => {
+    const { invoke, calls } = steps({
+      Record: ({ decision: _, ...state }) => ({ ...state, keys: 's3:keys', batches: [] }),
+    });
+    run(machine, { execution: 'c-1' }, invoke);
+    expect(calls).toEqual(ONCE.filter((name) => name !== 'Act'));
+  });
+
+  it('looks again, as the next round, when something happened meanwhile', () => {
+    const rounds: unknown[] = [];
+    const { invoke, calls } = steps({
+      Look: ({ round, beganMs }) => void rounds.push([round, beganMs]),
+      Confirm: ({ execution, round, beganMs }, call) =>
+        call < 3 ? { again: true, execution, round: (round as number) + 1, beganMs } : undefined,
+    });
+    expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Done');
+    expect(calls).toEqual([...ONCE, ...ONCE, ...ONCE]);
+    expect(rounds).toEqual([
+      [0, null],
+      [1, 1],
+      [2, 1],
+    ]);
+  });
+
+  it.each(['Look', 'Estimate', 'Forecast', 'Solve', 'Record', 'Act', 'Confirm'])(
+    '%s is tried again after faults that pass, and not after others',
+    (step) => {
+      for (const name of [
+        'aws.unavailable',
+        'too-many-requests',
+        'conflict',
+        'Lambda.ServiceException',
+        'Sandbox.Timedout',
+      ]) {
+        const { invoke, calls } = steps({
+          [step]: (_, call) => {
+            if (call === 1) throw fault(name);
+          },
+        });
+        expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Done');
+        expect(calls.filter((c) => c === step)).toHaveLength(step === 'Act' ? 3 : 2);
+      }
+      for (const name of ['internal', 'aws.refused', 'store.newer']) {
+        const { invoke, calls } = steps({
+          [step]: () => {
+            throw fault(name);
+          },
+        });
+        expect(() => run(machine, { execution: 'c-1' }, invoke)).toThrow(name);
+        expect(calls.filter((c) => c === step)).toHaveLength(1);
+      }
+    },
+  );
+
+  it.each(['Look', 'Estimate', 'Solve', 'Record', 'Act', 'Confirm'])(
+    'ends without a fault when %s finds itself overtaken',
+    (step) => {
+      const { invoke, calls } = steps({
+        [step]: () => {
+          throw fault('fenced');
+        },
+      });
+      expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Overtaken');
+      expect(calls.filter((c) => c === step)).toHaveLength(1);
+    },
+  );
+
+  it('is an Express machine that ends in time, with a name that its steps know', () => {
+    main.hasResourceProperties('AWS::StepFunctions::StateMachine', {
+      StateMachineType: 'EXPRESS',
+      StateMachineName: 'ebbtide-cycle',
+      TracingConfiguration: { Enabled: true },
+      LoggingConfiguration: { Level: 'ERROR', IncludeExecutionData: false },
+    });
+    expect(machine.TimeoutSeconds).toBeLessThan(300);
+    expect(machine.States['Act']?.MaxConcurrency).toBe(10);
+    const told = Object.values(resourcesOf(main, 'AWS::Lambda::Function')).map((f) =>
+      shown((f.Properties['Environment'] as { Variables: Record<string, unknown> }).Variables['EBB_STATE_MACHINE']),
+    );
+    expect(new Set(told)).toEqual(
+      new Set(['arn:{AWS::Partition}:states:{AWS::Region}:{AWS::AccountId}:stateMachine:ebbtide-cycle']),
+    );
+  });
+});

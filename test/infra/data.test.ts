@@ -1,0 +1,80 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { Match, type Template } from 'aws-cdk-lib/assertions';
+import { tableDefinition } from '../../lib/aws/store/keys.ts';
+import { resourceNamed, resourcesOf, synthesis } from './synthesis.ts';
+
+describe('the stack of data', () => {
+  let data: Template;
+  let main: Template;
+  beforeAll(() => {
+    ({ data, main } = synthesis());
+  });
+
+  it('holds all data, and the other stack none', () => {
+    for (const type of ['AWS::DynamoDB::Table', 'AWS::S3::Bucket']) {
+      expect(Object.keys(resourcesOf(data, type))).toHaveLength(1);
+      expect(Object.keys(resourcesOf(main, type))).toHaveLength(0);
+    }
+  });
+
+  it('has the table that the store describes', () => {
+    const table = resourceNamed(data, 'AWS::DynamoDB::Table', 'DataTable').Properties;
+    const { TableName: _, AttributeDefinitions: attributes, ...described } = tableDefinition('any');
+    expect(table).toMatchObject(described as Record<string, unknown>);
+    const byName = (a: { AttributeName?: string | undefined }[]): unknown =>
+      [...a].sort((x, y) => (x.AttributeName ?? '').localeCompare(y.AttributeName ?? ''));
+    expect(byName(table['AttributeDefinitions'] as [])).toEqual(byName(attributes ?? []));
+  });
+
+  it('can be restored, is encrypted, and outlives its stack', () => {
+    data.hasResource('AWS::DynamoDB::Table', {
+      DeletionPolicy: 'Retain',
+      UpdateReplacePolicy: 'Retain',
+      Properties: {
+        PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+        DeletionProtectionEnabled: true,
+        TimeToLiveSpecification: { AttributeName: 'ttl', Enabled: true },
+        StreamSpecification: { StreamViewType: 'NEW_AND_OLD_IMAGES' },
+      },
+    });
+    data.hasResource('AWS::S3::Bucket', {
+      DeletionPolicy: 'Retain',
+      UpdateReplacePolicy: 'Retain',
+      Properties: {
+        BucketEncryption: Match.objectLike({}),
+        VersioningConfiguration: { Status: 'Enabled' },
+        PublicAccessBlockConfiguration: {
+          BlockPublicAcls: true,
+          BlockPublicPolicy: true,
+          IgnorePublicAcls: true,
+          RestrictPublicBuckets: true,
+        },
+      },
+    });
+  });
+
+  it('speaks TLS only', () => {
+    data.hasResourceProperties('AWS::S3::BucketPolicy', {
+      PolicyDocument: Match.objectLike({
+        Statement: Match.arrayWith([
+          Match.objectLike({ Effect: 'Deny', Action: 's3:*', Condition: { Bool: { 'aws:SecureTransport': 'false' } } }),
+        ]),
+      }),
+    });
+  });
+
+  it('lets what one cycle leaves expire', () => {
+    const { LifecycleConfiguration } = resourceNamed(data, 'AWS::S3::Bucket', 'DataBlobs').Properties;
+    const { Rules } = LifecycleConfiguration as { Rules: Record<string, unknown>[] };
+    expect(Rules).toContainEqual(expect.objectContaining({ Prefix: 'cycle/', ExpirationInDays: 1, Status: 'Enabled' }));
+  });
+
+  it('goes with its stack where that was asked for', () => {
+    const trial = synthesis({ keepData: false }).data;
+    trial.hasResource('AWS::DynamoDB::Table', {
+      DeletionPolicy: 'Delete',
+      Properties: { DeletionProtectionEnabled: false },
+    });
+    trial.hasResource('AWS::S3::Bucket', { DeletionPolicy: 'Delete' });
+  });
+});

@@ -1,0 +1,79 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import type { Template } from 'aws-cdk-lib/assertions';
+import { lambdaEnvironment, readEnvironment } from '../../lib/aws/environment.ts';
+import { FUNCTION_NAMES } from '../../lib/infra/functions.ts';
+import { shown } from './policies.ts';
+import { resourceNamed, resourcesOf, synthesis } from './synthesis.ts';
+
+const FUNCTION = 'AWS::Lambda::Function';
+const idOf = (name: string): string => `EbbtideFunctions${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+const propertiesOf = (template: Template, name: string): Record<string, unknown> => {
+  const found = Object.entries(resourcesOf(template, FUNCTION)).find(
+    ([id]) => id.replace(/[\dA-F]{8}$/, '') === idOf(name),
+  );
+  if (found === undefined) throw new Error(`no function ${name}`);
+  return found[1].Properties;
+};
+
+describe('the functions', () => {
+  let main: Template;
+  beforeAll(() => {
+    ({ main } = synthesis({ settings: { solverSeconds: 2 }, preset: 'greedy', draining: true }));
+  });
+
+  it('are those of the table and no others: the CDK adds none of its own', () => {
+    expect(
+      Object.keys(resourcesOf(main, FUNCTION))
+        .map((id) => id.replace(/[\dA-F]{8}$/, ''))
+        .sort(),
+    ).toEqual(FUNCTION_NAMES.map(idOf).sort());
+  });
+
+  it.each(FUNCTION_NAMES)('%s runs on Node 24 and ARM, traced, with a log that ends', (name) => {
+    const { Runtime, Architectures, Handler, TracingConfig, LoggingConfig, ...rest } = propertiesOf(main, name);
+    expect({ Runtime, Architectures, Handler }).toEqual({
+      Runtime: 'nodejs24.x',
+      Architectures: ['arm64'],
+      Handler: 'index.handler',
+    });
+    expect(TracingConfig).toEqual({ Mode: 'Active' });
+    const { LogGroup } = LoggingConfig as { LogGroup: { Ref: string } };
+    expect(resourcesOf(main, 'AWS::Logs::LogGroup')[LogGroup.Ref]?.Properties['RetentionInDays']).toBe(30);
+    // A new account has ten executions in all, and Lambda refuses to reserve any of them.
+    expect(rest).not.toHaveProperty('ReservedConcurrentExecutions');
+  });
+
+  it.each(FUNCTION_NAMES)('%s reads the environment that it is given', (name) => {
+    const { Variables } = propertiesOf(main, name)['Environment'] as { Variables: Record<string, unknown> };
+    const names = Object.keys(lambdaEnvironment.shape).filter((key) => key !== 'EBB_CLOCK');
+    expect(Object.keys(Variables).sort()).toEqual(names.sort());
+    const read = readEnvironment(
+      Object.fromEntries(Object.entries(Variables).map(([key, value]) => [key, shown(value)])),
+    );
+    expect(read.EBB_CONFIG).toMatchObject({
+      name: 'ebbtide',
+      families: ['c6i', 'c7i', 'm6i', 'm7i', 'r6i', 'r7i'],
+      vcpus: 256,
+      draining: true,
+      settings: { preset: 'greedy', solverSeconds: 2 },
+    });
+    expect(read.EBB_SUBNETS.size).toBe(3);
+    expect(read.POWERTOOLS_METRICS_NAMESPACE).toBe('Ebbtide');
+  });
+
+  it('end before those who wait for them: the gateway, the state machine, the queue', () => {
+    const timeout = (name: string): number => propertiesOf(main, name)['Timeout'] as number;
+    for (const name of ['intake', 'api']) expect(timeout(name)).toBeLessThanOrEqual(29);
+    const steps = timeout('look') + Math.max(timeout('estimate'), timeout('forecast')) + timeout('solve');
+    expect(steps + timeout('record') + timeout('act') + timeout('confirm')).toBeLessThanOrEqual(300);
+    const queue = resourceNamed(main, 'AWS::SQS::Queue', 'EbbtideTriggerQueue').Properties;
+    expect(queue['VisibilityTimeout']).toBeGreaterThanOrEqual(6 * timeout('acquire'));
+  });
+
+  it('have no secret and no credential in their environment', () => {
+    for (const name of FUNCTION_NAMES) {
+      const text = JSON.stringify(propertiesOf(main, name)['Environment']);
+      expect(text).not.toMatch(/secret|password|token|AKIA|api[_-]?key/i);
+    }
+  });
+});

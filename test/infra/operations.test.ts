@@ -1,0 +1,156 @@
+/** What sets Ebbtide going, and what tells a person: queues, rules, alarms, dashboards. */
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { Match, type Template } from 'aws-cdk-lib/assertions';
+import { METRICS } from '../../lib/aws/metrics.ts';
+import { shown } from './policies.ts';
+import { resourceNamed, resourcesOf, synthesis } from './synthesis.ts';
+
+let main: Template;
+beforeAll(() => {
+  ({ main } = synthesis({ budgetUsdPerDay: 12, alarmEmail: 'ops@example.com' }));
+});
+
+const rules = (): Record<string, unknown>[] =>
+  Object.values(resourcesOf(main, 'AWS::Events::Rule')).map((r) => r.Properties);
+
+describe('queues', () => {
+  it('put a message aside after five tries, for two weeks', () => {
+    const { RedrivePolicy } = resourceNamed(main, 'AWS::SQS::Queue', 'EbbtideTriggerQueue').Properties;
+    const { maxReceiveCount, deadLetterTargetArn } = RedrivePolicy as Record<string, unknown>;
+    expect(maxReceiveCount).toBe(5);
+    expect(shown(deadLetterTargetArn)).toMatch(/^\{EbbtideTriggerDeadLetters\w+\.Arn\}$/);
+    const letters = resourceNamed(main, 'AWS::SQS::Queue', 'EbbtideTriggerDeadLetters').Properties;
+    expect(letters['MessageRetentionPeriod']).toBe(14 * 86_400);
+  });
+
+  it('are encrypted and speak TLS only', () => {
+    const queues = resourcesOf(main, 'AWS::SQS::Queue');
+    expect(Object.keys(queues)).toHaveLength(3);
+    for (const { Properties } of Object.values(queues)) expect(Properties['SqsManagedSseEnabled']).toBe(true);
+    const closed = Object.values(resourcesOf(main, 'AWS::SQS::QueuePolicy'))
+      .filter((p) => JSON.stringify(p).includes('"aws:SecureTransport":"false"'))
+      .flatMap((p) => (p.Properties['Queues'] as { Ref: string }[]).map((q) => q.Ref));
+    expect(new Set(closed)).toEqual(new Set(Object.keys(queues)));
+  });
+
+  it('are read in batches, of which single messages can fail, by two at once', () => {
+    main.hasResourceProperties('AWS::Lambda::EventSourceMapping', {
+      BatchSize: 100,
+      MaximumBatchingWindowInSeconds: 1,
+      FunctionResponseTypes: ['ReportBatchItemFailures'],
+      ScalingConfig: { MaximumConcurrency: 2 },
+    });
+  });
+});
+
+describe('rules', () => {
+  it('strike every minute, and more rarely for prices and the sweep', () => {
+    const every = rules()
+      .filter((r) => r['ScheduleExpression'] !== undefined)
+      .map(
+        (r) =>
+          `${String(r['ScheduleExpression'])} -> ${/Functions(\w+?)[\dA-F]{8}/.exec(JSON.stringify(r['Targets']))?.[1] ?? '?'}`,
+      );
+    expect(every.sort()).toEqual([
+      'rate(1 minute) -> Acquire',
+      'rate(10 minutes) -> Prices',
+      'rate(10 minutes) -> Sweep',
+    ]);
+  });
+
+  it('bring everything that EC2 and ECS say of instances and tasks', () => {
+    const patterns = rules().flatMap((r) =>
+      r['EventPattern'] === undefined ? [] : [r['EventPattern'] as Record<string, unknown>],
+    );
+    expect(patterns.map((p) => [p['source'], p['detail-type']].flat().join(': ')).sort()).toEqual([
+      'aws.ec2: EC2 Instance Rebalance Recommendation',
+      'aws.ec2: EC2 Instance State-change Notification',
+      'aws.ec2: EC2 Spot Instance Interruption Warning',
+      'aws.ecs: ECS Container Instance State Change',
+      'aws.ecs: ECS Task State Change',
+    ]);
+    for (const p of patterns.filter((each) => String(each['source']) === 'aws.ecs'))
+      expect(shown((p['detail'] as { clusterArn: unknown[] }).clusterArn[0])).toMatch(
+        /^\{EbbtideCapacityCluster\w+\.Arn\}$/,
+      );
+  });
+
+  it('keep what could not be delivered', () => {
+    for (const rule of rules())
+      for (const target of rule['Targets'] as { DeadLetterConfig?: unknown }[])
+        expect(target.DeadLetterConfig).toBeDefined();
+  });
+
+  it('hand on what `observe` failed on three times', () => {
+    main.hasResourceProperties('AWS::Lambda::EventInvokeConfig', {
+      FunctionName: { Ref: Match.stringLikeRegexp('^EbbtideFunctionsObserve') },
+      MaximumRetryAttempts: 2,
+      DestinationConfig: { OnFailure: { Destination: Match.anyValue() } },
+    });
+  });
+});
+
+interface MetricQuery {
+  readonly Expression?: string;
+  readonly MetricStat?: { readonly Metric: { readonly Namespace: string; readonly MetricName: string } };
+}
+
+const nameOf = ({ MetricStat }: MetricQuery): string =>
+  MetricStat === undefined ? '' : `${MetricStat.Metric.Namespace}.${MetricStat.Metric.MetricName}`;
+
+describe('alarms', () => {
+  it('are of what a person must act on', () => {
+    const alarms = Object.values(resourcesOf(main, 'AWS::CloudWatch::Alarm')).map((a) => {
+      const { AlarmName, Namespace, MetricName, Metrics, Threshold } = a.Properties;
+      const queries = (Metrics ?? []) as MetricQuery[];
+      const metric =
+        MetricName === undefined
+          ? (queries.find((q) => q.Expression !== undefined)?.Expression ?? queries.map(nameOf).join())
+          : `${String(Namespace)}.${String(MetricName)}`;
+      return `${String(AlarmName)}: ${metric} >= ${String(Threshold)}`;
+    });
+    expect(alarms.sort()).toEqual([
+      'ebbtide-cycle-failing: SUM([failed, late]) >= 1',
+      'ebbtide-cycle-not-starting: AWS/Lambda.Errors >= 3',
+      'ebbtide-dead-letters-events: AWS/SQS.ApproximateNumberOfMessagesVisible >= 1',
+      'ebbtide-dead-letters-trigger: AWS/SQS.ApproximateNumberOfMessagesVisible >= 1',
+      'ebbtide-leaked-instance: Ebbtide.LeakedInstances >= 1',
+      'ebbtide-spend-above-budget: Ebbtide.SpentToday >= 12',
+      'ebbtide-stale-prices: Ebbtide.PriceAge >= 3600',
+    ]);
+  });
+
+  it('say what to do, tell the topic, and are quiet while nothing is to do', () => {
+    for (const { Properties } of Object.values(resourcesOf(main, 'AWS::CloudWatch::Alarm'))) {
+      expect((Properties['AlarmDescription'] as string).length).toBeGreaterThan(40);
+      expect(Properties['AlarmActions']).toHaveLength(1);
+      expect(Properties['TreatMissingData']).toBe('notBreaching');
+    }
+    main.hasResourceProperties('AWS::SNS::Subscription', { Protocol: 'email', Endpoint: 'ops@example.com' });
+  });
+});
+
+describe('dashboards', () => {
+  const body = (start: string): string =>
+    shown(resourceNamed(main, 'AWS::CloudWatch::Dashboard', start).Properties['DashboardBody']);
+
+  it('are two, and show every metric that is published and none that is not', () => {
+    expect(Object.keys(resourcesOf(main, 'AWS::CloudWatch::Dashboard'))).toHaveLength(2);
+    const text = `${body('EbbtideDashboardsMoney')}${body('EbbtideDashboardsHealth')}`;
+    const drawn = new Set([...text.matchAll(/"Ebbtide","(\w+)"/g)].map(([, name]) => name));
+    expect([...drawn].sort()).toEqual(
+      Object.values(METRICS)
+        .map((m) => m.name)
+        .sort(),
+    );
+  });
+
+  it('draw the deployment’s own numbers', () => {
+    const widgets = (
+      JSON.parse(body('EbbtideDashboardsMoney')) as { widgets: { properties: { metrics?: unknown[][] } }[] }
+    ).widgets;
+    const drawn = widgets.flatMap((w) => w.properties.metrics ?? []).filter((m) => m[0] === 'Ebbtide');
+    expect(drawn.length).toBeGreaterThan(3);
+    for (const metric of drawn) expect(metric.slice(2, 6)).toEqual(expect.arrayContaining(['service', 'ebbtide']));
+  });
+});

@@ -1,0 +1,150 @@
+/**
+ * An interpreter of the part of the Amazon States Language (JSONPath) that the cycle uses, after
+ * https://states-language.net/spec.html: so that the definition in the template can be run with steps of a test.
+ */
+interface State {
+  readonly Type: string;
+  readonly Next?: string;
+  readonly End?: boolean;
+  readonly Resource?: string;
+  readonly InputPath?: string;
+  readonly ItemsPath?: string;
+  readonly Parameters?: Record<string, unknown>;
+  readonly ItemSelector?: Record<string, unknown>;
+  readonly ResultSelector?: Record<string, unknown>;
+  readonly ResultPath?: string;
+  readonly OutputPath?: string;
+  readonly Retry?: readonly { readonly ErrorEquals: readonly string[]; readonly MaxAttempts: number }[];
+  readonly Catch?: readonly { readonly ErrorEquals: readonly string[]; readonly Next: string }[];
+  readonly Choices?: readonly { readonly Variable: string; readonly BooleanEquals: boolean; readonly Next: string }[];
+  readonly Default?: string;
+  readonly Branches?: readonly Machine[];
+  readonly ItemProcessor?: Machine;
+  readonly MaxConcurrency?: number;
+}
+
+export interface Machine {
+  readonly StartAt: string;
+  readonly States: Record<string, State>;
+  readonly TimeoutSeconds?: number;
+}
+
+/** Runs the function that `resource` names. A thrown error's name is what Retry and Catch see. */
+export type Invoke = (resource: string, input: unknown) => unknown;
+
+export interface Ending {
+  readonly state: string;
+  readonly path: readonly string[];
+}
+
+/** The state in which it ends, and the states on the way there. Throws what no Catch catches. */
+export function run(machine: Machine, input: unknown, invoke: Invoke): Ending {
+  const path: string[] = [];
+  const { state } = walk(machine, input, { invoke, path });
+  return { state, path };
+}
+
+interface World {
+  readonly invoke: Invoke;
+  readonly path: string[];
+}
+
+function walk(machine: Machine, input: unknown, world: World): { state: string; output: unknown } {
+  let name = machine.StartAt;
+  let value = input;
+  for (let steps = 0; steps < 1000; steps++) {
+    const state = machine.States[name];
+    if (state === undefined) throw new Error(`no state ${name}`);
+    world.path.push(name);
+    if (state.Type === 'Succeed') return { state: name, output: value };
+    if (state.Type === 'Choice') {
+      const found = state.Choices?.find((c) => at(c.Variable, value) === c.BooleanEquals);
+      name = found?.Next ?? state.Default ?? '';
+      continue;
+    }
+    try {
+      value = output(
+        state,
+        value,
+        retried(state, () => result(state, value, world)),
+      );
+    } catch (error) {
+      const caught = state.Catch?.find((c) => matches(c.ErrorEquals, error));
+      if (caught === undefined) throw error;
+      name = caught.Next;
+      continue;
+    }
+    if (state.End === true) return { state: name, output: value };
+    name = state.Next ?? '';
+  }
+  throw new Error('does not end');
+}
+
+function result(state: State, value: unknown, world: World): unknown {
+  switch (state.Type) {
+    case 'Task':
+      return world.invoke(
+        state.Resource ?? '',
+        state.Parameters === undefined ? value : filled(state.Parameters, value),
+      );
+    case 'Parallel':
+      return (state.Branches ?? []).map((branch) => walk(branch, value, world).output);
+    case 'Map':
+      return (at(state.ItemsPath ?? '$', value) as unknown[]).map((item) => {
+        const given =
+          state.ItemSelector === undefined
+            ? item
+            : filled(state.ItemSelector, value, { Map: { Item: { Value: item } } });
+        if (state.ItemProcessor === undefined) throw new Error('a Map without states');
+        return walk(state.ItemProcessor, given, world).output;
+      });
+    default:
+      throw new Error(`states of type ${state.Type} are not used`);
+  }
+}
+
+function retried(state: State, attempt: () => unknown): unknown {
+  for (let tries = 0; ; tries++) {
+    try {
+      return attempt();
+    } catch (error) {
+      const retry = state.Retry?.find((r) => matches(r.ErrorEquals, error));
+      if (retry === undefined || tries >= retry.MaxAttempts) throw error;
+    }
+  }
+}
+
+const matches = (names: readonly string[], error: unknown): boolean =>
+  names.includes('States.ALL') || names.includes((error as Error).name);
+
+function output(state: State, input: unknown, raw: unknown): unknown {
+  const selected = state.ResultSelector === undefined ? raw : filled(state.ResultSelector, raw);
+  const place = state.ResultPath ?? '$';
+  if (place === '$') return selected;
+  const key = /^\$\.(\w+)$/.exec(place)?.[1];
+  if (key === undefined) throw new Error(`ResultPath ${place} is not used`);
+  return { ...(input as object), [key]: selected };
+}
+
+function filled(template: Record<string, unknown>, value: unknown, context: unknown = {}): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(template).map(([key, of]) => {
+      if (!key.endsWith('.$')) return [key, of];
+      const path = of as string;
+      return [key.slice(0, -2), path.startsWith('$$.') ? at(path.slice(1), context) : at(path, value)];
+    }),
+  );
+}
+
+/** As in Step Functions, a path that is not there is an error. */
+function at(path: string, value: unknown): unknown {
+  let found: unknown = value;
+  for (const [, key = '', index = ''] of path.matchAll(/\.(\w+)|\[(\d+)\]/g)) {
+    const step = key === '' ? index : key;
+    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, step)) {
+      throw Object.assign(new Error(`${path} is not there`), { name: 'States.Runtime' });
+    }
+    found = (found as Record<string, unknown>)[step];
+  }
+  return found;
+}

@@ -1,0 +1,79 @@
+/** The deployment's templates, for tests to look at. Without code unless it is asked for: bundling takes seconds. */
+import { readFileSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { App, Validations, type IPolicyValidationPlugin } from 'aws-cdk-lib';
+import { Template } from 'aws-cdk-lib/assertions';
+import type { CloudAssembly } from 'aws-cdk-lib/cx-api';
+import { checkedDeployment, type DeploymentConfigInput } from '../../lib/infra/config.ts';
+import { ebbtideStacks, type EbbtideStacks } from '../../lib/infra/stacks.ts';
+
+const VALIDATION = '@aws-cdk/core:validateAgainstDefaultRules';
+const ROOT = new URL('../../', import.meta.url);
+
+export interface Synthesis {
+  readonly stacks: EbbtideStacks;
+  readonly data: Template;
+  readonly main: Template;
+}
+
+/** No code, and no check of the CDK against CloudFormation's schemas, which takes seconds: nag.test.ts makes it once. */
+const QUICK = { 'aws:cdk:bundling-stacks': [], [VALIDATION]: false };
+
+/** A new app with the flags of cdk.json, in a folder of its own. */
+export function newApp(context: Record<string, unknown> = {}): App {
+  const { context: flags } = JSON.parse(readFileSync(new URL('cdk.json', ROOT), 'utf8')) as {
+    context: Record<string, unknown>;
+  };
+  const outdir = mkdtempSync(join(tmpdir(), 'ebb-cdk-'));
+  return new App({ outdir, context: { ...flags, ...QUICK, ...context } });
+}
+
+const made = new Map<string, Synthesis>();
+
+/** Templates are only read: tests of one file share them. */
+export function synthesis(input: DeploymentConfigInput = {}): Synthesis {
+  const key = JSON.stringify(input);
+  const before = made.get(key) ?? synthesised(input);
+  made.set(key, before);
+  return before;
+}
+
+function synthesised(input: DeploymentConfigInput): Synthesis {
+  const stacks = ebbtideStacks(newApp(), checkedDeployment(input, 'test'));
+  return { stacks, data: Template.fromStack(stacks.data), main: Template.fromStack(stacks.main) };
+}
+
+/** Synthesises with a validation plug-in; returns the assembly, or throws what the validation says. */
+export function validated(
+  input: DeploymentConfigInput,
+  plugin: (app: App) => IPolicyValidationPlugin,
+  change: (stacks: EbbtideStacks) => void = () => undefined,
+): CloudAssembly {
+  const app = newApp({ [VALIDATION]: true });
+  Validations.of(app).addPlugins(plugin(app));
+  change(ebbtideStacks(app, checkedDeployment(input, 'test')));
+  return app.synth();
+}
+
+export interface Resource {
+  readonly Type: string;
+  readonly Properties: Record<string, unknown>;
+  readonly DeletionPolicy?: string;
+  readonly UpdateReplacePolicy?: string;
+}
+
+/** Resources of a type, by logical id. */
+export const resourcesOf = (template: Template, type: string): Record<string, Resource> =>
+  template.findResources(type) as Record<string, Resource>;
+
+/** The one whose logical id begins so. */
+export function resourceNamed(template: Template, type: string, start: string): Resource {
+  const found = Object.entries(resourcesOf(template, type)).filter(([id]) => id.startsWith(start));
+  const [only] = found;
+  if (found.length !== 1 || only === undefined) {
+    throw new Error(`${found.length} resources of ${type} begin with ${start}: ${found.map(([id]) => id).join()}`);
+  }
+  return only[1];
+}

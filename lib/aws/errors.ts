@@ -1,4 +1,5 @@
 import { EbbError, type ErrorCode } from '../kernel/errors.ts';
+import type { EffectOutcome } from '../domain/plan.ts';
 
 /**
  * What an AWS call's error means to Ebbtide: the one place where names of AWS errors are known. Each kind has one
@@ -129,6 +130,9 @@ const FAULTS: Readonly<Record<string, AwsFault>> = {
   AGENT: 'gone',
   MISSING: 'gone',
   INACTIVE: 'gone',
+  // RunTask on an instance that is not registered any more, or not yet.
+  'MemberOf placement constraint unsatisfied.': 'gone',
+  'No Container Instances were found in your cluster.': 'gone',
   'RESOURCE:CPU': 'capacity',
   'RESOURCE:MEMORY': 'capacity',
   'RESOURCE:GPU': 'capacity',
@@ -213,4 +217,33 @@ export function classify(error: unknown, doing: string): EbbError {
   if (fault === null) return new EbbError('internal', { what: `${doing} failed: ${said}`, cause: error });
   const { code, what, next } = MEANING[fault];
   return new EbbError(code, { what, got: `${doing}: ${said}`, ...(next === undefined ? {} : { next }), cause: error });
+}
+
+/**
+ * What a fault means for an effect, and so for the next cycle (lib/cycle/intents.ts):
+ * - `refused` closes it. A refused launch ends the instance that was to be, and its pool rests: 5 minutes, doubled with each
+ *   refusal in a row, an hour at most. A pool whose type its zone does not offer thus is asked once an hour. A refused start
+ *   makes the task wait again.
+ * - `failed` leaves it open: the next cycle does it again under the same key.
+ */
+const CONSEQUENCE: Readonly<Record<AwsFault, 'failed' | Extract<EffectOutcome, { status: 'refused' }>['why']>> = {
+  throttled: 'failed',
+  unavailable: 'failed',
+  conflict: 'failed',
+  // A person must act. Until then nothing is lost: what was intended is done once it can be.
+  denied: 'failed',
+  missing: 'failed',
+  capacity: 'insufficient-capacity',
+  limit: 'limit',
+  bid: 'bid-below-price',
+  unsupported: 'invalid',
+  gone: 'instance-gone',
+  'too-large': 'invalid',
+  invalid: 'invalid',
+};
+
+/** The outcome of an effect that met a fault. An error that is not known may pass: it is tried again. */
+export function outcomeOfFault(fault: AwsFault | null, detail: string): EffectOutcome {
+  const consequence = fault === null ? 'failed' : CONSEQUENCE[fault];
+  return consequence === 'failed' ? { status: 'failed', detail } : { status: 'refused', why: consequence, detail };
 }

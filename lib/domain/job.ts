@@ -44,6 +44,8 @@ export interface StageSpec {
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   readonly resources: Resources;
+  /** Container image on AWS; absent: the deployment's. Local mode runs the command on the machine itself. */
+  readonly image?: string;
   /** Failures that are tried again. Interruptions never count. */
   readonly retries: number;
   /** Longest running time of one attempt. */

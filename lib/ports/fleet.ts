@@ -26,6 +26,8 @@ export interface StartRequest {
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   readonly resources: Resources;
+  /** Container image, where tasks run in containers; absent: the deployment's. Others run the command as it is. */
+  readonly image?: string;
   readonly timeoutS: Seconds | null;
   readonly checkpoint: Checkpoint | null;
   /** Names the directory that all attempts of the task share for checkpoints. */

@@ -34,6 +34,25 @@ while [ "$i" -lt "$STEPS" ]; do
 done
 exit "$CODE"`;
 
+/** What a task of the contract runs, at `SPEED`. */
+export function programOf(p: Program, workdir: string) {
+  const text = (n: number | undefined): string => (n === undefined ? '' : String(n));
+  const steps = Math.ceil((p.runtimeS / SPEED) * 10);
+  return {
+    command: ['sh', '-c', SCRIPT],
+    env: {
+      WALL_S: String(p.runtimeS / SPEED),
+      STEPS: String(steps),
+      SAVE_EVERY: p.checkpointEveryS === undefined ? '' : String(Math.ceil((p.checkpointEveryS / SPEED) * 10)),
+      FINISHES: text(p.finishesInS),
+      CODE: String(p.exitCode),
+      PRINTS: p.prints ?? '',
+    },
+    workdir,
+    checkpoint: p.checkpointEveryS === undefined ? null : SAVES,
+  };
+}
+
 /** A fleet on a directory of its own, that can be dropped and opened again, and leaves no process behind. */
 export class LocalFleetBench implements FleetDriver {
   readonly dir: string;
@@ -70,21 +89,7 @@ export class LocalFleetBench implements FleetDriver {
   }
 
   program(p: Program) {
-    const text = (n: number | undefined): string => (n === undefined ? '' : String(n));
-    const steps = Math.ceil((p.runtimeS / SPEED) * 10);
-    return {
-      command: ['sh', '-c', SCRIPT],
-      env: {
-        WALL_S: String(p.runtimeS / SPEED),
-        STEPS: String(steps),
-        SAVE_EVERY: p.checkpointEveryS === undefined ? '' : String(Math.ceil((p.checkpointEveryS / SPEED) * 10)),
-        FINISHES: text(p.finishesInS),
-        CODE: String(p.exitCode),
-        PRINTS: p.prints ?? '',
-      },
-      workdir: this.dir,
-      checkpoint: p.checkpointEveryS === undefined ? null : SAVES,
-    };
+    return programOf(p, this.dir);
   }
 
   /** Looks often; gives up after `withinS` engine seconds and some wall time for a machine that is busy. */

@@ -1,0 +1,151 @@
+/**
+ * EventBridge events as notices of what they say about an instance or a task. Pure. Only what is used is looked at: AWS adds
+ * fields as it likes. Forms, with the pages they are from: test/fixtures/aws/.
+ */
+import { z } from 'zod';
+import { markInKey } from './marks.ts';
+
+const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
+const envelope = { id: z.string(), time };
+
+const instanceState = z.object({
+  ...envelope,
+  source: z.literal('aws.ec2'),
+  'detail-type': z.literal('EC2 Instance State-change Notification'),
+  detail: z.object({ 'instance-id': z.string(), state: z.string() }),
+});
+const warning = z.object({
+  ...envelope,
+  source: z.literal('aws.ec2'),
+  'detail-type': z.literal('EC2 Spot Instance Interruption Warning'),
+  detail: z.object({ 'instance-id': z.string() }),
+});
+const rebalance = z.object({
+  ...envelope,
+  source: z.literal('aws.ec2'),
+  'detail-type': z.literal('EC2 Instance Rebalance Recommendation'),
+  detail: z.object({ 'instance-id': z.string() }),
+});
+const host = z.object({
+  ...envelope,
+  source: z.literal('aws.ecs'),
+  'detail-type': z.literal('ECS Container Instance State Change'),
+  detail: z.object({
+    containerInstanceArn: z.string(),
+    ec2InstanceId: z.string().optional(),
+    status: z.string(),
+    agentConnected: z.boolean(),
+    registeredAt: time.optional(),
+  }),
+});
+const task = z.object({
+  ...envelope,
+  source: z.literal('aws.ecs'),
+  'detail-type': z.literal('ECS Task State Change'),
+  detail: z.object({
+    taskArn: z.string(),
+    startedBy: z.string().optional(),
+    lastStatus: z.string(),
+    startedAt: time.optional(),
+    stoppedAt: time.optional(),
+    executionStoppedAt: time.optional(),
+    stopCode: z.string().optional(),
+    stoppedReason: z.string().optional(),
+    containers: z.array(z.object({ exitCode: z.int().optional(), reason: z.string().optional() })).default([]),
+  }),
+});
+const object = z.object({
+  ...envelope,
+  source: z.literal('aws.s3'),
+  'detail-type': z.literal('Object Created'),
+  detail: z.object({ object: z.object({ key: z.string() }) }),
+});
+
+/** Every event that is understood. One of another kind is refused by this schema: no rule should have sent it. */
+export const fleetEvent = z.discriminatedUnion('detail-type', [instanceState, warning, rebalance, host, task, object]);
+export type FleetEvent = z.output<typeof fleetEvent>;
+export type FleetEventInput = z.input<typeof fleetEvent>;
+
+export type Notice =
+  | { readonly is: 'gone'; readonly ec2: string; readonly atMs: number }
+  | { readonly is: 'made'; readonly ec2: string }
+  | { readonly is: 'rebalance'; readonly ec2: string; readonly atMs: number }
+  | { readonly is: 'warned'; readonly ec2: string; readonly atMs: number; readonly goneMs: number }
+  | { readonly is: 'ready'; readonly ec2: string; readonly atMs: number; readonly host: string }
+  | TaskNotice
+  /** `atMs` is wall time: S3 knows no other. */
+  | { readonly is: 'kept'; readonly mark: string; readonly atMs: number };
+
+export interface TaskNotice {
+  readonly is: 'task';
+  readonly mark: string;
+  readonly task: string;
+  readonly startedMs: number | null;
+  readonly end: {
+    readonly atMs: number;
+    readonly exitCode: number | null;
+    readonly detail: string | null;
+    readonly isHostGone: boolean;
+    readonly isAsked: boolean;
+  } | null;
+}
+
+/** "two minutes before": EC2 User Guide, "Spot Instance interruption notices". */
+const NOTICE_MS = 120_000;
+
+/** What an event says; null for one that says nothing of use. */
+export function noticeOf(event: FleetEvent): Notice | null {
+  const atMs = event.time;
+  switch (event['detail-type']) {
+    case 'EC2 Instance State-change Notification': {
+      const { 'instance-id': ec2, state } = event.detail;
+      if (state === 'terminated') return { is: 'gone', ec2, atMs };
+      // What one that was just made says is only that it is there: EC2 is asked for the rest.
+      return state === 'pending' || state === 'running' ? { is: 'made', ec2 } : null;
+    }
+    case 'EC2 Spot Instance Interruption Warning':
+      return { is: 'warned', ec2: event.detail['instance-id'], atMs, goneMs: atMs + NOTICE_MS };
+    case 'EC2 Instance Rebalance Recommendation':
+      return { is: 'rebalance', ec2: event.detail['instance-id'], atMs };
+    case 'ECS Container Instance State Change': {
+      const { status, agentConnected, ec2InstanceId: ec2, containerInstanceArn, registeredAt } = event.detail;
+      if (status !== 'ACTIVE' || !agentConnected || ec2 === undefined) return null;
+      return { is: 'ready', ec2, host: containerInstanceArn, atMs: registeredAt ?? atMs };
+    }
+    case 'ECS Task State Change':
+      return taskNotice(event.detail, atMs);
+    case 'Object Created': {
+      const mark = markInKey(event.detail.object.key);
+      return mark === null ? null : { is: 'kept', mark, atMs };
+    }
+  }
+}
+
+/** What DescribeTasks shows, with instants as numbers: the same as in its events. */
+export type TaskFacts = z.output<typeof task>['detail'];
+
+/** Stop codes of tasks that ended with their host (API_Task, stopCode). */
+const HOST_GONE = new Set(['TerminationNotice', 'SpotInterruption']);
+
+export function taskNotice(seen: TaskFacts, atMs: number): TaskNotice | null {
+  const { taskArn, startedBy, lastStatus, startedAt, stopCode = '', stoppedReason = '' } = seen;
+  if (startedBy === undefined) return null;
+  const end =
+    lastStatus === 'STOPPED'
+      ? {
+          atMs: seen.executionStoppedAt ?? seen.stoppedAt ?? atMs,
+          exitCode: seen.containers[0]?.exitCode ?? null,
+          detail: detailOf(seen),
+          isHostGone: HOST_GONE.has(stopCode) || stoppedReason.startsWith('Host EC2'),
+          isAsked: stopCode === 'UserInitiated',
+        }
+      : null;
+  return { is: 'task', mark: startedBy, task: taskArn, startedMs: startedAt ?? null, end };
+}
+
+/** ECS' own words where they say more than an exit code does: images that cannot be pulled, memory that ran out. */
+function detailOf({ stopCode, stoppedReason, containers }: TaskFacts): string | null {
+  const words = [stopCode === 'EssentialContainerExited' ? undefined : stoppedReason, containers[0]?.reason];
+  const said = words.filter((w) => w !== undefined && w !== '');
+  return said.length === 0 ? null : said.join(': ');
+}

@@ -1,0 +1,269 @@
+/**
+ * Capacity on EC2 and execution on ECS behind the Fleet port. What was asked and what happened is in one record per
+ * instance (record.ts, inbox.ts); events and the sweep bring in the world's side of it (watch.ts, sweep.ts).
+ *
+ * Lifecycle: opened by any number of Lambdas at once; nothing to close. Crash points: between a call to AWS and its note. A
+ * launch repeated finds the same instance by its token; an instance whose record was never written is adopted by its tags.
+ */
+import type { Clock } from '../../kernel/clock.ts';
+import { EbbError } from '../../kernel/errors.ts';
+import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
+import { poolId } from '../../kernel/ids.ts';
+import { epochMs, raw, usdPerHour, type EpochMs } from '../../kernel/units.ts';
+import type { Observation } from '../../domain/observation.ts';
+import type { EffectOutcome } from '../../domain/plan.ts';
+import type {
+  Bill,
+  Fleet,
+  FleetInstance,
+  LaunchRequest,
+  LogChunk,
+  ReleaseRequest,
+  StartRequest,
+  StopRequest,
+} from '../../ports/fleet.ts';
+import { instanceId } from '../../kernel/ids.ts';
+import type { Ec2 } from './ec2.ts';
+import type { Hosts } from './hosts.ts';
+import type { Inbox } from './inbox.ts';
+import { fold, isOpen, launchedRecord, rawBid, trimmed, type InstanceRecord } from './record.ts';
+
+export interface AwsFleetParts {
+  readonly inbox: Inbox;
+  readonly ec2: Ec2;
+  readonly hosts: Hosts;
+  readonly clock: Clock;
+  readonly bill: (instance: InstanceId, until: EpochMs) => Promise<Bill>;
+  readonly logs: Fleet['logs'];
+}
+
+const DONE: EffectOutcome = { status: 'done' };
+const gone = (detail: string): EffectOutcome => ({ status: 'refused', why: 'instance-gone', detail });
+/** Calls that one process makes at once: CreateFleet begins to be throttled beyond (EC2 developer guide, "Request throttling"). */
+const AT_ONCE = 5;
+/** Applied observations are dropped from a record that is never without news once there are so many. */
+const TRIM_FROM = 64;
+
+export class AwsFleet implements Fleet {
+  readonly #parts: AwsFleetParts;
+
+  constructor(parts: AwsFleetParts) {
+    this.#parts = parts;
+  }
+
+  async launch(requests: readonly LaunchRequest[]): Promise<readonly EffectOutcome[]> {
+    const made = new Map<LaunchRequest, string>();
+    // The same instance asked for twice at once is asked for once.
+    const unique = [...new Map(requests.map((r) => [r.instance, r])).values()];
+    const outcomes = new Map<InstanceId, EffectOutcome>();
+    await inParallel(unique, async (request) => {
+      const outcome = await attempted(() => this.#launch(request, made));
+      outcomes.set(request.instance, outcome);
+    });
+    await this.#noteLaunched(made, outcomes);
+    return requests.map((r) => outcomes.get(r.instance) ?? DONE);
+  }
+
+  async #launch(request: LaunchRequest, made: Map<LaunchRequest, string>): Promise<EffectOutcome> {
+    const { inbox, ec2 } = this.#parts;
+    const known = await inbox.record(request.instance);
+    if (known !== null) return known.refused ?? DONE;
+    const answer = await ec2.launch(request);
+    if (answer.status === 'launched') made.set(request, answer.ec2);
+    else if (answer.status === 'refused') {
+      await inbox.create(launchedRecord({ ...plain(request), ec2: null, refused: answer }), (r) => r);
+      return answer;
+    } else return answer;
+    return DONE;
+  }
+
+  /** One look for all that were made: when exactly, by EC2's word. One that EC2 does not show yet was made now. */
+  async #noteLaunched(
+    made: ReadonlyMap<LaunchRequest, string>,
+    outcomes: Map<InstanceId, EffectOutcome>,
+  ): Promise<void> {
+    if (made.size === 0) return;
+    const nowMs = raw(this.#parts.clock.now());
+    // Failing to look is no reason to forget what was bought.
+    const seen = await this.#parts.ec2.seen([...made.values()]).catch(() => []);
+    const launchedMs = new Map(seen.map((s) => [s.ec2, s.launchedMs]));
+    for (const [request, ec2] of made) {
+      const outcome = await attempted(async () => {
+        await this.#parts.hosts.adopt({ ...plain(request), ec2, launchedMs: launchedMs.get(ec2) ?? nowMs });
+        return DONE;
+      });
+      outcomes.set(request.instance, outcome);
+    }
+  }
+
+  async start(requests: readonly StartRequest[]): Promise<readonly EffectOutcome[]> {
+    const outcomes = new Map<StartRequest, EffectOutcome>();
+    await inParallel([...Map.groupBy(requests, (r) => r.instance)], async ([instance, group]) => {
+      const found = await attemptedAll(group, () => this.#startOn(instance, group));
+      group.forEach((r, i) => outcomes.set(r, found[i] ?? DONE));
+    });
+    return requests.map((r) => outcomes.get(r) ?? DONE);
+  }
+
+  async #startOn(instance: InstanceId, requests: readonly StartRequest[]): Promise<readonly EffectOutcome[]> {
+    const { inbox, hosts } = this.#parts;
+    const known = await inbox.record(instance);
+    if (known === null || known.refused !== null) return requests.map(() => gone(`there is no instance ${instance}`));
+    // An order is written after its attempt is in the record: one whose attempt is not there any more has ended.
+    const isOver = new Set<AttemptId>();
+    for (const { attempt } of requests) {
+      if (known.attempts[attempt] === undefined && (await inbox.isOrdered(instance, attempt))) isOver.add(attempt);
+    }
+    const wanted = requests.filter((r) => !isOver.has(r.attempt));
+    const record = await inbox.update(instance, (r) => ordered(r, wanted));
+    const taken = wanted.filter((r) => record?.attempts[r.attempt] !== undefined);
+    for (const order of taken) await inbox.putOrder(order);
+    const failures = record === null || taken.length === 0 ? [] : await hosts.settle(record);
+    const accepted = new Set([...isOver, ...taken.map((r) => r.attempt)]);
+    return requests.map((r) => {
+      if (!accepted.has(r.attempt)) return gone(whyClosed(record ?? known));
+      return failures.length === 0 ? DONE : { status: 'failed', detail: failures.join('; ') };
+    });
+  }
+
+  async stop(requests: readonly StopRequest[]): Promise<readonly EffectOutcome[]> {
+    return sequentially(requests, async ({ instance, attempt, why }) => {
+      const { inbox, hosts, clock } = this.#parts;
+      const known = await inbox.record(instance);
+      if (known === null || known.refused !== null) return gone(`there is no instance ${instance}`);
+      if (known.gone !== null) return gone(whyClosed(known));
+      const atMs = raw(clock.now());
+      // One that was never sent is taken as ordered, so that its end is reported and a later order finds it ended.
+      const isUnknown = known.attempts[attempt] === undefined && !(await inbox.isOrdered(instance, attempt));
+      const record = await inbox.update(instance, (r) => {
+        const before = isUnknown ? fold(r, { is: 'ordered', attempt, saves: false, timeoutS: null }) : r;
+        return fold(before, { is: 'stop', attempt, why, atMs });
+      });
+      if (isUnknown) await inbox.forbid(instance, attempt);
+      const failures = record === null ? [] : await hosts.settle(record);
+      return failures.length === 0 ? DONE : { status: 'failed', detail: failures.join('; ') };
+    });
+  }
+
+  async release(requests: readonly ReleaseRequest[]): Promise<readonly EffectOutcome[]> {
+    return sequentially(requests, async ({ instance }) => {
+      const atMs = raw(this.#parts.clock.now());
+      const known = await this.#parts.inbox.record(instance);
+      if (known === null || known.refused !== null) return gone(`there is no instance ${instance}`);
+      if (known.gone !== null) return DONE;
+      const failures = await this.#parts.hosts.take(instance, [{ is: 'release', atMs }]);
+      return failures.length === 0 ? DONE : { status: 'failed', detail: failures.join('; ') };
+    });
+  }
+
+  async list(): Promise<readonly FleetInstance[]> {
+    return (await this.#parts.ec2.all()).map((seen) => ({
+      instance: instanceId(seen.instance),
+      pool: poolId(seen.pool),
+      bid: seen.bid === 'uncapped' ? seen.bid : usdPerHour(seen.bid),
+      launchedMs: epochMs(seen.launchedMs),
+      live: seen.state === 'pending' || seen.state === 'running',
+    }));
+  }
+
+  async observe(after: ReadonlyMap<InstanceId, number>): Promise<readonly Observation[]> {
+    const { inbox } = this.#parts;
+    const news = new Map((await inbox.news()).map((n) => [n.instance, n]));
+    const found: Observation[] = [];
+    for (const record of await inbox.records([...news.keys()])) {
+      const { instance, sequence, isEnded } = record;
+      const seen = after.get(instance);
+      const isEndOffered = news.get(instance)?.isEndOffered === true;
+      if (seen !== undefined && seen >= sequence) await inbox.applied(record, seen);
+      // Whoever knew of the instance was told of its end, and knows of it no longer: it has been applied.
+      else if (seen === undefined && isEnded && isEndOffered) await inbox.applied(record, sequence);
+      else {
+        const open = record.observations.filter((o) => o.sequence > (seen ?? 0));
+        found.push(...open);
+        if (isEnded && seen !== undefined && !isEndOffered) await inbox.endOffered(instance);
+        if (seen !== undefined && record.observations.length - open.length >= TRIM_FROM) {
+          await inbox.update(instance, (r) => trimmed(r, seen));
+        }
+      }
+    }
+    return found;
+  }
+
+  /** Of what this very process takes in; between Lambdas `Wake` says it. */
+  onChange(wake: () => void): () => void {
+    return this.#parts.inbox.onNews(wake);
+  }
+
+  bill(instance: InstanceId, until: EpochMs): Promise<Bill> {
+    return this.#parts.bill(instance, until);
+  }
+
+  logs(...asked: Parameters<Fleet['logs']>): Promise<LogChunk> {
+    return this.#parts.logs(...asked);
+  }
+
+  async close(): Promise<void> {
+    // Clients are the composition's.
+  }
+}
+
+/** Takes orders as long as the instance takes any; those that it has are kept whatever its state. */
+const ordered = (record: InstanceRecord, requests: readonly StartRequest[]): InstanceRecord =>
+  isOpen(record)
+    ? requests.reduce(
+        (r, { attempt, checkpoint, timeoutS }) =>
+          fold(r, {
+            is: 'ordered',
+            attempt,
+            saves: checkpoint !== null,
+            timeoutS: timeoutS === null ? null : raw(timeoutS),
+          }),
+        record,
+      )
+    : record;
+
+function whyClosed({ instance, gone: end, warnedMs }: InstanceRecord): string {
+  if (end !== null) return `instance ${instance} has ended: ${end.detail}`;
+  return warnedMs === null ? `instance ${instance} is given back` : `instance ${instance} was given notice`;
+}
+
+const plain = ({ key, instance, pool, bid }: LaunchRequest) => ({ key, instance, pool, bid: rawBid(bid) });
+
+/** What may pass is an outcome and not a fault; what is a defect of ours stays one. */
+async function attempted(effect: () => Promise<EffectOutcome>): Promise<EffectOutcome> {
+  try {
+    return await effect();
+  } catch (error) {
+    if (error instanceof EbbError && error.code !== 'internal') return { status: 'failed', detail: error.message };
+    throw error;
+  }
+}
+
+async function attemptedAll<R>(
+  requests: readonly R[],
+  effect: () => Promise<readonly EffectOutcome[]>,
+): Promise<readonly EffectOutcome[]> {
+  let outcomes: readonly EffectOutcome[] = [];
+  const failed = await attempted(async () => {
+    outcomes = await effect();
+    return DONE;
+  });
+  return failed.status === 'done' ? outcomes : requests.map(() => failed);
+}
+
+async function sequentially<R>(
+  requests: readonly R[],
+  effect: (request: R) => Promise<EffectOutcome>,
+): Promise<readonly EffectOutcome[]> {
+  const outcomes: EffectOutcome[] = [];
+  for (const request of requests) outcomes.push(await attempted(() => effect(request)));
+  return outcomes;
+}
+
+async function inParallel<T>(list: readonly T[], work: (value: T) => Promise<void>): Promise<void> {
+  const queue = [...list];
+  const worker = async (): Promise<void> => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) await work(next);
+  };
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, list.length) }, worker));
+}

@@ -1,0 +1,115 @@
+import {
+  GetLogEventsCommand,
+  ResourceNotFoundException,
+  type CloudWatchLogsClient,
+} from '@aws-sdk/client-cloudwatch-logs';
+import type { AttemptId } from '../../kernel/ids.ts';
+import type { LogChunk } from '../../ports/fleet.ts';
+import { classify } from '../errors.ts';
+
+export interface TaskLogsOptions {
+  readonly client: CloudWatchLogsClient;
+  readonly logGroup: string;
+  /** Log stream of an attempt; null before its task exists. */
+  readonly streamOf: (attempt: AttemptId) => Promise<string | null>;
+}
+
+/** Where reading can go on: what comes after `offset` bytes of a stream is found with `token`. */
+interface Mark {
+  readonly offset: number;
+  readonly token: string;
+}
+
+/** Streams whose marks are remembered: of a follower's next question nothing is read twice. */
+const STREAMS = 200;
+const EMPTY = Buffer.alloc(0);
+
+/**
+ * Output of tasks out of CloudWatch Logs, by byte offset as a file has it. The awslogs driver sends lines, without what ends
+ * them: they are joined by line feeds, so a text has none at its end until the next line comes. The driver sends both outputs
+ * to one stream: all of it is `stdout`, and `stderr` is empty.
+ */
+export class TaskLogs {
+  readonly #options: TaskLogsOptions;
+  readonly #marks = new Map<string, Mark>();
+
+  constructor(options: TaskLogsOptions) {
+    this.#options = options;
+  }
+
+  async read(attempt: AttemptId, stream: 'stdout' | 'stderr', offset: number, maxBytes: number): Promise<LogChunk> {
+    const name = stream === 'stdout' ? await this.#options.streamOf(attempt) : null;
+    if (name === null) return { text: '', nextOffset: offset, totalBytes: 0 };
+    const mark = this.#marks.get(name);
+    const from = mark !== undefined && mark.offset <= offset ? mark : null;
+    const { start, bytes, next } = await this.#all(name, from, offset);
+    if (next !== null) this.#remember(name, next);
+    const totalBytes = start + bytes.length;
+    const wanted = bytes.subarray(Math.max(0, offset - start), Math.max(0, offset - start) + Math.max(0, maxBytes));
+    const whole = wholeCharacters(wanted);
+    return { text: whole.toString('utf8'), nextOffset: offset + whole.length, totalBytes };
+  }
+
+  /** The stream from the mark, or its beginning, to its end. */
+  async #all(
+    name: string,
+    from: Mark | null,
+    offset: number,
+  ): Promise<{ start: number; bytes: Buffer; next: Mark | null }> {
+    const start = from?.offset ?? 0;
+    let token = from?.token;
+    let isFirst = start === 0;
+    let bytes: Buffer = EMPTY;
+    let next: Mark | null = null;
+    for (;;) {
+      const page = await this.#page(name, token);
+      if (page === null) return { start, bytes, next };
+      for (const line of page.lines) {
+        bytes = Buffer.concat([bytes, isFirst ? EMPTY : Buffer.from('\n'), Buffer.from(line)]);
+        isFirst = false;
+      }
+      // "If you have reached the end of the stream, it returns the same token you passed in" (API_GetLogEvents).
+      if (page.token === undefined || page.token === token) return { start, bytes, next };
+      token = page.token;
+      if (start + bytes.length <= offset && !isFirst) next = { offset: start + bytes.length, token };
+    }
+  }
+
+  async #page(name: string, token: string | undefined): Promise<{ lines: string[]; token: string | undefined } | null> {
+    try {
+      const answer = await this.#options.client.send(
+        new GetLogEventsCommand({
+          logGroupName: this.#options.logGroup,
+          logStreamName: name,
+          startFromHead: true,
+          ...(token === undefined ? {} : { nextToken: token }),
+        }),
+      );
+      return { lines: (answer.events ?? []).map((e) => e.message ?? ''), token: answer.nextForwardToken };
+    } catch (error) {
+      // The stream comes with the first line.
+      if (error instanceof ResourceNotFoundException) return null;
+      throw classify(error, 'logs GetLogEvents');
+    }
+  }
+
+  #remember(name: string, mark: Mark): void {
+    this.#marks.delete(name);
+    this.#marks.set(name, mark);
+    for (const oldest of this.#marks.keys()) {
+      if (this.#marks.size <= STREAMS) break;
+      this.#marks.delete(oldest);
+    }
+  }
+}
+
+/** Without a last UTF-8 character that is cut in two; all of it when that would leave nothing. */
+function wholeCharacters(bytes: Buffer): Buffer {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back] ?? 0;
+    if ((byte & 0xc0) === 0x80) continue;
+    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    return length > back && back < bytes.length ? bytes.subarray(0, bytes.length - back) : bytes;
+  }
+  return bytes;
+}

@@ -1,0 +1,18 @@
+import { createHash } from 'node:crypto';
+
+const hex = (text: string, digits: number): string => createHash('sha256').update(text).digest('hex').slice(0, digits);
+
+/**
+ * What an attempt is known by in ECS (`startedBy`, which takes 36 characters of few kinds) and in the names of its
+ * checkpoint marks: 128 bits of a hash, so that any name of a job or stage will do.
+ */
+export const markOf = (attempt: string): string => hex(`attempt ${attempt}`, 32);
+
+/** Tokens by which EC2 and ECS know a request again; they take up to 64 characters. */
+export const tokenOf = (...parts: readonly string[]): string => hex(JSON.stringify(parts), 64);
+
+/** Where the mark lies that an attempt's checkpoint was written. What is written there counts by its time alone. */
+const KEPT = 'kept/';
+export const keptKey = (attempt: string): string => `${KEPT}${markOf(attempt)}`;
+/** The mark in a key; null for another object's. */
+export const markInKey = (key: string): string | null => (key.startsWith(KEPT) ? key.slice(KEPT.length) : null);

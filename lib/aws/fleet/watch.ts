@@ -1,0 +1,183 @@
+/**
+ * Takes in what AWS tells of instances and tasks, however often and in whatever order it tells it. What an event leaves
+ * open is asked of EC2, so that what is recorded depends on what happened and not on which event came first.
+ */
+import { EbbError } from '../../kernel/errors.ts';
+import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
+import type { EndCause } from '../../domain/instance.ts';
+import type { Ec2, Seen } from './ec2.ts';
+import type { Ecs } from './ecs.ts';
+import { taskNotice, type Notice, type TaskNotice } from './events.ts';
+import type { Hosts } from './hosts.ts';
+import type { Inbox } from './inbox.ts';
+import { attemptsOf, type Fact, type InstanceRecord } from './record.ts';
+
+export interface WatchParts {
+  readonly inbox: Inbox;
+  readonly ec2: Ec2;
+  readonly ecs: Ecs;
+  readonly hosts: Hosts;
+  /** Wall time of the newest mark that an attempt's checkpoint was written; null when there is none. */
+  readonly keptAt: (attempt: AttemptId) => Promise<number | null>;
+  /** Engine time of a wall time. */
+  readonly engineMs: (wallMs: number) => number;
+}
+
+/** What a container's exit code is when it was killed: by a host that shuts down, or by its own doing. */
+const KILLED = new Set([137, 143]);
+
+export class Watch {
+  readonly #parts: WatchParts;
+
+  constructor(parts: WatchParts) {
+    this.#parts = parts;
+  }
+
+  /** Throws when what follows cannot be done now: the event is to be delivered again. The instance it was about; null for none of ours. */
+  async notice(notice: Notice): Promise<InstanceId | null> {
+    const { hosts, inbox } = this.#parts;
+    if (notice.is === 'task' || notice.is === 'kept') {
+      const of = await inbox.marked(notice.mark);
+      if (of === null) return null;
+      await this.#take(of.instance, [await this.#attemptFact(notice, of)]);
+      return of.instance;
+    }
+    const instance = await hosts.instanceOf(notice.ec2);
+    if (instance === null) return null;
+    await this.#take(instance, await this.#instanceFacts(notice, instance));
+    return instance;
+  }
+
+  async #take(instance: InstanceId, facts: readonly Fact[]): Promise<void> {
+    const failures = await this.#parts.hosts.take(instance, facts);
+    if (failures.length > 0) {
+      throw new EbbError('aws.unavailable', {
+        what: 'what follows from an event cannot be done now',
+        got: failures.join('; '),
+        next: 'deliver the event again',
+      });
+    }
+  }
+
+  async #instanceFacts(
+    notice: Exclude<Notice, TaskNotice | { is: 'kept' }>,
+    instance: InstanceId,
+  ): Promise<readonly Fact[]> {
+    switch (notice.is) {
+      case 'made':
+        return [];
+      case 'gone': {
+        const [seen] = await this.#parts.ec2.seen([notice.ec2]);
+        const record = await this.#parts.inbox.record(instance);
+        return record === null ? [] : [goneFact(record, seen, notice.atMs)];
+      }
+      case 'rebalance':
+        return [{ is: 'rebalance', atMs: notice.atMs }];
+      case 'warned':
+        return [{ is: 'warned', atMs: notice.atMs, goneMs: notice.goneMs }];
+      case 'ready':
+        return [{ is: 'ready', atMs: notice.atMs, host: notice.host }];
+    }
+  }
+
+  async #attemptFact(
+    notice: TaskNotice | Extract<Notice, { is: 'kept' }>,
+    { attempt, instance }: { readonly attempt: AttemptId; readonly instance: InstanceId },
+  ): Promise<Fact> {
+    const { engineMs } = this.#parts;
+    if (notice.is === 'kept') return { is: 'kept', attempt, atMs: engineMs(notice.atMs) };
+    const { task, startedMs, end } = notice;
+    if (end === null) return { is: 'task', attempt, task, startedMs, keptMs: null, end };
+    const record = await this.#parts.inbox.record(instance);
+    const known = record?.attempts[attempt];
+    // The mark's own event may come after this one, when nothing more can be said of the attempt.
+    const markMs = known?.saves === true && end.exitCode !== 0 ? await this.#parts.keptAt(attempt) : null;
+    const isUnexplained = KILLED.has(end.exitCode ?? 0) && !end.isAsked && known?.stop === null;
+    const isHostGone = end.isHostGone || (isUnexplained && !isOutOfMemory(end.detail) && (await this.#isTaken(record)));
+    return {
+      is: 'task',
+      attempt,
+      task,
+      startedMs,
+      keptMs: markMs === null ? null : engineMs(markMs),
+      end: { ...end, isHostGone },
+    };
+  }
+
+  /** Whether EC2 is taking, or has taken, the instance. */
+  async #isTaken(record: InstanceRecord | null): Promise<boolean> {
+    if (record === null || record.ec2 === null) return false;
+    if (record.warnedMs !== null || record.gone !== null) return true;
+    const [seen] = await this.#parts.ec2.seen([record.ec2]);
+    return seen === undefined || seen.state !== 'running';
+  }
+
+  /** Asks ECS and EC2 about an instance, for events that never came. True when something was learned. */
+  async lookAfter(record: InstanceRecord, seen: Seen | undefined, nowMs: number): Promise<boolean> {
+    const { inbox, ecs } = this.#parts;
+    const tasks = attemptsOf(record).flatMap(([attempt, a]) => (a.task === null ? [] : [{ attempt, task: a.task }]));
+    const shown = new Map((await ecs.describe(tasks.map((t) => t.task))).map((t) => [t.taskArn ?? '', t]));
+    const facts: Fact[] = [];
+    for (const { attempt, task } of tasks) {
+      const found = shown.get(task);
+      const notice =
+        found === undefined
+          ? forgotten(task, nowMs)
+          : taskNotice(
+              {
+                taskArn: task,
+                startedBy: found.startedBy ?? '',
+                lastStatus: found.lastStatus ?? '',
+                startedAt: found.startedAt?.getTime(),
+                stoppedAt: found.stoppedAt?.getTime(),
+                executionStoppedAt: found.executionStoppedAt?.getTime(),
+                stopCode: found.stopCode,
+                stoppedReason: found.stoppedReason,
+                containers: (found.containers ?? []).map(({ exitCode, reason }) => ({ exitCode, reason })),
+              },
+              nowMs,
+            );
+      if (notice !== null) facts.push(await this.#attemptFact(notice, { attempt, instance: record.instance }));
+    }
+    const isGone = seen === undefined || seen.state === 'terminated';
+    if (isGone) facts.push(...lostOrders(record, nowMs), goneFact(record, seen, nowMs));
+    const before = record.sequence;
+    await this.#take(record.instance, facts);
+    return ((await inbox.record(record.instance))?.sequence ?? before) > before;
+  }
+}
+
+const isOutOfMemory = (detail: string | null): boolean => detail?.includes('OutOfMemory') === true;
+
+/** ECS forgets a task about an hour after it stopped: what became of it nobody knows any more. */
+const forgotten = (task: string, atMs: number): TaskNotice => ({
+  is: 'task',
+  mark: '',
+  task,
+  startedMs: null,
+  end: { atMs, exitCode: null, detail: 'ECS does not know its task any more', isHostGone: true, isAsked: false },
+});
+
+/** Attempts for which a task was asked of ECS without an answer, on an instance that is gone: they can have none any more. */
+const lostOrders = (record: InstanceRecord, atMs: number): Fact[] =>
+  attemptsOf(record).flatMap(([attempt, a]): Fact[] =>
+    a.task === null ? [{ is: 'never', attempt, atMs, why: 'interrupted', detail: 'its instance ended' }] : [],
+  );
+
+function goneFact(record: InstanceRecord, seen: Seen | undefined, atMs: number): Fact {
+  const code = seen?.reason.code ?? '';
+  return {
+    is: 'gone',
+    atMs: seen?.changedMs ?? atMs,
+    cause: causeOf(record, code),
+    detail: seen?.reason.text === undefined || seen.reason.text === '' ? 'terminated by EC2' : seen.reason.text,
+  };
+}
+
+/** API_StateReason lists the codes. */
+function causeOf(record: InstanceRecord, code: string): EndCause {
+  if (code.startsWith('Server.Spot')) return 'interrupted';
+  if (record.isReleased) return 'released';
+  if (code === '' && record.warnedMs !== null) return 'interrupted';
+  return record.readyMs === null && code !== 'Client.UserInitiatedShutdown' ? 'failed' : 'lost';
+}

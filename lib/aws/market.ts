@@ -1,0 +1,110 @@
+import { epochMs, mib, raw, usdPerHour, type EpochMs, type UsdPerHour } from '../kernel/units.ts';
+import type { PoolId } from '../kernel/ids.ts';
+import type { InstanceType, Pool } from '../domain/pool.ts';
+import { builtInCatalogue, type Catalogue } from '../market/catalogue.ts';
+import { indexAt, priceAt, traceOf, type SpotMarket } from '../market/steps.ts';
+import type { MarketTrace } from '../market/trace.ts';
+import type { Market, PriceSteps } from '../ports/market.ts';
+import type { KnownMarket } from './deployment.ts';
+import type { PriceBook } from './prices.ts';
+
+/**
+ * Share of an instance's memory that the host's own system takes before ECS registers the rest: what Karpenter reckons with
+ * (settings, `VM_MEMORY_OVERHEAD_PERCENT`, 0.075). A task that was promised more would never find room.
+ */
+const MEMORY_OVERHEAD = 0.075;
+
+/** The type as ECS offers it to tasks. */
+export const offeredType = (type: InstanceType): InstanceType => ({
+  ...type,
+  capacity: {
+    ...type.capacity,
+    memory: mib(Math.floor(raw(type.capacity.memory) * (1 - MEMORY_OVERHEAD))),
+  },
+});
+
+/**
+ * The Market port over a trace that ends at what is known: the newest price holds until another one is. Pools that are not
+ * to be bought from quote no price: instances there may be, from before, but no new ones.
+ */
+export function marketOf(trace: MarketTrace, isOpen: (pool: Pool) => boolean = () => true): Market {
+  const closed = new Set(trace.pools.filter((p) => !isOpen(p)).map((p) => p.id));
+  const list = new Map(trace.pools.filter((p) => p.option !== 'spot').map((p) => [p.id, p.onDemandUsdPerHour]));
+  return {
+    pools: () => trace.pools,
+    quote: (pool: PoolId, at: EpochMs): UsdPerHour | null => {
+      if (closed.has(pool)) return null;
+      const price = list.get(pool);
+      if (price !== undefined) return price;
+      const spot = priceAt(trace.prices(pool), raw(at));
+      return spot === null ? null : usdPerHour(spot);
+    },
+    history: (pool, from, to): PriceSteps => {
+      const { atMs, usdPerHour: usd } = trace.prices(pool);
+      const first = Math.max(0, indexAt(atMs, raw(from)));
+      let end = indexAt(atMs, raw(to)) + 1;
+      while (end > first && (atMs[end - 1] ?? 0) >= raw(to)) end--;
+      return { atMs: atMs.subarray(first, end), usdPerHour: usd.subarray(first, end) };
+    },
+  };
+}
+
+export interface AwsMarketParts {
+  readonly book: PriceBook;
+  readonly historyS: number;
+  readonly zones: readonly string[];
+  readonly types: readonly string[];
+  readonly now: () => EpochMs;
+}
+
+export interface AwsPrices extends KnownMarket {
+  readonly trace: MarketTrace;
+}
+
+/**
+ * Pools and prices of a deployment, read anew when EC2 has been asked since. A pool is one whose type and zone have a spot
+ * price: where EC2 sells a type at all, it sells it on demand and on spot. On-demand prices are the catalogue's (us-east-1).
+ */
+export class AwsMarket {
+  readonly #parts: AwsMarketParts;
+  readonly #catalogue: Catalogue = builtInCatalogue();
+  #known: AwsPrices | null = null;
+
+  constructor(parts: AwsMarketParts) {
+    this.#parts = parts;
+  }
+
+  async prices(): Promise<AwsPrices> {
+    const { book, now, historyS, types, zones } = this.#parts;
+    const checkedMs = await book.checkedMs();
+    if (this.#known !== null && this.#known.checkedMs === checkedMs) return this.#known;
+    const toMs = raw(now());
+    const fromMs = toMs - historyS * 1000;
+    const prices = checkedMs === null ? new Map() : await book.prices({ fromMs, toMs, checkedMs });
+    const header = { name: 'ec2', startMs: epochMs(fromMs), endMs: epochMs(toMs) };
+    const trace = traceOf(header, this.#markets(prices));
+    this.#known = {
+      trace,
+      market: marketOf(trace, (p) => types.includes(p.type.name) && zones.includes(p.zone)),
+      checkedMs,
+    };
+    return this.#known;
+  }
+
+  #markets(prices: ReadonlyMap<string, SpotMarket['prices']>): SpotMarket[] {
+    return [...prices].flatMap(([key, steps]) => {
+      const [type = '', zone = ''] = key.split('/');
+      const entry = this.#catalogue.entry(type, this.#parts.now());
+      if (entry === null) return [];
+      return [
+        {
+          type: offeredType(entry.type),
+          zone,
+          onDemandUsdPerHour: raw(entry.onDemandUsdPerHour),
+          prices: steps,
+          availability: null,
+        },
+      ];
+    });
+  }
+}

@@ -12,7 +12,7 @@ export const STORES = ['dynamodb', 's3'];
 export const SERVICES = [
   ...STORES,
   ...['apigateway', 'cloudformation', 'cloudwatch', 'ec2', 'events', 'iam', 'kms', 'lambda', 'logs', 'scheduler'],
-  ...['secretsmanager', 'sqs', 'ssm', 'stepfunctions', 'sts'],
+  ...['secretsmanager', 'sns', 'sqs', 'ssm', 'stepfunctions', 'sts'],
 ];
 
 const GUARD = fileURLToPath(new URL('guard.ts', import.meta.url));

@@ -1,0 +1,184 @@
+/**
+ * A deployment rehearsed: the app in this repository on LocalStack, with EC2, ECS and the logs of tasks in the double, over
+ * a market that is replayed.
+ */
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { CreateLaunchTemplateCommand, DescribeSubnetsCommand, EC2Client } from '@aws-sdk/client-ec2';
+import { CreateClusterCommand, ECSClient } from '@aws-sdk/client-ecs';
+import type { EpochMs } from '../../../lib/kernel/units.ts';
+import type { MarketTrace } from '../../../lib/market/trace.ts';
+import { startAwsDouble, type AwsDouble } from '../../doubles/aws/double.ts';
+import { putEventsTo } from '../../doubles/aws/events.ts';
+import { ACCOUNT, Assembly, awsEnvironment, bootstrap, type Outputs } from './deploy.ts';
+import { launchTemplateData } from './template.ts';
+
+export interface Stage {
+  readonly trace: MarketTrace;
+  readonly from: EpochMs;
+  /** Market seconds per wall second. */
+  readonly speed: number;
+  /** Of the market's zones. */
+  readonly region: string;
+  readonly families: readonly string[];
+}
+
+export interface Answer {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export class Rehearsal {
+  readonly double: AwsDouble;
+  readonly outputs: Outputs;
+  readonly #endpoint: string;
+  readonly #folder: string;
+  readonly #region: string;
+
+  private constructor(parts: {
+    double: AwsDouble;
+    outputs: Outputs;
+    endpoint: string;
+    folder: string;
+    region: string;
+  }) {
+    this.double = parts.double;
+    this.outputs = parts.outputs;
+    this.#endpoint = parts.endpoint;
+    this.#folder = parts.folder;
+    this.#region = parts.region;
+  }
+
+  /** Deploys. What is begun is ended when that fails. */
+  static async begin(endpoint: string, stage: Stage): Promise<Rehearsal> {
+    const folder = mkdtempSync(join(tmpdir(), 'ebb-rehearsal-'));
+    const ends: (() => Promise<void>)[] = [];
+    try {
+      const target = { endpoint, region: stage.region, folder };
+      const network = await networkOf(endpoint, stage.region);
+      const double = await startAwsDouble({
+        ...stage,
+        ...network,
+        account: ACCOUNT,
+        dir: join(folder, 'double'),
+        deliver: putEventsTo(endpoint),
+      });
+      ends.push(() => double.close());
+      const [clusterArn] = await Promise.all([clusterIn(double.url, stage.region), bootstrap(target)]);
+      const zones = new Set(stage.trace.pools.map((pool) => pool.zone));
+      const subnets = Object.entries(network.subnets).filter(([zone]) => zones.has(zone));
+      const config = {
+        account: ACCOUNT,
+        region: stage.region,
+        vpc: { id: network.vpcId, subnets: Object.fromEntries(subnets) },
+        families: stage.families,
+      };
+      const assembly = await Assembly.of(target, config, STACK);
+      const cluster = { 'AWS::ECS::Cluster': { Ref: CLUSTER, Arn: clusterArn } };
+      const data = launchTemplateData(assembly.template, cluster);
+      const Ref = await templateIn(double.url, stage.region, data);
+      const outputs = await assembly.deploy({
+        elsewhere: { ...cluster, 'AWS::EC2::LaunchTemplate': { Ref }, 'AWS::CloudWatch::Dashboard': {} },
+        functions: {
+          EBB_CLOCK: JSON.stringify(double.anchor),
+          ...Object.fromEntries(PLAYED.map((service) => [`AWS_ENDPOINT_URL_${service}`, double.url])),
+        },
+        schedule: 'rate(1 minute)',
+      });
+      return new Rehearsal({ double, outputs, endpoint, folder, region: stage.region });
+    } catch (error) {
+      for (const end of ends) await end();
+      rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+      throw error;
+    }
+  }
+
+  async end(): Promise<void> {
+    await this.double.close();
+    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  /** Where API Gateway answers: LocalStack's own path, as the address of the output needs a name server. */
+  get apiUrl(): string {
+    const { ApiUrl = '' } = this.outputs[STACK] ?? {};
+    const [, api, stage] = /\/\/(\w+)\..*\/(\w+)\/?$/.exec(ApiUrl) ?? [];
+    if (api === undefined || stage === undefined) throw new Error(`no REST API in the output ApiUrl: ${ApiUrl}`);
+    return `${this.#endpoint}/_aws/execute-api/${api}/${stage}`;
+  }
+
+  /** The command line against this deployment, as its user has it. */
+  async ebb(...args: string[]): Promise<Answer> {
+    const env = { ...process.env, ...awsEnvironment({ endpoint: this.#endpoint, region: this.#region }) };
+    const all = ['bin/ebb.mjs', '--stack', STACK, '--region', this.#region, '--url', this.apiUrl, ...args];
+    try {
+      const { stdout, stderr } = await promisify(execFile)(process.execPath, all, { env, maxBuffer: 2 ** 26 });
+      return { code: 0, stdout, stderr };
+    } catch (error) {
+      const { code, stdout = '', stderr = '' } = error as { code?: number | string; stdout?: string; stderr?: string };
+      if (typeof code !== 'number') throw error;
+      return { code, stdout, stderr };
+    }
+  }
+
+  /** A job file to submit. */
+  file(name: string, job: object): string {
+    mkdirSync(join(this.#folder, 'jobs'), { recursive: true });
+    const path = join(this.#folder, 'jobs', `${name}.json`);
+    writeFileSync(path, JSON.stringify({ name, ...job }));
+    return path;
+  }
+}
+
+/** Services of the double, as the SDK's variables name them. */
+const PLAYED = ['EC2', 'ECS', 'CLOUDWATCH_LOGS'];
+const STACK = 'Ebbtide';
+const CLUSTER = 'ebbtide-rehearsal';
+
+const clientTo = (endpoint: string, region: string) => ({
+  endpoint,
+  region,
+  credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+});
+
+/** LocalStack's default VPC, with its subnet of each zone. */
+async function networkOf(
+  endpoint: string,
+  region: string,
+): Promise<{ readonly vpcId: string; readonly subnets: Readonly<Record<string, string>> }> {
+  const client = new EC2Client(clientTo(endpoint, region));
+  try {
+    const Filters = [{ Name: 'default-for-az', Values: ['true'] }];
+    const { Subnets = [] } = await client.send(new DescribeSubnetsCommand({ Filters }));
+    const vpcId = Subnets[0]?.VpcId;
+    if (vpcId === undefined) throw new Error(`LocalStack has no default VPC in ${region}`);
+    const subnets = Subnets.map((s) => [s.AvailabilityZone ?? '', s.SubnetId ?? ''] as const);
+    return { vpcId, subnets: Object.fromEntries(subnets) };
+  } finally {
+    client.destroy();
+  }
+}
+
+async function clusterIn(double: string, region: string): Promise<string> {
+  const client = new ECSClient(clientTo(double, region));
+  try {
+    const { cluster } = await client.send(new CreateClusterCommand({ clusterName: CLUSTER }));
+    return cluster?.clusterArn ?? '';
+  } finally {
+    client.destroy();
+  }
+}
+
+async function templateIn(double: string, region: string, data: Record<string, unknown>): Promise<string> {
+  const client = new EC2Client(clientTo(double, region));
+  try {
+    const asked = { LaunchTemplateName: CLUSTER, LaunchTemplateData: data };
+    const { LaunchTemplate } = await client.send(new CreateLaunchTemplateCommand(asked));
+    return LaunchTemplate?.LaunchTemplateId ?? '';
+  } finally {
+    client.destroy();
+  }
+}

@@ -17,7 +17,7 @@ import { defaultMarket, defaultMarketStartMs } from '../lib/market/default-marke
 import type { MarketTrace } from '../lib/market/trace.ts';
 import { startAwsDouble } from '../test/doubles/aws/double.ts';
 import { putEventsTo } from '../test/doubles/aws/events.ts';
-import type { KnobSettings } from '../test/doubles/aws/knobs.ts';
+import { knobsSchema, type KnobSettings } from '../test/doubles/aws/knobs.ts';
 
 const OPTIONS = {
   market: { type: 'string' },
@@ -32,7 +32,7 @@ const OPTIONS = {
 } as const;
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: OPTIONS });
+  const values = given();
   const trace = values.market === undefined ? defaultMarket() : await imported(values.market);
   const double = await startAwsDouble({
     trace,
@@ -41,7 +41,7 @@ async function main(): Promise<void> {
     port: numberOf('--port', values.port, 0),
     region: values.region,
     subnets: pairsOf(values.subnets),
-    knobs: JSON.parse(values.knobs) as KnobSettings,
+    knobs: knobsOf(values.knobs),
     ...(values.dir === undefined ? {} : { dir: values.dir }),
     ...(values.events === undefined ? {} : { deliver: putEventsTo(values.events) }),
   });
@@ -61,6 +61,23 @@ async function main(): Promise<void> {
       if (!isClosing) void double.close().then(() => process.exit(0));
       isClosing = true;
     });
+  }
+}
+
+function given() {
+  try {
+    return parseArgs({ options: OPTIONS }).values;
+  } catch (error) {
+    throw new EbbError('usage', { what: (error as Error).message, next: 'see docs/aws-double.md' });
+  }
+}
+
+function knobsOf(text: string): KnobSettings {
+  try {
+    return knobsSchema.parse(JSON.parse(text));
+  } catch (error) {
+    const what = `--knobs is not JSON that sets knobs: ${(error as Error).message}`;
+    throw new EbbError('usage', { what, got: text, next: 'see docs/aws-double.md' });
   }
 }
 

@@ -56,6 +56,7 @@ interface Stream {
 export class LogStreams {
   readonly #place: Place;
   readonly #byName = new Map<string, Stream>();
+  readonly #byTask = new Map<string, Stream>();
 
   constructor(place: Place) {
     this.#place = place;
@@ -74,13 +75,9 @@ export class LogStreams {
     const prefix = options['awslogs-stream-prefix'];
     const stream = prefix === undefined ? task : `${prefix}/${container.name}/${task}`;
     const sources = (['stdout', 'stderr'] as const).map((which) => ({ which, offset: 0, partial: '' }));
-    this.#byName.set(nameOf(group, stream), {
-      attempt: task,
-      events: [],
-      sources,
-      isOpen: false,
-      reading: Promise.resolve(),
-    });
+    const opened: Stream = { attempt: task, events: [], sources, isOpen: false, reading: Promise.resolve() };
+    this.#byName.set(nameOf(group, stream), opened);
+    this.#byTask.set(task, opened);
     return { group, stream };
   }
 
@@ -123,17 +120,13 @@ export class LogStreams {
 
   /** A task's container runs. */
   open(attempt: string): void {
-    const stream = this.#of(attempt);
+    const stream = this.#byTask.get(attempt);
     if (stream !== undefined) stream.isOpen = true;
-  }
-
-  #of(attempt: string): Stream | undefined {
-    return [...this.#byName.values()].find((s) => s.attempt === attempt);
   }
 
   /** A task has ended: nothing is coming after its last, unfinished line. */
   async flush(attempt: string): Promise<void> {
-    const stream = this.#of(attempt);
+    const stream = this.#byTask.get(attempt);
     if (stream === undefined) return;
     await this.#read(stream);
     const at = Math.floor(nowMs(this.#place));

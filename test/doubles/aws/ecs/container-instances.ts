@@ -162,10 +162,6 @@ export class ContainerInstances {
     return found?.cluster === cluster && isVisible(this.#place, found.registeredMs) ? found : undefined;
   }
 
-  byArn(arn: string): ContainerInstance | undefined {
-    return [...this.#byId.values()].find((i) => i.arn === arn);
-  }
-
   ofHost(host: Ec2Instance): ContainerInstance | undefined {
     return [...this.#byId.values()].find((i) => i.host === host);
   }

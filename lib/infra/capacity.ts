@@ -12,7 +12,7 @@ import { Construct } from 'constructs';
 import type { Arch } from '../domain/pool.ts';
 import { EBS_VOLUME_GIB } from '../market/catalogue.ts';
 import { acknowledge, acknowledgeWildcards } from './acknowledged.ts';
-import { CHECKPOINT_PREFIX } from './data.ts';
+import { CHECKPOINT_PREFIX, KEPT_PREFIX } from './data.ts';
 import type { Network } from './network.ts';
 
 export interface CapacityProps {
@@ -155,13 +155,23 @@ export class Capacity extends Construct {
     );
     role.addToPolicy(
       new iam.PolicyStatement({
+        sid: 'MarkCheckpoints',
+        actions: ['s3:PutObject'],
+        resources: [bucket.arnForObjects(`${KEPT_PREFIX}*`)],
+      }),
+    );
+    role.addToPolicy(
+      new iam.PolicyStatement({
         sid: 'ListCheckpoints',
         actions: ['s3:ListBucket'],
         resources: [bucket.bucketArn],
         conditions: { StringLike: { 's3:prefix': `${CHECKPOINT_PREFIX}*` } },
       }),
     );
-    acknowledgeWildcards(role, { Checkpoints: 'The objects under `checkpoints/`.' });
+    acknowledgeWildcards(role, {
+      Checkpoints: 'The objects under `checkpoints/`.',
+      MarkCheckpoints: 'The objects under `kept/`.',
+    });
     return role;
   }
 

@@ -19,6 +19,8 @@ export interface EbbtideDataProps {
 export const CYCLE_PREFIX = 'cycle/';
 /** What tasks keep between attempts. */
 export const CHECKPOINT_PREFIX = 'checkpoints/';
+/** Marks that a checkpoint was written; an event of each goes to `observe`. */
+export const KEPT_PREFIX = 'kept/';
 /** Overwritten and deleted objects can be had back this long. */
 const OLD_VERSIONS_DAYS = 7;
 /** A checkpoint that nobody wrote anew for so long belongs to a job that is over. */
@@ -82,7 +84,7 @@ function tableOf(scope: Construct, keepData: boolean, removalPolicy: RemovalPoli
 }
 
 function bucketOf(scope: Construct, removalPolicy: RemovalPolicy): s3.Bucket {
-  return new s3.Bucket(scope, 'Blobs', {
+  const bucket = new s3.Bucket(scope, 'Blobs', {
     blockPublicAccess: s3.BlockPublicAccess.BLOCK_ALL,
     encryption: s3.BucketEncryption.S3_MANAGED,
     enforceSSL: true,
@@ -97,6 +99,7 @@ function bucketOf(scope: Construct, removalPolicy: RemovalPolicy): s3.Bucket {
         expiration: Duration.days(1),
         noncurrentVersionExpiration: Duration.days(1),
       },
+      { id: 'kept', prefix: KEPT_PREFIX, expiration: Duration.days(CHECKPOINT_DAYS) },
       { id: 'checkpoints', prefix: CHECKPOINT_PREFIX, expiration: Duration.days(CHECKPOINT_DAYS) },
       {
         id: 'old-versions',
@@ -105,4 +108,8 @@ function bucketOf(scope: Construct, removalPolicy: RemovalPolicy): s3.Bucket {
       },
     ],
   });
+  // Not by `eventBridgeEnabled`: that would add a function of the CDK's with rights over every bucket.
+  const resource = bucket.node.defaultChild as s3.CfnBucket;
+  resource.notificationConfiguration = { eventBridgeConfiguration: { eventBridgeEnabled: true } };
+  return bucket;
 }

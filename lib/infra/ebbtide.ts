@@ -82,6 +82,7 @@ export class Ebbtide extends Construct {
     this.triggers = new Triggers(this, 'Triggers', {
       queue: this.trigger.queue,
       cluster: this.capacity.cluster,
+      bucket: this.data.bucket,
       functions: this.functions,
     });
     const { intake, api, acquire } = this.functions;

@@ -21,6 +21,17 @@ export interface FunctionFacts {
 }
 
 const STORE: readonly RightName[] = ['readTable', 'writeTable', 'readBlobs', 'writeBlobs', 'tellMissingBlobs'];
+/** What follows from the state of an instance: tasks start once it is there, stop when told, and it is ended behind them. */
+const TASKS: readonly RightName[] = [
+  'seeInstances',
+  'endInstances',
+  'defineTasks',
+  'runTasks',
+  'tagTasks',
+  'passTaskRoles',
+  'stopTasks',
+  'describeTasks',
+];
 /** API Gateway waits 29 seconds. */
 const API_TIMEOUT_S = 29;
 
@@ -65,16 +76,7 @@ export const FUNCTIONS = {
       'resolveImage',
       'passInstanceRole',
       'createSpotRole',
-      'seeInstances',
-      'endInstances',
-      'defineTasks',
-      'startTasks',
-      'tagTasks',
-      'passTaskRoles',
-      'stopTasks',
-      'describeTasks',
-      'listTasks',
-      'listContainerInstances',
+      ...TASKS,
     ],
   },
   confirm: { about: 'Writes down what came of it.', memoryMiB: 1024, timeoutS: 30, rights: [...STORE, 'startCycle'] },
@@ -88,22 +90,14 @@ export const FUNCTIONS = {
     about: 'Takes in what EC2 and ECS say happened.',
     memoryMiB: 512,
     timeoutS: 30,
-    rights: [...STORE, 'trigger'],
+    rights: [...STORE, ...TASKS, 'trigger'],
   },
   prices: { about: 'Keeps spot prices.', memoryMiB: 512, timeoutS: 120, rights: [...STORE, 'readSpotPrices'] },
   sweep: {
     about: 'Compares EC2, ECS and the table, and puts right what differs.',
     memoryMiB: 512,
     timeoutS: 120,
-    rights: [
-      ...STORE,
-      'trigger',
-      'seeInstances',
-      'endInstances',
-      'describeTasks',
-      'listTasks',
-      'listContainerInstances',
-    ],
+    rights: [...STORE, ...TASKS, 'trigger'],
   },
 } as const satisfies Record<string, FunctionFacts>;
 

@@ -151,10 +151,7 @@ export const RIGHTS = {
     why: 'Tags an instance as the deployment’s when it is launched, and then only.',
     wide: 'What is tagged has no id before it exists.',
     actions: ['ec2:CreateTags'],
-    resources: (_, scope) =>
-      ['fleet', 'instance', 'volume', 'network-interface', 'spot-instances-request'].map((kind) =>
-        arn(scope, 'ec2', `${kind}/*`),
-      ),
+    resources: (_, scope) => ['instance', 'volume'].map((kind) => arn(scope, 'ec2', `${kind}/*`)),
     conditions: () => ({ StringEquals: { 'ec2:CreateAction': ['CreateFleet', 'RunInstances'] } }),
   },
   resolveImage: {
@@ -193,25 +190,11 @@ export const RIGHTS = {
   },
   describeTasks: {
     sid: 'DescribeTasks',
-    why: 'What runs on the cluster’s instances.',
-    wide: 'Every task and instance of the one cluster.',
-    actions: ['ecs:DescribeTasks', 'ecs:DescribeContainerInstances'],
-    resources: inCluster('task', 'container-instance'),
+    why: 'What became of tasks whose events were lost.',
+    wide: 'Every task of the one cluster.',
+    actions: ['ecs:DescribeTasks'],
+    resources: inCluster('task'),
     conditions: ofCluster,
-  },
-  listTasks: {
-    sid: 'ListTasks',
-    why: 'Finds tasks by who started them.',
-    wide: 'AWS lists by cluster, which is the condition.',
-    actions: ['ecs:ListTasks'],
-    resources: everything,
-    conditions: ofCluster,
-  },
-  listContainerInstances: {
-    sid: 'ListContainerInstances',
-    why: 'Finds the container instance of an EC2 instance.',
-    actions: ['ecs:ListContainerInstances'],
-    resources: ({ capacity }) => [capacity.cluster.clusterArn],
   },
   defineTasks: {
     sid: 'DefineTasks',
@@ -220,11 +203,11 @@ export const RIGHTS = {
     actions: ['ecs:RegisterTaskDefinition', 'ecs:DescribeTaskDefinition'],
     resources: everything,
   },
-  startTasks: {
-    sid: 'StartTasks',
+  runTasks: {
+    sid: 'RunTasks',
     why: 'Starts an attempt on the instance that was chosen.',
     wide: 'The deployment’s task definitions.',
-    actions: ['ecs:StartTask'],
+    actions: ['ecs:RunTask'],
     resources: ({ name }, scope) => [arn(scope, 'ecs', `task-definition/${name}-*:*`)],
     conditions: ofCluster,
   },
@@ -234,7 +217,7 @@ export const RIGHTS = {
     wide: 'A task has no id before it exists.',
     actions: ['ecs:TagResource'],
     resources: inCluster('task'),
-    conditions: () => ({ StringEquals: { 'ecs:CreateAction': 'StartTask' } }),
+    conditions: () => ({ StringEquals: { 'ecs:CreateAction': 'RunTask' } }),
   },
   stopTasks: {
     sid: 'StopTasks',

@@ -9,9 +9,11 @@ import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
 import type * as lambda from 'aws-cdk-lib/aws-lambda';
 import { SqsDestination } from 'aws-cdk-lib/aws-lambda-destinations';
 import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
+import type * as s3 from 'aws-cdk-lib/aws-s3';
 import * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 import { acknowledge } from './acknowledged.ts';
+import { KEPT_PREFIX } from './data.ts';
 
 /** Tries before a message is put aside. */
 const MAX_RECEIVES = 5;
@@ -36,6 +38,7 @@ export class TriggerQueue extends Construct {
 export interface TriggersProps {
   readonly queue: sqs.IQueue;
   readonly cluster: ecs.Cluster;
+  readonly bucket: s3.Bucket;
   readonly functions: {
     readonly acquire: lambda.Function;
     readonly observe: lambda.Function;
@@ -51,7 +54,7 @@ export class Triggers extends Construct {
   /** Events that `observe` failed on three times. */
   readonly failedEvents: sqs.Queue;
 
-  constructor(scope: Construct, id: string, { queue, cluster, functions }: TriggersProps) {
+  constructor(scope: Construct, id: string, { queue, cluster, bucket, functions }: TriggersProps) {
     super(scope, id);
     this.failedEvents = closedQueue(this, 'FailedEvents', {});
     acknowledge(this.failedEvents, {
@@ -79,6 +82,11 @@ export class Triggers extends Construct {
     this.#every(EVERY.prices, 'Prices', prices);
     this.#every(EVERY.sweep, 'Sweep', sweep);
     this.#events(cluster, observe);
+    this.#on('CheckpointKept', observe, {
+      source: ['aws.s3'],
+      detailType: ['Object Created'],
+      detail: { bucket: { name: [bucket.bucketName] }, object: { key: [{ prefix: KEPT_PREFIX }] } },
+    });
   }
 
   #every(period: Duration, id: string, target: lambda.Function): void {

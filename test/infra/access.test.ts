@@ -11,7 +11,6 @@ import { newApp, synthesis } from './synthesis.ts';
 const ANY_RESOURCE: Readonly<Record<string, readonly string[]>> = {
   ReadSpotPrices: ['ec2:DescribeSpotPriceHistory'],
   SeeInstances: ['ec2:DescribeInstances'],
-  ListTasks: ['ecs:ListTasks'],
   DefineTasks: ['ecs:RegisterTaskDefinition', 'ecs:DescribeTaskDefinition'],
   FindEndpoint: ['ecs:DiscoverPollEndpoint'],
   LogInToEcr: ['ecr:GetAuthorizationToken'],
@@ -62,19 +61,22 @@ describe('rights', () => {
 
   it('pass roles only to the service that they are for', () => {
     const passing = roles.flatMap((r) => r.statements.filter((s) => s.actions.includes('iam:PassRole')));
+    const tasks = ['PassTaskRoles', { StringEquals: { 'iam:PassedToService': 'ecs-tasks.amazonaws.com' } }];
     expect(passing.map((s) => [s.sid, s.conditions])).toEqual([
       ['PassInstanceRole', { StringEquals: { 'iam:PassedToService': 'ec2.amazonaws.com' } }],
-      ['PassTaskRoles', { StringEquals: { 'iam:PassedToService': 'ecs-tasks.amazonaws.com' } }],
+      tasks,
+      tasks,
+      tasks,
     ]);
     for (const s of passing) for (const r of s.resources) expect(r).toMatch(/^\{EbbtideCapacity\w+Role\w+\.Arn\}$/);
   });
 
   it('end instances only where the tag says that they are ours', () => {
-    for (const start of ['EbbtideFunctionsActRole', 'EbbtideFunctionsSweepRole']) {
+    for (const start of ['EbbtideFunctionsActRole', 'EbbtideFunctionsObserveRole', 'EbbtideFunctionsSweepRole']) {
       const [ending] = role(start).statements.filter((s) => s.actions.includes('ec2:TerminateInstances'));
       expect(ending?.conditions).toEqual({ StringEquals: { 'aws:ResourceTag/ebb:stack': 'ebbtide' } });
     }
-    const others = roles.filter((r) => !/Functions(?:Act|Sweep)Role/.test(r.id));
+    const others = roles.filter((r) => !/Functions(?:Act|Observe|Sweep)Role/.test(r.id));
     expect(others.flatMap((r) => r.statements.flatMap((s) => s.actions))).not.toContain('ec2:TerminateInstances');
   });
 
@@ -92,8 +94,13 @@ describe('rights', () => {
     const tagging = role('EbbtideFunctionsActRole').statements.filter((s) => s.actions.some((a) => /Tag/.test(a)));
     expect(tagging.map((s) => s.conditions)).toEqual([
       { StringEquals: { 'ec2:CreateAction': ['CreateFleet', 'RunInstances'] } },
-      { StringEquals: { 'ecs:CreateAction': 'StartTask' } },
+      { StringEquals: { 'ecs:CreateAction': 'RunTask' } },
     ]);
+  });
+
+  it('to buy has one function', () => {
+    const buyers = roles.filter((r) => r.statements.some((s) => s.actions.includes('ec2:CreateFleet')));
+    expect(buyers.map((r) => r.id)).toEqual([expect.stringMatching(/^EbbtideFunctionsActRole/)]);
   });
 
   it('of a task are its checkpoints and nothing else', () => {
@@ -102,9 +109,11 @@ describe('rights', () => {
       's3:GetObject',
       's3:ListBucket',
       's3:PutObject',
+      's3:PutObject',
     ]);
-    const [objects, list] = role('EbbtideCapacityTaskRole').statements;
+    const [objects, marks, list] = role('EbbtideCapacityTaskRole').statements;
     expect(objects?.resources).toEqual([expect.stringMatching(/\/checkpoints\/\*$/)]);
+    expect(marks?.resources).toEqual([expect.stringMatching(/\/kept\/\*$/)]);
     expect(list?.conditions).toEqual({ StringLike: { 's3:prefix': 'checkpoints/*' } });
   });
 

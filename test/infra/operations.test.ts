@@ -68,6 +68,7 @@ describe('rules', () => {
       'aws.ec2: EC2 Spot Instance Interruption Warning',
       'aws.ecs: ECS Container Instance State Change',
       'aws.ecs: ECS Task State Change',
+      'aws.s3: Object Created',
     ]);
     for (const p of patterns.filter((each) => String(each['source']) === 'aws.ecs'))
       expect(shown((p['detail'] as { clusterArn: unknown[] }).clusterArn[0])).toMatch(

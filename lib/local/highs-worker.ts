@@ -14,10 +14,12 @@ const CLOSED_GAP = 1e-9;
 
 /** The package types its loader as CommonJS (`module.default`); its ES module exports the function itself. */
 const load = loadHighs as unknown as typeof loadHighs.default;
-const loaded: Promise<Highs> = load();
+
+// Nothing is loaded by who only imports this file: a bundle that is its own worker does.
+const loaded: Promise<Highs> | null = parentPort === null ? null : load();
 
 parentPort?.on('message', (request: HighsRequest) => {
-  void loaded
+  void (loaded ?? load())
     .then((highs) => answer(highs, request))
     .catch((fault: unknown): HighsReply => ({ kind: 'failed', detail: String(fault) }))
     .then((reply) => parentPort?.postMessage(reply));

@@ -1,0 +1,28 @@
+/** Last step: closes what has an outcome, and says whether to look again at once, later, or not at all. */
+import middy from '@middy/core';
+import type { z } from 'zod';
+import { confirmOutcomes, type Outcomes } from '../../lib/cycle/steps.ts';
+import { composeDeployment } from '../../lib/aws/compose.ts';
+import { deployment } from '../../lib/aws/deployment.ts';
+import { measuredStore } from '../../lib/aws/measures.ts';
+import { confirmInput, type Confirmed } from '../../lib/aws/messages.ts';
+import { lambdaStack, measure } from '../../lib/aws/stack.ts';
+
+/** An Express execution ends after five minutes; one that has run for half of them leaves the next round to another. */
+const LONG_MS = 150_000;
+
+export const handler = middy<z.output<typeof confirmInput>, Confirmed>()
+  .use(lambdaStack('confirm', confirmInput))
+  .handler(async ({ execution, round, beganMs, lookedMs, seen, token, dueInMs, acted }) => {
+    const of = deployment(composeDeployment);
+    const parts = await Promise.all(acted.map((a) => of.carrier.get<Outcomes>(a.outcomes)));
+    if (parts.length > 0) {
+      const outcomes: Outcomes = new Map(parts.flatMap((part) => [...part]));
+      await confirmOutcomes({ store: measuredStore(of.store, of.spent), clock: of.clock }, token, outcomes);
+    }
+    measure('cycleTime', of.nowMs() - lookedMs);
+    const isWanted = await of.wake.end(execution, { seen, dueInMs });
+    const isLong = of.nowMs() - beganMs > LONG_MS;
+    if (isWanted && isLong) await of.wake.handOver(execution);
+    return { again: isWanted && !isLong, execution, round: round + 1, beganMs };
+  });

@@ -1,0 +1,49 @@
+/** First step of a cycle: takes the lease, takes in what happened, and one picture of it all. Ends the run when nothing is left to do. */
+import middy from '@middy/core';
+import { raw } from '../../lib/kernel/units.ts';
+import { look, nextLookS } from '../../lib/cycle/steps.ts';
+import { JvuPredict } from '../../lib/estimate/predictor.ts';
+import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
+import { composeDeployment } from '../../lib/aws/compose.ts';
+import { deployment } from '../../lib/aws/deployment.ts';
+import { knownOffers } from '../../lib/aws/known-offers.ts';
+import { measuredStore, measureSight } from '../../lib/aws/measures.ts';
+import { cycleStart, type CycleStart, type LookAnswer } from '../../lib/aws/messages.ts';
+import { lambdaStack } from '../../lib/aws/stack.ts';
+
+export const handler = middy<CycleStart, LookAnswer>()
+  .use(lambdaStack('look', cycleStart))
+  .handler(async ({ execution, round, beganMs }) => {
+    const of = deployment(composeDeployment);
+    const lookedMs = of.nowMs();
+    const prices = await of.market();
+    for (;;) {
+      const seen = await of.wake.begin(execution);
+      if (seen === null) return { idle: true };
+      const parts = {
+        ...of,
+        market: prices.market,
+        store: measuredStore(of.store, of.spent),
+        history: new JvuPredict(),
+        capacity: new CapacityEvidence(),
+        holder: execution,
+      };
+      const sight = await look(parts, { knownOffers: await knownOffers(of.carrier), draining: of.draining });
+      if (sight === null) {
+        if (await of.wake.end(execution, { seen, dueInMs: null })) continue;
+        return { idle: true };
+      }
+      await measureSight(sight.snapshot, prices, of.spent);
+      return {
+        idle: false,
+        execution,
+        round,
+        beganMs: beganMs ?? lookedMs,
+        lookedMs,
+        seen,
+        token: sight.token,
+        dueInMs: (raw(nextLookS(sight, of.config)) * 1000) / of.speed,
+        sight: await of.carrier.put(sight, `${execution}/${round}/sight`),
+      };
+    }
+  });

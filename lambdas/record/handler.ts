@@ -1,0 +1,27 @@
+/** Writes the intents of the decision, under its fencing token, and says in which parts they may be done. */
+import middy from '@middy/core';
+import type { z } from 'zod';
+import type { Decision } from '../../lib/cycle/decision.ts';
+import { record } from '../../lib/cycle/steps.ts';
+import { batchesOf } from '../../lib/aws/batches.ts';
+import { composeDeployment } from '../../lib/aws/compose.ts';
+import { deployment } from '../../lib/aws/deployment.ts';
+import { measuredStore } from '../../lib/aws/measures.ts';
+import { recordInput, type Recorded } from '../../lib/aws/messages.ts';
+import { lambdaStack } from '../../lib/aws/stack.ts';
+
+/** Effects done by one `act`: some seconds of calls to EC2 and ECS. */
+const BATCH = 25;
+
+export const handler = middy<z.output<typeof recordInput>, Recorded>()
+  .use(lambdaStack('record', recordInput))
+  .handler(async ({ decision: reference, ...state }) => {
+    const { carrier, store, spent } = deployment(composeDeployment);
+    const keys = await record(measuredStore(store, spent), await carrier.get<Decision>(reference));
+    const parts = keys.length === 0 ? { keys, batches: [] } : batchesOf(await store.loadActive(), keys, BATCH);
+    return {
+      ...state,
+      keys: await carrier.put(parts.keys, `${state.execution}/${state.round}/keys`),
+      batches: [...parts.batches],
+    };
+  });

@@ -1,0 +1,22 @@
+/** Compares EC2 and ECS with what is recorded, by the clock: finds what no event has told, and what nobody knows of. */
+import middy from '@middy/core';
+import { z } from 'zod';
+import { composeObserving } from '../../lib/aws/compose-observing.ts';
+import type { Swept } from '../../lib/aws/fleet/sweep.ts';
+import { observing } from '../../lib/aws/observing.ts';
+import { lambdaStack, logger, measure } from '../../lib/aws/stack.ts';
+
+const input = z.object({ source: z.literal('aws.events') });
+
+export const handler = middy<z.output<typeof input>, Swept>()
+  .use(lambdaStack('sweep', input))
+  .handler(async () => {
+    const of = observing(composeObserving);
+    const swept = await of.sweep();
+    const { leaked, repaired, isWork } = swept;
+    if (leaked.length > 0) measure('leakedInstances', leaked.length);
+    if (leaked.length > 0 || repaired.length > 0) logger.warn('put right', { leaked, repaired });
+    // A trigger may have been lost on its way; with nothing to do none is missing.
+    if (isWork || repaired.length > 0) await of.wake();
+    return swept;
+  });

@@ -1,0 +1,169 @@
+/**
+ * The composition of a Lambda: clients and adapters as its environment says, made once per process and each when it is first
+ * used, so that a step which needs no EC2 makes no client of it.
+ */
+import { randomInt } from 'node:crypto';
+import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { EC2Client } from '@aws-sdk/client-ec2';
+import { ECSClient } from '@aws-sdk/client-ecs';
+import { HeadObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { SFNClient, StartExecutionCommand } from '@aws-sdk/client-sfn';
+import type { AttemptId } from '../kernel/ids.ts';
+import type { Uniform } from '../kernel/random.ts';
+import { Carrier } from './blobs.ts';
+import { lambdaClock } from './clock.ts';
+import type { Deployment } from './deployment.ts';
+import { readEnvironment, type Environment } from './environment.ts';
+import { classify, faultOf } from './errors.ts';
+import { awsFleet, type AwsFleetOnAws } from './fleet/compose.ts';
+import { keptKey } from './fleet/marks.ts';
+import { AwsMarket } from './market.ts';
+import { PriceBook, typesOf, type PriceFeedParts } from './prices.ts';
+import { Spent } from './spent.ts';
+import { Blobs } from './store/blobs.ts';
+import { DynamoStore } from './store/dynamo-store.ts';
+import { Table } from './store/table.ts';
+import { Wake } from './wake.ts';
+
+/** Tries of one call; with the SDK's pauses about ten seconds, less than any Lambda here may last. */
+const MAX_ATTEMPTS = 6;
+const client = { maxAttempts: MAX_ATTEMPTS };
+
+export const wallMs = (): number => Date.now();
+/** 48 bits of a secure source. */
+export const uniform: Uniform = () => randomInt(2 ** 48 - 1) / (2 ** 48 - 1);
+
+const once = <T>(make: () => T): (() => T) => {
+  let made: { readonly value: T } | null = null;
+  return () => (made ??= { value: make() }).value;
+};
+
+/** What a deployment is made of. */
+export interface Parts {
+  readonly environment: Environment;
+  readonly table: () => Table;
+  readonly blobs: () => Blobs;
+  readonly store: () => DynamoStore;
+  readonly market: () => AwsMarket;
+  readonly wake: () => Wake;
+  readonly fleet: () => AwsFleetOnAws;
+  readonly feed: () => PriceFeedParts;
+}
+
+export function partsOf(environment: Environment): Parts {
+  const { EBB_REGION: region, EBB_TABLE, EBB_BUCKET, EBB_CONFIG: config, EBB_SUBNETS: subnets } = environment;
+  const at = { ...client, region };
+  const dynamodb = once(() => new DynamoDBClient(at));
+  // A stand-in at an address of its own has no names for buckets.
+  const forcePathStyle =
+    process.env['AWS_ENDPOINT_URL'] !== undefined || process.env['AWS_ENDPOINT_URL_S3'] !== undefined;
+  const s3 = once(() => new S3Client({ ...at, forcePathStyle }));
+  const ec2 = once(() => new EC2Client(at));
+  const table = once(() => new Table({ client: dynamodb(), name: EBB_TABLE }));
+  const clock = lambdaClock(environment.EBB_CLOCK);
+  const types = typesOf(config.families);
+  const zones = [...subnets.keys()];
+  const historyS = config.settings.priceHistoryS;
+  const market = once(
+    () => new AwsMarket({ book: new PriceBook(table()), historyS, zones, types, now: () => clock.now() }),
+  );
+  const fleet = once(() =>
+    awsFleet({
+      clients: { ec2: ec2(), ecs: new ECSClient(at), logs: new CloudWatchLogsClient(at) },
+      table: table(),
+      clock,
+      nowMs: wallMs,
+      anchor: environment.EBB_CLOCK,
+      stack: config.name,
+      region,
+      launchTemplate: environment.EBB_LAUNCH_TEMPLATE,
+      subnets,
+      cluster: environment.EBB_CLUSTER,
+      image: config.image,
+      logGroup: environment.EBB_LOG_GROUP,
+      executionRole: environment.EBB_EXECUTION_ROLE,
+      taskRole: environment.EBB_TASK_ROLE,
+      bucket: EBB_BUCKET,
+      checkpointDir: () => '/ebb/checkpoint',
+      keptAt: (attempt) => writtenAt(s3(), EBB_BUCKET, attempt),
+      startDelayS: config.settings.startDelayMeanS,
+      prices: async () => (await market().prices()).trace,
+      rules: config.settings,
+    }),
+  );
+  const sfn = once(() => new SFNClient(at));
+  return {
+    environment,
+    table,
+    blobs: once(() => new Blobs({ client: s3(), bucket: EBB_BUCKET })),
+    store: once(() => new DynamoStore({ dynamodb: dynamodb(), s3: s3(), table: EBB_TABLE, bucket: EBB_BUCKET })),
+    market,
+    fleet,
+    wake: once(
+      () =>
+        new Wake({
+          table: table(),
+          nowMs: wallMs,
+          random: uniform,
+          start: (execution) => startExecution(sfn(), environment.EBB_STATE_MACHINE, execution),
+        }),
+    ),
+    feed: () => ({ client: ec2(), table: table(), types, zones, historyS }),
+  };
+}
+
+async function startExecution(client: SFNClient, stateMachineArn: string, execution: string): Promise<void> {
+  const input = JSON.stringify({ execution });
+  try {
+    await client.send(new StartExecutionCommand({ stateMachineArn, name: execution, input }));
+  } catch (error) {
+    throw classify(error, 'states StartExecution');
+  }
+}
+
+/** When an attempt's checkpoint was last marked as written, by S3's clock; null when it never was. */
+async function writtenAt(s3: S3Client, bucket: string, attempt: AttemptId): Promise<number | null> {
+  try {
+    const { LastModified } = await s3.send(new HeadObjectCommand({ Bucket: bucket, Key: keptKey(attempt) }));
+    return LastModified?.getTime() ?? null;
+  } catch (error) {
+    if (faultOf(error) === 'gone') return null;
+    throw classify(error, 's3 HeadObject');
+  }
+}
+
+let parts: Parts | null = null;
+/** The parts of this process, as its environment says. Throws `usage` for an environment that is not a deployment's. */
+export const processParts = (): Parts => (parts ??= partsOf(readEnvironment(process.env)));
+
+/** The deployment of this process. */
+export function composeDeployment(): Deployment {
+  const of = processParts();
+  const { EBB_CONFIG: config, EBB_CLOCK: anchor } = of.environment;
+  return {
+    get store() {
+      return of.store();
+    },
+    get fleet() {
+      return of.fleet().fleet;
+    },
+    get wake() {
+      return of.wake();
+    },
+    get carrier() {
+      return new Carrier(of.blobs());
+    },
+    get spent() {
+      return new Spent(of.table());
+    },
+    clock: lambdaClock(anchor),
+    speed: anchor?.speed ?? 1,
+    nowMs: wallMs,
+    random: uniform,
+    config: config.settings,
+    limits: { vcpus: config.vcpus },
+    draining: config.draining,
+    market: () => of.market().prices(),
+  };
+}

@@ -1,0 +1,89 @@
+/** The numbers of metrics.ts, out of what a cycle has in its hands anyway: nothing is read for them but one counter. */
+import { between, lte, raw, seconds, type EpochMs } from '../kernel/units.ts';
+import { pInterruptedWithin } from '../domain/forecast.ts';
+import { isOver } from '../domain/job.ts';
+import type { InstanceView, Snapshot } from '../domain/snapshot.ts';
+import type { MarketForecast } from '../domain/stages.ts';
+import type { PurchaseOption } from '../domain/pool.ts';
+import type { Change, Store } from '../ports/store.ts';
+import type { KnownMarket } from './deployment.ts';
+import { startOfDay, type Spent } from './spent.ts';
+import { measure } from './stack.ts';
+
+const HOUR_S = seconds(3600);
+
+/** What was seen: the queue, what is held and what it costs. */
+export async function measureSight(
+  snapshot: Snapshot,
+  { market, checkedMs }: KnownMarket,
+  spent: Spent,
+): Promise<void> {
+  const { nowMs, groups, running } = snapshot;
+  measure(
+    'queueDepth',
+    groups.reduce((sum, g) => sum + g.count, 0),
+  );
+  measure('runningTasks', running.length);
+  measure('liveInstances', snapshot.instances.size);
+  if (checkedMs !== null) measure('priceAge', Math.max(0, raw(nowMs) - checkedMs) / 1000);
+  const rates = new Map<PurchaseOption, number>();
+  let onDemandRate = 0;
+  let accruedUsd = 0;
+  for (const view of snapshot.instances.values()) {
+    const { launchedMs } = view.instance;
+    if (launchedMs === null) continue;
+    const rate = priceOf(view, market, nowMs);
+    rates.set(view.pool.option, (rates.get(view.pool.option) ?? 0) + rate);
+    onDemandRate += raw(view.pool.onDemandUsdPerHour);
+    accruedUsd += (rate * Math.max(0, raw(nowMs) - Math.max(raw(launchedMs), startOfDay(raw(nowMs))))) / 3_600_000;
+  }
+  for (const option of ['spot', 'on-demand'] as const) measure('spendRate', rates.get(option) ?? 0, option);
+  measure('onDemandRate', onDemandRate);
+  measure('spentToday', (await spent.on(raw(nowMs))) + accruedUsd);
+}
+
+const priceOf = ({ instance, pool }: InstanceView, market: KnownMarket['market'], nowMs: EpochMs): number =>
+  raw(market.quote(instance.pool, nowMs) ?? pool.onDemandUsdPerHour);
+
+/** Interruptions that are expected of the held spot instances within an hour. */
+export function measureForecast(snapshot: Snapshot, forecast: MarketForecast): void {
+  let expected = 0;
+  for (const { pool, instance } of snapshot.instances.values()) {
+    if (pool.option === 'spot') expected += pInterruptedWithin(forecast.interruption(pool, instance.bid), HOUR_S);
+  }
+  measure('interruptionsExpected', expected);
+}
+
+/** The same store; what its commits bring to an end is measured once they are durable. */
+export function measuredStore(store: Store, spent: Spent): Store {
+  const commit: Store['commit'] = async (token, changes) => {
+    await store.commit(token, changes);
+    for (const change of changes) await measureChange(change, spent);
+  };
+  return new Proxy(store, {
+    get: (target, name: keyof Store) => (name === 'commit' ? commit : target[name].bind(target)),
+  });
+}
+
+async function measureChange(change: Change, spent: Spent): Promise<void> {
+  if (change.put === 'job' && isOver(change.value.state)) {
+    const { state, deadlineMs, finishedMs, endedLate } = change.value;
+    const isLate =
+      endedLate === true || (deadlineMs !== null && finishedMs !== null && raw(between(finishedMs, deadlineMs)) < 0);
+    if (isLate) measure('jobsLate', 1);
+    else if (state === 'succeeded' && deadlineMs !== null && finishedMs !== null && lte(finishedMs, deadlineMs)) {
+      measure('jobsInTime', 1);
+    }
+  } else if (change.put === 'ledger') {
+    const rows = change.value;
+    measure(
+      'waste',
+      rows.reduce((sum, row) => sum + (row.kind === 'work' ? 0 : row.usd), 0),
+    );
+    const endedMs = rows.reduce((most, row) => Math.max(most, raw(row.toMs)), 0);
+    await spent.add(
+      endedMs,
+      rows.reduce((sum, row) => sum + row.usd, 0),
+    );
+  }
+}

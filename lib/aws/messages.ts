@@ -1,0 +1,69 @@
+/**
+ * What the state machine hands from step to step: small, plain JSON. What is large is a reference (blobs.ts).
+ *
+ *   CycleStart -> look -> Looked -> estimate -> Estimated  \
+ *                                -> forecast -> Forecasted  > solve -> Solved -> record -> Recorded
+ *   Recorded -> act, once per batch -> Acted -> confirm -> Confirmed -> (look again with Confirmed | done)
+ *
+ * Each step is given the answers before it, merged: `solve` those of look, estimate and forecast; `act` those of record with
+ * `batch`; `confirm` those of record with `acted`. Keys that a step does not know are left out, not refused.
+ */
+import { z } from 'zod';
+
+const reference = z.string().min(1);
+/** Names the run of the state machine; part of the names of what its steps leave. */
+const execution = z.string().regex(/^[\w.:-]{1,200}$/);
+const round = z.number().int().nonnegative();
+
+export const cycleStart = z.object({
+  execution,
+  /** How often this execution has looked before. */
+  round: round.default(0),
+  /** Wall time at which its first round began; null: this is the first. */
+  beganMs: z.number().nullable().default(null),
+});
+export type CycleStart = z.output<typeof cycleStart>;
+
+const looked = z.object({
+  execution,
+  round,
+  beganMs: z.number(),
+  /** Wall time at which this round began. */
+  lookedMs: z.number(),
+  /** Triggers that this round serves (wake.ts). */
+  seen: z.number(),
+  /** The fencing token. */
+  token: z.number(),
+  /** Wall time after which to look again though nothing happens. */
+  dueInMs: z.number().nonnegative(),
+  sight: reference,
+});
+export type Looked = z.output<typeof looked>;
+/** Idle: nothing is left to do, or another execution has taken the place of this one. */
+export type LookAnswer = { readonly idle: true } | ({ readonly idle: false } & Looked);
+
+export const estimateInput = looked.pick({ execution: true, round: true, sight: true });
+export const forecastInput = estimateInput;
+
+export const solveInput = looked.extend({ runtime: reference, market: reference });
+const solved = looked.omit({ sight: true }).extend({ decision: reference });
+export type Solved = z.output<typeof solved>;
+
+export const recordInput = solved;
+/** Positions [from, to) in the list of keys. */
+const batch = z.object({ from: z.number().int().nonnegative(), to: z.number().int().positive() });
+const recorded = looked.omit({ sight: true }).extend({ keys: reference, batches: z.array(batch) });
+export type Recorded = z.output<typeof recorded>;
+
+export const actInput = recorded.pick({ execution: true, round: true, keys: true, batches: true }).extend({ batch });
+const acted = z.object({ outcomes: reference });
+export type Acted = z.output<typeof acted>;
+
+export const confirmInput = recorded.omit({ keys: true, batches: true }).extend({ acted: z.array(acted) });
+/** With `again` true it is what `look` is given next. */
+export interface Confirmed {
+  readonly again: boolean;
+  readonly execution: string;
+  readonly round: number;
+  readonly beganMs: number;
+}

@@ -1,0 +1,89 @@
+/**
+ * The middleware that each Lambda of the cycle wears, outermost first: errors under the names that the state machine
+ * retries by, the log with its context, traces, metrics written at the end, and an input that was checked.
+ */
+import { Logger } from '@aws-lambda-powertools/logger';
+import { injectLambdaContext } from '@aws-lambda-powertools/logger/middleware';
+import { Metrics } from '@aws-lambda-powertools/metrics';
+import { Tracer } from '@aws-lambda-powertools/tracer';
+import { captureLambdaHandler } from '@aws-lambda-powertools/tracer/middleware';
+import type { MiddlewareObj, Request } from '@middy/core';
+import type { z } from 'zod';
+import { EbbError, type ErrorCode } from '../kernel/errors.ts';
+import { classify } from './errors.ts';
+import { METRIC_NAMESPACE, METRICS, type MetricKey } from './metrics.ts';
+
+export const logger = new Logger();
+const metrics = new Metrics({ namespace: METRIC_NAMESPACE });
+const tracer = new Tracer();
+
+/** Adds a number to the metric of that name; `by` is the value of its further dimension. */
+export function measure(key: MetricKey, value: number, by?: string): void {
+  if (!Number.isFinite(value)) return;
+  const facts = METRICS[key];
+  if (by === undefined || !('by' in facts)) {
+    metrics.addMetric(facts.name, facts.unit, value);
+    return;
+  }
+  const single = metrics.singleMetric();
+  single.addDimension(facts.by, by);
+  single.addMetric(facts.name, facts.unit, value);
+}
+
+/** Pass to `middy().use(...)` before `.handler(...)`. The handler sees what `input` made of the event. */
+export function lambdaStack(name: string, input: z.ZodType): MiddlewareObj[] {
+  return [
+    namedErrors(name),
+    injectLambdaContext(logger, { resetKeys: true }) as MiddlewareObj,
+    captureLambdaHandler(tracer, { captureResponse: false }) as MiddlewareObj,
+    writtenMetrics(),
+    checked(name, input),
+  ];
+}
+
+/**
+ * An error whose name is its code: the Lambda service reports `name` as the error's type, and the state machine retries
+ * and catches by it ("Error handling in Step Functions workflows").
+ */
+export class NamedError extends Error {
+  constructor(error: EbbError) {
+    const { next } = error.facts;
+    super(next === undefined ? error.message : `${error.message}; next: ${next}`, { cause: error });
+    this.name = error.code satisfies ErrorCode;
+  }
+}
+
+function namedErrors(name: string): MiddlewareObj {
+  return {
+    onError: (request: Request) => {
+      const error = classify(request.error, name);
+      logger.error(`${name} failed`, { code: error.code, error });
+      request.error = new NamedError(error);
+    },
+  };
+}
+
+/** As Powertools' own middleware does, without a warning where a call had nothing to measure. */
+function writtenMetrics(): MiddlewareObj {
+  const write = (): void => {
+    if (metrics.hasStoredMetrics()) metrics.publishStoredMetrics();
+  };
+  return { after: write, onError: write };
+}
+
+function checked(name: string, input: z.ZodType): MiddlewareObj {
+  return {
+    before: (request: Request) => {
+      const parsed = input.safeParse(request.event);
+      if (!parsed.success) {
+        const issues = parsed.error.issues.map((i) => ({ at: i.path.join('.') || 'event', message: i.message }));
+        throw new EbbError('usage', {
+          what: `${name} was given an event that it does not understand`,
+          got: issues.map((i) => `${i.at}: ${i.message}`).join('; '),
+          issues,
+        });
+      }
+      request.event = parsed.data;
+    },
+  };
+}

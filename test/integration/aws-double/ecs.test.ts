@@ -30,6 +30,9 @@ async function container(bench: Bench, arn: string): Promise<ContainerInstance> 
   return containerInstances![0]!;
 }
 
+/** Runs until it is stopped, and then ends at once. */
+const UNTIL_STOPPED = 'trap "exit 0" TERM; while :; do sleep 0.05; done';
+
 const statesOf = (bench: Bench, taskArn: string | undefined): unknown[] =>
   bench.events(TASK, { taskArn }).map((e) => [e.detail['lastStatus'], e.detail['desiredStatus']]);
 
@@ -216,7 +219,7 @@ describe('tasks', () => {
   });
 
   it('may be stopped at once after their start', async () => {
-    const task = await start('trap "exit 0" TERM; while :; do sleep 0.05; done');
+    const task = await start(UNTIL_STOPPED);
     await bench.ecs.send(new StopTaskCommand({ cluster, task: task.taskArn }));
     expect(await stopped(task.taskArn)).toMatchObject({ stopCode: 'UserInitiated' });
   });
@@ -268,7 +271,7 @@ describe('tasks', () => {
   });
 
   it('are listed, described, tagged; what is not there is named', async () => {
-    const task = await start('sleep 0.2');
+    const task = await start(UNTIL_STOPPED);
     await bench.ecs.send(new TagResourceCommand({ resourceArn: task.taskArn, tags: [{ key: 'k', value: 'v' }] }));
     const onHost = await bench.ecs.send(new ListTasksCommand({ cluster, containerInstance: host.arn }));
     expect(onHost.taskArns).toEqual([task.taskArn]);
@@ -282,6 +285,7 @@ describe('tasks', () => {
       name: 'InvalidParameterException',
       message: 'The referenced task was not found.',
     });
+    await bench.ecs.send(new StopTaskCommand({ cluster, task: task.taskArn }));
     await stopped(task.taskArn);
   });
 
@@ -300,7 +304,9 @@ describe('tasks', () => {
     expect(await failuresOf({ memory: 3892 })).toEqual(['RESOURCE:MEMORY']);
     expect(await failuresOf({ cpu: 2049 })).toEqual(['RESOURCE:CPU']);
     const held = await start('', {
-      overrides: { containerOverrides: [{ name: 'main', cpu: 2048, memory: 100, command: ['sleep', '0.3'] }] },
+      overrides: {
+        containerOverrides: [{ name: 'main', cpu: 2048, memory: 100, command: ['sh', '-c', UNTIL_STOPPED] }],
+      },
     });
     const shown = await container(bench, host.arn);
     expect(Object.fromEntries(shown.remainingResources!.map((r) => [r.name, r.integerValue]))).toEqual({
@@ -308,6 +314,7 @@ describe('tasks', () => {
       MEMORY: 3791,
     });
     expect(await failuresOf({ cpu: 1 })).toEqual(['RESOURCE:CPU']);
+    await bench.ecs.send(new StopTaskCommand({ cluster, task: held.taskArn }));
     await stopped(held.taskArn);
     expect(await failuresOf({ command: ['true'] })).toEqual([]);
     expect(await failuresOf({}, 'f'.repeat(32))).toEqual(['MISSING']);
@@ -390,13 +397,13 @@ describe('tasks', () => {
 describe('tasks and the end of their instance', () => {
   let bench: Bench;
   beforeAll(async () => {
-    bench = await Bench.start({}, 'ECS_CLUSTER=ebb\nECS_ENABLE_SPOT_INSTANCE_DRAINING=true');
+    bench = await Bench.start({ speed: 40 }, 'ECS_CLUSTER=ebb\nECS_ENABLE_SPOT_INSTANCE_DRAINING=true');
     await bench.define();
   });
   afterAll(async () => bench.close());
 
   it('nobody stops them at the notice: they can be stopped in time, or end with the instance', async () => {
-    // The zone's price passes the bid after 400 s of market time, 4 s after the double began.
+    // The zone's price passes the bid after 400 s of market time, 10 s after the double began.
     const { instance, arn } = await bench.host('spiky', '0.05');
     const saving = await bench.script(arn, 'trap "exit 75" TERM; while :; do sleep 0.05; done');
     const heedless = await bench.script(arn, 'trap "" TERM; while :; do sleep 0.05; done');

@@ -81,12 +81,12 @@ describe('faults', () => {
   it('what has just been made cannot be described yet', async () => {
     await bench.define();
     const { arn } = await bench.host('calm');
-    bench.double.knobs.set({ describeDelayS: 100 });
+    bench.double.knobs.set({ describeDelayS: 300 });
     await bench.until('the instance to be old enough', async () => {
       const { containerInstanceArns } = await bench.ecs.send(new ListContainerInstancesCommand({ cluster }));
       return containerInstanceArns![0];
     });
-    const task = await bench.script(arn, 'sleep 2');
+    const task = await bench.script(arn, 'sleep 5');
     const [id] = idsOf(await bench.ec2.send(bench.fleet('calm'))) as [string];
     const byId = () => bench.ec2.send(new DescribeInstancesCommand({ InstanceIds: [id] }));
     expect(await refusal(byId())).toMatchObject({ name: 'InvalidInstanceID.NotFound' });

@@ -31,7 +31,9 @@ import { Bench, refusal } from './bench.ts';
  */
 /** Members that AWS documents (API_AvailabilityZone, API_TaskDefinition) and moto leaves out. */
 const NOT_IN_MOTO = ['.AvailabilityZones[].OptInStatus: string', '.taskDefinition.registeredAt: time'];
-const hasMoto = spawnSync('moto_server', ['--help'], { stdio: 'ignore' }).status === 0;
+/** Of its own installation, if there is one: no package of this project brings it. */
+const MOTO = 'moto_server';
+const hasMoto = spawnSync(MOTO, ['--help'], { stdio: 'ignore' }).status === 0;
 if (!hasMoto)
   process.stderr.write('skipped: the double beside moto, for there is no moto_server (pip install "moto[server]")\n');
 
@@ -57,7 +59,7 @@ async function freePort(): Promise<number> {
   beforeAll(async () => {
     bench = await Bench.start();
     const port = await freePort();
-    server = spawn('moto_server', ['-p', String(port)], { stdio: 'ignore' });
+    server = spawn(MOTO, ['-p', String(port)], { stdio: 'ignore' });
     const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
     const config = { endpoint: `http://127.0.0.1:${port}`, region: 'us-east-1', credentials, maxAttempts: 1 };
     moto = { ec2: new EC2Client(config), ecs: new ECSClient(config), logs: new CloudWatchLogsClient(config) };

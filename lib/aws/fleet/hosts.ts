@@ -134,13 +134,13 @@ export class Hosts {
   /** One of several that would start it at once does; null for the others. */
   async #claim(record: InstanceRecord, attempt: AttemptId): Promise<InstanceRecord | null> {
     const expected = record.attempts[attempt]?.triedMs ?? null;
-    let isOurs = false;
+    const claim = { isOurs: false };
     const claimed = await this.#parts.inbox.update(record.instance, (r) => {
       const now = r.attempts[attempt];
-      isOurs = now !== undefined && now.task === null && now.triedMs === expected && r.gone === null;
-      return isOurs ? fold(r, { is: 'tried', attempt, atMs: this.#nowMs }) : r;
+      claim.isOurs = now !== undefined && now.task === null && now.triedMs === expected && r.gone === null;
+      return claim.isOurs ? fold(r, { is: 'tried', attempt, atMs: this.#nowMs }) : r;
     });
-    return isOurs ? claimed : null;
+    return claim.isOurs ? claimed : null;
   }
 
   async #note(instance: InstanceId, fact: Fact): Promise<void> {

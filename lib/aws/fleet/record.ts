@@ -406,7 +406,7 @@ export function duties(record: InstanceRecord, nowMs: number): readonly Duty[] {
   for (const [attempt, a] of attemptsOf(record)) {
     if (a.task === null) {
       const isUnsure = a.triedMs !== null;
-      const isDue = !isUnsure ? isOpen(record) : nowMs - (a.triedMs ?? 0) > AGAIN_MS;
+      const isDue = a.triedMs === null ? isOpen(record) : nowMs - a.triedMs > AGAIN_MS;
       if (record.host !== null && isDue) found.push({ do: 'start', attempt, host: record.host, isUnsure });
     } else if (!a.isStopSent) {
       // One that can save is stopped at the notice; another one runs on, and may be done in time.

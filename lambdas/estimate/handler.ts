@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import type { Sight } from '../../lib/cycle/decision.ts';
 import { presetNamed } from '../../lib/cycle/presets.ts';
 import { estimate } from '../../lib/cycle/steps.ts';
-import { JvuPredict } from '../../lib/estimate/predictor.ts';
+import { LoggedHistory } from '../../lib/estimate/logged-history.ts';
 import { composeDeployment } from '../../lib/aws/compose.ts';
 import { deployment } from '../../lib/aws/deployment.ts';
 import { estimateInput } from '../../lib/aws/messages.ts';
@@ -15,7 +15,7 @@ export const handler = middy<z.output<typeof estimateInput>, { runtime: string }
   .handler(async ({ execution, round, sight: reference }) => {
     const { carrier, store, config } = deployment(composeDeployment);
     const sight = await carrier.get<Sight>(reference);
-    const history = new JvuPredict();
+    const history = new LoggedHistory();
     history.restore(await store.memory(history.prefix));
     const runtime = estimate(sight, presetNamed(config.preset), history);
     return { runtime: await carrier.put(runtime, `${execution}/${round}/runtime`) };

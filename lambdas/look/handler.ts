@@ -2,7 +2,7 @@
 import middy from '@middy/core';
 import { raw } from '../../lib/kernel/units.ts';
 import { look, nextLookS } from '../../lib/cycle/steps.ts';
-import { JvuPredict } from '../../lib/estimate/predictor.ts';
+import { LoggedHistory } from '../../lib/estimate/logged-history.ts';
 import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
 import { composeDeployment } from '../../lib/aws/compose.ts';
 import { deployment } from '../../lib/aws/deployment.ts';
@@ -24,7 +24,7 @@ export const handler = middy<CycleStart, LookAnswer>()
         ...of,
         market: prices.market,
         store: measuredStore(of.store, of.spent),
-        history: new JvuPredict(),
+        history: new LoggedHistory(),
         capacity: new CapacityEvidence(),
         holder: execution,
       };

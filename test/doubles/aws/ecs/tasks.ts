@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { attemptId, effectKey } from '../../../../lib/kernel/ids.ts';
 import { mib, milliCpu } from '../../../../lib/kernel/units.ts';
 import type { StartRequest } from '../../../../lib/ports/fleet.ts';
@@ -10,13 +10,14 @@ import type { LogStreams } from '../logs.ts';
 import { isVisible, nowMs, type Place } from '../place.ts';
 import { matchesAny } from '../wildcard.ts';
 import type { ContainerInstance, ContainerInstances } from './container-instances.ts';
-import { tagsSchema, type Definitions, type TaskDefinition } from './definitions.ts';
+import type { Definitions, TaskDefinition } from './definitions.ts';
 import { pageOf } from './paging.ts';
 import { selects } from './query-language.ts';
 import { kill, terminate, type TaskProcess } from './signals.ts';
+import { describeTasks, listTasks, runTask, startTask, stopTask, tagResource, type Startable } from './task-calls.ts';
+import { cannotPull, endOf } from './task-end.ts';
 import {
   commandLine,
-  signalCode,
   tagsShown,
   takeOf,
   taskShown,
@@ -25,89 +26,6 @@ import {
   type Task,
   type TaskEnd,
 } from './task.ts';
-
-const clusterName = z.string().default('default');
-const startedBy = (longest: number) =>
-  z
-    .string()
-    .max(longest, `startedBy has at most ${longest} characters`)
-    .regex(/^[\w/-]+$/, 'startedBy has letters, numbers, - / _ only')
-    .optional();
-
-/** "A total of 8192 characters are allowed for overrides": API_StartTask, API_RunTask. */
-const OVERRIDES_CHARACTERS = 8192;
-const overrides = z
-  .strictObject({
-    containerOverrides: z
-      .array(
-        z.strictObject({
-          name: z.string(),
-          command: z.array(z.string()).optional(),
-          environment: z.array(z.strictObject({ name: z.string(), value: z.string() })).optional(),
-          cpu: z.int().optional(),
-          memory: z.int().optional(),
-          memoryReservation: z.int().optional(),
-        }),
-      )
-      .max(1, 'the double runs tasks of one container')
-      .default([]),
-  })
-  .prefault({})
-  .refine(
-    (o) => JSON.stringify(o).length <= OVERRIDES_CHARACTERS,
-    `Container Overrides length must be at most ${OVERRIDES_CHARACTERS}`,
-  );
-
-const startable = {
-  cluster: clusterName,
-  taskDefinition: z.string(),
-  overrides,
-  group: z.string().optional(),
-  tags: tagsSchema,
-  propagateTags: z.enum(['TASK_DEFINITION', 'NONE']).default('NONE'),
-  enableECSManagedTags: z.boolean().default(false),
-  enableExecuteCommand: z.literal(false, 'the double executes no commands').default(false),
-};
-/** StartTask has no clientToken: https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_StartTask.html */
-const startTask = z.strictObject({
-  ...startable,
-  containerInstances: z.array(z.string()).min(1).max(10),
-  startedBy: startedBy(36),
-});
-const runTask = z.strictObject({
-  ...startable,
-  clientToken: z.string().max(64).optional(),
-  count: z.int().min(1).max(10).default(1),
-  launchType: z.literal('EC2').default('EC2'),
-  placementConstraints: z
-    .array(z.strictObject({ type: z.literal('memberOf'), expression: z.string() }))
-    .max(10)
-    .default([]),
-  startedBy: startedBy(128),
-});
-type Startable = z.infer<typeof startTask> | z.infer<typeof runTask>;
-
-const stopTask = z.strictObject({
-  cluster: clusterName,
-  task: z.string(),
-  reason: z.string().max(1024).default('Task stopped by user'),
-});
-const describe = z.strictObject({
-  cluster: clusterName,
-  tasks: z.array(z.string()).min(1).max(100),
-  include: z.array(z.literal('TAGS')).default([]),
-});
-const list = z.strictObject({
-  cluster: clusterName,
-  containerInstance: z.string().optional(),
-  family: z.string().optional(),
-  startedBy: z.string().optional(),
-  desiredStatus: z.enum(['RUNNING', 'PENDING', 'STOPPED']).default('RUNNING'),
-  launchType: z.literal('EC2').optional(),
-  maxResults: z.int().min(1).max(100).default(100),
-  nextToken: z.string().optional(),
-});
-const tag = z.strictObject({ resourceArn: z.string(), tags: tagsSchema });
 
 interface Failure {
   readonly arn?: string;
@@ -173,7 +91,7 @@ export class Tasks {
       return shownAll(started);
     }),
     StopTask: action(stopTask, (asked) => this.#stopTask(asked)),
-    DescribeTasks: action(describe, (asked) => {
+    DescribeTasks: action(describeTasks, (asked) => {
       const cluster = this.#instances.cluster(asked.cluster);
       const found = asked.tasks.map((name) => this.#find(cluster.arn, name));
       return {
@@ -183,8 +101,8 @@ export class Tasks {
           .map((name) => ({ arn: name.startsWith('arn:') ? name : this.#arn(cluster.name, name), reason: 'MISSING' })),
       };
     }),
-    ListTasks: action(list, (asked) => this.#list(asked)),
-    TagResource: action(tag, (asked) => {
+    ListTasks: action(listTasks, (asked) => this.#list(asked)),
+    TagResource: action(tagResource, (asked) => {
       const task = [...this.#byId.values()].find((t) => t.arn === asked.resourceArn);
       if (task === undefined)
         throw new AwsFault('InvalidParameterException', `The double tags tasks only, not ${asked.resourceArn}`);
@@ -215,7 +133,7 @@ export class Tasks {
     return { tasks, failures };
   }
 
-  /** Places on the instance with the most memory left among those that the constraints allow. */
+  /** Places each on the first instance that the constraints allow and that has room. */
   async #runTask(asked: Omit<z.infer<typeof runTask>, 'clientToken'>): Promise<Started> {
     const cluster = this.#instances.cluster(asked.cluster);
     const definition = this.#definition(asked);
@@ -357,7 +275,7 @@ export class Tasks {
     return task?.on.cluster.arn === clusterArn && isVisible(this.#place, task.createdMs) ? task : undefined;
   }
 
-  #list(asked: z.infer<typeof list>): object {
+  #list(asked: z.infer<typeof listTasks>): object {
     const cluster = this.#instances.cluster(asked.cluster);
     if (asked.startedBy !== undefined && (asked.family ?? asked.containerInstance) !== undefined) {
       // "When you specify startedBy as the filter, it must be the only filter that you use": API_ListTasks.
@@ -507,30 +425,3 @@ const shownAll = ({ tasks, failures }: Started): object => ({
   tasks: tasks.map((task) => ({ ...taskShown(task, false), tags: tagsShown(task.tags) })),
   failures,
 });
-
-/** https://docs.aws.amazon.com/AmazonECS/latest/developerguide/stopped-task-error-codes.html */
-function endOf(
-  task: Task,
-  seen: { readonly exitCode: number | null; readonly exitSignal: string | null; readonly detail: string | null },
-): TaskEnd {
-  const exitCode = seen.exitCode ?? (seen.exitSignal === null ? null : signalCode(seen.exitSignal));
-  if (task.stopAsked !== null)
-    return { stopCode: 'UserInitiated', stoppedReason: task.stopAsked, exitCode, reason: null };
-  if (exitCode === null) {
-    const reason = `CannotStartContainerError: ${seen.detail ?? 'the process did not start'}`;
-    return { stopCode: 'TaskFailedToStart', stoppedReason: reason, exitCode, reason };
-  }
-  const reason = task.killedForMemory ? 'OutOfMemoryError: Container killed due to memory usage' : null;
-  return {
-    stopCode: 'EssentialContainerExited',
-    stoppedReason: 'Essential container in task exited',
-    exitCode,
-    reason,
-  };
-}
-
-/** https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_cannot_pull_image.html */
-function cannotPull(image: string): TaskEnd {
-  const reason = `CannotPullContainerError: pull image manifest has been retried 1 time(s): failed to resolve ref ${image}: not found`;
-  return { stopCode: 'TaskFailedToStart', stoppedReason: reason, exitCode: null, reason };
-}

@@ -50,6 +50,8 @@ export class HttpApi extends Construct {
         tracingEnabled: true,
       },
     });
+    // The stacks say the address under a name that the command line knows.
+    this.rest.node.tryRemoveChild('Endpoint');
     this.#routes(props);
     this.#faults();
     this.#acknowledge(config.auth);

@@ -168,8 +168,7 @@ function issuesOf(issue: z.core.$ZodIssue): Issue[] {
   if (issue.code === 'invalid_union' && issue.path[0] === 'vpc') {
     // The object's own findings say more than "none of the three".
     const inner = issue.errors.find((e) => e.some((i) => i.path.length > 0 || i.code === 'unrecognized_keys'));
-    if (inner !== undefined)
-      return inner.flatMap((i) => issuesOf({ ...i, path: ['vpc', ...i.path] } as z.core.$ZodIssue));
+    if (inner !== undefined) return inner.flatMap((i) => issuesOf({ ...i, path: ['vpc', ...i.path] }));
     return [{ at: 'vpc', message: 'must be new, default, or an object with `id` and `subnets`' }];
   }
   return [{ at: issue.path.join('.'), message: issue.message }];

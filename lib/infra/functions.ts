@@ -6,7 +6,7 @@ import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
-import { Construct } from 'constructs';
+import type { Construct } from 'constructs';
 import type { LambdaEnvironment } from '../aws/environment.ts';
 import { acknowledgeWildcards } from './acknowledged.ts';
 import { codeOf, type PackagedName } from './bundle.ts';

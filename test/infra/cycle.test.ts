@@ -50,7 +50,7 @@ function steps(over: Partial<Record<string, (input: Record<string, unknown>, cal
     const [schema, answer] = answers[name] ?? [];
     if (schema === undefined || answer === undefined) throw new Error(`no step ${resource}`);
     calls.push(name);
-    const input = schema.parse(given) as Record<string, unknown>;
+    const input = schema.parse(given);
     const changed = over[name]?.(input, calls.filter((c) => c === name).length);
     return changed ?? answer(input);
   };

@@ -20,7 +20,7 @@ describe('the stack of data', () => {
   it('has the table that the store describes', () => {
     const table = resourceNamed(data, 'AWS::DynamoDB::Table', 'DataTable').Properties;
     const { TableName: _, AttributeDefinitions: attributes, ...described } = tableDefinition('any');
-    expect(table).toMatchObject(described as Record<string, unknown>);
+    expect(table).toMatchObject(described);
     const byName = (a: { AttributeName?: string | undefined }[]): unknown =>
       [...a].sort((x, y) => (x.AttributeName ?? '').localeCompare(y.AttributeName ?? ''));
     expect(byName(table['AttributeDefinitions'] as [])).toEqual(byName(attributes ?? []));

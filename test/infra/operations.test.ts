@@ -107,7 +107,7 @@ describe('alarms', () => {
       const metric =
         MetricName === undefined
           ? (queries.find((q) => q.Expression !== undefined)?.Expression ?? queries.map(nameOf).join())
-          : `${String(Namespace)}.${String(MetricName)}`;
+          : [Namespace, MetricName].join('.');
       return `${String(AlarmName)}: ${metric} >= ${String(Threshold)}`;
     });
     expect(alarms.sort()).toEqual([

@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from '@jest/globals';
+import { deploymentConfig } from '../../lib/infra/config.ts';
+import { resourcesOf, synthesis } from './synthesis.ts';
+
+const page = readFileSync(new URL('../../docs/deploy.md', import.meta.url), 'utf8');
+
+describe('docs/deploy.md', () => {
+  it('lists exactly the keys of the configuration', () => {
+    const [, table = ''] = /\| key [^]*?\n((?:\|.*\n)+)/.exec(page) ?? [];
+    const keys = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, key]) => key);
+    expect(keys.sort()).toEqual(Object.keys(deploymentConfig.shape).sort());
+  });
+
+  it('gives the defaults that are taken', () => {
+    const defaults = deploymentConfig.parse({});
+    for (const [key, value] of Object.entries(defaults)) {
+      if (typeof value === 'object') continue;
+      const [, cell = ''] = new RegExp(`^\\| \`${key}\` +\\| ([^|]+)\\|`, 'm').exec(page) ?? [];
+      expect(`${key}: ${cell.trim().replaceAll('`', '')}`).toBe(`${key}: ${String(value)}`);
+    }
+    expect(page).toContain(defaults.families.join(', '));
+  });
+
+  it('explains every alarm', () => {
+    const alarms = Object.values(resourcesOf(synthesis().main, 'AWS::CloudWatch::Alarm')).map(
+      (a) => a.Properties['AlarmName'],
+    );
+    expect(alarms.length).toBeGreaterThan(5);
+    for (const name of alarms) expect(page).toContain(`| \`${String(name).replace(/^ebbtide-/, '')}\``);
+  });
+});

@@ -19,7 +19,7 @@ import { Fleets } from './ec2/fleets.ts';
 import { Instances } from './ec2/instances.ts';
 import { marketActions } from './ec2/market.ts';
 import { Templates } from './ec2/templates.ts';
-import { endAll } from './ending.ts';
+import { killFleet } from '../../../lib/local/fleet/kill.ts';
 import { EventLog, type AwsEvent, type Deliver } from './events.ts';
 import { KnobBoard, type KnobSettings } from './knobs.ts';
 import { LogStreams } from './logs.ts';
@@ -124,7 +124,7 @@ export async function startAwsDouble(options: AwsDoubleOptions): Promise<AwsDoub
       await stop();
       await place.events.close();
       await fleet.close();
-      endAll(fleetDir);
+      killFleet(fleetDir);
       if (options.dir === undefined) rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
     },
   };

@@ -68,16 +68,7 @@ export const FUNCTIONS = {
     about: 'Buys, starts, stops and gives back.',
     memoryMiB: 1024,
     timeoutS: 60,
-    rights: [
-      ...STORE,
-      'createFleet',
-      'runFromTemplate',
-      'tagAtLaunch',
-      'resolveImage',
-      'passInstanceRole',
-      'createSpotRole',
-      ...TASKS,
-    ],
+    rights: [...STORE, 'buyInstances', 'tagAtLaunch', 'resolveImage', 'passInstanceRole', 'createSpotRole', ...TASKS],
   },
   confirm: { about: 'Writes down what came of it.', memoryMiB: 1024, timeoutS: 30, rights: [...STORE, 'startCycle'] },
   acquire: {

@@ -122,28 +122,23 @@ export const RIGHTS = {
     actions: ['ec2:DescribeInstances'],
     resources: everything,
   },
-  createFleet: {
-    sid: 'CreateFleet',
-    why: 'Buys an instance: a request of its own, from the deployment’s launch template.',
-    wide: 'The fleet has no id before it exists.',
-    actions: ['ec2:CreateFleet'],
-    resources: ({ capacity }, scope) => [arn(scope, 'ec2', 'fleet/*'), templateArn(capacity, scope)],
-  },
-  runFromTemplate: {
-    sid: 'RunFromTemplate',
-    why: 'CreateFleet launches the instance with the caller’s rights.',
-    wide: 'The instance, its volume and its interface have no id before they exist; images are AWS’s. The launch template fixes the rest.',
-    actions: ['ec2:RunInstances'],
-    resources: ({ capacity, network }, scope) => [
-      templateArn(capacity, scope),
-      arn(scope, 'ec2', 'instance/*'),
-      arn(scope, 'ec2', 'volume/*'),
-      arn(scope, 'ec2', 'network-interface/*'),
-      arn(scope, 'ec2', 'spot-instances-request/*'),
-      `arn:${Stack.of(scope).partition}:ec2:${Stack.of(scope).region}::image/*`,
-      arn(scope, 'ec2', `security-group/${network.securityGroup.securityGroupId}`),
-      ...network.subnets.map(({ subnetId }) => arn(scope, 'ec2', `subnet/${subnetId}`)),
-    ],
+  buyInstances: {
+    sid: 'BuyInstances',
+    why: 'Buys an instance: CreateFleet launches it with the caller’s rights.',
+    wide: 'Fleet, instance, volume, interface and spot request have no id before they exist; images are AWS’s. The one launch template fixes the rest.',
+    actions: ['ec2:CreateFleet', 'ec2:RunInstances'],
+    resources: ({ capacity, network }, scope) => {
+      const { partition, region } = Stack.of(scope);
+      return [
+        templateArn(capacity, scope),
+        arn(scope, 'ec2', `security-group/${network.securityGroup.securityGroupId}`),
+        ...network.subnets.map(({ subnetId }) => arn(scope, 'ec2', `subnet/${subnetId}`)),
+        ...['fleet', 'instance', 'volume', 'network-interface', 'spot-instances-request'].map((kind) =>
+          arn(scope, 'ec2', `${kind}/*`),
+        ),
+        ...['image', 'snapshot'].map((kind) => `arn:${partition}:ec2:${region}::${kind}/*`),
+      ];
+    },
     conditions: ({ capacity }, scope) => ({ ArnLikeIfExists: { 'ec2:LaunchTemplate': templateArn(capacity, scope) } }),
   },
   tagAtLaunch: {

@@ -55,8 +55,13 @@ module.exports = {
     {
       name: 'no-dev-dependency-in-product',
       severity: 'error',
+      comment: 'Who deploys brings the CDK and esbuild: peers of the package, and development dependencies here.',
       from: { path: '^(lib|bin|lambdas)/' },
-      to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
+      to: {
+        dependencyTypes: ['npm-dev'],
+        dependencyTypesNot: ['type-only'],
+        pathNot: '^node_modules/(aws-cdk-lib|constructs|esbuild)/',
+      },
     },
     // That every import resolves is the compiler's to check: it also knows packages that only have types.
   ],

@@ -225,7 +225,7 @@ describe('work that the plan stops for something else', () => {
 
   it('stops for the quota of its instance, which nothing then moves into', async () => {
     const big = fresh('j-big', 1, 4, {
-      constraints: { ...low.spec.stages[0]?.constraints, zones: ['b'] } as StageSpec['constraints'],
+      constraints: { ...low.spec.stages[0]?.constraints, zones: ['b'] },
     });
     const small = fresh('j-small', 1, 2);
     const { plan } = await decided(

@@ -60,17 +60,38 @@ describe('the code of the functions', () => {
   });
 
   it.each(FUNCTION_NAMES)('%s loads on its own and has a handler', (name) => {
-    // In a process of its own, away from this checkout's node_modules: as in Lambda.
     const program = `const { handler } = await import(${JSON.stringify(join(root, name, 'index.mjs'))});
       process.stdout.write(typeof handler); process.exit(0);`;
-    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
-      cwd: root,
-      encoding: 'utf8',
-      env: { PATH: process.env['PATH'] ?? '', POWERTOOLS_DEV: 'false' },
-    });
-    expect({ stdout, stderr }).toMatchObject({ stdout: 'function' });
+    expect(runAlone(root, program)).toEqual({ stdout: 'function', stderr: '' });
+  });
+
+  it('solves: HiGHS runs in a thread whose program is the bundle itself', () => {
+    // max x + 2y, x + y <= 4.5, y <= 3, both whole: 1 + 6.
+    const program = `import { Worker } from 'node:worker_threads';
+      const worker = new Worker(new URL(${JSON.stringify(`file://${join(root, 'solve', 'index.mjs')}`)}), { execArgv: [] });
+      worker.on('message', ({ outcome, detail }) => {
+        process.stdout.write(JSON.stringify([outcome?.status ?? detail, outcome?.objective, [...(outcome?.values ?? [])]]));
+        process.exit(0);
+      });
+      worker.postMessage({ kind: 'solve', start: null, limits: { relativeGap: 0, maxNodes: 100, maxSeconds: null }, model: {
+        name: 'two', columns: 2, rows: 1, objective: Float64Array.of(1, 2),
+        columnLower: Float64Array.of(0, 0), columnUpper: Float64Array.of(10, 3), integer: Uint8Array.of(1, 1),
+        rowLower: Float64Array.of(-Infinity), rowUpper: Float64Array.of(4.5),
+        rowStart: Int32Array.of(0, 2), columnIndex: Int32Array.of(0, 1), coefficient: Float64Array.of(1, 1),
+      } });`;
+    expect(runAlone(root, program)).toEqual({ stdout: '["optimal",7,[1,3]]', stderr: '' });
   });
 });
+
+/** In a process of its own, away from this checkout's node_modules: as in Lambda. */
+function runAlone(root: string, program: string): { readonly stdout: string; readonly stderr: string } {
+  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    cwd: root,
+    encoding: 'utf8',
+    env: { PATH: process.env['PATH'] ?? '' },
+  });
+  return { stdout, stderr };
+}
 
 function measured(folder: string): Asset {
   const files = (readdirSync(folder, { recursive: true }) as string[])

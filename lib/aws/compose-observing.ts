@@ -43,8 +43,17 @@ export async function observeEvent(
 }
 
 function sweepParts(of: Parts, startPatienceS: number): SweepParts {
-  const { inbox, ec2, hosts, watch } = of.fleet();
-  return { inbox, ec2, hosts, watch, store: of.store(), clock: lambdaClock(of.environment.EBB_CLOCK), startPatienceS };
+  const { inbox, ec2, ecs, hosts, watch } = of.fleet();
+  return {
+    inbox,
+    ec2,
+    ecs,
+    hosts,
+    watch,
+    store: of.store(),
+    clock: lambdaClock(of.environment.EBB_CLOCK),
+    startPatienceS,
+  };
 }
 
 /** Says through the queue that there is something to do. */

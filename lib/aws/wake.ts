@@ -43,6 +43,11 @@ export class Wake {
     return this.#startUnlessRunning(item);
   }
 
+  /** The same for who may start nothing: the clock's next strike does. */
+  async want(): Promise<void> {
+    await this.#parts.table.add(WAKE, 'wanted', 1);
+  }
+
   /** For the clock: starts an execution if one is due, was wanted and never ran, or has died. One read when there is nothing to do. */
   async wakeIfDue(): Promise<'started' | 'coalesced' | 'idle'> {
     const item = await this.#parts.table.get(WAKE);
@@ -52,6 +57,14 @@ export class Wake {
     const isUnserved = numberOf(item, 'wanted') > numberOf(item, 'served');
     if (isRunning ? !this.#isStale(item) : !isUnserved && dueMs > this.#parts.nowMs()) return 'idle';
     return this.#startUnlessRunning(item);
+  }
+
+  /** Whether something that should have happened did not: a cycle that died, or one that was due and did not begin. */
+  async isLate(): Promise<boolean> {
+    const item = await this.#parts.table.get(WAKE);
+    if (item === undefined) return false;
+    if (textAt(item, 'running') !== '') return this.#isStale(item);
+    return item['dueMs'] !== undefined && this.#parts.nowMs() - numberOf(item, 'dueMs') > STALE_MS;
   }
 
   /** A round of an execution begins. Null when another execution has taken its place; else what to end it with. */

@@ -11,7 +11,7 @@ import { LoggedHistory } from '../estimate/logged-history.ts';
 import { capacityOf } from '../market/capacity.ts';
 import type { Backend, Health } from '../ports/backend.ts';
 import type { Store } from '../ports/store.ts';
-import { admitter } from './admission.ts';
+import { admitter } from '../api/admission.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './engine-messages.ts';
 import { createLocalFleet } from './fleet/fleet.ts';
 import { killFleet } from './fleet/kill.ts';

@@ -37,6 +37,7 @@ export interface AwsFleetOnAws {
   readonly fleet: AwsFleet;
   readonly inbox: Inbox;
   readonly ec2: Ec2;
+  readonly ecs: Ecs;
   readonly hosts: Hosts;
   readonly watch: Watch;
 }
@@ -59,7 +60,7 @@ export function awsFleet(options: AwsFleetOptions): AwsFleetOnAws {
   });
   const engineMs = (wallMs: number): number =>
     anchor === undefined ? wallMs : anchor.engineMs + (wallMs - anchor.wallMs) * anchor.speed;
-  return { fleet, inbox, ec2, hosts, watch: new Watch({ inbox, ec2, ecs, hosts, keptAt, engineMs }) };
+  return { fleet, inbox, ec2, ecs, hosts, watch: new Watch({ inbox, ec2, ecs, hosts, keptAt, engineMs }) };
 }
 
 /** Logs alone: what the API needs of the fleet besides bills. */

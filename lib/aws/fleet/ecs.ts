@@ -1,6 +1,8 @@
 import {
+  DescribeContainerInstancesCommand,
   DescribeTaskDefinitionCommand,
   DescribeTasksCommand,
+  ListContainerInstancesCommand,
   RegisterTaskDefinitionCommand,
   RunTaskCommand,
   StopTaskCommand,
@@ -44,6 +46,9 @@ const KILL_AFTER_S = 5;
 const MAX_OVERRIDES = 8192;
 /** Docker's least memory for a container is 6 MiB (API_ContainerDefinition, memory). */
 const MIN_MEMORY_MIB = 6;
+
+/** A page of ListContainerInstances, and what DescribeContainerInstances takes ("up to 100 container instance IDs"). */
+const HOSTS_AT_ONCE = 100;
 
 export type Started =
   | { readonly status: 'started'; readonly task: string }
@@ -182,6 +187,32 @@ export class Ecs {
       const isUnknown = error instanceof Error && error.name === 'InvalidParameterException';
       if (!isUnknown && faultOf(error) !== 'gone') throw classify(error, 'ecs StopTask');
     }
+  }
+
+  /** Registrations of EC2 instances that take tasks now. */
+  async hosts(
+    ec2: readonly string[],
+  ): Promise<readonly { readonly ec2: string; readonly host: string; readonly atMs: number }[]> {
+    const { client, cluster } = this.#options;
+    const found: { ec2: string; host: string; atMs: number }[] = [];
+    try {
+      for (let i = 0; i < ec2.length; i += HOSTS_AT_ONCE) {
+        const filter = `ec2InstanceId in [${ec2.slice(i, i + HOSTS_AT_ONCE).join(', ')}]`;
+        const { containerInstanceArns: containerInstances = [] } = await client.send(
+          new ListContainerInstancesCommand({ cluster, filter, status: 'ACTIVE' }),
+        );
+        if (containerInstances.length === 0) continue;
+        const answer = await client.send(new DescribeContainerInstancesCommand({ cluster, containerInstances }));
+        for (const { containerInstanceArn, ec2InstanceId, agentConnected, registeredAt } of answer.containerInstances ??
+          []) {
+          if (containerInstanceArn === undefined || ec2InstanceId === undefined || agentConnected !== true) continue;
+          found.push({ ec2: ec2InstanceId, host: containerInstanceArn, atMs: registeredAt?.getTime() ?? 0 });
+        }
+      }
+    } catch (error) {
+      throw classify(error, 'ecs DescribeContainerInstances');
+    }
+    return found;
   }
 
   /** Those that ECS still knows: it forgets tasks about an hour after they have stopped. */

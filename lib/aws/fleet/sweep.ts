@@ -12,6 +12,7 @@ import { raw } from '../../kernel/units.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Store } from '../../ports/store.ts';
 import type { Ec2, Seen } from './ec2.ts';
+import type { Ecs } from './ecs.ts';
 import type { Hosts } from './hosts.ts';
 import type { Inbox } from './inbox.ts';
 import type { Watch } from './watch.ts';
@@ -19,6 +20,7 @@ import type { Watch } from './watch.ts';
 export interface SweepParts {
   readonly inbox: Inbox;
   readonly ec2: Ec2;
+  readonly ecs: Ecs;
   readonly hosts: Hosts;
   readonly watch: Watch;
   readonly store: Pick<Store, 'loadActive'>;
@@ -58,14 +60,17 @@ export async function sweep(parts: SweepParts): Promise<Swept> {
   }
   const repaired: InstanceId[] = [];
   const ended: InstanceId[] = [];
-  for (const record of await inbox.records(active.instances.map((i) => i.id))) {
-    if (record.isEnded || record.refused !== null) continue;
+  const open = (await inbox.records(active.instances.map((i) => i.id))).filter((r) => !r.isEnded && r.refused === null);
+  const coming = open.flatMap((r) => (r.readyMs === null && r.ec2 !== null ? [r.ec2] : []));
+  const registered = new Map((await parts.ecs.hosts(coming)).map((h) => [h.ec2, h]));
+  for (const record of open) {
     const shown = seen.get(record.instance);
     // EC2 may not show what it has just made.
     const isNew = shown === undefined && nowMs - (record.launchedMs ?? nowMs) < UNKNOWN_FROM_S * 1000;
     if (isNew) continue;
-    if (await watch.lookAfter(record, shown, nowMs)) repaired.push(record.instance);
-    if (await neverCameUp(record, parts, nowMs)) ended.push(record.instance);
+    const host = registered.get(record.ec2 ?? '');
+    if (await watch.lookAfter(record, { shown, host }, nowMs)) repaired.push(record.instance);
+    if (host === undefined && (await neverCameUp(record, parts, nowMs))) ended.push(record.instance);
   }
   const news = await inbox.news();
   for (const { instance, upTo } of news) {

@@ -23,6 +23,12 @@ export interface WatchParts {
   readonly engineMs: (wallMs: number) => number;
 }
 
+/** What EC2 and ECS show of an instance at a time: undefined where they show nothing. */
+export interface World {
+  readonly shown: Seen | undefined;
+  readonly host: { readonly host: string; readonly atMs: number } | undefined;
+}
+
 /** What a container's exit code is when it was killed: by a host that shuts down, or by its own doing. */
 const KILLED = new Set([137, 143]);
 
@@ -113,27 +119,28 @@ export class Watch {
   }
 
   /** Asks ECS and EC2 about an instance, for events that never came. True when something was learned. */
-  async lookAfter(record: InstanceRecord, seen: Seen | undefined, nowMs: number): Promise<boolean> {
+  async lookAfter(record: InstanceRecord, world: World, nowMs: number): Promise<boolean> {
+    const { shown: seen, host } = world;
     const { inbox, ecs } = this.#parts;
     const tasks = attemptsOf(record).flatMap(([attempt, a]) => (a.task === null ? [] : [{ attempt, task: a.task }]));
-    const shown = new Map((await ecs.describe(tasks.map((t) => t.task))).map((t) => [t.taskArn ?? '', t]));
-    const facts: Fact[] = [];
+    const found = new Map((await ecs.describe(tasks.map((t) => t.task))).map((t) => [t.taskArn ?? '', t]));
+    const facts: Fact[] = host === undefined ? [] : [{ is: 'ready', atMs: host.atMs, host: host.host }];
     for (const { attempt, task } of tasks) {
-      const found = shown.get(task);
+      const now = found.get(task);
       const notice =
-        found === undefined
+        now === undefined
           ? forgotten(task, nowMs)
           : taskNotice(
               {
                 taskArn: task,
-                startedBy: found.startedBy ?? '',
-                lastStatus: found.lastStatus ?? '',
-                startedAt: found.startedAt?.getTime(),
-                stoppedAt: found.stoppedAt?.getTime(),
-                executionStoppedAt: found.executionStoppedAt?.getTime(),
-                stopCode: found.stopCode,
-                stoppedReason: found.stoppedReason,
-                containers: (found.containers ?? []).map(({ exitCode, reason }) => ({ exitCode, reason })),
+                startedBy: now.startedBy ?? '',
+                lastStatus: now.lastStatus ?? '',
+                startedAt: now.startedAt?.getTime(),
+                stoppedAt: now.stoppedAt?.getTime(),
+                executionStoppedAt: now.executionStoppedAt?.getTime(),
+                stopCode: now.stopCode,
+                stoppedReason: now.stoppedReason,
+                containers: (now.containers ?? []).map(({ exitCode, reason }) => ({ exitCode, reason })),
               },
               nowMs,
             );

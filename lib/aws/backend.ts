@@ -1,0 +1,127 @@
+/**
+ * What the API's handlers stand on in a Lambda. The process lives on between requests, so what it has read (prices, what was
+ * learned) is kept and looked at again when it is old; and it may be frozen as soon as it has answered, so a wake-up is on
+ * its way before the answer is.
+ */
+import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
+import { SQSClient } from '@aws-sdk/client-sqs';
+import type { MiddlewareObj } from '@middy/core';
+import { raw } from '../kernel/units.ts';
+import { invariant } from '../kernel/errors.ts';
+import { admitter } from '../api/admission.ts';
+import { provideBackend } from '../api/backend.ts';
+import { JvuPredict } from '../estimate/predictor.ts';
+import type { Backend, Health } from '../ports/backend.ts';
+import type { Market } from '../ports/market.ts';
+import { lambdaClock } from './clock.ts';
+import { processParts, uniform, wallMs, type Parts } from './compose.ts';
+import { trigger } from './compose-observing.ts';
+import { instanceBill } from './fleet/bill.ts';
+import { taskLogs } from './fleet/compose.ts';
+import { Inbox } from './fleet/inbox.ts';
+import type { AwsPrices } from './market.ts';
+
+/** How old prices and histories may be for an answer, wall ms: prices are asked for every ten minutes. */
+const REFRESH_MS = 30_000;
+
+/** The backend of this process, and what must be waited for around a request. */
+export interface DeployedBackend {
+  readonly backend: Backend;
+  /** Before a request: what was read is not too old. */
+  refresh(): Promise<void>;
+  /** After a request: what was sent on its way has arrived. */
+  settle(): Promise<void>;
+}
+
+export function composeBackend(of: Parts = processParts()): DeployedBackend {
+  const { EBB_TRIGGER_QUEUE: queue, EBB_REGION: region, EBB_CLOCK: anchor, EBB_CONFIG: config } = of.environment;
+  const clock = lambdaClock(anchor);
+  const sqs = new SQSClient({ region });
+  const history = new JvuPredict();
+  const inbox = new Inbox(of.table(), wallMs);
+  const logs = taskLogs(new CloudWatchLogsClient({ region }), of.environment.EBB_LOG_GROUP, inbox);
+  const startedMs = wallMs();
+  let known: AwsPrices | null = null;
+  let readMs = -Infinity;
+  let waking: Promise<void> | null = null;
+  const prices = (): AwsPrices => invariant(known, 'prices are read before the first request');
+  const market: Market = {
+    pools: () => prices().market.pools(),
+    quote: (...asked) => prices().market.quote(...asked),
+    history: (...asked) => prices().market.history(...asked),
+  };
+  const backend: Backend = {
+    store: of.store(),
+    clock,
+    random: uniform,
+    market,
+    fleet: {
+      logs: (...asked) => logs.read(...asked),
+      bill: (instance, until) =>
+        instanceBill({ inbox, prices: async () => prices().trace, rules: config.settings }, instance, until),
+    },
+    limits: { vcpus: config.vcpus },
+    admit: async (spec) => {
+      const open = market.pools().filter((p) => market.quote(p.id, clock.now()) !== null);
+      const parts = { pools: open, vcpus: config.vcpus, config: config.settings, history };
+      return admitter(parts)(spec, clock.now());
+    },
+    wake: () => {
+      // What is durable must not be forgotten where the queue does not answer: the clock finds it then.
+      waking ??= trigger(sqs, queue, 'submitted').catch(() => of.wake().want());
+    },
+    health: () => healthOf(of, prices(), startedMs),
+  };
+  return {
+    backend,
+    refresh: async () => {
+      if (wallMs() - readMs < REFRESH_MS) return;
+      const [read, rows] = await Promise.all([of.market().prices(), of.store().memory(history.prefix)]);
+      known = read;
+      history.restore(rows);
+      readMs = wallMs();
+    },
+    settle: async () => {
+      const sent = waking;
+      waking = null;
+      await sent;
+    },
+  };
+}
+
+async function healthOf(of: Parts, { trace, checkedMs }: AwsPrices, startedMs: number): Promise<Health> {
+  const { EBB_CLOCK: anchor, EBB_CONFIG: config, EBB_VERSION: version } = of.environment;
+  const [last, isLate] = await Promise.all([of.store().plans(1, null), of.wake().isLate()]);
+  const [plan] = last.items;
+  return {
+    status: isLate ? 'stale' : 'ok',
+    version,
+    engineStartedMs: startedMs,
+    lastCycleMs: plan === undefined ? null : raw(plan.atMs),
+    market: {
+      name: trace.name,
+      fromMs: raw(trace.startMs),
+      toMs: checkedMs ?? raw(trace.endMs),
+      speed: anchor?.speed ?? 1,
+    },
+    preset: config.settings.preset,
+  };
+}
+
+/**
+ * Middleware of the API's handlers in a deployment, within that of the API itself, so that what it throws is answered as any
+ * fault is.
+ */
+export function deployedBackend(compose: () => DeployedBackend = composeBackend): MiddlewareObj {
+  let deployed: DeployedBackend | null = null;
+  return {
+    before: async () => {
+      if (deployed === null) {
+        deployed = compose();
+        provideBackend(deployed.backend);
+      }
+      await deployed.refresh();
+    },
+    after: () => deployed?.settle(),
+  };
+}

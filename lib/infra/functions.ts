@@ -88,7 +88,7 @@ export const FUNCTIONS = {
     about: 'Compares EC2, ECS and the table, and puts right what differs.',
     memoryMiB: 512,
     timeoutS: 120,
-    rights: [...STORE, ...TASKS, 'trigger'],
+    rights: [...STORE, ...TASKS, 'listContainerInstances', 'describeContainerInstances', 'trigger'],
   },
 } as const satisfies Record<string, FunctionFacts>;
 

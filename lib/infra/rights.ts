@@ -191,6 +191,20 @@ export const RIGHTS = {
     resources: inCluster('task'),
     conditions: ofCluster,
   },
+  listContainerInstances: {
+    sid: 'ListContainerInstances',
+    why: 'Finds instances that joined the cluster and whose event was lost.',
+    actions: ['ecs:ListContainerInstances'],
+    resources: ({ capacity }) => [capacity.cluster.clusterArn],
+  },
+  describeContainerInstances: {
+    sid: 'DescribeContainerInstances',
+    why: 'Which EC2 instances those are.',
+    wide: 'Every container instance of the one cluster.',
+    actions: ['ecs:DescribeContainerInstances'],
+    resources: inCluster('container-instance'),
+    conditions: ofCluster,
+  },
   defineTasks: {
     sid: 'DefineTasks',
     why: 'A task definition per container image that jobs ask for.',

@@ -9,6 +9,7 @@ import { raw } from '../kernel/units.ts';
 import { presetList, presetNamed } from '../cycle/presets.ts';
 import { LoggedHistory } from '../estimate/logged-history.ts';
 import { capacityOf } from '../market/capacity.ts';
+import type { Admission, JobSpec } from '../domain/job.ts';
 import type { Backend, Health } from '../ports/backend.ts';
 import type { Store } from '../ports/store.ts';
 import { admitter } from '../api/admission.ts';
@@ -110,7 +111,7 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
     submitter: { baseDir: null, defaultOwner: userInfo().username },
     admit: async (spec) => {
       await history.refresh();
-      return admit(spec, world.clock.now());
+      return withoutImages(spec, admit(spec, world.clock.now()));
     },
     wake: () => thread.wake(),
     health: async (): Promise<Health> => ({
@@ -146,6 +147,14 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
       await closed;
     },
   };
+}
+
+/** Tasks are processes here: an image that a stage names is not used, which its submitter must know. */
+function withoutImages(spec: JobSpec, admission: Admission): Admission {
+  const named = spec.stages.filter((s) => s.image !== undefined).map((s) => s.name);
+  if (named.length === 0) return admission;
+  const note = `local mode runs commands on this machine: the image of ${named.join(', ')} is not used`;
+  return { ...admission, notes: [...admission.notes, note] };
 }
 
 async function earlierLife(store: Store): Promise<Earlier> {

@@ -137,6 +137,7 @@ function valueOf(value: JobFile['value']): ValueSpec {
 /** What a stage leaves out is taken from the top of the file, then from the defaults; env and resources key by key. */
 function stageSpec(stage: StageFile, top: SharedKeys, baseDir: string | null): StageSpec {
   const workdir = stage.workdir ?? top.workdir ?? '.';
+  const image = stage.image ?? top.image;
   return {
     name: stage.name,
     dependsOn: [...new Set(stage.dependsOn ?? [])],
@@ -147,6 +148,7 @@ function stageSpec(stage: StageFile, top: SharedKeys, baseDir: string | null): S
     workdir: baseDir === null ? resolve(workdir) : resolve(baseDir, workdir),
     inputs: stage.inputs ?? top.inputs ?? [],
     outputs: stage.outputs ?? top.outputs ?? [],
+    ...(image === undefined ? {} : { image }),
     resources: resourcesOf({ ...top.resources, ...stage.resources }),
     retries: stage.retries ?? top.retries ?? DEFAULT_RETRIES,
     timeoutS: stage.timeout ?? top.timeout ?? null,

@@ -33,6 +33,8 @@ export const LIMITS = {
 const isWithin = (q: Quantity<string>, min: number, max: number): boolean => raw(q) >= min && raw(q) <= max;
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+/** As Docker writes image names: registry, path, tag or digest. */
+const IMAGE_NAME = /^[\w][\w.:/@-]{0,254}$/;
 const STAGE_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 const OWNER = /^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$/;
 const LABEL_KEY = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
@@ -187,6 +189,11 @@ const sharedShape = {
     .record(text('a name of letters, digits and _', ENV_KEY), scalarText)
     .optional()
     .describe('Environment variables. `{index}` is replaced by the index of the task.'),
+  image: text('the name of a container image, such as python:3.13-slim', IMAGE_NAME)
+    .optional()
+    .describe(
+      'Container image that the command runs in on AWS; the deployment has a default. Local mode runs the command on the machine itself, and says so.',
+    ),
   workdir: plainText
     .min(1)
     .max(4096)

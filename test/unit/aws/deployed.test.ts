@@ -161,7 +161,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
       headers: body === undefined ? {} : { 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    return { status: answer.status, body: JSON.parse(answer.body) as Record<string, never> };
+    return { status: answer.status, body: JSON.parse(answer.body) as Record<string, unknown> };
   };
 
   /** What the state machine does with one execution. */
@@ -215,7 +215,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
   }
 
   const stateOf = async (job: string): Promise<string> =>
-    (await request('GET', `/api/jobs/${job}`)).body['state'] ?? '';
+    String((await request('GET', `/api/jobs/${job}`)).body['state']);
 
   const submit = async (name: string, command: string): Promise<string> => {
     const { status, body } = await request('POST', '/api/jobs', {

@@ -389,3 +389,18 @@ describe('data nested deeper than the stack goes', () => {
     expect(refusal(() => normaliseJob(inArrays, { baseDir: '/', defaultOwner: 'ana' })).code).toBe('job-file.invalid');
   });
 });
+
+describe('the image of a stage', () => {
+  const of = (text: string): (string | undefined)[] => parse(text).stages.map((s) => s.image);
+  const rest = 'name: a\nclass: best-effort\nworkdir: /tmp\ncommand: ls\n';
+
+  it('is its own, else that of the top, else none: then it is the deployment that says', () => {
+    const stages = 'stages:\n  - name: one\n    image: ghcr.io/me/tool:1.2\n  - name: two\n';
+    expect(of(`${rest}image: python:3.13-slim\n${stages}`)).toEqual(['ghcr.io/me/tool:1.2', 'python:3.13-slim']);
+    expect(of(`${rest}${stages}`)).toEqual(['ghcr.io/me/tool:1.2', undefined]);
+  });
+
+  it('is refused when it cannot be one', () => {
+    expect(() => of(`${rest}image: two words\n`)).toThrow(EbbError);
+  });
+});

@@ -239,7 +239,9 @@ describeOnLocalStack('the deployed handlers', (on) => {
   const live = async (): Promise<number> => ((await call<Swept>('sweep', BY_CLOCK)).isWork ? 1 : 0);
 
   it('fetch prices, take a job, buy for it, run it and give everything back', async () => {
-    expect(await call<{ changes: number }>('prices', BY_CLOCK)).toMatchObject({ changes: expect.any(Number) });
+    const { changes } = await call<{ changes: number }>('prices', BY_CLOCK);
+    // Three zones have a price: the day before's and today's beginning, and what changed.
+    expect(changes).toBeGreaterThanOrEqual(3);
     const id = await submit('hello', 'echo hello from $EBB_TASK_INDEX; sleep 1');
     await until('end of the job', async () => (await stateOf(id)) === 'succeeded', round);
     const { body } = await request('GET', `/api/jobs/${id}/logs?task=0`);

@@ -1,8 +1,8 @@
 /** The deployment's templates, for tests to look at. Without code unless it is asked for: bundling takes seconds. */
-import { readFileSync } from 'node:fs';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterAll } from '@jest/globals';
 import { App, Validations, type IPolicyValidationPlugin } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import type { CloudAssembly } from 'aws-cdk-lib/cx-api';
@@ -27,8 +27,14 @@ export function newApp(context: Record<string, unknown> = {}): App {
     context: Record<string, unknown>;
   };
   const outdir = mkdtempSync(join(tmpdir(), 'ebb-cdk-'));
+  folders.push(outdir);
   return new App({ outdir, context: { ...flags, ...QUICK, ...context } });
 }
+
+const folders: string[] = [];
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
 
 const made = new Map<string, Synthesis>();
 

@@ -30,7 +30,6 @@ export const lambdaConfig = z.strictObject({
   /** Nothing starts any more: what runs is asked to save and stop, instances are given back. */
   draining: z.boolean().default(false),
 });
-export type LambdaConfig = z.output<typeof lambdaConfig>;
 /** What the CDK construct writes as JSON into `EBB_CONFIG`. */
 export type LambdaConfigInput = z.input<typeof lambdaConfig>;
 

@@ -1,4 +1,4 @@
-/** What the Lambdas that watch the world stand on; tests provide other parts, as for the cycle (deployment.ts). */
+/** What the Lambdas that watch the world stand on; made once per process. */
 import type { FleetEvent } from './fleet/events.ts';
 import type { Swept } from './fleet/sweep.ts';
 
@@ -13,11 +13,6 @@ export interface Observing {
 }
 
 let known: Observing | null = null;
-
-/** For tests: takes the place of what the environment would say; null takes it away. */
-export function provideObserving(observing: Observing | null): void {
-  known = observing;
-}
 
 export function observing(compose: () => Observing): Observing {
   known ??= compose();

@@ -64,7 +64,6 @@ const object = z.object({
 /** Every event that is understood. One of another kind is refused by this schema: no rule should have sent it. */
 export const fleetEvent = z.discriminatedUnion('detail-type', [instanceState, warning, rebalance, host, task, object]);
 export type FleetEvent = z.output<typeof fleetEvent>;
-export type FleetEventInput = z.input<typeof fleetEvent>;
 
 export type Notice =
   | { readonly is: 'gone'; readonly ec2: string; readonly atMs: number }

@@ -8,11 +8,11 @@ import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
 import { composeDeployment } from '../../lib/aws/compose.ts';
 import { deployment } from '../../lib/aws/deployment.ts';
 import { measureForecast } from '../../lib/aws/measures.ts';
-import { estimateInput } from '../../lib/aws/messages.ts';
+import { forecastInput } from '../../lib/aws/messages.ts';
 import { lambdaStack } from '../../lib/aws/stack.ts';
 
-export const handler = middy<z.output<typeof estimateInput>, { market: string }>()
-  .use(lambdaStack('forecast', estimateInput))
+export const handler = middy<z.output<typeof forecastInput>, { market: string }>()
+  .use(lambdaStack('forecast', forecastInput))
   .handler(async ({ execution, round, sight: reference }) => {
     const of = deployment(composeDeployment);
     const [sight, { market }] = await Promise.all([of.carrier.get<Sight>(reference), of.market()]);

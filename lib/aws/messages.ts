@@ -42,8 +42,9 @@ export type Looked = z.output<typeof looked>;
 /** Idle: nothing is left to do, or another execution has taken the place of this one. */
 export type LookAnswer = { readonly idle: true } | ({ readonly idle: false } & Looked);
 
-/** Of estimate and forecast alike. */
 export const estimateInput = looked.pick({ execution: true, round: true, sight: true });
+
+export const forecastInput = looked.pick({ execution: true, round: true, sight: true });
 
 export const solveInput = looked.extend({ runtime: reference, market: reference });
 const solved = looked.omit({ sight: true }).extend({ decision: reference });

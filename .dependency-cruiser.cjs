@@ -40,6 +40,12 @@ module.exports = {
       to: { path: '^(lib/cli|lambdas|bin)/' },
     },
     {
+      name: 'only-infra-knows-the-cdk',
+      severity: 'error',
+      from: { path: '^(lib|bin|lambdas)/', pathNot: '^(lib/infra/|bin/app\\.ts)' },
+      to: { path: '^node_modules/(aws-cdk-lib|constructs|esbuild)/' },
+    },
+    {
       name: 'pure-core-has-no-node',
       comment: 'The pure core decides; it reads no file, process or network.',
       severity: 'error',

@@ -48,7 +48,7 @@ const WORLD_GLOBALS = ['process', 'setTimeout', 'setInterval', 'setImmediate', '
 );
 
 export default tseslint.config(
-  { ignores: ['dist/**', 'out/**', 'coverage/**', 'node_modules/**', '.ebb/**', '.cache/**'] },
+  { ignores: ['dist/**', 'cdk.out/**', 'out/**', 'coverage/**', 'node_modules/**', '.ebb/**', '.cache/**'] },
   js.configs.recommended,
   {
     files: ['**/*.ts'],

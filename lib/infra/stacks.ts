@@ -79,7 +79,7 @@ export class EbbtideStack extends Stack {
       HealthDashboard: dashboard(`${name}-health`),
       CycleArn: cycle.machine.stateMachineArn,
       TriggerDeadLetters: trigger.deadLetters.queueUrl,
-      Try: `ebb --stack ${this.stackName} status`,
+      Try: `ebb --stack ${this.stackName} jobs`,
     };
     for (const [key, value] of Object.entries(outputs)) new CfnOutput(this, key, { value });
   }

@@ -89,11 +89,18 @@ export function commandLine(
       value,
     ]),
   ]);
-  const assignments = [...environment].map(([name, value]) => `${name}=${value}`);
-  return ['sh', '-c', CLEAN, 'container', ...assignments, ...entry, ...command];
+  const [own, others] = [true, false].map((is) => [...environment].filter(([, value]) => OWN_PATH.test(value) === is));
+  const assignments = (others ?? []).map(([name, value]) => `${name}=${value}`);
+  const paths = (own ?? []).map(([name, value]) => `"${name}=$EBB_SCRATCH_DIR/container${value}"`).join(' ');
+  const clean = `exec env -i "PATH=$PATH" "EBB_SCRATCH_DIR=$EBB_SCRATCH_DIR" ${paths} "$@"`;
+  return ['sh', '-c', clean, 'container', ...assignments, ...entry, ...command];
 }
 
-const CLEAN = 'exec env -i "PATH=$PATH" "EBB_SCRATCH_DIR=$EBB_SCRATCH_DIR" "$@"';
+/**
+ * A container has a file system of its own, and here it is the machine's: the one place that Ebbtide's containers write to is
+ * taken to be within the task's own folder, so that tasks do not meet there and nobody needs to be root.
+ */
+const OWN_PATH = /^\/ebb\/[\w/-]+$/;
 
 /** Exit code of a container by the signal that ended it: 128 + n, as Docker reports it. */
 export const signalCode = (signal: string): number => 128 + constants.signals[signal as NodeJS.Signals];

@@ -1,5 +1,5 @@
 /**
- * The scheduling cycle as an Express state machine (why Express: docs/adr/0010):
+ * The scheduling cycle as an Express state machine (why Express: docs/adr/0009):
  *
  *     Look -> Idle? -> Estimate and Forecast at once -> Solve -> Record -> Act, batch by batch -> Confirm -> Again? -> Look
  *

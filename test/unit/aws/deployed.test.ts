@@ -123,6 +123,8 @@ describeOnLocalStack('the deployed handlers', (on) => {
       EBB_TASK_ROLE: 'arn:aws:iam::000000000000:role/task',
       EBB_CLOCK: JSON.stringify(double.anchor),
     };
+    // Of this machine's own settings (EBB_DATA_DIR, ...) a Lambda has none, and would refuse them.
+    for (const key of Object.keys(process.env)) if (key.startsWith('EBB_')) Reflect.deleteProperty(process.env, key);
     Object.assign(process.env, environment);
     const names: readonly Name[] = [
       'acquire',

@@ -268,7 +268,8 @@ export const API_OPERATIONS: readonly Operation[] = [
       200: {
         description: 'Events after the last one seen.',
         contentType: 'text/event-stream',
-        schema: z.string(),
+        // OpenAPI 3.1 describes a whole body; readers of streams take this for each event, which is no string.
+        schema: z.unknown().describe('Server-sent events: `id` is the sequence number, `data` an Event as JSON.'),
         headers: z.object({ [LAST_EVENT_HEADER]: z.string() }),
       },
     },

@@ -71,14 +71,14 @@ describeOnLocalStack(
       await until(
         'prices are known',
         async () => ((await ask<PoolList>('pools')).items.length > 0 ? true : null),
-        120_000,
+        240_000,
       );
       const first = await ask<SubmitAnswer>('submit', file, '--key', 'one');
       const again = await ask<SubmitAnswer>('submit', file, '--key', 'one');
       expect(first.outcome).toBe('created');
       expect(again).toMatchObject({ outcome: 'repeated', job: { id: first.job.id } });
       job = first.job.id;
-    }, 60_000);
+    }, 300_000);
 
     it(
       'buys an instance, runs the task, survives interruptions, and finishes',

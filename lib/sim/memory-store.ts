@@ -20,21 +20,9 @@ import type {
 import { submittedEvent } from '../ports/store-events.ts';
 import { costsBy } from '../ports/store-costs.ts';
 import { decodeCursor, pageOf } from '../ports/store-paging.ts';
+import { expectKnown } from '../ports/store-changes.ts';
 import { DEFAULT_RETENTION, type Retention } from '../ports/store-retention.ts';
 import { Arrivals, Index } from './memory-state.ts';
-
-const KINDS = {
-  job: true,
-  task: true,
-  attempt: true,
-  instance: true,
-  plan: true,
-  effect: true,
-  ledger: true,
-  event: true,
-  cursor: true,
-  memory: true,
-} satisfies Record<Change['put'], true>;
 
 const ascending = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
@@ -137,7 +125,7 @@ export class MemoryStore implements Store {
 
   async commit(token: number, changes: readonly Change[]): Promise<void> {
     // All or nothing: the only fault that applying could meet is looked for first.
-    for (const change of changes) if (!(change.put in KINDS)) unreachable(change as never, 'store commit');
+    expectKnown(changes);
     if (token !== this.#token) {
       throw new EbbError('fenced', {
         what: 'another engine has taken over; nothing was written',

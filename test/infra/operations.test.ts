@@ -78,8 +78,8 @@ describe('rules', () => {
 
   it('keep what could not be delivered', () => {
     for (const rule of rules())
-      for (const target of rule['Targets'] as { DeadLetterConfig?: unknown }[])
-        expect(target.DeadLetterConfig).toBeDefined();
+      for (const target of rule['Targets'] as { DeadLetterConfig?: { Arn: unknown } }[])
+        expect(shown(target.DeadLetterConfig?.Arn)).toMatch(/^\{EbbtideTriggersFailedEvents\w+\.Arn\}$/);
   });
 
   it('hand on what `observe` failed on three times', () => {

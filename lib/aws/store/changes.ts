@@ -61,19 +61,6 @@ const SPILL_BYTES = 24_576;
 /** Plans forgotten at once at most. */
 const FORGET_AT_ONCE = 10;
 
-const KINDS: Readonly<Record<Change['put'], true>> = {
-  job: true,
-  task: true,
-  attempt: true,
-  instance: true,
-  plan: true,
-  effect: true,
-  ledger: true,
-  event: true,
-  cursor: true,
-  memory: true,
-};
-
 export interface Parts {
   readonly table: Table;
   readonly blobs: Blobs;
@@ -87,11 +74,6 @@ export interface Prepared {
   readonly written: Parameters<Documents['accept']>[1];
   /** Objects that nothing names any more. */
   readonly dropped: readonly string[];
-}
-
-/** Before anything is read or written: the only fault that a list of changes can have. */
-export function refuseUnknown(changes: readonly Change[]): void {
-  for (const change of changes) if (!(change.put in KINDS)) unreachable(change as never, 'store commit');
 }
 
 /** Turns changes into writes, computed from the state that `head` is of. Reads what it lacks; writes only large values to the bucket. */

@@ -18,12 +18,13 @@ import type {
   SubmitOutcome,
   Submitted,
 } from '../../ports/store.ts';
+import { expectKnown } from '../../ports/store-changes.ts';
 import { costsBy } from '../../ports/store-costs.ts';
 import { decodeCursor, pageOf } from '../../ports/store-paging.ts';
 import { DEFAULT_RETENTION, type Retention } from '../../ports/store-retention.ts';
 import { ActiveLoader } from './active.ts';
 import { Blobs } from './blobs.ts';
-import { prepare, refuseUnknown, type Parts } from './changes.ts';
+import { prepare, type Parts } from './changes.ts';
 import { bodyOf, textAt, type Item } from './codec.ts';
 import { Documents, newestExplained } from './documents.ts';
 import type { ExplanationDoc, InstanceDoc, PlanDoc, RunsDoc, VisitsDoc } from './documents.ts';
@@ -125,7 +126,7 @@ export class DynamoStore implements Store {
   }
 
   async #commit(token: number, changes: readonly Change[]): Promise<void> {
-    refuseUnknown(changes);
+    expectKnown(changes);
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const head = await this.#headFor(token);
       // A commit of nothing only asks whether the lease still holds.

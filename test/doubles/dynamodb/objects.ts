@@ -1,0 +1,40 @@
+import { NoSuchKey, NotFound, type S3Client } from '@aws-sdk/client-s3';
+
+interface Asked {
+  readonly Bucket: string;
+  readonly Key: string;
+  readonly Body?: Uint8Array | string;
+}
+
+/** A double of S3's objects, in memory: put, get, head and delete. Any other call is refused. */
+export class ObjectsDouble {
+  readonly #objects = new Map<string, { readonly content: Uint8Array; readonly atMs: number }>();
+
+  client(): S3Client {
+    const send = async (command: { readonly input: unknown }): Promise<unknown> => {
+      await Promise.resolve();
+      return this.#answer(command.constructor.name, command.input as Asked);
+    };
+    return { send, destroy: () => undefined } as unknown as S3Client;
+  }
+
+  #answer(name: string, { Bucket, Key, Body = '' }: Asked): unknown {
+    const known = this.#objects.get(`${Bucket}/${Key}`);
+    switch (name) {
+      case 'PutObjectCommand':
+        this.#objects.set(`${Bucket}/${Key}`, { content: Buffer.from(Body), atMs: Date.now() });
+        return {};
+      case 'GetObjectCommand':
+        if (known === undefined) throw new NoSuchKey({ message: Key, $metadata: { httpStatusCode: 404 } });
+        return { Body: { transformToByteArray: async () => Uint8Array.from(known.content) } };
+      case 'HeadObjectCommand':
+        if (known === undefined) throw new NotFound({ message: Key, $metadata: { httpStatusCode: 404 } });
+        return { LastModified: new Date(known.atMs) };
+      case 'DeleteObjectCommand':
+        this.#objects.delete(`${Bucket}/${Key}`);
+        return {};
+      default:
+        throw new Error(`the S3 double does not play ${name}`);
+    }
+  }
+}

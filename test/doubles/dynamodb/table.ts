@@ -1,0 +1,190 @@
+/**
+ * A double of DynamoDB's tables with string keys `pk` and `sk`, in memory: reads that see every write, conditional writes,
+ * transactions and indexes, for the calls that lib/aws/store/table.ts makes. Any other call is refused. The store's
+ * contract suite runs on it (test/contract/aws/store-doubles.test.ts), so it can be wrong only where LocalStack is as well.
+ */
+import {
+  ConditionalCheckFailedException,
+  TransactionCanceledException,
+  type AttributeValue,
+  type BatchGetItemCommandInput,
+  type CancellationReason,
+  type DeleteItemCommandInput,
+  type DynamoDBClient,
+  type QueryCommandInput,
+  type TransactWriteItemsCommandInput,
+  type UpdateItemCommandInput,
+} from '@aws-sdk/client-dynamodb';
+import { holds, orderOf, updated, type Item } from './expressions.ts';
+
+type Key = Readonly<Record<string, AttributeValue>>;
+
+/** "Service, account, and table quotas in Amazon DynamoDB". */
+const ITEM_BYTES = 409_600;
+const TRANSACTION_BYTES = 4 * 2 ** 20;
+const TRANSACTION_WRITES = 100;
+const PAGE_BYTES = 2 ** 20;
+
+/** An index by its hash and range attribute. */
+const INDEXES: Readonly<Record<string, readonly [string, string]>> = { listed: ['l', 'a'], owned: ['ow', 'a'] };
+
+const metadata = { $metadata: {} };
+
+interface Change {
+  readonly Key: Key;
+  readonly ConditionExpression?: string | undefined;
+  readonly UpdateExpression?: string | undefined;
+  readonly ExpressionAttributeNames?: Record<string, string> | undefined;
+  readonly ExpressionAttributeValues?: Record<string, AttributeValue> | undefined;
+}
+
+export class DynamoDouble {
+  /** By partition and sort key; what is in it is replaced, never changed. */
+  readonly #items = new Map<string, Item>();
+
+  /** A client of it, for whoever takes the SDK's. */
+  client(): DynamoDBClient {
+    const send = async (command: { readonly input: unknown }): Promise<unknown> => {
+      // An answer comes later than its question, as over a network.
+      await Promise.resolve();
+      return this.#answer(command.constructor.name, command.input);
+    };
+    return { send, destroy: () => undefined } as unknown as DynamoDBClient;
+  }
+
+  /** A copy, to go on from more than once. */
+  copy(): DynamoDouble {
+    const other = new DynamoDouble();
+    for (const [key, item] of this.#items) other.#items.set(key, item);
+    return other;
+  }
+
+  get items(): readonly Item[] {
+    return [...this.#items.values()];
+  }
+
+  #answer(name: string, input: unknown): unknown {
+    switch (name) {
+      case 'BatchGetItemCommand':
+        return this.#batchGet(input as BatchGetItemCommandInput);
+      case 'QueryCommand':
+        return this.#query(input as QueryCommandInput);
+      case 'UpdateItemCommand':
+        return this.#write(input as UpdateItemCommandInput & { Key: Key }, 'update');
+      case 'DeleteItemCommand':
+        return this.#write(input as DeleteItemCommandInput & { Key: Key }, 'delete');
+      case 'TransactWriteItemsCommand':
+        return this.#transact(input as TransactWriteItemsCommandInput);
+      default:
+        throw new Error(`the DynamoDB double does not play ${name}`);
+    }
+  }
+
+  #batchGet({ RequestItems = {} }: BatchGetItemCommandInput): object {
+    const Responses = Object.fromEntries(
+      Object.entries(RequestItems).map(([table, { Keys = [] }]) => {
+        if (Keys.length > 100) throw new Error('ValidationException: more than 100 keys');
+        return [table, Keys.flatMap((key) => this.#items.get(textOf(key)) ?? [])];
+      }),
+    );
+    return { Responses, UnprocessedKeys: {} };
+  }
+
+  #query(input: QueryCommandInput): object {
+    const { IndexName, KeyConditionExpression = '', ScanIndexForward = true, Limit = Infinity } = input;
+    const range = IndexName === undefined ? 'sk' : (INDEXES[IndexName]?.[1] ?? '');
+    const bindings = { names: input.ExpressionAttributeNames, values: input.ExpressionAttributeValues };
+    const sign = ScanIndexForward ? 1 : -1;
+    const found = this.items
+      .filter((item) => item[range] !== undefined && holds(KeyConditionExpression, item, bindings))
+      .sort((a, b) => sign * inOrder(a, b, range));
+    const start = input.ExclusiveStartKey;
+    const from = start === undefined ? 0 : found.findIndex((item) => textOf(item) === textOf(start)) + 1;
+    const page: Item[] = [];
+    let bytes = 0;
+    for (const item of found.slice(from)) {
+      if (page.length >= Limit || bytes >= PAGE_BYTES) break;
+      page.push(item);
+      bytes += sizeOf(item);
+    }
+    const last = page.at(-1);
+    const isMore = last !== undefined && from + page.length < found.length;
+    return { Items: page, ...(isMore ? { LastEvaluatedKey: last } : {}) };
+  }
+
+  #write(change: Change, kind: 'update' | 'delete'): object {
+    const before = this.#items.get(textOf(change.Key));
+    if (!isMet(change, before)) {
+      throw new ConditionalCheckFailedException({
+        message: 'The conditional request failed',
+        ...metadata,
+        ...(before === undefined ? {} : { Item: before }),
+      });
+    }
+    const after = this.#apply(change, kind);
+    return after === undefined ? {} : { Attributes: after };
+  }
+
+  #transact({ TransactItems = [] }: TransactWriteItemsCommandInput): object {
+    const changes = TransactItems.map(({ Update, Delete, ConditionCheck, ...rest }) => {
+      const change = (Update ?? Delete ?? ConditionCheck) as Change | undefined;
+      if (change === undefined) throw new Error(`the DynamoDB double does not play ${Object.keys(rest).join()}`);
+      return { change, kind: Update !== undefined ? 'update' : Delete !== undefined ? 'delete' : 'check' } as const;
+    });
+    if (changes.length > TRANSACTION_WRITES) throw new Error('ValidationException: more than 100 writes');
+    if (new Set(changes.map(({ change }) => textOf(change.Key))).size < changes.length) {
+      throw new Error('ValidationException: several writes of one item in a transaction');
+    }
+    const reasons = changes.map(({ change }): CancellationReason => {
+      const before = this.#items.get(textOf(change.Key));
+      if (isMet(change, before)) return { Code: 'None' };
+      return { Code: 'ConditionalCheckFailed', ...(before === undefined ? {} : { Item: before }) };
+    });
+    if (reasons.some((r) => r.Code !== 'None')) {
+      throw new TransactionCanceledException({
+        message: `Transaction cancelled [${reasons.map((r) => r.Code).join()}]`,
+        ...metadata,
+        CancellationReasons: reasons,
+      });
+    }
+    const written = changes.map(({ change, kind }) => (kind === 'check' ? undefined : this.#apply(change, kind)));
+    const bytes = written.reduce((all, item) => all + (item === undefined ? 0 : sizeOf(item)), 0);
+    if (bytes > TRANSACTION_BYTES) throw new Error('ValidationException: a transaction of more than 4 MB');
+    return {};
+  }
+
+  #apply(change: Change, kind: 'update' | 'delete'): Item | undefined {
+    const key = textOf(change.Key);
+    if (kind === 'delete') {
+      this.#items.delete(key);
+      return undefined;
+    }
+    const bindings = { names: change.ExpressionAttributeNames, values: change.ExpressionAttributeValues };
+    const after = updated(change.UpdateExpression ?? '', this.#items.get(key) ?? { ...change.Key }, bindings);
+    if (sizeOf(after) > ITEM_BYTES) throw new Error('ValidationException: Item size has exceeded the maximum');
+    this.#items.set(key, Object.freeze(after));
+    return after;
+  }
+}
+
+const isMet = (change: Change, before: Item | undefined): boolean =>
+  change.ConditionExpression === undefined ||
+  holds(change.ConditionExpression, before, {
+    names: change.ExpressionAttributeNames,
+    values: change.ExpressionAttributeValues,
+  });
+
+const textOf = ({ pk, sk }: Item): string => `${pk?.S ?? ''}\u0000${sk?.S ?? ''}`;
+
+const inOrder = (a: Item, b: Item, range: string): number => {
+  const [left, right] = [a[range], b[range]];
+  return left === undefined || right === undefined ? 0 : (orderOf(left, right) ?? 0);
+};
+
+/** Names and values, as the service counts them ("Item sizes and formats"), nearly. */
+const sizeOf = (item: Item): number =>
+  Object.entries(item).reduce(
+    (sum, [name, { S, N, B }]) =>
+      sum + name.length + (S === undefined ? (N?.length ?? B?.length ?? 1) : Buffer.byteLength(S)),
+    0,
+  );

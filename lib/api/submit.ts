@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import { EbbError } from '../kernel/errors.ts';
 import { jobId, timeOrderedText, type JobId } from '../kernel/ids.ts';
-import { plus, raw, type EpochMs } from '../kernel/units.ts';
+import { raw } from '../kernel/units.ts';
 import type { Job, JobSpec } from '../domain/job.ts';
-import { templateOf } from '../estimate/template.ts';
+import { newJob } from '../cycle/new-job.ts';
 import type { Backend } from '../ports/backend.ts';
 import type { Submission, SubmitOutcome } from '../ports/store.ts';
 import { readJobFile } from './job-input.ts';
@@ -135,36 +135,8 @@ class Batch {
 async function admitted(of: Backend, spec: JobSpec, names: ReadonlyMap<string, JobId>): Promise<Job> {
   const after = spec.after.length === 0 ? [] : await dependencies(of, spec.after, names);
   const admission = await of.admit(spec);
-  const now = of.clock.now();
-  return {
-    id: jobId(`j-${timeOrderedText(raw(now), of.random)}`),
-    spec,
-    template: templateOf(spec),
-    state: 'pending',
-    stateReason: null,
-    submittedMs: now,
-    deadlineMs: deadlineOf(spec, now),
-    startedMs: null,
-    finishedMs: null,
-    cancelRequested: false,
-    stages: spec.stages.map(({ name, tasks }) => ({
-      name,
-      tasks,
-      nextFresh: 0,
-      waiting: 0,
-      running: 0,
-      succeeded: 0,
-      failed: 0,
-      cancelled: 0,
-    })),
-    after,
-    admission,
-  };
-}
-
-function deadlineOf(spec: JobSpec, now: EpochMs): EpochMs | null {
-  if (spec.deadline === null) return null;
-  return 'atMs' in spec.deadline ? spec.deadline.atMs : plus(now, spec.deadline.afterS);
+  const at = of.clock.now();
+  return newJob(spec, { id: jobId(`j-${timeOrderedText(raw(at), of.random)}`), at, after, admission });
 }
 
 async function dependencies(

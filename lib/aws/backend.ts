@@ -8,7 +8,7 @@ import { SQSClient } from '@aws-sdk/client-sqs';
 import type { MiddlewareObj } from '@middy/core';
 import { raw } from '../kernel/units.ts';
 import { invariant } from '../kernel/errors.ts';
-import { admitter } from '../api/admission.ts';
+import { admitter } from '../cycle/admission.ts';
 import { provideBackend } from '../api/backend.ts';
 import { JvuPredict } from '../estimate/predictor.ts';
 import type { Backend, Health } from '../ports/backend.ts';

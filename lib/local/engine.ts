@@ -12,7 +12,7 @@ import { capacityOf } from '../market/capacity.ts';
 import type { Admission, JobSpec } from '../domain/job.ts';
 import type { Backend, Health } from '../ports/backend.ts';
 import type { Store } from '../ports/store.ts';
-import { admitter } from '../api/admission.ts';
+import { admitter } from '../cycle/admission.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './engine-messages.ts';
 import { createLocalFleet } from './fleet/fleet.ts';
 import { killFleet } from './fleet/kill.ts';

@@ -5,7 +5,7 @@ import type { Job } from '../../../lib/domain/job.ts';
 import { LoggedHistory } from '../../../lib/estimate/logged-history.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { plus, raw, seconds, type EpochMs } from '../../../lib/kernel/units.ts';
-import { admitter } from '../../../lib/api/admission.ts';
+import { admitter } from '../../../lib/cycle/admission.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { job, resources, spec, stage } from '../../support/builders.ts';
 import { discrepancies, EngineBench, work } from '../../support/engine-bench.ts';

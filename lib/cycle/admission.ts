@@ -1,5 +1,5 @@
 import { EbbError } from '../kernel/errors.ts';
-import { lte, plus, raw, type EpochMs } from '../kernel/units.ts';
+import { lte, raw, type EpochMs } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import type { RuntimeForecast } from '../domain/forecast.ts';
@@ -10,6 +10,7 @@ import type { RuntimeHistory } from '../domain/stages.ts';
 import { forecastFrom } from '../estimate/cold-start.ts';
 import { featuresOf } from '../estimate/template.ts';
 import { assessAdmission } from '../value/admission.ts';
+import { deadlineOf } from './new-job.ts';
 
 export interface AdmissionParts {
   readonly pools: readonly Pool[];
@@ -63,8 +64,7 @@ function unplaceable(stage: StageSpec, { pools, vcpus }: AdmissionParts): EbbErr
 
 function deadline(spec: JobSpec, now: EpochMs, parts: AdmissionParts): Admission {
   const { config, vcpus, history } = parts;
-  const deadlineMs =
-    spec.deadline === null ? null : 'atMs' in spec.deadline ? spec.deadline.atMs : plus(now, spec.deadline.afterS);
+  const deadlineMs = deadlineOf(spec, now);
   if (deadlineMs !== null && lte(deadlineMs, now)) {
     throw new EbbError('job.deadline-past', {
       what: 'the deadline lies in the past',

@@ -10,7 +10,7 @@ import { raw } from '../kernel/units.ts';
 import { invariant } from '../kernel/errors.ts';
 import { admitter } from '../cycle/admission.ts';
 import { provideBackend } from '../api/backend.ts';
-import { JvuPredict } from '../estimate/predictor.ts';
+import { LoggedHistory } from '../estimate/logged-history.ts';
 import type { Backend, Health } from '../ports/backend.ts';
 import type { Market } from '../ports/market.ts';
 import { lambdaClock } from './clock.ts';
@@ -37,7 +37,7 @@ export function composeBackend(of: Parts = processParts()): DeployedBackend {
   const { EBB_TRIGGER_QUEUE: queue, EBB_REGION: region, EBB_CLOCK: anchor, EBB_CONFIG: config } = of.environment;
   const clock = lambdaClock(anchor);
   const sqs = new SQSClient({ region });
-  const history = new JvuPredict();
+  const history = new LoggedHistory();
   const inbox = new Inbox(of.table(), wallMs);
   const logs = taskLogs(new CloudWatchLogsClient({ region }), of.environment.EBB_LOG_GROUP, inbox);
   const startedMs = wallMs();

@@ -24,7 +24,7 @@ import { EventLog, type AwsEvent, type Deliver } from './events.ts';
 import { KnobBoard, type KnobSettings } from './knobs.ts';
 import { LogStreams } from './logs.ts';
 import { nowMs, subnetsFor, type Place } from './place.ts';
-import { AwsServer, type Call, type Services } from './server.ts';
+import { AwsServer, type BeforeAnswer, type Call, type Services } from './server.ts';
 
 /**
  * A double of the parts of EC2, ECS, CloudWatch Logs and EventBridge that Ebbtide uses, over local mode's capacity engine:
@@ -63,9 +63,14 @@ export interface AwsDouble {
   readonly anchor: ClockAnchor;
   now(): EpochMs;
   readonly knobs: KnobBoard;
-  /** Everything that happened, in its order. */
+  /** What happened, in its order: the newest 20,000. */
   readonly events: readonly AwsEvent[];
+  /** The newest 20,000. */
   readonly calls: readonly Call[];
+  /** How often each action was called, as `service:action`. */
+  readonly counts: ReadonlyMap<string, number>;
+  /** What is to happen between a call's effect and its answer: the caller's end, for one. Null: nothing. */
+  beforeAnswer(does: BeforeAnswer | null): void;
   readonly subnets: Place['subnets'];
   readonly dir: string;
   close(): Promise<void>;
@@ -106,7 +111,7 @@ export async function startAwsDouble(options: AwsDoubleOptions): Promise<AwsDoub
   const server: AwsServer = new AwsServer(
     world.services,
     knobs,
-    control(place, () => ({ calls: server.calls, anchor })),
+    control(place, () => ({ counts: server.counts, anchor })),
   );
   const stop = world.follow();
   const url = await server.listen(options.port ?? 0);
@@ -115,8 +120,12 @@ export async function startAwsDouble(options: AwsDoubleOptions): Promise<AwsDoub
     anchor,
     now: () => clock.now(),
     knobs,
-    events: place.events.all,
-    calls: server.calls,
+    events: place.events.happened.items,
+    calls: server.calls.items,
+    counts: server.counts,
+    beforeAnswer: (does) => {
+      server.beforeAnswer = does;
+    },
     subnets: place.subnets,
     dir,
     close: async () => {
@@ -232,11 +241,11 @@ class World {
  * What a person or a test in another process may ask of the double itself:
  *   GET /_double            clock, knobs, counts of calls
  *   PATCH /_double/knobs    changes the knobs named in the body
- *   GET /_double/events     everything that happened; `?after=N` leaves out the first N
+ *   GET /_double/events     what happened, the newest 20,000; `?after=N` leaves out the first N of all
  */
 function control(
   place: Place,
-  state: () => { readonly calls: readonly Call[]; readonly anchor: ClockAnchor },
+  state: () => { readonly counts: ReadonlyMap<string, number>; readonly anchor: ClockAnchor },
 ): (request: IncomingMessage, body: string, response: ServerResponse) => boolean {
   return (request, body, response) => {
     const url = new URL(request.url ?? '/', 'http://double');
@@ -247,11 +256,7 @@ function control(
     };
     switch (`${request.method ?? ''} ${url.pathname}`) {
       case 'GET /_double': {
-        const { calls, anchor } = state();
-        const counts: Record<string, number> = {};
-        for (const { service, action } of calls) {
-          counts[`${service}:${action}`] = (counts[`${service}:${action}`] ?? 0) + 1;
-        }
+        const { counts, anchor } = state();
         const time = new Date(nowMs(place)).toISOString();
         return send(200, {
           time,
@@ -259,7 +264,7 @@ function control(
           region: place.region,
           subnets: place.subnets,
           knobs: place.knobs.now,
-          calls: counts,
+          calls: Object.fromEntries(counts),
         });
       }
       case 'PATCH /_double/knobs':
@@ -270,7 +275,7 @@ function control(
         }
         return send(200, place.knobs.now);
       case 'GET /_double/events':
-        return send(200, place.events.all.slice(Number(url.searchParams.get('after') ?? 0)));
+        return send(200, place.events.happened.after(Number(url.searchParams.get('after') ?? 0)));
       default:
         return send(404, { message: `the double has no ${request.method ?? ''} ${url.pathname}` });
     }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { randomStream, type Uniform } from '../../../lib/kernel/random.ts';
+import { Kept } from './kept.ts';
 import type { KnobBoard } from './knobs.ts';
 
 /** An event as a rule's target gets it. https://docs.aws.amazon.com/eventbridge/latest/ref/overiew-event-structure.html */
@@ -32,15 +33,17 @@ export interface Happening {
 const BATCH = 10;
 const TRIES = 4;
 const RETRY_MS = 250;
+/** Events that are remembered. */
+const KEPT = 20_000;
 /** Held-back events go when nothing has happened for so long, wall ms. */
 const QUIET_MS = 100;
 
 /**
- * Everything that has happened, and its delivery: at least once in principle, and as unreliable as the knobs say. An event
+ * What has happened, and its delivery: at least once in principle, and as unreliable as the knobs say. An event
  * keeps its id however often it is delivered.
  */
 export class EventLog {
-  readonly all: AwsEvent[] = [];
+  readonly happened = new Kept<AwsEvent>(KEPT);
   readonly #place: { readonly account: string; readonly region: string };
   readonly #knobs: KnobBoard;
   readonly #deliver: Deliver | null;
@@ -59,7 +62,7 @@ export class EventLog {
   add(happening: Happening): void {
     const event: AwsEvent = {
       version: '0',
-      id: uuidOf(`event/${this.all.length}`),
+      id: uuidOf(`event/${this.happened.count}`),
       'detail-type': happening.type,
       source: happening.source,
       account: this.#place.account,
@@ -69,7 +72,7 @@ export class EventLog {
       // A snapshot: what it describes goes on changing.
       detail: JSON.parse(JSON.stringify(happening.detail)) as Record<string, unknown>,
     };
-    this.all.push(event);
+    this.happened.add(event);
     if (this.#deliver === null || this.#closed) return;
     const { duplicate, lose, reorderWindow } = this.#knobs.now.events;
     const isLost = this.#random() < lose;

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { randomUUID } from 'node:crypto';
 import type { Actions } from './api.ts';
 import { AwsFault, NotPlayed, type InputFaults } from './fault.ts';
+import { Kept } from './kept.ts';
 import { decodeJson, encodeJson, jsonError, jsonFaults } from './json.ts';
 import type { Fault, KnobBoard } from './knobs.ts';
 import { decodeQuery, EC2_VERSION, ec2Answer, ec2Error, ec2Faults, type XmlValue } from './query.ts';
@@ -22,6 +23,13 @@ export interface Call {
   readonly code: string | null;
 }
 
+/** Told of a call that has had its effect. `callerPort`: the caller's end of the connection, by which its process is found. */
+export type BeforeAnswer = (call: {
+  readonly service: string;
+  readonly action: string;
+  readonly callerPort: number;
+}) => void | Promise<void>;
+
 interface Protocol {
   readonly service: keyof Services;
   readonly action: string;
@@ -39,11 +47,17 @@ const JSON_TARGETS: Readonly<Record<string, 'ecs' | 'logs'>> = {
   AmazonEC2ContainerServiceV20141113: 'ecs',
   Logs_20140328: 'logs',
 };
+/** Calls that are remembered; all are counted. */
+const KEPT_CALLS = 20_000;
 const MOST_BODY_BYTES = 2 ** 20;
 
 /** The HTTP face of the double. What is not a call of a service goes to `other`, which answers true where it knows it. */
 export class AwsServer {
-  readonly calls: Call[] = [];
+  readonly calls = new Kept<Call>(KEPT_CALLS);
+  /** How often each action was called, as `service:action`. */
+  readonly counts = new Map<string, number>();
+  /** Called when a call has had its effect, and before it is answered. */
+  beforeAnswer: BeforeAnswer | null = null;
   readonly #services: Services;
   readonly #knobs: KnobBoard;
   readonly #server: Server;
@@ -129,12 +143,15 @@ export class AwsServer {
     const known = Object.hasOwn(this.#services[service], action) ? this.#services[service][action] : undefined;
     if (known === undefined) throw protocol.unknown;
     const content = await known.run(protocol.input, protocol.faults);
+    await this.beforeAnswer?.({ service, action, callerPort: request.socket.remotePort ?? 0 });
     const after = this.#knobs.takeFault(action, 'after');
     return after === null ? { content } : lostBy(after);
   }
 
   #note(call: Call): void {
-    this.calls.push(call);
+    this.calls.add(call);
+    const name = `${call.service}:${call.action}`;
+    this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
   }
 
   /** What the double does not play must not pass for what AWS refused. */

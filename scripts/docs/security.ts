@@ -175,7 +175,7 @@ compares them.
   job and shown by the API. Let the task role read it from Secrets Manager.
 - **Logs** end after \`retentionDays\`. The log of the state machine has no data of jobs.
 
-cdk-nag's AwsSolutions pack finds nothing that has no written reason (\`test/infra/nag.test.ts\`).
+cdk-nag's AwsSolutions pack finds nothing that has no written reason (\`test/infra/nag.suite.ts\`).
 
 ## Not covered
 

@@ -14,7 +14,7 @@ import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { startAwsDouble, type AwsDouble } from '../../doubles/aws/double.ts';
 import { putEventsTo } from '../../doubles/aws/events.ts';
 import { ACCOUNT, Assembly, awsEnvironment, bootstrap, type Outputs } from './deploy.ts';
-import { launchTemplateData } from './template.ts';
+import { launchTemplateData, type Template } from './template.ts';
 
 export interface Stage {
   readonly trace: MarketTrace;
@@ -24,6 +24,8 @@ export interface Stage {
   /** Of the market's zones. */
   readonly region: string;
   readonly families: readonly string[];
+  /** More variables of every function, over those of a rehearsal; given the double's address. */
+  readonly functions?: (double: string) => Promise<Readonly<Record<string, string>>>;
 }
 
 export interface Answer {
@@ -35,6 +37,8 @@ export interface Answer {
 export class Rehearsal {
   readonly double: AwsDouble;
   readonly outputs: Outputs;
+  /** As it was synthesised, before the changes of a rehearsal. */
+  readonly template: Template;
   readonly #endpoint: string;
   readonly #folder: string;
   readonly #region: string;
@@ -42,12 +46,14 @@ export class Rehearsal {
   private constructor(parts: {
     double: AwsDouble;
     outputs: Outputs;
+    template: Template;
     endpoint: string;
     folder: string;
     region: string;
   }) {
     this.double = parts.double;
     this.outputs = parts.outputs;
+    this.template = parts.template;
     this.#endpoint = parts.endpoint;
     this.#folder = parts.folder;
     this.#region = parts.region;
@@ -79,17 +85,19 @@ export class Rehearsal {
       };
       const assembly = await Assembly.of(target, config, STACK);
       const cluster = { 'AWS::ECS::Cluster': { Ref: CLUSTER, Arn: clusterArn } };
-      const data = launchTemplateData(assembly.template, cluster);
+      const { template } = assembly;
+      const data = launchTemplateData(template, cluster);
       const Ref = await templateIn(double.url, stage.region, data);
       const outputs = await assembly.deploy({
         elsewhere: { ...cluster, 'AWS::EC2::LaunchTemplate': { Ref }, 'AWS::CloudWatch::Dashboard': {} },
         functions: {
           EBB_CLOCK: JSON.stringify(double.anchor),
           ...Object.fromEntries(PLAYED.map((service) => [`AWS_ENDPOINT_URL_${service}`, double.url])),
+          ...(await stage.functions?.(double.url)),
         },
         schedule: 'rate(1 minute)',
       });
-      return new Rehearsal({ double, outputs, endpoint, folder, region: stage.region });
+      return new Rehearsal({ double, outputs, template, endpoint, folder, region: stage.region });
     } catch (error) {
       for (const end of ends) await end();
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 });

@@ -1,0 +1,344 @@
+/**
+ * npm run bench:aws-cost [-- --jobs 60 --idle 130 --keep FILE]
+ *
+ * What the control plane of a deployment costs: dollars per 1,000 single-task jobs, and dollars a month while nothing is to do.
+ * The app is deployed on LocalStack with EC2 and ECS in the double, as the rehearsal does (test/e2e/aws); jobs are submitted one
+ * by one through API Gateway, run, and are accounted for. Counted: invocations and processor time of each function, every call to
+ * DynamoDB (with the units that it says it consumed), S3, SQS and Step Functions, and bytes printed. Not LocalStack's:
+ * durations, which are processor time by the memory's share of a CPU plus usual waits per call (bench/aws/bill.ts).
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { DescribeTableCommand, DynamoDBClient, ListTablesCommand } from '@aws-sdk/client-dynamodb';
+import { ListBucketsCommand, S3Client } from '@aws-sdk/client-s3';
+import { DynamoStore } from '../lib/aws/store/dynamo-store.ts';
+import { METRICS } from '../lib/aws/metrics.ts';
+import { EVERY } from '../lib/infra/triggers.ts';
+import { PURCHASE_OPTIONS } from '../lib/infra/metrics.ts';
+import { epochMs, plus, raw, seconds } from '../lib/kernel/units.ts';
+import { builtInCatalogue } from '../lib/market/catalogue.ts';
+import { traceOf } from '../lib/market/steps.ts';
+import type { MarketTrace } from '../lib/market/trace.ts';
+import { folderOf, start, stop } from '../scripts/localstack/server.ts';
+import { wayToRun } from '../scripts/localstack/install.ts';
+import { Rehearsal } from '../test/e2e/aws/rehearsal.ts';
+import {
+  aroundThem,
+  dearestFirst,
+  functionOf,
+  isWrite,
+  scaled,
+  summed,
+  totalUsd,
+  usesOf,
+  type Answer,
+  type FunctionUse,
+} from './aws/bill.ts';
+import { CallMeter, type MeteredCall } from './aws/meter.ts';
+import { PRICES, PRICES_OF, type Usage } from './aws/price-list.ts';
+import { machine } from './figures.ts';
+
+const REGION = 'us-east-1';
+const TYPE = 'c5.4xlarge';
+const SPEED = 20;
+const START_MS = epochMs(Date.UTC(2026, 0, 5));
+const HISTORY_S = 8 * 86_400;
+/** Seconds of the wall that a task takes: ten minutes of the market. */
+const TASK_S = 30;
+const REACH = { per1000Jobs: 0.02, idleMonth: 1 } as const;
+const MONTH_S = 730 * 3600;
+const CYCLE = ['look', 'estimate', 'forecast', 'solve', 'record', 'act', 'confirm'] as const;
+
+const { values: args } = parseArgs({
+  options: {
+    jobs: { type: 'string', default: '60' },
+    idle: { type: 'string', default: '130' },
+    keep: { type: 'string' },
+    from: { type: 'string' },
+  },
+});
+
+/** What a run leaves: everything that the bill is made of. */
+interface Metered {
+  readonly jobs: number;
+  readonly machine: string;
+  readonly calls: readonly MeteredCall[];
+  readonly answers: readonly Answer[];
+  readonly requests: number;
+  /** Between these instants jobs were submitted, run and accounted for; then nothing was to do. */
+  readonly fromMs: number;
+  readonly doneMs: number;
+  readonly endMs: number;
+  readonly engineHours: number;
+  readonly alarms: number;
+  readonly dashboards: number;
+}
+
+const run = args.from === undefined ? await meteredRun() : (JSON.parse(readFileSync(args.from, 'utf8')) as Metered);
+if (args.keep !== undefined) writeFileSync(args.keep, JSON.stringify(run));
+report(run);
+
+/** Prices that stay, capacity that never ends: nothing but the control plane is of interest. */
+function calmMarket(): MarketTrace {
+  const entry = builtInCatalogue().entry(TYPE, START_MS);
+  if (entry === null) throw new Error(`${TYPE} is not in the catalogue`);
+  const onDemandUsdPerHour = raw(entry.onDemandUsdPerHour);
+  const markets = ['a', 'b'].map((letter) => ({
+    type: entry.type,
+    zone: `${REGION}${letter}`,
+    onDemandUsdPerHour,
+    prices: { atMs: Float64Array.of(raw(START_MS)), usdPerHour: Float64Array.of(onDemandUsdPerHour * 0.3) },
+    availability: null,
+  }));
+  const endMs = plus(START_MS, seconds(HISTORY_S + 2 * 86_400));
+  return traceOf({ name: 'calm', startMs: START_MS, endMs }, markets);
+}
+
+async function meteredRun(): Promise<Metered> {
+  const jobs = Number(args.jobs);
+  const folder = mkdtempSync(join(tmpdir(), 'ebb-bench-meter-'));
+  const way = wayToRun('functions');
+  if (way.mode === null) throw new Error(`LocalStack cannot run here: ${way.missing}`);
+  const localstack = await start(folderOf(process.pid, way.mode), process.pid, 'functions');
+  const meter = new CallMeter();
+  try {
+    const trace = calmMarket();
+    const { endpoint } = localstack;
+    const aws = await meter.before(endpoint);
+    const rehearsal = await Rehearsal.begin(endpoint, {
+      trace,
+      from: plus(START_MS, seconds(HISTORY_S)),
+      speed: SPEED,
+      region: REGION,
+      families: ['c5'],
+      functions: async (double) => ({
+        ...Object.fromEntries(['DYNAMODB', 'S3', 'SQS', 'SFN'].map((s) => [`AWS_ENDPOINT_URL_${s}`, aws])),
+        ...Object.fromEntries(
+          await Promise.all(
+            ['EC2', 'ECS'].map(async (s) => [`AWS_ENDPOINT_URL_${s}`, await meter.before(double)] as const),
+          ),
+        ),
+        NODE_OPTIONS: `--import=${fileURLToPath(new URL('aws/preload.mjs', import.meta.url))}`,
+        EBB_METER_FOLDER: folder,
+      }),
+    });
+    try {
+      const store = await storeOf(endpoint);
+      await until('prices are known', 240, () => readdirSync(folder).some((f) => functionOf(nameIn(f)) === 'prices'));
+      await sleep(15_000);
+      const fromMs = Date.now();
+      const requests = await submitted(rehearsal, jobs);
+      console.error(`${jobs} jobs submitted in ${((Date.now() - fromMs) / 1000).toFixed(0)} s`);
+      await until('all jobs have ended', 900, async () => {
+        const { items } = await store.jobs({ states: ['pending', 'running'] }, 200, null);
+        console.error(`${items.length} jobs are not over`);
+        return items.length === 0;
+      });
+      await until('all instances are given back', 400, async () => {
+        return (await store.instances(true, 10, null)).items.length === 0;
+      });
+      await sleep(20_000);
+      const doneMs = Date.now();
+      console.error('idle');
+      await sleep(Number(args.idle) * 1000);
+      const { alarms, dashboards } = resourcesIn(rehearsal);
+      return {
+        jobs,
+        machine: machine(),
+        calls: meter.calls,
+        answers: answersIn(folder),
+        requests,
+        fromMs,
+        doneMs,
+        endMs: Date.now(),
+        engineHours: ((doneMs - fromMs) / 3_600_000) * SPEED,
+        alarms,
+        dashboards,
+      };
+    } finally {
+      await rehearsal.end();
+    }
+  } finally {
+    meter.close();
+    await stop(localstack);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const nameIn = (file: string): string => file.replace(/-\d+\.jsonl$/, '');
+
+function answersIn(folder: string): readonly Answer[] {
+  return readdirSync(folder).flatMap((file) =>
+    readFileSync(join(folder, file), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line, n) => ({ ...(JSON.parse(line) as Omit<Answer, 'isLoad'>), isLoad: n === 0 })),
+  );
+}
+
+/** Straight to LocalStack: looking is not metered. */
+async function storeOf(endpoint: string): Promise<DynamoStore> {
+  const at = { endpoint, region: REGION, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
+  const dynamodb = new DynamoDBClient(at);
+  const s3 = new S3Client({ ...at, forcePathStyle: true });
+  const { TableNames = [] } = await dynamodb.send(new ListTablesCommand({}));
+  for (const table of TableNames) {
+    const { Table } = await dynamodb.send(new DescribeTableCommand({ TableName: table }));
+    if (Table?.GlobalSecondaryIndexes === undefined) continue;
+    const { Buckets = [] } = await s3.send(new ListBucketsCommand({}));
+    const bucket = Buckets.find((b) => /blobs/i.test(b.Name ?? ''))?.Name ?? '';
+    return new DynamoStore({ dynamodb, s3, table, bucket });
+  }
+  throw new Error('the deployment has no table');
+}
+
+/** One request per job, each under a key of its own, as `ebb submit` does when it may be repeated. */
+async function submitted(rehearsal: Rehearsal, jobs: number): Promise<number> {
+  const queue = Array.from({ length: jobs }, (_, n) => n);
+  const worker = async (): Promise<void> => {
+    for (let n = queue.shift(); n !== undefined; n = queue.shift()) {
+      const answer = await fetch(`${rehearsal.apiUrl}/api/jobs`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'idempotency-key': `bench-${n}` },
+        body: JSON.stringify({
+          name: `simulate-${n % 10}`,
+          owner: 'bench',
+          command: ['sleep', String(TASK_S)],
+          resources: { cpu: 1, memory: '1GiB' },
+          expectedRuntime: `${(TASK_S * SPEED) / 60}m`,
+          deadline: '6h',
+        }),
+      });
+      if (answer.status !== 201) throw new Error(`submission ${n}: ${answer.status} ${await answer.text()}`);
+    }
+  };
+  await Promise.all(Array.from({ length: 4 }, worker));
+  return jobs;
+}
+
+async function until(what: string, withinS: number, look: () => boolean | Promise<boolean>): Promise<void> {
+  const patience = Date.now() + withinS * 1000;
+  while (!(await look())) {
+    if (Date.now() > patience) throw new Error(`not within ${withinS} s: ${what}`);
+    await sleep(4000);
+  }
+}
+
+/** Of the template as it is synthesised: LocalStack leaves dashboards out. */
+function resourcesIn(rehearsal: Rehearsal): { readonly alarms: number; readonly dashboards: number } {
+  const resources = Object.values(rehearsal.template.Resources);
+  const alarms = resources.filter((r) => r.Type === 'AWS::CloudWatch::Alarm');
+  // An alarm is billed by the metrics that it evaluates.
+  const metrics = alarms.reduce((sum, { Properties = {} }) => {
+    const of = Properties['Metrics'];
+    return sum + (Array.isArray(of) ? of.filter((m: { Expression?: string }) => m.Expression === undefined).length : 1);
+  }, 0);
+  return { alarms: metrics, dashboards: resources.filter((r) => r.Type === 'AWS::CloudWatch::Dashboard').length };
+}
+
+function report(of: Metered): void {
+  const within = (from: number, to: number) => (x: { readonly atMs: number }) => x.atMs >= from && x.atMs < to;
+  const busy = within(of.fromMs, of.doneMs);
+  // The clock's functions run whether or not there are jobs: they are part of the month.
+  const isClocks = (name: string): boolean => ['prices', 'sweep'].includes(functionOf(name) ?? '');
+  const calls = of.calls.filter((c) => busy(c) && !isClocks(c.caller));
+  const uses = usesOf(
+    of.answers.filter((a) => busy(a) && !isClocks(a.name)),
+    calls,
+  );
+  const acquired = uses.find((u) => u.name === 'acquire')?.invocations ?? 0;
+  const around = aroundThem({
+    requests: of.requests,
+    queueBatches: acquired,
+    cycles: uses.filter((u) => CYCLE.some((name) => name === u.name)),
+    checkpoints: 0,
+  });
+  const per1000 = scaled(summed([...uses.map((u) => u.usage), around]), 1000 / of.jobs);
+  const month = idleMonth(of);
+  console.log(`Cost of the control plane, prices of ${PRICES_OF} (bench/aws/price-list.ts), free tiers left out`);
+  console.log(`  ${of.machine}`);
+  const cycles = uses.find((u) => u.name === 'confirm')?.invocations ?? 0;
+  console.log(
+    `  ${of.jobs} jobs of one task, submitted one by one; ${cycles} cycles; ${((of.doneMs - of.fromMs) / 1000).toFixed(0)} s of the wall at ${SPEED} times`,
+  );
+  line('per 1,000 jobs', totalUsd(per1000), REACH.per1000Jobs);
+  line('idle, per month', totalUsd(month), REACH.idleMonth);
+  line('idle, per month, with what is always free', totalUsd(beyondFree(month)), REACH.idleMonth);
+  console.log('\nPer 1,000 jobs, by what is billed');
+  table(per1000);
+  console.log('\nIdle, per month, by what is billed');
+  table(month);
+  console.log('\nPer job, by function');
+  console.log('  function    calls   wu     ru     invocations  cpu ms/inv  waits ms/inv  USD per 1,000 jobs');
+  for (const use of [...uses].sort((a, b) => totalUsd(b.usage) - totalUsd(a.usage))) functionLine(use, of.jobs);
+  console.log('\nPer job, write units by what is written');
+  for (const [items, units, indexUnits] of written(calls).slice(0, 24))
+    console.log(`  ${(units / of.jobs).toFixed(2).padStart(6)} + ${(indexUnits / of.jobs).toFixed(2)} ${items}`);
+  const hourly = (Object.keys(METRICS).length + PURCHASE_OPTIONS.length - 1) * (PRICES.metricMonths.usd / 730);
+  console.log(
+    `\nBesides: an hour in which there is work writes at most ${Object.keys(METRICS).length + 1} metrics, ${hourly.toFixed(4)} USD beyond the ten that are free;` +
+      ` loading functions (cold starts) took ${uses.reduce((s, u) => s + u.loadCpuMs, 0).toFixed(0)} ms of processor time in ${uses.reduce((s, u) => s + u.loads, 0)} loads, not counted per job.`,
+  );
+}
+
+/** Invocations of the clock's functions in the idle stretch, at the pace of the deployment; what is there at all times. */
+function idleMonth(of: Metered): Usage {
+  const idle = (x: { readonly atMs: number }): boolean => x.atMs >= of.doneMs;
+  const uses = usesOf(of.answers.filter(idle), of.calls.filter(idle));
+  const pace = { acquire: EVERY.clock, prices: EVERY.prices, sweep: EVERY.sweep } as const;
+  const clocked = Object.entries(pace).map(([name, every]) => {
+    const use = uses.find((u) => u.name === name);
+    if (use === undefined || use.invocations === 0) throw new Error(`${name} did not run while nothing was to do`);
+    return scaled(use.usage, MONTH_S / every.toSeconds() / use.invocations);
+  });
+  return summed([
+    ...clocked,
+    { alarmMonths: of.alarms, dashboardMonths: of.dashboards },
+    // A queue's consumer asks five at a time, for 20 seconds each ("Using Lambda with Amazon SQS", polling).
+    { queueRequests: (5 * MONTH_S) / 20 },
+  ]);
+}
+
+const beyondFree = (usage: Usage): Usage =>
+  Object.fromEntries(
+    Object.entries(usage).map(([item, amount]) => {
+      const price: { readonly free?: number } = PRICES[item as keyof typeof PRICES];
+      return [item, Math.max(0, amount - (price.free ?? 0))];
+    }),
+  );
+
+function line(what: string, usd: number, reach: number): void {
+  const verdict = usd <= reach ? 'within' : 'ABOVE';
+  console.log(
+    `  ${what.padEnd(44)} ${usd.toFixed(4)} USD, ${(usd / reach).toFixed(2)} of the reach (${reach}): ${verdict}`,
+  );
+}
+
+function table(usage: Usage): void {
+  for (const [item, amount, usd] of dearestFirst(usage)) {
+    console.log(`  ${usd.toFixed(5).padStart(9)} USD  ${amount.toPrecision(5).padStart(10)} ${PRICES[item].of}`);
+  }
+}
+
+function functionLine(use: FunctionUse, jobs: number): void {
+  const per = (x: number, by: number, digits: number): string => (by === 0 ? 0 : x / by).toFixed(digits);
+  const usd = (totalUsd(use.usage) / jobs) * 1000;
+  console.log(
+    `  ${use.name.padEnd(10)} ${per(use.calls, jobs, 2).padStart(6)} ${per(use.writeUnits, jobs, 2).padStart(6)} ${per(use.readUnits, jobs, 2).padStart(6)}` +
+      ` ${per(use.invocations, jobs, 2).padStart(10)} ${per(use.cpuMs, use.invocations, 0).padStart(12)} ${per(use.waitMs, use.invocations, 0).padStart(12)} ${usd.toFixed(5).padStart(16)}`,
+  );
+}
+
+function written(calls: readonly MeteredCall[]): (readonly [string, number, number])[] {
+  const by = new Map<string, readonly [number, number]>();
+  for (const call of calls.filter((c) => c.service === 'dynamodb' && isWrite(c))) {
+    const what = `${functionOf(call.caller) ?? '?'}: ${call.operation} ${call.items}`;
+    const [units, indexUnits] = by.get(what) ?? [0, 0];
+    by.set(what, [units + call.units, indexUnits + call.indexUnits]);
+  }
+  return [...by].map(([what, [u, i]]) => [what, u, i] as const).sort(([, a], [, b]) => b - a);
+}

@@ -1,0 +1,142 @@
+/** From what was metered to what AWS would ask for it. Every step that is an assumption, not a count, is named here. */
+import { FUNCTIONS, FUNCTION_NAMES, factsOf, type FunctionName } from '../../lib/infra/functions.ts';
+import type { MeteredCall } from './meter.ts';
+import { totalUsd, usdOf, type Item, type Usage } from './price-list.ts';
+
+/** One answer of a function. */
+export interface Answer {
+  readonly name: string;
+  readonly cpuMs: number;
+  readonly printed: number;
+  readonly atMs: number;
+  /** It is that of loading the function, not of an invocation. */
+  readonly isLoad: boolean;
+}
+
+/** "1,769 MB has the equivalent of one vCPU" (Lambda documentation): with less, the same work takes longer. */
+const VCPU_MIB = 1769;
+/** What a call waits for, ms: usual times within a region. Assumed one after another, which is more than what is billed. */
+const WAITS_MS: Readonly<Record<string, number>> = { dynamodb: 5, s3: 25, amazonsqs: 10, awsstepfunctions: 30 };
+const OTHER_WAIT_MS = 100;
+const TRANSACTION_WAIT_MS = 12;
+/** START, END, REPORT and the trace's line that Lambda itself writes about an invocation, bytes. */
+const LAMBDA_LOG_BYTES = 450;
+/** An entry of the API's access log, bytes. */
+const ACCESS_LOG_BYTES = 400;
+/** Express executions are billed by 64 MB. */
+const EXECUTION_GB = 64 / 1024;
+/** X-Ray's default sampling beyond the first request of each second. */
+const SAMPLED = 0.05;
+
+export function functionOf(deployed: string): FunctionName | null {
+  // `<stack>-<path><Name><hash>-<random>`: the longest name that is in it.
+  const name = deployed.replace(/[0-9A-F]{8}-\w+$/, '');
+  const found = FUNCTION_NAMES.filter((f) => name.toLowerCase().endsWith(f));
+  return found.sort((a, b) => b.length - a.length)[0] ?? null;
+}
+
+const waitOf = ({ service, operation }: MeteredCall): number =>
+  operation === 'TransactWriteItems' ? TRANSACTION_WAIT_MS : (WAITS_MS[service] ?? OTHER_WAIT_MS);
+
+export interface FunctionUse {
+  readonly name: FunctionName;
+  readonly invocations: number;
+  readonly loads: number;
+  readonly cpuMs: number;
+  readonly loadCpuMs: number;
+  readonly calls: number;
+  readonly waitMs: number;
+  readonly writeUnits: number;
+  readonly readUnits: number;
+  readonly logBytes: number;
+  readonly usage: Usage;
+}
+
+const WRITES = new Set(['TransactWriteItems', 'UpdateItem', 'DeleteItem', 'PutItem', 'BatchWriteItem']);
+export const isWrite = (call: MeteredCall): boolean => WRITES.has(call.operation);
+
+/** What each function used, in a stretch of the run. */
+export function usesOf(answers: readonly Answer[], calls: readonly MeteredCall[]): readonly FunctionUse[] {
+  return FUNCTION_NAMES.map((name): FunctionUse => {
+    const own = answers.filter((a) => functionOf(a.name) === name);
+    const invoked = own.filter((a) => !a.isLoad);
+    const called = calls.filter((c) => functionOf(c.caller) === name);
+    const sum = (list: readonly Answer[], of: (a: Answer) => number): number => list.reduce((s, a) => s + of(a), 0);
+    const units = (isIt: (c: MeteredCall) => boolean): number =>
+      called.filter(isIt).reduce((s, c) => s + c.units + c.indexUnits, 0);
+    const { memoryMiB } = FUNCTIONS[name];
+    const share = Math.min(1, memoryMiB / VCPU_MIB);
+    const cpuMs = sum(invoked, (a) => a.cpuMs);
+    const waitMs = called.reduce((s, c) => s + waitOf(c), 0);
+    const logBytes = sum(own, (a) => a.printed) + invoked.length * LAMBDA_LOG_BYTES;
+    const count = (service: string, operations?: readonly string[]): number =>
+      called.filter((c) => c.service === service && (operations?.includes(c.operation) ?? true)).length;
+    const isOfDynamo = (c: MeteredCall): boolean => c.service === 'dynamodb';
+    const writeUnits = units((c) => isOfDynamo(c) && isWrite(c));
+    const readUnits = units((c) => isOfDynamo(c) && !isWrite(c));
+    return {
+      name,
+      invocations: invoked.length,
+      loads: own.length - invoked.length,
+      cpuMs,
+      loadCpuMs: sum(
+        own.filter((a) => a.isLoad),
+        (a) => a.cpuMs,
+      ),
+      calls: called.length,
+      waitMs,
+      writeUnits,
+      readUnits,
+      logBytes,
+      usage: {
+        invocations: invoked.length,
+        lambdaGbS: ((cpuMs / share + waitMs) / 1000) * (factsOf(name).memoryMiB / 1024),
+        writeUnits,
+        readUnits,
+        puts: count('s3', ['PUT', 'POST']),
+        gets: count('s3', ['GET', 'HEAD']),
+        queueRequests: count('amazonsqs'),
+        executions: count('awsstepfunctions'),
+        logGb: logBytes / 2 ** 30,
+        traces: invoked.length * SAMPLED,
+      },
+    };
+  });
+}
+
+/** What is not the functions' own: the API before them, the queue's consumer, the state machine's time. */
+export function aroundThem(of: {
+  readonly requests: number;
+  readonly queueBatches: number;
+  readonly cycles: readonly FunctionUse[];
+  readonly checkpoints: number;
+}): Usage {
+  const cycleS = of.cycles.reduce((sum, f) => sum + (f.cpuMs + f.waitMs) / 1000, 0);
+  return {
+    apiRequests: of.requests,
+    logGb: (of.requests * ACCESS_LOG_BYTES) / 2 ** 30,
+    // A batch is received and deleted.
+    queueRequests: 2 * of.queueBatches,
+    executionGbS: cycleS * EXECUTION_GB,
+    s3Events: of.checkpoints,
+  };
+}
+
+export function summed(usages: readonly Usage[]): Record<Item, number> {
+  const all: Partial<Record<Item, number>> = {};
+  for (const usage of usages) {
+    for (const [item, amount] of Object.entries(usage)) all[item as Item] = (all[item as Item] ?? 0) + amount;
+  }
+  return all as Record<Item, number>;
+}
+
+export const scaled = (usage: Usage, by: number): Usage =>
+  Object.fromEntries(Object.entries(usage).map(([item, amount]) => [item, amount * by]));
+
+export const dearestFirst = (usage: Usage): readonly (readonly [Item, number, number])[] =>
+  Object.entries(usage)
+    .map(([item, amount]) => [item as Item, amount, usdOf(item as Item, amount)] as const)
+    .filter(([, amount]) => amount > 0)
+    .sort(([, , a], [, , b]) => b - a);
+
+export { totalUsd };

@@ -1,0 +1,118 @@
+/**
+ * Counts the calls that functions make: a proxy between them and LocalStack or the double. It asks DynamoDB for the units that
+ * each call consumed, which nobody has to know of (signatures are not checked there), and tells functions apart by the name
+ * that preload.mjs puts into the SDK's user agent.
+ */
+import { createServer, request, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface MeteredCall {
+  readonly atMs: number;
+  /** Of the Lambda, as it is deployed; '' for who is none. */
+  readonly caller: string;
+  readonly service: string;
+  readonly operation: string;
+  /** Of DynamoDB: units consumed by the table and, apart, by its indexes. */
+  readonly units: number;
+  readonly indexUnits: number;
+  /** Of DynamoDB: the kinds of items written, by the beginnings of their keys. */
+  readonly items: string;
+}
+
+export class CallMeter {
+  readonly calls: MeteredCall[] = [];
+  readonly #servers: Server[] = [];
+
+  /** A proxy to `target`; its address. */
+  async before(target: string): Promise<string> {
+    const to = new URL(target);
+    const server = createServer((asked, answer) => {
+      void this.#pass(to, asked)
+        .then(({ status, headers, body }) => {
+          answer.writeHead(status, headers);
+          answer.end(body);
+        })
+        .catch(() => {
+          answer.destroy();
+        });
+    });
+    server.keepAliveTimeout = 60_000;
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    this.#servers.push(server);
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  close(): void {
+    for (const server of this.#servers) {
+      server.closeAllConnections();
+      server.close();
+    }
+  }
+
+  async #pass(to: URL, asked: IncomingMessage) {
+    const said = await whole(asked);
+    const call = callOf(asked, said);
+    const isDynamo = call.service === 'dynamodb';
+    const body = isDynamo ? Buffer.from(JSON.stringify({ ...jsonOf(said), ReturnConsumedCapacity: 'INDEXES' })) : said;
+    const headers = { ...asked.headers, host: to.host, 'content-length': String(body.length) };
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      request({ host: to.hostname, port: to.port, method: asked.method, path: asked.url, headers }, resolve)
+        .on('error', reject)
+        .end(body);
+    });
+    const content = await whole(answer);
+    this.calls.push({ ...call, ...(isDynamo ? consumedOf(content) : {}) });
+    const { 'transfer-encoding': _, connection: __, ...kept } = answer.headers;
+    return {
+      status: answer.statusCode ?? 500,
+      headers: { ...kept, 'content-length': String(content.length) },
+      body: content,
+    };
+  }
+}
+
+async function whole(stream: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+const jsonOf = (content: Buffer): Record<string, unknown> => {
+  try {
+    return JSON.parse(content.toString()) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+};
+
+function callOf(asked: IncomingMessage, said: Buffer): MeteredCall {
+  const target = String(asked.headers['x-amz-target'] ?? '');
+  const caller = /(?:^|\s)app\/(\S+)/.exec(String(asked.headers['user-agent'] ?? ''))?.[1] ?? '';
+  const of = { atMs: Date.now(), caller, units: 0, indexUnits: 0, items: '' };
+  const [api = '', operation = ''] = target.split('.');
+  if (api.startsWith('DynamoDB')) return { ...of, service: 'dynamodb', operation, items: kindsOf(said) };
+  if (target !== '') return { ...of, service: api.replace(/_?\d+$/, '').toLowerCase(), operation };
+  const action = /(?:^|&)Action=(\w+)/.exec(said.subarray(0, 2000).toString())?.[1];
+  if (action !== undefined) return { ...of, service: 'query', operation: action };
+  return { ...of, service: 's3', operation: asked.method ?? '' };
+}
+
+/** `J# JOB`, `HEAD`: what lies there, whosever it is. */
+function kindsOf(said: Buffer): string {
+  const keys = [...said.toString().matchAll(/"pk":\{"S":"([^"#]*)#?[^"]*"\},"sk":\{"S":"([^"#|]*)/g)];
+  const kinds = keys.map(([, pk = '', sk = '']) => (/^(?:[\d-]+|[JI])$/.test(sk) || pk === sk ? pk : `${pk} ${sk}`));
+  return [...new Set(kinds)].sort().join(', ');
+}
+
+interface Capacity {
+  readonly CapacityUnits?: number;
+  readonly Table?: { readonly CapacityUnits?: number };
+}
+
+function consumedOf(content: Buffer): Pick<MeteredCall, 'units' | 'indexUnits'> {
+  const { ConsumedCapacity: used } = jsonOf(content) as { ConsumedCapacity?: Capacity | readonly Capacity[] };
+  const list = used === undefined ? [] : Array.isArray(used) ? (used as readonly Capacity[]) : [used as Capacity];
+  const all = list.reduce((sum, u) => sum + (u.CapacityUnits ?? 0), 0);
+  const own = list.reduce((sum, u) => sum + (u.Table?.CapacityUnits ?? u.CapacityUnits ?? 0), 0);
+  return { units: own, indexUnits: all - own };
+}

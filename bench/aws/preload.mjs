@@ -1,0 +1,40 @@
+/**
+ * Loaded into every function of a metered rehearsal (NODE_OPTIONS=--import). Writes one line per answer of the worker
+ * (scripts/localstack/lambda/worker.mjs): processor time since the answer before, and bytes printed. The first line is that of
+ * loading the function. The SDK's user agent then names the function, by which the meter tells the calls apart.
+ */
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { join } from 'node:path';
+import { isMainThread } from 'node:worker_threads';
+
+const { EBB_METER_FOLDER: folder, AWS_LAMBDA_FUNCTION_NAME: name = '' } = process.env;
+
+if (isMainThread && folder !== undefined && process.argv[1]?.endsWith('worker.mjs') === true) {
+  process.env.AWS_SDK_UA_APP_ID = name.slice(0, 50);
+  const file = join(folder, `${name}-${process.pid}.jsonl`);
+  const answers = Number(process.argv[3]);
+  const memoryMiB = Number(process.env.AWS_LAMBDA_FUNCTION_MEMORY_SIZE);
+  let printed = 0;
+  let cpu = { user: 0, system: 0 };
+  for (const stream of [process.stdout, process.stderr]) {
+    const write = stream.write.bind(stream);
+    stream.write = (chunk, ...rest) => {
+      printed += Buffer.byteLength(chunk);
+      return write(chunk, ...rest);
+    };
+  }
+  const writeSync = fs.writeSync.bind(fs);
+  fs.writeSync = (fd, ...rest) => {
+    if (fd === answers) {
+      // All threads of the process: the solver's is one of its own.
+      const now = process.cpuUsage();
+      const cpuMs = (now.user + now.system - cpu.user - cpu.system) / 1000;
+      fs.appendFileSync(file, `${JSON.stringify({ name, memoryMiB, cpuMs, printed, atMs: Date.now() })}\n`);
+      printed = 0;
+      cpu = process.cpuUsage();
+    }
+    return writeSync(fd, ...rest);
+  };
+  syncBuiltinESMExports();
+}

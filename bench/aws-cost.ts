@@ -78,10 +78,6 @@ interface Metered {
   readonly dashboards: number;
 }
 
-const run = args.from === undefined ? await meteredRun() : (JSON.parse(readFileSync(args.from, 'utf8')) as Metered);
-if (args.keep !== undefined) writeFileSync(args.keep, JSON.stringify(run));
-report(run);
-
 /** Prices that stay, capacity that never ends: nothing but the control plane is of interest. */
 function calmMarket(): MarketTrace {
   const entry = builtInCatalogue().entry(TYPE, START_MS);
@@ -342,3 +338,7 @@ function written(calls: readonly MeteredCall[]): (readonly [string, number, numb
   }
   return [...by].map(([what, [u, i]]) => [what, u, i] as const).sort(([, a], [, b]) => b - a);
 }
+
+const run = args.from === undefined ? await meteredRun() : (JSON.parse(readFileSync(args.from, 'utf8')) as Metered);
+if (args.keep !== undefined) writeFileSync(args.keep, JSON.stringify(run));
+report(run);

@@ -42,6 +42,8 @@ const LAMBDA_FAULTS = [
   'Lambda.TooManyRequestsException',
   'Sandbox.Timedout',
   'Lambda.Unknown',
+  // A process that dies, for want of memory or otherwise, is reported as the function's own error.
+  'Runtime.ExitError',
 ];
 const FENCED: ErrorCode = 'fenced';
 

@@ -1,16 +1,49 @@
-/** Fetches spot prices, by the clock. */
+/** Fetches prices: by the clock, and while the deployment is being made, which fails when there is none. */
 import middy from '@middy/core';
 import { z } from 'zod';
+import { EbbError } from '../../lib/kernel/errors.ts';
 import { composeObserving } from '../../lib/aws/compose-observing.ts';
-import { observing } from '../../lib/aws/observing.ts';
+import { answerDeployment, customResourceEvent, type Answered } from '../../lib/aws/deploying/custom-resource.ts';
+import { observing, type FetchedPrices } from '../../lib/aws/observing.ts';
 import { lambdaStack, logger } from '../../lib/aws/stack.ts';
 
-const input = z.object({ source: z.literal('aws.events') });
+const input = z.union([z.object({ source: z.literal('aws.events') }), customResourceEvent]);
+type Answer = Answered | (Partial<FetchedPrices> & { readonly changes: number });
 
-export const handler = middy<z.output<typeof input>, { readonly changes: number }>()
+export const handler = middy<z.output<typeof input>, Answer>()
   .use(lambdaStack('prices', input))
-  .handler(async () => {
-    const changes = await observing(composeObserving).fetchPrices();
-    logger.info('prices', { changes });
-    return { changes };
+  .handler(async (event) => {
+    if ('ResponseURL' in event) return answerDeployment(event, fetchedForDeployment);
+    const fetched = await observing(composeObserving).fetchPrices({ isDeploying: false });
+    if (fetched === null) return { changes: 0 };
+    say(fetched);
+    return fetched;
   });
+
+function say(fetched: FetchedPrices): void {
+  logger.info('prices', { ...fetched });
+  if (fetched.onDemand?.source === 'catalogue') {
+    logger.warn('on-demand prices are the built-in ones of us-east-1', { why: fetched.onDemand.why });
+  }
+}
+
+async function fetchedForDeployment({ Families, Zones }: Record<string, unknown>): Promise<void> {
+  let fetched: FetchedPrices | null;
+  try {
+    fetched = await observing(composeObserving).fetchPrices({ isDeploying: true });
+  } catch (error) {
+    // What passes must not undo a deployment: the clock asks again.
+    if (!(error instanceof EbbError) || (error.code !== 'too-many-requests' && error.code !== 'aws.unavailable'))
+      throw error;
+    logger.warn('no prices yet', { error });
+    return;
+  }
+  if (fetched === null) return;
+  say(fetched);
+  if (fetched.pools !== 0) return;
+  throw new EbbError('usage', {
+    what: 'families: EC2 has no spot price for any of them',
+    got: `${String(Families)} in ${String(Zones)}`,
+    next: 'name other families, or deploy to another region',
+  });
+}

@@ -4,23 +4,40 @@ import { processParts, type Parts } from './compose.ts';
 import { classify } from './errors.ts';
 import { noticeOf, type FleetEvent } from './fleet/events.ts';
 import { sweep, type SweepParts } from './fleet/sweep.ts';
-import type { Observing } from './observing.ts';
-import { fetchPrices } from './prices.ts';
+import { raw } from '../kernel/units.ts';
+import { refreshListPrices } from './list-prices.ts';
+import type { FetchedPrices, Observing } from './observing.ts';
+import { fetchPrices, PriceBook } from './prices.ts';
 
 /** Times the longest start-up that is planned for, after which an instance is taken to never come up. */
 const START_PATIENCE = 5;
 
 export function composeObserving(): Observing {
   const of = processParts();
-  const { EBB_TRIGGER_QUEUE: queue, EBB_REGION: region, EBB_CLOCK: anchor, EBB_CONFIG: config } = of.environment;
-  const clock = lambdaClock(anchor);
+  const { EBB_TRIGGER_QUEUE: queue, EBB_REGION: region, EBB_CONFIG: config } = of.environment;
   const sqs = new SQSClient({ region });
   return {
     observe: (event) => observeEvent(of.fleet(), event),
     sweep: () => sweep(sweepParts(of, config.settings.startDelayMaxS * START_PATIENCE)),
-    fetchPrices: () => fetchPrices(of.feed(), clock.now()),
+    fetchPrices: (asked) => pricesWhenDue(of, asked),
     wake: () => trigger(sqs, queue, 'observed'),
   };
+}
+
+/** With nothing to do, prices as old as this are good enough: spot prices change some times a day. */
+const IDLE_PRICES_MS = 50 * 60_000;
+
+async function pricesWhenDue(of: Parts, { isDeploying }: { isDeploying: boolean }): Promise<FetchedPrices | null> {
+  const now = lambdaClock(of.environment.EBB_CLOCK).now();
+  const feed = of.feed();
+  if (!isDeploying) {
+    const [{ checkedMs }, isIdle] = await Promise.all([new PriceBook(feed.table).read(), of.wake().isIdle()]);
+    if (isIdle && checkedMs !== null && raw(now) - checkedMs < IDLE_PRICES_MS) return null;
+  }
+  const changes = await fetchPrices(feed, now);
+  const onDemand = await refreshListPrices(of.priceList(), now);
+  const pools = isDeploying ? (await of.market().prices()).trace.pools.length : null;
+  return { changes, onDemand, pools };
 }
 
 /** False when the event was about nothing of ours, or told nothing new. */

@@ -7,6 +7,7 @@ import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { EC2Client } from '@aws-sdk/client-ec2';
 import { ECSClient } from '@aws-sdk/client-ecs';
+import { PricingClient } from '@aws-sdk/client-pricing';
 import { HeadObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { SFNClient, StartExecutionCommand } from '@aws-sdk/client-sfn';
 import type { AttemptId } from '../kernel/ids.ts';
@@ -18,6 +19,7 @@ import { readEnvironment, type Environment } from './environment.ts';
 import { classify, faultOf } from './errors.ts';
 import { awsFleet, type AwsFleetOnAws } from './fleet/compose.ts';
 import { keptKey } from './fleet/marks.ts';
+import { priceListRegion, type PriceListParts } from './list-prices.ts';
 import { AwsMarket } from './market.ts';
 import { PriceBook, typesOf, type PriceFeedParts } from './prices.ts';
 import { Spent } from './spent.ts';
@@ -49,6 +51,7 @@ export interface Parts {
   readonly wake: () => Wake;
   readonly fleet: () => AwsFleetOnAws;
   readonly feed: () => PriceFeedParts;
+  readonly priceList: () => PriceListParts;
 }
 
 export function partsOf(environment: Environment): Parts {
@@ -60,6 +63,7 @@ export function partsOf(environment: Environment): Parts {
     process.env['AWS_ENDPOINT_URL'] !== undefined || process.env['AWS_ENDPOINT_URL_S3'] !== undefined;
   const s3 = once(() => new S3Client({ ...at, forcePathStyle }));
   const ec2 = once(() => new EC2Client(at));
+  const pricing = once(() => new PricingClient({ ...client, region: priceListRegion(region) }));
   const table = once(() => new Table({ client: dynamodb(), name: EBB_TABLE }));
   const clock = lambdaClock(environment.EBB_CLOCK);
   const types = typesOf(config.families);
@@ -110,6 +114,7 @@ export function partsOf(environment: Environment): Parts {
         }),
     ),
     feed: () => ({ client: ec2(), table: table(), types, zones, historyS }),
+    priceList: () => ({ client: pricing(), table: table(), region, types }),
   };
 }
 

@@ -6,6 +6,7 @@ import { indexAt, priceAt, traceOf, type SpotMarket } from '../market/steps.ts';
 import type { MarketTrace } from '../market/trace.ts';
 import type { Market, PriceSteps } from '../ports/market.ts';
 import type { KnownMarket } from './deployment.ts';
+import { sourceOf, type ListPrices, type ListSource } from './list-prices.ts';
 import type { PriceBook } from './prices.ts';
 
 /**
@@ -59,16 +60,18 @@ export interface AwsMarketParts {
 
 export interface AwsPrices extends KnownMarket {
   readonly trace: MarketTrace;
+  readonly onDemand: ListSource;
 }
 
 /**
  * Pools and prices of a deployment, read anew when EC2 has been asked since. A pool is one whose type and zone have a spot
- * price: where EC2 sells a type at all, it sells it on demand and on spot. On-demand prices are the catalogue's (us-east-1).
+ * price: where EC2 sells a type at all, it sells it on demand and on spot. On-demand prices are the region's (list-prices.ts),
+ * or the catalogue's until they are known.
  */
 export class AwsMarket {
   readonly #parts: AwsMarketParts;
   readonly #catalogue: Catalogue = builtInCatalogue();
-  #known: AwsPrices | null = null;
+  #known: (AwsPrices & { readonly listedMs: number | null }) | null = null;
 
   constructor(parts: AwsMarketParts) {
     this.#parts = parts;
@@ -76,22 +79,29 @@ export class AwsMarket {
 
   async prices(): Promise<AwsPrices> {
     const { book, now, historyS, types, zones } = this.#parts;
-    const checkedMs = await book.checkedMs();
-    if (this.#known !== null && this.#known.checkedMs === checkedMs) return this.#known;
+    const { checkedMs, listedMs } = await book.read();
+    const known = this.#known;
+    if (known !== null && known.checkedMs === checkedMs && known.listedMs === listedMs) return known;
     const toMs = raw(now());
     const fromMs = toMs - historyS * 1000;
-    const prices = checkedMs === null ? new Map() : await book.prices({ fromMs, toMs, checkedMs });
-    const header = { name: 'ec2', startMs: epochMs(fromMs), endMs: epochMs(toMs) };
-    const trace = traceOf(header, this.#markets(prices));
+    const [prices, list] = await Promise.all([
+      checkedMs === null ? new Map<string, SpotMarket['prices']>() : book.prices({ fromMs, toMs, checkedMs }),
+      listedMs === null ? null : book.list(),
+    ]);
+    const onDemand = sourceOf(list, types);
+    const header = { name: nameOf(onDemand), startMs: epochMs(fromMs), endMs: epochMs(toMs) };
+    const trace = traceOf(header, this.#markets(prices, list));
     this.#known = {
       trace,
       market: marketOf(trace, (p) => types.includes(p.type.name) && zones.includes(p.zone)),
       checkedMs,
+      listedMs,
+      onDemand,
     };
     return this.#known;
   }
 
-  #markets(prices: ReadonlyMap<string, SpotMarket['prices']>): SpotMarket[] {
+  #markets(prices: ReadonlyMap<string, SpotMarket['prices']>, list: ListPrices | null): SpotMarket[] {
     return [...prices].flatMap(([key, steps]) => {
       const [type = '', zone = ''] = key.split('/');
       const entry = this.#catalogue.entry(type, this.#parts.now());
@@ -100,7 +110,7 @@ export class AwsMarket {
         {
           type: offeredType(entry.type),
           zone,
-          onDemandUsdPerHour: raw(entry.onDemandUsdPerHour),
+          onDemandUsdPerHour: list?.usdPerHour[type] ?? raw(entry.onDemandUsdPerHour),
           prices: steps,
           availability: null,
         },
@@ -108,3 +118,7 @@ export class AwsMarket {
     });
   }
 }
+
+/** Says whose on-demand prices these are, for they decide what counts as saved. */
+const nameOf = (onDemand: ListSource): string =>
+  `EC2, on demand as in ${onDemand.region}${onDemand.source === 'catalogue' ? ' (built in)' : ''}`;

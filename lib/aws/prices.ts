@@ -2,7 +2,7 @@
  * Spot prices of the pools that may be bought: fetched from EC2 when it is due, kept in the table by day, read as one trace.
  *
  *   PRICES#<day>   <type>/<zone>   price changes of that day, the price in force when it began first
- *   PRICES         STATE           when EC2 was last asked
+ *   PRICES         STATE           when EC2 was last asked; more in list-prices.ts
  *
  * One writer: the `prices` Lambda, one at a time. A run that died is made up for by the next one, which asks from where the
  * last finished one ended. Days that are over never change, so a process reads each of them once.
@@ -12,6 +12,7 @@ import { raw, type EpochMs } from '../kernel/units.ts';
 import { builtInCatalogue, type Catalogue } from '../market/catalogue.ts';
 import { indexAt, type SpotMarket } from '../market/steps.ts';
 import { classify } from './errors.ts';
+import { readListPrices, type ListPrices } from './list-prices.ts';
 import { body, bodyOf, number, numberOf, textAt } from './store/codec.ts';
 import type { Key } from './store/keys.ts';
 import type { Table } from './store/table.ts';
@@ -161,10 +162,16 @@ export class PriceBook {
     this.#table = table;
   }
 
-  /** When EC2 was last asked, engine time; null: never. */
-  async checkedMs(): Promise<number | null> {
+  /** When EC2 and the price list were last read, engine time; null: never. */
+  async read(): Promise<{ readonly checkedMs: number | null; readonly listedMs: number | null }> {
     const item = await this.#table.get(STATE);
-    return item === undefined ? null : numberOf(item, 'checkedMs');
+    const at = (name: string): number | null => (item?.[name] === undefined ? null : numberOf(item, name));
+    return { checkedMs: at('checkedMs'), listedMs: at('listedMs') };
+  }
+
+  /** On-demand prices of the region; null when they were never read. */
+  list(): Promise<ListPrices | null> {
+    return readListPrices(this.#table);
   }
 
   /** Prices of all pools in [fromMs, toMs], the price in force at `fromMs` first; `checkedMs` says until when they are complete. */

@@ -59,6 +59,14 @@ export class Wake {
     return this.#startUnlessRunning(item);
   }
 
+  /** Whether nothing runs, nothing is wanted and nothing is due: the last cycle found nothing left to do. */
+  async isIdle(): Promise<boolean> {
+    const item = await this.#parts.table.get(WAKE);
+    if (item === undefined) return true;
+    const isWanted = numberOf(item, 'wanted') > numberOf(item, 'served');
+    return textAt(item, 'running') === '' && item['dueMs'] === undefined && !isWanted;
+  }
+
   /** Whether something that should have happened did not: a cycle that died, or one that was due and did not begin. */
   async isLate(): Promise<boolean> {
     const item = await this.#parts.table.get(WAKE);

@@ -8,7 +8,7 @@
  * Every part is public (`api`, `capacity`, `functions`, `cycle`, ...), down to the CloudFormation resource of each through
  * `node.defaultChild`: what the properties do not offer can be changed there.
  */
-import { Duration, Stack } from 'aws-cdk-lib';
+import { Duration, Stack, Token } from 'aws-cdk-lib';
 import type * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import type * as iam from 'aws-cdk-lib/aws-iam';
 import type * as logs from 'aws-cdk-lib/aws-logs';
@@ -23,6 +23,7 @@ import { architectureOf, checkedDeployment, type DeploymentConfig, type Deployme
 import { Cycle, cycleArn } from './cycle.ts';
 import { Dashboards } from './dashboards.ts';
 import { EbbtideData } from './data.ts';
+import { Deploying } from './deploying.ts';
 import { EbbtideFunction, factsOf, FUNCTION_NAMES, type DeployedEnvironment, type FunctionName } from './functions.ts';
 import { EbbtideMetrics } from './metrics.ts';
 import { Network, subnetList, type AnyVpc } from './network.ts';
@@ -46,6 +47,8 @@ export class Ebbtide extends Construct {
   readonly api: HttpApi;
   readonly trigger: TriggerQueue;
   readonly triggers: Triggers;
+  /** What the deployment asks of the region while it is made. */
+  readonly deploying: Deploying;
   readonly metrics: EbbtideMetrics;
   readonly alarms: EbbtideAlarms;
   readonly dashboards: Dashboards;
@@ -55,7 +58,7 @@ export class Ebbtide extends Construct {
     super(scope, id);
     const isOwnVpc = isVpc(vpc);
     this.config = checkedDeployment(
-      { ...given, ...(vpc === undefined || isOwnVpc ? {} : { vpc }) },
+      { ...placeOf(this), ...given, ...(vpc === undefined || isOwnVpc ? {} : { vpc }) },
       `Ebbtide at ${this.node.path}`,
     );
     const { config } = this;
@@ -83,6 +86,11 @@ export class Ebbtide extends Construct {
       queue: this.trigger.queue,
       cluster: this.capacity.cluster,
       bucket: this.data.bucket,
+      functions: this.functions,
+    });
+    this.deploying = new Deploying(this, 'Deploying', {
+      config,
+      subnets: this.network.subnets,
       functions: this.functions,
     });
     const { intake, api, acquire } = this.functions;
@@ -184,6 +192,12 @@ export class Ebbtide extends Construct {
       POWERTOOLS_LOG_LEVEL: 'INFO',
     };
   }
+}
+
+/** Account and region of the stack, where it has any. */
+function placeOf(scope: Construct): { account?: string; region?: string } {
+  const { account, region } = Stack.of(scope);
+  return Object.fromEntries(Object.entries({ account, region }).filter(([, value]) => !Token.isUnresolved(value)));
 }
 
 const isVpc = (vpc: EbbtideProps['vpc']): vpc is AnyVpc => typeof vpc === 'object' && 'vpcId' in vpc;

@@ -18,6 +18,8 @@ export interface FunctionFacts {
   readonly timeoutS: number;
   readonly rights: readonly RightName[];
   readonly packaged?: readonly PackagedName[];
+  /** It is told nothing of the deployment, and so is there before the rest. */
+  readonly isAlone?: boolean;
 }
 
 const STORE: readonly RightName[] = ['readTable', 'writeTable', 'readBlobs', 'writeBlobs', 'tellMissingBlobs'];
@@ -83,7 +85,19 @@ export const FUNCTIONS = {
     timeoutS: 30,
     rights: [...STORE, ...TASKS, 'trigger'],
   },
-  prices: { about: 'Keeps spot prices.', memoryMiB: 512, timeoutS: 120, rights: [...STORE, 'readSpotPrices'] },
+  prices: {
+    about: 'Keeps spot prices, and on-demand prices of the region.',
+    memoryMiB: 512,
+    timeoutS: 120,
+    rights: ['readTable', 'writeTable', 'readSpotPrices', 'readListPrices'],
+  },
+  check: {
+    about: 'Asks before a deployment whether the region has what is to be bought.',
+    memoryMiB: 256,
+    timeoutS: 60,
+    rights: ['seeOffers'],
+    isAlone: true,
+  },
   sweep: {
     about: 'Compares EC2, ECS and the table, and puts right what differs.',
     memoryMiB: 512,
@@ -111,7 +125,7 @@ export interface EbbtideFunctionProps {
 /** One Lambda with a role and a log group of its own. */
 export class EbbtideFunction extends lambda.Function {
   constructor(scope: Construct, id: string, { name, environment, over, logRetention }: EbbtideFunctionProps) {
-    const { about, memoryMiB, timeoutS, rights, packaged = [] } = factsOf(name);
+    const { about, memoryMiB, timeoutS, rights, packaged = [], isAlone = false } = factsOf(name);
     const group = new logs.LogGroup(scope, `${id}Log`, {
       retention: logRetention,
       removalPolicy: RemovalPolicy.DESTROY,
@@ -140,13 +154,16 @@ export class EbbtideFunction extends lambda.Function {
       logGroup: group,
       memorySize: memoryMiB,
       timeout: Duration.seconds(timeoutS),
-      environment: { ...environment },
+      environment: isAlone ? powertoolsOf(environment) : { ...environment },
       // Gives the role the two rights of X-Ray.
       tracing: lambda.Tracing.ACTIVE,
       // Nothing is reserved: a new account has ten executions at once in all, of which none may be reserved.
     });
   }
 }
+
+const powertoolsOf = (environment: DeployedEnvironment): Record<string, string> =>
+  Object.fromEntries(Object.entries(environment).filter(([name]) => name.startsWith('POWERTOOLS_')));
 
 const reasonsOf = (granted: readonly Pick<Right, 'sid' | 'wide'>[]): Record<string, string> =>
   Object.fromEntries(granted.flatMap(({ sid, wide }) => (wide === undefined ? [] : [[sid, wide]])));

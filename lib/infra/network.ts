@@ -1,7 +1,8 @@
 /** Where instances are: the subnet of each zone that may be bought in, and a security group that lets nobody in. */
-import { RemovalPolicy, Stack, Token } from 'aws-cdk-lib';
+import { ContextProvider, RemovalPolicy, Stack, Token } from 'aws-cdk-lib';
 import * as ec2 from 'aws-cdk-lib/aws-ec2';
 import * as logs from 'aws-cdk-lib/aws-logs';
+import { ContextProvider as ContextProviderKind } from 'aws-cdk-lib/cloud-assembly-schema';
 import { Construct } from 'constructs';
 import { EbbError } from '../kernel/errors.ts';
 import type { DeploymentConfig } from './config.ts';
@@ -21,6 +22,9 @@ export interface ZoneSubnet {
   readonly zone: string;
   readonly subnetId: string;
 }
+
+/** Under which the CDK's command line puts what a look-up met (aws-cdk-lib/cx-api, PROVIDER_ERROR_KEY). */
+const PROVIDER_ERROR_KEY = '$providerError';
 
 export class Network extends Construct {
   readonly vpc: ec2.IVpc;
@@ -80,7 +84,21 @@ export class Network extends Construct {
         next: 'set account and region, or set vpc to new',
       });
     }
+    this.#refuseAbsent(region);
     return ec2.Vpc.fromLookup(this, 'Vpc', { isDefault: true });
+  }
+
+  /** The CDK's command line leaves what a look-up met as its answer, and synthesises once more. */
+  #refuseAbsent(region: string): void {
+    const props = { filter: { isDefault: 'true' }, returnAsymmetricSubnets: true };
+    const { key } = ContextProvider.getKey(this, { provider: ContextProviderKind.VPC_PROVIDER, props });
+    const fault = (this.node.tryGetContext(key) as Partial<Record<string, unknown>> | undefined)?.[PROVIDER_ERROR_KEY];
+    if (fault === undefined) return;
+    throw new EbbError('usage', {
+      what: `vpc: the default VPC of ${region} cannot be used`,
+      got: typeof fault === 'string' ? fault : JSON.stringify(fault),
+      next: 'set vpc to new, or to the id and subnets of one that you have',
+    });
   }
 
   #subnets({ config }: NetworkProps): readonly ZoneSubnet[] {

@@ -115,6 +115,20 @@ export const RIGHTS = {
     actions: ['ec2:DescribeSpotPriceHistory'],
     resources: everything,
   },
+  readListPrices: {
+    sid: 'ReadListPrices',
+    why: 'On-demand prices of the region, once a day.',
+    wide: 'AWS has no resource for this action.',
+    actions: ['pricing:GetProducts'],
+    resources: everything,
+  },
+  seeOffers: {
+    sid: 'SeeOffers',
+    why: 'Whether the region has what the configuration wants to buy, before anything is made.',
+    wide: 'AWS has no resource for these actions.',
+    actions: ['ec2:DescribeInstanceTypeOfferings', 'ec2:DescribeSubnets'],
+    resources: everything,
+  },
   seeInstances: {
     sid: 'SeeInstances',
     why: 'Finds the deployment’s instances by their tag.',

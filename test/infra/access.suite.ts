@@ -10,6 +10,8 @@ import { newApp, synthesis } from './synthesis.ts';
 /** Statements whose resource is `*`, which AWS has no narrower one for. Whoever adds one must say why, here and in rights.ts. */
 const ANY_RESOURCE: Readonly<Record<string, readonly string[]>> = {
   ReadSpotPrices: ['ec2:DescribeSpotPriceHistory'],
+  ReadListPrices: ['pricing:GetProducts'],
+  SeeOffers: ['ec2:DescribeInstanceTypeOfferings', 'ec2:DescribeSubnets'],
   SeeInstances: ['ec2:DescribeInstances'],
   DefineTasks: ['ecs:RegisterTaskDefinition', 'ecs:DescribeTaskDefinition'],
   FindEndpoint: ['ecs:DiscoverPollEndpoint'],

@@ -4,6 +4,8 @@ import { Stack } from 'aws-cdk-lib';
 import * as ec2 from 'aws-cdk-lib/aws-ec2';
 import { Ebbtide } from '../../lib/infra/ebbtide.ts';
 import { shown } from './policies.ts';
+import { checkedDeployment } from '../../lib/infra/config.ts';
+import { ebbtideStacks } from '../../lib/infra/stacks.ts';
 import { newApp, resourcesOf, synthesis } from './synthesis.ts';
 
 const templateData = (main: Template): Record<string, unknown> => {
@@ -108,6 +110,22 @@ describe('the network', () => {
       subnetConfiguration: [{ name: 'i', subnetType: ec2.SubnetType.PRIVATE_ISOLATED }],
     });
     expect(() => new Ebbtide(stack, 'Ebbtide', { vpc })).toThrow(/no subnet from which instances could reach ECS/);
+  });
+
+  it('is not looked up twice where the region has no default one', () => {
+    const input = { account: '123456789012', region: 'eu-central-1', vpc: 'default' as const };
+    const asked = (context: Record<string, unknown>) => {
+      const app = newApp();
+      for (const [key, value] of Object.entries(context)) app.node.setContext(key, value);
+      ebbtideStacks(app, checkedDeployment(input, 'test'));
+      return app.synth().manifest.missing ?? [];
+    };
+    const [missing] = asked({});
+    expect(missing?.provider).toBe('vpc-provider');
+    const answer = { $providerError: 'Could not find any VPCs matching {"isDefault":"true"}' };
+    expect(() => asked({ [missing?.key ?? '']: answer })).toThrow(
+      /vpc: the default VPC of eu-central-1 cannot be used/,
+    );
   });
 
   it('is the default one only with an account and a region to look it up in', () => {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { lambdaEnvironment, readEnvironment } from '../../lib/aws/environment.ts';
-import { FUNCTION_NAMES } from '../../lib/infra/functions.ts';
+import { factsOf, FUNCTION_NAMES } from '../../lib/infra/functions.ts';
 import { shown } from './policies.ts';
 import { resourceNamed, resourcesOf, synthesis } from './synthesis.ts';
 
@@ -43,7 +43,16 @@ describe('the functions', () => {
     expect(rest).not.toHaveProperty('ReservedConcurrentExecutions');
   });
 
-  it.each(FUNCTION_NAMES)('%s reads the environment that it is given', (name) => {
+  it('that is asked before the rest is made needs nothing of it', () => {
+    const { Variables } = propertiesOf(main, 'check')['Environment'] as { Variables: Record<string, unknown> };
+    expect(Object.keys(Variables).every((name) => name.startsWith('POWERTOOLS_'))).toBe(true);
+    const [check] = Object.values(resourcesOf(main, 'Custom::EbbtideRegion'));
+    const used = new Set(JSON.stringify(check).match(/Ebbtide[A-Za-z]+[\dA-F]{8}/g));
+    expect([...used].map((id) => id.replace(/[\dA-F]{8}$/, ''))).toEqual(['EbbtideFunctionsCheck']);
+  });
+
+  const told = FUNCTION_NAMES.filter((name) => factsOf(name).isAlone !== true);
+  it.each(told)('%s reads the environment that it is given', (name) => {
     const { Variables } = propertiesOf(main, name)['Environment'] as { Variables: Record<string, unknown> };
     const names = Object.keys(lambdaEnvironment.shape).filter((key) => key !== 'EBB_CLOCK');
     expect(Object.keys(Variables).sort()).toEqual(names.sort());

@@ -23,6 +23,7 @@ import { killFleet } from '../../../lib/local/fleet/kill.ts';
 import { EventLog, type AwsEvent, type Deliver } from './events.ts';
 import { KnobBoard, type KnobSettings } from './knobs.ts';
 import { LogStreams } from './logs.ts';
+import { priceListActions } from './pricing.ts';
 import { nowMs, subnetsFor, type Place } from './place.ts';
 import { AwsServer, type BeforeAnswer, type Call, type Services } from './server.ts';
 
@@ -174,6 +175,7 @@ class World {
       ec2: { ...templates.actions, ...this.#instances.actions, ...fleets.actions, ...marketActions(place) },
       ecs: { ...definitions.actions, ...this.#containerInstances.actions, ...this.#tasks.actions },
       logs: this.#logs.actions,
+      pricing: priceListActions(place),
     };
   }
 

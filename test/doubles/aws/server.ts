@@ -13,6 +13,7 @@ export interface Services {
   readonly ec2: Actions<{ readonly [name: string]: XmlValue }>;
   readonly ecs: Actions<object>;
   readonly logs: Actions<object>;
+  readonly pricing: Actions<object>;
 }
 
 /** A call that has been answered, for who counts requests. */
@@ -43,9 +44,10 @@ interface Protocol {
   readonly unknown: AwsFault;
 }
 
-const JSON_TARGETS: Readonly<Record<string, 'ecs' | 'logs'>> = {
+const JSON_TARGETS: Readonly<Record<string, 'ecs' | 'logs' | 'pricing'>> = {
   AmazonEC2ContainerServiceV20141113: 'ecs',
   Logs_20140328: 'logs',
+  AWSPriceListService: 'pricing',
 };
 /** Calls that are remembered; all are counted. */
 const KEPT_CALLS = 20_000;

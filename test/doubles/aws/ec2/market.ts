@@ -25,6 +25,12 @@ const types = z.strictObject({
   MaxResults: form.number.min(5).max(100).default(100),
   NextToken: z.string().optional(),
 });
+const offerings = z.strictObject({
+  LocationType: z.enum(['region', 'availability-zone']).default('region'),
+  Filter: filters,
+  MaxResults: form.number.min(5).max(1000).default(1000),
+  NextToken: z.string().optional(),
+});
 const subnets = z.strictObject({
   SubnetId: z.array(z.string()).default([]),
   Filter: filters,
@@ -36,6 +42,7 @@ const zones = z.strictObject({ ZoneName: z.array(z.string()).default([]), Filter
 export const marketActions = (place: Place): Actions<{ readonly [name: string]: XmlValue }> => ({
   DescribeSpotPriceHistory: action(prices, (asked) => spotPrices(place, asked)),
   DescribeInstanceTypes: action(types, (asked) => instanceTypes(place, asked)),
+  DescribeInstanceTypeOfferings: action(offerings, (asked) => offeringsShown(place, asked)),
   DescribeSubnets: action(subnets, (asked) => subnetsShown(place, asked)),
   DescribeAvailabilityZones: action(zones, (asked) => zonesShown(place, asked)),
 });
@@ -109,6 +116,26 @@ function instanceTypes(place: Place, asked: z.infer<typeof types>): { readonly [
   wanted.sort((a, b) => (a.name < b.name ? -1 : 1));
   const { items, nextToken } = page(wanted, { token: asked.NextToken, size: asked.MaxResults });
   return { instanceTypeSet: items.map(typeShown), nextToken };
+}
+
+/** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypeOfferings.html */
+function offeringsShown(place: Place, asked: z.infer<typeof offerings>): { readonly [name: string]: XmlValue } {
+  const isByZone = asked.LocationType === 'availability-zone';
+  const all = place.pools.map((pool) => ({
+    instanceType: pool.type.name,
+    locationType: asked.LocationType,
+    location: isByZone ? pool.zone : place.region,
+  }));
+  // A type is offered in a zone once, however it may be bought.
+  const unique = [...new Map(all.map((o) => [`${o.instanceType} ${o.location}`, o])).values()];
+  const wanted = unique.filter((offer) =>
+    passes(asked.Filter, (name) => {
+      if (name === 'location') return [offer.location];
+      return name === 'instance-type' ? [offer.instanceType] : null;
+    }),
+  );
+  const { items, nextToken } = page(wanted, { token: asked.NextToken, size: asked.MaxResults });
+  return { instanceTypeOfferingSet: items, nextToken };
 }
 
 function typeFilter(type: InstanceType, name: string): readonly string[] | null {

@@ -1,0 +1,35 @@
+/**
+ * Asked by CloudFormation in the first seconds of a deployment: has the region what the configuration wants to buy? Needs nothing
+ * of the deployment itself, and so waits for none of it.
+ */
+import { EC2Client } from '@aws-sdk/client-ec2';
+import middy from '@middy/core';
+import { EbbError } from '../../lib/kernel/errors.ts';
+import {
+  answerDeployment,
+  customResourceEvent,
+  type Answered,
+  type CustomResourceEvent,
+} from '../../lib/aws/deploying/custom-resource.ts';
+import { askedOf, checkRegion } from '../../lib/aws/deploying/offers.ts';
+import { lambdaStack, logger } from '../../lib/aws/stack.ts';
+
+const client = new EC2Client({ maxAttempts: 6 });
+
+export const handler = middy<CustomResourceEvent, Answered>()
+  .use(lambdaStack('check', customResourceEvent))
+  .handler(async (event) => {
+    const answered = await answerDeployment(event, async (properties) => {
+      try {
+        const { lacking } = await checkRegion(client, askedOf.parse(properties));
+        for (const [zone, families] of lacking) logger.warn('not offered', { zone, families });
+      } catch (error) {
+        // Whether the region has it is not known: that is found out by buying.
+        if (!(error instanceof EbbError) || error.code === 'usage') throw error;
+        if (error.code !== 'too-many-requests' && error.code !== 'aws.unavailable') throw error;
+        logger.warn('the region could not be asked', { error });
+      }
+    });
+    if (answered.status === 'FAILED') logger.error('this cannot be deployed', { ...answered });
+    return answered;
+  });

@@ -1,0 +1,57 @@
+/** The same market in local mode: `ebb up`, asked with the same command line as a deployment. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { EpochMs } from '../../../lib/kernel/units.ts';
+import { raw } from '../../../lib/kernel/units.ts';
+import { writeMarket } from '../../../lib/local/market-file.ts';
+import { ebb, type Answer } from './command-line.ts';
+import type { MarketTrace } from '../../../lib/market/trace.ts';
+
+export class LocalSide {
+  readonly url: string;
+  readonly #engine: ChildProcess;
+  readonly #folder: string;
+
+  private constructor(url: string, engine: ChildProcess, folder: string) {
+    this.url = url;
+    this.#engine = engine;
+    this.#folder = folder;
+  }
+
+  /** Begins at `from`, at `speed` market seconds per wall second. */
+  static async begin(trace: MarketTrace, from: EpochMs, speed: number): Promise<LocalSide> {
+    const folder = mkdtempSync(join(tmpdir(), 'ebb-rehearsal-local-'));
+    const market = join(folder, 'market.ebbmarket');
+    writeMarket(market, trace, { name: 'rehearsal', source: 'a test', notes: [] });
+    const at = new Date(raw(from)).toISOString();
+    const args = ['up', '--json', '--port', '0', '--dir', join(folder, 'data'), '--market', market];
+    const engine = spawn(process.execPath, ['bin/ebb.mjs', ...args, '--from', at, '--speed', String(speed)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const url = await new Promise<string>((resolve, reject) => {
+      engine.once('exit', (code) => reject(new Error(`ebb up ended with ${code}`)));
+      createInterface({ input: engine.stdout }).once('line', (line) =>
+        resolve((JSON.parse(line) as { url: string }).url),
+      );
+    });
+    return new LocalSide(url, engine, folder);
+  }
+
+  ebb(...args: string[]): Promise<Answer> {
+    return ebb(['--url', this.url, ...args]);
+  }
+
+  async end(): Promise<void> {
+    const ended = new Promise((resolve) => this.#engine.once('exit', resolve));
+    // Twice: at once, without asking the tasks.
+    if (this.#engine.exitCode === null) {
+      this.#engine.kill('SIGINT');
+      this.#engine.kill('SIGINT');
+      await ended;
+    }
+    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}

@@ -2,7 +2,18 @@ import TinyQueue from 'tinyqueue';
 import type { Clock } from '../kernel/clock.ts';
 import { EbbError } from '../kernel/errors.ts';
 import type { AttemptId, EffectKey, InstanceId } from '../kernel/ids.ts';
-import { between, epochMs, plus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
+import {
+  between,
+  epochMs,
+  most,
+  plus,
+  raw,
+  seconds,
+  sub,
+  ZERO_S,
+  type EpochMs,
+  type Seconds,
+} from '../kernel/units.ts';
 import type { EndCause } from '../domain/instance.ts';
 import type { Usage } from '../domain/job.ts';
 import type { Observation } from '../domain/observation.ts';
@@ -35,8 +46,10 @@ export interface MemoryFleetOptions {
 }
 
 export interface TaskScript {
-  /** Running time of this attempt when nothing stops it. */
+  /** Running time of this attempt when nothing stops it, `setupS` included. */
   readonly runtimeS: Seconds;
+  /** From its start until its work begins: image, inputs, reading a checkpoint. Absent: none. */
+  readonly setupS?: Seconds;
   readonly exitCode: number;
   /** It saves by itself so often; null: only when told to by the checkpoint signal, if it has one. */
   readonly checkpointEveryS: Seconds | null;
@@ -100,6 +113,7 @@ export class MemoryFleet implements Fleet {
   readonly #queue = new TinyQueue<Scheduled>([], (a, b) => a.atMs - b.atMs || a.sequence - b.sequence);
   readonly #wakes = new Set<() => void>();
   #scheduled = 0;
+  #observed = 0;
   #nap: AbortController | null = null;
 
   constructor(options: MemoryFleetOptions) {
@@ -293,8 +307,7 @@ export class MemoryFleet implements Fleet {
   #lookAtCheckpoint(attempt: MemoryAttempt, atMs: EpochMs): void {
     const everyS = attempt.script?.checkpointEveryS ?? null;
     if (everyS === null || attempt.startedMs === null) return;
-    const ranS = raw(between(attempt.startedMs, atMs));
-    attempt.keptS = seconds(Math.floor(ranS / raw(everyS) + 1e-9) * raw(everyS));
+    attempt.keptS = seconds(Math.floor(raw(workedS(attempt, atMs)) / raw(everyS) + 1e-9) * raw(everyS));
   }
 
   #stopRequest(request: StopRequest): EffectOutcome {
@@ -319,7 +332,7 @@ export class MemoryFleet implements Fleet {
       this.#end(instance, attempt, { atMs: how.atMs, exitCode: null, exitSignal: null });
       return;
     }
-    if (request.checkpoint !== null) attempt.keptS = between(startedMs, how.atMs);
+    if (request.checkpoint !== null) attempt.keptS = workedS(attempt, how.atMs);
     const patienceS = seconds(raw(request.checkpoint?.graceS ?? ZERO_S) + KILL_AFTER_S);
     this.#endAt(instance, attempt, {
       atMs: plus(how.atMs, seconds(Math.min(raw(script.stopsInS), raw(patienceS)))),
@@ -343,7 +356,7 @@ export class MemoryFleet implements Fleet {
     const { request, startedMs } = attempt;
     instance.attempts.delete(request.attempt);
     if (end.exitCode === 0 && startedMs !== null) {
-      attempt.keptS = between(startedMs, end.atMs);
+      attempt.keptS = workedS(attempt, end.atMs);
       this.#kept.delete(taskOf(request));
     } else {
       this.#kept.set(taskOf(request), seconds(raw(this.#kept.get(taskOf(request)) ?? ZERO_S) + raw(attempt.keptS)));
@@ -436,6 +449,7 @@ export class MemoryFleet implements Fleet {
 
   #observe(instance: MemoryInstance, fact: Fact): void {
     const id = instance.request.instance;
+    this.#observed++;
     instance.observations.push({ instance: id, sequence: instance.observations.length + 1, ...fact });
   }
 
@@ -443,7 +457,20 @@ export class MemoryFleet implements Fleet {
     this.#queue.push({ atMs: raw(at), sequence: this.#scheduled++, happen });
   }
 
-  /** Lets everything happen that the clock has passed. True when something did. */
+  /** When the next thing is due; null when nothing is. For a driver that moves time itself and does not listen. */
+  nextMs(): EpochMs | null {
+    const next = this.#queue.peek();
+    return next === undefined ? null : epochMs(next.atMs);
+  }
+
+  /** Lets everything happen that the clock has passed. True when there is something new to observe. */
+  catchUp(): boolean {
+    const before = this.#observed;
+    this.#catchUp();
+    return this.#observed > before;
+  }
+
+  /** True when something happened. */
   #catchUp(): boolean {
     const now = raw(this.#clock.now());
     let happened = false;
@@ -488,6 +515,12 @@ interface AttemptEnd {
 
 /** A copy: what is done to one may end others. */
 const live = (instance: MemoryInstance): MemoryAttempt[] => [...instance.attempts.values()];
+
+/** Running time less what went into setting up. */
+function workedS({ startedMs, script }: MemoryAttempt, atMs: EpochMs): Seconds {
+  if (startedMs === null) return ZERO_S;
+  return most(ZERO_S, sub(between(startedMs, atMs), script?.setupS ?? ZERO_S));
+}
 
 const taskOf = ({ task }: StartRequest): string => JSON.stringify([task.job, task.stage, task.index]);
 

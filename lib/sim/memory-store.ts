@@ -32,6 +32,7 @@ const ascending = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
  */
 export class MemoryStore implements Store {
   readonly #retention: Retention;
+  readonly #onEvent: (event: EventRecord) => void;
   readonly #jobs = new Arrivals<Job>((j) => !isOver(j.state));
   readonly #tasks = new Arrivals<Task>((t) => t.state === 'waiting' || t.state === 'running');
   readonly #attempts = new Arrivals<Attempt>((a) => a.state !== 'ended');
@@ -58,8 +59,10 @@ export class MemoryStore implements Store {
   #planArrivals = 0;
   #token = 0;
 
-  constructor(retention: Retention = DEFAULT_RETENTION) {
+  /** `onEvent` is told of each event as it is stored: a log that no retention cuts. */
+  constructor(retention: Retention = DEFAULT_RETENTION, onEvent: (event: EventRecord) => void = () => undefined) {
     this.#retention = retention;
+    this.#onEvent = onEvent;
   }
 
   async submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]> {
@@ -196,7 +199,9 @@ export class MemoryStore implements Store {
   }
 
   #addEvent(event: Omit<EventRecord, 'sequence'>): void {
-    this.#events.push({ ...event, sequence: ++this.#sequence });
+    const record = { ...event, sequence: ++this.#sequence };
+    this.#events.push(record);
+    this.#onEvent(record);
   }
 
   #putPlan(plan: Plan): void {

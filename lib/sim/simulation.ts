@@ -1,0 +1,324 @@
+/**
+ * The third driver: the engine of local mode and its use cases on a store and a fleet in memory, under a virtual clock.
+ *
+ * Things happen in one total order: by time; at one instant first what happens to instances and tasks, then submissions,
+ * then the cycle; among equals by the order of being scheduled. Nothing reads the real time, and every draw comes from a
+ * named stream of the seed, so the same input gives the same events, byte for byte.
+ *
+ * A step costs O(log waiting events); a cycle costs what the engine's costs: O(active jobs, running tasks, live instances, pools).
+ */
+import { EbbError } from '../kernel/errors.ts';
+import { VirtualClock } from '../kernel/clock.ts';
+import { jobId, timeOrderedText, type JobId } from '../kernel/ids.ts';
+import { randomStream, type Uniform } from '../kernel/random.ts';
+import { epochMs, plus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
+import { admitter } from '../cycle/admission.ts';
+import { Engine, type CycleReport } from '../cycle/engine.ts';
+import { newJob } from '../cycle/new-job.ts';
+import type { SchedulerConfig } from '../domain/config.ts';
+import type { JobSpec } from '../domain/job.ts';
+import type { MarketForecast, Stages } from '../domain/stages.ts';
+import { LoggedHistory } from '../estimate/logged-history.ts';
+import { capacityOf } from '../market/capacity.ts';
+import { MarketForecaster } from '../market/forecast/forecaster.ts';
+import { CapacityEvidence } from '../market/forecast/hazard.ts';
+import type { MarketTrace } from '../market/trace.ts';
+import type { Solver } from '../plan/solver.ts';
+import type { Market } from '../ports/market.ts';
+import type { EventRecord } from '../ports/store.ts';
+import type { Retention } from '../ports/store-retention.ts';
+import { MemoryFleet } from './memory-fleet.ts';
+import { MemoryStore } from './memory-store.ts';
+import { Truth } from './truth.ts';
+import type { WorkloadJob } from './workload/workload.ts';
+
+/** What decides: the stages of a preset, and what it may know of the market. */
+export interface Deciders {
+  readonly name: string;
+  readonly stages: Stages<Solver>;
+  /** Absent: what prices and interruptions so far tell. */
+  readonly forecast?: (at: EpochMs) => MarketForecast;
+}
+
+export interface SimulationInput {
+  readonly trace: MarketTrace;
+  /** The public side of the same trace. */
+  readonly market: (now: () => EpochMs) => Market;
+  /** Of the market: when the workload's time 0 is, and when the simulation ends whatever is unfinished. */
+  readonly fromMs: EpochMs;
+  readonly toMs: EpochMs;
+  readonly jobs: AsyncIterable<WorkloadJob> | Iterable<WorkloadJob>;
+  /** Made from the truth of this run, which all but an oracle must leave alone. */
+  readonly deciders: (truth: Truth) => Deciders;
+  readonly solver: Solver;
+  readonly config: SchedulerConfig;
+  readonly vcpus: number;
+  readonly seed: number;
+  /** Least time between two cycles: triggers within it become one. */
+  readonly minGapS: Seconds;
+  /** What a program needs at the start of each attempt before its work begins, that there is no trace of. */
+  readonly setupS: Seconds;
+  readonly onEvent?: (event: EventRecord) => void;
+  readonly onProgress?: (progress: Progress) => void;
+  /** Ends the simulation where it stands: what has been simulated until then is the result. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Progress {
+  readonly nowMs: EpochMs;
+  readonly fromMs: EpochMs;
+  readonly toMs: EpochMs;
+  /** Things that happened, submissions and cycles. */
+  readonly steps: number;
+  readonly submitted: number;
+}
+
+/** A job that submission turned down, as it would have been in every other driver. */
+export interface Refusal {
+  readonly key: string;
+  readonly code: string;
+  readonly what: string;
+}
+
+export type EndReason = 'done' | 'time-over' | 'aborted';
+
+export interface SimulationResult {
+  readonly ended: EndReason;
+  readonly endMs: EpochMs;
+  readonly store: MemoryStore;
+  readonly fleet: MemoryFleet;
+  /** The workload's key of each job that was admitted. */
+  readonly keys: ReadonlyMap<JobId, string>;
+  readonly refused: readonly Refusal[];
+  readonly steps: number;
+  readonly cycles: CycleTotals;
+}
+
+export interface CycleTotals {
+  readonly count: number;
+  readonly solved: number;
+  /** Real time that solvers took, ms: no part of any decision. */
+  readonly solverMs: number;
+}
+
+/** Told of progress once in so many steps: often enough to watch, seldom enough to cost nothing. */
+const PROGRESS_STEPS = 512;
+/** What a simulation itself reads again: the log of events goes to whoever listens. */
+const RETENTION: Retention = { plans: 1, events: 1000 };
+/** Fields of Date end here (ECMAScript, section "Time Values and Time Range"). */
+const LAST_INSTANT_MS = 8.64e15;
+
+/** Runs to the end of the work, of the window, or until aborted. Throws EbbError `usage` for a window that cannot be. */
+export async function simulate(input: SimulationInput): Promise<SimulationResult> {
+  const simulation = new Simulation(input);
+  return simulation.run();
+}
+
+class Simulation {
+  readonly #input: SimulationInput;
+  readonly #clock: VirtualClock;
+  readonly #store: MemoryStore;
+  readonly #fleet: MemoryFleet;
+  readonly #engine: Engine<Solver>;
+  readonly #truth: Truth;
+  readonly #ids: Uniform;
+  readonly #admit: (spec: JobSpec, at: EpochMs) => ReturnType<ReturnType<typeof admitter>>;
+  readonly #keys = new Map<JobId, string>();
+  readonly #refused: Refusal[] = [];
+  readonly #arrivals: Arrivals;
+  #nextCycleMs = Infinity;
+  #lastCycleMs = -Infinity;
+  #steps = 0;
+  #cycles: CycleTotals = { count: 0, solved: 0, solverMs: 0 };
+
+  constructor(input: SimulationInput) {
+    expectWindow(input);
+    const { trace, config, seed } = input;
+    this.#input = input;
+    this.#clock = new VirtualClock(input.fromMs);
+    const now = (): EpochMs => this.#clock.now();
+    this.#store = new MemoryStore(RETENTION, input.onEvent);
+    this.#truth = new Truth(trace, capacityOf(trace, config), input.setupS);
+    this.#fleet = new MemoryFleet({
+      truth: this.#truth.capacity,
+      clock: this.#clock,
+      script: (request, keptS) => this.#truth.script(request, keptS),
+    });
+    const market = input.market(now);
+    const history = new LoggedHistory();
+    const evidence = new CapacityEvidence();
+    const forecaster = new MarketForecaster({ history: (...of) => market.history(...of), config });
+    const deciders = input.deciders(this.#truth);
+    this.#engine = new Engine<Solver>({
+      store: this.#store,
+      fleet: this.#fleet,
+      market,
+      clock: this.#clock,
+      random: randomStream(seed, 'plans'),
+      solver: input.solver,
+      stages: deciders.stages,
+      preset: deciders.name,
+      config,
+      limits: { vcpus: input.vcpus },
+      history,
+      capacity: evidence,
+      forecast: deciders.forecast ?? ((at) => forecaster.at(at, evidence)),
+      holder: 'simulation',
+      minGapS: input.minGapS,
+      onCycle: (report) => this.#count(report),
+    });
+    this.#ids = randomStream(seed, 'ids');
+    this.#admit = admitter({ pools: market.pools(), vcpus: input.vcpus, config, history });
+    this.#arrivals = new Arrivals(input.jobs, input.fromMs);
+  }
+
+  async run(): Promise<SimulationResult> {
+    await this.#engine.start();
+    await this.#arrivals.start();
+    const ended = await this.#steppedToEnd();
+    await this.#arrivals.close();
+    return {
+      ended,
+      endMs: this.#clock.now(),
+      store: this.#store,
+      fleet: this.#fleet,
+      keys: this.#keys,
+      refused: this.#refused,
+      steps: this.#steps,
+      cycles: this.#cycles,
+    };
+  }
+
+  async #steppedToEnd(): Promise<EndReason> {
+    const { signal, toMs } = this.#input;
+    for (;;) {
+      if (signal?.aborted === true) return 'aborted';
+      const arrivalMs = this.#arrivals.nextMs;
+      // Without jobs and instances there is no cycle due, and what is left in the fleet's queue is void.
+      if (arrivalMs === Infinity && this.#nextCycleMs === Infinity) return 'done';
+      const fleetMs = raw(this.#fleet.nextMs() ?? epochMs(Infinity));
+      const nextMs = Math.min(fleetMs, arrivalMs, this.#nextCycleMs);
+      if (nextMs > raw(toMs)) {
+        await this.#clock.advanceTo(toMs);
+        return 'time-over';
+      }
+      await this.#clock.advanceTo(epochMs(nextMs));
+      if (fleetMs <= nextMs && this.#fleet.catchUp()) this.#trigger(nextMs);
+      if (arrivalMs <= nextMs) {
+        await this.#submitDue(nextMs);
+        this.#trigger(nextMs);
+      }
+      if (this.#nextCycleMs <= nextMs) await this.#cycle(nextMs);
+      if (++this.#steps % PROGRESS_STEPS === 0) await this.#report();
+    }
+  }
+
+  #trigger(nowMs: number): void {
+    this.#nextCycleMs = Math.min(
+      this.#nextCycleMs,
+      Math.max(nowMs, this.#lastCycleMs + raw(this.#input.minGapS) * 1000),
+    );
+  }
+
+  async #cycle(nowMs: number): Promise<void> {
+    const waitS = await this.#engine.cycle();
+    this.#lastCycleMs = nowMs;
+    this.#nextCycleMs = waitS === null ? Infinity : nowMs + Math.max(raw(waitS), raw(this.#input.minGapS)) * 1000;
+  }
+
+  async #submitDue(nowMs: number): Promise<void> {
+    while (this.#arrivals.nextMs <= nowMs) await this.#submit(await this.#arrivals.take());
+  }
+
+  async #submit({ key, spec, truth }: WorkloadJob): Promise<void> {
+    const at = this.#clock.now();
+    try {
+      const after = await this.#dependencies(spec);
+      const admission = this.#admit(spec, at);
+      const job = newJob(spec, { id: jobId(`j-${timeOrderedText(raw(at), this.#ids)}`), at, after, admission });
+      this.#truth.add(job.id, truth);
+      this.#keys.set(job.id, key);
+      await this.#store.submit([{ job, idempotency: null }]);
+    } catch (error) {
+      if (!(error instanceof EbbError) || error.code === 'internal') throw error;
+      this.#refused.push({ key, code: error.code, what: error.message });
+    }
+  }
+
+  async #dependencies(spec: JobSpec): Promise<readonly JobId[]> {
+    if (spec.after.length === 0) return [];
+    const found = await this.#store.findJobs(spec.after);
+    const missing = spec.after.filter((ref) => !found.has(ref));
+    if (missing.length === 0) return [...found.values()].map((j) => j.id);
+    throw new EbbError('job-file.dependency', {
+      what: 'the job depends on a job that was not submitted before it, or was refused',
+      got: missing.slice(0, 5).join(', '),
+    });
+  }
+
+  #count({ plan }: CycleReport): void {
+    const asked = plan !== null && plan.solve.elapsedMs > 0;
+    this.#cycles = {
+      count: this.#cycles.count + 1,
+      solved: this.#cycles.solved + Number(asked),
+      solverMs: this.#cycles.solverMs + (plan?.solve.elapsedMs ?? 0),
+    };
+  }
+
+  /** Yields to the event loop, so that signals and messages of the thread are seen. */
+  async #report(): Promise<void> {
+    const { onProgress, fromMs, toMs } = this.#input;
+    onProgress?.({ nowMs: this.#clock.now(), fromMs, toMs, steps: this.#steps, submitted: this.#keys.size });
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
+
+/** The workload one job ahead: what comes next and when. */
+class Arrivals {
+  readonly #jobs: AsyncIterator<WorkloadJob> | Iterator<WorkloadJob>;
+  readonly #fromMs: number;
+  #next: WorkloadJob | null = null;
+  nextMs = Infinity;
+
+  constructor(jobs: AsyncIterable<WorkloadJob> | Iterable<WorkloadJob>, fromMs: EpochMs) {
+    this.#jobs = Symbol.asyncIterator in jobs ? jobs[Symbol.asyncIterator]() : jobs[Symbol.iterator]();
+    this.#fromMs = raw(fromMs);
+  }
+
+  async start(): Promise<void> {
+    const read: IteratorResult<WorkloadJob, unknown> = await this.#jobs.next();
+    this.#next = read.done === true ? null : read.value;
+    this.nextMs = this.#next === null ? Infinity : this.#fromMs + this.#next.submittedS * 1000;
+  }
+
+  /** The one that is due; reads the one after it. */
+  async take(): Promise<WorkloadJob> {
+    const taken = this.#next;
+    if (taken === null) throw new RangeError('no job is due');
+    await this.start();
+    return taken;
+  }
+
+  async close(): Promise<void> {
+    await this.#jobs.return?.();
+  }
+}
+
+function expectWindow({ fromMs, toMs, trace }: SimulationInput): void {
+  const iso = (t: EpochMs): string =>
+    Math.abs(raw(t)) <= LAST_INSTANT_MS ? new Date(raw(t)).toISOString() : `${raw(t)} ms`;
+  const possible = raw(fromMs) < raw(toMs) && Math.abs(raw(toMs)) <= LAST_INSTANT_MS;
+  if (possible && raw(fromMs) >= raw(trace.startMs) && raw(fromMs) < raw(trace.endMs)) return;
+  throw new EbbError('usage', {
+    what: 'the simulation and the market do not overlap in time',
+    got: `${iso(fromMs)} to ${iso(toMs)}`,
+    allowed: `a time within ${iso(trace.startMs)} to ${iso(trace.endMs)}`,
+    next: 'choose --from and --to within the market',
+  });
+}
+
+/** So long after its last arrival a workload is given to finish, where no end was asked for. */
+export const TAIL_S: Seconds = seconds(2 * 86_400);
+export const endOf = (fromMs: EpochMs, lastArrivalS: number): EpochMs =>
+  plus(plus(fromMs, seconds(lastArrivalS)), TAIL_S);
+export const NO_SETUP: Seconds = ZERO_S;

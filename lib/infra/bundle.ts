@@ -1,100 +1,202 @@
 /**
- * Code of the Lambdas: each handler with all that it imports in one ES module, made by esbuild in this process, without
- * Docker and without a network. What cannot be bundled (WebAssembly) lies beside it as the package it is.
+ * Code of the Lambdas: ES modules made by esbuild in this process, without Docker and without a network. All handlers are
+ * bundled at once and share what they have in common, so that the SDK is read and printed once and not once per function: an
+ * asset is its handler and those of the shared files that it can reach. What cannot be bundled lies beside it (packages.ts).
+ *
+ * Where the code comes from, first that is there:
+ *  1. `functions/` beside the compiled sources: made by `npm run build`, so that whoever installs the package needs no esbuild;
+ *  2. in a checkout `.cache/functions/<digest>`, if every file that went into it still has the same content;
+ *  3. esbuild, which takes seconds. In a checkout the result becomes 2.
  */
-import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import * as fs from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { AssetHashType, DockerImage } from 'aws-cdk-lib';
-import * as lambda from 'aws-cdk-lib/aws-lambda';
-import { buildSync } from 'esbuild';
-import { EbbError } from '../kernel/errors.ts';
+import type * as Esbuild from 'esbuild';
+import { EbbError, invariant } from '../kernel/errors.ts';
+import { place, type PackagedName, type Platform } from './packages.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const HANDLERS = join(ROOT, 'lambdas');
+const PREBUILT = join(ROOT, 'functions');
+const CACHE = join(ROOT, '.cache', 'functions');
+const MANIFEST = 'functions.json';
+/** Kept beside the newest: those of the branches that one goes to and fro between. */
+const KEPT = 4;
 /** Newer than what CommonJS packages inside the bundle ask for with `require`. */
 const BANNER = "import{createRequire as ebbRequire}from'node:module';const require=ebbRequire(import.meta.url);";
+/** Beside the sources themselves, what decides how imports are found. */
+const ALSO_DECIDE = ['tsconfig.json', 'package.json', 'node_modules/.package-lock.json'];
 
-/** Packages that stay packages in the asset, and which of their files: for Lambda's platform only. */
-export const PACKAGED = {
-  /** HiGHS finds its WebAssembly file beside its own module. */
-  highs: ['package.json', 'LICENSE', 'build/highs.mjs', 'build/highs.wasm'],
-} as const satisfies Record<string, readonly string[]>;
+/** What a folder of bundled code holds. */
+interface Manifest {
+  /** Of the options of the build: another digest, another build. */
+  readonly options: string;
+  /** SHA-256 of each file that went into it, by its path below the root. */
+  readonly inputs: Readonly<Record<string, string>>;
+  /** Files by function, the handler's first. */
+  readonly functions: Readonly<Record<string, readonly string[]>>;
+}
 
-export type PackagedName = keyof typeof PACKAGED;
+interface Bundles {
+  readonly folder: string;
+  readonly functions: Manifest['functions'];
+}
 
 /** The source of a handler, in the checkout (`.ts`) or in the compiled package (`.js`). */
 export function handlerFile(name: string): string {
-  for (const extension of ['ts', 'js']) {
-    const file = join(HANDLERS, name, `handler.${extension}`);
-    if (existsSync(file)) return file;
-  }
+  const file = sourceOf(name);
+  if (file !== undefined) return file;
   throw new EbbError('internal', { what: `the handler of the Lambda ${name} is not there`, got: join(HANDLERS, name) });
 }
 
-/** The asset of one Lambda. Made at synthesis, unless the CDK says that its stack needs none. */
-export function codeOf(name: string, packaged: readonly PackagedName[]): lambda.Code {
-  const entry = handlerFile(name);
-  return lambda.Code.fromAsset(dirname(entry), {
-    // What goes into the bundle decides, not the folder of the handler, which imports most of it.
-    assetHashType: AssetHashType.OUTPUT,
-    bundling: {
-      image: DockerImage.fromRegistry('never-used'),
-      local: {
-        tryBundle: (folder) => {
-          bundle(entry, folder, packaged);
-          return true;
-        },
-      },
-    },
-  });
+const sourceOf = (name: string): string | undefined =>
+  ['ts', 'js'].map((extension) => join(HANDLERS, name, `handler.${extension}`)).find((file) => fs.existsSync(file));
+
+/** What beside its code is in an asset. */
+export interface AssetParts {
+  readonly packaged: readonly PackagedName[];
+  readonly platform: Platform;
 }
 
-/** Writes `index.mjs`, and the packages, into a folder. */
-export function bundle(entry: string, folder: string, packaged: readonly PackagedName[]): void {
-  buildSync({
-    entryPoints: [entry],
-    outfile: join(folder, 'index.mjs'),
-    // Paths in the output must not depend on where the checkout lies: the hash of the asset would.
-    absWorkingDir: ROOT,
-    bundle: true,
-    platform: 'node',
-    target: 'node24',
-    format: 'esm',
-    mainFields: ['module', 'main'],
-    external: [...packaged],
-    banner: { js: BANNER },
-    // Names stay, so that a stack trace in a log can be read.
-    minifyWhitespace: true,
-    minifySyntax: true,
-    legalComments: 'none',
-    logLevel: 'error',
-  });
-  for (const name of packaged) place(name, folder);
+/** Writes one function's asset into a folder: `index.mjs`, the files that it shares with others, and packages. */
+export function assemble(name: string, folder: string, { packaged, platform }: AssetParts): void {
+  const { folder: from, functions } = bundles();
+  const [handler, ...shared] = invariant(functions[name], `${name} is among the functions that were bundled`);
+  fs.mkdirSync(folder, { recursive: true });
+  fs.copyFileSync(join(from, invariant(handler, 'a function has a handler')), join(folder, 'index.mjs'));
+  for (const file of shared) fs.copyFileSync(join(from, file), join(folder, file));
+  for (const each of packaged) place(each, folder, platform);
 }
 
-function place(name: PackagedName, folder: string): void {
-  const from = packageFolder(name);
-  for (const file of PACKAGED[name]) {
-    const to = join(folder, 'node_modules', name, file);
-    mkdirSync(dirname(to), { recursive: true });
-    copyFileSync(join(from, file), to);
+let known: Bundles | null = null;
+
+/** Once per process: nobody changes the sources while an app is synthesised. */
+function bundles(): Bundles {
+  known ??= prebuilt() ?? cached() ?? built();
+  return known;
+}
+
+function prebuilt(): Bundles | null {
+  return fs.existsSync(join(PREBUILT, MANIFEST)) ? { folder: PREBUILT, ...manifestIn(PREBUILT) } : null;
+}
+
+function cached(): Bundles | null {
+  const options = optionsDigest();
+  const found = cachedFolders().find((folder) => {
+    const manifest = manifestIn(folder);
+    return manifest.options === options && Object.entries(manifest.inputs).every(([f, sha]) => digestOf(f) === sha);
+  });
+  return found === undefined ? null : { folder: found, ...manifestIn(found) };
+}
+
+/** Newest first. */
+function cachedFolders(): string[] {
+  if (!fs.existsSync(CACHE)) return [];
+  return fs
+    .readdirSync(CACHE)
+    .map((name) => join(CACHE, name))
+    .filter((folder) => fs.existsSync(join(folder, MANIFEST)))
+    .map((folder) => ({ folder, madeMs: fs.statSync(folder).mtimeMs }))
+    .sort((a, b) => b.madeMs - a.madeMs)
+    .map(({ folder }) => folder);
+}
+
+function built(): Bundles {
+  if (!fs.existsSync(join(ROOT, 'package.json'))) {
+    // Compiled, and packed without `npm run build`: there is no place that is ours to keep it in.
+    const folder = fs.mkdtempSync(join(tmpdir(), 'ebb-functions-'));
+    process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
+    return { folder, ...bundleAll(folder) };
+  }
+  fs.mkdirSync(CACHE, { recursive: true });
+  const building = fs.mkdtempSync(join(CACHE, 'building.'));
+  try {
+    const manifest = bundleAll(building);
+    const folder = join(CACHE, sha256(JSON.stringify(manifest)).slice(0, 24));
+    // Another process may have been as quick, with the same result; or one made it that was then changed and put back.
+    fs.rmSync(folder, { recursive: true, force: true });
+    fs.renameSync(building, folder);
+    for (const old of cachedFolders().slice(KEPT)) fs.rmSync(old, { recursive: true, force: true });
+    return { folder, ...manifest };
+  } finally {
+    fs.rmSync(building, { recursive: true, force: true });
   }
 }
 
-/** Found as Node finds it, wherever npm has put it. */
-function packageFolder(name: string): string {
-  let folder = dirname(createRequire(import.meta.url).resolve(name));
-  while (!isPackage(folder, name)) {
-    const above = dirname(folder);
-    if (above === folder) throw new EbbError('internal', { what: `the package ${name} is not installed` });
-    folder = above;
-  }
-  return folder;
+/** Bundles every handler into a folder, with a manifest. `npm run build` makes the package's with it. */
+export function bundleAll(folder: string): Manifest {
+  const entries = Object.fromEntries(handlerNames().map((name) => [name, handlerFile(name)]));
+  const { metafile } = esbuild().buildSync({ ...OPTIONS, entryPoints: entries, outdir: folder, absWorkingDir: ROOT });
+  const outputs = new Map(Object.entries(metafile.outputs).map(([path, output]) => [basename(path), output]));
+  const manifest: Manifest = {
+    options: optionsDigest(),
+    inputs: Object.fromEntries([...ALSO_DECIDE, ...Object.keys(metafile.inputs)].map((f) => [f, digestOf(f)])),
+    functions: Object.fromEntries(Object.keys(entries).map((name) => [name, reachable(`${name}.mjs`, outputs)])),
+  };
+  fs.writeFileSync(join(folder, MANIFEST), JSON.stringify(manifest));
+  return manifest;
 }
 
-function isPackage(folder: string, name: string): boolean {
-  const file = join(folder, 'package.json');
-  return existsSync(file) && (JSON.parse(readFileSync(file, 'utf8')) as { name?: string }).name === name;
+const OPTIONS = {
+  bundle: true,
+  splitting: true,
+  platform: 'node',
+  target: 'node24',
+  format: 'esm',
+  outExtension: { '.js': '.mjs' },
+  chunkNames: 'shared-[hash]',
+  mainFields: ['module', 'main'],
+  external: ['highs', 'onnxruntime-node'] satisfies PackagedName[],
+  banner: { js: BANNER },
+  // Names stay, so that a stack trace in a log can be read.
+  minifyWhitespace: true,
+  minifySyntax: true,
+  legalComments: 'none',
+  logLevel: 'error',
+  metafile: true,
+} as const satisfies Esbuild.BuildOptions;
+
+/** The file and all that it imports, at once or later. */
+function reachable(entry: string, outputs: ReadonlyMap<string, Esbuild.Metafile['outputs'][string]>): string[] {
+  const found = new Set([entry]);
+  // A set gives what is added to it while it is gone through.
+  for (const file of found) {
+    const imports = invariant(outputs.get(file), `${file} was written`).imports;
+    for (const { path, external } of imports) if (external !== true) found.add(basename(path));
+  }
+  return [...found];
+}
+
+const handlerNames = (): string[] => fs.readdirSync(HANDLERS).filter((name) => sourceOf(name) !== undefined);
+
+const optionsDigest = (): string => sha256(JSON.stringify([OPTIONS, esbuild().version, handlerNames()]));
+
+/** Of a file below the root, by what it holds; of one that is not there, a word that no digest is. */
+function digestOf(file: string): string {
+  try {
+    return sha256(fs.readFileSync(join(ROOT, file)));
+  } catch {
+    return 'none';
+  }
+}
+
+const sha256 = (content: string | Buffer): string => createHash('sha256').update(content).digest('hex');
+
+const manifestIn = (folder: string): Manifest =>
+  JSON.parse(fs.readFileSync(join(folder, MANIFEST), 'utf8')) as Manifest;
+
+/** Asked for only where something must be bundled: a peer that users of a built package need not have. */
+function esbuild(): typeof Esbuild {
+  try {
+    return createRequire(import.meta.url)('esbuild') as typeof Esbuild;
+  } catch (error) {
+    throw new EbbError('internal', {
+      what: 'the code of the Lambdas must be bundled, and esbuild is not installed',
+      next: 'npm install --save-dev esbuild',
+      cause: error,
+    });
+  }
 }

@@ -9,7 +9,8 @@ import * as logs from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
 import type { LambdaEnvironment } from '../aws/environment.ts';
 import { acknowledgeWildcards } from './acknowledged.ts';
-import { codeOf, type PackagedName } from './bundle.ts';
+import { codeOf } from './code.ts';
+import { ARM64, type PackagedName } from './packages.ts';
 import { rightNamed, statementOf, type Right, type RightName, type RightsOver } from './rights.ts';
 
 export interface FunctionFacts {
@@ -149,7 +150,7 @@ export class EbbtideFunction extends lambda.Function {
       runtime: lambda.Runtime.NODEJS_24_X,
       architecture: lambda.Architecture.ARM_64,
       handler: 'index.handler',
-      code: codeOf(name, packaged),
+      code: codeOf(name, { packaged, platform: ARM64 }),
       role,
       logGroup: group,
       memorySize: memoryMiB,

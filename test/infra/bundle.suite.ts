@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { deflateRawSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { bundle, handlerFile } from '../../lib/infra/bundle.ts';
+import { assemble } from '../../lib/infra/bundle.ts';
+import { ARM64 } from '../../lib/infra/packages.ts';
 import { factsOf, FUNCTION_NAMES, type FunctionName } from '../../lib/infra/functions.ts';
 
 const MB = 1_000_000;
@@ -22,7 +23,7 @@ describe('the code of the functions', () => {
   beforeAll(() => {
     for (const name of FUNCTION_NAMES) {
       const folder = join(root, name);
-      bundle(handlerFile(name), folder, factsOf(name).packaged ?? []);
+      assemble(name, folder, { packaged: factsOf(name).packaged ?? [], platform: ARM64 });
       assets.set(name, measured(folder));
     }
   });
@@ -37,26 +38,34 @@ describe('the code of the functions', () => {
     expect(assets.get('intake')?.zippedBytes).toBeLessThan(5 * MB);
   });
 
-  it('is one file, and WebAssembly only where the solver is', () => {
+  it('is the handler and what it shares with others, and WebAssembly only where the solver is', () => {
     for (const [name, { files }] of assets) {
-      if (name === 'solve') continue;
-      expect([name, files]).toEqual([name, ['index.mjs']]);
+      expect([name, files[0]]).toEqual([name, 'index.mjs']);
+      expect(files.filter((f) => !/^index\.mjs$|^[\w-]+-[\dA-Z]{8}\.mjs$|^node_modules\//.test(f))).toEqual([]);
     }
-    expect(assets.get('solve')?.files).toEqual([
-      'index.mjs',
-      'node_modules/highs/LICENSE',
-      'node_modules/highs/build/highs.mjs',
-      'node_modules/highs/build/highs.wasm',
-      'node_modules/highs/package.json',
-    ]);
+    const packages = [...assets].map(([name, { files }]) => [name, files.filter((f) => f.startsWith('node_modules'))]);
+    expect(Object.fromEntries(packages.filter(([, files]) => files?.length !== 0))).toEqual({
+      solve: [
+        'node_modules/highs/LICENSE',
+        'node_modules/highs/build/highs.mjs',
+        'node_modules/highs/build/highs.wasm',
+        'node_modules/highs/package.json',
+      ],
+    });
   });
 
-  it('does not depend on where the checkout lies: the same sources are the same asset', () => {
-    const again = join(root, 'again');
-    bundle(handlerFile('acquire'), again, []);
-    const code = readFileSync(join(again, 'index.mjs'));
-    expect(code.equals(readFileSync(join(root, 'acquire', 'index.mjs')))).toBe(true);
-    expect(code.includes(process.cwd())).toBe(false);
+  it('has nothing that it does not import', () => {
+    for (const [name, { files }] of assets) {
+      const modules = files.filter((f) => !f.startsWith('node_modules'));
+      const text = modules.map((f) => readFileSync(join(root, name, f), 'utf8')).join('\n');
+      expect(modules.filter((f) => f !== 'index.mjs' && !text.includes(`"./${f}"`))).toEqual([]);
+    }
+  });
+
+  it('names no place of this machine', () => {
+    for (const [name, { files }] of assets)
+      for (const file of files.filter((f) => f.endsWith('.mjs')))
+        expect([name, file, readFileSync(join(root, name, file)).includes(process.cwd())]).toEqual([name, file, false]);
   });
 
   it.each(FUNCTION_NAMES)('%s loads on its own and has a handler', (name) => {

@@ -1,9 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import { Bucket } from 'aws-cdk-lib/aws-s3';
-import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { Stack, type App } from 'aws-cdk-lib';
+import { AccountRootPrincipal, PolicyStatement, Role } from 'aws-cdk-lib/aws-iam';
+import { CfnBucket } from 'aws-cdk-lib/aws-s3';
 import { AwsSolutionsChecks } from 'cdk-nag';
-import type { App } from 'aws-cdk-lib';
-import type { DeploymentConfigInput } from '../../lib/infra/config.ts';
+import { checkedDeployment, type DeploymentConfigInput } from '../../lib/infra/config.ts';
+import { ebbtideStacks } from '../../lib/infra/stacks.ts';
 import { validated } from './synthesis.ts';
 
 const nag = (app: App): AwsSolutionsChecks => new AwsSolutionsChecks(app);
@@ -29,20 +30,22 @@ const CASES: readonly (readonly [string, DeploymentConfigInput])[] = [
 describe('cdk-nag (AwsSolutions) and the CDK’s own validation', () => {
   it.each(CASES)('find nothing without a written reason: %s', (_, input) => {
     // Synthesis throws when a validation finds anything.
-    expect(validated(input, nag).stacks).toHaveLength(2);
+    const assembly = validated(nag, (app) => ebbtideStacks(app, checkedDeployment(input, 'test')));
+    expect(assembly.stacks).toHaveLength(2);
   });
 
-  it('do look: a bucket without encryption in transit and a new wildcard are found', () => {
+  it('do look: no encryption in transit, a new wildcard and a property that there is not are found', () => {
     const findings = (): unknown =>
-      validated({}, nag, ({ main }) => {
-        new Bucket(main, 'Open');
-        main.ebbtide.functions.api.addToRolePolicy(
-          new PolicyStatement({ sid: 'New', actions: ['s3:GetObject'], resources: ['arn:aws:s3:::other/*'] }),
-        );
+      validated(nag, (app) => {
+        const stack = new Stack(app, 'Wrong');
+        new CfnBucket(stack, 'Open').addPropertyOverride('NoSuchProperty', true);
+        const wide = new PolicyStatement({ actions: ['s3:GetObject'], resources: ['arn:aws:s3:::other/*'] });
+        new Role(stack, 'Role', { assumedBy: new AccountRootPrincipal() }).addToPolicy(wide);
       });
     const said = messageOf(findings);
     expect(said).toMatch(/AwsSolutions-S10/);
     expect(said).toMatch(/AwsSolutions-IAM5\[Resource::arn:aws:s3:::other\/\*\]/);
+    expect(said).toMatch(/NoSuchProperty/);
   });
 });
 

@@ -9,7 +9,6 @@ import type { CloudAssembly } from 'aws-cdk-lib/cx-api';
 import { checkedDeployment, type DeploymentConfigInput } from '../../lib/infra/config.ts';
 import { ebbtideStacks, type EbbtideStacks } from '../../lib/infra/stacks.ts';
 
-const VALIDATION = '@aws-cdk/core:validateAgainstDefaultRules';
 const ROOT = new URL('../../', import.meta.url);
 
 export interface Synthesis {
@@ -18,17 +17,20 @@ export interface Synthesis {
   readonly main: Template;
 }
 
-/** No code, and no check of the CDK against CloudFormation's schemas, which takes seconds: nag.test.ts makes it once. */
-const QUICK = { 'aws:cdk:bundling-stacks': [], [VALIDATION]: false };
+/** No code. */
+const QUICK = { 'aws:cdk:bundling-stacks': [] };
 
-/** A new app with the flags of cdk.json, in a folder of its own. */
-export function newApp(context: Record<string, unknown> = {}): App {
+/**
+ * A new app with the flags of cdk.json, in a folder of its own. The CDK's check against CloudFormation's schemas takes seconds
+ * and is made where asked for (nag.suite.ts).
+ */
+export function newApp({ isChecked = false } = {}): App {
   const { context: flags } = JSON.parse(readFileSync(new URL('cdk.json', ROOT), 'utf8')) as {
     context: Record<string, unknown>;
   };
   const outdir = mkdtempSync(join(tmpdir(), 'ebb-cdk-'));
   folders.push(outdir);
-  return new App({ outdir, context: { ...flags, ...QUICK, ...context } });
+  return new App({ outdir, builtinCloudFormationValidation: isChecked, context: { ...flags, ...QUICK } });
 }
 
 const folders: string[] = [];
@@ -51,15 +53,11 @@ function synthesised(input: DeploymentConfigInput): Synthesis {
   return { stacks, data: Template.fromStack(stacks.data), main: Template.fromStack(stacks.main) };
 }
 
-/** Synthesises with a validation plug-in; returns the assembly, or throws what the validation says. */
-export function validated(
-  input: DeploymentConfigInput,
-  plugin: (app: App) => IPolicyValidationPlugin,
-  change: (stacks: EbbtideStacks) => void = () => undefined,
-): CloudAssembly {
-  const app = newApp({ [VALIDATION]: true });
+/** Synthesises what `fill` puts into an app, with a validation plug-in; returns the assembly, or throws what is found. */
+export function validated(plugin: (app: App) => IPolicyValidationPlugin, fill: (app: App) => void): CloudAssembly {
+  const app = newApp({ isChecked: true });
   Validations.of(app).addPlugins(plugin(app));
-  change(ebbtideStacks(app, checkedDeployment(input, 'test')));
+  fill(app);
   return app.synth();
 }
 

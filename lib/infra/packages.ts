@@ -1,0 +1,77 @@
+/** Packages that stay packages in a Lambda's asset, because they hold what cannot be bundled: of each the files needed there. */
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { EbbError } from '../kernel/errors.ts';
+
+/** As `process.platform` and `process.arch` name them. */
+export interface Platform {
+  readonly os: string;
+  readonly arch: string;
+}
+
+/** Lambda's. */
+export const ARM64: Platform = { os: 'linux', arch: 'arm64' };
+
+/** Whole paths, or folders with an ending of their files. */
+type Files = readonly (string | { readonly folder: string; readonly ending: string })[];
+
+const PACKAGED = {
+  /** HiGHS finds its WebAssembly file beside its own module. */
+  highs: () => ['package.json', 'LICENSE', 'build/highs.mjs', 'build/highs.wasm'],
+  /** The library of one platform: those of all together are 288 MB. */
+  'onnxruntime-node': ({ os, arch }) => [
+    'package.json',
+    { folder: 'dist', ending: '.js' },
+    { folder: `bin/napi-v6/${os}/${arch}`, ending: '' },
+  ],
+  'onnxruntime-common': () => ['package.json', 'dist/cjs/package.json', { folder: 'dist/cjs', ending: '.js' }],
+} as const satisfies Record<string, (platform: Platform) => Files>;
+
+export type PackagedName = keyof typeof PACKAGED;
+
+/** Copies a package's files into `folder/node_modules`. Throws `internal` when it is not installed, or not for that platform. */
+export function place(name: PackagedName, folder: string, platform: Platform): void {
+  const from = packageFolder(name);
+  for (const file of filesOf(from, PACKAGED[name](platform))) {
+    const to = join(folder, 'node_modules', name, file);
+    mkdirSync(dirname(to), { recursive: true });
+    copyFileSync(join(from, file), to);
+  }
+}
+
+function filesOf(from: string, files: Files): string[] {
+  return files.flatMap((file) => {
+    if (typeof file === 'string') return [file];
+    const { folder, ending } = file;
+    const path = join(from, folder);
+    if (existsSync(path)) return readdirSync(path).flatMap((f) => (f.endsWith(ending) ? [join(folder, f)] : []));
+    throw new EbbError('internal', { what: 'a package has no files for the platform of the Lambdas', got: path });
+  });
+}
+
+/** Found as Node finds it, wherever npm has put it. */
+function packageFolder(name: string): string {
+  const require = createRequire(import.meta.url);
+  let folder: string;
+  try {
+    folder = dirname(require.resolve(name));
+  } catch (error) {
+    throw new EbbError('internal', {
+      what: `the package ${name} is not installed`,
+      next: `npm install ${name}`,
+      cause: error,
+    });
+  }
+  while (!isPackage(folder, name)) {
+    const above = dirname(folder);
+    if (above === folder) throw new EbbError('internal', { what: `the package ${name} has no package.json` });
+    folder = above;
+  }
+  return folder;
+}
+
+function isPackage(folder: string, name: string): boolean {
+  const file = join(folder, 'package.json');
+  return existsSync(file) && (JSON.parse(readFileSync(file, 'utf8')) as { name?: string }).name === name;
+}

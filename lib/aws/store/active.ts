@@ -3,11 +3,12 @@ import { isLive, type Instance } from '../../domain/instance.ts';
 import { isOver, type Attempt, type Job, type JobSpec, type Task } from '../../domain/job.ts';
 import type { EffectRecord } from '../../ports/store.ts';
 import type { ActiveState } from '../../ports/store.ts';
+import { lapsedLive } from './changes.ts';
 import type { Blobs } from './blobs.ts';
 import { isOpenAttempt, isOpenTask, type Documents } from './documents.ts';
-import { jobOf, liveItems } from './jobs.ts';
-import { specKey, textOf, type Key } from './keys.ts';
-import type { Table } from './table.ts';
+import { jobOf, liveItems, specsOf } from './jobs.ts';
+import type { Key } from './keys.ts';
+import type { Table, Write } from './table.ts';
 
 /**
  * What a cycle loads. The first load of a process reads what is not over; later ones, while nobody else has committed,
@@ -19,11 +20,19 @@ export class ActiveLoader {
   readonly #documents: Documents;
   /** Specifications of the jobs that were active when last loaded: they never change. */
   #specs = new Map<string, JobSpec>();
+  #lapsed: readonly Write[] = [];
 
   constructor(table: Table, blobs: Blobs, documents: Documents) {
     this.#table = table;
     this.#blobs = blobs;
     this.#documents = documents;
+  }
+
+  /** How to take away entries that loads found of what is over. */
+  takeLapsed(): readonly Write[] {
+    const lapsed = this.#lapsed;
+    this.#lapsed = [];
+    return lapsed;
   }
 
   async load(commits: number): Promise<ActiveState> {
@@ -33,6 +42,7 @@ export class ActiveLoader {
     const instanceKeys = live.filter((l) => l.key.sk === 'INSTANCE').map((l) => l.key);
     for (const { key } of jobKeys) documents.forgetAbsent(key);
     await documents.load(live.map((l) => l.key));
+    this.#lapsed = live.flatMap(({ key }) => (documents.isOver(key) ? [lapsedLive(key, commits)] : []));
     for (const { key, isCancelled } of jobKeys) if (isCancelled) documents.cancelled(key);
     const runKeys = jobKeys.flatMap(({ key }) =>
       Object.keys(documents.job(key).open).map((sk): Key => ({ pk: key.pk, sk })),
@@ -40,7 +50,10 @@ export class ActiveLoader {
     await documents.load(runKeys);
     const jobs = await this.#jobs(jobKeys.map((l) => l.key));
     const active = new Set(jobs.map((j) => j.id));
-    const runs = runKeys.map((key) => documents.runs(key));
+    const runs = [
+      ...runKeys.map((key) => documents.runs(key)),
+      ...jobKeys.flatMap(({ key }) => documents.job(key).runs ?? []),
+    ];
     return {
       jobs,
       tasks: runs.flatMap((doc): Task[] => Object.values(doc.tasks).filter((t) => isOpenTask(t) && active.has(t.job))),
@@ -67,22 +80,19 @@ export class ActiveLoader {
       return body !== null && !isOver(body.state);
     });
     const specs = new Map<string, JobSpec>();
-    const missing: Key[] = [];
-    for (const { pk } of open) {
-      const known = this.#specs.get(pk);
-      if (known === undefined) missing.push(specKey(pk.slice(2)));
-      else specs.set(pk, known);
+    const missing: string[] = [];
+    for (const key of open) {
+      const id = key.pk.slice(2);
+      const known = this.#documents.job(key).spec ?? this.#specs.get(id);
+      if (known === undefined) missing.push(id);
+      else specs.set(id, known);
     }
-    const items = await this.#table.getMany(missing);
-    for (const key of missing) {
-      const item = items.get(textOf(key));
-      if (item !== undefined) specs.set(key.pk, await this.#blobs.valueOf<JobSpec>(item));
-    }
+    for (const [id, spec] of await specsOf(this.#table, this.#blobs, missing)) specs.set(id, spec);
     this.#specs = specs;
     return ordered<Job>(
       open.flatMap((key) => {
         const doc = this.#documents.job(key);
-        const spec = specs.get(key.pk);
+        const spec = specs.get(key.pk.slice(2));
         const job = spec === undefined ? null : jobOf(doc, spec);
         return job === null ? [] : [[doc.arrival ?? 0, job] as const];
       }),

@@ -1,11 +1,11 @@
 import { unreachable } from '../../kernel/errors.ts';
-import type { Attempt, Job, Task } from '../../domain/job.ts';
+import type { Attempt, Job, Task, TaskRef } from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Plan } from '../../domain/plan.ts';
 import type { Change, EffectRecord, EventRecord } from '../../ports/store.ts';
 import type { Retention } from '../../ports/store-retention.ts';
 import type { Blobs } from './blobs.ts';
-import { body, bodyOf, encode, bytes, flag, number, text, textAt } from './codec.ts';
+import { body, bodyOf, encode, flag, number, text, textAt } from './codec.ts';
 import {
   hasOpen,
   indexed,
@@ -14,6 +14,7 @@ import {
   isOpenAttempt,
   jobAttributes,
   newJobAttributes,
+  newJobDoc,
   type Doc,
   type Documents,
   type EffectsDoc,
@@ -34,6 +35,7 @@ import {
   effectsKey,
   EXPLAINED,
   explanationKey,
+  innerRunsKey,
   instanceKey,
   jobKey,
   LEDGER,
@@ -47,6 +49,7 @@ import {
   specKey,
   spillKey,
   textOf,
+  VISITS,
   visitsKey,
   type Key,
 } from './keys.ts';
@@ -58,6 +61,8 @@ const EFFECTS_PER_ITEM = 64;
 const LEDGER_ROWS_PER_ITEM = 500;
 /** A `RUN#` item beyond this gives its ended attempts away: a change would cost more than the item is worth. */
 const SPILL_BYTES = 24_576;
+/** The same for those within a job's own item. */
+const SPILL_WITHIN_BYTES = 4_096;
 /** Plans forgotten at once at most. */
 const FORGET_AT_ONCE = 10;
 
@@ -74,12 +79,15 @@ export interface Prepared {
   readonly written: Parameters<Documents['accept']>[1];
   /** Objects that nothing names any more. */
   readonly dropped: readonly string[];
+  /** Entries of what is over by now in the list of what is not: nobody minds them, so they need not go at the same instant. */
+  readonly lapsed: readonly Write[];
 }
 
 /** Turns changes into writes, computed from the state that `head` is of. Reads what it lacks; writes only large values to the bucket. */
 export async function prepare(parts: Parts, head: Head, changes: readonly Change[]): Promise<Prepared> {
   const work = new Preparation(parts, head);
   await parts.documents.load(changes.flatMap(keysOf));
+  await parts.documents.load(changes.flatMap((change) => runsKeyOf(parts.documents, change) ?? []));
   for (const change of changes) await work.take(change);
   return work.finish();
 }
@@ -89,10 +97,8 @@ function keysOf(change: Change): Key[] {
     case 'job':
       return [jobKey(change.value.id)];
     case 'task':
-    case 'attempt': {
-      const { job, stage, index } = change.value;
-      return [jobKey(job), runsKey(job, stage, index)];
-    }
+    case 'attempt':
+      return [jobKey(change.value.job)];
     case 'instance':
       return [instanceKey(change.value.id)];
     case 'cursor':
@@ -100,6 +106,13 @@ function keysOf(change: Change): Key[] {
     default:
       return [];
   }
+}
+
+/** Where records of a task are, when that is not its job's own item. */
+function runsKeyOf(documents: Documents, change: Change): Key | null {
+  if (change.put !== 'task' && change.put !== 'attempt') return null;
+  const { job, stage, index } = change.value;
+  return documents.job(jobKey(job)).runs === null ? runsKey(job, stage, index) : null;
 }
 
 class Preparation {
@@ -115,6 +128,7 @@ class Preparation {
   readonly #ledgers = new Map<string, readonly LedgerRow[]>();
   readonly #memory = new Map<string, string>();
   readonly #dropped: string[] = [];
+  readonly #lapsed: Write[] = [];
   #effects: { items: Map<string, EffectsDoc>; itemOf: Map<string, string>; changed: Set<string>; part: number } | null =
     null;
   #explained: ExplainedDoc | null = null;
@@ -181,31 +195,41 @@ class Preparation {
   }
 
   #putTask(task: Task): void {
-    const key = runsKey(task.job, task.stage, task.index);
-    const doc = this.#runs(key);
-    this.#putRuns(key, task.job, { ...doc, tasks: { ...doc.tasks, [task.index]: task } });
+    const doc = this.#runsOf(task);
+    this.#putRuns(task, { ...doc, tasks: { ...doc.tasks, [nameWithin(this.#job(jobKey(task.job)), task)]: task } });
   }
 
   #putAttempt(attempt: Attempt): void {
-    const key = runsKey(attempt.job, attempt.stage, attempt.index);
-    const doc = this.#runs(key);
+    const doc = this.#runsOf(attempt);
     const known = doc.attempts.find(([, a]) => a.id === attempt.id);
     const arrival = known?.[0] ?? ++this.#arrivals;
     const attempts = [...doc.attempts.filter(([, a]) => a.id !== attempt.id), [arrival, attempt] as const];
-    this.#putRuns(key, attempt.job, { ...doc, attempts });
+    this.#putRuns(attempt, { ...doc, attempts });
     if (known !== undefined) return;
+    const key = jobKey(attempt.job);
+    const runs = this.#job(key).runs === null ? runsKey(attempt.job, attempt.stage, attempt.index) : key;
     const visits = this.#visits.get(attempt.instance);
-    if (visits === undefined) this.#visits.set(attempt.instance, [{ attempt: attempt.id, runs: key }]);
-    else visits.push({ attempt: attempt.id, runs: key });
-    if (!attempt.id.startsWith(`${attempt.job}.`)) this.#write({ key: attemptKey(attempt.id), set: { b: body(key) } });
+    if (visits === undefined) this.#visits.set(attempt.instance, [{ attempt: attempt.id, runs }]);
+    else visits.push({ attempt: attempt.id, runs });
+    if (!attempt.id.startsWith(`${attempt.job}.`)) this.#write({ key: attemptKey(attempt.id), set: { b: body(runs) } });
   }
 
-  #putRuns(key: Key, job: string, doc: RunsDoc): void {
+  #runsOf({ job, stage, index }: TaskRef): RunsDoc {
+    return this.#job(jobKey(job)).runs ?? this.#runs(runsKey(job, stage, index));
+  }
+
+  #putRuns({ job, stage, index }: TaskRef, doc: RunsDoc): void {
+    const ofJob = jobKey(job);
+    const before = this.#job(ofJob);
+    if (before.runs !== null) {
+      this.#put(ofJob, before, { ...before, runs: doc });
+      return;
+    }
+    const key = runsKey(job, stage, index);
     this.#put(key, this.#runs(key), doc);
-    const { [key.sk]: _, ...others } = this.#job(jobKey(job)).open;
+    const { [key.sk]: _, ...others } = before.open;
     const { any, attempt } = hasOpen(doc);
-    const before = this.#job(jobKey(job));
-    this.#put(jobKey(job), before, { ...before, open: any ? { ...others, [key.sk]: attempt } : others });
+    this.#put(ofJob, before, { ...before, open: any ? { ...others, [key.sk]: attempt } : others });
   }
 
   #putInstance(id: string, change: Partial<InstanceDoc>): void {
@@ -310,6 +334,7 @@ class Preparation {
         explained: this.#explained,
       },
       dropped: this.#dropped,
+      lapsed: this.#lapsed,
     };
   }
 
@@ -327,25 +352,28 @@ class Preparation {
       const key = jobKey(job.id);
       const touched = this.#touched.get(textOf(key));
       if (touched === undefined) continue;
-      const doc: JobDoc = { ...(touched.doc as JobDoc), arrival };
+      const { open, body: now, cancelRequested } = touched.doc as JobDoc;
+      // Nobody submitted it, so records of its tasks lie beside it.
+      const doc: JobDoc = { ...newJobDoc(job, arrival, true), open, body: now, cancelRequested };
       touched.doc = doc;
       const { set, remove } = jobAttributes(doc);
       deciding.push({
         key,
-        set: { ...newJobAttributes(job, arrival), ...set, c: flag(doc.cancelRequested) },
+        set: { ...newJobAttributes(job, doc), ...set },
         ...(remove === undefined ? {} : { remove }),
         condition: { expression: 'attribute_not_exists(st)' },
       });
-      for (const write of await specWrites(this.#parts.blobs, job, arrival)) this.#write(write);
+      for (const write of await besideJob(this.#parts.blobs, job, doc)) this.#write(write);
       arrival += 1;
     }
     return deciding;
   }
 
-  #writeDoc(key: Key, doc: Doc, before: Doc): void {
-    if ('tasks' in doc) {
-      this.#writeRuns(key, doc);
-    } else if ('open' in doc) {
+  #writeDoc(key: Key, of: Doc, before: Doc): void {
+    if ('tasks' in of) {
+      this.#writeRuns(key, of);
+    } else if ('open' in of) {
+      const doc = this.#ofOneItem(key, of);
       const { set, remove } = jobAttributes(doc);
       const isNewlyCancelled = doc.cancelRequested && !(before as JobDoc).cancelRequested;
       const isSame = !isNewlyCancelled && JSON.stringify(doc) === JSON.stringify(before);
@@ -361,36 +389,48 @@ class Preparation {
       this.#write({
         key,
         set: {
-          b: body(doc),
-          ...(doc.arrival === null ? {} : { l: text('instances'), a: number(doc.arrival) }),
+          b: body(of),
+          ...(of.arrival === null ? {} : { l: text('instances'), a: number(of.arrival) }),
         },
       });
-      this.#writeLive(key, isLiveInstance(before as InstanceDoc), isLiveInstance(doc));
+      this.#writeLive(key, isLiveInstance(before as InstanceDoc), isLiveInstance(of));
     }
   }
 
+  /** The job without those of its attempts for which its item is too small. */
+  #ofOneItem(key: Key, doc: JobDoc): JobDoc {
+    const { runs } = doc;
+    const kept = runs === null ? null : this.#spilled(innerRunsKey(key.pk.slice(2)), runs, SPILL_WITHIN_BYTES);
+    if (kept === runs) return doc;
+    const less: JobDoc = { ...doc, runs: kept };
+    const touched = this.#touched.get(textOf(key));
+    if (touched !== undefined) touched.doc = less;
+    return less;
+  }
+
   #writeRuns(key: Key, doc: RunsDoc): void {
-    const content = encode(doc);
-    const ended = doc.attempts.filter(([, a]) => !isOpenAttempt(a));
-    if (content.length <= SPILL_BYTES || ended.length === 0) {
-      this.#write({ key, set: { b: bytes(content) } });
-      return;
-    }
-    const kept: RunsDoc = {
-      tasks: doc.tasks,
-      attempts: doc.attempts.filter(([, a]) => isOpenAttempt(a)),
-      spills: doc.spills + 1,
-    };
-    const spilled: RunsDoc = { tasks: {}, attempts: ended, spills: 0 };
-    this.#write({ key: spillKey(key, doc.spills), set: { b: body(spilled) } });
+    const kept = this.#spilled(key, doc, SPILL_BYTES);
     this.#write({ key, set: { b: body(kept) } });
     const touched = this.#touched.get(textOf(key));
     if (touched !== undefined) touched.doc = kept;
   }
 
+  /** What stays of records that have become too many; ended attempts are moved out. */
+  #spilled(key: Key, doc: RunsDoc, limitBytes: number): RunsDoc {
+    const ended = doc.attempts.filter(([, a]) => !isOpenAttempt(a));
+    if (ended.length === 0 || encode(doc).length <= limitBytes) return doc;
+    const spilled: RunsDoc = { tasks: {}, attempts: ended, spills: 0 };
+    this.#write({ key: spillKey(key, doc.spills), set: { b: body(spilled) } });
+    return {
+      tasks: doc.tasks,
+      attempts: doc.attempts.filter(([, a]) => isOpenAttempt(a)),
+      spills: doc.spills + 1,
+    };
+  }
+
   #writeLive(key: Key, was: boolean, is: boolean): void {
-    if (was && !is) this.#write({ key: liveKey(key), isDeleted: true });
-    if (!was && is) this.#write({ key: liveKey(key), set: {} });
+    if (was && !is) this.#lapsed.push(lapsedLive(key, this.#head.commits));
+    if (!was && is) this.#write({ key: liveKey(key), set: { n: number(this.#head.commits) } });
   }
 
   #writeEffects(): OpenEffects | null {
@@ -428,8 +468,22 @@ class Preparation {
           set: { b: body(some), l: text('ledger'), a: number(++this.#arrivals) },
         });
       }
-      for (const job of jobs) this.#write({ key: ledgerOfJobKey(job, instance), set: {} });
+      // A job's attempts say on which instances they were; only what they do not say is written down.
+      const visitors = await this.#visitorsOf(instance, jobs);
+      for (const job of jobs) {
+        if (!visitors.has(job)) this.#write({ key: ledgerOfJobKey(job, instance), set: {} });
+      }
     }
+  }
+
+  /** Jobs that have attempts on the instance. */
+  async #visitorsOf(instance: string, jobs: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+    const now = this.#visits.get(instance) ?? [];
+    const found = new Set(now.map(({ runs }) => runs.pk.slice(2)));
+    if ([...jobs].every((job) => found.has(job))) return found;
+    const items = await this.#parts.table.range({ pk: instanceKey(instance).pk, prefix: VISITS });
+    for (const { runs } of items.flatMap((item) => bodyOf<VisitsDoc>(item))) found.add(runs.pk.slice(2));
+    return found;
   }
 
   async #writeMemory(): Promise<void> {
@@ -445,9 +499,22 @@ class Preparation {
 }
 
 /** What lies beside a job's own item from its first moment and never changes. */
-export async function specWrites(blobs: Blobs, job: Job, arrival: number): Promise<Write[]> {
-  return [
-    { key: specKey(job.id), ...(await blobs.held(job.spec, `specs/${job.id}`)) },
-    { key: namedKey(job.spec.name, arrival), set: { job: text(job.id) } },
-  ];
+export async function besideJob(blobs: Blobs, job: Job, doc: JobDoc): Promise<Write[]> {
+  const named: Write = { key: namedKey(job.spec.name, doc.arrival ?? 0), set: { job: text(job.id) } };
+  if (doc.spec !== null) return [named];
+  return [{ key: specKey(job.id), ...(await blobs.held(job.spec, `specs/${job.id}`)) }, named];
 }
+
+/** Takes an entry away unless a later commit than that of number `commits` has put it. */
+export const lapsedLive = (of: Key, commits: number): Write => ({
+  key: liveKey(of),
+  isDeleted: true,
+  condition: {
+    expression: 'attribute_not_exists(n) OR n <= :commits',
+    values: { ':commits': number(commits) },
+  },
+});
+
+/** Names a task among the records that lie together: of a small job those of all its stages do. */
+const nameWithin = ({ runs }: JobDoc, { stage, index }: TaskRef): string =>
+  runs === null ? String(index) : `${stage}/${index}`;

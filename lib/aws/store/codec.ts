@@ -1,32 +1,43 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { EbbError } from '../../kernel/errors.ts';
+import { DICTIONARY } from './dictionary.ts';
 import { SCHEMA_VERSION } from './keys.ts';
 
 export type Item = Record<string, AttributeValue>;
 
 /** Shorter texts do not become shorter by compression. */
-const COMPRESS_FROM_BYTES = 160;
+const COMPRESS_FROM_BYTES = 48;
 const PLAIN = 0;
 const DEFLATED = 1;
+const DEFLATED_BY_DICTIONARY = 2;
 
 /** A value as bytes: JSON, compressed where that helps. The first byte says which. */
 export function encode(value: unknown): Uint8Array {
   const text = Buffer.from(JSON.stringify(value));
   if (text.length >= COMPRESS_FROM_BYTES) {
-    const packed = deflateRawSync(text);
-    if (packed.length < text.length) return Buffer.concat([Buffer.of(DEFLATED), packed]);
+    const packed = deflateRawSync(text, { dictionary: DICTIONARY });
+    if (packed.length < text.length) return Buffer.concat([Buffer.of(DEFLATED_BY_DICTIONARY), packed]);
   }
   return Buffer.concat([Buffer.of(PLAIN), text]);
 }
 
 export function decode<T>(bytes: Uint8Array): T {
   const [form] = bytes;
-  const body = bytes.subarray(1);
-  if (form !== PLAIN && form !== DEFLATED) {
-    throw new EbbError('store.corrupt', { what: 'a stored value is of an unknown form', got: `form ${form}` });
+  return JSON.parse(Buffer.from(plainOf(form, bytes.subarray(1))).toString()) as T;
+}
+
+function plainOf(form: number | undefined, body: Uint8Array): Uint8Array {
+  switch (form) {
+    case PLAIN:
+      return body;
+    case DEFLATED:
+      return inflateRawSync(body);
+    case DEFLATED_BY_DICTIONARY:
+      return inflateRawSync(body, { dictionary: DICTIONARY });
+    default:
+      throw new EbbError('store.corrupt', { what: 'a stored value is of an unknown form', got: `form ${form}` });
   }
-  return JSON.parse(Buffer.from(form === DEFLATED ? inflateRawSync(body) : body).toString()) as T;
 }
 
 export const text = (value: string): AttributeValue => ({ S: value });

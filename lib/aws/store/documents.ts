@@ -1,14 +1,19 @@
 import { isLive, type Instance } from '../../domain/instance.ts';
-import { isOver, type Attempt, type Job, type Task } from '../../domain/job.ts';
+import { isOver, type Attempt, type Job, type JobSpec, type Task } from '../../domain/job.ts';
 import type { Explanation, Plan } from '../../domain/plan.ts';
 import type { EffectRecord } from '../../ports/store.ts';
 import type { Blobs } from './blobs.ts';
-import { bodyOf, decode, flagOf, number, textAt, body, flag, text, type Item } from './codec.ts';
+import { body, bodyOf, checkVersion, decode, encode, flag, flagOf, number, text, textAt, type Item } from './codec.ts';
 import { EFFECTS, EXPLAINED, textOf, type Key } from './keys.ts';
 import type { Table, Write } from './table.ts';
 
 /** A job without what lies elsewhere: its specification never changes, a cancel request is others' to write. */
 export type JobBody = Omit<Job, 'spec' | 'cancelRequested'>;
+
+/** Tasks of a job whose records lie in the job's own item: more would make each change of one rewrite too many others. */
+const TASKS_WITHIN = 4;
+/** Bytes of a specification that lies in the job's own item: with it a job of few tasks is below 1 KB, the unit of the bill. */
+const SPEC_WITHIN_BYTES = 512;
 
 /** `JOB`: a job as it is. Absent body: nothing is known of the job but runs of its tasks. */
 export interface JobDoc {
@@ -16,6 +21,10 @@ export interface JobDoc {
   readonly arrival: number | null;
   readonly cancelRequested: boolean;
   readonly body: JobBody | null;
+  /** Null where it lies beside the job: it is long, or nothing is known of the job. */
+  readonly spec: JobSpec | null;
+  /** Of a small job: records of its tasks. Null where they lie beside it. */
+  readonly runs: RunsDoc | null;
   /** `RUN#` items with a task or an attempt that is not over; true where it is an attempt. */
   readonly open: Readonly<Record<string, boolean>>;
 }
@@ -62,7 +71,14 @@ export interface ExplainedDoc {
   readonly object: string | null;
 }
 
-export const NO_JOB: JobDoc = { arrival: null, cancelRequested: false, body: null, open: {} };
+export const NO_JOB: JobDoc = {
+  arrival: null,
+  cancelRequested: false,
+  body: null,
+  spec: null,
+  runs: null,
+  open: {},
+};
 export const NO_RUNS: RunsDoc = { tasks: {}, attempts: [], spills: 0 };
 export const NO_INSTANCE: InstanceDoc = { arrival: null, instance: null, cursor: null };
 
@@ -71,45 +87,84 @@ export const isOpenAttempt = (attempt: Attempt): boolean => attempt.state !== 'e
 
 /** What a cycle must load. */
 export const isLiveJob = (doc: JobDoc): boolean =>
-  (doc.body !== null && !isOver(doc.body.state)) || Object.values(doc.open).includes(true);
+  (doc.body !== null && !isOver(doc.body.state)) ||
+  Object.values(doc.open).includes(true) ||
+  (doc.runs !== null && hasOpen(doc.runs).attempt);
 /** An instance that is not known, and yet is observed, is not over either. */
 export const isLiveInstance = (doc: InstanceDoc): boolean =>
   doc.instance === null ? doc.cursor !== null : isLive(doc.instance);
 
+/** What `j` holds. */
+interface JobContent {
+  readonly job?: JobBody;
+  readonly spec?: JobSpec;
+  readonly runs?: RunsDoc;
+}
+
 export function jobDocOf(item: Item | undefined): JobDoc {
   if (item === undefined) return NO_JOB;
+  checkVersion(item);
+  const { job = null, spec = null, runs = null } = contentOf(item);
   return {
     arrival: item['a']?.N === undefined ? null : Number(item['a'].N),
     cancelRequested: flagOf(item, 'c'),
-    body: item['b'] === undefined ? null : bodyOf<JobBody>(item),
+    body: job,
+    spec,
+    runs,
     open: item['o']?.B === undefined ? {} : decode<JobDoc['open']>(item['o'].B),
   };
 }
 
+function contentOf(item: Item): JobContent {
+  if (item['j'] !== undefined) return bodyOf<JobContent>(item, 'j');
+  // As version 1 wrote it.
+  return item['b'] === undefined ? {} : { job: bodyOf<JobBody>(item) };
+}
+
 /** The attributes of a job's item that the engine writes. */
-export function jobAttributes({ body: of, open }: JobDoc): Pick<Write, 'set' | 'remove'> {
+export function jobAttributes({ body: job, spec, runs, open }: JobDoc): Pick<Write, 'set' | 'remove'> {
+  const content: JobContent = {
+    ...(job === null ? {} : { job }),
+    ...(runs === null ? {} : { runs }),
+    ...(spec === null ? {} : { spec }),
+  };
   const isAnyOpen = Object.keys(open).length > 0;
   return {
     set: {
-      ...(of === null ? {} : { st: text(of.state), b: body(of) }),
+      ...(job === null ? {} : { st: text(job.state), j: body(content) }),
       ...(isAnyOpen ? { o: body(open) } : {}),
     },
-    ...(isAnyOpen ? {} : { remove: ['o'] }),
+    // `b` is version 1's.
+    remove: ['b', ...(isAnyOpen ? [] : ['o'])],
   };
 }
 
-/** Attributes of a job that is new: those, and the ones that never change. */
-export const newJobAttributes = (job: Job, arrival: number): NonNullable<Write['set']> => {
-  const { spec, cancelRequested, ...rest } = job;
+/**
+ * A job as it is submitted. Small ones keep all that is theirs in one item, unless `isKnown`: there is an item of the job, so
+ * records of its tasks may lie beside it already.
+ */
+export function newJobDoc({ spec, cancelRequested, ...job }: Job, arrival: number, isKnown: boolean): JobDoc {
+  const tasks = spec.stages.reduce((sum, stage) => sum + stage.tasks, 0);
   return {
-    l: text('jobs'),
-    a: number(arrival),
-    ow: text(spec.owner),
-    st: text(job.state),
-    c: flag(cancelRequested),
-    b: body(rest),
+    arrival,
+    cancelRequested,
+    body: job,
+    spec: isShort(spec) ? spec : null,
+    runs: tasks <= TASKS_WITHIN && !isKnown ? NO_RUNS : null,
+    open: {},
   };
-};
+}
+
+export const isShort = (spec: JobSpec): boolean => encode(spec).length <= SPEC_WITHIN_BYTES;
+
+/** All attributes of a job that is new: those that the engine writes, and the ones that never change. */
+export const newJobAttributes = (job: Job, doc: JobDoc): NonNullable<Write['set']> => ({
+  ...jobAttributes({ ...doc, open: {} }).set,
+  l: text('jobs'),
+  a: number(doc.arrival ?? 0),
+  ow: text(job.spec.owner),
+  c: flag(doc.cancelRequested),
+});
 
 const parsers = {
   JOB: (item: Item | undefined): JobDoc => jobDocOf(item),
@@ -210,6 +265,14 @@ export class Documents {
     }
     if (written.effects !== null) this.#effects = written.effects;
     if (written.explained !== null) this.#explained = written.explained;
+  }
+
+  /** Known to be over. What is not there yet is not. */
+  isOver(key: Key): boolean {
+    const doc = this.#docs.get(textOf(key));
+    if (doc === undefined || 'tasks' in doc) return false;
+    if ('open' in doc) return doc.body !== null && !isLiveJob(doc);
+    return doc.instance !== null && !isLiveInstance(doc);
   }
 
   /** A job that was not there may have been submitted. */

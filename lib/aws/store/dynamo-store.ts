@@ -26,7 +26,7 @@ import { ActiveLoader } from './active.ts';
 import { Blobs } from './blobs.ts';
 import { prepare, type Parts } from './changes.ts';
 import { bodyOf, textAt, type Item } from './codec.ts';
-import { Documents, newestExplained } from './documents.ts';
+import { Documents, jobDocOf, newestExplained } from './documents.ts';
 import type { ExplanationDoc, InstanceDoc, PlanDoc, RunsDoc, VisitsDoc } from './documents.ts';
 import { readEvents } from './events.ts';
 import { Intake } from './intake.ts';
@@ -35,19 +35,21 @@ import { Journal, type Head } from './journal.ts';
 import {
   attemptKey,
   explanationKey,
+  innerRunsKey,
   instanceKey,
   jobKey,
   LEDGER,
   MEMORY,
   memoryPrefix,
   RUNS,
+  RUNS_RANGE,
   runsKey,
   textOf,
   VISITS,
   type Key,
   type List,
 } from './keys.ts';
-import { Table, type Meter } from './table.ts';
+import { Table, type Meter, type Write } from './table.ts';
 
 export interface DynamoStoreOptions {
   readonly dynamodb: DynamoDBClient;
@@ -139,12 +141,12 @@ export class DynamoStore implements Store {
       };
       // Until it is known how it ends, nothing that is kept of HEAD is to be trusted.
       this.#head = null;
-      const { batch, written, dropped } = await prepare(parts, head, changes);
+      const { batch, written, dropped, lapsed } = await prepare(parts, head, changes);
       const outcome = await this.#journal.commit(head, batch);
       if (outcome.status === 'done') {
         this.#documents.accept(outcome.head.commits, written);
         this.#head = outcome.head.pending === null ? outcome.head : null;
-        for (const name of dropped) await this.#blobs.delete(name);
+        await this.#tidyUp(dropped, [...lapsed, ...this.#active.takeLapsed()]);
         return;
       }
       if (outcome.status === 'refused') this.#documents.at(-1);
@@ -153,6 +155,12 @@ export class DynamoStore implements Store {
       what: 'others keep changing what this commit is about; nothing was written',
       next: 'try again in some seconds',
     });
+  }
+
+  /** The commit holds whether or not this works: an entry that stays is found by a load and taken away then. */
+  async #tidyUp(objects: readonly string[], entries: readonly Write[]): Promise<void> {
+    for (const name of objects) await this.#blobs.delete(name);
+    await Promise.all(entries.map((entry) => this.#table.write(entry).catch(() => undefined)));
   }
 
   async #headFor(token: number): Promise<Head> {
@@ -208,31 +216,34 @@ export class DynamoStore implements Store {
   }
 
   async attempt(id: AttemptId): Promise<Attempt | null> {
-    const at = await this.#placeOf(id);
-    if (at === null) return null;
-    return byArrival(await this.#runsAt([at])).find((a) => a.id === id) ?? null;
+    return byArrival(await this.#runsAt(await this.#placesOf(id))).find((a) => a.id === id) ?? null;
   }
 
-  /** Attempts are named `job.stage.index.number`; others have an item that says where they are. */
-  async #placeOf(id: AttemptId): Promise<Key | null> {
+  /** Where it may be: attempts are named `job.stage.index.number`; others have an item that says where they are. */
+  async #placesOf(id: AttemptId): Promise<readonly Key[]> {
     const item = await this.#table.get(attemptKey(id));
-    if (item !== undefined) return bodyOf<Key>(item);
+    if (item !== undefined) return [bodyOf<Key>(item)];
     const match = /^([^.]+)\.(.+)\.(\d+)\.\d+$/.exec(id);
-    return match === null ? null : runsKey(match[1] ?? '', match[2] ?? '', Number(match[3]));
+    if (match === null) return [];
+    const [, job = '', stage = '', index] = match;
+    return [jobKey(job), runsKey(job, stage, Number(index))];
   }
 
   async #runsOf(job: JobId): Promise<readonly RunsDoc[]> {
-    const items = await this.#table.range({ pk: jobKey(job).pk, prefix: RUNS });
-    return items.map((item) => bodyOf<RunsDoc>(item));
+    const items = await this.#table.range({ pk: jobKey(job).pk, ...RUNS_RANGE });
+    return items.flatMap(runsIn);
   }
 
   /** The items at these keys, and what was moved out of them. */
   async #runsAt(keys: readonly Key[]): Promise<readonly RunsDoc[]> {
     const items = [...(await this.#table.getMany(keys)).values()];
-    const docs = items.map((item) => ({ item, doc: bodyOf<RunsDoc>(item) }));
+    const docs = items.flatMap((item) => runsIn(item).map((doc) => ({ item, doc })));
     const spilled = docs.filter(({ doc }) => doc.spills > 0);
     const more = await Promise.all(
-      spilled.map(({ item }) => this.#table.range({ pk: textAt(item, 'pk'), prefix: `${textAt(item, 'sk')}#` })),
+      spilled.map(({ item }) => {
+        const [pk, sk] = [textAt(item, 'pk'), textAt(item, 'sk')];
+        return this.#table.range({ pk, prefix: `${sk === 'JOB' ? innerRunsKey('').sk : sk}#` });
+      }),
     );
     return [...docs.map((d) => d.doc), ...more.flat().map((item) => bodyOf<RunsDoc>(item))];
   }
@@ -315,8 +326,11 @@ export class DynamoStore implements Store {
   async ledger(of: { readonly job: JobId } | { readonly instance: InstanceId } | 'all'): Promise<readonly LedgerRow[]> {
     if (of !== 'all' && 'instance' in of) return this.#ledgerOf([of.instance]);
     if (of === 'all') return (await this.#wholeLedger()).flat();
-    const pointers = await this.#table.range({ pk: jobKey(of.job).pk, prefix: LEDGER });
-    const rows = await this.#ledgerOf(pointers.map((p) => textAt(p, 'sk').slice(LEDGER.length)));
+    const items = await this.#table.range({ pk: jobKey(of.job).pk, ...RUNS_RANGE });
+    const pointers = items.map((item) => textAt(item, 'sk')).filter((sk) => sk.startsWith(LEDGER));
+    const visited = items.flatMap(runsIn).flatMap((doc) => doc.attempts.map(([, a]) => a.instance as string));
+    const instances = new Set([...visited, ...pointers.map((sk) => sk.slice(LEDGER.length))]);
+    const rows = await this.#ledgerOf([...instances]);
     return rows.filter((row) => row.job === of.job);
   }
 
@@ -382,4 +396,11 @@ function byArrival(docs: readonly RunsDoc[]): Attempt[] {
     if (!known.has(attempt.id)) known.set(attempt.id, entry);
   }
   return [...known.values()].sort(([a], [b]) => a - b).map(([, attempt]) => attempt);
+}
+
+/** Records of tasks that an item of a job's partition holds. */
+function runsIn(item: Item): readonly RunsDoc[] {
+  const sk = textAt(item, 'sk');
+  if (sk.startsWith(RUNS)) return [bodyOf<RunsDoc>(item)];
+  return sk === 'JOB' ? [jobDocOf(item).runs].flatMap((runs) => runs ?? []) : [];
 }

@@ -3,9 +3,9 @@ import type { Job } from '../../domain/job.ts';
 import type { Submission, SubmitOutcome, Submitted } from '../../ports/store.ts';
 import { submittedEvent } from '../../ports/store-events.ts';
 import type { Blobs } from './blobs.ts';
-import { specWrites } from './changes.ts';
+import { besideJob } from './changes.ts';
 import { flag, text, textAt } from './codec.ts';
-import { newJobAttributes } from './documents.ts';
+import { newJobAttributes, newJobDoc } from './documents.ts';
 import { eventWrites } from './events.ts';
 import type { Jobs } from './jobs.ts';
 import { COUNTER, jobKey, liveKey, submittedKey, textOf } from './keys.ts';
@@ -24,10 +24,15 @@ interface Call {
   readonly reject: (error: unknown) => void;
 }
 
+interface Created extends Submission {
+  /** There is an item of this id, of which no job is known. */
+  readonly isKnown: boolean;
+}
+
 /** What a call comes to: jobs to be written, and an outcome for each submission once they are. */
 interface Ruling {
   readonly call: Call;
-  readonly created: readonly Submission[];
+  readonly created: readonly Created[];
   readonly outcomes: readonly SubmitOutcome[];
 }
 
@@ -129,7 +134,12 @@ export class Intake {
       const job = jobs.get(textAt(item, 'job'));
       if (job !== undefined) used.set(key, { digest: textAt(item, 'digest'), job });
     }
-    return { taken: new Set(ids.filter((id) => items.get(textOf(jobKey(id)))?.['st'] !== undefined)), used };
+    const there = ids.filter((id) => items.has(textOf(jobKey(id))));
+    return {
+      taken: new Set(there.filter((id) => items.get(textOf(jobKey(id)))?.['st'] !== undefined)),
+      there: new Set(there),
+      used,
+    };
   }
 
   /** False when another process took a key or an id meanwhile: then nothing is written. */
@@ -149,7 +159,7 @@ export class Intake {
     return true;
   }
 
-  async #writeSome(some: readonly Submission[]): Promise<boolean> {
+  async #writeSome(some: readonly Created[]): Promise<boolean> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const item = await this.#table.add(COUNTER, 'n', some.length);
       const first = Number(item['n']?.N ?? 0) - some.length + 1;
@@ -165,12 +175,17 @@ export class Intake {
     return false;
   }
 
-  async #writesOf({ job, idempotency }: Submission, arrival: number): Promise<Write[]> {
+  async #writesOf({ job, idempotency, isKnown }: Created, arrival: number): Promise<Write[]> {
     const key = jobKey(job.id);
+    const doc = newJobDoc(job, arrival, isKnown);
     return [
-      { key, set: newJobAttributes(job, arrival), condition: { expression: 'attribute_not_exists(st)' } },
+      {
+        key,
+        set: newJobAttributes(job, doc),
+        condition: { expression: `attribute_not_exists(${isKnown ? 'st' : 'pk'})` },
+      },
       { key: liveKey(key), set: job.cancelRequested ? { c: flag(true) } : {} },
-      ...(await specWrites(this.#blobs, job, arrival)),
+      ...(await besideJob(this.#blobs, job, doc)),
       ...(idempotency === null
         ? []
         : [
@@ -192,6 +207,8 @@ export class Intake {
 
 interface Known {
   readonly taken: Set<string>;
+  /** Ids of which there is an item, be it that of a job or not. */
+  readonly there: ReadonlySet<string>;
   readonly used: Map<string, Submitted>;
 }
 
@@ -209,7 +226,7 @@ function takenId(submissions: readonly Submission[], known: Known): string | nul
 }
 
 function rule(call: Call, known: Known): Ruling {
-  const created: Submission[] = [];
+  const created: Created[] = [];
   const outcomes = call.submissions.map((submission): SubmitOutcome => {
     const { job, idempotency } = submission;
     const before = idempotency === null ? undefined : known.used.get(idempotency.key);
@@ -220,7 +237,7 @@ function rule(call: Call, known: Known): Ruling {
     }
     if (idempotency !== null) known.used.set(idempotency.key, { digest: idempotency.digest, job });
     known.taken.add(job.id);
-    created.push(submission);
+    created.push({ ...submission, isKnown: known.there.has(job.id) });
     return { status: 'created', job };
   });
   return { call, created, outcomes };

@@ -26,6 +26,17 @@ const STATES_OF_LIVE: ReadonlySet<JobState> = new Set<JobState>(['pending', 'run
 export const jobOf = (doc: JobDoc, spec: JobSpec): Job | null =>
   doc.body === null ? null : { ...doc.body, cancelRequested: doc.cancelRequested, spec };
 
+/** Specifications that lie beside their jobs. */
+export async function specsOf(table: Table, blobs: Blobs, ids: readonly string[]): Promise<Map<string, JobSpec>> {
+  const items = await table.getMany(ids.map(specKey));
+  const specs = new Map<string, JobSpec>();
+  for (const id of ids) {
+    const item = items.get(textOf(specKey(id)));
+    if (item !== undefined) specs.set(id, await blobs.valueOf<JobSpec>(item));
+  }
+  return specs;
+}
+
 interface Arrived {
   readonly id: string;
   readonly arrival: number;
@@ -46,12 +57,17 @@ export class Jobs {
   }
 
   async getMany(ids: readonly string[]): Promise<Map<string, Job>> {
-    const items = await this.#table.getMany(ids.flatMap((id) => [jobKey(id), specKey(id)]));
+    const items = await this.#table.getMany(ids.map(jobKey));
+    const docs = [...new Set(ids)].flatMap((id) => {
+      const item = items.get(textOf(jobKey(id)));
+      return item === undefined ? [] : [{ id, doc: jobDocOf(item) }];
+    });
+    const lacking = docs.filter(({ doc }) => doc.body !== null && doc.spec === null).map(({ id }) => id);
+    const specs = await specsOf(this.#table, this.#blobs, lacking);
     const jobs = new Map<string, Job>();
-    for (const id of new Set(ids)) {
-      const [head, spec] = [items.get(textOf(jobKey(id))), items.get(textOf(specKey(id)))];
-      if (head === undefined || spec === undefined) continue;
-      const job = jobOf(jobDocOf(head), await this.#blobs.valueOf<JobSpec>(spec));
+    for (const { id, doc } of docs) {
+      const spec = doc.spec ?? specs.get(id);
+      const job = spec === undefined ? null : jobOf(doc, spec);
       if (job !== null) jobs.set(id, job);
     }
     return jobs;

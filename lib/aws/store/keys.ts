@@ -10,8 +10,14 @@ export interface Key {
   readonly sk: string;
 }
 
-/** Version of the items' form, written into each (`v`). A reader refuses items of a later one. */
-export const SCHEMA_VERSION = 1;
+/**
+ * Version of the items' form, written into each (`v`). A reader refuses items of a later one, and reads earlier ones as they
+ * are: an item takes the new form when it is written next.
+ *
+ * 2: a job's item holds its specification and, of a small job, the records of its tasks (`j`), which in 1 were items of their
+ *    own beside it (`b`, `o`). Values may be compressed by a dictionary.
+ */
+export const SCHEMA_VERSION = 2;
 
 /** Tasks whose records share an item: a lone change rewrites about 1 KB, a start of thousands writes few items. */
 const TASKS_PER_ITEM = 32;
@@ -38,6 +44,10 @@ export const runsKey = (job: string, stage: string, index: number): Key => ({
   pk: `J#${job}`,
   sk: `${RUNS}${stage}#${padded(Math.floor(index / TASKS_PER_ITEM))}`,
 });
+/** Where the records of a small job's tasks would lie if not in its own item; ended attempts moved out of that lie behind it. */
+export const innerRunsKey = (job: string): Key => ({ pk: `J#${job}`, sk: `${RUNS}~` });
+/** From the job's item to the last of its `RUN#` items. */
+export const RUNS_RANGE = { from: 'JOB', to: `${RUNS}\uffff` } as const;
 /** Ended attempts that made a `RUN#` item too large. Sorts behind it, and is found with it. */
 export const spillKey = (runs: Key, ordinal: number): Key => ({ pk: runs.pk, sk: `${runs.sk}#${padded(ordinal)}` });
 export const LEDGER = 'LEDGER#';

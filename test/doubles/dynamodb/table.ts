@@ -81,13 +81,16 @@ export class DynamoDouble {
   }
 
   #batchGet({ RequestItems = {} }: BatchGetItemCommandInput): object {
+    let units = 0;
     const Responses = Object.fromEntries(
       Object.entries(RequestItems).map(([table, { Keys = [] }]) => {
         if (Keys.length > 100) throw new Error('ValidationException: more than 100 keys');
-        return [table, Keys.flatMap((key) => this.#items.get(textOf(key)) ?? [])];
+        const found = Keys.map((key) => this.#items.get(textOf(key)));
+        units += found.reduce((sum, item) => sum + readUnits(item === undefined ? 0 : sizeOf(item)), 0);
+        return [table, found.flatMap((item) => item ?? [])];
       }),
     );
-    return { Responses, UnprocessedKeys: {} };
+    return { Responses, UnprocessedKeys: {}, ConsumedCapacity: [{ CapacityUnits: units }] };
   }
 
   #query(input: QueryCommandInput): object {
@@ -109,7 +112,13 @@ export class DynamoDouble {
     }
     const last = page.at(-1);
     const isMore = last !== undefined && from + page.length < found.length;
-    return { Items: page, ...(isMore ? { LastEvaluatedKey: last } : {}) };
+    // Of an index only keys are read, and half is asked for where a read may lag.
+    const read = IndexName === undefined ? readUnits(bytes) : readUnits(page.length * KEYS_BYTES) / 2;
+    return {
+      Items: page,
+      ...(isMore ? { LastEvaluatedKey: last } : {}),
+      ConsumedCapacity: { CapacityUnits: read },
+    };
   }
 
   #write(change: Change, kind: 'update' | 'delete'): object {
@@ -122,7 +131,8 @@ export class DynamoDouble {
       });
     }
     const after = this.#apply(change, kind);
-    return after === undefined ? {} : { Attributes: after };
+    const ConsumedCapacity = { CapacityUnits: writeUnits(before, after) };
+    return after === undefined ? { ConsumedCapacity } : { Attributes: after, ConsumedCapacity };
   }
 
   #transact({ TransactItems = [] }: TransactWriteItemsCommandInput): object {
@@ -147,10 +157,15 @@ export class DynamoDouble {
         CancellationReasons: reasons,
       });
     }
+    const befores = changes.map(({ change }) => this.#items.get(textOf(change.Key)));
     const written = changes.map(({ change, kind }) => (kind === 'check' ? undefined : this.#apply(change, kind)));
+    const CapacityUnits = changes.reduce((sum, { kind }, n) => {
+      const after = kind === 'check' ? befores[n] : written[n];
+      return sum + 2 * writeUnits(befores[n], after);
+    }, 0);
     const bytes = written.reduce((all, item) => all + (item === undefined ? 0 : sizeOf(item)), 0);
     if (bytes > TRANSACTION_BYTES) throw new Error('ValidationException: a transaction of more than 4 MB');
-    return {};
+    return { ConsumedCapacity: [{ CapacityUnits }] };
   }
 
   #apply(change: Change, kind: 'update' | 'delete'): Item | undefined {
@@ -188,3 +203,21 @@ const sizeOf = (item: Item): number =>
       sum + name.length + (S === undefined ? (N?.length ?? B?.length ?? 1) : Buffer.byteLength(S)),
     0,
   );
+
+/** Units, by "Read/write capacity mode": 4 KB read so that every write is seen, 1 KB written, in a transaction twice that. */
+const KEYS_BYTES = 120;
+const readUnits = (bytes: number): number => Math.max(1, Math.ceil(bytes / 4096));
+
+/** The larger of what was and what is; an index is written where its key comes, goes or changes. */
+function writeUnits(before: Item | undefined, after: Item | undefined): number {
+  const own = Math.max(...[before, after].map((item) => (item === undefined ? 1 : Math.ceil(sizeOf(item) / 1024))));
+  const indexed = Object.values(INDEXES).reduce((sum, names) => {
+    const [was, is] = [before, after].map((item) =>
+      item === undefined || names.some((n) => item[n] === undefined)
+        ? null
+        : names.map((n) => item[n]?.S ?? item[n]?.N).join('|'),
+    );
+    return sum + (was === is ? 0 : was === null || is === null ? 1 : 2);
+  }, 0);
+  return own + indexed;
+}

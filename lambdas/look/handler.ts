@@ -10,6 +10,7 @@ import { knownOffers } from '../../lib/aws/known-offers.ts';
 import { measuredStore, measureSight } from '../../lib/aws/measures.ts';
 import { cycleStart, type CycleStart, type LookAnswer } from '../../lib/aws/messages.ts';
 import { lambdaStack } from '../../lib/aws/stack.ts';
+import { windowEndsOf } from '../../lib/aws/window-ends.ts';
 
 export const handler = middy<CycleStart, LookAnswer>()
   .use(lambdaStack('look', cycleStart))
@@ -31,9 +32,11 @@ export const handler = middy<CycleStart, LookAnswer>()
       const sight = await look(parts, { knownOffers: await knownOffers(of.carrier), draining: of.draining });
       if (sight === null) {
         if (await of.wake.end(execution, { seen, dueInMs: null })) continue;
+        await of.windowEnds?.keep([]);
         return { idle: true };
       }
       await measureSight(sight.snapshot, prices, of.spent);
+      await of.windowEnds?.keep(windowEndsOf(sight.snapshot, of.config, { nowMs: lookedMs, speed: of.speed }));
       return {
         idle: false,
         execution,

@@ -9,6 +9,7 @@ import { EC2Client } from '@aws-sdk/client-ec2';
 import { ECSClient } from '@aws-sdk/client-ecs';
 import { PricingClient } from '@aws-sdk/client-pricing';
 import { HeadObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { SFNClient, StartExecutionCommand } from '@aws-sdk/client-sfn';
 import type { AttemptId } from '../kernel/ids.ts';
 import type { Uniform } from '../kernel/random.ts';
@@ -26,7 +27,9 @@ import { Spent } from './spent.ts';
 import { Blobs } from './store/blobs.ts';
 import { DynamoStore } from './store/dynamo-store.ts';
 import { Table } from './store/table.ts';
+import { logger } from './stack.ts';
 import { Wake } from './wake.ts';
+import { WindowEnds } from './window-ends.ts';
 
 /** Tries of one call; with the SDK's pauses about ten seconds, less than any Lambda here may last. */
 const MAX_ATTEMPTS = 6;
@@ -50,6 +53,8 @@ export interface Parts {
   readonly market: () => AwsMarket;
   readonly wake: () => Wake;
   readonly fleet: () => AwsFleetOnAws;
+  /** Null: this deployment has no one-off schedules. */
+  readonly windowEnds: () => WindowEnds | null;
   readonly feed: () => PriceFeedParts;
   readonly priceList: () => PriceListParts;
 }
@@ -113,9 +118,20 @@ export function partsOf(environment: Environment): Parts {
           start: (execution) => startExecution(sfn(), environment.EBB_STATE_MACHINE, execution),
         }),
     ),
+    windowEnds: once(() => windowEndsOf(environment, table())),
     feed: () => ({ client: ec2(), table: table(), types, zones, historyS }),
     priceList: () => ({ client: pricing(), table: table(), region, types }),
   };
+}
+
+function windowEndsOf(environment: Environment, table: Table): WindowEnds | null {
+  const { EBB_REGION: region, EBB_SCHEDULE_GROUP: group, EBB_SCHEDULE_ROLE: role } = environment;
+  const queue = environment.EBB_TRIGGER_QUEUE_ARN;
+  if (group === undefined || role === undefined || queue === undefined) return null;
+  // Nobody waits long for what the clock makes up for.
+  const scheduler = new SchedulerClient({ region, maxAttempts: 2 });
+  const warn = (what: string, context: object): void => logger.warn(what, { ...context });
+  return new WindowEnds({ client: scheduler, table, group, role, queue, nowMs: wallMs, warn });
 }
 
 async function startExecution(client: SFNClient, stateMachineArn: string, execution: string): Promise<void> {
@@ -146,7 +162,9 @@ export const processParts = (): Parts => (parts ??= partsOf(readEnvironment(proc
 export function composeDeployment(): Deployment {
   const of = processParts();
   const { EBB_CONFIG: config, EBB_CLOCK: anchor } = of.environment;
+  const windowEnds = of.windowEnds();
   return {
+    ...(windowEnds === null ? {} : { windowEnds }),
     get store() {
       return of.store();
     },

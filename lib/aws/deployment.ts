@@ -12,6 +12,7 @@ import type { Store } from '../ports/store.ts';
 import type { Carrier } from './blobs.ts';
 import type { Spent } from './spent.ts';
 import type { Wake } from './wake.ts';
+import type { WindowEnds } from './window-ends.ts';
 
 /** The market as far as prices are known. */
 export interface KnownMarket {
@@ -33,6 +34,8 @@ export interface Deployment {
   readonly limits: Limits;
   readonly draining: boolean;
   readonly wake: Wake;
+  /** One-off schedules; absent: the clock alone wakes the cycle. */
+  readonly windowEnds?: Pick<WindowEnds, 'keep'>;
   readonly carrier: Carrier;
   readonly spent: Spent;
   /** Read anew when it may have changed. */

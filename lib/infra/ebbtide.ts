@@ -27,6 +27,7 @@ import { Deploying } from './deploying.ts';
 import { EbbtideFunction, factsOf, FUNCTION_NAMES, type DeployedEnvironment, type FunctionName } from './functions.ts';
 import { EbbtideMetrics } from './metrics.ts';
 import { Network, subnetList, type AnyVpc } from './network.ts';
+import { Schedules } from './schedules.ts';
 import { TriggerQueue, Triggers } from './triggers.ts';
 import { deployedVersion } from './version.ts';
 
@@ -46,6 +47,8 @@ export class Ebbtide extends Construct {
   readonly cycle: Cycle;
   readonly api: HttpApi;
   readonly trigger: TriggerQueue;
+  /** One-off schedules. */
+  readonly schedules: Schedules;
   readonly triggers: Triggers;
   /** What the deployment asks of the region while it is made. */
   readonly deploying: Deploying;
@@ -80,6 +83,7 @@ export class Ebbtide extends Construct {
     this.trigger = new TriggerQueue(this, 'Trigger', {
       consumerTimeout: Duration.seconds(factsOf('acquire').timeoutS),
     });
+    this.schedules = new Schedules(this, 'Schedules', { name: config.name, queue: this.trigger.queue });
     this.functions = this.#functions(logRetention);
     this.cycle = new Cycle(this, 'Cycle', { name: config.name, functions: this.functions, logRetention });
     this.triggers = new Triggers(this, 'Triggers', {
@@ -153,6 +157,7 @@ export class Ebbtide extends Construct {
       network,
       stateMachineArn,
       triggerQueueArn: trigger.queue.queueArn,
+      schedules: this.schedules,
     };
     return Object.fromEntries(
       FUNCTION_NAMES.map((name) => {
@@ -181,6 +186,9 @@ export class Ebbtide extends Construct {
       EBB_SUBNETS: subnetList(network.subnets),
       EBB_STATE_MACHINE: stateMachineArn,
       EBB_TRIGGER_QUEUE: trigger.queue.queueUrl,
+      EBB_TRIGGER_QUEUE_ARN: trigger.queue.queueArn,
+      EBB_SCHEDULE_GROUP: this.schedules.groupName,
+      EBB_SCHEDULE_ROLE: this.schedules.role.roleArn,
       EBB_REGION: Stack.of(this).region,
       EBB_CONFIG: JSON.stringify(subset),
       EBB_LOG_GROUP: capacity.taskLogs.logGroupName,

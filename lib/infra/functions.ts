@@ -55,7 +55,7 @@ export const FUNCTIONS = {
     about: 'Takes the lease and a picture of everything.',
     memoryMiB: 1769,
     timeoutS: 60,
-    rights: STORE,
+    rights: [...STORE, 'keepSchedules', 'passScheduleRole'],
   },
   estimate: { about: 'How long tasks will run.', memoryMiB: 1769, timeoutS: 60, rights: [...STORE] },
   forecast: { about: 'How likely each pool is to be lost.', memoryMiB: 1769, timeoutS: 60, rights: [...STORE] },

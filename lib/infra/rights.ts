@@ -12,6 +12,7 @@ import type { Capacity } from './capacity.ts';
 import { STACK_TAG } from './capacity.ts';
 import { CYCLE_PREFIX, type EbbtideData } from './data.ts';
 import type { Network } from './network.ts';
+import { schedulerArn, type Schedules } from './schedules.ts';
 
 export interface RightsOver {
   readonly name: string;
@@ -20,6 +21,7 @@ export interface RightsOver {
   readonly network: Network;
   readonly stateMachineArn: string;
   readonly triggerQueueArn: string;
+  readonly schedules: Schedules;
 }
 
 export interface Right {
@@ -100,6 +102,20 @@ export const RIGHTS = {
     why: 'Says that there is something to do.',
     actions: ['sqs:SendMessage'],
     resources: ({ triggerQueueArn }) => [triggerQueueArn],
+  },
+  keepSchedules: {
+    sid: 'KeepSchedules',
+    why: 'One-off schedules that wake the cycle before windows of allocations end.',
+    wide: 'The schedules of the one group: a schedule has no id before it exists.',
+    actions: ['scheduler:CreateSchedule', 'scheduler:DeleteSchedule'],
+    resources: ({ schedules }, scope) => [schedulerArn(scope, `schedule/${schedules.groupName}/window-*`)],
+  },
+  passScheduleRole: {
+    sid: 'PassScheduleRole',
+    why: 'Schedules get the role that may send to the queue, and no other.',
+    actions: ['iam:PassRole'],
+    resources: ({ schedules }) => [schedules.role.roleArn],
+    conditions: () => ({ StringEquals: { 'iam:PassedToService': 'scheduler.amazonaws.com' } }),
   },
   readTaskLogs: {
     sid: 'ReadTaskLogs',

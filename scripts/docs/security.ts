@@ -35,6 +35,7 @@ const OTHER: Readonly<Record<string, string>> = {
   Checkpoints: 'A task saves its work, and finds it again.',
   MarkCheckpoints: 'A task says that its work is saved.',
   ListCheckpoints: 'A task looks for what is saved.',
+  SayLook: 'A one-off schedule says that it is time to look.',
   WriteLog: 'Its own log.',
 };
 

@@ -65,12 +65,14 @@ describe('rights', () => {
     const passing = roles.flatMap((r) => r.statements.filter((s) => s.actions.includes('iam:PassRole')));
     const tasks = ['PassTaskRoles', { StringEquals: { 'iam:PassedToService': 'ecs-tasks.amazonaws.com' } }];
     expect(passing.map((s) => [s.sid, s.conditions])).toEqual([
+      ['PassScheduleRole', { StringEquals: { 'iam:PassedToService': 'scheduler.amazonaws.com' } }],
       ['PassInstanceRole', { StringEquals: { 'iam:PassedToService': 'ec2.amazonaws.com' } }],
       tasks,
       tasks,
       tasks,
     ]);
-    for (const s of passing) for (const r of s.resources) expect(r).toMatch(/^\{EbbtideCapacity\w+Role\w+\.Arn\}$/);
+    for (const s of passing)
+      for (const r of s.resources) expect(r).toMatch(/^\{Ebbtide(?:Capacity|Schedules)\w*Role\w+\.Arn\}$/);
   });
 
   it('end instances only where the tag says that they are ours', () => {

@@ -36,6 +36,8 @@ const NEEDS: Readonly<Record<string, readonly string[]>> = {
   DescribeContainerInstances: ['ecs:DescribeContainerInstances'],
   GetLogEvents: ['logs:GetLogEvents'],
   SendMessage: ['sqs:SendMessage'],
+  CreateSchedule: ['scheduler:CreateSchedule', 'iam:PassRole'],
+  DeleteSchedule: ['scheduler:DeleteSchedule'],
   StartExecution: ['states:StartExecution'],
 };
 

@@ -85,6 +85,8 @@ interface MemoryInstance {
   cause: EndCause | null;
   /** Attempts that have not ended. */
   readonly attempts: Map<AttemptId, MemoryAttempt>;
+  /** Requests about it that were answered. */
+  readonly keys: EffectKey[];
   /** Every attempt that ever came here: each is started once. */
   readonly seen: Set<AttemptId>;
   readonly stoppedBefore: Map<AttemptId, StopReason>;
@@ -139,7 +141,7 @@ export class MemoryFleet implements Fleet {
   }
 
   /** One outcome per request; a key that was answered before is answered the same, and nothing is done. */
-  #each<R extends { readonly key: EffectKey }>(
+  #each<R extends { readonly key: EffectKey; readonly instance: InstanceId }>(
     requests: readonly R[],
     act: (request: R) => EffectOutcome,
   ): readonly EffectOutcome[] {
@@ -149,6 +151,7 @@ export class MemoryFleet implements Fleet {
       if (known !== undefined) return known;
       const outcome = act(request);
       this.#outcomes.set(request.key, outcome);
+      this.#instances.get(request.instance)?.keys.push(request.key);
       return outcome;
     });
     this.#catchUp();
@@ -178,6 +181,7 @@ export class MemoryFleet implements Fleet {
       endedMs: null,
       cause: null,
       attempts: new Map(),
+      keys: [],
       seen: new Set(),
       stoppedBefore: new Map(),
       observations: [],
@@ -409,7 +413,6 @@ export class MemoryFleet implements Fleet {
       if (instance.state === 'ended' && seen >= observations.length) {
         this.#reporting.delete(id);
         instance.observations = [];
-        instance.seen.clear();
       }
     }
     return found;
@@ -455,6 +458,14 @@ export class MemoryFleet implements Fleet {
 
   #at(at: EpochMs, happen: () => void): void {
     this.#queue.push({ atMs: raw(at), sequence: this.#scheduled++, happen });
+  }
+
+  /** As if the instance had never been: its bill, its list entry and answers under its keys. For a driver that bounds its memory. */
+  forget(id: InstanceId): void {
+    for (const key of this.#instances.get(id)?.keys ?? []) this.#outcomes.delete(key);
+    for (const attempt of this.#instances.get(id)?.seen ?? []) this.#stdout.delete(attempt);
+    this.#instances.delete(id);
+    this.#reporting.delete(id);
   }
 
   /** When the next thing is due; null when nothing is. For a driver that moves time itself and does not listen. */

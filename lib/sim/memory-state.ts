@@ -4,9 +4,11 @@
  */
 export class Arrivals<V> {
   readonly #isOpen: (value: V) => boolean;
-  readonly #rows: { value: V; readonly arrival: number }[] = [];
-  readonly #byKey = new Map<string, { value: V; readonly arrival: number }>();
+  /** By arrival; a forgotten one stays as an empty row until the rows are swept. */
+  #rows: Row<V>[] = [];
+  readonly #byKey = new Map<string, Row<V>>();
   readonly #open = new Set<string>();
+  #arrivals = 0;
 
   constructor(isOpen: (value: V) => boolean) {
     this.#isOpen = isOpen;
@@ -15,7 +17,7 @@ export class Arrivals<V> {
   put(key: string, value: V): void {
     const row = this.#byKey.get(key);
     if (row === undefined) {
-      const added = { value, arrival: this.#rows.length + 1 };
+      const added = { value, arrival: ++this.#arrivals };
       this.#rows.push(added);
       this.#byKey.set(key, added);
     } else row.value = value;
@@ -23,16 +25,24 @@ export class Arrivals<V> {
     else this.#open.delete(key);
   }
 
+  /** As if it had never been put. */
+  forget(key: string): void {
+    const row = this.#byKey.get(key);
+    if (row === undefined) return;
+    row.value = null;
+    this.#byKey.delete(key);
+    this.#open.delete(key);
+    if (this.#rows.length > 2 * this.#byKey.size + SWEEP_AT) this.#rows = this.#rows.filter((r) => r.value !== null);
+  }
+
   get(key: string): V | undefined {
-    return this.#byKey.get(key)?.value;
+    return this.#byKey.get(key)?.value ?? undefined;
   }
 
   open(): V[] {
-    return [...this.#open].flatMap((key) => this.get(key) ?? []);
-  }
-
-  all(): V[] {
-    return this.#rows.map((r) => r.value);
+    const values: V[] = [];
+    for (const key of this.#open) values.push(this.get(key) as V);
+    return values;
   }
 
   /** At most `limit` that `wanted` accepts, newest first, below an arrival number. */
@@ -42,15 +52,35 @@ export class Arrivals<V> {
     before = Infinity,
   ): { readonly value: V; readonly arrival: number }[] {
     const found: { value: V; arrival: number }[] = [];
-    for (let i = Math.min(this.#rows.length, before - 1) - 1; i >= 0 && found.length < limit; i--) {
-      const row = this.#rows[i];
-      if (row !== undefined && wanted(row.value)) found.push({ value: row.value, arrival: row.arrival });
+    for (let i = this.#below(before) - 1; i >= 0 && found.length < limit; i--) {
+      const { value, arrival } = this.#rows[i] as Row<V>;
+      if (value !== null && wanted(value)) found.push({ value, arrival });
     }
     return found;
   }
+
+  /** How many rows arrived before that number. */
+  #below(arrival: number): number {
+    let low = 0;
+    let high = this.#rows.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#rows[middle] as Row<V>).arrival < arrival) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
 }
 
-/** Values in lists by a key, without duplicates: an index that only grows. */
+interface Row<V> {
+  value: V | null;
+  readonly arrival: number;
+}
+
+/** Empty rows that are let stand before they are swept out. */
+const SWEEP_AT = 1024;
+
+/** Values in lists by a key, without duplicates. */
 export class Index {
   readonly #lists = new Map<string, Set<string>>();
 
@@ -62,5 +92,14 @@ export class Index {
 
   get(of: string): readonly string[] {
     return [...(this.#lists.get(of) ?? [])];
+  }
+
+  remove(of: string, key: string): void {
+    const list = this.#lists.get(of);
+    if (list?.delete(key) === true && list.size === 0) this.#lists.delete(of);
+  }
+
+  forget(of: string): void {
+    this.#lists.delete(of);
   }
 }

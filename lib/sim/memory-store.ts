@@ -24,6 +24,13 @@ import { expectKnown } from '../ports/store-changes.ts';
 import { DEFAULT_RETENTION, type Retention } from '../ports/store-retention.ts';
 import { Arrivals, Index } from './memory-state.ts';
 
+/** Told of what is stored as it is stored; may not change the store before the call that stored it has returned. */
+export interface StoreWatcher {
+  readonly event?: (event: EventRecord) => void;
+  readonly job?: (job: Job) => void;
+  readonly instance?: (instance: Instance) => void;
+}
+
 const ascending = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
@@ -32,7 +39,7 @@ const ascending = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
  */
 export class MemoryStore implements Store {
   readonly #retention: Retention;
-  readonly #onEvent: (event: EventRecord) => void;
+  readonly #watcher: StoreWatcher;
   readonly #jobs = new Arrivals<Job>((j) => !isOver(j.state));
   readonly #tasks = new Arrivals<Task>((t) => t.state === 'waiting' || t.state === 'running');
   readonly #attempts = new Arrivals<Attempt>((a) => a.state !== 'ended');
@@ -59,10 +66,9 @@ export class MemoryStore implements Store {
   #planArrivals = 0;
   #token = 0;
 
-  /** `onEvent` is told of each event as it is stored: a log that no retention cuts. */
-  constructor(retention: Retention = DEFAULT_RETENTION, onEvent: (event: EventRecord) => void = () => undefined) {
+  constructor(retention: Retention = DEFAULT_RETENTION, watcher: StoreWatcher = {}) {
     this.#retention = retention;
-    this.#onEvent = onEvent;
+    this.#watcher = watcher;
   }
 
   async submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]> {
@@ -160,6 +166,7 @@ export class MemoryStore implements Store {
         break;
       case 'instance':
         this.#instances.put(change.value.id, change.value);
+        this.#watcher.instance?.(change.value);
         break;
       case 'plan':
         this.#putPlan(change.value);
@@ -196,12 +203,13 @@ export class MemoryStore implements Store {
       const cancelRequested = known.cancelRequested || job.cancelRequested;
       this.#jobs.put(job.id, { ...job, spec: known.spec, cancelRequested });
     }
+    this.#watcher.job?.(job);
   }
 
   #addEvent(event: Omit<EventRecord, 'sequence'>): void {
     const record = { ...event, sequence: ++this.#sequence };
     this.#events.push(record);
-    this.#onEvent(record);
+    this.#watcher.event?.(record);
   }
 
   #putPlan(plan: Plan): void {
@@ -217,6 +225,30 @@ export class MemoryStore implements Store {
     }
     // Twice as many are let stand before the array is cut, so that a commit does not copy it each time.
     if (this.#events.length > 2 * this.#retention.events) this.#events = this.#events.slice(-this.#retention.events);
+  }
+
+  /** As if the instance and what ran on it had never been. For a driver that has kept of it what it needs, and bounds its memory. */
+  forgetInstance(id: InstanceId): void {
+    for (const attempt of this.#attemptsOn.get(id)) {
+      const job = this.#attempts.get(attempt)?.job;
+      if (job !== undefined) this.#attemptsOf.remove(job, attempt);
+      this.#attempts.forget(attempt);
+    }
+    this.#attemptsOn.forget(id);
+    for (const row of this.#ledger.get(id) ?? []) if (row.job !== null) this.#ledgerOf.remove(row.job, id);
+    this.#ledger.delete(id);
+    this.#cursors.delete(id);
+    this.#instances.forget(id);
+  }
+
+  /** As if the job had never been submitted; what its attempts cost is the instances'. */
+  forgetJob(id: JobId): void {
+    const name = this.#jobs.get(id)?.spec.name;
+    if (name !== undefined) this.#jobsNamed.remove(name, id);
+    for (const key of this.#tasksOf.get(id)) this.#tasks.forget(key);
+    this.#tasksOf.forget(id);
+    this.#explanations.delete(id);
+    this.#jobs.forget(id);
   }
 
   async loadActive(): Promise<ActiveState> {

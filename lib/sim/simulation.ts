@@ -29,6 +29,7 @@ import type { EventRecord } from '../ports/store.ts';
 import type { Retention } from '../ports/store-retention.ts';
 import { MemoryFleet } from './memory-fleet.ts';
 import { MemoryStore } from './memory-store.ts';
+import { Collector } from './collector.ts';
 import { Truth } from './truth.ts';
 import type { WorkloadJob } from './workload/workload.ts';
 
@@ -48,6 +49,8 @@ export interface SimulationInput {
   readonly fromMs: EpochMs;
   readonly toMs: EpochMs;
   readonly jobs: AsyncIterable<WorkloadJob> | Iterable<WorkloadJob>;
+  /** Whether jobs may wait for earlier ones by name: those are then remembered to the end. */
+  readonly namesJobs: boolean;
   /** Made from the truth of this run, which all but an oracle must leave alone. */
   readonly deciders: (truth: Truth) => Deciders;
   readonly solver: Solver;
@@ -85,10 +88,7 @@ export type EndReason = 'done' | 'time-over' | 'aborted';
 export interface SimulationResult {
   readonly ended: EndReason;
   readonly endMs: EpochMs;
-  readonly store: MemoryStore;
-  readonly fleet: MemoryFleet;
-  /** The workload's key of each job that was admitted. */
-  readonly keys: ReadonlyMap<JobId, string>;
+  readonly collected: Collector;
   readonly refused: readonly Refusal[];
   readonly steps: number;
   readonly cycles: CycleTotals;
@@ -123,12 +123,13 @@ class Simulation {
   readonly #truth: Truth;
   readonly #ids: Uniform;
   readonly #admit: (spec: JobSpec, at: EpochMs) => ReturnType<ReturnType<typeof admitter>>;
-  readonly #keys = new Map<JobId, string>();
+  readonly #collector: Collector;
   readonly #refused: Refusal[] = [];
   readonly #arrivals: Arrivals;
   #nextCycleMs = Infinity;
   #lastCycleMs = -Infinity;
   #steps = 0;
+  #submitted = 0;
   #cycles: CycleTotals = { count: 0, solved: 0, solverMs: 0 };
 
   constructor(input: SimulationInput) {
@@ -137,7 +138,11 @@ class Simulation {
     this.#input = input;
     this.#clock = new VirtualClock(input.fromMs);
     const now = (): EpochMs => this.#clock.now();
-    this.#store = new MemoryStore(RETENTION, input.onEvent);
+    this.#store = new MemoryStore(RETENTION, {
+      ...(input.onEvent === undefined ? {} : { event: input.onEvent }),
+      job: (job) => this.#collector.job(job),
+      instance: (instance) => this.#collector.instance(instance),
+    });
     this.#truth = new Truth(trace, capacityOf(trace, config), input.setupS);
     this.#fleet = new MemoryFleet({
       truth: this.#truth.capacity,
@@ -145,6 +150,12 @@ class Simulation {
       script: (request, keptS) => this.#truth.script(request, keptS),
     });
     const market = input.market(now);
+    this.#collector = new Collector({
+      store: this.#store,
+      fleet: this.#fleet,
+      pools: market.pools(),
+      namesJobs: input.namesJobs,
+    });
     const history = new LoggedHistory();
     const evidence = new CapacityEvidence();
     const forecaster = new MarketForecaster({ history: (...of) => market.history(...of), config });
@@ -177,12 +188,11 @@ class Simulation {
     await this.#arrivals.start();
     const ended = await this.#steppedToEnd();
     await this.#arrivals.close();
+    await this.#collector.finish(this.#clock.now());
     return {
       ended,
       endMs: this.#clock.now(),
-      store: this.#store,
-      fleet: this.#fleet,
-      keys: this.#keys,
+      collected: this.#collector,
       refused: this.#refused,
       steps: this.#steps,
       cycles: this.#cycles,
@@ -222,6 +232,7 @@ class Simulation {
 
   async #cycle(nowMs: number): Promise<void> {
     const waitS = await this.#engine.cycle();
+    await this.#collector.fold();
     this.#lastCycleMs = nowMs;
     this.#nextCycleMs = waitS === null ? Infinity : nowMs + Math.max(raw(waitS), raw(this.#input.minGapS)) * 1000;
   }
@@ -237,7 +248,8 @@ class Simulation {
       const admission = this.#admit(spec, at);
       const job = newJob(spec, { id: jobId(`j-${timeOrderedText(raw(at), this.#ids)}`), at, after, admission });
       this.#truth.add(job.id, truth);
-      this.#keys.set(job.id, key);
+      this.#collector.rows.name(job.id, key);
+      this.#submitted++;
       await this.#store.submit([{ job, idempotency: null }]);
     } catch (error) {
       if (!(error instanceof EbbError) || error.code === 'internal') throw error;
@@ -268,7 +280,7 @@ class Simulation {
   /** Yields to the event loop, so that signals and messages of the thread are seen. */
   async #report(): Promise<void> {
     const { onProgress, fromMs, toMs } = this.#input;
-    onProgress?.({ nowMs: this.#clock.now(), fromMs, toMs, steps: this.#steps, submitted: this.#keys.size });
+    onProgress?.({ nowMs: this.#clock.now(), fromMs, toMs, steps: this.#steps, submitted: this.#submitted });
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
 }

@@ -65,6 +65,12 @@ export const ERROR_CODES = {
     retryable: false,
     about: 'A market file cannot be read or holds nothing usable.',
   },
+  'workload.invalid': {
+    http: 400,
+    exit: 2,
+    retryable: false,
+    about: 'A workload cannot be read or holds no usable job.',
+  },
   'store.newer': { http: 409, exit: 9, retryable: false, about: 'The database was written by a newer version.' },
   'store.corrupt': { http: 409, exit: 9, retryable: false, about: 'The database cannot be read.' },
   'store.full': { http: 429, exit: 9, retryable: true, about: 'The disk is full.' },

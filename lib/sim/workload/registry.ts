@@ -1,0 +1,31 @@
+import { alibabaDags } from './alibaba-dags.ts';
+import { alibabaGpu } from './alibaba-gpu.ts';
+import { facebook } from './facebook.ts';
+import { googleAttempts } from './google-attempts.ts';
+import { googleJobs } from './google-jobs.ts';
+import { jobFiles } from './job-files.ts';
+import type { Reader } from './reader.ts';
+import { standardWorkload } from './standard-workload.ts';
+import { tpch } from './tpch.ts';
+import { wfFormat } from './wf-format.ts';
+import { workflowInstances } from './workflow-instances.ts';
+
+/** Every format that is read from files, in the order in which they are tried. Job files come last: any YAML may be one. */
+export const READERS: readonly Reader[] = [
+  googleAttempts,
+  googleJobs,
+  facebook,
+  alibabaGpu,
+  alibabaDags,
+  tpch,
+  workflowInstances,
+  wfFormat,
+  standardWorkload,
+  jobFiles,
+];
+
+/** Format names with what they are, for help texts; `synthetic` is made, not read. */
+export const WORKLOAD_FORMATS: readonly { readonly format: string; readonly about: string }[] = [
+  ...READERS.map(({ format, about }) => ({ format, about })),
+  { format: 'synthetic', about: 'made from a seed: synthetic:jobs=1000,perHour=60,...' },
+];

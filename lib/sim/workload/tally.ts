@@ -1,0 +1,48 @@
+import type { BadLine, WorkloadReport } from './workload.ts';
+
+/** Bad lines that are named; all are counted. */
+const NAMED = 20;
+const MAX_SHOWN = 160;
+
+/** Counts what a reader leaves out, and why. */
+export class Tally {
+  #jobs = 0;
+  #tasks = 0;
+  #badLines = 0;
+  readonly #first: BadLine[] = [];
+  readonly #dropped = new Map<string, number>();
+  readonly #adjusted = new Map<string, number>();
+
+  handedOut(tasks: number): void {
+    this.#jobs++;
+    this.#tasks += tasks;
+  }
+
+  /** A line that cannot be used: `what` says what is wrong with it. */
+  bad(file: string, line: number, what: string): void {
+    this.#badLines++;
+    if (this.#first.length < NAMED) this.#first.push({ file, line, what: shorten(what) });
+  }
+
+  dropped(why: string, count = 1): void {
+    if (count > 0) this.#dropped.set(why, (this.#dropped.get(why) ?? 0) + count);
+  }
+
+  adjusted(how: string, count = 1): void {
+    if (count > 0) this.#adjusted.set(how, (this.#adjusted.get(how) ?? 0) + count);
+  }
+
+  report(): WorkloadReport {
+    return {
+      jobs: this.#jobs,
+      tasks: this.#tasks,
+      bad: { count: this.#badLines, first: [...this.#first] },
+      dropped: new Map(this.#dropped),
+      adjusted: new Map(this.#adjusted),
+    };
+  }
+}
+
+const shorten = (text: string): string => (text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN - 3)}...` : text);
+export const quote = (text: string | undefined): string =>
+  text === undefined || text === '' ? 'nothing' : `'${shorten(text)}'`;

@@ -105,7 +105,9 @@ export class Ecs {
       return refusal(faultNamed(reason), `ecs RunTask: ${[reason, failure?.detail].filter(Boolean).join(': ')}`);
     } catch (error) {
       const detail = classify(error, 'ecs RunTask').message;
-      return isOutcomeUnknown(error) ? { status: 'unknown', detail } : refusal(faultOf(error), detail);
+      const refused = refusal(faultOf(error), detail);
+      // What may pass is asked again under the same token: of several tries of this call an earlier one may have been heard.
+      return isOutcomeUnknown(error) || refused.status === 'failed' ? { status: 'unknown', detail } : refused;
     }
   }
 

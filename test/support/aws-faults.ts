@@ -1,5 +1,11 @@
 /** Calls of the store that change something. */
-const WRITES = new Set(['TransactWriteItemsCommand', 'UpdateItemCommand', 'DeleteItemCommand', 'PutObjectCommand', 'DeleteObjectCommand']);
+const WRITES = new Set([
+  'TransactWriteItemsCommand',
+  'UpdateItemCommand',
+  'DeleteItemCommand',
+  'PutObjectCommand',
+  'DeleteObjectCommand',
+]);
 
 export class Died extends Error {}
 
@@ -26,6 +32,10 @@ export class Faults {
   constructor(atCall: AtCall, meets: 'writes' | 'all' = 'writes') {
     this.#atCall = atCall;
     this.#isMet = meets === 'all' ? () => true : (name) => WRITES.has(name);
+  }
+
+  get isDead(): boolean {
+    return this.#isDead;
   }
 
   /** From now on nothing is sent. */

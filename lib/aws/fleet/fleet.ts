@@ -120,9 +120,15 @@ export class AwsFleet implements Fleet {
     for (const order of taken) await inbox.putOrder(order);
     const failures = record === null || taken.length === 0 ? [] : await hosts.settle(record);
     const accepted = new Set([...isOver, ...taken.map((r) => r.attempt)]);
+    const { attempts = {} } = (taken.length === 0 ? null : await inbox.record(instance)) ?? {};
     return requests.map((r) => {
       if (!accepted.has(r.attempt)) return gone(whyClosed(record ?? known));
-      return failures.length === 0 ? DONE : { status: 'failed', detail: failures.join('; ') };
+      if (failures.length > 0) return { status: 'failed', detail: failures.join('; ') };
+      // Asked for by somebody who has no answer yet, or never will: whoever wants it must ask again.
+      const { task, triedMs } = attempts[r.attempt] ?? { task: null, triedMs: null };
+      return task === null && triedMs !== null
+        ? { status: 'failed', detail: 'ECS was asked and has not answered' }
+        : DONE;
     });
   }
 

@@ -4,7 +4,7 @@ import { attemptId, instanceId, jobId } from '../../../lib/kernel/ids.ts';
 import { epochMs } from '../../../lib/kernel/units.ts';
 import type { Change, Store } from '../../../lib/ports/store.ts';
 import { attempt, effect, explanation, instance, job, ledgerRow, plan, task } from '../../contract/store-samples.ts';
-import { brokenConnection, Faults, type AtWrite } from '../../support/aws-faults.ts';
+import { brokenConnection, Faults, type AtCall } from '../../support/aws-faults.ts';
 import { describeOnLocalStack, type OnLocalStack } from '../../support/localstack.ts';
 
 type Place = Awaited<ReturnType<OnLocalStack['place']>>;
@@ -57,7 +57,7 @@ async function whole(store: Store): Promise<unknown> {
 }
 
 describeOnLocalStack('DynamoDB store, crash points and lost answers', (on) => {
-  const broken = (place: Place, atWrite: AtWrite): { readonly store: Store; readonly faults: Faults } => {
+  const broken = (place: Place, atWrite: AtCall): { readonly store: Store; readonly faults: Faults } => {
     const faults = new Faults(atWrite);
     const store = on.store({ ...place, dynamodb: faults.around(on.dynamodb()), s3: faults.around(on.s3()) });
     return { store, faults };

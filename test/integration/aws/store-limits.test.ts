@@ -263,7 +263,7 @@ describeOnLocalStack('DynamoDB store, races between processes', (on) => {
     const store = on.store(place);
     await store.submit([{ job: job('first'), idempotency: null }]);
     const slow = late.submit([{ job: job('slow'), idempotency: null }]);
-    while (faults.writes.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    while (faults.calls.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
     await store.submit([{ job: job('second'), idempotency: null }]);
     const seen = await store.events(0, 10);
     expect(seen.map((e) => e.job)).toEqual(['first', 'second']);

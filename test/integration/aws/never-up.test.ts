@@ -1,0 +1,43 @@
+import { expect, it } from '@jest/globals';
+import { effectKey, instanceId, poolId } from '../../../lib/kernel/ids.ts';
+import { usdPerHour } from '../../../lib/kernel/units.ts';
+import { instance } from '../../contract/store-samples.ts';
+import { AwsWorld } from '../../support/aws-world.ts';
+
+const ID = instanceId('i-mute');
+const PATIENCE_S = 400;
+
+it('an instance that runs and never takes a task is ended, once its time is up and not before', async () => {
+  const world = await AwsWorld.begin({ agents: false }, (event, on) => on.process().observe(event));
+  try {
+    const process = world.process();
+    const { store, fleet } = process;
+    const token = await store.takeLease('a cycle');
+    await store.commit(token, [{ put: 'instance', value: instance(ID, { state: 'starting' }) }]);
+    const pool = poolId('c5.large/calm/spot');
+    await fleet.launch([{ key: effectKey('launch'), instance: ID, pool, bid: usdPerHour(0.05) }]);
+    const stateOf = async (): Promise<string> => (await world.instances()).get(ID)?.[0]?.state ?? '';
+    await until(async () => (await stateOf()) === 'running');
+    expect(await process.sweep(100_000)).toMatchObject({ leaked: [], repaired: [] });
+    expect(await stateOf()).toBe('running');
+    await until(async () => (await process.sweep(PATIENCE_S)).repaired.includes(ID));
+    await until(async () => (await stateOf()) === 'terminated');
+    await until(async () => (await fleet.observe(new Map())).some((o) => o.kind === 'instance-ended'));
+    const all = await fleet.observe(new Map());
+    const ended = all.filter((o) => o.kind === 'instance-ended');
+    expect(ended).toMatchObject([{ instance: ID, cause: 'released' }]);
+    const launched = all.find((o) => o.kind === 'instance-launched');
+    expect(Number(ended[0]?.atMs) - Number(launched?.atMs)).toBeGreaterThanOrEqual(PATIENCE_S * 1000);
+    expect(all.some((o) => o.kind === 'instance-ready')).toBe(false);
+  } finally {
+    await world.close();
+  }
+}, 60_000);
+
+async function until(done: () => Promise<boolean>): Promise<void> {
+  const patience = performance.now() + 40_000;
+  while (!(await done())) {
+    if (performance.now() > patience) throw new Error('not within 40 s');
+    await new Promise((resolve) => setTimeout(resolve, 40));
+  }
+}

@@ -1,62 +1,53 @@
-import { instanceId } from '../../kernel/ids.ts';
+import { instanceId, type InstanceId } from '../../kernel/ids.ts';
 import { isLive, type Instance } from '../../domain/instance.ts';
 import { isOver, type Attempt, type Job, type JobSpec, type Task } from '../../domain/job.ts';
-import type { EffectRecord } from '../../ports/store.ts';
-import type { ActiveState } from '../../ports/store.ts';
-import { lapsedLive } from './changes.ts';
+import type { ActiveState, EffectRecord } from '../../ports/store.ts';
 import type { Blobs } from './blobs.ts';
-import { isOpenAttempt, isOpenTask, type Documents } from './documents.ts';
-import { jobOf, liveItems, specsOf } from './jobs.ts';
-import type { Key } from './keys.ts';
-import type { Table, Write } from './table.ts';
+import type { Documents } from './cache.ts';
+import { isOpenAttempt, isOpenTask } from './documents.ts';
+import { jobOf, specsOf } from './jobs.ts';
+import { itemOfPartition, type Key } from './keys.ts';
+import type { Table } from './table.ts';
 
 /**
- * What a cycle loads. The first load of a process reads what is not over; later ones, while nobody else has committed,
- * read the list of what is not over and whatever is new in it: submissions and cancel requests.
+ * What a cycle loads. The first load of a process reads what is not over; later ones read what commits since then have
+ * written, and what was submitted or is to be cancelled since the last commit. So a load costs as much as has changed.
  */
 export class ActiveLoader {
   readonly #table: Table;
   readonly #blobs: Blobs;
-  readonly #documents: Documents;
-  /** Specifications of the jobs that were active when last loaded: they never change. */
+  /** Specifications beside the jobs that were active when last loaded: they never change. */
   #specs = new Map<string, JobSpec>();
-  #lapsed: readonly Write[] = [];
 
-  constructor(table: Table, blobs: Blobs, documents: Documents) {
+  constructor(table: Table, blobs: Blobs) {
     this.#table = table;
     this.#blobs = blobs;
-    this.#documents = documents;
   }
 
-  /** How to take away entries that loads found of what is over. */
-  takeLapsed(): readonly Write[] {
-    const lapsed = this.#lapsed;
-    this.#lapsed = [];
-    return lapsed;
-  }
-
-  async load(commits: number): Promise<ActiveState> {
-    const documents = this.#documents.at(commits);
-    const live = await liveItems(this.#table, '');
-    const jobKeys = live.filter((l) => l.key.sk === 'JOB');
-    const instanceKeys = live.filter((l) => l.key.sk === 'INSTANCE').map((l) => l.key);
-    for (const { key } of jobKeys) documents.forgetAbsent(key);
-    await documents.load(live.map((l) => l.key));
-    this.#lapsed = live.flatMap(({ key }) => (documents.isOver(key) ? [lapsedLive(key, commits)] : []));
-    for (const { key, isCancelled } of jobKeys) if (isCancelled) documents.cancelled(key);
-    const runKeys = jobKeys.flatMap(({ key }) =>
-      Object.keys(documents.job(key).open).map((sk): Key => ({ pk: key.pk, sk })),
+  /** From documents that are as of the newest commit. */
+  async load(documents: Documents): Promise<ActiveState> {
+    const active = await documents.active();
+    const news = await documents.loadNew();
+    const cursors = new Map([...active.values()].flatMap((doc) => Object.entries(doc)));
+    const keys = [...new Set([...cursors.keys(), ...news.map((e) => e.partition)])].map(itemOfPartition);
+    const jobKeys = keys.filter((key) => key.sk === 'JOB');
+    const instanceKeys = keys.filter((key) => key.sk === 'INSTANCE');
+    for (const key of jobKeys) documents.forgetAbsent(key);
+    await documents.load(keys);
+    for (const { partition, isCancelled } of news) if (isCancelled) documents.cancelled(itemOfPartition(partition));
+    const runKeys = jobKeys.flatMap(({ pk, sk }) =>
+      Object.keys(documents.job({ pk, sk }).open).map((run): Key => ({ pk, sk: run })),
     );
     await documents.load(runKeys);
-    const jobs = await this.#jobs(jobKeys.map((l) => l.key));
-    const active = new Set(jobs.map((j) => j.id));
+    const jobs = await this.#jobs(documents, jobKeys);
+    const known = new Set(jobs.map((j) => j.id));
     const runs = [
       ...runKeys.map((key) => documents.runs(key)),
-      ...jobKeys.flatMap(({ key }) => documents.job(key).runs ?? []),
+      ...jobKeys.flatMap((key) => documents.job(key).runs ?? []),
     ];
     return {
       jobs,
-      tasks: runs.flatMap((doc): Task[] => Object.values(doc.tasks).filter((t) => isOpenTask(t) && active.has(t.job))),
+      tasks: runs.flatMap((doc): Task[] => Object.values(doc.tasks).filter((t) => isOpenTask(t) && known.has(t.job))),
       attempts: ordered<Attempt>(runs.flatMap((doc) => doc.attempts)).filter(isOpenAttempt),
       instances: ordered<Instance>(
         instanceKeys.flatMap((key) => {
@@ -66,24 +57,24 @@ export class ActiveLoader {
       ),
       openEffects: ordered<EffectRecord>([...(await documents.effects()).items.values()].flat()),
       cursors: new Map(
-        instanceKeys.flatMap((key) => {
-          const { cursor } = documents.instance(key);
-          return cursor === null ? [] : [[instanceId(key.pk.slice(2)), cursor] as const];
+        instanceKeys.flatMap((key): (readonly [InstanceId, number])[] => {
+          const cursor = cursors.get(key.pk) ?? documents.instance(key).cursor ?? null;
+          return cursor === null ? [] : [[instanceId(key.pk.slice(2)), cursor]];
         }),
       ),
     };
   }
 
-  async #jobs(keys: readonly Key[]): Promise<Job[]> {
+  async #jobs(documents: Documents, keys: readonly Key[]): Promise<Job[]> {
     const open = keys.filter((key) => {
-      const { body } = this.#documents.job(key);
+      const { body } = documents.job(key);
       return body !== null && !isOver(body.state);
     });
     const specs = new Map<string, JobSpec>();
     const missing: string[] = [];
     for (const key of open) {
       const id = key.pk.slice(2);
-      const known = this.#documents.job(key).spec ?? this.#specs.get(id);
+      const known = documents.job(key).spec ?? this.#specs.get(id);
       if (known === undefined) missing.push(id);
       else specs.set(id, known);
     }
@@ -91,7 +82,7 @@ export class ActiveLoader {
     this.#specs = specs;
     return ordered<Job>(
       open.flatMap((key) => {
-        const doc = this.#documents.job(key);
+        const doc = documents.job(key);
         const spec = specs.get(key.pk.slice(2));
         const job = spec === undefined ? null : jobOf(doc, spec);
         return job === null ? [] : [[doc.arrival ?? 0, job] as const];

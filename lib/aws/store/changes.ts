@@ -1,4 +1,5 @@
 import { unreachable } from '../../kernel/errors.ts';
+import { isLive, type Instance } from '../../domain/instance.ts';
 import type { Attempt, Job, Task, TaskRef } from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Plan } from '../../domain/plan.ts';
@@ -15,19 +16,20 @@ import {
   jobAttributes,
   newJobAttributes,
   newJobDoc,
+  type ActiveDoc,
   type Doc,
-  type Documents,
   type EffectsDoc,
   type ExplainedDoc,
   type ExplanationDoc,
   type InstanceDoc,
   type JobDoc,
-  type OpenEffects,
   type PlanDoc,
   type RunsDoc,
   type VisitsDoc,
 } from './documents.ts';
 import { eventWrites, forgottenEvents } from './events.ts';
+import { ActiveList } from './active-list.ts';
+import { isKept, type Documents, type Entry, type OpenEffects, type Written } from './cache.ts';
 import type { Batch, Head } from './journal.ts';
 import {
   attemptKey,
@@ -37,13 +39,14 @@ import {
   explanationKey,
   innerRunsKey,
   instanceKey,
+  itemOfPartition,
   jobKey,
   LEDGER,
   ledgerKey,
   ledgerOfJobKey,
-  liveKey,
   memoryKey,
   namedKey,
+  newKey,
   planKey,
   runsKey,
   specKey,
@@ -76,11 +79,11 @@ export interface Parts {
 /** A commit ready to be written, and what to remember and to throw away once it holds. */
 export interface Prepared {
   readonly batch: Batch;
-  readonly written: Parameters<Documents['accept']>[1];
+  readonly written: Written;
   /** Objects that nothing names any more. */
   readonly dropped: readonly string[];
-  /** Entries of what is over by now in the list of what is not: nobody minds them, so they need not go at the same instant. */
-  readonly lapsed: readonly Write[];
+  /** Entries that are of no use any more: what they say is in `ACTIVE`, or over. */
+  readonly takenIn: readonly Entry[];
 }
 
 /** Turns changes into writes, computed from the state that `head` is of. Reads what it lacks; writes only large values to the bucket. */
@@ -128,7 +131,7 @@ class Preparation {
   readonly #ledgers = new Map<string, readonly LedgerRow[]>();
   readonly #memory = new Map<string, string>();
   readonly #dropped: string[] = [];
-  readonly #lapsed: Write[] = [];
+  readonly #cursors = new Map<string, number>();
   #effects: { items: Map<string, EffectsDoc>; itemOf: Map<string, string>; changed: Set<string>; part: number } | null =
     null;
   #explained: ExplainedDoc | null = null;
@@ -149,9 +152,10 @@ class Preparation {
       case 'attempt':
         return this.#putAttempt(change.value);
       case 'instance':
-        return this.#putInstance(change.value.id, { instance: change.value });
+        return this.#putInstance(change.value);
       case 'cursor':
-        return this.#putInstance(change.instance, { cursor: change.sequence });
+        this.#cursors.set(instanceKey(change.instance).pk, change.sequence);
+        return;
       case 'plan':
         return this.#putPlan(change.value);
       case 'effect':
@@ -232,11 +236,14 @@ class Preparation {
     this.#put(ofJob, before, { ...before, open: any ? { ...others, [key.sk]: attempt } : others });
   }
 
-  #putInstance(id: string, change: Partial<InstanceDoc>): void {
-    const key = instanceKey(id);
+  #putInstance(instance: Instance): void {
+    const key = instanceKey(instance.id);
     const before = this.#instance(key);
-    const arrival = before.arrival ?? (change.instance === undefined ? null : ++this.#arrivals);
-    this.#put(key, before, { ...before, ...change, arrival });
+    if (before.cursor !== undefined && before.cursor !== null) {
+      // As version 1 kept it: from now on it lies with the others, unless this commit has a newer one.
+      if (!this.#cursors.has(key.pk)) this.#cursors.set(key.pk, before.cursor);
+    }
+    this.#put(key, before, { arrival: before.arrival ?? ++this.#arrivals, instance });
   }
 
   /** Explanations of the newest plan lie together; those of jobs that it does not explain any more move to their jobs. */
@@ -316,25 +323,30 @@ class Preparation {
     await this.#writeLedgers();
     await this.#writeMemory();
     const effects = this.#writeEffects();
+    const membership = await this.#writeActive();
     for (const [instance, visits] of this.#visits) {
       this.#write({ key: visitsKey(instance, this.#head.commits), set: { b: body(visits satisfies VisitsDoc) } });
     }
     const deciding = await this.#numbered();
     for (const { key, doc, before } of this.#touched.values()) this.#writeDoc(key, doc, before);
     for (const write of deciding) this.#writes.delete(textOf(write.key));
+    const writes = [...this.#writes.values()];
     return {
       batch: {
         deciding,
-        writes: [...this.#writes.values()],
+        writes,
+        touched: [...[...deciding, ...writes].map((w) => w.key).filter(isKept), ...membership.cancelled],
         head: { arrivals: this.#arrivals, plans: this.#plans },
       },
       written: {
         docs: new Map([...this.#touched].map(([key, { doc }]) => [key, doc])),
         effects,
+        active: membership.active,
         explained: this.#explained,
+        memory: new Map([...this.#memory].map(([key, value]) => [memoryKey(key).sk, { key, value }])),
       },
       dropped: this.#dropped,
-      lapsed: this.#lapsed,
+      takenIn: membership.takenIn,
     };
   }
 
@@ -384,7 +396,6 @@ class Preparation {
           ...(remove === undefined ? {} : { remove }),
         });
       }
-      this.#writeLive(key, isLiveJob(before as JobDoc), isLiveJob(doc));
     } else {
       this.#write({
         key,
@@ -393,7 +404,6 @@ class Preparation {
           ...(of.arrival === null ? {} : { l: text('instances'), a: number(of.arrival) }),
         },
       });
-      this.#writeLive(key, isLiveInstance(before as InstanceDoc), isLiveInstance(of));
     }
   }
 
@@ -428,9 +438,43 @@ class Preparation {
     };
   }
 
-  #writeLive(key: Key, was: boolean, is: boolean): void {
-    if (was && !is) this.#lapsed.push(lapsedLive(key, this.#head.commits));
-    if (!was && is) this.#write({ key: liveKey(key), set: { n: number(this.#head.commits) } });
+  /** Brings `ACTIVE` up to date with what this commit does, and with what came in since the last one. */
+  async #writeActive(): Promise<{
+    readonly active: ReadonlyMap<string, ActiveDoc> | null;
+    readonly takenIn: readonly Entry[];
+    readonly cancelled: readonly Key[];
+  }> {
+    const { documents } = this.#parts;
+    const takenIn = documents.news.filter((entry) => this.#isSettled(entry.partition));
+    const list = new ActiveList(await documents.active());
+    for (const { key, doc } of this.#touched.values()) {
+      if ('tasks' in doc) continue;
+      // Not loaded, and yet announced: it is known now.
+      if ('open' in doc && !list.has(key.pk) && !takenIn.some((e) => e.partition === key.pk)) {
+        takenIn.push({ key: newKey(key.pk.slice(2)), partition: key.pk, isCancelled: false });
+      }
+      list.set(key.pk, 'open' in doc ? isLiveJob(doc) : isLiveInstance(doc));
+    }
+    for (const { partition } of takenIn) {
+      if (!this.#touched.has(textOf(itemOfPartition(partition)))) list.set(partition, !documents.isOver(partition));
+    }
+    for (const [partition, cursor] of this.#cursors) {
+      const key: Key = itemOfPartition(partition);
+      const { instance } = this.#instance(key);
+      if (instance === null || isLive(instance)) list.place(partition, cursor);
+    }
+    for (const write of list.writes()) this.#write(write);
+    return {
+      active: list.isChanged ? list.items : null,
+      takenIn,
+      cancelled: takenIn.filter((e) => e.isCancelled).map((e) => itemOfPartition(e.partition)),
+    };
+  }
+
+  /** Whether it is known what an entry is about: a job may be announced and not there yet. */
+  #isSettled(partition: string): boolean {
+    const key = itemOfPartition(partition);
+    return key.sk === 'JOB' ? this.#job(key).body !== null || this.#job(key).arrival !== null : true;
   }
 
   #writeEffects(): OpenEffects | null {
@@ -504,16 +548,6 @@ export async function besideJob(blobs: Blobs, job: Job, doc: JobDoc): Promise<Wr
   if (doc.spec !== null) return [named];
   return [{ key: specKey(job.id), ...(await blobs.held(job.spec, `specs/${job.id}`)) }, named];
 }
-
-/** Takes an entry away unless a later commit than that of number `commits` has put it. */
-export const lapsedLive = (of: Key, commits: number): Write => ({
-  key: liveKey(of),
-  isDeleted: true,
-  condition: {
-    expression: 'attribute_not_exists(n) OR n <= :commits',
-    values: { ':commits': number(commits) },
-  },
-});
 
 /** Names a task among the records that lie together: of a small job those of all its stages do. */
 const nameWithin = ({ runs }: JobDoc, { stage, index }: TaskRef): string =>

@@ -3,8 +3,8 @@ import { isOver, type Attempt, type Job, type JobSpec, type Task } from '../../d
 import type { Explanation, Plan } from '../../domain/plan.ts';
 import type { EffectRecord } from '../../ports/store.ts';
 import type { Blobs } from './blobs.ts';
-import { body, bodyOf, checkVersion, decode, encode, flag, flagOf, number, text, textAt, type Item } from './codec.ts';
-import { EFFECTS, EXPLAINED, textOf, type Key } from './keys.ts';
+import { body, bodyOf, checkVersion, decode, encode, flag, flagOf, number, text, type Item } from './codec.ts';
+import { EXPLAINED, type Key } from './keys.ts';
 import type { Table, Write } from './table.ts';
 
 /** A job without what lies elsewhere: its specification never changes, a cancel request is others' to write. */
@@ -40,9 +40,12 @@ export interface RunsDoc {
 export interface InstanceDoc {
   readonly arrival: number | null;
   readonly instance: Instance | null;
-  /** Sequence of the last observation taken in. */
-  readonly cursor: number | null;
+  /** Sequence of the last observation taken in, as version 1 kept it. */
+  readonly cursor?: number | null;
 }
+
+/** `ACTIVE`: partitions of jobs and instances that are not over; of instances with the last observation taken in. */
+export type ActiveDoc = Readonly<Record<string, number | null>>;
 
 /** Effects recorded together that have no outcome yet, with their numbers of arrival. */
 export type EffectsDoc = readonly (readonly [number, EffectRecord])[];
@@ -80,7 +83,7 @@ export const NO_JOB: JobDoc = {
   open: {},
 };
 export const NO_RUNS: RunsDoc = { tasks: {}, attempts: [], spills: 0 };
-export const NO_INSTANCE: InstanceDoc = { arrival: null, instance: null, cursor: null };
+export const NO_INSTANCE: InstanceDoc = { arrival: null, instance: null };
 
 export const isOpenTask = (task: Task): boolean => task.state === 'waiting' || task.state === 'running';
 export const isOpenAttempt = (attempt: Attempt): boolean => attempt.state !== 'ended';
@@ -90,9 +93,7 @@ export const isLiveJob = (doc: JobDoc): boolean =>
   (doc.body !== null && !isOver(doc.body.state)) ||
   Object.values(doc.open).includes(true) ||
   (doc.runs !== null && hasOpen(doc.runs).attempt);
-/** An instance that is not known, and yet is observed, is not over either. */
-export const isLiveInstance = (doc: InstanceDoc): boolean =>
-  doc.instance === null ? doc.cursor !== null : isLive(doc.instance);
+export const isLiveInstance = (doc: InstanceDoc): boolean => doc.instance !== null && isLive(doc.instance);
 
 /** What `j` holds. */
 interface JobContent {
@@ -166,134 +167,17 @@ export const newJobAttributes = (job: Job, doc: JobDoc): NonNullable<Write['set'
   c: flag(doc.cancelRequested),
 });
 
-const parsers = {
-  JOB: (item: Item | undefined): JobDoc => jobDocOf(item),
-  RUN: (item: Item | undefined): RunsDoc => (item === undefined ? NO_RUNS : bodyOf<RunsDoc>(item)),
-  INSTANCE: (item: Item | undefined): InstanceDoc => (item === undefined ? NO_INSTANCE : bodyOf<InstanceDoc>(item)),
-};
-type Kind = keyof typeof parsers;
 export type Doc = JobDoc | RunsDoc | InstanceDoc;
-const kindOf = ({ sk }: Key): Kind => (sk === 'JOB' ? 'JOB' : sk === 'INSTANCE' ? 'INSTANCE' : 'RUN');
-
-/** All effects without an outcome: the items that hold them, and which item holds which. */
-export interface OpenEffects {
-  readonly items: ReadonlyMap<string, EffectsDoc>;
-  readonly itemOf: ReadonlyMap<string, string>;
-}
-
-/**
- * What the engine alone writes, as of one commit: read when first asked for, kept while nobody else commits. A commit
- * computes from it on the condition that HEAD has not moved, so what is kept is never stale where it matters.
- * Lifecycle: `at(commits)` forgets everything when the number is another -> `load` -> `accept` what a commit wrote.
- */
-export class Documents {
-  readonly #table: Table;
-  readonly #blobs: Blobs;
-  #commits = -1;
-  readonly #docs = new Map<string, Doc>();
-  #effects: OpenEffects | null = null;
-  #explained: ExplainedDoc | null = null;
-
-  constructor(table: Table, blobs: Blobs) {
-    this.#table = table;
-    this.#blobs = blobs;
-  }
-
-  at(commits: number): this {
-    if (commits !== this.#commits) {
-      this.#docs.clear();
-      this.#effects = null;
-      this.#explained = null;
-      this.#commits = commits;
-    }
-    return this;
-  }
-
-  has(key: Key): boolean {
-    return this.#docs.has(textOf(key));
-  }
-
-  /** Reads those that are not at hand. */
-  async load(keys: readonly Key[]): Promise<void> {
-    const missing = keys.filter((key) => !this.has(key));
-    if (missing.length === 0) return;
-    const found = await this.#table.getMany(missing);
-    for (const key of missing) this.#docs.set(textOf(key), parsers[kindOf(key)](found.get(textOf(key))));
-  }
-
-  /** One that was loaded. */
-  job(key: Key): JobDoc {
-    return (this.#docs.get(textOf(key)) as JobDoc | undefined) ?? NO_JOB;
-  }
-
-  runs(key: Key): RunsDoc {
-    return (this.#docs.get(textOf(key)) as RunsDoc | undefined) ?? NO_RUNS;
-  }
-
-  instance(key: Key): InstanceDoc {
-    return (this.#docs.get(textOf(key)) as InstanceDoc | undefined) ?? NO_INSTANCE;
-  }
-
-  async effects(): Promise<OpenEffects> {
-    if (this.#effects === null) {
-      const items = new Map<string, EffectsDoc>();
-      for (const item of await this.#table.range({ pk: EFFECTS })) items.set(textAt(item, 'sk'), bodyOf(item));
-      this.#effects = { items, itemOf: indexed(items) };
-    }
-    return this.#effects;
-  }
-
-  /** What the newest plan explains. */
-  async explained(): Promise<ExplainedDoc> {
-    this.#explained ??= await newestExplained(this.#table, this.#blobs);
-    return this.#explained;
-  }
-
-  /** What a commit wrote is the state of `commits` now. What is over is let go. */
-  accept(
-    commits: number,
-    written: {
-      readonly docs: ReadonlyMap<string, Doc>;
-      readonly effects: OpenEffects | null;
-      readonly explained: ExplainedDoc | null;
-    },
-  ): void {
-    this.#commits = commits;
-    for (const [key, doc] of written.docs) {
-      if (isDone(doc)) this.#docs.delete(key);
-      else this.#docs.set(key, doc);
-    }
-    if (written.effects !== null) this.#effects = written.effects;
-    if (written.explained !== null) this.#explained = written.explained;
-  }
-
-  /** Known to be over. What is not there yet is not. */
-  isOver(key: Key): boolean {
-    const doc = this.#docs.get(textOf(key));
-    if (doc === undefined || 'tasks' in doc) return false;
-    if ('open' in doc) return doc.body !== null && !isLiveJob(doc);
-    return doc.instance !== null && !isLiveInstance(doc);
-  }
-
-  /** A job that was not there may have been submitted. */
-  forgetAbsent(key: Key): void {
-    if (this.job(key).body === null) this.#docs.delete(textOf(key));
-  }
-
-  /** A cancel request came between commits. */
-  cancelled(key: Key): void {
-    this.#docs.set(textOf(key), { ...this.job(key), cancelRequested: true });
-  }
-}
-
-function isDone(doc: Doc): boolean {
-  if ('tasks' in doc) return !hasOpen(doc).any;
-  return 'open' in doc ? !isLiveJob(doc) : !isLiveInstance(doc);
-}
 
 export function hasOpen({ tasks, attempts }: RunsDoc): { readonly any: boolean; readonly attempt: boolean } {
   const attempt = attempts.some(([, a]) => isOpenAttempt(a));
   return { attempt, any: attempt || Object.values(tasks).some(isOpenTask) };
+}
+
+/** A document that the engine has nothing left to do with. */
+export function isDone(doc: Doc): boolean {
+  if ('tasks' in doc) return !hasOpen(doc).any;
+  return 'open' in doc ? !isLiveJob(doc) : !isLiveInstance(doc);
 }
 
 export const indexed = (items: ReadonlyMap<string, EffectsDoc>): Map<string, string> =>

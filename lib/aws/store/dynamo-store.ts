@@ -26,21 +26,21 @@ import { ActiveLoader } from './active.ts';
 import { Blobs } from './blobs.ts';
 import { prepare, type Parts } from './changes.ts';
 import { bodyOf, textAt, type Item } from './codec.ts';
-import { Documents, jobDocOf, newestExplained } from './documents.ts';
+import { activePartitions, Documents, type Entry } from './cache.ts';
+import { jobDocOf, newestExplained } from './documents.ts';
 import type { ExplanationDoc, InstanceDoc, PlanDoc, RunsDoc, VisitsDoc } from './documents.ts';
 import { readEvents } from './events.ts';
 import { Intake } from './intake.ts';
-import { Jobs, liveItems } from './jobs.ts';
+import { Jobs } from './jobs.ts';
 import { Journal, type Head } from './journal.ts';
 import {
   attemptKey,
   explanationKey,
   innerRunsKey,
   instanceKey,
+  itemOfPartition,
   jobKey,
   LEDGER,
-  MEMORY,
-  memoryPrefix,
   RUNS,
   RUNS_RANGE,
   runsKey,
@@ -49,7 +49,7 @@ import {
   type Key,
   type List,
 } from './keys.ts';
-import { Table, type Meter, type Write } from './table.ts';
+import { Table, type Meter } from './table.ts';
 
 export interface DynamoStoreOptions {
   readonly dynamodb: DynamoDBClient;
@@ -99,7 +99,7 @@ export class DynamoStore implements Store {
     this.#documents = new Documents(this.#table, this.#blobs);
     this.#jobs = new Jobs(this.#table, this.#blobs);
     this.#intake = new Intake(this.#table, this.#blobs, this.#jobs);
-    this.#active = new ActiveLoader(this.#table, this.#blobs, this.#documents);
+    this.#active = new ActiveLoader(this.#table, this.#blobs);
     this.#retention = options.retention ?? DEFAULT_RETENTION;
   }
 
@@ -136,20 +136,22 @@ export class DynamoStore implements Store {
       const parts: Parts = {
         table: this.#table,
         blobs: this.#blobs,
-        documents: this.#documents.at(head.commits),
+        documents: await this.#documents.at(head),
         retention: this.#retention,
       };
       // Until it is known how it ends, nothing that is kept of HEAD is to be trusted.
       this.#head = null;
-      const { batch, written, dropped, lapsed } = await prepare(parts, head, changes);
+      const { batch, written, dropped, takenIn } = await prepare(parts, head, changes);
       const outcome = await this.#journal.commit(head, batch);
       if (outcome.status === 'done') {
         this.#documents.accept(outcome.head.commits, written);
         this.#head = outcome.head.pending === null ? outcome.head : null;
-        await this.#tidyUp(dropped, [...lapsed, ...this.#active.takeLapsed()]);
+        this.#documents.takenIn(takenIn);
+        await this.#tidyUp(dropped, takenIn);
         return;
       }
-      if (outcome.status === 'refused') this.#documents.at(-1);
+      // Others have written what it is about, between commits.
+      if (outcome.status === 'refused') this.#documents.forget();
     }
     throw new EbbError('too-many-requests', {
       what: 'others keep changing what this commit is about; nothing was written',
@@ -157,10 +159,17 @@ export class DynamoStore implements Store {
     });
   }
 
-  /** The commit holds whether or not this works: an entry that stays is found by a load and taken away then. */
-  async #tidyUp(objects: readonly string[], entries: readonly Write[]): Promise<void> {
+  /** The commit holds whether or not this works: an entry that stays is found by a load, and taken away after the next commit. */
+  async #tidyUp(objects: readonly string[], entries: readonly Entry[]): Promise<void> {
     for (const name of objects) await this.#blobs.delete(name);
-    await Promise.all(entries.map((entry) => this.#table.write(entry).catch(() => undefined)));
+    // A request to cancel may have come to an entry that had none when it was read.
+    const condition = { expression: 'attribute_not_exists(c)' };
+    const deletes = entries.map(({ key, isCancelled }) => ({
+      key,
+      isDeleted: true,
+      ...(isCancelled ? {} : { condition }),
+    }));
+    await Promise.all(deletes.map((write) => this.#table.write(write).catch(() => undefined)));
   }
 
   async #headFor(token: number): Promise<Head> {
@@ -178,7 +187,7 @@ export class DynamoStore implements Store {
     return this.#inTurn(async () => {
       for (;;) {
         const before = await this.#journal.head();
-        const state = await this.#active.load(before.commits);
+        const state = await this.#active.load(await this.#documents.at(before));
         const after = await this.#journal.head();
         this.#head = after;
         if (after.commits === before.commits) return state;
@@ -271,7 +280,7 @@ export class DynamoStore implements Store {
   }
 
   async #liveInstances(): Promise<{ readonly key: Key; readonly arrival: number }[]> {
-    const keys = (await liveItems(this.#table, 'I#')).map((l) => l.key);
+    const keys = (await activePartitions(this.#table, 'I#')).map(itemOfPartition);
     const items = await this.#table.getMany(keys);
     return [...items.values()]
       .flatMap((item) => {
@@ -366,13 +375,12 @@ export class DynamoStore implements Store {
     return readEvents(this.#table, { after, limit, keep: this.#retention.events });
   }
 
-  async memory(prefix: string): Promise<ReadonlyMap<string, string>> {
-    const items = await this.#table.range({ pk: MEMORY, prefix: memoryPrefix(prefix) });
-    const rows = await Promise.all(
-      items.map((item: Item) => this.#blobs.valueOf<{ readonly key: string; readonly value: string }>(item)),
-    );
-    const found = rows.filter((r) => r.key.startsWith(prefix)).sort((a, b) => ascending(a.key, b.key));
-    return new Map(found.map((r) => [r.key, r.value]));
+  memory(prefix: string): Promise<ReadonlyMap<string, string>> {
+    return this.#inTurn(async () => {
+      const documents = await this.#documents.at(await this.#journal.head());
+      const rows = [...(await documents.memory(prefix))].sort((a, b) => ascending(a.key, b.key));
+      return new Map(rows.map((row) => [row.key, row.value]));
+    });
   }
 
   async close(): Promise<void> {

@@ -8,7 +8,7 @@ import { flag, text, textAt } from './codec.ts';
 import { newJobAttributes, newJobDoc } from './documents.ts';
 import { eventWrites } from './events.ts';
 import type { Jobs } from './jobs.ts';
-import { COUNTER, jobKey, liveKey, submittedKey, textOf } from './keys.ts';
+import { COUNTER, jobKey, newKey, submittedKey, textOf } from './keys.ts';
 import { MAX_TRANSACTION_WRITES, type Table, type Write } from './table.ts';
 
 /** Writes of one job at most: itself, specification, name, life, idempotency key. */
@@ -184,7 +184,7 @@ export class Intake {
         set: newJobAttributes(job, doc),
         condition: { expression: `attribute_not_exists(${isKnown ? 'st' : 'pk'})` },
       },
-      { key: liveKey(key), set: job.cancelRequested ? { c: flag(true) } : {} },
+      { key: newKey(job.id), set: job.cancelRequested ? { c: flag(true) } : {} },
       ...(await besideJob(this.#blobs, job, doc)),
       ...(idempotency === null
         ? []

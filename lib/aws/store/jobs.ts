@@ -3,19 +3,10 @@ import type { Job, JobSpec, JobState } from '../../domain/job.ts';
 import type { JobFilter, Page } from '../../ports/store.ts';
 import { decodeCursor, encodeCursor } from '../../ports/store-paging.ts';
 import type { Blobs } from './blobs.ts';
-import { flagOf, text, textAt, type Item } from './codec.ts';
+import { activePartitions } from './cache.ts';
+import { text, textAt } from './codec.ts';
 import { jobDocOf, type JobDoc } from './documents.ts';
-import {
-  jobKey,
-  liveKey,
-  livePartitions,
-  namedPartition,
-  partitionOfLive,
-  specKey,
-  textOf,
-  unpadded,
-  type Key,
-} from './keys.ts';
+import { itemOfPartition, jobKey, namedPartition, newKey, specKey, textOf, unpadded } from './keys.ts';
 import type { Table } from './table.ts';
 
 /** Jobs looked at for one page at most: a page may be short, with a cursor, when few of them are wanted. */
@@ -85,7 +76,7 @@ export class Jobs {
           values: { ':pending': text('pending'), ':running': text('running') },
         },
       },
-      { key: liveKey(key), set: { c: { BOOL: true } }, condition: { expression: 'attribute_exists(pk)' } },
+      { key: newKey(id), set: { c: { BOOL: true } } },
     ]);
     return outcome.status === 'done';
   }
@@ -156,7 +147,7 @@ export class Jobs {
   }
 
   async #live(): Promise<readonly Arrived[]> {
-    const keys = (await liveItems(this.#table, 'J#')).map((l) => l.key);
+    const keys = (await activePartitions(this.#table, 'J#')).map(itemOfPartition);
     const items = await this.#table.getMany(keys);
     return [...items.values()]
       .flatMap((item) => {
@@ -165,17 +156,6 @@ export class Jobs {
       })
       .sort((a, b) => b.arrival - a.arrival);
   }
-}
-
-/** What is not over: keys of jobs (`J#`) or instances (`I#`) or both, and whether the job is to be cancelled. */
-export async function liveItems(
-  table: Table,
-  prefix: string,
-): Promise<{ readonly key: Key; readonly isCancelled: boolean }[]> {
-  const lists = await Promise.all(livePartitions.map((pk) => table.range({ pk, prefix })));
-  return lists
-    .flat()
-    .map((item: Item) => ({ key: partitionOfLive(textAt(item, 'sk')), isCancelled: flagOf(item, 'c') }));
 }
 
 const page = (found: readonly { readonly job: Job }[], next: string | null): Page<Job> => ({

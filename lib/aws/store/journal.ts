@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { EbbError } from '../../kernel/errors.ts';
 import { isOutcomeUnknown } from '../errors.ts';
 import type { Blobs } from './blobs.ts';
-import { checkVersion, decode, encode, number, numberOf, text, textAt, type Item } from './codec.ts';
-import { HEAD } from './keys.ts';
+import { body, checkVersion, decode, encode, number, numberOf, text, textAt, type Item } from './codec.ts';
+import { fed, feedOf, type Feed } from './feed.ts';
+import { HEAD, type Key } from './keys.ts';
 import { MAX_TRANSACTION_WRITES, type Table, type Write } from './table.ts';
 
 /** Of the service's 4 MB for a transaction; the rest is for what surrounds the values. */
@@ -25,12 +26,16 @@ export interface Head {
   readonly last: string;
   /** A commit that is decided and not all written yet: the object that holds its writes. */
   readonly pending: string | null;
+  /** What the newest commits wrote. */
+  readonly feed: Feed;
 }
 
 /** What a commit writes: `deciding` in the transaction that decides it, `writes` in the same one or right after. */
 export interface Batch {
   readonly writes: readonly Write[];
   readonly deciding: readonly Write[];
+  /** What of it others may have in their hands (feed.ts). */
+  readonly touched: readonly Key[];
   readonly head: Pick<Head, 'arrivals' | 'plans'>;
 }
 
@@ -94,9 +99,11 @@ export class Journal {
   }
 
   async commit(head: Head, batch: Batch): Promise<CommitOutcome> {
-    const all = [...batch.deciding, ...batch.writes];
+    const { feed, beside } = fed(head.feed, head.commits + 1, batch.touched);
+    const decisive = [...batch.deciding, ...beside];
+    const all = [...decisive, ...batch.writes];
     const isWhole = all.length < MAX_TRANSACTION_WRITES && sizeOf(all) < MAX_TRANSACTION_BYTES;
-    if (batch.deciding.length >= MAX_TRANSACTION_WRITES || sizeOf(batch.deciding) >= MAX_TRANSACTION_BYTES) {
+    if (decisive.length >= MAX_TRANSACTION_WRITES || sizeOf(decisive) >= MAX_TRANSACTION_BYTES) {
       throw new EbbError('internal', {
         what: 'a commit has more events than one transaction takes',
         got: `${batch.deciding.length} items of events`,
@@ -110,8 +117,9 @@ export class Journal {
       commits: head.commits + 1,
       last: name,
       pending: isWhole ? null : name,
+      feed,
     };
-    const deciding = isWhole ? all : batch.deciding;
+    const deciding = isWhole ? all : decisive;
     const outcome = await this.#decide(head, next, deciding);
     if (outcome.status !== 'done' || isWhole) return outcome;
     // The commit holds from here on: a fault while it is applied is not the caller's, the next call goes on with it.
@@ -132,6 +140,7 @@ export class Journal {
         arrivals: number(next.arrivals),
         plans: number(next.plans),
         last: text(next.last),
+        feed: body(next.feed),
         ...(next.pending === null ? {} : { pending: text(next.pending) }),
       },
       condition: unchangedSince(head),
@@ -150,8 +159,13 @@ export class Journal {
 
   /** Makes sure that a request either was carried out or never will be. */
   async #findOut(head: Head, next: Head): Promise<CommitOutcome> {
+    const { feed } = fed(head.feed, head.commits + 1, []);
     const raised = await this.#table.transact([
-      { key: HEAD, set: { commits: number(head.commits + 1), last: text('') }, condition: unchangedSince(head) },
+      {
+        key: HEAD,
+        set: { commits: number(head.commits + 1), last: text(''), feed: body(feed) },
+        condition: unchangedSince(head),
+      },
     ]);
     if (raised.status === 'done') return { status: 'stale' };
     const found = headOf((await this.#table.get(HEAD)) ?? {});
@@ -197,6 +211,7 @@ function headOf(item: Item): Head {
     plans: numberOf(item, 'plans'),
     last: textAt(item, 'last'),
     pending: item['pending']?.S ?? null,
+    feed: feedOf(item),
   };
 }
 

@@ -15,13 +15,13 @@ export interface Key {
  * are: an item takes the new form when it is written next.
  *
  * 2: a job's item holds its specification and, of a small job, the records of its tasks (`j`), which in 1 were items of their
- *    own beside it (`b`, `o`). Values may be compressed by a dictionary.
+ *    own beside it. What is not over is listed in `ACTIVE`, with the positions of instances, and what was submitted since in
+ *    `NEW`; in 1 each had an entry of its own in `LIVE#`, and instances their positions. Values may be compressed by a dictionary.
  */
 export const SCHEMA_VERSION = 2;
 
 /** Tasks whose records share an item: a lone change rewrites about 1 KB, a start of thousands writes few items. */
 const TASKS_PER_ITEM = 32;
-/** Writers of different jobs and instances meet in one of these partitions; each takes 1,000 write units a second. */
 const LIVE_PARTITIONS = 4;
 /** Bytes of a sort key that may be text of a user; the rest of the 1,024 holds a hash. */
 const SORT_KEY_TEXT_BYTES = 800;
@@ -65,11 +65,16 @@ export const ledgerKey = (instance: string, part: number): Key => ({
   sk: `${LEDGER}${padded(part)}`,
 });
 
+/** What is not over, some dozens of jobs and instances to an item: what a process reads that has just begun. */
+export const ACTIVE = 'ACTIVE';
+export const activeKey = (part: number): Key => ({ pk: ACTIVE, sk: padded(part) });
+/** Jobs submitted or to be cancelled of which no commit knows yet: what every load reads. */
+export const NEW = 'NEW';
+export const newKey = (job: string): Key => ({ pk: NEW, sk: `J#${job}` });
+/** Of version 1: one entry for each that is not over. */
 export const livePartitions = Array.from({ length: LIVE_PARTITIONS }, (_, n) => `LIVE#${n}`);
-/** One item per job and instance that is not over: the only thing that a cycle lists. */
-export const liveKey = (of: Key): Key => ({ pk: livePartitions[shardOf(of.pk)] ?? 'LIVE#0', sk: of.pk });
-const shardOf = (text: string): number => (createHash('md5').update(text).digest()[0] ?? 0) % LIVE_PARTITIONS;
-export const partitionOfLive = (sk: string): Key => ({ pk: sk, sk: sk.startsWith('J#') ? 'JOB' : 'INSTANCE' });
+/** The item of a job or an instance, whose partition is listed somewhere. */
+export const itemOfPartition = (pk: string): Key => ({ pk, sk: pk.startsWith('J#') ? 'JOB' : 'INSTANCE' });
 
 export const EFFECTS = 'EFFECTS';
 export const effectsKey = (commit: number, part: number): Key => ({
@@ -103,8 +108,16 @@ export const memoryPrefix = (prefix: string): string => {
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** Names a key within maps of this process. */
+/** Names a key, in maps and in the feed. */
 export const textOf = ({ pk, sk }: Key): string => `${pk}\u0000${sk}`;
+export function keyNamed(text: string): Key {
+  const [pk = '', sk = ''] = text.split('\u0000');
+  return { pk, sk };
+}
+
+/** What a commit changed, when that is too long for HEAD; the same few items over and over. */
+const FEED_ITEMS = 64;
+export const feedKey = (commit: number): Key => ({ pk: 'FEED', sk: padded(commit % FEED_ITEMS) });
 
 /** Index of what is listed newest first: `l` names the list, `a` is the number of arrival. */
 export const LISTED = 'listed';

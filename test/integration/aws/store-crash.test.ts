@@ -9,7 +9,7 @@ import { describeOnLocalStack, type OnLocalStack } from '../../support/localstac
 
 type Place = Awaited<ReturnType<OnLocalStack['place']>>;
 
-const TASKS = 40;
+const TASKS = 70;
 const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 
 /** The state before: one job, and a plan that explains it. */
@@ -19,7 +19,7 @@ const first: Change[] = [
   { put: 'memory', key: 'learned', value: '1' },
 ];
 
-/** A commit of `instances` instances with a task each: of more than some 30 it is larger than a transaction. */
+/** A commit of `instances` instances with a task each: of more than some 40 it is larger than a transaction. */
 const second = (instances: number): Change[] => [
   { put: 'job', value: job('j1', { state: 'running', startedMs: epochMs(5) }) },
   { put: 'plan', value: plan('p2', [explanation('j1', 'runs')]) },

@@ -1,0 +1,288 @@
+import type { Blobs } from './blobs.ts';
+import { bodyOf, flagOf, textAt, type Item } from './codec.ts';
+import {
+  indexed,
+  isDone,
+  isLiveInstance,
+  isLiveJob,
+  jobDocOf,
+  newestExplained,
+  NO_INSTANCE,
+  NO_JOB,
+  NO_RUNS,
+  type ActiveDoc,
+  type Doc,
+  type EffectsDoc,
+  type ExplainedDoc,
+  type InstanceDoc,
+  type JobDoc,
+  type RunsDoc,
+} from './documents.ts';
+import { touchedSince } from './feed.ts';
+import type { Head } from './journal.ts';
+import {
+  ACTIVE,
+  EFFECTS,
+  EXPLAINED,
+  itemOfPartition,
+  livePartitions,
+  MEMORY,
+  memoryPrefix,
+  NEW,
+  textOf,
+  type Key,
+} from './keys.ts';
+import type { Table } from './table.ts';
+
+/** All effects without an outcome: the items that hold them, and which item holds which. */
+export interface OpenEffects {
+  readonly items: ReadonlyMap<string, EffectsDoc>;
+  readonly itemOf: ReadonlyMap<string, string>;
+}
+
+/** An entry beside `ACTIVE` of what may not be over: what commits do not know of yet, or version 1 wrote. */
+export interface Entry {
+  /** Of the entry itself. */
+  readonly key: Key;
+  /** Partition of the job or the instance. */
+  readonly partition: string;
+  readonly isCancelled: boolean;
+}
+
+export interface MemoryRow {
+  readonly key: string;
+  readonly value: string;
+}
+
+/** What a commit wrote, as this process keeps it. */
+export interface Written {
+  readonly docs: ReadonlyMap<string, Doc>;
+  readonly effects: OpenEffects | null;
+  readonly active: ReadonlyMap<string, ActiveDoc> | null;
+  readonly explained: ExplainedDoc | null;
+  readonly memory: ReadonlyMap<string, MemoryRow>;
+}
+
+const parsers = {
+  JOB: (item: Item | undefined): JobDoc => jobDocOf(item),
+  RUN: (item: Item | undefined): RunsDoc => (item === undefined ? NO_RUNS : bodyOf<RunsDoc>(item)),
+  INSTANCE: (item: Item | undefined): InstanceDoc => (item === undefined ? NO_INSTANCE : bodyOf<InstanceDoc>(item)),
+};
+const kindOf = ({ sk }: Key): keyof typeof parsers => (sk === 'JOB' ? 'JOB' : sk === 'INSTANCE' ? 'INSTANCE' : 'RUN');
+
+/**
+ * What the engine alone writes, as of one commit: read when first asked for, and kept. A commit computes from it on the
+ * condition that HEAD has not moved, so what is kept is never stale where it matters.
+ *
+ * Lifecycle: `at(head)` forgets what commits since then have written, or everything when that is not known (feed.ts) -> `load`
+ * -> `accept` what a commit wrote. What is over is not kept.
+ */
+export class Documents {
+  readonly #table: Table;
+  readonly #blobs: Blobs;
+  #commits = -1;
+  readonly #docs = new Map<string, Doc>();
+  #effects: OpenEffects | null = null;
+  #active: Map<string, ActiveDoc> | null = null;
+  /** Entries of version 1: nobody writes any, so that they are looked for once. */
+  #old: readonly Entry[] = [];
+  #new: readonly Entry[] = [];
+  #explained: ExplainedDoc | null = null;
+  readonly #memory = new Map<string, MemoryRow>();
+  readonly #knownPrefixes = new Set<string>();
+
+  constructor(table: Table, blobs: Blobs) {
+    this.#table = table;
+    this.#blobs = blobs;
+  }
+
+  async at(head: Pick<Head, 'commits' | 'feed'>): Promise<this> {
+    if (head.commits === this.#commits) return this;
+    const span = { since: this.#commits, until: head.commits };
+    const touched = this.#commits < 0 ? null : await touchedSince(this.#table, head.feed, span);
+    if (touched === null) this.forget();
+    else await this.#refresh(touched);
+    this.#commits = head.commits;
+    return this;
+  }
+
+  forget(): void {
+    this.#docs.clear();
+    this.#effects = null;
+    this.#active = null;
+    this.#explained = null;
+    this.#memory.clear();
+    this.#knownPrefixes.clear();
+    this.#commits = -1;
+  }
+
+  /** Documents are let go and read again by who needs them; of lists that are kept whole what changed is read now. */
+  async #refresh(touched: readonly Key[]): Promise<void> {
+    const listed = touched.filter(
+      ({ pk, sk }) =>
+        (pk === EFFECTS && this.#effects !== null) ||
+        (pk === ACTIVE && this.#active !== null) ||
+        (pk === MEMORY && this.#isKnown(sk)),
+    );
+    const items = await this.#table.getMany(listed);
+    for (const key of touched) {
+      this.#docs.delete(textOf(key));
+      if (key.pk === EXPLAINED.pk) this.#explained = null;
+    }
+    const effects = new Map(this.#effects?.items);
+    for (const key of listed) {
+      const item = items.get(textOf(key));
+      if (key.pk === MEMORY) await this.#takeMemory(key.sk, item);
+      else if (key.pk === EFFECTS) put(effects, key.sk, item);
+      else if (this.#active !== null) put(this.#active, key.sk, item);
+    }
+    if (this.#effects !== null) this.#effects = { items: effects, itemOf: indexed(effects) };
+  }
+
+  has(key: Key): boolean {
+    return this.#docs.has(textOf(key));
+  }
+
+  /** Reads those that are not at hand. */
+  async load(keys: readonly Key[]): Promise<void> {
+    const missing = keys.filter((key) => !this.has(key));
+    if (missing.length === 0) return;
+    const found = await this.#table.getMany(missing);
+    for (const key of missing) this.#docs.set(textOf(key), parsers[kindOf(key)](found.get(textOf(key))));
+  }
+
+  /** One that was loaded. */
+  job(key: Key): JobDoc {
+    return (this.#docs.get(textOf(key)) as JobDoc | undefined) ?? NO_JOB;
+  }
+
+  runs(key: Key): RunsDoc {
+    return (this.#docs.get(textOf(key)) as RunsDoc | undefined) ?? NO_RUNS;
+  }
+
+  instance(key: Key): InstanceDoc {
+    return (this.#docs.get(textOf(key)) as InstanceDoc | undefined) ?? NO_INSTANCE;
+  }
+
+  async effects(): Promise<OpenEffects> {
+    if (this.#effects === null) {
+      const items = new Map<string, EffectsDoc>();
+      for (const item of await this.#table.range({ pk: EFFECTS })) items.set(textAt(item, 'sk'), bodyOf(item));
+      this.#effects = { items, itemOf: indexed(items) };
+    }
+    return this.#effects;
+  }
+
+  /** What is not over, as commits know it. */
+  async active(): Promise<ReadonlyMap<string, ActiveDoc>> {
+    if (this.#active === null) {
+      const [items, old] = await Promise.all([this.#table.range({ pk: ACTIVE }), oldEntries(this.#table)]);
+      this.#active = new Map(items.map((item) => [textAt(item, 'sk'), bodyOf<ActiveDoc>(item)]));
+      this.#old = old;
+    }
+    return this.#active;
+  }
+
+  /** What commits do not know of yet, as it is now: to be taken in by the next commit. */
+  async loadNew(): Promise<readonly Entry[]> {
+    this.#new = await newEntries(this.#table);
+    return this.news;
+  }
+
+  get news(): readonly Entry[] {
+    return [...this.#new, ...this.#old];
+  }
+
+  /** These are known to commits now. */
+  takenIn(entries: readonly Entry[]): void {
+    const gone = new Set(entries);
+    this.#new = this.#new.filter((e) => !gone.has(e));
+    this.#old = this.#old.filter((e) => !gone.has(e));
+  }
+
+  /** What the newest plan explains. */
+  async explained(): Promise<ExplainedDoc> {
+    this.#explained ??= await newestExplained(this.#table, this.#blobs);
+    return this.#explained;
+  }
+
+  /** Rows of memory whose key begins so. Values of the bucket are kept, too. */
+  async memory(prefix: string): Promise<readonly MemoryRow[]> {
+    const start = memoryPrefix(prefix);
+    if (!this.#isKnown(start)) {
+      for (const item of await this.#table.range({ pk: MEMORY, prefix: start }))
+        await this.#takeMemory(textAt(item, 'sk'), item);
+      this.#knownPrefixes.add(start);
+    }
+    return [...this.#memory.values()].filter((row) => row.key.startsWith(prefix));
+  }
+
+  #isKnown(sk: string): boolean {
+    return [...this.#knownPrefixes].some((prefix) => sk.startsWith(prefix));
+  }
+
+  async #takeMemory(sk: string, item: Item | undefined): Promise<void> {
+    if (item === undefined) this.#memory.delete(sk);
+    else this.#memory.set(sk, await this.#blobs.valueOf<MemoryRow>(item));
+  }
+
+  /** What a commit wrote is the state of `commits` now. */
+  accept(commits: number, { docs, effects, active, explained, memory }: Written): void {
+    this.#commits = commits;
+    for (const [key, doc] of docs) {
+      if (isDone(doc)) this.#docs.delete(key);
+      else this.#docs.set(key, doc);
+    }
+    if (effects !== null) this.#effects = effects;
+    if (active !== null) this.#active = new Map(active);
+    if (explained !== null) this.#explained = explained;
+    for (const [sk, row] of memory) if (this.#isKnown(sk)) this.#memory.set(sk, row);
+  }
+
+  /** Known to be over. What is not there yet is not. */
+  isOver(partition: string): boolean {
+    const doc = this.#docs.get(textOf(itemOfPartition(partition)));
+    if (doc === undefined || 'tasks' in doc) return false;
+    if ('open' in doc) return doc.body !== null && !isLiveJob(doc);
+    return doc.instance !== null && !isLiveInstance(doc);
+  }
+
+  /** A job that was not there may have been submitted. */
+  forgetAbsent(key: Key): void {
+    if (this.job(key).body === null) this.#docs.delete(textOf(key));
+  }
+
+  /** A cancel request came between commits. */
+  cancelled(key: Key): void {
+    this.#docs.set(textOf(key), { ...this.job(key), cancelRequested: true });
+  }
+}
+
+function put<T>(into: Map<string, T>, sk: string, item: Item | undefined): void {
+  if (item === undefined) into.delete(sk);
+  else into.set(sk, bodyOf<T>(item));
+}
+
+const entryOf = (item: Item): Entry => ({
+  key: { pk: textAt(item, 'pk'), sk: textAt(item, 'sk') },
+  partition: textAt(item, 'sk'),
+  isCancelled: flagOf(item, 'c'),
+});
+
+const newEntries = async (table: Table): Promise<Entry[]> => (await table.range({ pk: NEW })).map(entryOf);
+
+const oldEntries = async (table: Table): Promise<Entry[]> =>
+  (await Promise.all(livePartitions.map((pk) => table.range({ pk })))).flat().map(entryOf);
+
+/** Partitions of all that may not be over, those that begin with `prefix`: for who is not the engine. */
+export async function activePartitions(table: Table, prefix: string): Promise<readonly string[]> {
+  const [items, ...entries] = await Promise.all([table.range({ pk: ACTIVE }), newEntries(table), oldEntries(table)]);
+  const known = items.flatMap((item) => Object.keys(bodyOf<ActiveDoc>(item)));
+  const all = new Set([...known, ...entries.flat().map((e) => e.partition)]);
+  return [...all].filter((partition) => partition.startsWith(prefix));
+}
+
+/** Names of keys that others may have in their hands, for the feed. */
+const KEPT = new Set([EFFECTS, ACTIVE, EXPLAINED.pk, MEMORY]);
+export const isKept = ({ pk, sk }: Key): boolean =>
+  KEPT.has(pk) || sk === 'JOB' || sk === 'INSTANCE' || (pk.startsWith('J#') && sk.startsWith('RUN#'));

@@ -1,0 +1,517 @@
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import {
+  CreateBucketCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { ENTRY_POINT } from '../../../lib/aws/fleet/entrypoint.ts';
+import { inputScript, outputScript } from '../../../lib/aws/fleet/staging.ts';
+import { awsCliIn } from '../../support/aws-cli.ts';
+
+/** The entrypoint as a real process: real shells, real signals, real files, and an `aws` in its PATH. */
+
+const BUCKET = 'files';
+const WORKDIR = `s3://${BUCKET}/work/j1`;
+const CHECKPOINT = `s3://${BUCKET}/checkpoints/j1/main/0/`;
+const MARK = 'kept/mark';
+const REPORT = 'ended/mark';
+
+/** What the `aws` of a bench works on. */
+interface Bucket {
+  put(key: string, content: string): Promise<void>;
+  get(key: string): Promise<string>;
+  keys(prefix?: string): Promise<readonly string[]>;
+}
+
+class FolderBucket implements Bucket {
+  readonly root: string;
+  constructor(root: string) {
+    this.root = join(root, BUCKET);
+    mkdirSync(this.root, { recursive: true });
+  }
+  async put(key: string, content: string): Promise<void> {
+    mkdirSync(dirname(join(this.root, key)), { recursive: true });
+    writeFileSync(join(this.root, key), content);
+  }
+  async get(key: string): Promise<string> {
+    return readFileSync(join(this.root, key), 'utf8');
+  }
+  async keys(prefix = ''): Promise<readonly string[]> {
+    return readdirSync(this.root, { recursive: true, withFileTypes: true })
+      .filter((e) => e.isFile())
+      .map((e) => join(e.parentPath, e.name).slice(this.root.length + 1))
+      .filter((key) => key.startsWith(prefix))
+      .sort();
+  }
+}
+
+class MotoBucket implements Bucket {
+  readonly #s3: S3Client;
+  constructor(s3: S3Client) {
+    this.#s3 = s3;
+  }
+  async put(Key: string, Body: string): Promise<void> {
+    await this.#s3.send(new PutObjectCommand({ Bucket: BUCKET, Key, Body }));
+  }
+  async get(Key: string): Promise<string> {
+    const { Body } = await this.#s3.send(new GetObjectCommand({ Bucket: BUCKET, Key }));
+    return (await Body?.transformToString()) ?? '';
+  }
+  async keys(Prefix = ''): Promise<readonly string[]> {
+    const { Contents = [] } = await this.#s3.send(new ListObjectsV2Command({ Bucket: BUCKET, Prefix }));
+    return Contents.map((c) => c.Key ?? '').sort();
+  }
+}
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+class Running {
+  readonly ended: Promise<Ended>;
+  readonly #child: ChildProcess;
+  constructor(child: ChildProcess) {
+    this.#child = child;
+    const streams = [child.stdout, child.stderr].map((stream) => text(stream!));
+    this.ended = Promise.all([once(child, 'close'), ...streams]).then(([[code], stdout, stderr]) => ({
+      code: code as number | null,
+      stdout: stdout as string,
+      stderr: stderr as string,
+    }));
+  }
+  stop(): void {
+    this.#child.kill('SIGTERM');
+  }
+  kill(): void {
+    try {
+      process.kill(-this.#child.pid!, 'SIGKILL');
+    } catch {
+      // It and all of its own have ended.
+    }
+  }
+}
+
+/** A container: a folder of its own to work in, PATH with `aws`, and the environment that the fleet gives. */
+class Bench {
+  readonly dir = mkdtempSync(join(tmpdir(), 'ebb-entry-'));
+  readonly tools = join(this.dir, 'tools');
+  readonly #running: Running[] = [];
+
+  constructor() {
+    mkdirSync(this.tools);
+  }
+
+  /** Puts a program into PATH. */
+  tool(name: string, script: string): void {
+    writeFileSync(join(this.tools, name), `#!/bin/sh\n${script}\n`);
+    chmodSync(join(this.tools, name), 0o755);
+  }
+
+  /** Seconds become tenths; of one digit only. */
+  hurry(): void {
+    this.tool('sleep', 'exec /bin/sleep "0.$1"');
+  }
+
+  run(
+    command: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+    shell: readonly string[] = ['sh'],
+  ): Running {
+    const attempt = env['EBB_TASK_ATTEMPT'] ?? '1';
+    const cwd = join(this.dir, `work-${attempt}-${this.#running.length}`);
+    mkdirSync(cwd);
+    const all = {
+      PATH: `${this.tools}:${process.env['PATH'] ?? ''}`,
+      EBB_TASK_ATTEMPT: '1',
+      EBB_CHECKPOINT_DIR: join(cwd, '..', `checkpoint-${attempt}-${this.#running.length}`),
+      EBB_CHECKPOINT_URI: CHECKPOINT,
+      EBB_CHECKPOINT_MARK: `s3://${BUCKET}/${MARK}`,
+      EBB_CHECKPOINT_PAUSE_S: '60',
+      EBB_REPORT: `s3://${BUCKET}/${REPORT}`,
+      EBB_CGROUP: join(this.dir, 'no-cgroup'),
+      ...env,
+    };
+    const [, ...rest] = ENTRY_POINT;
+    const [program = 'sh', ...options] = shell;
+    const child = spawn(program, [...options, ...rest, ...command], {
+      cwd,
+      env: all,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const running = new Running(child);
+    this.#running.push(running);
+    return running;
+  }
+
+  end(): void {
+    for (const each of this.#running) each.kill();
+    rmSync(this.dir, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+const SAVES = { EBB_CHECKPOINT_SIGNAL: 'USR1', EBB_CHECKPOINT_GRACE_S: '9' };
+const sh = (script: string): string[] => ['sh', '-c', script];
+
+async function until(what: string, look: () => Promise<boolean>): Promise<void> {
+  const patience = performance.now() + 30_000;
+  while (!(await look())) {
+    if (performance.now() > patience) throw new Error(`not within 30 s: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 30));
+  }
+}
+
+const SHELLS = [['sh'], ['bash'], ['dash'], ['busybox', 'sh']].filter(
+  ([program = '', ...options]) => spawnSync(program, [...options, '-c', 'true']).status === 0,
+);
+
+describe.each(SHELLS)('the entrypoint under %s', (...shell) => {
+  const bench = { now: new Bench() };
+  beforeEach(() => {
+    bench.now.end();
+    bench.now = new Bench();
+  });
+  afterAll(() => bench.now.end());
+  const run = (command: readonly string[], env: Record<string, string> = {}) =>
+    bench.now.run(
+      command,
+      { EBB_TASK_ATTEMPT: '1', ...env },
+      shell.filter((s) => typeof s === 'string'),
+    );
+
+  it('passes on arguments, output and exit code, and needs no aws for that', async () => {
+    bench.now.tool('aws', 'echo called >&2; exit 9');
+    const ended = await run(['sh', '-c', 'echo "$1|$2"; echo oops >&2; exit 3', 'x', 'a b', "it's"]).ended;
+    expect(ended).toEqual({ code: 3, stdout: "a b|it's\n", stderr: 'oops\n' });
+  });
+
+  it('gives the program its signal, then the time to save', async () => {
+    const task = run(
+      sh("trap 'echo saving; sleep 0.3; echo saved; exit 75' USR1; echo up; while :; do sleep 0.1; done"),
+      SAVES,
+    );
+    bench.now.tool('aws', 'exit 0');
+    setTimeout(() => task.stop(), 800);
+    expect(await task.ended).toMatchObject({ code: 75, stdout: 'up\nsaving\nsaved\n' });
+  });
+
+  it('ends what will not end: SIGTERM after the grace, then SIGKILL', async () => {
+    bench.now.hurry();
+    const stubborn = run(sh("trap 'echo no' TERM; trap '' USR1; echo up; while :; do /bin/sleep 0.05; done"), {
+      ...SAVES,
+      EBB_CHECKPOINT_GRACE_S: '3',
+      EBB_CHECKPOINT_SYNC: 'no',
+    });
+    setTimeout(() => stubborn.stop(), 500);
+    expect(await stubborn.ended).toMatchObject({ code: 137, stdout: 'up\nno\n' });
+  });
+
+  it('ends what takes too long, with code 124', async () => {
+    const late = run(sh('exec sleep 60'), { EBB_TIMEOUT_S: '1' });
+    expect(await late.ended).toMatchObject({ code: 124 });
+  });
+});
+
+const motoServer = 'moto_server';
+const realAws = spawnSync('sh', ['-c', 'command -v aws'], { encoding: 'utf8' }).stdout.trim();
+const hasReal = realAws !== '' && spawnSync(motoServer, ['--help'], { stdio: 'ignore' }).status === 0;
+if (!hasReal)
+  process.stderr.write('skipped: the entrypoint with the AWS CLI itself, for there is no aws or no moto_server\n');
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  return port;
+}
+
+/** Everything that has to do with S3, on one `aws` and what it works on. */
+function withS3(name: string, prepare: (bench: Bench) => Promise<Bucket>): void {
+  describe(name, () => {
+    let bench: Bench;
+    let bucket: Bucket;
+    beforeEach(async () => {
+      bench = new Bench();
+      bucket = await prepare(bench);
+    }, 60_000);
+    afterEach(() => bench.end());
+
+    it('brings inputs, puts outputs back beside them', async () => {
+      for (const key of ['scene/a.txt', 'scene/deep/b.txt', 'raw/1.tif', 'raw/2.tif', 'raw/deep/3.tif', 'note.txt']) {
+        await bucket.put(`work/j1/${key}`, key);
+      }
+      await bucket.put('other/table.csv', 'table');
+      const task = bench.run(
+        sh(
+          'find . -type f | sort; mkdir -p out/deep; echo 1 >out/1; echo 2 >out/deep/2; echo l >own.log; echo m >more.txt',
+        ),
+        {
+          EBB_INPUTS: inputScript(WORKDIR, ['scene', 'raw/*.tif', 'note.txt', `s3://${BUCKET}/other/*.csv`]),
+          EBB_OUTPUTS: outputScript(WORKDIR, ['out', '*.log', 'none/*', `s3://${BUCKET}/results/more.txt`]),
+        },
+      );
+      const ended = await task.ended;
+      expect(ended).toMatchObject({ code: 0, stderr: '' });
+      expect(ended.stdout.trim().split('\n')).toEqual([
+        './note.txt',
+        './raw/1.tif',
+        './raw/2.tif',
+        './scene/a.txt',
+        './scene/deep/b.txt',
+        './table.csv',
+      ]);
+      expect(await bucket.keys('work/j1/o')).toEqual(['work/j1/out/1', 'work/j1/out/deep/2', 'work/j1/own.log']);
+      expect(await bucket.get('results/more.txt')).toBe('m\n');
+    }, 90_000);
+
+    it('says which input is not there, and which output was not made', async () => {
+      for (const [patterns, why] of [
+        [['a.txt'], `input a.txt could not be had from ${WORKDIR}/a.txt`],
+        [['*.none'], `input pattern *.none matches nothing at ${WORKDIR}/`],
+      ] as const) {
+        const ended = await bench.run(sh('echo ran'), { EBB_INPUTS: inputScript(WORKDIR, patterns) }).ended;
+        expect(ended).toMatchObject({ code: 1, stdout: '' });
+        expect(ended.stderr).toContain(`ebb: ${why}\n`);
+        expect(await bucket.get(REPORT)).toBe(`why ${why}\n`);
+      }
+      const outputs = outputScript(WORKDIR, ['made', 'unmade', 'other']);
+      const ended = await bench.run(sh('echo >made'), { EBB_OUTPUTS: outputs }).ended;
+      expect(ended).toMatchObject({ code: 1, stderr: 'ebb: output unmade, other was not made\n' });
+      expect(await bucket.keys('work')).toEqual([]);
+    }, 90_000);
+
+    it('keeps the checkpoint of a task that must give way, and the next attempt goes on from it', async () => {
+      const program = `echo "resumed $EBB_RESUMED $(cat "$EBB_CHECKPOINT_DIR/n" 2>/dev/null)"
+        trap 'echo 41 >"$EBB_CHECKPOINT_DIR/n.tmp"; mv "$EBB_CHECKPOINT_DIR/n.tmp" "$EBB_CHECKPOINT_DIR/n"; exit 75' USR1
+        if [ "$EBB_RESUMED" = 1 ]; then exit 0; fi
+        mkdir "$EBB_CHECKPOINT_DIR/sub"; echo x >"$EBB_CHECKPOINT_DIR/sub/s"; echo half >"$EBB_CHECKPOINT_DIR/half.part"
+        while :; do sleep 0.1; done`;
+      const first = bench.run(sh(program), { ...SAVES, EBB_TASK_ATTEMPT: '1' });
+      setTimeout(() => first.stop(), 1500);
+      expect(await first.ended).toMatchObject({ code: 75, stdout: 'resumed 0 \n' });
+      expect(await bucket.keys('checkpoints/')).toEqual(['checkpoints/j1/main/0/n', 'checkpoints/j1/main/0/sub/s']);
+      expect(await bucket.keys(MARK)).toEqual([MARK]);
+      const second = bench.run(sh(program), { ...SAVES, EBB_TASK_ATTEMPT: '2' });
+      expect(await second.ended).toMatchObject({ code: 0, stdout: 'resumed 1 41\n' });
+      expect(await bucket.keys('checkpoints/')).toEqual([]);
+    }, 90_000);
+
+    it('uploads while the program runs, each time that files have changed, and what is gone goes', async () => {
+      const program = `cd "$EBB_CHECKPOINT_DIR"; echo a1 >a; echo old >old
+        while [ ! -e ../go ]; do sleep 0.1; done; echo a2 >b.tmp; mv b.tmp a; rm old; while [ ! -e ../end ]; do sleep 0.1; done; exit 1`;
+      const task = bench.run(sh(program), { ...SAVES, EBB_CHECKPOINT_PAUSE_S: '1' });
+      const at = 'checkpoints/j1/main/0/';
+      await until('the first upload', async () => (await bucket.keys(MARK)).length > 0);
+      expect(await bucket.get(`${at}a`)).toBe('a1\n');
+      writeFileSync(join(bench.dir, 'go'), '');
+      // As long as before, and S3 knows whole seconds only.
+      await until('the second upload', async () => (await bucket.get(`${at}a`)) === 'a2\n');
+      await until('the old file to go', async () => (await bucket.keys(at)).length === 1);
+      writeFileSync(join(bench.dir, 'end'), '');
+      expect(await task.ended).toMatchObject({ code: 1 });
+      expect(await bucket.keys(at)).toEqual([`${at}a`]);
+    }, 90_000);
+  });
+}
+
+withS3('the entrypoint with a stand-in for the AWS CLI', async (bench) => {
+  awsCliIn(bench.tools, join(bench.dir, 's3'));
+  return new FolderBucket(join(bench.dir, 's3'));
+});
+
+(hasReal ? describe : describe.skip)('with the AWS CLI, on moto', () => {
+  let server: ChildProcess;
+  let s3: S3Client;
+  let endpoint = '';
+  beforeAll(async () => {
+    const port = await freePort();
+    server = spawn(motoServer, ['-p', String(port)], { stdio: 'ignore' });
+    endpoint = `http://127.0.0.1:${port}`;
+    const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+    s3 = new S3Client({ endpoint, region: 'us-east-1', credentials, forcePathStyle: true, maxAttempts: 1 });
+    await until('moto', async () => {
+      try {
+        await s3.send(new ListObjectsV2Command({ Bucket: 'none' }));
+        return true;
+      } catch (error) {
+        return (error as Error).name === 'NoSuchBucket';
+      }
+    });
+  }, 60_000);
+  afterAll(() => {
+    s3.destroy();
+    server.kill('SIGKILL');
+  });
+
+  withS3('the entrypoint', async (bench) => {
+    await fetch(`${endpoint}/moto-api/reset`, { method: 'POST' });
+    await s3.send(new CreateBucketCommand({ Bucket: BUCKET }));
+    const as = 'AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test AWS_DEFAULT_REGION=us-east-1';
+    bench.tool('aws', `HOME='${process.env['HOME'] ?? ''}' ${as} exec '${realAws}' --endpoint-url ${endpoint} "$@"`);
+    return new MotoBucket(s3);
+  });
+});
+
+describe('the entrypoint, with what goes wrong', () => {
+  let bench: Bench;
+  let bucket: FolderBucket;
+  const root = (): string => join(bench.dir, 's3');
+  const calls = (): string => (existsSync(join(root(), '.calls')) ? readFileSync(join(root(), '.calls'), 'utf8') : '');
+  const refuse = (callsWith: string): void => writeFileSync(join(root(), '.refuse'), callsWith);
+  beforeEach(() => {
+    bench = new Bench();
+    awsCliIn(bench.tools, root());
+    bucket = new FolderBucket(root());
+  });
+  afterEach(() => bench.end());
+
+  it('says what an image without aws cannot do', async () => {
+    // An image with a shell's own tools and nothing else.
+    const plain = join(bench.dir, 'plain');
+    mkdirSync(plain);
+    for (const tool of ['sh', 'mkdir', 'touch', 'rm', 'mv', 'sleep', 'cat']) {
+      writeFileSync(join(plain, tool), `#!/bin/sh\nPATH=/bin:/usr/bin exec ${tool} "$@"\n`);
+      chmodSync(join(plain, tool), 0o755);
+    }
+    const env = { PATH: plain };
+    const staged = await bench.run(sh('echo ran'), { ...env, EBB_INPUTS: inputScript(WORKDIR, ['a']) }, ['/bin/sh'])
+      .ended;
+    expect(staged).toMatchObject({ code: 127, stdout: '' });
+    expect(staged.stderr).toContain('the image has no aws command');
+    const ordered = await bench.run(sh('echo ran'), { ...env, EBB_ORDER: `s3://${BUCKET}/orders/x` }, ['/bin/sh'])
+      .ended;
+    expect(ordered.stderr).toContain('longer than ECS takes');
+    // A program that saves to S3 by other means is left to it.
+    expect(await bench.run(sh('echo ran'), { ...env, ...SAVES }, ['/bin/sh']).ended).toMatchObject({
+      code: 0,
+      stdout: 'ran\n',
+    });
+  });
+
+  it('runs an order that was too long for ECS', async () => {
+    const long = 'x'.repeat(100_000);
+    await bucket.put(
+      'orders/mark',
+      `export LONG='${long}'\nset -- 'sh' '-c' 'echo "$1 $(printf %s "$LONG" | wc -c)"' 'ebb' 'it'\\''s'\n`,
+    );
+    const ended = await bench.run(['placeholder'], { EBB_ORDER: `s3://${BUCKET}/orders/mark` }).ended;
+    expect(ended).toEqual({ code: 0, stdout: "it's 100000\n", stderr: '' });
+  });
+
+  it('does not begin when it is stopped while inputs come', async () => {
+    bench.tool('aws', 'exec sleep 30');
+    const task = bench.run(sh('echo ran'), { EBB_INPUTS: inputScript(WORKDIR, ['a', 'b']) });
+    setTimeout(() => task.stop(), 500);
+    expect(await task.ended).toEqual({ code: 143, stdout: '', stderr: '' });
+  });
+
+  it('has failed when outputs cannot be uploaded, and says so', async () => {
+    refuse('/work/j1/out');
+    const ended = await bench.run(sh('echo >out'), { EBB_OUTPUTS: outputScript(WORKDIR, ['out']) }).ended;
+    expect(ended.code).toBe(1);
+    expect(await bucket.get(REPORT)).toBe('why output out could not be uploaded\n');
+  });
+
+  it('does not begin anew when the checkpoint cannot be had', async () => {
+    refuse('sync');
+    const ended = await bench.run(sh('echo ran'), { ...SAVES, EBB_TASK_ATTEMPT: '2' }).ended;
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.stderr).toContain('the checkpoint could not be had');
+  });
+
+  it('marks no checkpoint that was not uploaded', async () => {
+    refuse('sync');
+    const task = bench.run(sh('echo >"$EBB_CHECKPOINT_DIR/a"; exit 1'), SAVES);
+    expect(await task.ended).toMatchObject({ code: 1 });
+    expect(await bucket.keys(MARK)).toEqual([]);
+  });
+
+  it('leaves alone what a program saves to S3 by itself', async () => {
+    await bucket.put('checkpoints/j1/main/0/own', 'mine');
+    expect(await bench.run(sh('exit 1'), SAVES).ended).toMatchObject({ code: 1 });
+    expect(await bench.run(sh('exit 0'), SAVES).ended).toMatchObject({ code: 0 });
+    expect(
+      await bench.run(sh('exit 1'), { ...SAVES, EBB_CHECKPOINT_SYNC: 'no', EBB_TASK_ATTEMPT: '2' }).ended,
+    ).toMatchObject({
+      code: 1,
+    });
+    expect(await bucket.get('checkpoints/j1/main/0/own')).toBe('mine');
+    expect(calls()).toBe('');
+  });
+
+  it('was not done when it answers its stop with code 0 before its outputs are made', async () => {
+    const env = { EBB_OUTPUTS: outputScript(WORKDIR, ['out']) };
+    const task = bench.run(sh("trap 'exit 0' TERM; while :; do sleep 0.1; done"), env);
+    setTimeout(() => task.stop(), 500);
+    expect(await task.ended).toMatchObject({ code: 143 });
+    const done = bench.run(sh("trap 'echo >out; exit 0' TERM; while :; do sleep 0.1; done"), env);
+    setTimeout(() => done.stop(), 500);
+    expect(await done.ended).toMatchObject({ code: 0 });
+    expect(await bucket.keys('work')).toEqual(['work/j1/out']);
+  });
+
+  const V2 = {
+    'memory.max': 'max',
+    'memory.stat': 'anon 3000000\nfile 900\nshmem 50\n',
+    'cpu.stat': 'usage_usec 7\nuser_usec 1\n',
+  };
+  const V1 = {
+    'memory/memory.limit_in_bytes': '9',
+    'memory/memory.stat': 'cache 5\nrss 1\ntotal_rss 3000050\n',
+    'cpuacct/cpuacct.usage': '7000\n',
+  };
+  const V2_LATER = { 'memory.stat': 'anon 1\nshmem 0\n', 'cpu.stat': 'usage_usec 1500007\n' };
+  const V1_LATER = { 'memory/memory.stat': 'total_rss 1\n', 'cpuacct/cpuacct.usage': '1500007000\n' };
+  it.each([
+    ['v2', V2, V2_LATER],
+    ['v1', V1, V1_LATER],
+  ] as const)('reports what the task used, by cgroup %s', async (_, files, later) => {
+    bench.hurry();
+    const cgroup = join(bench.dir, 'cgroup');
+    const put = (all: Readonly<Record<string, string>>): void => {
+      for (const [name, content] of Object.entries(all)) {
+        mkdirSync(dirname(join(cgroup, name)), { recursive: true });
+        writeFileSync(join(cgroup, name), content);
+      }
+    };
+    put(files);
+    const task = bench.run(sh('/bin/sleep 3'), { EBB_CGROUP: cgroup });
+    setTimeout(() => put(later), 1500);
+    expect(await task.ended).toMatchObject({ code: 0 });
+    expect(await bucket.get(REPORT)).toBe('max-rss-bytes 3000050\ncpu-microseconds 1500000\n');
+  });
+
+  it('knows a program that ran out of memory from one that was killed', async () => {
+    const cgroup = join(bench.dir, 'cgroup');
+    mkdirSync(cgroup);
+    const run = (kills: number) => {
+      writeFileSync(join(cgroup, 'memory.events'), `low 0\noom 3\noom_kill ${kills}\n`);
+      return bench.run(sh('kill -KILL $$'), { EBB_CGROUP: cgroup }).ended;
+    };
+    expect(await run(0)).toMatchObject({ code: 137 });
+    expect(await bucket.keys(REPORT)).toEqual([]);
+    expect(await run(1)).toMatchObject({ code: 137 });
+    expect(await bucket.get(REPORT)).toContain('why ran out of memory');
+  });
+});

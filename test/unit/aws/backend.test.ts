@@ -1,0 +1,121 @@
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { composeBackend, type DeployedBackend } from '../../../lib/aws/backend.ts';
+import { partsOf, type Parts } from '../../../lib/aws/compose.ts';
+import { readEnvironment } from '../../../lib/aws/environment.ts';
+import { DynamoStore } from '../../../lib/aws/store/dynamo-store.ts';
+import { Table } from '../../../lib/aws/store/table.ts';
+import { numberOf, textAt } from '../../../lib/aws/store/codec.ts';
+import { Wake } from '../../../lib/aws/wake.ts';
+import { LoggedHistory } from '../../../lib/estimate/logged-history.ts';
+import { randomStream } from '../../../lib/kernel/random.ts';
+import { epochMs, seconds } from '../../../lib/kernel/units.ts';
+import { resources } from '../../support/builders.ts';
+import { ObjectsDouble } from '../../doubles/dynamodb/objects.ts';
+import { DynamoDouble } from '../../doubles/dynamodb/table.ts';
+
+/** Nothing listens there. */
+const NOWHERE = 'http://127.0.0.1:1';
+const WAKE = { pk: 'WAKE', sk: 'WAKE' };
+
+/** The API's backend as its environment says, with DynamoDB and S3 in their doubles, and a queue that cannot be reached. */
+class Bench {
+  readonly started: string[] = [];
+  readonly table: Table;
+  readonly store: DynamoStore;
+  readonly backend: DeployedBackend;
+  readonly wake: Wake;
+
+  constructor() {
+    const client = new DynamoDouble().client();
+    const s3 = new ObjectsDouble().client();
+    this.table = new Table({ client, name: 'table' });
+    this.store = new DynamoStore({ dynamodb: client, s3, table: 'table', bucket: 'bucket' });
+    this.wake = new Wake({
+      table: this.table,
+      nowMs: () => Date.now(),
+      random: randomStream(1, 'backend'),
+      start: async (execution) => void this.started.push(execution),
+    });
+    const environment = readEnvironment({
+      EBB_TABLE: 'table',
+      EBB_BUCKET: 'bucket',
+      EBB_CLUSTER: 'ebb',
+      EBB_LAUNCH_TEMPLATE: 'lt-1',
+      EBB_SUBNETS: 'us-east-1a=subnet-1',
+      EBB_STATE_MACHINE: 'arn:aws:states:us-east-1:000000000000:stateMachine:cycle',
+      EBB_TRIGGER_QUEUE: `${NOWHERE}/000000000000/trigger`,
+      EBB_REGION: 'us-east-1',
+      EBB_CONFIG: JSON.stringify({ name: 'test', families: ['c5'], vcpus: 8, image: 'debian:stable-slim' }),
+      EBB_LOG_GROUP: 'tasks',
+      EBB_EXECUTION_ROLE: 'arn:aws:iam::000000000000:role/execution',
+      EBB_TASK_ROLE: 'arn:aws:iam::000000000000:role/task',
+    });
+    const market = { prices: async () => ({ market: {}, checkedMs: null, trace: {} }) } as unknown as ReturnType<
+      Parts['market']
+    >;
+    this.backend = composeBackend({
+      ...partsOf(environment),
+      table: () => this.table,
+      store: () => this.store,
+      wake: () => this.wake,
+      market: () => market,
+    });
+  }
+}
+
+const kept = { ...process.env };
+beforeEach(() => {
+  Object.assign(process.env, {
+    AWS_ENDPOINT_URL: NOWHERE,
+    AWS_ACCESS_KEY_ID: 'test',
+    AWS_SECRET_ACCESS_KEY: 'test',
+    AWS_MAX_ATTEMPTS: '1',
+  });
+});
+afterEach(() => {
+  process.env = { ...kept };
+});
+
+it('a submission whose message the queue does not take is found by the clock', async () => {
+  const { backend, table, wake, started } = new Bench();
+  backend.backend.wake();
+  await backend.settle();
+  expect(numberOf(await table.get(WAKE), 'wanted')).toBe(1);
+  // Nothing runs yet: who serves a request may start nothing.
+  expect(textAt(await table.get(WAKE), 'running')).toBe('');
+  expect(started).toEqual([]);
+  expect(await wake.wakeIfDue()).toBe('started');
+  expect(started).toHaveLength(1);
+});
+
+it('several wake-ups of one request are one', async () => {
+  const { backend, table } = new Bench();
+  for (let n = 0; n < 5; n++) backend.backend.wake();
+  await backend.settle();
+  expect(numberOf(await table.get(WAKE), 'wanted')).toBe(1);
+  backend.backend.wake();
+  await backend.settle();
+  expect(numberOf(await table.get(WAKE), 'wanted')).toBe(2);
+});
+
+it('what was learned is read, that included which is only in the log of runs yet', async () => {
+  const { backend, store } = new Bench();
+  const learned = new LoggedHistory();
+  const features = {
+    owner: 'ana',
+    jobName: 'nightly',
+    program: 'sh',
+    stage: 'main',
+    resources: resources(),
+    submittedMs: epochMs(0),
+  };
+  learned.learn(features, seconds(60));
+  const rows = learned.takeDirty();
+  expect([...rows.keys()].some((key) => key.includes('/log/'))).toBe(true);
+  const token = await store.takeLease('a cycle');
+  await store.commit(
+    token,
+    [...rows].map(([key, value]) => ({ put: 'memory', key, value })),
+  );
+  await expect(backend.refresh()).resolves.toBeUndefined();
+});

@@ -124,7 +124,8 @@ export class EngineBench {
     return new Engine<Solver>(this.#composer(through)());
   }
 
-  #driven(through: Between = NOTHING_BETWEEN): Pick<Engine<Solver>, 'start' | 'cycle'> {
+  /** The same, in steps where this bench is of that kind. */
+  driven(through: Between = NOTHING_BETWEEN): Pick<Engine<Solver>, 'start' | 'cycle' | 'drain'> {
     return this.#options.stepped === true ? new SteppedEngine(this.#composer(through)) : this.engine(through);
   }
 
@@ -181,7 +182,7 @@ export class EngineBench {
       let waitS: Seconds | null;
       try {
         if (engine === null) {
-          engine = this.#driven(how.through?.());
+          engine = this.driven(how.through?.());
           await engine.start();
         }
         this.#woken = false;

@@ -21,6 +21,7 @@ export type SteppedParts = Omit<EngineParts<Solver>, 'forecast'> & {
 export class SteppedEngine {
   readonly #parts: () => SteppedParts;
   #known: RunningOffers = new Map();
+  #draining = false;
 
   constructor(parts: () => SteppedParts) {
     this.#parts = parts;
@@ -30,9 +31,14 @@ export class SteppedEngine {
     await reconcile(this.#parts());
   }
 
+  /** From the next cycle on nothing starts, and what runs is asked to stop. */
+  drain(): void {
+    this.#draining = true;
+  }
+
   async cycle(): Promise<Seconds | null> {
     const looking = this.#parts();
-    const found = await steps.look(looking, { knownOffers: this.#known, draining: false });
+    const found = await steps.look(looking, { knownOffers: this.#known, draining: this.#draining });
     if (found === null) {
       looking.onCycle?.({ atMs: looking.clock.now(), plan: null, idle: true, live: 0 });
       return null;

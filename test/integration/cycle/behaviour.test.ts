@@ -433,10 +433,13 @@ describe('a deadline job that comes too late', () => {
 });
 
 describe('draining', () => {
-  it('saves, gives everything back, and a later engine goes on', async () => {
-    const bench = new EngineBench({ trace: mixedTrace, startMs: START_MS });
+  it.each([
+    ['local mode', false],
+    ['AWS, in steps', true],
+  ])('saves, gives everything back, and a later engine goes on: %s', async (_, stepped) => {
+    const bench = new EngineBench({ trace: mixedTrace, startMs: START_MS, stepped });
     await bench.submit([named('j-saved', main({ env: work(3000), checkpoint: SAVES }))]);
-    const engine = bench.engine();
+    const engine = bench.driven();
     await engine.start();
     for (let cycle = 0; cycle < 10; cycle++) {
       await engine.cycle();

@@ -76,7 +76,7 @@ const fitted = (text: string, others: RegExp, most: number): string => {
   const plain = text
     .replace(others, '-')
     .slice(-most)
-    .replace(/^[^A-Za-z0-9]+/, '');
+    .replace(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, '');
   return plain === '' ? 'x' : plain;
 };
 

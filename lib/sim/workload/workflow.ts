@@ -54,14 +54,14 @@ export function workflowJob(workflow: ExecutedWorkflow, context: ReadContext): S
     context.tally.bad(file, line, `${key}: tasks wait for one another in a circle`);
     return null;
   }
-  const byType = (i: number): string => stageName(`${templateName(tasks[i]?.type ?? '')}-${depths[i] ?? 0}`);
+  const byType = (i: number): string => `${stageName(templateName(tasks[i]?.type ?? ''))}-${depths[i] ?? 0}`;
   const byDepth = (i: number): string => `depth-${depths[i] ?? 0}`;
   let stages = stagesBy(byType, tasks, depths);
   if (stages.length > LIMITS.stages) {
     context.tally.adjusted(`workflow of more than ${LIMITS.stages} kinds of tasks: a stage for each depth`);
     stages = stagesBy(byDepth, tasks, depths);
   }
-  const program = templateName(name).replace(/[^A-Za-z0-9_-]+/g, '-');
+  const program = stageName(templateName(name));
   return submissionOf({ key, file, line, atS: 0, production: null, owner, name, program, stages }, context);
 }
 
@@ -100,7 +100,7 @@ function stagesBy(nameOf: (i: number) => string, tasks: readonly WorkflowTask[],
       dependsOn: [...new Set(members.flatMap((t) => t.parents).map(nameOf))],
       runtimeS: Float64Array.from(members, (t) => t.runtimeS),
       resources: request(Math.max(...members.map(coresOf)), Math.max(...members.map(memoryOf))),
-      program: templateName(members[0]?.type ?? name).replace(/[^A-Za-z0-9_-]+/g, '-'),
+      program: stageName(templateName(members[0]?.type ?? name)),
     };
   });
 }

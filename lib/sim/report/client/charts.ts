@@ -1,0 +1,370 @@
+/** What the page's charts show, as ECharts options of plain data. Tooltips are elements: text of pools never becomes HTML. */
+import type { EChartsOption } from 'echarts';
+import type { CostPayload, Curve } from '../payload.ts';
+import type { PriceSeries } from '../prices.ts';
+import { el } from './dom.ts';
+import { count, dollars, duration, minute, percent } from './format.ts';
+import { FONT, type Palette } from './palette.ts';
+
+/** Of the place that a chart has. */
+export interface Frame {
+  readonly palette: Palette;
+  readonly widthPx: number;
+}
+
+/** What a tooltip is given for each series under the pointer (ECharts, `tooltip.formatter`), as far as it is used. */
+interface Pointed {
+  readonly seriesName?: string;
+  readonly name?: string;
+  readonly color?: unknown;
+  readonly value?: unknown;
+}
+
+const NARROW_PX = 560;
+
+/** ECharts shows a bare day of the month by default. */
+const TIME_LABELS = {
+  year: '{MMM} {yyyy}',
+  month: '{d} {MMM}',
+  day: '{d} {MMM}',
+  hour: '{HH}:{mm}',
+  minute: '{HH}:{mm}',
+  second: '{HH}:{mm}:{ss}',
+};
+
+function base({ palette }: Frame): EChartsOption {
+  return {
+    animation: false,
+    useUTC: true,
+    backgroundColor: 'transparent',
+    textStyle: { fontFamily: FONT, color: palette.text },
+  };
+}
+
+const legend = (palette: Palette): object => ({
+  type: 'scroll',
+  top: 0,
+  left: 0,
+  textStyle: { color: palette.text },
+  pageTextStyle: { color: palette.faint },
+  pageIconColor: palette.text,
+  pageIconInactiveColor: palette.line,
+});
+
+const axis = (palette: Palette): object => ({
+  axisLabel: { color: palette.faint, hideOverlap: true },
+  axisLine: { lineStyle: { color: palette.line } },
+  axisTick: { lineStyle: { color: palette.line } },
+  nameTextStyle: { color: palette.faint },
+  splitLine: { lineStyle: { color: palette.line } },
+});
+
+/** Lines of a tooltip as elements, with the series' colours as marks. */
+function tooltip(
+  palette: Palette,
+  lines: (pointed: readonly Pointed[]) => readonly (readonly [string, string])[],
+): object {
+  return {
+    trigger: 'axis',
+    confine: true,
+    backgroundColor: palette.panel,
+    borderColor: palette.line,
+    textStyle: { color: palette.text, fontSize: 12 },
+    formatter: (given: Pointed | readonly Pointed[]) => {
+      const pointed = Array.isArray(given) ? (given as readonly Pointed[]) : [given as Pointed];
+      return lines(pointed).map(([name, value]) =>
+        el('div', { class: 'tip' }, el('span', {}, name), el('strong', {}, value)),
+      );
+    },
+  };
+}
+
+const pairOf = (value: unknown): readonly [number, number] =>
+  Array.isArray(value) ? [Number(value[0]), Number(value[1])] : [NaN, NaN];
+
+export const COST_ROW_PX = 34;
+
+/** Mean cost per run by what it went to, one bar for each preset, with the same work at on-demand prices as a mark. */
+export function costChart(frame: Frame, costs: readonly CostPayload[]): EChartsOption {
+  const { palette } = frame;
+  const kinds = [
+    ['work', palette.work, (c: CostPayload) => c.workUsd],
+    ['wasted', palette.wasted, (c: CostPayload) => c.wastedUsd],
+    ['idle', palette.idle, (c: CostPayload) => c.idleUsd],
+  ] as const;
+  const styled = axis(palette);
+  return {
+    ...base(frame),
+    legend: { ...legend(palette), data: [...kinds.map(([name]) => name), 'same work on demand'] },
+    grid: { left: 4, right: 18, top: 34, bottom: 22, outerBoundsMode: 'same', outerBoundsContain: 'axisLabel' },
+    tooltip: {
+      ...tooltip(palette, (pointed) => [
+        [pointed[0]?.name ?? '', ''],
+        ...pointed.map(
+          (p) => [p.seriesName ?? '', dollars(Number(Array.isArray(p.value) ? p.value[0] : p.value))] as const,
+        ),
+      ]),
+      axisPointer: { type: 'shadow' },
+    },
+    xAxis: {
+      type: 'value',
+      ...styled,
+      name: 'USD per run',
+      nameLocation: 'middle',
+      nameGap: 24,
+      splitNumber: frame.widthPx < NARROW_PX ? 3 : 6,
+      axisLabel: { color: palette.faint, hideOverlap: true, formatter: (usd: number) => axisDollars(usd) },
+    },
+    yAxis: {
+      type: 'category',
+      inverse: true,
+      data: costs.map((c) => c.preset),
+      ...styled,
+      axisLabel: { color: palette.text, width: frame.widthPx < NARROW_PX ? 90 : 150, overflow: 'truncate' },
+      axisTick: { show: false },
+    },
+    series: [
+      ...kinds.map(([name, color, of]) => ({
+        type: 'bar' as const,
+        name,
+        stack: 'cost',
+        barMaxWidth: 22,
+        itemStyle: { color },
+        data: costs.map(of),
+      })),
+      {
+        type: 'scatter' as const,
+        name: 'same work on demand',
+        symbol: 'rect',
+        symbolSize: [3, 22],
+        z: 5,
+        itemStyle: { color: palette.text },
+        data: costs.map((c) => [c.onDemandUsd, c.preset]),
+      },
+    ],
+  };
+}
+
+const axisDollars = (usd: number): string =>
+  usd >= 1e6 ? `$${usd / 1e6}M` : usd >= 1e3 ? `$${usd / 1e3}k` : `$${Number(usd.toPrecision(3))}`;
+
+/** Durations at which a logarithmic axis is labelled, s. */
+const MARKS_S = [1, 10, 60, 600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400, 365 * 86_400];
+
+/** Distribution functions of durations over a logarithmic axis, one for each preset. */
+export function distributionChart(frame: Frame, curves: readonly Curve[], presets: readonly string[]): EChartsOption {
+  const { palette } = frame;
+  const styled = axis(palette);
+  const values = curves.flatMap((c) => c.points.map(([x]) => atLeastASecond(x)));
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  // Marks that bracket the values, or a single value would make an axis of no length.
+  const min = MARKS_S.findLast((m) => m <= least) ?? 1;
+  const max = MARKS_S.find((m) => m >= most && m > min) ?? most * 2;
+  const marks = MARKS_S.filter((m) => m >= min && m <= max);
+  return {
+    ...base(frame),
+    legend: { ...legend(palette), data: curves.map((c) => c.preset) },
+    grid: { left: 8, right: 24, top: 40, bottom: 8, outerBoundsMode: 'same', outerBoundsContain: 'axisLabel' },
+    tooltip: tooltip(palette, (pointed) => [
+      ...pointed.slice(0, 1).map((p) => [`within ${duration(pairOf(p.value)[0])}`, ''] as const),
+      ...pointed.map((p) => [p.seriesName ?? '', percent(pairOf(p.value)[1])] as const),
+    ]),
+    xAxis: {
+      type: 'log',
+      min,
+      max,
+      ...styled,
+      axisLabel: {
+        color: palette.faint,
+        hideOverlap: true,
+        customValues: marks,
+        formatter: (s: number) => duration(s),
+      },
+      axisTick: { customValues: marks, lineStyle: { color: palette.line } },
+      splitLine: { show: false },
+      axisPointer: { label: { show: false } },
+    },
+    yAxis: {
+      type: 'value',
+      min: 0,
+      max: 1,
+      ...styled,
+      axisLabel: { color: palette.faint, formatter: (share: number) => `${Math.round(share * 100)} %` },
+    },
+    series: curves.map((c) => {
+      const place = presets.indexOf(c.preset);
+      const color = palette.series[place % palette.series.length] ?? palette.text;
+      const first = atLeastASecond(c.points[0]?.[0] ?? 1);
+      return {
+        type: 'line' as const,
+        name: c.preset,
+        step: 'end' as const,
+        showSymbol: false,
+        lineStyle: { width: 2, color, type: place < palette.series.length ? ('solid' as const) : ('dashed' as const) },
+        itemStyle: { color },
+        data: [[min, 0], [first, 0], ...c.points.map(([x, p]) => [atLeastASecond(x), p]), [max, 1]],
+      };
+    }),
+  };
+}
+
+/** A logarithm has no place for zero. */
+const atLeastASecond = (s: number): number => Math.max(s, 1);
+
+export interface InstancesOverTime {
+  readonly atMs: ArrayLike<number>;
+  readonly reserved: ArrayLike<number>;
+  readonly onDemand: ArrayLike<number>;
+  readonly spot: ArrayLike<number>;
+  readonly vcpus: ArrayLike<number>;
+  readonly fromMs: number;
+  readonly endMs: number;
+}
+
+/** Live instances over time by purchase option, stacked. */
+export function instancesChart(frame: Frame, series: InstancesOverTime): EChartsOption {
+  const { palette } = frame;
+  const styled = axis(palette);
+  const { fromMs, endMs, atMs } = series;
+  const options = [
+    ['reserved', palette.reserved, series.reserved],
+    ['on-demand', palette.onDemand, series.onDemand],
+    ['spot', palette.spot, series.spot],
+  ] as const;
+  const used = options.filter(([, , counts]) => Array.from(counts).some((n) => n > 0));
+  const steps = (counts: ArrayLike<number>): number[][] => {
+    const points = Array.from(atMs, (at, i) => [at, counts[i] ?? 0]);
+    return [[fromMs, 0], ...points, [endMs, points.at(-1)?.[1] ?? 0]];
+  };
+  return {
+    ...base(frame),
+    legend: legend(palette),
+    grid: { left: 8, right: 14, top: 48, bottom: 46, outerBoundsMode: 'same', outerBoundsContain: 'axisLabel' },
+    tooltip: tooltip(palette, (pointed) => [
+      ...pointed.slice(0, 1).map((p) => [`${minute(pairOf(p.value)[0])} UTC`, ''] as const),
+      ...pointed.map((p) => [p.seriesName ?? '', count(pairOf(p.value)[1])] as const),
+    ]),
+    dataZoom: [
+      {
+        type: 'slider',
+        height: 20,
+        bottom: 4,
+        showDetail: false,
+        borderColor: palette.line,
+        fillerColor: 'rgba(127, 140, 160, 0.25)',
+        dataBackground: { lineStyle: { color: palette.faint }, areaStyle: { color: palette.line } },
+        selectedDataBackground: { lineStyle: { color: palette.accent }, areaStyle: { color: palette.line } },
+      },
+    ],
+    xAxis: {
+      type: 'time',
+      min: fromMs,
+      max: endMs,
+      ...styled,
+      splitLine: { show: false },
+      axisLabel: { color: palette.faint, hideOverlap: true, formatter: TIME_LABELS },
+    },
+    yAxis: {
+      type: 'value',
+      ...styled,
+      name: 'instances',
+      nameTextStyle: { color: palette.faint, align: 'left' },
+      nameGap: 8,
+      minInterval: 1,
+      splitNumber: 4,
+    },
+    series: used.map(([name, color, counts]) => ({
+      type: 'line' as const,
+      name,
+      stack: 'instances',
+      step: 'end' as const,
+      showSymbol: false,
+      lineStyle: { width: 1, color },
+      itemStyle: { color },
+      areaStyle: { color, opacity: 0.55 },
+      data: steps(counts),
+    })),
+  };
+}
+
+const PRICE_ROW = { heightPx: 150, headPx: 40, topPx: 34 } as const;
+
+const priceColumns = (widthPx: number): number => (widthPx < 760 ? 1 : 2);
+
+export const pricesHeightPx = (n: number, widthPx: number): number =>
+  PRICE_ROW.topPx + Math.ceil(n / priceColumns(widthPx)) * (PRICE_ROW.heightPx + PRICE_ROW.headPx);
+
+/** One small chart for each pool over the same times: its spot price, and its on-demand price as a dashed line. */
+export function pricesChart(frame: Frame, prices: readonly PriceSeries[]): EChartsOption {
+  const { palette, widthPx } = frame;
+  const styled = axis(palette);
+  const columns = priceColumns(widthPx);
+  const cellPx = widthPx / columns;
+  const leftPx = (i: number): number => (i % columns) * cellPx;
+  const topPx = (i: number): number =>
+    PRICE_ROW.topPx + Math.floor(i / columns) * (PRICE_ROW.heightPx + PRICE_ROW.headPx);
+  const line = (i: number, name: string): object => ({
+    type: 'line',
+    name,
+    xAxisIndex: i,
+    yAxisIndex: i,
+    showSymbol: false,
+  });
+  return {
+    ...base(frame),
+    legend: { ...legend(palette), data: ['spot price', 'on-demand price'], selectedMode: false },
+    title: prices.map((p, i) => ({
+      text: p.pool,
+      left: leftPx(i) + 4,
+      top: topPx(i),
+      padding: 0,
+      textStyle: { fontSize: 12, color: palette.text, width: cellPx - 30, overflow: 'truncate' as const },
+    })),
+    tooltip: tooltip(palette, (pointed) => [
+      ...pointed.slice(0, 1).map((p) => [`${minute(pairOf(p.value)[0])} UTC`, ''] as const),
+      ...pointed.map((p) => [p.seriesName ?? '', `${dollars(pairOf(p.value)[1])}/h`] as const),
+    ]),
+    grid: prices.map((_, i) => ({
+      left: leftPx(i) + 62,
+      width: cellPx - 84,
+      top: topPx(i) + 24,
+      height: PRICE_ROW.heightPx - 34,
+    })),
+    xAxis: prices.map((p, i) => ({
+      type: 'time' as const,
+      gridIndex: i,
+      min: p.fromMs,
+      max: p.toMs,
+      ...styled,
+      splitLine: { show: false },
+      splitNumber: 4,
+      axisLabel: { color: palette.faint, hideOverlap: true, formatter: TIME_LABELS },
+    })),
+    yAxis: prices.map((_, i) => ({
+      type: 'value' as const,
+      gridIndex: i,
+      min: 0,
+      ...styled,
+      splitNumber: 3,
+      axisLabel: { color: palette.faint, formatter: (usd: number) => `${axisDollars(usd)}/h` },
+    })),
+    series: prices.flatMap((p, i) => [
+      {
+        ...line(i, 'spot price'),
+        step: 'end',
+        lineStyle: { width: 1.5, color: palette.spot },
+        itemStyle: { color: palette.spot },
+        data: [...p.atMs.map((at, k) => [at, p.usdPerHour[k] ?? 0]), [p.toMs, p.usdPerHour.at(-1) ?? 0]],
+      },
+      {
+        ...line(i, 'on-demand price'),
+        lineStyle: { width: 1.2, type: 'dashed', color: palette.faint },
+        itemStyle: { color: palette.faint },
+        data: [
+          [p.fromMs, p.onDemandUsdPerHour],
+          [p.toMs, p.onDemandUsdPerHour],
+        ],
+      },
+    ]),
+  };
+}

@@ -111,7 +111,7 @@ function candidatesOf(shape: Shape, task: AppraisedTask, book: PoolBook): Candid
   const fallbackRate = shape.fallbackUsdPerHour === null ? null : shape.fallbackUsdPerHour / HOUR_S;
   const halfway = epochMs(raw(book.nowMs) + (config.startDelayMeanS + task.meanS / 2) * 1000);
   const candidates: Candidate[] = [];
-  for (const { priced, share, preferred } of shape.pools) {
+  for (const { priced, share, preferred, opens } of shape.pools) {
     const { pool } = priced;
     const spot = pool.option === 'spot';
     const expected = spot ? market.expectedPrice(pool, halfway) : null;
@@ -130,7 +130,15 @@ function candidatesOf(shape: Shape, task: AppraisedTask, book: PoolBook): Candid
         fallbackRate,
         freeBeforeS: spot && config.refundRule === 'first-hour' ? HOUR_S : 0,
       });
-      candidates.push({ pool, bid, priceUsdPerHour: priced.priceUsdPerHour, share, preferred, outcome });
+      candidates.push({
+        pool,
+        bid,
+        priceUsdPerHour: priced.priceUsdPerHour,
+        share,
+        preferred,
+        outcome,
+        ...(opens === undefined ? {} : { opens }),
+      });
     }
   }
   return candidates;

@@ -17,6 +17,8 @@ export interface Candidate {
   /** Fraction of the cost that preferences are worth. */
   readonly preferred: number;
   readonly outcome: Outcome;
+  /** Its pool rests after refusals. */
+  readonly opens?: Offer['opens'];
 }
 
 interface Choice {
@@ -73,6 +75,7 @@ function offerOf(group: GroupId, c: Candidate, config: SchedulerConfig): Offer {
     expectedLostS: seconds(c.outcome.lostS),
     expectedDurationS: seconds(c.outcome.durationS),
     expectedCostUsd: c.outcome.costUsd,
+    ...(c.opens === undefined ? {} : { opens: c.opens }),
     ...(c.preferred > 0 ? { preferenceUsd: c.preferred * c.outcome.costUsd } : {}),
   };
 }
@@ -164,6 +167,7 @@ function keptVerdict(c: Candidate, v: Verdicts): string {
   if (v.task.blind && v.steady) {
     return `kept: nothing is known of the running time and there is a deadline, so it stays off spot${late}`;
   }
+  if (c.opens !== undefined) return `kept for later: it gave no capacity lately and rests${premium(c, v)}${late}`;
   if (c === v.best) return late === '' ? 'best: lowest expected cost' : `best: no offer is safer${late}`;
   if (c.pool.option !== 'spot') return `kept: is never interrupted${premium(c, v)}${late}`;
   return `kept as an alternative${premium(c, v)}${late}`;

@@ -1,4 +1,5 @@
 import { brokenConstraint } from '../domain/constraints.ts';
+import type { Offer } from '../domain/forecast.ts';
 import type { Constraints, Preference } from '../domain/job.ts';
 import { vector, type Resources } from '../domain/resources.ts';
 import type { PoolBook, PricedPool } from './pools.ts';
@@ -10,6 +11,8 @@ interface ShapePool {
   readonly share: number;
   /** What matching preferences take off the price, as a fraction in [0, 1]. */
   readonly preferred: number;
+  /** Of a pool that rests after refusals. */
+  readonly opens?: Offer['opens'];
 }
 
 /** Tasks with the same need, constraints and preferences: pools are filtered once for all of them. */
@@ -28,6 +31,8 @@ export interface Shape {
 const CHEAPEST_PER_OFFER = 3;
 const SAFEST = 6;
 const STEADY = 3;
+/** Resting spot pools appraised where no other spot pool is open: waiting for one of them may be cheaper than on-demand. */
+const RESTING = 3;
 
 /**
  * Shapes by content, made on first use. Filtering is O(pools) per distinct constraints for the constraints and O(pools)
@@ -64,6 +69,7 @@ export class ShapeBook {
     const excluded = new Map(of.passing.excluded);
     const count = (reason: string): void => void excluded.set(reason, (excluded.get(reason) ?? 0) + 1);
     const pools: ShapePool[] = [];
+    const resting: ShapePool[] = [];
     let fallback = Infinity;
     for (const index of of.passing.pools) {
       let share = 0;
@@ -77,16 +83,23 @@ export class ShapeBook {
       const view = views[index];
       if (share === Infinity) count('resources');
       else if (view === undefined || view.quote === null) count('no price');
-      else if (!view.open) count('closed');
-      else {
+      else if (!view.open) {
+        count('closed');
+        if (view.rest === undefined || view.pool.option !== 'spot') continue;
+        const priced = this.#book.priced(index);
+        const opens = { atMs: view.rest.untilMs, p: chanceAfter(view.rest.refusals) };
+        resting.push({ priced, share, preferred: preferredFraction(of.preferences, priced), opens });
+      } else {
         const priced = this.#book.priced(index);
         if (view.pool.option === 'on-demand') fallback = Math.min(fallback, priced.priceUsdPerHour * share);
         pools.push({ priced, share, preferred: preferredFraction(of.preferences, priced) });
       }
     }
+    const spotIsOpen = pools.some(({ priced }) => priced.pool.option === 'spot');
+    resting.sort((a, b) => restedUsd(a) - restedUsd(b));
     return {
       id: of.id,
-      pools: this.#shortlist(pools, fallback),
+      pools: [...this.#shortlist(pools, fallback), ...(spotIsOpen ? [] : resting.slice(0, RESTING))],
       fallbackUsdPerHour: fallback === Infinity ? null : fallback,
       excluded: [...excluded].map(([constraint, n]) => ({ constraint, pools: n })),
       feasible: pools.length,
@@ -120,6 +133,12 @@ export class ShapeBook {
     return [...kept, ...safest, ...calm].map(({ p }) => p);
   }
 }
+
+/** Chance that the next try succeeds after so many refusals in a row and no success between: Laplace's rule of succession. */
+const chanceAfter = (refusals: number): number => 1 / (refusals + 2);
+
+const restedUsd = ({ priced, share, preferred }: ShapePool): number =>
+  priced.lowPriceUsdPerHour * share * (1 - preferred);
 
 interface Ranked {
   readonly p: ShapePool;

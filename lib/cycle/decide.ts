@@ -12,6 +12,7 @@ import { gt, most, raw, seconds, ZERO_S, type Seconds } from '../kernel/units.ts
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { quantile, remaining } from '../domain/distribution.ts';
+import type { Offer } from '../domain/forecast.ts';
 import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
 import type { PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, GroupOffers, Host, Leftover, Stages, TaskToPlace, Worths } from '../domain/stages.ts';
@@ -150,6 +151,8 @@ interface Move {
   readonly running: RunningTask;
   readonly reason: string;
   readonly worth: Worth;
+  /** Where it may go: to spot, or to capacity that stays. */
+  readonly toSpot: boolean;
 }
 
 function movesOf(snapshot: Snapshot, allotment: Allotment, worths: Worths): Move[] {
@@ -157,6 +160,7 @@ function movesOf(snapshot: Snapshot, allotment: Allotment, worths: Worths): Move
   return allotment.moves.map((m) => ({
     running: invariant(byId.get(m.attempt), `the plan moves attempt ${m.attempt}, which does not run`),
     reason: m.reason,
+    toSpot: m.to === 'spot',
     worth: invariant(worths.attempts.get(m.attempt), `the plan moves attempt ${m.attempt}, which has no worth`),
   }));
 }
@@ -168,6 +172,7 @@ function placeReturning(context: PlacingContext, hosts: readonly Host[]) {
   const tasks = context.snapshot.running.flatMap((r): TaskToPlace[] => {
     const job = context.snapshot.jobs.get(r.attempt.job);
     if (r.attempt.state !== 'stopping' || job === undefined || isEnding(job)) return [];
+    const fromSpot = context.snapshot.instances.get(r.attempt.instance)?.pool.option === 'spot';
     return [
       {
         task: r.attempt,
@@ -175,8 +180,10 @@ function placeReturning(context: PlacingContext, hosts: readonly Host[]) {
         need: r.attempt.resources,
         runtimeS: leftOf(r, context.forecasts),
         gang: null,
-        // Spot is left for being unsafe, anything else for somebody more urgent: only the former needs a place now.
-        allowed: (host) => host.pool.option !== 'spot' && brokenConstraint(r.stage.constraints, host.pool) === null,
+        // Spot is left for being unsafe. Anything else is left for spot, or for somebody more urgent, and then there is
+        // hardly room on spot: what there is may be kept for it until it has stopped.
+        allowed: (host) =>
+          (host.pool.option === 'spot') !== fromSpot && brokenConstraint(r.stage.constraints, host.pool) === null,
       },
     ];
   });
@@ -184,7 +191,7 @@ function placeReturning(context: PlacingContext, hosts: readonly Host[]) {
   return { placements, hosts: afterPlacing(hosts, tasks, placements) };
 }
 
-/** Reserves room off spot for attempts that must move, before anything else is placed. */
+/** Reserves room for attempts that move, before anything else is placed: off spot, or on it for those that return. */
 function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: readonly Host[]) {
   const tasks = moves.map((m): TaskToPlace => ({
     task: m.running.attempt,
@@ -192,7 +199,8 @@ function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: read
     need: m.running.attempt.resources,
     runtimeS: leftOf(m.running, context.forecasts),
     gang: null,
-    allowed: (host) => host.pool.option !== 'spot' && brokenConstraint(m.running.stage.constraints, host.pool) === null,
+    allowed: (host) =>
+      (host.pool.option === 'spot') === m.toSpot && brokenConstraint(m.running.stage.constraints, host.pool) === null,
   }));
   const placements = tasks.length === 0 ? [] : context.stages.place(tasks, hosts);
   const placed = new Set(placements.map((p) => p.group));
@@ -206,10 +214,10 @@ function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: read
 const groupToMove = (m: Move): PendingGroup =>
   pendingAgain(m.running, moveGroup(m), {
     ...m.running.stage.constraints,
-    purchaseOptions: ['on-demand', 'reserved'],
+    purchaseOptions: m.toSpot ? ['spot'] : ['on-demand', 'reserved'],
   });
 
-/** Moves that found no room off spot: appraised as pending work that only on-demand or reserved capacity may take. */
+/** Moves that found no room: appraised as pending work that only the capacity they go to may take. */
 function offersForMoves<S>(
   input: DecideInput<S>,
   forecasts: Forecasts,
@@ -231,8 +239,8 @@ function offersForMoves<S>(
   const appraised = stages.appraise({ ...snapshot, groups }, forecasts, moveWorths, config);
   const leftovers: Leftover[] = [];
   groups.forEach((group, i) => {
-    const offer = appraised.get(group.id)?.offers.find((o) => !o.pool.endsWith('/spot'));
     const move = invariant(unplaced[i], 'one group per move');
+    const offer = appraised.get(group.id)?.offers.find((o) => suits(o, move, config));
     if (offer === undefined) return;
     const option: StartOption = {
       group: group.id,
@@ -250,6 +258,12 @@ function offersForMoves<S>(
     worths: (w: Worths): Worths => ({ groups: new Map([...w.groups, ...moveWorths.groups]), attempts: w.attempts }),
   };
 }
+
+/** Work that returns to spot needs a pool that can be had now and keeps its deadline safe enough. */
+const suits = (offer: Offer, { toSpot }: Move, config: SchedulerConfig): boolean =>
+  toSpot
+    ? offer.pool.endsWith('/spot') && offer.opens === undefined && offer.pLate <= config.maxLateProbability
+    : !offer.pool.endsWith('/spot');
 
 interface Stop {
   readonly attempt: AttemptId;
@@ -286,7 +300,7 @@ function stopsOf(
         why: 'preempted',
         reason: `${m.reason}; ${host.instance.id} (${host.pool.id}) is ready to take it`,
       });
-    } else if (host === undefined && !moving.bought && emptiesInstance(snapshot, m, moving.moves)) {
+    } else if (host === undefined && !m.toSpot && !moving.bought && emptiesInstance(snapshot, m, moving.moves)) {
       stop({
         attempt: m.running.attempt.id,
         why: 'preempted',

@@ -8,7 +8,7 @@
 import { invariant } from '../kernel/errors.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { InstanceId, JobId, PoolId } from '../kernel/ids.ts';
-import { between, gte, raw, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
+import { between, epochMs, gte, raw, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
 import type { Instance } from '../domain/instance.ts';
 import { isOver, type Job, type JobState } from '../domain/job.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
@@ -169,6 +169,7 @@ export class Observer {
         closedReason: resting
           ? `rests until ${new Date(rest.untilMs).toISOString()} after ${rest.refusals} refusal(s)`
           : null,
+        ...(resting ? { rest: { untilMs: epochMs(rest.untilMs), refusals: rest.refusals } } : {}),
       };
     });
   }

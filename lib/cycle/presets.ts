@@ -1,18 +1,24 @@
 import { appraise } from '../acquire/appraise.ts';
 import { cheapestSpot } from '../acquire/cheapest-spot.ts';
 import { onDemandOnly } from '../acquire/on-demand-only.ts';
+import { priceCapacityOptimized } from '../acquire/price-capacity-optimized.ts';
 import { releaseIdle } from '../acquire/release.ts';
 import { stratusTributary } from '../acquire/stratus-tributary.ts';
+import { appraiseWithoutSpot } from '../acquire/without-spot.ts';
 import type { Stages } from '../domain/stages.ts';
 import { userHint } from '../estimate/hint.ts';
 import { jvuPredict } from '../estimate/jvupredict.ts';
 import { EbbError } from '../kernel/errors.ts';
 import { firstFit } from '../place/first-fit.ts';
+import { onePerInstance } from '../place/one-per-instance.ts';
 import { stratusPack } from '../place/stratus.ts';
 import { fcfsPlan } from '../plan/fcfs.ts';
 import { greedyPlan } from '../plan/greedy.ts';
-import { milpPlan } from '../plan/milp.ts';
+import { guardMoves } from '../plan/guard.ts';
+import { milpPlan, milpPlanWith } from '../plan/milp.ts';
 import type { Solver } from '../plan/solver.ts';
+import { spotGreedyPlan } from '../plan/spot-greedy.ts';
+import { uniformProgressPlan } from '../plan/uniform-progress.ts';
 import { jvuSched } from '../value/jvusched.ts';
 import { strictPriority } from '../value/strict-priority.ts';
 
@@ -35,7 +41,30 @@ const ebbtide: Stages<Solver> = {
 const PRESETS = {
   ebbtide: { about: 'the default: JVuPredict, one MILP, Stratus packing, Tributary diversification', stages: ebbtide },
   greedy: { about: 'ebbtide with the greedy plan alone: no solver', stages: { ...ebbtide, plan: greedyPlan } },
-  'on-demand': { about: 'packs as ebbtide does, buys on-demand only', stages: { ...ebbtide, acquire: onDemandOnly } },
+  'on-demand': {
+    about: 'packs as ebbtide does, buys on-demand only',
+    stages: { ...ebbtide, appraise: appraiseWithoutSpot, plan: milpPlanWith(guardMoves), acquire: onDemandOnly },
+  },
+  'spot-greedy': {
+    about: 'the cheapest spot pool until the last safe moment, then on-demand; waits while there is no spot',
+    stages: { ...ebbtide, plan: spotGreedyPlan, acquire: cheapestSpot },
+  },
+  'uniform-progress': {
+    about: "spot where there is some, on-demand when behind a line of even progress (Can't Be Late, NSDI 2024)",
+    stages: { ...ebbtide, plan: uniformProgressPlan, acquire: cheapestSpot },
+  },
+  fleet: {
+    about: 'first come, first served, one task per instance, as EC2 Fleet with price-capacity-optimized',
+    stages: {
+      estimate: userHint,
+      value: strictPriority,
+      appraise,
+      plan: fcfsPlan,
+      acquire: priceCapacityOptimized,
+      release: releaseIdle,
+      place: onePerInstance,
+    },
+  },
   'spot-fleet': {
     about: 'first come, first served on the cheapest spot pool, as EC2 Fleet with lowestPrice',
     stages: {

@@ -1,4 +1,4 @@
-import { raw, type Seconds, type UsdPerHour } from '../kernel/units.ts';
+import { raw, type EpochMs, type Seconds, type UsdPerHour } from '../kernel/units.ts';
 import type { GroupId, PoolId } from '../kernel/ids.ts';
 import type { Distribution } from './distribution.ts';
 import type { Bid } from './pool.ts';
@@ -81,6 +81,10 @@ export interface Offer {
   readonly expectedDurationS: Seconds;
   /** Expected cost of one task, US dollars: share x price x time + expected redone work - expected refunds. */
   readonly expectedCostUsd: number;
+  /**
+   * The pool gives no capacity now and is tried again at `atMs`; `p`: chance that it has some then. Absent: it can be had now.
+   */
+  readonly opens?: { readonly atMs: EpochMs; readonly p: number };
   /** What soft constraints make this pool worth more, US dollars: plans minimise expectedCostUsd - preferenceUsd. Absent = 0. */
   readonly preferenceUsd?: number;
 }

@@ -67,8 +67,11 @@ export interface Allotment {
   readonly starts: readonly { readonly option: StartOption; readonly count: number; readonly reason: string }[];
   readonly deferred: readonly { readonly option: StartOption; readonly count: number; readonly reason: string }[];
   readonly preemptions: readonly { readonly attempt: AttemptId; readonly reason: string }[];
-  /** Attempts on spot that must move to on-demand now to keep their deadline. */
-  readonly moves: readonly { readonly attempt: AttemptId; readonly reason: string }[];
+  /**
+   * Attempts that are to go on elsewhere: off spot to keep their deadline, or, with `to: 'spot'`, from on-demand to spot
+   * because it pays. They run on until there is a place for them.
+   */
+  readonly moves: readonly { readonly attempt: AttemptId; readonly reason: string; readonly to?: 'spot' }[];
   readonly waits: readonly {
     readonly group: GroupId;
     readonly count: number;

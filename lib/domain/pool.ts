@@ -1,5 +1,5 @@
 import { poolId, type PoolId } from '../kernel/ids.ts';
-import type { UsdPerHour } from '../kernel/units.ts';
+import type { EpochMs, UsdPerHour } from '../kernel/units.ts';
 import type { Resources } from './resources.ts';
 
 export type PurchaseOption = 'reserved' | 'on-demand' | 'spot';
@@ -40,4 +40,6 @@ export interface PoolView {
   readonly open: boolean;
   /** Why not open, for explanations. */
   readonly closedReason: string | null;
+  /** Of a pool that rests after refusals: when it is tried again, and refusals in a row. Absent: it does not rest. */
+  readonly rest?: { readonly untilMs: EpochMs; readonly refusals: number };
 }

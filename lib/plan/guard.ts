@@ -22,7 +22,12 @@ export interface Move {
   readonly reason: string;
   readonly running: RunningTask;
   readonly view: InstanceView;
+  /** Absent: to capacity that stays. */
+  readonly to?: 'spot';
 }
+
+/** Which running attempts are to go on elsewhere; each at most once, by id. */
+export type MovesOf = (input: PlanInput) => readonly Move[];
 
 /** Attempts to move, by id. Attempts that are ending, or on an instance that is going, are not asked again. */
 export function guardMoves(input: PlanInput): readonly Move[] {

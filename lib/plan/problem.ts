@@ -10,7 +10,7 @@ import { countFits, vector } from '../domain/resources.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import { QUOTA, budgetOf, capacityOf, committedUsd, fitting, roomOf, type Capacity } from './capacity.ts';
-import { guardMoves, type Move } from './guard.ts';
+import { guardMoves, type Move, type MovesOf } from './guard.ts';
 import { killsOf, type Kill } from './kills.ts';
 import { optionContext, startOptions, type OptionContext, type PlannedOption } from './options.ts';
 import { supplyRows, type Draw, type Partition, type RowUse, type Supply, type SupplyRows } from './strl/supply.ts';
@@ -60,8 +60,9 @@ export interface Problem {
   readonly moves: readonly Move[];
 }
 
-export function problemOf(input: PlanInput): Problem {
-  const moves = guardMoves(input);
+/** `movesOf`: which running work goes on elsewhere; its room is kept before anything else gets some. */
+export function problemOf(input: PlanInput, movesOf: MovesOf = guardMoves): Problem {
+  const moves = movesOf(input);
   const capacity = capacityOf(input, reservedFor(moves));
   const context = optionContext(input);
   const groups = [...input.snapshot.groups].sort((a, b) => (a.id < b.id ? -1 : 1));
@@ -95,7 +96,7 @@ export function problemOf(input: PlanInput): Problem {
 
 export const isGang = (group: PendingGroup): boolean => group.stage.gang && group.count > 1;
 
-/** mCPU of on-demand capacity that moving attempts will need: at least their own needs. */
+/** mCPU of new capacity that moving attempts will need: at least their own needs. */
 const reservedFor = (moves: readonly Move[]): number =>
   moves.reduce((sum, move) => sum + raw(move.running.attempt.resources.cpu), 0);
 

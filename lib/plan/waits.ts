@@ -68,10 +68,24 @@ function tooDear(option: PlannedOption | null): Why {
 
 function cheaperLater(later: PlannedOption, now: PlannedOption | null, slotS: number): Why {
   const { option } = later;
+  if (option.offer.opens !== undefined) return waitsForSpot(later, now);
   const inText = `in ${minutes(option.slot * slotS)}`;
   const then = `${option.offer.pool} is expected to cost ${usdText(option.costUsd)} a task ${inText}`;
   const instead = now === null ? '' : `, against ${usdText(now.option.costUsd)} on ${now.option.offer.pool} now`;
   return { why: 'cheaper-later', detail: `${then}${instead}` };
+}
+
+/** No spot pool can be had: it waits for one that rests while the deadline allows. */
+function waitsForSpot({ option }: PlannedOption, now: PlannedOption | null): Why {
+  const { pool, opens } = option.offer;
+  const instead = now === null ? '' : `, against ${usdText(now.option.costUsd)} on ${now.option.offer.pool} now`;
+  const chance = `${Math.round(100 * (opens?.p ?? 1))} %`;
+  return {
+    why: 'cheaper-later',
+    detail:
+      `no spot pool that suits it gives capacity now; ${pool} is tried again later (chance ${chance}), ` +
+      `so that a task is expected to cost ${usdText(option.costUsd)}${instead}`,
+  };
 }
 
 function noRoom(problem: Problem, entry: GroupChoices, later: PlannedOption | null): Why {

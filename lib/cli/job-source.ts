@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers';
 import { userInfo } from 'node:os';
 import { parseJobFile } from '../domain/job-file/job-file.ts';
 import { readText as readJobText } from '../domain/job-file/text.ts';
+import { isS3Uri } from '../domain/s3-uri.ts';
 import { EbbError } from '../kernel/errors.ts';
 
 /** A job file as data, in the form in which it is sent. The engine checks it again, wherever it runs. */
@@ -78,7 +79,7 @@ function withStageWorkdir(stage: unknown, folder: string): unknown {
 
 /** Values of another type are left to the schema, which names them. */
 const absolute = (workdir: unknown, folder: string): unknown =>
-  typeof workdir === 'string' && !isAbsolute(workdir) ? resolve(folder, workdir) : workdir;
+  typeof workdir === 'string' && !isAbsolute(workdir) && !isS3Uri(workdir) ? resolve(folder, workdir) : workdir;
 
 /** Puts the file's name before the places that the engine names within it. */
 export async function namingFile<T>(label: string, work: () => Promise<T>): Promise<T> {

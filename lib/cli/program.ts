@@ -3,6 +3,7 @@ import { addCapacity } from './commands/capacity.ts';
 import { addJobs } from './commands/jobs.ts';
 import { addRunning } from './commands/running.ts';
 import { addSettings } from './commands/settings.ts';
+import { addSimulate } from './commands/simulate.ts';
 import { DEFAULT_URL, type World } from './context.ts';
 import { VERSION } from '../local/version.ts';
 
@@ -40,6 +41,7 @@ export async function buildProgram({ world, finish, whole }: ProgramParts): Prom
     .addHelpText('after', '\nFirst steps:\n  $ ebb run examples/hello.yaml --speed 60\n  $ ebb run --help');
   program.commandsGroup('Run jobs:');
   addRunning(program, world, finish);
+  addSimulate(program, world, finish);
   program.commandsGroup('Work with jobs (of an engine started with `ebb up`):');
   addJobs(program, world, finish);
   program.commandsGroup('See capacity and money:');

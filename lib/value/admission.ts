@@ -15,15 +15,16 @@ export interface AdmissionFacts {
   readonly config: Pick<SchedulerConfig, 'safetyQuantile' | 'startDelayMeanS' | 'startDelayMaxS'>;
 }
 
-/** Quantile at which "this is how long it takes" is said, and the one where the forecast rests on nothing. */
+/** Quantile at which "this is how long it takes" is said, and the least that nobody can doubt. */
 const LIKELY = 0.5;
-const UNKNOWN = 0.05;
+const LEAST = 0.05;
 
 /**
  * Can the deadline be met when everything starts now on on-demand and nothing waits for money? The longest path over the
- * stages, each stage in waves under the vCPU limit, start-up included. Not feasible: even the median running times do not
- * fit (for stages without history or hint: not even short ones, so that ignorance alone refuses nothing). Feasible but
- * not at the safety quantile: a note says so. Stages without a forecast take no time.
+ * stages, each stage in waves under the vCPU limit, start-up included. Not feasible: not even short running times fit, or
+ * not those that the user expects. A prediction from history alone refuses nothing else: it may be too high, and a job
+ * that looks late is tried (JamaisVu section 4.3); a note says so, and one where the safety quantile does not fit. Stages
+ * without a forecast take no time.
  */
 export function assessAdmission(spec: JobSpec, facts: AdmissionFacts): Admission {
   const notes = waveNotes(spec, facts);
@@ -35,15 +36,22 @@ export function assessAdmission(spec: JobSpec, facts: AdmissionFacts): Admission
   }
   if (facts.deadlineMs === null) return { feasible: true, notes };
   const windowS = raw(between(facts.nowMs, facts.deadlineMs));
-  const likelyS = pathS(spec, facts, (f) => (f.basis === 'prior' ? UNKNOWN : LIKELY));
+  const leastS = pathS(spec, facts, (f) => (f.basis === 'hint' ? LIKELY : LEAST));
+  const likelyS = pathS(spec, facts, (f) => (f.basis === 'prior' ? LEAST : LIKELY));
   // The first instances are planned for with the longest start-up, as everywhere; later stages mostly find theirs up.
   const slowStartS = facts.config.startDelayMaxS - facts.config.startDelayMeanS;
   const safeS = pathS(spec, facts, () => facts.config.safetyQuantile) + slowStartS;
-  if (likelyS > windowS) {
+  if (leastS > windowS) {
     notes.push(
-      `The deadline cannot be met: it is ${words(windowS)} away, and even started now on on-demand the job needs about ${words(likelyS)}, start-up included.`,
+      `The deadline cannot be met: it is ${words(windowS)} away, and even started now on on-demand the job needs about ${words(leastS)}, start-up included.`,
     );
     return { feasible: false, notes };
+  }
+  if (likelyS > windowS) {
+    notes.push(
+      `The deadline will likely be missed: it is ${words(windowS)} away, and going by earlier runs the job needs about ${words(likelyS)}. It will start on on-demand at once.`,
+    );
+    return { feasible: true, notes };
   }
   if (safeS > windowS) {
     const chance = Math.round(facts.config.safetyQuantile * 100);

@@ -48,8 +48,19 @@ describe('admission', () => {
       [100, 0.9],
       [1000, 0.1],
     ]);
-    expect(admit(600, { forecast: known(spread) }).feasible).toBe(true);
-    expect(admit(600, { forecast: known(spread), tasks: 20 }).feasible).toBe(false);
+    expect(admit(600, { forecast: known(spread, 'hint') }).feasible).toBe(true);
+    expect(admit(600, { forecast: known(spread, 'hint'), tasks: 20 }).feasible).toBe(false);
+  });
+
+  it('tries what only earlier runs speak against, and says so', () => {
+    const spread = distribution([
+      [100, 0.4],
+      [1000, 0.6],
+    ]);
+    const { feasible, notes } = admit(600, { forecast: known(spread) });
+    expect(feasible).toBe(true);
+    expect(notes.join()).toMatch(/likely be missed.*10 min away.*earlier runs.*36.7 min/);
+    expect(admit(600, { forecast: known(spread, 'hint') }).feasible).toBe(false);
   });
 
   it('refuses nothing for want of knowledge, but says that it knows nothing', () => {

@@ -1,0 +1,187 @@
+/** Composes one simulation from its order: market, workload, deciders, solver. The composition root of a thread. */
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { EbbError } from '../../kernel/errors.ts';
+import { epochMs, plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
+import { schedulerConfig, type SchedulerConfig } from '../../domain/config.ts';
+import { presetNamed } from '../../cycle/presets.ts';
+import { highsSolver } from '../../local/highs-solver.ts';
+import { openMarket } from '../../local/market-import.ts';
+import { replayMarket } from '../../local/market-replay.ts';
+import { readRecorded, type RecordedJob } from '../../local/recorded.ts';
+import { DEFAULT_SEED, defaultMarket, defaultMarketStartMs } from '../../market/default-market.ts';
+import type { MarketTrace } from '../../market/trace.ts';
+import { deterministic } from '../../plan/solver.ts';
+import type { EventRecord } from '../../ports/store.ts';
+import { outcomeOf } from '../../sim/outcome.ts';
+import { simulate, type Progress } from '../../sim/simulation.ts';
+import { openWorkload, type StageTruth, type WorkloadJob } from '../../sim/workload/workload.ts';
+import type { RunOrder, RunResult, WorkloadFacts } from './order.ts';
+
+/** Branch-and-bound nodes that a plan's solver may look at: it begins from a good plan, and rarely needs more than a few. */
+const SOLVER_NODES = 50;
+/** Market time before the simulation that policies learn prices from, where the market is long enough. */
+const HISTORY_S = 7 * 86_400;
+/** EC2 bills per second since 2017-10-02 (AWS News Blog, "New: Per-Second Billing for EC2 Instances"). */
+const PER_SECOND_SINCE_MS = Date.UTC(2017, 9, 2);
+
+export interface Watching {
+  readonly onProgress: (progress: Progress) => void;
+  readonly signal: AbortSignal;
+}
+
+export async function runOrder(order: RunOrder, { onProgress, signal }: Watching): Promise<RunResult> {
+  const began = performance.now();
+  const trace = await traceOf(order);
+  const source = await sourceOf(order);
+  const { fromMs, toMs } = windowOf({ ...order, fromMs: order.fromMs ?? source.recordedFromMs }, trace);
+  const solver = deterministic(highsSolver(), SOLVER_NODES);
+  const log = order.log === null ? null : new EventLog(order.log);
+  try {
+    const result = await simulate({
+      trace,
+      market: (now) => replayMarket(trace, now),
+      fromMs,
+      toMs,
+      jobs: source.jobs,
+      namesJobs: source.namesJobs,
+      deciders: () => ({ name: order.preset, stages: presetNamed(order.preset) }),
+      solver,
+      config: configOf(order, trace),
+      vcpus: order.vcpus,
+      seed: order.seed,
+      minGapS: seconds(order.minGapS),
+      setupS: seconds(order.setupS),
+      ...(log === null ? {} : { onEvent: (event) => log.write(event) }),
+      onProgress,
+      signal,
+    });
+    const outcome = outcomeOf(result, { preset: order.preset, seed: order.seed, fromMs });
+    return {
+      outcome,
+      workload: source.facts(),
+      tookS: (performance.now() - began) / 1000,
+    };
+  } finally {
+    log?.close();
+    await solver.close();
+  }
+}
+
+/** Throws `market.invalid`. */
+export const traceOf = async ({
+  market,
+  marketSeed,
+  cache,
+}: Pick<RunOrder, 'market' | 'marketSeed' | 'cache'>): Promise<MarketTrace> =>
+  market === null ? defaultMarket(marketSeed) : (await openMarket(market, cache)).trace;
+
+function windowOf(
+  { fromMs, toMs, market, marketSeed }: RunOrder,
+  trace: MarketTrace,
+): { fromMs: EpochMs; toMs: EpochMs } {
+  const { startMs, endMs } = trace;
+  const known = market === null && marketSeed === DEFAULT_SEED ? defaultMarketStartMs : null;
+  const afterHistory = plus(startMs, seconds(HISTORY_S));
+  const usual = known ?? (raw(afterHistory) < (raw(startMs) + raw(endMs)) / 2 ? afterHistory : startMs);
+  return { fromMs: fromMs === null ? usual : epochMs(fromMs), toMs: toMs === null ? endMs : epochMs(toMs) };
+}
+
+/** As local mode has it: billing as of the market's time, then what the user set. */
+function configOf({ config, setupS }: RunOrder, trace: MarketTrace): SchedulerConfig {
+  const restoreS = schedulerConfig.shape.restoreS.parse(undefined);
+  return schedulerConfig.parse({
+    billing: raw(trace.endMs) < PER_SECOND_SINCE_MS ? 'per-hour' : 'per-second',
+    restoreS: Math.max(restoreS, setupS),
+    ...config,
+  });
+}
+
+interface Source {
+  readonly jobs: AsyncIterable<WorkloadJob> | Iterable<WorkloadJob>;
+  readonly namesJobs: boolean;
+  /** Market time of the first submission, where the jobs ran before. */
+  readonly recordedFromMs: number | null;
+  readonly facts: () => WorkloadFacts;
+}
+
+async function sourceOf({ workload }: RunOrder): Promise<Source> {
+  if ('replay' in workload) return recordedSource(workload.replay);
+  const opened = await openWorkload(workload.path, workload.options);
+  const { name, format, notes } = opened;
+  return {
+    jobs: opened.jobs(),
+    namesJobs: format === 'job-files',
+    recordedFromMs: null,
+    facts: () => ({ name, format, notes, report: opened.report() }),
+  };
+}
+
+async function recordedSource(dir: string): Promise<Source> {
+  const { jobs, world } = await readRecorded(dir);
+  const first = jobs[0];
+  if (first === undefined) {
+    throw new EbbError('workload.invalid', {
+      what: 'nothing was recorded: no job was ever submitted to the engine of this directory',
+      got: dir,
+      next: 'name a directory in which jobs ran',
+    });
+  }
+  const startMs = raw(first.job.submittedMs);
+  const guessed = jobs.reduce((n, j) => n + j.guessed, 0);
+  const notes = [
+    `recorded by preset ${world.preset}, from ${new Date(startMs).toISOString()}`,
+    ...(guessed === 0
+      ? []
+      : [
+          `${guessed} task(s) did not finish there: their running time is the median of their stage, else what was expected`,
+        ]),
+  ];
+  const tasks = jobs.reduce((n, { job }) => n + job.stages.reduce((m, s) => m + s.tasks, 0), 0);
+  const report = { jobs: jobs.length, tasks, bad: { count: 0, first: [] }, dropped: new Map(), adjusted: new Map() };
+  const names = new Map<string, string>(jobs.map(({ job }) => [job.id, job.spec.name]));
+  return {
+    jobs: jobs.map((j) => asSubmitted(j, startMs, names)),
+    namesJobs: true,
+    recordedFromMs: startMs,
+    facts: () => ({ name: dir, format: 'recorded', notes, report }),
+  };
+}
+
+/** What it waits for has other ids here, and is found by name. */
+function asSubmitted(
+  { job, runtimeS, failures }: RecordedJob,
+  startMs: number,
+  names: ReadonlyMap<string, string>,
+): WorkloadJob {
+  const truth = new Map<string, StageTruth>();
+  for (const [stage, runtimes] of runtimeS) {
+    truth.set(stage, { runtimeS: runtimes, failures: failures.get(stage) ?? new Uint16Array(runtimes.length) });
+  }
+  const spec = { ...job.spec, after: job.after.flatMap((id) => names.get(id) ?? []) };
+  return { key: job.id, submittedS: (raw(job.submittedMs) - startMs) / 1000, spec, truth };
+}
+
+/** Events as JSON lines, one per event in the order in which they happened: equal inputs give equal files. */
+class EventLog {
+  readonly #file: number;
+  #lines: string[] = [];
+
+  constructor(path: string) {
+    this.#file = openSync(path, 'w');
+  }
+
+  write(event: EventRecord): void {
+    this.#lines.push(JSON.stringify(event));
+    if (this.#lines.length >= 1000) this.#flush();
+  }
+
+  close(): void {
+    this.#flush();
+    closeSync(this.#file);
+  }
+
+  #flush(): void {
+    if (this.#lines.length > 0) writeSync(this.#file, `${this.#lines.join('\n')}\n`);
+    this.#lines = [];
+  }
+}

@@ -1,0 +1,58 @@
+import { availableParallelism } from 'node:os';
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { thrownAgain, type FromRun, type RunOrder, type RunResult, type ToRun } from './order.ts';
+
+export type RunProgress = Extract<FromRun, { is: 'progress' }>;
+
+export interface Running {
+  /** Told of each run's progress by its place in the list; null when it is done. */
+  readonly onProgress: (run: number, progress: RunProgress | null) => void;
+  /** Ends what runs where it stands, and begins nothing more. */
+  readonly signal: AbortSignal;
+}
+
+const THREAD = new URL(`./thread${extname(fileURLToPath(import.meta.url))}`, import.meta.url);
+
+/**
+ * Does every order in a thread of its own, as many at once as there are cores. Results in the order of orders; when aborted,
+ * those that had begun. Rejects with the first error, once every other thread has ended.
+ */
+export async function runAll(orders: readonly RunOrder[], running: Running): Promise<readonly RunResult[]> {
+  const results = new Map<number, RunResult>();
+  const waiting = [...orders.entries()];
+  const failed = new AbortController();
+  const signal = AbortSignal.any([running.signal, failed.signal]);
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined && !signal.aborted; next = waiting.shift()) {
+      const [i, order] = next;
+      try {
+        results.set(i, await runOne(order, signal, (progress) => running.onProgress(i, progress)));
+      } catch (error) {
+        failed.abort();
+        throw error;
+      }
+      running.onProgress(i, null);
+    }
+  };
+  const threads = Math.min(orders.length, Math.max(1, availableParallelism()));
+  const ended = await Promise.allSettled(Array.from({ length: threads }, work));
+  for (const end of ended) if (end.status === 'rejected') throw end.reason;
+  return [...results].sort(([a], [b]) => a - b).map(([, result]) => result);
+}
+
+function runOne(order: RunOrder, signal: AbortSignal, onProgress: (progress: RunProgress) => void): Promise<RunResult> {
+  const worker = new Worker(THREAD, { workerData: order, name: order.preset });
+  const abort = (): void => worker.postMessage({ do: 'abort' } satisfies ToRun);
+  signal.addEventListener('abort', abort);
+  return new Promise<RunResult>((resolve, reject) => {
+    worker.on('message', (message: FromRun) => {
+      if (message.is === 'progress') onProgress(message);
+      else if (message.is === 'done') resolve(message.result);
+      else reject(thrownAgain(message.error));
+    });
+    worker.once('error', reject);
+    worker.once('exit', (code) => reject(new Error(`a simulation's thread ended with ${code}`)));
+  }).finally(() => signal.removeEventListener('abort', abort));
+}

@@ -1,0 +1,61 @@
+import { bar, duration, instant } from '../format.ts';
+import type { Output } from '../output.ts';
+import type { RunOrder } from './order.ts';
+import type { RunProgress } from './pool.ts';
+
+/** Wall time between two pictures on a terminal, and between two lines elsewhere. */
+const REDRAW_MS = 250;
+const LINE_MS = 15_000;
+const BAR_WIDTH = 20;
+
+export interface ProgressDisplay {
+  readonly update: (run: number, progress: RunProgress | null) => void;
+  readonly close: () => void;
+}
+
+interface Seen {
+  readonly startedMs: number;
+  readonly latest: RunProgress | null;
+  readonly done: boolean;
+}
+
+/** Virtual time, events per second and time left of each simulation that runs: redrawn on a terminal, a line now and then elsewhere. */
+export async function showProgress(output: Output, orders: readonly RunOrder[]): Promise<ProgressDisplay> {
+  const runs = new Map<number, Seen>();
+  const redraw = output.live ? (await import('log-update')).createLogUpdate(process.stderr) : null;
+  const draw = (): void => {
+    const lines = linesOf(orders, runs, performance.now());
+    if (redraw === null) for (const line of lines) output.note(line);
+    else redraw(lines.join('\n'));
+  };
+  const timer = setInterval(draw, redraw === null ? LINE_MS : REDRAW_MS);
+  return {
+    update: (run, progress) => {
+      const known = runs.get(run) ?? { startedMs: performance.now(), latest: null, done: false };
+      runs.set(run, { ...known, latest: progress ?? known.latest, done: progress === null });
+    },
+    close: () => {
+      clearInterval(timer);
+      redraw?.clear();
+    },
+  };
+}
+
+function linesOf(orders: readonly RunOrder[], runs: ReadonlyMap<number, Seen>, nowMs: number): string[] {
+  const done = [...runs.values()].filter((r) => r.done).length;
+  const running = [...runs].filter(([, r]) => !r.done && r.latest !== null);
+  return [`simulated ${done} of ${orders.length}`, ...running.map(([i, seen]) => lineOf(orders[i], seen, nowMs))];
+}
+
+/** The end of the work is not known before it is reached, so the time left is what the rest of the window would take. */
+function lineOf(order: RunOrder | undefined, { latest, startedMs }: Seen, nowMs: number): string {
+  if (latest === null || order === undefined) return '';
+  const { fromMs, toMs, nowMs: at, steps, submitted } = latest;
+  const share = Math.min(1, (at - fromMs) / (toMs - fromMs));
+  const tookS = (nowMs - startedMs) / 1000;
+  const leftS = share > 0 ? (tookS / share) * (1 - share) : Infinity;
+  const name = `${order.preset}, seed ${order.seed}`.padEnd(24);
+  const left = Number.isFinite(leftS) ? `at most ${duration(leftS)} left` : '';
+  const perS = Math.round(steps / Math.max(tookS, 0.001)).toLocaleString('en-US');
+  return `${name} ${bar({ done: share, active: 0, total: 1 }, BAR_WIDTH)} ${instant(new Date(at).toISOString())}  ${submitted} jobs  ${perS} events/s  ${left}`;
+}

@@ -1,0 +1,25 @@
+/** A thread that does one simulation: gets its order as worker data, tells of progress, answers with a result or an error. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { invariant } from '../../kernel/errors.ts';
+import { raw } from '../../kernel/units.ts';
+import { runOrder } from './compose.ts';
+import { plainError, type FromRun, type RunOrder, type ToRun } from './order.ts';
+
+const port = invariant(parentPort, 'a simulation runs in a thread of its own');
+const tell = (message: FromRun): void => port.postMessage(message);
+const abort = new AbortController();
+port.on('message', (message: ToRun) => {
+  if (message.do === 'abort') abort.abort();
+});
+
+try {
+  const result = await runOrder(workerData as RunOrder, {
+    signal: abort.signal,
+    onProgress: ({ nowMs, fromMs, toMs, steps, submitted }) =>
+      tell({ is: 'progress', nowMs: raw(nowMs), fromMs: raw(fromMs), toMs: raw(toMs), steps, submitted }),
+  });
+  tell({ is: 'done', result });
+} catch (error) {
+  tell({ is: 'failed', error: plainError(error) });
+}
+port.close();

@@ -132,11 +132,12 @@ class Batch {
 }
 
 /** A job that may be stored. `names`: jobs of the same request that are stored already. */
-async function admitted(of: Backend, spec: JobSpec, names: ReadonlyMap<string, JobId>): Promise<Job> {
-  const after = spec.after.length === 0 ? [] : await dependencies(of, spec.after, names);
-  const admission = await of.admit(spec);
-  const at = of.clock.now();
-  return newJob(spec, { id: jobId(`j-${timeOrderedText(raw(at), of.random)}`), at, after, admission });
+async function admitted(of: Backend, asked: JobSpec, names: ReadonlyMap<string, JobId>): Promise<Job> {
+  const after = asked.after.length === 0 ? [] : await dependencies(of, asked.after, names);
+  const id = jobId(`j-${timeOrderedText(raw(of.clock.now()), of.random)}`);
+  const { spec, notes } = of.place?.(asked, id) ?? { spec: asked, notes: [] };
+  const { feasible, notes: known } = await of.admit(spec);
+  return newJob(spec, { id, at: of.clock.now(), after, admission: { feasible, notes: [...known, ...notes] } });
 }
 
 async function dependencies(

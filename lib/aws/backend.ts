@@ -20,6 +20,7 @@ import { instanceBill } from './fleet/bill.ts';
 import { taskLogs } from './fleet/compose.ts';
 import { Inbox } from './fleet/inbox.ts';
 import type { AwsPrices } from './market.ts';
+import { placedInS3 } from './placed.ts';
 
 /** How old prices and histories may be for an answer, wall ms: prices are asked for every ten minutes. */
 const REFRESH_MS = 30_000;
@@ -61,6 +62,7 @@ export function composeBackend(of: Parts = processParts()): DeployedBackend {
         instanceBill({ inbox, prices: async () => prices().trace, rules: config.settings }, instance, until),
     },
     limits: { vcpus: config.vcpus },
+    place: (spec, job) => placedInS3(spec, of.environment.EBB_BUCKET, job),
     admit: async (spec) => {
       const open = market.pools().filter((p) => market.quote(p.id, clock.now()) !== null);
       const parts = { pools: open, vcpus: config.vcpus, config: config.settings, history };

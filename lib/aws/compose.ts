@@ -11,6 +11,7 @@ import { PricingClient } from '@aws-sdk/client-pricing';
 import { HeadObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { SFNClient, StartExecutionCommand } from '@aws-sdk/client-sfn';
+import { EbbError } from '../kernel/errors.ts';
 import type { AttemptId } from '../kernel/ids.ts';
 import type { Uniform } from '../kernel/random.ts';
 import { Carrier } from './blobs.ts';
@@ -19,7 +20,8 @@ import type { Deployment } from './deployment.ts';
 import { readEnvironment, type Environment } from './environment.ts';
 import { classify, faultOf } from './errors.ts';
 import { awsFleet, type AwsFleetOnAws } from './fleet/compose.ts';
-import { keptKey } from './fleet/marks.ts';
+import { endedKey, keptKey } from './fleet/marks.ts';
+import { parseReport, type TaskReport } from './fleet/report.ts';
 import { priceListRegion, type PriceListParts } from './list-prices.ts';
 import { AwsMarket } from './market.ts';
 import { PriceBook, typesOf, type PriceFeedParts } from './prices.ts';
@@ -77,6 +79,7 @@ export function partsOf(environment: Environment): Parts {
   const market = once(
     () => new AwsMarket({ book: new PriceBook(table()), historyS, zones, types, now: () => clock.now() }),
   );
+  const blobs = once(() => new Blobs({ client: s3(), bucket: EBB_BUCKET }));
   const fleet = once(() =>
     awsFleet({
       clients: { ec2: ec2(), ecs: new ECSClient(at), logs: new CloudWatchLogsClient(at) },
@@ -96,6 +99,8 @@ export function partsOf(environment: Environment): Parts {
       bucket: EBB_BUCKET,
       checkpointDir: () => '/ebb/checkpoint',
       keptAt: (attempt) => writtenAt(s3(), EBB_BUCKET, attempt),
+      reportOf: (attempt) => reportIn(blobs(), attempt),
+      put: (key, content) => blobs().put(key, Buffer.from(content)),
       startDelayS: config.settings.startDelayMeanS,
       prices: async () => (await market().prices()).trace,
       rules: config.settings,
@@ -105,7 +110,7 @@ export function partsOf(environment: Environment): Parts {
   return {
     environment,
     table,
-    blobs: once(() => new Blobs({ client: s3(), bucket: EBB_BUCKET })),
+    blobs,
     store: once(() => new DynamoStore({ dynamodb: dynamodb(), s3: s3(), table: EBB_TABLE, bucket: EBB_BUCKET })),
     market,
     fleet,
@@ -151,6 +156,16 @@ async function writtenAt(s3: S3Client, bucket: string, attempt: AttemptId): Prom
   } catch (error) {
     if (faultOf(error) === 'gone') return null;
     throw classify(error, 's3 HeadObject');
+  }
+}
+
+/** What an attempt reported at its end; null when it did not: an image without the AWS CLI cannot. */
+async function reportIn(blobs: Blobs, attempt: AttemptId): Promise<TaskReport | null> {
+  try {
+    return parseReport(Buffer.from(await blobs.get(endedKey(attempt))).toString('utf8'));
+  } catch (error) {
+    if (error instanceof EbbError && error.code === 'not-found') return null;
+    throw error;
   }
 }
 

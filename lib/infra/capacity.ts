@@ -9,7 +9,9 @@ import * as iam from 'aws-cdk-lib/aws-iam';
 import * as logs from 'aws-cdk-lib/aws-logs';
 import type * as s3 from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
+import { ENDED, ORDERS } from '../aws/fleet/marks.ts';
 import type { Arch } from '../domain/pool.ts';
+import { WORK_PREFIX } from '../domain/s3-uri.ts';
 import { EBS_VOLUME_GIB } from '../market/catalogue.ts';
 import { acknowledge, acknowledgeWildcards } from './acknowledged.ts';
 import { CHECKPOINT_PREFIX, KEPT_PREFIX } from './data.ts';
@@ -144,33 +146,28 @@ export class Capacity extends Construct {
   #taskRole(bucket: s3.Bucket): iam.Role {
     const role = new iam.Role(this, 'TaskRole', {
       assumedBy: new iam.ServicePrincipal('ecs-tasks.amazonaws.com', { conditions: onlyThisAccount(this) }),
-      description: 'What containers of Ebbtide jobs may do: read and write checkpoints.',
+      description: 'What containers of Ebbtide jobs may do: read and write checkpoints and files of jobs.',
     });
+    const objects = (...prefixes: readonly string[]): string[] => prefixes.map((p) => bucket.arnForObjects(`${p}*`));
+    const allow = (sid: string, actions: readonly string[], resources: readonly string[]): void =>
+      role.addToPolicy(new iam.PolicyStatement({ sid, actions: [...actions], resources: [...resources] }));
+    allow('Checkpoints', ['s3:GetObject', 's3:PutObject', 's3:DeleteObject'], objects(CHECKPOINT_PREFIX));
+    allow('Files', ['s3:GetObject', 's3:PutObject'], objects(WORK_PREFIX));
+    allow('ReadOrder', ['s3:GetObject'], objects(ORDERS));
+    allow('MarkAndReport', ['s3:PutObject'], objects(KEPT_PREFIX, ENDED));
     role.addToPolicy(
       new iam.PolicyStatement({
-        sid: 'Checkpoints',
-        actions: ['s3:GetObject', 's3:PutObject', 's3:DeleteObject'],
-        resources: [bucket.arnForObjects(`${CHECKPOINT_PREFIX}*`)],
-      }),
-    );
-    role.addToPolicy(
-      new iam.PolicyStatement({
-        sid: 'MarkCheckpoints',
-        actions: ['s3:PutObject'],
-        resources: [bucket.arnForObjects(`${KEPT_PREFIX}*`)],
-      }),
-    );
-    role.addToPolicy(
-      new iam.PolicyStatement({
-        sid: 'ListCheckpoints',
+        sid: 'ListOwn',
         actions: ['s3:ListBucket'],
         resources: [bucket.bucketArn],
-        conditions: { StringLike: { 's3:prefix': `${CHECKPOINT_PREFIX}*` } },
+        conditions: { StringLike: { 's3:prefix': [CHECKPOINT_PREFIX, WORK_PREFIX, ORDERS].map((p) => `${p}*`) } },
       }),
     );
     acknowledgeWildcards(role, {
       Checkpoints: 'The objects under `checkpoints/`.',
-      MarkCheckpoints: 'The objects under `kept/`.',
+      Files: 'The objects under `work/`: inputs and outputs of jobs that name no folder of their own.',
+      ReadOrder: 'The objects under `orders/`: commands that are too long for ECS.',
+      MarkAndReport: 'The objects under `kept/` and `ended/`: that a checkpoint was saved, and what a task used.',
     });
     return role;
   }

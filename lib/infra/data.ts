@@ -6,6 +6,7 @@ import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import * as dynamodb from 'aws-cdk-lib/aws-dynamodb';
 import * as s3 from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
+import { ENDED, ORDERS } from '../aws/fleet/marks.ts';
 import { tableDefinition } from '../aws/store/keys.ts';
 import { invariant } from '../kernel/errors.ts';
 import { acknowledge } from './acknowledged.ts';
@@ -23,6 +24,8 @@ export const CHECKPOINT_PREFIX = 'checkpoints/';
 export const KEPT_PREFIX = 'kept/';
 /** Overwritten and deleted objects can be had back this long. */
 const OLD_VERSIONS_DAYS = 7;
+/** What one attempt is told and reports is read within minutes. */
+const NOTE_DAYS = 7;
 /** A checkpoint that nobody wrote anew for so long belongs to a job that is over. */
 const CHECKPOINT_DAYS = 30;
 
@@ -100,7 +103,15 @@ function bucketOf(scope: Construct, removalPolicy: RemovalPolicy): s3.Bucket {
         noncurrentVersionExpiration: Duration.days(1),
       },
       { id: 'kept', prefix: KEPT_PREFIX, expiration: Duration.days(CHECKPOINT_DAYS) },
-      { id: 'checkpoints', prefix: CHECKPOINT_PREFIX, expiration: Duration.days(CHECKPOINT_DAYS) },
+      {
+        id: 'checkpoints',
+        prefix: CHECKPOINT_PREFIX,
+        expiration: Duration.days(CHECKPOINT_DAYS),
+        // Written anew every minute or so: old ones would cost more than the instances that write them.
+        noncurrentVersionExpiration: Duration.days(1),
+      },
+      { id: 'orders', prefix: ORDERS, expiration: Duration.days(NOTE_DAYS) },
+      { id: 'ended', prefix: ENDED, expiration: Duration.days(NOTE_DAYS) },
       {
         id: 'old-versions',
         noncurrentVersionExpiration: Duration.days(OLD_VERSIONS_DAYS),

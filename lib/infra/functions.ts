@@ -84,7 +84,7 @@ export const FUNCTIONS = {
     about: 'Takes in what EC2 and ECS say happened.',
     memoryMiB: 512,
     timeoutS: 30,
-    rights: [...STORE, ...TASKS, 'trigger'],
+    rights: [...STORE, ...TASKS, 'readTaskLogs', 'trigger'],
   },
   prices: {
     about: 'Keeps spot prices, and on-demand prices of the region.',
@@ -103,7 +103,7 @@ export const FUNCTIONS = {
     about: 'Compares EC2, ECS and the table, and puts right what differs.',
     memoryMiB: 512,
     timeoutS: 120,
-    rights: [...STORE, ...TASKS, 'listContainerInstances', 'describeContainerInstances', 'trigger'],
+    rights: [...STORE, ...TASKS, 'readTaskLogs', 'listContainerInstances', 'describeContainerInstances', 'trigger'],
   },
 } as const satisfies Record<string, FunctionFacts>;
 

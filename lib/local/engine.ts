@@ -9,6 +9,7 @@ import { raw } from '../kernel/units.ts';
 import { presetList, presetNamed } from '../cycle/presets.ts';
 import { LoggedHistory } from '../estimate/logged-history.ts';
 import { capacityOf } from '../market/capacity.ts';
+import { s3Places } from '../domain/s3-uri.ts';
 import type { Admission, JobSpec } from '../domain/job.ts';
 import type { Backend, Health } from '../ports/backend.ts';
 import type { Store } from '../ports/store.ts';
@@ -109,6 +110,7 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
     fleet,
     limits: { vcpus: world.vcpus },
     submitter: { baseDir: null, defaultOwner: userInfo().username },
+    place: onThisMachine,
     admit: async (spec) => {
       await history.refresh();
       return withoutImages(spec, admit(spec, world.clock.now()));
@@ -147,6 +149,18 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
       await closed;
     },
   };
+}
+
+/** Tasks are processes here, and nothing fetches from S3: a job that reads or writes there is refused. */
+function onThisMachine(spec: JobSpec): { readonly spec: JobSpec; readonly notes: readonly string[] } {
+  const far = s3Places(spec.stages);
+  if (far.length === 0) return { spec, notes: [] };
+  throw new EbbError('job-file.invalid', {
+    what: 'local mode runs tasks on this machine and reaches no files in S3',
+    at: far.join(', '),
+    allowed: 'folders and patterns of this machine',
+    next: 'name a local folder as `workdir`, or submit the job to a deployment: `ebb --stack NAME submit`',
+  });
 }
 
 /** Tasks are processes here: an image that a stage names is not used, which its submitter must know. */

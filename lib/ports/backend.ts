@@ -1,4 +1,5 @@
 import type { Clock } from '../kernel/clock.ts';
+import type { JobId } from '../kernel/ids.ts';
 import type { Uniform } from '../kernel/random.ts';
 import type { Admission, JobSpec } from '../domain/job.ts';
 import type { NormaliseOptions } from '../domain/job-file/normalise.ts';
@@ -18,6 +19,11 @@ export interface Backend {
   readonly limits: Snapshot['limits'];
   /** Who owns a job that names no owner, and what its relative folders are relative to; absent: `anonymous`, nothing. */
   readonly submitter?: NormaliseOptions;
+  /**
+   * The job with its working directories as its tasks will find them, and what its submitter should know of that. Absent: as
+   * they are. Throws `job-file.invalid` for files that tasks here cannot reach.
+   */
+  place?(spec: JobSpec, job: JobId): { readonly spec: JobSpec; readonly notes: readonly string[] };
   /** What submission can say at once. Throws `job.unplaceable` (which constraint excludes how many pools) or `job.deadline-past`. */
   admit(spec: JobSpec): Promise<Admission>;
   /** Tells the engine that there is something to do. Cheap; calls coalesce. */

@@ -107,18 +107,20 @@ describe('rights', () => {
     expect(buyers.map((r) => r.id)).toEqual([expect.stringMatching(/^EbbtideFunctionsActRole/)]);
   });
 
-  it('of a task are its checkpoints and nothing else', () => {
-    expect(actions('EbbtideCapacityTaskRole')).toEqual([
-      's3:DeleteObject',
-      's3:GetObject',
-      's3:ListBucket',
-      's3:PutObject',
-      's3:PutObject',
+  it('of a task are its checkpoints, files and notes, and nothing else', () => {
+    const prefixes = (resources: readonly unknown[]): string[] =>
+      resources.map((r) => String(JSON.stringify(r)).replace(/^.*?(\w+\/\*)\W*$/, '$1'));
+    const { statements } = role('EbbtideCapacityTaskRole');
+    expect(statements.slice(0, -1).map((s) => [[...s.actions].sort(), prefixes(s.resources)])).toEqual([
+      [['s3:DeleteObject', 's3:GetObject', 's3:PutObject'], ['checkpoints/*']],
+      [['s3:GetObject', 's3:PutObject'], ['work/*']],
+      [['s3:GetObject'], ['orders/*']],
+      [['s3:PutObject'], ['kept/*', 'ended/*']],
     ]);
-    const [objects, marks, list] = role('EbbtideCapacityTaskRole').statements;
-    expect(objects?.resources).toEqual([expect.stringMatching(/\/checkpoints\/\*$/)]);
-    expect(marks?.resources).toEqual([expect.stringMatching(/\/kept\/\*$/)]);
-    expect(list?.conditions).toEqual({ StringLike: { 's3:prefix': 'checkpoints/*' } });
+    expect(statements.at(-1)).toMatchObject({
+      actions: ['s3:ListBucket'],
+      conditions: { StringLike: { 's3:prefix': ['checkpoints/*', 'work/*', 'orders/*'] } },
+    });
   });
 
   it('of the solver are objects under cycle/: it reads no table', () => {

@@ -13,6 +13,7 @@ import { AwsFleet } from './fleet.ts';
 import { Hosts } from './hosts.ts';
 import { Inbox } from './inbox.ts';
 import { TaskLogs } from './logs.ts';
+import type { TaskReport } from './report.ts';
 import { Watch } from './watch.ts';
 
 export interface AwsFleetOptions extends Omit<Ec2Options, 'client'>, Omit<EcsOptions, 'client' | 'speed'> {
@@ -25,6 +26,8 @@ export interface AwsFleetOptions extends Omit<Ec2Options, 'client'>, Omit<EcsOpt
   readonly anchor: ClockAnchor | undefined;
   /** Wall time of the newest mark that an attempt's checkpoint was written; null when there is none. */
   readonly keptAt: (attempt: AttemptId) => Promise<number | null>;
+  /** What an attempt's entrypoint has reported at its end; null where it could not. */
+  readonly reportOf?: (attempt: AttemptId) => Promise<TaskReport | null>;
   /** Expected time from launch to first task, engine seconds. */
   readonly startDelayS: number;
   /** Prices as far as they are known. */
@@ -41,6 +44,9 @@ export interface AwsFleetOnAws {
   readonly hosts: Hosts;
   readonly watch: Watch;
 }
+
+/** Bytes of a log that say why a program did not begin. */
+const FIRST_WORDS = 2000;
 
 export function awsFleet(options: AwsFleetOptions): AwsFleetOnAws {
   const { clients, table, clock, anchor, nowMs, keptAt, startDelayS, prices, rules } = options;
@@ -60,7 +66,11 @@ export function awsFleet(options: AwsFleetOptions): AwsFleetOnAws {
   });
   const engineMs = (wallMs: number): number =>
     anchor === undefined ? wallMs : anchor.engineMs + (wallMs - anchor.wallMs) * anchor.speed;
-  return { fleet, inbox, ec2, ecs, hosts, watch: new Watch({ inbox, ec2, ecs, hosts, keptAt, engineMs }) };
+  const firstWords = async (attempt: AttemptId): Promise<string> =>
+    (await logs.read(attempt, 'stdout', 0, FIRST_WORDS)).text;
+  const reportOf = options.reportOf ?? (async () => null);
+  const watch = new Watch({ inbox, ec2, ecs, hosts, keptAt, reportOf, firstWords, engineMs });
+  return { fleet, inbox, ec2, ecs, hosts, watch };
 }
 
 /** Logs alone: what the API needs of the fleet besides bills. */

@@ -7,16 +7,17 @@ import {
   RunTaskCommand,
   StopTaskCommand,
   type ECSClient,
-  type KeyValuePair,
   type RegisterTaskDefinitionCommandInput,
   type Task,
 } from '@aws-sdk/client-ecs';
-import { raw, seconds } from '../../kernel/units.ts';
+import { raw } from '../../kernel/units.ts';
 import type { EffectOutcome } from '../../domain/plan.ts';
+import { isS3Uri, jobFolder } from '../../domain/s3-uri.ts';
 import type { StartRequest } from '../../ports/fleet.ts';
 import { classify, faultNamed, faultOf, isOutcomeUnknown, outcomeOfFault } from '../errors.ts';
-import { entrypoint } from './entrypoint.ts';
-import { keptKey, markOf, tokenOf } from './marks.ts';
+import { ENTRY_POINT, quoted } from './entrypoint.ts';
+import { endedKey, keptKey, markOf, orderKey, tokenOf } from './marks.ts';
+import { inputScript, outputScript } from './staging.ts';
 
 export interface EcsOptions {
   readonly client: ECSClient;
@@ -33,17 +34,22 @@ export interface EcsOptions {
   readonly speed: number;
   /** Where a task finds its checkpoint, within its container. */
   readonly checkpointDir: (task: StartRequest['task']) => string;
+  /** Writes an object of the bucket: what is too long for ECS. Absent: that is refused. */
+  readonly put?: (key: string, content: string) => Promise<void>;
 }
 
 /** The one container of our tasks. */
 const CONTAINER = 'task';
 const LOG_PREFIX = 'ebb';
-/** ECS takes no more (API_ContainerDefinition, stopTimeout). */
-const MAX_STOP_TIMEOUT_S = 120;
-/** From the program's SIGTERM to its SIGKILL, as in local mode. */
-const KILL_AFTER_S = 5;
+/**
+ * The most that ECS takes (API_ContainerDefinition, stopTimeout), and what an interruption notice leaves. The entrypoint ends a
+ * program sooner by itself; what is left is for its uploads.
+ */
+const STOP_TIMEOUT_S = 120;
 /** "A total of 8192 characters are allowed for overrides" (API_RunTask). */
-const MAX_OVERRIDES = 8192;
+export const MAX_OVERRIDES = 8192;
+/** Between uploads of a checkpoint, s: each is a handful of requests to S3, 0.00002 USD. */
+const CHECKPOINT_PAUSE_S = 60;
 /** Docker's least memory for a container is 6 MiB (API_ContainerDefinition, memory). */
 const MIN_MEMORY_MIB = 6;
 
@@ -75,13 +81,8 @@ export class Ecs {
    * has said no before, makes a new request of it: else the old answer would come again.
    */
   async start(order: StartRequest, ec2: string, refusals: number): Promise<Started> {
-    const overrides = this.#overrides(order);
-    const size = JSON.stringify(overrides).length;
-    if (size > MAX_OVERRIDES) {
-      const detail = `command and environment take ${size} characters; ECS takes ${MAX_OVERRIDES}: put them into the image or a file`;
-      return { status: 'refused', why: 'invalid', detail };
-    }
     try {
+      const overrides = await this.#overrides(order);
       const taskDefinition = await this.#definition(order);
       const answer = await this.#options.client.send(
         new RunTaskCommand({
@@ -104,6 +105,7 @@ export class Ecs {
       const reason = failure?.reason ?? '';
       return refusal(faultNamed(reason), `ecs RunTask: ${[reason, failure?.detail].filter(Boolean).join(': ')}`);
     } catch (error) {
+      if (error instanceof TooLong) return { status: 'refused', why: 'invalid', detail: error.message };
       const detail = classify(error, 'ecs RunTask').message;
       const refused = refusal(faultOf(error), detail);
       // What may pass is asked again under the same token: of several tries of this call an earlier one may have been heard.
@@ -111,30 +113,28 @@ export class Ecs {
     }
   }
 
-  #overrides(order: StartRequest): NonNullable<ConstructorParameters<typeof RunTaskCommand>[0]['overrides']> {
-    const { cpu, memory, gpus } = order.resources;
-    return {
-      containerOverrides: [
-        {
-          name: CONTAINER,
-          command: entrypoint(order.command),
-          environment: environmentOf(order, this.#options),
-          cpu: Math.max(1, Math.floor((raw(cpu) * 1024) / 1000)),
-          memory: Math.max(MIN_MEMORY_MIB, Math.floor(raw(memory))),
-          ...(gpus > 0 ? { resourceRequirements: [{ type: 'GPU', value: String(gpus) }] } : {}),
-        },
-      ],
-    };
+  /** What ECS is told of the attempt; the part of it that is too long lies in the bucket, where the entrypoint finds it. */
+  async #overrides(order: StartRequest): Promise<Overrides> {
+    const own = environmentOf(order, this.#options);
+    const whole = overridesOf(order, order.command, { ...order.env, ...own });
+    if (JSON.stringify(whole).length <= MAX_OVERRIDES) return whole;
+    const { put } = this.#options;
+    if (put === undefined) {
+      throw new TooLong(`command and environment are longer than the ${MAX_OVERRIDES} characters that ECS takes`);
+    }
+    const { EBB_INPUTS = '', EBB_OUTPUTS = '', ...short } = own;
+    const key = orderKey(order.attempt);
+    await put(key, orderText(order, { EBB_INPUTS, EBB_OUTPUTS }));
+    const EBB_ORDER = `s3://${this.#options.bucket}/${key}`;
+    return overridesOf(order, ['true'], { ...short, EBB_ORDER });
   }
 
-  /** One task definition per image and stop time, made when it is first needed. Made twice at once it has two revisions, which are alike. */
+  /** One task definition per image and entrypoint, made when it is first needed. Made twice at once it has two revisions, which are alike. */
   async #definition(order: StartRequest): Promise<string> {
     const image = order.image ?? this.#options.image;
-    const graceS = raw(order.checkpoint?.graceS ?? seconds(0));
-    const stopTimeout = Math.min(MAX_STOP_TIMEOUT_S, Math.ceil(graceS) + KILL_AFTER_S);
     const { logGroup, region, executionRole, taskRole, stack } = this.#options;
     const wanted: RegisterTaskDefinitionCommandInput = {
-      family: `${stack}-${tokenOf(image, String(stopTimeout), logGroup, executionRole, taskRole).slice(0, 16)}`,
+      family: `${stack}-${tokenOf(image, ...ENTRY_POINT, logGroup, executionRole, taskRole).slice(0, 16)}`,
       requiresCompatibilities: ['EC2'],
       networkMode: 'bridge',
       executionRoleArn: executionRole,
@@ -144,11 +144,10 @@ export class Ecs {
           name: CONTAINER,
           image,
           essential: true,
-          // An image's own ENTRYPOINT would take the shell that we start for its argument.
-          entryPoint: ['sh', '-c', 'exec "$@"', 'ebb'],
+          entryPoint: [...ENTRY_POINT],
           command: ['true'],
           memory: 128,
-          stopTimeout,
+          stopTimeout: STOP_TIMEOUT_S,
           logConfiguration: {
             logDriver: 'awslogs',
             options: {
@@ -240,22 +239,70 @@ function refusal(fault: Parameters<typeof outcomeOfFault>[0], detail: string): S
   return outcome.status === 'done' ? { status: 'failed', detail } : outcome;
 }
 
-/** The same names as in local mode, and where in the bucket a checkpoint has its place. */
-function environmentOf(order: StartRequest, options: EcsOptions): KeyValuePair[] {
-  const { task, attempt, checkpoint, timeoutS } = order;
+class TooLong extends Error {}
+
+type Overrides = NonNullable<ConstructorParameters<typeof RunTaskCommand>[0]['overrides']>;
+type Environment = Readonly<Record<string, string>>;
+
+function overridesOf(order: StartRequest, command: readonly string[], environment: Environment): Overrides {
+  const { cpu, memory, gpus } = order.resources;
+  return {
+    containerOverrides: [
+      {
+        name: CONTAINER,
+        command: [...command],
+        environment: Object.entries(environment).map(([name, value]) => ({ name, value })),
+        cpu: Math.max(1, Math.floor((raw(cpu) * 1024) / 1000)),
+        memory: Math.max(MIN_MEMORY_MIB, Math.floor(raw(memory))),
+        ...(gpus > 0 ? { resourceRequirements: [{ type: 'GPU', value: String(gpus) }] } : {}),
+      },
+    ],
+  };
+}
+
+/** Read by the entrypoint's shell: what is the user's, and what was left out of the entrypoint's own. */
+function orderText(
+  { env, command }: StartRequest,
+  own: { readonly EBB_INPUTS: string; readonly EBB_OUTPUTS: string },
+): string {
+  const lines = [
+    ...Object.entries(env).map(([name, value]) => `export ${name}=${quoted(value)}`),
+    `ebb_inputs=${quoted(own.EBB_INPUTS)}`,
+    `ebb_outputs=${quoted(own.EBB_OUTPUTS)}`,
+    `set -- ${command.map(quoted).join(' ')}`,
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** The same names as in local mode, and where in the bucket everything has its place. */
+function environmentOf(order: StartRequest, options: EcsOptions): Environment {
+  const { task, attempt, checkpoint, timeoutS, inputs, outputs } = order;
   const where = [task.job, task.stage, String(task.index)].map(encodeURIComponent).join('/');
+  const bucket = `s3://${options.bucket}/`;
+  const workdir = isS3Uri(order.workdir) ? order.workdir : jobFolder(options.bucket, task.job);
   const own = {
+    // The AWS CLI asks for it, and ECS says it on Fargate only.
+    AWS_REGION: order.env['AWS_REGION'] ?? options.region,
     EBB_JOB: task.job,
     EBB_STAGE: task.stage,
     EBB_TASK_INDEX: String(task.index),
     EBB_TASK_ATTEMPT: String(task.number),
     EBB_ATTEMPT: attempt,
+    EBB_WORKDIR: workdir,
+    EBB_INPUTS: inputScript(workdir, inputs),
+    EBB_OUTPUTS: outputScript(workdir, outputs),
+    EBB_REPORT: `${bucket}${endedKey(attempt)}`,
     EBB_CHECKPOINT_DIR: options.checkpointDir(task),
-    EBB_CHECKPOINT_URI: `s3://${options.bucket}/checkpoints/${where}/`,
-    EBB_CHECKPOINT_MARK: `s3://${options.bucket}/${keptKey(attempt)}`,
-    EBB_CHECKPOINT_SIGNAL: checkpoint === null ? '' : checkpoint.signal.slice(3),
-    EBB_CHECKPOINT_GRACE_S: checkpoint === null ? '' : String(raw(checkpoint.graceS)),
+    EBB_CHECKPOINT_URI: `${bucket}checkpoints/${where}/`,
+    EBB_CHECKPOINT_MARK: `${bucket}${keptKey(attempt)}`,
+    ...(checkpoint === null
+      ? {}
+      : {
+          EBB_CHECKPOINT_SIGNAL: checkpoint.signal.slice(3),
+          EBB_CHECKPOINT_GRACE_S: String(raw(checkpoint.graceS)),
+          EBB_CHECKPOINT_PAUSE_S: String(Math.max(1, Math.round(CHECKPOINT_PAUSE_S / options.speed))),
+        }),
     EBB_TIMEOUT_S: timeoutS === null ? '' : String(raw(timeoutS) / options.speed),
   };
-  return Object.entries({ ...order.env, ...own }).map(([name, value]) => ({ name, value }));
+  return Object.fromEntries(Object.entries(own).filter(([, value]) => value !== ''));
 }

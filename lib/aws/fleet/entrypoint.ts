@@ -1,27 +1,285 @@
 /**
- * What runs as the first process of a task's container: it gives the program the same treatment as local mode does. ECS knows
- * one way to stop a task, SIGTERM and later SIGKILL; the program may want another signal first, to save its work, and time
- * for it. And ECS knows no limit on running time. A POSIX shell is all that an image must have (`sh`, `kill`, `sleep`).
+ * What runs as the first process of a task's container: it gives the program the same treatment as local mode does. It is part of
+ * the task definition, so that any image will do that has a POSIX shell (`sh`, `kill`, `sleep`, `mkdir`, `touch`, `mv`, `rm`, `date`), and its
+ * version is always the deployment's. What concerns S3 is done with the AWS CLI where the image has it (examples/aws-image), on PATH
+ * or where `EBB_AWS_CLI` says; `no` there means that it has none.
  *
- * The program runs in the background, where a shell that is no terminal's has it ignore SIGINT unless it handles that
- * itself. `wait` returns when a trapped signal comes: it is repeated until the program has really ended.
+ *   fetch   an order that was too long for ECS, the checkpoint of earlier attempts, the inputs
+ *   run     the program, in the background; beside it a watcher that samples memory once a second and uploads the checkpoint when
+ *           files in it have changed, and then marks that it did
+ *   put     outputs after exit code 0, else the last of the checkpoint; then a report of what it used, and why it failed
+ *
+ * SIGTERM, ECS' only way to stop a task, ends `fetch`; in `run` it becomes the program's own signal, and SIGTERM and SIGKILL when its
+ * grace is over; in `put` it changes nothing, as ECS' SIGKILL is what ends an upload (`stopTimeout`). ECS knows no limit on
+ * running time: SIGALRM from a timer is a stop too, and then the exit code is 124.
+ *
+ * A shell that is no terminal's has what runs in the background ignore SIGINT unless it handles that itself. `wait` returns
+ * when a trapped signal comes: it is repeated until the program has really ended.
+ *
+ * Uploads. `-nt` may compare whole seconds, so a second passes between the stamp that the next comparison will be with and
+ * the upload; `aws s3 sync` leaves out what is not newer than the object, so what changed is given the stamp's time. What
+ * the program has removed is removed in a second pass: a first one that is cut short has taken nothing away. Uploads while it
+ * runs take a twentieth of the time at most: each also costs requests, and a day's storage of what it replaces.
+ *
+ * The watcher is told by a file that all is over; the signal only ends its nap, and may come before there is a trap for it.
+ *
+ * Memory is what local mode measures: pages of processes, not of files that the kernel keeps as long as nobody needs the room.
  */
-const SCRIPT = `mkdir -p "$EBB_CHECKPOINT_DIR" 2>/dev/null
-"$@" &
-program=$!
-late=
-stop() {
-  trap '' TERM
-  if [ -z "$EBB_CHECKPOINT_SIGNAL" ]; then kill -s TERM "$program" 2>/dev/null; return; fi
-  kill -s "$EBB_CHECKPOINT_SIGNAL" "$program" 2>/dev/null
-  { sleep "$EBB_CHECKPOINT_GRACE_S"; kill -s TERM "$program"; } >/dev/null 2>&1 &
-}
-trap stop TERM
-trap 'late=1; stop' ALRM
-if [ -n "$EBB_TIMEOUT_S" ]; then { sleep "$EBB_TIMEOUT_S"; kill -s ALRM $$; } >/dev/null 2>&1 & fi
-while :; do wait "$program"; code=$?; kill -0 "$program" 2>/dev/null || break; done
-if [ -n "$late" ] && [ "$code" -ne 0 ]; then code=124; fi
-exit "$code"`;
+const SCRIPT = `ebb_tmp=\${TMPDIR:-/tmp}/ebb.$$
+ebb_cgroup=\${EBB_CGROUP:-/sys/fs/cgroup} ebb_cli=\${EBB_AWS_CLI:-aws}
+ebb_inputs=$EBB_INPUTS ebb_outputs=$EBB_OUTPUTS ebb_order=$EBB_ORDER ebb_report=$EBB_REPORT
+unset EBB_INPUTS EBB_OUTPUTS EBB_ORDER EBB_REPORT
+ebb_phase=fetch ebb_child= ebb_program= ebb_timers= ebb_stopped= ebb_late= ebb_why= ebb_saves= ebb_aws= ebb_cpu_before=
 
-/** The container's command line. */
-export const entrypoint = (command: readonly string[]): string[] => ['sh', '-c', SCRIPT, 'ebb', ...command];
+ebb_wait() {
+  while :; do
+    wait "$1"
+    ebb_status=$?
+    kill -0 "$1" 2>/dev/null || return "$ebb_status"
+  done
+}
+ebb_do() {
+  "$@" &
+  ebb_child=$!
+  ebb_wait "$ebb_child"
+}
+ebb_stop() {
+  ebb_stopped=1
+  case $ebb_phase in
+  fetch) [ -z "$ebb_child" ] || kill -s TERM "$ebb_child" 2>/dev/null ;;
+  run)
+    ebb_grace=0
+    if [ -n "$EBB_CHECKPOINT_SIGNAL" ]; then
+      kill -s "$EBB_CHECKPOINT_SIGNAL" "$ebb_program" 2>/dev/null
+      ebb_grace=$EBB_CHECKPOINT_GRACE_S
+    fi
+    { sleep "$ebb_grace"; kill -s TERM "$ebb_program"; sleep 5; kill -s KILL "$ebb_program"; } >/dev/null 2>&1 &
+    ebb_timers="$ebb_timers $!"
+    trap : TERM ALRM
+    ;;
+  esac
+}
+ebb_leave() {
+  ebb_phase=put
+  trap : TERM ALRM
+  ebb_ticks=0 ebb_rss=0
+  [ ! -r "$ebb_tmp/usage" ] || read -r ebb_ticks ebb_rss <"$ebb_tmp/usage"
+  if [ -n "$ebb_aws" ] && [ -n "$ebb_report" ] && { [ -n "$ebb_why" ] || [ "$ebb_ticks" -ge 10 ]; }; then
+    {
+      ebb_cpu_after=$(ebb_cpu)
+      if [ "$ebb_rss" -gt 0 ] && [ -n "$ebb_cpu_before" ] && [ -n "$ebb_cpu_after" ]; then
+        echo "max-rss-bytes $ebb_rss"
+        echo "cpu-microseconds $((ebb_cpu_after - ebb_cpu_before))"
+      fi
+      [ -z "$ebb_why" ] || echo "why $ebb_why"
+    } | "$ebb_cli" s3 cp - "$ebb_report" --only-show-errors
+  fi
+  rm -rf "$ebb_tmp"
+  exit "$1"
+}
+ebb_fail() {
+  [ -z "$ebb_stopped" ] || ebb_leave 143
+  ebb_why=$1
+  echo "ebb: $1" >&2
+  ebb_leave "\${2:-1}"
+}
+ebb_need() {
+  [ -n "$ebb_aws" ] || ebb_fail "the image has no aws command, and $1: put the AWS CLI into it, as examples/aws-image does" 127
+}
+
+ebb_get_path() {
+  if ebb_do "$ebb_cli" s3 cp "$1" "./$2" --only-show-errors 2>"$ebb_tmp/error"; then return; fi
+  [ -z "$ebb_stopped" ] || ebb_leave 143
+  if ebb_do "$ebb_cli" s3 cp "$1/" "./$2/" --recursive --no-progress >"$ebb_tmp/got" && [ -s "$ebb_tmp/got" ]; then return; fi
+  cat "$ebb_tmp/error" >&2
+  ebb_fail "input $2 could not be had from $1"
+}
+ebb_get_glob() {
+  ebb_from=$1 ebb_to=$2 ebb_pattern=$3
+  shift 3
+  ebb_do "$ebb_cli" s3 cp "$ebb_from" "./$ebb_to" --recursive --no-progress --exclude '*' "$@" >"$ebb_tmp/got" ||
+    ebb_fail "input $ebb_pattern could not be had from $ebb_from"
+  [ -s "$ebb_tmp/got" ] || ebb_fail "input pattern $ebb_pattern matches nothing at $ebb_from"
+}
+ebb_put_path() {
+  if [ -n "$ebb_checking" ]; then
+    [ -e "./$1" ] || ebb_missing="$ebb_missing\${ebb_missing:+, }$1"
+  elif [ -d "./$1" ]; then
+    "$ebb_cli" s3 cp "./$1/" "$2/" --recursive --no-follow-symlinks --only-show-errors || ebb_unput=$1
+  else
+    "$ebb_cli" s3 cp "./$1" "$2" --only-show-errors || ebb_unput=$1
+  fi
+}
+ebb_put_glob() {
+  if [ -n "$ebb_checking" ] || [ ! -d "./$1" ]; then return; fi
+  ebb_from=$1 ebb_to=$2 ebb_pattern=$3
+  shift 3
+  "$ebb_cli" s3 cp "./$ebb_from" "$ebb_to" --recursive --no-follow-symlinks --only-show-errors --exclude '*' "$@" || ebb_unput=$ebb_pattern
+}
+
+ebb_touch() {
+  for ebb_file in "$1"/*; do
+    case $ebb_file in *.tmp | *.part) continue ;; esac
+    if [ -d "$ebb_file" ]; then
+      (ebb_touch "$ebb_file")
+    elif [ "$ebb_file" -nt "$ebb_tmp/stamp" ]; then
+      : >"$ebb_tmp/changed"
+      touch -c -r "$ebb_tmp/next" "$ebb_file" 2>/dev/null
+    fi
+  done
+}
+ebb_sync() {
+  "$ebb_cli" s3 sync "$EBB_CHECKPOINT_DIR" "$EBB_CHECKPOINT_URI" --only-show-errors --exclude '.*' --exclude '*/.*' --exclude '*.tmp' --exclude '*.part' "$@"
+}
+ebb_save() {
+  rm -f "$ebb_tmp/changed"
+  : >"$ebb_tmp/next"
+  sleep "$1"
+  ebb_touch "$EBB_CHECKPOINT_DIR"
+  [ -e "$ebb_tmp/changed" ] || return 0
+  if ! ebb_sync; then
+    echo "ebb: the checkpoint could not be uploaded" >&2
+    return 1
+  fi
+  mv "$ebb_tmp/next" "$ebb_tmp/stamp"
+  : >"$ebb_tmp/kept"
+  echo | "$ebb_cli" s3 cp - "$EBB_CHECKPOINT_MARK" --only-show-errors
+  ebb_sync --delete
+}
+
+ebb_sample() {
+  ebb_stat=
+  if [ -r "$ebb_cgroup/memory.max" ]; then
+    ebb_stat=$ebb_cgroup/memory.stat
+  elif [ -r "$ebb_cgroup/memory/memory.limit_in_bytes" ]; then
+    ebb_stat=$ebb_cgroup/memory/memory.stat
+  fi
+  if [ -z "$ebb_stat" ]; then return; fi
+  ebb_now=0
+  while read -r ebb_name ebb_value; do
+    case $ebb_name in anon | shmem | total_rss) ebb_now=$((ebb_now + ebb_value)) ;; esac
+  done <"$ebb_stat"
+  if [ "$ebb_now" -gt "$ebb_rss" ]; then ebb_rss=$ebb_now; fi
+}
+ebb_cpu() {
+  if [ -r "$ebb_cgroup/memory.max" ] && [ -r "$ebb_cgroup/cpu.stat" ]; then
+    while read -r ebb_name ebb_value; do
+      if [ "$ebb_name" = usage_usec ]; then echo "$ebb_value"; fi
+    done <"$ebb_cgroup/cpu.stat"
+  elif [ -r "$ebb_cgroup/cpuacct/cpuacct.usage" ]; then
+    read -r ebb_value <"$ebb_cgroup/cpuacct/cpuacct.usage"
+    echo $((ebb_value / 1000))
+  fi
+}
+ebb_killed_for_memory() {
+  for ebb_file in "$ebb_cgroup/memory.events" "$ebb_cgroup/memory/memory.oom_control"; do
+    [ -r "$ebb_file" ] || continue
+    while read -r ebb_name ebb_value; do
+      if [ "$ebb_name" = oom_kill ] && [ "$ebb_value" -gt 0 ]; then return 0; fi
+    done <"$ebb_file"
+  done
+  return 1
+}
+ebb_watch() {
+  ebb_nap= ebb_ticks=0 ebb_rss=0 ebb_since=0 ebb_pause=$EBB_CHECKPOINT_PAUSE_S
+  trap '[ -z "$ebb_nap" ] || kill "$ebb_nap" 2>/dev/null' TERM
+  trap : ALRM
+  while [ ! -e "$ebb_tmp/over" ]; do
+    ebb_sample
+    echo "$ebb_ticks $ebb_rss" >"$ebb_tmp/usage"
+    sleep 1 >/dev/null 2>&1 &
+    ebb_nap=$!
+    wait "$ebb_nap"
+    ebb_nap=
+    ebb_ticks=$((ebb_ticks + 1)) ebb_since=$((ebb_since + 1))
+    if [ ! -e "$ebb_tmp/over" ] && [ -n "$ebb_saves" ] && [ "$ebb_since" -ge "$ebb_pause" ]; then
+      ebb_since=0
+      ebb_began=$(date +%s)
+      ebb_save 1
+      ebb_pause=$((($(date +%s) - ebb_began - 2) * 20))
+      if [ "$ebb_pause" -lt "$EBB_CHECKPOINT_PAUSE_S" ]; then ebb_pause=$EBB_CHECKPOINT_PAUSE_S; fi
+    fi
+  done
+}
+
+trap ebb_stop TERM
+trap 'ebb_late=1; ebb_stop' ALRM
+mkdir -p "$ebb_tmp" || exit 1
+mkdir -p "$EBB_CHECKPOINT_DIR" 2>/dev/null
+if [ "$PWD" = / ] && mkdir -p /ebb/work 2>/dev/null; then cd /ebb/work || exit 1; fi
+if [ "$ebb_cli" != no ] && command -v "$ebb_cli" >/dev/null 2>&1; then ebb_aws=1; fi
+if [ -n "$ebb_order" ]; then
+  ebb_need 'command and environment are longer than ECS takes'
+  ebb_do "$ebb_cli" s3 cp "$ebb_order" "$ebb_tmp/order" --only-show-errors || ebb_fail "the command could not be had from $ebb_order"
+  . "$ebb_tmp/order"
+fi
+if [ -n "$ebb_aws" ] && [ -n "$EBB_CHECKPOINT_SIGNAL" ] && [ "$EBB_CHECKPOINT_SYNC" != no ]; then
+  ebb_saves=1
+  if [ "$EBB_TASK_ATTEMPT" != 1 ]; then
+    ebb_do "$ebb_cli" s3 sync "$EBB_CHECKPOINT_URI" "$EBB_CHECKPOINT_DIR" --only-show-errors || ebb_fail 'the checkpoint could not be had from S3'
+    : >"$ebb_tmp/kept"
+  fi
+fi
+EBB_RESUMED=0
+for ebb_file in "$EBB_CHECKPOINT_DIR"/*; do
+  if [ -e "$ebb_file" ]; then EBB_RESUMED=1; fi
+done
+export EBB_RESUMED
+if [ -n "$ebb_inputs$ebb_outputs" ]; then ebb_need 'the task has inputs or outputs'; fi
+eval "$ebb_inputs"
+: >"$ebb_tmp/stamp"
+if [ "$EBB_RESUMED" = 1 ]; then ebb_do sleep 1; else touch -t 200001010000 "$ebb_tmp/stamp"; fi
+[ -z "$ebb_stopped" ] || ebb_leave 143
+
+ebb_cpu_before=$(ebb_cpu)
+"$@" &
+ebb_program=$!
+ebb_phase=run
+[ -z "$ebb_stopped" ] || ebb_stop
+if [ -n "$EBB_TIMEOUT_S" ]; then
+  { sleep "$EBB_TIMEOUT_S"; kill -s ALRM $$; } >/dev/null 2>&1 &
+  ebb_timers="$ebb_timers $!"
+fi
+ebb_watch &
+ebb_watcher=$!
+ebb_wait "$ebb_program"
+ebb_code=$?
+ebb_phase=put
+trap : TERM ALRM
+for ebb_timer in $ebb_timers; do kill -s TERM "$ebb_timer" 2>/dev/null; done
+: >"$ebb_tmp/over"
+kill -s TERM "$ebb_watcher" 2>/dev/null
+ebb_wait "$ebb_watcher"
+
+ebb_checking=1 ebb_missing= ebb_unput=
+case $ebb_code in
+0)
+  eval "$ebb_outputs"
+  if [ -n "$ebb_missing" ]; then
+    if [ -n "$ebb_stopped" ]; then ebb_code=143; else ebb_code=1 ebb_why="output $ebb_missing was not made"; fi
+  else
+    ebb_checking=
+    eval "$ebb_outputs"
+    [ -z "$ebb_unput" ] || ebb_code=1 ebb_why="output $ebb_unput could not be uploaded"
+  fi
+  ;;
+126) ebb_why="exit code 126: $1 cannot be executed" ;;
+127) ebb_why="exit code 127: is $1 in the image, or missing from inputs?" ;;
+137) if ebb_killed_for_memory; then ebb_why='ran out of memory: ask for more in resources.memory'; fi ;;
+esac
+if [ -n "$ebb_saves" ]; then
+  if [ "$ebb_code" -ne 0 ]; then
+    ebb_save 0
+  elif [ -e "$ebb_tmp/kept" ]; then
+    "$ebb_cli" s3 rm "$EBB_CHECKPOINT_URI" --recursive --only-show-errors
+  fi
+fi
+if [ -n "$ebb_late" ] && [ "$ebb_code" -ne 0 ]; then ebb_code=124; fi
+[ -z "$ebb_why" ] || echo "ebb: $ebb_why" >&2
+ebb_leave "$ebb_code"`;
+
+/** `entryPoint` of every task definition; an image's own one would take the command for its argument. */
+export const ENTRY_POINT: readonly string[] = ['sh', '-c', SCRIPT, 'ebb'];
+
+/** A text as one word of a shell's. */
+export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

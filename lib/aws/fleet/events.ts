@@ -3,6 +3,7 @@
  * fields as it likes. Forms, with the pages they are from: test/fixtures/aws/.
  */
 import { z } from 'zod';
+import { endMeaning } from './ends.ts';
 import { markInKey } from './marks.ts';
 
 const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
@@ -123,28 +124,16 @@ export function noticeOf(event: FleetEvent): Notice | null {
 /** What DescribeTasks shows, with instants as numbers: the same as in its events. */
 export type TaskFacts = z.output<typeof task>['detail'];
 
-/** Stop codes of tasks that ended with their host (API_Task, stopCode). */
-const HOST_GONE = new Set(['TerminationNotice', 'SpotInterruption']);
-
 export function taskNotice(seen: TaskFacts, atMs: number): TaskNotice | null {
-  const { taskArn, startedBy, lastStatus, startedAt, stopCode = '', stoppedReason = '' } = seen;
+  const { taskArn, startedBy, lastStatus, startedAt, stopCode, stoppedReason, containers } = seen;
   if (startedBy === undefined) return null;
   const end =
     lastStatus === 'STOPPED'
       ? {
           atMs: seen.executionStoppedAt ?? seen.stoppedAt ?? atMs,
-          exitCode: seen.containers[0]?.exitCode ?? null,
-          detail: detailOf(seen),
-          isHostGone: HOST_GONE.has(stopCode) || stoppedReason.startsWith('Host EC2'),
-          isAsked: stopCode === 'UserInitiated',
+          exitCode: containers[0]?.exitCode ?? null,
+          ...endMeaning({ stopCode, stoppedReason, reason: containers[0]?.reason }),
         }
       : null;
   return { is: 'task', mark: startedBy, task: taskArn, startedMs: startedAt ?? null, end };
-}
-
-/** ECS' own words where they say more than an exit code does: images that cannot be pulled, memory that ran out. */
-function detailOf({ stopCode, stoppedReason, containers }: TaskFacts): string | null {
-  const words = [stopCode === 'EssentialContainerExited' ? undefined : stoppedReason, containers[0]?.reason];
-  const said = words.filter((w) => w !== undefined && w !== '');
-  return said.length === 0 ? null : said.join(': ');
 }

@@ -16,3 +16,11 @@ const KEPT = 'kept/';
 export const keptKey = (attempt: string): string => `${KEPT}${markOf(attempt)}`;
 /** The mark in a key; null for another object's. */
 export const markInKey = (key: string): string | null => (key.startsWith(KEPT) ? key.slice(KEPT.length) : null);
+
+/** Where an attempt reports what it used and why it failed, when it ends (report.ts). */
+export const ENDED = 'ended/';
+export const endedKey = (attempt: string): string => `${ENDED}${markOf(attempt)}`;
+
+/** Where the command and environment of an attempt lie that are too long for ECS. */
+export const ORDERS = 'orders/';
+export const orderKey = (attempt: string): string => `${ORDERS}${markOf(attempt)}`;

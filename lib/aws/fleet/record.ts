@@ -20,11 +20,13 @@ import {
   type InstanceId,
   type PoolId,
 } from '../../kernel/ids.ts';
-import { epochMs, raw, seconds, usdPerHour } from '../../kernel/units.ts';
+import { epochMs, mib, raw, seconds, usdPerHour } from '../../kernel/units.ts';
 import type { EndCause } from '../../domain/instance.ts';
 import type { Observation } from '../../domain/observation.ts';
 import type { Bid } from '../../domain/pool.ts';
+import type { Usage } from '../../domain/job.ts';
 import type { EffectOutcome } from '../../domain/plan.ts';
+import type { TaskReport } from './report.ts';
 
 export type StopReason = 'interrupted' | 'preempted' | 'cancelled' | 'timed-out';
 
@@ -84,6 +86,8 @@ export interface TaskEnd {
   readonly isHostGone: boolean;
   /** Somebody asked ECS to stop it. */
   readonly isAsked: boolean;
+  /** What it used, where its image could tell. Absent: unknown. */
+  readonly usage?: TaskReport['usage'];
 }
 
 export type Fact =
@@ -307,11 +311,14 @@ function endAttempt(
       exitSignal: signal,
       stopped: isDone ? null : stopOf(attempt, end),
       keptS: seconds(isDone ? ranS : keptOf(attempt, end.atMs)),
-      usage: null,
+      usage: usageOf(end),
       detail: isDone ? null : end.detail,
     }),
   );
 }
+
+const usageOf = ({ usage }: TaskEnd): Usage | null =>
+  usage === null || usage === undefined ? null : { maxRss: mib(usage.maxRssMiB), cpuS: seconds(usage.cpuS) };
 
 /** Why it was told to stop, if it was. What ends with its host, or is stopped by hand in ECS, has not failed. */
 function stopOf(attempt: AttemptRecord, end: TaskEnd): StopReason | null {

@@ -7,10 +7,12 @@ import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
 import type { EndCause } from '../../domain/instance.ts';
 import type { Ec2, Seen } from './ec2.ts';
 import type { Ecs } from './ecs.ts';
+import { FOREIGN_IMAGE, meaningOf } from './ends.ts';
 import { taskNotice, type Notice, type TaskNotice } from './events.ts';
 import type { Hosts } from './hosts.ts';
 import type { Inbox } from './inbox.ts';
-import { attemptsOf, type Fact, type InstanceRecord } from './record.ts';
+import { attemptsOf, type Fact, type InstanceRecord, type TaskEnd } from './record.ts';
+import type { TaskReport } from './report.ts';
 
 export interface WatchParts {
   readonly inbox: Inbox;
@@ -19,6 +21,10 @@ export interface WatchParts {
   readonly hosts: Hosts;
   /** Wall time of the newest mark that an attempt's checkpoint was written; null when there is none. */
   readonly keptAt: (attempt: AttemptId) => Promise<number | null>;
+  /** What an attempt's entrypoint has reported at its end; null where it could not. */
+  readonly reportOf: (attempt: AttemptId) => Promise<TaskReport | null>;
+  /** The first of what an attempt has printed, some lines; empty when nothing came. */
+  readonly firstWords: (attempt: AttemptId) => Promise<string>;
   /** Engine time of a wall time. */
   readonly engineMs: (wallMs: number) => number;
 }
@@ -31,6 +37,13 @@ export interface World {
 
 /** What a container's exit code is when it was killed: by a host that shuts down, or by its own doing. */
 const KILLED = new Set([137, 143]);
+
+/**
+ * Exit codes of a container whose program the processor does not understand, within seconds of its start: 1 (AWS re:Post, "How do I
+ * troubleshoot an exec format error", https://repost.aws/knowledge-center/ecs-task-exec-format-error), and 255 of newer engines.
+ */
+const FOREIGN_CODES = new Set([1, 255]);
+const FOREIGN_WITHIN_MS = 10_000;
 
 export class Watch {
   readonly #parts: WatchParts;
@@ -98,16 +111,26 @@ export class Watch {
     const known = record?.attempts[attempt];
     // The mark's own event may come after this one, when nothing more can be said of the attempt.
     const markMs = known?.saves === true && end.exitCode !== 0 ? await this.#parts.keptAt(attempt) : null;
+    const report = known === undefined ? null : await this.#parts.reportOf(attempt);
+    const detail = end.detail ?? report?.why ?? (known === undefined ? null : await this.#guess(attempt, notice, end));
     const isUnexplained = KILLED.has(end.exitCode ?? 0) && !end.isAsked && known?.stop === null;
-    const isHostGone = end.isHostGone || (isUnexplained && !isOutOfMemory(end.detail) && (await this.#isTaken(record)));
+    const isHostGone = end.isHostGone || (isUnexplained && !isOutOfMemory(detail) && (await this.#isTaken(record)));
     return {
       is: 'task',
       attempt,
       task,
       startedMs,
       keptMs: markMs === null ? null : engineMs(markMs),
-      end: { ...end, isHostGone },
+      end: { ...end, detail, isHostGone, usage: report?.usage ?? null },
     };
+  }
+
+  /** Of an end that nobody has explained. What its image cannot run at all says so in its log, and nowhere else. */
+  async #guess(attempt: AttemptId, { startedMs }: TaskNotice, end: TaskEnd): Promise<string | null> {
+    const ranMs = startedMs === null ? 0 : end.atMs - startedMs;
+    const mayBeForeign = FOREIGN_CODES.has(end.exitCode ?? 0) && ranMs < FOREIGN_WITHIN_MS;
+    if (mayBeForeign && /exec format error/i.test(await this.#parts.firstWords(attempt))) return FOREIGN_IMAGE;
+    return meaningOf(end.exitCode);
   }
 
   /** Whether EC2 is taking, or has taken, the instance. */
@@ -154,7 +177,7 @@ export class Watch {
   }
 }
 
-const isOutOfMemory = (detail: string | null): boolean => detail?.includes('OutOfMemory') === true;
+const isOutOfMemory = (detail: string | null): boolean => /OutOfMemory|out of memory/.test(detail ?? '');
 
 /** ECS forgets a task about an hour after it stopped: what became of it nobody knows any more. */
 const forgotten = (task: string, atMs: number): TaskNotice => ({

@@ -3,6 +3,7 @@ import { EbbError } from '../../kernel/errors.ts';
 import { mib, milliCpu, seconds, usd } from '../../kernel/units.ts';
 import type { Checkpoint, Constraints, JobSpec, StageSpec, ValueSpec } from '../job.ts';
 import type { Resources } from '../resources.ts';
+import { isS3Uri, parseS3Uri, s3Uri } from '../s3-uri.ts';
 import { dependencyFindings } from './dependencies.ts';
 import { findingsOf, refuse, type Finding, type Locate } from './findings.ts';
 import { jobFileSchema, type ConstraintsFile, type JobFile, type SharedKeys, type StageFile } from './schema.ts';
@@ -120,10 +121,19 @@ function stageFindings(file: JobFile, stages: readonly StageFile[], options: Nor
       findings.push({ code: 'job-file.invalid', path: [...at, 'command'], message: 'is missing' });
     }
     const workdir = stage.workdir ?? file.workdir;
-    if (options.baseDir === null && (workdir === undefined || !isAbsolute(workdir))) {
-      const path = stage.workdir === undefined ? ['workdir'] : [...at, 'workdir'];
+    const path = stage.workdir === undefined ? ['workdir'] : [...at, 'workdir'];
+    if (workdir !== undefined && isS3Uri(workdir)) {
+      if (parseS3Uri(workdir) === null) {
+        const message = `must be a path, or a URI such as s3://bucket/folder; got ${JSON.stringify(workdir)}`;
+        findings.push({ code: 'job-file.invalid', path, message });
+      }
+    } else if (options.baseDir === null && (workdir === undefined || !isAbsolute(workdir))) {
       const got = workdir === undefined ? 'nothing' : JSON.stringify(workdir);
-      findings.push({ code: 'job-file.invalid', path, message: `must be an absolute path; got ${got}` });
+      findings.push({
+        code: 'job-file.invalid',
+        path,
+        message: `must be an absolute path, or s3://bucket/folder; got ${got}`,
+      });
     }
     return findings;
   });
@@ -145,7 +155,7 @@ function stageSpec(stage: StageFile, top: SharedKeys, baseDir: string | null): S
     gang: stage.gang ?? false,
     command: stage.command ?? top.command ?? [],
     env: { ...top.env, ...stage.env },
-    workdir: baseDir === null ? resolve(workdir) : resolve(baseDir, workdir),
+    workdir: resolvedWorkdir(workdir, baseDir),
     inputs: stage.inputs ?? top.inputs ?? [],
     outputs: stage.outputs ?? top.outputs ?? [],
     ...(image === undefined ? {} : { image }),
@@ -160,6 +170,12 @@ function stageSpec(stage: StageFile, top: SharedKeys, baseDir: string | null): S
       weight,
     })),
   };
+}
+
+function resolvedWorkdir(workdir: string, baseDir: string | null): string {
+  const uri = parseS3Uri(workdir);
+  if (uri !== null) return s3Uri(uri);
+  return baseDir === null ? resolve(workdir) : resolve(baseDir, workdir);
 }
 
 const resourcesOf = (r: NonNullable<SharedKeys['resources']>): Resources => ({

@@ -194,13 +194,17 @@ const sharedShape = {
     .describe(
       'Container image that the command runs in on AWS; the deployment has a default. Local mode runs the command on the machine itself, and says so.',
     ),
-  workdir: plainText
-    .min(1)
-    .max(4096)
+  workdir: plainText.min(1).max(4096).optional().meta({
+    description:
+      'Working directory, relative to the folder of the job file; on AWS `s3://bucket/folder`, or left out: a folder of the job in the bucket of the deployment.',
+    default: '.',
+  }),
+  inputs: glob('inputs')
     .optional()
-    .meta({ description: 'Working directory, relative to the folder of the job file.', default: '.' }),
-  inputs: glob('inputs').optional().describe('Files that the tasks read, as patterns below the working directory.'),
-  outputs: glob('outputs').optional().describe('Files that the tasks write, as patterns below the working directory.'),
+    .describe('Files that the tasks read, as patterns below the working directory; on AWS `s3://` URIs as well.'),
+  outputs: glob('outputs')
+    .optional()
+    .describe('Files that the tasks write, as patterns below the working directory; on AWS `s3://` URIs as well.'),
   resources: resources.optional().describe('What one task needs.'),
   constraints: constraints.optional().describe('Hard constraints: only pools that satisfy all of them are used.'),
   preferences: z

@@ -34,7 +34,7 @@ const SAYS: Readonly<Record<string, Notice | null>> = {
     end: {
       atMs: ms('12:07:03.250'),
       exitCode: 137,
-      detail: 'OutOfMemoryError: Container killed due to memory usage',
+      detail: 'OutOfMemoryError: Container killed due to memory usage; ask for more in resources.memory',
       isHostGone: false,
       isAsked: false,
     },

@@ -318,9 +318,19 @@ describe('job file', () => {
 
     it('wants absolute working directories where there is no folder', () => {
       const error = refusal(() => normaliseJob({ name: 'a', command: 'x', workdir: 'sub' }, options));
-      expect(error.message).toBe('workdir: must be an absolute path; got "sub"');
+      expect(error.message).toBe('workdir: must be an absolute path, or s3://bucket/folder; got "sub"');
       expect(refusal(() => normaliseJob({ name: 'a', command: 'x' }, options)).facts.at).toBe('workdir');
       expect(normaliseJob({ name: 'a', command: 'x', workdir: '/w/./v' }, options).stages[0]?.workdir).toBe('/w/v');
+    });
+
+    it('takes a folder in S3 as it is', () => {
+      const at = (workdir: string) => () =>
+        normaliseJob({ name: 'a', command: 'x', workdir }, options).stages[0]?.workdir;
+      expect(at('s3://my-bucket/a/b/')()).toBe('s3://my-bucket/a/b');
+      expect(at('s3://my-bucket')()).toBe('s3://my-bucket');
+      for (const wrong of ['s3:/my-bucket/a', 's3://My_Bucket/a', 's3://my-bucket/../b', 'S3://my-bucket/a']) {
+        expect(refusal(at(wrong)).message).toContain('a URI such as s3://bucket/folder');
+      }
     });
 
     it('refuses __proto__ wherever it stands', () => {

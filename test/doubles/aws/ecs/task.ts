@@ -63,9 +63,15 @@ export const takeOf = (definition: TaskDefinition, override: ContainerOverride |
   return { cpu: Number(definition.cpu ?? override?.cpu ?? container.cpu ?? 0), memoryMiB: memory, gpus: Number(gpus) };
 };
 
-/** What is known of images: their own ENTRYPOINT and CMD, for there is no image to look into. */
+/**
+ * What is known of images, for there is no image to look into: their own ENTRYPOINT and CMD, and a program that stands for the AWS
+ * CLI in them, or in all images (`*`).
+ */
 export type Images = Readonly<
-  Record<string, { readonly entryPoint?: readonly string[]; readonly command?: readonly string[] }>
+  Record<
+    string,
+    { readonly entryPoint?: readonly string[]; readonly command?: readonly string[]; readonly awsCli?: string }
+  >
 >;
 
 /**
@@ -84,6 +90,9 @@ export function commandLine(
     override?.command ?? definition.command ?? (definition.entryPoint === undefined ? image.command : undefined) ?? [];
   const environment = new Map([
     ['AWS_EXECUTION_ENV', 'AWS_ECS_EC2'],
+    // Images have no AWS CLI unless one is given; this machine's own would speak to AWS. Nor has a process a cgroup here.
+    ['EBB_AWS_CLI', image.awsCli ?? images['*']?.awsCli ?? 'no'],
+    ['EBB_CGROUP', '/ebb/cgroup'],
     ...[...definition.environment, ...(override?.environment ?? [])].map(({ name, value }): [string, string] => [
       name,
       value,

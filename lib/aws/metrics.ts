@@ -72,6 +72,12 @@ export const METRICS = {
     from: 'forecast',
     about: 'Interruptions that the forecast expects of the held spot instances within the next hour.',
   },
+  modelsRefused: {
+    name: 'ModelsRefused',
+    unit: 'Count',
+    from: 'forecast',
+    about: 'Forecasts made without the trained model that is deployed, because it cannot be used.',
+  },
   interruptions: {
     name: 'Interruptions',
     unit: 'Count',

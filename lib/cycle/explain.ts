@@ -130,10 +130,11 @@ function whyThere(d: Deliberation, view: InstanceView, index: Index): string {
   const { instance, pool } = view;
   if (pool.option !== 'spot') return `runs on ${instance.id}: ${pool.option} capacity, which the market does not take`;
   const price = index.quotes.get(pool.id) ?? null;
-  const hour = pInterruptedWithin(d.forecasts.market.interruption(pool, instance.bid), seconds(3600));
+  const { market } = d.forecasts;
+  const hour = pInterruptedWithin(market.interruption(pool, instance.bid), seconds(3600));
   const at =
     price === null ? '' : ` at ${raw(price).toFixed(4)} USD/h (on-demand ${raw(pool.onDemandUsdPerHour).toFixed(4)})`;
-  const risk = `P(interrupted within an hour) ${(hour * 100).toFixed(1)} %`;
+  const risk = `P(interrupted within an hour) ${(hour * 100).toFixed(1)} %${market.note === undefined ? '' : ` (${market.note})`}`;
   return `runs on ${instance.id}${at}, ${risk}${instance.state === 'warned' ? '; the market is taking it back' : ''}`;
 }
 

@@ -40,6 +40,8 @@ export interface MarketForecast {
   meanPrice?(pool: Pool): UsdPerHour | null;
   /** Pearson correlation of two pools' prices over the history, in [-1, 1]; 0 when unknown (Tributary 2.2.2). */
   correlation(a: Pool, b: Pool): number;
+  /** What people must know of all its answers, as that another forecast was to be expected. */
+  readonly note?: string;
 }
 
 export interface Forecasts {

@@ -16,7 +16,7 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type * as Esbuild from 'esbuild';
 import { EbbError, invariant } from '../kernel/errors.ts';
-import { place, type PackagedName, type Platform } from './packages.ts';
+import { isInstalled, MODEL_RUNTIME, place, type PackagedName, type Platform } from './packages.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const HANDLERS = join(ROOT, 'lambdas');
@@ -58,18 +58,36 @@ const sourceOf = (name: string): string | undefined =>
 /** What beside its code is in an asset. */
 export interface AssetParts {
   readonly packaged: readonly PackagedName[];
+  /** Trained models, by the names of their folders. */
+  readonly models: readonly string[];
   readonly platform: Platform;
 }
 
-/** Writes one function's asset into a folder: `index.mjs`, the files that it shares with others, and packages. */
-export function assemble(name: string, folder: string, { packaged, platform }: AssetParts): void {
+/** Writes one function's asset into a folder: `index.mjs`, the files that it shares with others, packages and models. */
+export function assemble(name: string, folder: string, { packaged, models, platform }: AssetParts): void {
   const { folder: from, functions } = bundles();
   const [handler, ...shared] = invariant(functions[name], `${name} is among the functions that were bundled`);
   fs.mkdirSync(folder, { recursive: true });
   fs.copyFileSync(join(from, invariant(handler, 'a function has a handler')), join(folder, 'index.mjs'));
   for (const file of shared) fs.copyFileSync(join(from, file), join(folder, file));
-  for (const each of packaged) place(each, folder, platform);
+  for (const each of [...packaged, ...modelRuntime(models)]) place(each, folder, platform);
+  for (const model of models) copyModel(model, join(folder, 'models', model));
 }
+
+/** ONNX Runtime, for who asks models; who has not installed it (it is large) does without, unless there is a model to ask. */
+function modelRuntime(models: readonly string[]): readonly PackagedName[] {
+  const isNeeded = models.some((model) => modelFolder(model) !== undefined);
+  return models.length > 0 && (isNeeded || MODEL_RUNTIME.every(isInstalled)) ? MODEL_RUNTIME : [];
+}
+
+function copyModel(model: string, to: string): void {
+  const from = modelFolder(model);
+  if (from !== undefined) fs.cpSync(from, to, { recursive: true });
+}
+
+/** Beside the sources, or beside `dist` where these are compiled. */
+const modelFolder = (model: string): string | undefined =>
+  [ROOT, join(ROOT, '..')].map((root) => join(root, 'models', model)).find((folder) => fs.existsSync(folder));
 
 let known: Bundles | null = null;
 

@@ -112,6 +112,12 @@ export const deploymentConfig = z
       .regex(/^[\w][\w.:/@-]*$/, 'is no container image')
       .default('public.ecr.aws/docker/library/debian:stable-slim')
       .describe('Container image of stages that name none.'),
+    lambdaArch: z
+      .enum(['arm64', 'x86_64'])
+      .default('arm64')
+      .describe(
+        'Architecture of the functions, not of instances. `x86_64` where a region has no other, for more money.',
+      ),
     preset: z.string().default('ebbtide').describe('Which policies decide: `ebb config --presets` lists them.'),
     settings: z
       .record(z.string(), z.unknown())

@@ -89,6 +89,7 @@ function health({ metrics, alarms }: DashboardsProps): Rows {
     [
       graph('Interruptions: forecast for the next hour, and seen per hour', {
         left: [metrics.metric('interruptionsExpected', { period: HOUR }), sum(metrics, 'interruptions')],
+        right: [sum(metrics, 'modelsRefused')],
       }),
       graph('Instances', { left: [metrics.metric('liveInstances')], right: [sum(metrics, 'leakedInstances')] }),
     ],

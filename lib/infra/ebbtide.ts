@@ -162,7 +162,10 @@ export class Ebbtide extends Construct {
     return Object.fromEntries(
       FUNCTION_NAMES.map((name) => {
         const id = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
-        return [name, new EbbtideFunction(scope, id, { name, environment, over, logRetention })];
+        return [
+          name,
+          new EbbtideFunction(scope, id, { name, environment, over, arch: config.lambdaArch, logRetention }),
+        ];
       }),
     ) as Record<FunctionName, EbbtideFunction>;
   }

@@ -8,9 +8,10 @@ import * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
 import type { LambdaEnvironment } from '../aws/environment.ts';
+import type { Arch } from '../domain/pool.ts';
 import { acknowledgeWildcards } from './acknowledged.ts';
 import { codeOf } from './code.ts';
-import { ARM64, type PackagedName } from './packages.ts';
+import { PLATFORMS, type PackagedName } from './packages.ts';
 import { rightNamed, statementOf, type Right, type RightName, type RightsOver } from './rights.ts';
 
 export interface FunctionFacts {
@@ -19,6 +20,8 @@ export interface FunctionFacts {
   readonly timeoutS: number;
   readonly rights: readonly RightName[];
   readonly packaged?: readonly PackagedName[];
+  /** Trained models that it asks, by the names of their folders below models/. */
+  readonly models?: readonly string[];
   /** It is told nothing of the deployment, and so is there before the rest. */
   readonly isAlone?: boolean;
 }
@@ -58,7 +61,13 @@ export const FUNCTIONS = {
     rights: [...STORE, 'keepSchedules', 'passScheduleRole'],
   },
   estimate: { about: 'How long tasks will run.', memoryMiB: 1769, timeoutS: 60, rights: [...STORE] },
-  forecast: { about: 'How likely each pool is to be lost.', memoryMiB: 1769, timeoutS: 60, rights: [...STORE] },
+  forecast: {
+    about: 'How likely each pool is to be lost.',
+    memoryMiB: 1769,
+    timeoutS: 60,
+    rights: [...STORE],
+    models: ['preemption'],
+  },
   solve: {
     about: 'The plan: a mixed-integer program on HiGHS.',
     memoryMiB: 3008,
@@ -120,13 +129,14 @@ export interface EbbtideFunctionProps {
   readonly name: FunctionName;
   readonly environment: DeployedEnvironment;
   readonly over: RightsOver;
+  readonly arch: Arch;
   readonly logRetention: logs.RetentionDays;
 }
 
 /** One Lambda with a role and a log group of its own. */
 export class EbbtideFunction extends lambda.Function {
-  constructor(scope: Construct, id: string, { name, environment, over, logRetention }: EbbtideFunctionProps) {
-    const { about, memoryMiB, timeoutS, rights, packaged = [], isAlone = false } = factsOf(name);
+  constructor(scope: Construct, id: string, { name, environment, over, arch, logRetention }: EbbtideFunctionProps) {
+    const { about, memoryMiB, timeoutS, rights, packaged = [], models = [], isAlone = false } = factsOf(name);
     const group = new logs.LogGroup(scope, `${id}Log`, {
       retention: logRetention,
       removalPolicy: RemovalPolicy.DESTROY,
@@ -148,9 +158,9 @@ export class EbbtideFunction extends lambda.Function {
     super(scope, id, {
       description: `Ebbtide: ${about}`,
       runtime: lambda.Runtime.NODEJS_24_X,
-      architecture: lambda.Architecture.ARM_64,
+      architecture: arch === 'arm64' ? lambda.Architecture.ARM_64 : lambda.Architecture.X86_64,
       handler: 'index.handler',
-      code: codeOf(name, { packaged, platform: ARM64 }),
+      code: codeOf(name, { packaged, models, platform: PLATFORMS[arch] }),
       role,
       logGroup: group,
       memorySize: memoryMiB,

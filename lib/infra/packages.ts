@@ -2,6 +2,7 @@
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import type { Arch } from '../domain/pool.ts';
 import { EbbError } from '../kernel/errors.ts';
 
 /** As `process.platform` and `process.arch` name them. */
@@ -10,8 +11,11 @@ export interface Platform {
   readonly arch: string;
 }
 
-/** Lambda's. */
-export const ARM64: Platform = { os: 'linux', arch: 'arm64' };
+/** Lambda's, by architecture. */
+export const PLATFORMS = {
+  arm64: { os: 'linux', arch: 'arm64' },
+  x86_64: { os: 'linux', arch: 'x64' },
+} as const satisfies Record<Arch, Platform>;
 
 /** Whole paths, or folders with an ending of their files. */
 type Files = readonly (string | { readonly folder: string; readonly ending: string })[];
@@ -29,6 +33,9 @@ const PACKAGED = {
 } as const satisfies Record<string, (platform: Platform) => Files>;
 
 export type PackagedName = keyof typeof PACKAGED;
+
+/** What asks a trained model. */
+export const MODEL_RUNTIME: readonly PackagedName[] = ['onnxruntime-node', 'onnxruntime-common'];
 
 /** Copies a package's files into `folder/node_modules`. Throws `internal` when it is not installed, or not for that platform. */
 export function place(name: PackagedName, folder: string, platform: Platform): void {
@@ -48,6 +55,15 @@ function filesOf(from: string, files: Files): string[] {
     if (existsSync(path)) return readdirSync(path).flatMap((f) => (f.endsWith(ending) ? [join(folder, f)] : []));
     throw new EbbError('internal', { what: 'a package has no files for the platform of the Lambdas', got: path });
   });
+}
+
+export function isInstalled(name: PackagedName): boolean {
+  try {
+    packageFolder(name);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Found as Node finds it, wherever npm has put it. */

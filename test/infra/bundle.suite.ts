@@ -1,11 +1,12 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { deflateRawSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { assemble } from '../../lib/infra/bundle.ts';
-import { ARM64 } from '../../lib/infra/packages.ts';
+import { PLATFORMS, type Platform } from '../../lib/infra/packages.ts';
+import { writeModel } from '../support/onnx-model.ts';
 import { factsOf, FUNCTION_NAMES, type FunctionName } from '../../lib/infra/functions.ts';
 
 const MB = 1_000_000;
@@ -23,7 +24,7 @@ describe('the code of the functions', () => {
   beforeAll(() => {
     for (const name of FUNCTION_NAMES) {
       const folder = join(root, name);
-      assemble(name, folder, { packaged: factsOf(name).packaged ?? [], platform: ARM64 });
+      assembleFor(PLATFORMS.arm64, name, folder);
       assets.set(name, measured(folder));
     }
   });
@@ -45,6 +46,10 @@ describe('the code of the functions', () => {
     }
     const packages = [...assets].map(([name, { files }]) => [name, files.filter((f) => f.startsWith('node_modules'))]);
     expect(Object.fromEntries(packages.filter(([, files]) => files?.length !== 0))).toEqual({
+      forecast: expect.arrayContaining([
+        'node_modules/onnxruntime-node/bin/napi-v6/linux/arm64/libonnxruntime.so.1',
+        'node_modules/onnxruntime-node/bin/napi-v6/linux/arm64/onnxruntime_binding.node',
+      ]),
       solve: [
         'node_modules/highs/LICENSE',
         'node_modules/highs/build/highs.mjs',
@@ -52,6 +57,19 @@ describe('the code of the functions', () => {
         'node_modules/highs/package.json',
       ],
     });
+  });
+
+  it('has native files of Lambda’s platform only', () => {
+    const files = [...assets].flatMap(([name, asset]) => asset.files.map((file) => join(root, name, file)));
+    const native = files.filter((file) => /^\x7fELF/.test(readFileSync(file).toString('latin1', 0, 4)));
+    // ELF header, e_machine: 183 is AArch64, 62 is x86-64.
+    expect(native.map((file) => readFileSync(file).readUInt16LE(18))).toEqual([183, 183]);
+    expect(files.filter((file) => /\.(?:node|so|dll|dylib)(?:\.|$)/.test(file)).sort()).toEqual(native.sort());
+    const intel = join(root, 'intel');
+    assembleFor(PLATFORMS.x86_64, 'forecast', intel);
+    const library = 'node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1';
+    expect(readFileSync(join(intel, library)).readUInt16LE(18)).toBe(62);
+    expect(measured(intel).zippedBytes).toBeLessThan(50 * MB);
   });
 
   it('has nothing that it does not import', () => {
@@ -91,6 +109,54 @@ describe('the code of the functions', () => {
     expect(runAlone(root, program)).toEqual({ stdout: '["optimal",7,[1,3]]', stderr: '' });
   });
 });
+
+describe('the forecast’s code', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ebb-forecast-'));
+  beforeAll(() => assembleFor({ os: process.platform, arch: process.arch }, 'forecast', folder));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const start = `const { handler } = await import(${JSON.stringify(join(folder, 'index.mjs'))});
+    const { sharedObjects } = process.report.getReport();
+    console.log(JSON.stringify([typeof handler, sharedObjects.some((file) => file.includes('onnxruntime'))]));`;
+
+  it('starts without a model, and without ONNX Runtime', () => {
+    expect(runAlone(folder, start)).toEqual({ stdout: '["function",false]\n', stderr: '' });
+  });
+
+  it('says at its start which model it does not use, and why', () => {
+    const { weights, bias } = { weights: [[1, 2]], bias: [0, 0] };
+    writeModel(join(folder, 'models', 'preemption', 'v1'), { weights, bias, activation: 'Sigmoid' });
+    const { stdout, stderr } = runAlone(folder, start);
+    expect(JSON.parse(stderr)).toMatchObject({
+      level: 'WARN',
+      model: 'mismatch',
+      message:
+        'the model preemption v1 takes features that this version does not compute: feature0; forecast from past prices and interruptions',
+    });
+    expect(stdout).toBe('["function",false]\n');
+  });
+
+  it('has an ONNX Runtime that asks a model', () => {
+    writeModel(join(folder, 'small'), { weights: [[1], [1]], bias: [0.5], activation: 'Sigmoid' });
+    writeFileSync(
+      join(folder, 'ask.mjs'),
+      `import onnx from 'onnxruntime-node';
+      const session = await onnx.InferenceSession.create(${JSON.stringify(join(folder, 'small', 'model.onnx'))});
+      const x = new onnx.Tensor('float32', Float32Array.of(1, -1.5), [1, 2]);
+      const { answer } = await session.run({ x });
+      console.log(JSON.stringify([...answer.data]));`,
+    );
+    // 1 - 1.5 + 0.5 = 0, of which the sigmoid is a half.
+    expect(runAlone(folder, `await import(${JSON.stringify(join(folder, 'ask.mjs'))});`)).toEqual({
+      stdout: '[0.5]\n',
+      stderr: '',
+    });
+  });
+});
+
+function assembleFor(platform: Platform, name: FunctionName, folder: string): void {
+  const { packaged = [], models = [] } = factsOf(name);
+  assemble(name, folder, { packaged, models, platform });
+}
 
 /** In a process of its own, away from this checkout's node_modules: as in Lambda. */
 function runAlone(root: string, program: string): { readonly stdout: string; readonly stderr: string } {

@@ -52,6 +52,12 @@ describe('the functions', () => {
   });
 
   const told = FUNCTION_NAMES.filter((name) => factsOf(name).isAlone !== true);
+  it('run on Intel where that was asked for', () => {
+    const { main: intel } = synthesis({ lambdaArch: 'x86_64' });
+    const all = Object.values(resourcesOf(intel, FUNCTION)).map((f) => f.Properties['Architectures']);
+    expect(all).toEqual(FUNCTION_NAMES.map(() => ['x86_64']));
+  });
+
   it.each(told)('%s reads the environment that it is given', (name) => {
     const { Variables } = propertiesOf(main, name)['Environment'] as { Variables: Record<string, unknown> };
     const names = Object.keys(lambdaEnvironment.shape).filter((key) => key !== 'EBB_CLOCK');

@@ -24,6 +24,7 @@ export interface ForecastTable {
   readonly nowMs: EpochMs;
   readonly curves: ReadonlyMap<string, InterruptionCurve>;
   readonly outlooks: ReadonlyMap<PoolId, PoolOutlook>;
+  readonly note?: string;
 }
 
 /** A forecast that can be asked for what it computes prices from. */
@@ -42,13 +43,15 @@ export function forecastTable(forecast: OutlookForecast, nowMs: EpochMs, asked: 
     const outlook = forecast.outlook(pool);
     if (outlook !== null) outlooks.set(pool.id, outlook);
   }
-  return { nowMs, curves, outlooks };
+  return { nowMs, curves, outlooks, ...noted(forecast) };
 }
 
 /** The forecast that a table was made from. Throws an internal error for a bid that the table was not made for. */
-export function tabledForecast({ nowMs, curves, outlooks }: ForecastTable): MarketForecast {
+export function tabledForecast(table: ForecastTable): MarketForecast {
+  const { nowMs, curves, outlooks } = table;
   const of = (pool: Pool): PoolOutlook | null => outlooks.get(pool.id) ?? null;
   return {
+    ...noted(table),
     interruption: (pool, bid) =>
       pool.option === 'spot'
         ? invariant(curves.get(keyOf(pool, bid)), `no forecast was made for ${keyOf(pool, bid)}`)
@@ -62,5 +65,8 @@ export function tabledForecast({ nowMs, curves, outlooks }: ForecastTable): Mark
     correlation: (a, b) => correlationOf(a, b, of),
   };
 }
+
+const noted = ({ note }: { readonly note?: string }): { readonly note?: string } =>
+  note === undefined ? {} : { note };
 
 const keyOf = (pool: Pool, bid: Bid): string => `${pool.id} ${bid === 'uncapped' ? bid : raw(bid)}`;

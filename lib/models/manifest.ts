@@ -1,0 +1,52 @@
+/**
+ * What lies beside a trained model: which bytes it belongs to, what goes into the model and what comes out. A model is a
+ * folder `models/<name>/<version>/` with `model.onnx` and `manifest.json`.
+ */
+import { z } from 'zod';
+
+const width = z.number().int().min(1).max(4096);
+/** As written by hand: `v3`, `2026-11-21`, `1.4.0`. */
+const word = z.string().regex(/^[\w][\w.-]{0,63}$/, 'must be letters, digits, `_`, `.` and `-`');
+
+export const modelManifest = z
+  .strictObject({
+    name: word,
+    version: word,
+    sha256: z
+      .string()
+      .regex(/^[\da-f]{64}$/, 'must be 64 hexadecimal digits')
+      .describe('Of model.onnx.'),
+    opset: z
+      .number()
+      .int()
+      .min(1)
+      .describe('Of the default operator set, for people: the runtime reads it from the model.'),
+    input: z.strictObject({
+      name: z.string().min(1),
+      width,
+      features: z.array(z.string().min(1)).describe('What each column is, in their order.'),
+    }),
+    output: z.strictObject({
+      name: z.string().min(1),
+      width,
+      horizonsS: z.array(z.number().positive()).describe('What each column speaks of: this many seconds from now.'),
+    }),
+  })
+  .refine(({ input }) => input.features.length === input.width, {
+    path: ['input', 'features'],
+    message: 'must be as many as the input is wide',
+  })
+  .refine(({ input }) => new Set(input.features).size === input.features.length, {
+    path: ['input', 'features'],
+    message: 'must differ from one another',
+  })
+  .refine(({ output }) => output.horizonsS.length === output.width, {
+    path: ['output', 'horizonsS'],
+    message: 'must be as many as the output is wide',
+  })
+  .refine(({ output }) => output.horizonsS.every((h, i, all) => i === 0 || h > (all[i - 1] ?? h)), {
+    path: ['output', 'horizonsS'],
+    message: 'must ascend',
+  });
+
+export type ModelManifest = z.output<typeof modelManifest>;

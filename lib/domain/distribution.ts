@@ -69,10 +69,17 @@ export function expect(d: Distribution, f: (s: number) => number): number {
  * run (Harchol-Balter and Downey, as cited in JamaisVu section 2.2 and Stratus section 3.2.4).
  */
 export function remaining(d: Distribution, done: Seconds): Distribution {
-  const points: [number, number][] = [];
-  for (let i = 0; i < d.atS.length; i++) {
-    const left = (d.atS[i] ?? 0) - raw(done);
-    if (left > 0) points.push([left, d.weight[i] ?? 0]);
+  const { atS, weight } = d;
+  let first = 0;
+  while (first < atS.length && (atS[first] ?? 0) <= raw(done)) first++;
+  if (first === atS.length) return certain(done);
+  // The points are in order already: asked for each running task in each cycle, it allocates nothing else.
+  let total = 0;
+  for (let i = first; i < weight.length; i++) total += weight[i] ?? 0;
+  const left = { atS: atS.slice(first), weight: weight.slice(first) };
+  for (let i = 0; i < left.atS.length; i++) {
+    left.atS[i] = (left.atS[i] ?? 0) - raw(done);
+    left.weight[i] = (left.weight[i] ?? 0) / total;
   }
-  return points.length === 0 ? certain(done) : distribution(points);
+  return left;
 }

@@ -149,8 +149,9 @@ export class Capacity extends Construct {
       description: 'What containers of Ebbtide jobs may do: read and write checkpoints and files of jobs.',
     });
     const objects = (...prefixes: readonly string[]): string[] => prefixes.map((p) => bucket.arnForObjects(`${p}*`));
-    const allow = (sid: string, actions: readonly string[], resources: readonly string[]): void =>
+    const allow = (sid: string, actions: readonly string[], resources: readonly string[]): void => {
       role.addToPolicy(new iam.PolicyStatement({ sid, actions: [...actions], resources: [...resources] }));
+    };
     allow('Checkpoints', ['s3:GetObject', 's3:PutObject', 's3:DeleteObject'], objects(CHECKPOINT_PREFIX));
     allow('Files', ['s3:GetObject', 's3:PutObject'], objects(WORK_PREFIX));
     allow('ReadOrder', ['s3:GetObject'], objects(ORDERS));

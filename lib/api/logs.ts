@@ -27,6 +27,8 @@ export async function readLogs(of: Backend, ref: string, query: LogsQuery): Prom
     text: chunk.text,
     nextOffset: chunk.nextOffset,
     totalBytes: chunk.totalBytes,
+    merged: chunk.isMerged === true,
+    url: chunk.url ?? null,
     ended: attempt.state === 'ended',
     latest: tries.every((a) => a.number <= attempt.number),
   };

@@ -207,7 +207,11 @@ export const attemptView = z
     reason: z.string().nullable(),
     resumedFromS: seconds.describe('Work that earlier attempts left in the checkpoint.'),
     keptS: seconds.describe('Running time of this attempt that its last checkpoint keeps.'),
-    usage: z.object({ maxRssMiB: z.number(), cpuS: z.number() }).nullable(),
+    usage: z
+      .object({ maxRssMiB: z.number(), cpuS: z.number() })
+      .nullable()
+      .describe('Null: unknown. It never stands for nothing used.'),
+    logUrl: z.string().nullable().describe('A page for people that shows its log, where the provider has one.'),
   })
   .meta({ id: 'Attempt' });
 export type AttemptView = z.infer<typeof attemptView>;
@@ -224,6 +228,8 @@ export const logView = z
     text: z.string(),
     nextOffset: count.describe('Pass as `offset` to go on.'),
     totalBytes: count,
+    merged: z.boolean().describe('Both outputs are one log here, and this is it, whichever was asked for.'),
+    url: z.string().nullable().describe('A page for people that shows the log, where the provider has one.'),
     ended: z
       .boolean()
       .describe(

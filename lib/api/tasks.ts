@@ -53,5 +53,5 @@ export async function listAttempts(
       (query.stage === undefined || a.stage === query.stage) && (query.task === undefined || a.index === query.task),
   );
   const page = slice(wanted, query.limit, query.cursor);
-  return { job: job.id, items: page.items.map(attemptView), next: page.next };
+  return { job: job.id, items: page.items.map((a) => attemptView(a, of.fleet.logUrl)), next: page.next };
 }

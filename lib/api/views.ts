@@ -129,7 +129,7 @@ export const freshTaskView = (stage: string, index: number, cancelled: boolean):
   notBeforeAt: null,
 });
 
-export const attemptView = (a: Attempt): AttemptView => ({
+export const attemptView = (a: Attempt, logUrl?: (log: string) => string): AttemptView => ({
   id: a.id,
   stage: a.stage,
   index: a.index,
@@ -147,6 +147,7 @@ export const attemptView = (a: Attempt): AttemptView => ({
   resumedFromS: raw(a.resumedFromS),
   keptS: raw(a.keptS),
   usage: a.usage === null ? null : { maxRssMiB: raw(a.usage.maxRss), cpuS: raw(a.usage.cpuS) },
+  logUrl: a.log === undefined ? null : (logUrl?.(a.log) ?? null),
 });
 
 export interface PoolPrices {

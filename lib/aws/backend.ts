@@ -18,7 +18,9 @@ import { processParts, uniform, wallMs, type Parts } from './compose.ts';
 import { trigger } from './compose-observing.ts';
 import { instanceBill } from './fleet/bill.ts';
 import { taskLogs } from './fleet/compose.ts';
+import { logStreamOf } from './fleet/ecs.ts';
 import { Inbox } from './fleet/inbox.ts';
+import { logUrl } from './fleet/logs.ts';
 import type { AwsPrices } from './market.ts';
 import { placedInS3 } from './placed.ts';
 
@@ -40,7 +42,8 @@ export function composeBackend(of: Parts = processParts()): DeployedBackend {
   const sqs = new SQSClient({ region });
   const history = new LoggedHistory();
   const inbox = new Inbox(of.table(), wallMs);
-  const logs = taskLogs(new CloudWatchLogsClient({ region }), of.environment.EBB_LOG_GROUP, inbox);
+  const place = { region, logGroup: of.environment.EBB_LOG_GROUP };
+  const logs = taskLogs(new CloudWatchLogsClient({ region }), place, inbox);
   const startedMs = wallMs();
   let known: AwsPrices | null = null;
   let readMs = -Infinity;
@@ -58,6 +61,7 @@ export function composeBackend(of: Parts = processParts()): DeployedBackend {
     market,
     fleet: {
       logs: (...asked) => logs.read(...asked),
+      logUrl: (log) => logUrl(place, logStreamOf(log)),
       bill: (instance, until) =>
         instanceBill({ inbox, prices: async () => prices().trace, rules: config.settings }, instance, until),
     },

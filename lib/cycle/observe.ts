@@ -59,7 +59,12 @@ export function applyObservations(state: WorkingState, observations: readonly Ob
         break;
       case 'attempt-started':
         onAttempt(state, o, (a) =>
-          state.putAttempt({ ...a, state: a.state === 'starting' ? 'running' : a.state, startedMs: o.atMs }),
+          state.putAttempt({
+            ...a,
+            state: a.state === 'starting' ? 'running' : a.state,
+            startedMs: o.atMs,
+            ...(o.log === undefined ? {} : { log: o.log }),
+          }),
         );
         break;
       case 'attempt-checkpointed':

@@ -182,4 +182,6 @@ export interface Attempt extends TaskRef {
   /** Running time of this attempt kept by its last checkpoint (all of it when it succeeded). */
   readonly keptS: Seconds;
   readonly usage: Usage | null;
+  /** What the provider calls its log; absent where that is known by the attempt alone. */
+  readonly log?: string;
 }

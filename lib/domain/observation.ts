@@ -10,7 +10,12 @@ export type Observation = { readonly instance: InstanceId; readonly sequence: nu
   | { readonly kind: 'instance-warned'; readonly goneMs: EpochMs }
   | { readonly kind: 'instance-rebalance' }
   | { readonly kind: 'instance-ended'; readonly cause: EndCause; readonly detail: string }
-  | { readonly kind: 'attempt-started'; readonly attempt: AttemptId }
+  | {
+      readonly kind: 'attempt-started';
+      readonly attempt: AttemptId;
+      /** What the provider calls its log; absent where that is known by the attempt alone. */
+      readonly log?: string;
+    }
   /** The checkpoint now holds this much of the attempt's running time. */
   | { readonly kind: 'attempt-checkpointed'; readonly attempt: AttemptId; readonly keptS: Seconds }
   | {

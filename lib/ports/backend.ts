@@ -15,7 +15,7 @@ export interface Backend {
   /** For ids. */
   readonly random: Uniform;
   readonly market: Market;
-  readonly fleet: Pick<Fleet, 'logs' | 'bill'>;
+  readonly fleet: Pick<Fleet, 'logs' | 'bill' | 'logUrl'>;
   readonly limits: Snapshot['limits'];
   /** Who owns a job that names no owner, and what its relative folders are relative to; absent: `anonymous`, nothing. */
   readonly submitter?: NormaliseOptions;

@@ -60,6 +60,10 @@ export interface LogChunk {
   /** Pass as `offset` to go on. */
   readonly nextOffset: number;
   readonly totalBytes: number;
+  /** Both outputs of the task are one log here, and this is it, whichever was asked for. Absent: they are two. */
+  readonly isMerged?: true;
+  /** A page for people that shows the log. */
+  readonly url?: string;
 }
 
 /**
@@ -81,6 +85,8 @@ export interface Fleet {
   onChange(wake: () => void): () => void;
   /** What the instance has cost until `until` (or its end): the provider's bill. */
   bill(instance: InstanceId, until: EpochMs): Promise<Bill>;
+  /** The page for people that shows a log, by the name that `attempt-started` gave it. */
+  logUrl?(log: string): string;
   logs(attempt: AttemptId, stream: 'stdout' | 'stderr', offset: number, maxBytes: number): Promise<LogChunk>;
   /** Stops watching; instances and tasks live on. */
   close(): Promise<void>;

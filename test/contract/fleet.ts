@@ -361,13 +361,17 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
       await fleet.start([startOf(driver, { instance: i1, attempt: a1, program })]);
       await driver.until('the end of the task', ended(a1));
       const first = await fleet.logs(a1, 'stdout', 0, 2);
-      expect(first).toEqual({ text: 'gr', nextOffset: 2, totalBytes: 7 });
-      expect(await fleet.logs(a1, 'stdout', first.nextOffset, 100)).toEqual({
+      expect(first).toMatchObject({ text: 'gr', nextOffset: 2, totalBytes: 7 });
+      expect(await fleet.logs(a1, 'stdout', first.nextOffset, 100)).toMatchObject({
         text: 'üße',
         nextOffset: 7,
         totalBytes: 7,
       });
-      expect(await fleet.logs(attemptId('7.7'), 'stdout', 0, 10)).toEqual({ text: '', nextOffset: 0, totalBytes: 0 });
+      expect(await fleet.logs(attemptId('7.7'), 'stdout', 0, 10)).toMatchObject({
+        text: '',
+        nextOffset: 0,
+        totalBytes: 0,
+      });
     });
 
     it('calls back when there is something to observe, until told not to', async () => {

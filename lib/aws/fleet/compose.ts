@@ -55,7 +55,7 @@ export function awsFleet(options: AwsFleetOptions): AwsFleetOnAws {
   const ec2 = new Ec2({ ...options, client: clients.ec2 });
   const ecs = new Ecs({ ...options, client: clients.ecs, speed });
   const hosts = new Hosts({ inbox, ec2, ecs, clock, startDelayS });
-  const logs = taskLogs(clients.logs, options.logGroup, inbox);
+  const logs = taskLogs(clients.logs, options, inbox);
   const fleet = new AwsFleet({
     inbox,
     ec2,
@@ -74,10 +74,15 @@ export function awsFleet(options: AwsFleetOptions): AwsFleetOnAws {
 }
 
 /** Logs alone: what the API needs of the fleet besides bills. */
-export const taskLogs = (client: CloudWatchLogsClient, logGroup: string, inbox: Inbox): TaskLogs =>
+export const taskLogs = (
+  client: CloudWatchLogsClient,
+  of: { readonly logGroup: string; readonly region: string },
+  inbox: Inbox,
+): TaskLogs =>
   new TaskLogs({
     client,
-    logGroup,
+    logGroup: of.logGroup,
+    region: of.region,
     streamOf: async (attempt) => {
       const task = await inbox.taskOf(attempt);
       return task === null ? null : logStreamOf(task);

@@ -8,7 +8,22 @@ import type { LogChunk } from '../../ports/fleet.ts';
 import { wholeCharacters } from '../../ports/log-text.ts';
 import { classify } from '../errors.ts';
 
+/** Consoles of partitions other than `aws`, by how their regions begin ("AWS Management Console", endpoints). */
+const CONSOLES: readonly (readonly [string, string])[] = [
+  ['cn-', 'console.amazonaws.cn'],
+  ['us-gov-', 'console.amazonaws-us-gov.com'],
+];
+
+/** The page of a log stream in the CloudWatch console, which encodes names twice and writes `$` for `%`. */
+export function logUrl(of: { readonly region: string; readonly logGroup: string }, stream: string): string {
+  const { region, logGroup } = of;
+  const twice = (name: string): string => encodeURIComponent(encodeURIComponent(name)).replaceAll('%', '$');
+  const host = CONSOLES.find(([start]) => region.startsWith(start))?.[1] ?? `${region}.console.aws.amazon.com`;
+  return `https://${host}/cloudwatch/home?region=${region}#logsV2:log-groups/log-group/${twice(logGroup)}/log-events/${twice(stream)}`;
+}
+
 export interface TaskLogsOptions {
+  readonly region: string;
   readonly client: CloudWatchLogsClient;
   readonly logGroup: string;
   /** Log stream of an attempt; null before its task exists. */
@@ -28,7 +43,7 @@ const EMPTY = Buffer.alloc(0);
 /**
  * Output of tasks out of CloudWatch Logs, by byte offset as a file has it. The awslogs driver sends lines, without what ends
  * them: they are joined by line feeds, so a text has none at its end until the next line comes. The driver sends both outputs
- * to one stream: all of it is `stdout`, and `stderr` is empty.
+ * to one stream, in the order of their lines: whichever is asked for, it is the answer, and says so.
  */
 export class TaskLogs {
   readonly #options: TaskLogsOptions;
@@ -38,9 +53,9 @@ export class TaskLogs {
     this.#options = options;
   }
 
-  async read(attempt: AttemptId, stream: 'stdout' | 'stderr', offset: number, maxBytes: number): Promise<LogChunk> {
-    const name = stream === 'stdout' ? await this.#options.streamOf(attempt) : null;
-    if (name === null) return { text: '', nextOffset: offset, totalBytes: 0 };
+  async read(attempt: AttemptId, _stream: 'stdout' | 'stderr', offset: number, maxBytes: number): Promise<LogChunk> {
+    const name = await this.#options.streamOf(attempt);
+    if (name === null) return { text: '', nextOffset: offset, totalBytes: 0, isMerged: true };
     const mark = this.#marks.get(name);
     const from = mark !== undefined && mark.offset <= offset ? mark : null;
     const { start, bytes, next } = await this.#all(name, from, offset);
@@ -48,7 +63,8 @@ export class TaskLogs {
     const totalBytes = start + bytes.length;
     const wanted = bytes.subarray(Math.max(0, offset - start), Math.max(0, offset - start) + Math.max(0, maxBytes));
     const whole = wholeCharacters(wanted);
-    return { text: whole.toString('utf8'), nextOffset: offset + whole.length, totalBytes };
+    const url = logUrl(this.#options, name);
+    return { text: whole.toString('utf8'), nextOffset: offset + whole.length, totalBytes, isMerged: true, url };
   }
 
   /** The stream from the mark, or its beginning, to its end. */

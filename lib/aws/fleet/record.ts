@@ -264,7 +264,8 @@ function foldTask(record: InstanceRecord, known: AttemptRecord, fact: Extract<Fa
   let next = record;
   if (startedMs !== null && attempt.startedMs === null) {
     attempt = { ...attempt, startedMs };
-    next = report(next, { kind: 'attempt-started', atMs: epochMs(startedMs), attempt: id });
+    const log = task.split('/').at(-1) ?? '';
+    next = report(next, { kind: 'attempt-started', atMs: epochMs(startedMs), attempt: id, log });
   }
   if (end === null) return checkpointed(next, id, attempt);
   return endAttempt(next, id, { attempt, end });

@@ -20,12 +20,20 @@ export const logs: Action<LogsOptions> = async ({ output, json: asJson, client }
   };
   const follow = options.follow === true;
   const waits = (): void => output.note('no such task has started yet; waiting for it (Ctrl-C ends the wait)');
+  let isFirst = true;
   for await (const piece of pieces(engine, job, of, follow ? waits : null)) {
+    if (!asJson && isFirst && !('started' in piece)) {
+      if (piece.merged && of['stream'] === 'stderr') output.note(MERGED);
+      if (piece.url !== null && output.live) output.note(`log: ${piece.url}`);
+      isFirst = false;
+    }
     if (asJson) json(output, piece);
     else if ('started' in piece) output.note(`--- attempt ${piece.started} ---`);
     else output.write(piece.text);
   }
 };
+
+const MERGED = 'standard output and standard error are one log in this deployment; this is both';
 
 type LogQuery = Query & { readonly attempt: number | undefined };
 type Piece = { readonly started: number } | LogView;

@@ -98,6 +98,7 @@ export const attemptOf = (of: Partial<AttemptView> = {}): AttemptView => ({
   resumedFromS: 0,
   keptS: 600,
   usage: null,
+  logUrl: null,
   ...of,
 });
 

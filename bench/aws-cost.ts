@@ -124,7 +124,11 @@ async function meteredRun(): Promise<Metered> {
     });
     try {
       const store = await storeOf(endpoint);
-      await until('prices are known', 240, () => readdirSync(folder).some((f) => functionOf(nameIn(f)) === 'prices'));
+      await until('prices are known', 240, () => {
+        const loaded = readdirSync(folder).map(nameIn);
+        console.error(`loaded so far: ${loaded.join(', ')}`);
+        return loaded.some((name) => functionOf(name) === 'prices');
+      });
       await sleep(15_000);
       const fromMs = Date.now();
       const requests = await submitted(rehearsal, jobs);

@@ -28,11 +28,10 @@ const EXECUTION_GB = 64 / 1024;
 /** X-Ray's default sampling beyond the first request of each second. */
 const SAMPLED = 0.05;
 
+/** Which of ours a deployed function is: `<stack>-<construct>Functions<Name><part of a hash>-<random>`. */
 export function functionOf(deployed: string): FunctionName | null {
-  // `<stack>-<path><Name><hash>-<random>`: the longest name that is in it.
-  const name = deployed.replace(/[0-9A-F]{8}-\w+$/, '');
-  const found = FUNCTION_NAMES.filter((f) => name.toLowerCase().endsWith(f));
-  return found.sort((a, b) => b.length - a.length)[0] ?? null;
+  const name = /Functions([A-Z][a-z]+)/.exec(deployed)?.[1]?.toLowerCase();
+  return FUNCTION_NAMES.find((f) => f === name) ?? null;
 }
 
 const waitOf = ({ service, operation }: MeteredCall): number =>

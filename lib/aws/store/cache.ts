@@ -1,5 +1,5 @@
 import type { Blobs } from './blobs.ts';
-import { bodyOf, flagOf, textAt, type Item } from './codec.ts';
+import { bodyOf, flagOf, numberOf, textAt, type Item } from './codec.ts';
 import {
   indexed,
   isDone,
@@ -47,6 +47,8 @@ export interface Entry {
   /** Partition of the job or the instance. */
   readonly partition: string;
   readonly isCancelled: boolean;
+  /** Under which the job was announced; null where the entry does not say. */
+  readonly arrival: number | null;
 }
 
 export interface MemoryRow {
@@ -267,6 +269,7 @@ const entryOf = (item: Item): Entry => ({
   key: { pk: textAt(item, 'pk'), sk: textAt(item, 'sk') },
   partition: textAt(item, 'sk'),
   isCancelled: flagOf(item, 'c'),
+  arrival: item['n']?.N === undefined ? null : numberOf(item, 'n'),
 });
 
 const newEntries = async (table: Table): Promise<Entry[]> => (await table.range({ pk: NEW })).map(entryOf);

@@ -445,18 +445,20 @@ class Preparation {
     readonly cancelled: readonly Key[];
   }> {
     const { documents } = this.#parts;
-    const takenIn = documents.news.filter((entry) => this.#isSettled(entry.partition));
+    const takenIn = documents.news.filter((entry) => this.#isSettled(entry));
     const list = new ActiveList(await documents.active());
     for (const { key, doc } of this.#touched.values()) {
       if ('tasks' in doc) continue;
       // Not loaded, and yet announced: it is known now.
       if ('open' in doc && !list.has(key.pk) && !takenIn.some((e) => e.partition === key.pk)) {
-        takenIn.push({ key: newKey(key.pk.slice(2)), partition: key.pk, isCancelled: false });
+        takenIn.push({ key: newKey(key.pk.slice(2)), partition: key.pk, isCancelled: false, arrival: doc.arrival });
       }
       list.set(key.pk, 'open' in doc ? isLiveJob(doc) : isLiveInstance(doc));
     }
     for (const { partition } of takenIn) {
-      if (!this.#touched.has(textOf(itemOfPartition(partition)))) list.set(partition, !documents.isOver(partition));
+      const key = itemOfPartition(partition);
+      const isThere = key.sk === 'INSTANCE' || this.#job(key).body !== null;
+      if (isThere && !this.#touched.has(textOf(key))) list.set(partition, !documents.isOver(partition));
     }
     for (const [partition, cursor] of this.#cursors) {
       const key: Key = itemOfPartition(partition);
@@ -471,10 +473,12 @@ class Preparation {
     };
   }
 
-  /** Whether it is known what an entry is about: a job may be announced and not there yet. */
-  #isSettled(partition: string): boolean {
+  /** Whether it is known what became of what an entry announces: a job may be on its way. */
+  #isSettled({ partition, arrival }: Entry): boolean {
     const key = itemOfPartition(partition);
-    return key.sk === 'JOB' ? this.#job(key).body !== null || this.#job(key).arrival !== null : true;
+    if (key.sk === 'INSTANCE') return true;
+    const { body, givenUp = 0 } = this.#job(key);
+    return body !== null || (arrival !== null && givenUp >= arrival);
   }
 
   #writeEffects(): OpenEffects | null {

@@ -3,7 +3,19 @@ import { isOver, type Attempt, type Job, type JobSpec, type Task } from '../../d
 import type { Explanation, Plan } from '../../domain/plan.ts';
 import type { EffectRecord } from '../../ports/store.ts';
 import type { Blobs } from './blobs.ts';
-import { body, bodyOf, checkVersion, decode, encode, flag, flagOf, number, text, type Item } from './codec.ts';
+import {
+  body,
+  bodyOf,
+  checkVersion,
+  decode,
+  encode,
+  flag,
+  flagOf,
+  number,
+  numberOf,
+  text,
+  type Item,
+} from './codec.ts';
 import { EXPLAINED, type Key } from './keys.ts';
 import type { Table, Write } from './table.ts';
 
@@ -25,6 +37,8 @@ export interface JobDoc {
   readonly spec: JobSpec | null;
   /** Of a small job: records of its tasks. Null where they lie beside it. */
   readonly runs: RunsDoc | null;
+  /** Numbers up to this one were given up while the job was not there (single.ts). */
+  readonly givenUp?: number;
   /** `RUN#` items with a task or an attempt that is not over; true where it is an attempt. */
   readonly open: Readonly<Record<string, boolean>>;
 }
@@ -113,6 +127,7 @@ export function jobDocOf(item: Item | undefined): JobDoc {
     spec,
     runs,
     open: item['o']?.B === undefined ? {} : decode<JobDoc['open']>(item['o'].B),
+    ...(item['x'] === undefined ? {} : { givenUp: numberOf(item, 'x') }),
   };
 }
 

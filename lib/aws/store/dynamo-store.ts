@@ -25,7 +25,7 @@ import { DEFAULT_RETENTION, type Retention } from '../../ports/store-retention.t
 import { ActiveLoader } from './active.ts';
 import { Blobs } from './blobs.ts';
 import { prepare, type Parts } from './changes.ts';
-import { bodyOf, textAt, type Item } from './codec.ts';
+import { bodyOf, number, textAt, type Item } from './codec.ts';
 import { activePartitions, Documents, type Entry } from './cache.ts';
 import { jobDocOf, newestExplained } from './documents.ts';
 import type { ExplanationDoc, InstanceDoc, PlanDoc, RunsDoc, VisitsDoc } from './documents.ts';
@@ -49,7 +49,7 @@ import {
   type Key,
   type List,
 } from './keys.ts';
-import { Table, type Meter } from './table.ts';
+import { Table, type Condition, type Meter, type Write } from './table.ts';
 
 export interface DynamoStoreOptions {
   readonly dynamodb: DynamoDBClient;
@@ -162,13 +162,7 @@ export class DynamoStore implements Store {
   /** The commit holds whether or not this works: an entry that stays is found by a load, and taken away after the next commit. */
   async #tidyUp(objects: readonly string[], entries: readonly Entry[]): Promise<void> {
     for (const name of objects) await this.#blobs.delete(name);
-    // A request to cancel may have come to an entry that had none when it was read.
-    const condition = { expression: 'attribute_not_exists(c)' };
-    const deletes = entries.map(({ key, isCancelled }) => ({
-      key,
-      isDeleted: true,
-      ...(isCancelled ? {} : { condition }),
-    }));
+    const deletes = entries.map((entry): Write => ({ key: entry.key, isDeleted: true, condition: asRead(entry) }));
     await Promise.all(deletes.map((write) => this.#table.write(write).catch(() => undefined)));
   }
 
@@ -404,6 +398,16 @@ function byArrival(docs: readonly RunsDoc[]): Attempt[] {
     if (!known.has(attempt.id)) known.set(attempt.id, entry);
   }
   return [...known.values()].sort(([a], [b]) => a - b).map(([, attempt]) => attempt);
+}
+
+/** A request to cancel may have come to an entry meanwhile, or another one under the same id have taken its place. */
+function asRead({ isCancelled, arrival }: Entry): Condition {
+  const conditions = [
+    ...(isCancelled ? [] : ['attribute_not_exists(c)']),
+    arrival === null ? 'attribute_not_exists(n)' : 'n = :n',
+  ];
+  const expression = conditions.join(' AND ');
+  return arrival === null ? { expression } : { expression, values: { ':n': number(arrival) } };
 }
 
 /** Records of tasks that an item of a job's partition holds. */

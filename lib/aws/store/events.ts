@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventRecord } from '../../ports/store.ts';
 import { body, bodyOf, number, numberOf, textAt, type Item } from './codec.ts';
-import { EVENTS, eventsKey, padded, unpadded } from './keys.ts';
+import { EVENTS, eventsKey, jobKey, padded, textOf, unpadded } from './keys.ts';
+import { giveUp } from './give-up.ts';
 import type { Table, Write } from './table.ts';
 
 /** Events in one item at most. */
@@ -53,12 +54,15 @@ const eventItem = (first: number, events: readonly Loose[], covers: number): Wri
 interface Block {
   readonly first: number;
   readonly covers: number;
+  /** The job that the events are of, and without which they do not count (single.ts); '' where they always do. */
+  readonly job: string;
   readonly item: Item;
 }
 
 const blockOf = (item: Item): Block => ({
   first: unpadded(textAt(item, 'sk')),
   covers: numberOf(item, 'n'),
+  job: textAt(item, 'j'),
   item,
 });
 
@@ -74,8 +78,9 @@ export async function readEvents(
   if (after >= last) return [];
   for (let wait = 0; ; wait++) {
     const blocks = await blocksFrom(table, after + 1, range.limit);
-    const gap = firstGap(blocks, after + 1);
-    if (gap === null) return pick(blocks, after, range.limit);
+    const jobs = await jobsOf(table, blocks);
+    const gap = firstGap(blocks, after + 1, jobs);
+    if (gap === null) return pick(blocks, { after, limit: range.limit, jobs });
     if (wait < WAITS_FOR_GAP) await sleep(WAIT_FOR_GAP_MS);
     else await close(table, gap);
   }
@@ -91,24 +96,54 @@ async function blocksFrom(table: Table, first: number, limit: number): Promise<B
   return [...blocks, ...more.map(blockOf)];
 }
 
-function firstGap(blocks: readonly Block[], from: number): { readonly first: number; readonly count: number } | null {
+interface Gap {
+  readonly first: number;
+  readonly count: number;
+  /** The events are there and their job is not. */
+  readonly job: string;
+}
+
+/** Whether the job of a block is there under its number; null: it is not, and may still come. */
+type JobOf = (block: Block) => boolean | null;
+
+async function jobsOf(table: Table, blocks: readonly Block[]): Promise<JobOf> {
+  const ids = [...new Set(blocks.flatMap(({ job }) => (job === '' ? [] : [job])))];
+  const items = await table.getMany(ids.map(jobKey));
+  return ({ job, first }) => {
+    if (job === '') return true;
+    const item = items.get(textOf(jobKey(job)));
+    if (item?.['st'] !== undefined) return numberOf(item, 'a') === first;
+    return numberOf(item, 'x') >= first ? false : null;
+  };
+}
+
+function firstGap(blocks: readonly Block[], from: number, jobs: JobOf): Gap | null {
   let next = from;
-  for (const { first, covers } of blocks) {
-    if (first > next) return { first: next, count: first - next };
+  for (const block of blocks) {
+    const { first, covers, job } = block;
+    if (first > next) return { first: next, count: first - next, job: '' };
+    if (jobs(block) === null) return { first, count: covers, job };
     next = first + covers;
   }
   return null;
 }
 
 /** Every number of the gap singly: whoever was to write there, wherever its item begins, now fails. */
-async function close(table: Table, gap: { readonly first: number; readonly count: number }): Promise<void> {
+async function close(table: Table, gap: Gap): Promise<void> {
+  if (gap.job !== '') {
+    await giveUp(table, gap.job, gap.first);
+    return;
+  }
   const count = Math.min(gap.count, MAX_VOIDED);
   await table.transact(Array.from({ length: count }, (_, i) => eventItem(gap.first + i, [], 1)));
 }
 
-function pick(blocks: readonly Block[], after: number, limit: number): EventRecord[] {
+function pick(
+  blocks: readonly Block[],
+  { after, limit, jobs }: { readonly after: number; readonly limit: number; readonly jobs: JobOf },
+): EventRecord[] {
   const found: EventRecord[] = [];
-  for (const { first, item } of blocks) {
+  for (const { first, item } of blocks.filter((block) => jobs(block) === true)) {
     for (const [i, event] of bodyOf<readonly Loose[]>(item).entries()) {
       if (found.length < limit && first + i > after) found.push({ sequence: first + i, ...event });
     }

@@ -6,12 +6,14 @@ import type { Blobs } from './blobs.ts';
 import { activePartitions } from './cache.ts';
 import { text, textAt } from './codec.ts';
 import { jobDocOf, type JobDoc } from './documents.ts';
-import { itemOfPartition, jobKey, namedPartition, newKey, specKey, textOf, unpadded } from './keys.ts';
+import { itemOfPartition, jobKey, namedPartition, newKey, padded, specKey, textOf, unpadded } from './keys.ts';
 import type { Table } from './table.ts';
 
 /** Jobs looked at for one page at most: a page may be short, with a cursor, when few of them are wanted. */
 const EXAMINED_PER_PAGE = 2000;
 const EXAMINED_AT_ONCE = 50;
+/** No number of arrival is beyond. */
+const LAST_NUMBER = 999_999_999_999_999;
 const STATES_OF_LIVE: ReadonlySet<JobState> = new Set<JobState>(['pending', 'running']);
 
 export const jobOf = (doc: JobDoc, spec: JobSpec): Job | null =>
@@ -48,6 +50,10 @@ export class Jobs {
   }
 
   async getMany(ids: readonly string[]): Promise<Map<string, Job>> {
+    return new Map([...(await this.#arrived(ids))].map(([id, { job }]) => [id, job]));
+  }
+
+  async #arrived(ids: readonly string[]): Promise<Map<string, { readonly job: Job; readonly arrival: number | null }>> {
     const items = await this.#table.getMany(ids.map(jobKey));
     const docs = [...new Set(ids)].flatMap((id) => {
       const item = items.get(textOf(jobKey(id)));
@@ -55,11 +61,11 @@ export class Jobs {
     });
     const lacking = docs.filter(({ doc }) => doc.body !== null && doc.spec === null).map(({ id }) => id);
     const specs = await specsOf(this.#table, this.#blobs, lacking);
-    const jobs = new Map<string, Job>();
+    const jobs = new Map<string, { readonly job: Job; readonly arrival: number | null }>();
     for (const { id, doc } of docs) {
       const spec = doc.spec ?? specs.get(id);
       const job = spec === undefined ? null : jobOf(doc, spec);
-      if (job !== null) jobs.set(id, job);
+      if (job !== null) jobs.set(id, { job, arrival: doc.arrival });
     }
     return jobs;
   }
@@ -84,19 +90,25 @@ export class Jobs {
   /** Jobs by id, else the newest of the name. */
   async find(refs: readonly string[]): Promise<ReadonlyMap<string, Job>> {
     const byId = await this.getMany(refs);
-    const newest = new Map<string, string>();
-    for (const ref of new Set(refs)) {
-      if (byId.has(ref)) continue;
-      const [item] = await this.#table.range({ pk: namedPartition(ref), descending: true, limit: 1 });
-      if (item !== undefined) newest.set(ref, textAt(item, 'job'));
-    }
-    const byName = await this.getMany([...newest.values()]);
     const found = new Map<string, Job>();
-    for (const ref of refs) {
-      const job = byId.get(ref) ?? byName.get(newest.get(ref) ?? '');
-      if (job !== undefined) found.set(ref, job);
+    for (const ref of new Set(refs)) {
+      const job = byId.get(ref) ?? (await this.#newestNamed(ref));
+      if (job !== null) found.set(ref, job);
     }
     return found;
+  }
+
+  /** A name may be there whose job was given up (single.ts): then the one before it counts. */
+  async #newestNamed(name: string): Promise<Job | null> {
+    let to = padded(LAST_NUMBER);
+    for (;;) {
+      const [item] = await this.#table.range({ pk: namedPartition(name), to, descending: true, limit: 1 });
+      if (item === undefined) return null;
+      const [id, arrival] = [textAt(item, 'job'), unpadded(textAt(item, 'sk'))];
+      const there = (await this.#arrived([id])).get(id);
+      if (there?.arrival === arrival) return there.job;
+      to = padded(arrival - 1);
+    }
   }
 
   /** Newest first. Looks at 2,000 jobs at most: a page may have fewer than `limit` and still a `next`. */
@@ -109,10 +121,12 @@ export class Jobs {
     const next = await this.#source(filter);
     for (;;) {
       const batch = await next(before, EXAMINED_AT_ONCE);
-      const jobs = await this.getMany(batch.map((b) => b.id));
+      const jobs = await this.#arrived(batch.map((b) => b.id));
       for (const { id, arrival } of batch) {
-        const job = jobs.get(id);
-        if (job === undefined || !wanted(job)) continue;
+        const there = jobs.get(id);
+        // A name may be there under a number that was given up.
+        if (there === undefined || there.arrival !== arrival || !wanted(there.job)) continue;
+        const { job } = there;
         const last = found.at(-1);
         if (found.length === limit && last !== undefined) return page(found, encodeCursor('jobs', last.arrival));
         found.push({ job, arrival });
@@ -135,7 +149,7 @@ export class Jobs {
     if (name !== undefined) {
       const pk = namedPartition(name);
       const all = async (before: number, limit: number): Promise<readonly Arrived[]> => {
-        const to = String(Math.min(before - 1, 999_999_999_999_999)).padStart(15, '0');
+        const to = padded(Math.min(before - 1, LAST_NUMBER));
         const items = await this.#table.range({ pk, to, descending: true, limit });
         return items.map((i) => ({ id: textAt(i, 'job'), arrival: unpadded(textAt(i, 'sk')) }));
       };

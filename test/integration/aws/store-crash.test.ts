@@ -186,30 +186,72 @@ describeOnLocalStack('DynamoDB store, crash points and lost answers', (on) => {
     expect((await next.tasks(jobId('j1'))).map((t) => t.state)).toEqual(range(TASKS).map(() => 'succeeded'));
   }, 60_000);
 
-  it('a submission is there whole or not at all, and repeating it makes no second job', async () => {
+  it.each([
+    ['a job', 1],
+    ['some jobs in one call', 3],
+  ])(
+    'a submission of %s is there whole or not at all, and repeating it makes no second job',
+    async (_, jobs) => {
+      const seen = new Set<number>();
+      for (let at = 1, reached = true; reached; at++) {
+        reached = false;
+        for (const when of ['before', 'after'] as const) {
+          const place = await on.place();
+          const { store, faults } = broken(place, async ({ ordinal, perform }) => {
+            if (ordinal !== at) return perform();
+            reached = true;
+            if (when === 'after') await perform();
+            return faults.die();
+          });
+          const batch = range(jobs).map((n) => ({ job: job(`a${n}`), idempotency: { key: `k${n}`, digest: 'd' } }));
+          await store.submit(batch).catch(() => undefined);
+          const next = on.store(place);
+          const found = (await next.jobs({}, 10, null)).items.length;
+          seen.add(found);
+          expect([0, jobs]).toContain(found);
+          expect((await next.loadActive()).jobs).toHaveLength(found);
+          expect((await next.findJobs(['nightly'])).size).toBe(found === 0 ? 0 : 1);
+          expect((await next.jobs({ name: 'nightly' }, 10, null)).items).toHaveLength(found);
+          expect((await next.submitted('k0')) === null).toBe(found === 0);
+          expect(await next.events(0, 10)).toHaveLength(found);
+          const again = await next.submit(
+            range(jobs).map((n) => ({ job: job(`b${n}`), idempotency: { key: `k${n}`, digest: 'd' } })),
+          );
+          expect(new Set(again.map((o) => o.status))).toEqual(new Set([found === 0 ? 'created' : 'repeated']));
+          expect((await next.jobs({}, 10, null)).items).toHaveLength(jobs);
+          expect((await next.events(0, 10)).map((e) => e.job)).toEqual(again.map((o) => ('job' in o ? o.job.id : '')));
+          // What never became a job leaves nothing behind that the engine would take for one.
+          await next.commit(await next.takeLease('next'), []);
+          expect((await next.loadActive()).jobs).toHaveLength(jobs);
+        }
+      }
+      expect([...seen].sort()).toEqual([0, jobs]);
+    },
+    60_000,
+  );
+
+  it('a submission whose answers are lost is stored once, whether or not its requests were carried out', async () => {
     for (let at = 1, reached = true; reached; at++) {
       reached = false;
-      for (const when of ['before', 'after'] as const) {
+      for (const isPerformed of [false, true]) {
         const place = await on.place();
-        const { store, faults } = broken(place, async ({ ordinal, perform }) => {
+        const { store } = broken(place, async ({ ordinal, perform }) => {
           if (ordinal !== at) return perform();
           reached = true;
-          if (when === 'after') await perform();
-          return faults.die();
+          if (isPerformed) await perform();
+          throw brokenConnection();
         });
-        const batch = range(3).map((n) => ({ job: job(`a${n}`), idempotency: { key: `k${n}`, digest: 'd' } }));
-        await store.submit(batch).catch(() => undefined);
-        const next = on.store(place);
-        const found = (await next.jobs({}, 10, null)).items.length;
-        expect([0, 3]).toContain(found);
-        expect((await next.loadActive()).jobs).toHaveLength(found);
-        expect(await next.events(0, 10)).toHaveLength(found);
-        const again = await next.submit(
-          range(3).map((n) => ({ job: job(`b${n}`), idempotency: { key: `k${n}`, digest: 'd' } })),
-        );
-        expect(new Set(again.map((o) => o.status))).toEqual(new Set([found === 0 ? 'created' : 'repeated']));
-        expect((await next.jobs({}, 10, null)).items).toHaveLength(3);
-        expect((await next.events(0, 10)).map((e) => e.job)).toEqual(again.map((o) => ('job' in o ? o.job.id : '')));
+        const once = { job: job('a'), idempotency: { key: 'k', digest: 'd' } };
+        const [outcome] = await store.submit([once]).catch(async (error: unknown) => {
+          expect(error instanceof EbbError && error.retryable).toBe(true);
+          return store.submit([once]);
+        });
+        expect(['created', 'repeated']).toContain(outcome?.status);
+        const other = on.store(place);
+        expect((await other.jobs({}, 10, null)).items.map((j) => j.id)).toEqual(['a']);
+        expect((await other.jobs({ name: 'nightly' }, 10, null)).items.map((j) => j.id)).toEqual(['a']);
+        expect((await other.loadActive()).jobs.map((j) => j.id)).toEqual(['a']);
+        expect((await other.events(0, 10)).map((e) => e.job)).toEqual(['a']);
       }
     }
   }, 60_000);

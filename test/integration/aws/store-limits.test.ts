@@ -251,26 +251,38 @@ describeOnLocalStack('DynamoDB store, races between processes', (on) => {
     expect(all).toHaveLength(24 + 24);
   }, 60_000);
 
-  it('numbers of events that nobody writes hold nobody up, and who comes late writes under new ones', async () => {
-    const place = await on.place();
-    let letGo = (): void => undefined;
-    const gate = new Promise<void>((resolve) => (letGo = resolve));
-    const faults = new Faults(async ({ name, perform }) => {
-      if (name === 'TransactWriteItemsCommand') await gate;
-      return perform();
-    });
-    const late = on.store({ ...place, dynamodb: faults.around(on.dynamodb()) });
-    const store = on.store(place);
-    await store.submit([{ job: job('first'), idempotency: null }]);
-    const slow = late.submit([{ job: job('slow'), idempotency: null }]);
-    while (faults.calls.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
-    await store.submit([{ job: job('second'), idempotency: null }]);
-    const seen = await store.events(0, 10);
-    expect(seen.map((e) => e.job)).toEqual(['first', 'second']);
-    letGo();
-    expect((await slow).map((o) => o.status)).toEqual(['created']);
-    const more = await store.events(seen.at(-1)?.sequence ?? 0, 10);
-    expect(more.map((e) => e.job)).toEqual(['slow']);
-    expect((await store.jobs({}, 10, null)).items.map((j) => j.id)).toEqual(['slow', 'second', 'first']);
-  }, 60_000);
+  // A lone submission draws its number, announces itself by three writes, and then writes the job.
+  it.each([
+    ['has announced nothing', 2],
+    ['is announced and not there', 5],
+  ])(
+    'a submission that is slow and %s holds nobody up, and goes on under another number',
+    async (_, at) => {
+      const place = await on.place();
+      let letGo = (): void => undefined;
+      const gate = new Promise<void>((resolve) => (letGo = resolve));
+      let writes = 0;
+      const faults = new Faults(async ({ perform }) => {
+        if (++writes >= at) await gate;
+        return perform();
+      });
+      const late = on.store({ ...place, dynamodb: faults.around(on.dynamodb()) });
+      const store = on.store(place);
+      await store.submit([{ job: job('first'), idempotency: null }]);
+      const slow = late.submit([{ job: job('slow'), idempotency: null }]);
+      while (writes < at) await new Promise((resolve) => setTimeout(resolve, 5));
+      await store.submit([{ job: job('second'), idempotency: null }]);
+      const seen = await store.events(0, 10);
+      expect(seen.map((e) => e.job)).toEqual(['first', 'second']);
+      letGo();
+      expect((await slow).map((o) => o.status)).toEqual(['created']);
+      const more = await store.events(seen.at(-1)?.sequence ?? 0, 10);
+      expect(more.map((e) => e.job)).toEqual(['slow']);
+      const newestFirst = ['slow', 'second', 'first'];
+      expect((await store.jobs({}, 10, null)).items.map((j) => j.id)).toEqual(newestFirst);
+      expect((await store.jobs({ name: 'nightly' }, 10, null)).items.map((j) => j.id)).toEqual(newestFirst);
+      expect((await store.loadActive()).jobs.map((j) => j.id)).toEqual(['first', 'second', 'slow']);
+    },
+    60_000,
+  );
 });

@@ -1,0 +1,143 @@
+/** One job with a deadline on one series under one preset, for deadline-on-spot.ts and its tests. */
+import { presetNamed } from '../lib/cycle/presets.ts';
+import { schedulerConfig } from '../lib/domain/config.ts';
+import { certain } from '../lib/domain/distribution.ts';
+import type { JobSpec } from '../lib/domain/job.ts';
+import type { EstimatePolicy } from '../lib/domain/stages.ts';
+import { forecastStages } from '../lib/estimate/stage-forecasts.ts';
+import { epochMs, plus, seconds, ZERO_S } from '../lib/kernel/units.ts';
+import { openMarket } from '../lib/local/market-import.ts';
+import { replayMarket } from '../lib/local/market-replay.ts';
+import type { MarketTrace } from '../lib/market/trace.ts';
+import type { Solver } from '../lib/plan/solver.ts';
+import { outcomeOf } from '../lib/sim/outcome.ts';
+import { oracle } from '../lib/sim/oracle.ts';
+import { simulate } from '../lib/sim/simulation.ts';
+
+export interface Case {
+  /** Which window of the sample. */
+  readonly window: number;
+  /** A series: a market of one spot pool and its on-demand pool. */
+  readonly path: string;
+  readonly cacheDir: string;
+  readonly startMs: number;
+  /** Submission to deadline. */
+  readonly hours: number;
+  /** Of the window: the work. */
+  readonly fraction: number;
+  /** Set-up at each start. */
+  readonly overheadHours: number;
+  readonly preset: string;
+}
+
+export interface CaseResult extends Pick<Case, 'window' | 'fraction' | 'overheadHours' | 'preset'> {
+  readonly usd: number;
+  readonly late: boolean;
+  readonly attempts: number;
+  readonly interruptions: number;
+  readonly finishedInS: number;
+}
+
+/** One job on a small market asks nothing of a solver. */
+const NO_SOLVER: Solver = {
+  solve: async () => ({ status: 'failed', detail: 'there is no solver here' }),
+  relax: async () => null,
+  write: async () => '',
+  close: async () => undefined,
+};
+
+/** The running time is known: what the file says is right, as it is in the paper. */
+const known: EstimatePolicy = (snapshot) =>
+  forecastStages(snapshot, (_, stage) => ({
+    runtime: certain(stage.expectedRuntimeS ?? ZERO_S),
+    basis: 'hint',
+    reason: 'the running time is known',
+  }));
+
+/** Two cycles an hour would be too few to see a pool come back, sixty more than it takes. */
+const CYCLE_S = 120;
+
+const opened = new Map<string, MarketTrace>();
+
+export async function runCase(c: Case): Promise<CaseResult> {
+  let trace = opened.get(c.path);
+  if (trace === undefined) opened.set(c.path, (trace = (await openMarket(c.path, c.cacheDir)).trace));
+  return runOn(trace, c);
+}
+
+export async function runOn(trace: MarketTrace, c: Omit<Case, 'path' | 'cacheDir'>): Promise<CaseResult> {
+  const fromMs = epochMs(c.startMs);
+  const windowS = c.hours * 3600;
+  const setupS = seconds(c.overheadHours * 3600);
+  const workS = c.fraction * windowS;
+  const spec = jobSpec(trace, { workS, setupS: c.overheadHours * 3600, windowS });
+  const result = await simulate({
+    trace,
+    market: (now) => replayMarket(trace, now),
+    fromMs,
+    toMs: plus(fromMs, seconds(2 * windowS)),
+    jobs: [{ key: 'job', submittedS: 0, spec, truth: new Map([['main', { runtimeS: Float64Array.of(workS) }]]) }],
+    namesJobs: false,
+    deciders: (truth) =>
+      c.preset === 'oracle' ? oracle(truth) : { name: c.preset, stages: { ...presetNamed(c.preset), estimate: known } },
+    solver: NO_SOLVER,
+    config: schedulerConfig.parse({ cyclePeriodS: CYCLE_S, restoreS: c.overheadHours * 3600, refundRule: 'none' }),
+    vcpus: 100_000,
+    seed: 1,
+    minGapS: seconds(1),
+    setupS,
+  });
+  const { totals, jobs, refused } = outcomeOf(result, { preset: c.preset, seed: 1, fromMs });
+  if (refused[0] !== undefined) throw new Error(`the job was refused: ${refused[0].what}`);
+  const { window, fraction, overheadHours, preset } = c;
+  return {
+    window,
+    fraction,
+    overheadHours,
+    preset,
+    usd: totals.billedUsd,
+    late: totals.missed > 0,
+    attempts: totals.attempts,
+    interruptions: totals.interruptions,
+    finishedInS: ((jobs.finishedMs[0] ?? NaN) - c.startMs) / 1000,
+  };
+}
+
+/** A task that fills the machine. What a user would say of its running time includes one set-up. */
+function jobSpec(
+  trace: MarketTrace,
+  of: { readonly workS: number; readonly setupS: number; readonly windowS: number },
+): JobSpec {
+  const [pool] = trace.pools;
+  if (pool === undefined) throw new Error('the market has no pool');
+  return {
+    name: 'long',
+    owner: 'bench',
+    labels: {},
+    class: 'deadline',
+    deadline: { afterS: seconds(of.windowS) },
+    value: { onTimeUsd: null, worthlessAfterS: null },
+    after: [],
+    maxCostUsd: null,
+    stages: [
+      {
+        name: 'main',
+        dependsOn: [],
+        tasks: 1,
+        gang: false,
+        command: ['true'],
+        env: {},
+        workdir: '/',
+        inputs: [],
+        outputs: [],
+        resources: pool.type.capacity,
+        retries: 0,
+        timeoutS: null,
+        checkpoint: { signal: 'SIGTERM', graceS: seconds(60), everyS: null },
+        expectedRuntimeS: seconds(of.workS + of.setupS),
+        constraints: {},
+        preferences: [],
+      },
+    ],
+  };
+}

@@ -58,7 +58,7 @@ function parsed(args: readonly string[]): Asked {
 }
 
 /** Python's fnmatch, by which the CLI filters: wildcards match slashes. */
-function fnmatch(pattern: string): RegExp {
+export function fnmatch(pattern: string): RegExp {
   const body = pattern.replace(
     /\[(!?)([^\]]*)\]|[*?]|[.+^${}()|\\[\]]/g,
     (all, not: string | undefined, set?: string) => {

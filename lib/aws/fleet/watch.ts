@@ -43,7 +43,7 @@ const KILLED = new Set([137, 143]);
  * troubleshoot an exec format error", https://repost.aws/knowledge-center/ecs-task-exec-format-error), and 255 of newer engines.
  */
 const FOREIGN_CODES = new Set([1, 255]);
-const FOREIGN_WITHIN_MS = 10_000;
+const FOREIGN_WITHIN_MS = 30_000;
 
 export class Watch {
   readonly #parts: WatchParts;

@@ -18,7 +18,7 @@ import type { Fleet, StartRequest } from '../../lib/ports/fleet.ts';
 import type { Store } from '../../lib/ports/store.ts';
 import { MemoryFleet, type TaskScript } from '../../lib/sim/memory-fleet.ts';
 import { MemoryStore } from '../../lib/sim/memory-store.ts';
-import { SteppedEngine, type SteppedParts } from './stepped-engine.ts';
+import { SteppedEngine, type Step, type SteppedParts } from './stepped-engine.ts';
 
 /** Time passes in steps of this between two looks at whether the fleet has something to tell. */
 const STEP_S = 5;
@@ -44,6 +44,8 @@ export interface BenchOptions {
   readonly stepped?: boolean;
   /** Default: a new one in memory. */
   readonly store?: Store;
+  /** Stepped: the store as the process of a step has it. Default: `store`. */
+  readonly storeOf?: (step: Step) => Store;
 }
 
 /** Done by somebody else than the engine once time has come to `atMs`: a submission, a cancel request. */
@@ -130,10 +132,17 @@ export class EngineBench {
   }
 
   /** Composes the parts of one engine: each time with an empty memory of its own. */
-  #composer(through: Between): () => SteppedParts {
+  #composer(through: Between): (step?: Step) => SteppedParts {
     const number = ++this.engines;
     const random = randomStream(1, `plans/${number}`);
-    return () => this.#parts(through, number, random);
+    const { storeOf } = this.#options;
+    return (step) => {
+      const store = step === undefined ? undefined : storeOf?.(step);
+      return {
+        ...this.#parts(through, number, random),
+        ...(store === undefined ? {} : { store: through.store(store) }),
+      };
+    };
   }
 
   #parts(through: Between, number: number, random: Uniform): SteppedParts {

@@ -9,6 +9,9 @@ import type { OutlookForecast } from '../../lib/market/forecast/table.ts';
 /** What passes from one process to the next. */
 const carried = <T>(value: T): T => deserialize(serialize(value)) as T;
 
+/** The functions of a deployment that have a store. */
+export type Step = 'look' | 'estimate' | 'forecast' | 'solve' | 'record' | 'act' | 'confirm';
+
 /** Parts of a process: what was learned is its own, so each step begins from what is stored. */
 export type SteppedParts = Omit<EngineParts<Solver>, 'forecast'> & {
   readonly forecast: (at: EpochMs) => OutlookForecast;
@@ -19,16 +22,16 @@ export type SteppedParts = Omit<EngineParts<Solver>, 'forecast'> & {
  * drives.
  */
 export class SteppedEngine {
-  readonly #parts: () => SteppedParts;
+  readonly #parts: (step: Step) => SteppedParts;
   #known: RunningOffers = new Map();
   #draining = false;
 
-  constructor(parts: () => SteppedParts) {
+  constructor(parts: (step: Step) => SteppedParts) {
     this.#parts = parts;
   }
 
   async start(): Promise<void> {
-    await reconcile(this.#parts());
+    await reconcile(this.#parts('look'));
   }
 
   /** From the next cycle on nothing starts, and what runs is asked to stop. */
@@ -37,7 +40,7 @@ export class SteppedEngine {
   }
 
   async cycle(): Promise<Seconds | null> {
-    const looking = this.#parts();
+    const looking = this.#parts('look');
     const found = await steps.look(looking, { knownOffers: this.#known, draining: this.#draining });
     if (found === null) {
       looking.onCycle?.({ atMs: looking.clock.now(), plan: null, idle: true, live: 0 });
@@ -45,21 +48,22 @@ export class SteppedEngine {
     }
     const sight = carried(found);
     const forecasts = carried(await this.#forecast(sight));
-    const decision = carried(await steps.solve(sight, forecasts, this.#parts()));
+    const decision = carried(await steps.solve(sight, forecasts, this.#parts('solve')));
     this.#known = decision.runningOffers;
-    const keys = carried(await steps.record(this.#parts().store, decision));
+    const keys = carried(await steps.record(this.#parts('record').store, decision));
     if (keys.length > 0) {
-      const outcomes = carried(await steps.perform(this.#parts(), keys));
-      await steps.confirmOutcomes(this.#parts(), sight.token, outcomes);
+      const outcomes = carried(await steps.perform(this.#parts('act'), keys));
+      await steps.confirmOutcomes(this.#parts('confirm'), sight.token, outcomes);
     }
     looking.onCycle?.({ atMs: sight.snapshot.nowMs, plan: decision.plan, idle: false, live: 0 });
     return steps.nextLookS(sight, looking.config);
   }
 
   async #forecast(sight: NonNullable<Awaited<ReturnType<typeof steps.look>>>) {
-    const { stages, history, capacity, store, forecast, config } = this.#parts();
+    const { stages, history, store } = this.#parts('estimate');
+    const { capacity, store: other, forecast, config } = this.#parts('forecast');
     history.restore(await store.memory(history.prefix));
-    capacity.restore(await store.memory(capacity.prefix));
+    capacity.restore(await other.memory(capacity.prefix));
     return {
       runtime: steps.estimate(sight, stages, history),
       market: steps.forecast(sight, forecast(sight.snapshot.nowMs), config),

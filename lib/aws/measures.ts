@@ -2,13 +2,15 @@
 import { between, lte, raw, seconds, type EpochMs } from '../kernel/units.ts';
 import { pInterruptedWithin } from '../domain/forecast.ts';
 import { isOver } from '../domain/job.ts';
+import type { LedgerRow } from '../domain/ledger.ts';
 import type { InstanceView, Snapshot } from '../domain/snapshot.ts';
 import type { MarketForecast } from '../domain/stages.ts';
 import type { PurchaseOption } from '../domain/pool.ts';
 import type { Change, Store } from '../ports/store.ts';
 import type { KnownMarket } from './deployment.ts';
 import { startOfDay, type Spent } from './spent.ts';
-import { measure } from './stack.ts';
+import { BOOKED } from './metrics.ts';
+import { logger, measure } from './stack.ts';
 
 const HOUR_S = seconds(3600);
 
@@ -65,6 +67,20 @@ export function measuredStore(store: Store, spent: Spent): Store {
   });
 }
 
+/** One line for each job, and one for what nobody used: a commit that is made again may say it twice; the ledger is what is exact. */
+function booked(rows: readonly LedgerRow[]): object[] {
+  const byJob = Map.groupBy(rows, (row) => row.job);
+  const sum = (of: readonly LedgerRow[], kind?: LedgerRow['kind']): number =>
+    of.reduce((total, row) => total + (kind === undefined || row.kind === kind ? row.usd : 0), 0);
+  return [...byJob].map(([job, of]) => ({
+    ...(job === null ? {} : { job, owner: of[0]?.owner ?? '' }),
+    usd: sum(of),
+    workUsd: sum(of, 'work'),
+    wastedUsd: sum(of, 'wasted'),
+    idleUsd: sum(of, 'idle'),
+  }));
+}
+
 async function measureChange(change: Change, spent: Spent): Promise<void> {
   if (change.put === 'job' && isOver(change.value.state)) {
     const { state, deadlineMs, finishedMs, endedLate } = change.value;
@@ -80,6 +96,7 @@ async function measureChange(change: Change, spent: Spent): Promise<void> {
       'waste',
       rows.reduce((sum, row) => sum + (row.kind === 'work' ? 0 : row.usd), 0),
     );
+    for (const line of booked(rows)) logger.info(BOOKED, { ...line });
     const endedMs = rows.reduce((most, row) => Math.max(most, raw(row.toMs)), 0);
     await spent.add(
       endedMs,

@@ -5,6 +5,8 @@
  *                                -> forecast -> Forecasted  > solve -> Solved -> record -> Recorded
  *   Recorded -> act, once per batch -> Acted -> confirm -> Confirmed -> (look again with Confirmed | done)
  *
+ *   any of them, failed for good -> acquire, which frees the execution's place -> the execution fails
+ *
  * Each step is given the answers before it, merged: `solve` those of look, estimate and forecast; `act` those of record with
  * `batch`; `confirm` those of record with `acted`. Keys that a step does not know are left out, not refused.
  */
@@ -61,6 +63,11 @@ const acted = z.object({ outcomes: reference });
 export type Acted = z.output<typeof acted>;
 
 export const confirmInput = recorded.omit({ keys: true, batches: true }).extend({ acted: z.array(acted) });
+/** What the state machine says when a step failed for good. */
+export const gaveUpInput = z.object({
+  execution,
+  fault: z.object({ Error: z.string(), Cause: z.string().optional() }),
+});
 /** With `again` true it is what `look` is given next. */
 export interface Confirmed {
   readonly again: boolean;

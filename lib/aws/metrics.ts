@@ -8,6 +8,9 @@
  */
 export const METRIC_NAMESPACE = 'Ebbtide';
 
+/** The message of the log's lines that say what was booked on a job; the dashboard sums them. */
+export const BOOKED = 'booked';
+
 /** Dimension that every metric has; its value is POWERTOOLS_SERVICE_NAME. */
 export const SERVICE_DIMENSION = 'service';
 
@@ -50,6 +53,12 @@ export const METRICS = {
     unit: 'None',
     from: 'look',
     about: 'USD spent on instances since midnight UTC, running ones included.',
+  },
+  cycleFaults: {
+    name: 'CycleFaults',
+    unit: 'Count',
+    from: 'acquire',
+    about: 'Executions of the cycle that failed, were not heard of any more, or could not be started.',
   },
   cycleTime: { name: 'CycleTime', unit: 'Milliseconds', from: 'confirm', about: 'From look to confirm.' },
   solverGap: {

@@ -48,15 +48,19 @@ export class Wake {
     await this.#parts.table.add(WAKE, 'wanted', 1);
   }
 
-  /** For the clock: starts an execution if one is due, was wanted and never ran, or has died. One read when there is nothing to do. */
-  async wakeIfDue(): Promise<'started' | 'coalesced' | 'idle'> {
+  /**
+   * For the clock: starts an execution if one is due or was wanted and never ran, or, which is `revived`, one in place of another
+   * that has died. One read when there is nothing to do.
+   */
+  async wakeIfDue(): Promise<'started' | 'revived' | 'coalesced' | 'idle'> {
     const item = await this.#parts.table.get(WAKE);
     if (item === undefined) return 'idle';
     const isRunning = textAt(item, 'running') !== '';
     const dueMs = item['dueMs'] === undefined ? Infinity : numberOf(item, 'dueMs');
     const isUnserved = numberOf(item, 'wanted') > numberOf(item, 'served');
     if (isRunning ? !this.#isStale(item) : !isUnserved && dueMs > this.#parts.nowMs()) return 'idle';
-    return this.#startUnlessRunning(item);
+    const answer = await this.#startUnlessRunning(item);
+    return isRunning && answer === 'started' ? 'revived' : answer;
   }
 
   /** Whether nothing runs, nothing is wanted and nothing is due: the last cycle found nothing left to do. */
@@ -106,6 +110,15 @@ export class Wake {
     return status === 'refused' && textAt(item, 'running') === execution;
   }
 
+  /**
+   * An execution has failed: its place is free at once, for the next trigger or the clock, instead of when it would be taken for
+   * dead. What it was to serve stays wanted or due. False when another one has its place already.
+   */
+  async gaveUp(execution: string): Promise<boolean> {
+    const { status } = await this.#free(execution);
+    return status === 'done';
+  }
+
   /** Another execution goes on where this one, which has run for long, ends. */
   async handOver(execution: string): Promise<void> {
     const item = await this.#parts.table.get(WAKE);
@@ -145,12 +158,14 @@ export class Wake {
 
   /** Not heeded when it fails: the execution that never began is taken for dead later. */
   async #letGo(execution: string): Promise<void> {
-    await this.#parts.table
-      .write({
-        key: WAKE,
-        remove: ['running', 'beatMs'],
-        condition: { expression: 'running = :execution', values: { ':execution': text(execution) } },
-      })
-      .catch(() => undefined);
+    await this.#free(execution).catch(() => undefined);
+  }
+
+  #free(execution: string): Promise<{ readonly status: 'done' | 'refused' }> {
+    return this.#parts.table.write({
+      key: WAKE,
+      remove: ['running', 'beatMs'],
+      condition: { expression: 'running = :execution', values: { ':execution': text(execution) } },
+    });
   }
 }

@@ -1,12 +1,13 @@
-/** What a person must act on, and whom it is told. Each alarm says in its description what to do. */
+/**
+ * What a person must act on, and whom it is told. Each alarm says in its description what to do. An alarm costs 0.10 USD a month
+ * for each metric that it looks at, most of what an idle deployment costs: hence few, of one metric each.
+ */
 import { Duration } from 'aws-cdk-lib';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
-import type * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as sns from 'aws-cdk-lib/aws-sns';
 import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
-import type * as stepfunctions from 'aws-cdk-lib/aws-stepfunctions';
 import { Construct } from 'constructs';
 import { acknowledge } from './acknowledged.ts';
 import type { DeploymentConfig } from './config.ts';
@@ -15,10 +16,8 @@ import type { EbbtideMetrics } from './metrics.ts';
 export interface AlarmsProps {
   readonly config: Pick<DeploymentConfig, 'name' | 'budgetUsdPerDay' | 'alarmEmail'>;
   readonly metrics: EbbtideMetrics;
-  readonly cycle: stepfunctions.StateMachine;
-  readonly acquire: lambda.IFunction;
-  /** Queues in which a message is one that failed for good. */
-  readonly deadLetters: Readonly<Record<string, sqs.IQueue>>;
+  /** Where everything ends that failed for good. */
+  readonly deadLetters: sqs.IQueue;
 }
 
 /** A decision on prices that are older guesses. Spot prices change a few times a day; they are asked for every ten minutes. */
@@ -66,20 +65,9 @@ export class EbbtideAlarms extends Construct {
   }
 }
 
-function facts({ config, metrics, cycle, acquire, deadLetters }: AlarmsProps): Readonly<Record<string, AlarmFacts>> {
+function facts({ config, metrics, deadLetters }: AlarmsProps): Readonly<Record<string, AlarmFacts>> {
   const sum = { statistic: cloudwatch.Stats.SUM, period: Duration.minutes(5) };
   const max = { statistic: cloudwatch.Stats.MAXIMUM, period: Duration.minutes(5) };
-  const letters = Object.entries(deadLetters).map(
-    ([key, queue]) =>
-      [
-        `dead-letters-${key}`,
-        {
-          about: 'Messages failed for good. docs/deploy.md, "Dead letters": look at them, then redrive or delete them.',
-          metric: queue.metricApproximateNumberOfMessagesVisible(max),
-          threshold: 1,
-        },
-      ] as const,
-  );
   return {
     'leaked-instance': {
       about:
@@ -88,21 +76,18 @@ function facts({ config, metrics, cycle, acquire, deadLetters }: AlarmsProps): R
       threshold: 1,
     },
     'cycle-failing': {
-      about: 'The scheduling cycle fails again and again: nothing new is started. See the log of the state machine.',
-      metric: new cloudwatch.MathExpression({
-        expression: 'SUM([failed, late])',
-        usingMetrics: { failed: cycle.metricFailed(sum), late: cycle.metricTimedOut(sum) },
-        period: Duration.minutes(5),
-        label: 'executions that failed or timed out',
-      }),
+      about:
+        'The scheduling cycle fails again and again, or cannot be started: nothing new is begun. See the log of the acquire function, then that of the state machine.',
+      metric: metrics.metric('cycleFaults', sum),
       threshold: 1,
       periods: 2,
       of: 3,
     },
-    'cycle-not-starting': {
-      about: 'The function that starts cycles fails: work may be waiting. See the log of the acquire function.',
-      metric: acquire.metricErrors(sum),
-      threshold: 3,
+    'dead-letters': {
+      about:
+        'Messages or events failed for good. docs/deploy.md, "Dead letters": look at them, then send them back or delete them.',
+      metric: deadLetters.metricApproximateNumberOfMessagesVisible(max),
+      threshold: 1,
     },
     'stale-prices': {
       about: 'Decisions are made on old spot prices. See the log of the prices function.',
@@ -114,6 +99,5 @@ function facts({ config, metrics, cycle, acquire, deadLetters }: AlarmsProps): R
       metric: metrics.metric('spentToday', max),
       threshold: config.budgetUsdPerDay,
     },
-    ...Object.fromEntries(letters),
   };
 }

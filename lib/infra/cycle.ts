@@ -14,7 +14,7 @@ import * as sfn from 'aws-cdk-lib/aws-stepfunctions';
 import { LambdaInvoke } from 'aws-cdk-lib/aws-stepfunctions-tasks';
 import { Construct } from 'constructs';
 import type { z } from 'zod';
-import { actInput, confirmInput, solveInput } from '../aws/messages.ts';
+import { actInput, confirmInput, gaveUpInput, solveInput } from '../aws/messages.ts';
 import type { ErrorCode } from '../kernel/errors.ts';
 import { acknowledge, acknowledgeWildcards } from './acknowledged.ts';
 
@@ -22,7 +22,8 @@ export type CycleStep = 'look' | 'estimate' | 'forecast' | 'solve' | 'record' | 
 
 export interface CycleProps {
   readonly name: string;
-  readonly functions: Readonly<Record<CycleStep, lambda.IFunction>>;
+  /** The steps, and `acquire`, which is told when one has failed for good. */
+  readonly functions: Readonly<Record<CycleStep | 'acquire', lambda.IFunction>>;
   readonly logRetention: logs.RetentionDays;
 }
 
@@ -93,7 +94,8 @@ export class Cycle extends Construct {
   #definition(functions: CycleProps['functions']): sfn.IChainable {
     const done = new sfn.Succeed(this, 'Done');
     const overtaken = new sfn.Succeed(this, 'Overtaken', { comment: 'A newer cycle acts.' });
-    const step = (name: CycleStep, id: string, options: StepOptions = {}): LambdaInvoke =>
+    const failed = new sfn.Fail(this, 'Failed', { errorPath: '$.fault.Error', causePath: '$.fault.Cause' });
+    const step = (name: CycleStep | 'acquire', id: string, options: StepOptions = {}): LambdaInvoke =>
       withRetry(
         new LambdaInvoke(this, id, {
           lambdaFunction: functions[name],
@@ -102,28 +104,41 @@ export class Cycle extends Construct {
           ...options,
         }),
       );
-    const fenced = { errors: [FENCED] };
+    // The place of an execution that fails is freed at once: nothing would be started for five minutes else.
+    const giveUp = step('acquire', 'GiveUp', { payload: picked(gaveUpInput), resultPath: sfn.JsonPath.DISCARD })
+      .addCatch(failed, { resultPath: sfn.JsonPath.DISCARD })
+      .next(failed);
+    const caught = <S extends LambdaInvoke | sfn.Parallel | sfn.Map>(state: S): S => {
+      state.addCatch(overtaken, { errors: [FENCED] });
+      state.addCatch(giveUp, { resultPath: '$.fault' });
+      return state;
+    };
 
-    const look = step('look', 'Look').addCatch(overtaken, fenced);
-    const forecasts = new sfn.Parallel(this, 'Forecasts', {
-      resultSelector: { runtime: sfn.JsonPath.stringAt('$[0].runtime'), market: sfn.JsonPath.stringAt('$[1].market') },
-      resultPath: '$.forecasts',
-    })
-      .branch(step('estimate', 'Estimate'), step('forecast', 'Forecast'))
-      .addCatch(overtaken, fenced);
-    const solve = step('solve', 'Solve', {
-      payload: picked(solveInput, { runtime: '$.forecasts.runtime', market: '$.forecasts.market' }),
-    }).addCatch(overtaken, fenced);
-    const record = step('record', 'Record').addCatch(overtaken, fenced);
-    const act = new sfn.Map(this, 'Act', {
-      itemsPath: '$.batches',
-      itemSelector: picked(actInput, { batch: '$$.Map.Item.Value' }).value as Record<string, unknown>,
-      maxConcurrency: ACT_CONCURRENCY,
-      resultPath: '$.acted',
-    })
-      .itemProcessor(step('act', 'ActOnBatch'))
-      .addCatch(overtaken, fenced);
-    const confirm = step('confirm', 'Confirm', { payload: picked(confirmInput) }).addCatch(overtaken, fenced);
+    const look = caught(step('look', 'Look'));
+    const forecasts = caught(
+      new sfn.Parallel(this, 'Forecasts', {
+        resultSelector: {
+          runtime: sfn.JsonPath.stringAt('$[0].runtime'),
+          market: sfn.JsonPath.stringAt('$[1].market'),
+        },
+        resultPath: '$.forecasts',
+      }).branch(step('estimate', 'Estimate'), step('forecast', 'Forecast')),
+    );
+    const solve = caught(
+      step('solve', 'Solve', {
+        payload: picked(solveInput, { runtime: '$.forecasts.runtime', market: '$.forecasts.market' }),
+      }),
+    );
+    const record = caught(step('record', 'Record'));
+    const act = caught(
+      new sfn.Map(this, 'Act', {
+        itemsPath: '$.batches',
+        itemSelector: picked(actInput, { batch: '$$.Map.Item.Value' }).value as Record<string, unknown>,
+        maxConcurrency: ACT_CONCURRENCY,
+        resultPath: '$.acted',
+      }).itemProcessor(step('act', 'ActOnBatch')),
+    );
+    const confirm = caught(step('confirm', 'Confirm', { payload: picked(confirmInput) }));
     const again = new sfn.Choice(this, 'Again?')
       .when(sfn.Condition.booleanEquals('$.again', true), look)
       .otherwise(done);
@@ -136,6 +151,7 @@ export class Cycle extends Construct {
 
 interface StepOptions {
   readonly payload?: sfn.TaskInput;
+  readonly resultPath?: string;
 }
 
 /** The keys of a step's input, each from where it lies in the state. */

@@ -1,7 +1,9 @@
 /** Two dashboards: money, and health. CloudWatch gives an account three for nothing. */
 import { Duration } from 'aws-cdk-lib';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
+import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
+import { BOOKED } from '../aws/metrics.ts';
 import type { DeploymentConfig } from './config.ts';
 import type { EbbtideAlarms } from './alarms.ts';
 import { PURCHASE_OPTIONS, type EbbtideMetrics } from './metrics.ts';
@@ -10,6 +12,8 @@ export interface DashboardsProps {
   readonly config: Pick<DeploymentConfig, 'name' | 'budgetUsdPerDay'>;
   readonly metrics: EbbtideMetrics;
   readonly alarms: EbbtideAlarms;
+  /** Logs of the functions that book money. */
+  readonly booking: readonly ILogGroup[];
 }
 
 const HOUR = Duration.hours(1);
@@ -39,7 +43,7 @@ export class Dashboards extends Construct {
 
 type Rows = cloudwatch.IWidget[][];
 
-function money({ config, metrics }: DashboardsProps): Rows {
+function money({ config, metrics, booking }: DashboardsProps): Rows {
   return [
     [
       graph('Dollars per hour, by purchase option', {
@@ -57,8 +61,13 @@ function money({ config, metrics }: DashboardsProps): Rows {
       graph('Waste per hour, USD: start-up, idle time, lost work', { left: [sum(metrics, 'waste')] }),
     ],
     [
+      booked(booking, 'Cost per owner, USD', { by: 'owner', view: cloudwatch.LogQueryVisualizationType.BAR }),
+      booked(booking, 'Cost per job, USD: the 50 dearest', { by: 'job, owner', limit: 50 }),
+    ],
+    [
       new cloudwatch.TextWidget({
-        markdown: 'Cost per job, owner and pool: `ebb cost`, `ebb cost --by owner`, `ebb cost --by pool`.',
+        markdown:
+          'Costs per owner and job are those of instances that ended in the time shown, read from logs. To the cent, and from the beginning: `ebb cost`, `ebb cost --by owner`, `ebb cost --by pool`.',
         width: 2 * HALF,
         height: 2,
       }),
@@ -93,9 +102,33 @@ function health({ metrics, alarms }: DashboardsProps): Rows {
       }),
       graph('Instances', { left: [metrics.metric('liveInstances')], right: [sum(metrics, 'leakedInstances')] }),
     ],
-    [graph('Age of prices, seconds', { left: [metrics.metric('priceAge', { statistic: cloudwatch.Stats.MAXIMUM })] })],
+    [
+      graph('Age of prices, seconds', { left: [metrics.metric('priceAge', { statistic: cloudwatch.Stats.MAXIMUM })] }),
+      graph('Executions that failed or were not started', { left: [sum(metrics, 'cycleFaults')] }),
+    ],
   ];
 }
+
+/** Sums of the lines that lib/aws/measures.ts writes: a metric for each job or owner would cost 0.30 USD a month. */
+const booked = (
+  logs: readonly ILogGroup[],
+  title: string,
+  of: { readonly by: string; readonly limit?: number; readonly view?: cloudwatch.LogQueryVisualizationType },
+): cloudwatch.LogQueryWidget =>
+  new cloudwatch.LogQueryWidget({
+    title,
+    logGroupNames: logs.map((log) => log.logGroupName),
+    view: of.view ?? cloudwatch.LogQueryVisualizationType.TABLE,
+    queryLines: [
+      `filter message = "${BOOKED}"`,
+      'fields coalesce(job, "(idle)") as job, coalesce(owner, "(idle)") as owner',
+      `stats sum(workUsd) as work, sum(wastedUsd) as wasted, sum(idleUsd) as idle, sum(usd) as total by ${of.by}`,
+      'sort total desc',
+      `limit ${of.limit ?? 20}`,
+    ],
+    width: HALF,
+    height: HEIGHT,
+  });
 
 const graph = (title: string, props: cloudwatch.GraphWidgetProps): cloudwatch.GraphWidget =>
   new cloudwatch.GraphWidget({ title, width: HALF, height: HEIGHT, ...props });

@@ -6,6 +6,7 @@ import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import * as dynamodb from 'aws-cdk-lib/aws-dynamodb';
 import * as s3 from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
+import { ARCHIVE_PREFIX } from '../aws/archive/archive.ts';
 import { ENDED, ORDERS } from '../aws/fleet/marks.ts';
 import { tableDefinition } from '../aws/store/keys.ts';
 import { invariant } from '../kernel/errors.ts';
@@ -24,6 +25,8 @@ export const CHECKPOINT_PREFIX = 'checkpoints/';
 export const KEPT_PREFIX = 'kept/';
 /** Overwritten and deleted objects can be had back this long. */
 const OLD_VERSIONS_DAYS = 7;
+/** Before that S3 takes nothing to infrequent access. */
+const ARCHIVE_DAYS = 30;
 /** What one attempt is told and reports is read within minutes. */
 const NOTE_DAYS = 7;
 /** A checkpoint that nobody wrote anew for so long belongs to a job that is over. */
@@ -112,6 +115,14 @@ function bucketOf(scope: Construct, removalPolicy: RemovalPolicy): s3.Bucket {
       },
       { id: 'orders', prefix: ORDERS, expiration: Duration.days(NOTE_DAYS) },
       { id: 'ended', prefix: ENDED, expiration: Duration.days(NOTE_DAYS) },
+      {
+        id: 'archive',
+        prefix: ARCHIVE_PREFIX,
+        // Objects below 128 KiB would cost more there, and S3 leaves them here by itself.
+        transitions: [
+          { storageClass: s3.StorageClass.INFREQUENT_ACCESS, transitionAfter: Duration.days(ARCHIVE_DAYS) },
+        ],
+      },
       {
         id: 'old-versions',
         noncurrentVersionExpiration: Duration.days(OLD_VERSIONS_DAYS),

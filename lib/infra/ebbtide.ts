@@ -27,6 +27,7 @@ import { Deploying } from './deploying.ts';
 import { EbbtideFunction, factsOf, FUNCTION_NAMES, type DeployedEnvironment, type FunctionName } from './functions.ts';
 import { EbbtideMetrics } from './metrics.ts';
 import { Network, subnetList, type AnyVpc } from './network.ts';
+import { streamOf } from './rights.ts';
 import { Schedules } from './schedules.ts';
 import { TriggerQueue, Triggers } from './triggers.ts';
 import { deployedVersion } from './version.ts';
@@ -88,6 +89,8 @@ export class Ebbtide extends Construct {
     this.cycle = new Cycle(this, 'Cycle', { name: config.name, functions: this.functions, logRetention });
     this.triggers = new Triggers(this, 'Triggers', {
       queue: this.trigger.queue,
+      deadLetters: this.trigger.deadLetters,
+      streamArn: streamOf(this.data),
       cluster: this.capacity.cluster,
       bucket: this.data.bucket,
       functions: this.functions,
@@ -97,17 +100,21 @@ export class Ebbtide extends Construct {
       subnets: this.network.subnets,
       functions: this.functions,
     });
-    const { intake, api, acquire } = this.functions;
+    const { intake, api } = this.functions;
     this.api = new HttpApi(this, 'Http', { config, intake, api, logRetention });
     this.metrics = new EbbtideMetrics(config.name);
     this.alarms = new EbbtideAlarms(this, 'Alarms', {
       config,
       metrics: this.metrics,
-      cycle: this.cycle.machine,
-      acquire,
-      deadLetters: { trigger: this.trigger.deadLetters, events: this.triggers.failedEvents },
+      deadLetters: this.trigger.deadLetters,
     });
-    this.dashboards = new Dashboards(this, 'Dashboards', { config, metrics: this.metrics, alarms: this.alarms });
+    const { look, record, confirm } = this.functions;
+    this.dashboards = new Dashboards(this, 'Dashboards', {
+      config,
+      metrics: this.metrics,
+      alarms: this.alarms,
+      booking: [look, record, confirm].map((f) => f.logGroup),
+    });
   }
 
   /** Lets somebody ask, through the API. With `auth: iam`. */
@@ -158,6 +165,7 @@ export class Ebbtide extends Construct {
       stateMachineArn,
       triggerQueueArn: trigger.queue.queueArn,
       schedules: this.schedules,
+      deadLettersArn: trigger.deadLetters.queueArn,
     };
     return Object.fromEntries(
       FUNCTION_NAMES.map((name) => {

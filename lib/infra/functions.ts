@@ -22,6 +22,11 @@ export interface FunctionFacts {
   readonly packaged?: readonly PackagedName[];
   /** Trained models that it asks, by the names of their folders below models/. */
   readonly models?: readonly string[];
+  /**
+   * Begun by a clock or a stream: no trace of its own, which would cost more than the function itself. A request that comes
+   * by a queue is followed all the same.
+   */
+  readonly isUntraced?: boolean;
   /** It is told nothing of the deployment, and so is there before the rest. */
   readonly isAlone?: boolean;
 }
@@ -88,6 +93,7 @@ export const FUNCTIONS = {
     memoryMiB: 256,
     timeoutS: 30,
     rights: ['readTable', 'writeTable', 'startCycle'],
+    isUntraced: true,
   },
   observe: {
     about: 'Takes in what EC2 and ECS say happened.',
@@ -100,6 +106,14 @@ export const FUNCTIONS = {
     memoryMiB: 512,
     timeoutS: 120,
     rights: ['readTable', 'writeTable', 'readSpotPrices', 'readListPrices'],
+    isUntraced: true,
+  },
+  archive: {
+    about: 'Keeps what is over, as lines in the bucket.',
+    memoryMiB: 512,
+    timeoutS: 120,
+    rights: ['readStream', 'listStreams', 'readBlobs', 'tellMissingBlobs', 'writeArchive', 'putAside'],
+    isUntraced: true,
   },
   check: {
     about: 'Asks before a deployment whether the region has what is to be bought.',
@@ -113,6 +127,7 @@ export const FUNCTIONS = {
     memoryMiB: 512,
     timeoutS: 120,
     rights: [...STORE, ...TASKS, 'readTaskLogs', 'listContainerInstances', 'describeContainerInstances', 'trigger'],
+    isUntraced: true,
   },
 } as const satisfies Record<string, FunctionFacts>;
 
@@ -136,7 +151,16 @@ export interface EbbtideFunctionProps {
 /** One Lambda with a role and a log group of its own. */
 export class EbbtideFunction extends lambda.Function {
   constructor(scope: Construct, id: string, { name, environment, over, arch, logRetention }: EbbtideFunctionProps) {
-    const { about, memoryMiB, timeoutS, rights, packaged = [], models = [], isAlone = false } = factsOf(name);
+    const {
+      about,
+      memoryMiB,
+      timeoutS,
+      rights,
+      packaged = [],
+      models = [],
+      isAlone = false,
+      isUntraced = false,
+    } = factsOf(name);
     const group = new logs.LogGroup(scope, `${id}Log`, {
       retention: logRetention,
       removalPolicy: RemovalPolicy.DESTROY,
@@ -167,7 +191,7 @@ export class EbbtideFunction extends lambda.Function {
       timeout: Duration.seconds(timeoutS),
       environment: isAlone ? powertoolsOf(environment) : { ...environment },
       // Gives the role the two rights of X-Ray.
-      tracing: lambda.Tracing.ACTIVE,
+      tracing: isUntraced ? lambda.Tracing.PASS_THROUGH : lambda.Tracing.ACTIVE,
       // Nothing is reserved: a new account has ten executions at once in all, of which none may be reserved.
     });
   }

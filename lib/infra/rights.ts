@@ -8,8 +8,10 @@
 import { Stack } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
 import type { Construct } from 'constructs';
+import { invariant } from '../kernel/errors.ts';
 import type { Capacity } from './capacity.ts';
 import { STACK_TAG } from './capacity.ts';
+import { ARCHIVE_PREFIX } from '../aws/archive/archive.ts';
 import { CYCLE_PREFIX, type EbbtideData } from './data.ts';
 import type { Network } from './network.ts';
 import { schedulerArn, type Schedules } from './schedules.ts';
@@ -22,6 +24,7 @@ export interface RightsOver {
   readonly stateMachineArn: string;
   readonly triggerQueueArn: string;
   readonly schedules: Schedules;
+  readonly deadLettersArn: string;
 }
 
 export interface Right {
@@ -90,6 +93,32 @@ export const RIGHTS = {
     wide: 'The objects under `cycle/`.',
     actions: ['s3:GetObject', 's3:PutObject'],
     resources: ({ data }) => [data.bucket.arnForObjects(`${CYCLE_PREFIX}*`)],
+  },
+  writeArchive: {
+    sid: 'WriteArchive',
+    why: 'Rows of what is over.',
+    wide: 'The objects under `archive/`.',
+    actions: ['s3:PutObject'],
+    resources: ({ data }) => [data.bucket.arnForObjects(`${ARCHIVE_PREFIX}*`)],
+  },
+  readStream: {
+    sid: 'ReadStream',
+    why: 'Changes of the table, read by the Lambda service with the function’s rights.',
+    actions: ['dynamodb:DescribeStream', 'dynamodb:GetRecords', 'dynamodb:GetShardIterator'],
+    resources: ({ data }) => [streamOf(data)],
+  },
+  listStreams: {
+    sid: 'ListStreams',
+    why: 'Without it the Lambda service refuses to read a stream.',
+    wide: 'AWS has no resource for this action.',
+    actions: ['dynamodb:ListStreams'],
+    resources: everything,
+  },
+  putAside: {
+    sid: 'PutAside',
+    why: 'Changes that it failed on for good.',
+    actions: ['sqs:SendMessage'],
+    resources: ({ deadLettersArn }) => [deadLettersArn],
   },
   startCycle: {
     sid: 'StartCycle',
@@ -288,6 +317,10 @@ export function statementOf(right: Right, over: RightsOver, scope: Construct): i
     ...(conditions === undefined ? {} : { conditions }),
   });
 }
+
+/** ARN of the table's stream. */
+export const streamOf = ({ table }: RightsOver['data']): string =>
+  invariant(table.tableStreamArn, 'the table has a stream: lib/infra/data.ts');
 
 const templateArn = ({ template }: Capacity, scope: Construct): string =>
   arn(scope, 'ec2', `launch-template/${template.launchTemplateId ?? ''}`);

@@ -6,22 +6,27 @@ import { Duration } from 'aws-cdk-lib';
 import type * as ecs from 'aws-cdk-lib/aws-ecs';
 import * as events from 'aws-cdk-lib/aws-events';
 import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
-import type * as lambda from 'aws-cdk-lib/aws-lambda';
+import * as lambda from 'aws-cdk-lib/aws-lambda';
 import { SqsDestination } from 'aws-cdk-lib/aws-lambda-destinations';
 import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import type * as s3 from 'aws-cdk-lib/aws-s3';
 import * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
-import { acknowledge } from './acknowledged.ts';
+import { ARCHIVED } from '../aws/archive/rows.ts';
 import { KEPT_PREFIX } from './data.ts';
 
 /** Tries before a message is put aside. */
 const MAX_RECEIVES = 5;
 const KEPT = Duration.days(14);
+/** Changes archived at once: with the images before and after some megabytes, of the six that an invocation takes. */
+const ARCHIVE_BATCH = 2000;
+/** More than the halvings that leave a change of a batch alone. */
+const ARCHIVE_RETRIES = 15;
 
-/** The queue behind the API, and where its messages go that fail for good. */
+/** The queue behind the API, and where everything goes that fails for good, so that one alarm sees it. */
 export class TriggerQueue extends Construct {
   readonly queue: sqs.Queue;
+  /** Messages that failed again and again; events and changes of the table that could not be delivered, or failed for good. */
   readonly deadLetters: sqs.Queue;
 
   constructor(scope: Construct, id: string, { consumerTimeout }: { readonly consumerTimeout: Duration }) {
@@ -37,6 +42,8 @@ export class TriggerQueue extends Construct {
 
 export interface TriggersProps {
   readonly queue: sqs.IQueue;
+  readonly deadLetters: sqs.IQueue;
+  readonly streamArn: string;
   readonly cluster: ecs.Cluster;
   readonly bucket: s3.Bucket;
   readonly functions: {
@@ -44,6 +51,7 @@ export interface TriggersProps {
     readonly observe: lambda.Function;
     readonly prices: lambda.Function;
     readonly sweep: lambda.Function;
+    readonly archive: lambda.Function;
   };
 }
 
@@ -51,15 +59,12 @@ export interface TriggersProps {
 export const EVERY = { clock: Duration.minutes(1), prices: Duration.minutes(10), sweep: Duration.minutes(10) } as const;
 
 export class Triggers extends Construct {
-  /** Events that `observe` failed on three times. */
-  readonly failedEvents: sqs.Queue;
+  readonly #deadLetters: sqs.IQueue;
 
-  constructor(scope: Construct, id: string, { queue, cluster, bucket, functions }: TriggersProps) {
+  constructor(scope: Construct, id: string, props: TriggersProps) {
     super(scope, id);
-    this.failedEvents = closedQueue(this, 'FailedEvents', {});
-    acknowledge(this.failedEvents, {
-      'AwsSolutions-SQS3': 'It is itself where failed events end: nothing reads it but a person.',
-    });
+    const { queue, deadLetters, cluster, bucket, functions } = props;
+    this.#deadLetters = deadLetters;
     const { acquire, observe, prices, sweep } = functions;
     // One invocation for a burst of submissions; two at once, so that one slow one does not hold up the rest.
     acquire.addEventSource(
@@ -70,14 +75,16 @@ export class Triggers extends Construct {
         reportBatchItemFailures: true,
       }),
     );
-    // A minute later the clock strikes again: what it missed then is not repeated.
-    for (const each of [acquire, prices, sweep])
-      each.configureAsyncInvoke({ retryAttempts: 0, maxEventAge: EVERY.clock });
+    // A minute later the clock strikes again: what it missed then is not repeated, but is seen if it goes on.
+    for (const each of [acquire, sweep]) each.configureAsyncInvoke({ retryAttempts: 0, maxEventAge: EVERY.clock });
+    // CloudFormation asks once, and waits for an answer.
+    prices.configureAsyncInvoke({ retryAttempts: 1, maxEventAge: EVERY.clock });
     observe.configureAsyncInvoke({
       retryAttempts: 2,
       maxEventAge: Duration.hours(1),
-      onFailure: new SqsDestination(this.failedEvents),
+      onFailure: new SqsDestination(deadLetters),
     });
+    this.#archive(props);
     this.#every(EVERY.clock, 'Clock', acquire);
     this.#every(EVERY.prices, 'Prices', prices);
     this.#every(EVERY.sweep, 'Sweep', sweep);
@@ -89,8 +96,24 @@ export class Triggers extends Construct {
     });
   }
 
+  /** Nobody waits for the archive: five minutes of changes make few, larger objects. Reading a stream costs nothing. */
+  #archive({ streamArn, functions, deadLetters }: TriggersProps): void {
+    new lambda.EventSourceMapping(this, 'Archive', {
+      target: functions.archive,
+      eventSourceArn: streamArn,
+      startingPosition: lambda.StartingPosition.TRIM_HORIZON,
+      batchSize: ARCHIVE_BATCH,
+      maxBatchingWindow: Duration.minutes(5),
+      filters: ARCHIVED.map((filter) => lambda.FilterCriteria.filter({ ...filter })),
+      reportBatchItemFailures: true,
+      bisectBatchOnError: true,
+      retryAttempts: ARCHIVE_RETRIES,
+      onFailure: { bind: () => ({ destination: deadLetters.queueArn }) },
+    });
+  }
+
   #every(period: Duration, id: string, target: lambda.Function): void {
-    const { failedEvents: deadLetterQueue } = this;
+    const deadLetterQueue = this.#deadLetters;
     new events.Rule(this, id, {
       description: `Ebbtide: ${id.toLowerCase()}, every ${period.toHumanString()}`,
       schedule: events.Schedule.rate(period),
@@ -116,7 +139,7 @@ export class Triggers extends Construct {
   }
 
   #on(id: string, target: lambda.Function, eventPattern: events.EventPattern): void {
-    const { failedEvents: deadLetterQueue } = this;
+    const deadLetterQueue = this.#deadLetters;
     new events.Rule(this, id, {
       description: `Ebbtide: ${eventPattern.detailType?.join() ?? ''}`,
       eventPattern,

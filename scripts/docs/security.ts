@@ -32,9 +32,11 @@ const OTHER: Readonly<Record<string, string>> = {
   WriteLogs: 'Output of tasks: `ebb logs`.',
   PullImages: 'Images of this account’s registries that jobs name.',
   LogInToEcr: 'Logging in to those registries.',
+  Files: 'A task finds its inputs and leaves its outputs.',
   Checkpoints: 'A task saves its work, and finds it again.',
-  MarkCheckpoints: 'A task says that its work is saved.',
-  ListCheckpoints: 'A task looks for what is saved.',
+  ReadOrder: 'A task reads its command where that is too long for ECS.',
+  MarkAndReport: 'A task says that its work is saved, and at its end what it used.',
+  ListOwn: 'A task looks for what is there.',
   SayLook: 'A one-off schedule says that it is time to look.',
   WriteLog: 'Its own log.',
 };

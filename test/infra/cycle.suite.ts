@@ -5,6 +5,7 @@ import {
   actInput,
   confirmInput,
   cycleStart,
+  gaveUpInput,
   estimateInput,
   forecastInput,
   recordInput,
@@ -40,6 +41,7 @@ function steps(over: Partial<Record<string, (input: Record<string, unknown>, cal
       }),
     ],
     Act: [actInput, ({ batch }) => ({ outcomes: `s3:outcomes-${(batch as { from: number }).from}` })],
+    Acquire: [gaveUpInput, () => null],
     Confirm: [
       confirmInput,
       ({ execution, round, beganMs }) => ({ again: false, execution, round: (round as number) + 1, beganMs }),
@@ -128,8 +130,10 @@ describe('the cycle', () => {
             throw fault(name);
           },
         });
-        expect(() => run(machine, { execution: 'c-1' }, invoke)).toThrow(name);
+        expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Failed');
         expect(calls.filter((c) => c === step)).toHaveLength(1);
+        // The next execution need not wait until this one is taken for dead.
+        expect(calls.at(-1)).toBe('Acquire');
       }
     },
   );
@@ -146,6 +150,19 @@ describe('the cycle', () => {
       expect(calls.filter((c) => c === step)).toHaveLength(1);
     },
   );
+
+  it('fails as well when its place cannot be freed', () => {
+    const { invoke, calls } = steps({
+      Look: () => {
+        throw fault('internal');
+      },
+      Acquire: () => {
+        throw fault('aws.unavailable');
+      },
+    });
+    expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Failed');
+    expect(calls.filter((c) => c === 'Acquire')).toHaveLength(5);
+  });
 
   it('is an Express machine that ends in time, with a name that its steps know', () => {
     main.hasResourceProperties('AWS::StepFunctions::StateMachine', {

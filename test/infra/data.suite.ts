@@ -66,6 +66,12 @@ describe('the stack of data', () => {
   it('lets what one cycle leaves expire', () => {
     const { LifecycleConfiguration } = resourceNamed(data, 'AWS::S3::Bucket', 'DataBlobs').Properties;
     const { Rules } = LifecycleConfiguration as { Rules: Record<string, unknown>[] };
+    expect(Rules).toContainEqual(
+      expect.objectContaining({
+        Prefix: 'archive/',
+        Transitions: [{ StorageClass: 'STANDARD_IA', TransitionInDays: 30 }],
+      }),
+    );
     expect(Rules).toContainEqual(expect.objectContaining({ Prefix: 'cycle/', ExpirationInDays: 1, Status: 'Enabled' }));
   });
 

@@ -25,7 +25,7 @@ describe('queues', () => {
 
   it('are encrypted and speak TLS only', () => {
     const queues = resourcesOf(main, 'AWS::SQS::Queue');
-    expect(Object.keys(queues)).toHaveLength(3);
+    expect(Object.keys(queues)).toHaveLength(2);
     for (const { Properties } of Object.values(queues)) expect(Properties['SqsManagedSseEnabled']).toBe(true);
     const closed = Object.values(resourcesOf(main, 'AWS::SQS::QueuePolicy'))
       .filter((p) => JSON.stringify(p).includes('"aws:SecureTransport":"false"'))
@@ -40,6 +40,29 @@ describe('queues', () => {
       FunctionResponseTypes: ['ReportBatchItemFailures'],
       ScalingConfig: { MaximumConcurrency: 2 },
     });
+  });
+});
+
+describe('the archive', () => {
+  it('reads what is over from the stream, rarely, and puts aside what it cannot', () => {
+    main.hasResourceProperties('AWS::Lambda::EventSourceMapping', {
+      FunctionName: { Ref: Match.stringLikeRegexp('^EbbtideFunctionsArchive') },
+      EventSourceArn: Match.anyValue(),
+      StartingPosition: 'TRIM_HORIZON',
+      MaximumBatchingWindowInSeconds: 300,
+      BisectBatchOnFunctionError: true,
+      FunctionResponseTypes: ['ReportBatchItemFailures'],
+      MaximumRetryAttempts: 15,
+      DestinationConfig: { OnFailure: { Destination: Match.anyValue() } },
+    });
+    const [mapping] = Object.values(resourcesOf(main, 'AWS::Lambda::EventSourceMapping')).filter(
+      (m) => m.Properties['FilterCriteria'] !== undefined,
+    );
+    const { Filters } = mapping?.Properties['FilterCriteria'] as { Filters: { Pattern: string }[] };
+    // The Lambda service takes five.
+    expect(
+      Filters.map((f) => (JSON.parse(f.Pattern) as { dynamodb: { Keys: { pk: unknown } } }).dynamodb.Keys.pk),
+    ).toEqual(['J#', 'I#', 'P#'].map((prefix) => ({ S: [{ prefix }] })));
   });
 });
 
@@ -79,7 +102,7 @@ describe('rules', () => {
   it('keep what could not be delivered', () => {
     for (const rule of rules())
       for (const target of rule['Targets'] as { DeadLetterConfig?: { Arn: unknown } }[])
-        expect(shown(target.DeadLetterConfig?.Arn)).toMatch(/^\{EbbtideTriggersFailedEvents\w+\.Arn\}$/);
+        expect(shown(target.DeadLetterConfig?.Arn)).toMatch(/^\{EbbtideTriggerDeadLetters\w+\.Arn\}$/);
   });
 
   it('hand on what `observe` failed on three times', () => {
@@ -111,10 +134,8 @@ describe('alarms', () => {
       return `${String(AlarmName)}: ${metric} >= ${String(Threshold)}`;
     });
     expect(alarms.sort()).toEqual([
-      'ebbtide-cycle-failing: SUM([failed, late]) >= 1',
-      'ebbtide-cycle-not-starting: AWS/Lambda.Errors >= 3',
-      'ebbtide-dead-letters-events: AWS/SQS.ApproximateNumberOfMessagesVisible >= 1',
-      'ebbtide-dead-letters-trigger: AWS/SQS.ApproximateNumberOfMessagesVisible >= 1',
+      'ebbtide-cycle-failing: Ebbtide.CycleFaults >= 1',
+      'ebbtide-dead-letters: AWS/SQS.ApproximateNumberOfMessagesVisible >= 1',
       'ebbtide-leaked-instance: Ebbtide.LeakedInstances >= 1',
       'ebbtide-spend-above-budget: Ebbtide.SpentToday >= 12',
       'ebbtide-stale-prices: Ebbtide.PriceAge >= 3600',
@@ -144,6 +165,12 @@ describe('dashboards', () => {
         .map((m) => m.name)
         .sort(),
     );
+  });
+
+  it('sum what was booked on jobs and owners out of the logs of those that book', () => {
+    const text = body('EbbtideDashboardsMoney');
+    for (const by of ['by owner', 'by job, owner']) expect(text).toContain(`as total ${by}`);
+    for (const name of ['Look', 'Record', 'Confirm']) expect(text).toContain(`EbbtideFunctions${name}Log`);
   });
 
   it('draw the deployment’s own numbers', () => {

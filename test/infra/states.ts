@@ -12,10 +12,14 @@ interface State {
   readonly Parameters?: Record<string, unknown>;
   readonly ItemSelector?: Record<string, unknown>;
   readonly ResultSelector?: Record<string, unknown>;
-  readonly ResultPath?: string;
+  readonly ResultPath?: string | null;
   readonly OutputPath?: string;
   readonly Retry?: readonly { readonly ErrorEquals: readonly string[]; readonly MaxAttempts: number }[];
-  readonly Catch?: readonly { readonly ErrorEquals: readonly string[]; readonly Next: string }[];
+  readonly Catch?: readonly {
+    readonly ErrorEquals: readonly string[];
+    readonly Next: string;
+    readonly ResultPath?: string | null;
+  }[];
   readonly Choices?: readonly { readonly Variable: string; readonly BooleanEquals: boolean; readonly Next: string }[];
   readonly Default?: string;
   readonly Branches?: readonly Machine[];
@@ -56,7 +60,7 @@ function walk(machine: Machine, input: unknown, world: World): { state: string; 
     const state = machine.States[name];
     if (state === undefined) throw new Error(`no state ${name}`);
     world.path.push(name);
-    if (state.Type === 'Succeed') return { state: name, output: value };
+    if (state.Type === 'Succeed' || state.Type === 'Fail') return { state: name, output: value };
     if (state.Type === 'Choice') {
       const found = state.Choices?.find((c) => at(c.Variable, value) === c.BooleanEquals);
       name = found?.Next ?? state.Default ?? '';
@@ -71,6 +75,8 @@ function walk(machine: Machine, input: unknown, world: World): { state: string; 
     } catch (error) {
       const caught = state.Catch?.find((c) => matches(c.ErrorEquals, error));
       if (caught === undefined) throw error;
+      const fault = { Error: (error as Error).name, Cause: (error as Error).message };
+      value = placed(caught.ResultPath, value, fault);
       name = caught.Next;
       continue;
     }
@@ -119,11 +125,16 @@ const matches = (names: readonly string[], error: unknown): boolean =>
 
 function output(state: State, input: unknown, raw: unknown): unknown {
   const selected = state.ResultSelector === undefined ? raw : filled(state.ResultSelector, raw);
-  const place = state.ResultPath ?? '$';
-  if (place === '$') return selected;
-  const key = /^\$\.(\w+)$/.exec(place)?.[1];
-  if (key === undefined) throw new Error(`ResultPath ${place} is not used`);
-  return { ...(input as object), [key]: selected };
+  return placed(state.ResultPath, input, selected);
+}
+
+/** `null`: the input stays as it is. */
+function placed(path: string | null | undefined, input: unknown, result: unknown): unknown {
+  if (path === null) return input;
+  if (path === undefined || path === '$') return result;
+  const key = /^\$\.(\w+)$/.exec(path)?.[1];
+  if (key === undefined) throw new Error(`ResultPath ${path} is not used`);
+  return { ...(input as object), [key]: result };
 }
 
 function filled(template: Record<string, unknown>, value: unknown, context: unknown = {}): Record<string, unknown> {

@@ -98,10 +98,34 @@ describeOnLocalStack('waking the cycle', (on) => {
     nowMs += 5 * MINUTE_MS;
     expect(await another().wakeIfDue()).toBe('idle');
     nowMs += 1;
-    expect(await another().wakeIfDue()).toBe('started');
+    expect(await another().wakeIfDue()).toBe('revived');
     expect(await wake.begin(dead)).toBeNull();
     expect(await wake.end(dead, { seen, dueInMs: null })).toBe(false);
     expect(await another().wake()).toBe('coalesced');
+  });
+
+  it('does not wait for one that says that it failed: the clock or the next trigger starts another', async () => {
+    const wake = another();
+    await wake.wake();
+    const [failed = ''] = started;
+    await wake.begin(failed);
+    expect(await another().gaveUp(failed)).toBe(true);
+    expect(await another().wakeIfDue()).toBe('started');
+    // Said twice, or too late: the other one keeps its place.
+    expect(await another().gaveUp(failed)).toBe(false);
+    expect(await another().wake()).toBe('coalesced');
+    const next = started[1] ?? '';
+    expect(await another().isIdle()).toBe(false);
+    await wake.end(next, { seen: (await wake.begin(next)) ?? 0, dueInMs: MINUTE_MS });
+    expect(await another().isIdle()).toBe(false);
+    await wake.wake();
+    const last = started[2] ?? '';
+    await wake.begin(last);
+    await another().gaveUp(last);
+    expect(await another().wake()).toBe('started');
+    const end = started[3] ?? '';
+    await wake.end(end, { seen: (await wake.begin(end)) ?? 0, dueInMs: null });
+    expect(await another().isIdle()).toBe(true);
   });
 
   it('says when it cannot start one, and the clock makes up for it', async () => {

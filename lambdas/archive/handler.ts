@@ -1,0 +1,20 @@
+/** Keeps what is over, out of the table's stream, as lines in the bucket. A change that cannot be read is put aside alone. */
+import middy from '@middy/core';
+import type { DynamoDBBatchResponse } from 'aws-lambda';
+import { z } from 'zod';
+import { archive } from '../../lib/aws/archive/archive.ts';
+import { streamRecord } from '../../lib/aws/archive/rows.ts';
+import { processParts } from '../../lib/aws/compose.ts';
+import { lambdaStack, logger } from '../../lib/aws/stack.ts';
+
+const input = z.object({ Records: z.array(streamRecord) });
+
+export const handler = middy<z.output<typeof input>, DynamoDBBatchResponse>()
+  .use(lambdaStack('archive', input))
+  .handler(async ({ Records }) => {
+    const { rows, unreadable } = await archive(Records, processParts().blobs());
+    logger.info('archived', { changes: Records.length, rows });
+    if (unreadable === null) return { batchItemFailures: [] };
+    logger.error('a change cannot be archived', { ...unreadable });
+    return { batchItemFailures: [{ itemIdentifier: unreadable.sequence }] };
+  });

@@ -51,7 +51,15 @@ export const workloadOptions = z.strictObject({
   /** Tasks of traces save their state so often; default: they save nothing. Job files say it themselves. */
   checkpointEveryS: z.number().gt(0).optional(),
 });
-export type WorkloadOptions = z.input<typeof workloadOptions>;
+type Input = z.input<typeof workloadOptions>;
+type RuleInput = Exclude<NonNullable<Input['deadlines']>, 'none'>;
+/** What a caller may leave out or give; `deadlines` too may be given in part. */
+export type WorkloadOptions = Readonly<Omit<Input, 'deadlines'>> & {
+  readonly deadlines?:
+    | 'none'
+    | (Readonly<Omit<RuleInput, 'slackPercents'>> & { readonly slackPercents?: readonly number[] | undefined })
+    | undefined;
+};
 export type ResolvedOptions = z.output<typeof workloadOptions>;
 
 /** Checks and completes. Throws EbbError `usage` with every finding. */

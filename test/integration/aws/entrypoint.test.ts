@@ -24,6 +24,8 @@ import {
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { ENTRY_POINT } from '../../../lib/aws/fleet/entrypoint.ts';
 import { inputScript, outputScript } from '../../../lib/aws/fleet/staging.ts';
+import { placedInS3 } from '../../../lib/aws/placed.ts';
+import { parseJobFile } from '../../../lib/domain/job-file/job-file.ts';
 import { awsCliIn } from '../../support/aws-cli.ts';
 
 /** The entrypoint as a real process: real shells, real signals, real files, and an `aws` in its PATH. */
@@ -514,4 +516,48 @@ describe('the entrypoint, with what goes wrong', () => {
     expect(await run(1)).toMatchObject({ code: 137 });
     expect(await bucket.get(REPORT)).toContain('why ran out of memory');
   });
+});
+
+const hasPython = spawnSync('python3', ['--version'], { stdio: 'ignore' }).status === 0;
+if (!hasPython) process.stderr.write('skipped: the program of examples/aws-image, for there is no python3\n');
+
+describe('the example image', () => {
+  const folder = join(import.meta.dirname, '../../../examples/aws-image');
+  const bench = new Bench();
+  afterAll(() => bench.end());
+
+  it('has a job file that a deployment takes', () => {
+    const path = join(folder, 'job.yaml');
+    const spec = parseJobFile(readFileSync(path, 'utf8'), { path, baseDir: folder, defaultOwner: 'me' });
+    const { notes } = placedInS3(spec, 'bucket', 'j-1');
+    expect(notes).toEqual(['the image of count, sum must have the AWS CLI: its files are in S3']);
+    expect(spec.stages.map((stage) => stage.workdir)).toEqual(['s3://your-bucket/primes', 's3://your-bucket/primes']);
+  });
+
+  (hasPython ? it : it.skip)(
+    'counts all primes, though it is stopped on the way',
+    async () => {
+      awsCliIn(bench.tools, join(bench.dir, 's3'));
+      const bucket = new FolderBucket(join(bench.dir, 's3'));
+      await bucket.put('work/j1/ranges.txt', '1 200000\n');
+      const env = {
+        ...SAVES,
+        EBB_INPUTS: inputScript(WORKDIR, ['ranges.txt']),
+        EBB_OUTPUTS: outputScript(WORKDIR, ['counts/0.txt']),
+      };
+      const command = ['python3', join(folder, 'primes.py'), 'ranges.txt', '0'];
+      const first = bench.run(command, env);
+      // It has its input, so it has begun, or will before the signal's handler is missed for long.
+      await until('the input', async () => existsSync(join(bench.dir, 'work-1-0', 'ranges.txt')));
+      setTimeout(() => first.stop(), 1000);
+      const gaveWay = await first.ended;
+      expect(gaveWay).toMatchObject({ code: 143 });
+      const at = /gave way at (\d+)/.exec(gaveWay.stdout)?.[1];
+      const second = await bench.run(command, { ...env, EBB_TASK_ATTEMPT: '2' }).ended;
+      expect(second).toMatchObject({ code: 0, stdout: `going on from ${at}\n` });
+      // Counted by a sieve elsewhere; pi(200,000) in tables of primes.
+      expect(await bucket.get('work/j1/counts/0.txt')).toBe('1 200000 17984\n');
+    },
+    90_000,
+  );
 });

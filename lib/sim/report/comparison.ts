@@ -100,7 +100,7 @@ export interface Difference {
 }
 
 /** Names of the presets that others are held against. */
-const REFERENCES = { onDemand: 'on-demand', oracle: 'oracle' } as const;
+export const REFERENCES = { onDemand: 'on-demand', oracle: 'oracle' } as const;
 
 /**
  * O(runs + presets^2 x RESAMPLES x units). Throws EbbError `usage` without runs, or for two runs of one preset, window
@@ -190,7 +190,7 @@ class Statistics {
       return { at: sum === 0 ? 0 : total(cells, (c) => above(c[k].totals)) / sum, sum };
     };
     const [a, b] = [part(0), part(1)];
-    if (a.sum === 0 || b.sum === 0) return { value: null, interval: null, n: cells.length };
+    if (a.sum === 0 || b.sum === 0) return { value: null, interval: null, n: 0 };
     const share = (t: Totals, of: typeof a): number => (above(t) - of.at * below(t)) * (cells.length / of.sum);
     return this.paired(cells, (x, y) => a.at - b.at + share(x, a) - share(y, b));
   }

@@ -7,7 +7,7 @@ import { FILTERS } from './client/job-rows.ts';
 import { compare, type Comparison } from './comparison.ts';
 import { detailsOf, EMBEDDED_ROWS } from './details.ts';
 import { count } from './client/format.ts';
-import { html, Markup, scriptJson } from './markup.ts';
+import { html, rawElement, scriptJson, type Markup } from './markup.ts';
 import type { PriceSeries } from './prices.ts';
 import { differencesTable, durationsTable, headline, presetsTable, runOptions, type Provenance } from './sections.ts';
 import { STYLE } from './style.ts';
@@ -55,27 +55,13 @@ export async function reportHtml(input: ReportInput): Promise<string> {
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="generator" content="ebbtide" />
         <title>${input.title}</title>
-        <style>
-          ${new Markup(STYLE)}
-        </style>
+        ${rawElement('style', {}, STYLE)}
       </head>
       <body>
         ${body(input, comparison, leftOut)}
-        <script type="application/json" id="data">
-          ${new Markup(scriptJson(payload))}
-        </script>
-        ${blobs.map(
-          (blob, i) =>
-            html`<script type="text/plain" id="blob-${i}">
-              ${new Markup(blob)}
-            </script> `,
-        )}
-        ${scripts.map(
-          (code) =>
-            html`<script>
-              ${new Markup(code)};
-            </script> `,
-        )}
+        ${rawElement('script', { type: 'application/json', id: 'data' }, scriptJson(payload))}
+        ${blobs.map((blob, i) => rawElement('script', { type: 'text/plain', id: `blob-${i}` }, blob))}
+        ${scripts.map((code) => rawElement('script', {}, code))}
       </body>
     </html> `;
   return page.html;
@@ -213,7 +199,7 @@ const differencesSection = (comparison: Comparison): Markup =>
   html`<section aria-labelledby="differences-title">
     <h2 id="differences-title">Differences between presets</h2>
     ${differencesTable(comparison)}
-    <p class="note">Over the same windows and seeds. ${comparison.method.text}</p>
+    <p class="note">Over the windows and seeds that both have. Negative: the first is lower.</p>
   </section>`;
 
 /** Places for the distributions of which there is anything to draw. */

@@ -26,3 +26,13 @@ export const escaped = (text: string): string => text.replace(/[&<>"']/g, (c) =>
 
 /** JSON inside a script element: `<` never appears, so neither `</script` nor `<!--` can end or change it. */
 export const scriptJson = (value: unknown): string => JSON.stringify(value).replaceAll('<', '\\u003c');
+
+/** A script or style element whose content stands as it is, to the byte: the page's policy has hashes of it. */
+export function rawElement(
+  tag: 'script' | 'style',
+  attributes: Readonly<Record<string, string>>,
+  content: string,
+): Markup {
+  const given = Object.entries(attributes).map(([name, value]) => ` ${name}="${escaped(value)}"`);
+  return new Markup(`<${tag}${given.join('')}>${content}</${tag}>\n`);
+}

@@ -1,7 +1,7 @@
 /** The parts of the page that are written into it: what was run, what went wrong, the figures of presets. No script needed. */
 import type { RunOutcome } from '../outcome.ts';
 import { count, dollars, duration, minute, NONE, percent, plural, ratio } from './client/format.ts';
-import type { Comparison, Difference, Estimate, PresetFigures } from './comparison.ts';
+import { REFERENCES, type Comparison, type Difference, type Estimate, type PresetFigures } from './comparison.ts';
 import { html, type Markup } from './markup.ts';
 
 /** What a run was made of, in the words of who made it. */
@@ -67,29 +67,45 @@ const windowText = ({ fromMs, endMs }: Window): string =>
 
 /** Missed deadlines, work that was not done, and what makes figures doubtful, before anything else. */
 export function badNews(comparison: Comparison, notes: readonly string[]): readonly string[] {
-  const lines = comparison.presets.flatMap((p) => {
-    const parts: string[] = [];
-    if (p.missed > 0)
-      parts.push(
-        `${count(p.missed)} of ${plural(p.deadlines, 'deadline')} missed (${percent(p.missed / p.deadlines)})`,
-      );
-    if (p.failed > 0) parts.push(`${plural(p.failed, 'job')} failed or cancelled`);
-    if (p.unfinished > 0) parts.push(`${plural(p.unfinished, 'job')} unfinished at the end`);
-    if (p.refused > 0) parts.push(`${plural(p.refused, 'job')} refused at submission`);
-    return parts.length === 0 ? [] : [`${p.preset}: ${parts.join('; ')}.`];
-  });
+  // Presets of which the same is to be said share a line: what admission refuses does not depend on the preset.
+  const said = Map.groupBy(comparison.presets, shortcomings);
+  said.delete('');
+  const all = comparison.presets.length;
+  const lines = [...said].map(([text, presets]) =>
+    all > 1 && presets.length === all ? `Every preset: ${text}.` : `${names(presets)}: ${text}.`,
+  );
   return [...lines, ...comparison.warnings, ...notes];
 }
 
+function shortcomings(p: PresetFigures): string {
+  const parts: string[] = [];
+  if (p.missed > 0)
+    parts.push(`${count(p.missed)} of ${plural(p.deadlines, 'deadline')} missed (${percent(p.missed / p.deadlines)})`);
+  if (p.failed > 0) parts.push(`${plural(p.failed, 'job')} failed or cancelled`);
+  if (p.unfinished > 0) parts.push(`${plural(p.unfinished, 'job')} unfinished at the end`);
+  if (p.refused > 0) parts.push(`${plural(p.refused, 'job')} refused at submission`);
+  return parts.join('; ');
+}
+
+const names = (presets: readonly PresetFigures[]): string => presets.map((p) => p.preset).join(', ');
+
+/** Presets that miss more than this are not among those whose cost is worth comparing. */
+const MISSED_MOST = 0.01;
+
 function goodNews({ presets }: Comparison): readonly string[] {
-  const clean = presets.filter((p) => p.missed + p.failed + p.unfinished + p.refused === 0).map((p) => p.preset);
-  const lines = clean.length === 0 ? [] : [`All jobs done, no deadline missed: ${clean.join(', ')}.`];
-  const [first, ...others] = presets.filter((p) => p.costUsd.value !== null).sort(byCost);
-  if (first === undefined) return lines;
-  const best = others.length === 0 ? '' : ' is the cheapest';
-  const share = first.toOnDemandPrices.value;
+  const clean = presets.filter((p) => shortcomings(p) === '');
+  const lines = clean.length === 0 ? [] : [`All jobs done, no deadline missed: ${names(clean)}.`];
+  // The oracle knows what nobody knows: it is a bound, not a choice.
+  const choices = presets.filter((p) => p.preset !== REFERENCES.oracle && p.costUsd.value !== null);
+  const kept = choices.filter((p) => (p.missedShare.value ?? 0) <= MISSED_MOST);
+  if (choices.length > 1 && kept.length === 0)
+    return [...lines, `Every preset misses more than ${MISSED_MOST * 100} % of the deadlines.`];
+  const [best] = (choices.length > 1 ? kept : choices).toSorted(byCost);
+  if (best === undefined) return lines;
+  const among = choices.length > 1 ? `Cheapest of those that miss at most ${MISSED_MOST * 100} %: ` : '';
+  const share = best.toOnDemandPrices.value;
   const against = share === null ? '' : `, ${percent(share)} of what the same work costs on demand`;
-  return [...lines, `${first.preset}${best}: ${dollars(first.costUsd.value ?? NaN)} per run${against}.`];
+  return [...lines, `${among}${best.preset}, ${dollars(best.costUsd.value ?? NaN)} per run${against}.`];
 }
 
 const byCost = (a: PresetFigures, b: PresetFigures): number => (a.costUsd.value ?? 0) - (b.costUsd.value ?? 0);
@@ -127,11 +143,11 @@ const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
   },
   {
     title: 'Not done',
-    hint: 'jobs unfinished, failed or cancelled, and refused',
+    hint: 'jobs unfinished at the end, failed or cancelled, and refused at submission',
     cell: (p) =>
-      html`${count(p.unfinished + p.failed + p.refused)}<span class="interval"
-          >${count(p.unfinished)} unfinished, ${count(p.failed)} failed, ${count(p.refused)} refused</span
-        >`,
+      html`${count(p.unfinished + p.failed + p.refused)}${notDone(p).map(
+        (part) => html`<span class="interval">${part}</span>`,
+      )}`,
     bad: (p) => p.unfinished + p.failed > 0,
   },
   {
@@ -156,6 +172,9 @@ const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
   },
   { title: 'Launches', hint: 'instances per run', cell: (p) => figure(p.launches, oneDigit) },
 ];
+
+const notDone = (p: PresetFigures): readonly string[] =>
+  (['unfinished', 'failed', 'refused'] as const).flatMap((k) => (p[k] > 0 ? [`${count(p[k])} ${k}`] : []));
 
 const oneDigit = (x: number): string => count(x, 1);
 

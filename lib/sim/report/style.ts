@@ -40,13 +40,13 @@ a { color: var(--accent); }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 .verdict { margin: .8rem 0; padding: .6rem 1rem .6rem 2rem; background: var(--panel); border-left: 4px solid var(--good); }
 .verdict.bad { border-left-color: var(--bad); color: inherit; }
-.verdict li.bad { font-weight: 600; }
 dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; margin: .6rem 0; font-size: .92rem; }
 dl.facts dt { color: var(--faint); }
 dl.facts dd { margin: 0; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; margin: .5rem 0; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
-th, td { padding: 5px 14px 5px 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th, td { padding: 5px 16px 5px 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); white-space: nowrap; }
+thead th.right { white-space: normal; min-width: 4.5rem; max-width: 7.5rem; }
 thead th { color: var(--faint); font-weight: 600; vertical-align: bottom; }
 tbody th { font-weight: 600; }
 .scroll th:first-child { position: sticky; left: 0; background: var(--background); }
@@ -60,14 +60,14 @@ tbody th { font-weight: 600; }
 label { display: inline-flex; gap: 6px; align-items: center; color: var(--faint); font-size: .9rem; min-width: 0; }
 select, input { font: inherit; font-size: .9rem; color: var(--text); background: var(--panel); border: 1px solid var(--line); border-radius: 6px; padding: 4px 8px; min-width: 0; max-width: 100%; }
 input[type='search'] { width: 16rem; }
-#job-pane { height: 460px; max-height: 80vh; overflow: auto; border: 1px solid var(--line); border-radius: 6px; font-size: .86rem; font-variant-numeric: tabular-nums; contain: strict; }
+#job-pane { height: 90px; max-height: 80vh; overflow: auto; border: 1px solid var(--line); border-radius: 6px; font-size: 12px; font-variant-numeric: tabular-nums; contain: strict; }
 .row { display: grid; width: max-content; min-width: 100%; height: 30px; align-items: center;
-  grid-template-columns: 116px 136px 92px 92px 92px 64px 132px 82px 82px 82px 92px 92px 96px; }
+  grid-template-columns: 96px 116px 72px 84px 80px 54px 126px 72px 68px 80px 88px 94px 98px; }
 .row.head { position: sticky; top: 0; z-index: 1; height: 34px; background: var(--panel); border-bottom: 1px solid var(--line); }
 .row.odd { background: color-mix(in srgb, var(--panel) 55%, transparent); }
 .row.current { background: color-mix(in srgb, var(--accent) 24%, var(--background)); }
 #job-rows .row { cursor: default; }
-.cell { padding: 0 8px; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.cell { padding: 0 6px; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .tasks, .submittedMs, .waitedS, .tookS, .lateS, .costUsd, .onDemandUsd, .interruptions { text-align: right; }
 .row.head button { all: unset; cursor: pointer; color: var(--faint); font-weight: 600; }
 .row.head button:focus-visible { outline: 2px solid var(--accent); }

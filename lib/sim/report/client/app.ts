@@ -2,9 +2,10 @@
 import type { EChartsOption, EChartsType } from 'echarts';
 import type { Payload, PoolPayload, RunPayload } from '../payload.ts';
 import {
-  COST_ROW_PX,
   costChart,
+  costHeightPx,
   distributionChart,
+  distributionHeightPx,
   instancesChart,
   pricesChart,
   pricesHeightPx,
@@ -43,7 +44,7 @@ class Page {
     this.#chart(
       'cost-chart',
       (frame) => costChart(frame, costs),
-      () => 74 + costs.length * COST_ROW_PX,
+      (widthPx) => costHeightPx(costs.length, widthPx),
     );
     for (const [id, curves] of [
       ['deadline-chart', completionS.deadline],
@@ -54,7 +55,7 @@ class Page {
         this.#chart(
           id,
           (frame) => distributionChart(frame, curves, presets),
-          () => 280,
+          (widthPx) => distributionHeightPx(curves, widthPx),
         );
     const select = byId('run', HTMLSelectElement);
     select.addEventListener('change', () => this.#show(Number(select.value)));

@@ -41,15 +41,29 @@ function base({ palette }: Frame): EChartsOption {
   };
 }
 
-const legend = (palette: Palette): object => ({
-  type: 'scroll',
+const legend = (palette: Palette, names: readonly string[]): object => ({
   top: 0,
   left: 0,
+  data: names,
+  icon: 'roundRect',
+  itemWidth: 18,
+  itemHeight: 10,
+  itemGap: 14,
   textStyle: { color: palette.text },
-  pageTextStyle: { color: palette.faint },
-  pageIconColor: palette.text,
-  pageIconInactiveColor: palette.line,
 });
+
+const LEGEND_LINE_PX = 24;
+
+/** Height of a legend, from an estimate of how its names wrap: ECharts tells only once it is drawn. */
+export function legendPx(names: readonly string[], widthPx: number): number {
+  let [lines, usedPx] = [1, 0];
+  for (const name of names) {
+    const entryPx = 18 + 5 + name.length * 6.8 + 14;
+    if (usedPx > 0 && usedPx + entryPx > widthPx) [lines, usedPx] = [lines + 1, 0];
+    usedPx += entryPx;
+  }
+  return lines * LEGEND_LINE_PX;
+}
 
 const axis = (palette: Palette): object => ({
   axisLabel: { color: palette.faint, hideOverlap: true },
@@ -82,7 +96,11 @@ function tooltip(
 const pairOf = (value: unknown): readonly [number, number] =>
   Array.isArray(value) ? [Number(value[0]), Number(value[1])] : [NaN, NaN];
 
-export const COST_ROW_PX = 34;
+const COST_NAMES = ['work', 'wasted', 'idle', 'same work on demand'] as const;
+const COST_ROW_PX = 34;
+
+export const costHeightPx = (presets: number, widthPx: number): number =>
+  legendPx(COST_NAMES, widthPx) + 50 + presets * COST_ROW_PX;
 
 /** Mean cost per run by what it went to, one bar for each preset, with the same work at on-demand prices as a mark. */
 export function costChart(frame: Frame, costs: readonly CostPayload[]): EChartsOption {
@@ -95,8 +113,15 @@ export function costChart(frame: Frame, costs: readonly CostPayload[]): EChartsO
   const styled = axis(palette);
   return {
     ...base(frame),
-    legend: { ...legend(palette), data: [...kinds.map(([name]) => name), 'same work on demand'] },
-    grid: { left: 4, right: 18, top: 34, bottom: 22, outerBoundsMode: 'same', outerBoundsContain: 'axisLabel' },
+    legend: legend(palette, COST_NAMES),
+    grid: {
+      left: 4,
+      right: 18,
+      top: legendPx(COST_NAMES, frame.widthPx) + 10,
+      bottom: 22,
+      outerBoundsMode: 'same',
+      outerBoundsContain: 'axisLabel',
+    },
     tooltip: {
       ...tooltip(palette, (pointed) => [
         [pointed[0]?.name ?? '', ''],
@@ -155,6 +180,7 @@ const MARKS_S = [1, 10, 60, 600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400
 export function distributionChart(frame: Frame, curves: readonly Curve[], presets: readonly string[]): EChartsOption {
   const { palette } = frame;
   const styled = axis(palette);
+  const names = curves.map((c) => c.preset);
   const values = curves.flatMap((c) => c.points.map(([x]) => atLeastASecond(x)));
   const [least, most] = [Math.min(...values), Math.max(...values)];
   // Marks that bracket the values, or a single value would make an axis of no length.
@@ -163,8 +189,15 @@ export function distributionChart(frame: Frame, curves: readonly Curve[], preset
   const marks = MARKS_S.filter((m) => m >= min && m <= max);
   return {
     ...base(frame),
-    legend: { ...legend(palette), data: curves.map((c) => c.preset) },
-    grid: { left: 8, right: 24, top: 40, bottom: 8, outerBoundsMode: 'same', outerBoundsContain: 'axisLabel' },
+    legend: legend(palette, names),
+    grid: {
+      left: 8,
+      right: 24,
+      top: legendPx(names, frame.widthPx) + 12,
+      bottom: 8,
+      outerBoundsMode: 'same',
+      outerBoundsContain: 'axisLabel',
+    },
     tooltip: tooltip(palette, (pointed) => [
       ...pointed.slice(0, 1).map((p) => [`within ${duration(pairOf(p.value)[0])}`, ''] as const),
       ...pointed.map((p) => [p.seriesName ?? '', percent(pairOf(p.value)[1])] as const),
@@ -211,6 +244,13 @@ export function distributionChart(frame: Frame, curves: readonly Curve[], preset
 /** A logarithm has no place for zero. */
 const atLeastASecond = (s: number): number => Math.max(s, 1);
 
+export const distributionHeightPx = (curves: readonly Curve[], widthPx: number): number =>
+  240 +
+  legendPx(
+    curves.map((c) => c.preset),
+    widthPx,
+  );
+
 export interface InstancesOverTime {
   readonly atMs: ArrayLike<number>;
   readonly reserved: ArrayLike<number>;
@@ -221,28 +261,29 @@ export interface InstancesOverTime {
   readonly endMs: number;
 }
 
-/** Live instances over time by purchase option, stacked. */
+/**
+ * Live instances over time by purchase option, stacked: each area goes from zero to the sum with those below it, and lower
+ * ones are drawn over it.
+ */
 export function instancesChart(frame: Frame, series: InstancesOverTime): EChartsOption {
   const { palette } = frame;
   const styled = axis(palette);
-  const { fromMs, endMs, atMs } = series;
-  const options = [
-    ['reserved', palette.reserved, series.reserved],
-    ['on-demand', palette.onDemand, series.onDemand],
-    ['spot', palette.spot, series.spot],
-  ] as const;
-  const used = options.filter(([, , counts]) => Array.from(counts).some((n) => n > 0));
-  const steps = (counts: ArrayLike<number>): number[][] => {
-    const points = Array.from(atMs, (at, i) => [at, counts[i] ?? 0]);
-    return [[fromMs, 0], ...points, [endMs, points.at(-1)?.[1] ?? 0]];
-  };
+  const { fromMs, endMs } = series;
+  const areas = stacked(series, palette);
   return {
     ...base(frame),
-    legend: legend(palette),
-    grid: { left: 8, right: 14, top: 48, bottom: 46, outerBoundsMode: 'same', outerBoundsContain: 'axisLabel' },
+    legend: {
+      ...legend(
+        palette,
+        areas.map((a) => a.name),
+      ),
+      selectedMode: false,
+    },
+    grid: { left: 8, right: 14, top: 52, bottom: 46, outerBoundsMode: 'same', outerBoundsContain: 'axisLabel' },
     tooltip: tooltip(palette, (pointed) => [
       ...pointed.slice(0, 1).map((p) => [`${minute(pairOf(p.value)[0])} UTC`, ''] as const),
-      ...pointed.map((p) => [p.seriesName ?? '', count(pairOf(p.value)[1])] as const),
+      // The third value of a point is the option's own count.
+      ...pointed.map((p) => [p.seriesName ?? '', count(Array.isArray(p.value) ? Number(p.value[2]) : NaN)] as const),
     ]),
     dataZoom: [
       {
@@ -273,18 +314,41 @@ export function instancesChart(frame: Frame, series: InstancesOverTime): ECharts
       minInterval: 1,
       splitNumber: 4,
     },
-    series: used.map(([name, color, counts]) => ({
+    series: areas.toReversed().map(({ name, color, points }) => ({
       type: 'line' as const,
       name,
-      stack: 'instances',
       step: 'end' as const,
       showSymbol: false,
       lineStyle: { width: 1, color },
       itemStyle: { color },
-      areaStyle: { color, opacity: 0.55 },
-      data: steps(counts),
+      areaStyle: { color, opacity: 1 },
+      data: points.map((p) => [...p]),
     })),
   };
+}
+
+interface Area {
+  readonly name: string;
+  readonly color: string;
+  /** Time, height of the area's top, the option's own count. */
+  readonly points: readonly (readonly [number, number, number])[];
+}
+
+/** Areas from the lowest to the highest, without options that were never used. */
+function stacked({ atMs, fromMs, endMs, ...counts }: InstancesOverTime, palette: Palette): readonly Area[] {
+  const times = [fromMs, ...Array.from(atMs), endMs];
+  const below = new Float64Array(times.length);
+  const options = [
+    ['reserved', palette.reserved, counts.reserved],
+    ['on-demand', palette.onDemand, counts.onDemand],
+    ['spot', palette.spot, counts.spot],
+  ] as const;
+  return options.flatMap(([name, color, own]) => {
+    const values = [0, ...Array.from(own), own[own.length - 1] ?? 0];
+    if (!values.some((n) => n > 0)) return [];
+    const points = times.map((at, i) => [at, (below[i] = (below[i] ?? 0) + (values[i] ?? 0)), values[i] ?? 0] as const);
+    return [{ name, color, points }];
+  });
 }
 
 const PRICE_ROW = { heightPx: 150, headPx: 40, topPx: 34 } as const;
@@ -312,7 +376,7 @@ export function pricesChart(frame: Frame, prices: readonly PriceSeries[]): EChar
   });
   return {
     ...base(frame),
-    legend: { ...legend(palette), data: ['spot price', 'on-demand price'], selectedMode: false },
+    legend: { ...legend(palette, ['spot price', 'on-demand price']), selectedMode: false },
     title: prices.map((p, i) => ({
       text: p.pool,
       left: leftPx(i) + 4,

@@ -1,7 +1,6 @@
 /** Numbers and times as the report shows them, in its page and in the tables that are written into it. Pure. */
 
 const groups = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
-const cents = new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
 export const NONE = '–';
 
@@ -11,7 +10,7 @@ export function count(n: number, digits = 0): string {
   return digits > 0 && Math.abs(n) < 100 ? String(Number(n.toFixed(digits))) : groups.format(n);
 }
 
-/** `$0.0312`, `$12.40`, `$1,204.00`: enough digits that small spot bills do not read as nothing. */
+/** `$0.0312`, `$12.40`, `$1,204`: enough digits that small spot bills do not read as nothing. */
 export function dollars(usd: number): string {
   if (Number.isNaN(usd)) return NONE;
   const size = Math.abs(usd);
@@ -19,7 +18,7 @@ export function dollars(usd: number): string {
   if (size === 0) return '$0';
   if (size < 0.000001) return `${sign}<$0.000001`;
   if (size < 1) return `${sign}$${size.toFixed(size >= 0.01 ? 4 : 6)}`;
-  return `${sign}$${cents.format(size)}`;
+  return `${sign}$${size < 1000 ? size.toFixed(2) : groups.format(size)}`;
 }
 
 /** `45 s`, `12.5 min`, `3.3 h`, `2.1 d`. */

@@ -7,6 +7,9 @@ import { byId, el } from './dom.ts';
 import { rowsOf, textAt, type Filter, type JobTable, type Query, type SortKey } from './job-rows.ts';
 
 const ROW_PX = 30;
+/** Height of the pane at most, and what it needs besides its rows: its head, borders and a scroll bar. */
+const PANE_PX = 460;
+const PANE_SPARE_PX = 54;
 /** Firefox takes no element higher than about 17.9 million pixels. */
 const MOST_PX = 8_000_000;
 /** Rows beyond the pane's edges, so that scrolling by a row shows no gap. */
@@ -103,6 +106,7 @@ export class JobTableView {
     this.#current = -1;
     this.#detail.replaceChildren();
     this.#space.style.height = `${this.#boxPx()}px`;
+    this.#pane.style.height = `${Math.min(this.#boxPx() + PANE_SPARE_PX, PANE_PX)}px`;
     this.#pane.scrollTop = 0;
     this.#draw();
   }

@@ -1,0 +1,116 @@
+import {
+  REFERENCES,
+  type Comparison,
+  type Difference,
+  type Estimate,
+  type PresetFigures,
+} from '../../sim/report/comparison.ts';
+import { dollars, percent } from '../format.ts';
+import type { Output } from '../output.ts';
+import { table, text, type Column } from './table.ts';
+
+type Paint = Pick<Output, 'colors'>;
+
+/** What `ebb simulate` says at its end: presets side by side, how sure that is, what is wrong with it, and the next step. */
+export function simulationSummary(output: Paint, comparison: Comparison, report: string | null): string {
+  const { colors } = output;
+  const { presets, differences, method, warnings } = comparison;
+  const parts = [
+    ...warnings.map((w) => colors.yellow(`! ${w}`)),
+    presetsTable(output, presets),
+    ...(differences.length === 0 ? [] : ['', differencesTable(output, ofTheCheapest(comparison))]),
+    '',
+    colors.dim(LEGEND),
+    colors.dim(method.text),
+    report === null ? colors.dim('charts and jobs: add --report FILE.html') : `open ${colors.bold(text(report))}`,
+  ];
+  return parts.join('\n');
+}
+
+/** One row for each preset; an interval stands below its figure, so that the table fits a terminal. */
+export function presetsTable(output: Paint, presets: readonly PresetFigures[]): string {
+  const { colors } = output;
+  const figure = (of: Estimate | null, format: (x: number) => string): string => {
+    const range = rangeText(of, format);
+    return `${valueText(of, format)}${range === null ? '' : `\n${colors.dim(range)}`}`;
+  };
+  const alarming = (bad: boolean, shown: string): string => (bad ? colors.red(shown) : shown);
+  const columns: readonly Column<PresetFigures>[] = [
+    { title: 'PRESET', cell: (p) => text(p.preset) },
+    right('COST', (p) => figure(p.costUsd, dollars)),
+    right('OF LIST', (p) => figure(p.toOnDemandPrices, percent)),
+    right('÷ ON-DEMAND', (p) => figure(p.toOnDemand, ratio)),
+    right('÷ ORACLE', (p) => figure(p.toOracle, ratio)),
+    right('MISSED', (p) =>
+      p.deadlines === 0
+        ? NOTHING
+        : `${alarming(p.missed > 0, `${p.missed} of ${p.deadlines}`)}\n${colors.dim(estimateText(p.missedShare, percent))}`,
+    ),
+    right('NOT DONE', (p) => alarming(p.unfinished + p.failed > 0, String(p.unfinished + p.failed + p.refused))),
+    right('WASTED', (p) => valueText(p.wastedShare, percent)),
+    right('IDLE', (p) => valueText(p.idleShare, percent)),
+    right('UTILISED', (p) => valueText(p.utilisation, percent)),
+    right('TAKEN', (p) => valueText(p.interruptions, oneDigit)),
+  ];
+  const known = columns.filter((c) => presets.some((p) => c.cell(p) !== NOTHING));
+  return table(output, known, presets, 'no preset was simulated');
+}
+
+/** What the short titles of the table mean. */
+const LEGEND =
+  'COST per run; OF LIST: of the same work at on-demand prices, nothing wasted; NOT DONE: unfinished, failed or refused jobs; TAKEN: instances that the market interrupted, per run.';
+
+const NOTHING = '-';
+
+const right = (title: string, cell: (p: PresetFigures) => string): Column<PresetFigures> => ({
+  title,
+  cell,
+  right: true,
+});
+
+const valueText = (of: Estimate | null, format: (x: number) => string): string =>
+  of?.value == null ? NOTHING : format(of.value);
+
+/** Null where there is no interval, or its ends read alike and add nothing to the figure. */
+function rangeText(of: Estimate | null, format: (x: number) => string): string | null {
+  if (of?.interval == null) return null;
+  const [low, high] = [format(of.interval.low), format(of.interval.high)];
+  return low === high ? null : `[${low}, ${high}]`;
+}
+
+function estimateText(of: Estimate, format: (x: number) => string): string {
+  const range = rangeText(of, format);
+  return `${valueText(of, format)}${range === null ? '' : ` ${range}`}`;
+}
+
+const ratio = (x: number): string => x.toPrecision(3);
+const oneDigit = (x: number): string => String(Number(x.toFixed(1)));
+
+/** The cheapest preset that could be chosen against each other one: all pairs are in the report. */
+function ofTheCheapest({ presets, differences }: Comparison): readonly Difference[] {
+  const [cheapest] = presets
+    .filter((p) => p.preset !== REFERENCES.oracle)
+    .sort((a, b) => (a.costUsd.value ?? Infinity) - (b.costUsd.value ?? Infinity));
+  return differences.filter((d) => d.a === cheapest?.preset || d.b === cheapest?.preset);
+}
+
+function differencesTable(output: Paint, differences: readonly Difference[]): string {
+  return table(
+    output,
+    [
+      { title: 'DIFFERENCE', cell: (d) => `${text(d.a)} - ${text(d.b)}` },
+      { title: 'COST', cell: (d) => estimateText(d.costUsd, signed(dollars)), right: true },
+      { title: 'OF THE SECOND', cell: (d) => estimateText(d.costShare, signed(percent)), right: true },
+      { title: 'MISSED', cell: (d) => estimateText(d.missedShare, points), right: true },
+    ],
+    differences,
+    '',
+  );
+}
+
+const signed =
+  (format: (x: number) => string) =>
+  (x: number): string =>
+    x > 0 ? `+${format(x)}` : format(x);
+
+const points = (x: number): string => signed((y) => `${Number((y * 100).toFixed(2))} pp`)(x);

@@ -116,6 +116,7 @@ export class MemoryFleet implements Fleet {
   readonly #wakes = new Set<() => void>();
   #scheduled = 0;
   #observed = 0;
+  #happened = 0;
   #nap: AbortController | null = null;
 
   constructor(options: MemoryFleetOptions) {
@@ -474,6 +475,11 @@ export class MemoryFleet implements Fleet {
     return next === undefined ? null : epochMs(next.atMs);
   }
 
+  /** How many things have happened so far. */
+  get happened(): number {
+    return this.#happened;
+  }
+
   /** Lets everything happen that the clock has passed. True when there is something new to observe. */
   catchUp(): boolean {
     const before = this.#observed;
@@ -488,6 +494,7 @@ export class MemoryFleet implements Fleet {
     for (let next = this.#queue.peek(); next !== undefined && next.atMs <= now; next = this.#queue.peek()) {
       this.#queue.pop();
       next.happen();
+      this.#happened++;
       happened = true;
     }
     return happened;

@@ -89,6 +89,9 @@ export interface SimulationResult {
   readonly ended: EndReason;
   readonly endMs: EpochMs;
   readonly collected: Collector;
+  /** As the simulation left them: what was not over, and what ended in the last cycle. */
+  readonly store: MemoryStore;
+  readonly fleet: MemoryFleet;
   readonly refused: readonly Refusal[];
   readonly steps: number;
   readonly cycles: CycleTotals;
@@ -101,8 +104,8 @@ export interface CycleTotals {
   readonly solverMs: number;
 }
 
-/** Told of progress once in so many steps: often enough to watch, seldom enough to cost nothing. */
-const PROGRESS_STEPS = 512;
+/** Told of progress once in so many instants: often enough to watch, seldom enough to cost nothing. */
+const PROGRESS_INSTANTS = 32;
 /** What a simulation itself reads again: the log of events goes to whoever listens. */
 const RETENTION: Retention = { plans: 1, events: 1000 };
 /** Fields of Date end here (ECMAScript, section "Time Values and Time Range"). */
@@ -128,7 +131,7 @@ class Simulation {
   readonly #arrivals: Arrivals;
   #nextCycleMs = Infinity;
   #lastCycleMs = -Infinity;
-  #steps = 0;
+  #instants = 0;
   #submitted = 0;
   #cycles: CycleTotals = { count: 0, solved: 0, solverMs: 0 };
 
@@ -193,6 +196,8 @@ class Simulation {
       ended,
       endMs: this.#clock.now(),
       collected: this.#collector,
+      store: this.#store,
+      fleet: this.#fleet,
       refused: this.#refused,
       steps: this.#steps,
       cycles: this.#cycles,
@@ -219,8 +224,12 @@ class Simulation {
         this.#trigger(nextMs);
       }
       if (this.#nextCycleMs <= nextMs) await this.#cycle(nextMs);
-      if (++this.#steps % PROGRESS_STEPS === 0) await this.#report();
+      if (++this.#instants % PROGRESS_INSTANTS === 0) await this.#report();
     }
+  }
+
+  get #steps(): number {
+    return this.#fleet.happened + this.#submitted + this.#cycles.count;
   }
 
   #trigger(nowMs: number): void {

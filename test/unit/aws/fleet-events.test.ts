@@ -39,6 +39,32 @@ const SAYS: Readonly<Record<string, Notice | null>> = {
       isAsked: false,
     },
   },
+  'ecs-task-stopped-host': {
+    is: 'task',
+    mark: MARK,
+    task: TASK,
+    startedMs: ms('12:02:03.500'),
+    end: {
+      atMs: ms('12:07:03.250'),
+      exitCode: null,
+      detail: 'Host EC2 (instance i-0a1b2c3d4e5f67890) terminated.',
+      isHostGone: true,
+      isAsked: false,
+    },
+  },
+  'ecs-task-stopped-by-user': {
+    is: 'task',
+    mark: MARK,
+    task: TASK,
+    startedMs: ms('12:02:03.500'),
+    end: {
+      atMs: ms('12:07:03.250'),
+      exitCode: 143,
+      detail: 'Task stopped by user',
+      isHostGone: false,
+      isAsked: true,
+    },
+  },
   'ecs-task-stopped-no-image': {
     is: 'task',
     mark: MARK,

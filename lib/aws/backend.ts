@@ -23,6 +23,7 @@ import { Inbox } from './fleet/inbox.ts';
 import { logUrl } from './fleet/logs.ts';
 import type { AwsPrices } from './market.ts';
 import { placedInS3 } from './placed.ts';
+import { takeTime } from './remaining.ts';
 
 /** How old prices and histories may be for an answer, wall ms: prices are asked for every ten minutes. */
 const REFRESH_MS = 30_000;
@@ -121,7 +122,8 @@ async function healthOf(of: Parts, { trace, checkedMs }: AwsPrices, startedMs: n
 export function deployedBackend(compose: () => DeployedBackend = composeBackend): MiddlewareObj {
   let deployed: DeployedBackend | null = null;
   return {
-    before: async () => {
+    before: async ({ context }) => {
+      takeTime(context);
       if (deployed === null) {
         deployed = compose();
         provideBackend(deployed.backend);

@@ -25,6 +25,7 @@ import { parseReport, type TaskReport } from './fleet/report.ts';
 import { priceListRegion, type PriceListParts } from './list-prices.ts';
 import { AwsMarket } from './market.ts';
 import { PriceBook, typesOf, type PriceFeedParts } from './prices.ts';
+import { remainingMs } from './remaining.ts';
 import { Spent } from './spent.ts';
 import { Blobs } from './store/blobs.ts';
 import { DynamoStore } from './store/dynamo-store.ts';
@@ -71,7 +72,7 @@ export function partsOf(environment: Environment): Parts {
   const s3 = once(() => new S3Client({ ...at, forcePathStyle }));
   const ec2 = once(() => new EC2Client(at));
   const pricing = once(() => new PricingClient({ ...client, region: priceListRegion(region) }));
-  const table = once(() => new Table({ client: dynamodb(), name: EBB_TABLE }));
+  const table = once(() => new Table({ client: dynamodb(), name: EBB_TABLE, remainingMs }));
   const clock = lambdaClock(environment.EBB_CLOCK);
   const types = typesOf(config.families);
   const zones = [...subnets.keys()];
@@ -111,7 +112,9 @@ export function partsOf(environment: Environment): Parts {
     environment,
     table,
     blobs,
-    store: once(() => new DynamoStore({ dynamodb: dynamodb(), s3: s3(), table: EBB_TABLE, bucket: EBB_BUCKET })),
+    store: once(
+      () => new DynamoStore({ dynamodb: dynamodb(), s3: s3(), table: EBB_TABLE, bucket: EBB_BUCKET, remainingMs }),
+    ),
     market,
     fleet,
     wake: once(

@@ -12,6 +12,7 @@ import type { z } from 'zod';
 import { EbbError, type ErrorCode } from '../kernel/errors.ts';
 import { classify } from './errors.ts';
 import { METRIC_NAMESPACE, METRICS, type MetricKey } from './metrics.ts';
+import { timed } from './remaining.ts';
 
 export const logger = new Logger();
 const metrics = new Metrics({ namespace: METRIC_NAMESPACE });
@@ -37,6 +38,7 @@ export function lambdaStack(name: string, input: z.ZodType): MiddlewareObj[] {
     injectLambdaContext(logger, { resetKeys: true }) as MiddlewareObj,
     captureLambdaHandler(tracer, { captureResponse: false }) as MiddlewareObj,
     writtenMetrics(),
+    timed(),
     checked(name, input),
   ];
 }

@@ -60,6 +60,8 @@ export interface DynamoStoreOptions {
   readonly bucket: string;
   readonly retention?: Retention;
   readonly meter?: Meter;
+  /** How long this process may still take, ms. Default: without end. */
+  readonly remainingMs?: () => number;
 }
 
 /** Times that a commit is computed anew because HEAD moved or numbers of events were taken away. */
@@ -92,8 +94,13 @@ export class DynamoStore implements Store {
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: DynamoStoreOptions) {
-    const { dynamodb, s3, table, bucket, meter } = options;
-    this.#table = new Table({ client: dynamodb, name: table, ...(meter === undefined ? {} : { meter }) });
+    const { dynamodb, s3, table, bucket, meter, remainingMs } = options;
+    this.#table = new Table({
+      client: dynamodb,
+      name: table,
+      ...(meter === undefined ? {} : { meter }),
+      ...(remainingMs === undefined ? {} : { remainingMs }),
+    });
     this.#blobs = new Blobs({ client: s3, bucket, meter });
     this.#journal = new Journal(this.#table, this.#blobs);
     this.#documents = new Documents(this.#table, this.#blobs);

@@ -6,6 +6,7 @@ import {
   type DynamoDBClient,
   QueryCommand,
   TransactionCanceledException,
+  TransactionConflictException,
   TransactWriteItemsCommand,
   UpdateItemCommand,
   type AttributeValue,
@@ -24,10 +25,12 @@ export const MAX_TRANSACTION_WRITES = 100;
 const MAX_BATCH_READS = 100;
 /** How many reads of one call run side by side. */
 const READS_AT_ONCE = 8;
-/** A transaction that met another one is repeated this often, with jittered pauses up to the longest. */
+/** What met another transaction, or was too much at once, is repeated this often, with jittered pauses up to the longest. */
 const MAX_CONFLICTS = 40;
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 320;
+/** Left for the call itself and for saying that it failed. */
+const TO_ANSWER_MS = 1_000;
 
 /** A condition on the item as it is before the write. */
 export interface Condition {
@@ -67,6 +70,8 @@ export interface TableOptions {
   readonly client: DynamoDBClient;
   readonly name: string;
   readonly meter?: Meter;
+  /** How long this process may still take, ms: nothing is repeated that would not end before. Default: without end. */
+  readonly remainingMs?: () => number;
 }
 
 /** The range of one partition to read. */
@@ -89,11 +94,13 @@ export class Table {
   readonly #client: DynamoDBClient;
   readonly #name: string;
   readonly #meter: Meter | undefined;
+  readonly #remainingMs: () => number;
 
-  constructor({ client, name, meter }: TableOptions) {
+  constructor({ client, name, meter, remainingMs = () => Infinity }: TableOptions) {
     this.#client = client;
     this.#name = name;
     this.#meter = meter;
+    this.#remainingMs = remainingMs;
   }
 
   async get(key: Key): Promise<Item | undefined> {
@@ -121,7 +128,7 @@ export class Table {
         this.#count('BatchGetItem', answer.ConsumedCapacity, items.length);
         for (const item of items) found.set(textOf({ pk: textAt(item, 'pk'), sk: textAt(item, 'sk') }), item);
         left = answer.UnprocessedKeys?.[this.#name]?.Keys ?? [];
-        if (left.length > 0) await pause(round);
+        if (left.length > 0 && !(await this.#pause(round))) throw tooMuchAtOnce();
       }
     });
     return found;
@@ -241,24 +248,26 @@ export class Table {
       ...this.#measured(),
     };
     const name = write.isDeleted === true ? 'DeleteItem' : 'UpdateItem';
-    try {
-      const answer =
-        write.isDeleted === true
-          ? await this.#client.send(
-              new DeleteItemCommand({
-                ...common,
-                ...(Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: values }),
-              }),
-            )
-          : await this.#client.send(
-              new UpdateItemCommand({ ...common, ...updateOf(write, values), ReturnValues: 'ALL_NEW' }),
-            );
-      this.#count(name, answer.ConsumedCapacity, 1);
-      return { status: 'done', item: answer.Attributes ?? {} };
-    } catch (error) {
-      if (error instanceof ConditionalCheckFailedException) return { status: 'refused', item: error.Item ?? {} };
-      throw classify(error, `dynamodb ${name}`);
-    }
+    return this.#call(name, async () => {
+      try {
+        const answer =
+          write.isDeleted === true
+            ? await this.#client.send(
+                new DeleteItemCommand({
+                  ...common,
+                  ...(Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: values }),
+                }),
+              )
+            : await this.#client.send(
+                new UpdateItemCommand({ ...common, ...updateOf(write, values), ReturnValues: 'ALL_NEW' }),
+              );
+        this.#count(name, answer.ConsumedCapacity, 1);
+        return { status: 'done', item: answer.Attributes ?? {} };
+      } catch (error) {
+        if (error instanceof ConditionalCheckFailedException) return { status: 'refused', item: error.Item ?? {} };
+        throw error;
+      }
+    });
   }
 
   /**
@@ -281,9 +290,8 @@ export class Table {
           return { status: 'refused', failed: reasons.map(refusedItem) };
         }
         const isPassing = reasons.some((r) => isConflict(r)) || faultOf(error) === 'throttled';
-        if (!isPassing || round >= MAX_CONFLICTS)
+        if (!isPassing || round >= MAX_CONFLICTS || !(await this.#pause(round)))
           throw classify(transactFault(error, reasons), 'dynamodb TransactWriteItems');
-        await pause(round);
       }
     }
   }
@@ -306,12 +314,25 @@ export class Table {
     return { Update: { ...guarded, ...updateOf(write, values) } };
   }
 
+  /** Repeated while the service is busy, or a transaction holds the item: neither has done anything. */
   async #call<T>(operation: string, send: () => Promise<T>): Promise<T> {
-    try {
-      return await send();
-    } catch (error) {
-      throw classify(error, `dynamodb ${operation}`);
+    for (let round = 0; ; round++) {
+      try {
+        return await send();
+      } catch (error) {
+        const isPassing = error instanceof TransactionConflictException || faultOf(error) === 'throttled';
+        if (!isPassing) throw classify(error, `dynamodb ${operation}`);
+        if (round >= MAX_CONFLICTS || !(await this.#pause(round))) throw tooMuchAtOnce(error);
+      }
     }
+  }
+
+  /** Full jitter: any time up to a limit that doubles. False when there is no time left to wait and to answer. */
+  async #pause(round: number): Promise<boolean> {
+    const ms = Math.random() * Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** round);
+    if (this.#remainingMs() < ms + TO_ANSWER_MS) return false;
+    await sleep(ms);
+    return true;
   }
 
   #measured(): { ReturnConsumedCapacity?: 'TOTAL' } {
@@ -380,9 +401,12 @@ function transactFault(error: unknown, reasons: readonly CancellationReason[]): 
   });
 }
 
-/** Full jitter: any time up to a limit that doubles. */
-const pause = (round: number): Promise<void> =>
-  sleep(Math.random() * Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** round));
+const tooMuchAtOnce = (cause?: unknown): EbbError =>
+  new EbbError('too-many-requests', {
+    what: 'the table takes no more requests now',
+    next: 'try again in some seconds',
+    ...(cause === undefined ? {} : { cause }),
+  });
 
 async function inParallel<T>(list: readonly T[], width: number, work: (value: T) => Promise<void>): Promise<void> {
   const queue = [...list];

@@ -7,6 +7,7 @@
  * - A record says that an instance lives: ECS is asked about its tasks, EC2 about itself, and what is left to do is done.
  * - News of instances that the store has closed are taken away.
  */
+import { EbbError } from '../../kernel/errors.ts';
 import { instanceId, type InstanceId } from '../../kernel/ids.ts';
 import { raw } from '../../kernel/units.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -34,6 +35,8 @@ export interface Swept {
   readonly leaked: readonly InstanceId[];
   /** Of which something was learned that no event had told. */
   readonly repaired: readonly InstanceId[];
+  /** What could not be done now, by instance; the others were looked after all the same. */
+  readonly failed: readonly string[];
   /** There is work, or something to observe: a cycle must look. */
   readonly isWork: boolean;
 }
@@ -60,6 +63,7 @@ export async function sweep(parts: SweepParts): Promise<Swept> {
   }
   const repaired: InstanceId[] = [];
   const ended: InstanceId[] = [];
+  const failed: string[] = [];
   const open = (await inbox.records(active.instances.map((i) => i.id))).filter((r) => !r.isEnded && r.refused === null);
   const coming = open.flatMap((r) => (r.readyMs === null && r.ec2 !== null ? [r.ec2] : []));
   const registered = new Map((await parts.ecs.hosts(coming)).map((h) => [h.ec2, h]));
@@ -69,8 +73,14 @@ export async function sweep(parts: SweepParts): Promise<Swept> {
     const isNew = shown === undefined && nowMs - (record.launchedMs ?? nowMs) < UNKNOWN_FROM_S * 1000;
     if (isNew) continue;
     const host = registered.get(record.ec2 ?? '');
-    if (await watch.lookAfter(record, { shown, host }, nowMs)) repaired.push(record.instance);
-    if (host === undefined && (await neverCameUp(record, parts, nowMs))) ended.push(record.instance);
+    try {
+      if (await watch.lookAfter(record, { shown, host }, nowMs)) repaired.push(record.instance);
+      if (host === undefined && (await neverCameUp(record, parts, nowMs))) ended.push(record.instance);
+    } catch (error) {
+      // One that cannot be helped now must not keep the rest from it.
+      if (!(error instanceof EbbError) || error.code === 'internal') throw error;
+      failed.push(`${record.instance}: ${error.message}`);
+    }
   }
   const news = await inbox.news();
   for (const { instance, upTo } of news) {
@@ -79,7 +89,7 @@ export async function sweep(parts: SweepParts): Promise<Swept> {
     if (record?.isEnded === true) await inbox.applied(record, upTo);
   }
   const isWork = active.jobs.length > 0 || active.instances.length > 0 || news.some((n) => known.has(n.instance));
-  return { leaked, repaired: [...repaired, ...ended], isWork };
+  return { leaked, repaired: [...repaired, ...ended], failed, isWork };
 }
 
 /** An instance that runs and never registers with ECS costs money and takes no task: it is ended, and another is bought. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Observation } from '../../../lib/domain/observation.ts';
 import type { Effect, EffectOutcome } from '../../../lib/domain/plan.ts';
+import { EbbError } from '../../../lib/kernel/errors.ts';
 import { attemptId, effectKey, instanceId, planId, poolId, type EffectKey } from '../../../lib/kernel/ids.ts';
 import { mib, milliCpu, usdPerHour } from '../../../lib/kernel/units.ts';
 import type { Change } from '../../../lib/ports/store.ts';
@@ -111,7 +112,9 @@ async function story(fate: Fate, at: number, knobs: KnobSettings = {}): Promise<
         try {
           for (const [key, outcome] of await process.act(keys)) outcomes.set(key, outcome);
         } catch (error) {
-          if (!faults.isDead) throw error;
+          // What passes is tried again, by the state machine's rule; a defect is not.
+          const passes = error instanceof EbbError && error.code === 'aws.unavailable';
+          if (!faults.isDead && !passes) throw error;
         }
         if (faults.isDead) process = world.process();
         return keys.every((key) => (outcomes.get(key)?.status ?? 'failed') !== 'failed');

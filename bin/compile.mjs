@@ -10,7 +10,7 @@ import { dirname, join, relative } from 'node:path';
 const FOLDERS = ['bin', 'lib', 'lambdas'];
 
 /** Relative specifiers of imports and of `new URL('./worker.ts', import.meta.url)` follow the files to `.js`. */
-const SPECIFIER = /(['"])(\.{1,2}\/[^'"\n]*)\.ts\1/g;
+export const SPECIFIER = /(['"])(\.{1,2}\/[^'"\n]*)\.ts\1/g;
 
 /** Writes `<root>/dist`, whole or not at all. Returns how many files it has. */
 export function compile(root) {

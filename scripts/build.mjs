@@ -1,14 +1,36 @@
-// `npm run build`: checks the types, then writes dist/ (what the package runs).
+// `npm run build`: checks the types (unless `--unchecked`, for who has just done so), then writes dist/, what the package
+// runs: the compiled sources, the declarations of what `import 'ebbtide'` gives, and the code of the Lambdas, so that
+// whoever deploys from the package needs neither TypeScript nor esbuild.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { ensureInstalled, projectEnv, projectNode, ROOT, run } from './toolchain.mjs';
+
+const TSC = 'node_modules/typescript/bin/tsc';
 
 await ensureInstalled();
 const node = projectNode();
 const env = projectEnv(node);
-const types = await run(node, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--noEmit'], { env });
-if (types !== 0) process.exit(types);
+
+if (!process.argv.includes('--unchecked')) await step(TSC, '-p', 'tsconfig.build.json', '--noEmit');
 const compile = "import { compile } from './bin/compile.mjs'; console.log(`dist: ${compile(process.argv[1])} files`);";
-process.exitCode = await run(
-  node,
-  ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', compile, ROOT],
-  { env },
-);
+await step('--disable-warning=ExperimentalWarning', '--input-type=module', '-e', compile, ROOT);
+await step('--disable-warning=ExperimentalWarning', 'scripts/prebuild.ts');
+await step(TSC, '-p', 'tsconfig.types.json');
+console.log(`dist: ${await publish()} declarations`);
+
+async function step(...args) {
+  const code = await run(node, args, { env });
+  if (code !== 0) process.exit(code);
+}
+
+/** Declarations import one another as the compiled files do: by `.js`. */
+async function publish() {
+  const { SPECIFIER } = await import('../bin/compile.mjs');
+  const dist = join(ROOT, 'dist');
+  const files = readdirSync(dist, { recursive: true }).filter((file) => file.endsWith('.d.ts'));
+  for (const file of files) {
+    const text = readFileSync(join(dist, file), 'utf8');
+    writeFileSync(join(dist, file), text.replace(SPECIFIER, '$1$2.js$1'));
+  }
+  return files.length;
+}

@@ -12,7 +12,7 @@ import { createHash } from 'node:crypto';
 import * as fs from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type * as Esbuild from 'esbuild';
 import { EbbError, invariant } from '../kernel/errors.ts';
@@ -98,7 +98,7 @@ function bundles(): Bundles {
 }
 
 function prebuilt(): Bundles | null {
-  return fs.existsSync(join(PREBUILT, MANIFEST)) ? { folder: PREBUILT, ...manifestIn(PREBUILT) } : null;
+  return fs.existsSync(join(PREBUILT, MANIFEST)) ? bundlesIn(PREBUILT) : null;
 }
 
 function cached(): Bundles | null {
@@ -107,8 +107,10 @@ function cached(): Bundles | null {
     const manifest = manifestIn(folder);
     return manifest.options === options && Object.entries(manifest.inputs).every(([f, sha]) => digestOf(f) === sha);
   });
-  return found === undefined ? null : { folder: found, ...manifestIn(found) };
+  return found === undefined ? null : bundlesIn(found);
 }
+
+const bundlesIn = (folder: string): Bundles => ({ folder, functions: manifestIn(folder).functions });
 
 /** Newest first. */
 function cachedFolders(): string[] {
@@ -127,7 +129,8 @@ function built(): Bundles {
     // Compiled, and packed without `npm run build`: there is no place that is ours to keep it in.
     const folder = fs.mkdtempSync(join(tmpdir(), 'ebb-functions-'));
     process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
-    return { folder, ...bundleAll(folder) };
+    bundleAll(folder);
+    return bundlesIn(folder);
   }
   fs.mkdirSync(CACHE, { recursive: true });
   const building = fs.mkdtempSync(join(CACHE, 'building.'));
@@ -138,14 +141,21 @@ function built(): Bundles {
     fs.rmSync(folder, { recursive: true, force: true });
     fs.renameSync(building, folder);
     for (const old of cachedFolders().slice(KEPT)) fs.rmSync(old, { recursive: true, force: true });
-    return { folder, ...manifest };
+    return bundlesIn(folder);
   } finally {
     fs.rmSync(building, { recursive: true, force: true });
   }
 }
 
-/** Bundles every handler into a folder, with a manifest. `npm run build` makes the package's with it. */
-export function bundleAll(folder: string): Manifest {
+/** Bundles for the package, which is used as it is: what went into it does not matter there. Returns how many functions. */
+export function prebuild(folder: string): number {
+  const { functions } = bundleAll(resolve(folder));
+  fs.writeFileSync(join(folder, MANIFEST), JSON.stringify({ functions }));
+  return Object.keys(functions).length;
+}
+
+/** Bundles every handler into a folder, with a manifest. */
+function bundleAll(folder: string): Manifest {
   const entries = Object.fromEntries(handlerNames().map((name) => [name, handlerFile(name)]));
   const { metafile } = esbuild().buildSync({ ...OPTIONS, entryPoints: entries, outdir: folder, absWorkingDir: ROOT });
   const outputs = new Map(Object.entries(metafile.outputs).map(([path, output]) => [basename(path), output]));

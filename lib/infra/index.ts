@@ -1,0 +1,9 @@
+/** What `import ... from 'ebbtide'` gives, for CDK apps of your own: the construct, what it is made of, and its numbers. */
+export { Ebbtide, type EbbtideProps } from './ebbtide.ts';
+export { EbbtideData, type EbbtideDataProps } from './data.ts';
+export { EbbtideMetrics } from './metrics.ts';
+export type { DeploymentConfig, DeploymentConfigInput } from './config.ts';
+export type { EbbtideFunction, FunctionName } from './functions.ts';
+export type { AnyVpc } from './network.ts';
+export type { MetricKey } from '../aws/metrics.ts';
+export type { PurchaseOption } from '../domain/pool.ts';

@@ -1,8 +1,10 @@
 /**
- * A market of one instance type in two zones, in which no spot instance lives long: each zone has capacity for 12 minutes,
- * then none for 6, the two in turn. What runs for longer than 12 minutes on spot is interrupted, wherever it began.
+ * A market of one instance type in two zones. In the first it is cheaper, and no spot instance lives long: there is capacity
+ * for a quarter of an hour, then none for four minutes, again and again. In the second there always is. What runs longer than that
+ * begins in the first zone, is interrupted, and goes on in the second: that leaves a scheduler no other choice, so that
+ * it does the same however long its steps take.
  */
-import { epochMs, plus, raw, seconds, type EpochMs } from '../../../lib/kernel/units.ts';
+import { between, epochMs, plus, raw, seconds, type EpochMs } from '../../../lib/kernel/units.ts';
 import { builtInCatalogue } from '../../../lib/market/catalogue.ts';
 import { traceOf, type SpotMarket } from '../../../lib/market/steps.ts';
 import type { AvailabilitySteps, MarketTrace } from '../../../lib/market/trace.ts';
@@ -10,41 +12,48 @@ import type { AvailabilitySteps, MarketTrace } from '../../../lib/market/trace.t
 const TYPE = 'c5.large';
 export const FAMILIES = ['c5'];
 export const REGION = 'us-east-1';
-/** Of on-demand. */
-const PRICE_FRACTION = 0.3;
-const UP_S = 720;
-const DOWN_S = 360;
+export const [BRIEF_ZONE, STEADY_ZONE] = [`${REGION}a`, `${REGION}b`];
+const UP_S = 900;
+const DOWN_S = 240;
 const START_MS = epochMs(Date.UTC(2026, 0, 5));
 const HISTORY_S = 8 * 86_400;
 const LENGTH_S = HISTORY_S + 2 * 86_400;
+const entry = builtInCatalogue().entry(TYPE, START_MS);
+if (entry === null) throw new Error(`${TYPE} is not in the catalogue`);
+const { type } = entry;
+const onDemandUsdPerHour = raw(entry.onDemandUsdPerHour);
+/** Of spot, throughout: nothing is won by waiting for another. */
+const USD_PER_HOUR = { [BRIEF_ZONE]: onDemandUsdPerHour * 0.3, [STEADY_ZONE]: onDemandUsdPerHour * 0.33 };
+export const dearestSpotUsdPerHour = onDemandUsdPerHour * 0.33;
 
 /** The first instant of the rehearsal: a week of prices lies behind it, in which capacity never ended. */
 export const rehearsalStart: EpochMs = plus(START_MS, seconds(HISTORY_S));
 
+/** How long the first zone has had capacity at an instant, s; null while it has none. */
+export function upForS(at: EpochMs): number | null {
+  const inRoundS = raw(between(rehearsalStart, at)) % (UP_S + DOWN_S);
+  return inRoundS < UP_S ? inRoundS : null;
+}
+
 export function rehearsalMarket(): MarketTrace {
-  const entry = builtInCatalogue().entry(TYPE, START_MS);
-  if (entry === null) throw new Error(`${TYPE} is not in the catalogue`);
-  const onDemandUsdPerHour = raw(entry.onDemandUsdPerHour);
-  const markets = ['a', 'b'].map((letter, n): SpotMarket => {
+  const markets = Object.entries(USD_PER_HOUR).map(([zone, usdPerHour]): SpotMarket => {
     return {
-      type: entry.type,
-      zone: `${REGION}${letter}`,
+      type,
+      zone,
       onDemandUsdPerHour,
-      // One price throughout: nothing is won by waiting for another.
-      prices: {
-        atMs: Float64Array.of(raw(START_MS)),
-        usdPerHour: Float64Array.of(onDemandUsdPerHour * PRICE_FRACTION),
-      },
-      availability: inTurn(n * (UP_S - DOWN_S)),
+      prices: { atMs: Float64Array.of(raw(START_MS)), usdPerHour: Float64Array.of(usdPerHour) },
+      availability: zone === BRIEF_ZONE ? briefly() : always(),
     };
   });
   return traceOf({ name: 'rehearsal', startMs: START_MS, endMs: plus(START_MS, seconds(LENGTH_S)) }, markets);
 }
 
-function inTurn(shiftS: number): AvailabilitySteps {
+const always = (): AvailabilitySteps => ({ atMs: Float64Array.of(raw(START_MS)), available: Uint8Array.of(1) });
+
+function briefly(): AvailabilitySteps {
   const atMs = [raw(START_MS)];
   const available = [1];
-  for (let s = HISTORY_S + shiftS; s < LENGTH_S; s += UP_S + DOWN_S) {
+  for (let s = HISTORY_S; s < LENGTH_S; s += UP_S + DOWN_S) {
     atMs.push(raw(START_MS) + (s + UP_S) * 1000, raw(START_MS) + (s + UP_S + DOWN_S) * 1000);
     available.push(0, 1);
   }

@@ -2,17 +2,16 @@
  * A deployment rehearsed: the app in this repository on LocalStack, with EC2, ECS and the logs of tasks in the double, over
  * a market that is replayed.
  */
-import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { CreateLaunchTemplateCommand, DescribeSubnetsCommand, EC2Client } from '@aws-sdk/client-ec2';
 import { CreateClusterCommand, ECSClient } from '@aws-sdk/client-ecs';
 import type { EpochMs } from '../../../lib/kernel/units.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { startAwsDouble, type AwsDouble } from '../../doubles/aws/double.ts';
 import { putEventsTo } from '../../doubles/aws/events.ts';
+import { ebb, type Answer } from './command-line.ts';
 import { ACCOUNT, Assembly, awsEnvironment, bootstrap, type Outputs } from './deploy.ts';
 import { launchTemplateData, type Template } from './template.ts';
 
@@ -26,12 +25,6 @@ export interface Stage {
   readonly families: readonly string[];
   /** More variables of every function, over those of a rehearsal; given the double's address. */
   readonly functions?: (double: string) => Promise<Readonly<Record<string, string>>>;
-}
-
-export interface Answer {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
 }
 
 export class Rehearsal {
@@ -74,7 +67,6 @@ export class Rehearsal {
         deliver: putEventsTo(endpoint),
       });
       ends.push(() => double.close());
-      const [clusterArn] = await Promise.all([clusterIn(double.url, stage.region), bootstrap(target)]);
       const zones = new Set(stage.trace.pools.map((pool) => pool.zone));
       const subnets = Object.entries(network.subnets).filter(([zone]) => zones.has(zone));
       const config = {
@@ -83,7 +75,11 @@ export class Rehearsal {
         vpc: { id: network.vpcId, subnets: Object.fromEntries(subnets) },
         families: stage.families,
       };
-      const assembly = await Assembly.of(target, config, STACK);
+      const [clusterArn, assembly] = await Promise.all([
+        clusterIn(double.url, stage.region),
+        Assembly.of(target, config, STACK),
+        bootstrap(target),
+      ]);
       const cluster = { 'AWS::ECS::Cluster': { Ref: CLUSTER, Arn: clusterArn } };
       const { template } = assembly;
       const data = launchTemplateData(template, cluster);
@@ -119,17 +115,9 @@ export class Rehearsal {
   }
 
   /** The command line against this deployment, as its user has it. */
-  async ebb(...args: string[]): Promise<Answer> {
-    const env = { ...process.env, ...awsEnvironment({ endpoint: this.#endpoint, region: this.#region }) };
-    const all = ['bin/ebb.mjs', '--stack', STACK, '--region', this.#region, '--url', this.apiUrl, ...args];
-    try {
-      const { stdout, stderr } = await promisify(execFile)(process.execPath, all, { env, maxBuffer: 2 ** 26 });
-      return { code: 0, stdout, stderr };
-    } catch (error) {
-      const { code, stdout = '', stderr = '' } = error as { code?: number | string; stdout?: string; stderr?: string };
-      if (typeof code !== 'number') throw error;
-      return { code, stdout, stderr };
-    }
+  ebb(...args: string[]): Promise<Answer> {
+    const env = awsEnvironment({ endpoint: this.#endpoint, region: this.#region });
+    return ebb(['--stack', STACK, '--region', this.#region, '--url', this.apiUrl, ...args], env);
   }
 
   /** A job file to submit. */

@@ -119,7 +119,7 @@ async function meteredRun(): Promise<Metered> {
           ),
         ),
         NODE_OPTIONS: `--import=${fileURLToPath(new URL('aws/preload.mjs', import.meta.url))}`,
-        EBB_METER_FOLDER: folder,
+        METER_FOLDER: folder,
       }),
     });
     try {
@@ -129,7 +129,7 @@ async function meteredRun(): Promise<Metered> {
         console.error(`loaded so far: ${loaded.join(', ')}`);
         return loaded.some((name) => functionOf(name) === 'prices');
       });
-      await sleep(15_000);
+      await sleep(5_000);
       const fromMs = Date.now();
       const requests = await submitted(rehearsal, jobs);
       console.error(`${jobs} jobs submitted in ${((Date.now() - fromMs) / 1000).toFixed(0)} s`);
@@ -224,7 +224,7 @@ async function until(what: string, withinS: number, look: () => boolean | Promis
   const patience = Date.now() + withinS * 1000;
   while (!(await look())) {
     if (Date.now() > patience) throw new Error(`not within ${withinS} s: ${what}`);
-    await sleep(4000);
+    await sleep(3000);
   }
 }
 

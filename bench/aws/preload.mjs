@@ -8,7 +8,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 
-const { EBB_METER_FOLDER: folder, AWS_LAMBDA_FUNCTION_NAME: name = '' } = process.env;
+const { METER_FOLDER: folder, AWS_LAMBDA_FUNCTION_NAME: name = '' } = process.env;
 
 if (isMainThread && folder !== undefined && process.argv[1]?.endsWith('worker.mjs') === true) {
   process.env.AWS_SDK_UA_APP_ID = name.slice(0, 50);

@@ -13,6 +13,10 @@
  * grace is over; in `put` it changes nothing, as ECS' SIGKILL is what ends an upload (`stopTimeout`). ECS knows no limit on
  * running time: SIGALRM from a timer is a stop too, and then the exit code is 124.
  *
+ * Signals go to the processes of the task as in local mode: the checkpoint's to those that handle it, the others to all of them,
+ * for a command is often a shell with the program below it. When the command has ended, what is left of it has the rest of
+ * its grace if it is being stopped, and is killed otherwise.
+ *
  * A shell that is no terminal's has what runs in the background ignore SIGINT unless it handles that itself. `wait` returns
  * when a trapped signal comes: it is repeated until the program has really ended.
  *
@@ -29,7 +33,7 @@ const SCRIPT = `ebb_tmp=\${TMPDIR:-/tmp}/ebb.$$
 ebb_cgroup=\${EBB_CGROUP:-/sys/fs/cgroup} ebb_cli=\${EBB_AWS_CLI:-aws}
 ebb_inputs=$EBB_INPUTS ebb_outputs=$EBB_OUTPUTS ebb_order=$EBB_ORDER ebb_report=$EBB_REPORT
 unset EBB_INPUTS EBB_OUTPUTS EBB_ORDER EBB_REPORT
-ebb_phase=fetch ebb_child= ebb_program= ebb_timers= ebb_stopped= ebb_late= ebb_why= ebb_saves= ebb_aws= ebb_cpu_before=
+ebb_phase=fetch ebb_child= ebb_watcher= ebb_program= ebb_timers= ebb_stopped= ebb_late= ebb_why= ebb_saves= ebb_aws= ebb_cpu_before=
 
 ebb_wait() {
   while :; do
@@ -43,6 +47,35 @@ ebb_do() {
   ebb_child=$!
   ebb_wait "$ebb_child"
 }
+ebb_stat() {
+  ebb_line=
+  { read -r ebb_line <"/proc/$1/stat"; } 2>/dev/null
+  set -- $1 \${ebb_line##*) }
+  ebb_pid=\${ebb_line%% *} ebb_state=$2 ebb_parent=$3 ebb_group=$4
+}
+ebb_signal() {
+  ebb_found=1
+  ebb_stat self
+  if [ -z "$ebb_group" ]; then
+    kill -s "$1" "$ebb_program" 2>/dev/null
+    return
+  fi
+  ebb_self=$ebb_pid ebb_ours=$ebb_group
+  for ebb_proc in /proc/[0-9]*; do
+    ebb_stat "\${ebb_proc#/proc/}"
+    if [ "$ebb_group" != "$ebb_ours" ] || [ "$ebb_pid" = "$$" ] || [ "$ebb_pid" = "$ebb_self" ] || [ "$ebb_state" = Z ]; then continue; fi
+    case " $ebb_watcher $ebb_timers " in *" $ebb_pid "* | *" $ebb_parent "*) continue ;; esac
+    if [ -n "$2" ]; then
+      ebb_caught=0
+      { while read -r ebb_name ebb_value; do
+        if [ "$ebb_name" = SigCgt: ]; then ebb_caught=\${ebb_value#????????}; fi
+      done <"/proc/$ebb_pid/status"; } 2>/dev/null
+      if [ $(((0x$ebb_caught >> ($2 - 1)) & 1)) -eq 0 ]; then continue; fi
+    fi
+    if kill -s "$1" "$ebb_pid" 2>/dev/null; then ebb_found=0; fi
+  done
+  return "$ebb_found"
+}
 ebb_stop() {
   ebb_stopped=1
   case $ebb_phase in
@@ -50,10 +83,11 @@ ebb_stop() {
   run)
     ebb_grace=0
     if [ -n "$EBB_CHECKPOINT_SIGNAL" ]; then
-      kill -s "$EBB_CHECKPOINT_SIGNAL" "$ebb_program" 2>/dev/null
+      case $EBB_CHECKPOINT_SIGNAL in INT) ebb_number=2 ;; USR1) ebb_number=10 ;; USR2) ebb_number=12 ;; *) ebb_number=15 ;; esac
+      ebb_signal "$EBB_CHECKPOINT_SIGNAL" "$ebb_number"
       ebb_grace=$EBB_CHECKPOINT_GRACE_S
     fi
-    { sleep "$ebb_grace"; kill -s TERM "$ebb_program"; sleep 5; kill -s KILL "$ebb_program"; } >/dev/null 2>&1 &
+    { sleep "$ebb_grace"; ebb_signal TERM; sleep 5; ebb_signal KILL; } >/dev/null 2>&1 &
     ebb_timers="$ebb_timers $!"
     trap : TERM ALRM
     ;;
@@ -244,8 +278,13 @@ ebb_watch &
 ebb_watcher=$!
 ebb_wait "$ebb_program"
 ebb_code=$?
-ebb_phase=put
 trap : TERM ALRM
+if [ -n "$ebb_stopped" ]; then
+  while ebb_signal 0; do sleep 1; done
+else
+  ebb_signal KILL
+fi
+ebb_phase=put
 for ebb_timer in $ebb_timers; do kill -s TERM "$ebb_timer" 2>/dev/null; done
 : >"$ebb_tmp/over"
 kill -s TERM "$ebb_watcher" 2>/dev/null

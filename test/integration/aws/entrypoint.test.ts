@@ -228,6 +228,22 @@ describe.each(SHELLS)('the entrypoint under %s', (...shell) => {
     expect(await stubborn.ended).toMatchObject({ code: 137, stdout: 'up\nno\n' });
   });
 
+  it('reaches a program below a shell, and waits for it though the shell has gone', async () => {
+    const program = `trap 'echo saving; sleep 1; echo saved; exit 75' USR1 TERM; echo up; while :; do sleep 0.1; done`;
+    const below = run(['sh', '-c', 'sh -c "$1"; echo "left with $?"; exit 7', 'x', program], SAVES);
+    setTimeout(() => below.stop(), 800);
+    expect(await below.ended).toMatchObject({ code: 7, stdout: 'up\nsaving\nsaved\nleft with 75\n' });
+    // No checkpoint: SIGTERM at once, which the outer shell does not survive.
+    const orphaned = run(['sh', '-c', 'sh -c "$1"; echo no', 'x', program]);
+    setTimeout(() => orphaned.stop(), 800);
+    expect(await orphaned.ended).toMatchObject({ code: 143, stdout: 'up\nsaving\nsaved\n' });
+  });
+
+  it('leaves nothing running behind a command that has ended', async () => {
+    const ended = await run(sh('(sleep 1; echo late) & echo done')).ended;
+    expect(ended).toMatchObject({ code: 0, stdout: 'done\n' });
+  });
+
   it('ends what takes too long, with code 124', async () => {
     const late = run(sh('exec sleep 60'), { EBB_TIMEOUT_S: '1' });
     expect(await late.ended).toMatchObject({ code: 124 });

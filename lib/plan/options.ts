@@ -7,11 +7,10 @@
  * out right, else as long as it takes undisturbed.
  * Cost (USD): the offer's, times the expected price of that slot over the price now.
  */
-import { epochMs, plus, raw, seconds, type EpochMs, type Seconds } from '../kernel/units.ts';
+import { epochMs, plus, raw, seconds, type EpochMs } from '../kernel/units.ts';
 import type { PoolId } from '../kernel/ids.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { certain, mean, remaining, type Distribution } from '../domain/distribution.ts';
-import type { SchedulerConfig } from '../domain/config.ts';
 import type { Offer } from '../domain/forecast.ts';
 import type { StartOption, UtilityCurve, Worth } from '../domain/plan.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
@@ -98,46 +97,36 @@ export function startOptions(group: PendingGroup, context: OptionContext): reado
   const left = leftToRun(group, input);
   const elsewhereUsd = usable.reduce((least, o) => (o.opens ? least : Math.min(least, o.expectedCostUsd)), Infinity);
   const options: PlannedOption[] = [];
+  const add = (offer: Offer, slot: number, startMs: EpochMs): void => {
+    const pool = poolOf(offer, context);
+    if (pool === undefined) return;
+    options.push(plannedOption({ group, offer, pool, slot, startMs, worth, left, elsewhereUsd }, context));
+  };
+  const soon = plus(input.snapshot.nowMs, seconds(input.config.cyclePeriodS));
   context.slotMs.forEach((startMs, slot) => {
     const guarded = isGuarded(worth, startMs, input.config.cyclePeriodS);
     const safe = guarded ? offered.filter((offer) => poolOf(offer, context)?.option !== 'spot') : [];
-    for (const offer of safe.length > 0 ? safe : usable) {
-      const pool = poolOf(offer, context);
-      if (pool === undefined || (offer.opens !== undefined && !mayWaitFor(offer, { slot, startMs, worth }, context)))
-        continue;
-      options.push(plannedOption({ group, offer, pool, slot, startMs, worth, left, elsewhereUsd }, context));
+    for (const offer of safe.length > 0 ? safe : usable) if (offer.opens === undefined) add(offer, slot, startMs);
+    // Whoever waits for a pool that rests waits for the next plan, whenever the rest ends.
+    if (slot === 1 && mayWaitFor(worth, context)) {
+      for (const offer of usable) if (offer.opens !== undefined) add(offer, slot, soon);
     }
   });
   return options;
 }
 
 /**
- * Whether a group may wait for a pool that rests until this slot. Work on on-demand can be put off at no cost as long as
- * the deadline allows: an hour of it later costs what an hour of it now does, and may turn out not to be needed. But moves
- * take time too: each interruption still to be expected costs a start on on-demand and one back on spot. That much slack
- * is not waited away; else the work that is on on-demand in the end could not go back to spot when there is some again.
- * Ours; Wu et al., "Can't Be Late" (NSDI 2024), keep two changeovers, for the one that is next.
- * A rest that outlasts the window is taken to end with it: the next plans decide again.
+ * Whether a group may wait for a pool that rests. Work on on-demand can be put off at no cost as long as the deadline
+ * allows: an hour of it later costs what an hour of it now does, and may turn out not to be needed. But going back from
+ * on-demand to spot takes time too, once there and, when it is taken, once back. That much slack is not waited away; else work
+ * that has come to on-demand would have to stay there. Wu et al., "Can't Be Late" (NSDI 2024), keep the same: 2d.
+ * The next plan decides again, so the slack must last until then.
  */
-function mayWaitFor(
-  offer: Offer,
-  of: { readonly slot: number; readonly startMs: EpochMs; readonly worth: Worth },
-  { input, slotMs }: OptionContext,
-): boolean {
-  const { config } = input;
-  const last = raw(slotMs.at(-1) ?? of.startMs);
-  if (of.slot === 0 || raw(of.startMs) < Math.min(raw(offer.opens?.atMs ?? of.startMs), last)) return false;
-  return !isGuarded(of.worth, plus(of.startMs, reserveS(offer, config)), config.cyclePeriodS);
+function mayWaitFor(worth: Worth, { input }: OptionContext): boolean {
+  const { config, snapshot } = input;
+  const reserveS = 2 * (config.startDelayMaxS + config.restoreS);
+  return !isGuarded(worth, plus(snapshot.nowMs, seconds(config.cyclePeriodS + reserveS)), config.cyclePeriodS);
 }
-
-/** Slack for the changeovers that interruptions are expected to cause, two for each. */
-export function reserveS(offer: Pick<Offer, 'pInterrupted'>, config: SchedulerConfig): Seconds {
-  const interruptions = -Math.log(1 - Math.min(offer.pInterrupted, MOST_LIKELY));
-  return seconds((1 + interruptions) * 2 * (config.startDelayMaxS + config.restoreS));
-}
-
-/** Beyond this a probability says nothing of how many interruptions there will be. */
-const MOST_LIKELY = 0.95;
 
 interface Appraised {
   readonly group: PendingGroup;
@@ -166,7 +155,7 @@ function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
   const patience = offer.opens === undefined ? slot * PATIENCE_PER_SLOT : 0;
   const felt = costUsd * (1 - Math.min(preferred, 1) + patience);
   return {
-    option: { group: group.id, offer, slot, startMs, worthUsd, costUsd },
+    option: { group: group.id, offer, slot, startMs: offer.opens?.atMs ?? startMs, worthUsd, costUsd },
     pool,
     netUsd: worthUsd - felt,
     slots: Math.max(1, Math.ceil((raw(offer.startDelayS) + raw(offer.expectedDurationS)) / slotS - 1e-9)),

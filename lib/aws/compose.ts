@@ -20,7 +20,7 @@ import type { Deployment } from './deployment.ts';
 import { readEnvironment, type Environment } from './environment.ts';
 import { classify, faultOf } from './errors.ts';
 import { awsFleet, type AwsFleetOnAws } from './fleet/compose.ts';
-import { endedKey, keptKey } from './fleet/marks.ts';
+import { endedKey, keptKey, tokenOf } from './fleet/marks.ts';
 import { parseReport, type TaskReport } from './fleet/report.ts';
 import { priceListRegion, type PriceListParts } from './list-prices.ts';
 import { AwsMarket } from './market.ts';
@@ -76,9 +76,10 @@ export function partsOf(environment: Environment): Parts {
   const clock = lambdaClock(environment.EBB_CLOCK);
   const types = typesOf(config.families);
   const zones = [...subnets.keys()];
+  const deployment = tokenOf('deployment', environment.EBB_VERSION, ...types, ...zones);
   const historyS = config.settings.priceHistoryS;
   const market = once(
-    () => new AwsMarket({ book: new PriceBook(table()), historyS, zones, types, now: () => clock.now() }),
+    () => new AwsMarket({ book: new PriceBook(table()), historyS, zones, types, deployment, now: () => clock.now() }),
   );
   const blobs = once(() => new Blobs({ client: s3(), bucket: EBB_BUCKET }));
   const fleet = once(() =>
@@ -89,6 +90,7 @@ export function partsOf(environment: Environment): Parts {
       nowMs: wallMs,
       anchor: environment.EBB_CLOCK,
       stack: config.name,
+      onUnsupported: (pool) => new PriceBook(table()).close(pool, deployment),
       region,
       launchTemplate: environment.EBB_LAUNCH_TEMPLATE,
       subnets,

@@ -10,7 +10,8 @@ import type { EffectOutcome } from '../domain/plan.ts';
  * - `capacity`: the pool has no capacity now. It rests, longer each time in a row; another pool is asked meanwhile.
  * - `limit`: the account's quota of this kind is used up. The pool rests; pools under another quota are asked.
  * - `bid`: the price is above the highest one offered. The next plan offers more, or chooses another pool.
- * - `unsupported`: the pool's type is not offered in its zone. The pool is not asked again until the deployment changes.
+ * - `unsupported`: the pool's type is not offered in its zone. The pool quotes no price any more, and so is not asked again, until
+ *   version, families or zones of the deployment change (prices.ts).
  * - `gone`: what the call is about does not exist (any more). What depended on it ends.
  * - `conflict`: somebody else has changed it meanwhile. Read again and decide again.
  * - `denied`: the role lacks a right. A person must act; nothing is repeated.
@@ -157,6 +158,13 @@ export function faultNamed(name: string): AwsFault | null {
   return null;
 }
 
+/** CreateFleet says by its text alone that a zone does not offer a type. */
+const NOT_OFFERED = /not supported in your requested Availability Zone/i;
+
+/** What one of CreateFleet's errors means. */
+export const faultOfLaunch = (code: string, message: string): AwsFault | null =>
+  code === 'InvalidFleetConfiguration' && NOT_OFFERED.test(message) ? 'unsupported' : faultNamed(code);
+
 /** What a thrown error means; null for one that no AWS call throws. */
 export function faultOf(error: unknown): AwsFault | null {
   if (typeof error !== 'object' || error === null) return null;
@@ -222,8 +230,7 @@ export function classify(error: unknown, doing: string): EbbError {
 /**
  * What a fault means for an effect, and so for the next cycle (lib/cycle/intents.ts):
  * - `refused` closes it. A refused launch ends the instance that was to be, and its pool rests: 5 minutes, doubled with each
- *   refusal in a row, an hour at most. A pool whose type its zone does not offer thus is asked once an hour. A refused start
- *   makes the task wait again.
+ *   refusal in a row, an hour at most. A refused start makes the task wait again.
  * - `failed` leaves it open: the next cycle does it again under the same key.
  */
 const CONSEQUENCE: Readonly<Record<AwsFault, 'failed' | Extract<EffectOutcome, { status: 'refused' }>['why']>> = {

@@ -56,6 +56,8 @@ export interface AwsMarketParts {
   readonly zones: readonly string[];
   readonly types: readonly string[];
   readonly now: () => EpochMs;
+  /** Which deployment this is: what an earlier one found not to be on offer is tried again. */
+  readonly deployment?: string;
 }
 
 export interface AwsPrices extends KnownMarket {
@@ -71,17 +73,19 @@ export interface AwsPrices extends KnownMarket {
 export class AwsMarket {
   readonly #parts: AwsMarketParts;
   readonly #catalogue: Catalogue = builtInCatalogue();
-  #known: (AwsPrices & { readonly listedMs: number | null }) | null = null;
+  /** With what it was made of. */
+  #known: (AwsPrices & { readonly version: string }) | null = null;
 
   constructor(parts: AwsMarketParts) {
     this.#parts = parts;
   }
 
   async prices(): Promise<AwsPrices> {
-    const { book, now, historyS, types, zones } = this.#parts;
-    const { checkedMs, listedMs } = await book.read();
+    const { book, now, historyS, types, zones, deployment } = this.#parts;
+    const { checkedMs, listedMs, closed } = await book.read(deployment);
     const known = this.#known;
-    if (known !== null && known.checkedMs === checkedMs && known.listedMs === listedMs) return known;
+    const version = `${checkedMs} ${listedMs} ${[...closed].sort().join()}`;
+    if (known?.version === version) return known;
     const toMs = raw(now());
     const fromMs = toMs - historyS * 1000;
     const [prices, list] = await Promise.all([
@@ -93,9 +97,9 @@ export class AwsMarket {
     const trace = traceOf(header, this.#markets(prices, list));
     this.#known = {
       trace,
-      market: marketOf(trace, (p) => types.includes(p.type.name) && zones.includes(p.zone)),
+      market: marketOf(trace, (p) => types.includes(p.type.name) && zones.includes(p.zone) && !closed.has(p.id)),
       checkedMs,
-      listedMs,
+      version,
       onDemand,
     };
     return this.#known;

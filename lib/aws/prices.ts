@@ -13,12 +13,14 @@ import { builtInCatalogue, type Catalogue } from '../market/catalogue.ts';
 import { indexAt, type SpotMarket } from '../market/steps.ts';
 import { classify } from './errors.ts';
 import { readListPrices, type ListPrices } from './list-prices.ts';
-import { body, bodyOf, number, numberOf, textAt } from './store/codec.ts';
+import { body, bodyOf, number, numberOf, text, textAt } from './store/codec.ts';
 import type { Key } from './store/keys.ts';
 import type { Table } from './store/table.ts';
 
 const DAY_MS = 86_400_000;
 const KEEP_DAYS = 30;
+/** Attributes of STATE by pools that cannot be bought, each with the deployment that found out. */
+const CLOSED = 'closed:';
 const STATE: Key = { pk: 'PRICES', sk: 'STATE' };
 const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
 const partition = (day: number): string => `PRICES#${new Date(day * DAY_MS).toISOString().slice(0, 10)}`;
@@ -162,11 +164,27 @@ export class PriceBook {
     this.#table = table;
   }
 
-  /** When EC2 and the price list were last read, engine time; null: never. */
-  async read(): Promise<{ readonly checkedMs: number | null; readonly listedMs: number | null }> {
+  /** When EC2 and the price list were last read, engine time, null: never; and the pools that `deployment` has closed. */
+  async read(deployment = ''): Promise<{
+    readonly checkedMs: number | null;
+    readonly listedMs: number | null;
+    readonly closed: ReadonlySet<string>;
+  }> {
     const item = await this.#table.get(STATE);
     const at = (name: string): number | null => (item?.[name] === undefined ? null : numberOf(item, name));
-    return { checkedMs: at('checkedMs'), listedMs: at('listedMs') };
+    const closed = Object.keys(item ?? {}).filter(
+      (name) => name.startsWith(CLOSED) && textAt(item, name) === deployment,
+    );
+    return {
+      checkedMs: at('checkedMs'),
+      listedMs: at('listedMs'),
+      closed: new Set(closed.map((name) => name.slice(CLOSED.length))),
+    };
+  }
+
+  /** A pool's type is not offered in its zone: it is not to be bought from as long as the deployment is this one. */
+  async close(pool: string, deployment: string): Promise<void> {
+    await this.#table.write({ key: STATE, set: { [`${CLOSED}${pool}`]: text(deployment) } });
   }
 
   /** On-demand prices of the region; null when they were never read. */

@@ -9,7 +9,7 @@ import {
 import { raw } from '../../kernel/units.ts';
 import type { EffectOutcome } from '../../domain/plan.ts';
 import type { LaunchRequest } from '../../ports/fleet.ts';
-import { classify, faultNamed, faultOf, outcomeOfFault } from '../errors.ts';
+import { classify, faultOf, faultOfLaunch, outcomeOfFault, type AwsFault } from '../errors.ts';
 import { rawBid } from './record.ts';
 import { tokenOf } from './marks.ts';
 
@@ -30,6 +30,8 @@ export interface Ec2Options {
   readonly launchTemplate: string;
   /** Subnet by zone. */
   readonly subnets: ReadonlyMap<string, string>;
+  /** Told of a pool whose type its zone does not offer. */
+  readonly onUnsupported?: (pool: string) => Promise<void>;
 }
 
 /** An instance as EC2 shows it, with what our tags say. */
@@ -78,14 +80,17 @@ export class Ec2 {
       const ec2 = answer.Instances?.[0]?.InstanceIds?.[0];
       if (ec2 !== undefined) return { status: 'launched', ec2 };
       const [error] = answer.Errors ?? [];
-      const code = error?.ErrorCode ?? '';
-      return refusal(
-        faultNamed(code),
-        `ec2 CreateFleet: ${code}: ${error?.ErrorMessage ?? 'no instance and no error'}`,
-      );
+      const { ErrorCode: code = '', ErrorMessage: message = 'no instance and no error' } = error ?? {};
+      return await this.#refused(request.pool, faultOfLaunch(code, message), `ec2 CreateFleet: ${code}: ${message}`);
     } catch (error) {
-      return refusal(faultOf(error), classify(error, 'ec2 CreateFleet').message);
+      return await this.#refused(request.pool, faultOf(error), classify(error, 'ec2 CreateFleet').message);
     }
+  }
+
+  async #refused(pool: string, fault: AwsFault | null, detail: string): Promise<Launched> {
+    // What cannot be noted now is met again at the next launch.
+    if (fault === 'unsupported') await this.#options.onUnsupported?.(pool).catch(() => undefined);
+    return refusal(fault, detail);
   }
 
   #request(

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CreateLaunchTemplateCommand, EC2Client } from '@aws-sdk/client-ec2';
 import { CreateClusterCommand, ECSClient } from '@aws-sdk/client-ecs';
@@ -13,6 +14,7 @@ import { dispatcher, type Dispatch } from '../../../lib/api/dispatch.ts';
 import type { Swept } from '../../../lib/aws/fleet/sweep.ts';
 import { START_MS, trace } from '../../contract/fleet.ts';
 import { startAwsDouble, type AwsDouble } from '../../doubles/aws/double.ts';
+import { NEEDS, rightsOnPage } from '../../support/rights.ts';
 import { describeOnLocalStack } from '../../support/localstack.ts';
 import { invoke } from './lambda.ts';
 
@@ -40,6 +42,8 @@ type Name =
  * the double for EC2, ECS and CloudWatch Logs. The test is API Gateway, EventBridge and the state machine: it calls one after
  * another what those would call.
  */
+const calling = new AsyncLocalStorage<Name>();
+
 describeOnLocalStack('the deployed handlers', (on) => {
   const handlers = new Map<Name, unknown>();
   let double: AwsDouble;
@@ -50,10 +54,21 @@ describeOnLocalStack('the deployed handlers', (on) => {
   const before = { ...process.env };
   const faults: string[] = [];
 
-  const call = <T>(name: Name, event: unknown): Promise<T> => invoke<T>(handlers.get(name), event);
+  const made = new Map<string, Set<string>>();
+  const call = <T>(name: Name, event: unknown): Promise<T> =>
+    calling.run(name, () => invoke<T>(handlers.get(name), event));
 
   beforeAll(async () => {
     jest.spyOn(process.stdout, 'write').mockImplementation(() => true);
+    // Every client of the SDK sends by the same method.
+    const base = Object.getPrototypeOf(EC2Client.prototype) as { send(command: object): unknown };
+    const send = base.send;
+    jest.spyOn(base, 'send').mockImplementation(function (this: unknown, ...args: [object]) {
+      const caller = calling.getStore();
+      const command = args[0].constructor.name.replace(/Command$/, '');
+      if (caller !== undefined) made.set(caller, (made.get(caller) ?? new Set()).add(command));
+      return send.apply(this, args);
+    });
     const place = await on.place();
     const client = on.dynamodb();
     const url = await client.config.endpoint?.();
@@ -78,6 +93,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
       AWS_ENDPOINT_URL_EC2: double.url,
       AWS_ENDPOINT_URL_ECS: double.url,
       AWS_ENDPOINT_URL_CLOUDWATCH_LOGS: double.url,
+      AWS_ENDPOINT_URL_PRICING: double.url,
       AWS_ACCESS_KEY_ID: 'test',
       AWS_SECRET_ACCESS_KEY: 'test',
       AWS_REGION: REGION,
@@ -296,4 +312,21 @@ describeOnLocalStack('the deployed handlers', (on) => {
       async () => undefined,
     );
   }, 60_000);
+
+  it('make no call that their rights do not allow', () => {
+    const rights = rightsOnPage();
+    // The state machine and the API were played by hand; these did it all.
+    expect([...made.keys()]).toEqual(
+      expect.arrayContaining(['look', 'record', 'act', 'confirm', 'observe', 'sweep', 'prices']),
+    );
+    const lacking = [...made].flatMap(([name, commands]) =>
+      [...commands].flatMap((command) => {
+        const has = rights.get(name);
+        return (NEEDS[command] ?? [`${command}: not known`]).every((action) => has?.has(action))
+          ? []
+          : [`${name} ${command}`];
+      }),
+    );
+    expect(lacking).toEqual([]);
+  });
 });

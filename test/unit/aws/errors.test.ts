@@ -1,6 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import { EbbError } from '../../../lib/kernel/errors.ts';
-import { classify, faultNamed, faultOf, isOutcomeUnknown, type AwsFault } from '../../../lib/aws/errors.ts';
+import {
+  classify,
+  faultNamed,
+  faultOf,
+  faultOfLaunch,
+  isOutcomeUnknown,
+  type AwsFault,
+} from '../../../lib/aws/errors.ts';
 
 /** An error as the SDK throws it. */
 const thrown = (name: string, more: Record<string, unknown> = {}): Error =>
@@ -95,5 +102,15 @@ describe('AWS errors as errors of Ebbtide', () => {
   it('leaves an EbbError as it is', () => {
     const error = new EbbError('fenced', { what: 'another engine has taken over' });
     expect(classify(error, 'anything')).toBe(error);
+  });
+});
+
+describe('an error of CreateFleet', () => {
+  it('that is about what a zone does not offer says so by its text alone', () => {
+    const text =
+      'Your requested instance type (c7g.large) is not supported in your requested Availability Zone (us-east-1e).';
+    expect(faultOfLaunch('InvalidFleetConfiguration', text)).toBe('unsupported');
+    expect(faultOfLaunch('InvalidFleetConfiguration', 'The launch template has no image')).toBe('invalid');
+    expect(faultOfLaunch('InsufficientInstanceCapacity', '')).toBe('capacity');
   });
 });

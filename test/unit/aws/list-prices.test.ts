@@ -104,6 +104,28 @@ describe('on-demand prices of the region', () => {
     expect(raw(listed.market.quote(onDemand!.id, epochMs(raw(START_MS)))!)).toBe(0.097);
   });
 
+  it('are not those of a pool that is not on offer, until the deployment is another one', async () => {
+    const day = new Date(raw(START_MS)).toISOString().slice(0, 10);
+    for (const zone of ['calm', 'spiky']) {
+      const content = body({ atMs: [raw(START_MS) - 1], usd: [0.03] });
+      await table.write({ key: { pk: `PRICES#${day}`, sk: `c5.large/${zone}` }, set: { b: content } });
+    }
+    await table.write({ key: { pk: 'PRICES', sk: 'STATE' }, set: { checkedMs: number(raw(START_MS)) } });
+    const book = new PriceBook(table);
+    const parts = { book, historyS: DAY_S, zones: ['calm', 'spiky'], types: ['c5.large'], now: () => START_MS };
+    const quoted = async (of: AwsMarket) => {
+      const { market: known, trace: all } = await of.prices();
+      return all.pools.filter((p) => known.quote(p.id, START_MS) !== null).map((p) => p.id as string);
+    };
+    const same = new AwsMarket({ ...parts, deployment: 'one' });
+    const before = await quoted(same);
+    expect(before).toContain('c5.large/calm/spot');
+    await book.close('c5.large/calm/spot', 'one');
+    await book.close('c5.large/calm/on-demand', 'one');
+    expect(await quoted(same)).toEqual(before.filter((id) => !id.includes('/calm/')));
+    expect(await quoted(new AwsMarket({ ...parts, deployment: 'two' }))).toEqual(before);
+  });
+
   it('are asked for where the API answers', () => {
     expect(['us-west-2', 'sa-east-1', 'eu-north-1', 'ap-southeast-2', 'cn-north-1'].map(priceListRegion)).toEqual([
       'us-east-1',

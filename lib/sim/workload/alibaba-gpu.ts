@@ -21,8 +21,8 @@ type Cells = Readonly<Record<(typeof COLUMNS)[number], string>>;
 /** End of the trace, 149 days: what is deleted then was still running (the pods of that time are all in phase Running). */
 const TRACE_ENDS_S = 12_902_960;
 const PHASES = new Set(['Running', 'Failed', 'Pending', 'Succeeded']);
-/** Latency-sensitive, guaranteed and burstable pods; best-effort ones (BE) are not. */
-const PRODUCTION = new Set(['LS', 'Guaranteed', 'Burstable']);
+/** Latency-sensitive, guaranteed and burstable pods are production; best-effort ones are not. */
+const PRODUCTION: Readonly<Record<string, boolean>> = { LS: true, Guaranteed: true, Burstable: true, BE: false };
 
 export const alibabaGpu: Reader = {
   format: 'alibaba-gpu-2023',
@@ -51,6 +51,9 @@ function faultIn(cells: Cells): string | null {
   if (cells.name === '') return 'a pod has a name';
   if (!PHASES.has(cells.pod_phase))
     return `pod_phase is one of ${[...PHASES].join(', ')}; got ${quote(cells.pod_phase)}`;
+  if (!Object.hasOwn(PRODUCTION, cells.qos)) {
+    return `qos is one of ${Object.keys(PRODUCTION).join(', ')}; got ${quote(cells.qos)}`;
+  }
   for (const column of ['cpu_milli', 'memory_mib', 'num_gpu', 'gpu_milli', 'creation_time', 'deletion_time'] as const) {
     if (amountIn(cells[column]) === null) return `${column} is a number >= 0; got ${quote(cells[column])}`;
   }
@@ -96,7 +99,7 @@ function jobOf(
       file: file.label,
       line,
       atS: Number(cells.creation_time),
-      production: PRODUCTION.has(cells.qos),
+      production: PRODUCTION[cells.qos] === true,
       owner: 'alibaba',
       name: `pod-${word}`,
       program: `pod-${word}`,

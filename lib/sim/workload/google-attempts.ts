@@ -241,6 +241,9 @@ function faultIn(cells: Cells): string | null {
   }
   if (amountIn(cells.submit_s) === null) return `submit_s is a number >= 0; got ${quote(cells.submit_s)}`;
   if (!ENDS.has(cells.end_event)) return `end_event is a known one; got ${quote(cells.end_event)}`;
+  for (const name of ['sched_class', 'priority'] as const) {
+    if (!/^\d{1,2}$/.test(cells[name])) return `${name} is a number from 0 to 99; got ${quote(cells[name])}`;
+  }
   for (const name of ['cpu_req', 'mem_req'] as const) {
     const fraction = amountIn(cells[name]);
     if (fraction === null || fraction > 1) return `${name} is a fraction from 0 to 1; got ${quote(cells[name])}`;

@@ -103,6 +103,7 @@ function jobOf({ line, cells }: Row<Column>, file: SourceFile, context: ReadCont
   const atS = amountIn(cells.submit_s);
   const [startS, endS] = [numberIn(cells.last_schedule_s), numberIn(cells.end_s)];
   if (!/^\d+$/.test(id)) return bad(`job_id is a number; got ${quote(id)}`);
+  if (!/^\d$/.test(cells.sched_class)) return bad(`sched_class is a digit; got ${quote(cells.sched_class)}`);
   if (names === null) return bad('user, logical_name and job_name are numbers');
   if (atS === null) return bad(`submit_s is a number >= 0; got ${quote(cells.submit_s)}`);
   if (end !== '' && !ENDS.has(end)) return bad(`end_event is one of ${[...ENDS].join(', ')}; got ${quote(end)}`);

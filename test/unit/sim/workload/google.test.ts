@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { templateOf } from '../../../../lib/estimate/template.ts';
-import { adjusted, badLines, collect, deadlineS, dropped, fixture, runtimes } from './collect.ts';
+import { adjusted, badLines, collect, deadlineS, dropped, fixture, runtimes, written } from './collect.ts';
 
 describe('google-2011, task attempts', () => {
   it('folds attempts that lie apart into tasks, tasks of one request into stages', async () => {
@@ -70,6 +70,22 @@ describe('google-2011, task attempts', () => {
     // Priority 9: both stages at once, 100 s of running and 10 s to start; 40.25 s twice, for a try that fails, is less.
     expect(jobs.map(deadlineS)).toEqual([100 + 10 + 50, null]);
   });
+});
+
+it('a deadline leaves room for the tries that fail', async () => {
+  const header =
+    'job_id,task_index,attempt,submit_s,schedule_s,end_s,end_event,sched_class,priority,cpu_req,mem_req,disk_req,machine';
+  const rows = [
+    '1,0,1,600,600,700,FINISH,0,0,0.1,0.1,0,1',
+    '1,1,1,600,600,605,FAIL,0,0,0.1,0.1,0,1',
+    '1,1,2,605,605,610,FAIL,0,0,0.1,0.1,0,1',
+    '1,1,3,610,610,670,FINISH,0,0,0.1,0.1,0,1',
+  ];
+  const { jobs } = await collect(written('attempts.csv', [header, ...rows].join('\n')), {
+    deadlines: { share: 1, slackPercents: [10], startDelayS: 7 },
+  });
+  // 60 s, three times over, is the longest: 180 s, 10 % of them, and the start.
+  expect(jobs.map(deadlineS)).toEqual([180 + 18 + 7]);
 });
 
 const never = (): never => {

@@ -236,6 +236,18 @@ describe('Standard Workload Format', () => {
     expect(badLines(report)).toEqual([9, 10, 12, 13]);
   });
 
+  it('a window has its beginning and not its end', async () => {
+    const { jobs, report } = await collect(fixture('log.swf'), { fromS: 9, toS: 12 });
+    expect(jobs.map((j) => [j.key, j.submittedS])).toEqual([['4', 0]]);
+    expect(report.dropped.get('job submitted before the window')).toBe(1);
+    // The workload starts where the window does.
+    const later = await collect(fixture('log.swf'), { fromS: 2 });
+    expect(later.jobs.map((j) => [j.key, j.submittedS])).toEqual([
+      ['4', 7],
+      ['10', 10],
+    ]);
+  });
+
   it('takes the failed job when asked to, as one task of 2 GiB', async () => {
     const { jobs } = await collect(fixture('log.swf'), { unfinished: 'as-run' });
     const failed = jobs.find((j) => j.key === '3');

@@ -176,9 +176,9 @@ const SAVES = { EBB_CHECKPOINT_SIGNAL: 'USR1', EBB_CHECKPOINT_GRACE_S: '9' };
 const sh = (script: string): string[] => ['sh', '-c', script];
 
 async function until(what: string, look: () => Promise<boolean>): Promise<void> {
-  const patience = performance.now() + 30_000;
+  const patience = performance.now() + 60_000;
   while (!(await look())) {
-    if (performance.now() > patience) throw new Error(`not within 30 s: ${what}`);
+    if (performance.now() > patience) throw new Error(`not within 60 s: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 30));
   }
 }
@@ -301,7 +301,7 @@ function withS3(name: string, prepare: (bench: Bench) => Promise<Bucket>): void 
       ]);
       expect(await bucket.keys('work/j1/o')).toEqual(['work/j1/out/1', 'work/j1/out/deep/2', 'work/j1/own.log']);
       expect(await bucket.get('results/more.txt')).toBe('m\n');
-    }, 90_000);
+    }, 180_000);
 
     it('says which input is not there, and which output was not made', async () => {
       for (const [patterns, why] of [
@@ -317,7 +317,7 @@ function withS3(name: string, prepare: (bench: Bench) => Promise<Bucket>): void 
       const ended = await bench.run(sh('echo >made'), { EBB_OUTPUTS: outputs }).ended;
       expect(ended).toMatchObject({ code: 1, stderr: 'ebb: output unmade, other was not made\n' });
       expect(await bucket.keys('work')).toEqual([]);
-    }, 90_000);
+    }, 180_000);
 
     it('keeps the checkpoint of a task that must give way, and the next attempt goes on from it', async () => {
       const program = `echo "resumed $EBB_RESUMED $(cat "$EBB_CHECKPOINT_DIR/n" 2>/dev/null)"
@@ -333,7 +333,7 @@ function withS3(name: string, prepare: (bench: Bench) => Promise<Bucket>): void 
       const second = bench.run(sh(program), { ...SAVES, EBB_TASK_ATTEMPT: '2' });
       expect(await second.ended).toMatchObject({ code: 0, stdout: 'resumed 1 41\n' });
       expect(await bucket.keys('checkpoints/')).toEqual([]);
-    }, 90_000);
+    }, 180_000);
 
     it('uploads while the program runs, each time that files have changed, and what is gone goes', async () => {
       const program = `cd "$EBB_CHECKPOINT_DIR"; echo a1 >a; echo old >old
@@ -349,7 +349,7 @@ function withS3(name: string, prepare: (bench: Bench) => Promise<Bucket>): void 
       writeFileSync(join(bench.dir, 'end'), '');
       expect(await task.ended).toMatchObject({ code: 1 });
       expect(await bucket.keys(at)).toEqual([`${at}a`]);
-    }, 90_000);
+    }, 180_000);
   });
 }
 

@@ -1,5 +1,5 @@
 /**
- * Code of the Lambdas: ES modules made by esbuild in this process, without Docker and without a network. All handlers are
+ * Code of the Lambdas: ES modules made by esbuild, without Docker and without a network. All handlers are
  * bundled at once and share what they have in common, so that the SDK is read and printed once and not once per function: an
  * asset is its handler and those of the shared files that it can reach. What cannot be bundled lies beside it (packages.ts).
  *
@@ -8,6 +8,7 @@
  *  2. in a checkout `.cache/functions/<digest>`, if every file that went into it still has the same content;
  *  3. esbuild, which takes seconds. In a checkout the result becomes 2.
  */
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import * as fs from 'node:fs';
 import { createRequire } from 'node:module';
@@ -27,8 +28,8 @@ const MANIFEST = 'functions.json';
 const KEPT = 4;
 /** Newer than what CommonJS packages inside the bundle ask for with `require`. */
 const BANNER = "import{createRequire as ebbRequire}from'node:module';const require=ebbRequire(import.meta.url);";
-/** Beside the sources themselves, what decides how imports are found. */
-const ALSO_DECIDE = ['tsconfig.json', 'package.json', 'node_modules/.package-lock.json'];
+/** Beside the sources themselves: what decides how imports are found, and the bundler. */
+const ALSO_DECIDE = ['lib/infra/bundler.ts', 'tsconfig.json', 'package.json', 'node_modules/.package-lock.json'];
 
 /** What a folder of bundled code holds. */
 interface Manifest {
@@ -157,7 +158,7 @@ export function prebuild(folder: string): number {
 /** Bundles every handler into a folder, with a manifest. */
 function bundleAll(folder: string): Manifest {
   const entries = Object.fromEntries(handlerNames().map((name) => [name, handlerFile(name)]));
-  const { metafile } = esbuild().buildSync({ ...OPTIONS, entryPoints: entries, outdir: folder, absWorkingDir: ROOT });
+  const metafile = bundled({ ...OPTIONS, entryPoints: entries, outdir: folder, absWorkingDir: ROOT });
   const outputs = new Map(Object.entries(metafile.outputs).map(([path, output]) => [basename(path), output]));
   const manifest: Manifest = {
     options: optionsDigest(),
@@ -184,8 +185,23 @@ const OPTIONS = {
   minifySyntax: true,
   legalComments: 'none',
   logLevel: 'error',
-  metafile: true,
 } as const satisfies Esbuild.BuildOptions;
+
+/** Runs the bundler (bundler.ts) and waits for it. */
+function bundled(options: Esbuild.BuildOptions): Esbuild.Metafile {
+  const bundler = fileURLToPath(new URL('./bundler.ts', import.meta.url));
+  const flags = ['--disable-warning=ExperimentalWarning', bundler, JSON.stringify(options)];
+  const { status, stdout, stderr, error } = spawnSync(process.execPath, flags, {
+    encoding: 'utf8',
+    maxBuffer: 2 ** 28,
+  });
+  if (status === 0) return JSON.parse(stdout) as Esbuild.Metafile;
+  throw new EbbError('internal', {
+    what: 'the code of the Lambdas could not be bundled',
+    got: stderr,
+    ...(error === undefined ? {} : { cause: error }),
+  });
+}
 
 /** The file and all that it imports, at once or later. */
 function reachable(entry: string, outputs: ReadonlyMap<string, Esbuild.Metafile['outputs'][string]>): string[] {

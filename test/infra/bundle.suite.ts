@@ -80,6 +80,13 @@ describe('the code of the functions', () => {
     }
   });
 
+  it('has those shapes of EC2 that it uses, not all', () => {
+    const modules = (assets.get('act')?.files ?? []).filter((f) => /^[^/]+\.mjs$/.test(f));
+    const text = modules.map((f) => readFileSync(join(root, 'act', f), 'utf8')).join('\n');
+    expect(text).toContain('CreateFleetRequest');
+    expect(text).not.toContain('WithdrawByoipCidr');
+  });
+
   it('names no place of this machine', () => {
     for (const [name, { files }] of assets)
       for (const file of files.filter((f) => f.endsWith('.mjs')))

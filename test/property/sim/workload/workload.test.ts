@@ -6,7 +6,7 @@ import type { WorkloadJob, WorkloadOptions } from '../../../../lib/sim/workload/
 import { collect, deadlineS, written, type Collected } from '../../../unit/sim/workload/collect.ts';
 import { asJobFile } from './job-file-form.ts';
 
-const RUNS = { seed: 20261121, numRuns: 40 };
+const RUNS = { seed: 20261121, numRuns: 25 };
 /** Jobs that the properties have seen: generators whose jobs are all left out would prove nothing. */
 let seen = 0;
 
@@ -100,7 +100,7 @@ describe('every workload is sound, whatever is in the file', () => {
       wait: integer(-1, 50),
       ran: integer(-1, 500),
       end: fc.constantFrom('FINISH', 'FINISH', 'FINISH', 'KILL', 'FAIL', 'EVICT', 'LOST', '', 'ODD'),
-      cpu: cell(fc.constantFrom(0, 0.01, 0.5, 1)),
+      cpu: cell(fc.constantFrom(0, 0.006248, 0.5, 1)),
     });
     await fc.assert(
       fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 60 }), options, async (rows, o) => {
@@ -202,7 +202,7 @@ describe('every workload is sound, whatever is in the file', () => {
   it('synthetic, with any settings', async () => {
     const settings = fc.record(
       {
-        jobs: integer(1, 60),
+        jobs: integer(1, 40),
         seed: integer(0, 9),
         perHour: integer(1, 10_000),
         dailyCycle: fc.double({ min: 0, max: 1, noNaN: true }),
@@ -341,6 +341,14 @@ describe('windows and scales', () => {
     expect(report.jobs + (report.dropped.get('job left out by the scale') ?? 0)).toBe(400);
     // Within 4 standard errors, sqrt(0.25 x 0.75 x 400) = 8.7.
     expect(Math.abs(jobs.length - 100)).toBeLessThan(35);
+  });
+
+  it('what the scale leaves has deadlines as often as the whole: draws for two purposes have nothing in common', async () => {
+    const { jobs } = await collect('synthetic:jobs=8000,maxTasks=1,dags=0', { scale: 0.25, deadlines: { share: 0.5 } });
+    const share = jobs.filter((j) => j.spec.class === 'deadline').length / jobs.length;
+    // About 2,000 jobs: within 4 standard errors of sqrt(0.25 / 2000) = 0.0112.
+    expect(jobs.length).toBeGreaterThan(1800);
+    expect(Math.abs(share - 0.5)).toBeLessThan(0.045);
   });
 
   it('a scale above 1 repeats each job, within the hour and a little longer or shorter', async () => {

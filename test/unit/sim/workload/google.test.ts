@@ -88,6 +88,23 @@ it('a deadline leaves room for the tries that fail', async () => {
   expect(jobs.map(deadlineS)).toEqual([180 + 18 + 7]);
 });
 
+it('a file that is not sorted gives jobs by their first submission', async () => {
+  const header =
+    'job_id,task_index,attempt,submit_s,schedule_s,end_s,end_event,sched_class,priority,cpu_req,mem_req,disk_req,machine';
+  const rows = [
+    '3,0,1,900,900,901,FINISH,0,0,0.1,0.1,0,1',
+    '1,0,1,700,700,701,FINISH,0,0,0.1,0.1,0,1',
+    '2,0,1,700,700,701,FINISH,0,0,0.1,0.1,0,1',
+    '3,1,1,650,650,651,FINISH,0,0,0.1,0.1,0,1',
+  ];
+  const { jobs } = await collect(written('attempts.csv', [header, ...rows].join('\n')));
+  expect(jobs.map((j) => [j.key, j.submittedS])).toEqual([
+    ['3', 0],
+    ['1', 50],
+    ['2', 50],
+  ]);
+});
+
 const never = (): never => {
   throw new Error('no such job');
 };

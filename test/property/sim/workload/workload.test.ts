@@ -88,7 +88,7 @@ describe('every workload is sound, whatever is in the file', () => {
       }),
       RUNS,
     );
-    expect(seen).toBeGreaterThan(100);
+    expect(seen).toBeGreaterThan(RUNS.numRuns);
   });
 
   it('google-2011: each task is handed out, dropped, or on bad lines only', async () => {
@@ -127,7 +127,7 @@ describe('every workload is sound, whatever is in the file', () => {
       }),
       RUNS,
     );
-    expect(seen - before).toBeGreaterThan(50);
+    expect(seen - before).toBeGreaterThan(RUNS.numRuns);
   });
 
   it('alibaba-2018-dags', async () => {
@@ -167,7 +167,7 @@ describe('every workload is sound, whatever is in the file', () => {
       }),
       RUNS,
     );
-    expect(seen - before).toBeGreaterThan(50);
+    expect(seen - before).toBeGreaterThan(RUNS.numRuns);
   });
 
   it('workflows of any shape: no task is lost, and no task starts before what it waits for', async () => {

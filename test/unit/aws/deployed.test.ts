@@ -61,7 +61,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
   beforeAll(async () => {
     jest.spyOn(process.stdout, 'write').mockImplementation(() => true);
     // Every client of the SDK sends by the same method.
-    const base = Object.getPrototypeOf(EC2Client.prototype) as { send(command: object): unknown };
+    const base = Object.getPrototypeOf(EC2Client.prototype) as { send: (this: unknown, command: object) => unknown };
     const send = base.send;
     jest.spyOn(base, 'send').mockImplementation(function (this: unknown, ...args: [object]) {
       const caller = calling.getStore();
@@ -322,7 +322,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
     const lacking = [...made].flatMap(([name, commands]) =>
       [...commands].flatMap((command) => {
         const has = rights.get(name);
-        return (NEEDS[command] ?? [`${command}: not known`]).every((action) => has?.has(action))
+        return (NEEDS[command] ?? [`${command}: not known`]).every((action) => has?.has(action) === true)
           ? []
           : [`${name} ${command}`];
       }),

@@ -256,7 +256,7 @@ export class EngineBench {
     const { fleet, reported } = this;
     return new Proxy<Fleet>(fleet, {
       get: (target, name: keyof Fleet) => {
-        if (name !== 'observe') return target[name].bind(target);
+        if (name !== 'observe') return target[name]?.bind(target);
         return async (after: Parameters<Fleet['observe']>[0]) => {
           const seen = await fleet.observe(after);
           for (const o of seen) reported.set(`${o.instance} ${o.sequence}`, o);

@@ -87,7 +87,7 @@ export class DynamoDouble {
         if (Keys.length > 100) throw new Error('ValidationException: more than 100 keys');
         const found = Keys.map((key) => this.#items.get(textOf(key)));
         units += found.reduce((sum, item) => sum + readUnits(item === undefined ? 0 : sizeOf(item)), 0);
-        return [table, found.flatMap((item) => item ?? [])];
+        return [table, found.filter((item) => item !== undefined)];
       }),
     );
     return { Responses, UnprocessedKeys: {}, ConsumedCapacity: [{ CapacityUnits: units }] };

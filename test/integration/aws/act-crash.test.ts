@@ -37,6 +37,7 @@ const bid = usdPerHour(0.05);
 const launch = (id: typeof HOST, pool: typeof CALM): Effect => ({
   kind: 'launch',
   key: effectKey(`launch ${id}`),
+  allocation: effectKey(`launch ${id}`),
   instance: id,
   pool,
   bid,

@@ -69,11 +69,11 @@ const right = (title: string, cell: (p: PresetFigures) => string): Column<Preset
 });
 
 const valueText = (of: Estimate | null, format: (x: number) => string): string =>
-  of?.value == null ? NOTHING : format(of.value);
+  of === null || of.value === null ? NOTHING : format(of.value);
 
 /** Null where there is no interval, or its ends read alike and add nothing to the figure. */
 function rangeText(of: Estimate | null, format: (x: number) => string): string | null {
-  if (of?.interval == null) return null;
+  if (of === null || of.interval === null) return null;
   const [low, high] = [format(of.interval.low), format(of.interval.high)];
   return low === high ? null : `[${low}, ${high}]`;
 }

@@ -10,7 +10,7 @@ import type { JobClass } from '../../domain/job.ts';
 import { QUANTILES, type RunOutcome, type Totals } from '../outcome.ts';
 import { Bootstrap, LEAST_UNITS, LEVEL, RESAMPLES, type Estimate, type Share } from './bootstrap.ts';
 
-export type { Estimate, Interval } from './bootstrap.ts';
+export type { Estimate } from './bootstrap.ts';
 
 export interface Comparison {
   readonly method: Method;

@@ -112,7 +112,7 @@ const byCost = (a: PresetFigures, b: PresetFigures): number => (a.costUsd.value 
 
 /** A figure with its interval below it. */
 function figure(estimate: Estimate | null, format: (x: number) => string): Markup {
-  if (estimate?.value == null) return html`${NONE}`;
+  if (estimate === null || estimate.value === null) return html`${NONE}`;
   const { value, interval } = estimate;
   return interval === null
     ? html`${format(value)}`

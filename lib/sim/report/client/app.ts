@@ -1,5 +1,5 @@
 /** The report's page: charts of all runs, then one run at a time with its instances, pools, prices and jobs. */
-import type { EChartsOption, EChartsType } from 'echarts';
+import type * as ECharts from 'echarts';
 import type { Payload, PoolPayload, RunPayload } from '../payload.ts';
 import {
   costChart,
@@ -19,7 +19,8 @@ import { JobTableView } from './job-table.ts';
 import { PALETTES } from './palette.ts';
 import { ThemeSwitch } from './theme.ts';
 
-declare const echarts: typeof import('echarts');
+/** What the script before this one defines. */
+declare const echarts: typeof ECharts;
 
 /** Pools drawn with their prices: those on which the shown run spent most. */
 const DRAWN_POOLS = 6;
@@ -27,8 +28,8 @@ const DRAWN_POOLS = 6;
 /** A place on the page whose chart is drawn again for another width, theme or run. */
 interface Chart {
   readonly place: HTMLElement;
-  readonly drawn: EChartsType;
-  option: ((frame: Frame) => EChartsOption) | null;
+  readonly drawn: ECharts.EChartsType;
+  option: ((frame: Frame) => ECharts.EChartsOption) | null;
   heightPx: (widthPx: number) => number;
 }
 
@@ -138,7 +139,7 @@ class Page {
       );
   }
 
-  #chart(id: string, option: (frame: Frame) => EChartsOption, heightPx: Chart['heightPx']): void {
+  #chart(id: string, option: (frame: Frame) => ECharts.EChartsOption, heightPx: Chart['heightPx']): void {
     const known = this.#charts.get(id);
     const place = known?.place ?? byId(id, HTMLElement);
     place.hidden = false;

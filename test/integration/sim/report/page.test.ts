@@ -107,10 +107,10 @@ if (CHROMIUM === undefined) console.warn('report page: skipped, there is no Chro
   it('sorts by a column, and the other way round', async () => {
     const sortByCost = `document.querySelector('#job-head .costUsd button').click();
       [document.querySelector('#job-head .costUsd').getAttribute('aria-sort'), document.querySelector('#job-rows .cell.key').textContent]`;
-    const costs = Array.from(runs[0]?.jobs.workUsd ?? [], (usd, i) => [
-      Math.fround(usd) + Math.fround(runs[0]?.jobs.wastedUsd[i] ?? 0),
-      `job-${i}`,
-    ]) as [number, string][];
+    const costs = (runs[0]?.jobs.key ?? []).map((key, i): [number, string] => [
+      Math.fround(runs[0]?.jobs.workUsd[i] ?? 0) + Math.fround(runs[0]?.jobs.wastedUsd[i] ?? 0),
+      key,
+    ]);
     const highest = costs.reduce((a, b) => (b[0] > a[0] ? b : a))[1];
     const lowest = costs.reduce((a, b) => (b[0] < a[0] ? b : a))[1];
     expect(await browser.value(sortByCost)).toEqual(['descending', highest]);

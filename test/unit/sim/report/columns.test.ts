@@ -29,7 +29,7 @@ describe('columns', () => {
     const runs = [{ ...run, jobs: { ...run.jobs, name } }];
     const { payload, blobs } = await detailsOf(runs, compare(runs), { prices: [] });
     const embedded = payload.runs[0]?.jobs;
-    if (embedded == null) throw new Error('the jobs are not there');
+    if (embedded === undefined || embedded === null) throw new Error('the jobs are not there');
     const jobs = await decodeJobs(embedded, (i) => blobs[i] ?? '');
     const rows = [...name.keys()];
     expect(rows.map((i) => textAt(jobs, 'name', i))).toEqual(name);

@@ -1,11 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { compare } from '../../../../lib/sim/report/comparison.ts';
+import type { Totals } from '../../../../lib/sim/outcome.ts';
 import { fabricated, outcome } from './outcomes.ts';
 
 const DAY = 86_400_000;
-const run = (preset: string, window: number, seed: number, billedUsd: number, more: object = {}) =>
-  outcome({ preset, fromMs: window * DAY, seed, totals: { billedUsd, ...more } });
+const run = (preset: string, window: number, seed: number, usd: number | Partial<Totals>) =>
+  outcome({ preset, fromMs: window * DAY, seed, totals: typeof usd === 'number' ? { billedUsd: usd } : usd });
 
 describe('figures of presets', () => {
   it('are means over runs, and ratios of sums over the cells that both have', () => {
@@ -27,8 +28,17 @@ describe('figures of presets', () => {
 
   it('weigh shares by what they are shares of', () => {
     const { presets } = compare([
-      run('p', 1, 1, 10, { missed: 1, deadlines: 1, wastedUsd: 1, utilisation: 1, instanceHours: 1, onDemandUsd: 20 }),
-      run('p', 2, 1, 30, {
+      run('p', 1, 1, {
+        billedUsd: 10,
+        missed: 1,
+        deadlines: 1,
+        wastedUsd: 1,
+        utilisation: 1,
+        instanceHours: 1,
+        onDemandUsd: 20,
+      }),
+      run('p', 2, 1, {
+        billedUsd: 30,
         missed: 0,
         deadlines: 9,
         wastedUsd: 7,
@@ -47,7 +57,7 @@ describe('figures of presets', () => {
 
   it('take percentiles from runs that have such jobs only', () => {
     const took = (s: number) => ({ completionS: { deadline: [0, 0, 0, s, 0, 2 * s, 0, 3 * s, 0] } });
-    const { presets } = compare([run('p', 1, 1, 1, took(10)), run('p', 2, 1, 1, took(30)), run('p', 3, 1, 1)]);
+    const { presets } = compare([run('p', 1, 1, took(10)), run('p', 2, 1, took(30)), run('p', 3, 1, 1)]);
     const { deadline, 'best-effort': none } = presets[0]?.completionS ?? {};
     expect([deadline?.p50.value, deadline?.p90.value, deadline?.p99.value]).toEqual([20, 40, 60]);
     expect(none).toBeNull();
@@ -71,10 +81,10 @@ describe('differences', () => {
 
   it('of shares of missed deadlines are those of the sums, whatever the runs have of each', () => {
     const [d] = compare([
-      run('a', 1, 1, 1, { missed: 1, deadlines: 10 }),
-      run('a', 2, 1, 1, { missed: 5, deadlines: 90 }),
-      run('b', 1, 1, 1, { missed: 0, deadlines: 12 }),
-      run('b', 2, 1, 1, { missed: 2, deadlines: 88 }),
+      run('a', 1, 1, { billedUsd: 1, missed: 1, deadlines: 10 }),
+      run('a', 2, 1, { billedUsd: 1, missed: 5, deadlines: 90 }),
+      run('b', 1, 1, { billedUsd: 1, missed: 0, deadlines: 12 }),
+      run('b', 2, 1, { billedUsd: 1, missed: 2, deadlines: 88 }),
     ]).differences;
     expect(d?.missedShare.value).toBeCloseTo(0.06 - 0.02, 12);
     expect(d?.missedShare.n).toBe(2);
@@ -160,7 +170,10 @@ describe('what is wrong', () => {
 
   it('presets that leave work undone look cheap, so it is said', () => {
     expect(
-      compare([run('a', 1, 1, 3, { succeeded: 9 }), run('b', 1, 1, 4, { succeeded: 10 })]).warnings.join(),
+      compare([
+        run('a', 1, 1, { billedUsd: 3, succeeded: 9 }),
+        run('b', 1, 1, { billedUsd: 4, succeeded: 10 }),
+      ]).warnings.join(),
     ).toContain('not for the same work');
   });
 });

@@ -19,7 +19,7 @@ let table: JobTable;
 beforeAll(async () => {
   const { payload, blobs } = await detailsOf([run], compare([run]), { prices: [] });
   const jobs = payload.runs[0]?.jobs;
-  if (jobs == null) throw new Error('the jobs are not there');
+  if (jobs === undefined || jobs === null) throw new Error('the jobs are not there');
   table = jobTable(await decodeJobs(jobs, (i) => blobs[i] ?? ''));
 });
 

@@ -110,7 +110,7 @@ export function fabricated({
       key: `job-${i}`,
       name: `template-${template}${template === 7 ? ' <b>&"quoted"</b>' : ''}`,
       owner: `team-${template % 9}`,
-      class: (owned ? 'deadline' : 'best-effort') as JobClass,
+      class: owned ? ('deadline' as const) : ('best-effort' as const),
       state,
       tasks: 1 + Math.floor(workload() * 20),
       submittedMs,

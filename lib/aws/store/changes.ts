@@ -6,10 +6,9 @@ import type { Plan } from '../../domain/plan.ts';
 import type { Change, EffectRecord, EventRecord } from '../../ports/store.ts';
 import type { Retention } from '../../ports/store-retention.ts';
 import type { Blobs } from './blobs.ts';
-import { body, bodyOf, encode, flag, number, text, textAt } from './codec.ts';
+import { body, encode, flag, number, text, textAt } from './codec.ts';
 import {
   hasOpen,
-  indexed,
   isLiveInstance,
   isLiveJob,
   isOpenAttempt,
@@ -18,56 +17,42 @@ import {
   newJobDoc,
   type ActiveDoc,
   type Doc,
-  type EffectsDoc,
   type ExplainedDoc,
-  type ExplanationDoc,
   type InstanceDoc,
   type JobDoc,
-  type PlanDoc,
   type RunsDoc,
   type VisitsDoc,
 } from './documents.ts';
+import { EffectList } from './effect-list.ts';
 import { eventWrites, forgottenEvents } from './events.ts';
+import { ledgerWrites } from './ledger-writes.ts';
+import { planWrites } from './plan-writes.ts';
 import { ActiveList } from './active-list.ts';
-import { isKept, type Documents, type Entry, type OpenEffects, type Written } from './cache.ts';
+import { isKept, type Documents, type Entry, type Written } from './cache.ts';
 import type { Batch, Head } from './journal.ts';
 import {
   attemptKey,
   COUNTER,
-  effectsKey,
-  EXPLAINED,
-  explanationKey,
   innerRunsKey,
   instanceKey,
   itemOfPartition,
   jobKey,
-  LEDGER,
-  ledgerKey,
-  ledgerOfJobKey,
   memoryKey,
   namedKey,
   newKey,
-  planKey,
   runsKey,
   specKey,
   spillKey,
   textOf,
-  VISITS,
   visitsKey,
   type Key,
 } from './keys.ts';
 import type { Table, Write } from './table.ts';
 
-/** Effects in one item: rewritten when one of them is confirmed, so not too many. */
-const EFFECTS_PER_ITEM = 64;
-/** Rows of an instance's ledger in one item, some 40 bytes each. */
-const LEDGER_ROWS_PER_ITEM = 500;
 /** A `RUN#` item beyond this gives its ended attempts away: a change would cost more than the item is worth. */
 const SPILL_BYTES = 24_576;
 /** The same for those within a job's own item. */
 const SPILL_WITHIN_BYTES = 4_096;
-/** Plans forgotten at once at most. */
-const FORGET_AT_ONCE = 10;
 
 export interface Parts {
   readonly table: Table;
@@ -132,8 +117,7 @@ class Preparation {
   readonly #memory = new Map<string, string>();
   readonly #dropped: string[] = [];
   readonly #cursors = new Map<string, number>();
-  #effects: { items: Map<string, EffectsDoc>; itemOf: Map<string, string>; changed: Set<string>; part: number } | null =
-    null;
+  #effects: EffectList | null = null;
   #explained: ExplainedDoc | null = null;
 
   constructor(parts: Parts, head: Head) {
@@ -246,73 +230,22 @@ class Preparation {
     this.#put(key, before, { arrival: before.arrival ?? ++this.#arrivals, instance });
   }
 
-  /** Explanations of the newest plan lie together; those of jobs that it does not explain any more move to their jobs. */
-  async #putPlan({ explanations, ...plan }: Plan): Promise<void> {
-    const { table, blobs, documents } = this.#parts;
-    const key = planKey(plan.id);
-    const pending = this.#writes.get(textOf(key));
-    const known = pending === undefined ? await table.get(key) : undefined;
-    const arrival = pending?.once?.['a'] ?? known?.['a'] ?? number(++this.#plans);
-    const former = this.#explained ?? (await documents.explained());
-    const now = new Set<string>(explanations.map((e) => e.job));
-    former.list.forEach((is, ordinal) => {
-      if (!now.has(is.job)) this.#putExplanation({ plan: former.plan, ordinal, is });
+  async #putPlan(plan: Plan): Promise<void> {
+    const { writes, dropped, explained, isNew } = await planWrites(this.#parts, plan, {
+      commits: this.#head.commits,
+      plans: this.#plans,
+      former: this.#explained ?? (await this.#parts.documents.explained()),
+      pending: this.#writes,
     });
-    const earlier = known === undefined ? [] : (await blobs.valueOf<PlanDoc>(known)).explained;
-    const ofFormer = former.plan === plan.id ? former.list.map((e) => e.job as string) : [];
-    const doc: PlanDoc = { plan, explained: [...new Set([...earlier, ...ofFormer, ...now])] };
-    const name = (what: string): string => `plans/${plan.id}/${what}-${this.#head.commits}`;
-    const held = await blobs.held(doc, name('plan'));
-    this.#write({ key, ...held, once: { l: text('plans'), a: arrival } });
-    const explained = await blobs.held({ plan: plan.id, list: explanations }, name('explained'));
-    this.#write({ key: EXPLAINED, ...explained });
-    if (former.object !== null) this.#dropped.push(former.object);
-    this.#explained = { plan: plan.id, list: explanations, object: explained.set?.['s3']?.S ?? null };
-    await this.#forgetPlans();
-  }
-
-  #putExplanation(doc: ExplanationDoc): void {
-    this.#write({ key: explanationKey(doc.is.job), set: { b: body(doc) } });
-  }
-
-  /** Plans beyond the newest. Numbers of plans have no gaps, so what is too old is known by its number. */
-  async #forgetPlans(): Promise<void> {
-    const tooOld = this.#plans - this.#parts.retention.plans;
-    if (tooOld <= 0) return;
-    const { table } = this.#parts;
-    const listed = (await table.newest({ list: 'plans' }, tooOld + 1, FORGET_AT_ONCE)).map((p) => p.key);
-    const old = listed.filter((key) => !this.#writes.has(textOf(key)));
-    for (const item of (await table.getMany(old)).values())
-      if (item['s3'] !== undefined) this.#dropped.push(textAt(item, 's3'));
-    for (const key of old) this.#write({ key, isDeleted: true });
+    if (isNew) this.#plans += 1;
+    for (const write of writes) this.#write(write);
+    this.#dropped.push(...dropped);
+    this.#explained = explained;
   }
 
   async #putEffect(effect: EffectRecord): Promise<void> {
-    if (this.#effects === null) {
-      const { items, itemOf } = await this.#parts.documents.effects();
-      this.#effects = { items: new Map(items), itemOf: new Map(itemOf), changed: new Set(), part: 0 };
-    }
-    const { items, itemOf, changed } = this.#effects;
-    const at = itemOf.get(effect.key);
-    if (at !== undefined) {
-      const entries = items.get(at) ?? [];
-      items.set(
-        at,
-        effect.outcome === null
-          ? entries.map(([n, e]) => (e.key === effect.key ? [n, effect] : [n, e]))
-          : entries.filter(([, e]) => e.key !== effect.key),
-      );
-      if (effect.outcome !== null) itemOf.delete(effect.key);
-      changed.add(at);
-    } else if (effect.outcome === null) {
-      let { sk } = effectsKey(this.#head.commits, this.#effects.part);
-      if ((items.get(sk)?.length ?? 0) >= EFFECTS_PER_ITEM) {
-        ({ sk } = effectsKey(this.#head.commits, ++this.#effects.part));
-      }
-      items.set(sk, [...(items.get(sk) ?? []), [++this.#arrivals, effect]]);
-      itemOf.set(effect.key, sk);
-      changed.add(sk);
-    }
+    this.#effects ??= new EffectList(await this.#parts.documents.effects(), this.#head.commits);
+    this.#effects.put(effect, () => ++this.#arrivals);
   }
 
   #write(write: Write): void {
@@ -320,9 +253,13 @@ class Preparation {
   }
 
   async finish(): Promise<Prepared> {
-    await this.#writeLedgers();
+    for (const [instance, rows] of this.#ledgers) {
+      const visits = this.#visits.get(instance) ?? [];
+      const writes = await ledgerWrites(this.#parts.table, { instance, rows, visits, arrival: () => ++this.#arrivals });
+      for (const write of writes) this.#write(write);
+    }
     await this.#writeMemory();
-    const effects = this.#writeEffects();
+    for (const write of this.#effects?.writes() ?? []) this.#write(write);
     const membership = await this.#writeActive();
     for (const [instance, visits] of this.#visits) {
       this.#write({ key: visitsKey(instance, this.#head.commits), set: { b: body(visits satisfies VisitsDoc) } });
@@ -340,7 +277,7 @@ class Preparation {
       },
       written: {
         docs: new Map([...this.#touched].map(([key, { doc }]) => [key, doc])),
-        effects,
+        effects: this.#effects?.open ?? null,
         active: membership.active,
         explained: this.#explained,
         memory: new Map([...this.#memory].map(([key, value]) => [memoryKey(key).sk, { key, value }])),
@@ -479,59 +416,6 @@ class Preparation {
     if (key.sk === 'INSTANCE') return true;
     const { body, givenUp = 0 } = this.#job(key);
     return body !== null || (arrival !== null && givenUp >= arrival);
-  }
-
-  #writeEffects(): OpenEffects | null {
-    if (this.#effects === null) return null;
-    const { items, changed } = this.#effects;
-    for (const sk of changed) {
-      const key = { ...effectsKey(0, 0), sk };
-      const entries = items.get(sk) ?? [];
-      if (entries.length > 0) this.#write({ key, set: { b: body(entries) } });
-      else {
-        this.#write({ key, isDeleted: true });
-        items.delete(sk);
-      }
-    }
-    return { items, itemOf: indexed(items) };
-  }
-
-  /** Rows of an instance replace those before; each job with a row among them points to the instance. */
-  async #writeLedgers(): Promise<void> {
-    for (const [instance, rows] of this.#ledgers) {
-      const { pk } = instanceKey(instance);
-      const former = await this.#parts.table.range({ pk, prefix: LEDGER });
-      const jobsOf = (list: readonly LedgerRow[]): Set<string> => new Set(list.flatMap((r) => r.job ?? []));
-      const jobs = jobsOf(rows);
-      for (const item of former) {
-        this.#write({ key: { pk, sk: textAt(item, 'sk') }, isDeleted: true });
-        for (const job of jobsOf(bodyOf<readonly LedgerRow[]>(item))) {
-          if (!jobs.has(job)) this.#write({ key: ledgerOfJobKey(job, instance), isDeleted: true });
-        }
-      }
-      for (let part = 0; part * LEDGER_ROWS_PER_ITEM < rows.length; part++) {
-        const some = rows.slice(part * LEDGER_ROWS_PER_ITEM, (part + 1) * LEDGER_ROWS_PER_ITEM);
-        this.#write({
-          key: ledgerKey(instance, part),
-          set: { b: body(some), l: text('ledger'), a: number(++this.#arrivals) },
-        });
-      }
-      // A job's attempts say on which instances they were; only what they do not say is written down.
-      const visitors = await this.#visitorsOf(instance, jobs);
-      for (const job of jobs) {
-        if (!visitors.has(job)) this.#write({ key: ledgerOfJobKey(job, instance), set: {} });
-      }
-    }
-  }
-
-  /** Jobs that have attempts on the instance. */
-  async #visitorsOf(instance: string, jobs: ReadonlySet<string>): Promise<ReadonlySet<string>> {
-    const now = this.#visits.get(instance) ?? [];
-    const found = new Set(now.map(({ runs }) => runs.pk.slice(2)));
-    if ([...jobs].every((job) => found.has(job))) return found;
-    const items = await this.#parts.table.range({ pk: instanceKey(instance).pk, prefix: VISITS });
-    for (const { runs } of items.flatMap((item) => bodyOf<VisitsDoc>(item))) found.add(runs.pk.slice(2));
-    return found;
   }
 
   async #writeMemory(): Promise<void> {

@@ -92,8 +92,8 @@ it('a file that is not sorted gives jobs by their first submission', async () =>
   const header =
     'job_id,task_index,attempt,submit_s,schedule_s,end_s,end_event,sched_class,priority,cpu_req,mem_req,disk_req,machine';
   const rows = [
-    '3,0,1,900,900,901,FINISH,0,0,0.1,0.1,0,1',
     '1,0,1,700,700,701,FINISH,0,0,0.1,0.1,0,1',
+    '3,0,1,900,900,901,FINISH,0,0,0.1,0.1,0,1',
     '2,0,1,700,700,701,FINISH,0,0,0.1,0.1,0,1',
     '3,1,1,650,650,651,FINISH,0,0,0.1,0.1,0,1',
   ];

@@ -74,6 +74,16 @@ describe('opening a workload', () => {
     expect(said).toContain('the file is damaged, the rest of it is left out');
   });
 
+  it('joins lines that lie on the border of what is read at once', async () => {
+    const rows = Array.from({ length: 30_000 }, (_, i) => `job${i}\t${i}\t1\t0\t0\t0\n`);
+    const text = rows.join('');
+    expect(text.length).toBeGreaterThan(2 * 262_144);
+    for (const path of [written('fb.tsv', text), written('fb.tsv.gz', gzipSync(text))]) {
+      const { report } = await collect(path, { deadlines: 'none' });
+      expect([report.jobs, report.bad.count]).toEqual([30_000, 0]);
+    }
+  });
+
   it('gives the same jobs each time it is read', async () => {
     const workload = await openWorkload(fixture('dags.csv'));
     const read = async () => {

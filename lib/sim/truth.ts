@@ -19,7 +19,8 @@ const LEAST_S = 1;
 export class Truth {
   readonly trace: MarketTrace;
   readonly capacity: CapacityTruth;
-  readonly #setupS: Seconds;
+  /** Of each attempt, before its work begins. */
+  readonly setupS: Seconds;
   readonly #stages = new Map<JobId, ReadonlyMap<string, StageTruth>>();
   /** Tries that have failed so far, of tasks that fail some. */
   readonly #failed = new Map<string, number>();
@@ -27,7 +28,7 @@ export class Truth {
   constructor(trace: MarketTrace, capacity: CapacityTruth, setupS: Seconds) {
     this.trace = trace;
     this.capacity = capacity;
-    this.#setupS = setupS;
+    this.setupS = setupS;
   }
 
   add(job: JobId, stages: ReadonlyMap<string, StageTruth>): void {
@@ -48,10 +49,10 @@ export class Truth {
   script(request: StartRequest, keptS: Seconds): TaskScript {
     const { job, stage, index } = request.task;
     const leftS = raw(this.runtimeS(job as JobId, stage, index)) - raw(keptS);
-    const setupS = raw(this.#setupS);
+    const setupS = raw(this.setupS);
     return {
       runtimeS: seconds(setupS + Math.max(LEAST_S, leftS)),
-      setupS: this.#setupS,
+      setupS: this.setupS,
       exitCode: this.#fails(job as JobId, stage, index) ? 1 : 0,
       checkpointEveryS: request.checkpoint?.everyS ?? null,
       stopsInS: STOPS_IN_S,

@@ -1,0 +1,138 @@
+/**
+ * The cheapest course of one task when everything is known in advance: spot, capacity that stays, or nothing, slot by slot
+ * until the deadline, by dynamic programming over time, work left and where the task is.
+ *
+ *   V(i, w, m)  least USD from the beginning of slot i with w units of work left, on m in {nowhere, spot, steady}
+ *   V(i, w, m) = min( V(i+1, w, nowhere),
+ *                     rate(a, i) + V(i+1, w + [m != a] c - slot, a) for a in {spot where it lasts the slot, steady} )
+ *   V(end, w, m) = 0 for w = 0, else LATE times the price of what is left
+ * with c the changeover: start-up and set-up are run like work. The last slot is paid as far as it is needed. Time is in
+ * SLOTS slots, work in PARTS units of a slot: an upper bound of the optimum that is within rounding of it (one unit for each
+ * changeover, one slot for each end of a spot stretch).
+ * O(SLOTS^2 x PARTS) time and memory, once per task; a question costs O(1).
+ */
+export type On = 'nowhere' | 'spot' | 'steady';
+
+export interface OfflineTask {
+  readonly fromS: number;
+  readonly deadlineS: number;
+  /** Most work that will ever be asked about, s. */
+  readonly workS: number;
+  readonly changeoverS: number;
+  /** USD per second on capacity that stays; null: there is none. */
+  readonly steadyUsdPerS: number | null;
+  /** USD per second on the cheapest spot capacity that lasts from one time to the other; null: none does. */
+  readonly spotUsdPerS: (fromS: number, untilS: number) => number | null;
+}
+
+const SLOTS = 480;
+const PARTS = 4;
+const LEAST_SLOT_S = 30;
+/** Late work is this much dearer than work: lateness is never chosen. */
+const LATE = 1000;
+const PLACES: readonly On[] = ['nowhere', 'spot', 'steady'];
+
+export class OfflineCourse {
+  readonly #task: OfflineTask;
+  readonly #slotS: number;
+  readonly #unitS: number;
+  readonly #slots: number;
+  readonly #units: number;
+  readonly #changeover: number;
+  readonly #rates: { readonly spot: Float64Array; readonly steady: number };
+  /** By slot, then place, then units left. */
+  readonly #value: Float64Array;
+
+  constructor(task: OfflineTask) {
+    this.#task = task;
+    const windowS = Math.max(0, task.deadlineS - task.fromS);
+    this.#slotS = Math.max(LEAST_SLOT_S, windowS / SLOTS);
+    this.#unitS = this.#slotS / PARTS;
+    this.#slots = Math.max(0, Math.floor(windowS / this.#slotS + 1e-9) - 1);
+    this.#changeover = Math.ceil(task.changeoverS / this.#unitS - 1e-9);
+    // With more work left than the window holds it is late whatever is done.
+    const most = Math.max(task.workS, windowS) + 2 * task.changeoverS;
+    this.#units = Math.ceil(most / this.#unitS) + 2;
+    this.#rates = {
+      steady: (task.steadyUsdPerS ?? Infinity) * this.#unitS,
+      spot: Float64Array.from({ length: this.#slots }, (_, i) => {
+        const at = task.fromS + i * this.#slotS;
+        return (task.spotUsdPerS(at, at + this.#slotS) ?? Infinity) * this.#unitS;
+      }),
+    };
+    this.#value = this.#solved();
+  }
+
+  /**
+   * What to do now with `leftS` of work left, what an attempt that runs still has to set up included. Within a slot the
+   * answer is that of its beginning, so that it does not change from one question to the next; the window is a slot
+   * shorter than the task's for that. Ties: spot, then waiting.
+   */
+  best(atS: number, leftS: number, on: On): On {
+    const slot = Math.min(this.#slots - 1, Math.floor(Math.max(0, atS - this.#task.fromS) / this.#slotS));
+    const left = Math.ceil(leftS / this.#unitS - 1e-9);
+    const spot = this.#cost(slot, left, { from: on, to: 'spot' });
+    const wait = this.#cost(slot, left, { from: on, to: 'nowhere' });
+    const steady = this.#cost(slot, left, { from: on, to: 'steady' });
+    // What on-demand has to do it may do later: equal courses differ by rounding alone.
+    const equal = 1e-9 * Math.max(1e-6, Math.abs(Math.min(wait, steady)));
+    if (spot <= wait + equal && spot <= steady + equal && spot < Infinity) return 'spot';
+    if (on === 'steady') return wait < steady - equal ? 'nowhere' : 'steady';
+    return wait <= steady + equal ? 'nowhere' : 'steady';
+  }
+
+  /** Least USD from the beginning of the window. */
+  leastUsd(leftS: number): number {
+    return this.#at(0, Math.ceil(leftS / this.#unitS - 1e-9), 'nowhere');
+  }
+
+  #solved(): Float64Array {
+    const row = this.#units * PLACES.length;
+    const value = new Float64Array((this.#slots + 1) * row);
+    const lateUsd = LATE * (Number.isFinite(this.#rates.steady) ? this.#rates.steady : 1);
+    for (let p = 0; p < PLACES.length; p++) {
+      for (let w = 0; w < this.#units; w++) value[this.#slots * row + p * this.#units + w] = w * lateUsd;
+    }
+    for (let i = this.#slots - 1; i >= 0; i--) {
+      for (let p = 0; p < PLACES.length; p++) {
+        const from = PLACES[p] ?? 'nowhere';
+        for (let w = 1; w < this.#units; w++) {
+          value[i * row + p * this.#units + w] = Math.min(
+            this.#step(value, i, w, 0),
+            this.#run(value, i, w, { rate: this.#rates.spot[i] ?? Infinity, to: 1, same: from === 'spot' }),
+            this.#run(value, i, w, { rate: this.#rates.steady, to: 2, same: from === 'steady' }),
+          );
+        }
+      }
+    }
+    return value;
+  }
+
+  #step(value: Float64Array, slot: number, w: number, place: number): number {
+    const capped = Math.min(this.#units - 1, Math.max(0, w));
+    return value[((slot + 1) * PLACES.length + place) * this.#units + capped] ?? 0;
+  }
+
+  #run(
+    value: Float64Array,
+    slot: number,
+    w: number,
+    how: { readonly rate: number; readonly to: number; readonly same: boolean },
+  ): number {
+    if (how.rate === Infinity) return Infinity;
+    const work = how.same ? w : w + this.#changeover;
+    return how.rate * Math.min(PARTS, work) + this.#step(value, slot, work - PARTS, how.to);
+  }
+
+  #cost(slot: number, w: number, { from, to }: { readonly from: On; readonly to: On }): number {
+    if (slot < 0) return to === 'steady' ? 0 : Infinity;
+    if (to === 'nowhere') return this.#step(this.#value, slot, w, 0);
+    const rate = to === 'spot' ? (this.#rates.spot[slot] ?? Infinity) : this.#rates.steady;
+    return this.#run(this.#value, slot, w, { rate, to: to === 'spot' ? 1 : 2, same: from === to });
+  }
+
+  #at(slot: number, w: number, on: On): number {
+    if (w <= 0) return 0;
+    return this.#value[(slot * PLACES.length + PLACES.indexOf(on)) * this.#units + Math.min(w, this.#units - 1)] ?? 0;
+  }
+}

@@ -1,0 +1,215 @@
+/**
+ * The `oracle` preset: what could be had by somebody who knows how long every task runs and when every pool has capacity.
+ * Only a simulator can make it, out of the truth of its run; it is no preset of the registry, and no other preset is
+ * given the truth.
+ *
+ * Each task with a deadline follows its own cheapest course (offline.ts), as if it were alone: the bound that other
+ * presets are held against where the vCPU limit does not bind. Tasks share machines as in `ebbtide`, which the courses
+ * do not count on, so that on many small tasks it is a good policy and no strict bound. Work without a deadline waits
+ * for spot for a day at most.
+ */
+import { appraise } from '../acquire/appraise.ts';
+import { cheapestSpot } from '../acquire/cheapest-spot.ts';
+import { presetNamed } from '../cycle/presets.ts';
+import { membersOf } from '../cycle/snapshot.ts';
+import type { SchedulerConfig } from '../domain/config.ts';
+import { brokenConstraint } from '../domain/constraints.ts';
+import { distribution, type Distribution } from '../domain/distribution.ts';
+import { NEVER_INTERRUPTED } from '../domain/forecast.ts';
+import type { StageSpec } from '../domain/job.ts';
+import type { Pool } from '../domain/pool.ts';
+import { dominantShare, fits } from '../domain/resources.ts';
+import type { InstanceView, PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
+import type { AcquirePolicy, AppraisePolicy, EstimatePolicy, MarketForecast, PlanPolicy } from '../domain/stages.ts';
+import { forecastStages } from '../estimate/stage-forecasts.ts';
+import type { JobId } from '../kernel/ids.ts';
+import { raw, usdPerHour, type EpochMs } from '../kernel/units.ts';
+import { availableAt, indexAt, priceAt } from '../market/steps.ts';
+import { coursePlan, hasSpot, type Course } from '../plan/course.ts';
+import type { Move } from '../plan/guard.ts';
+import { OfflineCourse, type On } from './offline.ts';
+import type { Deciders } from './simulation.ts';
+import type { Truth } from './truth.ts';
+
+export const ORACLE_ABOUT = 'true running times and future interruptions: the bound, in simulations only';
+
+/** How long work without a deadline waits for spot. */
+const PATIENCE_S = 86_400;
+/** Courses remembered: one is some 25 MB. */
+const MOST_COURSES = 8;
+/** Points of a stage's distribution of true running times. */
+const MOST_POINTS = 32;
+
+export function oracle(truth: Truth): Deciders {
+  const courses = new Courses(truth);
+  const open = (snapshot: Snapshot): Snapshot => openNow(snapshot, truth);
+  const seeing: AppraisePolicy = (snapshot, ...rest) => appraise(open(snapshot), ...rest);
+  const acquire: AcquirePolicy = (input) => cheapestSpot({ ...input, snapshot: open(input.snapshot) });
+  const planned = coursePlan({
+    pending: (group, input) => courses.pending(group, input),
+    running: (running, view, { snapshot, config, worths }) => {
+      const deadlineMs = worths.attempts.get(running.attempt.id)?.taskDeadlineMs ?? null;
+      return courses.running(running, view, { nowMs: snapshot.nowMs, config, deadlineMs });
+    },
+    moves: () => [],
+  });
+  const plan: PlanPolicy<unknown> = (input, solver) => planned({ ...input, snapshot: open(input.snapshot) }, solver);
+  return {
+    name: 'oracle',
+    stages: { ...presetNamed('ebbtide'), estimate: trueRuntimes(truth), appraise: seeing, plan, acquire },
+    forecast: () => trueForecast(truth),
+  };
+}
+
+/** Pools that a launch would get now, and capacity that stays. Nothing has to be tried. */
+function openNow(snapshot: Snapshot, { capacity }: Truth): Snapshot {
+  const pools = snapshot.pools
+    .filter(({ pool }) => pool.option !== 'spot' || capacity.launch(pool.id, snapshot.nowMs, 'uncapped') === 'ok')
+    .map(({ pool, quote }) => ({ pool, quote, open: true, closedReason: null }));
+  return { ...snapshot, pools };
+}
+
+/** With the set-up of one attempt, as a user would say it. */
+const trueRuntimes =
+  (truth: Truth): EstimatePolicy =>
+  (snapshot) =>
+    forecastStages(snapshot, (job, stage) => ({
+      runtime: thinned(truth.runtimesS(job.id, stage.name), raw(truth.setupS)),
+      basis: 'history',
+      reason: 'the true running times',
+    }));
+
+function thinned(runtimeS: Float64Array, setupS: number): Distribution {
+  const sorted = Float64Array.from(runtimeS).sort();
+  const points = Math.min(MOST_POINTS, sorted.length);
+  return distribution(
+    Array.from({ length: points }, (_, i) => {
+      const at = points === 1 ? sorted.length - 1 : Math.round((i * (sorted.length - 1)) / (points - 1));
+      return [(sorted[at] ?? 0) + setupS, 1] as const;
+    }),
+  );
+}
+
+/** Its plan knows when what is taken; to everything else capacity lasts, so that nothing is kept from it for being unsafe. */
+const trueForecast = ({ trace }: Truth): MarketForecast => ({
+  interruption: () => NEVER_INTERRUPTED,
+  expectedPrice: (pool, at) => {
+    if (pool.option !== 'spot') return pool.onDemandUsdPerHour;
+    const price = priceAt(trace.prices(pool.id), raw(at));
+    return price === null ? null : usdPerHour(price);
+  },
+  correlation: () => 0,
+});
+
+interface Wanted {
+  readonly job: JobId;
+  readonly stage: StageSpec;
+  readonly index: number;
+  readonly nowMs: EpochMs;
+  readonly deadlineMs: EpochMs;
+  readonly config: SchedulerConfig;
+}
+
+class Courses {
+  readonly #truth: Truth;
+  readonly #known = new Map<string, OfflineCourse>();
+
+  constructor(truth: Truth) {
+    this.#truth = truth;
+  }
+
+  pending(group: PendingGroup, input: Parameters<PlanPolicy<unknown>>[0]): Course {
+    const { nowMs } = input.snapshot;
+    const deadlineMs = input.worths.groups.get(group.id)?.taskDeadlineMs ?? null;
+    if (deadlineMs === null) {
+      if (hasSpot(group, input)) return { take: 'spot', why: 'a spot pool has capacity' };
+      const waitedS = (raw(nowMs) - raw(group.submittedMs)) / 1000;
+      return waitedS < PATIENCE_S
+        ? { take: 'wait', why: 'no spot pool has capacity now' }
+        : { take: 'steady', why: 'it has waited for a day' };
+    }
+    const runtimes = this.#truth.runtimesS(group.job, group.stage.name);
+    const index = membersOf(group).reduce((a, b) => ((runtimes[b] ?? 0) > (runtimes[a] ?? 0) ? b : a));
+    const wanted = { job: group.job, stage: group.stage, index, nowMs, deadlineMs, config: input.config };
+    const leftS = Math.max(0, (runtimes[index] ?? 0) - raw(group.keptS));
+    const best = this.#of(wanted).best(raw(nowMs) / 1000, leftS, 'nowhere');
+    if (best === 'spot' && hasSpot(group, input)) return { take: 'spot', why: 'the cheapest course goes on spot now' };
+    return best === 'nowhere'
+      ? { take: 'wait', why: 'the cheapest course waits for spot' }
+      : { take: 'steady', why: 'the cheapest course needs on-demand now' };
+  }
+
+  running(
+    running: RunningTask,
+    view: InstanceView,
+    of: Pick<Wanted, 'nowMs' | 'config'> & { readonly deadlineMs: EpochMs | null },
+  ): Move | null {
+    const { attempt, stage, doneS } = running;
+    const on: On = view.pool.option === 'spot' ? 'spot' : 'steady';
+    if (of.deadlineMs === null || stage.gang || view.pool.option === 'reserved') return null;
+    if (view.instance.state !== 'ready') return null;
+    const wanted = { ...of, deadlineMs: of.deadlineMs, job: attempt.job, stage, index: attempt.index };
+    const truth = this.#truth.runtimeS(attempt.job, attempt.stage, attempt.index);
+    const leftS = Math.max(0, raw(truth) + raw(this.#truth.setupS) - raw(doneS));
+    const best = this.#of(wanted).best(raw(of.nowMs) / 1000, leftS, on);
+    if (best === 'nowhere' || best === on) return null;
+    const reason = `its cheapest course goes on on ${best === 'spot' ? 'spot' : 'on-demand'} now`;
+    return { attempt: attempt.id, reason, running, view, ...(best === 'spot' ? { to: 'spot' as const } : {}) };
+  }
+
+  #of(w: Wanted): OfflineCourse {
+    const key = `${w.job}/${w.stage.name}/${w.index}/${raw(w.deadlineMs)}`;
+    const { startDelayMaxS, cyclePeriodS } = w.config;
+    let course = this.#known.get(key);
+    if (course === undefined) {
+      course = new OfflineCourse({
+        fromS: raw(w.nowMs) / 1000,
+        // A course is followed from cycle to cycle, and a cycle may pass before a changeover begins.
+        deadlineS: raw(w.deadlineMs) / 1000 - 2 * cyclePeriodS,
+        workS: raw(this.#truth.runtimeS(w.job, w.stage.name, w.index)),
+        changeoverS: raw(this.#truth.setupS) + startDelayMaxS,
+        ...this.#pricesFor(w.stage),
+      });
+    }
+    this.#known.delete(key);
+    this.#known.set(key, course);
+    const oldest = this.#known.keys().next();
+    if (this.#known.size > MOST_COURSES && oldest.done !== true) this.#known.delete(oldest.value);
+    return course;
+  }
+
+  #pricesFor(stage: StageSpec) {
+    const { trace } = this.#truth;
+    const suited = trace.pools.filter(
+      (pool) => fits(stage.resources, pool.type.capacity) && brokenConstraint(stage.constraints, pool) === null,
+    );
+    const perS = (pool: Pool, usd: number): number => (usd * dominantShare(stage.resources, pool.type.capacity)) / 3600;
+    const steady = suited
+      .filter((p) => p.option === 'on-demand')
+      .reduce((least, p) => Math.min(least, perS(p, raw(p.onDemandUsdPerHour))), Infinity);
+    const spot = suited.filter((p) => p.option === 'spot');
+    return {
+      steadyUsdPerS: steady === Infinity ? null : steady,
+      spotUsdPerS: (fromS: number, untilS: number): number | null => {
+        let least = Infinity;
+        for (const pool of spot) {
+          const price = priceAt(trace.prices(pool.id), fromS * 1000);
+          if (price !== null && perS(pool, price) < least && this.#lasts(pool, fromS * 1000, untilS * 1000)) {
+            least = perS(pool, price);
+          }
+        }
+        return least === Infinity ? null : least;
+      },
+    };
+  }
+
+  #lasts(pool: Pool, fromMs: number, untilMs: number): boolean {
+    const steps = this.#truth.trace.availability(pool.id);
+    if (steps === null) return true;
+    if (!availableAt(steps, fromMs)) return false;
+    for (let i = indexAt(steps.atMs, fromMs) + 1; i < steps.atMs.length && (steps.atMs[i] ?? 0) < untilMs; i++) {
+      if (steps.available[i] === 0) return false;
+    }
+    return true;
+  }
+}

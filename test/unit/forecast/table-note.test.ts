@@ -1,0 +1,24 @@
+import { describe, expect, it } from '@jest/globals';
+import { NEVER_INTERRUPTED } from '../../../lib/domain/forecast.ts';
+import { epochMs } from '../../../lib/kernel/units.ts';
+import { forecastTable, tabledForecast, type OutlookForecast } from '../../../lib/market/forecast/table.ts';
+
+const FORECAST: OutlookForecast = {
+  interruption: () => NEVER_INTERRUPTED,
+  expectedPrice: () => null,
+  correlation: () => 0,
+  outlook: () => null,
+};
+
+describe('what people must know of a forecast', () => {
+  it('goes with it from the process that made it to the one that decides', () => {
+    const note = 'the model preemption v1 is damaged; forecast from past prices and interruptions';
+    const table = structuredClone(forecastTable({ ...FORECAST, note }, epochMs(0), []));
+    expect(tabledForecast(table).note).toBe(note);
+  });
+
+  it('is nothing where there is nothing to know', () => {
+    const table = forecastTable(FORECAST, epochMs(0), []);
+    expect('note' in table || 'note' in tabledForecast(table)).toBe(false);
+  });
+});

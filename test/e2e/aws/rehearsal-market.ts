@@ -1,8 +1,8 @@
 /**
  * A market of one instance type in two zones. In the first it is cheaper, and no spot instance lives long: there is capacity
- * for a quarter of an hour, then none for four minutes, again and again. In the second there always is. What runs longer than that
- * begins in the first zone, is interrupted, and goes on in the second: that leaves a scheduler no other choice, so that
- * it does the same however long its steps take.
+ * for ten minutes, then none for a quarter of an hour, again and again. In the second there always is. What runs longer
+ * than ten minutes begins in the first zone, is interrupted, and goes on in the second: that leaves a scheduler no other
+ * choice, so that it does the same however long its steps take.
  */
 import { between, epochMs, plus, raw, seconds, type EpochMs } from '../../../lib/kernel/units.ts';
 import { builtInCatalogue } from '../../../lib/market/catalogue.ts';
@@ -13,8 +13,10 @@ const TYPE = 'c5.large';
 export const FAMILIES = ['c5'];
 export const REGION = 'us-east-1';
 export const [BRIEF_ZONE, STEADY_ZONE] = [`${REGION}a`, `${REGION}b`];
-const UP_S = 900;
-const DOWN_S = 240;
+const UP_S = 600;
+const DOWN_S = 900;
+/** From the rehearsal's first instant to the first capacity: a deployment takes that long, at ten times the wall. */
+const FIRST_S = 1400;
 const START_MS = epochMs(Date.UTC(2026, 0, 5));
 const HISTORY_S = 8 * 86_400;
 const LENGTH_S = HISTORY_S + 2 * 86_400;
@@ -31,8 +33,9 @@ export const rehearsalStart: EpochMs = plus(START_MS, seconds(HISTORY_S));
 
 /** How long the first zone has had capacity at an instant, s; null while it has none. */
 export function upForS(at: EpochMs): number | null {
-  const inRoundS = raw(between(rehearsalStart, at)) % (UP_S + DOWN_S);
-  return inRoundS < UP_S ? inRoundS : null;
+  const sinceS = raw(between(rehearsalStart, at)) - FIRST_S;
+  const inRoundS = sinceS % (UP_S + DOWN_S);
+  return sinceS >= 0 && inRoundS < UP_S ? inRoundS : null;
 }
 
 export function rehearsalMarket(): MarketTrace {
@@ -51,11 +54,11 @@ export function rehearsalMarket(): MarketTrace {
 const always = (): AvailabilitySteps => ({ atMs: Float64Array.of(raw(START_MS)), available: Uint8Array.of(1) });
 
 function briefly(): AvailabilitySteps {
-  const atMs = [raw(START_MS)];
-  const available = [1];
-  for (let s = HISTORY_S; s < LENGTH_S; s += UP_S + DOWN_S) {
-    atMs.push(raw(START_MS) + (s + UP_S) * 1000, raw(START_MS) + (s + UP_S + DOWN_S) * 1000);
-    available.push(0, 1);
+  const atMs = [raw(START_MS), raw(rehearsalStart)];
+  const available = [1, 0];
+  for (let s = HISTORY_S + FIRST_S; s < LENGTH_S; s += UP_S + DOWN_S) {
+    atMs.push(raw(START_MS) + s * 1000, raw(START_MS) + (s + UP_S) * 1000);
+    available.push(1, 0);
   }
   return { atMs: Float64Array.from(atMs), available: Uint8Array.from(available) };
 }

@@ -280,7 +280,7 @@ ebb_wait "$ebb_program"
 ebb_code=$?
 trap : TERM ALRM
 if [ -n "$ebb_stopped" ]; then
-  while ebb_signal 0; do sleep 1; done
+  while ebb_signal 0; do sleep 0.1 2>/dev/null || sleep 1; done
 else
   ebb_signal KILL
 fi

@@ -16,7 +16,8 @@ import { newestFileMs } from '../../../lib/local/fleet/kept-work.ts';
 import { startAwsDouble, type AwsDouble } from '../../doubles/aws/double.ts';
 import type { KnobSettings } from '../../doubles/aws/knobs.ts';
 import { programOf, SPEED } from '../../support/local-fleet.ts';
-import { describeOnLocalStack, type OnLocalStack } from '../../support/localstack.ts';
+import { DynamoDouble } from '../../doubles/dynamodb/table.ts';
+import { describeOnLocalStack } from '../../support/localstack.ts';
 import { fleetContract, trace, type FleetDriver, type Program } from '../fleet.ts';
 
 const REGION = 'us-east-1';
@@ -51,7 +52,7 @@ class AwsFleetBench implements FleetDriver {
     this.fleet = of.on.fleet;
   }
 
-  static async make(onStack: OnLocalStack, startMs: EpochMs, knobs: KnobSettings): Promise<AwsFleetBench> {
+  static async make(table: Table, startMs: EpochMs, knobs: KnobSettings): Promise<AwsFleetBench> {
     const dir = realpathSync(mkdtempSync(join(tmpdir(), 'ebb-aws-fleet-')));
     let bench: AwsFleetBench | null = null;
     const double = await startAwsDouble({
@@ -80,7 +81,7 @@ class AwsFleetBench implements FleetDriver {
     mkdirSync(checkpoints);
     const on = awsFleet({
       clients: { ec2, ecs, logs },
-      table: new Table({ client: onStack.dynamodb(), name: (await onStack.place()).table }),
+      table,
       clock: lambdaClock(double.anchor),
       nowMs: () => Date.now(),
       anchor: double.anchor,
@@ -168,14 +169,22 @@ class AwsFleetBench implements FleetDriver {
   }
 }
 
+fleetContract('EC2 and ECS, on doubles alone', {
+  toleranceS: Infinity,
+  make: (startMs) => AwsFleetBench.make(new Table({ client: new DynamoDouble().client(), name: 'table' }), startMs, {}),
+});
+
 describeOnLocalStack('the fleet on AWS', (on) => {
+  const table = async () => new Table({ client: on.dynamodb(), name: (await on.place()).table });
+
   fleetContract('EC2 and ECS, on the double', {
     toleranceS: Infinity,
-    make: (startMs) => AwsFleetBench.make(on, startMs, {}),
+    make: async (startMs) => AwsFleetBench.make(await table(), startMs, {}),
   });
 
   fleetContract('EC2 and ECS, events doubled and out of order', {
     toleranceS: Infinity,
-    make: (startMs) => AwsFleetBench.make(on, startMs, { events: { duplicate: 0.3, reorderWindow: 3 } }),
+    make: async (startMs) =>
+      AwsFleetBench.make(await table(), startMs, { events: { duplicate: 0.3, reorderWindow: 3 } }),
   });
 });

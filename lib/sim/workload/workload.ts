@@ -59,5 +59,5 @@ export interface Workload {
 }
 
 export { openWorkload } from './open.ts';
-export { workloadOptions, type DeadlineRule, type WorkloadOptions } from './options.ts';
+export type { WorkloadOptions } from './options.ts';
 export { WORKLOAD_FORMATS } from './registry.ts';

@@ -47,8 +47,8 @@ const TYPE = 'c5.4xlarge';
 const SPEED = 20;
 const START_MS = epochMs(Date.UTC(2026, 0, 5));
 const HISTORY_S = 8 * 86_400;
-/** Seconds of the wall that a task takes: ten minutes of the market. */
-const TASK_S = 30;
+/** Seconds of the wall that a task takes: five minutes of the market. */
+const TASK_S = 15;
 const REACH = { per1000Jobs: 0.02, idleMonth: 1 } as const;
 const MONTH_S = 730 * 3600;
 const CYCLE = ['look', 'estimate', 'forecast', 'solve', 'record', 'act', 'confirm'] as const;
@@ -208,6 +208,7 @@ async function submitted(rehearsal: Rehearsal, jobs: number): Promise<number> {
           name: `simulate-${n % 10}`,
           owner: 'bench',
           command: ['sleep', String(TASK_S)],
+          workdir: '/',
           resources: { cpu: 1, memory: '1GiB' },
           expectedRuntime: `${(TASK_S * SPEED) / 60}m`,
           deadline: '6h',

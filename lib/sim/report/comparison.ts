@@ -322,7 +322,7 @@ function methodOf(units: Method['units'], n: number): Method {
   const same = units === 'seeds' ? ' They say nothing about other windows of the market.' : '';
   return {
     ...of,
-    text: `In brackets: ${LEVEL * 100} % intervals by the percentile bootstrap (${RESAMPLES} resamples of ${what}); differences and ratios between presets are paired.${same}`,
+    text: `Intervals: ${LEVEL * 100} % by the percentile bootstrap (${RESAMPLES} resamples of ${what}); differences and ratios between presets are paired.${same}`,
   };
 }
 

@@ -2,6 +2,7 @@
 import type { RunOutcome } from '../outcome.ts';
 import { count, dollars, duration, minute, NONE, percent, plural, ratio } from './client/format.ts';
 import { REFERENCES, type Comparison, type Difference, type Estimate, type PresetFigures } from './comparison.ts';
+import type { Interval } from './bootstrap.ts';
 import { html, type Markup } from './markup.ts';
 
 /** What a run was made of, in the words of who made it. */
@@ -25,7 +26,7 @@ export function headline(comparison: Comparison, runs: readonly RunOutcome[], of
   const facts: readonly (readonly [string, string])[] = [
     ['Workload', of.workload],
     ['Market', of.market],
-    [comparison.fromMs.length === 1 ? 'Window' : 'Windows', shown(windowsOf(runs).map(windowText))],
+    [comparison.fromMs.length === 1 ? 'Window' : 'Windows', windowsText(windowsOf(runs))],
     ['Presets', presets.map((p) => p.preset).join(', ')],
     [seeds.length === 1 ? 'Seed' : 'Seeds', shown(seeds.map(String))],
     ['Runs', `${count(runs.length)}, ${count(runs.reduce((n, r) => n + r.totals.jobs, 0))} jobs in all`],
@@ -61,6 +62,15 @@ const windowsOf = (runs: readonly RunOutcome[]): readonly Window[] =>
   [...Map.groupBy(runs, (r) => r.fromMs)]
     .map(([fromMs, its]) => ({ fromMs, endMs: Math.max(...its.map((r) => r.endMs)) }))
     .sort((a, b) => a.fromMs - b.fromMs);
+
+/** One or two in full; of more, how many there are and where they lie. */
+function windowsText(windows: readonly Window[]): string {
+  const [first] = windows;
+  if (windows.length <= 2 || first === undefined) return windows.map(windowText).join(', ');
+  const endMs = Math.max(...windows.map((w) => w.endMs));
+  const longestMs = Math.max(...windows.map((w) => w.endMs - w.fromMs));
+  return `${windows.length} between ${minute(first.fromMs)} and ${minute(endMs)} UTC, up to ${duration(longestMs / 1000)} each`;
+}
 
 const windowText = ({ fromMs, endMs }: Window): string =>
   `${minute(fromMs)} to ${minute(endMs)} UTC (${duration((endMs - fromMs) / 1000)})`;
@@ -110,13 +120,18 @@ function goodNews({ presets }: Comparison): readonly string[] {
 
 const byCost = (a: PresetFigures, b: PresetFigures): number => (a.costUsd.value ?? 0) - (b.costUsd.value ?? 0);
 
-/** A figure with its interval below it. */
+/** A figure with its interval below it, unless its ends read alike. */
 function figure(estimate: Estimate | null, format: (x: number) => string): Markup {
   if (estimate === null || estimate.value === null) return html`${NONE}`;
   const { value, interval } = estimate;
-  return interval === null
-    ? html`${format(value)}`
-    : html`${format(value)}<span class="interval">${format(interval.low)} to ${format(interval.high)}</span>`;
+  const range = rangeOf(interval, format);
+  return range === null ? html`${format(value)}` : html`${format(value)}<span class="interval">${range}</span>`;
+}
+
+function rangeOf(interval: Interval | null, format: (x: number) => string): string | null {
+  if (interval === null) return null;
+  const [low, high] = [format(interval.low), format(interval.high)];
+  return low === high ? null : `${low} to ${high}`;
 }
 
 interface Column<T> {
@@ -180,9 +195,8 @@ const oneDigit = (x: number): string => count(x, 1);
 
 function share({ value, interval }: Estimate): string {
   if (value === null) return NONE;
-  return interval === null
-    ? percent(value)
-    : `${percent(value)}, ${percent(interval.low)} to ${percent(interval.high)}`;
+  const range = rangeOf(interval, percent);
+  return range === null ? percent(value) : `${percent(value)}, ${range}`;
 }
 
 const DURATION_COLUMNS: readonly Column<PresetFigures>[] = [

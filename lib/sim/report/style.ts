@@ -86,5 +86,9 @@ footer { margin: 3rem 0 2rem; }
   #job-pane { height: auto; max-height: 300px; }
   h2, h3 { break-after: avoid; }
   .chart, tr { break-inside: avoid; }
+  .charts { grid-template-columns: 1fr 1fr; }
+  .chart { height: auto !important; }
+  .chart > div:first-child, .chart canvas { position: static !important; width: 100% !important; height: auto !important; }
+  .chart > div:not(:first-child) { display: none !important; }
 }
 `;

@@ -5,16 +5,19 @@ import { raw } from '../../kernel/units.ts';
 import { presetNamed } from '../../cycle/presets.ts';
 import { readWorldRecord } from '../../local/world-record.ts';
 import { DEFAULT_SEED } from '../../market/default-market.ts';
-import { compare } from '../../sim/report/comparison.ts';
+import { VERSION } from '../../local/version.ts';
+import { compare, type Comparison } from '../../sim/report/comparison.ts';
+import { pricesOf } from '../../sim/report/prices.ts';
 import type { SimulateOptions } from '../commands/simulate.ts';
 import type { Action, Context } from '../context.ts';
 import { checkedSettings } from '../engine-options.ts';
 import { json } from '../output.ts';
 import { traceOf } from '../simulation/compose.ts';
-import type { RunOrder, RunResult } from '../simulation/order.ts';
+import type { RunOrder, RunResult, WorkloadFacts } from '../simulation/order.ts';
 import { runAll } from '../simulation/pool.ts';
 import { showProgress } from '../simulation/progress.ts';
 import { onStopRequest } from '../signals.ts';
+import { simulationSummary } from '../views/simulation.ts';
 
 /** Exit code of a program ended by SIGINT, as shells report it: what was simulated until then is reported as partial. */
 const PARTIAL = 130;
@@ -37,7 +40,7 @@ export const simulate: Action<SimulateOptions> = async (context, _args, options)
     progress.close();
     unlisten();
   }
-  if (results.length > 0) await report(context, options, results);
+  if (results.length > 0) await report(context, { options, orders, results });
   return abort.signal.aborted ? PARTIAL : 0;
 };
 
@@ -114,19 +117,101 @@ const readerOptions = ({ scale, jobsLimit, workloadOption }: SimulateOptions, se
   ...workloadOption,
 });
 
-async function report(
-  { output, json: asJson, world }: Context,
-  options: SimulateOptions,
-  results: readonly RunResult[],
-): Promise<void> {
+/** What was asked for and what came of it. */
+interface Done {
+  readonly options: SimulateOptions;
+  readonly orders: readonly RunOrder[];
+  readonly results: readonly RunResult[];
+}
+
+async function report({ output, json: asJson, world }: Context, { options, orders, results }: Done): Promise<void> {
   const comparison = compare(results.map((r) => r.outcome));
-  if (asJson) json(output, comparison);
-  else output.line(JSON.stringify(comparison, null, 1));
+  const path = options.report === undefined ? null : resolve(world.cwd, options.report);
+  if (path !== null) await writeReport(path, { options, orders, results, comparison });
+  const workload = results[0]?.workload;
+  if (asJson) json(output, { ...comparison, workload: workload === undefined ? null : factsOf(workload) });
+  else {
+    for (const note of workload === undefined ? [] : [...workload.notes, ...findingsOf(workload)]) output.note(note);
+    output.line(simulationSummary(output, comparison, options.report ?? null));
+  }
 }
 
 /** Whole or not at all. */
-export function writeWhole(path: string, text: string): void {
+async function writeReport(
+  path: string,
+  { options, orders, results, comparison }: Done & { readonly comparison: Comparison },
+): Promise<void> {
+  const [first] = orders;
+  const [run] = results;
+  if (first === undefined || run === undefined) return;
+  const { reportHtml } = await import('../../sim/report/html.ts');
+  const trace = await traceOf(first);
+  const runs = results.map((r) => r.outcome);
+  const text = await reportHtml({
+    title: `${run.workload.name} on ${trace.name}`,
+    workload: `${run.workload.name} (${run.workload.format})`,
+    market: trace.name,
+    command: commandOf(options),
+    versions: { ebbtide: VERSION, node: process.versions.node },
+    notes: findingsOf(run.workload),
+    runs,
+    comparison,
+    prices: pricesOf(trace, runs),
+  });
   const temporary = `${path}.part`;
   writeFileSync(temporary, text);
   renameSync(temporary, path);
 }
+
+/** What the reader left out, changed and could not use: for people. */
+function findingsOf({ report }: WorkloadFacts): readonly string[] {
+  const counted = (what: ReadonlyMap<string, number>): string[] => [...what].map(([why, n]) => `${n} ${why}`);
+  const bad = report.bad.first.map((b) => `${b.file}:${b.line}: ${b.what}`);
+  const more = report.bad.count - bad.length;
+  return [
+    ...counted(report.dropped),
+    ...counted(report.adjusted),
+    ...bad,
+    ...(more > 0 ? [`${more} more bad lines`] : []),
+  ];
+}
+
+/** The command line again, as far as it decides what comes out. */
+function commandOf(options: SimulateOptions): string {
+  const given = Object.entries(options).filter(([name]) => DECIDES.some((d) => d === name));
+  const words = given.flatMap(([name, value]): string[] => {
+    const flag = `--${name.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`;
+    if (value === undefined) return [];
+    if (name === 'from' || name === 'to') return [`${flag} ${new Date(value as number).toISOString()}`];
+    if (Array.isArray(value)) return [`${flag} ${value.join(',')}`];
+    if (typeof value === 'object')
+      return Object.entries(value as object).map(([k, v]) => `${flag} ${k}=${JSON.stringify(v)}`);
+    return [`${flag} ${String(value)}`];
+  });
+  return ['ebb simulate', ...words].join(' ');
+}
+
+const DECIDES = [
+  'workload',
+  'replay',
+  'market',
+  'preset',
+  'compare',
+  'from',
+  'to',
+  'windows',
+  'seeds',
+  'seed',
+  'scale',
+  'jobsLimit',
+  'workloadOption',
+  'set',
+  'vcpus',
+  'gap',
+  'setup',
+] as const satisfies readonly (keyof SimulateOptions)[];
+
+const factsOf = ({ report, ...facts }: WorkloadFacts) => ({
+  ...facts,
+  report: { ...report, dropped: Object.fromEntries(report.dropped), adjusted: Object.fromEntries(report.adjusted) },
+});

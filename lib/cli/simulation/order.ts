@@ -37,8 +37,9 @@ export type FromRun =
     }
   | { readonly is: 'done'; readonly result: RunResult }
   | { readonly is: 'failed'; readonly error: PlainError };
+/** Ends the simulation where it stands. */
 export interface ToRun {
-  readonly do: 'abort';
+  readonly why: string;
 }
 
 export interface RunResult {

@@ -44,7 +44,7 @@ export async function runAll(orders: readonly RunOrder[], running: Running): Pro
 
 function runOne(order: RunOrder, signal: AbortSignal, onProgress: (progress: RunProgress) => void): Promise<RunResult> {
   const worker = new Worker(THREAD, { workerData: order, name: order.preset });
-  const abort = (): void => worker.postMessage({ do: 'abort' } satisfies ToRun);
+  const abort = (): void => worker.postMessage({ why: 'stopped' } satisfies ToRun);
   signal.addEventListener('abort', abort);
   return new Promise<RunResult>((resolve, reject) => {
     worker.on('message', (message: FromRun) => {

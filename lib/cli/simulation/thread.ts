@@ -9,7 +9,7 @@ const port = invariant(parentPort, 'a simulation runs in a thread of its own');
 const tell = (message: FromRun): void => port.postMessage(message);
 const abort = new AbortController();
 port.on('message', (message: ToRun) => {
-  if (message.do === 'abort') abort.abort();
+  abort.abort(message.why);
 });
 
 try {

@@ -314,9 +314,11 @@ export function instancesChart(frame: Frame, series: InstancesOverTime): ECharts
       minInterval: 1,
       splitNumber: 4,
     },
-    series: areas.toReversed().map(({ name, color, points }) => ({
+    series: areas.toReversed().map(({ name, color, points }, place) => ({
       type: 'line' as const,
       name,
+      // Said, because a chart that is drawn again keeps what it had of the same name below what is new.
+      z: 2 + place,
       step: 'end' as const,
       showSymbol: false,
       lineStyle: { width: 1, color },

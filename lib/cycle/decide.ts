@@ -211,11 +211,18 @@ function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: read
   };
 }
 
-const groupToMove = (m: Move): PendingGroup =>
-  pendingAgain(m.running, moveGroup(m), {
-    ...m.running.stage.constraints,
-    purchaseOptions: m.toSpot ? ['spot'] : ['on-demand', 'reserved'],
-  });
+/**
+ * What returns to spot is appraised with all its pools: that it can flee to on-demand again is part of its risk. A program with a
+ * checkpoint signal saves when it is told to stop, so that it goes on from all it has done.
+ */
+function groupToMove(m: Move): PendingGroup {
+  const { stage, doneS } = m.running;
+  if (!m.toSpot) {
+    return pendingAgain(m.running, moveGroup(m), { ...stage.constraints, purchaseOptions: ['on-demand', 'reserved'] });
+  }
+  const group = pendingAgain(m.running, moveGroup(m), stage.constraints);
+  return stage.checkpoint === null ? group : { ...group, keptS: doneS };
+}
 
 /** Moves that found no room: appraised as pending work that only the capacity they go to may take. */
 function offersForMoves<S>(
@@ -236,11 +243,16 @@ function offersForMoves<S>(
     groups: new Map(groups.map((g, i) => [g.id, invariant(unplaced[i], 'one group per move').worth])),
     attempts: new Map(),
   };
-  const appraised = stages.appraise({ ...snapshot, groups }, forecasts, moveWorths, config);
+  const all = stages.appraise({ ...snapshot, groups }, forecasts, moveWorths, config);
+  const appraised = new Map<GroupId, GroupOffers>();
+  for (const m of unplaced) {
+    const of = all.get(moveGroup(m));
+    if (of !== undefined) appraised.set(moveGroup(m), { ...of, offers: of.offers.filter((o) => suits(o, m, config)) });
+  }
   const leftovers: Leftover[] = [];
   groups.forEach((group, i) => {
     const move = invariant(unplaced[i], 'one group per move');
-    const offer = appraised.get(group.id)?.offers.find((o) => suits(o, move, config));
+    const offer = appraised.get(group.id)?.offers[0];
     if (offer === undefined) return;
     const option: StartOption = {
       group: group.id,

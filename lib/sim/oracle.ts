@@ -159,13 +159,14 @@ class Courses {
 
   #of(w: Wanted): OfflineCourse {
     const key = `${w.job}/${w.stage.name}/${w.index}/${raw(w.deadlineMs)}`;
-    const { startDelayMaxS, cyclePeriodS } = w.config;
+    const { startDelayMaxS, restoreS, cyclePeriodS } = w.config;
     let course = this.#known.get(key);
     if (course === undefined) {
       course = new OfflineCourse({
         fromS: raw(w.nowMs) / 1000,
-        // A course is followed from cycle to cycle, and a cycle may pass before a changeover begins.
-        deadlineS: raw(w.deadlineMs) / 1000 - 2 * cyclePeriodS,
+        // A course is followed from cycle to cycle, a cycle may pass before a changeover begins, and no offer of spot is
+        // taken that leaves no time for a start on on-demand (appraise.ts).
+        deadlineS: raw(w.deadlineMs) / 1000 - 2 * cyclePeriodS - startDelayMaxS - restoreS,
         workS: raw(this.#truth.runtimeS(w.job, w.stage.name, w.index)),
         changeoverS: raw(this.#truth.setupS) + startDelayMaxS,
         ...this.#pricesFor(w.stage),

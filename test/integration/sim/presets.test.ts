@@ -1,0 +1,217 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { runOn } from '../../../bench/deadline-case.ts';
+import { presetList, presetNamed } from '../../../lib/cycle/presets.ts';
+import { schedulerConfig } from '../../../lib/domain/config.ts';
+import type { Stages } from '../../../lib/domain/stages.ts';
+import { epochMs, plus, raw, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
+import { randomStream } from '../../../lib/kernel/random.ts';
+import { replayMarket } from '../../../lib/local/market-replay.ts';
+import { traceOf } from '../../../lib/market/steps.ts';
+import type { MarketTrace } from '../../../lib/market/trace.ts';
+import type { Solver } from '../../../lib/plan/solver.ts';
+import { outcomeOf } from '../../../lib/sim/outcome.ts';
+import { oracle } from '../../../lib/sim/oracle.ts';
+import { simulate, type Deciders } from '../../../lib/sim/simulation.ts';
+import type { Truth } from '../../../lib/sim/truth.ts';
+import type { WorkloadJob } from '../../../lib/sim/workload/workload.ts';
+import { pool, resources, spec, stage } from '../../support/builders.ts';
+
+const START = Date.UTC(2026, 0, 5);
+const HOUR_MS = 3_600_000;
+
+/** One pool of 4 vCPUs at 0.3 of on-demand, with capacity from the first hour of each pair until the second. */
+function market(spotHours: readonly (readonly [number, number])[], days = 4): MarketTrace {
+  const steps = spotHours.flatMap(([from, until]) => [
+    [START + from * HOUR_MS, 1],
+    [START + until * HOUR_MS, 0],
+  ]);
+  const before = spotHours[0]?.[0] === 0 ? [] : [[START - HOUR_MS, 0]];
+  const all = [...before, ...steps];
+  const { type } = pool();
+  return traceOf(
+    { name: 'on and off', startMs: epochMs(START - HOUR_MS), endMs: epochMs(START + days * 24 * HOUR_MS) },
+    [
+      {
+        type,
+        zone: 'test-1a',
+        onDemandUsdPerHour: 1,
+        prices: { atMs: Float64Array.of(START - HOUR_MS), usdPerHour: Float64Array.of(0.3) },
+        availability: {
+          atMs: Float64Array.from(all, ([at]) => at ?? 0),
+          available: Uint8Array.from(all, ([, up]) => up ?? 0),
+        },
+      },
+    ],
+  );
+}
+
+const long = (trace: MarketTrace, preset: string, over: { fraction?: number; overheadHours?: number } = {}) =>
+  runOn(trace, { window: 0, startMs: START, hours: 24, fraction: 0.8, overheadHours: 0.05, preset, ...over });
+
+describe('a long job with a deadline on spot that comes and goes', () => {
+  // 19.2 h of work in 24: 4.8 h of slack. Spot is gone for longer than that, then it is back.
+  const outage = market([
+    [0, 2],
+    [7.5, 40],
+  ]);
+
+  it('goes back to spot after an outage under ebbtide, which spot-greedy cannot', async () => {
+    const [ebbtide, greedy, bound] = await Promise.all(
+      ['ebbtide', 'spot-greedy', 'oracle'].map((preset) => long(outage, preset)),
+    );
+    expect([ebbtide?.late, greedy?.late, bound?.late]).toEqual([false, false, false]);
+    // Greedy: 2 h on spot, then 17.2 h on demand. With the way back: at most some 2 h of the outage on demand.
+    expect(greedy?.usd).toBeGreaterThan(17);
+    expect(ebbtide?.usd).toBeLessThan(8.5);
+    expect(bound?.usd).toBeLessThanOrEqual((ebbtide?.usd ?? 0) + 0.1);
+  }, 60_000);
+
+  it('waits for spot as long as the deadline allows, and pays for none of it', async () => {
+    const late = market([[4, 40]]);
+    const waited = await long(late, 'ebbtide');
+    expect(waited.late).toBe(false);
+    expect(waited.usd).toBeLessThan(0.3 * 19.2 * 1.05);
+  }, 60_000);
+
+  it('is never late and never flaps, whatever spot does', async () => {
+    const seen = { interruptions: 0, returns: 0 };
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.double({ min: 0.1, max: 5, noNaN: true }), { minLength: 4, maxLength: 24 }),
+        fc.constantFrom(0.4, 0.6, 0.8),
+        fc.constantFrom(0.05, 0.2, 0.4),
+        async (lengths, fraction, overheadHours) => {
+          let at = 0;
+          const edges = lengths.map((h) => (at += h));
+          const spot = edges.flatMap((from, i) =>
+            i % 2 === 0 && edges[i + 1] !== undefined ? [[from, edges[i + 1] ?? from] as const] : [],
+          );
+          const trace = market(spot);
+          for (const preset of ['ebbtide', 'spot-greedy', 'uniform-progress']) {
+            const r = await long(trace, preset, { fraction, overheadHours });
+            expect({ preset, late: r.late }).toEqual({ preset, late: false });
+            // A start, one more for each interruption, one for each way back and one when the last safe moment comes.
+            expect(r.attempts).toBeLessThanOrEqual(2 + 2 * r.interruptions + 1);
+            seen.interruptions += r.interruptions;
+            if (preset === 'ebbtide' && r.attempts > 1 + r.interruptions) seen.returns += 1;
+          }
+        },
+      ),
+      { seed: 11, numRuns: 5, endOnFailure: true },
+    );
+    expect(seen.interruptions).toBeGreaterThan(8);
+    expect(seen.returns).toBeGreaterThan(0);
+  }, 240_000);
+});
+
+const NO_SOLVER: Solver = {
+  solve: async () => ({ status: 'failed', detail: 'there is no solver here' }),
+  relax: async () => null,
+  write: async () => '',
+  close: async () => undefined,
+};
+
+/** Twelve jobs of two tasks within an hour; `stretch` is what the truth of their running times is multiplied with. */
+function workload(stretch: number): WorkloadJob[] {
+  const random = randomStream(3, 'workload');
+  return Array.from({ length: 12 }, (_, n) => {
+    const runtimeS = 1800 + 1800 * random();
+    const deadline = n % 2 === 0;
+    return {
+      key: `job-${n}`,
+      submittedS: n * 120,
+      truth: new Map([['main', { runtimeS: Float64Array.of(stretch * runtimeS, stretch * runtimeS) }]]),
+      spec: spec({
+        name: `job-${n}`,
+        class: deadline ? 'deadline' : 'best-effort',
+        deadline: deadline ? { afterS: seconds(4 * 3600) } : null,
+        stages: [
+          stage({
+            tasks: 2,
+            expectedRuntimeS: seconds(runtimeS),
+            checkpoint: { signal: 'SIGTERM', graceS: seconds(30), everyS: null },
+          }),
+        ],
+      }),
+    };
+  });
+}
+
+async function run(jobs: readonly WorkloadJob[], deciders: (truth: Truth) => Deciders) {
+  const trace = market([
+    [0, 0.6],
+    [0.8, 40],
+  ]);
+  const events: { atMs: number; text: string }[] = [];
+  const result = await simulate({
+    trace,
+    market: (now) => replayMarket(trace, now),
+    fromMs: epochMs(START),
+    toMs: plus(epochMs(START), seconds(86_400)),
+    jobs,
+    namesJobs: false,
+    deciders,
+    solver: NO_SOLVER,
+    config: schedulerConfig.parse({}),
+    vcpus: 1000,
+    seed: 1,
+    minGapS: seconds(1),
+    setupS: ZERO_S,
+    onEvent: (e) => events.push({ atMs: raw(e.atMs), text: `${e.type} ${e.text}` }),
+  });
+  return { events, outcome: outcomeOf(result, { preset: 'any', seed: 1, fromMs: epochMs(START) }) };
+}
+
+const blind = (name: string): ((truth: Truth) => Deciders) => {
+  const stages: Stages<Solver> = presetNamed(name);
+  return () => ({ name, stages });
+};
+
+/** The shortest true running time: until it has passed since the start no task of either workload has ended. */
+const BEFORE_ENDS_MS = START + 1800 * 1000;
+const early = (events: readonly { readonly atMs: number; readonly text: string }[]): string[] =>
+  events.filter((e) => e.atMs < BEFORE_ENDS_MS).map((e) => `${e.atMs} ${e.text}`);
+
+describe('what presets can see', () => {
+  it.each(presetList().map((p) => p.name))(
+    '%s decides the same until tasks end whose true running times differ',
+    async (name) => {
+      const [short, longer] = await Promise.all([run(workload(1), blind(name)), run(workload(1.5), blind(name))]);
+      expect(early(short.events).length).toBeGreaterThan(20);
+      expect(early(longer.events)).toEqual(early(short.events));
+      expect(longer.events).not.toEqual(short.events);
+    },
+    120_000,
+  );
+
+  it('the oracle sees them: it leaves spot out of fear for no deadline, and is no preset of the registry', async () => {
+    const { outcome } = await run(workload(1), oracle);
+    expect(outcome.totals).toMatchObject({ missed: 0, unfinished: 0, failed: 0 });
+    expect(presetList().map((p) => p.name)).not.toContain('oracle');
+  }, 60_000);
+
+  it('the oracle pays no more for long jobs than those that do not know', async () => {
+    const others = await Promise.all(
+      ['ebbtide', 'spot-greedy', 'uniform-progress', 'fleet', 'on-demand'].map((name) => run(workload(1), blind(name))),
+    );
+    for (const { outcome } of others) expect(outcome.totals).toMatchObject({ unfinished: 0, failed: 0 });
+  }, 120_000);
+});
+
+describe('the fleet preset', () => {
+  it('runs one task per instance', async () => {
+    const jobs: WorkloadJob[] = [
+      {
+        key: 'wide',
+        submittedS: 0,
+        truth: new Map([['main', { runtimeS: new Float64Array(6).fill(600) }]]),
+        spec: spec({ name: 'wide', stages: [stage({ tasks: 6, resources: resources(1) })] }),
+      },
+    ];
+    const fleet = await run(jobs, blind('fleet'));
+    const packed = await run(jobs, blind('ebbtide'));
+    expect(fleet.outcome.totals.launches).toBe(6);
+    expect(packed.outcome.totals.launches).toBe(2);
+  }, 60_000);
+});

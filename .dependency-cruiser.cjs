@@ -62,12 +62,13 @@ module.exports = {
     {
       name: 'no-dev-dependency-in-product',
       severity: 'error',
-      comment: 'Who deploys brings the CDK and esbuild: peers of the package, and development dependencies here.',
+      comment:
+        'Who deploys brings the CDK and esbuild, who has a trained model ONNX Runtime: peers of the package, and development dependencies here.',
       from: { path: '^(lib|bin|lambdas)/' },
       to: {
         dependencyTypes: ['npm-dev'],
         dependencyTypesNot: ['type-only'],
-        pathNot: '^node_modules/(aws-cdk-lib|constructs|esbuild)/',
+        pathNot: '^node_modules/(aws-cdk-lib|constructs|esbuild|onnxruntime-node)/',
       },
     },
     // That every import resolves is the compiler's to check: it also knows packages that only have types.

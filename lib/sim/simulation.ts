@@ -337,9 +337,3 @@ function expectWindow({ fromMs, toMs, trace }: SimulationInput): void {
     next: 'choose --from and --to within the market',
   });
 }
-
-/** So long after its last arrival a workload is given to finish, where no end was asked for. */
-export const TAIL_S: Seconds = seconds(2 * 86_400);
-export const endOf = (fromMs: EpochMs, lastArrivalS: number): EpochMs =>
-  plus(plus(fromMs, seconds(lastArrivalS)), TAIL_S);
-export const NO_SETUP: Seconds = ZERO_S;

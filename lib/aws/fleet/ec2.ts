@@ -83,7 +83,7 @@ export class Ec2 {
       const { ErrorCode: code = '', ErrorMessage: message = 'no instance and no error' } = error ?? {};
       return await this.#refused(request.pool, faultOfLaunch(code, message), `ec2 CreateFleet: ${code}: ${message}`);
     } catch (error) {
-      return await this.#refused(request.pool, faultOf(error), classify(error, 'ec2 CreateFleet').message);
+      return this.#refused(request.pool, faultOf(error), classify(error, 'ec2 CreateFleet').message);
     }
   }
 

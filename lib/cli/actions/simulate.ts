@@ -2,10 +2,10 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
 import { raw } from '../../kernel/units.ts';
-import { presetNamed } from '../../cycle/presets.ts';
 import { readWorldRecord } from '../../local/world-record.ts';
 import { DEFAULT_SEED } from '../../market/default-market.ts';
 import { VERSION } from '../../local/version.ts';
+import { decidersNamed } from '../../sim/deciders.ts';
 import { compare, type Comparison } from '../../sim/report/comparison.ts';
 import { pricesOf } from '../../sim/report/prices.ts';
 import type { SimulateOptions } from '../commands/simulate.ts';
@@ -91,7 +91,7 @@ function presetsOf({ preset, compare: several }: SimulateOptions): readonly stri
     throw new EbbError('usage', { what: '--preset and --compare both name what decides', next: 'leave one out' });
   }
   const names = [...new Set(several ?? [preset ?? 'ebbtide'])];
-  for (const name of names) presetNamed(name);
+  for (const name of names) decidersNamed(name);
   return names;
 }
 

@@ -3,7 +3,6 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import { EbbError } from '../../kernel/errors.ts';
 import { epochMs, plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../domain/config.ts';
-import { presetNamed } from '../../cycle/presets.ts';
 import { highsSolver } from '../../local/highs-solver.ts';
 import { openMarket } from '../../local/market-import.ts';
 import { replayMarket } from '../../local/market-replay.ts';
@@ -12,6 +11,7 @@ import { DEFAULT_SEED, defaultMarket, defaultMarketStartMs } from '../../market/
 import type { MarketTrace } from '../../market/trace.ts';
 import { deterministic } from '../../plan/solver.ts';
 import type { EventRecord } from '../../ports/store.ts';
+import { decidersNamed } from '../../sim/deciders.ts';
 import { outcomeOf } from '../../sim/outcome.ts';
 import { simulate, type Progress } from '../../sim/simulation.ts';
 import { openWorkload, type StageTruth, type WorkloadJob } from '../../sim/workload/workload.ts';
@@ -44,7 +44,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
       toMs,
       jobs: source.jobs,
       namesJobs: source.namesJobs,
-      deciders: () => ({ name: order.preset, stages: presetNamed(order.preset) }),
+      deciders: decidersNamed(order.preset),
       solver,
       config: configOf(order, trace),
       vcpus: order.vcpus,

@@ -61,9 +61,7 @@ async function cyclesWith(running: number): Promise<Counted> {
     stage({ name: 'ending', tasks: ENDING, resources: TINY, env: work(1200) }),
     stage({ name: 'lasting', tasks: running, resources: TINY, env: work(40_000) }),
   ];
-  await bench.submit([
-    job({ name: 'big', submittedMs: CALM_MS, spec: spec({ name: 'big', deadline: null, stages }) }),
-  ]);
+  await bench.submit([job({ name: 'big', submittedMs: CALM_MS, spec: spec({ name: 'big', deadline: null, stages }) })]);
   const until = async (withinS: number): Promise<void> => {
     await expect(bench.drive({ withinS })).rejects.toThrow('not done within');
   };

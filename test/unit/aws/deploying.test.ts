@@ -21,7 +21,7 @@ describe('the check of the region, as CloudFormation asks for it', () => {
       AWS_SECRET_ACCESS_KEY: 'test',
       AWS_REGION: 'us-east-1',
     });
-    ({ handler } = (await import('../../../lambdas/check/handler.ts')));
+    ({ handler } = await import('../../../lambdas/check/handler.ts'));
   });
   afterAll(async () => {
     await double.close();

@@ -103,6 +103,8 @@ function functionsOnHost(cache: string): Record<string, string> {
     LAMBDA_RUNTIME_EXECUTOR: 'ebb-node',
     // A function is there when it is said to be; CloudFormation would look again after five seconds only.
     LAMBDA_SYNCHRONOUS_CREATE: '1',
+    // Queues are always listened to, as in AWS; LocalStack would look away from an empty one for up to 15 s.
+    LAMBDA_EVENT_SOURCE_MAPPING_MAX_BACKOFF_ON_EMPTY_POLL_SEC: '1',
   };
 }
 

@@ -12,6 +12,7 @@ import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { startAwsDouble, type AwsDouble } from '../../doubles/aws/double.ts';
 import { putEventsTo } from '../../doubles/aws/events.ts';
 import { ebb, type Answer } from './command-line.ts';
+import { makeCustomResources } from './custom-resources.ts';
 import { ACCOUNT, Assembly, awsEnvironment, bootstrap, type Outputs } from './deploy.ts';
 import { launchTemplateData, type Template } from './template.ts';
 
@@ -93,6 +94,7 @@ export class Rehearsal {
         },
         schedule: 'rate(1 minute)',
       });
+      await makeCustomResources(template, target);
       return new Rehearsal({ double, outputs, template, endpoint, folder, region: stage.region });
     } catch (error) {
       for (const end of ends) await end();
@@ -130,7 +132,7 @@ export class Rehearsal {
 }
 
 /** Services of the double, as the SDK's variables name them. */
-const PLAYED = ['EC2', 'ECS', 'CLOUDWATCH_LOGS'];
+const PLAYED = ['EC2', 'ECS', 'CLOUDWATCH_LOGS', 'PRICING'];
 const STACK = 'Ebbtide';
 const CLUSTER = 'ebbtide-rehearsal';
 

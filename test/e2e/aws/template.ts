@@ -48,7 +48,7 @@ function changedResource(resource: Resource, { functions, schedule }: Omit<Chang
     case 'AWS::Lambda::Function': {
       const { Variables = {} } = (Properties['Environment'] ?? {}) as { Variables?: Record<string, unknown> };
       // Functions that the CDK itself adds have other variables.
-      const isOurs = 'EBB_TABLE' in Variables;
+      const isOurs = 'POWERTOOLS_SERVICE_NAME' in Variables;
       const Environment = isOurs ? { Variables: { ...Variables, ...functions } } : Properties['Environment'];
       return { ...resource, Properties: { ...Properties, Runtime: KNOWN_RUNTIME, Environment } };
     }

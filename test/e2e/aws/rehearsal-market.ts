@@ -1,7 +1,7 @@
 /**
  * A market of one instance type in two zones. In the first it is cheaper, and no spot instance lives long: from when it is
- * opened there is capacity for ten minutes, then none for a quarter of an hour, again and again. In the second there always
- * is. What runs longer than ten minutes begins in the first zone, is interrupted, and goes on in the second: that leaves a
+ * opened there is capacity for eight minutes, then none for a quarter of an hour, again and again. In the second there always
+ * is. What runs that long begins in the first zone, is interrupted, and goes on in the second: that leaves a
  * scheduler no other choice, so that it does the same however long its steps take.
  */
 import { poolKey } from '../../../lib/domain/pool.ts';
@@ -14,7 +14,8 @@ const TYPE = 'c5.large';
 export const FAMILIES = ['c5'];
 export const REGION = 'us-east-1';
 export const [BRIEF_ZONE, STEADY_ZONE] = [`${REGION}a`, `${REGION}b`];
-const UP_S = 600;
+/** With the time that an instance takes to start there is none for so much work, however soon it is bought. */
+export const UP_S = 480;
 const DOWN_S = 900;
 const START_MS = epochMs(Date.UTC(2026, 0, 5));
 const HISTORY_S = 8 * 86_400;

@@ -42,6 +42,7 @@ import {
   rehearsalMarket,
   rehearsalStart,
   STEADY_ZONE,
+  UP_S,
 } from './rehearsal-market.ts';
 import { Rehearsal } from './rehearsal.ts';
 
@@ -50,8 +51,8 @@ const DEPLOYED_WITHIN_MS = 300_000;
 const DONE_WITHIN_MS = 360_000;
 /** The trigger queue's batching window. */
 const LISTENS_MS = 1000;
-/** Wall seconds: more of the market than any spot instance lives. */
-const WORK_S = 48;
+/** Wall seconds: as much of the market as there is capacity in the cheaper zone, so that it never suffices. */
+const WORK_S = UP_S / SPEED;
 /**
  * How much longer an instance may live on AWS than in local mode, wall seconds: from an event to what follows there are five
  * Lambdas, each of which may start cold, where local mode has one process. A market that is replayed fast makes minutes of it.
@@ -288,7 +289,7 @@ describeOnLocalStack(
       const calls = new Map(rehearsal.double.counts);
       const made = (action: string): number => (rehearsal.double.counts.get(action) ?? 0) - (calls.get(action) ?? 0);
       knobs.set({
-        throttle: { CreateFleet: { ratePerS: 0.5, burst: 1 }, RunTask: { ratePerS: 0.5, burst: 1 } },
+        throttle: { CreateFleet: { ratePerS: 1, burst: 1 }, RunTask: { ratePerS: 1, burst: 1 } },
         insufficientCapacity: [`*/${BRIEF_ZONE}/spot`],
         // More often than one call is repeated: the intent stays open, and the next cycle does it.
         faults: [{ action: 'CreateFleet', code: 'InternalError', times: 7 }],

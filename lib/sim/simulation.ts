@@ -11,7 +11,7 @@ import { EbbError } from '../kernel/errors.ts';
 import { VirtualClock } from '../kernel/clock.ts';
 import { jobId, timeOrderedText, type JobId } from '../kernel/ids.ts';
 import { randomStream, type Uniform } from '../kernel/random.ts';
-import { epochMs, plus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
+import { epochMs, raw, type EpochMs, type Seconds } from '../kernel/units.ts';
 import { admitter } from '../cycle/admission.ts';
 import { Engine, type CycleReport } from '../cycle/engine.ts';
 import { newJob } from '../cycle/new-job.ts';

@@ -31,7 +31,7 @@ export interface Totals {
   readonly failed: number;
   readonly unfinished: number;
   readonly refused: number;
-  /** Jobs with a deadline that were admitted, and how many of them did not succeed by it. */
+  /** Jobs with a deadline that were admitted, and how many of them did not succeed by it; those that still had time at the end did not miss it. */
   readonly deadlines: number;
   readonly missed: number;
   readonly workUsd: number;
@@ -112,7 +112,7 @@ export function outcomeOf(
     ended: result.ended,
     steps: result.steps,
     cycles: result.cycles,
-    totals: totalsOf(jobs, collected, result.refused.length),
+    totals: totalsOf(jobs, collected, { refused: result.refused.length, endMs: raw(result.endMs) }),
     jobs,
     instances: instanceSeries(collected.changes),
     pools: [...collected.uses.values()].sort((a, b) => b.billedUsd - a.billedUsd || (a.pool < b.pool ? -1 : 1)),
@@ -120,13 +120,22 @@ export function outcomeOf(
   };
 }
 
-function totalsOf(jobs: JobColumns, c: Collector, refused: number): Totals {
+function totalsOf(
+  jobs: JobColumns,
+  c: Collector,
+  { refused, endMs }: { readonly refused: number; readonly endMs: number },
+): Totals {
   const { usd, hours } = c;
   const instanceHours = hours.work + hours.wasted + hours.idle;
   const count = (state: JobState): number => jobs.state.reduce((n, s) => n + Number(s === state), 0);
   const deadlines = [...jobs.deadlineMs.keys()].filter((i) => !Number.isNaN(jobs.deadlineMs[i]));
-  const onTime = (i: number): boolean =>
-    jobs.state[i] === 'succeeded' && (jobs.finishedMs[i] ?? Infinity) <= (jobs.deadlineMs[i] ?? Infinity);
+  // Work that is not over and still has time when the simulation ends has missed nothing.
+  const missed = (i: number): boolean => {
+    const over = !['pending', 'running'].includes(jobs.state[i] ?? '');
+    const deadlineMs = jobs.deadlineMs[i] ?? Infinity;
+    if (jobs.state[i] === 'succeeded') return (jobs.finishedMs[i] ?? Infinity) > deadlineMs;
+    return over || deadlineMs < endMs;
+  };
   return {
     jobs: jobs.key.length,
     tasks: jobs.tasks.reduce((n, x) => n + x, 0),
@@ -135,7 +144,7 @@ function totalsOf(jobs: JobColumns, c: Collector, refused: number): Totals {
     unfinished: count('pending') + count('running'),
     refused,
     deadlines: deadlines.length,
-    missed: deadlines.filter((i) => !onTime(i)).length,
+    missed: deadlines.filter(missed).length,
     workUsd: usd.work,
     wastedUsd: usd.wasted,
     idleUsd: usd.idle,

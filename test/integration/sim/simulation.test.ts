@@ -72,10 +72,12 @@ describe('a simulation', () => {
 
   it('charges what still lives at the end of the window until then', async () => {
     const toMs = plus(START_MS, seconds(1800));
-    const result = await simulated([simulatedJob('a', 0, [20_000])], { toMs });
+    const late = simulatedJob('late', 0, [2000], { deadlineS: 1700, stage: { expectedRuntimeS: seconds(600) } });
+    const inTime = simulatedJob('in time', 0, [2000], { deadlineS: 7200 });
+    const result = await simulated([simulatedJob('a', 0, [20_000]), late, inTime], { toMs });
     expect(result.ended).toBe('time-over');
     const { totals, jobs, instances } = outcome(result);
-    expect(totals).toMatchObject({ unfinished: 1, succeeded: 0 });
+    expect(totals).toMatchObject({ unfinished: 3, succeeded: 0, deadlines: 2, missed: 1 });
     expect(totals.billedUsd).toBeGreaterThan(0);
     expect(Number.isNaN(jobs.finishedMs[0])).toBe(true);
     expect(Math.max(...instances.counts.spot, ...instances.counts['on-demand'])).toBeGreaterThan(0);

@@ -1,0 +1,48 @@
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { decidersNamed } from '../../../lib/sim/deciders.ts';
+import { openWorkload } from '../../../lib/sim/workload/workload.ts';
+import { highsSolver } from '../../../lib/local/highs-solver.ts';
+import { deterministic, type Solver } from '../../../lib/plan/solver.ts';
+import type { WorkloadJob } from '../../../lib/sim/workload/workload.ts';
+import { simulated } from '../../support/simulated.ts';
+
+/**
+ * One simulation by the default preset, as a digest of its whole event log and its first lines, so that an altered log is
+ * noticed and seen. A change that is meant is stored with `EBB_GOLDEN=write`.
+ */
+const STORED = 'test/golden/sim/synthetic.json';
+const SHOWN = 40;
+let solver: Solver;
+beforeAll(() => {
+  solver = deterministic(highsSolver(), 50);
+});
+afterAll(() => solver.close());
+
+async function log(seed: number): Promise<readonly string[]> {
+  const workload = await openWorkload('synthetic:jobs=25,perHour=30', { seed });
+  const jobs: WorkloadJob[] = [];
+  for await (const job of workload.jobs()) jobs.push(job);
+  // Fewer vCPUs than the jobs want at once, so that the solver is asked.
+  const { events } = await simulated(jobs, { deciders: decidersNamed('ebbtide'), solver, vcpus: 16, seed });
+  return events.map((event) => JSON.stringify(event));
+}
+
+const digestOf = (lines: readonly string[]): string => createHash('sha256').update(lines.join('\n')).digest('hex');
+
+describe('the event log of a simulation', () => {
+  it('is the stored one, byte for byte', async () => {
+    const lines = await log(2);
+    const now = { lines: lines.length, sha256: digestOf(lines), first: lines.slice(0, SHOWN) };
+    if (process.env['EBB_GOLDEN'] === 'write') writeFileSync(STORED, `${JSON.stringify(now, null, 2)}\n`);
+    expect(now).toEqual(JSON.parse(readFileSync(STORED, 'utf8')));
+    expect(lines.length).toBeGreaterThan(200);
+  });
+
+  it('is the same again for the same seed, and another one for another', async () => {
+    const [first, again, other] = [await log(2), await log(2), await log(1)];
+    expect(again).toEqual(first);
+    expect(digestOf(other)).not.toBe(digestOf(first));
+  });
+});

@@ -7,13 +7,15 @@
  * 2. What found nothing there: wherever there is room now that nobody waits for.
  * What the plan stops is `needed` only where a start of the first kind needs the room, or where it empties an instance for
  * quota and something is left to buy for: stopping work for what then starts elsewhere, or cannot start at all, would
- * be undone and repeated by each of the next plans.
+ * be undone and repeated by each of the next plans. Nor does a task give way to another of its own stage, whatever the plan
+ * says of their remaining times: both have to run, so nothing but the work done would be gained or lost.
  */
 import { invariant } from '../kernel/errors.ts';
 import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
 import type { Seconds } from '../kernel/units.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { quantile, remaining } from '../domain/distribution.ts';
+import type { TaskRef } from '../domain/job.ts';
 import type { Allotment, Placement, StartOption } from '../domain/plan.ts';
 import {
   fits,
@@ -80,17 +82,23 @@ export function placeStarts(context: PlacingContext, allotment: Allotment, hosts
   const free = new Map(afterPlacing(hosts, tasks, now).map((h) => [idOf(h), h.free]));
   const needs = new Map(tasks.map((t) => [taskKey(t.task), t.need]));
   for (const [instance, there] of yielding) {
-    const short = reserved
-      .filter((p) => instanceOf(p) === instance)
-      .reduce((sum, p) => plusResources(sum, needs.get(taskKey(p.task)) ?? NO_RESOURCES), NO_RESOURCES);
-    const stops =
-      leftovers.length > 0 && cleared.has(instance)
-        ? there.stopped
-        : stopsFor(short, free.get(instance) ?? NO_RESOURCES, there);
+    const waiting = reserved.filter((p) => instanceOf(p) === instance);
+    const short = waiting.reduce(
+      (sum, p) => plusResources(sum, needs.get(taskKey(p.task)) ?? NO_RESOURCES),
+      NO_RESOURCES,
+    );
+    const isCleared = leftovers.length > 0 && cleared.has(instance);
+    const beneficiaries = isCleared
+      ? leftovers.map((l) => `${l.group.job}/${l.group.stage.name}`)
+      : waiting.map((p) => stageOf(p.task));
+    const stopped = there.stopped.filter((r) => beneficiaries.some((stage) => stage !== stageOf(r.attempt)));
+    const stops = isCleared ? stopped : stopsFor(short, free.get(instance) ?? NO_RESOURCES, { ...there, stopped });
     for (const r of stops) needed.add(r.attempt.id);
   }
   return { placements: [...now, ...elsewhere], reserved, leftovers, needed };
 }
+
+const stageOf = ({ job, stage }: TaskRef): string => `${job}/${stage}`;
 
 /** The first of what the plan stops on an instance that make room for `short`. */
 function stopsFor(short: Resources, free: Resources, { stopping, stopped }: Yielding): readonly RunningTask[] {

@@ -12,7 +12,7 @@ import type { PoolId } from '../kernel/ids.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { certain, mean, remaining, type Distribution } from '../domain/distribution.ts';
 import type { Offer } from '../domain/forecast.ts';
-import type { StartOption, Worth } from '../domain/plan.ts';
+import type { StartOption, UtilityCurve, Worth } from '../domain/plan.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
@@ -146,7 +146,7 @@ function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
   const there = offer.expectedCostUsd * context.priceFactor(pool, slot);
   const elsewhere = Number.isFinite(a.elsewhereUsd) ? a.elsewhereUsd : there;
   const costUsd = offer.opens === undefined ? there : offer.opens.p * there + (1 - offer.opens.p) * elsewhere;
-  const worthUsd = expectedWorthOf(a.worth, startMs, offer, a.left ?? certain(offer.expectedDurationS));
+  const worthUsd = expectedWorthOf(a.worth.curve, startMs, offer, a.left ?? certain(offer.expectedDurationS));
   const preferred = group.stage.preferences.reduce(
     (sum, p) => sum + (brokenConstraint(p.prefer, pool) === null ? p.weight : 0),
     0,
@@ -162,41 +162,21 @@ function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
   };
 }
 
-function expectedWorthOf(worth: Worth, start: EpochMs, offer: Offer, left: Distribution): number {
+function expectedWorthOf(curve: UtilityCurve, start: EpochMs, offer: Offer, left: Distribution): number {
   const fromMs = raw(start) + raw(offer.startDelayS) * 1000;
   const undisturbedS = raw(mean(left));
   const p = offer.pInterrupted;
-  const undisturbed = stretchedWorth(worth, { fromMs, left, factor: 1, late: 1 });
+  const undisturbed = stretchedWorth(curve, fromMs, left, 1);
   if (p <= 1e-9 || undisturbedS <= 0) return undisturbed;
   const disturbedS = (raw(offer.expectedDurationS) - (1 - p) * undisturbedS) / p;
-  const factor = Math.max(1, disturbedS / undisturbedS);
-  const late = Math.min(1, offer.pLate / p);
-  return (1 - p) * undisturbed + p * stretchedWorth(worth, { fromMs, left, factor, late });
+  return (1 - p) * undisturbed + p * stretchedWorth(curve, fromMs, left, Math.max(1, disturbedS / undisturbedS));
 }
 
-interface Stretch {
-  readonly fromMs: number;
-  readonly left: Distribution;
-  /** How many times as long as undisturbed it takes. */
-  readonly factor: number;
-  /** Share of what would pass the deadline by being stretched that really does. */
-  readonly late: number;
-}
-
-/**
- * E[curve(from + factor * T)]: `expectedWorth` without building the stretched distribution. What interruptions would carry
- * past the deadline flees to on-demand in time (guard.ts), but for the offer's probability of lateness.
- */
-function stretchedWorth({ curve, taskDeadlineMs }: Worth, { fromMs, left, factor, late }: Stretch): number {
-  const deadlineMs = taskDeadlineMs === null ? Infinity : raw(taskDeadlineMs);
+/** E[curve(from + factor * T)]: `expectedWorth` without building the stretched distribution. */
+function stretchedWorth(curve: UtilityCurve, fromMs: number, left: Distribution, factor: number): number {
   let worth = 0;
   for (let i = 0; i < left.atS.length; i++) {
-    const atMs = (left.atS[i] ?? 0) * 1000;
-    const endMs = fromMs + atMs * factor;
-    const flees = late < 1 && endMs > deadlineMs && fromMs + atMs <= deadlineMs;
-    const stretched = worthAt(curve, epochMs(endMs));
-    const usd = flees ? late * stretched + (1 - late) * worthAt(curve, epochMs(deadlineMs)) : stretched;
-    worth += (left.weight[i] ?? 0) * usd;
+    worth += (left.weight[i] ?? 0) * worthAt(curve, epochMs(fromMs + (left.atS[i] ?? 0) * factor * 1000));
   }
   return worth;
 }

@@ -18,7 +18,8 @@
  * its grace if it is being stopped, and is killed otherwise.
  *
  * A shell that is no terminal's has what runs in the background ignore SIGINT unless it handles that itself. `wait` returns
- * when a trapped signal comes: it is repeated until the program has really ended.
+ * when a trapped signal comes: it is repeated until the program has really ended. One that ended while the signal was handled
+ * is gone by then, but the shell still remembers its status, for the next `wait` (127: it was told already).
  *
  * Uploads. `-nt` may compare whole seconds, so a second passes between the stamp that the next comparison will be with and
  * the upload; `aws s3 sync` leaves out what is not newer than the object, so what changed is given the stamp's time. What
@@ -39,7 +40,12 @@ ebb_wait() {
   while :; do
     wait "$1"
     ebb_status=$?
-    kill -0 "$1" 2>/dev/null || return "$ebb_status"
+    if [ "$ebb_status" -le 128 ]; then return "$ebb_status"; fi
+    if kill -0 "$1" 2>/dev/null; then continue; fi
+    wait "$1" 2>/dev/null
+    ebb_again=$?
+    if [ "$ebb_again" -ne 127 ]; then ebb_status=$ebb_again; fi
+    return "$ebb_status"
   done
 }
 ebb_do() {

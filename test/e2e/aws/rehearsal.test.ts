@@ -3,6 +3,7 @@
  * with the faults that AWS has. EventBridge, Step Functions, SQS, DynamoDB, S3 and the Lambdas are LocalStack's, EC2 and ECS the
  * double's. One deployment serves all tests: each goes on where the one before it ended.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import {
   GetQueueAttributesCommand,
@@ -383,7 +384,18 @@ describeOnLocalStack(
         costs: (await ask<CostReport>('cost', '--by', 'job')).rows,
         attempts: await attemptsOf(rehearsal.apiUrl, job),
       });
-      const before = await picture();
+      // What the last instance cost is told by the cycle after its end.
+      let before = await picture();
+      await until(
+        'all is settled',
+        async () => {
+          const last = before;
+          await new Promise((resolve) => setTimeout(resolve, 4000));
+          before = await picture();
+          return isDeepStrictEqual(before, last) ? true : null;
+        },
+        60_000,
+      );
       const calls = rehearsal.double.counts.get('ec2:CreateFleet');
       const events = rehearsal.double.events.toReversed();
       const deliver = putEventsTo(on.endpoint);

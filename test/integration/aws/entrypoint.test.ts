@@ -217,6 +217,14 @@ describe.each(SHELLS)('the entrypoint under %s', (...shell) => {
     expect(await task.ended).toMatchObject({ code: 75, stdout: 'up\nsaving\nsaved\n' });
   });
 
+  it('tells the exit code of a program that ends while the signal is being handled', async () => {
+    bench.now.tool('aws', 'exit 0');
+    const tasks = Array.from({ length: 8 }, () => run(sh("trap 'exit 0' USR1; while :; do sleep 0.03; done"), SAVES));
+    setTimeout(() => tasks.forEach((t) => t.stop()), 1000);
+    const ended = await Promise.all(tasks.map((t) => t.ended));
+    expect(ended.map((e) => e.code)).toEqual(tasks.map(() => 0));
+  });
+
   it('ends what will not end: SIGTERM after the grace, then SIGKILL', async () => {
     bench.now.hurry();
     const stubborn = run(sh("trap 'echo no' TERM; trap '' USR1; echo up; while :; do /bin/sleep 0.05; done"), {

@@ -1,6 +1,7 @@
 /** Last step: closes what has an outcome, and says whether to look again at once, later, or not at all. */
 import middy from '@middy/core';
 import type { z } from 'zod';
+import { MAX_HURRIED } from '../../lib/cycle/intents.ts';
 import { confirmOutcomes, type Outcomes } from '../../lib/cycle/steps.ts';
 import { composeDeployment } from '../../lib/aws/compose.ts';
 import { deployment } from '../../lib/aws/deployment.ts';
@@ -15,11 +16,17 @@ export const handler = middy<z.output<typeof confirmInput>, Confirmed>()
   .use(lambdaStack('confirm', confirmInput))
   .handler(async ({ execution, round, beganMs, lookedMs, seen, token, dueInMs, acted }) => {
     const of = deployment(composeDeployment);
+    let wasShort = false;
     const parts = await Promise.all(acted.map((a) => of.carrier.get<Outcomes>(a.outcomes)));
     if (parts.length > 0) {
       const outcomes: Outcomes = new Map(parts.flatMap((part) => [...part]));
-      await confirmOutcomes({ store: measuredStore(of.store, of.spent), clock: of.clock }, token, outcomes);
+      ({ wasShort } = await confirmOutcomes(
+        { store: measuredStore(of.store, of.spent), clock: of.clock },
+        token,
+        outcomes,
+      ));
     }
+    if (wasShort && round < MAX_HURRIED) await of.wake.want();
     measure('cycleTime', of.nowMs() - lookedMs);
     const isWanted = await of.wake.end(execution, { seen, dueInMs });
     const isLong = of.nowMs() - beganMs > LONG_MS;

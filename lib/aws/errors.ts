@@ -7,7 +7,7 @@ import type { EffectOutcome } from '../domain/plan.ts';
  *
  * - `throttled`, `unavailable`: nothing happened or it is not known whether it did; the SDK has tried several times with
  *   growing, jittered pauses. The call is repeated later under the same key.
- * - `capacity`: the pool has no capacity now. It rests, longer each time in a row; another pool is asked meanwhile.
+ * - `capacity`: the pool has no capacity now. It rests; another pool is asked meanwhile.
  * - `limit`: the account's quota of this kind is used up. The pool rests; pools under another quota are asked.
  * - `bid`: the price is above the highest one offered. The next plan offers more, or chooses another pool.
  * - `unsupported`: the pool's type is not offered in its zone. The pool quotes no price any more, and so is not asked again, until
@@ -229,8 +229,8 @@ export function classify(error: unknown, doing: string): EbbError {
 
 /**
  * What a fault means for an effect, and so for the next cycle (lib/cycle/intents.ts):
- * - `refused` closes it. A refused launch ends the instance that was to be, and its pool rests: 5 minutes, doubled with each
- *   refusal in a row, an hour at most. A refused start makes the task wait again.
+ * - `refused` closes it. A refused launch ends the instance that was to be, and its pool rests for 5 minutes; what
+ *   is to be bought instead is decided at once. A refused start makes the task wait again.
  * - `failed` leaves it open: the next cycle does it again under the same key.
  */
 const CONSEQUENCE: Readonly<Record<AwsFault, 'failed' | Extract<EffectOutcome, { status: 'refused' }>['why']>> = {

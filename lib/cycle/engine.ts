@@ -1,7 +1,7 @@
 import { EbbError } from '../kernel/errors.ts';
 import { planId, timeOrderedText, type InstanceId } from '../kernel/ids.ts';
 import type { Uniform } from '../kernel/random.ts';
-import { raw, seconds, type EpochMs, type Seconds } from '../kernel/units.ts';
+import { raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Effect, Plan } from '../domain/plan.ts';
 import type { Forecasts, MarketForecast, Stages } from '../domain/stages.ts';
@@ -9,7 +9,7 @@ import { act } from './act.ts';
 import { nextDecisionS } from './decide.ts';
 import { decideOn, isOpen, type Sight } from './decision.ts';
 import { giveUp } from './endings.ts';
-import { confirm, recordIntents, settleAll } from './intents.ts';
+import { confirm, isShort, MAX_HURRIED, recordIntents, settleAll } from './intents.ts';
 import { Observer, type ObserverParts } from './observer.ts';
 import type { RunningOffers } from './running-offers.ts';
 import { WorkingState } from './working-state.ts';
@@ -45,7 +45,7 @@ const MAX_FAULTS = 5;
  * The scheduling engine: load, observe, decide, record intents, act, confirm; over and over, one cycle at a time.
  *
  * Lifecycle: `start` takes the lease (older engines are fenced off) and what was learned; `cycle` is one round; `run`
- * repeats it when woken, when the period is over, and when a pause ends. With nothing to do it waits without a timer.
+ * repeats it when woken, when the period is over, when a pause ends, and at once when capacity was refused. With nothing to do it waits without a timer.
  * Invariants: nothing is done to the world that is not recorded as an intent first; what is recorded is done under its
  * key until an outcome is confirmed. What is learned counts once: a cycle that did not come to its end may have learned
  * what no commit holds (or whose commit holds and was not answered), so the next one first recalls what is stored.
@@ -64,6 +64,8 @@ export class Engine<S> {
   #lastCycleMs: EpochMs | null = null;
   /** Whether memory may differ from what the store holds: a cycle is under way or ended with an error. */
   #inDoubt = false;
+  /** Cycles in a row that followed at once upon a refusal. */
+  #hurried = 0;
 
   constructor(parts: EngineParts<S>) {
     this.#parts = parts;
@@ -149,9 +151,10 @@ export class Engine<S> {
     giveUp(state, endings, sight.snapshot.nowMs);
     const records = recordIntents(state, plan);
     await this.#commit(state);
-    await this.#perform(state, records);
+    const wasShort = await this.#perform(state, records);
     this.#done({ atMs: at, plan, idle: false, live: state.liveInstances().length + state.liveAttempts().length });
-    return nextDecisionS(sight.snapshot, config);
+    this.#hurried = wasShort && this.#hurried < MAX_HURRIED ? this.#hurried + 1 : 0;
+    return this.#hurried > 0 ? ZERO_S : nextDecisionS(sight.snapshot, config);
   }
 
   async #look(state: WorkingState): Promise<Sight> {
@@ -168,12 +171,13 @@ export class Engine<S> {
     return { runtime: stages.estimate(sight.snapshot, history), market: forecast(sight.snapshot.nowMs) };
   }
 
-  /** Does the effects and confirms; effects that failed stay open for the next cycle. */
-  async #perform(state: WorkingState, records: WorkingState['openEffects']): Promise<void> {
-    if (records.length === 0) return;
+  /** Does the effects and confirms; effects that failed stay open for the next cycle. True when capacity was refused. */
+  async #perform(state: WorkingState, records: WorkingState['openEffects']): Promise<boolean> {
+    if (records.length === 0) return false;
     const outcomes = await act(this.#parts.fleet, state, records);
     confirm(state, outcomes, { records, at: this.#parts.clock.now(), rests: this.#observer.rests });
     await this.#commit(state);
+    return isShort(outcomes, records);
   }
 
   async #commit(state: WorkingState): Promise<void> {

@@ -33,7 +33,7 @@ import { act } from './act.ts';
 import { nextDecisionS } from './decide.ts';
 import { decideOn, isOpen, type Decision, type DecisionParts, type Sight } from './decision.ts';
 import { giveUp } from './endings.ts';
-import { confirm, recordIntents, settleAll, storedRests } from './intents.ts';
+import { confirm, isShort, recordIntents, settleAll, storedRests } from './intents.ts';
 import { Observer, type ObserverParts } from './observer.ts';
 import type { RunningOffers } from './running-offers.ts';
 import { WorkingState } from './working-state.ts';
@@ -138,11 +138,12 @@ export async function confirmOutcomes(
   { store, clock }: { readonly store: Store; readonly clock: Clock },
   token: number,
   outcomes: Outcomes,
-): Promise<void> {
+): Promise<{ readonly wasShort: boolean }> {
   const state = new WorkingState(await store.loadActive());
   const records = state.openEffects.filter((e) => outcomes.has(e.key));
   confirm(state, outcomes, { records, at: clock.now(), rests: await storedRests(store) });
   await commit(store, token, state);
+  return { wasShort: isShort(outcomes, records) };
 }
 
 /** Engine time until the next cycle is due unless something happens before. */

@@ -6,6 +6,7 @@
  * remembers what it may as well read again: accounts of jobs with a budget and the ends of jobs that others wait for.
  */
 import { invariant } from '../kernel/errors.ts';
+import type { SchedulerConfig } from '../domain/config.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { InstanceId, JobId, PoolId } from '../kernel/ids.ts';
 import { between, epochMs, gte, raw, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
@@ -48,6 +49,7 @@ export interface ObserverParts {
   readonly market: Market;
   readonly clock: Clock;
   readonly limits: Limits;
+  readonly config: Pick<SchedulerConfig, 'restoreS'>;
   readonly history: LearningHistory;
   readonly capacity: CapacityLearning;
 }
@@ -106,6 +108,7 @@ export class Observer {
       dependencies: await this.#dependencies(state),
       spentUsd,
       limits: this.#parts.limits,
+      restoreS: this.#parts.config.restoreS,
     });
   }
 

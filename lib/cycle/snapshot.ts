@@ -1,6 +1,6 @@
 import { groupId, type InstanceId, type JobId } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
-import { add, between, gt, least, most, raw, ZERO_S, type EpochMs, type Usd } from '../kernel/units.ts';
+import { add, between, gt, least, most, raw, seconds, sub, ZERO_S, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
 import type { Attempt, Job, JobState, StageSpec, Task } from '../domain/job.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
 import { minusResources } from '../domain/resources.ts';
@@ -23,6 +23,8 @@ export interface SnapshotInput {
   /** Spent so far of jobs that have a budget. */
   readonly spentUsd: ReadonlyMap<JobId, Usd>;
   readonly limits: Limits;
+  /** What reading a checkpoint takes, which is no progress of an attempt that resumed; default 0. */
+  readonly restoreS?: number;
 }
 
 /** One consistent picture out of the working state. O(active jobs x stages + tried tasks + live instances + pools). */
@@ -47,7 +49,7 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
       pendingOf(job, stage, { nowMs, waiting: waitingByStage.get(`${job.id}/${stage.name}`) ?? [], groups, blocked });
     }
   }
-  const running = state.liveAttempts().map((a) => runningTask(state, a, nowMs));
+  const running = state.liveAttempts().map((a) => runningTask(state, a, { nowMs, restoreS: seconds(input.restoreS ?? 0) }));
   return {
     nowMs,
     jobs,
@@ -168,20 +170,28 @@ function group(
   };
 }
 
-function runningTask(state: WorkingState, attempt: Attempt, nowMs: EpochMs): RunningTask {
+interface RunningContext {
+  readonly nowMs: EpochMs;
+  readonly restoreS: Seconds;
+}
+
+function runningTask(state: WorkingState, attempt: Attempt, { nowMs, restoreS }: RunningContext): RunningTask {
   const job = invariant(state.jobs.get(attempt.job), `attempt ${attempt.id} of a job that is not active`);
   const stage = invariant(
     job.spec.stages.find((s) => s.name === attempt.stage),
     `attempt ${attempt.id} of a stage that does not exist`,
   );
   const ranS = attempt.startedMs === null ? ZERO_S : most(ZERO_S, between(attempt.startedMs, nowMs));
+  // Else work would look further on while it runs than it is when it waits again, and would be sent to and fro.
+  const readS = raw(attempt.resumedFromS) > 0 ? restoreS : ZERO_S;
+  const doneS = add(attempt.resumedFromS, most(ZERO_S, sub(ranS, readS)));
   return {
     attempt,
     class: job.spec.class,
     stage,
     deadlineMs: job.deadlineMs,
-    doneS: add(attempt.resumedFromS, ranS),
-    keptS: stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, attempt.keptS),
+    doneS,
+    keptS: stage.checkpoint === null ? ZERO_S : least(doneS, add(attempt.resumedFromS, attempt.keptS)),
   };
 }
 

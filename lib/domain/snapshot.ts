@@ -30,7 +30,7 @@ export interface RunningTask {
   readonly class: JobClass;
   readonly stage: StageSpec;
   readonly deadlineMs: EpochMs | null;
-  /** Work done in all: resumed + this attempt's running time. */
+  /** Work done in all: resumed + this attempt's running time, less the reading of the checkpoint. */
   readonly doneS: Seconds;
   /** Of which a checkpoint holds. */
   readonly keptS: Seconds;

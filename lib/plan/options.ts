@@ -181,9 +181,13 @@ function stretchedWorth(curve: UtilityCurve, fromMs: number, left: Distribution,
   return worth;
 }
 
+/** With the checkpoint read first, as offers count it: else reading it would pass for what interruptions cost. */
 function leftToRun(group: PendingGroup, input: PlanInput): Distribution | null {
   const forecast = input.forecasts.runtime.get(`${group.job}/${group.stage.name}`);
-  return forecast === undefined ? null : remaining(forecast.runtime, group.keptS);
+  if (forecast === undefined) return null;
+  const left = remaining(forecast.runtime, group.keptS);
+  const { restoreS } = input.config;
+  return raw(group.keptS) > 0 ? { atS: left.atS.map((s) => s + restoreS), weight: left.weight } : left;
 }
 
 const poolOf = (offer: { readonly pool: PoolId }, context: OptionContext): Pool | undefined =>

@@ -60,8 +60,9 @@ export function mayReturn(running: RunningTask, { snapshot, worths, config }: Pl
   if (running.attempt.state !== 'running' || running.stage.gang) return false;
   const worth = worths.attempts.get(running.attempt.id);
   if (worth === undefined) return false;
-  // To stop, to be seen to have stopped, and to begin on spot: a cycle each at most.
-  const thereS = config.migrationS + config.restoreS + 2 * config.cyclePeriodS;
+  // To stop, to be seen to have stopped, and to begin on spot: a cycle each at most. A start-up besides: what has stopped is
+  // appraised as work that waits, which plans with one for every start (outcome.ts), and would else be sent back here.
+  const thereS = config.migrationS + config.startDelayMaxS + config.restoreS + 2 * config.cyclePeriodS;
   return !isGuarded(worth, plus(snapshot.nowMs, seconds(thereS)), config.cyclePeriodS);
 }
 

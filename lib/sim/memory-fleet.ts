@@ -3,6 +3,7 @@ import type { Clock } from '../kernel/clock.ts';
 import { EbbError } from '../kernel/errors.ts';
 import type { AttemptId, EffectKey, InstanceId } from '../kernel/ids.ts';
 import {
+  add,
   between,
   epochMs,
   most,
@@ -285,7 +286,7 @@ export class MemoryFleet implements Fleet {
 
   #begin(instance: MemoryInstance, attempt: MemoryAttempt, atMs: EpochMs): void {
     const { request } = attempt;
-    const script = this.#script(request, this.#kept.get(taskOf(request)) ?? ZERO_S);
+    const script = this.#script(request, this.#keptOf(request));
     attempt.script = script;
     attempt.startedMs = atMs;
     if (script.stdout !== undefined) this.#stdout.set(request.attempt, script.stdout);
@@ -302,10 +303,20 @@ export class MemoryFleet implements Fleet {
     this.#at(atMs, () => {
       if (attempt.ended || attempt.stopped !== null) return;
       this.#lookAtCheckpoint(attempt, atMs);
-      const { keptS } = attempt;
+      const keptS = this.#reportedS(attempt, this.#keptOf(attempt.request));
       this.#observe(instance, { kind: 'attempt-checkpointed', attempt: attempt.request.attempt, atMs, keptS });
       this.#checkpointAt(instance, attempt, plus(atMs, attempt.script?.checkpointEveryS ?? seconds(Infinity)));
     });
+  }
+
+  #keptOf = (request: StartRequest): Seconds => this.#kept.get(taskOf(request)) ?? ZERO_S;
+
+  /**
+   * What of an attempt counts as progress, as every fleet tells it: by the clock from its start. A task's running time, as
+   * users say it and as it is learned, holds one set-up; where nothing was kept before, this attempt's is that one.
+   */
+  #reportedS({ keptS, script }: MemoryAttempt, keptBeforeS: Seconds): Seconds {
+    return raw(keptS) > 0 && raw(keptBeforeS) === 0 ? add(keptS, script?.setupS ?? ZERO_S) : keptS;
   }
 
   /** What a program that saves by itself had saved by `atMs`. */
@@ -359,19 +370,20 @@ export class MemoryFleet implements Fleet {
     if (attempt.ended) return;
     attempt.ended = true;
     const { request, startedMs } = attempt;
+    const keptBeforeS = this.#keptOf(request);
     instance.attempts.delete(request.attempt);
     if (end.exitCode === 0 && startedMs !== null) {
       attempt.keptS = workedS(attempt, end.atMs);
       this.#kept.delete(taskOf(request));
     } else {
-      this.#kept.set(taskOf(request), seconds(raw(this.#kept.get(taskOf(request)) ?? ZERO_S) + raw(attempt.keptS)));
+      this.#kept.set(taskOf(request), add(keptBeforeS, attempt.keptS));
     }
     this.#observe(instance, {
       kind: 'attempt-ended',
       attempt: request.attempt,
       ...end,
       stopped: end.exitCode === 0 ? null : attempt.stopped,
-      keptS: attempt.keptS,
+      keptS: this.#reportedS(attempt, keptBeforeS),
       usage: startedMs === null ? null : (attempt.script?.usage ?? null),
       detail: startedMs === null ? 'stopped before it began' : null,
     });

@@ -131,7 +131,9 @@ class Courses {
     const runtimes = this.#truth.runtimesS(group.job, group.stage.name);
     const index = membersOf(group).reduce((a, b) => ((runtimes[b] ?? 0) > (runtimes[a] ?? 0) ? b : a));
     const wanted = { job: group.job, stage: group.stage, index, nowMs, deadlineMs, config: input.config };
-    const leftS = Math.max(0, (runtimes[index] ?? 0) - raw(group.keptS));
+    // What is kept holds the first set-up; a course counts the next one as its changeover.
+    const keptS = Math.max(0, raw(group.keptS) - raw(this.#truth.setupS));
+    const leftS = Math.max(0, (runtimes[index] ?? 0) - keptS);
     const best = this.#of(wanted).best(raw(nowMs) / 1000, leftS, 'nowhere');
     if (best === 'spot' && hasSpot(group, input)) return { take: 'spot', why: 'the cheapest course goes on spot now' };
     return best === 'nowhere'

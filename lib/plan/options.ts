@@ -7,12 +7,12 @@
  * out right, else as long as it takes undisturbed.
  * Cost (USD): the offer's, times the expected price of that slot over the price now.
  */
-import { epochMs, plus, raw, seconds, type EpochMs } from '../kernel/units.ts';
+import { between, epochMs, plus, raw, seconds, type EpochMs } from '../kernel/units.ts';
 import type { PoolId } from '../kernel/ids.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { certain, mean, remaining, type Distribution } from '../domain/distribution.ts';
 import type { Offer } from '../domain/forecast.ts';
-import type { StartOption, UtilityCurve, Worth } from '../domain/plan.ts';
+import type { StartOption, Worth } from '../domain/plan.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
@@ -108,25 +108,71 @@ export function startOptions(group: PendingGroup, context: OptionContext): reado
     const safe = guarded ? offered.filter((offer) => poolOf(offer, context)?.option !== 'spot') : [];
     for (const offer of safe.length > 0 ? safe : usable) if (offer.opens === undefined) add(offer, slot, startMs);
     // Whoever waits for a pool that rests waits for the next plan, whenever the rest ends.
-    if (slot === 1 && mayWaitFor(worth, context)) {
-      for (const offer of usable) if (offer.opens !== undefined) add(offer, slot, soon);
+    if (slot === 1) {
+      const steady = cheapestRate(usable.filter((o) => poolOf(o, context)?.option !== 'spot'));
+      for (const offer of usable) {
+        if (offer.opens !== undefined && mayWaitFor({ offer, worth, steady, left }, context)) add(offer, slot, soon);
+      }
     }
   });
   return options;
 }
 
 /**
+ * Slack that a move to spot uses up: to stop, to be seen to have stopped, and to begin there, a cycle each at most. A
+ * start-up besides: what has stopped is appraised as work that waits, which plans with one for every start
+ * (lib/acquire/outcome.ts), and would else be sent back to where it was.
+ */
+export const wayToSpotS = (config: PlanInput['config']): number =>
+  config.migrationS + config.startDelayMaxS + config.restoreS + 2 * config.cyclePeriodS;
+
+interface Waiting {
+  readonly offer: Offer;
+  readonly worth: Worth;
+  /** USD per hour of a task on the cheapest capacity that stays. */
+  readonly steady: number;
+  readonly left: Distribution | null;
+}
+
+/**
  * Whether a group may wait for a pool that rests. Work on on-demand can be put off at no cost as long as the deadline
  * allows: an hour of it later costs what an hour of it now does, and may turn out not to be needed. But going back from
- * on-demand to spot takes time too, once there and, when it is taken, once back. That much slack is not waited away; else work
- * that has come to on-demand would have to stay there. Wu et al., "Can't Be Late" (NSDI 2024), keep the same: 2d.
+ * on-demand to spot takes time too, once there and, when it is taken, once back: Wu et al., "Can't Be Late" (NSDI 2024),
+ * keep as much, 2d. What is waited away of that reserve is a bet on a short outage:
+ *   it ends within the x that are left:  saved are (R - r) x / 2, on average, and two changeovers d (R + r)
+ *   it does not:                         lost is the way back later, (R - r) L less those changeovers
+ * with R and r the rates of on-demand and spot, L the time that spot is expected to last. The outage ends within k tries with
+ * k / (n + 1 + k) after n refusals (rule of succession): young outages are waited out, old ones are not.
  * The next plan decides again, so the slack must last until then.
  */
-function mayWaitFor(worth: Worth, { input }: OptionContext): boolean {
+function mayWaitFor({ offer, worth, steady, left }: Waiting, { input }: OptionContext): boolean {
   const { config, snapshot } = input;
-  const reserveS = 2 * (config.startDelayMaxS + config.restoreS);
-  return !isGuarded(worth, plus(snapshot.nowMs, seconds(config.cyclePeriodS + reserveS)), config.cyclePeriodS);
+  const { cyclePeriodS, startDelayMaxS, restoreS } = config;
+  const changeoverS = startDelayMaxS + restoreS;
+  const guardedAfter = (s: number): boolean => isGuarded(worth, plus(snapshot.nowMs, seconds(s)), cyclePeriodS);
+  if (!guardedAfter(cyclePeriodS + changeoverS + wayToSpotS(config))) return true;
+  if (guardedAfter(cyclePeriodS) || offer.opens === undefined || worth.latestSafeStartMs === null) return false;
+  const spot = rateOf(offer);
+  if (!(spot < steady)) return false;
+  const waitS = raw(between(snapshot.nowMs, worth.latestSafeStartMs)) - (GUARD_CYCLES + 1) * cyclePeriodS;
+  const tries = waitS / Math.max(1, raw(between(snapshot.nowMs, offer.opens.atMs)) + cyclePeriodS);
+  const pEnds = tries / (1 / offer.opens.p - 1 + tries);
+  const changeoversUsd = changeoverS * (steady + spot);
+  const shortUsd = ((steady - spot) * waitS) / 2 + changeoversUsd;
+  const longUsd = Math.max(0, (steady - spot) * expectedLifeS(offer, left) - changeoversUsd);
+  return pEnds * shortUsd >= (1 - pEnds) * longUsd;
 }
+
+/** Time until an interruption or the end at a constant hazard that agrees with the offer's probability. */
+function expectedLifeS({ pInterrupted, expectedDurationS }: Offer, left: Distribution | null): number {
+  const leftS = left === null ? raw(expectedDurationS) : raw(mean(left));
+  const p = Math.min(pInterrupted, 1 - 1e-9);
+  return p < 1e-6 ? leftS : (leftS * p) / -Math.log1p(-p);
+}
+
+const rateOf = (offer: Offer): number => raw(offer.priceUsdPerHour) * offer.share;
+const cheapestRate = (offers: readonly Offer[]): number =>
+  offers.reduce((least, offer) => Math.min(least, rateOf(offer)), Infinity);
 
 interface Appraised {
   readonly group: PendingGroup;
@@ -146,7 +192,7 @@ function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
   const there = offer.expectedCostUsd * context.priceFactor(pool, slot);
   const elsewhere = Number.isFinite(a.elsewhereUsd) ? a.elsewhereUsd : there;
   const costUsd = offer.opens === undefined ? there : offer.opens.p * there + (1 - offer.opens.p) * elsewhere;
-  const worthUsd = expectedWorthOf(a.worth.curve, startMs, offer, a.left ?? certain(offer.expectedDurationS));
+  const worthUsd = expectedWorthOf(a.worth, startMs, offer, a.left ?? certain(offer.expectedDurationS));
   const preferred = group.stage.preferences.reduce(
     (sum, p) => sum + (brokenConstraint(p.prefer, pool) === null ? p.weight : 0),
     0,
@@ -162,21 +208,41 @@ function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
   };
 }
 
-function expectedWorthOf(curve: UtilityCurve, start: EpochMs, offer: Offer, left: Distribution): number {
+function expectedWorthOf(worth: Worth, start: EpochMs, offer: Offer, left: Distribution): number {
   const fromMs = raw(start) + raw(offer.startDelayS) * 1000;
   const undisturbedS = raw(mean(left));
   const p = offer.pInterrupted;
-  const undisturbed = stretchedWorth(curve, fromMs, left, 1);
+  const undisturbed = stretchedWorth(worth, { fromMs, left, factor: 1, late: 1 });
   if (p <= 1e-9 || undisturbedS <= 0) return undisturbed;
   const disturbedS = (raw(offer.expectedDurationS) - (1 - p) * undisturbedS) / p;
-  return (1 - p) * undisturbed + p * stretchedWorth(curve, fromMs, left, Math.max(1, disturbedS / undisturbedS));
+  const factor = Math.max(1, disturbedS / undisturbedS);
+  const late = Math.min(1, offer.pLate / p);
+  return (1 - p) * undisturbed + p * stretchedWorth(worth, { fromMs, left, factor, late });
 }
 
-/** E[curve(from + factor * T)]: `expectedWorth` without building the stretched distribution. */
-function stretchedWorth(curve: UtilityCurve, fromMs: number, left: Distribution, factor: number): number {
+interface Stretch {
+  readonly fromMs: number;
+  readonly left: Distribution;
+  /** How many times as long as undisturbed it takes. */
+  readonly factor: number;
+  /** Share of what would pass the deadline by being stretched that really does. */
+  readonly late: number;
+}
+
+/**
+ * E[curve(from + factor * T)]: `expectedWorth` without building the stretched distribution. What interruptions would carry
+ * past the deadline flees to on-demand in time (guard.ts), but for the offer's probability of lateness.
+ */
+function stretchedWorth({ curve, taskDeadlineMs }: Worth, { fromMs, left, factor, late }: Stretch): number {
+  const deadlineMs = taskDeadlineMs === null ? Infinity : raw(taskDeadlineMs);
   let worth = 0;
   for (let i = 0; i < left.atS.length; i++) {
-    worth += (left.weight[i] ?? 0) * worthAt(curve, epochMs(fromMs + (left.atS[i] ?? 0) * factor * 1000));
+    const atMs = (left.atS[i] ?? 0) * 1000;
+    const endMs = fromMs + atMs * factor;
+    const flees = late < 1 && endMs > deadlineMs && fromMs + atMs <= deadlineMs;
+    const stretched = worthAt(curve, epochMs(endMs));
+    const usd = flees ? late * stretched + (1 - late) * worthAt(curve, epochMs(deadlineMs)) : stretched;
+    worth += (left.weight[i] ?? 0) * usd;
   }
   return worth;
 }

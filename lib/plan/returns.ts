@@ -25,7 +25,7 @@ import { RESOURCE_KINDS, plusResources, NO_RESOURCES, vector, type Resources } f
 import type { InstanceView, RunningTask } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import { guardMoves, type Move } from './guard.ts';
-import { isGuarded } from './options.ts';
+import { isGuarded, wayToSpotS } from './options.ts';
 import { leftOf } from './preempt.ts';
 
 /** What a move to spot must save, as a fraction of what staying costs. Ours: well over the error of a day's hazard forecast. */
@@ -60,10 +60,7 @@ export function mayReturn(running: RunningTask, { snapshot, worths, config }: Pl
   if (running.attempt.state !== 'running' || running.stage.gang) return false;
   const worth = worths.attempts.get(running.attempt.id);
   if (worth === undefined) return false;
-  // To stop, to be seen to have stopped, and to begin on spot: a cycle each at most. A start-up besides: what has stopped is
-  // appraised as work that waits, which plans with one for every start (outcome.ts), and would else be sent back here.
-  const thereS = config.migrationS + config.startDelayMaxS + config.restoreS + 2 * config.cyclePeriodS;
-  return !isGuarded(worth, plus(snapshot.nowMs, seconds(thereS)), config.cyclePeriodS);
+  return !isGuarded(worth, plus(snapshot.nowMs, seconds(wayToSpotS(config))), config.cyclePeriodS);
 }
 
 interface Visit {

@@ -309,7 +309,9 @@ export class MemoryFleet implements Fleet {
     });
   }
 
-  #keptOf = (request: StartRequest): Seconds => this.#kept.get(taskOf(request)) ?? ZERO_S;
+  #keptOf(request: StartRequest): Seconds {
+    return this.#kept.get(taskOf(request)) ?? ZERO_S;
+  }
 
   /**
    * What of an attempt counts as progress, as every fleet tells it: by the clock from its start. A task's running time, as

@@ -41,9 +41,9 @@ describe('work on on-demand returns to spot', () => {
   });
 
   it('stays without slack for the way there and back', () => {
-    // There: 30 s to save, 10 s to restore, two cycles; two more before the guard: 280 s.
-    expect(returnMoves(input({ worth: due(2000, 11 * HOUR_S, 270) }))).toEqual([]);
-    expect(returnMoves(input({ worth: due(2000, 11 * HOUR_S, 290) }))).toHaveLength(1);
+    // There: 30 s to save, 160 s to start, 10 s to restore, two cycles; two more before the guard: 440 s.
+    expect(returnMoves(input({ worth: due(2000, 11 * HOUR_S, 430) }))).toEqual([]);
+    expect(returnMoves(input({ worth: due(2000, 11 * HOUR_S, 450) }))).toHaveLength(1);
   });
 
   it('stays where spot saves too little, is taken too soon, or cannot be had', () => {

@@ -5,14 +5,16 @@ import {
   type AttemptId,
   type GroupId,
   type InstanceId,
+  type JobId,
   type PlanId,
 } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
 import { gt, most, raw, seconds, ZERO_S, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
-import { quantile, remaining } from '../domain/distribution.ts';
+import { quantileRemaining } from '../domain/distribution.ts';
 import type { Offer } from '../domain/forecast.ts';
+import type { Job } from '../domain/job.ts';
 import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
 import type { PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, GroupOffers, Host, Leftover, Stages, TaskToPlace, Worths } from '../domain/stages.ts';
@@ -127,10 +129,10 @@ function hostsThere(snapshot: Snapshot, forecasts: Forecasts, stopping: Readonly
   for (const view of snapshot.instances.values()) {
     const { instance } = view;
     if (instance.state === 'warned' || instance.state === 'releasing' || instance.rebalance) continue;
-    const remainingS = view.attempts
-      .filter((r) => !stopping.has(r.attempt.id))
-      .map((r) => leftOf(r, forecasts))
-      .reduce((a, b) => most(a, b), ZERO_S);
+    let remainingS = ZERO_S;
+    for (const r of view.attempts) {
+      if (!stopping.has(r.attempt.id)) remainingS = most(remainingS, leftOf(r, forecasts));
+    }
     hosts.push({
       on: { instance: instance.id },
       pool: view.pool,
@@ -144,7 +146,7 @@ function hostsThere(snapshot: Snapshot, forecasts: Forecasts, stopping: Readonly
 
 function leftOf(running: RunningTask, forecasts: Forecasts): Seconds {
   const forecast = forecasts.runtime.get(`${running.attempt.job}/${running.attempt.stage}`);
-  return forecast === undefined ? running.doneS : quantile(remaining(forecast.runtime, running.doneS), 0.5);
+  return forecast === undefined ? running.doneS : quantileRemaining(forecast.runtime, running.doneS, 0.5);
 }
 
 interface Move {
@@ -156,6 +158,7 @@ interface Move {
 }
 
 function movesOf(snapshot: Snapshot, allotment: Allotment, worths: Worths): Move[] {
+  if (allotment.moves.length === 0) return [];
   const byId = new Map(snapshot.running.map((r) => [r.attempt.id, r]));
   return allotment.moves.map((m) => ({
     running: invariant(byId.get(m.attempt), `the plan moves attempt ${m.attempt}, which does not run`),
@@ -290,14 +293,11 @@ function stopsOf(
 ): Stop[] {
   const stops = new Map<AttemptId, Stop>();
   const stop = (s: Stop): void => void (stops.has(s.attempt) || stops.set(s.attempt, s));
+  const endings = new Map([...snapshot.jobs.values()].map((job) => [job.id, whyEnding(job)]));
   for (const r of snapshot.running) {
-    const job = snapshot.jobs.get(r.attempt.job);
-    if (job === undefined) continue;
-    const failed = job.stages.some((s) => s.failed > 0);
-    if (job.cancelRequested) stop({ attempt: r.attempt.id, why: 'cancelled', reason: 'the job was cancelled' });
-    else if (failed)
-      stop({ attempt: r.attempt.id, why: 'cancelled', reason: 'a task of the job failed with no retries left' });
-    else if (job.stateReason !== null) stop({ attempt: r.attempt.id, why: 'cancelled', reason: job.stateReason });
+    const ending = endings.get(r.attempt.job);
+    if (ending === undefined) continue;
+    if (ending !== null) stop({ attempt: r.attempt.id, why: 'cancelled', reason: ending });
     else if (r.stage.gang && brokenGang(snapshot, r))
       stop({ attempt: r.attempt.id, why: 'preempted', reason: 'its gang is no longer complete' });
   }
@@ -320,8 +320,14 @@ function stopsOf(
       });
     }
   }
+  if (stops.size === 0) return [];
   const stoppable = new Set(snapshot.running.flatMap((r) => (r.attempt.state === 'stopping' ? [] : [r.attempt.id])));
   return [...stops.values()].filter((s) => stoppable.has(s.attempt));
+}
+
+function whyEnding(job: Job): string | null {
+  if (job.cancelRequested) return 'the job was cancelled';
+  return job.stages.some((s) => s.failed > 0) ? 'a task of the job failed with no retries left' : job.stateReason;
 }
 
 /** Stopping one attempt first makes room under the vCPU limit only if nothing else keeps its instance. */
@@ -347,7 +353,8 @@ function effectsOf<S>(
   },
 ): Effect[] {
   const { snapshot, plan } = input;
-  const tried = new Map(snapshot.tasks.map((t) => [taskKey(t), t.attempts]));
+  const starts = readyPlacements(snapshot, what.placements);
+  const tried = attemptsSoFar(snapshot, new Set(starts.map((p) => p.task.job)));
   const effects: Effect[] = [];
   for (const s of what.stops) effects.push({ kind: 'stop', key: effectKey(`${plan}/stop/${s.attempt}`), ...s });
   what.purchases.forEach((p, i) => {
@@ -364,7 +371,7 @@ function effectsOf<S>(
       });
     }
   });
-  for (const p of readyPlacements(snapshot, what.placements)) {
+  for (const p of starts) {
     const attempt = attemptName(p.task, (tried.get(taskKey(p.task)) ?? 0) + 1);
     effects.push({
       kind: 'start',
@@ -379,6 +386,13 @@ function effectsOf<S>(
     effects.push({ kind: 'release', key: effectKey(`release/${r.instance}`), instance: r.instance, reason: r.reason });
   }
   return effects;
+}
+
+/** Attempts of each tried task of these jobs. */
+function attemptsSoFar(snapshot: Snapshot, jobs: ReadonlySet<JobId>): ReadonlyMap<string, number> {
+  const tried = new Map<string, number>();
+  if (jobs.size > 0) for (const t of snapshot.tasks) if (jobs.has(t.job)) tried.set(taskKey(t), t.attempts);
+  return tried;
 }
 
 /** Placements that can start now. A gang starts only when all of it is on instances that are up. */

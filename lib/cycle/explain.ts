@@ -1,4 +1,4 @@
-import { instanceId, type GroupId, type JobId, type PoolId } from '../kernel/ids.ts';
+import { instanceId, type GroupId, type InstanceId, type JobId, type PoolId } from '../kernel/ids.ts';
 import { unreachable } from '../kernel/errors.ts';
 import { plus, raw, seconds, type EpochMs, type UsdPerHour } from '../kernel/units.ts';
 import { quantile } from '../domain/distribution.ts';
@@ -36,6 +36,8 @@ interface Index {
   readonly running: ReadonlyMap<JobId, Deliberation['snapshot']['running']>;
   readonly blocked: ReadonlyMap<JobId, Deliberation['snapshot']['blocked']>;
   readonly quotes: ReadonlyMap<PoolId, UsdPerHour | null>;
+  /** Why work is where it runs, by instance: said once for all that runs there. */
+  readonly whyThere: Map<InstanceId, string>;
   /** Seconds from now until groups that wait for room are expected to start. */
   readonly startsInS: ReadonlyMap<GroupId, number>;
 }
@@ -51,6 +53,7 @@ function indexByJob(d: Deliberation): Index {
     running: Map.groupBy(d.snapshot.running, (r) => r.attempt.job),
     blocked: Map.groupBy(d.snapshot.blocked, (b) => b.job),
     quotes: new Map(d.snapshot.pools.map((p) => [p.pool.id, p.quote])),
+    whyThere: new Map(),
     startsInS: expectedStarts(d),
   };
 }
@@ -117,12 +120,27 @@ function pendingTasks(job: Job, stage: string | null): number {
 }
 
 function runningPlaces(d: Deliberation, running: Deliberation['snapshot']['running'], index: Index): Placed[] {
-  const byPlace = Map.groupBy(running, (r) => `${r.stage.name} ${r.attempt.instance}`);
-  return [...byPlace.values()].flatMap((list): Placed[] => {
-    const first = list[0];
-    const view = first === undefined ? undefined : d.snapshot.instances.get(first.attempt.instance);
-    if (first === undefined || view === undefined) return [];
-    return [{ stage: first.stage.name, tasks: list.length, pool: view.pool.id, why: whyThere(d, view, index) }];
+  const counts = new Map<string, Map<InstanceId, { stage: string; view: InstanceView; tasks: number }>>();
+  const inOrder: { readonly stage: string; readonly view: InstanceView; readonly tasks: number }[] = [];
+  for (const { stage, attempt } of running) {
+    let there = counts.get(stage.name);
+    if (there === undefined) counts.set(stage.name, (there = new Map()));
+    const known = there.get(attempt.instance);
+    if (known !== undefined) {
+      known.tasks++;
+      continue;
+    }
+    const view = d.snapshot.instances.get(attempt.instance);
+    if (view === undefined) continue;
+    const first = { stage: stage.name, view, tasks: 1 };
+    there.set(attempt.instance, first);
+    inOrder.push(first);
+  }
+  return inOrder.map(({ stage, view, tasks }) => {
+    const { id } = view.instance;
+    let why = index.whyThere.get(id);
+    if (why === undefined) index.whyThere.set(id, (why = whyThere(d, view, index)));
+    return { stage, tasks, pool: view.pool.id, why };
   });
 }
 

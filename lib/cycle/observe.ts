@@ -119,8 +119,8 @@ export function endInstance(
     text: `instance ${instance.id} in ${instance.pool} ended: ${end.detail}`,
     data: { instance: instance.id, pool: instance.pool, cause: end.cause },
   });
-  for (const a of state.attempts.values()) {
-    if (a.instance !== instance.id || a.state === 'ended') continue;
+  for (const a of state.attemptsOn(instance.id)) {
+    if (a.state === 'ended') continue;
     endAttempt(state, a, {
       at: end.at,
       outcome: 'interrupted',
@@ -240,9 +240,7 @@ function finish(
   end: { readonly state: 'succeeded' | 'failed' | 'cancelled'; readonly reason: string | null; readonly at: EpochMs },
 ): void {
   state.putJob({ ...job, state: end.state, stateReason: end.reason, finishedMs: end.at });
-  for (const t of state.tasks.values()) {
-    if (t.job === job.id && t.state === 'waiting') cancelWaiting(state, t);
-  }
+  for (const t of state.tasksOf(job.id)) if (t.state === 'waiting') cancelWaiting(state, t);
   const late = job.deadlineMs !== null && gt(end.at, job.deadlineMs);
   const lateText = job.deadlineMs === null ? '' : late ? ', after its deadline' : ', before its deadline';
   state.event(`job-${end.state}`, end.at, {

@@ -129,7 +129,7 @@ export class Observer {
     const pool = this.#pool(instance);
     const bill = await fleet.bill(id, endedMs);
     const attempts = new Map((await store.attemptsOn(id)).map((a) => [a.id, a]));
-    for (const a of state.attempts.values()) if (a.instance === id) attempts.set(a.id, a);
+    for (const a of state.attemptsOn(id)) attempts.set(a.id, a);
     const jobs = await this.#jobsOf(
       state,
       [...attempts.values()].map((a) => a.job),

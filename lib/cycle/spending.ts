@@ -54,6 +54,7 @@ export class Spending {
     const limited = new Set(state.activeJobs().flatMap((j) => (j.spec.maxCostUsd === null ? [] : [j.id])));
     for (const job of this.#accounts.keys()) if (!limited.has(job)) this.#accounts.delete(job);
     for (const job of limited) if (!this.#accounts.has(job)) await this.#open(job, store);
+    if (this.#accounts.size === 0) return;
     for (const attempt of state.attempts.values()) this.#note(attempt);
     for (const { unbilled } of this.#accounts.values()) {
       for (const { id, instance } of unbilled.values()) if (!lives(state, instance)) unbilled.delete(id);

@@ -14,7 +14,7 @@ import { invariant } from '../kernel/errors.ts';
 import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
 import type { Seconds } from '../kernel/units.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
-import { quantile, remaining } from '../domain/distribution.ts';
+import { quantileRemaining } from '../domain/distribution.ts';
 import type { TaskRef } from '../domain/job.ts';
 import type { Allotment, Placement, StartOption } from '../domain/plan.ts';
 import {
@@ -121,6 +121,7 @@ function yieldingOn(snapshot: Snapshot, { preemptions }: Allotment): ReadonlyMap
   const preempted = new Set(preemptions.map((p) => p.attempt));
   const yielding = new Map<InstanceId, Yielding>();
   for (const [id, view] of snapshot.instances) {
+    if (!view.attempts.some((r) => r.attempt.state === 'stopping' || preempted.has(r.attempt.id))) continue;
     const stopping = view.attempts.filter((r) => r.attempt.state === 'stopping');
     const stopped = view.attempts.filter((r) => r.attempt.state !== 'stopping' && preempted.has(r.attempt.id));
     if (stopping.length + stopped.length > 0) yielding.set(id, { stopping, stopped });
@@ -238,7 +239,7 @@ function runtimeOf(group: PendingGroup, forecasts: Forecasts): Seconds {
     forecasts.runtime.get(`${group.job}/${group.stage.name}`),
     `no runtime forecast for ${group.job}/${group.stage.name}`,
   );
-  return quantile(remaining(forecast.runtime, group.keptS), 0.5);
+  return quantileRemaining(forecast.runtime, group.keptS, 0.5);
 }
 
 export function afterPlacing(

@@ -24,6 +24,9 @@ export class WorkingState {
   readonly cursors: ReadonlyMap<InstanceId, number>;
   readonly #touched = new Map<string, Change>();
   readonly #appended: Change[] = [];
+  /** Made when first asked for: attempts by instance and tasks by job, in the order of `attempts` and `tasks`. */
+  #attemptsOn: Map<InstanceId, Set<AttemptId>> | null = null;
+  #tasksOf: Map<JobId, Set<string>> | null = null;
 
   constructor(active: ActiveState) {
     for (const j of active.jobs) this.jobs.set(j.id, j);
@@ -41,6 +44,7 @@ export class WorkingState {
 
   putAttempt(value: Attempt): void {
     this.attempts.set(value.id, value);
+    if (this.#attemptsOn !== null) addTo(this.#attemptsOn, value.instance, value.id);
     this.#touched.set(`attempt ${value.id}`, { put: 'attempt', value });
   }
 
@@ -138,13 +142,45 @@ export class WorkingState {
     return [...this.jobs.values()].filter((j) => !isOver(j.state));
   }
 
+  /** Every attempt known on an instance, ended ones included. O(its attempts), after O(attempts) once. */
+  attemptsOn(instance: InstanceId): Attempt[] {
+    if (this.#attemptsOn === null) {
+      this.#attemptsOn = new Map();
+      for (const a of this.attempts.values()) addTo(this.#attemptsOn, a.instance, a.id);
+    }
+    return valuesOf(this.#attemptsOn.get(instance), this.attempts);
+  }
+
+  /** Tried tasks of a job. O(its tasks), after O(tasks) once. */
+  tasksOf(job: JobId): Task[] {
+    if (this.#tasksOf === null) {
+      this.#tasksOf = new Map();
+      for (const [key, t] of this.tasks) addTo(this.#tasksOf, t.job, key);
+    }
+    return valuesOf(this.#tasksOf.get(job), this.tasks);
+  }
+
   #storeTask(value: Task): void {
-    this.tasks.set(taskKey(value), value);
-    this.#touched.set(`task ${taskKey(value)}`, { put: 'task', value });
+    const key = taskKey(value);
+    this.tasks.set(key, value);
+    if (this.#tasksOf !== null) addTo(this.#tasksOf, value.job, key);
+    this.#touched.set(`task ${key}`, { put: 'task', value });
   }
 
   #count(ref: TaskRef, change: (s: StageProgress) => StageProgress): void {
     const job = invariant(this.jobs.get(ref.job), `job ${ref.job} of a task is not active`);
     this.putJob({ ...job, stages: job.stages.map((s) => (s.name === ref.stage ? change(s) : s)) });
   }
+}
+
+function addTo<K, V>(index: Map<K, Set<V>>, key: K, value: V): void {
+  const known = index.get(key);
+  if (known === undefined) index.set(key, new Set([value]));
+  else known.add(value);
+}
+
+function valuesOf<K, V>(keys: ReadonlySet<K> | undefined, values: ReadonlyMap<K, V>): V[] {
+  const found: V[] = [];
+  for (const key of keys ?? []) found.push(values.get(key) as V);
+  return found;
 }

@@ -70,16 +70,59 @@ export function expect(d: Distribution, f: (s: number) => number): number {
  */
 export function remaining(d: Distribution, done: Seconds): Distribution {
   const { atS, weight } = d;
-  let first = 0;
-  while (first < atS.length && (atS[first] ?? 0) <= raw(done)) first++;
+  const first = firstAfter(d, done);
   if (first === atS.length) return certain(done);
-  // The points are in order already: asked for each running task in each cycle, it allocates nothing else.
-  let total = 0;
-  for (let i = first; i < weight.length; i++) total += weight[i] ?? 0;
+  const total = massFrom(d, first);
   const left = { atS: atS.slice(first), weight: weight.slice(first) };
   for (let i = 0; i < left.atS.length; i++) {
     left.atS[i] = (left.atS[i] ?? 0) - raw(done);
     left.weight[i] = (left.weight[i] ?? 0) / total;
   }
   return left;
+}
+
+/** `mean(remaining(d, done))`, seconds, to the last bit. Asked for each running task in each cycle: nothing is allocated. */
+export function meanRemaining(d: Distribution, done: Seconds): number {
+  const first = firstAfter(d, done);
+  if (first === d.atS.length) return raw(done);
+  const total = massFrom(d, first);
+  let sum = 0;
+  for (let i = first; i < d.atS.length; i++) sum += ((d.atS[i] ?? 0) - raw(done)) * ((d.weight[i] ?? 0) / total);
+  return sum;
+}
+
+/** `quantile(remaining(d, done), p)`, likewise. */
+export function quantileRemaining(d: Distribution, done: Seconds, p: number): Seconds {
+  const first = firstAfter(d, done);
+  if (first === d.atS.length) return done;
+  const total = massFrom(d, first);
+  let mass = 0;
+  for (let i = first; i < d.atS.length; i++) {
+    mass += (d.weight[i] ?? 0) / total;
+    if (mass >= p - 1e-12) return seconds((d.atS[i] ?? 0) - raw(done));
+  }
+  return seconds((d.atS.at(-1) ?? 0) - raw(done));
+}
+
+/** `expect(remaining(d, done), f)`, likewise. */
+export function expectRemaining(d: Distribution, done: Seconds, f: (s: number) => number): number {
+  const first = firstAfter(d, done);
+  if (first === d.atS.length) return f(raw(done));
+  const total = massFrom(d, first);
+  let sum = 0;
+  for (let i = first; i < d.atS.length; i++) sum += f((d.atS[i] ?? 0) - raw(done)) * ((d.weight[i] ?? 0) / total);
+  return sum;
+}
+
+/** Index of the first point above `done`. */
+function firstAfter({ atS }: Distribution, done: Seconds): number {
+  let first = 0;
+  while (first < atS.length && (atS[first] ?? 0) <= raw(done)) first++;
+  return first;
+}
+
+function massFrom({ weight }: Distribution, first: number): number {
+  let total = 0;
+  for (let i = first; i < weight.length; i++) total += weight[i] ?? 0;
+  return total;
 }

@@ -1,6 +1,5 @@
 import type { AttemptId, EffectKey, GroupId, InstanceId, JobId, PlanId, PoolId } from '../kernel/ids.ts';
 import type { EpochMs, Seconds } from '../kernel/units.ts';
-import type { Distribution } from './distribution.ts';
 import type { Offer } from './forecast.ts';
 import type { TaskRef } from './job.ts';
 import type { Bid } from './pool.ts';
@@ -47,7 +46,6 @@ export interface PreemptOption {
   readonly need: Resources;
   /** Expected worth forgone and work redone when one of them stops now, US dollars; includes a small epsilon against thrashing. */
   readonly costUsd: number;
-  readonly remaining: Distribution;
 }
 
 export type WaitReason =

@@ -30,34 +30,51 @@ export const fromVector = (v: readonly number[]): Resources => ({
 
 export const times = (r: Resources, n: number): Resources => fromVector(vector(r).map((x) => x * n));
 
-export function plusResources(a: Resources, b: Resources): Resources {
-  const y = vector(b);
-  return fromVector(vector(a).map((x, i) => x + (y[i] ?? 0)));
-}
+// Sums and differences are taken for every attempt in every cycle: no vectors in between.
+export const plusResources = (a: Resources, b: Resources): Resources => ({
+  cpu: milliCpu(raw(a.cpu) + raw(b.cpu)),
+  memory: mib(raw(a.memory) + raw(b.memory)),
+  gpus: a.gpus + b.gpus,
+  disk: mib(raw(a.disk) + raw(b.disk)),
+});
 
-export function minusResources(a: Resources, b: Resources): Resources {
-  const y = vector(b);
-  return fromVector(vector(a).map((x, i) => x - (y[i] ?? 0)));
-}
+export const minusResources = (a: Resources, b: Resources): Resources => ({
+  cpu: milliCpu(raw(a.cpu) - raw(b.cpu)),
+  memory: mib(raw(a.memory) - raw(b.memory)),
+  gpus: a.gpus - b.gpus,
+  disk: mib(raw(a.disk) - raw(b.disk)),
+});
 
 /** Whether `need` fits into `free` (with room for rounding of fractions). */
-export function fits(need: Resources, free: Resources): boolean {
-  const f = vector(free);
-  return vector(need).every((x, i) => x <= (f[i] ?? 0) + 1e-6);
-}
+export const fits = (need: Resources, free: Resources): boolean =>
+  raw(need.cpu) <= raw(free.cpu) + SLACK &&
+  raw(need.memory) <= raw(free.memory) + SLACK &&
+  need.gpus <= free.gpus + SLACK &&
+  raw(need.disk) <= raw(free.disk) + SLACK;
+
+const SLACK = 1e-6;
 
 /** How many of `need` fit into `free` at once. */
-export function countFits(need: Resources, free: Resources): number {
-  const f = vector(free);
-  let count = Infinity;
-  vector(need).forEach((x, i) => {
-    if (x > 0) count = Math.min(count, Math.floor((f[i] ?? 0) / x + 1e-9));
-  });
-  return Math.max(0, count);
-}
+export const countFits = (need: Resources, free: Resources): number =>
+  Math.max(
+    0,
+    Math.min(
+      countOf(raw(need.cpu), raw(free.cpu)),
+      countOf(raw(need.memory), raw(free.memory)),
+      countOf(need.gpus, free.gpus),
+      countOf(raw(need.disk), raw(free.disk)),
+    ),
+  );
+
+const countOf = (need: number, free: number): number => (need > 0 ? Math.floor(free / need + 1e-9) : Infinity);
 
 /** Largest fraction that `need` takes of `capacity` over all kinds: the dominant share, by which costs are attributed. */
-export function dominantShare(need: Resources, capacity: Resources): number {
-  const c = vector(capacity);
-  return Math.max(...vector(need).map((x, i) => (x === 0 ? 0 : x / Math.max(c[i] ?? 0, 1e-12))));
-}
+export const dominantShare = (need: Resources, capacity: Resources): number =>
+  Math.max(
+    shareOf(raw(need.cpu), raw(capacity.cpu)),
+    shareOf(raw(need.memory), raw(capacity.memory)),
+    shareOf(need.gpus, capacity.gpus),
+    shareOf(raw(need.disk), raw(capacity.disk)),
+  );
+
+const shareOf = (need: number, capacity: number): number => (need === 0 ? 0 : need / Math.max(capacity, 1e-12));

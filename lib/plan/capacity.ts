@@ -15,7 +15,6 @@
  */
 import { raw } from '../kernel/units.ts';
 import type { JobId, PoolId } from '../kernel/ids.ts';
-import { mean } from '../domain/distribution.ts';
 import { isLive } from '../domain/instance.ts';
 import {
   RESOURCE_KINDS,
@@ -27,13 +26,15 @@ import {
 } from '../domain/resources.ts';
 import type { InstanceView } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
-import { leftOf, preemptible, slotsLeft, type Preemptible } from './preempt.ts';
+import { mayYield, meanLeftS, preemptible, slotsLeft, type Preemptible } from './preempt.ts';
 import type { Partition } from './strl/supply.ts';
 
 /** Live instances of a pool that take tasks. */
 export interface Room {
   readonly partition: Partition;
   readonly views: readonly InstanceView[];
+  /** Of each view: what is free on it with what may give way there. */
+  readonly yielding: readonly Resources[];
 }
 
 export interface Capacity {
@@ -43,8 +44,8 @@ export interface Capacity {
   /** mCPU that new instances may have now; never negative. */
   readonly headroomMilliCpu: number;
   readonly limitMilliCpu: number;
-  /** Attempts that may be stopped, by instance. */
-  readonly preemptible: ReadonlyMap<string, readonly Preemptible[]>;
+  /** Attempts that may be stopped, by instance: appraised when first asked for, O(attempts). */
+  readonly preemptible: () => ReadonlyMap<string, readonly Preemptible[]>;
 }
 
 export const QUOTA = 'quota';
@@ -62,7 +63,10 @@ export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity
   const usable = views.filter(takesTasks);
   const rooms = new Map<PoolId, Room>();
   for (const [pool, there] of [...Map.groupBy(usable, (view) => view.pool.id)].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    rooms.set(pool, { partition: roomPartition(pool, there, input), views: there });
+    const yielding = there.map((view) =>
+      view.attempts.reduce((free, r) => (mayYield(r, input) ? plusResources(free, r.attempt.resources) : free), view.free),
+    );
+    rooms.set(pool, { partition: roomPartition(pool, there, input), views: there, yielding });
   }
   const live = views.filter((view) => isLive(view.instance)).reduce((sum, view) => sum + milliCpuOf(view), 0);
   // Instances that are warned or being released are gone by the next slot.
@@ -71,6 +75,7 @@ export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity
     .reduce((s, v) => s + milliCpuOf(v), 0);
   const limitMilliCpu = snapshot.limits.vcpus * 1000;
   const left = (used: number): number => Math.max(0, limitMilliCpu - used - reservedMilliCpu);
+  let appraised: Map<string, readonly Preemptible[]> | null = null;
   return {
     slots: config.lookAheadSlots,
     rooms,
@@ -82,12 +87,13 @@ export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity
     },
     headroomMilliCpu: left(live),
     limitMilliCpu,
-    preemptible: new Map(
-      usable.map((view) => [
-        view.instance.id,
-        view.attempts.flatMap((running) => preemptible(running, view, input) ?? []),
-      ]),
-    ),
+    preemptible: () =>
+      (appraised ??= new Map(
+        usable.map((view) => [
+          view.instance.id,
+          view.attempts.flatMap((running) => preemptible(running, view, input) ?? []),
+        ]),
+      )),
   };
 }
 
@@ -99,23 +105,33 @@ function roomPartition(pool: PoolId, views: readonly InstanceView[], input: Plan
   const add = (from: number, amount: Resources): void => {
     const v = vector(amount);
     for (let slot = from; slot < lookAheadSlots; slot++) {
-      const row = capacity[slot];
-      if (row !== undefined) v.forEach((x, kind) => (row[kind] = (row[kind] ?? 0) + x));
+      const row = capacity[slot] as number[];
+      for (let kind = 0; kind < v.length; kind++) row[kind] = (row[kind] as number) + (v[kind] as number);
     }
   };
   for (const view of views) {
     add(0, view.free);
-    for (const r of view.attempts) add(slotsLeft(leftOf(r, r.doneS, input), slotS), r.attempt.resources);
+    for (const r of view.attempts) add(slotsLeft(meanLeftS(r, r.doneS, input), slotS), r.attempt.resources);
   }
   return { id: roomOf(pool), renewable: true, kinds: RESOURCE_KINDS, capacity };
 }
 
-/** How many of `need` fit on the room's instances one by one, with what may give way on them counted as free. */
-export function fitting(need: Resources, room: Room, capacity: Capacity): number {
-  return room.views.reduce((sum, view) => {
-    const yielding = (capacity.preemptible.get(view.instance.id) ?? []).map((p) => p.running.attempt.resources);
-    return sum + countFits(need, yielding.reduce(plusResources, view.free));
-  }, 0);
+/**
+ * How many of each need fit on a room's instances one by one, with what may give way on them counted as free. O(instances of
+ * the room) for each distinct need, however many groups and offers ask.
+ */
+export function fittings(): (need: Resources, room: Room) => number {
+  const known = new Map<Room, Map<string, number>>();
+  return (need, room) => {
+    let of = known.get(room);
+    if (of === undefined) known.set(room, (of = new Map()));
+    const key = vector(need).join();
+    let count = of.get(key);
+    if (count === undefined) {
+      of.set(key, (count = room.yielding.reduce((sum, free) => sum + countFits(need, free), 0)));
+    }
+    return count;
+  };
 }
 
 /** Expected cost (USD) of what runs for a job now until its end, at the on-demand price. */
@@ -125,7 +141,7 @@ export function committedUsd(input: PlanInput): ReadonlyMap<JobId, number> {
     for (const running of view.attempts) {
       const { job, resources } = running.attempt;
       const share = dominantShare(resources, view.pool.type.capacity);
-      const hours = raw(mean(leftOf(running, running.doneS, input))) / 3600;
+      const hours = meanLeftS(running, running.doneS, input) / 3600;
       committed.set(job, (committed.get(job) ?? 0) + share * raw(view.pool.onDemandUsdPerHour) * hours);
     }
   }

@@ -9,7 +9,7 @@ import type { InstanceView } from '../domain/snapshot.ts';
 import { raw } from '../kernel/units.ts';
 import { vector } from '../domain/resources.ts';
 import { QUOTA, roomOf, type Capacity } from './capacity.ts';
-import { EPSILON_USD, alike, preemptOptions, type Preemptible } from './preempt.ts';
+import { EPSILON_USD, preemptOptions, type Preemptible } from './preempt.ts';
 import type { Draw, Partition, RowUse } from './strl/supply.ts';
 import type { AttemptId } from '../kernel/ids.ts';
 
@@ -35,18 +35,17 @@ export interface Kills {
   readonly partitions: readonly Partition[];
 }
 
+/** O(attempts that may be stopped, by kind sorted). */
 export function killsOf(capacity: Capacity): Kills {
-  const all = [...capacity.preemptible.values()].flat();
+  const all = [...capacity.preemptible().values()].flat();
   const single = all.filter((p) => !p.running.stage.gang);
   const kills: KillDraft[] = [];
   const partitions: Partition[] = [];
   const counter = new Map<string, string>();
-  const byKind = Map.groupBy(single, alike);
-  const kinds = [...byKind.keys()].sort();
   preemptOptions(single).forEach((option, position) => {
     const id = `kill${position}`;
     const counts = `attempts_${id}`;
-    counter.set(kinds[position] ?? '', counts);
+    counter.set(option.kind, counts);
     partitions.push({ id: counts, renewable: false, kinds: ['attempts'], capacity: [[option.attempts.length]] });
     kills.push({
       id,
@@ -90,6 +89,7 @@ function gangKills(all: readonly Preemptible[]): readonly KillDraft[] {
 
 function instanceKills(capacity: Capacity, counter: ReadonlyMap<string, string>): readonly KillDraft[] {
   const kills: KillDraft[] = [];
+  const preemptible = capacity.preemptible();
   for (const [pool, room] of capacity.rooms) {
     const empty = room.views.filter((view) => view.attempts.length === 0);
     const first = empty[0];
@@ -97,7 +97,7 @@ function instanceKills(capacity: Capacity, counter: ReadonlyMap<string, string>)
       kills.push(giveUp(first, [], { id: `release_${pool}`, slots: capacity.slots, atMost: empty.length, counter }));
     }
     for (const view of room.views) {
-      const yielding = (capacity.preemptible.get(view.instance.id) ?? []).filter((p) => !p.running.stage.gang);
+      const yielding = (preemptible.get(view.instance.id) ?? []).filter((p) => !p.running.stage.gang);
       if (view.attempts.length === 0 || yielding.length < view.attempts.length) continue;
       kills.push(
         giveUp(view, yielding, { id: `clear_${view.instance.id}`, slots: capacity.slots, atMost: 1, counter }),
@@ -119,7 +119,7 @@ function giveUp(view: InstanceView, yielding: readonly Preemptible[], { counter,
   const draws: Draw[] = [
     { partition: QUOTA, perUnit: [raw(view.pool.type.capacity.cpu)] },
     { partition: roomOf(view.pool.id), perUnit: vector(view.free).map((x) => -x) },
-    ...yielding.map((p): Draw => ({ partition: counter.get(alike(p)) ?? '', perUnit: [-1] })),
+    ...yielding.map((p): Draw => ({ partition: counter.get(p.kind) ?? '', perUnit: [-1] })),
   ];
   return {
     ...unit,

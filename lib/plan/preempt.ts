@@ -6,14 +6,14 @@
  * begins at the work's own value: work stops only where capacity is contended, and there nothing promises that it starts
  * again in time. The epsilon is the paper's too: work that runs is never exchanged for equal work that waits.
  */
-import { raw } from '../kernel/units.ts';
+import { epochMs, raw } from '../kernel/units.ts';
 import type { AttemptId } from '../kernel/ids.ts';
-import { certain, mean, remaining, type Distribution } from '../domain/distribution.ts';
+import { certain, expectRemaining, meanRemaining, remaining, type Distribution } from '../domain/distribution.ts';
 import type { PreemptOption } from '../domain/plan.ts';
 import { dominantShare } from '../domain/resources.ts';
 import type { InstanceView, RunningTask } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
-import { expectedWorth } from '../domain/utility.ts';
+import { worthAt } from '../domain/utility.ts';
 
 /** USD; above solver tolerances and rounding, below the cost of a minute on the smallest instance. */
 export const EPSILON_USD = 1e-4;
@@ -25,7 +25,8 @@ export interface Preemptible {
   readonly running: RunningTask;
   readonly view: InstanceView;
   readonly costUsd: number;
-  readonly remaining: Distribution;
+  /** Attempts of one kind are one option: alike in pool, stage, remaining slots, and cost to two digits. */
+  readonly kind: string;
   /** Slots until it would end by itself; >= 1. */
   readonly slots: number;
 }
@@ -36,38 +37,44 @@ export function leftOf(running: RunningTask, doneS: RunningTask['doneS'], input:
   return forecast === undefined ? certain(doneS) : remaining(forecast.runtime, doneS);
 }
 
-/** Slots that an attempt is expected to hold its resources from now; >= 1. */
-export function slotsLeft(left: Distribution, slotS: number): number {
-  return Math.max(1, Math.ceil(raw(mean(left)) / slotS - 1e-9));
+/** Mean of that distribution, seconds. */
+export function meanLeftS(running: RunningTask, doneS: RunningTask['doneS'], input: PlanInput): number {
+  const forecast = input.forecasts.runtime.get(`${running.attempt.job}/${running.attempt.stage}`);
+  return forecast === undefined ? raw(doneS) : meanRemaining(forecast.runtime, doneS);
 }
+
+/** Slots that an attempt is expected to hold its resources from now; >= 1. */
+export const slotsLeft = (meanS: number, slotS: number): number => Math.max(1, Math.ceil(meanS / slotS - 1e-9));
+
+/** Whether an attempt may be stopped for others. */
+export const mayYield = (running: RunningTask, { worths }: PlanInput): boolean =>
+  running.class === 'best-effort' &&
+  (running.attempt.state === 'running' || running.attempt.state === 'starting') &&
+  worths.attempts.has(running.attempt.id);
 
 /** The attempt's preemption, or null where it may not be stopped. */
 export function preemptible(running: RunningTask, view: InstanceView, input: PlanInput): Preemptible | null {
-  const { state } = running.attempt;
   const worth = input.worths.attempts.get(running.attempt.id);
-  if (running.class !== 'best-effort' || (state !== 'running' && state !== 'starting') || worth === undefined)
-    return null;
-  const { snapshot, config } = input;
-  const left = leftOf(running, running.doneS, input);
-  const again = leftOf(running, running.keptS, input);
-  const forgone = expectedWorth(worth.curve, snapshot.nowMs, left);
-  const usdPerS =
-    (raw(view.pool.onDemandUsdPerHour) * dominantShare(running.attempt.resources, view.pool.type.capacity)) / 3600;
-  const redoneS = raw(mean(again)) - raw(mean(left));
-  const redone = (Math.max(0, redoneS) + config.startDelayMeanS + config.restoreS) * usdPerS;
-  const epsilon = EPSILON_USD + EPSILON_SHARE * raw(mean(left)) * usdPerS;
-  return {
-    running,
-    view,
-    costUsd: Math.max(0, forgone) + redone + epsilon,
-    remaining: left,
-    slots: slotsLeft(left, config.slotS),
-  };
+  if (worth === undefined || !mayYield(running, input)) return null;
+  const { snapshot, config, forecasts } = input;
+  const { doneS, keptS, attempt } = running;
+  const runtime = forecasts.runtime.get(`${attempt.job}/${attempt.stage}`)?.runtime ?? null;
+  const worthIn = (s: number): number => worthAt(worth.curve, epochMs(raw(snapshot.nowMs) + s * 1000));
+  const forgone = runtime === null ? worthIn(raw(doneS)) : expectRemaining(runtime, doneS, worthIn);
+  const leftS = runtime === null ? raw(doneS) : meanRemaining(runtime, doneS);
+  const againS = runtime === null ? raw(keptS) : meanRemaining(runtime, keptS);
+  const usdPerS = (raw(view.pool.onDemandUsdPerHour) * dominantShare(attempt.resources, view.pool.type.capacity)) / 3600;
+  const redone = (Math.max(0, againS - leftS) + config.startDelayMeanS + config.restoreS) * usdPerS;
+  const epsilon = EPSILON_USD + EPSILON_SHARE * leftS * usdPerS;
+  const costUsd = Math.max(0, forgone) + redone + epsilon;
+  const slots = slotsLeft(leftS, config.slotS);
+  const kind = `${view.pool.id}|${attempt.job}|${attempt.stage}|${slots}|${costUsd.toPrecision(2)}`;
+  return { running, view, costUsd, kind, slots };
 }
 
-/** Attempts alike in pool, stage and remaining slots, with costs equal to two digits, as one option. */
-export function preemptOptions(all: readonly Preemptible[]): readonly (PreemptOption & { readonly slots: number })[] {
-  const byKind = Map.groupBy(all, alike);
+/** Attempts of one kind as one option, in the order of kinds. */
+export function preemptOptions(all: readonly Preemptible[]): readonly (PreemptOption & { readonly kind: string; readonly slots: number })[] {
+  const byKind = Map.groupBy(all, (p) => p.kind);
   return [...byKind.keys()].sort().flatMap((key) => {
     const alikes = [...(byKind.get(key) ?? [])].sort(cheapestFirst);
     const first = alikes[0];
@@ -80,16 +87,12 @@ export function preemptOptions(all: readonly Preemptible[]): readonly (PreemptOp
         need: first.running.attempt.resources,
         // The dearest of them, so that no stop is booked for less than it costs.
         costUsd: alikes.reduce((most, p) => Math.max(most, p.costUsd), 0),
-        remaining: first.remaining,
+        kind: key,
         slots: first.slots,
       },
     ];
   });
 }
-
-/** Key of attempts that an option treats as one kind. */
-export const alike = (p: Preemptible): string =>
-  [p.view.pool.id, p.running.attempt.job, p.running.attempt.stage, p.slots, p.costUsd.toPrecision(2)].join('|');
 
 const cheapestFirst = (a: Preemptible, b: Preemptible): number =>
   a.costUsd - b.costUsd || (a.running.attempt.id < b.running.attempt.id ? -1 : 1);

@@ -7,11 +7,12 @@
 import { ZERO_USD, raw } from '../kernel/units.ts';
 import type { JobId } from '../kernel/ids.ts';
 import { countFits, vector } from '../domain/resources.ts';
+import type { Pool } from '../domain/pool.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
-import { QUOTA, budgetOf, capacityOf, committedUsd, fitting, roomOf, type Capacity } from './capacity.ts';
+import { QUOTA, budgetOf, capacityOf, committedUsd, fittings, roomOf, type Capacity } from './capacity.ts';
 import { guardMoves, type Move, type MovesOf } from './guard.ts';
-import { killsOf, type Kill } from './kills.ts';
+import { killsOf, type Kill, type Kills } from './kills.ts';
 import { optionContext, startOptions, type OptionContext, type PlannedOption } from './options.ts';
 import { supplyRows, type Draw, type Partition, type RowUse, type Supply, type SupplyRows } from './strl/supply.ts';
 
@@ -68,7 +69,8 @@ export function problemOf(input: PlanInput, movesOf: MovesOf = guardMoves): Prob
   const groups = [...input.snapshot.groups].sort((a, b) => (a.id < b.id ? -1 : 1));
   const options = groups.map((group) => startOptions(group, context));
   const budgets = budgetsOf(input, groups, options);
-  const { kills: killDrafts, partitions: killPartitions } = killsOf(capacity);
+  const lacksRoom = mayLackRoom(groups, options, { capacity, context });
+  const { kills: killDrafts, partitions: killPartitions } = lacksRoom ? killsOf(capacity) : NO_KILLS;
 
   const partitions: Partition[] = [capacity.quota, ...[...capacity.rooms.values()].map((room) => room.partition)];
   for (const [job, left] of budgets.left) {
@@ -81,7 +83,7 @@ export function problemOf(input: PlanInput, movesOf: MovesOf = guardMoves): Prob
     (sum, kill) => sum + kill.atMost * Math.max(0, kill.draws.find((d) => d.partition === QUOTA)?.perUnit[0] ?? 0),
     0,
   );
-  const build: Build = { capacity, context, rows, budgets, quotaMilliCpu: capacity.headroomMilliCpu + returnable };
+  const build: Build = { capacity, fitting: fittings(), context, rows, budgets, quotaMilliCpu: capacity.headroomMilliCpu + returnable };
   const choices: Choice[] = [];
   const entries = groups.map((group, index): GroupChoices => {
     const mine = options[index] ?? [];
@@ -94,6 +96,39 @@ export function problemOf(input: PlanInput, movesOf: MovesOf = guardMoves): Prob
   return { input, capacity, supply, rows, groups: entries, choices, kills, moves };
 }
 
+const NO_KILLS: Kills = { kills: [], partitions: [] };
+
+/**
+ * Whether anything may find no room: what waits, each group where it takes most, in whole machines, against the quota that is
+ * free. Where all of it can be bought for, nothing has to give way and what runs need not be appraised for it: O(options)
+ * instead of O(running attempts). Work that may only use pools that cannot be bought from now may need room there.
+ */
+function mayLackRoom(
+  groups: readonly PendingGroup[],
+  options: readonly (readonly PlannedOption[])[],
+  { capacity, context }: Pick<Build, 'capacity' | 'context'>,
+): boolean {
+  let milliCpu = 0;
+  for (const [index, group] of groups.entries()) {
+    const mine = options[index] ?? [];
+    let most = 0;
+    for (const { pool } of mine) {
+      const perMachine = countFits(group.need, pool.type.capacity);
+      if (perMachine < 1) continue;
+      most = Math.max(most, Math.ceil(group.count / Math.min(perMachine, group.count)) * raw(pool.type.capacity.cpu));
+    }
+    milliCpu += most;
+    const now = mine.filter((o) => o.option.slot === 0);
+    if (now.length > 0 && !now.some(({ pool }) => isBuyable(group, pool, context))) return true;
+  }
+  return milliCpu > capacity.headroomMilliCpu;
+}
+
+function isBuyable(group: PendingGroup, pool: Pool, context: OptionContext): boolean {
+  const view = context.pools.get(pool.id);
+  return view?.open === true && view.quote !== null && countFits(group.need, pool.type.capacity) >= 1;
+}
+
 export const isGang = (group: PendingGroup): boolean => group.stage.gang && group.count > 1;
 
 /** mCPU of new capacity that moving attempts will need: at least their own needs. */
@@ -102,6 +137,7 @@ const reservedFor = (moves: readonly Move[]): number =>
 
 interface Build {
   readonly capacity: Capacity;
+  readonly fitting: ReturnType<typeof fittings>;
   readonly context: OptionContext;
   readonly rows: SupplyRows;
   readonly budgets: Budgets;
@@ -189,7 +225,7 @@ function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): C
   };
   const room = capacity.rooms.get(pool.id);
   if (room !== undefined) {
-    const fit = option.slot === 0 ? fitting(group.need, room, capacity) : group.count;
+    const fit = option.slot === 0 ? build.fitting(group.need, room) : group.count;
     add('room', fit, { partition: roomOf(pool.id), perUnit: vector(group.need) });
   }
   const perMachine = countFits(group.need, pool.type.capacity);

@@ -7,7 +7,7 @@ export class Arrivals<V> {
   /** By arrival; a forgotten one stays as an empty row until the rows are swept. */
   #rows: Row<V>[] = [];
   readonly #byKey = new Map<string, Row<V>>();
-  readonly #open = new Set<string>();
+  readonly #open = new Map<string, Row<V>>();
   #arrivals = 0;
 
   constructor(isOpen: (value: V) => boolean) {
@@ -15,13 +15,13 @@ export class Arrivals<V> {
   }
 
   put(key: string, value: V): void {
-    const row = this.#byKey.get(key);
+    let row = this.#byKey.get(key);
     if (row === undefined) {
-      const added = { value, arrival: ++this.#arrivals };
-      this.#rows.push(added);
-      this.#byKey.set(key, added);
+      row = { value, arrival: ++this.#arrivals };
+      this.#rows.push(row);
+      this.#byKey.set(key, row);
     } else row.value = value;
-    if (this.#isOpen(value)) this.#open.add(key);
+    if (this.#isOpen(value)) this.#open.set(key, row);
     else this.#open.delete(key);
   }
 
@@ -41,7 +41,7 @@ export class Arrivals<V> {
 
   open(): V[] {
     const values: V[] = [];
-    for (const key of this.#open) values.push(this.get(key) as V);
+    for (const row of this.#open.values()) values.push(row.value as V);
     return values;
   }
 

@@ -1,14 +1,14 @@
 import type { AttemptId, GroupId } from '../kernel/ids.ts';
 import { minus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
-import { mean, quantile, type Distribution } from '../domain/distribution.ts';
+import { mean, type Distribution } from '../domain/distribution.ts';
 import type { Job, StageSpec } from '../domain/job.ts';
 import type { UtilityCurve, Worth } from '../domain/plan.ts';
 import type { RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, ValuePolicy, Worths } from '../domain/stages.ts';
 import { stageDurationS, stageGraph, wavesBefore, type StageSize } from './critical-path.ts';
 import { onDemandPrices, type TaskPrice } from './on-demand-price.ts';
-import { workLeft } from './work-left.ts';
+import { restartQuantileS } from './work-left.ts';
 
 /** What a value policy may look at to draw the curve of one task of a stage. */
 export interface CurveFacts {
@@ -152,9 +152,14 @@ interface Progress {
 function worthOf(stage: StageWorth, progress: Progress, config: SchedulerConfig): Worth {
   const { curve, taskDeadlineMs, reason } = stage;
   if (taskDeadlineMs === null) return { curve, taskDeadlineMs, latestSafeStartMs: null, reason };
-  const { restart } = workLeft(stage.runtime, progress.done, progress.kept, seconds(config.cyclePeriodS));
+  const restartS = restartQuantileS({
+    runtime: stage.runtime,
+    done: progress.done,
+    kept: progress.kept,
+    cycle: seconds(config.cyclePeriodS),
+    p: config.safetyQuantile,
+  });
   const restoreS = raw(progress.kept) > 0 ? config.restoreS : 0;
-  const neededS =
-    config.startDelayMaxS + restoreS + raw(progress.wavesBeforeS) + raw(quantile(restart, config.safetyQuantile));
+  const neededS = config.startDelayMaxS + restoreS + raw(progress.wavesBeforeS) + restartS;
   return { curve, taskDeadlineMs, latestSafeStartMs: minus(taskDeadlineMs, seconds(neededS)), reason };
 }

@@ -1,5 +1,5 @@
 import { raw, seconds, sub, type Seconds } from '../kernel/units.ts';
-import { certain, remaining, type Distribution } from '../domain/distribution.ts';
+import { certain, quantileRemaining, remaining, type Distribution } from '../domain/distribution.ts';
 
 /** What a task still has to do, seconds. */
 export interface WorkLeft {
@@ -20,6 +20,22 @@ export function workLeft(runtime: Distribution, done: Seconds, kept: Seconds, cy
   const stay = outlived ? certain(backOff(sub(done, longest), cycle)) : remaining(runtime, done);
   const redo = Math.max(0, raw(done) - raw(kept));
   return { stay, restart: redo === 0 ? stay : { atS: stay.atS.map((s) => s + redo), weight: stay.weight } };
+}
+
+/** `quantile(workLeft(..).restart, p)`, to the last bit. Asked for each running task in each cycle: nothing is allocated. */
+export function restartQuantileS(of: {
+  readonly runtime: Distribution;
+  readonly done: Seconds;
+  readonly kept: Seconds;
+  readonly cycle: Seconds;
+  readonly p: number;
+}): number {
+  const { runtime, done, kept, cycle, p } = of;
+  const longest = seconds(runtime.atS.at(-1) ?? 0);
+  const outlived = raw(done) >= raw(longest) && raw(done) > 0;
+  const stayS = raw(outlived ? backOff(sub(done, longest), cycle) : quantileRemaining(runtime, done, p));
+  const redoS = Math.max(0, raw(done) - raw(kept));
+  return redoS === 0 ? stayS : stayS + redoS;
 }
 
 /**

@@ -20,7 +20,10 @@ interface ForecasterInput {
   readonly config: Pick<SchedulerConfig, 'priceHistoryS' | 'hazardPriorPerHour' | 'hazardPriorHours'>;
 }
 
-/** Rungs remembered per pool: config's deltas, the on-demand bid and the ones it drifted through lately. */
+/**
+ * Rungs remembered per pool: config's deltas, the on-demand bid and the ones it drifted through lately. More where one
+ * cycle asks for more, as it does for instances bought at many prices: taking a week of history in again each cycle costs more.
+ */
 const MOST_RUNGS = 12;
 const HOUR_MS = 3_600_000;
 
@@ -29,6 +32,21 @@ interface PoolMemory {
   readonly survivals: Map<number, PriceSurvival>;
   statistics: PriceStatistics | null;
   statisticsHour: number;
+}
+
+interface RungCurve {
+  readonly pInterrupted: Float64Array;
+  readonly days: number;
+}
+
+/** What one cycle has asked of a pool so far. */
+interface PoolCurves {
+  readonly nowMs: number;
+  readonly price: number | null;
+  readonly capacity: Float64Array;
+  readonly capacityReason: string;
+  readonly byRung: Map<number, RungCurve | null>;
+  readonly curves: Map<Bid, InterruptionCurve>;
 }
 
 /**
@@ -50,16 +68,14 @@ export class MarketForecaster {
 
   /** The forecast as of `now`, for one cycle: answers are remembered within it. */
   at(now: EpochMs, evidence: CapacityEvidence): OutlookForecast {
-    const curves = new Map<string, InterruptionCurve>();
+    const pools = new Map<PoolId, PoolCurves>();
     return {
       interruption: (pool, bid) => {
         if (pool.option !== 'spot') return NEVER_INTERRUPTED;
-        const key = `${pool.id} ${bid === 'uncapped' ? '' : raw(bid)}`;
-        let curve = curves.get(key);
-        if (curve === undefined) {
-          curve = this.#interruption(pool, bid, raw(now), evidence.posterior(pool.id, this.#input.config));
-          curves.set(key, curve);
-        }
+        let known = pools.get(pool.id);
+        if (known === undefined) pools.set(pool.id, (known = this.#curvesOf(pool, raw(now), evidence)));
+        let curve = known.curves.get(bid);
+        if (curve === undefined) known.curves.set(bid, (curve = this.#interruption(pool, bid, known)));
         return curve;
       },
       expectedPrice: (pool, at) =>
@@ -74,34 +90,62 @@ export class MarketForecaster {
     };
   }
 
-  #interruption(pool: Pool, bid: Bid, nowMs: number, hazard: HazardPosterior): InterruptionCurve {
-    const price = bid === 'uncapped' ? null : this.#priceAt(pool.id, nowMs);
-    const byPrice = bid === 'uncapped' ? null : this.#priceLoss(pool, raw(bid), price, nowMs);
-    const capacity = HORIZONS_S.map((h) => 1 - survivesCapacity(hazard, seconds(h)));
-    // Independent competing risks: an instance lives while neither has taken it.
-    const pInterrupted = capacity.map((c, i) => 1 - (1 - c) * (1 - (byPrice?.p[i] ?? 0)));
+  #curvesOf(pool: Pool, nowMs: number, evidence: CapacityEvidence): PoolCurves {
+    const hazard = evidence.posterior(pool.id, this.#input.config);
     return {
-      horizonS: HORIZONS_S,
-      pInterrupted,
-      reason: `${byPrice === null ? 'no bid to be passed' : byPrice.reason}; ${capacityReason(hazard)}`,
+      nowMs,
+      price: this.#priceAt(pool.id, nowMs),
+      capacity: HORIZONS_S.map((h) => 1 - survivesCapacity(hazard, seconds(h))),
+      capacityReason: capacityReason(hazard),
+      byRung: new Map(),
+      curves: new Map(),
     };
   }
 
-  #priceLoss(pool: Pool, bid: number, price: number | null, nowMs: number): { p: Float64Array; reason: string } {
+  #interruption(pool: Pool, bid: Bid, known: PoolCurves): InterruptionCurve {
+    if (bid === 'uncapped') {
+      return {
+        horizonS: HORIZONS_S,
+        pInterrupted: eitherTakes(known.capacity, null),
+        reason: `no bid to be passed; ${known.capacityReason}`,
+      };
+    }
+    const { pInterrupted, reason } = this.#withPrice(pool, raw(bid), known);
+    return { horizonS: HORIZONS_S, pInterrupted, reason: `${reason}; ${known.capacityReason}` };
+  }
+
+  #withPrice(pool: Pool, bid: number, known: PoolCurves): { pInterrupted: Float64Array; reason: string } {
+    const { price, capacity } = known;
     if (price !== null && price > bid) {
-      return { p: HORIZONS_S.map(() => 1), reason: `the price ${price} is above the bid already` };
+      const passed = HORIZONS_S.map(() => 1);
+      return { pInterrupted: eitherTakes(capacity, passed), reason: `the price ${price} is above the bid already` };
     }
     const delta = bid - (price ?? bid);
     const statistic = this.#input.dayStatistic ?? 'median';
-    const curve = price === null ? null : this.#survival(pool.id, deltaRung(delta), nowMs).curve(statistic);
-    const relative = delta / Math.max(raw(pool.onDemandUsdPerHour), 1e-9);
-    if (curve === null) {
-      return { p: coldStart(relative), reason: 'price: too little history, prior of all markets' };
+    const byRung = price === null ? null : this.#atRung(pool.id, deltaRung(delta), known);
+    if (byRung === null) {
+      const relative = delta / Math.max(raw(pool.onDemandUsdPerHour), 1e-9);
+      return {
+        pInterrupted: eitherTakes(capacity, coldStart(relative)),
+        reason: 'price: too little history, prior of all markets',
+      };
     }
     return {
-      p: extended(curve),
-      reason: `price: bid ${delta.toPrecision(2)} USD/h above the price, ${statistic} of ${curve.days} day(s) of history`,
+      pInterrupted: byRung.pInterrupted,
+      reason: `price: bid ${delta.toPrecision(2)} USD/h above the price, ${statistic} of ${byRung.days} day(s) of history`,
     };
+  }
+
+  /** Bids of one rung share their curve: a thousand instances bought at as many prices ask for a few dozen. */
+  #atRung(pool: PoolId, rung: number, known: PoolCurves): RungCurve | null {
+    let found = known.byRung.get(rung);
+    if (found === undefined) {
+      const curve = this.#survival(pool, rung, known.nowMs).curve(this.#input.dayStatistic ?? 'median');
+      found =
+        curve === null ? null : { pInterrupted: eitherTakes(known.capacity, extended(curve)), days: curve.days };
+      known.byRung.set(rung, found);
+    }
+    return found;
   }
 
   #survival(pool: PoolId, rung: number, nowMs: number): PriceSurvival {
@@ -115,8 +159,10 @@ export class MarketForecaster {
     }
     survivals.delete(rung);
     survivals.set(rung, survival);
-    const oldest = survivals.keys().next();
-    if (survivals.size > MOST_RUNGS && oldest.done !== true) survivals.delete(oldest.value);
+    for (const [oldest, { takenMs }] of survivals) {
+      if (survivals.size <= MOST_RUNGS || takenMs === nowMs) break;
+      survivals.delete(oldest);
+    }
     return survival;
   }
 
@@ -172,6 +218,10 @@ export class MarketForecaster {
     return memory;
   }
 }
+
+/** Independent competing risks: an instance lives while neither has taken it. */
+const eitherTakes = (capacity: Float64Array, price: Float64Array | null): Float64Array =>
+  capacity.map((c, i) => 1 - (1 - c) * (1 - (price?.[i] ?? 0)));
 
 /** Horizons that history is too short for go on at the constant hazard of the last one it answers. */
 function extended({ p }: PriceLossCurve): Float64Array {

@@ -71,6 +71,13 @@ export class PriceSurvival {
   #openFrom: number[] = [];
   #openTo: number[] = [];
   #compactAt = COMPACT_ABOVE;
+  /** The last curve, and the hours that it rests on. */
+  #last: {
+    readonly statistic: DayStatistic;
+    readonly oldest: number;
+    readonly until: Float64Array;
+    readonly curve: PriceLossCurve | null;
+  } | null = null;
 
   /** @param deltaUsd bid above the price, USD per hour, >= 0. @param windowMs how far back history counts. */
   constructor(deltaUsd: number, windowMs: number) {
@@ -176,16 +183,31 @@ export class PriceSurvival {
     if (hour > this.#newestHour) this.#newestHour = hour;
   }
 
-  /** The curve as of the last `advance`; null when not even the shortest horizon has LEAST_CELLS watched hours. */
+  /**
+   * The curve as of the last `advance`; null when not even the shortest horizon has LEAST_CELLS watched hours. It changes when
+   * an hour becomes watched for some horizon, 12 times an hour at most, and is the same object until then: what is lost of
+   * hours that are watched does not change any more. O(1), else O(hours x HORIZONS).
+   */
   curve(statistic: DayStatistic = 'median'): PriceLossCurve | null {
     if (this.#firstMs === null) return null;
     const now = this.#takenMs;
     const oldest = Math.ceil(Math.max(this.#firstMs, now - this.#windowMs) / CELL_MS);
+    const until = HORIZONS_MS.map((horizonMs) => Math.floor((now - horizonMs) / CELL_MS) - 1);
+    const last = this.#last;
+    const isSame =
+      last?.statistic === statistic && last.oldest === oldest && last.until.every((hour, h) => hour === until[h]);
+    if (isSame) return last.curve;
+    const curve = this.#curve(statistic, oldest, until);
+    this.#last = { statistic, oldest, until, curve };
+    return curve;
+  }
+
+  #curve(statistic: DayStatistic, oldest: number, until: Float64Array): PriceLossCurve | null {
     const p: number[] = [];
     let days = 0;
     let soFar = 0;
     for (let h = 0; h < HORIZONS; h++) {
-      const newest = Math.floor((now - (HORIZONS_MS[h] ?? 0)) / CELL_MS) - 1;
+      const newest = until[h] ?? 0;
       const cells = newest - oldest + 1;
       if (cells < LEAST_CELLS) break;
       const shares = this.#dailyShares(newest, cells, h);

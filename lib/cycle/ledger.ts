@@ -26,7 +26,7 @@ interface Charge {
  * when shares sum to more than the instance, they are scaled down to it. An attempt's time up to its last checkpoint
  * (all of it when it succeeded) is work, the rest wasted. Rows sum to the bill exactly up to floating point: each piece
  * is divided among its moments by time, and idle takes what is left.
- * O((pieces + attempts) log attempts + cuts x attempts alive at once).
+ * O(pieces x attempts + attempts log attempts + cuts x attempts alive at once).
  */
 export function attribute(of: {
   readonly instance: Instance;
@@ -87,6 +87,7 @@ export function attribute(of: {
         ...inside.flatMap((i) => [clamp(i.fromMs, fromMs, toMs), clamp(i.toMs, fromMs, toMs)]),
       ]),
     ].sort((a, b) => a - b);
+    const aliveAt = sweep(inside);
     for (let c = 0; c + 1 < cuts.length; c++) {
       const a = cuts[c] ?? 0;
       const b = cuts[c + 1] ?? 0;
@@ -97,7 +98,7 @@ export function attribute(of: {
         usd: piece.usd * part * share,
         onDemandUsd: piece.onDemandUsd * part * share,
       });
-      const alive = inside.filter((i) => i.fromMs <= a && i.toMs >= b);
+      const alive = aliveAt(a);
       const sum = alive.reduce((s, i) => s + i.share, 0);
       const shrink = sum > 1 ? 1 / sum : 1;
       for (const i of alive) charge(i, portion(i.share * shrink));
@@ -112,6 +113,27 @@ export function attribute(of: {
     usd: t.usd,
     onDemandUsd: t.onDemandUsd,
   }));
+}
+
+/**
+ * Answers for ascending times which intervals hold just after, in the order given: each is taken in and let go once. An instance
+ * that lives for days runs thousands of attempts, of which a few at once.
+ */
+function sweep(intervals: readonly Interval[]): (atMs: number) => readonly Interval[] {
+  const byStart = intervals.map((_, i) => i).sort((a, b) => (intervals[a]?.fromMs ?? 0) - (intervals[b]?.fromMs ?? 0));
+  let next = 0;
+  let alive: number[] = [];
+  return (atMs) => {
+    const before = next;
+    alive = alive.filter((i) => (intervals[i]?.toMs ?? 0) > atMs);
+    for (; next < byStart.length; next++) {
+      const i = byStart[next] as number;
+      if ((intervals[i]?.fromMs ?? 0) > atMs) break;
+      if ((intervals[i]?.toMs ?? 0) > atMs) alive.push(i);
+    }
+    if (next > before) alive.sort((a, b) => a - b);
+    return alive.map((i) => intervals[i] as Interval);
+  };
 }
 
 const clamp = (x: number, low: number, high: number): number => Math.min(Math.max(x, low), high);

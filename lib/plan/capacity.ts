@@ -64,7 +64,10 @@ export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity
   const rooms = new Map<PoolId, Room>();
   for (const [pool, there] of [...Map.groupBy(usable, (view) => view.pool.id)].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const yielding = there.map((view) =>
-      view.attempts.reduce((free, r) => (mayYield(r, input) ? plusResources(free, r.attempt.resources) : free), view.free),
+      view.attempts.reduce(
+        (free, r) => (mayYield(r, input) ? plusResources(free, r.attempt.resources) : free),
+        view.free,
+      ),
     );
     rooms.set(pool, { partition: roomPartition(pool, there, input), views: there, yielding });
   }

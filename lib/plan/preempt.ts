@@ -63,7 +63,8 @@ export function preemptible(running: RunningTask, view: InstanceView, input: Pla
   const forgone = runtime === null ? worthIn(raw(doneS)) : expectRemaining(runtime, doneS, worthIn);
   const leftS = runtime === null ? raw(doneS) : meanRemaining(runtime, doneS);
   const againS = runtime === null ? raw(keptS) : meanRemaining(runtime, keptS);
-  const usdPerS = (raw(view.pool.onDemandUsdPerHour) * dominantShare(attempt.resources, view.pool.type.capacity)) / 3600;
+  const usdPerS =
+    (raw(view.pool.onDemandUsdPerHour) * dominantShare(attempt.resources, view.pool.type.capacity)) / 3600;
   const redone = (Math.max(0, againS - leftS) + config.startDelayMeanS + config.restoreS) * usdPerS;
   const epsilon = EPSILON_USD + EPSILON_SHARE * leftS * usdPerS;
   const costUsd = Math.max(0, forgone) + redone + epsilon;
@@ -73,7 +74,9 @@ export function preemptible(running: RunningTask, view: InstanceView, input: Pla
 }
 
 /** Attempts of one kind as one option, in the order of kinds. */
-export function preemptOptions(all: readonly Preemptible[]): readonly (PreemptOption & { readonly kind: string; readonly slots: number })[] {
+export function preemptOptions(
+  all: readonly Preemptible[],
+): readonly (PreemptOption & { readonly kind: string; readonly slots: number })[] {
   const byKind = Map.groupBy(all, (p) => p.kind);
   return [...byKind.keys()].sort().flatMap((key) => {
     const alikes = [...(byKind.get(key) ?? [])].sort(cheapestFirst);

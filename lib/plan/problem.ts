@@ -83,7 +83,14 @@ export function problemOf(input: PlanInput, movesOf: MovesOf = guardMoves): Prob
     (sum, kill) => sum + kill.atMost * Math.max(0, kill.draws.find((d) => d.partition === QUOTA)?.perUnit[0] ?? 0),
     0,
   );
-  const build: Build = { capacity, fitting: fittings(), context, rows, budgets, quotaMilliCpu: capacity.headroomMilliCpu + returnable };
+  const build: Build = {
+    capacity,
+    fitting: fittings(),
+    context,
+    rows,
+    budgets,
+    quotaMilliCpu: capacity.headroomMilliCpu + returnable,
+  };
   const choices: Choice[] = [];
   const entries = groups.map((group, index): GroupChoices => {
     const mine = options[index] ?? [];

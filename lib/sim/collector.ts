@@ -27,6 +27,8 @@ export interface CollectorParts {
   readonly pools: readonly Pool[];
   /** Whether jobs may name earlier ones that they wait for: then no job is forgotten. */
   readonly namesJobs: boolean;
+  /** Told of a job that is forgotten. */
+  readonly onForget: (job: JobId) => void;
 }
 
 export class Collector {
@@ -64,7 +66,7 @@ export class Collector {
   }
 
   async fold(): Promise<void> {
-    const { store, fleet, namesJobs } = this.#parts;
+    const { store, fleet, namesJobs, onForget } = this.#parts;
     for (const id of this.#folded) {
       for (const { job } of await store.attemptsOn(id)) this.#loose.add(job);
       store.forgetInstance(id);
@@ -78,7 +80,11 @@ export class Collector {
     this.#settled = [];
     const loose = this.#loose;
     this.#loose = new Set();
-    for (const id of namesJobs ? [] : loose) if (await this.#isGone(id)) store.forgetJob(id);
+    for (const id of namesJobs ? [] : loose) {
+      if (!(await this.#isGone(id))) continue;
+      store.forgetJob(id);
+      onForget(id);
+    }
   }
 
   async #isGone(id: JobId): Promise<boolean> {

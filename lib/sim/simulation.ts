@@ -158,6 +158,7 @@ class Simulation {
       fleet: this.#fleet,
       pools: market.pools(),
       namesJobs: input.namesJobs,
+      onForget: (job) => this.#truth.forget(job),
     });
     const history = new LoggedHistory();
     const evidence = new CapacityEvidence();

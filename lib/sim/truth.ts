@@ -35,6 +35,17 @@ export class Truth {
     this.#stages.set(job, stages);
   }
 
+  /** Of a job that is over, so that memory follows what is live. */
+  forget(job: JobId): void {
+    for (const [stage, { failures, runtimeS }] of this.#stages.get(job) ?? []) {
+      if (failures === undefined) continue;
+      for (let index = 0; index < runtimeS.length; index++) {
+        if ((failures[index] ?? 0) > 0) this.#failed.delete(`${job}/${stage}/${index}`);
+      }
+    }
+    this.#stages.delete(job);
+  }
+
   /** Running time of a task from its beginning on an instance that is not taken. */
   runtimeS(job: JobId, stage: string, index: number): Seconds {
     const truth = this.#of(job, stage);

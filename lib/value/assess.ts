@@ -1,4 +1,4 @@
-import type { AttemptId, GroupId } from '../kernel/ids.ts';
+import type { AttemptId, GroupId, JobId } from '../kernel/ids.ts';
 import { minus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { mean, type Distribution } from '../domain/distribution.ts';
@@ -40,18 +40,20 @@ export type DrawCurve = (facts: CurveFacts) => { readonly curve: UtilityCurve; r
 export function valuePolicy(draw: DrawCurve): ValuePolicy {
   return (snapshot, forecasts, config) => {
     const prices = onDemandPrices(snapshot.pools);
-    const stages = new Map<string, StageWorth>();
-    for (const job of snapshot.jobs.values()) assessJob({ job, snapshot, forecasts, config, prices, draw }, stages);
+    const stages = new Map<JobId, Map<string, StageWorth>>();
+    for (const job of snapshot.jobs.values()) {
+      stages.set(job.id, assessJob({ job, snapshot, forecasts, config, prices, draw }));
+    }
 
     const groups = new Map<GroupId, Worth>();
     for (const g of snapshot.groups) {
-      const stage = stages.get(`${g.job}/${g.stage.name}`);
+      const stage = stages.get(g.job)?.get(g.stage.name);
       if (stage === undefined) continue;
       groups.set(g.id, worthOf(stage, { done: g.keptS, kept: g.keptS, wavesBeforeS: stage.wavesBeforeS }, config));
     }
     const attempts = new Map<AttemptId, Worth>();
     for (const r of snapshot.running) {
-      const stage = stages.get(`${r.attempt.job}/${r.attempt.stage}`);
+      const stage = stages.get(r.attempt.job)?.get(r.attempt.stage);
       if (stage === undefined) continue;
       attempts.set(r.attempt.id, worthOf(stage, { ...carried(r), wavesBeforeS: ZERO_S }, config));
     }
@@ -91,7 +93,8 @@ interface OpenStage extends StageSize {
   readonly taskUsd: number;
 }
 
-function assessJob(context: JobContext, stages: Map<string, StageWorth>): void {
+function assessJob(context: JobContext): Map<string, StageWorth> {
+  const stages = new Map<string, StageWorth>();
   const { job, snapshot, config, draw } = context;
   const open = openStages(context);
   const { vcpus } = snapshot.limits;
@@ -111,7 +114,7 @@ function assessJob(context: JobContext, stages: Map<string, StageWorth>): void {
     const taskDeadlineMs = job.deadlineMs === null ? null : minus(job.deadlineMs, behindS);
     const part = hangs / allLeftUsd / stage.tasks;
     const { curve, reason } = draw({ job, part, onDemandUsd, taskDeadlineMs });
-    stages.set(`${job.id}/${stage.name}`, {
+    stages.set(stage.name, {
       curve,
       reason: reason + inherited(behind, job.deadlineMs === null ? null : behindS),
       taskDeadlineMs,
@@ -119,6 +122,7 @@ function assessJob(context: JobContext, stages: Map<string, StageWorth>): void {
       wavesBeforeS: seconds(wavesBefore(stage, vcpus) * raw(mean(stage.runtime))),
     });
   }
+  return stages;
 }
 
 function openStages({ job, forecasts, prices }: JobContext): OpenStage[] {

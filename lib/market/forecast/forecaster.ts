@@ -141,8 +141,7 @@ export class MarketForecaster {
     let found = known.byRung.get(rung);
     if (found === undefined) {
       const curve = this.#survival(pool, rung, known.nowMs).curve(this.#input.dayStatistic ?? 'median');
-      found =
-        curve === null ? null : { pInterrupted: eitherTakes(known.capacity, extended(curve)), days: curve.days };
+      found = curve === null ? null : { pInterrupted: eitherTakes(known.capacity, extended(curve)), days: curve.days };
       known.byRung.set(rung, found);
     }
     return found;

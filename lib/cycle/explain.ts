@@ -120,11 +120,12 @@ function pendingTasks(job: Job, stage: string | null): number {
 }
 
 function runningPlaces(d: Deliberation, running: Deliberation['snapshot']['running'], index: Index): Placed[] {
-  const counts = new Map<string, Map<InstanceId, { stage: string; view: InstanceView; tasks: number }>>();
+  type Counts = Map<InstanceId, { stage: string; view: InstanceView; tasks: number }>;
+  const counts = new Map<string, Counts>();
   const inOrder: { readonly stage: string; readonly view: InstanceView; readonly tasks: number }[] = [];
   for (const { stage, attempt } of running) {
     let there = counts.get(stage.name);
-    if (there === undefined) counts.set(stage.name, (there = new Map()));
+    if (there === undefined) counts.set(stage.name, (there = new Map() as Counts));
     const known = there.get(attempt.instance);
     if (known !== undefined) {
       known.tasks++;

@@ -2,7 +2,7 @@ import { between, raw, type EpochMs } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { RuntimeForecast } from '../domain/forecast.ts';
 import type { Admission, JobSpec } from '../domain/job.ts';
-import { stageDurationS, wavesBefore, wholePathS, type StageSize } from './critical-path.ts';
+import { likeStageDurationS, stageDurationS, wavesBefore, wholePathS, type StageSize } from './critical-path.ts';
 
 export interface AdmissionFacts {
   readonly nowMs: EpochMs;
@@ -15,16 +15,16 @@ export interface AdmissionFacts {
   readonly config: Pick<SchedulerConfig, 'safetyQuantile' | 'startDelayMeanS' | 'startDelayMaxS'>;
 }
 
-/** Quantile at which "this is how long it takes" is said, and the least that nobody can doubt. */
+/** Quantile at which "this is how long it takes" is said, and that of the shortest run that is thought possible. */
 const LIKELY = 0.5;
-const LEAST = 0.05;
+const LEAST = 0;
 
 /**
  * Can the deadline be met when everything starts now on on-demand and nothing waits for money? The longest path over the
- * stages, each stage in waves under the vCPU limit, start-up included. Not feasible: not even short running times fit, or
- * not those that the user expects. A prediction from history alone refuses nothing else: it may be too high, and a job
- * that looks late is tried (JamaisVu section 4.3); a note says so, and one where the safety quantile does not fit. Stages
- * without a forecast take no time.
+ * stages, each stage in waves under the vCPU limit, start-up included. Not feasible: not even the shortest running times fit, or
+ * not the very ones that the user expects. Nothing else refuses: a prediction may be too high, and a job that looks late, by its
+ * earlier runs or by the slowest of its tasks, is tried (JamaisVu section 4.3); a note says so, and one where the safety quantile
+ * does not fit. Stages without a forecast take no time.
  */
 export function assessAdmission(spec: JobSpec, facts: AdmissionFacts): Admission {
   const notes = waveNotes(spec, facts);
@@ -36,11 +36,16 @@ export function assessAdmission(spec: JobSpec, facts: AdmissionFacts): Admission
   }
   if (facts.deadlineMs === null) return { feasible: true, notes };
   const windowS = raw(between(facts.nowMs, facts.deadlineMs));
-  const leastS = pathS(spec, facts, (f) => (f.basis === 'hint' ? LIKELY : LEAST));
-  const likelyS = pathS(spec, facts, (f) => (f.basis === 'prior' ? LEAST : LIKELY));
+  const leastS = pathS(spec, facts, (size, { basis }) =>
+    likeStageDurationS(size, facts.vcpus, basis === 'hint' ? LIKELY : LEAST),
+  );
+  const likelyS = pathS(spec, facts, (size, { basis }) =>
+    stageDurationS(size, facts.vcpus, basis === 'prior' ? LEAST : LIKELY),
+  );
   // The first instances are planned for with the longest start-up, as everywhere; later stages mostly find theirs up.
   const slowStartS = facts.config.startDelayMaxS - facts.config.startDelayMeanS;
-  const safeS = pathS(spec, facts, () => facts.config.safetyQuantile) + slowStartS;
+  const safeS =
+    pathS(spec, facts, (size) => stageDurationS(size, facts.vcpus, facts.config.safetyQuantile)) + slowStartS;
   if (leastS > windowS) {
     notes.push(
       `The deadline cannot be met: it is ${words(windowS)} away, and even started now on on-demand the job needs about ${words(leastS)}, start-up included.`,
@@ -49,7 +54,7 @@ export function assessAdmission(spec: JobSpec, facts: AdmissionFacts): Admission
   }
   if (likelyS > windowS) {
     notes.push(
-      `The deadline will likely be missed: it is ${words(windowS)} away, and going by earlier runs the job needs about ${words(likelyS)}. It will start on on-demand at once.`,
+      `The deadline will likely be missed: it is ${words(windowS)} away, and going by what is known the job needs about ${words(likelyS)}. It will start on on-demand at once.`,
     );
     return { feasible: true, notes };
   }
@@ -62,12 +67,15 @@ export function assessAdmission(spec: JobSpec, facts: AdmissionFacts): Admission
   return { feasible: true, notes };
 }
 
-function pathS(spec: JobSpec, facts: AdmissionFacts, p: (f: RuntimeForecast) => number): number {
-  const { config, vcpus } = facts;
+function pathS(
+  spec: JobSpec,
+  facts: AdmissionFacts,
+  durationS: (size: StageSize, forecast: RuntimeForecast) => number,
+): number {
   const durations = new Map(
     sizes(spec, facts).map(({ size, forecast }) => [
       size.name,
-      config.startDelayMeanS + stageDurationS(size, vcpus, p(forecast)),
+      facts.config.startDelayMeanS + durationS(size, forecast),
     ]),
   );
   return wholePathS(spec.stages, (name) => durations.get(name) ?? 0);

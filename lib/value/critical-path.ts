@@ -33,6 +33,13 @@ export function stageDurationS(stage: StageSize, vcpus: number, p: number): numb
   return (waves === 0 ? 0 : waves * raw(mean(stage.runtime))) + raw(quantile(stage.runtime, slowest));
 }
 
+/**
+ * How long a stage takes when every task takes as long as one does with probability `p`: the doubt is about the estimate, which
+ * all tasks share, and not about one task against another.
+ */
+export const likeStageDurationS = (stage: StageSize, vcpus: number, p: number): number =>
+  stage.tasks === 0 ? 0 : (wavesBefore(stage, vcpus) + 1) * raw(quantile(stage.runtime, p));
+
 /** Stages of one job with what depends on what. */
 export interface StageGraph {
   /** Time that all stages behind this one take along the longest path, without this stage itself. 0 for a last one. */

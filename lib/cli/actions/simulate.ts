@@ -1,5 +1,5 @@
-import { renameSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { accessSync, constants, renameSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
 import { raw } from '../../kernel/units.ts';
 import { readWorldRecord } from '../../local/world-record.ts';
@@ -7,6 +7,7 @@ import { DEFAULT_SEED } from '../../market/default-market.ts';
 import { VERSION } from '../../local/version.ts';
 import { decidersNamed } from '../../sim/deciders.ts';
 import { compare, type Comparison } from '../../sim/report/comparison.ts';
+import { refusalsOf } from '../../sim/report/details.ts';
 import { pricesOf } from '../../sim/report/prices.ts';
 import type { SimulateOptions } from '../commands/simulate.ts';
 import type { Action, Context } from '../context.ts';
@@ -47,6 +48,10 @@ export const simulate: Action<SimulateOptions> = async (context, _args, options)
 /** Everything that can be found wrong without simulating is: presets, settings, window, market. */
 async function ordersOf(options: SimulateOptions, { world }: Context): Promise<readonly RunOrder[]> {
   const presets = presetsOf(options);
+  for (const flag of ['report', 'log'] as const) {
+    const path = options[flag];
+    if (path !== undefined) expectWritable(`--${flag}`, resolve(world.cwd, path));
+  }
   const { preset: _, ...settings } = checkedSettings(options.set ?? {});
   if (options.replay !== undefined && options.workload !== undefined) {
     throw new EbbError('usage', { what: '--workload and --replay both name the jobs', next: 'leave one out' });
@@ -84,6 +89,22 @@ async function ordersOf(options: SimulateOptions, { world }: Context): Promise<r
       replay === null ? { path: pathOf(options, world.cwd), options: readerOptions(options, seed) } : { replay };
     return { ...base, preset, seed, marketSeed: marketSeed(seed), fromMs, workload };
   });
+}
+
+/** Before hours are spent on what cannot be written. Throws `usage`. */
+function expectWritable(flag: string, path: string): void {
+  const folder = dirname(path);
+  const refuse = (what: string, next: string): never => {
+    throw new EbbError('usage', { what: `${flag} cannot be written: ${what}`, got: path, next });
+  };
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true)
+    refuse('its folder does not exist', `create it with: mkdir -p ${folder}`);
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) refuse('it is a folder', 'name a file in it');
+  try {
+    accessSync(folder, constants.W_OK);
+  } catch {
+    refuse('its folder is not yours to write to', 'name a file in another folder');
+  }
 }
 
 function presetsOf({ preset, compare: several }: SimulateOptions): readonly string[] {
@@ -129,9 +150,15 @@ async function report({ output, json: asJson, world }: Context, { options, order
   const path = options.report === undefined ? null : resolve(world.cwd, options.report);
   if (path !== null) await writeReport(path, { options, orders, results, comparison });
   const workload = results[0]?.workload;
-  if (asJson) json(output, { ...comparison, workload: workload === undefined ? null : factsOf(workload) });
+  const refusals = refusalsOf(results.map((r) => r.outcome));
+  if (asJson) json(output, { ...comparison, refusals, workload: workload === undefined ? null : factsOf(workload) });
   else {
     for (const note of workload === undefined ? [] : [...workload.notes, ...findingsOf(workload)]) output.note(note);
+    for (const { code, count, first } of refusals) {
+      const [example] = first;
+      const where = results.length > 1 ? `, in ${results.length} simulations` : '';
+      output.note(`${count} refused at submission${where}: ${code}; ${example?.key ?? ''}: ${example?.what ?? ''}`);
+    }
     output.line(simulationSummary(output, comparison, options.report ?? null));
   }
 }
@@ -153,7 +180,7 @@ async function writeReport(
     market: trace.name,
     command: commandOf(options),
     versions: { ebbtide: VERSION, node: process.versions.node },
-    notes: findingsOf(run.workload),
+    notes: [...run.workload.notes, ...findingsOf(run.workload)],
     runs,
     comparison,
     prices: pricesOf(trace, runs),

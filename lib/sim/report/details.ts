@@ -107,6 +107,10 @@ function jobsPayload(columns: Columns, jobs: JobColumns): JobsPayload {
   };
 }
 
+/** What admission refused in any of the runs, by reason; a job counts once for each run that refused it. */
+export const refusalsOf = (runs: readonly RunOutcome[]): readonly RefusedPayload[] =>
+  refusedByCode(runs.flatMap((r) => r.refused));
+
 const refusedByCode = (refused: readonly Refusal[]): readonly RefusedPayload[] =>
   [...Map.groupBy(refused, (r) => r.code)].map(([code, its]) => ({
     code,

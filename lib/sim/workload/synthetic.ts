@@ -180,9 +180,11 @@ interface Template {
 
 /** Owners have a few templates each. */
 const TEMPLATES_PER_OWNER = 5;
-/** Requests: small ones are more common. Ours, in EC2's proportions of GiB to vCPU (c: 2, m: 4, r: 8). */
+/** Requests: small ones are more common. Ours, in EC2's proportions of GiB to vCPU (c: 2, m: 4, r: 8), less what the host keeps for itself. */
 const VCPUS: readonly [number, ...number[]] = [1, 1, 1, 2, 2, 4, 8];
-const GIB_PER_VCPU: readonly [number, ...number[]] = [2, 2, 4, 4, 8];
+const GIB_PER_VCPU: readonly [number, ...number[]] = [1.75, 1.75, 3.5, 3.5, 7];
+/** No task asks for more than a host of 32 GiB has free, which any market has: work that fits nowhere tells nothing. */
+const MOST_GIB = 28;
 /**
  * Spread of the tasks of a stage, lognormal over templates. Google 2011, jobs of ten tasks or more: the slowest task takes
  * 1.43 times the median in half of the jobs, 3.14 in a tenth; of some 50 tasks the slowest is 2.25 sigma out.
@@ -206,7 +208,7 @@ function templateOf(number: number, of: Settings, seed: number): Template {
         dependsOn,
         tasks,
         medianS: of.medianRuntimeS * runtime(),
-        resources: request(vcpus, vcpus * oneOf(draws, GIB_PER_VCPU) * 1024),
+        resources: request(vcpus, Math.min(MOST_GIB, vcpus * oneOf(draws, GIB_PER_VCPU)) * 1024),
       };
     }),
   };

@@ -21,7 +21,7 @@ beforeAll(() => {
 afterAll(() => solver.close());
 
 async function log(seed: number): Promise<readonly string[]> {
-  const workload = await openWorkload('synthetic:jobs=25,perHour=30', { seed });
+  const workload = await openWorkload('synthetic:jobs=20,perHour=30,maxTasks=20', { seed });
   const jobs: WorkloadJob[] = [];
   for await (const job of workload.jobs()) jobs.push(job);
   // Fewer vCPUs than the jobs want at once, so that the solver is asked.

@@ -1,0 +1,160 @@
+/** `ebb simulate` as its user has it: a process with arguments, two streams and an exit code. */
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from '@jest/globals';
+import type { Comparison } from '../../lib/sim/report/comparison.ts';
+
+const EBB = join(process.cwd(), 'bin', 'ebb.mjs');
+const scratch = mkdtempSync(join(tmpdir(), 'ebb-simulate-'));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+const folder = (name: string): string => mkdtempSync(join(scratch, `${name}-`));
+const ebb = (cwd: string, ...args: string[]) =>
+  spawnSync(process.execPath, [EBB, ...args], { cwd, encoding: 'utf8', timeout: 100_000 });
+type Answer = Comparison & {
+  readonly refusals: readonly { readonly code: string; readonly count: number }[];
+  readonly workload: { readonly name: string } | null;
+};
+
+const JOB = {
+  name: 'small',
+  owner: 'e2e',
+  deadline: '2h',
+  tasks: 2,
+  command: 'true',
+  resources: { cpu: 1, memory: '256MiB' },
+  expectedRuntime: '10m',
+};
+const jobFile = (cwd: string, over: object = {}): string => {
+  writeFileSync(join(cwd, 'job.json'), JSON.stringify({ ...JOB, ...over }));
+  return 'job.json';
+};
+
+describe('ebb simulate', () => {
+  it('needs no data and no account, and says what it assumed', () => {
+    const cwd = folder('alone');
+    const { status, stdout, stderr } = ebb(cwd, 'simulate', '--workload', 'synthetic:jobs=6');
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^PRESET +COST/m);
+    expect(stdout).toMatch(/^ebbtide +\$\d/m);
+    expect(stderr).toContain('Made, not measured: 6 jobs');
+    expect(stderr).toContain('Deadlines are made');
+  });
+
+  it('compares presets on the same jobs, writes one page, and each event log is the same twice', () => {
+    const cwd = folder('compare');
+    const job = jobFile(cwd);
+    const compared = ebb(
+      cwd,
+      'simulate',
+      '--workload',
+      job,
+      '--compare',
+      'on-demand,ebbtide',
+      '--report',
+      'r.html',
+      '--json',
+    );
+    expect(compared.stderr).not.toContain('error:');
+    const { presets, workload, refusals } = JSON.parse(compared.stdout) as Answer;
+    expect(workload?.name).toBe('job.json');
+    expect(refusals).toEqual([]);
+    const [onDemand, ebbtide] = presets;
+    expect(presets.map((p) => [p.preset, p.succeeded, p.missed])).toEqual([
+      ['on-demand', 1, 0],
+      ['ebbtide', 1, 0],
+    ]);
+    expect(onDemand?.toOnDemand?.value).toBe(1);
+    expect(ebbtide?.costUsd.value).toBeLessThan(onDemand?.costUsd.value ?? 0);
+    expect(readFileSync(join(cwd, 'r.html'), 'utf8')).toContain('</html>');
+    for (const log of ['one.jsonl', 'two.jsonl']) ebb(cwd, 'simulate', '--workload', job, '--log', log);
+    const [one, two] = ['one.jsonl', 'two.jsonl'].map((log) => readFileSync(join(cwd, log), 'utf8'));
+    expect(one?.trim().split('\n').length).toBeGreaterThan(5);
+    expect(two).toBe(one);
+  });
+
+  it('says which jobs no policy would have been given', () => {
+    const cwd = folder('refused');
+    const job = jobFile(cwd, { resources: { cpu: 1, memory: '900GiB' } });
+    const { stdout } = ebb(cwd, 'simulate', '--workload', job, '--json');
+    expect((JSON.parse(stdout) as Answer).refusals).toMatchObject([{ code: 'job.unplaceable', count: 1 }]);
+    const { status, stderr } = ebb(cwd, 'simulate', '--workload', job);
+    expect(status).toBe(0);
+    expect(stderr).toMatch(/1 refused at submission: job.unplaceable; .*no pool can hold a task/);
+  });
+
+  it('decides anew what an engine has run', () => {
+    const cwd = folder('replay');
+    const run = ebb(cwd, 'run', jobFile(cwd, { expectedRuntime: '1m' }), '--speed', '120', '--seed', '3');
+    expect(run.status).toBe(0);
+    const { status, stdout, stderr } = ebb(
+      cwd,
+      'simulate',
+      '--replay',
+      '.ebb',
+      '--compare',
+      'on-demand,ebbtide',
+      '--json',
+    );
+    expect(stderr).not.toContain('error:');
+    expect(status).toBe(0);
+    const { presets } = JSON.parse(stdout) as Answer;
+    expect(presets.map((p) => [p.preset, p.jobs, p.tasks, p.succeeded])).toEqual([
+      ['on-demand', 1, 2, 1],
+      ['ebbtide', 1, 2, 1],
+    ]);
+    const none = ebb(cwd, 'simulate', '--replay', 'nowhere');
+    expect(none.status).not.toBe(0);
+    expect(none.stderr).toContain('no engine has worked in this directory');
+  });
+
+  const wrong: readonly (readonly [string, readonly string[], RegExp])[] = [
+    ['a preset that is none', ['--preset', 'best'], /no such preset[^]*got: +best[^]*ebbtide, /],
+    ['two ways to name what decides', ['--preset', 'ebbtide', '--compare', 'ebbtide'], /both name what decides/],
+    ['a workload that is not there', ['--workload', 'none.csv'], /no such file/],
+    ['a folder without a workload', ['--workload', 'empty'], /no workload in a known format/],
+    ['a folder without prices', ['--market', 'empty'], /no market data in a known format/],
+    ['an empty file', ['--workload', 'empty.csv'], /empty\.csv/],
+    ['a setting of the generator that is none', ['--workload', 'synthetic:jbos=3'], /jbos[^]*allowed:[^]*jobs/],
+    ['times outside the market', ['--from', '2031-01-01T00:00:00Z'], /do not overlap in time/],
+    ['an end before the beginning', ['--from', '2026-01-15T00:00:00Z', '--to', '2026-01-14T00:00:00Z'], /error:/],
+    ['a report that cannot be written', ['--report', 'no/such/folder/r.html'], /its folder does not exist[^]*mkdir -p/],
+    ['a log of several runs', ['--seeds', '2', '--log', 'l.jsonl'], /--log is the log of one simulation/],
+    ['no capacity at all', ['--vcpus', '0'], /--vcpus/],
+  ];
+  it.each(wrong)('refuses %s before anything is simulated', (_what, args, says) => {
+    const cwd = folder('wrong');
+    mkdirSync(join(cwd, 'empty'));
+    writeFileSync(join(cwd, 'empty.csv'), '');
+    const { status, stdout, stderr } = ebb(cwd, 'simulate', ...args);
+    expect(stderr).toMatch(says);
+    expect(stderr).not.toMatch(/internal|^ +at /m);
+    expect(stdout).toBe('');
+    expect(status).toBe(2);
+  });
+
+  it('reports what it has when it is stopped, and says that it is partial', async () => {
+    const cwd = folder('stopped');
+    const args = ['simulate', '--workload', 'synthetic:jobs=100000,perHour=600', '--report', 'r.html', '--json'];
+    const child = spawn(process.execPath, [EBB, ...args], { cwd });
+    const seen = { stdout: '', stderr: '' };
+    child.stdout.on('data', (chunk) => (seen.stdout += String(chunk)));
+    // Progress has been shown: the simulation is under way.
+    await new Promise<void>((resolve) =>
+      child.stderr.on('data', (chunk) => {
+        seen.stderr += String(chunk);
+        if (/events\/s/.test(seen.stderr)) resolve();
+      }),
+    );
+    child.kill('SIGINT');
+    expect(await new Promise((resolve) => child.on('close', resolve))).toBe(130);
+    expect(seen.stderr).toContain('stopping');
+    const { presets } = JSON.parse(seen.stdout) as Answer;
+    expect(presets.map((p) => [p.preset, p.aborted])).toEqual([['ebbtide', 1]]);
+    expect(readFileSync(join(cwd, 'r.html'), 'utf8')).toContain('</html>');
+    expect(readdirSync(cwd).filter((name) => name.endsWith('.part'))).toEqual([]);
+    expect(existsSync(join(cwd, 'r.html'))).toBe(true);
+  });
+});

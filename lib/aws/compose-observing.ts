@@ -6,7 +6,7 @@ import { noticeOf, type FleetEvent } from './fleet/events.ts';
 import { sweep, type SweepParts } from './fleet/sweep.ts';
 import { raw } from '../kernel/units.ts';
 import { refreshListPrices } from './list-prices.ts';
-import type { FetchedPrices, Observing } from './observing.ts';
+import type { FetchedPrices, Observed, Observing } from './observing.ts';
 import { fetchPrices, PriceBook } from './prices.ts';
 
 /** Times the longest start-up that is planned for, after which an instance is taken to never come up. */
@@ -17,7 +17,7 @@ export function composeObserving(): Observing {
   const { EBB_TRIGGER_QUEUE: queue, EBB_REGION: region, EBB_CONFIG: config } = of.environment;
   const sqs = new SQSClient({ region });
   return {
-    observe: (event) => observeEvent(of.fleet(), event),
+    observe: (events) => observeEvents(of.fleet(), events),
     sweep: () => sweep(sweepParts(of, config.settings.startDelayMaxS * START_PATIENCE)),
     fetchPrices: (asked) => pricesWhenDue(of, asked),
     wake: () => trigger(sqs, queue, 'observed'),
@@ -40,23 +40,28 @@ async function pricesWhenDue(of: Parts, { isDeploying }: { isDeploying: boolean 
   return { changes, onDemand, pools };
 }
 
-/** False when the event was about nothing of ours, or told nothing new. */
-export async function observeEvent(
+/** Takes in events, those of one instance together. */
+export async function observeEvents(
   { watch, inbox }: Pick<ReturnType<Parts['fleet']>, 'watch' | 'inbox'>,
-  event: FleetEvent,
-): Promise<boolean> {
-  const notice = noticeOf(event);
-  if (notice === null) return false;
+  events: readonly FleetEvent[],
+): Promise<Observed> {
+  const told = events.flatMap((event, at) => {
+    const notice = noticeOf(event);
+    return notice === null ? [] : [{ at, notice }];
+  });
   let isNews = false;
   const stop = inbox.onNews(() => {
     isNews = true;
   });
   try {
-    await watch.notice(notice);
+    const failed = await watch.notices(told.map((t) => t.notice));
+    return {
+      isNews,
+      failed: new Map([...failed].flatMap(([n, error]) => told.slice(n, n + 1).map((t) => [t.at, error]))),
+    };
   } finally {
     stop();
   }
-  return isNews;
 }
 
 function sweepParts(of: Parts, startPatienceS: number): SweepParts {

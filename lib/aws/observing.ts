@@ -1,4 +1,5 @@
 /** What the Lambdas that watch the world stand on; made once per process. */
+import type { EbbError } from '../kernel/errors.ts';
 import type { FleetEvent } from './fleet/events.ts';
 import type { Swept } from './fleet/sweep.ts';
 import type { ListSource } from './list-prices.ts';
@@ -12,9 +13,16 @@ export interface FetchedPrices {
   readonly pools: number | null;
 }
 
+/** What came of taking in events. */
+export interface Observed {
+  /** False when they were about nothing of ours, or told nothing new. */
+  readonly isNews: boolean;
+  /** By the event's place: what follows from it cannot be done now, and it must come again. */
+  readonly failed: ReadonlyMap<number, EbbError>;
+}
+
 export interface Observing {
-  /** Takes in one event. False when it was about nothing of ours, or told nothing new. */
-  observe(event: FleetEvent): Promise<boolean>;
+  observe(events: readonly FleetEvent[]): Promise<Observed>;
   sweep(): Promise<Swept>;
   /** Fetches prices. Null: they are not due, for there is nothing to do and they are not old. */
   fetchPrices(asked: { readonly isDeploying: boolean }): Promise<FetchedPrices | null>;

@@ -83,12 +83,14 @@ export class Ebbtide extends Construct {
     });
     this.trigger = new TriggerQueue(this, 'Trigger', {
       consumerTimeout: Duration.seconds(factsOf('acquire').timeoutS),
+      observerTimeout: Duration.seconds(factsOf('observe').timeoutS),
     });
     this.schedules = new Schedules(this, 'Schedules', { name: config.name, queue: this.trigger.queue });
     this.functions = this.#functions(logRetention);
     this.cycle = new Cycle(this, 'Cycle', { name: config.name, functions: this.functions, logRetention });
     this.triggers = new Triggers(this, 'Triggers', {
       queue: this.trigger.queue,
+      events: this.trigger.events,
       deadLetters: this.trigger.deadLetters,
       streamArn: streamOf(this.data),
       cluster: this.capacity.cluster,

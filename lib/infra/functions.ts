@@ -98,7 +98,8 @@ export const FUNCTIONS = {
   observe: {
     about: 'Takes in what EC2 and ECS say happened.',
     memoryMiB: 512,
-    timeoutS: 30,
+    // A batch of events may start some tens of tasks, one call each.
+    timeoutS: 60,
     rights: [...STORE, ...TASKS, 'readTaskLogs', 'trigger'],
   },
   prices: {

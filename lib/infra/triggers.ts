@@ -5,7 +5,7 @@
 import { Duration } from 'aws-cdk-lib';
 import type * as ecs from 'aws-cdk-lib/aws-ecs';
 import * as events from 'aws-cdk-lib/aws-events';
-import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
+import { LambdaFunction, SqsQueue } from 'aws-cdk-lib/aws-events-targets';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import { SqsDestination } from 'aws-cdk-lib/aws-lambda-destinations';
 import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
@@ -13,6 +13,7 @@ import type * as s3 from 'aws-cdk-lib/aws-s3';
 import * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 import { ARCHIVED } from '../aws/archive/rows.ts';
+import { ENDED_STATES, HOST_READY, TASK_STATES } from '../aws/fleet/events.ts';
 import { KEPT_PREFIX } from './data.ts';
 
 /** Tries before a message is put aside. */
@@ -23,13 +24,28 @@ const ARCHIVE_BATCH = 2000;
 /** More than the halvings that leave a change of a batch alone. */
 const ARCHIVE_RETRIES = 15;
 
+/**
+ * Events are gathered for so long before `observe` takes them in together: what a task's end frees stands idle meanwhile. Tasks
+ * that start together are told of within it.
+ */
+const GATHERED = Duration.seconds(2);
+/** Events of one invocation: what follows from them is done well within the function's time. */
+const EVENT_BATCH = 50;
+
 /** The queue behind the API, and where everything goes that fails for good, so that one alarm sees it. */
 export class TriggerQueue extends Construct {
   readonly queue: sqs.Queue;
   /** Messages that failed again and again; events and changes of the table that could not be delivered, or failed for good. */
   readonly deadLetters: sqs.Queue;
 
-  constructor(scope: Construct, id: string, { consumerTimeout }: { readonly consumerTimeout: Duration }) {
+  /** What happened to instances, tasks and checkpoints: taken in several at a time. */
+  readonly events: sqs.Queue;
+
+  constructor(
+    scope: Construct,
+    id: string,
+    { consumerTimeout, observerTimeout }: { readonly consumerTimeout: Duration; readonly observerTimeout: Duration },
+  ) {
     super(scope, id);
     this.deadLetters = closedQueue(this, 'DeadLetters', {});
     this.queue = closedQueue(this, 'Queue', {
@@ -37,11 +53,18 @@ export class TriggerQueue extends Construct {
       visibilityTimeout: Duration.seconds(6 * consumerTimeout.toSeconds()),
       deadLetterQueue: { queue: this.deadLetters, maxReceiveCount: MAX_RECEIVES },
     });
+    this.events = closedQueue(this, 'Events', {
+      // What cannot be done now is to be tried again soon; no invocation still has a message then.
+      visibilityTimeout: Duration.seconds(2 * observerTimeout.toSeconds()),
+      deadLetterQueue: { queue: this.deadLetters, maxReceiveCount: MAX_RECEIVES },
+    });
   }
 }
 
 export interface TriggersProps {
   readonly queue: sqs.IQueue;
+  /** What happened to instances, tasks and checkpoints, on its way to `observe`. */
+  readonly events: sqs.IQueue;
   readonly deadLetters: sqs.IQueue;
   readonly streamArn: string;
   readonly cluster: ecs.Cluster;
@@ -63,7 +86,7 @@ export class Triggers extends Construct {
 
   constructor(scope: Construct, id: string, props: TriggersProps) {
     super(scope, id);
-    const { queue, deadLetters, cluster, bucket, functions } = props;
+    const { queue, events: gathered, deadLetters, cluster, bucket, functions } = props;
     this.#deadLetters = deadLetters;
     const { acquire, observe, prices, sweep } = functions;
     // One invocation for a burst of submissions; two at once, so that one slow one does not hold up the rest.
@@ -71,6 +94,14 @@ export class Triggers extends Construct {
       new SqsEventSource(queue, {
         batchSize: 100,
         maxBatchingWindow: Duration.seconds(1),
+        maxConcurrency: 2,
+        reportBatchItemFailures: true,
+      }),
+    );
+    observe.addEventSource(
+      new SqsEventSource(gathered, {
+        batchSize: EVENT_BATCH,
+        maxBatchingWindow: GATHERED,
         maxConcurrency: 2,
         reportBatchItemFailures: true,
       }),
@@ -88,8 +119,10 @@ export class Triggers extends Construct {
     this.#every(EVERY.clock, 'Clock', acquire);
     this.#every(EVERY.prices, 'Prices', prices);
     this.#every(EVERY.sweep, 'Sweep', sweep);
-    this.#events(cluster, observe);
-    this.#on('CheckpointKept', observe, {
+    this.#warnings(this.#now(observe));
+    const later = new SqsQueue(gathered, { deadLetterQueue: deadLetters });
+    this.#changes(cluster, later);
+    this.#on('CheckpointKept', later, {
       source: ['aws.s3'],
       detailType: ['Object Created'],
       detail: { bucket: { name: [bucket.bucketName] }, object: { key: [{ prefix: KEPT_PREFIX }] } },
@@ -121,29 +154,54 @@ export class Triggers extends Construct {
     });
   }
 
+  /** Two minutes are left: warnings wait for no others. EC2's events name the instance only, so all of the region come. */
+  #warnings(target: events.IRuleTarget): void {
+    this.#on('SpotWarning', target, { source: ['aws.ec2'], detailType: ['EC2 Spot Instance Interruption Warning'] });
+    this.#on('Rebalance', target, { source: ['aws.ec2'], detailType: ['EC2 Instance Rebalance Recommendation'] });
+  }
+
   /**
-   * EC2's events name the instance only, so all of the region come; `observe` drops those that are not ours. Patterns: EC2 User
-   * Guide, "Automate Amazon EC2 with EventBridge"; ECS Developer Guide, "Amazon ECS events".
+   * Only those changes that say anything (lib/aws/fleet/events.ts). `observe` drops what is not ours. Patterns: EC2 User Guide,
+   * "Automate Amazon EC2 with EventBridge"; ECS Developer Guide, "Amazon ECS events".
    */
-  #events(cluster: ecs.Cluster, observe: lambda.Function): void {
-    const ofCluster = { clusterArn: [cluster.clusterArn] };
-    this.#on('SpotWarning', observe, { source: ['aws.ec2'], detailType: ['EC2 Spot Instance Interruption Warning'] });
-    this.#on('Rebalance', observe, { source: ['aws.ec2'], detailType: ['EC2 Instance Rebalance Recommendation'] });
-    this.#on('InstanceState', observe, { source: ['aws.ec2'], detailType: ['EC2 Instance State-change Notification'] });
-    this.#on('TaskState', observe, { source: ['aws.ecs'], detailType: ['ECS Task State Change'], detail: ofCluster });
-    this.#on('ContainerInstanceState', observe, {
+  #changes(cluster: ecs.Cluster, target: events.IRuleTarget): void {
+    const clusterArn = [cluster.clusterArn];
+    this.#on('InstanceState', target, {
+      source: ['aws.ec2'],
+      detailType: ['EC2 Instance State-change Notification'],
+      detail: { state: [...ENDED_STATES] },
+    });
+    this.#on('TaskState', target, {
+      source: ['aws.ecs'],
+      detailType: ['ECS Task State Change'],
+      detail: { clusterArn, lastStatus: [...TASK_STATES] },
+    });
+    this.#on('ContainerInstanceState', target, {
       source: ['aws.ecs'],
       detailType: ['ECS Container Instance State Change'],
-      detail: ofCluster,
+      detail: {
+        clusterArn,
+        status: [HOST_READY],
+        agentConnected: [true],
+        runningTasksCount: [0],
+        pendingTasksCount: [0],
+      },
     });
   }
 
-  #on(id: string, target: lambda.Function, eventPattern: events.EventPattern): void {
-    const deadLetterQueue = this.#deadLetters;
+  #now(target: lambda.Function): events.IRuleTarget {
+    return new LambdaFunction(target, {
+      retryAttempts: 20,
+      maxEventAge: Duration.hours(1),
+      deadLetterQueue: this.#deadLetters,
+    });
+  }
+
+  #on(id: string, target: events.IRuleTarget, eventPattern: events.EventPattern): void {
     new events.Rule(this, id, {
       description: `Ebbtide: ${eventPattern.detailType?.join() ?? ''}`,
       eventPattern,
-      targets: [new LambdaFunction(target, { retryAttempts: 20, maxEventAge: Duration.hours(1), deadLetterQueue })],
+      targets: [target],
     });
   }
 }

@@ -85,6 +85,8 @@ describe('the functions', () => {
     expect(steps + timeout('record') + timeout('act') + timeout('confirm')).toBeLessThanOrEqual(300);
     const queue = resourceNamed(main, 'AWS::SQS::Queue', 'EbbtideTriggerQueue').Properties;
     expect(queue['VisibilityTimeout']).toBeGreaterThanOrEqual(6 * timeout('acquire'));
+    const events = resourceNamed(main, 'AWS::SQS::Queue', 'EbbtideTriggerEvents').Properties;
+    expect(events['VisibilityTimeout']).toBeGreaterThanOrEqual(2 * timeout('observe'));
   });
 
   it('have no secret and no credential in their environment', () => {

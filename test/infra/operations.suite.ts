@@ -15,17 +15,19 @@ const rules = (): Record<string, unknown>[] =>
 
 describe('queues', () => {
   it('put a message aside after five tries, for two weeks', () => {
-    const { RedrivePolicy } = resourceNamed(main, 'AWS::SQS::Queue', 'EbbtideTriggerQueue').Properties;
-    const { maxReceiveCount, deadLetterTargetArn } = RedrivePolicy as Record<string, unknown>;
-    expect(maxReceiveCount).toBe(5);
-    expect(shown(deadLetterTargetArn)).toMatch(/^\{EbbtideTriggerDeadLetters\w+\.Arn\}$/);
+    for (const name of ['EbbtideTriggerQueue', 'EbbtideTriggerEvents']) {
+      const { RedrivePolicy } = resourceNamed(main, 'AWS::SQS::Queue', name).Properties;
+      const { maxReceiveCount, deadLetterTargetArn } = RedrivePolicy as Record<string, unknown>;
+      expect(maxReceiveCount).toBe(5);
+      expect(shown(deadLetterTargetArn)).toMatch(/^\{EbbtideTriggerDeadLetters\w+\.Arn\}$/);
+    }
     const letters = resourceNamed(main, 'AWS::SQS::Queue', 'EbbtideTriggerDeadLetters').Properties;
     expect(letters['MessageRetentionPeriod']).toBe(14 * 86_400);
   });
 
   it('are encrypted and speak TLS only', () => {
     const queues = resourcesOf(main, 'AWS::SQS::Queue');
-    expect(Object.keys(queues)).toHaveLength(2);
+    expect(Object.keys(queues)).toHaveLength(3);
     for (const { Properties } of Object.values(queues)) expect(Properties['SqsManagedSseEnabled']).toBe(true);
     const closed = Object.values(resourcesOf(main, 'AWS::SQS::QueuePolicy'))
       .filter((p) => JSON.stringify(p).includes('"aws:SecureTransport":"false"'))
@@ -37,6 +39,14 @@ describe('queues', () => {
     main.hasResourceProperties('AWS::Lambda::EventSourceMapping', {
       BatchSize: 100,
       MaximumBatchingWindowInSeconds: 1,
+      FunctionResponseTypes: ['ReportBatchItemFailures'],
+      ScalingConfig: { MaximumConcurrency: 2 },
+    });
+    main.hasResourceProperties('AWS::Lambda::EventSourceMapping', {
+      FunctionName: { Ref: Match.stringLikeRegexp('^EbbtideFunctionsObserve') },
+      EventSourceArn: { 'Fn::GetAtt': [Match.stringLikeRegexp('^EbbtideTriggerEvents'), 'Arn'] },
+      BatchSize: 50,
+      MaximumBatchingWindowInSeconds: 2,
       FunctionResponseTypes: ['ReportBatchItemFailures'],
       ScalingConfig: { MaximumConcurrency: 2 },
     });
@@ -97,6 +107,39 @@ describe('rules', () => {
       expect(shown((p['detail'] as { clusterArn: unknown[] }).clusterArn[0])).toMatch(
         /^\{EbbtideCapacityCluster\w+\.Arn\}$/,
       );
+  });
+
+  it('bring only those changes that say something', () => {
+    const detailOf = (type: string): Record<string, unknown> | undefined =>
+      rules()
+        .map((r) => r['EventPattern'] as { 'detail-type'?: string[]; detail?: Record<string, unknown> } | undefined)
+        .find((p) => p?.['detail-type']?.[0] === type)?.detail;
+    expect(detailOf('EC2 Instance State-change Notification')).toEqual({ state: ['terminated'] });
+    expect(detailOf('ECS Task State Change')).toMatchObject({ lastStatus: ['RUNNING', 'STOPPED'] });
+    expect(detailOf('ECS Container Instance State Change')).toMatchObject({
+      status: ['ACTIVE'],
+      agentConnected: [true],
+      runningTasksCount: [0],
+      pendingTasksCount: [0],
+    });
+  });
+
+  it('let warnings wait for nothing, and gather all else', () => {
+    const targets = rules().flatMap((r) => {
+      const { 'detail-type': [type] = [] } = (r['EventPattern'] ?? {}) as { 'detail-type'?: string[] };
+      const [target] = r['Targets'] as { Arn: unknown }[];
+      return type === undefined ? [] : [[type, /Ebbtide[A-Za-z]+/.exec(shown(target?.Arn))?.[0]] as const];
+    });
+    const observe = expect.stringMatching(/^EbbtideFunctionsObserve/);
+    const gathered = expect.stringMatching(/^EbbtideTriggerEvents/);
+    expect(Object.fromEntries(targets)).toEqual({
+      'EC2 Spot Instance Interruption Warning': observe,
+      'EC2 Instance Rebalance Recommendation': observe,
+      'EC2 Instance State-change Notification': gathered,
+      'ECS Task State Change': gathered,
+      'ECS Container Instance State Change': gathered,
+      'Object Created': gathered,
+    });
   });
 
   it('keep what could not be delivered', () => {

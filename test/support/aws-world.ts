@@ -6,7 +6,7 @@ import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import { CreateLaunchTemplateCommand, DescribeInstancesCommand, EC2Client } from '@aws-sdk/client-ec2';
 import { CreateClusterCommand, ECSClient } from '@aws-sdk/client-ecs';
 import { lambdaClock } from '../../lib/aws/clock.ts';
-import { observeEvent } from '../../lib/aws/compose-observing.ts';
+import { observeEvents } from '../../lib/aws/compose-observing.ts';
 import { awsFleet, type AwsFleetOnAws } from '../../lib/aws/fleet/compose.ts';
 import { fleetEvent } from '../../lib/aws/fleet/events.ts';
 import { markOf } from '../../lib/aws/fleet/marks.ts';
@@ -19,7 +19,7 @@ import { startAwsDouble, type AwsDouble } from '../doubles/aws/double.ts';
 import type { AwsEvent } from '../doubles/aws/events.ts';
 import type { KnobSettings } from '../doubles/aws/knobs.ts';
 import { ObjectsDouble } from '../doubles/dynamodb/objects.ts';
-import { DynamoDouble } from '../doubles/dynamodb/table.ts';
+import { DynamoDouble, type Use } from '../doubles/dynamodb/table.ts';
 import { perform, type Outcomes } from '../../lib/cycle/steps.ts';
 import { brokenConnection, type Faults } from './aws-faults.ts';
 
@@ -35,7 +35,7 @@ export interface Process extends AwsFleetOnAws {
   readonly store: DynamoStore;
   /** What the step `act` does. */
   act(keys: readonly EffectKey[]): Promise<Outcomes>;
-  observe(event: unknown): Promise<boolean>;
+  observe(...events: readonly unknown[]): Promise<boolean>;
   sweep(startPatienceS?: number): Promise<Swept>;
 }
 
@@ -85,15 +85,15 @@ export class AwsWorld {
     return world;
   }
 
-  /** A new process; its calls pass through `faults`. */
-  process(faults?: Faults): Process {
+  /** A new process; its calls pass through `faults`, and are told to `used`: those of EC2 and ECS consume no units. */
+  process(faults?: Faults, used?: (use: Use) => void): Process {
     const through = <C extends { destroy(): void }>(client: C): C => {
       this.#clients.push(client);
-      const ours = inThisRealm(client);
+      const ours = inThisRealm(client, used);
       return faults === undefined ? ours : faults.around(ours);
     };
     const at = { ...AT, endpoint: this.double.url };
-    const dynamodb = through(this.#dynamodb.client());
+    const dynamodb = through(this.#dynamodb.client(used));
     const store = new DynamoStore({ dynamodb, s3: through(this.#s3.client()), ...NAMES });
     const clock = lambdaClock(this.double.anchor);
     const on = awsFleet({
@@ -126,7 +126,14 @@ export class AwsWorld {
       ...on,
       store,
       act: (keys) => perform({ store, fleet: on.fleet }, keys),
-      observe: (event) => observeEvent(on, fleetEvent.parse(event)),
+      observe: async (...events) => {
+        const { isNews, failed } = await observeEvents(
+          on,
+          events.map((event) => fleetEvent.parse(event)),
+        );
+        for (const error of failed.values()) throw error;
+        return isNews;
+      },
       sweep: (startPatienceS = 100_000) => sweep({ ...on, store, clock, startPatienceS }),
     };
   }
@@ -163,8 +170,11 @@ export class AwsWorld {
  * In jest's realm the SDK does not know errors of Node's own for errors, and wraps them so that nothing of them is left but
  * their text. Nowhere else: so it is undone here.
  */
-function inThisRealm<C extends object>(client: C): C {
+function inThisRealm<C extends object>(client: C, used?: (use: Use) => void): C {
   const send = async (...args: unknown[]): Promise<unknown> => {
+    if (client instanceof EC2Client || client instanceof ECSClient) {
+      used?.({ operation: (args[0] as object).constructor.name.replace('Command', ''), units: 0 });
+    }
     try {
       return await (client as unknown as { send(...a: unknown[]): Promise<unknown> }).send(...args);
     } catch (error) {

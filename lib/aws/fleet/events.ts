@@ -36,6 +36,8 @@ const host = z.object({
     ec2InstanceId: z.string().optional(),
     status: z.string(),
     agentConnected: z.boolean(),
+    runningTasksCount: z.int().optional(),
+    pendingTasksCount: z.int().optional(),
     registeredAt: time.optional(),
   }),
 });
@@ -68,7 +70,6 @@ export type FleetEvent = z.output<typeof fleetEvent>;
 
 export type Notice =
   | { readonly is: 'gone'; readonly ec2: string; readonly atMs: number }
-  | { readonly is: 'made'; readonly ec2: string }
   | { readonly is: 'rebalance'; readonly ec2: string; readonly atMs: number }
   | { readonly is: 'warned'; readonly ec2: string; readonly atMs: number; readonly goneMs: number }
   | { readonly is: 'ready'; readonly ec2: string; readonly atMs: number; readonly host: string }
@@ -90,6 +91,19 @@ export interface TaskNotice {
   } | null;
 }
 
+/**
+ * What of each kind says anything at all: rules send these alone (lib/infra/triggers.ts), and `noticeOf` passes over the rest.
+ * An instance that was made is known by who made it, or else by its registration or the sweep. A host is told of at each task
+ * that comes and goes; it registers without any. A task on its way says nothing that its running does not.
+ */
+export const ENDED_STATES: readonly string[] = ['terminated'];
+export const TASK_STATES: readonly string[] = ['RUNNING', 'STOPPED'];
+export const HOST_READY = 'ACTIVE';
+const isInUse = (host: {
+  readonly runningTasksCount?: number | undefined;
+  readonly pendingTasksCount?: number | undefined;
+}): boolean => (host.runningTasksCount ?? 0) + (host.pendingTasksCount ?? 0) > 0;
+
 /** "two minutes before": EC2 User Guide, "Spot Instance interruption notices". */
 const NOTICE_MS = 120_000;
 
@@ -99,9 +113,7 @@ export function noticeOf(event: FleetEvent): Notice | null {
   switch (event['detail-type']) {
     case 'EC2 Instance State-change Notification': {
       const { 'instance-id': ec2, state } = event.detail;
-      if (state === 'terminated') return { is: 'gone', ec2, atMs };
-      // What one that was just made says is only that it is there: EC2 is asked for the rest.
-      return state === 'pending' || state === 'running' ? { is: 'made', ec2 } : null;
+      return ENDED_STATES.includes(state) ? { is: 'gone', ec2, atMs } : null;
     }
     case 'EC2 Spot Instance Interruption Warning':
       return { is: 'warned', ec2: event.detail['instance-id'], atMs, goneMs: atMs + NOTICE_MS };
@@ -109,11 +121,11 @@ export function noticeOf(event: FleetEvent): Notice | null {
       return { is: 'rebalance', ec2: event.detail['instance-id'], atMs };
     case 'ECS Container Instance State Change': {
       const { status, agentConnected, ec2InstanceId: ec2, containerInstanceArn, registeredAt } = event.detail;
-      if (status !== 'ACTIVE' || !agentConnected || ec2 === undefined) return null;
+      if (status !== HOST_READY || !agentConnected || ec2 === undefined || isInUse(event.detail)) return null;
       return { is: 'ready', ec2, host: containerInstanceArn, atMs: registeredAt ?? atMs };
     }
     case 'ECS Task State Change':
-      return taskNotice(event.detail, atMs);
+      return TASK_STATES.includes(event.detail.lastStatus) ? taskNotice(event.detail, atMs) : null;
     case 'Object Created': {
       const mark = markInKey(event.detail.object.key);
       return mark === null ? null : { is: 'kept', mark, atMs };

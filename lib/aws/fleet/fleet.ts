@@ -7,7 +7,7 @@
  */
 import type { Clock } from '../../kernel/clock.ts';
 import { EbbError } from '../../kernel/errors.ts';
-import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
+import type { InstanceId } from '../../kernel/ids.ts';
 import { poolId } from '../../kernel/ids.ts';
 import { epochMs, raw, usdPerHour, type EpochMs } from '../../kernel/units.ts';
 import type { Observation } from '../../domain/observation.ts';
@@ -110,17 +110,20 @@ export class AwsFleet implements Fleet {
     const known = await inbox.record(instance);
     if (known === null || known.refused !== null) return requests.map(() => gone(`there is no instance ${instance}`));
     // An order is written after its attempt is in the record: one whose attempt is not there any more has ended.
-    const isOver = new Set<AttemptId>();
-    for (const { attempt } of requests) {
-      if (known.attempts[attempt] === undefined && (await inbox.isOrdered(instance, attempt))) isOver.add(attempt);
-    }
+    const isOver = await inbox.ordered(
+      instance,
+      requests.map((r) => r.attempt).filter((a) => known.attempts[a] === undefined),
+    );
     const wanted = requests.filter((r) => !isOver.has(r.attempt));
-    const record = await inbox.update(instance, (r) => ordered(r, wanted));
+    const record = await inbox.update(instance, (r) => ordered(r, wanted), known);
     const taken = wanted.filter((r) => record?.attempts[r.attempt] !== undefined);
-    for (const order of taken) await inbox.putOrder(order);
-    const failures = record === null || taken.length === 0 ? [] : await hosts.settle(record);
+    await inParallel(taken, (order) => inbox.putOrder(order));
+    const settled = record === null || taken.length === 0 ? null : await hosts.settle(record);
+    const {
+      failures,
+      record: { attempts },
+    } = settled ?? { failures: [], record: { attempts: {} as InstanceRecord['attempts'] } };
     const accepted = new Set([...isOver, ...taken.map((r) => r.attempt)]);
-    const { attempts = {} } = (taken.length === 0 ? null : await inbox.record(instance)) ?? {};
     return requests.map((r) => {
       if (!accepted.has(r.attempt)) return gone(whyClosed(record ?? known));
       if (failures.length > 0) return { status: 'failed', detail: failures.join('; ') };
@@ -140,13 +143,17 @@ export class AwsFleet implements Fleet {
       if (known.gone !== null) return gone(whyClosed(known));
       const atMs = raw(clock.now());
       // One that was never sent is taken as ordered, so that its end is reported and a later order finds it ended.
-      const isUnknown = known.attempts[attempt] === undefined && !(await inbox.isOrdered(instance, attempt));
-      const record = await inbox.update(instance, (r) => {
-        const before = isUnknown ? fold(r, { is: 'ordered', attempt, saves: false, timeoutS: null }) : r;
-        return fold(before, { is: 'stop', attempt, why, atMs });
-      });
+      const isUnknown = known.attempts[attempt] === undefined && (await inbox.ordered(instance, [attempt])).size === 0;
+      const record = await inbox.update(
+        instance,
+        (r) => {
+          const before = isUnknown ? fold(r, { is: 'ordered', attempt, saves: false, timeoutS: null }) : r;
+          return fold(before, { is: 'stop', attempt, why, atMs });
+        },
+        known,
+      );
       if (isUnknown) await inbox.forbid(instance, attempt);
-      const failures = record === null ? [] : await hosts.settle(record);
+      const { failures } = record === null ? { failures: [] } : await hosts.settle(record);
       return failures.length === 0 ? DONE : { status: 'failed', detail: failures.join('; ') };
     });
   }
@@ -157,7 +164,7 @@ export class AwsFleet implements Fleet {
       const known = await this.#parts.inbox.record(instance);
       if (known === null || known.refused !== null) return gone(`there is no instance ${instance}`);
       if (known.gone !== null) return DONE;
-      const failures = await this.#parts.hosts.take(instance, [{ is: 'release', atMs }]);
+      const failures = await this.#parts.hosts.take(instance, [{ is: 'release', atMs }], known);
       return failures.length === 0 ? DONE : { status: 'failed', detail: failures.join('; ') };
     });
   }
@@ -188,7 +195,7 @@ export class AwsFleet implements Fleet {
         found.push(...open);
         if (isEnded && seen !== undefined && !isEndOffered) await inbox.endOffered(instance);
         if (seen !== undefined && record.observations.length - open.length >= TRIM_FROM) {
-          await inbox.update(instance, (r) => trimmed(r, seen));
+          await inbox.update(instance, (r) => trimmed(r, seen), record);
         }
       }
     }

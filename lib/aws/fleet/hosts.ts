@@ -9,6 +9,7 @@ import { raw } from '../../kernel/units.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
+import type { StartRequest } from '../../ports/fleet.ts';
 import type { Ec2, Seen } from './ec2.ts';
 import type { Ecs } from './ecs.ts';
 import type { Inbox } from './inbox.ts';
@@ -22,6 +23,20 @@ export interface HostsParts {
   /** Expected time from launch to first task, engine seconds. */
   readonly startDelayS: number;
 }
+
+/** An instance's record, and details of what could not be done about it now. */
+export interface Settled {
+  readonly record: InstanceRecord;
+  readonly failures: readonly string[];
+}
+
+interface Claimed {
+  readonly record: InstanceRecord;
+  readonly ours: readonly AttemptId[];
+}
+
+/** Tasks that are claimed, and noted, in one write: of more a process that dies would leave too many to be asked for again. */
+const STARTS_AT_ONCE = 10;
 
 /** What a duty can bring about another one for: a task that is told to stop as soon as it is there. */
 const MAX_ROUNDS = 3;
@@ -45,105 +60,148 @@ export class Hosts {
     );
   }
 
-  /** Our instance of an EC2 id, by its record or else by its tags; null for one that is none of ours. */
-  async instanceOf(ec2: string): Promise<InstanceId | null> {
-    const known = await this.#parts.inbox.instanceOf(ec2);
-    if (known !== null) return known;
-    const [seen] = await this.#parts.ec2.seen([ec2]);
-    return seen === undefined ? null : (await this.adopt(seen)).instance;
+  /** Our instances by EC2 ids, by their records or else by their tags; those are missing that are none of ours. */
+  async instancesOf(ec2: readonly string[]): Promise<ReadonlyMap<string, InstanceId>> {
+    const found = new Map(await this.#parts.inbox.instancesOf(ec2));
+    const unknown = ec2.filter((id) => !found.has(id));
+    for (const seen of unknown.length === 0 ? [] : await this.#parts.ec2.seen(unknown)) {
+      found.set(seen.ec2, (await this.adopt(seen)).instance);
+    }
+    return found;
   }
 
-  /** Takes in facts and does what follows. Details of what could not be done now, and is to be tried again. */
-  async take(instance: InstanceId, facts: readonly Fact[]): Promise<readonly string[]> {
-    const record = await this.#parts.inbox.update(instance, (r) => facts.reduce(fold, r));
-    return record === null ? [] : this.settle(record);
+  /** Takes in facts and does what follows. Details of what could not be done now, and is to be tried again. `known`: see `Inbox.update`. */
+  async take(
+    instance: InstanceId,
+    facts: readonly Fact[],
+    known: InstanceRecord | null = null,
+  ): Promise<readonly string[]> {
+    const record = await this.#parts.inbox.update(instance, (r) => facts.reduce(fold, r), known);
+    return record === null ? [] : (await this.settle(record)).failures;
   }
 
   /** Does what is left to be done. Throws what EC2 or ECS refuses to hear at all. */
-  async settle(record: InstanceRecord): Promise<readonly string[]> {
-    const failures: string[] = [];
-    let current: InstanceRecord | null = record;
-    for (let round = 0; round < MAX_ROUNDS && current !== null && failures.length === 0; round++) {
-      const open: readonly Duty[] = duties(current, this.#nowMs);
+  async settle(record: InstanceRecord): Promise<Settled> {
+    let settled: Settled = { record, failures: [] };
+    for (let round = 0; round < MAX_ROUNDS && settled.failures.length === 0; round++) {
+      const open = duties(settled.record, this.#nowMs);
       if (open.length === 0) break;
-      for (const duty of open) failures.push(...(await this.#do(current, duty)));
-      current = await this.#parts.inbox.record(record.instance);
+      settled = await this.#doAll(settled.record, open);
     }
-    return failures;
+    return settled;
   }
 
-  async #do(record: InstanceRecord, duty: Duty): Promise<readonly string[]> {
-    const { inbox, ec2, ecs } = this.#parts;
-    const { instance } = record;
-    switch (duty.do) {
-      case 'start':
-        return this.#start(record, duty.attempt);
-      case 'stop': {
-        // Noted before it is told: the end that follows then has its reason.
-        const { attempt, why } = duty;
-        await inbox.update(instance, (r) => fold(r, { is: 'stop', attempt, why, atMs: this.#nowMs }));
-        await ecs.stop(duty.task, why);
-        await inbox.update(instance, (r) => fold(r, { is: 'stop-sent', attempt }));
-        return [];
+  async #doAll(record: InstanceRecord, open: readonly Duty[]): Promise<Settled> {
+    const { ec2 } = this.#parts;
+    const starts = open.flatMap((d) => (d.do === 'start' ? [d.attempt] : []));
+    const stops = open.filter((d) => d.do === 'stop');
+    const ends = open.filter((d) => d.do === 'end');
+    const failures: string[] = [];
+    let current = record;
+    for (let from = 0; from < starts.length; from += STARTS_AT_ONCE) {
+      const started = await this.#start(current, starts.slice(from, from + STARTS_AT_ONCE));
+      current = started.record;
+      failures.push(...started.failures);
+    }
+    if (stops.length > 0) current = await this.#stop(current, stops);
+    for (const end of ends) {
+      await ec2.end(end.ec2);
+      current = await this.#noted(current, [{ is: 'end-asked', atMs: this.#nowMs }]);
+    }
+    return { record: current, failures };
+  }
+
+  async #stop(record: InstanceRecord, stops: readonly Extract<Duty, { do: 'stop' }>[]): Promise<InstanceRecord> {
+    const atMs = this.#nowMs;
+    // Noted before it is told: the end that follows then has its reason.
+    let current = await this.#noted(
+      record,
+      stops.map(({ attempt, why }) => ({ is: 'stop', attempt, why, atMs })),
+    );
+    const sent: Fact[] = [];
+    try {
+      for (const { attempt, task, why } of stops) {
+        await this.#parts.ecs.stop(task, why);
+        sent.push({ is: 'stop-sent', attempt });
       }
-      case 'end':
-        await ec2.end(duty.ec2);
-        await inbox.update(instance, (r) => fold(r, { is: 'end-asked', atMs: this.#nowMs }));
-        return [];
+    } finally {
+      current = await this.#noted(current, sent);
     }
+    return current;
   }
 
-  async #start(record: InstanceRecord, attempt: AttemptId): Promise<readonly string[]> {
-    const { inbox, ecs } = this.#parts;
-    const { instance } = record;
-    const order = await inbox.order(instance, attempt);
-    // Its order is only just being written, and who writes it comes here next.
-    if (order === null) return [];
-    const claimed = await this.#claim(record, attempt);
-    if (claimed === null) return [];
-    const { ec2, attempts } = claimed;
+  async #start(record: InstanceRecord, attempts: readonly AttemptId[]): Promise<Settled> {
+    const { inbox } = this.#parts;
+    // One whose order is missing: it is only just being written, and who writes it comes here next.
+    const orders = await inbox.orders(record.instance, attempts);
+    const claimed = await this.#claim(
+      record,
+      attempts.filter((a) => orders.has(a)),
+    );
+    let current = claimed.record;
+    const facts: Fact[] = [];
+    const failures: string[] = [];
+    try {
+      for (const attempt of claimed.ours) {
+        const order = invariant(orders.get(attempt), `attempt ${attempt} is ordered`);
+        const asked = await this.#ask(claimed.record, order);
+        facts.push(...asked.facts);
+        failures.push(...asked.failures);
+      }
+    } finally {
+      // What was started is noted, whatever became of the next one.
+      current = await this.#noted(current, facts);
+    }
+    return { record: current, failures };
+  }
+
+  /** Asks ECS for a task; what is to be noted of its answer. */
+  async #ask(
+    { instance, ec2, attempts }: InstanceRecord,
+    order: StartRequest,
+  ): Promise<{ readonly facts: readonly Fact[]; readonly failures: readonly string[] }> {
+    const { attempt } = order;
     const refusals = attempts[attempt]?.refusals ?? 0;
-    const started = await ecs.start(order, invariant(ec2, `instance ${instance} was launched`), refusals);
-    const nowMs = this.#nowMs;
+    const started = await this.#parts.ecs.start(order, invariant(ec2, `instance ${instance} was launched`), refusals);
     switch (started.status) {
-      case 'started':
-        await inbox.setTask(attempt, started.task);
-        await this.#note(instance, {
-          is: 'task',
-          attempt,
-          task: started.task,
-          startedMs: null,
-          keptMs: null,
-          end: null,
-        });
-        return [];
+      case 'started': {
+        const { task } = started;
+        await this.#parts.inbox.setTask(attempt, task);
+        return { facts: [{ is: 'task', attempt, task, startedMs: null, keptMs: null, end: null }], failures: [] };
+      }
       case 'unknown':
-        return [started.detail];
+        return { facts: [], failures: [started.detail] };
       case 'failed':
-        await this.#note(instance, { is: 'tried', attempt, atMs: null });
-        return [started.detail];
+        return { facts: [{ is: 'tried', attempt, atMs: null }], failures: [started.detail] };
       case 'refused': {
         // What can never run has failed; what found no room or no host waits again.
         const why = started.why === 'invalid' ? null : 'interrupted';
-        await this.#note(instance, { is: 'never', attempt, atMs: nowMs, why, detail: started.detail });
-        return [];
+        return { facts: [{ is: 'never', attempt, atMs: this.#nowMs, why, detail: started.detail }], failures: [] };
       }
     }
   }
 
-  /** One of several that would start it at once does; null for the others. */
-  async #claim(record: InstanceRecord, attempt: AttemptId): Promise<InstanceRecord | null> {
-    const expected = record.attempts[attempt]?.triedMs ?? null;
-    const claim = { isOurs: false };
-    const claimed = await this.#parts.inbox.update(record.instance, (r) => {
-      const now = r.attempts[attempt];
-      claim.isOurs = now !== undefined && now.task === null && now.triedMs === expected && r.gone === null;
-      return claim.isOurs ? fold(r, { is: 'tried', attempt, atMs: this.#nowMs }) : r;
-    });
-    return claim.isOurs ? claimed : null;
+  /** Of several that would start attempts at once, one starts each: those that are ours to start. */
+  async #claim(record: InstanceRecord, attempts: readonly AttemptId[]): Promise<Claimed> {
+    let ours: readonly AttemptId[] = [];
+    const atMs = this.#nowMs;
+    const claimed = await this.#parts.inbox.update(
+      record.instance,
+      (r) => {
+        ours = attempts.filter((a) => {
+          const now = r.attempts[a];
+          const isAsExpected = now?.triedMs === (record.attempts[a]?.triedMs ?? null);
+          return now !== undefined && now.task === null && isAsExpected && r.gone === null;
+        });
+        return ours.reduce((next, attempt) => fold(next, { is: 'tried', attempt, atMs }), r);
+      },
+      record,
+    );
+    return claimed === null ? { record, ours: [] } : { record: claimed, ours };
   }
 
-  async #note(instance: InstanceId, fact: Fact): Promise<void> {
-    await this.#parts.inbox.update(instance, (r) => fold(r, fact));
+  async #noted(record: InstanceRecord, facts: readonly Fact[]): Promise<InstanceRecord> {
+    if (facts.length === 0) return record;
+    return (await this.#parts.inbox.update(record.instance, (r) => facts.reduce(fold, r), record)) ?? record;
   }
 }

@@ -2,28 +2,30 @@
  * Where records of instances lie, and which of them have something to report. In the deployment's table:
  *
  *   I#<instance>    FLEET            the record (record.ts), compressed; `n` counts its versions
- *   I#<instance>    ORDER#<attempt>  what to run, as it was asked; there from before its task is asked for
  *   E#<EC2 id>      FLEET            which instance of ours it is
- *   A#<mark>        ORDER            which attempt, on which instance; `mark` is what a task is known by outside (marks.ts)
+ *   A#<mark>        ORDER            which attempt, on which instance, and what to run, as it was asked; there from before its
+ *                                    task is asked for. `mark` is what a task is known by outside (marks.ts)
+ *   I#<instance>    ORDER#<attempt>  as it was before: what to run, beside an A#<mark> that says only whose it is. Still read
  *   NEWS            I#<instance>     there may be observations up to `upTo` that nobody has applied
  *
  * Writers are the Lambdas that act, observe and sweep, at once. A record changes by a conditional write on its version, and
- * who loses folds its facts into the newer one. NEWS is written before the record: an entry too many is looked up in vain,
- * one too few would leave an observation unseen. It is taken away only up to the number that was applied.
+ * who loses is shown the newer one and folds its facts into that. Who has read a record need not read it again to change it:
+ * its version is remembered beside it. NEWS is written before the record: an entry too many is looked up in vain, one too few
+ * would leave an observation unseen. It is taken away only up to the number that was applied.
  */
 import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
 import { attemptId, instanceId } from '../../kernel/ids.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import type { StartRequest } from '../../ports/fleet.ts';
-import { body, bodyOf, flag, flagOf, number, numberOf, text, textAt } from '../store/codec.ts';
-import type { Key } from '../store/keys.ts';
+import { body, bodyOf, flag, flagOf, number, numberOf, text, textAt, type Item } from '../store/codec.ts';
+import { textOf, type Key } from '../store/keys.ts';
 import type { Table } from '../store/table.ts';
 import { launchedRecord, trimmed, type InstanceRecord } from './record.ts';
 import { markOf } from './marks.ts';
 
 const NEWS = 'NEWS';
 const recordKey = (instance: string): Key => ({ pk: `I#${instance}`, sk: 'FLEET' });
-const orderKey = (instance: string, attempt: string): Key => ({ pk: `I#${instance}`, sk: `ORDER#${attempt}` });
+const formerOrderKey = (instance: string, attempt: string): Key => ({ pk: `I#${instance}`, sk: `ORDER#${attempt}` });
 const ec2Key = (ec2: string): Key => ({ pk: `E#${ec2}`, sk: 'FLEET' });
 const markKey = (mark: string): Key => ({ pk: `A#${mark}`, sk: 'ORDER' });
 const newsKey = (instance: string): Key => ({ pk: NEWS, sk: `I#${instance}` });
@@ -40,6 +42,9 @@ interface Stored {
   readonly version: number;
 }
 
+/** What came of writing a record: refused, somebody else has written a newer one. */
+type Put = { readonly isDone: true } | { readonly isDone: false; readonly newer: Stored | null };
+
 /** An instance that has something to report, and whether somebody who knew of it was told of its end before. */
 export interface News {
   readonly instance: InstanceId;
@@ -47,10 +52,18 @@ export interface News {
   readonly isEndOffered: boolean;
 }
 
+/** Whose mark a task or a checkpoint bears. */
+export interface Marked {
+  readonly attempt: AttemptId;
+  readonly instance: InstanceId;
+}
+
 export class Inbox {
   readonly #table: Table;
   readonly #nowMs: () => number;
   readonly #listeners = new Set<() => void>();
+  /** Of records as they were read or written here. */
+  readonly #versions = new WeakMap<InstanceRecord, number>();
 
   /** `nowMs`: wall time, for the expiry of items. */
   constructor(table: Table, nowMs: () => number) {
@@ -65,12 +78,12 @@ export class Inbox {
   }
 
   async record(instance: InstanceId): Promise<InstanceRecord | null> {
-    return (await this.#stored(instance))?.record ?? null;
+    return (await this.#read(instance))?.record ?? null;
   }
 
   async records(instances: readonly InstanceId[]): Promise<readonly InstanceRecord[]> {
     const items = await this.#table.getMany(instances.map(recordKey));
-    return [...items.values()].map((item) => recordOf(bodyOf<Plain>(item)));
+    return [...items.values()].map((item) => this.#stored(item).record);
   }
 
   /** Makes a record, with `change` applied to it, unless it is there; the one that is there then. */
@@ -79,22 +92,31 @@ export class Inbox {
       await this.#table.write({ key: ec2Key(record.ec2), set: { instance: text(record.instance), ...this.#expiry() } });
     }
     const made = change(record);
-    if (await this.#put(made, null)) return made;
-    const known = await this.update(record.instance, change);
+    const written = await this.#put(made, null);
+    if (written.isDone) return made;
+    const known = await this.update(record.instance, change, written.newer?.record);
     if (known !== null) return known;
     throw new EbbError('internal', { what: 'the record of an instance is there and is not', got: record.instance });
   }
 
-  /** Changes a record; null where there is none. A change that gives the same object back is not written. */
+  /**
+   * Changes a record; null where there is none. A change that gives the same object back is not written. `known`: the record as
+   * this process has just read or written it, which spares reading it once more.
+   */
   async update(
     instance: InstanceId,
     change: (record: InstanceRecord) => InstanceRecord,
+    known: InstanceRecord | null = null,
   ): Promise<InstanceRecord | null> {
+    const version = known === null ? undefined : this.#versions.get(known);
+    let stored = known === null || version === undefined ? await this.#read(instance) : { record: known, version };
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const stored = await this.#stored(instance);
       if (stored === null) return null;
       const changed = change(stored.record);
-      if (changed === stored.record || (await this.#put(changed, stored))) return changed;
+      if (changed === stored.record) return changed;
+      const written = await this.#put(changed, stored);
+      if (written.isDone) return changed;
+      stored = written.newer;
     }
     throw new EbbError('too-many-requests', {
       what: 'the record of an instance is changed by too many at once',
@@ -102,67 +124,96 @@ export class Inbox {
     });
   }
 
-  async #stored(instance: InstanceId): Promise<Stored | null> {
+  async #read(instance: InstanceId): Promise<Stored | null> {
     const item = await this.#table.get(recordKey(instance));
-    return item === undefined ? null : { record: recordOf(bodyOf<Plain>(item)), version: numberOf(item, 'n') };
+    return item === undefined ? null : this.#stored(item);
   }
 
-  async #put(record: InstanceRecord, before: Stored | null): Promise<boolean> {
+  #stored(item: Item): Stored {
+    const stored = { record: recordOf(bodyOf<Plain>(item)), version: numberOf(item, 'n') };
+    this.#versions.set(stored.record, stored.version);
+    return stored;
+  }
+
+  async #put(record: InstanceRecord, before: Stored | null): Promise<Put> {
     const hasNews = record.sequence > (before?.record.sequence ?? 0);
     if (hasNews) await this.#table.write({ key: newsKey(record.instance), set: { upTo: number(record.sequence) } });
-    const { status } = await this.#table.write({
+    const version = (before?.version ?? 0) + 1;
+    const { status, item } = await this.#table.write({
       key: recordKey(record.instance),
-      set: { b: body(record), n: number((before?.version ?? 0) + 1), ...this.#expiry() },
+      set: { b: body(record), n: number(version), ...this.#expiry() },
       condition:
         before === null
           ? { expression: 'attribute_not_exists(pk)' }
           : { expression: 'n = :version', values: { ':version': number(before.version) } },
     });
-    if (status === 'done' && hasNews) for (const listener of this.#listeners) listener();
-    return status === 'done';
+    if (status === 'refused') {
+      return { isDone: false, newer: Object.keys(item).length === 0 ? null : this.#stored(item) };
+    }
+    this.#versions.set(record, version);
+    if (hasNews) for (const listener of this.#listeners) listener();
+    return { isDone: true };
   }
 
   #expiry() {
     return { ttl: number(Math.floor(this.#nowMs() / 1000) + KEEP_DAYS * 86_400) };
   }
 
-  /** Our instance of an EC2 id; null for one that no record was made for. */
-  async instanceOf(ec2: string): Promise<InstanceId | null> {
-    const found = textAt(await this.#table.get(ec2Key(ec2)), 'instance');
-    return found === '' ? null : instanceId(found);
+  /** Our instances by EC2 ids; those are missing that no record was made for. */
+  async instancesOf(ec2: readonly string[]): Promise<ReadonlyMap<string, InstanceId>> {
+    const items = await this.#table.getMany(ec2.map(ec2Key));
+    return new Map([...items.values()].map((i) => [textAt(i, 'pk').slice(2), instanceId(textAt(i, 'instance'))]));
   }
 
   async putOrder(order: StartRequest): Promise<void> {
     const { attempt, instance } = order;
-    await this.#table.transact([
-      { key: orderKey(instance, attempt), set: { b: body(order), ...this.#expiry() } },
-      {
-        key: markKey(markOf(attempt)),
-        set: { attempt: text(attempt), instance: text(instance), ...this.#expiry() },
-      },
-    ]);
+    await this.#table.write({
+      key: markKey(markOf(attempt)),
+      set: { attempt: text(attempt), instance: text(instance), b: body(order), ...this.#expiry() },
+    });
   }
 
   /** An attempt that was stopped before it was ordered: a later order finds it ordered already. */
   async forbid(instance: InstanceId, attempt: AttemptId): Promise<void> {
-    await this.#table.write({ key: orderKey(instance, attempt), set: { never: flag(true), ...this.#expiry() } });
+    await this.#table.write({
+      key: markKey(markOf(attempt)),
+      set: { attempt: text(attempt), instance: text(instance), never: flag(true), ...this.#expiry() },
+    });
   }
 
-  async isOrdered(instance: InstanceId, attempt: AttemptId): Promise<boolean> {
-    return (await this.#table.get(orderKey(instance, attempt))) !== undefined;
+  /** Those of the attempts that were ordered on the instance, or are never to be. */
+  async ordered(instance: InstanceId, attempts: readonly AttemptId[]): Promise<ReadonlySet<AttemptId>> {
+    const keysOf = (a: AttemptId): Key[] => [markKey(markOf(a)), formerOrderKey(instance, a)];
+    const items = await this.#table.getMany(attempts.flatMap(keysOf));
+    return new Set(attempts.filter((a) => keysOf(a).some((key) => items.has(textOf(key)))));
   }
 
-  /** What an attempt is to run; null when it was never ordered, or is never to run. */
-  async order(instance: InstanceId, attempt: AttemptId): Promise<StartRequest | null> {
-    const item = await this.#table.get(orderKey(instance, attempt));
-    return item === undefined || flagOf(item, 'never') ? null : bodyOf<StartRequest>(item);
+  /** What attempts are to run; those are missing that were never ordered, or are never to run. */
+  async orders(instance: InstanceId, attempts: readonly AttemptId[]): Promise<ReadonlyMap<AttemptId, StartRequest>> {
+    const items = await this.#table.getMany(attempts.map((a) => markKey(markOf(a))));
+    const itemOf = (a: AttemptId): Item | undefined => items.get(textOf(markKey(markOf(a))));
+    const former = attempts.filter((a) => {
+      const item = itemOf(a);
+      return item !== undefined && item['b'] === undefined && !flagOf(item, 'never');
+    });
+    const formerItems = await this.#table.getMany(former.map((a) => formerOrderKey(instance, a)));
+    return new Map(
+      attempts.flatMap((a) => {
+        const item = former.includes(a) ? formerItems.get(textOf(formerOrderKey(instance, a))) : itemOf(a);
+        return item === undefined || flagOf(item, 'never') ? [] : [[a, bodyOf<StartRequest>(item)] as const];
+      }),
+    );
   }
 
-  /** Whose mark it is; null for one that was never given. */
-  async marked(mark: string): Promise<{ readonly attempt: AttemptId; readonly instance: InstanceId } | null> {
-    const item = await this.#table.get(markKey(mark));
-    if (item === undefined) return null;
-    return { attempt: attemptId(textAt(item, 'attempt')), instance: instanceId(textAt(item, 'instance')) };
+  /** Whose marks they are; those are missing that were never given. */
+  async marked(marks: readonly string[]): Promise<ReadonlyMap<string, Marked>> {
+    const items = await this.#table.getMany(marks.map(markKey));
+    return new Map(
+      [...items.values()].map((item) => [
+        textAt(item, 'pk').slice(2),
+        { attempt: attemptId(textAt(item, 'attempt')), instance: instanceId(textAt(item, 'instance')) },
+      ]),
+    );
   }
 
   async setTask(attempt: AttemptId, task: string): Promise<void> {
@@ -200,7 +251,7 @@ export class Inbox {
       condition: { expression: 'upTo <= :applied', values: { ':applied': number(applied) } },
     });
     if (record.observations.filter((o) => o.sequence <= applied).length < TRIM_FROM) return;
-    await this.update(record.instance, (r) => trimmed(r, applied));
+    await this.update(record.instance, (r) => trimmed(r, applied), record);
   }
 }
 

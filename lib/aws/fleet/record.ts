@@ -377,10 +377,13 @@ function ended(record: InstanceRecord): InstanceRecord {
   return report({ ...record, isEnded: true }, { kind: 'instance-ended', atMs: epochMs(atMs), cause, detail });
 }
 
-const withAttempt = (record: InstanceRecord, id: AttemptId, attempt: AttemptRecord): InstanceRecord => ({
-  ...record,
-  attempts: { ...record.attempts, [id]: attempt },
-});
+/** The same object where nothing is new: a record that did not change is not written. */
+function withAttempt(record: InstanceRecord, id: AttemptId, attempt: AttemptRecord): InstanceRecord {
+  const known = record.attempts[id];
+  const isSame =
+    known !== undefined && (Object.keys(attempt) as (keyof AttemptRecord)[]).every((k) => known[k] === attempt[k]);
+  return isSame ? record : { ...record, attempts: { ...record.attempts, [id]: attempt } };
+}
 
 function withoutAttempt(record: InstanceRecord, id: AttemptId): InstanceRecord {
   const { [id]: _, ...attempts } = record.attempts;

@@ -11,7 +11,7 @@ import { FOREIGN_IMAGE, meaningOf } from './ends.ts';
 import { taskNotice, type Notice, type TaskNotice } from './events.ts';
 import type { Hosts } from './hosts.ts';
 import type { Inbox } from './inbox.ts';
-import { attemptsOf, type Fact, type InstanceRecord, type TaskEnd } from './record.ts';
+import { attemptsOf, fold, type Fact, type InstanceRecord, type TaskEnd } from './record.ts';
 import type { TaskReport } from './report.ts';
 
 export interface WatchParts {
@@ -28,6 +28,17 @@ export interface WatchParts {
   /** Engine time of a wall time. */
   readonly engineMs: (wallMs: number) => number;
 }
+
+type AttemptNotice = Extract<Notice, { readonly mark: string }>;
+type InstanceNotice = Exclude<Notice, AttemptNotice>;
+
+/** A notice, by its place among those that came with it, and whose it is. */
+type About =
+  | { readonly at: number; readonly instance: InstanceId; readonly notice: InstanceNotice }
+  | { readonly at: number; readonly instance: InstanceId; readonly notice: AttemptNotice; readonly attempt: AttemptId };
+
+/** Of one invocation; most of their time they wait for ECS. */
+const INSTANCES_AT_ONCE = 5;
 
 /** What EC2 and ECS show of an instance at a time: undefined where they show nothing. */
 export interface World {
@@ -52,23 +63,72 @@ export class Watch {
     this.#parts = parts;
   }
 
-  /** Throws when what follows cannot be done now: the event is to be delivered again. The instance it was about; null for none of ours. */
-  async notice(notice: Notice): Promise<InstanceId | null> {
-    const { hosts, inbox } = this.#parts;
-    if (notice.is === 'task' || notice.is === 'kept') {
-      const of = await inbox.marked(notice.mark);
-      if (of === null) return null;
-      await this.#take(of.instance, [await this.#attemptFact(notice, of)]);
-      return of.instance;
-    }
-    const instance = await hosts.instanceOf(notice.ec2);
-    if (instance === null) return null;
-    await this.#take(instance, await this.#instanceFacts(notice, instance));
-    return instance;
+  /**
+   * Takes in notices, those of one instance together: each record is read and written once. What could not be taken in, by the
+   * notice's place: throws nothing that may pass, so that the others need not come again.
+   */
+  async notices(notices: readonly Notice[]): Promise<ReadonlyMap<number, EbbError>> {
+    const about = await this.#about(notices);
+    const failed = new Map<number, EbbError>();
+    const known = new Map(
+      (await this.#parts.inbox.records([...new Set(about.map((n) => n.instance))])).map((r) => [r.instance, r]),
+    );
+    const groups = [...Map.groupBy(about, (n) => n.instance)];
+    const worker = async (): Promise<void> => {
+      for (let next = groups.shift(); next !== undefined; next = groups.shift()) {
+        const [instance, group] = next;
+        try {
+          const record = known.get(instance);
+          if (record !== undefined) await this.#take(record, await this.#factsOf(record, group));
+        } catch (error) {
+          // One instance that cannot be helped now must not keep the others waiting.
+          if (!(error instanceof EbbError) || error.code === 'internal') throw error;
+          for (const { at } of group) failed.set(at, error);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: INSTANCES_AT_ONCE }, worker));
+    return failed;
   }
 
-  async #take(instance: InstanceId, facts: readonly Fact[]): Promise<void> {
-    const failures = await this.#parts.hosts.take(instance, facts);
+  /** Throws when what follows cannot be done now: the event is to be delivered again. */
+  async notice(notice: Notice): Promise<void> {
+    for (const error of (await this.notices([notice])).values()) throw error;
+  }
+
+  /** Whose notices they are; those that are about nothing of ours are left out. */
+  async #about(notices: readonly Notice[]): Promise<readonly About[]> {
+    const { hosts, inbox } = this.#parts;
+    const marks = notices.flatMap((n) => ('mark' in n ? [n.mark] : []));
+    const ids = notices.flatMap((n) => ('ec2' in n ? [n.ec2] : []));
+    const [marked, instances] = [await inbox.marked(marks), await hosts.instancesOf([...new Set(ids)])];
+    return notices.flatMap((notice, at): About[] => {
+      if ('mark' in notice) {
+        const of = marked.get(notice.mark);
+        return of === undefined ? [] : [{ at, instance: of.instance, notice, attempt: of.attempt }];
+      }
+      const instance = instances.get(notice.ec2);
+      return instance === undefined ? [] : [{ at, instance, notice }];
+    });
+  }
+
+  /** Each notice is understood by what the record says with those before it. */
+  async #factsOf(known: InstanceRecord, group: readonly About[]): Promise<readonly Fact[]> {
+    const all: Fact[] = [];
+    let record = known;
+    for (const about of group) {
+      const facts =
+        'attempt' in about
+          ? [await this.#attemptFact(about.notice, about.attempt, record)]
+          : await this.#instanceFacts(about.notice, record);
+      all.push(...facts);
+      record = facts.reduce(fold, record);
+    }
+    return all;
+  }
+
+  async #take(record: InstanceRecord, facts: readonly Fact[]): Promise<void> {
+    const failures = await this.#parts.hosts.take(record.instance, facts, record);
     if (failures.length > 0) {
       throw new EbbError('aws.unavailable', {
         what: 'what follows from an event cannot be done now',
@@ -78,17 +138,13 @@ export class Watch {
     }
   }
 
-  async #instanceFacts(
-    notice: Exclude<Notice, TaskNotice | { is: 'kept' }>,
-    instance: InstanceId,
-  ): Promise<readonly Fact[]> {
+  async #instanceFacts(notice: InstanceNotice, record: InstanceRecord): Promise<readonly Fact[]> {
     switch (notice.is) {
-      case 'made':
-        return [];
       case 'gone': {
+        // Of an end that is known already nothing more is asked.
+        if (record.gone !== null) return [];
         const [seen] = await this.#parts.ec2.seen([notice.ec2]);
-        const record = await this.#parts.inbox.record(instance);
-        return record === null ? [] : [goneFact(record, seen, notice.atMs)];
+        return [goneFact(record, seen, notice.atMs)];
       }
       case 'rebalance':
         return [{ is: 'rebalance', atMs: notice.atMs }];
@@ -99,16 +155,12 @@ export class Watch {
     }
   }
 
-  async #attemptFact(
-    notice: TaskNotice | Extract<Notice, { is: 'kept' }>,
-    { attempt, instance }: { readonly attempt: AttemptId; readonly instance: InstanceId },
-  ): Promise<Fact> {
+  async #attemptFact(notice: AttemptNotice, attempt: AttemptId, record: InstanceRecord): Promise<Fact> {
     const { engineMs } = this.#parts;
     if (notice.is === 'kept') return { is: 'kept', attempt, atMs: engineMs(notice.atMs) };
     const { task, startedMs, end } = notice;
     if (end === null) return { is: 'task', attempt, task, startedMs, keptMs: null, end };
-    const record = await this.#parts.inbox.record(instance);
-    const known = record?.attempts[attempt];
+    const known = record.attempts[attempt];
     // The mark's own event may come after this one, when nothing more can be said of the attempt.
     const markMs = known?.saves === true && end.exitCode !== 0 ? await this.#parts.keptAt(attempt) : null;
     const report = known === undefined ? null : await this.#parts.reportOf(attempt);
@@ -134,8 +186,8 @@ export class Watch {
   }
 
   /** Whether EC2 is taking, or has taken, the instance. */
-  async #isTaken(record: InstanceRecord | null): Promise<boolean> {
-    if (record === null || record.ec2 === null) return false;
+  async #isTaken(record: InstanceRecord): Promise<boolean> {
+    if (record.ec2 === null) return false;
     if (record.warnedMs !== null || record.gone !== null) return true;
     const [seen] = await this.#parts.ec2.seen([record.ec2]);
     return seen === undefined || seen.state !== 'running';
@@ -167,12 +219,12 @@ export class Watch {
               },
               nowMs,
             );
-      if (notice !== null) facts.push(await this.#attemptFact(notice, { attempt, instance: record.instance }));
+      if (notice !== null) facts.push(await this.#attemptFact(notice, attempt, record));
     }
     const isGone = seen === undefined || seen.state === 'terminated';
     if (isGone) facts.push(...lostOrders(record, nowMs), goneFact(record, seen, nowMs));
     const before = record.sequence;
-    await this.#take(record.instance, facts);
+    await this.#take(record, facts);
     return ((await inbox.record(record.instance))?.sequence ?? before) > before;
   }
 }

@@ -30,6 +30,19 @@ const INDEXES: Readonly<Record<string, readonly [string, string]>> = { listed: [
 
 const metadata = { $metadata: {} };
 
+/** What a call consumed: read units of a read, write units of a write. */
+export interface Use {
+  readonly operation: string;
+  readonly units: number;
+}
+
+const unitsOf = (answer: unknown): number => {
+  const { ConsumedCapacity: used } = answer as {
+    ConsumedCapacity?: { CapacityUnits: number } | readonly { CapacityUnits: number }[];
+  };
+  return [used ?? []].flat().reduce((sum, u) => sum + u.CapacityUnits, 0);
+};
+
 interface Change {
   readonly Key: Key;
   readonly ConditionExpression?: string | undefined;
@@ -42,12 +55,21 @@ export class DynamoDouble {
   /** By partition and sort key; what is in it is replaced, never changed. */
   readonly #items = new Map<string, Item>();
 
-  /** A client of it, for whoever takes the SDK's. */
-  client(): DynamoDBClient {
+  /** A client of it, for whoever takes the SDK's. `used`: told what each call consumed, one that was refused included. */
+  client(used?: (use: Use) => void): DynamoDBClient {
     const send = async (command: { readonly input: unknown }): Promise<unknown> => {
       // An answer comes later than its question, as over a network.
       await Promise.resolve();
-      return this.#answer(command.constructor.name, command.input);
+      const operation = command.constructor.name.replace('Command', '');
+      try {
+        const answer = this.#answer(command.constructor.name, command.input);
+        used?.({ operation, units: unitsOf(answer) });
+        return answer;
+      } catch (error) {
+        // "DynamoDB still consumes write capacity" where a condition is not met ("Read/write capacity mode"): by the item that is there.
+        if (error instanceof ConditionalCheckFailedException) used?.({ operation, units: writeUnits(error.Item, undefined) });
+        throw error;
+      }
     };
     return { send, destroy: () => undefined } as unknown as DynamoDBClient;
   }

@@ -150,7 +150,7 @@ describeOnLocalStack(
       const client = on.kept(new SQSClient({ ...on.config(), region }));
       const dead = rehearsal.outputs['Ebbtide']?.['TriggerDeadLetters'] ?? '';
       const { queueUrls } = await client.send(new ListDeadLetterSourceQueuesCommand({ QueueUrl: dead }));
-      const QueueUrl = queueUrls?.[0] ?? '';
+      const QueueUrl = queueUrls?.find((url) => !/TriggerEvents/.test(url)) ?? '';
       const patience = async (seconds: string) =>
         client.send(new SetQueueAttributesCommand({ QueueUrl, Attributes: { VisibilityTimeout: seconds } }));
       const lengthOf = async (url: string): Promise<number> => {

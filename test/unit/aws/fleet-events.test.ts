@@ -105,7 +105,12 @@ describe('events of AWS', () => {
     expect(of('s3-checkpoint-mark', { object: { key: 'cycle/c-1/0/sight' } })).toBeNull();
     expect(of('ecs-container-instance-active', { status: 'DRAINING' })).toBeNull();
     expect(of('ecs-container-instance-active', { agentConnected: false })).toBeNull();
-    expect(of('ec2-instance-terminated', { state: 'shutting-down' })).toBeNull();
+    expect(of('ecs-container-instance-active', { runningTasksCount: 1 })).toBeNull();
+    expect(of('ecs-container-instance-active', { pendingTasksCount: 2 })).toBeNull();
+    for (const state of ['pending', 'running', 'shutting-down', 'stopped'])
+      expect(of('ec2-instance-terminated', { state })).toBeNull();
+    for (const lastStatus of ['PROVISIONING', 'PENDING', 'ACTIVATING', 'DEACTIVATING', 'STOPPING', 'DEPROVISIONING'])
+      expect(of('ecs-task-running', { lastStatus })).toBeNull();
     expect(of('ecs-task-running', { startedBy: undefined })).toBeNull();
   });
 

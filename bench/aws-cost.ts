@@ -15,6 +15,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { DescribeTableCommand, DynamoDBClient, ListTablesCommand } from '@aws-sdk/client-dynamodb';
 import { ListBucketsCommand, S3Client } from '@aws-sdk/client-s3';
+import { fleetEvent, noticeOf } from '../lib/aws/fleet/events.ts';
 import { DynamoStore } from '../lib/aws/store/dynamo-store.ts';
 import { METRICS } from '../lib/aws/metrics.ts';
 import { EVERY } from '../lib/infra/triggers.ts';
@@ -51,6 +52,8 @@ const HISTORY_S = 8 * 86_400;
 const TASK_S = 15;
 const REACH = { per1000Jobs: 0.02, idleMonth: 1 } as const;
 const MONTH_S = 730 * 3600;
+/** Queues that a function reads: triggers, and events. */
+const QUEUES = 2;
 const CYCLE = ['look', 'estimate', 'forecast', 'solve', 'record', 'act', 'confirm'] as const;
 
 const { values: args } = parseArgs({
@@ -155,6 +158,7 @@ async function meteredRun(): Promise<Metered> {
         fromMs,
         doneMs,
         endMs: Date.now(),
+        gathered: rehearsal.double.events.filter(isGathered).length,
         engineHours: ((doneMs - fromMs) / 3_600_000) * SPEED,
         alarms,
         dashboards,
@@ -167,6 +171,13 @@ async function meteredRun(): Promise<Metered> {
     await stop(localstack);
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** As the rules have it (lib/infra/triggers.ts): warnings go another way, and what says nothing goes nowhere. */
+function isGathered(event: unknown): boolean {
+  const understood = fleetEvent.safeParse(event);
+  const notice = understood.success ? noticeOf(understood.data) : null;
+  return notice !== null && notice.is !== 'warned' && notice.is !== 'rebalance';
 }
 
 const nameIn = (file: string): string => file.replace(/-\d+\.jsonl$/, '');
@@ -252,9 +263,11 @@ function report(of: Metered): void {
     calls,
   );
   const acquired = uses.find((u) => u.name === 'acquire')?.invocations ?? 0;
+  const observed = uses.find((u) => u.name === 'observe')?.invocations ?? 0;
   const around = aroundThem({
     requests: of.requests,
-    queueBatches: acquired,
+    queueBatches: acquired + (of.gathered === undefined ? 0 : observed),
+    gathered: of.gathered ?? 0,
     cycles: uses.filter((u) => CYCLE.some((name) => name === u.name)),
     checkpoints: 0,
   });
@@ -300,7 +313,7 @@ function idleMonth(of: Metered): Usage {
     ...clocked,
     { alarmMonths: of.alarms, dashboardMonths: of.dashboards },
     // A queue's consumer asks five at a time, for 20 seconds each ("Using Lambda with Amazon SQS", polling).
-    { queueRequests: (5 * MONTH_S) / 20 },
+    { queueRequests: QUEUES * ((5 * MONTH_S) / 20) },
   ]);
 }
 

@@ -107,6 +107,8 @@ export function usesOf(answers: readonly Answer[], calls: readonly MeteredCall[]
 export function aroundThem(of: {
   readonly requests: number;
   readonly queueBatches: number;
+  /** Events that EventBridge puts into a queue, one request each. */
+  readonly gathered: number;
   readonly cycles: readonly FunctionUse[];
   readonly checkpoints: number;
 }): Usage {
@@ -114,8 +116,8 @@ export function aroundThem(of: {
   return {
     apiRequests: of.requests,
     logGb: (of.requests * ACCESS_LOG_BYTES) / 2 ** 30,
-    // A batch is received and deleted.
-    queueRequests: 2 * of.queueBatches,
+    // A batch is received and deleted; ten messages at most by one request.
+    queueRequests: of.gathered + 2 * Math.max(of.queueBatches, of.gathered / 10),
     executionGbS: cycleS * EXECUTION_GB,
     s3Events: of.checkpoints,
   };

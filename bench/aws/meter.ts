@@ -109,8 +109,16 @@ interface Capacity {
   readonly Table?: { readonly CapacityUnits?: number };
 }
 
+/**
+ * A write whose condition is not met consumes units too, by the item that is there, and does not say how many (DynamoDB
+ * developer guide, "Condition expressions"). One is counted: what is written under conditions here is below 1 KB, nearly always.
+ */
 function consumedOf(content: Buffer): Pick<MeteredCall, 'units' | 'indexUnits'> {
-  const { ConsumedCapacity: used } = jsonOf(content) as { ConsumedCapacity?: Capacity | readonly Capacity[] };
+  const { ConsumedCapacity: used, __type: fault = '' } = jsonOf(content) as {
+    ConsumedCapacity?: Capacity | readonly Capacity[];
+    __type?: string;
+  };
+  if (fault.endsWith('ConditionalCheckFailedException')) return { units: 1, indexUnits: 0 };
   const list = used === undefined ? [] : Array.isArray(used) ? (used as readonly Capacity[]) : [used as Capacity];
   const all = list.reduce((sum, u) => sum + (u.CapacityUnits ?? 0), 0);
   const own = list.reduce((sum, u) => sum + (u.Table?.CapacityUnits ?? u.CapacityUnits ?? 0), 0);

@@ -67,7 +67,8 @@ export class DynamoDouble {
         return answer;
       } catch (error) {
         // "DynamoDB still consumes write capacity" where a condition is not met ("Read/write capacity mode"): by the item that is there.
-        if (error instanceof ConditionalCheckFailedException) used?.({ operation, units: writeUnits(error.Item, undefined) });
+        if (error instanceof ConditionalCheckFailedException)
+          used?.({ operation, units: writeUnits(error.Item, undefined) });
         throw error;
       }
     };

@@ -72,6 +72,8 @@ interface Metered {
   readonly calls: readonly MeteredCall[];
   readonly answers: readonly Answer[];
   readonly requests: number;
+  /** Events that rules hand to the queue of `observe`; absent in runs from before there was one. */
+  readonly gathered?: number;
   /** Between these instants jobs were submitted, run and accounted for; then nothing was to do. */
   readonly fromMs: number;
   readonly doneMs: number;

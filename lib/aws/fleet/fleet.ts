@@ -119,10 +119,8 @@ export class AwsFleet implements Fleet {
     const taken = wanted.filter((r) => record?.attempts[r.attempt] !== undefined);
     await inParallel(taken, (order) => inbox.putOrder(order));
     const settled = record === null || taken.length === 0 ? null : await hosts.settle(record);
-    const {
-      failures,
-      record: { attempts },
-    } = settled ?? { failures: [], record: { attempts: {} as InstanceRecord['attempts'] } };
+    const failures = settled?.failures ?? [];
+    const attempts: InstanceRecord['attempts'] = settled?.record.attempts ?? {};
     const accepted = new Set([...isOver, ...taken.map((r) => r.attempt)]);
     return requests.map((r) => {
       if (!accepted.has(r.attempt)) return gone(whyClosed(record ?? known));

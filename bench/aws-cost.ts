@@ -52,8 +52,6 @@ const HISTORY_S = 8 * 86_400;
 const TASK_S = 15;
 const REACH = { per1000Jobs: 0.02, idleMonth: 1 } as const;
 const MONTH_S = 730 * 3600;
-/** Queues that a function reads: triggers, and events. */
-const QUEUES = 2;
 const CYCLE = ['look', 'estimate', 'forecast', 'solve', 'record', 'act', 'confirm'] as const;
 
 const { values: args } = parseArgs({
@@ -264,11 +262,10 @@ function report(of: Metered): void {
     of.answers.filter((a) => busy(a) && !isClocks(a.name)),
     calls,
   );
-  const acquired = uses.find((u) => u.name === 'acquire')?.invocations ?? 0;
   const observed = uses.find((u) => u.name === 'observe')?.invocations ?? 0;
   const around = aroundThem({
     requests: of.requests,
-    queueBatches: acquired + (of.gathered === undefined ? 0 : observed),
+    queueBatches: observed,
     gathered: of.gathered ?? 0,
     cycles: uses.filter((u) => CYCLE.some((name) => name === u.name)),
     checkpoints: 0,
@@ -315,7 +312,7 @@ function idleMonth(of: Metered): Usage {
     ...clocked,
     { alarmMonths: of.alarms, dashboardMonths: of.dashboards },
     // A queue's consumer asks five at a time, for 20 seconds each ("Using Lambda with Amazon SQS", polling).
-    { queueRequests: QUEUES * ((5 * MONTH_S) / 20) },
+    { queueRequests: (5 * MONTH_S) / 20 },
   ]);
 }
 

@@ -60,6 +60,7 @@ const ENVIRONMENT = {
   POWERTOOLS_SERVICE_NAME: 'ebbtide',
   POWERTOOLS_METRICS_NAMESPACE: 'Ebbtide',
   POWERTOOLS_LOG_LEVEL: 'ERROR',
+  POWERTOOLS_TRACE_ENABLED: 'false',
 } satisfies Partial<DeployedEnvironment>;
 
 /** The environment that Lambda's runtime has, by "Defined runtime environment variables", without credentials. */

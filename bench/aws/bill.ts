@@ -1,5 +1,6 @@
 /** From what was metered to what AWS would ask for it. Every step that is an assumption, not a count, is named here. */
-import { FUNCTIONS, FUNCTION_NAMES, factsOf, type FunctionName } from '../../lib/infra/functions.ts';
+import { deploymentConfig } from '../../lib/infra/config.ts';
+import { FUNCTIONS, FUNCTION_NAMES, SERVICE_LOG_LEVEL, factsOf, type FunctionName } from '../../lib/infra/functions.ts';
 import type { MeteredCall } from './meter.ts';
 import { totalUsd, usdOf, type Item, type Usage } from './price-list.ts';
 
@@ -19,14 +20,14 @@ const VCPU_MIB = 1769;
 const WAITS_MS: Readonly<Record<string, number>> = { dynamodb: 5, s3: 25, amazonsqs: 10, awsstepfunctions: 30 };
 const OTHER_WAIT_MS = 100;
 const TRANSACTION_WAIT_MS = 12;
-/** START, END, REPORT and the trace's line that Lambda itself writes about an invocation, bytes. */
-const LAMBDA_LOG_BYTES = 450;
+/** START, END and REPORT, which Lambda itself writes about an invocation that went well unless it is told not to, bytes. */
+const LAMBDA_LOG_BYTES = SERVICE_LOG_LEVEL === 'INFO' ? 450 : 0;
 /** An entry of the API's access log, bytes. */
 const ACCESS_LOG_BYTES = 400;
 /** Express executions are billed by 64 MB. */
 const EXECUTION_GB = 64 / 1024;
-/** X-Ray's default sampling beyond the first request of each second. */
-const SAMPLED = 0.05;
+/** X-Ray's default sampling beyond the first request of each second, where a deployment of the defaults has traces. */
+const SAMPLED = deploymentConfig.parse({}).traces ? 0.05 : 0;
 
 /** Which of ours a deployed function is: `<stack>-<construct>Functions<Name><part of a hash>-<random>`. */
 export function functionOf(deployed: string): FunctionName | null {

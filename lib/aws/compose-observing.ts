@@ -1,9 +1,10 @@
-import { SendMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
+import { SendMessageCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import { lambdaClock } from './clock.ts';
 import { processParts, type Parts } from './compose.ts';
 import { classify } from './errors.ts';
 import { noticeOf, type FleetEvent } from './fleet/events.ts';
 import { sweep, type SweepParts } from './fleet/sweep.ts';
+import type { Observation } from '../domain/observation.ts';
 import { raw } from '../kernel/units.ts';
 import { refreshListPrices } from './list-prices.ts';
 import type { FetchedPrices, Observed, Observing } from './observing.ts';
@@ -14,13 +15,12 @@ const START_PATIENCE = 5;
 
 export function composeObserving(): Observing {
   const of = processParts();
-  const { EBB_TRIGGER_QUEUE: queue, EBB_REGION: region, EBB_CONFIG: config } = of.environment;
-  const sqs = new SQSClient({ region });
+  const { EBB_CONFIG: config } = of.environment;
   return {
     observe: (events) => observeEvents(of.fleet(), events),
     sweep: () => sweep(sweepParts(of, config.settings.startDelayMaxS * START_PATIENCE)),
     fetchPrices: (asked) => pricesWhenDue(of, asked),
-    wake: () => trigger(sqs, queue, 'observed'),
+    wake: () => of.wake().wake(),
   };
 }
 
@@ -40,6 +40,17 @@ async function pricesWhenDue(of: Parts, { isDeploying }: { isDeploying: boolean 
   return { changes, onDemand, pools };
 }
 
+/**
+ * What comes about as it was decided: nothing is to be decided anew. Tasks on an instance that is ready are started by who takes
+ * that in. It is shown with the next cycle, a cycle's period (`cyclePeriodS`) later at most.
+ */
+const FORESEEN: ReadonlySet<Observation['kind']> = new Set([
+  'instance-launched',
+  'instance-ready',
+  'attempt-started',
+  'attempt-checkpointed',
+]);
+
 /** Takes in events, those of one instance together. */
 export async function observeEvents(
   { watch, inbox }: Pick<ReturnType<Parts['fleet']>, 'watch' | 'inbox'>,
@@ -50,13 +61,16 @@ export async function observeEvents(
     return notice === null ? [] : [{ at, notice }];
   });
   let isNews = false;
-  const stop = inbox.onNews(() => {
+  let isDue = false;
+  const stop = inbox.onNews((news) => {
     isNews = true;
+    isDue ||= news.some((o) => !FORESEEN.has(o.kind));
   });
   try {
     const failed = await watch.notices(told.map((t) => t.notice));
     return {
       isNews,
+      isDue,
       failed: new Map([...failed].flatMap(([n, error]) => told.slice(n, n + 1).map((t) => [t.at, error]))),
     };
   } finally {

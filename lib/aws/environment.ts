@@ -74,6 +74,7 @@ export const lambdaEnvironment = z.strictObject({
   POWERTOOLS_SERVICE_NAME: name.default('ebbtide'),
   POWERTOOLS_METRICS_NAMESPACE: name.default('Ebbtide'),
   POWERTOOLS_LOG_LEVEL: z.enum(['DEBUG', 'INFO', 'WARN', 'ERROR']).default('INFO'),
+  POWERTOOLS_TRACE_ENABLED: z.enum(['true', 'false']).default('false'),
 });
 
 /** What is set: strings. */

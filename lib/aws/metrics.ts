@@ -57,7 +57,7 @@ export const METRICS = {
   cycleFaults: {
     name: 'CycleFaults',
     unit: 'Count',
-    from: 'acquire',
+    from: 'observe',
     about: 'Executions of the cycle that failed, were not heard of any more, or could not be started.',
   },
   cycleTime: { name: 'CycleTime', unit: 'Milliseconds', from: 'confirm', about: 'From look to confirm.' },

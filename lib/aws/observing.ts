@@ -17,6 +17,8 @@ export interface FetchedPrices {
 export interface Observed {
   /** False when they were about nothing of ours, or told nothing new. */
   readonly isNews: boolean;
+  /** Something may have to be decided now. Else the next cycle takes the news in, whenever that is. */
+  readonly isDue: boolean;
   /** By the event's place: what follows from it cannot be done now, and it must come again. */
   readonly failed: ReadonlyMap<number, EbbError>;
 }

@@ -12,7 +12,7 @@ import { acknowledge } from './acknowledged.ts';
 import type { DeploymentConfig } from './config.ts';
 
 export interface HttpApiProps {
-  readonly config: Pick<DeploymentConfig, 'name' | 'auth' | 'userPoolArn' | 'requestsPerSecond'>;
+  readonly config: Pick<DeploymentConfig, 'name' | 'auth' | 'userPoolArn' | 'requestsPerSecond' | 'traces'>;
   readonly intake: lambda.IFunction;
   readonly api: lambda.IFunction;
   readonly logRetention: logs.RetentionDays;
@@ -47,7 +47,7 @@ export class HttpApi extends Construct {
         loggingLevel: apigateway.MethodLoggingLevel.ERROR,
         dataTraceEnabled: false,
         metricsEnabled: false,
-        tracingEnabled: true,
+        tracingEnabled: config.traces,
       },
     });
     // The stacks say the address under a name that the command line knows.

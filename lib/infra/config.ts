@@ -107,6 +107,10 @@ export const deploymentConfig = z
       .literal(RETENTION_DAYS, `must be one of ${RETENTION_DAYS.join(', ')}: CloudWatch takes no other`)
       .default(30)
       .describe('How long logs are kept: of tasks, functions and requests.'),
+    traces: z
+      .boolean()
+      .default(false)
+      .describe('X-Ray traces of requests and cycles. One costs 25 times what the call of a function does.'),
     defaultImage: z
       .string()
       .regex(/^[\w][\w.:/@-]*$/, 'is no container image')

@@ -25,6 +25,7 @@ export interface CycleProps {
   /** The steps, and `acquire`, which is told when one has failed for good. */
   readonly functions: Readonly<Record<CycleStep | 'acquire', lambda.IFunction>>;
   readonly logRetention: logs.RetentionDays;
+  readonly isTraced: boolean;
 }
 
 /** Batches that are acted on at once: EC2 and ECS throttle an account, not a caller. */
@@ -76,13 +77,14 @@ export class Cycle extends Construct {
       stateMachineType: sfn.StateMachineType.EXPRESS,
       definitionBody: sfn.DefinitionBody.fromChainable(this.#definition(props.functions)),
       timeout: TIMEOUT,
-      tracingEnabled: true,
+      tracingEnabled: props.isTraced,
       // Data of jobs is in the table, and not in logs.
       logs: { destination: this.log, level: sfn.LogLevel.ERROR, includeExecutionData: false },
     });
     acknowledge(this.machine, {
       'AwsSolutions-SF1':
         'Errors are logged. Every step of every cycle would be billed per gigabyte and says no more than the logs of the functions.',
+      ...(props.isTraced ? {} : { 'AwsSolutions-SF2': 'Traces are asked for by the configuration, `traces`.' }),
     });
     acknowledgeWildcards(
       this.machine.role as iam.Role,

@@ -82,15 +82,18 @@ export class Ebbtide extends Construct {
       logRetention,
     });
     this.trigger = new TriggerQueue(this, 'Trigger', {
-      consumerTimeout: Duration.seconds(factsOf('acquire').timeoutS),
-      observerTimeout: Duration.seconds(factsOf('observe').timeoutS),
+      consumerTimeout: Duration.seconds(factsOf('observe').timeoutS),
     });
     this.schedules = new Schedules(this, 'Schedules', { name: config.name, queue: this.trigger.queue });
     this.functions = this.#functions(logRetention);
-    this.cycle = new Cycle(this, 'Cycle', { name: config.name, functions: this.functions, logRetention });
+    this.cycle = new Cycle(this, 'Cycle', {
+      name: config.name,
+      functions: this.functions,
+      logRetention,
+      isTraced: config.traces,
+    });
     this.triggers = new Triggers(this, 'Triggers', {
       queue: this.trigger.queue,
-      events: this.trigger.events,
       deadLetters: this.trigger.deadLetters,
       streamArn: streamOf(this.data),
       cluster: this.capacity.cluster,
@@ -174,7 +177,14 @@ export class Ebbtide extends Construct {
         const id = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
         return [
           name,
-          new EbbtideFunction(scope, id, { name, environment, over, arch: config.lambdaArch, logRetention }),
+          new EbbtideFunction(scope, id, {
+            name,
+            environment,
+            over,
+            arch: config.lambdaArch,
+            logRetention,
+            isTraced: config.traces,
+          }),
         ];
       }),
     ) as Record<FunctionName, EbbtideFunction>;
@@ -211,6 +221,7 @@ export class Ebbtide extends Construct {
       POWERTOOLS_SERVICE_NAME: config.name,
       POWERTOOLS_METRICS_NAMESPACE: METRIC_NAMESPACE,
       POWERTOOLS_LOG_LEVEL: 'INFO',
+      POWERTOOLS_TRACE_ENABLED: config.traces ? 'true' : 'false',
     };
   }
 }

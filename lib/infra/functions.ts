@@ -23,8 +23,8 @@ export interface FunctionFacts {
   /** Trained models that it asks, by the names of their folders below models/. */
   readonly models?: readonly string[];
   /**
-   * Begun by a clock or a stream: no trace of its own, which would cost more than the function itself. A request that comes
-   * by a queue is followed all the same.
+   * Begun by a clock or a stream: where there are traces, none of its own, which would cost more than the function itself. A
+   * request that comes by a queue is followed all the same.
    */
   readonly isUntraced?: boolean;
   /** It is told nothing of the deployment, and so is there before the rest. */
@@ -61,7 +61,7 @@ export const FUNCTIONS = {
   },
   look: {
     about: 'Takes the lease and a picture of everything.',
-    memoryMiB: 1769,
+    memoryMiB: 1024,
     timeoutS: 60,
     rights: [...STORE, 'keepSchedules', 'passScheduleRole'],
   },
@@ -75,32 +75,33 @@ export const FUNCTIONS = {
   },
   solve: {
     about: 'The plan: a mixed-integer program on HiGHS.',
-    memoryMiB: 3008,
+    // As much as one thread can use: the solver has one.
+    memoryMiB: 1769,
     timeoutS: 60,
     rights: ['passCycleState', 'tellMissingBlobs'],
     packaged: ['highs'],
   },
-  record: { about: 'Writes down what will be done.', memoryMiB: 1024, timeoutS: 30, rights: STORE },
+  record: { about: 'Writes down what will be done.', memoryMiB: 768, timeoutS: 30, rights: STORE },
   act: {
     about: 'Buys, starts, stops and gives back.',
-    memoryMiB: 1024,
+    memoryMiB: 512,
     timeoutS: 60,
     rights: [...STORE, 'buyInstances', 'tagAtLaunch', 'resolveImage', 'passInstanceRole', 'createSpotRole', ...TASKS],
   },
-  confirm: { about: 'Writes down what came of it.', memoryMiB: 1024, timeoutS: 30, rights: [...STORE, 'startCycle'] },
+  confirm: { about: 'Writes down what came of it.', memoryMiB: 768, timeoutS: 30, rights: [...STORE, 'startCycle'] },
   acquire: {
-    about: 'Starts a cycle when one is due: by the clock, or because something happened.',
+    about: 'Starts a cycle when one is due by the clock; frees the place of one that failed.',
     memoryMiB: 256,
     timeoutS: 30,
     rights: ['readTable', 'writeTable', 'startCycle'],
     isUntraced: true,
   },
   observe: {
-    about: 'Takes in what EC2 and ECS say happened.',
+    about: 'Reads the queue: takes in what EC2 and ECS say happened, and wakes the cycle.',
     memoryMiB: 512,
     // A batch of events may start some tens of tasks, one call each.
     timeoutS: 60,
-    rights: [...STORE, ...TASKS, 'readTaskLogs', 'trigger'],
+    rights: [...STORE, ...TASKS, 'readTaskLogs', 'startCycle'],
   },
   prices: {
     about: 'Keeps spot prices, and on-demand prices of the region.',
@@ -127,7 +128,7 @@ export const FUNCTIONS = {
     about: 'Compares EC2, ECS and the table, and puts right what differs.',
     memoryMiB: 512,
     timeoutS: 120,
-    rights: [...STORE, ...TASKS, 'readTaskLogs', 'listContainerInstances', 'describeContainerInstances', 'trigger'],
+    rights: [...STORE, ...TASKS, 'readTaskLogs', 'listContainerInstances', 'describeContainerInstances', 'startCycle'],
     isUntraced: true,
   },
 } as const satisfies Record<string, FunctionFacts>;
@@ -147,11 +148,19 @@ export interface EbbtideFunctionProps {
   readonly over: RightsOver;
   readonly arch: Arch;
   readonly logRetention: logs.RetentionDays;
+  readonly isTraced: boolean;
 }
+
+/**
+ * Three lines by the Lambda service about each invocation that went well cost as much as the invocation, and say what metrics
+ * say. Faults, time-outs and failed starts are of level WARN ("Log level filtering for Node.js", system log level event mapping).
+ */
+export const SERVICE_LOG_LEVEL: `${lambda.SystemLogLevel}` = lambda.SystemLogLevel.WARN;
 
 /** One Lambda with a role and a log group of its own. */
 export class EbbtideFunction extends lambda.Function {
-  constructor(scope: Construct, id: string, { name, environment, over, arch, logRetention }: EbbtideFunctionProps) {
+  constructor(scope: Construct, id: string, props: EbbtideFunctionProps) {
+    const { name, environment, over, arch, logRetention, isTraced } = props;
     const {
       about,
       memoryMiB,
@@ -191,11 +200,18 @@ export class EbbtideFunction extends lambda.Function {
       memorySize: memoryMiB,
       timeout: Duration.seconds(timeoutS),
       environment: isAlone ? powertoolsOf(environment) : { ...environment },
-      // Gives the role the two rights of X-Ray.
-      tracing: isUntraced ? lambda.Tracing.PASS_THROUGH : lambda.Tracing.ACTIVE,
+      loggingFormat: lambda.LoggingFormat.JSON,
+      systemLogLevelV2: lambda.SystemLogLevel[SERVICE_LOG_LEVEL],
+      // But for `DISABLED` gives the role the two rights of X-Ray.
+      tracing: tracingOf(isTraced, isUntraced),
       // Nothing is reserved: a new account has ten executions at once in all, of which none may be reserved.
     });
   }
+}
+
+function tracingOf(isTraced: boolean, isUntraced: boolean): lambda.Tracing {
+  if (!isTraced) return lambda.Tracing.DISABLED;
+  return isUntraced ? lambda.Tracing.PASS_THROUGH : lambda.Tracing.ACTIVE;
 }
 
 const powertoolsOf = (environment: DeployedEnvironment): Record<string, string> =>

@@ -1,5 +1,6 @@
 /**
- * What sets Ebbtide going: the queue that submissions write to, the clock, and what EC2 and ECS say happened. Everything may
+ * What sets Ebbtide going: the clock, and one queue into which submissions, one-off schedules and the rules on events of EC2, ECS
+ * and S3 write. Its consumer takes in some together and wakes the cycle once for them; only warnings go past it. Everything may
  * come twice, late or out of order: the functions see to that. What fails for good waits in a queue, under an alarm.
  */
 import { Duration } from 'aws-cdk-lib';
@@ -25,37 +26,26 @@ const ARCHIVE_BATCH = 2000;
 const ARCHIVE_RETRIES = 15;
 
 /**
- * Events are gathered for so long before `observe` takes them in together: what a task's end frees stands idle meanwhile. Tasks
+ * Messages are gathered for so long before `observe` takes them in together: what a task's end frees stands idle meanwhile. Tasks
  * that start together are told of within it.
  */
 const GATHERED = Duration.seconds(2);
-/** Events of one invocation: what follows from them is done well within the function's time. */
-const EVENT_BATCH = 50;
+/** Messages of one invocation: what follows from them is done well within the function's time. */
+const BATCH = 50;
 
-/** The queue behind the API, and where everything goes that fails for good, so that one alarm sees it. */
+/** The one queue, and where everything goes that fails for good, so that one alarm sees it. */
 export class TriggerQueue extends Construct {
   readonly queue: sqs.Queue;
   /** Messages that failed again and again; events and changes of the table that could not be delivered, or failed for good. */
   readonly deadLetters: sqs.Queue;
 
-  /** What happened to instances, tasks and checkpoints: taken in several at a time. */
-  readonly events: sqs.Queue;
-
-  constructor(
-    scope: Construct,
-    id: string,
-    { consumerTimeout, observerTimeout }: { readonly consumerTimeout: Duration; readonly observerTimeout: Duration },
-  ) {
+  constructor(scope: Construct, id: string, { consumerTimeout }: { readonly consumerTimeout: Duration }) {
     super(scope, id);
     this.deadLetters = closedQueue(this, 'DeadLetters', {});
     this.queue = closedQueue(this, 'Queue', {
-      // Six times the function's timeout: AWS's advice for queues that a Lambda reads.
-      visibilityTimeout: Duration.seconds(6 * consumerTimeout.toSeconds()),
-      deadLetterQueue: { queue: this.deadLetters, maxReceiveCount: MAX_RECEIVES },
-    });
-    this.events = closedQueue(this, 'Events', {
-      // What cannot be done now is to be tried again soon; no invocation still has a message then.
-      visibilityTimeout: Duration.seconds(2 * observerTimeout.toSeconds()),
+      // Not six times the function's timeout, as AWS advises for queues that a Lambda reads: what cannot be done now is to be
+      // tried again soon, and no invocation still has a message then.
+      visibilityTimeout: Duration.seconds(2 * consumerTimeout.toSeconds()),
       deadLetterQueue: { queue: this.deadLetters, maxReceiveCount: MAX_RECEIVES },
     });
   }
@@ -63,8 +53,6 @@ export class TriggerQueue extends Construct {
 
 export interface TriggersProps {
   readonly queue: sqs.IQueue;
-  /** What happened to instances, tasks and checkpoints, on its way to `observe`. */
-  readonly events: sqs.IQueue;
   readonly deadLetters: sqs.IQueue;
   readonly streamArn: string;
   readonly cluster: ecs.Cluster;
@@ -86,21 +74,13 @@ export class Triggers extends Construct {
 
   constructor(scope: Construct, id: string, props: TriggersProps) {
     super(scope, id);
-    const { queue, events: gathered, deadLetters, cluster, bucket, functions } = props;
+    const { queue, deadLetters, cluster, bucket, functions } = props;
     this.#deadLetters = deadLetters;
     const { acquire, observe, prices, sweep } = functions;
-    // One invocation for a burst of submissions; two at once, so that one slow one does not hold up the rest.
-    acquire.addEventSource(
-      new SqsEventSource(queue, {
-        batchSize: 100,
-        maxBatchingWindow: Duration.seconds(1),
-        maxConcurrency: 2,
-        reportBatchItemFailures: true,
-      }),
-    );
+    // Two at once, so that one slow one does not hold up the rest.
     observe.addEventSource(
-      new SqsEventSource(gathered, {
-        batchSize: EVENT_BATCH,
+      new SqsEventSource(queue, {
+        batchSize: BATCH,
         maxBatchingWindow: GATHERED,
         maxConcurrency: 2,
         reportBatchItemFailures: true,
@@ -120,7 +100,7 @@ export class Triggers extends Construct {
     this.#every(EVERY.prices, 'Prices', prices);
     this.#every(EVERY.sweep, 'Sweep', sweep);
     this.#warnings(this.#now(observe));
-    const later = new SqsQueue(gathered, { deadLetterQueue: deadLetters });
+    const later = new SqsQueue(queue, { deadLetterQueue: deadLetters });
     this.#changes(cluster, later);
     this.#on('CheckpointKept', later, {
       source: ['aws.s3'],

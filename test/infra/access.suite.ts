@@ -131,8 +131,6 @@ describe('rights', () => {
       's3:GetObject',
       's3:ListBucket',
       's3:PutObject',
-      'xray:PutTelemetryRecords',
-      'xray:PutTraceSegments',
     ]);
   });
 

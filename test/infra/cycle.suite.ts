@@ -168,7 +168,7 @@ describe('the cycle', () => {
     main.hasResourceProperties('AWS::StepFunctions::StateMachine', {
       StateMachineType: 'EXPRESS',
       StateMachineName: 'ebbtide-cycle',
-      TracingConfiguration: { Enabled: true },
+      TracingConfiguration: { Enabled: false },
       LoggingConfiguration: { Level: 'ERROR', IncludeExecutionData: false },
     });
     expect(machine.TimeoutSeconds).toBeLessThan(300);

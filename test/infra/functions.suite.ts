@@ -29,20 +29,32 @@ describe('the functions', () => {
     ).toEqual(FUNCTION_NAMES.map(idOf).sort());
   });
 
-  it.each(FUNCTION_NAMES)('%s runs on Node 24 and ARM, traced, with a log that ends', (name) => {
-    const { Runtime, Architectures, Handler, TracingConfig, LoggingConfig, ...rest } = propertiesOf(main, name);
-    expect({ Runtime, Architectures, Handler }).toEqual({
-      Runtime: 'nodejs24.x',
-      Architectures: ['arm64'],
-      Handler: 'index.handler',
-    });
+  it.each(FUNCTION_NAMES)(
+    '%s runs on Node 24 and ARM, untraced, with a log that ends and has no line for what went well',
+    (name) => {
+      const { Runtime, Architectures, Handler, TracingConfig, LoggingConfig, ...rest } = propertiesOf(main, name);
+      expect({ Runtime, Architectures, Handler }).toEqual({
+        Runtime: 'nodejs24.x',
+        Architectures: ['arm64'],
+        Handler: 'index.handler',
+      });
+      expect(TracingConfig).toBeUndefined();
+      const { LogGroup, ...format } = LoggingConfig as { LogGroup: { Ref: string } };
+      expect(format).toEqual({ LogFormat: 'JSON', SystemLogLevel: 'WARN' });
+      expect(resourcesOf(main, 'AWS::Logs::LogGroup')[LogGroup.Ref]?.Properties['RetentionInDays']).toBe(30);
+      // A new account has ten executions in all, and Lambda refuses to reserve any of them.
+      expect(rest).not.toHaveProperty('ReservedConcurrentExecutions');
+    },
+  );
+
+  it('are traced where that is asked for, but for those that a clock or a stream begins', () => {
+    const { main: traced } = synthesis({ traces: true });
     // Traces of a clock that strikes all day would cost more than the rest of an idle deployment.
-    const byClock = ['acquire', 'prices', 'sweep', 'archive'].includes(name);
-    expect(TracingConfig).toEqual({ Mode: byClock ? 'PassThrough' : 'Active' });
-    const { LogGroup } = LoggingConfig as { LogGroup: { Ref: string } };
-    expect(resourcesOf(main, 'AWS::Logs::LogGroup')[LogGroup.Ref]?.Properties['RetentionInDays']).toBe(30);
-    // A new account has ten executions in all, and Lambda refuses to reserve any of them.
-    expect(rest).not.toHaveProperty('ReservedConcurrentExecutions');
+    const byClock: readonly string[] = ['acquire', 'prices', 'sweep', 'archive'];
+    const modes = FUNCTION_NAMES.map((name) => propertiesOf(traced, name)['TracingConfig']);
+    expect(modes).toEqual(FUNCTION_NAMES.map((n) => ({ Mode: byClock.includes(n) ? 'PassThrough' : 'Active' })));
+    traced.hasResourceProperties('AWS::StepFunctions::StateMachine', { TracingConfiguration: { Enabled: true } });
+    traced.hasResourceProperties('AWS::ApiGateway::Stage', { TracingEnabled: true });
   });
 
   it('that is asked before the rest is made needs nothing of it', () => {
@@ -84,9 +96,7 @@ describe('the functions', () => {
     const steps = timeout('look') + Math.max(timeout('estimate'), timeout('forecast')) + timeout('solve');
     expect(steps + timeout('record') + timeout('act') + timeout('confirm')).toBeLessThanOrEqual(300);
     const queue = resourceNamed(main, 'AWS::SQS::Queue', 'EbbtideTriggerQueue').Properties;
-    expect(queue['VisibilityTimeout']).toBeGreaterThanOrEqual(6 * timeout('acquire'));
-    const events = resourceNamed(main, 'AWS::SQS::Queue', 'EbbtideTriggerEvents').Properties;
-    expect(events['VisibilityTimeout']).toBeGreaterThanOrEqual(2 * timeout('observe'));
+    expect(queue['VisibilityTimeout']).toBeGreaterThanOrEqual(2 * timeout('observe'));
   });
 
   it('have no secret and no credential in their environment', () => {

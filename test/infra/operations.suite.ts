@@ -15,19 +15,17 @@ const rules = (): Record<string, unknown>[] =>
 
 describe('queues', () => {
   it('put a message aside after five tries, for two weeks', () => {
-    for (const name of ['EbbtideTriggerQueue', 'EbbtideTriggerEvents']) {
-      const { RedrivePolicy } = resourceNamed(main, 'AWS::SQS::Queue', name).Properties;
-      const { maxReceiveCount, deadLetterTargetArn } = RedrivePolicy as Record<string, unknown>;
-      expect(maxReceiveCount).toBe(5);
-      expect(shown(deadLetterTargetArn)).toMatch(/^\{EbbtideTriggerDeadLetters\w+\.Arn\}$/);
-    }
+    const { RedrivePolicy } = resourceNamed(main, 'AWS::SQS::Queue', 'EbbtideTriggerQueue').Properties;
+    const { maxReceiveCount, deadLetterTargetArn } = RedrivePolicy as Record<string, unknown>;
+    expect(maxReceiveCount).toBe(5);
+    expect(shown(deadLetterTargetArn)).toMatch(/^\{EbbtideTriggerDeadLetters\w+\.Arn\}$/);
     const letters = resourceNamed(main, 'AWS::SQS::Queue', 'EbbtideTriggerDeadLetters').Properties;
     expect(letters['MessageRetentionPeriod']).toBe(14 * 86_400);
   });
 
   it('are encrypted and speak TLS only', () => {
     const queues = resourcesOf(main, 'AWS::SQS::Queue');
-    expect(Object.keys(queues)).toHaveLength(3);
+    expect(Object.keys(queues)).toHaveLength(2);
     for (const { Properties } of Object.values(queues)) expect(Properties['SqsManagedSseEnabled']).toBe(true);
     const closed = Object.values(resourcesOf(main, 'AWS::SQS::QueuePolicy'))
       .filter((p) => JSON.stringify(p).includes('"aws:SecureTransport":"false"'))
@@ -35,16 +33,10 @@ describe('queues', () => {
     expect(new Set(closed)).toEqual(new Set(Object.keys(queues)));
   });
 
-  it('are read in batches, of which single messages can fail, by two at once', () => {
-    main.hasResourceProperties('AWS::Lambda::EventSourceMapping', {
-      BatchSize: 100,
-      MaximumBatchingWindowInSeconds: 1,
-      FunctionResponseTypes: ['ReportBatchItemFailures'],
-      ScalingConfig: { MaximumConcurrency: 2 },
-    });
+  it('are read by one function in batches, of which single messages can fail, by two at once', () => {
     main.hasResourceProperties('AWS::Lambda::EventSourceMapping', {
       FunctionName: { Ref: Match.stringLikeRegexp('^EbbtideFunctionsObserve') },
-      EventSourceArn: { 'Fn::GetAtt': [Match.stringLikeRegexp('^EbbtideTriggerEvents'), 'Arn'] },
+      EventSourceArn: { 'Fn::GetAtt': [Match.stringLikeRegexp('^EbbtideTriggerQueue'), 'Arn'] },
       BatchSize: 50,
       MaximumBatchingWindowInSeconds: 2,
       FunctionResponseTypes: ['ReportBatchItemFailures'],

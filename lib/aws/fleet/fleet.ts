@@ -202,7 +202,9 @@ export class AwsFleet implements Fleet {
 
   /** Of what this very process takes in; between Lambdas `Wake` says it. */
   onChange(wake: () => void): () => void {
-    return this.#parts.inbox.onNews(wake);
+    return this.#parts.inbox.onNews(() => {
+      wake();
+    });
   }
 
   bill(instance: InstanceId, until: EpochMs): Promise<Bill> {

@@ -16,6 +16,7 @@
 import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
 import { attemptId, instanceId } from '../../kernel/ids.ts';
 import { EbbError } from '../../kernel/errors.ts';
+import type { Observation } from '../../domain/observation.ts';
 import type { StartRequest } from '../../ports/fleet.ts';
 import { body, bodyOf, flag, flagOf, number, numberOf, text, textAt, type Item } from '../store/codec.ts';
 import { textOf, type Key } from '../store/keys.ts';
@@ -61,7 +62,7 @@ export interface Marked {
 export class Inbox {
   readonly #table: Table;
   readonly #nowMs: () => number;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<(news: readonly Observation[]) => void>();
   /** Of records as they were read or written here. */
   readonly #versions = new WeakMap<InstanceRecord, number>();
 
@@ -71,8 +72,8 @@ export class Inbox {
     this.#nowMs = nowMs;
   }
 
-  /** Called when this process has put something in. Returns how to stop. */
-  onNews(listener: () => void): () => void {
+  /** Called when this process has put something in, with what that is. Returns how to stop. */
+  onNews(listener: (news: readonly Observation[]) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -151,7 +152,10 @@ export class Inbox {
       return { isDone: false, newer: Object.keys(item).length === 0 ? null : this.#stored(item) };
     }
     this.#versions.set(record, version);
-    if (hasNews) for (const listener of this.#listeners) listener();
+    if (hasNews) {
+      const news = record.observations.filter((o) => o.sequence > (before?.record.sequence ?? 0));
+      for (const listener of this.#listeners) listener(news);
+    }
     return { isDone: true };
   }
 

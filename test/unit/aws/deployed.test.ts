@@ -206,8 +206,14 @@ describeOnLocalStack('the deployed handlers', (on) => {
       new ReceiveMessageCommand({ QueueUrl: queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 0 }),
     );
     if (Messages.length > 0) {
-      const Records = Messages.map((m) => ({ eventSource: 'aws:sqs', messageId: m.MessageId, body: m.Body }));
-      expect(await call('acquire', { Records })).toEqual({ batchItemFailures: [] });
+      const attributes = { ApproximateReceiveCount: '1' };
+      const Records = Messages.map((m) => ({
+        eventSource: 'aws:sqs',
+        messageId: m.MessageId,
+        body: m.Body,
+        attributes,
+      }));
+      expect(await call('observe', { Records })).toEqual({ batchItemFailures: [] });
       for (const { ReceiptHandle } of Messages) {
         await sqs.send(new DeleteMessageCommand({ QueueUrl: queue, ReceiptHandle }));
       }

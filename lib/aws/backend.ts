@@ -3,7 +3,6 @@
  * learned) is kept and looked at again when it is old; and it may be frozen as soon as it has answered, so a wake-up is on
  * its way before the answer is.
  */
-import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import type { MiddlewareObj } from '@middy/core';
 import { raw } from '../kernel/units.ts';
@@ -14,16 +13,12 @@ import { LoggedHistory } from '../estimate/logged-history.ts';
 import type { Backend, Health } from '../ports/backend.ts';
 import type { Market } from '../ports/market.ts';
 import { lambdaClock } from './clock.ts';
-import { processParts, uniform, wallMs, type Parts } from './compose.ts';
-import { trigger } from './compose-observing.ts';
-import { instanceBill } from './fleet/bill.ts';
-import { taskLogs } from './fleet/compose.ts';
-import { logStreamOf } from './fleet/ecs.ts';
-import { Inbox } from './fleet/inbox.ts';
-import { logUrl } from './fleet/logs.ts';
+import { once, processStore, uniform, wallMs, type StoreParts } from './compose-store.ts';
+import { logStreamOf, logUrl } from './fleet/log-place.ts';
 import type { AwsPrices } from './market.ts';
 import { placedInS3 } from './placed.ts';
 import { takeTime } from './remaining.ts';
+import { trigger } from './trigger.ts';
 
 /** How old prices and histories may be for an answer, wall ms: prices are asked for every ten minutes. */
 const REFRESH_MS = 30_000;
@@ -37,14 +32,18 @@ export interface DeployedBackend {
   settle(): Promise<void>;
 }
 
-export function composeBackend(of: Parts = processParts()): DeployedBackend {
+export function composeBackend(of: StoreParts = processStore()): DeployedBackend {
   const { EBB_TRIGGER_QUEUE: queue, EBB_REGION: region, EBB_CLOCK: anchor, EBB_CONFIG: config } = of.environment;
   const clock = lambdaClock(anchor);
   const sqs = new SQSClient({ region });
   const history = new LoggedHistory();
-  const inbox = new Inbox(of.table(), wallMs);
   const place = { region, logGroup: of.environment.EBB_LOG_GROUP };
-  const logs = taskLogs(new CloudWatchLogsClient({ region }), place, inbox);
+  // Of which whoever takes jobs needs nothing.
+  const reading = once(async () => {
+    const { readingFleet } = await import('./fleet/reading.ts');
+    const shown = async (): Promise<AwsPrices['trace']> => prices().trace;
+    return readingFleet({ table: of.table(), ...place, nowMs: wallMs, prices: shown, rules: config.settings });
+  });
   const startedMs = wallMs();
   let known: AwsPrices | null = null;
   let readMs = -Infinity;
@@ -61,10 +60,9 @@ export function composeBackend(of: Parts = processParts()): DeployedBackend {
     random: uniform,
     market,
     fleet: {
-      logs: (...asked) => logs.read(...asked),
+      logs: async (...asked) => (await reading()).logs(...asked),
       logUrl: (log) => logUrl(place, logStreamOf(log)),
-      bill: (instance, until) =>
-        instanceBill({ inbox, prices: async () => prices().trace, rules: config.settings }, instance, until),
+      bill: async (...asked) => (await reading()).bill(...asked),
     },
     limits: { vcpus: config.vcpus },
     place: (spec, job) => placedInS3(spec, of.environment.EBB_BUCKET, job),
@@ -96,7 +94,7 @@ export function composeBackend(of: Parts = processParts()): DeployedBackend {
   };
 }
 
-async function healthOf(of: Parts, { trace, checkedMs }: AwsPrices, startedMs: number): Promise<Health> {
+async function healthOf(of: StoreParts, { trace, checkedMs }: AwsPrices, startedMs: number): Promise<Health> {
   const { EBB_CLOCK: anchor, EBB_CONFIG: config, EBB_VERSION: version } = of.environment;
   const [last, isLate] = await Promise.all([of.store().plans(1, null), of.wake().isLate()]);
   const [plan] = last.items;

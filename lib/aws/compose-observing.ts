@@ -1,14 +1,13 @@
-import { SendMessageCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import { lambdaClock } from './clock.ts';
 import { processParts, type Parts } from './compose.ts';
-import { classify } from './errors.ts';
 import { noticeOf, type FleetEvent } from './fleet/events.ts';
 import { sweep, type SweepParts } from './fleet/sweep.ts';
 import type { Observation } from '../domain/observation.ts';
 import { raw } from '../kernel/units.ts';
-import { refreshListPrices } from './list-prices.ts';
+import { refreshListPrices } from './price-list.ts';
 import type { FetchedPrices, Observed, Observing } from './observing.ts';
-import { fetchPrices, PriceBook } from './prices.ts';
+import { PriceBook } from './price-book.ts';
+import { fetchPrices } from './prices.ts';
 
 /** Times the longest start-up that is planned for, after which an instance is taken to never come up. */
 const START_PATIENCE = 5;
@@ -90,13 +89,4 @@ function sweepParts(of: Parts, startPatienceS: number): SweepParts {
     clock: lambdaClock(of.environment.EBB_CLOCK),
     startPatienceS,
   };
-}
-
-/** Says through the queue that there is something to do. */
-export async function trigger(client: SQSClient, queue: string, why: string): Promise<void> {
-  try {
-    await client.send(new SendMessageCommand({ QueueUrl: queue, MessageBody: JSON.stringify({ why }) }));
-  } catch (error) {
-    throw classify(error, 'sqs SendMessage');
-  }
 }

@@ -1,60 +1,35 @@
 /**
  * The composition of a Lambda: clients and adapters as its environment says, made once per process and each when it is first
- * used, so that a step which needs no EC2 makes no client of it.
+ * used, so that a step which needs no EC2 makes no client of it. What needs the store alone: compose-store.ts.
  */
-import { randomInt } from 'node:crypto';
 import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { EC2Client } from '@aws-sdk/client-ec2';
 import { ECSClient } from '@aws-sdk/client-ecs';
 import { PricingClient } from '@aws-sdk/client-pricing';
-import { HeadObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { HeadObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import { SchedulerClient } from '@aws-sdk/client-scheduler';
-import { SFNClient, StartExecutionCommand } from '@aws-sdk/client-sfn';
 import { EbbError } from '../kernel/errors.ts';
 import type { AttemptId } from '../kernel/ids.ts';
-import type { Uniform } from '../kernel/random.ts';
 import { Carrier } from './blobs.ts';
 import { lambdaClock } from './clock.ts';
+import { CLIENT, once, processStore, storePartsOf, uniform, wallMs, type StoreParts } from './compose-store.ts';
 import type { Deployment } from './deployment.ts';
-import { readEnvironment, type Environment } from './environment.ts';
+import type { Environment } from './environment.ts';
 import { classify, faultOf } from './errors.ts';
 import { awsFleet, type AwsFleetOnAws } from './fleet/compose.ts';
-import { endedKey, keptKey, tokenOf } from './fleet/marks.ts';
+import { endedKey, keptKey } from './fleet/marks.ts';
 import { parseReport, type TaskReport } from './fleet/report.ts';
-import { priceListRegion, type PriceListParts } from './list-prices.ts';
-import { AwsMarket } from './market.ts';
-import { PriceBook, typesOf, type PriceFeedParts } from './prices.ts';
-import { remainingMs } from './remaining.ts';
+import { PriceBook } from './price-book.ts';
+import { priceListRegion, type PriceListParts } from './price-list.ts';
+import type { PriceFeedParts } from './prices.ts';
 import { Spent } from './spent.ts';
-import { Blobs } from './store/blobs.ts';
-import { DynamoStore } from './store/dynamo-store.ts';
-import { Table } from './store/table.ts';
 import { logger } from './stack.ts';
-import { Wake } from './wake.ts';
+import type { Blobs } from './store/blobs.ts';
+import type { Table } from './store/table.ts';
 import { WindowEnds } from './window-ends.ts';
 
-/** Tries of one call; with the SDK's pauses about ten seconds, less than any Lambda here may last. */
-const MAX_ATTEMPTS = 6;
-const client = { maxAttempts: MAX_ATTEMPTS };
-
-export const wallMs = (): number => Date.now();
-/** 48 bits of a secure source. */
-export const uniform: Uniform = () => randomInt(2 ** 48 - 1) / (2 ** 48 - 1);
-
-const once = <T>(make: () => T): (() => T) => {
-  let made: { readonly value: T } | null = null;
-  return () => (made ??= { value: make() }).value;
-};
-
 /** What a deployment is made of. */
-export interface Parts {
-  readonly environment: Environment;
-  readonly table: () => Table;
-  readonly blobs: () => Blobs;
-  readonly store: () => DynamoStore;
-  readonly market: () => AwsMarket;
-  readonly wake: () => Wake;
+export interface Parts extends StoreParts {
   readonly fleet: () => AwsFleetOnAws;
   /** Null: this deployment has no one-off schedules. */
   readonly windowEnds: () => WindowEnds | null;
@@ -62,26 +37,15 @@ export interface Parts {
   readonly priceList: () => PriceListParts;
 }
 
-export function partsOf(environment: Environment): Parts {
-  const { EBB_REGION: region, EBB_TABLE, EBB_BUCKET, EBB_CONFIG: config, EBB_SUBNETS: subnets } = environment;
-  const at = { ...client, region };
-  const dynamodb = once(() => new DynamoDBClient(at));
-  // A stand-in at an address of its own has no names for buckets.
-  const forcePathStyle =
-    process.env['AWS_ENDPOINT_URL'] !== undefined || process.env['AWS_ENDPOINT_URL_S3'] !== undefined;
-  const s3 = once(() => new S3Client({ ...at, forcePathStyle }));
+export const partsOf = (environment: Environment): Parts => partsOver(storePartsOf(environment));
+
+function partsOver(of: StoreParts): Parts {
+  const { environment, table, blobs, s3, market, clock, types, zones, tokens } = of;
+  const { EBB_REGION: region, EBB_BUCKET, EBB_CONFIG: config, EBB_SUBNETS: subnets } = environment;
+  const at = { ...CLIENT, region };
   const ec2 = once(() => new EC2Client(at));
-  const pricing = once(() => new PricingClient({ ...client, region: priceListRegion(region) }));
-  const table = once(() => new Table({ client: dynamodb(), name: EBB_TABLE, remainingMs }));
-  const clock = lambdaClock(environment.EBB_CLOCK);
-  const types = typesOf(config.families);
-  const zones = [...subnets.keys()];
-  const deployment = tokenOf('deployment', environment.EBB_VERSION, ...types, ...zones);
+  const pricing = once(() => new PricingClient({ ...CLIENT, region: priceListRegion(region) }));
   const historyS = config.settings.priceHistoryS;
-  const market = once(
-    () => new AwsMarket({ book: new PriceBook(table()), historyS, zones, types, deployment, now: () => clock.now() }),
-  );
-  const blobs = once(() => new Blobs({ client: s3(), bucket: EBB_BUCKET }));
   const fleet = once(() =>
     awsFleet({
       clients: { ec2: ec2(), ecs: new ECSClient(at), logs: new CloudWatchLogsClient(at) },
@@ -90,7 +54,7 @@ export function partsOf(environment: Environment): Parts {
       nowMs: wallMs,
       anchor: environment.EBB_CLOCK,
       stack: config.name,
-      onUnsupported: (pool) => new PriceBook(table()).close(pool, deployment),
+      onUnsupported: (pool) => new PriceBook(table()).close(pool, tokens.deployment),
       region,
       launchTemplate: environment.EBB_LAUNCH_TEMPLATE,
       subnets,
@@ -109,25 +73,9 @@ export function partsOf(environment: Environment): Parts {
       rules: config.settings,
     }),
   );
-  const sfn = once(() => new SFNClient(at));
   return {
-    environment,
-    table,
-    blobs,
-    store: once(
-      () => new DynamoStore({ dynamodb: dynamodb(), s3: s3(), table: EBB_TABLE, bucket: EBB_BUCKET, remainingMs }),
-    ),
-    market,
+    ...of,
     fleet,
-    wake: once(
-      () =>
-        new Wake({
-          table: table(),
-          nowMs: wallMs,
-          random: uniform,
-          start: (execution) => startExecution(sfn(), environment.EBB_STATE_MACHINE, execution),
-        }),
-    ),
     windowEnds: once(() => windowEndsOf(environment, table())),
     feed: () => ({ client: ec2(), table: table(), types, zones, historyS }),
     priceList: () => ({ client: pricing(), table: table(), region, types }),
@@ -142,15 +90,6 @@ function windowEndsOf(environment: Environment, table: Table): WindowEnds | null
   const scheduler = new SchedulerClient({ region, maxAttempts: 2 });
   const warn = (what: string, context: object): void => logger.warn(what, { ...context });
   return new WindowEnds({ client: scheduler, table, group, role, queue, nowMs: wallMs, warn });
-}
-
-async function startExecution(client: SFNClient, stateMachineArn: string, execution: string): Promise<void> {
-  const input = JSON.stringify({ execution });
-  try {
-    await client.send(new StartExecutionCommand({ stateMachineArn, name: execution, input }));
-  } catch (error) {
-    throw classify(error, 'states StartExecution');
-  }
 }
 
 /** When an attempt's checkpoint was last marked as written, by S3's clock; null when it never was. */
@@ -176,7 +115,7 @@ async function reportIn(blobs: Blobs, attempt: AttemptId): Promise<TaskReport | 
 
 let parts: Parts | null = null;
 /** The parts of this process, as its environment says. Throws `usage` for an environment that is not a deployment's. */
-export const processParts = (): Parts => (parts ??= partsOf(readEnvironment(process.env)));
+export const processParts = (): Parts => (parts ??= partsOver(processStore()));
 
 /** The deployment of this process. */
 export function composeDeployment(): Deployment {

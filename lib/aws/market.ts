@@ -7,7 +7,7 @@ import type { MarketTrace } from '../market/trace.ts';
 import type { Market, PriceSteps } from '../ports/market.ts';
 import type { KnownMarket } from './deployment.ts';
 import { sourceOf, type ListPrices, type ListSource } from './list-prices.ts';
-import type { PriceBook } from './prices.ts';
+import type { PriceBook } from './price-book.ts';
 
 /**
  * Share of an instance's memory that the host's own system takes before ECS registers the rest: what Karpenter reckons with

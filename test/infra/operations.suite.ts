@@ -123,7 +123,7 @@ describe('rules', () => {
       return type === undefined ? [] : [[type, /Ebbtide[A-Za-z]+/.exec(shown(target?.Arn))?.[0]] as const];
     });
     const observe = expect.stringMatching(/^EbbtideFunctionsObserve/);
-    const gathered = expect.stringMatching(/^EbbtideTriggerEvents/);
+    const gathered = expect.stringMatching(/^EbbtideTriggerQueue/);
     expect(Object.fromEntries(targets)).toEqual({
       'EC2 Spot Instance Interruption Warning': observe,
       'EC2 Instance Rebalance Recommendation': observe,

@@ -8,11 +8,11 @@ import type { MarketTrace } from '../../market/trace.ts';
 import type { Table } from '../store/table.ts';
 import { instanceBill } from './bill.ts';
 import { Ec2, type Ec2Options } from './ec2.ts';
-import { Ecs, logStreamOf, type EcsOptions } from './ecs.ts';
+import { Ecs, type EcsOptions } from './ecs.ts';
 import { AwsFleet } from './fleet.ts';
 import { Hosts } from './hosts.ts';
 import { Inbox } from './inbox.ts';
-import { TaskLogs } from './logs.ts';
+import { taskLogs } from './reading.ts';
 import type { TaskReport } from './report.ts';
 import { Watch } from './watch.ts';
 
@@ -72,19 +72,3 @@ export function awsFleet(options: AwsFleetOptions): AwsFleetOnAws {
   const watch = new Watch({ inbox, ec2, ecs, hosts, keptAt, reportOf, firstWords, engineMs });
   return { fleet, inbox, ec2, ecs, hosts, watch };
 }
-
-/** Logs alone: what the API needs of the fleet besides bills. */
-export const taskLogs = (
-  client: CloudWatchLogsClient,
-  of: { readonly logGroup: string; readonly region: string },
-  inbox: Inbox,
-): TaskLogs =>
-  new TaskLogs({
-    client,
-    logGroup: of.logGroup,
-    region: of.region,
-    streamOf: async (attempt) => {
-      const task = await inbox.taskOf(attempt);
-      return task === null ? null : logStreamOf(task);
-    },
-  });

@@ -16,6 +16,7 @@ import { isS3Uri, jobFolder } from '../../domain/s3-uri.ts';
 import type { StartRequest } from '../../ports/fleet.ts';
 import { classify, faultNamed, faultOf, isOutcomeUnknown, outcomeOfFault } from '../errors.ts';
 import { ENTRY_POINT, quoted } from './entrypoint.ts';
+import { CONTAINER, LOG_PREFIX } from './log-place.ts';
 import { endedKey, keptKey, markOf, orderKey, tokenOf } from './marks.ts';
 import { inputScript, outputScript } from './staging.ts';
 
@@ -38,9 +39,6 @@ export interface EcsOptions {
   readonly put?: (key: string, content: string) => Promise<void>;
 }
 
-/** The one container of our tasks. */
-const CONTAINER = 'task';
-const LOG_PREFIX = 'ebb';
 /**
  * The most that ECS takes (API_ContainerDefinition, stopTimeout), and what an interruption notice leaves. The entrypoint ends a
  * program sooner by itself; what is left is for its uploads.
@@ -61,9 +59,6 @@ export type Started =
   /** No answer: there may be a task, or not. */
   | { readonly status: 'unknown'; readonly detail: string }
   | Exclude<EffectOutcome, { status: 'done' }>;
-
-/** Name of the log stream of a task, as the awslogs driver makes it. */
-export const logStreamOf = (task: string): string => `${LOG_PREFIX}/${CONTAINER}/${task.split('/').at(-1) ?? ''}`;
 
 /** The calls to ECS. */
 export class Ecs {

@@ -7,20 +7,7 @@ import type { AttemptId } from '../../kernel/ids.ts';
 import type { LogChunk } from '../../ports/fleet.ts';
 import { wholeCharacters } from '../../ports/log-text.ts';
 import { classify } from '../errors.ts';
-
-/** Consoles of partitions other than `aws`, by how their regions begin ("AWS Management Console", endpoints). */
-const CONSOLES: readonly (readonly [string, string])[] = [
-  ['cn-', 'console.amazonaws.cn'],
-  ['us-gov-', 'console.amazonaws-us-gov.com'],
-];
-
-/** The page of a log stream in the CloudWatch console, which encodes names twice and writes `$` for `%`. */
-export function logUrl(of: { readonly region: string; readonly logGroup: string }, stream: string): string {
-  const { region, logGroup } = of;
-  const twice = (name: string): string => encodeURIComponent(encodeURIComponent(name)).replaceAll('%', '$');
-  const host = CONSOLES.find(([start]) => region.startsWith(start))?.[1] ?? `${region}.console.aws.amazon.com`;
-  return `https://${host}/cloudwatch/home?region=${region}#logsV2:log-groups/log-group/${twice(logGroup)}/log-events/${twice(stream)}`;
-}
+import { logUrl } from './log-place.ts';
 
 export interface TaskLogsOptions {
   readonly region: string;

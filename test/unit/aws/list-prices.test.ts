@@ -1,8 +1,9 @@
 import { PricingClient } from '@aws-sdk/client-pricing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { priceListRegion, readListPrices, refreshListPrices } from '../../../lib/aws/list-prices.ts';
+import { readListPrices } from '../../../lib/aws/list-prices.ts';
+import { priceListRegion, refreshListPrices } from '../../../lib/aws/price-list.ts';
 import { AwsMarket } from '../../../lib/aws/market.ts';
-import { PriceBook } from '../../../lib/aws/prices.ts';
+import { PriceBook } from '../../../lib/aws/price-book.ts';
 import { body, number } from '../../../lib/aws/store/codec.ts';
 import { Table } from '../../../lib/aws/store/table.ts';
 import { epochMs, plus, raw, seconds } from '../../../lib/kernel/units.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { placedInS3 } from '../../../lib/aws/placed.ts';
-import { logUrl } from '../../../lib/aws/fleet/logs.ts';
+import { logUrl } from '../../../lib/aws/fleet/log-place.ts';
 import { parseReport } from '../../../lib/aws/fleet/report.ts';
 import { normaliseJob } from '../../../lib/domain/job-file/job-file.ts';
 import type { EbbError } from '../../../lib/kernel/errors.ts';

@@ -1,0 +1,22 @@
+/** Where the output of a task lies in CloudWatch Logs. */
+
+/** The one container of our tasks. */
+export const CONTAINER = 'task';
+export const LOG_PREFIX = 'ebb';
+
+/** Name of the log stream of a task, as the awslogs driver makes it. */
+export const logStreamOf = (task: string): string => `${LOG_PREFIX}/${CONTAINER}/${task.split('/').at(-1) ?? ''}`;
+
+/** Consoles of partitions other than `aws`, by how their regions begin ("AWS Management Console", endpoints). */
+const CONSOLES: readonly (readonly [string, string])[] = [
+  ['cn-', 'console.amazonaws.cn'],
+  ['us-gov-', 'console.amazonaws-us-gov.com'],
+];
+
+/** The page of a log stream in the CloudWatch console, which encodes names twice and writes `$` for `%`. */
+export function logUrl(of: { readonly region: string; readonly logGroup: string }, stream: string): string {
+  const { region, logGroup } = of;
+  const twice = (name: string): string => encodeURIComponent(encodeURIComponent(name)).replaceAll('%', '$');
+  const host = CONSOLES.find(([start]) => region.startsWith(start))?.[1] ?? `${region}.console.aws.amazon.com`;
+  return `https://${host}/cloudwatch/home?region=${region}#logsV2:log-groups/log-group/${twice(logGroup)}/log-events/${twice(stream)}`;
+}

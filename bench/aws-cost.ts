@@ -1,9 +1,9 @@
 /**
- * npm run bench:aws-cost [-- --jobs 60 --idle 130 --keep FILE]
+ * npm run bench:aws-cost [-- --jobs 60 --over 0 --idle 130 --keep FILE]
  *
  * What the control plane of a deployment costs: dollars per 1,000 single-task jobs, and dollars a month while nothing is to do.
  * The app is deployed on LocalStack with EC2 and ECS in the double, as the rehearsal does (test/e2e/aws); jobs are submitted one
- * by one through API Gateway, run, and are accounted for. Counted: invocations and processor time of each function, every call to
+ * by one through API Gateway, as fast as it goes or spread over `--over` seconds of the wall, run, and are accounted for. Counted: invocations and processor time of each function, every call to
  * DynamoDB (with the units that it says it consumed), S3, SQS and Step Functions, and bytes printed. Not LocalStack's:
  * durations, which are processor time by the memory's share of a CPU plus usual waits per call (bench/aws/bill.ts).
  */
@@ -57,6 +57,7 @@ const CYCLE = ['look', 'estimate', 'forecast', 'solve', 'record', 'act', 'confir
 const { values: args } = parseArgs({
   options: {
     jobs: { type: 'string', default: '60' },
+    over: { type: 'string', default: '0' },
     idle: { type: 'string', default: '130' },
     keep: { type: 'string' },
     from: { type: 'string' },
@@ -66,6 +67,8 @@ const { values: args } = parseArgs({
 /** What a run leaves: everything that the bill is made of. */
 interface Metered {
   readonly jobs: number;
+  /** Seconds of the wall over which they were submitted; 0: as fast as it goes. Absent in earlier runs. */
+  readonly overS?: number;
   readonly machine: string;
   readonly calls: readonly MeteredCall[];
   readonly answers: readonly Answer[];
@@ -151,6 +154,7 @@ async function meteredRun(): Promise<Metered> {
       const { alarms, dashboards } = resourcesIn(rehearsal);
       return {
         jobs,
+        overS: Number(args.over),
         machine: machine(),
         calls: meter.calls,
         answers: answersIn(folder),
@@ -210,8 +214,11 @@ async function storeOf(endpoint: string): Promise<DynamoStore> {
 /** One request per job, each under a key of its own, as `ebb submit` does when it may be repeated. */
 async function submitted(rehearsal: Rehearsal, jobs: number): Promise<number> {
   const queue = Array.from({ length: jobs }, (_, n) => n);
+  const beganMs = Date.now();
+  const gapMs = (Number(args.over) * 1000) / jobs;
   const worker = async (): Promise<void> => {
     for (let n = queue.shift(); n !== undefined; n = queue.shift()) {
+      await sleep(Math.max(0, beganMs + n * gapMs - Date.now()));
       const answer = await fetch(`${rehearsal.apiUrl}/api/jobs`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'idempotency-key': `bench-${n}` },
@@ -276,9 +283,16 @@ function report(of: Metered): void {
   console.log(`  ${of.machine}`);
   const cycles = uses.find((u) => u.name === 'confirm')?.invocations ?? 0;
   console.log(
-    `  ${of.jobs} jobs of one task, submitted one by one; ${cycles} cycles; ${((of.doneMs - of.fromMs) / 1000).toFixed(0)} s of the wall at ${SPEED} times`,
+    `  ${of.jobs} jobs of one task, submitted one by one${of.overS === undefined || of.overS === 0 ? '' : ` over ${of.overS} s`}; ${cycles} cycles; ${((of.doneMs - of.fromMs) / 1000).toFixed(0)} s of the wall at ${SPEED} times`,
   );
   line('per 1,000 jobs', totalUsd(per1000), REACH.per1000Jobs);
+  const taking = totalUsd(
+    summed([...uses.filter((u) => u.name === 'intake').map((u) => u.usage), { apiRequests: of.requests }]),
+  );
+  const perCycle = (totalUsd(per1000) * (of.jobs / 1000) - taking) / cycles;
+  console.log(
+    `  of which taking a job ${((taking / of.jobs) * 1000).toFixed(4)}; all else, cycle by cycle, ${(perCycle * 1000).toFixed(4)} USD per 1,000 cycles of ${(of.jobs / cycles).toFixed(1)} jobs`,
+  );
   line('idle, per month', totalUsd(month), REACH.idleMonth);
   line('idle, per month, with what is always free', totalUsd(beyondFree(month)), REACH.idleMonth);
   console.log('\nPer 1,000 jobs, by what is billed');

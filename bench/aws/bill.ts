@@ -118,7 +118,8 @@ export function aroundThem(of: {
     apiRequests: of.requests,
     logGb: (of.requests * ACCESS_LOG_BYTES) / 2 ** 30,
     // A batch is received and deleted; ten messages at most by one request.
-    queueRequests: of.gathered + 2 * Math.max(of.queueBatches, of.gathered / 10),
+    // A submission says so itself, to the queue's own address, which the meter does not see.
+    queueRequests: of.requests + of.gathered + 2 * Math.max(of.queueBatches, of.gathered / 10),
     executionGbS: cycleS * EXECUTION_GB,
     s3Events: of.checkpoints,
   };

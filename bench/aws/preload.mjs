@@ -10,6 +10,9 @@ import { isMainThread } from 'node:worker_threads';
 
 const { METER_FOLDER: folder, AWS_LAMBDA_FUNCTION_NAME: name = '' } = process.env;
 
+/** What the SDK says because it is metered: of the name in the user agent, to which Powertools adds, and of the address before the queue's. */
+const isOfMeter = (text) => /userAgentAppId exceeds|differs from SQSClient resolved endpoint/.test(text);
+
 if (isMainThread && folder !== undefined && process.argv[1]?.endsWith('worker.mjs') === true) {
   process.env.AWS_SDK_UA_APP_ID = name.slice(0, 50);
   const file = join(folder, `${name}-${process.pid}.jsonl`);
@@ -20,7 +23,7 @@ if (isMainThread && folder !== undefined && process.argv[1]?.endsWith('worker.mj
   for (const stream of [process.stdout, process.stderr]) {
     const write = stream.write.bind(stream);
     stream.write = (chunk, ...rest) => {
-      printed += Buffer.byteLength(chunk);
+      if (!isOfMeter(String(chunk))) printed += Buffer.byteLength(chunk);
       return write(chunk, ...rest);
     };
   }

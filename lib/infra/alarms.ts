@@ -77,7 +77,7 @@ function facts({ config, metrics, deadLetters }: AlarmsProps): Readonly<Record<s
     },
     'cycle-failing': {
       about:
-        'The scheduling cycle fails again and again, or cannot be started: nothing new is begun. See the log of the acquire function, then that of the state machine.',
+        'The scheduling cycle fails again and again, or cannot be started: nothing new is begun. See the logs of the observe and acquire functions, then that of the state machine.',
       metric: metrics.metric('cycleFaults', sum),
       threshold: 1,
       periods: 2,

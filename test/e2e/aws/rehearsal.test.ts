@@ -51,7 +51,7 @@ const SPEED = 10;
 const DEPLOYED_WITHIN_MS = 300_000;
 const DONE_WITHIN_MS = 360_000;
 /** The trigger queue's batching window. */
-const LISTENS_MS = 1000;
+const LISTENS_MS = 2000;
 /** Wall seconds: as much of the market as there is capacity in the cheaper zone, so that it never suffices. */
 const WORK_S = UP_S / SPEED;
 /**

@@ -26,4 +26,4 @@ export const normaliseJob = (json: unknown, options: NormaliseOptions): JobSpec 
 
 export type { NormaliseOptions } from './normalise.ts';
 export { expandIndex } from './index-expansion.ts';
-export { jobFileJsonSchema, jobFileSchema } from './schema.ts';
+export { jobFileJsonSchema } from './schema.ts';

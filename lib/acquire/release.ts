@@ -17,9 +17,11 @@ const MARGIN_S = 30;
  */
 export const releaseIdle: ReleasePolicy = ({ snapshot, used, config }) => {
   const releases: Release[] = [];
-  for (const view of [...snapshot.instances.values()].sort(byId)) {
-    const { state } = view.instance;
-    if ((state !== 'starting' && state !== 'ready') || view.attempts.length > 0 || used.has(view.instance.id)) continue;
+  const idle = [...snapshot.instances.values()].filter(
+    ({ instance: { id, state }, attempts }) =>
+      (state === 'starting' || state === 'ready') && attempts.length === 0 && !used.has(id),
+  );
+  for (const view of idle.sort(byId)) {
     const reason = reasonToRelease(view, snapshot.nowMs, config);
     if (reason !== null) releases.push({ instance: view.instance.id, reason });
   }

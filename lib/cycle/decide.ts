@@ -13,7 +13,7 @@ import { gt, most, raw, seconds, ZERO_S, type Seconds } from '../kernel/units.ts
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { quantileRemaining } from '../domain/distribution.ts';
-import type { Offer } from '../domain/forecast.ts';
+import { forecastOf, type Offer } from '../domain/forecast.ts';
 import type { Job } from '../domain/job.ts';
 import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
 import type { PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
@@ -145,7 +145,7 @@ function hostsThere(snapshot: Snapshot, forecasts: Forecasts, stopping: Readonly
 }
 
 function leftOf(running: RunningTask, forecasts: Forecasts): Seconds {
-  const forecast = forecasts.runtime.get(`${running.attempt.job}/${running.attempt.stage}`);
+  const forecast = forecastOf(forecasts.runtime, running.attempt);
   return forecast === undefined ? running.doneS : quantileRemaining(forecast.runtime, running.doneS, 0.5);
 }
 

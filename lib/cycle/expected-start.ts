@@ -3,6 +3,7 @@ import type { GroupId } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
 import { raw } from '../kernel/units.ts';
 import { quantile } from '../domain/distribution.ts';
+import { forecastOf, type RuntimeForecast } from '../domain/forecast.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
 import { worthAt } from '../domain/utility.ts';
 import type { Deliberation } from './decide.ts';
@@ -109,14 +110,13 @@ function density(d: Deliberation, group: PendingGroup, runtimeS: number): number
 
 /** Median of what is left of a stage's tasks after so much is done; remembered for tasks that have done nothing. */
 function medians(d: Deliberation): (job: string, stage: string, doneS: number) => number {
-  const whole = new Map<string, number>();
+  const whole = new Map<RuntimeForecast, number>();
   return (job, stage, doneS) => {
-    const key = `${job}/${stage}`;
-    let medianS = whole.get(key);
-    if (medianS === undefined) {
-      const forecast = d.forecasts.runtime.get(key);
-      medianS = forecast === undefined ? 0 : raw(quantile(forecast.runtime, 0.5));
-      whole.set(key, medianS);
+    const forecast = forecastOf(d.forecasts.runtime, { job, stage });
+    let medianS = 0;
+    if (forecast !== undefined) {
+      medianS = whole.get(forecast) ?? raw(quantile(forecast.runtime, 0.5));
+      whole.set(forecast, medianS);
     }
     // What has outlived its median is taken to be half-way, as domain/distribution.ts does with whole forecasts.
     return medianS > doneS ? medianS - doneS : doneS;

@@ -3,6 +3,7 @@ import { unreachable } from '../kernel/errors.ts';
 import { plus, raw, seconds, type EpochMs, type UsdPerHour } from '../kernel/units.ts';
 import { quantile } from '../domain/distribution.ts';
 import type { Job } from '../domain/job.ts';
+import type { Bid, Pool } from '../domain/pool.ts';
 import type { Explanation, Placement, WaitReason } from '../domain/plan.ts';
 import { pInterruptedWithin } from '../domain/forecast.ts';
 import type { InstanceView, PendingGroup } from '../domain/snapshot.ts';
@@ -36,8 +37,8 @@ interface Index {
   readonly running: ReadonlyMap<JobId, Deliberation['snapshot']['running']>;
   readonly blocked: ReadonlyMap<JobId, Deliberation['snapshot']['blocked']>;
   readonly quotes: ReadonlyMap<PoolId, UsdPerHour | null>;
-  /** Why work is where it runs, by instance: said once for all that runs there. */
-  readonly whyThere: Map<InstanceId, string>;
+  /** Price and risk of spot instances in words, by pool and bid: said once for all that were bought alike. */
+  readonly terms: Map<PoolId, Map<Bid, string>>;
   /** Seconds from now until groups that wait for room are expected to start. */
   readonly startsInS: ReadonlyMap<GroupId, number>;
 }
@@ -53,7 +54,7 @@ function indexByJob(d: Deliberation): Index {
     running: Map.groupBy(d.snapshot.running, (r) => r.attempt.job),
     blocked: Map.groupBy(d.snapshot.blocked, (b) => b.job),
     quotes: new Map(d.snapshot.pools.map((p) => [p.pool.id, p.quote])),
-    whyThere: new Map(),
+    terms: new Map(),
     startsInS: expectedStarts(d),
   };
 }
@@ -137,24 +138,25 @@ function runningPlaces(d: Deliberation, running: Deliberation['snapshot']['runni
     there.set(attempt.instance, first);
     inOrder.push(first);
   }
-  return inOrder.map(({ stage, view, tasks }) => {
-    const { id } = view.instance;
-    let why = index.whyThere.get(id);
-    if (why === undefined) index.whyThere.set(id, (why = whyThere(d, view, index)));
-    return { stage, tasks, pool: view.pool.id, why };
-  });
+  return inOrder.map(({ stage, view, tasks }) => ({ stage, tasks, pool: view.pool.id, why: whyThere(d, view, index) }));
 }
 
 function whyThere(d: Deliberation, view: InstanceView, index: Index): string {
   const { instance, pool } = view;
   if (pool.option !== 'spot') return `runs on ${instance.id}: ${pool.option} capacity, which the market does not take`;
-  const price = index.quotes.get(pool.id) ?? null;
-  const { market } = d.forecasts;
-  const hour = pInterruptedWithin(market.interruption(pool, instance.bid), seconds(3600));
+  const { bid, state, id } = instance;
+  let byBid = index.terms.get(pool.id);
+  if (byBid === undefined) index.terms.set(pool.id, (byBid = new Map<Bid, string>()));
+  let terms = byBid.get(bid);
+  if (terms === undefined) byBid.set(bid, (terms = spotTerms(d, pool, bid, index.quotes.get(pool.id) ?? null)));
+  return `runs on ${id}${terms}${state === 'warned' ? '; the market is taking it back' : ''}`;
+}
+
+function spotTerms({ forecasts: { market } }: Deliberation, pool: Pool, bid: Bid, price: UsdPerHour | null): string {
+  const hour = pInterruptedWithin(market.interruption(pool, bid), seconds(3600));
   const at =
     price === null ? '' : ` at ${raw(price).toFixed(4)} USD/h (on-demand ${raw(pool.onDemandUsdPerHour).toFixed(4)})`;
-  const risk = `P(interrupted within an hour) ${(hour * 100).toFixed(1)} %${market.note === undefined ? '' : ` (${market.note})`}`;
-  return `runs on ${instance.id}${at}, ${risk}${instance.state === 'warned' ? '; the market is taking it back' : ''}`;
+  return `${at}, P(interrupted within an hour) ${(hour * 100).toFixed(1)} %${market.note === undefined ? '' : ` (${market.note})`}`;
 }
 
 /** What becomes of one group this cycle: some start, some wait for an instance that is coming up, the rest waits. */

@@ -24,6 +24,32 @@ export interface RuntimeForecast {
   };
 }
 
+/** By job, then by stage: made once for each map that is asked. */
+const byJob = new WeakMap<ReadonlyMap<string, RuntimeForecast>, Map<string, Map<string, RuntimeForecast>>>();
+
+/**
+ * The forecast under `${job}/${stage}`, without putting the key together: asked several times for each running task in
+ * each cycle. O(1), after O(stages) once for each map, which must not change any more.
+ */
+export function forecastOf(
+  runtime: ReadonlyMap<string, RuntimeForecast>,
+  { job, stage }: { readonly job: string; readonly stage: string },
+): RuntimeForecast | undefined {
+  let jobs = byJob.get(runtime);
+  if (jobs === undefined) {
+    jobs = new Map();
+    for (const [key, forecast] of runtime) {
+      const slash = key.indexOf('/');
+      const id = key.slice(0, slash);
+      let stages = jobs.get(id);
+      if (stages === undefined) jobs.set(id, (stages = new Map<string, RuntimeForecast>()));
+      stages.set(key.slice(slash + 1), forecast);
+    }
+    byJob.set(runtime, jobs);
+  }
+  return jobs.get(job)?.get(stage);
+}
+
 /**
  * P(interrupted within h) for a pool at a bid as a function of h: a survival curve, 1 - S(h).
  * Invariants: both arrays have one length >= 1; `horizonS` ascends strictly from > 0; `pInterrupted` does not descend, in [0, 1].

@@ -127,7 +127,7 @@ export function fittings(): (need: Resources, room: Room) => number {
   const known = new Map<Room, Map<string, number>>();
   return (need, room) => {
     let of = known.get(room);
-    if (of === undefined) known.set(room, (of = new Map()));
+    if (of === undefined) known.set(room, (of = new Map<string, number>()));
     const key = vector(need).join();
     let count = of.get(key);
     if (count === undefined) {

@@ -1,6 +1,19 @@
 import { groupId, type InstanceId, type JobId } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
-import { add, between, gt, least, most, raw, seconds, sub, ZERO_S, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
+import {
+  add,
+  between,
+  gt,
+  least,
+  most,
+  raw,
+  seconds,
+  sub,
+  ZERO_S,
+  type EpochMs,
+  type Seconds,
+  type Usd,
+} from '../kernel/units.ts';
 import type { Attempt, Job, JobState, StageSpec, Task } from '../domain/job.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
 import { minusResources } from '../domain/resources.ts';
@@ -49,7 +62,9 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
       pendingOf(job, stage, { nowMs, waiting: waitingByStage.get(`${job.id}/${stage.name}`) ?? [], groups, blocked });
     }
   }
-  const running = state.liveAttempts().map((a) => runningTask(state, a, { nowMs, restoreS: seconds(input.restoreS ?? 0) }));
+  const running = state
+    .liveAttempts()
+    .map((a) => runningTask(state, a, { nowMs, restoreS: seconds(input.restoreS ?? 0) }));
   return {
     nowMs,
     jobs,

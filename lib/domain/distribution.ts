@@ -56,13 +56,6 @@ export function exceeds(d: Distribution, s: Seconds): number {
   return mass;
 }
 
-/** Expectation of `f(duration in seconds)`. */
-export function expect(d: Distribution, f: (s: number) => number): number {
-  let sum = 0;
-  for (let i = 0; i < d.atS.length; i++) sum += f(d.atS[i] ?? 0) * (d.weight[i] ?? 0);
-  return sum;
-}
-
 /**
  * What is left after `done` of work: the distribution of duration - done given duration > done. When the work has
  * outlived its whole distribution the estimate was too low; half-way is then the honest guess: as long again as it has
@@ -104,7 +97,7 @@ export function quantileRemaining(d: Distribution, done: Seconds, p: number): Se
   return seconds((d.atS.at(-1) ?? 0) - raw(done));
 }
 
-/** `expect(remaining(d, done), f)`, likewise. */
+/** Expectation of `f(seconds left)` over `remaining(d, done)`, likewise. */
 export function expectRemaining(d: Distribution, done: Seconds, f: (s: number) => number): number {
   const first = firstAfter(d, done);
   if (first === d.atS.length) return f(raw(done));

@@ -1,5 +1,4 @@
-import { epochMs, raw, type EpochMs } from '../kernel/units.ts';
-import { expect, type Distribution } from './distribution.ts';
+import { raw, type EpochMs } from '../kernel/units.ts';
 import type { UtilityCurve } from './plan.ts';
 
 /** Worth of finishing at `at`. */
@@ -17,7 +16,3 @@ export function worthAt(curve: UtilityCurve, at: EpochMs): number {
   }
   return before.usd;
 }
-
-/** The curve integrated over the distribution of the running time, beginning at `start` (JamaisVu section 4.3 with 3Sigma's distributions). */
-export const expectedWorth = (curve: UtilityCurve, start: EpochMs, runtime: Distribution): number =>
-  expect(runtime, (s) => worthAt(curve, epochMs(raw(start) + s * 1000)));

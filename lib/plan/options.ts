@@ -230,7 +230,7 @@ interface Stretch {
 }
 
 /**
- * E[curve(from + factor * T)]: `expectedWorth` without building the stretched distribution. What interruptions would carry
+ * E[curve(from + factor * T)] without building the stretched distribution. What interruptions would carry
  * past the deadline flees to on-demand in time (guard.ts), but for the offer's probability of lateness.
  */
 function stretchedWorth({ curve, taskDeadlineMs }: Worth, { fromMs, left, factor, late }: Stretch): number {

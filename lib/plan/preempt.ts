@@ -60,6 +60,7 @@ export function preemptible(running: RunningTask, view: InstanceView, input: Pla
   const { snapshot, config, forecasts } = input;
   const { doneS, keptS, attempt } = running;
   const runtime = forecastOf(forecasts.runtime, attempt)?.runtime ?? null;
+  // The curve integrated over the running time that is left (JamaisVu section 4.3 with distributions as 3Sigma has them).
   const worthIn = (s: number): number => worthAt(worth.curve, epochMs(raw(snapshot.nowMs) + s * 1000));
   const forgone = runtime === null ? worthIn(raw(doneS)) : expectRemaining(runtime, doneS, worthIn);
   const leftS = runtime === null ? raw(doneS) : meanRemaining(runtime, doneS);

@@ -82,6 +82,10 @@ export class OfflineCourse {
     return wait <= steady + equal ? 'nowhere' : 'steady';
   }
 
+  get bytes(): number {
+    return this.#value.byteLength;
+  }
+
   /** Least USD from the beginning of the window. */
   leastUsd(leftS: number): number {
     return this.#at(0, Math.ceil(leftS / this.#unitS - 1e-9), 'nowhere');

@@ -35,8 +35,10 @@ export const ORACLE_ABOUT = 'true running times and future interruptions: the bo
 
 /** How long work without a deadline waits for spot. */
 const PATIENCE_S = 86_400;
-/** Courses remembered: one is some 25 MB. */
-const MOST_COURSES = 8;
+/** Of courses remembered: one is 25 MB for hours of work, less than one for minutes. */
+const MOST_BYTES = 512 * 2 ** 20;
+/** Deadlines of inner stages move by seconds as tasks end; a course is for the earlier one of what is this much alike. */
+const ALIKE_S = 60;
 /** Points of a stage's distribution of true running times. */
 const MOST_POINTS = 32;
 
@@ -104,7 +106,6 @@ const trueForecast = ({ trace }: Truth): MarketForecast => ({
 interface Wanted {
   readonly job: JobId;
   readonly stage: StageSpec;
-  readonly index: number;
   readonly nowMs: EpochMs;
   readonly deadlineMs: EpochMs;
   readonly config: SchedulerConfig;
@@ -113,6 +114,7 @@ interface Wanted {
 class Courses {
   readonly #truth: Truth;
   readonly #known = new Map<string, OfflineCourse>();
+  #bytes = 0;
 
   constructor(truth: Truth) {
     this.#truth = truth;
@@ -130,7 +132,7 @@ class Courses {
     }
     const runtimes = this.#truth.runtimesS(group.job, group.stage.name);
     const index = membersOf(group).reduce((a, b) => ((runtimes[b] ?? 0) > (runtimes[a] ?? 0) ? b : a));
-    const wanted = { job: group.job, stage: group.stage, index, nowMs, deadlineMs, config: input.config };
+    const wanted = { job: group.job, stage: group.stage, nowMs, deadlineMs, config: input.config };
     // What is kept holds the first set-up; a course counts the next one as its changeover.
     const keptS = Math.max(0, raw(group.keptS) - raw(this.#truth.setupS));
     const leftS = Math.max(0, (runtimes[index] ?? 0) - keptS);
@@ -150,7 +152,7 @@ class Courses {
     const on: On = view.pool.option === 'spot' ? 'spot' : 'steady';
     if (of.deadlineMs === null || stage.gang || view.pool.option === 'reserved') return null;
     if (view.instance.state !== 'ready') return null;
-    const wanted = { ...of, deadlineMs: of.deadlineMs, job: attempt.job, stage, index: attempt.index };
+    const wanted = { ...of, deadlineMs: of.deadlineMs, job: attempt.job, stage };
     const truth = this.#truth.runtimeS(attempt.job, attempt.stage, attempt.index);
     const leftS = Math.max(0, raw(truth) + raw(this.#truth.setupS) - raw(doneS));
     const best = this.#of(wanted).best(raw(of.nowMs) / 1000, leftS, on);
@@ -160,7 +162,9 @@ class Courses {
   }
 
   #of(w: Wanted): OfflineCourse {
-    const key = `${w.job}/${w.stage.name}/${w.index}/${raw(w.deadlineMs)}`;
+    // What a course costs depends on the work left, not on whose it is: tasks of a stage share theirs.
+    const deadlineS = Math.floor(raw(w.deadlineMs) / 1000 / ALIKE_S) * ALIKE_S;
+    const key = `${w.job}/${w.stage.name}/${deadlineS}`;
     const { startDelayMaxS, restoreS, cyclePeriodS } = w.config;
     let course = this.#known.get(key);
     if (course === undefined) {
@@ -168,16 +172,20 @@ class Courses {
         fromS: raw(w.nowMs) / 1000,
         // A course is followed from cycle to cycle, a cycle may pass before a changeover begins, and no offer of spot is
         // taken that leaves no time for a start on on-demand (appraise.ts).
-        deadlineS: raw(w.deadlineMs) / 1000 - 2 * cyclePeriodS - startDelayMaxS - restoreS,
-        workS: raw(this.#truth.runtimeS(w.job, w.stage.name, w.index)),
+        deadlineS: deadlineS - 2 * cyclePeriodS - startDelayMaxS - restoreS,
+        workS: this.#truth.runtimesS(w.job, w.stage.name).reduce((longest, s) => Math.max(longest, s), 0),
         changeoverS: raw(this.#truth.setupS) + startDelayMaxS,
         ...this.#pricesFor(w.stage),
       });
+      this.#bytes += course.bytes;
     }
     this.#known.delete(key);
     this.#known.set(key, course);
-    const oldest = this.#known.keys().next();
-    if (this.#known.size > MOST_COURSES && oldest.done !== true) this.#known.delete(oldest.value);
+    for (const [oldest, known] of this.#known) {
+      if (this.#bytes <= MOST_BYTES || known === course) break;
+      this.#known.delete(oldest);
+      this.#bytes -= known.bytes;
+    }
     return course;
   }
 

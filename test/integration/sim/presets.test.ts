@@ -4,45 +4,15 @@ import { presetNamed } from '../../../lib/cycle/presets.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import type { Stages } from '../../../lib/domain/stages.ts';
 import { epochMs, plus, raw, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
-import { randomStream } from '../../../lib/kernel/random.ts';
 import { replayMarket } from '../../../lib/local/market-replay.ts';
-import { traceOf } from '../../../lib/market/steps.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import type { Solver } from '../../../lib/plan/solver.ts';
 import { outcomeOf } from '../../../lib/sim/outcome.ts';
 import { simulate, type Deciders } from '../../../lib/sim/simulation.ts';
 import type { Truth } from '../../../lib/sim/truth.ts';
 import type { WorkloadJob } from '../../../lib/sim/workload/workload.ts';
-import { pool, resources, spec, stage } from '../../support/builders.ts';
-
-const START = Date.UTC(2026, 0, 5);
-const HOUR_MS = 3_600_000;
-
-/** One pool of 4 vCPUs at 0.3 of on-demand, with capacity from the first hour of each pair until the second. */
-function market(spotHours: readonly (readonly [number, number])[], days = 4): MarketTrace {
-  const steps = spotHours.flatMap(([from, until]) => [
-    [START + from * HOUR_MS, 1],
-    [START + until * HOUR_MS, 0],
-  ]);
-  const before = spotHours[0]?.[0] === 0 ? [] : [[START - HOUR_MS, 0]];
-  const all = [...before, ...steps];
-  const { type } = pool();
-  return traceOf(
-    { name: 'on and off', startMs: epochMs(START - HOUR_MS), endMs: epochMs(START + days * 24 * HOUR_MS) },
-    [
-      {
-        type,
-        zone: 'test-1a',
-        onDemandUsdPerHour: 1,
-        prices: { atMs: Float64Array.of(START - HOUR_MS), usdPerHour: Float64Array.of(0.3) },
-        availability: {
-          atMs: Float64Array.from(all, ([at]) => at ?? 0),
-          available: Uint8Array.from(all, ([, up]) => up ?? 0),
-        },
-      },
-    ],
-  );
-}
+import { resources, spec, stage } from '../../support/builders.ts';
+import { onOffMarket as market, START } from '../../support/on-off-market.ts';
 
 const long = (trace: MarketTrace, preset: string, over: { fraction?: number; overheadHours?: number } = {}) =>
   runOn(trace, { window: 0, startMs: START, hours: 24, fraction: 0.8, overheadHours: 0.05, preset, ...over });
@@ -80,32 +50,6 @@ const NO_SOLVER: Solver = {
   close: async () => undefined,
 };
 
-/** Twelve jobs of two tasks within an hour; `stretch` is what the truth of their running times is multiplied with. */
-function workload(stretch: number): WorkloadJob[] {
-  const random = randomStream(3, 'workload');
-  return Array.from({ length: 12 }, (_, n) => {
-    const runtimeS = 1800 + 1800 * random();
-    const deadline = n % 2 === 0;
-    return {
-      key: `job-${n}`,
-      submittedS: n * 120,
-      truth: new Map([['main', { runtimeS: Float64Array.of(stretch * runtimeS, stretch * runtimeS) }]]),
-      spec: spec({
-        name: `job-${n}`,
-        class: deadline ? 'deadline' : 'best-effort',
-        deadline: deadline ? { afterS: seconds(4 * 3600) } : null,
-        stages: [
-          stage({
-            tasks: 2,
-            expectedRuntimeS: seconds(runtimeS),
-            checkpoint: { signal: 'SIGTERM', graceS: seconds(30), everyS: null },
-          }),
-        ],
-      }),
-    };
-  });
-}
-
 async function run(jobs: readonly WorkloadJob[], deciders: (truth: Truth) => Deciders) {
   const trace = market([
     [0, 0.6],
@@ -135,24 +79,6 @@ const blind = (name: string): ((truth: Truth) => Deciders) => {
   const stages: Stages<Solver> = presetNamed(name);
   return () => ({ name, stages });
 };
-
-/** The shortest true running time: until it has passed since the start no task of either workload has ended. */
-const BEFORE_ENDS_MS = START + 1800 * 1000;
-const early = (events: readonly { readonly atMs: number; readonly text: string }[]): string[] =>
-  events.filter((e) => e.atMs < BEFORE_ENDS_MS).map((e) => `${e.atMs} ${e.text}`);
-
-describe('what presets can see', () => {
-  it.each(['fleet'])(
-    '%s decides the same until tasks end whose true running times differ',
-    async (name) => {
-      const [short, longer] = await Promise.all([run(workload(1), blind(name)), run(workload(1.5), blind(name))]);
-      expect(early(short.events).length).toBeGreaterThan(20);
-      expect(early(longer.events)).toEqual(early(short.events));
-      expect(longer.events).not.toEqual(short.events);
-    },
-    120_000,
-  );
-});
 
 describe('the fleet preset', () => {
   it('runs one task per instance', async () => {

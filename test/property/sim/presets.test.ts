@@ -1,0 +1,126 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { runOn } from '../../../bench/deadline-case.ts';
+import { presetList, presetNamed } from '../../../lib/cycle/presets.ts';
+import { schedulerConfig } from '../../../lib/domain/config.ts';
+import { epochMs, plus, raw, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
+import { randomStream } from '../../../lib/kernel/random.ts';
+import { replayMarket } from '../../../lib/local/market-replay.ts';
+import type { MarketTrace } from '../../../lib/market/trace.ts';
+import { simulate } from '../../../lib/sim/simulation.ts';
+import type { WorkloadJob } from '../../../lib/sim/workload/workload.ts';
+import { spec, stage } from '../../support/builders.ts';
+import { onOffMarket, START } from '../../support/on-off-market.ts';
+import { noSolver } from '../../support/simulated.ts';
+
+type Stretch = readonly [fromH: number, untilH: number];
+
+/** Spot between every other two of the edges. */
+const stretchesOf = (edges: readonly number[]): Stretch[] =>
+  edges.flatMap((from, i) =>
+    i % 2 === 0 && edges[i + 1] !== undefined ? [[from, edges[i + 1] ?? from] as const] : [],
+  );
+
+describe('a long job with a deadline, whatever spot does', () => {
+  const HOURS = 10;
+
+  it('is never late and never flaps', async () => {
+    const seen = { interruptions: 0, returns: 0 };
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.double({ min: 0.1, max: 2.5, noNaN: true }), { minLength: 4, maxLength: 20 }),
+        fc.constantFrom(0.4, 0.6, 0.7),
+        fc.constantFrom(0.05, 0.2),
+        async (lengths, fraction, overheadHours) => {
+          let at = 0;
+          const trace = onOffMarket(stretchesOf(lengths.map((h) => (at += h))));
+          for (const preset of ['ebbtide', 'spot-greedy', 'uniform-progress', 'fleet']) {
+            const of = { window: 0, startMs: START, hours: HOURS, fraction, overheadHours, preset };
+            const r = await runOn(trace, of);
+            expect({ preset, late: r.late }).toEqual({ preset, late: false });
+            // A start; for each interruption one more, and one back from on-demand; one when the last safe moment comes.
+            expect(r.attempts).toBeLessThanOrEqual(3 + 2 * r.interruptions);
+            seen.interruptions += r.interruptions;
+            if (preset === 'ebbtide' && r.attempts > 1 + r.interruptions) seen.returns += 1;
+          }
+        },
+      ),
+      { seed: 11, numRuns: 12, endOnFailure: true },
+    );
+    expect(seen.interruptions).toBeGreaterThan(20);
+    expect(seen.returns).toBeGreaterThan(0);
+  }, 120_000);
+});
+
+/** Until here neither the truths nor the markets that are compared differ in anything that could have been seen. */
+const SEEN_S = 1800;
+
+/** Eight jobs of two tasks within a quarter of an hour; `stretch` is what their true running times are multiplied with. */
+function workload(stretch: number): WorkloadJob[] {
+  const random = randomStream(3, 'workload');
+  return Array.from({ length: 8 }, (_, n) => {
+    const runtimeS = SEEN_S * (1 + random());
+    const deadline = n % 2 === 0;
+    return {
+      key: `job-${n}`,
+      submittedS: n * 100,
+      truth: new Map([['main', { runtimeS: Float64Array.of(stretch * runtimeS, stretch * runtimeS) }]]),
+      spec: spec({
+        name: `job-${n}`,
+        class: deadline ? 'deadline' : 'best-effort',
+        deadline: deadline ? { afterS: seconds(4 * 3600) } : null,
+        stages: [
+          stage({
+            tasks: 2,
+            expectedRuntimeS: seconds(runtimeS),
+            checkpoint: { signal: 'SIGTERM', graceS: seconds(30), everyS: null },
+          }),
+        ],
+      }),
+    };
+  });
+}
+
+/** What happens in an hour under a preset of the registry. */
+async function happenings(preset: string, trace: MarketTrace, stretch: number): Promise<readonly string[]> {
+  const events: string[] = [];
+  await simulate({
+    trace,
+    market: (now) => replayMarket(trace, now),
+    fromMs: epochMs(START),
+    toMs: plus(epochMs(START), seconds(2 * SEEN_S)),
+    jobs: workload(stretch),
+    namesJobs: false,
+    deciders: () => ({ name: preset, stages: presetNamed(preset) }),
+    solver: noSolver,
+    config: schedulerConfig.parse({}),
+    vcpus: 1000,
+    seed: 1,
+    minGapS: seconds(1),
+    setupS: ZERO_S,
+    onEvent: (e) => events.push(`${(raw(e.atMs) - START) / 1000} ${e.type} ${e.text}`),
+  });
+  return events;
+}
+
+const early = (events: readonly string[]): readonly string[] => events.filter((e) => parseFloat(e) < SEEN_S);
+
+describe('what presets can see', () => {
+  const lasting = onOffMarket([[0, 40]]);
+  const ending = onOffMarket([[0, SEEN_S / 3600 + 0.1]]);
+
+  it.each(presetList().map((p) => p.name))(
+    '%s decides the same until there is something different to be seen',
+    async (name) => {
+      const usual = await happenings(name, lasting, 1);
+      const longer = await happenings(name, lasting, 1.5);
+      const taken = await happenings(name, ending, 1);
+      expect(early(usual).length).toBeGreaterThan(20);
+      expect(early(longer)).toEqual(early(usual));
+      expect(longer).not.toEqual(usual);
+      expect(early(taken)).toEqual(early(usual));
+      if (name !== 'on-demand') expect(taken).not.toEqual(usual);
+    },
+    60_000,
+  );
+});

@@ -15,6 +15,8 @@ export interface Provenance {
   readonly versions: Readonly<Record<string, string>>;
   /** Whatever else a reader should know first: lines of the workload that could not be read, jobs that were dropped. */
   readonly notes: readonly string[];
+  /** What the reader of the workload made up or took for granted. */
+  readonly assumptions: readonly string[];
 }
 
 export function headline(comparison: Comparison, runs: readonly RunOutcome[], of: Provenance): Markup {
@@ -25,6 +27,7 @@ export function headline(comparison: Comparison, runs: readonly RunOutcome[], of
     values.length > 6 ? `${values.slice(0, 6).join(', ')} and ${values.length - 6} more` : values.join(', ');
   const facts: readonly (readonly [string, string])[] = [
     ['Workload', of.workload],
+    ...(of.assumptions.length === 0 ? [] : [['Assumed', of.assumptions.join(' ')] as const]),
     ['Market', of.market],
     [comparison.fromMs.length === 1 ? 'Window' : 'Windows', windowsText(windowsOf(runs))],
     ['Presets', presets.map((p) => p.preset).join(', ')],

@@ -26,7 +26,7 @@ export const STYLE = `
 :root[data-theme='dark'] { color-scheme: dark; ${variables('dark')} }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--background); color: var(--text); font: 15px/1.5 ${FONT}; }
-main, header { max-width: 1180px; margin: 0 auto; padding: 0 16px; }
+main, header { max-width: 1260px; margin: 0 auto; padding: 0 16px; }
 header { display: flex; flex-wrap: wrap; gap: 8px 16px; justify-content: space-between; align-items: baseline; padding-top: 20px; }
 h1 { font-size: 1.5rem; line-height: 1.25; margin: 0; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .5rem; }

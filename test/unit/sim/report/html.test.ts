@@ -14,6 +14,7 @@ const input = (more: Partial<ReportInput> = {}): ReportInput => ({
   command: `ebb simulate ${HOSTILE}`,
   versions: { ebbtide: '0.1.0' },
   notes: [`note ${HOSTILE}`],
+  assumptions: [`assumed ${HOSTILE}`],
   runs: ['on-demand', 'ebbtide'].map((preset) =>
     fabricated({ preset, jobs: 30, price: preset === 'ebbtide' ? 0.3 : 1 }),
   ),

@@ -27,7 +27,7 @@ if (CHROMIUM === undefined) console.warn('report page: skipped, there is no Chro
       command: null,
       versions: { ebbtide: '0.1.0' },
       notes: [],
-    assumptions: [],
+      assumptions: [],
       runs,
       prices: (ebbtide?.pools ?? []).flatMap(({ pool, option }) =>
         option !== 'spot' || ebbtide === undefined

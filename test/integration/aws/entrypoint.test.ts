@@ -563,7 +563,7 @@ describe('the example image', () => {
     async () => {
       awsCliIn(bench.tools, join(bench.dir, 's3'));
       const bucket = new FolderBucket(join(bench.dir, 's3'));
-      await bucket.put('work/j1/ranges.txt', '1 200000\n');
+      await bucket.put('work/j1/ranges.txt', '1 600000\n');
       const env = {
         ...SAVES,
         EBB_INPUTS: inputScript(WORKDIR, ['ranges.txt']),
@@ -571,7 +571,7 @@ describe('the example image', () => {
       };
       const command = ['python3', join(folder, 'primes.py'), 'ranges.txt', '0'];
       const first = bench.run(command, env);
-      // It has its input, so it has begun, or will before the signal's handler is missed for long.
+      // It has its input, so it has begun, or will before the signal's handler is missed for long; it has work for several seconds.
       await until('the input', async () => existsSync(join(bench.dir, 'work-1-0', 'ranges.txt')));
       setTimeout(() => first.stop(), 1000);
       const gaveWay = await first.ended;
@@ -579,8 +579,8 @@ describe('the example image', () => {
       const at = /gave way at (\d+)/.exec(gaveWay.stdout)?.[1];
       const second = await bench.run(command, { ...env, EBB_TASK_ATTEMPT: '2' }).ended;
       expect(second).toMatchObject({ code: 0, stdout: `going on from ${at}\n` });
-      // Counted by a sieve elsewhere; pi(200,000) in tables of primes.
-      expect(await bucket.get('work/j1/counts/0.txt')).toBe('1 200000 17984\n');
+      // Counted by a sieve elsewhere; pi(600,000) in tables of primes.
+      expect(await bucket.get('work/j1/counts/0.txt')).toBe('1 600000 49098\n');
     },
     90_000,
   );

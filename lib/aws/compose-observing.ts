@@ -40,12 +40,11 @@ async function pricesWhenDue(of: Parts, { isDeploying }: { isDeploying: boolean 
 }
 
 /**
- * What comes about as it was decided: nothing is to be decided anew. Tasks on an instance that is ready are started by who takes
- * that in. It is shown with the next cycle, a cycle's period (`cyclePeriodS`) later at most.
+ * What comes about as it was decided, and lets nothing begin: it is shown with the next cycle, a cycle's period (`cyclePeriodS`)
+ * later at most. An instance that is ready is no such thing: tasks start on it with the next cycle.
  */
 const FORESEEN: ReadonlySet<Observation['kind']> = new Set([
   'instance-launched',
-  'instance-ready',
   'attempt-started',
   'attempt-checkpointed',
 ]);

@@ -45,9 +45,12 @@ export interface OptionContext {
   readonly slotMs: readonly EpochMs[];
   /** Expected price over price now, per pool and slot. */
   readonly priceFactor: (pool: Pool, slot: number) => number;
+  /** Whether all that waits finds vCPUs at once: then work that is taken away in time finds on-demand capacity to flee to. */
+  readonly canFlee: boolean;
 }
 
-export function optionContext(input: PlanInput): OptionContext {
+/** `headroomMilliCpu`: what may still be bought. */
+export function optionContext(input: PlanInput, headroomMilliCpu: number): OptionContext {
   const { snapshot, config, forecasts } = input;
   const pools = new Map(snapshot.pools.map((view) => [view.pool.id, view]));
   const slotMs = Array.from({ length: config.lookAheadSlots }, (_, slot) =>
@@ -67,7 +70,8 @@ export function optionContext(input: PlanInput): OptionContext {
     if (known === undefined) factors.set(pool.id, (known = factorsOf(pool)));
     return known[slot] ?? 1;
   };
-  return { input, pools, slotMs, priceFactor };
+  const waiting = snapshot.groups.reduce((sum, group) => sum + group.count * raw(group.need.cpu), 0);
+  return { input, pools, slotMs, priceFactor, canFlee: waiting <= headroomMilliCpu };
 }
 
 /** Offers whose lateness is acceptable; where none is, the safest ones. */
@@ -192,7 +196,8 @@ function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
   const there = offer.expectedCostUsd * context.priceFactor(pool, slot);
   const elsewhere = Number.isFinite(a.elsewhereUsd) ? a.elsewhereUsd : there;
   const costUsd = offer.opens === undefined ? there : offer.opens.p * there + (1 - offer.opens.p) * elsewhere;
-  const worthUsd = expectedWorthOf(a.worth, startMs, offer, a.left ?? certain(offer.expectedDurationS));
+  const left = a.left ?? certain(offer.expectedDurationS);
+  const worthUsd = expectedWorthOf(a, startMs, left, context.canFlee);
   const preferred = group.stage.preferences.reduce(
     (sum, p) => sum + (brokenConstraint(p.prefer, pool) === null ? p.weight : 0),
     0,
@@ -208,7 +213,12 @@ function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
   };
 }
 
-function expectedWorthOf(worth: Worth, start: EpochMs, offer: Offer, left: Distribution): number {
+function expectedWorthOf(
+  { worth, offer }: Pick<Appraised, 'worth' | 'offer'>,
+  start: EpochMs,
+  left: Distribution,
+  canFlee: boolean,
+): number {
   const fromMs = raw(start) + raw(offer.startDelayS) * 1000;
   const undisturbedS = raw(mean(left));
   const p = offer.pInterrupted;
@@ -216,7 +226,7 @@ function expectedWorthOf(worth: Worth, start: EpochMs, offer: Offer, left: Distr
   if (p <= 1e-9 || undisturbedS <= 0) return undisturbed;
   const disturbedS = (raw(offer.expectedDurationS) - (1 - p) * undisturbedS) / p;
   const factor = Math.max(1, disturbedS / undisturbedS);
-  const late = Math.min(1, offer.pLate / p);
+  const late = canFlee ? Math.min(1, offer.pLate / p) : 1;
   return (1 - p) * undisturbed + p * stretchedWorth(worth, { fromMs, left, factor, late });
 }
 
@@ -231,7 +241,8 @@ interface Stretch {
 
 /**
  * E[curve(from + factor * T)] without building the stretched distribution. What interruptions would carry
- * past the deadline flees to on-demand in time (guard.ts), but for the offer's probability of lateness.
+ * past the deadline flees to on-demand in time (guard.ts), but for the offer's probability of lateness; where vCPUs are short there
+ * is nowhere to flee to.
  */
 function stretchedWorth({ curve, taskDeadlineMs }: Worth, { fromMs, left, factor, late }: Stretch): number {
   const deadlineMs = taskDeadlineMs === null ? Infinity : raw(taskDeadlineMs);

@@ -2,7 +2,8 @@ import { deserialize, serialize } from 'node:v8';
 import { reconcile, type EngineParts } from '../../lib/cycle/engine.ts';
 import * as steps from '../../lib/cycle/steps.ts';
 import type { RunningOffers } from '../../lib/cycle/running-offers.ts';
-import type { EpochMs, Seconds } from '../../lib/kernel/units.ts';
+import { MAX_HURRIED } from '../../lib/cycle/intents.ts';
+import { ZERO_S, type EpochMs, type Seconds } from '../../lib/kernel/units.ts';
 import type { Solver } from '../../lib/plan/solver.ts';
 import type { OutlookForecast } from '../../lib/market/forecast/table.ts';
 
@@ -25,6 +26,7 @@ export class SteppedEngine {
   readonly #parts: (step: Step) => SteppedParts;
   #known: RunningOffers = new Map();
   #draining = false;
+  #hurried = 0;
 
   constructor(parts: (step: Step) => SteppedParts) {
     this.#parts = parts;
@@ -51,12 +53,14 @@ export class SteppedEngine {
     const decision = carried(await steps.solve(sight, forecasts, this.#parts('solve')));
     this.#known = decision.runningOffers;
     const keys = carried(await steps.record(this.#parts('record').store, decision));
+    let wasShort = false;
     if (keys.length > 0) {
       const outcomes = carried(await steps.perform(this.#parts('act'), keys));
-      await steps.confirmOutcomes(this.#parts('confirm'), sight.token, outcomes);
+      ({ wasShort } = await steps.confirmOutcomes(this.#parts('confirm'), sight.token, outcomes));
     }
+    this.#hurried = wasShort && this.#hurried < MAX_HURRIED ? this.#hurried + 1 : 0;
     looking.onCycle?.({ atMs: sight.snapshot.nowMs, plan: decision.plan, idle: false, live: 0 });
-    return steps.nextLookS(sight, looking.config);
+    return this.#hurried > 0 ? ZERO_S : steps.nextLookS(sight, looking.config);
   }
 
   async #forecast(sight: NonNullable<Awaited<ReturnType<typeof steps.look>>>) {

@@ -71,7 +71,6 @@ describeOnLocalStack(
     let local: LocalSide;
     const ends: (() => Promise<void>)[] = [];
     let began = performance.now();
-    const phases: string[] = [];
     /** The job that local mode runs too. */
     let job = '';
     let file = '';
@@ -92,11 +91,11 @@ describeOnLocalStack(
     afterAll(async () => {
       for (const end of ends.toReversed()) await end();
       phase('end');
-      process.stdout.write(`the rehearsal on AWS took\n${phases.map((p) => `  ${p}\n`).join('')}`);
     }, 60_000);
 
     function phase(name: string): void {
-      phases.push(`${((performance.now() - began) / 1000).toFixed(1).padStart(6)} s  ${name}`);
+      const line = `${((performance.now() - began) / 1000).toFixed(1).padStart(6)} s  ${name}`;
+      process.stderr.write(`rehearsal: ${line}\n`);
       began = performance.now();
     }
 

@@ -9,7 +9,7 @@ import { act } from './act.ts';
 import { nextDecisionS } from './decide.ts';
 import { decideOn, isOpen, type Sight } from './decision.ts';
 import { giveUp } from './endings.ts';
-import { confirm, isShort, MAX_HURRIED, recordIntents, settleAll } from './intents.ts';
+import { confirm, capacityRefused, MAX_HURRIED, recordIntents, settleAll } from './intents.ts';
 import { Observer, type ObserverParts } from './observer.ts';
 import type { RunningOffers } from './running-offers.ts';
 import { WorkingState } from './working-state.ts';
@@ -45,7 +45,8 @@ const MAX_FAULTS = 5;
  * The scheduling engine: load, observe, decide, record intents, act, confirm; over and over, one cycle at a time.
  *
  * Lifecycle: `start` takes the lease (older engines are fenced off) and what was learned; `cycle` is one round; `run`
- * repeats it when woken, when the period is over, when a pause ends, and at once when capacity was refused. With nothing to do it waits without a timer.
+ * repeats it when woken, when the period is over, when a pause ends, and at once when capacity was refused. With nothing to do it
+ * waits without a timer.
  * Invariants: nothing is done to the world that is not recorded as an intent first; what is recorded is done under its
  * key until an outcome is confirmed. What is learned counts once: a cycle that did not come to its end may have learned
  * what no commit holds (or whose commit holds and was not answered), so the next one first recalls what is stored.
@@ -177,7 +178,7 @@ export class Engine<S> {
     const outcomes = await act(this.#parts.fleet, state, records);
     confirm(state, outcomes, { records, at: this.#parts.clock.now(), rests: this.#observer.rests });
     await this.#commit(state);
-    return isShort(outcomes, records);
+    return capacityRefused(outcomes, records);
   }
 
   async #commit(state: WorkingState): Promise<void> {

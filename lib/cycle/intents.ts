@@ -194,8 +194,10 @@ function confirmLaunch(
 export const MAX_HURRIED = 5;
 
 /** Whether capacity that the plan counted on was refused: its pool rests from now on, so the next plan is another one. */
-export const isShort = (outcomes: ReadonlyMap<EffectKey, EffectOutcome>, records: readonly EffectRecord[]): boolean =>
-  records.some((r) => r.effect.kind === 'launch' && outcomes.get(r.key)?.status === 'refused');
+export const capacityRefused = (
+  outcomes: ReadonlyMap<EffectKey, EffectOutcome>,
+  records: readonly EffectRecord[],
+): boolean => records.some((r) => r.effect.kind === 'launch' && outcomes.get(r.key)?.status === 'refused');
 
 /** Jobs that a cancel request or a spent budget ends and that run nothing any more. */
 export function settleAll(state: WorkingState, at: EpochMs): void {

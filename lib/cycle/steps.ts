@@ -33,7 +33,7 @@ import { act } from './act.ts';
 import { nextDecisionS } from './decide.ts';
 import { decideOn, isOpen, type Decision, type DecisionParts, type Sight } from './decision.ts';
 import { giveUp } from './endings.ts';
-import { confirm, isShort, recordIntents, settleAll, storedRests } from './intents.ts';
+import { confirm, capacityRefused, recordIntents, settleAll, storedRests } from './intents.ts';
 import { Observer, type ObserverParts } from './observer.ts';
 import type { RunningOffers } from './running-offers.ts';
 import { WorkingState } from './working-state.ts';
@@ -143,7 +143,7 @@ export async function confirmOutcomes(
   const records = state.openEffects.filter((e) => outcomes.has(e.key));
   confirm(state, outcomes, { records, at: clock.now(), rests: await storedRests(store) });
   await commit(store, token, state);
-  return { wasShort: isShort(outcomes, records) };
+  return { wasShort: capacityRefused(outcomes, records) };
 }
 
 /** Engine time until the next cycle is due unless something happens before. */

@@ -28,17 +28,17 @@ import type { GenerateFlags, ImportFlags, MarketStreams, ShowFlags } from '../co
 import { percent, plural } from '../format.ts';
 import { table, type Column } from '../views/table.ts';
 
-const day = (ms: number): string => new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
-const number = (n: number): string => n.toLocaleString('en-US');
+export const day = (ms: number): string => new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
+export const number = (n: number): string => n.toLocaleString('en-US');
 
-function line(streams: MarketStreams, text: string): void {
+export function line(streams: MarketStreams, text: string): void {
   streams.stdout.write(`${text}\n`);
 }
-function printJson(streams: MarketStreams, value: unknown): void {
+export function printJson(streams: MarketStreams, value: unknown): void {
   line(streams, JSON.stringify(value, null, streams.stdout.isTTY === true ? 2 : undefined));
 }
 
-async function catalogueOption(path: string | undefined): Promise<{ catalogue?: Catalogue }> {
+export async function catalogueOption(path: string | undefined): Promise<{ catalogue?: Catalogue }> {
   if (path === undefined) return {};
   return { catalogue: await (await import('../../local/market-catalogue.ts')).catalogueFromFile(path) };
 }

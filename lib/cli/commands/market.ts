@@ -41,6 +41,19 @@ export interface ShowFlags {
   readonly json?: boolean;
 }
 
+export interface DatasetFlags {
+  readonly output: string;
+  readonly seed: number;
+  readonly instants: number;
+  readonly bids: number;
+  readonly train: number;
+  readonly validation: number;
+  readonly unseen: number;
+  readonly catalogue?: string;
+  readonly cache: string;
+  readonly json?: boolean;
+}
+
 const actions = () => import('../actions/market.ts');
 const collect = (text: string, before: readonly string[] = []): string[] => [...before, ...text.split(',')];
 
@@ -52,6 +65,7 @@ export function marketCommand(streams: MarketStreams = process): Command {
   addImport(market, streams);
   addGenerate(market, streams);
   addShow(market, streams);
+  addDataset(market, streams);
   market
     .command('formats')
     .alias('convert')
@@ -131,5 +145,32 @@ function addShow(market: Command, streams: MarketStreams): void {
     )
     .action(async (source: string | undefined, _options: unknown, command: Command) =>
       (await actions()).show(streams, source, command.optsWithGlobals<ShowFlags>()),
+    );
+}
+
+function addDataset(market: Command, streams: MarketStreams): void {
+  market
+    .command('dataset')
+    .summary('draw hypothetical bids from price histories, to train a forecast on')
+    .description(
+      'Draws bids at random instants of price histories and writes, for each, the features of that instant and how long the bid would have lived. Bids lie 0.00001 to 0.2 USD per hour above the price (Tributary), one in four near the on-demand price. The first part of the time trains, the next validates, the last tests; some pools are held out altogether. The same sources and options give the same folder.',
+    )
+    .argument('<sources...>', 'market files, or raw data as for `import`')
+    .requiredOption('-o, --output <folder>', 'folder to write: a NumPy file per column, and manifest.json')
+    .option('--seed <n>', 'seed', whole, 1)
+    .option('--instants <n>', 'random instants per source, as many in each of its pools', whole, 50_000)
+    .option('--bids <n>', 'bids at each instant', whole, 4)
+    .option('--train <share>', 'share of the time to train on', positive, 0.6)
+    .option('--validation <share>', 'share of the time, after that, to validate on', positive, 0.2)
+    .option('--unseen <share>', 'share of the pools to hold out', Number, 0.15)
+    .option('--catalogue <csv>', 'shapes and on-demand prices to use for raw data')
+    .option('--cache <dir>', 'where raw data is kept once converted', '.ebb/markets')
+    .option('--json', 'print the manifest as JSON')
+    .addHelpText(
+      'after',
+      "\nExamples:\n  $ ebb market dataset history.ebbmarket -o dataset\n  $ ebb market dataset 2016.ebbmarket 2021.ebbmarket -o dataset --instants 20000 --seed 7\n\nColumns: features (one column per name in the manifest), lossS (seconds until the price\npasses the bid; infinity where it did not), watchedS (how long the bid was watched, a day at\nmost: a loss within h is unknown where neither is at least h), atMs, bidUsd, pool, source, split, bidKind.\nIn Python: numpy.load('dataset/features.npy', mmap_mode='r').",
+    )
+    .action(async (sources: string[], _options: unknown, command: Command) =>
+      (await import('../actions/dataset.ts')).dataset(streams, sources, command.optsWithGlobals<DatasetFlags>()),
     );
 }

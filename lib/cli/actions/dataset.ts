@@ -1,0 +1,93 @@
+import { basename, resolve } from 'node:path';
+import { EbbError } from '../../kernel/errors.ts';
+import { writeDataset, type DatasetManifest, type DatasetSource } from '../../local/dataset-folder.ts';
+import { openMarket } from '../../local/market-import.ts';
+import type { SamplingPlan } from '../../market/dataset.ts';
+import type { DatasetFlags, MarketStreams } from '../commands/market.ts';
+import { percent, plural } from '../format.ts';
+import { catalogueOption, day, line, number, printJson } from './market.ts';
+
+export async function dataset(
+  streams: MarketStreams,
+  sources: readonly string[],
+  options: DatasetFlags,
+): Promise<void> {
+  const plan = planOf(options);
+  const progress = progressOf(streams);
+  const opened: DatasetSource[] = [];
+  let manifest: DatasetManifest;
+  try {
+    for (const source of sources) {
+      progress.show(`reading ${source}`);
+      const { trace } = await openMarket(
+        resolve(source),
+        resolve(options.cache),
+        await catalogueOption(options.catalogue),
+      );
+      opened.push({ name: basename(resolve(source)), trace });
+    }
+    manifest = writeDataset(resolve(options.output), opened, plan, ({ source, rows }) =>
+      progress.show(`sampling ${source}: ${number(rows)} rows`),
+    );
+  } finally {
+    progress.clear();
+  }
+  if (options.json === true) printJson(streams, { path: resolve(options.output), ...manifest });
+  else report(streams, options.output, manifest);
+}
+
+function planOf(options: DatasetFlags): SamplingPlan {
+  const { train, validation, unseen } = options;
+  const share = (name: string, value: number): void => {
+    if (value >= 0 && value < 1) return;
+    throw new EbbError('usage', { what: `--${name} is a share`, got: String(value), allowed: '0 to below 1' });
+  };
+  share('train', train);
+  share('validation', validation);
+  share('unseen', unseen);
+  if (train + validation >= 1) {
+    throw new EbbError('usage', {
+      what: '--train and --validation leave no time to test on',
+      got: `${train} and ${validation}`,
+      allowed: 'together below 1',
+    });
+  }
+  return {
+    seed: options.seed,
+    instants: options.instants,
+    bidsPerInstant: options.bids,
+    shares: { train, validation },
+    unseenShare: unseen,
+  };
+}
+
+/** Redraws one line on a terminal; writes nothing elsewhere. */
+function progressOf({ stderr }: MarketStreams): { readonly show: (text: string) => void; readonly clear: () => void } {
+  if (stderr.isTTY !== true) return { show: () => undefined, clear: () => undefined };
+  return {
+    show: (text) => void stderr.write(`\r\x1b[2K${text}`),
+    clear: () => void stderr.write('\r\x1b[2K'),
+  };
+}
+
+function report(streams: MarketStreams, path: string, manifest: DatasetManifest): void {
+  line(streams, resolve(path));
+  line(
+    streams,
+    `${number(manifest.rows)} bids in ${plural(manifest.pools.length, 'pool')}, seed ${manifest.plan.seed}`,
+  );
+  for (const source of manifest.sources) {
+    const [from, validation, test, to] = [source.from, source.validationFrom, source.testFrom, source.to].map((iso) =>
+      day(Date.parse(iso)),
+    );
+    line(streams, `\n${source.name}: ${from} to ${to} UTC, validation from ${validation}, test from ${test}`);
+    for (const [split, rows] of Object.entries(source.rows)) {
+      const lost = source.lostWithinHour[split as keyof typeof source.lostWithinHour];
+      line(
+        streams,
+        `  ${split.padEnd(10)} ${number(rows)} bids${lost === null ? '' : `, ${percent(lost)} lost within an hour`}`,
+      );
+    }
+    for (const [why, n] of Object.entries(source.leftOut)) line(streams, `  ${plural(n, 'instant')} left out: ${why}`);
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * Samples to train a pre-emption forecast from: hypothetical bids at random instants of a price history, as in Tributary,
+ * section 2.2.1, and for each how long it would have lived. Beside the paper's deltas some bids lie near the on-demand price, for
+ * those are made as well and are far from the paper's in pools that cost dollars.
+ *
+ * Split by time, so that nothing is judged by what came before it in training, and by pool: held-out pools are judged in the
+ * last range and never trained on. A sample near the end of a range, whose outcome would reach into the next, is left out.
+ */
+import TinyQueue from 'tinyqueue';
+import { invariant } from '../kernel/errors.ts';
+import { randomStream, type Uniform } from '../kernel/random.ts';
+import { raw } from '../kernel/units.ts';
+import type { Pool } from '../domain/pool.ts';
+import {
+  LONGEST_SILENCE_MS,
+  MarketFeatures,
+  writeRow,
+  type FeaturePool,
+  type Unfit,
+} from './features/market-features.ts';
+import { FEATURE_WIDTH } from './features/names.ts';
+import { indexAt, type PriceArrays } from './steps.ts';
+import type { MarketTrace } from './trace.ts';
+
+/** Longest horizon that labels are for, and so how long a bid is watched: a day. */
+export const WATCHED_MS = 86_400_000;
+/** Horizons that labels follow for, seconds: 5 and 15 minutes, 1, 3, 6 and 24 hours. */
+export const LABEL_HORIZONS_S = [300, 900, 3600, 10_800, 21_600, 86_400] as const;
+
+/** The paper's bids, USD per hour above the price; drawn evenly by their logarithm, for they span four decades. */
+export const DELTA_USD = { least: 0.00001, most: 0.2 } as const;
+/** Bids near on-demand, as shares of it. One bid in so many is one of these. */
+const ON_DEMAND_SHARE = { least: 0.5, most: 1.5 } as const;
+const ON_DEMAND_EVERY = 4;
+
+export const SPLITS = ['train', 'validation', 'test', 'unseen'] as const;
+export type Split = (typeof SPLITS)[number];
+
+export const BID_KINDS = ['delta', 'near-on-demand'] as const;
+type BidKind = (typeof BID_KINDS)[number];
+
+export interface SamplingPlan {
+  readonly seed: number;
+  /** Instants in all pools together; the same number in each, within one. */
+  readonly instants: number;
+  readonly bidsPerInstant: number;
+  /** Shares of the trace's time that train, and that validate; the rest tests. */
+  readonly shares: { readonly train: number; readonly validation: number };
+  /** Share of the pools that are held out. */
+  readonly unseenShare: number;
+}
+
+/** One hypothetical bid. The object and its row are filled anew for the next sample. */
+export interface Sample {
+  readonly pool: Pool;
+  readonly split: Split;
+  readonly bidKind: BidKind;
+  readonly atMs: number;
+  readonly bidUsd: number;
+  readonly row: Float32Array;
+  /** Seconds until the price is above the bid; Infinity when that was not seen while it was watched. */
+  readonly lossS: number;
+  /** Seconds for which it was watched, at most a day: less where the pool's history ends or falls silent. */
+  readonly watchedS: number;
+}
+
+/** Instants that gave no sample, by reason. `unwatched`: the history ends before the shortest horizon does. */
+export type LeftOut = Map<Unfit['kind'] | 'near-a-boundary' | 'held-out' | 'unwatched', number>;
+
+export interface Sampling {
+  /** When validation and test begin, ms since the epoch. */
+  readonly validationMs: number;
+  readonly testMs: number;
+  readonly unseen: readonly Pool[];
+  readonly leftOut: LeftOut;
+  /** In the order of time. To be run through once. */
+  readonly samples: Iterable<Sample>;
+}
+
+/** O(prices log pools + instants x (neighbours + bids x changes of a day)). The same plan gives the same samples. */
+export function sampleMarket(trace: MarketTrace, plan: SamplingPlan): Sampling {
+  const pools = trace.pools.filter((pool) => pool.option === 'spot' && trace.prices(pool.id).atMs.length > 0);
+  const startMs = raw(trace.startMs);
+  const spanMs = raw(trace.endMs) - startMs;
+  const validationMs = startMs + plan.shares.train * spanMs;
+  const testMs = startMs + (plan.shares.train + plan.shares.validation) * spanMs;
+  const held = heldOut(pools, plan);
+  const leftOut: LeftOut = new Map();
+  const splitOf = (pool: Pool, atMs: number): Split | 'near-a-boundary' | 'held-out' => {
+    if (held.has(pool)) return atMs >= testMs ? 'unseen' : 'held-out';
+    const end = [validationMs, testMs, Infinity].findIndex((boundary) => atMs < boundary);
+    const boundaryMs = [validationMs, testMs, Infinity][end] ?? Infinity;
+    return atMs + WATCHED_MS > boundaryMs ? 'near-a-boundary' : (SPLITS[end] ?? 'test');
+  };
+  return {
+    validationMs,
+    testMs,
+    unseen: [...held],
+    leftOut,
+    samples: samplesOf({ trace, plan, pools, splitOf, leftOut }),
+  };
+}
+
+function heldOut(pools: readonly Pool[], { seed, unseenShare }: SamplingPlan): ReadonlySet<Pool> {
+  const random = randomStream(seed, 'dataset/unseen');
+  const drawn = pools.map((pool) => ({ pool, at: random() })).sort((a, b) => a.at - b.at);
+  return new Set(drawn.slice(0, Math.round(unseenShare * pools.length)).map(({ pool }) => pool));
+}
+
+interface Sampler {
+  readonly trace: MarketTrace;
+  readonly plan: SamplingPlan;
+  readonly pools: readonly Pool[];
+  readonly splitOf: (pool: Pool, atMs: number) => Split | 'near-a-boundary' | 'held-out';
+  readonly leftOut: LeftOut;
+}
+
+function* samplesOf({ trace, plan, pools, splitOf, leftOut }: Sampler): Generator<Sample> {
+  const features = new MarketFeatures(pools.map(featurePool));
+  const stream = priceStream(trace, pools, features);
+  const bids = new Map(pools.map((pool) => [pool, randomStream(plan.seed, `dataset/bids/${pool.id}`)]));
+  const row = new Float32Array(FEATURE_WIDTH);
+  const leave = (why: Parameters<LeftOut['get']>[0]): void => void leftOut.set(why, (leftOut.get(why) ?? 0) + 1);
+  for (const { pool, atMs } of instantsOf(trace, pools, plan)) {
+    const split = splitOf(pool, atMs);
+    if (split === 'near-a-boundary' || split === 'held-out') {
+      leave(split);
+      continue;
+    }
+    stream(atMs);
+    const view = features.view(pool.id, atMs);
+    if (view.kind !== 'view') {
+      leave(view.kind);
+      continue;
+    }
+    // By the same rule for bids that are lost and bids that are not, else what is left would be lost more often.
+    if (outcomeOf(trace.prices(pool.id), atMs, Infinity).watchedS < LABEL_HORIZONS_S[0]) {
+      leave('unwatched');
+      continue;
+    }
+    const onDemandUsd = raw(pool.onDemandUsdPerHour);
+    const random = invariant(bids.get(pool), 'each pool has a stream of bids');
+    for (let b = 0; b < plan.bidsPerInstant; b++) {
+      const { bidUsd, bidKind } = drawBid(random, view.priced.window.usd, onDemandUsd);
+      writeRow(view, bidUsd, row, 0);
+      yield { pool, split, bidKind, atMs, bidUsd, row, ...outcomeOf(trace.prices(pool.id), atMs, bidUsd) };
+    }
+  }
+}
+
+export const featurePool = (pool: Pool): FeaturePool => ({
+  id: pool.id,
+  type: pool.type.name,
+  family: pool.type.family,
+  zone: pool.zone,
+  onDemandUsd: raw(pool.onDemandUsdPerHour),
+});
+
+/** Random instants of all pools in the order of time; as many in each pool, between its first and its last price. */
+function instantsOf(
+  trace: MarketTrace,
+  pools: readonly Pool[],
+  plan: SamplingPlan,
+): readonly { readonly pool: Pool; readonly atMs: number }[] {
+  const total = plan.instants;
+  const instants = pools.flatMap((pool, i) => {
+    const count = Math.floor(((i + 1) * total) / pools.length) - Math.floor((i * total) / pools.length);
+    const random = randomStream(plan.seed, `dataset/instants/${pool.id}`);
+    const { atMs } = trace.prices(pool.id);
+    const [first = 0, last = 0] = [atMs[0], atMs.at(-1)];
+    return Array.from({ length: count }, () => ({ pool, atMs: Math.floor(first + random() * (last - first)) }));
+  });
+  return instants.sort((a, b) => a.atMs - b.atMs);
+}
+
+/** Gives the features every price of every pool up to an instant, in the order of time: instants must not descend. */
+function priceStream(trace: MarketTrace, pools: readonly Pool[], features: MarketFeatures): (untilMs: number) => void {
+  const heads = pools.map((pool) => ({ pool, prices: trace.prices(pool.id), next: 0 }));
+  const atOf = ({ prices, next }: (typeof heads)[number]): number => prices.atMs[next] ?? Infinity;
+  const queue = new TinyQueue(heads, (a, b) => atOf(a) - atOf(b));
+  return (untilMs) => {
+    for (let head = queue.peek(); head !== undefined && atOf(head) <= untilMs; head = queue.peek()) {
+      queue.pop();
+      features.take(head.pool.id, atOf(head), head.prices.usdPerHour[head.next] ?? NaN);
+      head.next++;
+      if (head.next < head.prices.atMs.length) queue.push(head);
+    }
+  };
+}
+
+function drawBid(random: Uniform, priceUsd: number, onDemandUsd: number): { bidUsd: number; bidKind: BidKind } {
+  const [kind, u] = [random(), random()];
+  const nearOnDemand = onDemandUsd * (ON_DEMAND_SHARE.least + u * (ON_DEMAND_SHARE.most - ON_DEMAND_SHARE.least));
+  if (kind < 1 / ON_DEMAND_EVERY && nearOnDemand > priceUsd) return { bidUsd: nearOnDemand, bidKind: 'near-on-demand' };
+  const deltaUsd = DELTA_USD.least * (DELTA_USD.most / DELTA_USD.least) ** u;
+  return { bidUsd: priceUsd + deltaUsd, bidKind: 'delta' };
+}
+
+/** When the price first rises above a bid, and how long that can be told. */
+export function outcomeOf(
+  { atMs: changes, usdPerHour }: PriceArrays,
+  atMs: number,
+  bidUsd: number,
+): { lossS: number; watchedS: number } {
+  let reportMs = atMs;
+  for (let i = indexAt(changes, atMs) + 1; i < changes.length; i++) {
+    const changeMs = changes[i] ?? Infinity;
+    if (changeMs - reportMs > LONGEST_SILENCE_MS) break;
+    reportMs = changeMs;
+    if (changeMs > atMs + WATCHED_MS) break;
+    if ((usdPerHour[i] ?? 0) > bidUsd) {
+      const lossS = (changeMs - atMs) / 1000;
+      return { lossS, watchedS: lossS };
+    }
+  }
+  return { lossS: Infinity, watchedS: Math.min(WATCHED_MS, reportMs - atMs) / 1000 };
+}

@@ -13,8 +13,8 @@ import { gt, most, raw, seconds, ZERO_S, type Seconds } from '../kernel/units.ts
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { quantileRemaining } from '../domain/distribution.ts';
-import { forecastOf, type Offer } from '../domain/forecast.ts';
-import type { Job } from '../domain/job.ts';
+import { forecastFor, type Offer } from '../domain/forecast.ts';
+import type { Job, TaskRef } from '../domain/job.ts';
 import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
 import type { PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, GroupOffers, Host, Leftover, Stages, TaskToPlace, Worths } from '../domain/stages.ts';
@@ -145,7 +145,7 @@ function hostsThere(snapshot: Snapshot, forecasts: Forecasts, stopping: Readonly
 }
 
 function leftOf(running: RunningTask, forecasts: Forecasts): Seconds {
-  const forecast = forecastOf(forecasts.runtime, running.attempt);
+  const forecast = forecastFor(forecasts.runtime, running);
   return forecast === undefined ? running.doneS : quantileRemaining(forecast.runtime, running.doneS, 0.5);
 }
 
@@ -159,7 +159,10 @@ interface Move {
 
 function movesOf(snapshot: Snapshot, allotment: Allotment, worths: Worths): Move[] {
   if (allotment.moves.length === 0) return [];
-  const byId = new Map(snapshot.running.map((r) => [r.attempt.id, r]));
+  const byId = runningNamed(
+    snapshot,
+    allotment.moves.map((m) => m.attempt),
+  );
   return allotment.moves.map((m) => ({
     running: invariant(byId.get(m.attempt), `the plan moves attempt ${m.attempt}, which does not run`),
     reason: m.reason,
@@ -168,13 +171,23 @@ function movesOf(snapshot: Snapshot, allotment: Allotment, worths: Worths): Move
   }));
 }
 
+/** Of these attempts those that run, by id. O(running tasks), of which only these are put into the map. */
+function runningNamed(snapshot: Snapshot, ids: Iterable<AttemptId>): ReadonlyMap<AttemptId, RunningTask> {
+  const wanted = new Set(ids);
+  const found = new Map<AttemptId, RunningTask>();
+  if (wanted.size > 0) for (const r of snapshot.running) if (wanted.has(r.attempt.id)) found.set(r.attempt.id, r);
+  return found;
+}
+
 const moveGroup = (m: Move): GroupId => groupId(`move/${m.running.attempt.id}`);
+
+const isStopping = ({ attempt }: RunningTask): boolean => attempt.state === 'stopping';
 
 /** Keeps room for attempts that are stopping to go on elsewhere: without it their new instance would be given back first. */
 function placeReturning(context: PlacingContext, hosts: readonly Host[]) {
-  const tasks = context.snapshot.running.flatMap((r): TaskToPlace[] => {
+  const tasks = context.snapshot.running.filter(isStopping).flatMap((r): TaskToPlace[] => {
     const job = context.snapshot.jobs.get(r.attempt.job);
-    if (r.attempt.state !== 'stopping' || job === undefined || isEnding(job)) return [];
+    if (job === undefined || isEnding(job)) return [];
     const fromSpot = context.snapshot.instances.get(r.attempt.instance)?.pool.option === 'spot';
     return [
       {
@@ -293,11 +306,14 @@ function stopsOf(
 ): Stop[] {
   const stops = new Map<AttemptId, Stop>();
   const stop = (s: Stop): void => void (stops.has(s.attempt) || stops.set(s.attempt, s));
-  const endings = new Map([...snapshot.jobs.values()].map((job) => [job.id, whyEnding(job)]));
+  const endings = new Map<JobId, string>();
+  for (const job of snapshot.jobs.values()) {
+    const why = whyEnding(job);
+    if (why !== null) endings.set(job.id, why);
+  }
   for (const r of snapshot.running) {
-    const ending = endings.get(r.attempt.job);
-    if (ending === undefined) continue;
-    if (ending !== null) stop({ attempt: r.attempt.id, why: 'cancelled', reason: ending });
+    const ending = endings.size === 0 ? undefined : endings.get(r.attempt.job);
+    if (ending !== undefined) stop({ attempt: r.attempt.id, why: 'cancelled', reason: ending });
     else if (r.stage.gang && brokenGang(snapshot, r))
       stop({ attempt: r.attempt.id, why: 'preempted', reason: 'its gang is no longer complete' });
   }
@@ -321,8 +337,8 @@ function stopsOf(
     }
   }
   if (stops.size === 0) return [];
-  const stoppable = new Set(snapshot.running.flatMap((r) => (r.attempt.state === 'stopping' ? [] : [r.attempt.id])));
-  return [...stops.values()].filter((s) => stoppable.has(s.attempt));
+  const running = runningNamed(snapshot, stops.keys());
+  return [...stops.values()].filter((s) => (running.get(s.attempt)?.attempt.state ?? 'stopping') !== 'stopping');
 }
 
 function whyEnding(job: Job): string | null {
@@ -354,7 +370,10 @@ function effectsOf<S>(
 ): Effect[] {
   const { snapshot, plan } = input;
   const starts = readyPlacements(snapshot, what.placements);
-  const tried = attemptsSoFar(snapshot, new Set(starts.map((p) => p.task.job)));
+  const tried = attemptsSoFar(
+    snapshot,
+    starts.map((p) => p.task),
+  );
   const effects: Effect[] = [];
   for (const s of what.stops) effects.push({ kind: 'stop', key: effectKey(`${plan}/stop/${s.attempt}`), ...s });
   what.purchases.forEach((p, i) => {
@@ -388,10 +407,17 @@ function effectsOf<S>(
   return effects;
 }
 
-/** Attempts of each tried task of these jobs. */
-function attemptsSoFar(snapshot: Snapshot, jobs: ReadonlySet<JobId>): ReadonlyMap<string, number> {
+/** Attempts of each of these tasks that was tried; others of the same index may be among them. */
+function attemptsSoFar(snapshot: Snapshot, tasks: readonly TaskRef[]): ReadonlyMap<string, number> {
   const tried = new Map<string, number>();
-  if (jobs.size > 0) for (const t of snapshot.tasks) if (jobs.has(t.job)) tried.set(taskKey(t), t.attempts);
+  if (tasks.length === 0) return tried;
+  const indices = new Map<JobId, Set<number>>();
+  for (const { job, index } of tasks) {
+    const of = indices.get(job);
+    if (of === undefined) indices.set(job, new Set([index]));
+    else of.add(index);
+  }
+  for (const t of snapshot.tasks) if (indices.get(t.job)?.has(t.index) === true) tried.set(taskKey(t), t.attempts);
   return tried;
 }
 

@@ -6,7 +6,7 @@ import type { Job } from '../domain/job.ts';
 import type { Bid, Pool } from '../domain/pool.ts';
 import type { Explanation, Placement, WaitReason } from '../domain/plan.ts';
 import { pInterruptedWithin } from '../domain/forecast.ts';
-import type { InstanceView, PendingGroup } from '../domain/snapshot.ts';
+import { runningByJob, type InstanceView, type PendingGroup } from '../domain/snapshot.ts';
 import type { Deliberation } from './decide.ts';
 import { expectedStarts } from './expected-start.ts';
 
@@ -51,7 +51,7 @@ function indexByJob(d: Deliberation): Index {
     waits: new Map(d.allotment.waits.map((w) => [w.group, w])),
     deferred: Map.groupBy(d.allotment.deferred, (x) => x.option.group),
     starts: Map.groupBy(d.allotment.starts, (s) => s.option.group),
-    running: Map.groupBy(d.snapshot.running, (r) => r.attempt.job),
+    running: runningByJob(d.snapshot),
     blocked: Map.groupBy(d.snapshot.blocked, (b) => b.job),
     quotes: new Map(d.snapshot.pools.map((p) => [p.pool.id, p.quote])),
     terms: new Map(),

@@ -2,7 +2,7 @@ import { groupId, type AttemptId, type GroupId, type JobId } from '../kernel/ids
 import { plus, lt, seconds, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { Constraints } from '../domain/job.ts';
 import type { Worth } from '../domain/plan.ts';
-import type { PendingGroup, RunningTask } from '../domain/snapshot.ts';
+import { runningByJob, type PendingGroup, type RunningTask } from '../domain/snapshot.ts';
 import type { Forecasts, GroupOffers, Worths } from '../domain/stages.ts';
 import type { DecideInput } from './decide.ts';
 
@@ -52,7 +52,8 @@ export function runningGroups<S>(input: DecideInput<S>, worths: Worths): readonl
   const freshS = seconds(FRESH_PERIODS * config.cyclePeriodS);
   const pending = new Set(snapshot.groups.map((g) => g.job));
   const due: RunningGroup[] = [];
-  for (const [job, running] of firstOf(snapshot.running)) {
+  for (const [job, [running]] of runningByJob(snapshot)) {
+    if (running === undefined) continue;
     const { attempt, stage } = running;
     const worth = worths.attempts.get(attempt.id);
     if (
@@ -66,12 +67,6 @@ export function runningGroups<S>(input: DecideInput<S>, worths: Worths): readonl
   }
   const madeMs = (g: RunningGroup): EpochMs | undefined => knownOffers?.get(g.group.job)?.atMs;
   return due.sort((a, b) => oldestFirst(madeMs(a), madeMs(b))).slice(0, MOST_PER_CYCLE);
-}
-
-function firstOf(running: readonly RunningTask[]): Map<JobId, RunningTask> {
-  const first = new Map<JobId, RunningTask>();
-  for (const r of running) if (!first.has(r.attempt.job)) first.set(r.attempt.job, r);
-  return first;
 }
 
 const isFresh = (
@@ -108,7 +103,7 @@ export function runningOffersOf<S>(
   running: readonly RunningGroup[],
   appraised: ReadonlyMap<GroupId, GroupOffers>,
 ): RunningOffers {
-  const runs = new Set(snapshot.running.map((r) => r.attempt.job));
+  const runs = runningByJob(snapshot);
   const made = new Map([...(knownOffers ?? [])].filter(([job]) => runs.has(job)));
   for (const { group, attempt } of running) {
     const offers = appraised.get(group.id);

@@ -63,15 +63,15 @@ export function placeStarts(context: PlacingContext, allotment: Allotment, hosts
   const tasks = wanted.flatMap((w) => w.tasks);
   if (tasks.length === 0) return { placements: [], reserved: [], leftovers: [], needed: new Set() };
   const yielding = yieldingOn(context.snapshot, allotment);
-  const later = hosts.map((h) => ({ ...h, free: plusResources(h.free, madeOn(h, yielding)) }));
+  const later = hosts.map((h) => withRoomMade(h, yielding));
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), later);
   const { now, reserved } = roomNow(chosen, { hosts, tasks });
   const placed = new Set(chosen.map((p) => taskKey(p.task)));
 
   const rest = tasks.filter((t) => !placed.has(taskKey(t.task)));
   const cleared = clearedBy(yielding, { snapshot: context.snapshot, chosen });
-  const spare = spareRoom({ hosts, later, tasks, now, chosen }).filter((h) => !cleared.has(idOf(h)));
-  const elsewhere = rest.length === 0 ? [] : context.stages.place(rest, spare);
+  const spare = (): Host[] => spareRoom({ hosts, later, tasks, now, chosen }).filter((h) => !cleared.has(idOf(h)));
+  const elsewhere = rest.length === 0 ? [] : context.stages.place(rest, spare());
   for (const p of elsewhere) placed.add(taskKey(p.task));
 
   const leftovers = wanted.flatMap(({ tasks: of, ...w }): Leftover[] => {
@@ -79,7 +79,12 @@ export function placeStarts(context: PlacingContext, allotment: Allotment, hosts
     return count === 0 ? [] : [{ ...w, count }];
   });
   const needed = new Set<AttemptId>();
-  const free = new Map(afterPlacing(hosts, tasks, now).map((h) => [idOf(h), h.free]));
+  const free = new Map(
+    afterPlacing(hosts, tasks, now).flatMap((h) => {
+      const id = idOf(h);
+      return id !== null && yielding.has(id) ? [[id, h.free] as const] : [];
+    }),
+  );
   const needs = new Map(tasks.map((t) => [taskKey(t.task), t.need]));
   for (const [instance, there] of yielding) {
     const waiting = reserved.filter((p) => instanceOf(p) === instance);
@@ -120,8 +125,10 @@ interface Yielding {
 function yieldingOn(snapshot: Snapshot, { preemptions }: Allotment): ReadonlyMap<InstanceId, Yielding> {
   const preempted = new Set(preemptions.map((p) => p.attempt));
   const yielding = new Map<InstanceId, Yielding>();
+  const yields = ({ attempt }: RunningTask): boolean =>
+    attempt.state === 'stopping' || (preempted.size > 0 && preempted.has(attempt.id));
   for (const [id, view] of snapshot.instances) {
-    if (!view.attempts.some((r) => r.attempt.state === 'stopping' || preempted.has(r.attempt.id))) continue;
+    if (!view.attempts.some(yields)) continue;
     const stopping = view.attempts.filter((r) => r.attempt.state === 'stopping');
     const stopped = view.attempts.filter((r) => r.attempt.state !== 'stopping' && preempted.has(r.attempt.id));
     if (stopping.length + stopped.length > 0) yielding.set(id, { stopping, stopped });
@@ -132,13 +139,16 @@ function yieldingOn(snapshot: Snapshot, { preemptions }: Allotment): ReadonlyMap
 const instanceOf = (p: Placement): InstanceId | null => ('instance' in p.on ? p.on.instance : null);
 const idOf = (h: Host): InstanceId | null => ('instance' in h.on ? h.on.instance : null);
 
-function madeOn(host: Host, yielding: ReadonlyMap<InstanceId, Yielding>): Resources {
+/** The host as it is when what gives way on it is gone. */
+function withRoomMade(host: Host, yielding: ReadonlyMap<InstanceId, Yielding>): Host {
   const id = idOf(host);
   const of = id === null ? undefined : yielding.get(id);
-  return [...(of?.stopping ?? []), ...(of?.stopped ?? [])].reduce(
+  if (of === undefined) return host;
+  const made = [...of.stopping, ...of.stopped].reduce(
     (sum, r) => plusResources(sum, r.attempt.resources),
     NO_RESOURCES,
   );
+  return { ...host, free: plusResources(host.free, made) };
 }
 
 /** Instances that the plan empties and gives nothing of its own to: for their quota, so nothing else may move in. */
@@ -160,7 +170,8 @@ function roomNow(
   chosen: readonly Placement[],
   { hosts, tasks }: { readonly hosts: readonly Host[]; readonly tasks: readonly TaskToPlace[] },
 ): { readonly now: readonly Placement[]; readonly reserved: readonly Placement[] } {
-  const free = new Map(hosts.map((h) => [idOf(h), h.free]));
+  const taken = new Set(chosen.map(instanceOf));
+  const free = new Map(hosts.flatMap((h) => (taken.has(idOf(h)) ? [[idOf(h), h.free] as const] : [])));
   const of = new Map(tasks.map((t) => [taskKey(t.task), t]));
   const unitOf = (p: Placement): string => of.get(taskKey(p.task))?.gang ?? taskKey(p.task);
   const needOf = (p: Placement): Resources => of.get(taskKey(p.task))?.need ?? NO_RESOURCES;
@@ -194,7 +205,9 @@ function spareRoom(of: {
   const free = afterPlacing(of.hosts, of.tasks, of.now);
   const stays = afterPlacing(of.later, of.tasks, of.chosen);
   return free.map((host, i) => {
-    const other = vector(stays[i]?.free ?? host.free);
+    const later = stays[i] ?? host;
+    if (later === host) return host;
+    const other = vector(later.free);
     return {
       ...host,
       free: fromVector(vector(host.free).map((x, kind) => Math.max(0, Math.min(x, other[kind] ?? x)))),
@@ -251,7 +264,8 @@ export function afterPlacing(
   const need = new Map(tasks.map((t) => [t.group, t.need]));
   const takenBy = Map.groupBy(placements, (p) => ('instance' in p.on ? p.on.instance : ''));
   return hosts.map((h) => {
-    const mine = 'instance' in h.on ? (takenBy.get(h.on.instance) ?? []) : [];
+    const mine = 'instance' in h.on ? takenBy.get(h.on.instance) : undefined;
+    if (mine === undefined) return h;
     const free = mine.reduce(
       (f, p) => minusResources(f, invariant(need.get(p.group), 'a placed task has a need')),
       h.free,

@@ -50,6 +50,34 @@ export function forecastOf(
   return jobs.get(job)?.get(stage);
 }
 
+interface Known {
+  readonly job: string;
+  readonly forecast: RuntimeForecast | undefined;
+}
+
+/** Of the map that was asked last: one cycle asks the same one, several times for each running task. */
+let lastAsked: { readonly runtime: ReadonlyMap<string, RuntimeForecast>; readonly known: Map<object, Known> } = {
+  runtime: new Map(),
+  known: new Map(),
+};
+
+/**
+ * `forecastOf` for a running task, remembered by the very record of its stage: one look-up by identity and no text to hash. The
+ * map must not change any more. Remembers the stages of one map.
+ */
+export function forecastFor(
+  runtime: ReadonlyMap<string, RuntimeForecast>,
+  { attempt, stage }: { readonly attempt: { readonly job: string; readonly stage: string }; readonly stage: object },
+): RuntimeForecast | undefined {
+  if (lastAsked.runtime !== runtime) lastAsked = { runtime, known: new Map() };
+  const known = lastAsked.known.get(stage);
+  // Jobs that were submitted with one specification share its records.
+  if (known?.job === attempt.job) return known.forecast;
+  const forecast = forecastOf(runtime, attempt);
+  lastAsked.known.set(stage, { job: attempt.job, forecast });
+  return forecast;
+}
+
 /**
  * P(interrupted within h) for a pool at a bid as a function of h: a survival curve, 1 - S(h).
  * Invariants: both arrays have one length >= 1; `horizonS` ascends strictly from > 0; `pInterrupted` does not descend, in [0, 1].

@@ -75,3 +75,12 @@ export interface Snapshot {
   readonly spentUsd: ReadonlyMap<JobId, Usd>;
   readonly limits: Limits;
 }
+
+const byJob = new WeakMap<readonly RunningTask[], ReadonlyMap<JobId, readonly RunningTask[]>>();
+
+/** What runs of each job, in the snapshot's order. O(running tasks) once for each snapshot. */
+export function runningByJob({ running }: Pick<Snapshot, 'running'>): ReadonlyMap<JobId, readonly RunningTask[]> {
+  let jobs = byJob.get(running);
+  if (jobs === undefined) byJob.set(running, (jobs = Map.groupBy(running, (r) => r.attempt.job)));
+  return jobs;
+}

@@ -1,5 +1,5 @@
 import { raw } from '../kernel/units.ts';
-import { RESOURCE_KINDS, vector } from '../domain/resources.ts';
+import { fits, fromVector, RESOURCE_KINDS, vector } from '../domain/resources.ts';
 import type { Host, TaskToPlace } from '../domain/stages.ts';
 
 const KINDS = RESOURCE_KINDS.length;
@@ -16,8 +16,9 @@ export interface Run {
   readonly allowed: TaskToPlace['allowed'];
 }
 
-/** Free resources of hosts while packing, in one array: KINDS numbers per host. */
+/** Free resources of the hosts that can take anything, while packing, in one array: KINDS numbers per host. */
 export class Room {
+  /** Those with room for the smallest need of each kind, by name. */
   readonly hosts: readonly Host[];
   readonly free: Float64Array;
   /** What a host must at least have free to take any task. */
@@ -26,14 +27,21 @@ export class Room {
   readonly #scale: readonly number[];
 
   constructor(hosts: readonly Host[], runs: readonly Run[]) {
-    // Names order hosts, so that the packing does not depend on the order in which they come.
-    this.hosts = [...hosts].sort((a, b) => compareHosts(a, b));
-    this.free = new Float64Array(hosts.length * KINDS);
-    this.hosts.forEach((host, h) => this.free.set(vector(host.free), h * KINDS));
     this.#least = RESOURCE_KINDS.map((_, k) => runs.reduce((least, r) => Math.min(least, r.need[k] ?? 0), Infinity));
+    const least = fromVector(this.#least);
+    // Those without room for anything are left out. Names order the others, so that the packing does not depend on the
+    // order in which they come.
+    this.hosts = hosts.filter((host) => fits(least, host.free)).sort((a, b) => compareHosts(a, b));
+    this.free = new Float64Array(this.hosts.length * KINDS);
+    this.hosts.forEach(({ free }, h) => {
+      this.free[h * KINDS] = raw(free.cpu);
+      this.free[h * KINDS + 1] = raw(free.memory);
+      this.free[h * KINDS + 2] = free.gpus;
+      this.free[h * KINDS + 3] = raw(free.disk);
+    });
     const largest = new Float64Array(KINDS);
-    for (const host of hosts) {
-      vector(host.capacity).forEach((c, k) => (largest[k] = Math.max(largest[k] ?? 0, c)));
+    for (const capacity of new Set(hosts.map((host) => host.capacity))) {
+      vector(capacity).forEach((c, k) => (largest[k] = Math.max(largest[k] ?? 0, c)));
     }
     this.#scale = Array.from(largest, (c) => (c > 0 ? 1 / c : 0));
   }

@@ -44,9 +44,10 @@ export function guardMoves(input: PlanInput): readonly Move[] {
 }
 
 function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput): string | null {
+  if (running.deadlineMs === null || running.attempt.state !== 'running') return null;
   const { snapshot, config, worths, forecasts } = input;
   const worth = worths.attempts.get(running.attempt.id);
-  if (worth === undefined || worth.taskDeadlineMs === null || running.attempt.state !== 'running') return null;
+  if (worth === undefined || worth.taskDeadlineMs === null) return null;
   if (!isGuarded(worth, snapshot.nowMs, config.cyclePeriodS)) return null;
   const slackS = raw(between(snapshot.nowMs, worth.taskDeadlineMs));
   const left = leftOf(running, running.doneS, input);

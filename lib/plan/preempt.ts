@@ -9,7 +9,7 @@
 import { epochMs, raw } from '../kernel/units.ts';
 import type { AttemptId } from '../kernel/ids.ts';
 import { certain, expectRemaining, meanRemaining, remaining, type Distribution } from '../domain/distribution.ts';
-import { forecastOf } from '../domain/forecast.ts';
+import { forecastFor } from '../domain/forecast.ts';
 import type { PreemptOption } from '../domain/plan.ts';
 import { dominantShare } from '../domain/resources.ts';
 import type { InstanceView, RunningTask } from '../domain/snapshot.ts';
@@ -34,13 +34,13 @@ export interface Preemptible {
 
 /** Distribution of what an attempt still has to run. */
 export function leftOf(running: RunningTask, doneS: RunningTask['doneS'], input: PlanInput): Distribution {
-  const forecast = forecastOf(input.forecasts.runtime, running.attempt);
+  const forecast = forecastFor(input.forecasts.runtime, running);
   return forecast === undefined ? certain(doneS) : remaining(forecast.runtime, doneS);
 }
 
 /** Mean of that distribution, seconds. */
 export function meanLeftS(running: RunningTask, doneS: RunningTask['doneS'], input: PlanInput): number {
-  const forecast = forecastOf(input.forecasts.runtime, running.attempt);
+  const forecast = forecastFor(input.forecasts.runtime, running);
   return forecast === undefined ? raw(doneS) : meanRemaining(forecast.runtime, doneS);
 }
 
@@ -59,7 +59,7 @@ export function preemptible(running: RunningTask, view: InstanceView, input: Pla
   if (worth === undefined || !mayYield(running, input)) return null;
   const { snapshot, config, forecasts } = input;
   const { doneS, keptS, attempt } = running;
-  const runtime = forecastOf(forecasts.runtime, attempt)?.runtime ?? null;
+  const runtime = forecastFor(forecasts.runtime, running)?.runtime ?? null;
   // The curve integrated over the running time that is left (JamaisVu section 4.3 with distributions as 3Sigma has them).
   const worthIn = (s: number): number => worthAt(worth.curve, epochMs(raw(snapshot.nowMs) + s * 1000));
   const forgone = runtime === null ? worthIn(raw(doneS)) : expectRemaining(runtime, doneS, worthIn);

@@ -16,13 +16,14 @@
  *
  * Gangs stay: they stop as a whole and start as a whole, and their spot pool may not have room for all of them.
  */
+import type { PoolId } from '../kernel/ids.ts';
 import { plus, raw, seconds } from '../kernel/units.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { mean } from '../domain/distribution.ts';
 import { pInterruptedWithin, type InterruptionCurve } from '../domain/forecast.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
 import { RESOURCE_KINDS, plusResources, NO_RESOURCES, vector, type Resources } from '../domain/resources.ts';
-import type { InstanceView, RunningTask } from '../domain/snapshot.ts';
+import type { InstanceView, RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import { guardMoves, type Move } from './guard.ts';
 import { isGuarded, wayToSpotS } from './options.ts';
@@ -132,11 +133,21 @@ function visitTo({ pool, machines, usdPerHour }: Candidate, view: InstanceView, 
   const way = here * config.migrationS + there * (config.restoreS + config.startDelayMeanS + redoneS);
   const stayUsd = here * stayS;
   const savedUsd = (here - there) * Math.min(stayS, usefulS) - back - way;
-  const isThere = [...snapshot.instances.values()].some(
-    (v) =>
-      v.pool.id === pool.id && v.attempts.length === 0 && ['requested', 'starting', 'ready'].includes(v.instance.state),
-  );
-  return { pool, stayUsd, savedUsd, pInterrupted: q, there: isThere };
+  return { pool, stayUsd, savedUsd, pInterrupted: q, there: poolsWithIdle(snapshot).has(pool.id) };
+}
+
+const withIdle = new WeakMap<Snapshot, ReadonlySet<PoolId>>();
+
+/** Pools with an instance that takes tasks and has none. O(instances) once for each snapshot. */
+function poolsWithIdle(snapshot: Snapshot): ReadonlySet<PoolId> {
+  let pools = withIdle.get(snapshot);
+  if (pools === undefined) {
+    const idle = [...snapshot.instances.values()].filter(
+      (v) => v.attempts.length === 0 && ['requested', 'starting', 'ready'].includes(v.instance.state),
+    );
+    withIdle.set(snapshot, (pools = new Set(idle.map((v) => v.pool.id))));
+  }
+  return pools;
 }
 
 /** Integral of the survival curve from 0 to `untilS`: expected time until an interruption, at most `untilS`. Midpoints. */

@@ -55,7 +55,8 @@ export function valuePolicy(draw: DrawCurve): ValuePolicy {
     for (const r of snapshot.running) {
       const stage = stages.get(r.attempt.job)?.get(r.attempt.stage);
       if (stage === undefined) continue;
-      attempts.set(r.attempt.id, worthOf(stage, { ...carried(r), wavesBeforeS: ZERO_S }, config));
+      // Without a deadline it is the same for all of a stage.
+      attempts.set(r.attempt.id, stage.lasting ?? worthOf(stage, { ...carried(r), wavesBeforeS: ZERO_S }, config));
     }
     return { groups, attempts } satisfies Worths;
   };
@@ -76,6 +77,8 @@ interface StageWorth {
   readonly taskDeadlineMs: EpochMs | null;
   readonly runtime: Distribution;
   readonly wavesBeforeS: Seconds;
+  /** Worth of each of its tasks, however far it is; null with a deadline. */
+  readonly lasting: Worth | null;
 }
 
 interface JobContext {
@@ -114,10 +117,12 @@ function assessJob(context: JobContext): Map<string, StageWorth> {
     const taskDeadlineMs = job.deadlineMs === null ? null : minus(job.deadlineMs, behindS);
     const part = hangs / allLeftUsd / stage.tasks;
     const { curve, reason } = draw({ job, part, onDemandUsd, taskDeadlineMs });
+    const why = reason + inherited(behind, job.deadlineMs === null ? null : behindS);
     stages.set(stage.name, {
       curve,
-      reason: reason + inherited(behind, job.deadlineMs === null ? null : behindS),
+      reason: why,
       taskDeadlineMs,
+      lasting: taskDeadlineMs === null ? { curve, taskDeadlineMs, latestSafeStartMs: null, reason: why } : null,
       runtime: stage.runtime,
       wavesBeforeS: seconds(wavesBefore(stage, vcpus) * raw(mean(stage.runtime))),
     });

@@ -141,7 +141,7 @@ export class Engine<S> {
     await this.#perform(state, state.openEffects);
     const at = clock.now();
     settleAll(state, at);
-    if (state.activeJobs().length === 0 && state.liveInstances().length === 0) {
+    if (state.isIdle) {
       await this.#commit(state);
       this.#done({ atMs: at, plan: null, idle: true, live: 0 });
       return null;
@@ -153,7 +153,7 @@ export class Engine<S> {
     const records = recordIntents(state, plan);
     await this.#commit(state);
     const wasShort = await this.#perform(state, records);
-    this.#done({ atMs: at, plan, idle: false, live: state.liveInstances().length + state.liveAttempts().length });
+    this.#done({ atMs: at, plan, idle: false, live: state.live });
     this.#hurried = wasShort && this.#hurried < MAX_HURRIED ? this.#hurried + 1 : 0;
     return this.#hurried > 0 ? ZERO_S : nextDecisionS(sight.snapshot, config);
   }

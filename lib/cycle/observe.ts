@@ -23,9 +23,9 @@ export interface Observed {
 export function applyObservations(state: WorkingState, observations: readonly Observation[]): Observed {
   const completions: Observed['completions'][number][] = [];
   const ended: InstanceId[] = [];
-  const cursors = new Map(state.cursors);
+  const cursors = new Map<InstanceId, number>();
   for (const o of observations) {
-    if (o.sequence <= (cursors.get(o.instance) ?? 0)) continue;
+    if (o.sequence <= (cursors.get(o.instance) ?? state.cursors.get(o.instance) ?? 0)) continue;
     cursors.set(o.instance, o.sequence);
     state.putCursor(o.instance, o.sequence);
     const instance = state.instances.get(o.instance);

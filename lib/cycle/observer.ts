@@ -87,10 +87,9 @@ export class Observer {
     const observed = applyObservations(state, await fleet.observe(state.cursors));
     for (const { job, stage, runtimeS } of observed.completions)
       history.learn(featuresOf(job.spec, stage, job.submittedMs), runtimeS);
-    const unsettled = [...state.instances.values()]
-      .filter((i) => i.state === 'ended' && i.costUsd === null)
-      .map((i) => i.id);
-    for (const id of new Set([...observed.ended, ...unsettled])) await this.#settle(state, id);
+    const unsettled = new Set<InstanceId>(observed.ended);
+    for (const i of state.instances.values()) if (i.state === 'ended' && i.costUsd === null) unsettled.add(i.id);
+    for (const id of unsettled) await this.#settle(state, id);
     for (const part of [this.#parts.history, this.#parts.capacity]) {
       for (const [key, value] of part.takeDirty()) state.putMemory(key, value);
     }

@@ -16,7 +16,8 @@ import {
 } from '../kernel/units.ts';
 import type { Attempt, Job, JobState, StageSpec, Task } from '../domain/job.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
-import { minusResources } from '../domain/resources.ts';
+import { isLive } from '../domain/instance.ts';
+import { minusResources, type Resources } from '../domain/resources.ts';
 import type { BlockedJob, InstanceView, Limits, PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { PoolId } from '../kernel/ids.ts';
 import { isEnding } from './observe.ts';
@@ -43,7 +44,8 @@ export interface SnapshotInput {
 /** One consistent picture out of the working state. O(active jobs x stages + tried tasks + live instances + pools). */
 export function takeSnapshot(input: SnapshotInput): Snapshot {
   const { state, nowMs } = input;
-  const waitingByStage = waitingTasks(state);
+  const tasks = state.tasks();
+  const waitingByStage = waitingTasks(tasks);
   const groups: PendingGroup[] = [];
   const blocked: BlockedJob[] = [];
   const jobs = new Map<JobId, Job>();
@@ -62,13 +64,13 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
       pendingOf(job, stage, { nowMs, waiting: waitingByStage.get(`${job.id}/${stage.name}`) ?? [], groups, blocked });
     }
   }
-  const running = state
-    .liveAttempts()
-    .map((a) => runningTask(state, a, { nowMs, restoreS: seconds(input.restoreS ?? 0) }));
+  const restoreS = seconds(input.restoreS ?? 0);
+  const stageOf = stagesOf(state);
+  const running = state.liveAttempts().map((a) => runningTask(stageOf(a), a, { nowMs, restoreS }));
   return {
     nowMs,
     jobs,
-    tasks: [...state.tasks.values()],
+    tasks,
     groups,
     running,
     blocked,
@@ -79,9 +81,9 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
   };
 }
 
-function waitingTasks(state: WorkingState): Map<string, Task[]> {
+function waitingTasks(tasks: readonly Task[]): Map<string, Task[]> {
   const byStage = new Map<string, Task[]>();
-  for (const t of state.tasks.values()) {
+  for (const t of tasks) {
     if (t.state !== 'waiting') continue;
     const key = `${t.job}/${t.stage}`;
     const list = byStage.get(key);
@@ -190,12 +192,27 @@ interface RunningContext {
   readonly restoreS: Seconds;
 }
 
-function runningTask(state: WorkingState, attempt: Attempt, { nowMs, restoreS }: RunningContext): RunningTask {
-  const job = invariant(state.jobs.get(attempt.job), `attempt ${attempt.id} of a job that is not active`);
-  const stage = invariant(
-    job.spec.stages.find((s) => s.name === attempt.stage),
-    `attempt ${attempt.id} of a stage that does not exist`,
-  );
+interface StageOf {
+  readonly job: Job;
+  readonly stage: StageSpec;
+}
+
+/** Job and stage of an attempt. Attempts of one stage come one after the other, so that most are answered by the last answer. */
+function stagesOf(state: WorkingState): (attempt: Attempt) => StageOf {
+  let last: StageOf | null = null;
+  return (attempt) => {
+    if (last !== null && last.job.id === attempt.job && last.stage.name === attempt.stage) return last;
+    const job = state.jobs.get(attempt.job);
+    const stage = job?.spec.stages.find((s) => s.name === attempt.stage);
+    last = {
+      job: invariant(job, `attempt ${attempt.id} of a job that is not active`),
+      stage: invariant(stage, `attempt ${attempt.id} of a stage that does not exist`),
+    };
+    return last;
+  };
+}
+
+function runningTask({ job, stage }: StageOf, attempt: Attempt, { nowMs, restoreS }: RunningContext): RunningTask {
   const ranS = attempt.startedMs === null ? ZERO_S : most(ZERO_S, between(attempt.startedMs, nowMs));
   // Else work would look further on while it runs than it is when it waits again, and would be sent to and fro.
   const readS = raw(attempt.resumedFromS) > 0 ? restoreS : ZERO_S;
@@ -215,16 +232,20 @@ function instanceViews(
   running: readonly RunningTask[],
   poolById: ReadonlyMap<PoolId, Pool>,
 ): ReadonlyMap<InstanceId, InstanceView> {
-  const byInstance = Map.groupBy(running, (r) => r.attempt.instance);
-  const views = new Map<InstanceId, InstanceView>();
-  for (const instance of state.liveInstances()) {
+  const views = new Map<InstanceId, InstanceView & { free: Resources; readonly attempts: RunningTask[] }>();
+  for (const instance of state.instances.values()) {
+    if (!isLive(instance)) continue;
     const pool = invariant(
       poolById.get(instance.pool),
       `instance ${instance.id} is in an unknown pool ${instance.pool}`,
     );
-    const attempts = byInstance.get(instance.id) ?? [];
-    const free = attempts.reduce((left, r) => minusResources(left, r.attempt.resources), pool.type.capacity);
-    views.set(instance.id, { instance, pool, free, attempts });
+    views.set(instance.id, { instance, pool, free: pool.type.capacity, attempts: [] });
+  }
+  for (const r of running) {
+    const view = views.get(r.attempt.instance);
+    if (view === undefined) continue;
+    view.attempts.push(r);
+    view.free = minusResources(view.free, r.attempt.resources);
   }
   return views;
 }

@@ -60,8 +60,7 @@ export async function look(parts: LookParts, { knownOffers, draining }: LookOpti
   await observer.observe(state);
   await commit(store, token, state);
   settleAll(state, clock.now());
-  const over = state.activeJobs().length === 0 && state.liveInstances().length === 0;
-  if (over && state.openEffects.length === 0) {
+  if (state.isIdle && state.openEffects.length === 0) {
     await commit(store, token, state);
     return null;
   }

@@ -1,7 +1,7 @@
 import { attemptId, type AttemptId, type InstanceId, type JobId } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
 import { ZERO_S, type EpochMs } from '../kernel/units.ts';
-import type { Instance } from '../domain/instance.ts';
+import { isLive, type Instance } from '../domain/instance.ts';
 import { isOver, type Attempt, type Job, type StageProgress, type Task, type TaskRef } from '../domain/job.ts';
 import type { LedgerRow } from '../domain/ledger.ts';
 import type { Plan } from '../domain/plan.ts';
@@ -17,20 +17,19 @@ export const attemptName = (t: TaskRef, number: number): AttemptId =>
  */
 export class WorkingState {
   readonly jobs = new Map<JobId, Job>();
-  readonly tasks = new Map<string, Task>();
+  readonly #tasks = new Map<JobId, JobTasks>();
   readonly attempts = new Map<AttemptId, Attempt>();
   readonly instances = new Map<InstanceId, Instance>();
   readonly openEffects: readonly EffectRecord[];
   readonly cursors: ReadonlyMap<InstanceId, number>;
   readonly #touched = new Map<string, Change>();
   readonly #appended: Change[] = [];
-  /** Made when first asked for: attempts by instance and tasks by job, in the order of `attempts` and `tasks`. */
-  #attemptsOn: Map<InstanceId, Set<AttemptId>> | null = null;
-  #tasksOf: Map<JobId, Set<string>> | null = null;
+  /** Made when first asked for: attempts by instance, in the order of `attempts`. */
+  #attemptsOn: Map<InstanceId, AttemptId[]> | null = null;
 
   constructor(active: ActiveState) {
     for (const j of active.jobs) this.jobs.set(j.id, j);
-    for (const t of active.tasks) this.tasks.set(taskKey(t), t);
+    for (const t of active.tasks) this.#setTask(t);
     for (const a of active.attempts) this.attempts.set(a.id, a);
     for (const i of active.instances) this.instances.set(i.id, i);
     this.openEffects = active.openEffects;
@@ -43,8 +42,9 @@ export class WorkingState {
   }
 
   putAttempt(value: Attempt): void {
+    if (this.#attemptsOn !== null && !this.attempts.has(value.id))
+      addTo(this.#attemptsOn, value.instance, value.id);
     this.attempts.set(value.id, value);
-    if (this.#attemptsOn !== null) addTo(this.#attemptsOn, value.instance, value.id);
     this.#touched.set(`attempt ${value.id}`, { put: 'attempt', value });
   }
 
@@ -94,7 +94,7 @@ export class WorkingState {
 
   /** Takes the next never-tried task of a stage, or a waiting one, into `running`. Returns it with its attempt counted. */
   beginTask(ref: TaskRef): Task {
-    const known = this.tasks.get(taskKey(ref));
+    const known = this.#task(ref);
     if (known !== undefined) {
       const begun: Task = { ...known, state: 'running', attempts: known.attempts + 1, notBeforeMs: null };
       this.moveTask(known, begun);
@@ -107,7 +107,7 @@ export class WorkingState {
   }
 
   task(ref: TaskRef): Task {
-    return invariant(this.tasks.get(taskKey(ref)), `task ${taskKey(ref)} has an attempt but no record`);
+    return invariant(this.#task(ref), `task ${taskKey(ref)} has an attempt but no record`);
   }
 
   stage(ref: TaskRef): StageProgress {
@@ -131,15 +131,35 @@ export class WorkingState {
   }
 
   liveAttempts(): Attempt[] {
-    return [...this.attempts.values()].filter((a) => a.state !== 'ended');
-  }
-
-  liveInstances(): Instance[] {
-    return [...this.instances.values()].filter((i) => i.state !== 'ended');
+    return chosen(this.attempts.values(), isLiveAttempt);
   }
 
   activeJobs(): Job[] {
-    return [...this.jobs.values()].filter((j) => !isOver(j.state));
+    return chosen(this.jobs.values(), (j) => !isOver(j.state));
+  }
+
+  /** Instances and attempts that have not ended. */
+  get live(): number {
+    let live = 0;
+    for (const i of this.instances.values()) if (isLive(i)) live++;
+    for (const a of this.attempts.values()) if (isLiveAttempt(a)) live++;
+    return live;
+  }
+
+  /** Whether anything is left to decide about: a job that is not over, or an instance. */
+  get isIdle(): boolean {
+    for (const j of this.jobs.values()) if (!isOver(j.state)) return false;
+    for (const i of this.instances.values()) if (isLive(i)) return false;
+    return true;
+  }
+
+  /** Tried tasks, those of a stage together. */
+  tasks(): Task[] {
+    const all: Task[] = [];
+    for (const stages of this.#tasks.values()) {
+      for (const tasks of stages.values()) for (const t of tasks.values()) all.push(t);
+    }
+    return all;
   }
 
   /** Every attempt known on an instance, ended ones included. O(its attempts), after O(attempts) once. */
@@ -151,20 +171,27 @@ export class WorkingState {
     return valuesOf(this.#attemptsOn.get(instance), this.attempts);
   }
 
-  /** Tried tasks of a job. O(its tasks), after O(tasks) once. */
+  /** Tried tasks of a job. O(its tasks). */
   tasksOf(job: JobId): Task[] {
-    if (this.#tasksOf === null) {
-      this.#tasksOf = new Map();
-      for (const [key, t] of this.tasks) addTo(this.#tasksOf, t.job, key);
-    }
-    return valuesOf(this.#tasksOf.get(job), this.tasks);
+    const stages = this.#tasks.get(job);
+    return stages === undefined ? [] : [...stages.values()].flatMap((tasks) => [...tasks.values()]);
+  }
+
+  #task({ job, stage, index }: TaskRef): Task | undefined {
+    return this.#tasks.get(job)?.get(stage)?.get(index);
+  }
+
+  #setTask(value: Task): void {
+    let stages = this.#tasks.get(value.job);
+    if (stages === undefined) this.#tasks.set(value.job, (stages = new Map() as JobTasks));
+    const tasks = stages.get(value.stage);
+    if (tasks === undefined) stages.set(value.stage, new Map([[value.index, value]]));
+    else tasks.set(value.index, value);
   }
 
   #storeTask(value: Task): void {
-    const key = taskKey(value);
-    this.tasks.set(key, value);
-    if (this.#tasksOf !== null) addTo(this.#tasksOf, value.job, key);
-    this.#touched.set(`task ${key}`, { put: 'task', value });
+    this.#setTask(value);
+    this.#touched.set(`task ${taskKey(value)}`, { put: 'task', value });
   }
 
   #count(ref: TaskRef, change: (s: StageProgress) => StageProgress): void {
@@ -173,13 +200,24 @@ export class WorkingState {
   }
 }
 
-function addTo<K, V>(index: Map<K, Set<V>>, key: K, value: V): void {
-  const known = index.get(key);
-  if (known === undefined) index.set(key, new Set([value]));
-  else known.add(value);
+/** By stage, then by index: texts that name a task are put together for what changes, not for all there are. */
+type JobTasks = Map<string, Map<number, Task>>;
+
+const isLiveAttempt = (a: Attempt): boolean => a.state !== 'ended';
+
+function chosen<T>(of: Iterable<T>, wanted: (value: T) => boolean): T[] {
+  const found: T[] = [];
+  for (const value of of) if (wanted(value)) found.push(value);
+  return found;
 }
 
-function valuesOf<K, V>(keys: ReadonlySet<K> | undefined, values: ReadonlyMap<K, V>): V[] {
+function addTo<K, V>(index: Map<K, V[]>, key: K, value: V): void {
+  const known = index.get(key);
+  if (known === undefined) index.set(key, [value]);
+  else known.push(value);
+}
+
+function valuesOf<K, V>(keys: readonly K[] | undefined, values: ReadonlyMap<K, V>): V[] {
   const found: V[] = [];
   for (const key of keys ?? []) found.push(values.get(key) as V);
   return found;

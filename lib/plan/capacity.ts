@@ -33,8 +33,8 @@ import type { Partition } from './strl/supply.ts';
 export interface Room {
   readonly partition: Partition;
   readonly views: readonly InstanceView[];
-  /** Of each view: what is free on it with what may give way there. */
-  readonly yielding: readonly Resources[];
+  /** Of each view: what is free on it with what may give way there. Added up when first asked for. */
+  readonly yielding: () => readonly Resources[];
 }
 
 export interface Capacity {
@@ -53,8 +53,8 @@ export const roomOf = (pool: PoolId): string => `room_${pool}`;
 export const budgetOf = (job: JobId): string => `budget_${job}`;
 
 /** An instance that may be given a task: not going away, nor recommended to be left. */
-const takesTasks = (view: InstanceView): boolean =>
-  !view.instance.rebalance && ['requested', 'starting', 'ready'].includes(view.instance.state);
+const takesTasks = ({ instance: { rebalance, state } }: InstanceView): boolean =>
+  !rebalance && (state === 'requested' || state === 'starting' || state === 'ready');
 
 /** `reservedMilliCpu`: what this cycle's moves to on-demand will need; they come first. */
 export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity {
@@ -63,13 +63,12 @@ export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity
   const usable = views.filter(takesTasks);
   const rooms = new Map<PoolId, Room>();
   for (const [pool, there] of [...Map.groupBy(usable, (view) => view.pool.id)].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const yielding = there.map((view) =>
-      view.attempts.reduce(
-        (free, r) => (mayYield(r, input) ? plusResources(free, r.attempt.resources) : free),
-        view.free,
-      ),
-    );
-    rooms.set(pool, { partition: roomPartition(pool, there, input), views: there, yielding });
+    let yielding: readonly Resources[] | null = null;
+    rooms.set(pool, {
+      partition: roomPartition(pool, there, input),
+      views: there,
+      yielding: () => (yielding ??= there.map((view) => withYielding(view, input))),
+    });
   }
   const live = views.filter((view) => isLive(view.instance)).reduce((sum, view) => sum + milliCpuOf(view), 0);
   // Instances that are warned or being released are gone by the next slot.
@@ -100,22 +99,33 @@ export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity
   };
 }
 
+const withYielding = (view: InstanceView, input: PlanInput): Resources =>
+  view.attempts.reduce(
+    (free, r) => (mayYield(r, input) ? plusResources(free, r.attempt.resources) : free),
+    view.free,
+  );
+
 const milliCpuOf = (view: InstanceView): number => raw(view.pool.type.capacity.cpu);
 
 function roomPartition(pool: PoolId, views: readonly InstanceView[], input: PlanInput): Partition {
   const { lookAheadSlots, slotS } = input.config;
-  const capacity = Array.from({ length: lookAheadSlots }, () => RESOURCE_KINDS.map(() => 0));
-  const add = (from: number, amount: Resources): void => {
-    const v = vector(amount);
-    for (let slot = from; slot < lookAheadSlots; slot++) {
-      const row = capacity[slot] as number[];
-      for (let kind = 0; kind < v.length; kind++) row[kind] = (row[kind] as number) + (v[kind] as number);
+  const kinds = RESOURCE_KINDS.length;
+  const free = new Float64Array(lookAheadSlots * kinds);
+  const add = (from: number, { cpu, memory, gpus, disk }: Resources): void => {
+    for (let at = from * kinds; at < free.length; at += kinds) {
+      free[at] = (free[at] as number) + raw(cpu);
+      free[at + 1] = (free[at + 1] as number) + raw(memory);
+      free[at + 2] = (free[at + 2] as number) + gpus;
+      free[at + 3] = (free[at + 3] as number) + raw(disk);
     }
   };
   for (const view of views) {
     add(0, view.free);
     for (const r of view.attempts) add(slotsLeft(meanLeftS(r, r.doneS, input), slotS), r.attempt.resources);
   }
+  const capacity = Array.from({ length: lookAheadSlots }, (_, slot) => [
+    ...free.subarray(slot * kinds, (slot + 1) * kinds),
+  ]);
   return { id: roomOf(pool), renewable: true, kinds: RESOURCE_KINDS, capacity };
 }
 
@@ -131,7 +141,7 @@ export function fittings(): (need: Resources, room: Room) => number {
     const key = vector(need).join();
     let count = of.get(key);
     if (count === undefined) {
-      of.set(key, (count = room.yielding.reduce((sum, free) => sum + countFits(need, free), 0)));
+      of.set(key, (count = room.yielding().reduce((sum, free) => sum + countFits(need, free), 0)));
     }
     return count;
   };

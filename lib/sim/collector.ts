@@ -90,7 +90,7 @@ export class Collector {
   async #isGone(id: JobId): Promise<boolean> {
     const { store } = this.#parts;
     const job = await store.job(id);
-    return job !== null && isOver(job.state) && (await store.attempts(id)).length === 0;
+    return job !== null && isOver(job.state) && !store.hasAttempts(id);
   }
 
   /** What still lives at `endMs` is charged until then, its running work as if it ended there. */

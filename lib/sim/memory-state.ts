@@ -94,6 +94,10 @@ export class Index {
     return [...(this.#lists.get(of) ?? [])];
   }
 
+  has(of: string): boolean {
+    return this.#lists.has(of);
+  }
+
   remove(of: string, key: string): void {
     const list = this.#lists.get(of);
     if (list?.delete(key) === true && list.size === 0) this.#lists.delete(of);

@@ -300,6 +300,11 @@ export class MemoryStore implements Store {
     return this.#attemptsOf.get(job).flatMap((id) => this.#attempts.get(id) ?? []);
   }
 
+  /** Whether any attempt of the job is known. O(1). */
+  hasAttempts(job: JobId): boolean {
+    return this.#attemptsOf.has(job);
+  }
+
   async attemptsOn(instance: InstanceId): Promise<readonly Attempt[]> {
     return this.#attemptsOn.get(instance).flatMap((id) => this.#attempts.get(id) ?? []);
   }

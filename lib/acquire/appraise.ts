@@ -104,7 +104,16 @@ export function lossOf({ checkpoint }: Pick<StageSpec, 'checkpoint'>): number {
 }
 
 const classKey = (shape: Shape, { runtime, blind, terms }: AppraisedTask): string =>
-  `${shape.id} ${blind} ${terms.lossS} ${terms.restoreS} ${terms.deadlineInS} ${terms.safeInS} ${runtime.atS.join()} ${runtime.weight.join()}`;
+  `${shape.id} ${blind} ${terms.lossS} ${terms.restoreS} ${terms.deadlineInS} ${terms.safeInS} ${textOf(runtime)}`;
+
+/** Of forecasts, which are asked again in each cycle until something is learned: forgotten with them. */
+const texts = new WeakMap<Distribution, string>();
+
+function textOf(runtime: Distribution): string {
+  let text = texts.get(runtime);
+  if (text === undefined) texts.set(runtime, (text = `${runtime.atS.join()} ${runtime.weight.join()}`));
+  return text;
+}
 
 function candidatesOf(shape: Shape, task: AppraisedTask, book: PoolBook): Candidate[] {
   const { config, market } = book;

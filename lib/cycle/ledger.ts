@@ -38,14 +38,14 @@ export function attribute(of: {
   readonly until: EpochMs;
 }): LedgerRow[] {
   const intervals = of.attempts.flatMap((a) => intervalsOf(a, of.pool, of.until));
+  /** By interval: an attempt has one of each kind at most. */
   const totals = new Map<
-    string,
+    Interval | null,
     { row: Omit<LedgerRow, 'usd' | 'onDemandUsd'>; usd: number; onDemandUsd: number; fromMs: number; toMs: number }
   >();
   const charge = (interval: Interval | null, part: Charge): void => {
     const { fromMs, toMs, usd, onDemandUsd } = part;
-    const key = interval === null ? 'idle' : `${interval.attempt.id} ${interval.kind}`;
-    const known = totals.get(key);
+    const known = totals.get(interval);
     if (known !== undefined) {
       known.usd += usd;
       known.onDemandUsd += onDemandUsd;
@@ -53,7 +53,7 @@ export function attribute(of: {
       return;
     }
     const job = interval === null ? undefined : of.jobs.get(interval.attempt.job);
-    totals.set(key, {
+    totals.set(interval, {
       row: {
         instance: of.instance.id,
         pool: of.pool.id,

@@ -29,7 +29,6 @@ import {
 import type { PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, Host, Leftover, Stages, TaskToPlace } from '../domain/stages.ts';
 import { membersOf } from './snapshot.ts';
-import { taskKey } from './working-state.ts';
 
 export interface PlacingContext {
   readonly snapshot: Snapshot;
@@ -66,16 +65,16 @@ export function placeStarts(context: PlacingContext, allotment: Allotment, hosts
   const later = hosts.map((h) => withRoomMade(h, yielding));
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), later);
   const { now, reserved } = roomNow(chosen, { hosts, tasks });
-  const placed = new Set(chosen.map((p) => taskKey(p.task)));
+  const placed = new Set<TaskRef>(chosen.map((p) => p.task));
 
-  const rest = tasks.filter((t) => !placed.has(taskKey(t.task)));
+  const rest = tasks.filter((t) => !placed.has(t.task));
   const cleared = clearedBy(yielding, { snapshot: context.snapshot, chosen });
   const spare = (): Host[] => spareRoom({ hosts, later, tasks, now, chosen }).filter((h) => !cleared.has(idOf(h)));
   const elsewhere = rest.length === 0 ? [] : context.stages.place(rest, spare());
-  for (const p of elsewhere) placed.add(taskKey(p.task));
+  for (const p of elsewhere) placed.add(p.task);
 
   const leftovers = wanted.flatMap(({ tasks: of, ...w }): Leftover[] => {
-    const count = of.filter((t) => !placed.has(taskKey(t.task))).length;
+    const count = of.reduce((n, t) => (placed.has(t.task) ? n : n + 1), 0);
     return count === 0 ? [] : [{ ...w, count }];
   });
   const needed = new Set<AttemptId>();
@@ -85,13 +84,10 @@ export function placeStarts(context: PlacingContext, allotment: Allotment, hosts
       return id !== null && yielding.has(id) ? [[id, h.free] as const] : [];
     }),
   );
-  const needs = new Map(tasks.map((t) => [taskKey(t.task), t.need]));
+  const needs = yielding.size === 0 ? NO_NEEDS : new Map<TaskRef, Resources>(tasks.map((t) => [t.task, t.need]));
   for (const [instance, there] of yielding) {
     const waiting = reserved.filter((p) => instanceOf(p) === instance);
-    const short = waiting.reduce(
-      (sum, p) => plusResources(sum, needs.get(taskKey(p.task)) ?? NO_RESOURCES),
-      NO_RESOURCES,
-    );
+    const short = waiting.reduce((sum, p) => plusResources(sum, needs.get(p.task) ?? NO_RESOURCES), NO_RESOURCES);
     const isCleared = leftovers.length > 0 && cleared.has(instance);
     const beneficiaries = isCleared
       ? leftovers.map((l) => `${l.group.job}/${l.group.stage.name}`)
@@ -102,6 +98,9 @@ export function placeStarts(context: PlacingContext, allotment: Allotment, hosts
   }
   return { placements: [...now, ...elsewhere], reserved, leftovers, needed };
 }
+
+const NO_NEEDS: ReadonlyMap<TaskRef, Resources> = new Map();
+const NO_TASKS: ReadonlyMap<TaskRef, TaskToPlace> = new Map();
 
 const stageOf = ({ job, stage }: TaskRef): string => `${job}/${stage}`;
 
@@ -172,9 +171,9 @@ function roomNow(
 ): { readonly now: readonly Placement[]; readonly reserved: readonly Placement[] } {
   const taken = new Set(chosen.map(instanceOf));
   const free = new Map(hosts.flatMap((h) => (taken.has(idOf(h)) ? [[idOf(h), h.free] as const] : [])));
-  const of = new Map(tasks.map((t) => [taskKey(t.task), t]));
-  const unitOf = (p: Placement): string => of.get(taskKey(p.task))?.gang ?? taskKey(p.task);
-  const needOf = (p: Placement): Resources => of.get(taskKey(p.task))?.need ?? NO_RESOURCES;
+  const of = chosen.length === 0 ? NO_TASKS : new Map<TaskRef, TaskToPlace>(tasks.map((t) => [t.task, t]));
+  const unitOf = (p: Placement): string | TaskRef => of.get(p.task)?.gang ?? p.task;
+  const needOf = (p: Placement): Resources => of.get(p.task)?.need ?? NO_RESOURCES;
   const now: Placement[] = [];
   const reserved: Placement[] = [];
   for (const unit of Map.groupBy(chosen, unitOf).values()) {

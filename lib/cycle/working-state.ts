@@ -42,8 +42,7 @@ export class WorkingState {
   }
 
   putAttempt(value: Attempt): void {
-    if (this.#attemptsOn !== null && !this.attempts.has(value.id))
-      addTo(this.#attemptsOn, value.instance, value.id);
+    if (this.#attemptsOn !== null && !this.attempts.has(value.id)) addTo(this.#attemptsOn, value.instance, value.id);
     this.attempts.set(value.id, value);
     this.#touched.set(`attempt ${value.id}`, { put: 'attempt', value });
   }
@@ -83,8 +82,8 @@ export class WorkingState {
   /** Moves a tried task to another state, and its stage's counters with it. */
   moveTask(task: Task, to: Task): void {
     this.#storeTask(to);
-    this.#count(to, (s) => ({ ...s, [task.state]: s[task.state] - 1 }));
-    this.#count(to, (s) => ({ ...s, [to.state]: s[to.state] + 1 }));
+    if (task.state === to.state) return;
+    this.#count(to, (s) => ({ ...s, [task.state]: s[task.state] - 1, [to.state]: s[to.state] + 1 }));
   }
 
   /** Changes a tried task without moving it between states. */

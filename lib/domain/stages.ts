@@ -128,6 +128,7 @@ export interface Host {
   /** Longest remaining running time of its tasks; 0 when empty. */
   readonly remainingS: Seconds;
 }
+/** A placement's `task` is the very record that it was given: tasks are told apart by it. */
 export type PlacePolicy = (tasks: readonly TaskToPlace[], hosts: readonly Host[]) => readonly Placement[];
 
 /** One policy per stage: what a preset is. */

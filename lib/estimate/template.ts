@@ -25,6 +25,20 @@ const VARYING: readonly RegExp[] = [
  * both `train-#`. Neighbouring replacements become one. Idempotent; never empty for a non-empty name.
  */
 export function templateName(name: string): string {
+  let template = templates.get(name);
+  if (template === undefined) {
+    template = templateOfName(name);
+    if (templates.size >= MAX_TEMPLATES) templates.clear();
+    templates.set(name, template);
+  }
+  return template;
+}
+
+/** Names seen lately: a name is asked for each task of its job that ends, and in each cycle. */
+const templates = new Map<string, string>();
+const MAX_TEMPLATES = 4096;
+
+function templateOfName(name: string): string {
   let text = name.trim().toLowerCase();
   for (const pattern of VARYING) text = text.replace(pattern, '#');
   return text.replace(/#(?:[\s._:+-]*#)+/g, '#');

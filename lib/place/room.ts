@@ -84,22 +84,22 @@ const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 
  * of one group with the same `allowed`; their tasks ascend by index. O(tasks log tasks).
  */
 export function unitsOf(tasks: readonly TaskToPlace[]): readonly (readonly Run[])[] {
-  const runs = new Map<string, Map<TaskToPlace['allowed'], TaskToPlace[]>>();
+  // By the function that they share first: of it there is one for each group, or a few, and texts need not be put together.
+  const runs = new Map<TaskToPlace['allowed'], TaskToPlace[][]>();
   for (const task of tasks) {
-    const key = `${task.gang ?? ''} ${task.group} ${raw(task.runtimeS)}`;
-    let byAllowed = runs.get(key);
-    if (byAllowed === undefined) {
-      byAllowed = new Map<TaskToPlace['allowed'], TaskToPlace[]>();
-      runs.set(key, byAllowed);
+    const lists = runs.get(task.allowed);
+    if (lists === undefined) {
+      runs.set(task.allowed, [[task]]);
+      continue;
     }
-    const list = byAllowed.get(task.allowed);
-    if (list === undefined) byAllowed.set(task.allowed, [task]);
+    const list = lists.find(([first]) => first !== undefined && isAlike(first, task));
+    if (list === undefined) lists.push([task]);
     else list.push(task);
   }
   const units = new Map<string, Run[]>();
   let single = 0;
-  for (const byAllowed of runs.values()) {
-    for (const list of byAllowed.values()) {
+  for (const lists of runs.values()) {
+    for (const list of lists) {
       list.sort((a, b) => a.task.index - b.task.index || compareText(a.task.job, b.task.job));
       const first = list[0] as TaskToPlace;
       const run: Run = {
@@ -119,6 +119,9 @@ export function unitsOf(tasks: readonly TaskToPlace[]): readonly (readonly Run[]
   for (const unit of all) unit.sort(compareRuns);
   return all.sort((a, b) => compareRuns(a[0] as Run, b[0] as Run));
 }
+
+const isAlike = (a: TaskToPlace, b: TaskToPlace): boolean =>
+  a.group === b.group && a.gang === b.gang && raw(a.runtimeS) === raw(b.runtimeS);
 
 /** Longest first (Stratus 3.2.2), then the larger need, then names. */
 function compareRuns(a: Run, b: Run): number {

@@ -133,9 +133,16 @@ class Packer {
 
   /** Hosts of a bin that take the run. Drops those that no task fits on any more. */
   #candidates(bin: number, takes: (h: number) => boolean): number[] {
-    const kept = this.#bin(bin).filter((h) => this.#room.worthLooking(h));
-    this.#bins[bin] = kept;
-    return kept.filter(takes);
+    const hosts = this.#bin(bin);
+    const taking: number[] = [];
+    let kept = 0;
+    for (const h of hosts) {
+      if (!this.#room.worthLooking(h)) continue;
+      hosts[kept++] = h;
+      if (takes(h)) taking.push(h);
+    }
+    hosts.length = kept;
+    return taking;
   }
 
   #byRoom(hosts: readonly number[]): TinyQueue<Roomy> {

@@ -100,10 +100,7 @@ export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity
 }
 
 const withYielding = (view: InstanceView, input: PlanInput): Resources =>
-  view.attempts.reduce(
-    (free, r) => (mayYield(r, input) ? plusResources(free, r.attempt.resources) : free),
-    view.free,
-  );
+  view.attempts.reduce((free, r) => (mayYield(r, input) ? plusResources(free, r.attempt.resources) : free), view.free);
 
 const milliCpuOf = (view: InstanceView): number => raw(view.pool.type.capacity.cpu);
 

@@ -554,7 +554,7 @@ function workedS({ startedMs, script }: MemoryAttempt, atMs: EpochMs): Seconds {
   return most(ZERO_S, sub(between(startedMs, atMs), script?.setupS ?? ZERO_S));
 }
 
-const taskOf = ({ task }: StartRequest): string => JSON.stringify([task.job, task.stage, task.index]);
+const taskOf = ({ task: { job, stage, index } }: StartRequest): string => `${job}\n${stage}\n${index}`;
 
 const goneOutcome = (id: InstanceId, instance: MemoryInstance | undefined): EffectOutcome => ({
   status: 'refused',

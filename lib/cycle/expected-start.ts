@@ -3,7 +3,7 @@ import type { GroupId } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
 import { raw } from '../kernel/units.ts';
 import { quantile } from '../domain/distribution.ts';
-import { forecastOf, type RuntimeForecast } from '../domain/forecast.ts';
+import { forecastFor, forecastOf, type RuntimeForecast } from '../domain/forecast.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
 import { worthAt } from '../domain/utility.ts';
 import type { Deliberation } from './decide.ts';
@@ -79,11 +79,12 @@ export function expectedStarts(d: Deliberation): ReadonlyMap<GroupId, number> {
   const groups = new Map(d.snapshot.groups.map((g) => [g.id, g]));
   const waits = d.allotment.waits.filter((w) => w.why === 'capacity' || w.why === 'gang');
   if (waits.length === 0) return new Map();
-  const medianS = medians(d);
+  const leftS = medians();
   const queue = waits
     .map(({ group: id, count }) => {
       const group = invariant(groups.get(id), `group ${id} waits and is not pending`);
-      const runtimeS = medianS(group.job, group.stage.name, raw(group.keptS));
+      const forecast = forecastOf(d.forecasts.runtime, { job: group.job, stage: group.stage.name });
+      const runtimeS = leftS(forecast, raw(group.keptS));
       const queued: Queued = {
         group: id,
         tasks: count,
@@ -95,7 +96,7 @@ export function expectedStarts(d: Deliberation): ReadonlyMap<GroupId, number> {
     })
     .sort((a, b) => b.density - a.density || (a.queued.group < b.queued.group ? -1 : 1))
     .map(({ queued }) => queued);
-  const ends = [...runningEnds(d, medianS), ...startingEnds(d, groups)];
+  const ends = [...runningEnds(d, leftS), ...startingEnds(d, groups)];
   const takenMilliCpu = ends.reduce((sum, e) => sum + e.milliCpu, 0);
   const freeMilliCpu = Math.max(0, d.snapshot.limits.vcpus * 1000 - takenMilliCpu);
   return expectedStartsS({ freeMilliCpu, ends, queue });
@@ -108,25 +109,28 @@ function density(d: Deliberation, group: PendingGroup, runtimeS: number): number
   return worthAt(worth.curve, d.snapshot.nowMs) / Math.max(raw(group.need.cpu) * runtimeS, 1e-9);
 }
 
-/** Median of what is left of a stage's tasks after so much is done; remembered for tasks that have done nothing. */
-function medians(d: Deliberation): (job: string, stage: string, doneS: number) => number {
+/** Median of what is left of a task after so much is done. */
+type MedianLeftS = (forecast: RuntimeForecast | undefined, doneS: number) => number;
+
+/** Remembers the medians of whole tasks. */
+function medians(): MedianLeftS {
   const whole = new Map<RuntimeForecast, number>();
-  return (job, stage, doneS) => {
-    const forecast = forecastOf(d.forecasts.runtime, { job, stage });
+  return (forecast, doneS) => {
     let medianS = 0;
     if (forecast !== undefined) {
-      medianS = whole.get(forecast) ?? raw(quantile(forecast.runtime, 0.5));
-      whole.set(forecast, medianS);
+      const known = whole.get(forecast);
+      medianS = known ?? raw(quantile(forecast.runtime, 0.5));
+      if (known === undefined) whole.set(forecast, medianS);
     }
     // What has outlived its median is taken to be half-way, as domain/distribution.ts does with whole forecasts.
     return medianS > doneS ? medianS - doneS : doneS;
   };
 }
 
-const runningEnds = (d: Deliberation, leftS: ReturnType<typeof medians>): Busy[] =>
-  d.snapshot.running.map(({ attempt, doneS }) => ({
-    inS: leftS(attempt.job, attempt.stage, raw(doneS)),
-    milliCpu: raw(attempt.resources.cpu),
+const runningEnds = (d: Deliberation, leftS: MedianLeftS): Busy[] =>
+  d.snapshot.running.map((running) => ({
+    inS: leftS(forecastFor(d.forecasts.runtime, running), raw(running.doneS)),
+    milliCpu: raw(running.attempt.resources.cpu),
   }));
 
 /** Of what this decision starts, also on instances that are still to come. */

@@ -130,18 +130,18 @@ export class WorkingState {
   }
 
   liveAttempts(): Attempt[] {
-    return chosen(this.attempts.values(), isLiveAttempt);
+    return chosen(this.attempts, isLiveAttempt);
   }
 
   activeJobs(): Job[] {
-    return chosen(this.jobs.values(), (j) => !isOver(j.state));
+    return chosen(this.jobs, (j) => !isOver(j.state));
   }
 
   /** Instances and attempts that have not ended. */
   get live(): number {
     let live = 0;
-    for (const i of this.instances.values()) if (isLive(i)) live++;
-    for (const a of this.attempts.values()) if (isLiveAttempt(a)) live++;
+    this.instances.forEach((i) => (live += Number(isLive(i))));
+    this.attempts.forEach((a) => (live += Number(isLiveAttempt(a))));
     return live;
   }
 
@@ -156,7 +156,7 @@ export class WorkingState {
   tasks(): Task[] {
     const all: Task[] = [];
     for (const stages of this.#tasks.values()) {
-      for (const tasks of stages.values()) for (const t of tasks.values()) all.push(t);
+      for (const tasks of stages.values()) tasks.forEach((t) => all.push(t));
     }
     return all;
   }
@@ -204,9 +204,12 @@ type JobTasks = Map<string, Map<number, Task>>;
 
 const isLiveAttempt = (a: Attempt): boolean => a.state !== 'ended';
 
-function chosen<T>(of: Iterable<T>, wanted: (value: T) => boolean): T[] {
+/** By `forEach`, which makes nothing on the way, where an iterator makes an object for each value. */
+function chosen<T>(of: ReadonlyMap<unknown, T>, wanted: (value: T) => boolean): T[] {
   const found: T[] = [];
-  for (const value of of) if (wanted(value)) found.push(value);
+  of.forEach((value) => {
+    if (wanted(value)) found.push(value);
+  });
   return found;
 }
 

@@ -32,6 +32,10 @@ export const stratusPack: PlacePolicy = (tasks, hosts) => {
 /** Bin of a time: 0 for [0, 1) s, i for [2^(i-1), 2^i). */
 const binOf = (seconds: number): number => (seconds < 1 ? 0 : Math.floor(Math.log2(seconds)) + 1);
 
+/** What a host answered a run; 0: it was not asked. */
+const YES = 1;
+const NO = 2;
+
 interface Move {
   readonly run: Run;
   readonly ordinal: number;
@@ -77,16 +81,14 @@ class Packer {
   #run(run: Run, moves: Move[]): void {
     const end = moves.length + run.tasks.length;
     const native = binOf(run.runtimeS);
-    const asked = new Map<number, boolean>();
+    const asked = new Int8Array(this.#room.hosts.length);
     const takes = (h: number): boolean => {
       if (!this.#room.fits(run.need, h)) return false;
-      let yes = asked.get(h);
-      if (yes === undefined) {
+      if (asked[h] === 0) {
         const host = this.#room.hosts[h];
-        yes = host !== undefined && run.allowed(host);
-        asked.set(h, yes);
+        asked[h] = host !== undefined && run.allowed(host) ? YES : NO;
       }
-      return yes;
+      return asked[h] === YES;
     };
     this.#sameBin(run, { native, takes, moves, end });
     for (let bin = native + 1; bin < this.#bins.length && moves.length < end; bin++) {

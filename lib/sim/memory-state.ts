@@ -41,7 +41,7 @@ export class Arrivals<V> {
 
   open(): V[] {
     const values: V[] = [];
-    for (const row of this.#open.values()) values.push(row.value as V);
+    this.#open.forEach((row) => values.push(row.value as V));
     return values;
   }
 

@@ -252,13 +252,11 @@ export class MemoryStore implements Store {
   }
 
   async loadActive(): Promise<ActiveState> {
-    const isActive = (id: JobId): boolean => {
-      const job = this.#jobs.get(id);
-      return job !== undefined && !isOver(job.state);
-    };
+    const jobs = this.#jobs.open();
+    const active = new Set(jobs.map((j) => j.id));
     return {
-      jobs: this.#jobs.open(),
-      tasks: this.#tasks.open().filter((t) => isActive(t.job)),
+      jobs,
+      tasks: this.#tasks.open().filter((t) => active.has(t.job)),
       attempts: this.#attempts.open(),
       instances: this.#instances.open(),
       openEffects: [...this.#openEffects.values()],

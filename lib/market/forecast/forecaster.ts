@@ -5,6 +5,7 @@ import { NEVER_INTERRUPTED, type InterruptionCurve } from '../../domain/forecast
 import type { Bid, Pool } from '../../domain/pool.ts';
 import { indexAt, type PriceArrays } from '../steps.ts';
 import { survivesCapacity, type CapacityEvidence, type HazardPosterior } from './hazard.ts';
+import type { PriceLosses } from './learned.ts';
 import { correlationOf, expectedPriceOf, type PoolOutlook } from './outlook.ts';
 import { priceStatistics, type PriceStatistics } from './statistics.ts';
 import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta, type DayStatistic, type PriceLossCurve } from './survival.ts';
@@ -47,6 +48,7 @@ interface PoolCurves {
   readonly capacityReason: string;
   readonly byRung: Map<number, RungCurve | null>;
   readonly curves: Map<Bid, InterruptionCurve>;
+  readonly learned: PriceLosses | null;
 }
 
 /**
@@ -66,14 +68,17 @@ export class MarketForecaster {
     this.#input = input;
   }
 
-  /** The forecast as of `now`, for one cycle: answers are remembered within it. */
-  at(now: EpochMs, evidence: CapacityEvidence): OutlookForecast {
+  /**
+   * The forecast as of `now`, for one cycle: answers are remembered within it. What a trained model says of prices goes
+   * before what history says.
+   */
+  at(now: EpochMs, evidence: CapacityEvidence, learned: PriceLosses | null = null): OutlookForecast {
     const pools = new Map<PoolId, PoolCurves>();
     return {
       interruption: (pool, bid) => {
         if (pool.option !== 'spot') return NEVER_INTERRUPTED;
         let known = pools.get(pool.id);
-        if (known === undefined) pools.set(pool.id, (known = this.#curvesOf(pool, raw(now), evidence)));
+        if (known === undefined) pools.set(pool.id, (known = { ...this.#curvesOf(pool, raw(now), evidence), learned }));
         let curve = known.curves.get(bid);
         if (curve === undefined) known.curves.set(bid, (curve = this.#interruption(pool, bid, known)));
         return curve;
@@ -90,7 +95,7 @@ export class MarketForecaster {
     };
   }
 
-  #curvesOf(pool: Pool, nowMs: number, evidence: CapacityEvidence): PoolCurves {
+  #curvesOf(pool: Pool, nowMs: number, evidence: CapacityEvidence): Omit<PoolCurves, 'learned'> {
     const hazard = evidence.posterior(pool.id, this.#input.config);
     return {
       nowMs,
@@ -121,6 +126,19 @@ export class MarketForecaster {
       return { pInterrupted: eitherTakes(capacity, passed), reason: `the price ${price} is above the bid already` };
     }
     const delta = bid - (price ?? bid);
+    const learned = known.learned?.(pool, usdPerHour(bid)) ?? null;
+    if (learned?.kind === 'curve') {
+      return {
+        pInterrupted: eitherTakes(capacity, learned.p),
+        reason: `price: bid ${delta.toPrecision(2)} USD/h above the price, by the model ${learned.version}`,
+      };
+    }
+    const { pInterrupted, reason } = this.#byHistory(pool, delta, known);
+    return { pInterrupted, reason: learned === null ? reason : `${reason} (the model is not asked: ${learned.why})` };
+  }
+
+  #byHistory(pool: Pool, delta: number, known: PoolCurves): { pInterrupted: Float64Array; reason: string } {
+    const { price, capacity } = known;
     const statistic = this.#input.dayStatistic ?? 'median';
     const byRung = price === null ? null : this.#atRung(pool.id, deltaRung(delta), known);
     if (byRung === null) {

@@ -1,0 +1,50 @@
+"""What `ebb market dataset` wrote, mapped into memory."""
+
+import datetime
+import json
+import pathlib
+
+import numpy as np
+
+
+class Dataset:
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.manifest = json.loads((self.folder / "manifest.json").read_text())
+        if self.manifest["version"] != 1:
+            raise SystemExit(f"{folder}: a data set of version {self.manifest['version']}, not 1")
+        names = ["features", "lossS", "watchedS", "atMs", "pool", "source", "split", "bidKind"]
+        for name in names:
+            setattr(self, name, np.load(self.folder / f"{name}.npy", mmap_mode="r"))
+        self.horizons = np.asarray(self.manifest["horizonsS"], np.float32)
+        self.kinds = self.manifest["kinds"]
+
+    def rows(self, split, source=None):
+        chosen = np.asarray(self.split) == self.manifest["splits"].index(split)
+        if source is not None:
+            chosen &= np.asarray(self.source) == source
+        return np.flatnonzero(chosen)
+
+    def labels(self, rows):
+        """Lost within each horizon, and whether that is known: both [rows, horizons].
+
+        Known is what could be watched whatever came of it: to count losses near the end of a trace, where lives cannot be
+        told, would make bids look worse than they were.
+        """
+        loss, watched = np.asarray(self.lossS)[rows], np.asarray(self.watchedS)[rows]
+        lost = loss[:, None] <= self.horizons[None, :]
+        left = (self.end_ms()[np.asarray(self.source)[rows]] - np.asarray(self.atMs)[rows]) / 1000
+        return lost, (left[:, None] >= self.horizons[None, :]) & (lost | (watched[:, None] >= self.horizons[None, :]))
+
+    def end_ms(self):
+        ends = [datetime.datetime.fromisoformat(s["to"].replace("Z", "+00:00")) for s in self.manifest["sources"]]
+        return np.array([end.timestamp() * 1000 for end in ends])
+
+    def intervals(self, rows):
+        """In which interval a bid was lost, whether it was, and how many intervals it is known to have survived."""
+        loss, watched = np.asarray(self.lossS)[rows], np.asarray(self.watchedS)[rows]
+        lost = loss[:, None] <= self.horizons[None, :]
+        interval = np.minimum(np.sum(~lost, axis=1), len(self.horizons) - 1)
+        is_lost = lost.any(axis=1)
+        survived = np.where(is_lost, interval, np.sum(watched[:, None] >= self.horizons[None, :], axis=1))
+        return interval.astype(np.int32), is_lost, survived.astype(np.int32)

@@ -5,6 +5,7 @@
  */
 import { SQSClient } from '@aws-sdk/client-sqs';
 import type { MiddlewareObj } from '@middy/core';
+import type { AttemptId } from '../kernel/ids.ts';
 import { raw } from '../kernel/units.ts';
 import { invariant } from '../kernel/errors.ts';
 import { admitter } from '../cycle/admission.ts';
@@ -42,7 +43,8 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
   const reading = once(async () => {
     const { readingFleet } = await import('./fleet/reading.ts');
     const shown = async (): Promise<AwsPrices['trace']> => prices().trace;
-    return readingFleet({ table: of.table(), ...place, nowMs: wallMs, prices: shown, rules: config.settings });
+    const logOf = async (id: AttemptId): Promise<string | null> => (await of.store().attempt(id))?.log ?? null;
+    return readingFleet({ table: of.table(), ...place, logOf, nowMs: wallMs, prices: shown, rules: config.settings });
   });
   const startedMs = wallMs();
   let known: AwsPrices | null = null;

@@ -67,6 +67,7 @@ function partsOver(of: StoreParts): Parts {
       checkpointDir: () => '/ebb/checkpoint',
       keptAt: (attempt) => writtenAt(s3(), EBB_BUCKET, attempt),
       reportOf: (attempt) => reportIn(blobs(), attempt),
+      logOf: async (attempt) => (await of.store().attempt(attempt))?.log ?? null,
       put: (key, content) => blobs().put(key, Buffer.from(content)),
       startDelayS: config.settings.startDelayMeanS,
       prices: async () => (await market().prices()).trace,

@@ -12,7 +12,7 @@ import { Ecs, type EcsOptions } from './ecs.ts';
 import { AwsFleet } from './fleet.ts';
 import { Hosts } from './hosts.ts';
 import { Inbox } from './inbox.ts';
-import { taskLogs } from './reading.ts';
+import { taskLogs, type LogOf } from './reading.ts';
 import type { TaskReport } from './report.ts';
 import { Watch } from './watch.ts';
 
@@ -28,6 +28,7 @@ export interface AwsFleetOptions extends Omit<Ec2Options, 'client'>, Omit<EcsOpt
   readonly keptAt: (attempt: AttemptId) => Promise<number | null>;
   /** What an attempt's entrypoint has reported at its end; null where it could not. */
   readonly reportOf?: (attempt: AttemptId) => Promise<TaskReport | null>;
+  readonly logOf?: LogOf;
   /** Expected time from launch to first task, engine seconds. */
   readonly startDelayS: number;
   /** Prices as far as they are known. */
@@ -55,7 +56,7 @@ export function awsFleet(options: AwsFleetOptions): AwsFleetOnAws {
   const ec2 = new Ec2({ ...options, client: clients.ec2 });
   const ecs = new Ecs({ ...options, client: clients.ecs, speed });
   const hosts = new Hosts({ inbox, ec2, ecs, clock, startDelayS });
-  const logs = taskLogs(clients.logs, options, inbox);
+  const logs = taskLogs(clients.logs, { logOf: async () => null, ...options }, inbox);
   const fleet = new AwsFleet({
     inbox,
     ec2,

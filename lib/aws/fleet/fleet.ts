@@ -7,7 +7,7 @@
  */
 import type { Clock } from '../../kernel/clock.ts';
 import { EbbError } from '../../kernel/errors.ts';
-import type { InstanceId } from '../../kernel/ids.ts';
+import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
 import { poolId } from '../../kernel/ids.ts';
 import { epochMs, raw, usdPerHour, type EpochMs } from '../../kernel/units.ts';
 import type { Observation } from '../../domain/observation.ts';
@@ -106,7 +106,7 @@ export class AwsFleet implements Fleet {
   }
 
   async #startOn(instance: InstanceId, requests: readonly StartRequest[]): Promise<readonly EffectOutcome[]> {
-    const { inbox, hosts } = this.#parts;
+    const { inbox, hosts, clock } = this.#parts;
     const known = await inbox.record(instance);
     if (known === null || known.refused !== null) return requests.map(() => gone(`there is no instance ${instance}`));
     // An order is written after its attempt is in the record: one whose attempt is not there any more has ended.
@@ -115,12 +115,28 @@ export class AwsFleet implements Fleet {
       requests.map((r) => r.attempt).filter((a) => known.attempts[a] === undefined),
     );
     const wanted = requests.filter((r) => !isOver.has(r.attempt));
-    const record = await inbox.update(instance, (r) => ordered(r, wanted), known);
+    // What can be started at once is claimed in the same write.
+    let claimed: ReadonlySet<AttemptId> = new Set();
+    const atMs = raw(clock.now());
+    const record = await inbox.update(
+      instance,
+      (r) => {
+        const taking = ordered(r, wanted);
+        const ours = hosts.claimable(
+          taking,
+          wanted.map((w) => w.attempt),
+        );
+        claimed = new Set(ours);
+        return ours.reduce((next, attempt) => fold(next, { is: 'tried', attempt, atMs }), taking);
+      },
+      known,
+    );
     const taken = wanted.filter((r) => record?.attempts[r.attempt] !== undefined);
     await inParallel(taken, (order) => inbox.putOrder(order));
-    const settled = record === null || taken.length === 0 ? null : await hosts.settle(record);
-    const failures = settled?.failures ?? [];
-    const attempts: InstanceRecord['attempts'] = settled?.record.attempts ?? {};
+    const { failures, attempts } = await this.#begun(
+      record,
+      taken.filter((r) => claimed.has(r.attempt)),
+    );
     const accepted = new Set([...isOver, ...taken.map((r) => r.attempt)]);
     return requests.map((r) => {
       if (!accepted.has(r.attempt)) return gone(whyClosed(record ?? known));
@@ -131,6 +147,19 @@ export class AwsFleet implements Fleet {
         ? { status: 'failed', detail: 'ECS was asked and has not answered' }
         : DONE;
     });
+  }
+
+  /** Starts what was claimed, and does what else there is to do about the instance. */
+  async #begun(
+    record: InstanceRecord | null,
+    claimed: readonly StartRequest[],
+  ): Promise<{ readonly failures: readonly string[]; readonly attempts: InstanceRecord['attempts'] }> {
+    if (record === null) return { failures: [], attempts: {} };
+    const { hosts } = this.#parts;
+    const started = claimed.length === 0 ? { record, failures: [] } : await hosts.startClaimed(record, claimed);
+    if (started.failures.length > 0) return { failures: started.failures, attempts: started.record.attempts };
+    const settled = await hosts.settle(started.record);
+    return { failures: settled.failures, attempts: settled.record.attempts };
   }
 
   async stop(requests: readonly StopRequest[]): Promise<readonly EffectOutcome[]> {

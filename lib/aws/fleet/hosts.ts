@@ -13,7 +13,7 @@ import type { StartRequest } from '../../ports/fleet.ts';
 import type { Ec2, Seen } from './ec2.ts';
 import type { Ecs } from './ecs.ts';
 import type { Inbox } from './inbox.ts';
-import { duties, fold, launchedRecord, type Duty, type Fact, type InstanceRecord } from './record.ts';
+import { duties, fold, isOpen, launchedRecord, type Duty, type Fact, type InstanceRecord } from './record.ts';
 
 export interface HostsParts {
   readonly inbox: Inbox;
@@ -138,13 +138,26 @@ export class Hosts {
       record,
       attempts.filter((a) => orders.has(a)),
     );
-    let current = claimed.record;
+    const ours = claimed.ours.map((a) => invariant(orders.get(a), `attempt ${a} is ordered`));
+    return this.startClaimed(claimed.record, ours);
+  }
+
+  /** Those of the attempts that are started at once, by whoever has the record changed so; up to ten. */
+  claimable(record: InstanceRecord, attempts: readonly AttemptId[]): readonly AttemptId[] {
+    if (record.host === null || !isOpen(record)) return [];
+    const isUntried = (a: AttemptId): boolean =>
+      record.attempts[a]?.triedMs === null && record.attempts[a].task === null;
+    return attempts.filter(isUntried).slice(0, STARTS_AT_ONCE);
+  }
+
+  /** Asks for tasks of attempts that this process has claimed, and notes what comes of it. */
+  async startClaimed(record: InstanceRecord, orders: readonly StartRequest[]): Promise<Settled> {
+    let current = record;
     const facts: Fact[] = [];
     const failures: string[] = [];
     try {
-      for (const attempt of claimed.ours) {
-        const order = invariant(orders.get(attempt), `attempt ${attempt} is ordered`);
-        const asked = await this.#ask(claimed.record, order);
+      for (const order of orders) {
+        const asked = await this.#ask(record, order);
         facts.push(...asked.facts);
         failures.push(...asked.failures);
       }
@@ -166,7 +179,6 @@ export class Hosts {
     switch (started.status) {
       case 'started': {
         const { task } = started;
-        await this.#parts.inbox.setTask(attempt, task);
         return { facts: [{ is: 'task', attempt, task, startedMs: null, keptMs: null, end: null }], failures: [] };
       }
       case 'unknown':

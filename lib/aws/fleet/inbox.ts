@@ -187,9 +187,8 @@ export class Inbox {
 
   /** Those of the attempts that were ordered on the instance, or are never to be. */
   async ordered(instance: InstanceId, attempts: readonly AttemptId[]): Promise<ReadonlySet<AttemptId>> {
-    const keysOf = (a: AttemptId): Key[] => [markKey(markOf(a)), formerOrderKey(instance, a)];
-    const items = await this.#table.getMany(attempts.flatMap(keysOf));
-    return new Set(attempts.filter((a) => keysOf(a).some((key) => items.has(textOf(key)))));
+    const items = await this.#table.getMany(attempts.map((a) => markKey(markOf(a))));
+    return new Set(attempts.filter((a) => textAt(items.get(textOf(markKey(markOf(a)))), 'instance') === instance));
   }
 
   /** What attempts are to run; those are missing that were never ordered, or are never to run. */
@@ -220,14 +219,17 @@ export class Inbox {
     );
   }
 
-  async setTask(attempt: AttemptId, task: string): Promise<void> {
-    await this.#table.write({ key: markKey(markOf(attempt)), set: { task: text(task) } });
-  }
-
-  /** ARN of an attempt's task; null before there is one. */
+  /**
+   * ARN of an attempt's task, as far as it is known here: from when it is there until what was reported of it is dropped. Null before,
+   * and after: then `attempt-started` has told it.
+   */
   async taskOf(attempt: AttemptId): Promise<string | null> {
-    const task = textAt(await this.#table.get(markKey(markOf(attempt))), 'task');
-    return task === '' ? null : task;
+    const item = await this.#table.get(markKey(markOf(attempt)));
+    // As an earlier version noted it.
+    if (item === undefined || item['task'] !== undefined) return item?.['task']?.S ?? null;
+    const record = await this.record(instanceId(textAt(item, 'instance')));
+    const begun = record?.observations.find((o) => o.kind === 'attempt-started' && o.attempt === attempt);
+    return record?.attempts[attempt]?.task ?? (begun?.kind === 'attempt-started' ? (begun.log ?? null) : null);
   }
 
   async news(): Promise<readonly News[]> {

@@ -1,5 +1,6 @@
 /** What the API asks of the fleet, logs and bills, without what buys and starts: loaded when somebody asks. */
 import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
+import type { AttemptId } from '../../kernel/ids.ts';
 import type { BillingRules } from '../../market/billing.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import type { Fleet } from '../../ports/fleet.ts';
@@ -9,10 +10,14 @@ import { Inbox } from './inbox.ts';
 import { logStreamOf } from './log-place.ts';
 import { TaskLogs } from './logs.ts';
 
+/** What `attempt-started` told of an attempt's log, once that is recorded (domain/job.ts). */
+export type LogOf = (attempt: AttemptId) => Promise<string | null>;
+
 export interface ReadingParts {
   readonly table: Table;
   readonly region: string;
   readonly logGroup: string;
+  readonly logOf: LogOf;
   readonly nowMs: () => number;
   readonly prices: () => Promise<MarketTrace>;
   readonly rules: BillingRules;
@@ -29,7 +34,7 @@ export function readingFleet({ table, nowMs, prices, rules, ...place }: ReadingP
 
 export const taskLogs = (
   client: CloudWatchLogsClient,
-  of: { readonly logGroup: string; readonly region: string },
+  of: { readonly logGroup: string; readonly region: string; readonly logOf: LogOf },
   inbox: Inbox,
 ): TaskLogs =>
   new TaskLogs({
@@ -37,7 +42,7 @@ export const taskLogs = (
     logGroup: of.logGroup,
     region: of.region,
     streamOf: async (attempt) => {
-      const task = await inbox.taskOf(attempt);
+      const task = (await of.logOf(attempt)) ?? (await inbox.taskOf(attempt));
       return task === null ? null : logStreamOf(task);
     },
   });

@@ -30,7 +30,7 @@ describe('the inbox', () => {
       key: { pk: `I#${HOST}`, sk: `ORDER#${FIRST}` },
       set: { b: body({ attempt: FIRST, instance: HOST }) },
     });
-    await table.write({ key: { pk: `I#${HOST}`, sk: `ORDER#${SECOND}` }, set: { never: flag(true) } });
+    await table.write({ key: { pk: `A#${markOf(SECOND)}`, sk: 'ORDER' }, set: { ...mark, never: flag(true) } });
     expect(await inbox.ordered(HOST, [FIRST, SECOND, THIRD])).toEqual(new Set([FIRST, SECOND]));
     expect([...(await inbox.orders(HOST, [FIRST, SECOND, THIRD]))]).toEqual([
       [FIRST, { attempt: FIRST, instance: HOST }],

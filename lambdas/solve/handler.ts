@@ -32,6 +32,6 @@ export const handler = middy<z.output<typeof solveInput>, Solved>()
     const decision = await solve(sight, forecasts, { stages: presetNamed(preset), preset, solver, config });
     const { gap } = decision.plan.solve;
     if (gap !== null) measure('solverGap', gap);
-    await keepOffers(carrier, decision.runningOffers);
+    await keepOffers(carrier, decision.runningOffers, sight.knownOffers);
     return { ...state, decision: await carrier.put(decision, `${state.execution}/${state.round}/decision`) };
   });

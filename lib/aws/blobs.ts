@@ -11,7 +11,7 @@ import { EbbError } from '../kernel/errors.ts';
 import type { Blobs } from './store/blobs.ts';
 
 /** A step's answer holds a handful of references: with each of them below this, all of them stay far below the limit. */
-const INLINE_BYTES = 12_288;
+const INLINE_BYTES = 24_576;
 const INLINE = 'data:';
 const STORED = 's3:';
 

@@ -15,7 +15,11 @@ export async function knownOffers(carrier: Carrier): Promise<RunningOffers> {
   }
 }
 
-/** Always into the bucket. An empty answer is not worth a put: what is kept of ended attempts is never asked for. */
-export async function keepOffers(carrier: Carrier, offers: RunningOffers): Promise<void> {
-  if (offers.size > 0) await carrier.put(offers, NAME, 0);
+/**
+ * Always into the bucket. Answers that are those `known` before are there already, and an empty one is not worth a put: what is kept
+ * of ended attempts is never asked for.
+ */
+export async function keepOffers(carrier: Carrier, offers: RunningOffers, known: RunningOffers): Promise<void> {
+  const isNew = [...offers].some(([job, offer]) => known.get(job)?.atMs !== offer.atMs);
+  if (isNew) await carrier.put(offers, NAME, 0);
 }

@@ -49,7 +49,7 @@ const API_TIMEOUT_S = 29;
 export const FUNCTIONS = {
   intake: {
     about: 'Takes jobs.',
-    memoryMiB: 1024,
+    memoryMiB: 512,
     timeoutS: API_TIMEOUT_S,
     rights: [...STORE, 'trigger'],
   },

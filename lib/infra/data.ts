@@ -8,7 +8,7 @@ import * as s3 from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
 import { ARCHIVE_PREFIX } from '../aws/archive/archive.ts';
 import { ENDED, ORDERS } from '../aws/fleet/marks.ts';
-import { tableDefinition } from '../aws/store/keys.ts';
+import { COMMITS_PREFIX, KEEP_COMMITS_DAYS, tableDefinition } from '../aws/store/keys.ts';
 import { invariant } from '../kernel/errors.ts';
 import { acknowledge } from './acknowledged.ts';
 
@@ -105,6 +105,7 @@ function bucketOf(scope: Construct, removalPolicy: RemovalPolicy): s3.Bucket {
         expiration: Duration.days(1),
         noncurrentVersionExpiration: Duration.days(1),
       },
+      { id: 'commits', prefix: COMMITS_PREFIX, expiration: Duration.days(KEEP_COMMITS_DAYS) },
       { id: 'kept', prefix: KEPT_PREFIX, expiration: Duration.days(CHECKPOINT_DAYS) },
       {
         id: 'checkpoints',

@@ -1,5 +1,5 @@
 import type { Blobs } from './blobs.ts';
-import { bodyOf, flagOf, numberOf, textAt, type Item } from './codec.ts';
+import { bodyOf, flag, flagOf, numberOf, textAt, type Item } from './codec.ts';
 import {
   indexed,
   isDone,
@@ -18,8 +18,7 @@ import {
   type JobDoc,
   type RunsDoc,
 } from './documents.ts';
-import { touchedSince } from './feed.ts';
-import type { Head } from './journal.ts';
+import type { Entry as Commit, Journal } from './journal.ts';
 import {
   ACTIVE,
   EFFECTS,
@@ -32,7 +31,9 @@ import {
   textOf,
   type Key,
 } from './keys.ts';
-import type { Table } from './table.ts';
+import type { Table, Write } from './table.ts';
+import { folded, laidOver, type Tail } from './tail.ts';
+import { View } from './view.ts';
 
 /** All effects without an outcome: the items that hold them, and which item holds which. */
 export interface OpenEffects {
@@ -74,16 +75,19 @@ const kindOf = ({ sk }: Key): keyof typeof parsers => (sk === 'JOB' ? 'JOB' : sk
 
 /**
  * What the engine alone writes, as of one commit: read when first asked for, and kept. A commit computes from it on the
- * condition that HEAD has not moved, so what is kept is never stale where it matters.
+ * condition that no other has come between, so what is kept is never stale where it matters.
  *
- * Lifecycle: `at(head)` forgets what commits since then have written, or everything when that is not known (feed.ts) -> `load`
+ * Lifecycle: `at(view)` takes in what commits since then have written, or forgets everything when that is not known -> `load`
  * -> `accept` what a commit wrote. What is over is not kept.
  */
 export class Documents {
   readonly #table: Table;
   readonly #blobs: Blobs;
+  #view: View;
   #commits = -1;
   readonly #docs = new Map<string, Doc>();
+  /** The items that the documents were made of, so that a commit of others is laid over them and they need not be read again. */
+  readonly #items = new Map<string, Item | undefined>();
   #effects: OpenEffects | null = null;
   #active: Map<string, ActiveDoc> | null = null;
   /** Entries of version 1: nobody writes any, so that they are looked for once. */
@@ -95,21 +99,28 @@ export class Documents {
 
   constructor(table: Table, blobs: Blobs) {
     this.#table = table;
+    this.#view = new View(table, new Map());
     this.#blobs = blobs;
   }
 
-  async at(head: Pick<Head, 'commits' | 'feed'>): Promise<this> {
-    if (head.commits === this.#commits) return this;
-    const span = { since: this.#commits, until: head.commits };
-    const touched = this.#commits < 0 ? null : await touchedSince(this.#table, head.feed, span);
-    if (touched === null) this.forget();
-    else await this.#refresh(touched);
-    this.#commits = head.commits;
+  /** As of the newest commit that `journal` knows. */
+  async at(journal: Pick<Journal, 'since' | 'viewAsKnown'>, commits: number): Promise<this> {
+    const since = this.#commits < 0 ? null : journal.since(this.#commits);
+    this.#view = journal.viewAsKnown();
+    if (since === null) this.forget();
+    else await this.#refresh(since);
+    this.#commits = commits;
     return this;
+  }
+
+  /** What is read through. */
+  get view(): View {
+    return this.#view;
   }
 
   forget(): void {
     this.#docs.clear();
+    this.#items.clear();
     this.#effects = null;
     this.#active = null;
     this.#explained = null;
@@ -118,27 +129,31 @@ export class Documents {
     this.#commits = -1;
   }
 
-  /** Documents are let go and read again by who needs them; of lists that are kept whole what changed is read now. */
-  async #refresh(touched: readonly Key[]): Promise<void> {
-    const listed = touched.filter(
-      ({ pk, sk }) =>
-        (pk === EFFECTS && this.#effects !== null) ||
-        (pk === ACTIVE && this.#active !== null) ||
-        (pk === MEMORY && this.#isKnown(sk)),
-    );
-    const items = await this.#table.getMany(listed);
-    for (const key of touched) {
-      this.#docs.delete(textOf(key));
-      if (key.pk === EXPLAINED.pk) this.#explained = null;
-    }
+  async #refresh(commits: readonly Commit[]): Promise<void> {
+    for (const key of commits.flatMap((c) => c.noted)) this.#drop(textOf(key));
+    const tail = commits.reduce<Tail>((all, c) => folded(all, c.commit, c.writes), new Map());
     const effects = new Map(this.#effects?.items);
-    for (const key of listed) {
-      const item = items.get(textOf(key));
-      if (key.pk === MEMORY) await this.#takeMemory(key.sk, item);
+    for (const [name, fold] of tail) {
+      const { key } = fold;
+      // Of these a commit writes all there is.
+      const item = laidOver(undefined, fold);
+      if (key.pk === EXPLAINED.pk) this.#explained = null;
       else if (key.pk === EFFECTS) put(effects, key.sk, item);
-      else if (this.#active !== null) put(this.#active, key.sk, item);
+      else if (key.pk === ACTIVE && this.#active !== null) put(this.#active, key.sk, item);
+      else if (key.pk === MEMORY && this.#isKnown(key.sk)) await this.#takeMemory(key.sk, item);
+      else if (this.has(key)) this.#keep(key, laidOver(this.#items.get(name), fold));
     }
     if (this.#effects !== null) this.#effects = { items: effects, itemOf: indexed(effects) };
+  }
+
+  #keep(key: Key, item: Item | undefined): void {
+    this.#items.set(textOf(key), item);
+    this.#docs.set(textOf(key), parsers[kindOf(key)](item));
+  }
+
+  #drop(name: string): void {
+    this.#docs.delete(name);
+    this.#items.delete(name);
   }
 
   has(key: Key): boolean {
@@ -149,8 +164,8 @@ export class Documents {
   async load(keys: readonly Key[]): Promise<void> {
     const missing = keys.filter((key) => !this.has(key));
     if (missing.length === 0) return;
-    const found = await this.#table.getMany(missing);
-    for (const key of missing) this.#docs.set(textOf(key), parsers[kindOf(key)](found.get(textOf(key))));
+    const found = await this.#view.getMany(missing);
+    for (const key of missing) this.#keep(key, found.get(textOf(key)));
   }
 
   /** One that was loaded. */
@@ -169,7 +184,7 @@ export class Documents {
   async effects(): Promise<OpenEffects> {
     if (this.#effects === null) {
       const items = new Map<string, EffectsDoc>();
-      for (const item of await this.#table.range({ pk: EFFECTS })) items.set(textAt(item, 'sk'), bodyOf(item));
+      for (const item of await this.#view.range({ pk: EFFECTS })) items.set(textAt(item, 'sk'), bodyOf(item));
       this.#effects = { items, itemOf: indexed(items) };
     }
     return this.#effects;
@@ -178,7 +193,7 @@ export class Documents {
   /** What is not over, as commits know it. */
   async active(): Promise<ReadonlyMap<string, ActiveDoc>> {
     if (this.#active === null) {
-      const [items, old] = await Promise.all([this.#table.range({ pk: ACTIVE }), oldEntries(this.#table)]);
+      const [items, old] = await Promise.all([this.#view.range({ pk: ACTIVE }), oldEntries(this.#table)]);
       this.#active = new Map(items.map((item) => [textAt(item, 'sk'), bodyOf<ActiveDoc>(item)]));
       this.#old = old;
     }
@@ -204,7 +219,7 @@ export class Documents {
 
   /** What the newest plan explains. */
   async explained(): Promise<ExplainedDoc> {
-    this.#explained ??= await newestExplained(this.#table, this.#blobs);
+    this.#explained ??= await newestExplained(this.#view, this.#blobs);
     return this.#explained;
   }
 
@@ -212,7 +227,7 @@ export class Documents {
   async memory(prefix: string): Promise<readonly MemoryRow[]> {
     const start = memoryPrefix(prefix);
     if (!this.#isKnown(start)) {
-      for (const item of await this.#table.range({ pk: MEMORY, prefix: start }))
+      for (const item of await this.#view.range({ pk: MEMORY, prefix: start }))
         await this.#takeMemory(textAt(item, 'sk'), item);
       this.#knownPrefixes.add(start);
     }
@@ -229,11 +244,15 @@ export class Documents {
   }
 
   /** What a commit wrote is the state of `commits` now. */
-  accept(commits: number, { docs, effects, active, explained, memory }: Written): void {
+  accept(commits: number, { docs, effects, active, explained, memory }: Written, writes: readonly Write[]): void {
     this.#commits = commits;
-    for (const [key, doc] of docs) {
-      if (isDone(doc)) this.#docs.delete(key);
-      else this.#docs.set(key, doc);
+    const folds = folded(new Map(), commits, writes);
+    for (const [name, doc] of docs) {
+      if (isDone(doc)) this.#drop(name);
+      else {
+        this.#docs.set(name, doc);
+        this.#items.set(name, laidOver(this.#items.get(name), folds.get(name)));
+      }
     }
     if (effects !== null) this.#effects = effects;
     if (active !== null) this.#active = new Map(active);
@@ -251,12 +270,12 @@ export class Documents {
 
   /** A job that was not there may have been submitted. */
   forgetAbsent(key: Key): void {
-    if (this.job(key).body === null) this.#docs.delete(textOf(key));
+    if (this.job(key).body === null) this.#drop(textOf(key));
   }
 
   /** A cancel request came between commits. */
   cancelled(key: Key): void {
-    this.#docs.set(textOf(key), { ...this.job(key), cancelRequested: true });
+    this.#keep(key, { ...this.#items.get(textOf(key)), c: flag(true) });
   }
 }
 
@@ -278,14 +297,9 @@ const oldEntries = async (table: Table): Promise<Entry[]> =>
   (await Promise.all(livePartitions.map((pk) => table.range({ pk })))).flat().map(entryOf);
 
 /** Partitions of all that may not be over, those that begin with `prefix`: for who is not the engine. */
-export async function activePartitions(table: Table, prefix: string): Promise<readonly string[]> {
-  const [items, ...entries] = await Promise.all([table.range({ pk: ACTIVE }), newEntries(table), oldEntries(table)]);
+export async function activePartitions(view: View, table: Table, prefix: string): Promise<readonly string[]> {
+  const [items, ...entries] = await Promise.all([view.range({ pk: ACTIVE }), newEntries(table), oldEntries(table)]);
   const known = items.flatMap((item) => Object.keys(bodyOf<ActiveDoc>(item)));
   const all = new Set([...known, ...entries.flat().map((e) => e.partition)]);
   return [...all].filter((partition) => partition.startsWith(prefix));
 }
-
-/** Names of keys that others may have in their hands, for the feed. */
-const KEPT = new Set([EFFECTS, ACTIVE, EXPLAINED.pk, MEMORY]);
-export const isKept = ({ pk, sk }: Key): boolean =>
-  KEPT.has(pk) || sk === 'JOB' || sk === 'INSTANCE' || (pk.startsWith('J#') && sk.startsWith('RUN#'));

@@ -28,7 +28,7 @@ import { eventWrites, forgottenEvents } from './events.ts';
 import { ledgerWrites } from './ledger-writes.ts';
 import { planWrites } from './plan-writes.ts';
 import { ActiveList } from './active-list.ts';
-import { isKept, type Documents, type Entry, type Written } from './cache.ts';
+import type { Documents, Entry, Written } from './cache.ts';
 import type { Batch, Head } from './journal.ts';
 import {
   attemptKey,
@@ -231,12 +231,16 @@ class Preparation {
   }
 
   async #putPlan(plan: Plan): Promise<void> {
-    const { writes, dropped, explained, isNew } = await planWrites(this.#parts, plan, {
-      commits: this.#head.commits,
-      plans: this.#plans,
-      former: this.#explained ?? (await this.#parts.documents.explained()),
-      pending: this.#writes,
-    });
+    const { writes, dropped, explained, isNew } = await planWrites(
+      { ...this.#parts, view: this.#parts.documents.view },
+      plan,
+      {
+        commits: this.#head.commits,
+        plans: this.#plans,
+        former: this.#explained ?? (await this.#parts.documents.explained()),
+        pending: this.#writes,
+      },
+    );
     if (isNew) this.#plans += 1;
     for (const write of writes) this.#write(write);
     this.#dropped.push(...dropped);
@@ -248,14 +252,22 @@ class Preparation {
     this.#effects.put(effect, () => ++this.#arrivals);
   }
 
+  /** One write for each item: what concerns several of its attributes comes together. */
   #write(write: Write): void {
-    this.#writes.set(textOf(write.key), write);
+    const before = this.#writes.get(textOf(write.key));
+    const isMore = before !== undefined && before.isDeleted !== true && write.isDeleted !== true;
+    this.#writes.set(textOf(write.key), isMore ? joined(before, write) : write);
   }
 
   async finish(): Promise<Prepared> {
     for (const [instance, rows] of this.#ledgers) {
       const visits = this.#visits.get(instance) ?? [];
-      const writes = await ledgerWrites(this.#parts.table, { instance, rows, visits, arrival: () => ++this.#arrivals });
+      const writes = await ledgerWrites(this.#parts.documents.view, {
+        instance,
+        rows,
+        visits,
+        arrival: () => ++this.#arrivals,
+      });
       for (const write of writes) this.#write(write);
     }
     await this.#writeMemory();
@@ -264,16 +276,14 @@ class Preparation {
     for (const [instance, visits] of this.#visits) {
       this.#write({ key: visitsKey(instance, this.#head.commits), set: { b: body(visits satisfies VisitsDoc) } });
     }
-    const deciding = await this.#numbered();
+    await this.#number();
     for (const { key, doc, before } of this.#touched.values()) this.#writeDoc(key, doc, before);
-    for (const write of deciding) this.#writes.delete(textOf(write.key));
-    const writes = [...this.#writes.values()];
     return {
       batch: {
-        deciding,
-        writes,
-        touched: [...[...deciding, ...writes].map((w) => w.key).filter(isKept), ...membership.cancelled],
+        writes: [...this.#writes.values()],
+        noted: membership.cancelled,
         head: { arrivals: this.#arrivals, plans: this.#plans },
+        isUrgent: this.#newJobs.size > 0,
       },
       written: {
         docs: new Map([...this.#touched].map(([key, { doc }]) => [key, doc])),
@@ -287,15 +297,15 @@ class Preparation {
     };
   }
 
-  /** Events and jobs that nobody submitted take numbers that submissions take, too: others may contend for their keys. */
-  async #numbered(): Promise<Write[]> {
+  /** Events and jobs that nobody submitted take numbers that submissions take, too. */
+  async #number(): Promise<void> {
     const count = this.#events.length + this.#newJobs.size;
-    if (count === 0) return [];
-    const item = await this.#parts.table.add(COUNTER, 'n', count);
+    if (count === 0) return;
+    const { table, blobs, documents, retention } = this.#parts;
+    const item = await table.add(COUNTER, 'n', count);
     const first = Number(item['n']?.N ?? 0) - count + 1;
-    const deciding = eventWrites(first, this.#events, count);
-    const { table, retention } = this.#parts;
-    for (const write of await forgottenEvents(table, first, retention.events)) this.#write(write);
+    for (const { condition: _, ...write } of eventWrites(first, this.#events, count)) this.#write(write);
+    for (const write of await forgottenEvents(documents.view, first, retention.events)) this.#write(write);
     let arrival = first + this.#events.length;
     for (const job of this.#newJobs.values()) {
       const key = jobKey(job.id);
@@ -305,17 +315,10 @@ class Preparation {
       // Nobody submitted it, so records of its tasks lie beside it.
       const doc: JobDoc = { ...newJobDoc(job, arrival, true), open, body: now, cancelRequested };
       touched.doc = doc;
-      const { set, remove } = jobAttributes(doc);
-      deciding.push({
-        key,
-        set: { ...newJobAttributes(job, doc), ...set },
-        ...(remove === undefined ? {} : { remove }),
-        condition: { expression: 'attribute_not_exists(st)' },
-      });
-      for (const write of await besideJob(this.#parts.blobs, job, doc)) this.#write(write);
+      this.#write({ key, set: newJobAttributes(job, doc) });
+      for (const write of await besideJob(blobs, job, doc)) this.#write(write);
       arrival += 1;
     }
-    return deciding;
   }
 
   #writeDoc(key: Key, of: Doc, before: Doc): void {
@@ -424,11 +427,17 @@ class Preparation {
       const held = await this.#parts.blobs.held({ key, value }, `memory/${at.sk.slice(-64)}-${this.#head.commits}`);
       this.#write({ key: at, ...held });
       // A value that needs an object had one before, as a rule.
-      const former = held.set?.['s3'] === undefined ? undefined : await this.#parts.table.get(at);
+      const former = held.set['s3'] === undefined ? undefined : await this.#parts.documents.view.get(at);
       if (former?.['s3'] !== undefined) this.#dropped.push(textAt(former, 's3'));
     }
   }
 }
+
+const joined = (before: Write, write: Write): Write => {
+  const set = { ...before.set, ...write.set };
+  const remove = [...(before.remove ?? []), ...(write.remove ?? [])].filter((name) => set[name] === undefined);
+  return { key: write.key, set, remove, once: { ...before.once, ...write.once } };
+};
 
 /** What lies beside a job's own item from its first moment and never changes. */
 export async function besideJob(blobs: Blobs, job: Job, doc: JobDoc): Promise<Write[]> {

@@ -1,7 +1,7 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { EbbError } from '../../kernel/errors.ts';
-import { DICTIONARY } from './dictionary.ts';
+import { DICTIONARY, FORMER_DICTIONARY } from './dictionary.ts';
 import { SCHEMA_VERSION } from './keys.ts';
 
 export type Item = Record<string, AttributeValue>;
@@ -10,7 +10,8 @@ export type Item = Record<string, AttributeValue>;
 const COMPRESS_FROM_BYTES = 48;
 const PLAIN = 0;
 const DEFLATED = 1;
-const DEFLATED_BY_DICTIONARY = 2;
+const DEFLATED_BY_FORMER_DICTIONARY = 2;
+const DEFLATED_BY_DICTIONARY = 3;
 
 /** A value as bytes: JSON, compressed where that helps. The first byte says which. */
 export function encode(value: unknown): Uint8Array {
@@ -33,6 +34,8 @@ function plainOf(form: number | undefined, body: Uint8Array): Uint8Array {
       return body;
     case DEFLATED:
       return inflateRawSync(body);
+    case DEFLATED_BY_FORMER_DICTIONARY:
+      return inflateRawSync(body, { dictionary: FORMER_DICTIONARY });
     case DEFLATED_BY_DICTIONARY:
       return inflateRawSync(body, { dictionary: DICTIONARY });
     default:

@@ -43,4 +43,17 @@ const runs =
   '"endedMs":null,"outcome":null,"exitCode":null,"exitSignal":null,"reason":"","resumedFromS":0,"keptS":0,"usage":{"maxRss":1,' +
   '"cpuS":1}}]],"spills":0}';
 
-export const DICTIONARY = Buffer.from([observation, fleet, instance, events, effects, spec, job, runs].join(''));
+/** As version 2 of the store has it. */
+export const FORMER_DICTIONARY = Buffer.from([observation, fleet, instance, events, effects, spec, job, runs].join(''));
+
+const explanation =
+  '{"plan":"p-","ordinal":1,"is":{"job":"j-","atMs":17,"headline":"0 of 1 tasks done, 1 running or starting, 0 waiting","waiting":[],' +
+  '"placed":[{"stage":"main","tasks":1,"pool":"c5.xlarge/us-east-1a/spot","why":"runs on i- at 0.0400 USD/h (on-demand 0.1700), ' +
+  'P(interrupted within an hour) 1.0 %"}],"excluded":[],"runtime":{"medianS":300,"p90S":300,"basis":"median of 48 earlier runs with the ' +
+  'same owner and program: about 5 min, past error 0 % of the mean"}}}"expected runtime of the submitter""considered":[{"pool":"' +
+  '/on-demand","bid":"uncapped","priceUsdPerHour":0.,"pInterrupted":0,"pLate":0,"expectedCostUsd":0.00,"verdict":"kept: is never ' +
+  'interrupted,  % dearer in expectation"},{"pool":"","verdict":"kept as an alternative, same expected cost"},{"verdict":"best: lowest ' +
+  'expected cost"},"not kept: another bid in this pool is better, same expected cost"},{"pool":"c5.4xlarge/us-east-1a/spot","bid":0.' +
+  '"priceUsdPerHour":0.,"pInterrupted":0.00,"pLate":0,"expectedCostUsd":0.00,"verdict":"';
+
+export const DICTIONARY = Buffer.concat([Buffer.from(explanation), FORMER_DICTIONARY]);

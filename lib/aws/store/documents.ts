@@ -17,7 +17,8 @@ import {
   type Item,
 } from './codec.ts';
 import { EXPLAINED, type Key } from './keys.ts';
-import type { Table, Write } from './table.ts';
+import type { Write } from './table.ts';
+import type { Reader } from './view.ts';
 
 /** A job without what lies elsewhere: its specification never changes, a cancel request is others' to write. */
 export type JobBody = Omit<Job, 'spec' | 'cancelRequested'>;
@@ -199,8 +200,8 @@ export const indexed = (items: ReadonlyMap<string, EffectsDoc>): Map<string, str
   new Map([...items].flatMap(([sk, doc]) => doc.map(([, e]) => [e.key, sk] as const)));
 
 /** The explanations of the newest plan. */
-export async function newestExplained(table: Table, blobs: Blobs): Promise<ExplainedDoc> {
-  const item = await table.get(EXPLAINED);
+export async function newestExplained(view: Reader, blobs: Blobs): Promise<ExplainedDoc> {
+  const item = await view.get(EXPLAINED);
   if (item === undefined) return { plan: '', list: [], object: null };
   return { ...(await blobs.valueOf<Omit<ExplainedDoc, 'object'>>(item)), object: item['s3']?.S ?? null };
 }

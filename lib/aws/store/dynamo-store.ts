@@ -50,6 +50,7 @@ import {
   type List,
 } from './keys.ts';
 import { Table, type Condition, type Meter, type Write } from './table.ts';
+import type { View } from './view.ts';
 
 export interface DynamoStoreOptions {
   readonly dynamodb: DynamoDBClient;
@@ -102,9 +103,9 @@ export class DynamoStore implements Store {
       ...(remainingMs === undefined ? {} : { remainingMs }),
     });
     this.#blobs = new Blobs({ client: s3, bucket, meter });
-    this.#journal = new Journal(this.#table, this.#blobs);
+    this.#journal = new Journal(this.#table, this.#blobs, () => Date.now());
     this.#documents = new Documents(this.#table, this.#blobs);
-    this.#jobs = new Jobs(this.#table, this.#blobs);
+    this.#jobs = new Jobs(this.#table, this.#blobs, this.#journal);
     this.#intake = new Intake(this.#table, this.#blobs, this.#jobs);
     this.#active = new ActiveLoader(this.#table, this.#blobs);
     this.#retention = options.retention ?? DEFAULT_RETENTION;
@@ -143,22 +144,20 @@ export class DynamoStore implements Store {
       const parts: Parts = {
         table: this.#table,
         blobs: this.#blobs,
-        documents: await this.#documents.at(head),
+        documents: await this.#documents.at(this.#journal, head.commits),
         retention: this.#retention,
       };
-      // Until it is known how it ends, nothing that is kept of HEAD is to be trusted.
+      // Until it is known how it ends, nothing that is kept of the head is to be trusted.
       this.#head = null;
       const { batch, written, dropped, takenIn } = await prepare(parts, head, changes);
       const outcome = await this.#journal.commit(head, batch);
       if (outcome.status === 'done') {
-        this.#documents.accept(outcome.head.commits, written);
-        this.#head = outcome.head.pending === null ? outcome.head : null;
+        this.#documents.accept(outcome.head.commits, written, batch.writes);
+        this.#head = outcome.head;
         this.#documents.takenIn(takenIn);
         await this.#tidyUp(dropped, takenIn);
         return;
       }
-      // Others have written what it is about, between commits.
-      if (outcome.status === 'refused') this.#documents.forget();
     }
     throw new EbbError('too-many-requests', {
       what: 'others keep changing what this commit is about; nothing was written',
@@ -188,10 +187,14 @@ export class DynamoStore implements Store {
     return this.#inTurn(async () => {
       for (;;) {
         const before = await this.#journal.head();
-        const state = await this.#active.load(await this.#documents.at(before));
-        const after = await this.#journal.head();
+        const documents = await this.#documents.at(this.#journal, before.commits);
+        const state = await this.#active.load(documents);
+        // What was read of the table may be of a later commit.
+        const after = documents.view.reads === 0 ? before : await this.#journal.head();
         this.#head = after;
-        if (after.commits === before.commits) return state;
+        if (after.commits !== before.commits) continue;
+        if (isOver(state)) await this.#journal.settle();
+        return state;
       }
     });
   }
@@ -218,20 +221,25 @@ export class DynamoStore implements Store {
   }
 
   async attemptsOn(instance: InstanceId): Promise<readonly Attempt[]> {
-    const items = await this.#table.range({ pk: instanceKey(instance).pk, prefix: VISITS });
+    const view = await this.#journal.view();
+    const items = await view.range({ pk: instanceKey(instance).pk, prefix: VISITS });
     const visits = items.flatMap((item) => bodyOf<VisitsDoc>(item));
     const wanted = new Set(visits.map((v) => v.attempt));
-    const docs = await this.#runsAt(visits.map((v) => v.runs));
+    const docs = await this.#runsAt(
+      view,
+      visits.map((v) => v.runs),
+    );
     return byArrival(docs).filter((a) => wanted.has(a.id));
   }
 
   async attempt(id: AttemptId): Promise<Attempt | null> {
-    return byArrival(await this.#runsAt(await this.#placesOf(id))).find((a) => a.id === id) ?? null;
+    const view = await this.#journal.view();
+    return byArrival(await this.#runsAt(view, await this.#placesOf(view, id))).find((a) => a.id === id) ?? null;
   }
 
   /** Where it may be: attempts are named `job.stage.index.number`; others have an item that says where they are. */
-  async #placesOf(id: AttemptId): Promise<readonly Key[]> {
-    const item = await this.#table.get(attemptKey(id));
+  async #placesOf(view: View, id: AttemptId): Promise<readonly Key[]> {
+    const item = await view.get(attemptKey(id));
     if (item !== undefined) return [bodyOf<Key>(item)];
     const match = /^([^.]+)\.(.+)\.(\d+)\.\d+$/.exec(id);
     if (match === null) return [];
@@ -240,19 +248,19 @@ export class DynamoStore implements Store {
   }
 
   async #runsOf(job: JobId): Promise<readonly RunsDoc[]> {
-    const items = await this.#table.range({ pk: jobKey(job).pk, ...RUNS_RANGE });
+    const items = await (await this.#journal.view()).range({ pk: jobKey(job).pk, ...RUNS_RANGE });
     return items.flatMap(runsIn);
   }
 
   /** The items at these keys, and what was moved out of them. */
-  async #runsAt(keys: readonly Key[]): Promise<readonly RunsDoc[]> {
-    const items = [...(await this.#table.getMany(keys)).values()];
+  async #runsAt(view: View, keys: readonly Key[]): Promise<readonly RunsDoc[]> {
+    const items = [...(await view.getMany(keys)).values()];
     const docs = items.flatMap((item) => runsIn(item).map((doc) => ({ item, doc })));
     const spilled = docs.filter(({ doc }) => doc.spills > 0);
     const more = await Promise.all(
       spilled.map(({ item }) => {
         const [pk, sk] = [textAt(item, 'pk'), textAt(item, 'sk')];
-        return this.#table.range({ pk, prefix: `${sk === 'JOB' ? innerRunsKey('').sk : sk}#` });
+        return view.range({ pk, prefix: `${sk === 'JOB' ? innerRunsKey('').sk : sk}#` });
       }),
     );
     return [...docs.map((d) => d.doc), ...more.flat().map((item) => bodyOf<RunsDoc>(item))];
@@ -261,12 +269,13 @@ export class DynamoStore implements Store {
   async instances(live: boolean | null, limit: number, after: string | null): Promise<Page<Instance>> {
     let before = after === null ? Number.MAX_SAFE_INTEGER : decodeCursor('instances', after);
     const found: { readonly instance: Instance; readonly arrival: number }[] = [];
-    const liveOnes = live === true ? await this.#liveInstances() : null;
+    const view = await this.#journal.view();
+    const liveOnes = live === true ? await this.#liveInstances(view) : null;
     for (;;) {
       const batch =
         liveOnes?.filter((i) => i.arrival < before) ??
-        (await this.#table.newest({ list: 'instances' }, before, INSTANCES_AT_ONCE));
-      const items = await this.#table.getMany(batch.map((b) => b.key));
+        (await view.newest({ list: 'instances' }, before, INSTANCES_AT_ONCE));
+      const items = await view.getMany(batch.map((b) => b.key));
       for (const { key, arrival } of batch) {
         const item = items.get(textOf(key));
         const instance = item === undefined ? null : bodyOf<InstanceDoc>(item).instance;
@@ -280,9 +289,9 @@ export class DynamoStore implements Store {
     }
   }
 
-  async #liveInstances(): Promise<{ readonly key: Key; readonly arrival: number }[]> {
-    const keys = (await activePartitions(this.#table, 'I#')).map(itemOfPartition);
-    const items = await this.#table.getMany(keys);
+  async #liveInstances(view: View): Promise<{ readonly key: Key; readonly arrival: number }[]> {
+    const keys = (await activePartitions(view, this.#table, 'I#')).map(itemOfPartition);
+    const items = await view.getMany(keys);
     return [...items.values()]
       .flatMap((item) => {
         const { arrival } = bodyOf<InstanceDoc>(item);
@@ -294,16 +303,17 @@ export class DynamoStore implements Store {
   async plans(limit: number, after: string | null): Promise<Page<Plan>> {
     const head = await this.#journal.head();
     const before = after === null ? Number.MAX_SAFE_INTEGER : decodeCursor('plans', after);
-    const listed = await this.#table.newest({ list: 'plans' }, before, limit + 1);
+    const view = this.#journal.viewAsKnown();
+    const listed = await view.newest({ list: 'plans' }, before, limit + 1);
     const kept = listed.filter((p) => p.arrival > head.plans - this.#retention.plans);
-    const items = await this.#table.getMany(kept.map((p) => p.key));
+    const items = await view.getMany(kept.map((p) => p.key));
     const docs: { readonly doc: PlanDoc; readonly arrival: number }[] = [];
     for (const { key, arrival } of kept) {
       const item = items.get(textOf(key));
       if (item !== undefined) docs.push({ doc: await this.#blobs.valueOf<PlanDoc>(item), arrival });
     }
     const shown = docs.slice(0, limit).map((d) => d.doc);
-    const explanations = await this.#explanationsOf(shown);
+    const explanations = await this.#explanationsOf(view, shown);
     return pageOf(docs, {
       list: 'plans',
       limit,
@@ -312,73 +322,51 @@ export class DynamoStore implements Store {
   }
 
   /** Per plan, those that no later plan has replaced: the newest plan's own, and those that moved to their jobs. */
-  async #explanationsOf(plans: readonly PlanDoc[]): Promise<Map<string, readonly Explanation[]>> {
-    const { plan: newest, list: current } = await newestExplained(this.#table, this.#blobs);
+  async #explanationsOf(view: View, plans: readonly PlanDoc[]): Promise<Map<string, readonly Explanation[]>> {
+    const { plan: newest, list: current } = await newestExplained(view, this.#blobs);
     const replaced = new Set<string>(current.map((e) => e.job));
-    const jobs = new Set(plans.flatMap((p) => p.explained).filter((job) => !replaced.has(job)));
-    const items = await this.#table.getMany([...jobs].map(explanationKey));
+    const jobs = [...new Set(plans.flatMap((p) => p.explained).filter((job) => !replaced.has(job)))];
     const docs: ExplanationDoc[] = [
       ...current.map((is, ordinal) => ({ plan: newest, ordinal, is })),
-      ...[...items.values()].map((item) => bodyOf<ExplanationDoc>(item)),
+      ...(await explanationsOfJobs(view, jobs)),
     ];
     docs.sort((a, b) => a.ordinal - b.ordinal || ascending(a.is.job, b.is.job));
     return new Map(plans.map(({ plan }) => [plan.id, docs.filter((d) => d.plan === plan.id).map((d) => d.is)]));
   }
 
   async explanation(job: JobId): Promise<Explanation | null> {
-    const { list } = await newestExplained(this.#table, this.#blobs);
+    const view = await this.#journal.view();
+    const { list } = await newestExplained(view, this.#blobs);
     const current = list.find((e) => e.job === job);
     if (current !== undefined) return current;
-    const item = await this.#table.get(explanationKey(job));
-    return item === undefined ? null : bodyOf<ExplanationDoc>(item).is;
+    const [last] = await explanationsOfJobs(view, [job]);
+    return last?.is ?? null;
   }
 
   async ledger(of: { readonly job: JobId } | { readonly instance: InstanceId } | 'all'): Promise<readonly LedgerRow[]> {
-    if (of !== 'all' && 'instance' in of) return this.#ledgerOf([of.instance]);
-    if (of === 'all') return (await this.#wholeLedger()).flat();
-    const items = await this.#table.range({ pk: jobKey(of.job).pk, ...RUNS_RANGE });
+    const view = await this.#journal.view();
+    if (of !== 'all' && 'instance' in of) return ledgerOf(view, [of.instance]);
+    if (of === 'all') return (await wholeLedger(view)).flat();
+    const items = await view.range({ pk: jobKey(of.job).pk, ...RUNS_RANGE });
     const pointers = items.map((item) => textAt(item, 'sk')).filter((sk) => sk.startsWith(LEDGER));
     const visited = items.flatMap(runsIn).flatMap((doc) => doc.attempts.map(([, a]) => a.instance as string));
     const instances = new Set([...visited, ...pointers.map((sk) => sk.slice(LEDGER.length))]);
-    const rows = await this.#ledgerOf([...instances]);
+    const rows = await ledgerOf(view, [...instances]);
     return rows.filter((row) => row.job === of.job);
   }
 
-  async #ledgerOf(instances: readonly string[]): Promise<readonly LedgerRow[]> {
-    const lists = await Promise.all(
-      [...instances].sort(ascending).map((id) => this.#table.range({ pk: instanceKey(id).pk, prefix: LEDGER })),
-    );
-    return lists.flat().flatMap((item) => bodyOf<readonly LedgerRow[]>(item));
-  }
-
-  /** Rows of each instance, instances in order of their ids. Reads everything that was ever settled. */
-  async #wholeLedger(): Promise<readonly (readonly LedgerRow[])[]> {
-    const listed = await this.#table.newest({ list: 'ledger' satisfies List }, Number.MAX_SAFE_INTEGER, Infinity);
-    const items = [...(await this.#table.getMany(listed.map((l) => l.key))).values()];
-    const sorted = items.sort(
-      (a, b) => ascending(textAt(a, 'pk'), textAt(b, 'pk')) || ascending(textAt(a, 'sk'), textAt(b, 'sk')),
-    );
-    const byInstance = new Map<string, LedgerRow[]>();
-    for (const item of sorted) {
-      const rows = bodyOf<readonly LedgerRow[]>(item);
-      const known = byInstance.get(textAt(item, 'pk'));
-      if (known === undefined) byInstance.set(textAt(item, 'pk'), [...rows]);
-      else known.push(...rows);
-    }
-    return [...byInstance.values()];
-  }
-
   async costs(by: 'job' | 'owner' | 'pool' | 'template'): Promise<readonly CostRow[]> {
-    return costsBy(await this.#wholeLedger(), by);
+    return costsBy(await wholeLedger(await this.#journal.view()), by);
   }
 
   events(after: number, limit: number): Promise<readonly EventRecord[]> {
-    return readEvents(this.#table, { after, limit, keep: this.#retention.events });
+    return readEvents({ table: this.#table, journal: this.#journal }, { after, limit, keep: this.#retention.events });
   }
 
   memory(prefix: string): Promise<ReadonlyMap<string, string>> {
     return this.#inTurn(async () => {
-      const documents = await this.#documents.at(await this.#journal.head());
+      const { commits } = await this.#journal.head();
+      const documents = await this.#documents.at(this.#journal, commits);
       const rows = [...(await documents.memory(prefix))].sort((a, b) => ascending(a.key, b.key));
       return new Map(rows.map((row) => [row.key, row.value]));
     });
@@ -393,6 +381,45 @@ export class DynamoStore implements Store {
     this.#last = result.catch(() => undefined);
     return result;
   }
+}
+
+/** Nothing is left that a cycle would have to do with. */
+const isOver = ({ jobs, tasks, attempts, instances, openEffects }: ActiveState): boolean =>
+  [jobs, tasks, attempts, instances, openEffects].every((list) => list.length === 0);
+
+/** The last explanations of jobs that the newest plan does not explain: in their own items, or beside them where they are long. */
+async function explanationsOfJobs(view: View, jobs: readonly string[]): Promise<readonly ExplanationDoc[]> {
+  const items = await view.getMany(jobs.flatMap((job) => [jobKey(job), explanationKey(job)]));
+  return jobs.flatMap((job) => {
+    const within = items.get(textOf(jobKey(job)));
+    if (within?.['y'] !== undefined) return [bodyOf<ExplanationDoc>(within, 'y')];
+    const beside = items.get(textOf(explanationKey(job)));
+    return beside === undefined ? [] : [bodyOf<ExplanationDoc>(beside)];
+  });
+}
+
+async function ledgerOf(view: View, instances: readonly string[]): Promise<readonly LedgerRow[]> {
+  const lists = await Promise.all(
+    [...instances].sort(ascending).map((id) => view.range({ pk: instanceKey(id).pk, prefix: LEDGER })),
+  );
+  return lists.flat().flatMap((item) => bodyOf<readonly LedgerRow[]>(item));
+}
+
+/** Rows of each instance, instances in order of their ids. Reads everything that was ever settled. */
+async function wholeLedger(view: View): Promise<readonly (readonly LedgerRow[])[]> {
+  const listed = await view.newest({ list: 'ledger' satisfies List }, Number.MAX_SAFE_INTEGER, Infinity);
+  const items = [...(await view.getMany(listed.map((l) => l.key))).values()];
+  const sorted = items.sort(
+    (a, b) => ascending(textAt(a, 'pk'), textAt(b, 'pk')) || ascending(textAt(a, 'sk'), textAt(b, 'sk')),
+  );
+  const byInstance = new Map<string, LedgerRow[]>();
+  for (const item of sorted) {
+    const rows = bodyOf<readonly LedgerRow[]>(item);
+    const known = byInstance.get(textAt(item, 'pk'));
+    if (known === undefined) byInstance.set(textAt(item, 'pk'), [...rows]);
+    else known.push(...rows);
+  }
+  return [...byInstance.values()];
 }
 
 const ascending = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -3,7 +3,9 @@ import type { EventRecord } from '../../ports/store.ts';
 import { body, bodyOf, number, numberOf, textAt, type Item } from './codec.ts';
 import { EVENTS, eventsKey, jobKey, padded, textOf, unpadded } from './keys.ts';
 import { giveUp } from './give-up.ts';
+import type { Journal } from './journal.ts';
 import type { Table, Write } from './table.ts';
+import type { Reader } from './view.ts';
 
 /** Events in one item at most. */
 const EVENTS_PER_ITEM = 500;
@@ -18,11 +20,12 @@ const MAX_VOIDED = 90;
 type Loose = Omit<EventRecord, 'sequence'>;
 
 /**
- * Numbers of events are drawn from a counter before the transaction that writes them, so that writers do not wait for one
- * another. A number may thus be there later than a higher one, or never. Readers close such gaps: they wait a little, and
- * then put an empty item in its place, on the condition that there is none. The writer's own item has the same condition:
- * when it comes too late, its transaction fails whole and is repeated with new numbers. So what a reader has passed never
- * changes, whatever clocks say.
+ * Numbers of events are drawn from a counter before they are written, so that writers do not wait for one another. A number may
+ * thus be there later than a higher one, or never. Readers close such gaps: they wait a little, and then make sure that
+ * who drew it fails. A submission's event has the condition that there is none of its number, so an empty item is put in its
+ * place. A commit's is in the log; it fails if any other commit comes before it, so one of nothing is made first, which
+ * all those meet that had drawn their numbers by then. Either begins again with new numbers. So what a reader has passed
+ * never changes, whatever clocks say.
  *
  * `covers` numbers are used up, by the events first.
  */
@@ -37,11 +40,11 @@ export function eventWrites(first: number, events: readonly Loose[], covers: num
 }
 
 /** Items of events older than the newest `keep`, given the next number: some at a time, so that a commit stays small. */
-export async function forgottenEvents(table: Table, next: number, keep: number): Promise<Write[]> {
+export async function forgottenEvents(view: Reader, next: number, keep: number): Promise<Write[]> {
   // An item that begins so much earlier ends below what is kept, however many events it has.
   const to = next - keep - EVENTS_PER_ITEM;
   if (to <= 0) return [];
-  const items = await table.range({ pk: EVENTS, to: padded(to), limit: FORGET_AT_ONCE });
+  const items = await view.range({ pk: EVENTS, to: padded(to), limit: FORGET_AT_ONCE });
   return items.map((item) => ({ key: { pk: EVENTS, sk: textAt(item, 'sk') }, isDeleted: true }));
 }
 
@@ -68,31 +71,42 @@ const blockOf = (item: Item): Block => ({
 
 /** Events after a number, of the newest `keep`, ascending. */
 export async function readEvents(
-  table: Table,
+  { table, journal }: { readonly table: Table; readonly journal: Journal },
   range: { readonly after: number; readonly limit: number; readonly keep: number },
 ): Promise<readonly EventRecord[]> {
-  const [newest] = (await table.range({ pk: EVENTS, descending: true, limit: 1 })).map(blockOf);
+  let view = await journal.view();
+  const [newest] = (await view.range({ pk: EVENTS, descending: true, limit: 1 })).map(blockOf);
   if (newest === undefined || range.limit <= 0) return [];
   const last = newest.first + newest.covers - 1;
   const after = Math.max(range.after, last - range.keep);
   if (after >= last) return [];
+  let doomed: Gap | null = null;
   for (let wait = 0; ; wait++) {
-    const blocks = await blocksFrom(table, after + 1, range.limit);
+    const blocks = await blocksFrom(view, after + 1, range.limit);
     const jobs = await jobsOf(table, blocks);
     const gap = firstGap(blocks, after + 1, jobs);
     if (gap === null) return pick(blocks, { after, limit: range.limit, jobs });
     if (wait < WAITS_FOR_GAP) await sleep(WAIT_FOR_GAP_MS);
-    else await close(table, gap);
+    else if (gap.job !== '') await giveUp(table, gap.job, gap.first);
+    else if (doomed?.first !== gap.first) {
+      // No commit can bring these numbers any more that had drawn them before.
+      await journal.interrupt();
+      doomed = gap;
+    } else {
+      await close(table, { first: gap.first, count: Math.min(gap.count, doomed.count) });
+      doomed = null;
+    }
+    view = await journal.view();
   }
 }
 
 /** Items that hold the numbers from `first` on, as many as hold `limit` events. */
-async function blocksFrom(table: Table, first: number, limit: number): Promise<Block[]> {
-  const at = await table.range({ pk: EVENTS, to: padded(first), descending: true, limit: 1 });
+async function blocksFrom(view: Reader, first: number, limit: number): Promise<Block[]> {
+  const at = await view.range({ pk: EVENTS, to: padded(first), descending: true, limit: 1 });
   const blocks = at.map(blockOf).filter((b) => b.first + b.covers > first);
   const next = blocks.length === 0 ? first : first + 1;
   // Each item has at least one number, but one without an event helps nobody: some more are read.
-  const more = await table.range({ pk: EVENTS, from: padded(next), limit: limit + 1 });
+  const more = await view.range({ pk: EVENTS, from: padded(next), limit: limit + 1 });
   return [...blocks, ...more.map(blockOf)];
 }
 
@@ -129,11 +143,7 @@ function firstGap(blocks: readonly Block[], from: number, jobs: JobOf): Gap | nu
 }
 
 /** Every number of the gap singly: whoever was to write there, wherever its item begins, now fails. */
-async function close(table: Table, gap: Gap): Promise<void> {
-  if (gap.job !== '') {
-    await giveUp(table, gap.job, gap.first);
-    return;
-  }
+async function close(table: Table, gap: Pick<Gap, 'first' | 'count'>): Promise<void> {
   const count = Math.min(gap.count, MAX_VOIDED);
   await table.transact(Array.from({ length: count }, (_, i) => eventItem(gap.first + i, [], 1)));
 }

@@ -7,7 +7,9 @@ import { activePartitions } from './cache.ts';
 import { text, textAt } from './codec.ts';
 import { jobDocOf, type JobDoc } from './documents.ts';
 import { itemOfPartition, jobKey, namedPartition, newKey, padded, specKey, textOf, unpadded } from './keys.ts';
+import type { Journal } from './journal.ts';
 import type { Table } from './table.ts';
+import type { View } from './view.ts';
 
 /** Jobs looked at for one page at most: a page may be short, with a cursor, when few of them are wanted. */
 const EXAMINED_PER_PAGE = 2000;
@@ -35,14 +37,16 @@ interface Arrived {
   readonly arrival: number;
 }
 
-/** Jobs as others than the engine see them: always from the table. */
+/** Jobs as others than the engine see them: as of the newest commit, or newer. */
 export class Jobs {
   readonly #table: Table;
   readonly #blobs: Blobs;
+  readonly #journal: Journal;
 
-  constructor(table: Table, blobs: Blobs) {
+  constructor(table: Table, blobs: Blobs, journal: Journal) {
     this.#table = table;
     this.#blobs = blobs;
+    this.#journal = journal;
   }
 
   async get(id: string): Promise<Job | null> {
@@ -50,11 +54,16 @@ export class Jobs {
   }
 
   async getMany(ids: readonly string[]): Promise<Map<string, Job>> {
-    return new Map([...(await this.#arrived(ids))].map(([id, { job }]) => [id, job]));
+    if (ids.length === 0) return new Map();
+    const view = await this.#journal.view();
+    return new Map([...(await this.#arrived(view, ids))].map(([id, { job }]) => [id, job]));
   }
 
-  async #arrived(ids: readonly string[]): Promise<Map<string, { readonly job: Job; readonly arrival: number | null }>> {
-    const items = await this.#table.getMany(ids.map(jobKey));
+  async #arrived(
+    view: View,
+    ids: readonly string[],
+  ): Promise<Map<string, { readonly job: Job; readonly arrival: number | null }>> {
+    const items = await view.getMany(ids.map(jobKey));
     const docs = [...new Set(ids)].flatMap((id) => {
       const item = items.get(textOf(jobKey(id)));
       return item === undefined ? [] : [{ id, doc: jobDocOf(item) }];
@@ -73,6 +82,9 @@ export class Jobs {
   /** True when the job is there and not over; then the engine sees the request at its next load. */
   async requestCancel(id: JobId): Promise<boolean> {
     const key = jobKey(id);
+    // What its item says may be older than what commits have made of it.
+    const state = textAt(await (await this.#journal.view()).get(key), 'st');
+    if (!STATES_OF_LIVE.has(state as JobState)) return false;
     const outcome = await this.#table.transact([
       {
         key,
@@ -105,7 +117,7 @@ export class Jobs {
       const [item] = await this.#table.range({ pk: namedPartition(name), to, descending: true, limit: 1 });
       if (item === undefined) return null;
       const [id, arrival] = [textAt(item, 'job'), unpadded(textAt(item, 'sk'))];
-      const there = (await this.#arrived([id])).get(id);
+      const there = (await this.#arrived(await this.#journal.view(), [id])).get(id);
       if (there?.arrival === arrival) return there.job;
       to = padded(arrival - 1);
     }
@@ -118,10 +130,14 @@ export class Jobs {
     if (filter.states?.length === 0) return { items: [], next: null };
     const found: { readonly job: Job; readonly arrival: number }[] = [];
     let examined = 0;
-    const next = await this.#source(filter);
+    const view = await this.#journal.view();
+    const next = await this.#source(view, filter);
     for (;;) {
       const batch = await next(before, EXAMINED_AT_ONCE);
-      const jobs = await this.#arrived(batch.map((b) => b.id));
+      const jobs = await this.#arrived(
+        view,
+        batch.map((b) => b.id),
+      );
       for (const { id, arrival } of batch) {
         const there = jobs.get(id);
         // A name may be there under a number that was given up.
@@ -140,9 +156,12 @@ export class Jobs {
   }
 
   /** Where to look for jobs so that few are looked at in vain: those that live, those of the name, of the owner, or all. */
-  async #source(filter: JobFilter): Promise<(before: number, limit: number) => Promise<readonly Arrived[]>> {
+  async #source(
+    view: View,
+    filter: JobFilter,
+  ): Promise<(before: number, limit: number) => Promise<readonly Arrived[]>> {
     if (filter.states?.every((s) => STATES_OF_LIVE.has(s)) === true) {
-      const live = await this.#live();
+      const live = await this.#live(view);
       return async (before, limit) => live.filter((j) => j.arrival < before).slice(0, limit);
     }
     const { name, owner } = filter;
@@ -157,12 +176,12 @@ export class Jobs {
     }
     const index = owner === undefined ? { list: 'jobs' } : { owner };
     return async (before, limit) =>
-      (await this.#table.newest(index, before, limit)).map(({ key, arrival }) => ({ id: key.pk.slice(2), arrival }));
+      (await view.newest(index, before, limit)).map(({ key, arrival }) => ({ id: key.pk.slice(2), arrival }));
   }
 
-  async #live(): Promise<readonly Arrived[]> {
-    const keys = (await activePartitions(this.#table, 'J#')).map(itemOfPartition);
-    const items = await this.#table.getMany(keys);
+  async #live(view: View): Promise<readonly Arrived[]> {
+    const keys = (await activePartitions(view, this.#table, 'J#')).map(itemOfPartition);
+    const items = await view.getMany(keys);
     return [...items.values()]
       .flatMap((item) => {
         const { arrival } = jobDocOf(item);

@@ -1,257 +1,347 @@
+/**
+ * Commits of any size, all or nothing, by the newest lease only: a log of which each item is one commit.
+ *
+ * `LOG` `<n>` is commit n, with all that it writes, compressed together; or the taking of a lease, which is a commit of nothing. It is put on
+ * the condition that there is none of that number yet, by who knows all commits before it. So commits have one order; each was computed
+ * from the state that all before it make; and none comes after a newer lease that its writer did not know of. One write of some
+ * kilobytes, and no transaction.
+ *
+ * What a commit writes counts from there on. The items that it is about are written later, once for many commits (`carry over`:
+ * tail.ts), by whoever makes a commit that leaves much in the log, or finds nothing left to do. HEAD then says up to
+ * which commit that is done. Readers lay over the items what the log has since (view.ts).
+ *
+ * Crash points. Before the put: nothing has happened (an object that nobody names is left, of a large commit). After it: the
+ * commit holds. While it is carried over: whoever does it next begins where HEAD says; writes are absolute and say which commit
+ * they are of, so that they may be done again, by several at once, and late. Between the last and HEAD: they are done again.
+ *
+ * A request of unknown outcome (the answer was lost, or the request is still on its way) is made again under the same number:
+ * what is found there then is either this commit, by its name, or another one, and the lost request can never be carried out.
+ *
+ * Commits expire (`ttl`) long after they were carried over: what has work is carried over within some commits, what has none at
+ * once.
+ */
 import { randomUUID } from 'node:crypto';
 import { EbbError } from '../../kernel/errors.ts';
 import { isOutcomeUnknown } from '../errors.ts';
 import type { Blobs } from './blobs.ts';
-import { body, checkVersion, decode, encode, number, numberOf, text, textAt, type Item } from './codec.ts';
-import { fed, feedOf, type Feed } from './feed.ts';
-import { HEAD, type Key } from './keys.ts';
-import { MAX_TRANSACTION_WRITES, type Table, type Write } from './table.ts';
+import { bytes, checkVersion, decode, encode, number, numberOf, text, textAt, type Item } from './codec.ts';
+import { COMMITS_PREFIX, HEAD, KEEP_COMMITS_DAYS, LOG, logKey, padded, SCHEMA_VERSION, type Key } from './keys.ts';
+import { carriedOver, folded, isPassing, type Tail } from './tail.ts';
+import { inParallel, type Table, type Write } from './table.ts';
+import { View } from './view.ts';
 
-/** Of the service's 4 MB for a transaction; the rest is for what surrounds the values. */
-const MAX_TRANSACTION_BYTES = 3_000_000;
-/** What an item weighs besides its values: names, keys, condition. */
-const WRITE_OVERHEAD_BYTES = 400;
+/** A commit is carried over, with those before it, once they are so many or so large: what a reader that has just begun reads. */
+const CARRY_COMMITS = 100;
+const CARRY_BYTES = 98_304;
+const WRITES_AT_ONCE = 16;
+/** Commits of others that may come between in a row while the lease is taken. */
+const MAX_ROUNDS = 50;
+/** Tries of a request whose answer is lost. */
+const MAX_TRIES = 5;
+/** Commits whose names a process remembers: of what was written in them it need not read everything again. */
+const REMEMBERED = 256;
 
-/** The item that every commit passes through. */
+/** The state after the newest commit, but for the documents. */
 export interface Head {
   /** The newest fencing token. */
   readonly token: number;
-  /** Commits so far. */
+  /** Commits so far, leases included. */
   readonly commits: number;
   /** Numbers of arrival given to attempts, instances and effects. */
   readonly arrivals: number;
   /** Plans so far. */
   readonly plans: number;
-  /** The newest commit's own name. */
-  readonly last: string;
-  /** A commit that is decided and not all written yet: the object that holds its writes. */
-  readonly pending: string | null;
-  /** What the newest commits wrote. */
-  readonly feed: Feed;
 }
 
-/** What a commit writes: `deciding` in the transaction that decides it, `writes` in the same one or right after. */
+/** What a commit writes. */
 export interface Batch {
   readonly writes: readonly Write[];
-  readonly deciding: readonly Write[];
-  /** What of it others may have in their hands (feed.ts). */
-  readonly touched: readonly Key[];
+  /** Items of others that it took note of: whoever has them in his hands must read them again. */
+  readonly noted: readonly Key[];
   readonly head: Pick<Head, 'arrivals' | 'plans'>;
+  /** It must be in the items at once. */
+  readonly isUrgent: boolean;
+}
+
+export interface Entry {
+  readonly commit: number;
+  readonly writes: readonly Write[];
+  readonly noted: readonly Key[];
+}
+
+interface Logged extends Entry {
+  readonly head: Head;
+  readonly bytes: number;
 }
 
 export type CommitOutcome =
   | { readonly status: 'done'; readonly head: Head }
-  /** HEAD is not as it was: read it, and the documents, again. */
-  | { readonly status: 'stale' }
-  /** A condition of the batch's own failed: that of the write at this position of `deciding`, then `writes`. */
-  | { readonly status: 'refused'; readonly position: number };
+  /** Others have committed since: read the head, and the documents, again. */
+  | { readonly status: 'stale' };
 
-/**
- * Commits of any size, all or nothing, by the newest lease only.
- *
- * A commit that fits one transaction is one: HEAD is updated on the condition that its token and its number of commits
- * are those that the changes were computed from and that nothing is pending, together with all writes.
- *
- * A larger one is staged:
- *   1. its writes are put into an object of the bucket, under a name never used before;
- *   2. one transaction updates HEAD on the same condition, names that object as pending, and writes what other writers
- *      may contend for (`deciding`). This decides the commit;
- *   3. the writes are applied in transactions of at most 99, each of which also checks that HEAD still names this object;
- *   4. HEAD lets go of the object; 5. the object is deleted.
- *
- * Crash points. Before 2: nothing has happened (an object that nobody names is left). After 2 and before 4: the commit
- * holds; whoever takes the lease, loads or commits next applies it first, from the beginning: writes are absolute, so doing
- * one again changes nothing. After 4: all is written. Two that apply at once, or one that wakes after the other has
- * finished: HEAD no longer names the object, so its next transaction is refused and it stops; hence nothing later is ever
- * overwritten. Between 2 and 4 others may see some of the entities as they were before; the cycle never does.
- *
- * A request of unknown outcome (the answer was lost, or the request is still on its way): HEAD's number of commits is
- * raised on the condition that it is unchanged. If that works, the lost request can never be carried out any more: its
- * condition fails. If not, HEAD says whose commit came through.
- */
+const BEGINNING: Head = { token: 0, commits: 0, arrivals: 0, plans: 0 };
+
 export class Journal {
   readonly #table: Table;
   readonly #blobs: Blobs;
+  readonly #nowMs: () => number;
+  /** As far as it is known here; null before the first look. */
+  #head: Head | null = null;
+  /** Newest commits, ascending and without gaps, up to the head: all that are not carried over, and some more. */
+  #known: readonly Logged[] = [];
+  /** The items have everything up to this commit. */
+  #carried = 0;
+  #tail: Tail = new Map();
 
-  constructor(table: Table, blobs: Blobs) {
+  /** `nowMs`: wall time, for the expiry of items. */
+  constructor(table: Table, blobs: Blobs, nowMs: () => number) {
     this.#table = table;
     this.#blobs = blobs;
+    this.#nowMs = nowMs;
   }
 
   /** Takes the lease; commits under older tokens fail from now on. */
   async takeLease(holder: string): Promise<Head> {
-    const head = headOf(await this.#table.add(HEAD, 'fence', 1, { holder: text(holder) }));
-    return this.#settled(head);
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const head = await this.head();
+      const next = { ...head, token: head.token + 1, commits: head.commits + 1 };
+      if (await this.#append(next, { writes: [], noted: [], holder })) return next;
+    }
+    throw new EbbError('too-many-requests', {
+      what: 'others keep taking the lease of the engine',
+      next: 'try again in some seconds',
+    });
   }
 
-  /** HEAD as it is, with nothing pending. */
+  /** The newest head. */
   async head(): Promise<Head> {
-    return this.#settled(headOf((await this.#table.get(HEAD)) ?? {}));
+    if (this.#head === null) await this.#begin();
+    await this.#follow();
+    return this.#head ?? BEGINNING;
   }
 
-  async #settled(head: Head): Promise<Head> {
-    let settled = head;
-    while (settled.pending !== null) {
-      await this.#apply(settled.pending);
-      settled = headOf((await this.#table.get(HEAD)) ?? {});
-    }
-    return settled;
+  /** Everything as of the newest commit. */
+  async view(): Promise<View> {
+    await this.head();
+    return this.viewAsKnown();
   }
 
-  async commit(head: Head, batch: Batch): Promise<CommitOutcome> {
-    const { feed, beside } = fed(head.feed, head.commits + 1, batch.touched);
-    const decisive = [...batch.deciding, ...beside];
-    const all = [...decisive, ...batch.writes];
-    const isWhole = all.length < MAX_TRANSACTION_WRITES && sizeOf(all) < MAX_TRANSACTION_BYTES;
-    if (decisive.length >= MAX_TRANSACTION_WRITES || sizeOf(decisive) >= MAX_TRANSACTION_BYTES) {
-      throw new EbbError('internal', {
-        what: 'a commit has more events than one transaction takes',
-        got: `${batch.deciding.length} items of events`,
-      });
-    }
-    const name = `commits/${randomUUID()}`;
-    if (!isWhole) await this.#blobs.put(name, encode(batch.writes.map(packed)));
-    const next: Head = {
-      ...head,
-      ...batch.head,
-      commits: head.commits + 1,
-      last: name,
-      pending: isWhole ? null : name,
-      feed,
+  /** Everything as of the newest commit that is known here. */
+  viewAsKnown(): View {
+    return new View(this.#table, this.#tail);
+  }
+
+  /** Commits after one, up to the head; null when they are not at hand any more. */
+  since(commit: number): readonly Entry[] | null {
+    const head = this.#head?.commits ?? 0;
+    const found = this.#known.filter((e) => e.commit > commit);
+    return found.length === head - commit ? found : null;
+  }
+
+  async commit(head: Head, { writes, noted, head: numbers, isUrgent }: Batch): Promise<CommitOutcome> {
+    if (head.commits !== this.#head?.commits) return { status: 'stale' };
+    const wasDue = this.#isDue();
+    const next: Head = { ...head, ...numbers, commits: head.commits + 1 };
+    if (!(await this.#append(next, { writes, noted }))) return { status: 'stale' };
+    // The commit holds from here on: a fault while it is carried over is not the caller's, the next one goes on with it.
+    if (isUrgent || this.#isDue()) await this.#carry({ mayPass: !wasDue }).catch(passing);
+    return { status: 'done', head: next };
+  }
+
+  /** A commit of nothing that makes every commit fail that is being computed now. */
+  async interrupt(): Promise<void> {
+    const head = await this.head();
+    await this.#append({ ...head, commits: head.commits + 1 }, { writes: [], noted: [] });
+  }
+
+  /** Carries over what the log has, when nothing is left to do. */
+  async settle(): Promise<void> {
+    if (this.#tail.size > 0) await this.#carry({ mayPass: !this.#isDue() }).catch(passing);
+  }
+
+  #isDue(): boolean {
+    const open = this.#known.filter((e) => e.commit > this.#carried);
+    return open.length >= CARRY_COMMITS || open.reduce((sum, e) => sum + e.bytes, 0) >= CARRY_BYTES;
+  }
+
+  /** False when there is another commit of that number. */
+  async #append(
+    head: Head,
+    { writes, noted, holder }: Pick<Entry, 'writes' | 'noted'> & { readonly holder?: string },
+  ): Promise<boolean> {
+    const { commits } = head;
+    const id = randomUUID();
+    const content = encode({ w: writes.map(packed), n: noted } satisfies Packed);
+    const isEmpty = writes.length + noted.length === 0;
+    const held = isEmpty ? { set: {} } : await this.#blobs.heldBytes(content, `${COMMITS_PREFIX}${commits}-${id}`);
+    const write: Write = {
+      key: logKey(commits),
+      set: {
+        ...held.set,
+        id: text(id),
+        t: number(head.token),
+        r: number(head.arrivals),
+        p: number(head.plans),
+        c: number(this.#carried),
+        ttl: number(Math.floor(this.#nowMs() / 1000) + KEEP_COMMITS_DAYS * 86_400),
+        ...(holder === undefined ? {} : { holder: text(holder) }),
+      },
+      condition: { expression: 'attribute_not_exists(pk)' },
     };
-    const deciding = isWhole ? all : decisive;
-    const outcome = await this.#decide(head, next, deciding);
-    if (outcome.status !== 'done' || isWhole) return outcome;
-    // The commit holds from here on: a fault while it is applied is not the caller's, the next call goes on with it.
-    try {
-      await this.#apply(name);
-      return { status: 'done', head: { ...next, pending: null } };
-    } catch (error) {
-      if (error instanceof EbbError && error.retryable) return outcome;
-      throw error;
+    if (!(await this.#isPut(write, id))) return false;
+    this.#take({ commit: commits, writes, noted, head, bytes: content.length });
+    return true;
+  }
+
+  async #isPut(write: Write, id: string): Promise<boolean> {
+    for (let tries = 1; ; tries++) {
+      try {
+        const { status, item } = await this.#table.write(write, 'nothing');
+        return status === 'done' || textAt(item, 'id') === id;
+      } catch (error) {
+        if (!isOutcomeUnknown(error) || tries === MAX_TRIES) throw error;
+      }
     }
   }
 
-  async #decide(head: Head, next: Head, writes: readonly Write[]): Promise<CommitOutcome> {
-    const guard: Write = {
+  #take(entry: Logged): void {
+    this.#head = entry.head;
+    const from = Math.min(this.#carried + 1, entry.commit - REMEMBERED);
+    this.#known = [...this.#known.filter((e) => e.commit >= from), entry];
+    this.#tail = folded(this.#tail, entry.commit, entry.writes);
+  }
+
+  async #begin(): Promise<void> {
+    const item = await this.#table.get(HEAD);
+    if (item !== undefined) checkVersion(item);
+    const isOld = item !== undefined && numberOf(item, 'v') < SCHEMA_VERSION;
+    const head = headOf(isOld ? await this.#takenOver() : item);
+    this.#head = head;
+    this.#carried = head.commits;
+    this.#known = [];
+    this.#tail = new Map();
+  }
+
+  /** Reads the commits that were made since. */
+  async #follow(): Promise<void> {
+    const { commits } = this.#head ?? BEGINNING;
+    const items = await this.#table.range({ pk: LOG, from: padded(commits + 1) });
+    const isGap = items.length > 0 && Number(textAt(items[0], 'sk')) !== commits + 1;
+    // Away for so long that commits have expired: they are in the items.
+    if (isGap) await this.#begin();
+    for (const item of isGap ? await this.#table.range({ pk: LOG, from: padded(this.#next) }) : items) {
+      if (Number(textAt(item, 'sk')) !== this.#next) {
+        throw new EbbError('store.corrupt', {
+          what: 'a commit is missing in the log',
+          got: `${textAt(item, 'sk')} where ${this.#next} should be`,
+          next: 'restore the table from its point-in-time backup',
+        });
+      }
+      this.#take(await this.#logged(item));
+      this.#carriedTo(numberOf(item, 'c'));
+    }
+  }
+
+  get #next(): number {
+    return (this.#head?.commits ?? 0) + 1;
+  }
+
+  async #logged(item: Item): Promise<Logged> {
+    checkVersion(item);
+    const isEmpty = item['b'] === undefined && item['s3'] === undefined;
+    const content = isEmpty ? null : await this.#blobs.bytesOf(item);
+    const { w, n } = content === null ? { w: [], n: [] } : decode<Packed>(content);
+    const commits = Number(textAt(item, 'sk'));
+    const head = { token: numberOf(item, 't'), commits, arrivals: numberOf(item, 'r'), plans: numberOf(item, 'p') };
+    return { commit: commits, writes: w.map(unpacked), noted: n, head, bytes: content?.length ?? 0 };
+  }
+
+  #carriedTo(commit: number): void {
+    if (commit <= this.#carried) return;
+    this.#carried = commit;
+    const open = this.#known.filter((e) => e.commit > commit);
+    this.#tail = open.reduce<Tail>((tail, e) => folded(tail, e.commit, e.writes), new Map());
+  }
+
+  /** `mayPass`: nobody can have begun to carry over before the newest commit. */
+  async #carry({ mayPass }: { readonly mayPass: boolean }): Promise<void> {
+    const head = this.#head ?? BEGINNING;
+    const nowS = Math.floor(this.#nowMs() / 1000);
+    const folds = [...this.#tail.values()].filter((fold) => !(mayPass && isPassing(fold)));
+    await inParallel(folds, WRITES_AT_ONCE, async (fold) => {
+      await this.#table.write(carriedOver(fold, nowS), 'nothing');
+    });
+    await this.#table.write({
       key: HEAD,
       set: {
-        commits: number(next.commits),
-        arrivals: number(next.arrivals),
-        plans: number(next.plans),
-        last: text(next.last),
-        feed: body(next.feed),
-        ...(next.pending === null ? {} : { pending: text(next.pending) }),
+        fence: number(head.token),
+        commits: number(head.commits),
+        arrivals: number(head.arrivals),
+        plans: number(head.plans),
       },
-      condition: unchangedSince(head),
-    };
-    try {
-      const outcome = await this.#table.transact([guard, ...writes]);
-      if (outcome.status === 'done') return { status: 'done', head: next };
-      return outcome.failed[0] !== null
-        ? { status: 'stale' }
-        : { status: 'refused', position: outcome.failed.findIndex((item) => item !== null) - 1 };
-    } catch (error) {
-      if (!isOutcomeUnknown(error)) throw error;
-      return this.#findOut(head, next);
-    }
-  }
-
-  /** Makes sure that a request either was carried out or never will be. */
-  async #findOut(head: Head, next: Head): Promise<CommitOutcome> {
-    const { feed } = fed(head.feed, head.commits + 1, []);
-    const raised = await this.#table.transact([
-      {
-        key: HEAD,
-        set: { commits: number(head.commits + 1), last: text(''), feed: body(feed) },
-        condition: unchangedSince(head),
+      condition: {
+        expression: 'attribute_not_exists(commits) OR commits < :commits',
+        values: { ':commits': number(head.commits) },
       },
-    ]);
-    if (raised.status === 'done') return { status: 'stale' };
-    const found = headOf((await this.#table.get(HEAD)) ?? {});
-    return found.last === next.last ? { status: 'done', head: found } : { status: 'stale' };
+    });
+    this.#carriedTo(head.commits);
   }
 
-  async #apply(name: string): Promise<void> {
-    const isPending = { expression: 'pending = :pending', values: { ':pending': text(name) } };
-    let content: Uint8Array;
+  /**
+   * A table of version 2, whose commits were transactions with HEAD: engines of that version are kept from committing by the token
+   * and the version that HEAD has from now on, and what they decided and had not all written is written.
+   */
+  async #takenOver(): Promise<Item> {
+    const item = await this.#table.add(HEAD, 'fence', 1);
+    const pending = item['pending']?.S;
+    if (pending === undefined) return item;
+    const isPending = { expression: 'pending = :pending', values: { ':pending': text(pending) } };
+    let content: Uint8Array | null = null;
     try {
-      content = await this.#blobs.get(name);
+      content = await this.#blobs.get(pending);
     } catch (error) {
-      // Another one has finished it and deleted the object.
-      if (headOf((await this.#table.get(HEAD)) ?? {}).pending !== name) return;
-      throw error;
+      if (!(error instanceof EbbError) || error.code !== 'not-found') throw error;
     }
-    const writes = decode<PackedWrite[]>(content).map(unpacked);
-    for (const group of inGroups(writes)) {
-      const outcome = await this.#table.transact([{ key: HEAD, isCheck: true, condition: isPending }, ...group]);
-      if (outcome.status === 'refused') return;
-    }
-    await this.#table.transact([{ key: HEAD, remove: ['pending'], condition: isPending }]);
-    await this.#blobs.delete(name);
+    const writes = content === null ? [] : decode<PackedWrite[]>(content).map(unpacked);
+    await inParallel(writes, WRITES_AT_ONCE, async (write) => {
+      await this.#table.write(write);
+    });
+    await this.#table.write({ key: HEAD, set: {}, remove: ['pending'], condition: isPending });
+    return item;
   }
 }
 
-/** The state that the changes were computed from is still the newest, and the lease is still held. */
-function unchangedSince(head: Head): Write['condition'] & object {
-  // A table that nobody committed to has a HEAD with a token alone.
-  const commits = head.commits === 0 ? '(attribute_not_exists(commits) OR commits = :commits)' : 'commits = :commits';
-  return {
-    expression: `fence = :token AND ${commits} AND attribute_not_exists(pending)`,
-    values: { ':token': number(head.token), ':commits': number(head.commits) },
-  };
+/** A fault that passes is not the caller's. */
+function passing(error: unknown): void {
+  if (!(error instanceof EbbError) || !error.retryable) throw error;
 }
 
-function headOf(item: Item): Head {
-  checkVersion(item);
-  return {
-    token: numberOf(item, 'fence'),
-    commits: numberOf(item, 'commits'),
-    arrivals: numberOf(item, 'arrivals'),
-    plans: numberOf(item, 'plans'),
-    last: textAt(item, 'last'),
-    pending: item['pending']?.S ?? null,
-    feed: feedOf(item),
-  };
-}
+const headOf = (item: Item | undefined): Head => ({
+  token: numberOf(item, 'fence'),
+  commits: numberOf(item, 'commits'),
+  arrivals: numberOf(item, 'arrivals'),
+  plans: numberOf(item, 'plans'),
+});
 
-/** Groups that fit a transaction each, HEAD's check included. */
-function* inGroups(writes: readonly Write[]): Generator<Write[]> {
-  let group: Write[] = [];
-  let size = 0;
-  for (const write of writes) {
-    const more = sizeOf([write]);
-    if (group.length === MAX_TRANSACTION_WRITES - 1 || (group.length > 0 && size + more > MAX_TRANSACTION_BYTES)) {
-      yield group;
-      group = [];
-      size = 0;
-    }
-    group.push(write);
-    size += more;
-  }
-  if (group.length > 0) yield group;
-}
-
-function sizeOf(writes: readonly Write[]): number {
-  let size = 0;
-  for (const { set, once } of writes) {
-    size += WRITE_OVERHEAD_BYTES;
-    for (const value of [...Object.values(set ?? {}), ...Object.values(once ?? {})]) {
-      size += value.B?.length ?? Buffer.byteLength(value.S ?? '');
-    }
-  }
-  return size;
-}
-
-/** A write as JSON: only the kinds of values that the store writes. */
-type PackedValue = { s: string } | { n: string } | { f: boolean } | { b: string };
+/** Writes as JSON: only the kinds of values that the store writes. What is encoded is decoded, so that all is compressed together. */
+type PackedValue =
+  | { readonly s: string }
+  | { readonly n: string }
+  | { readonly f: boolean }
+  | { readonly j: unknown }
+  /** As version 2 had it. */
+  | { readonly b: string };
 interface PackedWrite extends Omit<Write, 'set' | 'once' | 'condition'> {
   readonly set?: Record<string, PackedValue>;
   readonly once?: Record<string, PackedValue>;
 }
+interface Packed {
+  readonly w: readonly PackedWrite[];
+  readonly n: readonly Key[];
+}
 
 function packed({ set, once, condition, ...rest }: Write): PackedWrite {
-  if (condition !== undefined) throw new EbbError('internal', { what: 'a staged write has a condition' });
+  if (condition !== undefined) throw new EbbError('internal', { what: 'a write of a commit has a condition' });
   return {
     ...rest,
     ...(set === undefined ? {} : { set: mapped(set, packValue) }),
@@ -273,13 +363,14 @@ const mapped = <A, B>(record: Readonly<Record<string, A>>, of: (value: A) => B):
 function packValue(value: Item[string]): PackedValue {
   if (value.S !== undefined) return { s: value.S };
   if (value.N !== undefined) return { n: value.N };
-  if (value.B !== undefined) return { b: Buffer.from(value.B).toString('base64') };
+  if (value.B !== undefined) return { j: decode(value.B) };
   return { f: value.BOOL === true };
 }
 
 function unpackValue(value: PackedValue): Item[string] {
   if ('s' in value) return { S: value.s };
   if ('n' in value) return { N: value.n };
+  if ('j' in value) return bytes(encode(value.j));
   if ('b' in value) return { B: Buffer.from(value.b, 'base64') };
-  return { BOOL: 'f' in value && value.f };
+  return { BOOL: value.f };
 }

@@ -17,8 +17,10 @@ export interface Key {
  * 2: a job's item holds its specification and, of a small job, the records of its tasks (`j`), which in 1 were items of their
  *    own beside it. What is not over is listed in `ACTIVE`, with the positions of instances, and what was submitted since in
  *    `NEW`; in 1 each had an entry of its own in `LIVE#`, and instances their positions. Values may be compressed by a dictionary.
+ * 3: commits are items of `LOG`, carried over to the others later; in 2 they wrote those in transactions with HEAD. Explanations
+ *    that are short lie in their job's item (`y`).
  */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 /** Tasks whose records share an item: a lone change rewrites about 1 KB, a start of thousands writes few items. */
 const TASKS_PER_ITEM = 32;
@@ -108,16 +110,20 @@ export const memoryPrefix = (prefix: string): string => {
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** Names a key, in maps and in the feed. */
+/** Names a key, in maps. */
 export const textOf = ({ pk, sk }: Key): string => `${pk}\u0000${sk}`;
 export function keyNamed(text: string): Key {
   const [pk = '', sk = ''] = text.split('\u0000');
   return { pk, sk };
 }
 
-/** What a commit changed, when that is too long for HEAD; the same few items over and over. */
-const FEED_ITEMS = 64;
-export const feedKey = (commit: number): Key => ({ pk: 'FEED', sk: padded(commit % FEED_ITEMS) });
+/** What commits wrote, by their numbers. */
+export const LOG = 'LOG';
+/** Where large commits lie in the bucket. */
+export const COMMITS_PREFIX = 'commits/';
+/** How long a commit stays, in the table and in the bucket: long after it was carried over to the items (journal.ts). */
+export const KEEP_COMMITS_DAYS = 60;
+export const logKey = (commit: number): Key => ({ pk: LOG, sk: padded(commit) });
 
 /** Index of what is listed newest first: `l` names the list, `a` is the number of arrival. */
 export const LISTED = 'listed';

@@ -2,7 +2,8 @@ import type { LedgerRow } from '../../domain/ledger.ts';
 import { body, bodyOf, number, text, textAt } from './codec.ts';
 import type { VisitsDoc } from './documents.ts';
 import { instanceKey, LEDGER, ledgerKey, ledgerOfJobKey, VISITS } from './keys.ts';
-import type { Table, Write } from './table.ts';
+import type { Write } from './table.ts';
+import type { Reader } from './view.ts';
 
 /** Rows of an instance's ledger in one item, some 40 bytes each. */
 const LEDGER_ROWS_PER_ITEM = 500;
@@ -17,12 +18,12 @@ export interface SettledInstance {
 }
 
 /** Rows of an instance replace those before. A job with a row among them is pointed to the instance, unless its attempts say so. */
-export async function ledgerWrites(table: Table, settled: SettledInstance): Promise<readonly Write[]> {
+export async function ledgerWrites(view: Reader, settled: SettledInstance): Promise<readonly Write[]> {
   const { instance, rows, arrival } = settled;
   const { pk } = instanceKey(instance);
   const writes: Write[] = [];
   const jobs = jobsOf(rows);
-  for (const item of await table.range({ pk, prefix: LEDGER })) {
+  for (const item of await view.range({ pk, prefix: LEDGER })) {
     writes.push({ key: { pk, sk: textAt(item, 'sk') }, isDeleted: true });
     for (const job of jobsOf(bodyOf<readonly LedgerRow[]>(item))) {
       if (!jobs.has(job)) writes.push({ key: ledgerOfJobKey(job, instance), isDeleted: true });
@@ -32,7 +33,7 @@ export async function ledgerWrites(table: Table, settled: SettledInstance): Prom
     const some = rows.slice(part * LEDGER_ROWS_PER_ITEM, (part + 1) * LEDGER_ROWS_PER_ITEM);
     writes.push({ key: ledgerKey(instance, part), set: { b: body(some), l: text('ledger'), a: number(arrival()) } });
   }
-  const visitors = await visitorsOf(table, settled, jobs);
+  const visitors = await visitorsOf(view, settled, jobs);
   for (const job of jobs) if (!visitors.has(job)) writes.push({ key: ledgerOfJobKey(job, instance), set: {} });
   return writes;
 }
@@ -41,13 +42,13 @@ const jobsOf = (rows: readonly LedgerRow[]): ReadonlySet<string> => new Set(rows
 
 /** Jobs that have attempts on the instance. */
 async function visitorsOf(
-  table: Table,
+  view: Reader,
   { instance, visits }: SettledInstance,
   jobs: ReadonlySet<string>,
 ): Promise<ReadonlySet<string>> {
   const found = new Set(visits.map(({ runs }) => runs.pk.slice(2)));
   if ([...jobs].every((job) => found.has(job))) return found;
-  const items = await table.range({ pk: instanceKey(instance).pk, prefix: VISITS });
+  const items = await view.range({ pk: instanceKey(instance).pk, prefix: VISITS });
   for (const { runs } of items.flatMap((item) => bodyOf<VisitsDoc>(item))) found.add(runs.pk.slice(2));
   return found;
 }

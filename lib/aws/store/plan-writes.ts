@@ -1,10 +1,11 @@
 import type { Plan } from '../../domain/plan.ts';
 import type { Retention } from '../../ports/store-retention.ts';
 import type { Blobs } from './blobs.ts';
-import { body, number, text, textAt } from './codec.ts';
+import { bytes, encode, number, text, textAt } from './codec.ts';
 import type { ExplainedDoc, ExplanationDoc, PlanDoc } from './documents.ts';
-import { EXPLAINED, explanationKey, planKey, textOf } from './keys.ts';
-import type { Table, Write } from './table.ts';
+import { EXPLAINED, explanationKey, jobKey, planKey, textOf } from './keys.ts';
+import type { Write } from './table.ts';
+import type { Reader } from './view.ts';
 
 /** Plans forgotten at once at most. */
 const FORGET_AT_ONCE = 10;
@@ -29,14 +30,14 @@ interface PlanWrites {
 
 /** Explanations of the newest plan lie together; those of jobs that it does not explain any more move to their jobs. */
 export async function planWrites(
-  parts: { readonly table: Table; readonly blobs: Blobs; readonly retention: Retention },
+  parts: { readonly view: Reader; readonly blobs: Blobs; readonly retention: Retention },
   { explanations, ...plan }: Plan,
   { commits, plans, former, pending }: Before,
 ): Promise<PlanWrites> {
-  const { table, blobs } = parts;
+  const { view, blobs } = parts;
   const key = planKey(plan.id);
   const ofThisCommit = pending.get(textOf(key));
-  const known = ofThisCommit === undefined ? await table.get(key) : undefined;
+  const known = ofThisCommit === undefined ? await view.get(key) : undefined;
   const numbered = ofThisCommit?.once?.['a'] ?? known?.['a'];
   const isNew = numbered === undefined;
   const now = new Set<string>(explanations.map((e) => e.job));
@@ -50,33 +51,41 @@ export async function planWrites(
   const old = await forgotten(parts, isNew ? plans + 1 : plans, pending);
   return {
     writes: [
-      ...moved.map(explanationWrite),
+      ...moved.flatMap(explanationWrites),
       { key, ...held, once: { l: text('plans'), a: numbered ?? number(plans + 1) } },
       { key: EXPLAINED, ...explained },
       ...old.writes,
     ],
     dropped: [...(former.object === null ? [] : [former.object]), ...old.dropped],
-    explained: { plan: plan.id, list: explanations, object: explained.set?.['s3']?.S ?? null },
+    explained: { plan: plan.id, list: explanations, object: explained.set['s3']?.S ?? null },
     isNew,
   };
 }
 
-const explanationWrite = (doc: ExplanationDoc): Write => ({
-  key: explanationKey(doc.is.job),
-  set: { b: body(doc) },
-});
+/** A short one lies in the job's own item, which is written about then anyway, and stays below a kilobyte. */
+const WITHIN_JOB_BYTES = 480;
+
+function explanationWrites(doc: ExplanationDoc): readonly Write[] {
+  const content = encode(doc);
+  const key = jobKey(doc.is.job);
+  if (content.length <= WITHIN_JOB_BYTES) return [{ key, set: { y: bytes(content) } }];
+  return [
+    { key, remove: ['y'] },
+    { key: explanationKey(doc.is.job), set: { b: bytes(content) } },
+  ];
+}
 
 /** Plans beyond the newest. Numbers of plans have no gaps, so what is too old is known by its number. */
 async function forgotten(
-  { table, retention }: { readonly table: Table; readonly retention: Retention },
+  { view, retention }: { readonly view: Reader; readonly retention: Retention },
   plans: number,
   pending: Before['pending'],
 ): Promise<Pick<PlanWrites, 'writes' | 'dropped'>> {
   const tooOld = plans - retention.plans;
   if (tooOld <= 0) return { writes: [], dropped: [] };
-  const listed = (await table.newest({ list: 'plans' }, tooOld + 1, FORGET_AT_ONCE)).map((p) => p.key);
+  const listed = (await view.newest({ list: 'plans' }, tooOld + 1, FORGET_AT_ONCE)).map((p) => p.key);
   const old = listed.filter((key) => !pending.has(textOf(key)));
-  const items = [...(await table.getMany(old)).values()];
+  const items = [...(await view.getMany(old)).values()];
   return {
     writes: old.map((key) => ({ key, isDeleted: true })),
     dropped: items.flatMap((item) => (item['s3'] === undefined ? [] : [textAt(item, 's3')])),

@@ -235,8 +235,8 @@ export class Table {
     return answer.Attributes ?? {};
   }
 
-  /** One write alone: half of what it costs in a transaction. Throws when the service does not answer: then it may have been done. */
-  async write(write: Write): Promise<WriteOutcome> {
+  /** One write alone: half of what it costs in a transaction. `answer`: whether the item afterwards is wanted. Throws when the service does not answer: then it may have been done. */
+  async write(write: Write, answer: 'item' | 'nothing' = 'item'): Promise<WriteOutcome> {
     const { condition } = write;
     const values = { ...condition?.values };
     const common = {
@@ -250,7 +250,7 @@ export class Table {
     const name = write.isDeleted === true ? 'DeleteItem' : 'UpdateItem';
     return this.#call(name, async () => {
       try {
-        const answer =
+        const done =
           write.isDeleted === true
             ? await this.#client.send(
                 new DeleteItemCommand({
@@ -259,10 +259,14 @@ export class Table {
                 }),
               )
             : await this.#client.send(
-                new UpdateItemCommand({ ...common, ...updateOf(write, values), ReturnValues: 'ALL_NEW' }),
+                new UpdateItemCommand({
+                  ...common,
+                  ...updateOf(write, values),
+                  ReturnValues: answer === 'item' ? 'ALL_NEW' : 'NONE',
+                }),
               );
-        this.#count(name, answer.ConsumedCapacity, 1);
-        return { status: 'done', item: answer.Attributes ?? {} };
+        this.#count(name, done.ConsumedCapacity, 1);
+        return { status: 'done', item: done.Attributes ?? {} };
       } catch (error) {
         if (error instanceof ConditionalCheckFailedException) return { status: 'refused', item: error.Item ?? {} };
         throw error;
@@ -408,7 +412,12 @@ const tooMuchAtOnce = (cause?: unknown): EbbError =>
     ...(cause === undefined ? {} : { cause }),
   });
 
-async function inParallel<T>(list: readonly T[], width: number, work: (value: T) => Promise<void>): Promise<void> {
+/** `work` on each, `width` of them at once. */
+export async function inParallel<T>(
+  list: readonly T[],
+  width: number,
+  work: (value: T) => Promise<void>,
+): Promise<void> {
   const queue = [...list];
   const worker = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) await work(next);

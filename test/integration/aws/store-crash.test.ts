@@ -10,6 +10,12 @@ import { describeOnLocalStack, type OnLocalStack } from '../../support/localstac
 type Place = Awaited<ReturnType<OnLocalStack['place']>>;
 
 const TASKS = 70;
+/** Texts that no compression makes short: with them a commit is more than is left in the log. */
+const LONG = Array.from({ length: 13 }, (_, i) =>
+  Array.from({ length: 1000 }, (__, n) => Math.sin(1000 * i + n + 1)).join(' '),
+);
+/** Of many writes one after another that carry over the same commit not each need be the last one. */
+const nextCrash = (at: number): number => (at < 5 ? at + 1 : at * 2);
 const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 
 /** The state before: one job, and a plan that explains it. */
@@ -19,7 +25,7 @@ const first: Change[] = [
   { put: 'memory', key: 'learned', value: '1' },
 ];
 
-/** A commit of `instances` instances with a task each: of more than some 40 it is larger than a transaction. */
+/** A commit of `instances` instances with a task each: of 70 it is carried over to the items at once, of four it stays in the log. */
 const second = (instances: number): Change[] => [
   { put: 'job', value: job('j1', { state: 'running', startedMs: epochMs(5) }) },
   { put: 'plan', value: plan('p2', [explanation('j1', 'runs')]) },
@@ -33,6 +39,7 @@ const second = (instances: number): Change[] => [
   ]),
   { put: 'ledger', instance: instanceId('i-gone'), value: [ledgerRow({ instance: instanceId('i-gone') })] },
   { put: 'memory', key: 'learned', value: '2' },
+  ...(instances === TASKS ? LONG : []).map((value, n): Change => ({ put: 'memory', key: `long ${n}`, value })),
 ];
 
 async function whole(store: Store): Promise<unknown> {
@@ -82,15 +89,15 @@ describeOnLocalStack('DynamoDB store, crash points and lost answers', (on) => {
   }
 
   it.each([
-    ['one transaction', 4],
-    ['more than one transaction', TASKS],
+    ['some items', 4],
+    ['so many items that it is carried over at once', TASKS],
   ])(
     'a commit of %s is there whole or not at all, wherever the process dies',
     async (_, instances) => {
       const { before, after } = await expectedStates(instances);
       expect(before).not.toEqual(after);
       const states: string[] = [];
-      for (let at = 1, reached = true; reached; at++) {
+      for (let at = 1, reached = true; reached; at = nextCrash(at)) {
         reached = false;
         const place = await begun();
         const token = await on.store(place).takeLease('engine');
@@ -125,13 +132,13 @@ describeOnLocalStack('DynamoDB store, crash points and lost answers', (on) => {
   );
 
   it.each([
-    ['one transaction', 4],
-    ['more than one transaction', TASKS],
+    ['some items', 4],
+    ['so many items that it is carried over at once', TASKS],
   ])(
     'a commit of %s is applied once when an answer is lost, whether or not the request was carried out',
     async (_, instances) => {
       const { after } = await expectedStates(instances);
-      for (let at = 1, reached = true; reached; at++) {
+      for (let at = 1, reached = true; reached; at = nextCrash(at)) {
         reached = false;
         for (const isPerformed of [false, true]) {
           const place = await begun();
@@ -160,10 +167,10 @@ describeOnLocalStack('DynamoDB store, crash points and lost answers', (on) => {
     const gate = new Promise<void>((resolve) => (letGo = resolve));
     let decided = (): void => undefined;
     const isDecided = new Promise<void>((resolve) => (decided = resolve));
-    let transactions = 0;
+    let writes = 0;
     const { store } = broken(place, async ({ name, perform }) => {
-      // The first transaction decides, the second applies.
-      if (name === 'TransactWriteItemsCommand' && ++transactions === 2) {
+      // The first draws numbers of events, the second decides; all others carry over what was decided.
+      if (name === 'UpdateItemCommand' && ++writes > 2) {
         decided();
         await gate;
       }
@@ -178,6 +185,8 @@ describeOnLocalStack('DynamoDB store, crash points and lost answers', (on) => {
       { put: 'effect', value: effect('e-3', 'p2', { status: 'done' }) },
       ...range(TASKS).map((i): Change => ({ put: 'task', value: task('j1', i, { state: 'succeeded' }) })),
     ]);
+    // More commits than are left in the log: the items have them all before those of the slow one come.
+    for (const n of range(110)) await next.commit(token, [{ put: 'memory', key: 'later', value: String(n) }]);
     const expected = await whole(next);
     letGo();
     await slow;

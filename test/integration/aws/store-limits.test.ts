@@ -57,9 +57,10 @@ describeOnLocalStack('DynamoDB store, limits', (on) => {
     const token = await store.takeLease('engine');
     calls = new Map();
     await store.commit(token, start('big', BIG, INSTANCES));
-    // Some transactions of a hundred items, not one for each task.
+    // One write for each item, of which there is not one for each task.
     const commitCalls = Object.fromEntries(calls);
-    expect(commitCalls['TransactWriteItems']).toBeLessThan(20);
+    expect(commitCalls['UpdateItem']).toBeGreaterThan(100);
+    expect(commitCalls['UpdateItem']).toBeLessThan(BIG / 10);
 
     const other = on.store(place);
     const active = await other.loadActive();
@@ -141,6 +142,9 @@ describeOnLocalStack('DynamoDB store, limits', (on) => {
     const kept = await store.events(0, 100);
     expect(kept.map((e) => e.text)).toEqual(range(10).map((n) => `note ${623 + n}`));
     expect(await store.events(kept[3]?.sequence ?? 0, 100)).toEqual(kept.slice(4));
+    // Nothing is left to do, so commits are carried over to the items.
+    await store.loadActive();
+    expect(await on.store(place).events(0, 100)).toEqual(kept);
     const { Items: items = [] } = await on.dynamodb().send(new ScanCommand({ TableName: place.table }));
     // Of the 600 the first 500 lie in an item that ends at number 530; kept are those from 624 on.
     const left = items.flatMap((i) => (i['pk']?.S === 'EVENTS' ? [Number(i['sk']?.S)] : []));
@@ -184,7 +188,8 @@ describeOnLocalStack('DynamoDB store, limits', (on) => {
         ids.map((id): Change => ({ put: 'job', value: job(id, { state: 'succeeded' }) })),
       );
     }
-    expect(await fresh()).toBe(before);
+    // But for what is in the log, up to 96 KB.
+    expect(await fresh()).toBeLessThan(before + 25);
   }, 120_000);
 });
 

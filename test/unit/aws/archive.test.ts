@@ -145,11 +145,14 @@ describe('the archive', () => {
     token = await store.takeLease('test');
   });
 
-  /** A job from its submission to its ledger. Returns the changes of each commit. */
-  async function life(of: ReturnType<typeof job>): Promise<StreamRecord[][]> {
+  /** A job from its submission to its ledger. Returns the changes of each commit, carried over alone, or of all at once. */
+  async function life(of: ReturnType<typeof job>, isEachAlone = true): Promise<StreamRecord[][]> {
     const batches: StreamRecord[][] = [];
     const commit = async (...changes: Parameters<DynamoStore['commit']>[1]): Promise<void> => {
       await store.commit(token, changes);
+      // More commits than are left in the log.
+      for (let n = 0; isEachAlone && n < 110; n++)
+        await store.commit(token, [{ put: 'memory', key: 'n', value: `${n}` }]);
       batches.push(stream.take());
     };
     await store.submit([{ job: of, idempotency: null }]);
@@ -173,6 +176,9 @@ describe('the archive', () => {
       { put: 'instance', value: { ...gone, costUsd: usd(0.1) } },
       { put: 'ledger', instance: gone.id, value: [ledgerRow(0.06), { ...ledgerRow(0.04), kind: 'idle', job: null }] },
     );
+    // Nothing is left to do: what is in the log is carried over.
+    await store.loadActive();
+    batches.push(stream.take());
     return batches;
   }
 
@@ -180,10 +186,12 @@ describe('the archive', () => {
   const LARGE = job({ spec: spec({ stages: [stage({ tasks: 500, command: ['echo', 'x'.repeat(40_000)] })] }) });
 
   it.each([
-    ['a small job, which is one item', SMALL],
-    ['a large one, whose specification is an object', LARGE],
-  ])('has each thing once when it is over: %s', async (_, of) => {
-    for (const batch of await life(of)) expect((await archive(batch, shelf.blobs)).unreadable).toBeNull();
+    ['a small job, which is one item', SMALL, true],
+    ['a large one, whose specification is an object', LARGE, true],
+    ['a small one whose commits are carried over together', SMALL, false],
+    ['a large one whose commits are carried over together', LARGE, false],
+  ])('has each thing once when it is over: %s', async (_, of, isEachAlone) => {
+    for (const batch of await life(of, isEachAlone)) expect((await archive(batch, shelf.blobs)).unreadable).toBeNull();
     for (const kind of ['jobs', 'specs', 'attempts', 'instances', 'plans'])
       expect([kind, shelf.rows(kind).length]).toEqual([kind, 1]);
     expect(shelf.rows('jobs')[0]).toMatchObject({ job: of.id, owner: of.spec.owner, state: 'succeeded' });

@@ -31,6 +31,10 @@ export const modelManifest = z
       width,
       horizonsS: z.array(z.number().positive()).describe('What each column speaks of: this many seconds from now.'),
     }),
+    training: z
+      .record(z.string(), z.json())
+      .optional()
+      .describe('Where it comes from, for people: seed, rows, data and their hashes, libraries, normalisation.'),
   })
   .refine(({ input }) => input.features.length === input.width, {
     path: ['input', 'features'],

@@ -43,6 +43,16 @@ function ask(folder: string, batches: Question['batches'], known: readonly strin
 }
 
 describe('a model', () => {
+  it('may say in its manifest where it comes from', () => {
+    const training = {
+      seed: 1,
+      sources: [{ name: 'a', from: '2016-02-24T00:00:00Z' }],
+      normalisation: { mean: [0.5] },
+    };
+    const folder = folderWith(SIGMOID, (m) => ({ ...m, training }));
+    expect(ask(folder, [[0, 0]]).kind).toBe('open');
+  });
+
   it('answers what its formula gives, row by row', () => {
     const rows = [
       [0, 0],

@@ -112,10 +112,6 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
 
 /** Names a key, in maps. */
 export const textOf = ({ pk, sk }: Key): string => `${pk}\u0000${sk}`;
-export function keyNamed(text: string): Key {
-  const [pk = '', sk = ''] = text.split('\u0000');
-  return { pk, sk };
-}
 
 /** What commits wrote, by their numbers. */
 export const LOG = 'LOG';

@@ -144,7 +144,7 @@ export class Journal {
     const next: Head = { ...head, ...numbers, commits: head.commits + 1 };
     if (!(await this.#append(next, { writes, noted }))) return { status: 'stale' };
     // The commit holds from here on: a fault while it is carried over is not the caller's, the next one goes on with it.
-    if (isUrgent || this.#isDue()) await this.#carry({ mayPass: !wasDue }).catch(passing);
+    if (isUrgent || this.#isDue()) await this.#carry({ mayPass: !wasDue, isAsked: isUrgent }).catch(passing);
     return { status: 'done', head: next };
   }
 
@@ -156,7 +156,7 @@ export class Journal {
 
   /** Carries over what the log has, when nothing is left to do. */
   async settle(): Promise<void> {
-    if (this.#tail.size > 0) await this.#carry({ mayPass: !this.#isDue() }).catch(passing);
+    if (this.#tail.size > 0) await this.#carry({ mayPass: !this.#isDue(), isAsked: true }).catch(passing);
   }
 
   #isDue(): boolean {
@@ -264,9 +264,12 @@ export class Journal {
   }
 
   /** `mayPass`: nobody can have begun to carry over before the newest commit. */
-  async #carry({ mayPass }: { readonly mayPass: boolean }): Promise<void> {
+  async #carry({ mayPass, isAsked }: { readonly mayPass: boolean; readonly isAsked: boolean }): Promise<void> {
     const head = this.#head ?? BEGINNING;
     const nowS = Math.floor(this.#nowMs() / 1000);
+    // Another process may have done it since.
+    this.#carriedTo(Math.min(head.commits, numberOf(await this.#table.get(HEAD), 'commits')));
+    if (!isAsked && !this.#isDue()) return;
     const folds = [...this.#tail.values()].filter((fold) => !(mayPass && isPassing(fold)));
     await inParallel(folds, WRITES_AT_ONCE, async (fold) => {
       await this.#table.write(carriedOver(fold, nowS), 'nothing');

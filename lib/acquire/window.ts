@@ -1,5 +1,6 @@
 import { epochMs, raw, type EpochMs } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
+import { startedHourEndMs } from '../domain/instance.ts';
 import type { InstanceView } from '../domain/snapshot.ts';
 
 const HOUR_MS = 3_600_000;
@@ -17,8 +18,8 @@ export function windowEndMs(
 ): EpochMs | null {
   const { state, launchedMs } = instance;
   if (launchedMs === null || (state !== 'starting' && state !== 'ready')) return null;
+  if (billing === 'per-hour') return startedHourEndMs(launchedMs, nowMs);
   const age = Math.max(0, raw(nowMs) - raw(launchedMs));
-  if (billing === 'per-hour') return epochMs(raw(launchedMs) + (Math.floor(age / HOUR_MS) + 1) * HOUR_MS);
   if (refundRule === 'none' || pool.option !== 'spot' || age >= HOUR_MS) return null;
   return epochMs(raw(launchedMs) + HOUR_MS);
 }

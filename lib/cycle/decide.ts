@@ -12,17 +12,17 @@ import { invariant } from '../kernel/errors.ts';
 import { gt, most, raw, seconds, ZERO_S, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
-import { quantileRemaining } from '../domain/distribution.ts';
-import { forecastFor, type Offer } from '../domain/forecast.ts';
+import type { Offer } from '../domain/forecast.ts';
 import type { Job, TaskRef } from '../domain/job.ts';
 import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
 import type { PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, GroupOffers, Host, Leftover, Stages, TaskToPlace, Worths } from '../domain/stages.ts';
 import { attemptName, taskKey } from './working-state.ts';
+import { withoutExchanges } from './exchange.ts';
 import { explain } from './explain.ts';
 import { isEnding } from './observe.ts';
 import { appraiseAll, pendingAgain, runningGroups, runningOffersOf, type RunningOffers } from './running-offers.ts';
-import { afterPlacing, placeStarts, type PlacingContext } from './starts.ts';
+import { afterPlacing, leftOf, placeStarts, type PlacingContext } from './starts.ts';
 import { membersOf } from './snapshot.ts';
 
 export interface DecideInput<S> {
@@ -62,28 +62,28 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
   const worths = stages.value(snapshot, forecasts, config);
   const running = runningGroups(input, worths);
   const offers = appraiseAll(input, { forecasts, worths, running });
-  const allotment = await stages.plan({ snapshot, forecasts, worths, offers, config }, input.solver);
-
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
+  const planned = await stages.plan({ snapshot, forecasts, worths, offers, config }, input.solver);
+  const allotment = withoutExchanges(planned, snapshot, groups);
   const stopping = new Set<AttemptId>(allotment.preemptions.map((p) => p.attempt));
   const hosts = hostsThere(snapshot, forecasts, stopping);
-  const moves = movesOf(snapshot, allotment, worths);
-  const context: PlacingContext = { snapshot, forecasts, groups, stages };
+  const appraised = appraiseMoves(input, forecasts, movesOf(snapshot, allotment, worths));
+  const { moves } = appraised;
+  const context: PlacingContext = { snapshot, forecasts, groups, stages, config };
   const returning = placeReturning(context, hosts);
   const moved = placeMoves(context, moves, returning.hosts);
   const started = placeStarts(context, allotment, moved.hosts);
   const stops = { ...allotment, preemptions: allotment.preemptions.filter((p) => started.needed.has(p.attempt)) };
 
-  const moveOffers = offersForMoves(input, forecasts, moves, moved.unplaced);
-  const leftovers = [...moveOffers.leftovers, ...started.leftovers];
+  const leftovers = [...leftoversOf(appraised, moved.unplaced, context), ...started.leftovers];
   const purchases =
     leftovers.length === 0
       ? []
       : stages.acquire({
           snapshot,
           forecasts,
-          worths: moveOffers.worths(worths),
-          offers: moveOffers.offers(offers),
+          worths: { groups: new Map([...worths.groups, ...appraised.worths]), attempts: worths.attempts },
+          offers: new Map([...offers, ...appraised.offers]),
           leftovers,
           config,
         });
@@ -142,11 +142,6 @@ function hostsThere(snapshot: Snapshot, forecasts: Forecasts, stopping: Readonly
     });
   }
   return hosts;
-}
-
-function leftOf(running: RunningTask, forecasts: Forecasts): Seconds {
-  const forecast = forecastFor(forecasts.runtime, running);
-  return forecast === undefined ? running.doneS : quantileRemaining(forecast.runtime, running.doneS, 0.5);
 }
 
 interface Move {
@@ -240,36 +235,44 @@ function groupToMove(m: Move): PendingGroup {
   return stage.checkpoint === null ? group : { ...group, keptS: doneS };
 }
 
-/** Moves that found no room: appraised as pending work that only the capacity they go to may take. */
-function offersForMoves<S>(
-  input: DecideInput<S>,
-  forecasts: Forecasts,
-  moves: readonly Move[],
-  unplaced: readonly Move[],
-) {
-  const none = {
-    leftovers: [] as Leftover[],
-    offers: (o: ReadonlyMap<GroupId, GroupOffers>) => o,
-    worths: (w: Worths) => w,
-  };
-  if (moves.length === 0 || unplaced.length === 0) return none;
+/** Moves with what each may go to: as if it waited for that alone. */
+interface AppraisedMoves {
+  readonly moves: readonly Move[];
+  readonly worths: ReadonlyMap<GroupId, Worth>;
+  readonly groups: ReadonlyMap<GroupId, PendingGroup>;
+  readonly offers: ReadonlyMap<GroupId, GroupOffers>;
+}
+
+/**
+ * Work that has stopped is appraised as work that waits, so a return to spot that such an appraisal would not choose is
+ * not begun: it would be undone at once, and begun again.
+ */
+function appraiseMoves<S>(input: DecideInput<S>, forecasts: Forecasts, moves: readonly Move[]): AppraisedMoves {
   const { snapshot, config, stages } = input;
-  const groups = unplaced.map((m) => groupToMove(m));
-  const moveWorths: Worths = {
-    groups: new Map(groups.map((g, i) => [g.id, invariant(unplaced[i], 'one group per move').worth])),
-    attempts: new Map(),
-  };
-  const all = stages.appraise({ ...snapshot, groups }, forecasts, moveWorths, config);
-  const appraised = new Map<GroupId, GroupOffers>();
-  for (const m of unplaced) {
+  if (moves.length === 0) return { moves, worths: new Map(), groups: new Map(), offers: new Map() };
+  const groups = new Map(moves.map((m) => [moveGroup(m), groupToMove(m)]));
+  const worths = new Map(moves.map((m) => [moveGroup(m), m.worth]));
+  const waiting = { ...snapshot, groups: [...groups.values()] };
+  const all = stages.appraise(waiting, forecasts, { groups: worths, attempts: new Map() }, config);
+  const offers = new Map<GroupId, GroupOffers>();
+  for (const m of moves) {
     const of = all.get(moveGroup(m));
-    if (of !== undefined) appraised.set(moveGroup(m), { ...of, offers: of.offers.filter((o) => suits(o, m, config)) });
+    if (of !== undefined) offers.set(moveGroup(m), { ...of, offers: offersFor(m, of.offers, config) });
   }
-  const leftovers: Leftover[] = [];
-  groups.forEach((group, i) => {
-    const move = invariant(unplaced[i], 'one group per move');
-    const offer = appraised.get(group.id)?.offers[0];
-    if (offer === undefined) return;
+  const pays = (m: Move): boolean => !m.toSpot || (offers.get(moveGroup(m))?.offers ?? []).length > 0;
+  return { moves: moves.filter(pays), worths, groups, offers };
+}
+
+/** What still needs a place is bought for like work that waits. */
+function leftoversOf(
+  { groups, offers }: AppraisedMoves,
+  unplaced: readonly Move[],
+  { snapshot, forecasts }: PlacingContext,
+): Leftover[] {
+  return unplaced.flatMap((move): Leftover[] => {
+    const group = groups.get(moveGroup(move));
+    const offer = offers.get(moveGroup(move))?.offers[0];
+    if (group === undefined || offer === undefined) return [];
     const option: StartOption = {
       group: group.id,
       offer,
@@ -278,20 +281,26 @@ function offersForMoves<S>(
       worthUsd: 0,
       costUsd: offer.expectedCostUsd,
     };
-    leftovers.push({ group, option, count: 1, runtimeS: leftOf(move.running, forecasts) });
+    return [{ group, option, count: 1, runtimeS: leftOf(move.running, forecasts) }];
   });
-  return {
-    leftovers,
-    offers: (o: ReadonlyMap<GroupId, GroupOffers>) => new Map([...o, ...appraised]),
-    worths: (w: Worths): Worths => ({ groups: new Map([...w.groups, ...moveWorths.groups]), attempts: w.attempts }),
-  };
 }
 
-/** Work that returns to spot needs a pool that can be had now and keeps its deadline safe enough. */
-const suits = (offer: Offer, { toSpot }: Move, config: SchedulerConfig): boolean =>
-  toSpot
-    ? offer.pool.endsWith('/spot') && offer.opens === undefined && offer.pLate <= config.maxLateProbability
-    : !offer.pool.endsWith('/spot');
+/**
+ * Work that returns to spot needs a pool that can be had now, keeps its deadline safe enough, and costs less than what stays; what
+ * leaves spot for its deadline takes anything that stays.
+ */
+function offersFor({ toSpot }: Move, offers: readonly Offer[], config: SchedulerConfig): readonly Offer[] {
+  const staying = offers.filter((o) => !o.pool.endsWith('/spot'));
+  if (!toSpot) return staying;
+  const dearest = staying.reduce((least, o) => Math.min(least, o.expectedCostUsd), Infinity);
+  return offers.filter(
+    (o) =>
+      o.pool.endsWith('/spot') &&
+      o.opens === undefined &&
+      o.pLate <= config.maxLateProbability &&
+      o.expectedCostUsd < dearest,
+  );
+}
 
 interface Stop {
   readonly attempt: AttemptId;

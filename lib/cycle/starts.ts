@@ -4,7 +4,9 @@
  *
  * 1. Each start in the pool that the plan chose for it, where work that is stopping, or that the plan stops, counts as
  *    gone: that room is meant for these tasks and nobody else. What needs it waits for it (`reserved`).
- * 2. What found nothing there: wherever there is room now that nobody waits for.
+ * 2. What found nothing there: wherever there is room now that nobody waits for. What was meant for spot goes to on-demand
+ *    only where it costs nothing: beside work that stays longer, or within an hour that is paid. Else it would keep an
+ *    instance that could go, and the way back to spot (lib/plan/returns.ts) would undo the start at once.
  * What the plan stops is `needed` only where a start of the first kind needs the room, or where it empties an instance for
  * quota and something is left to buy for: stopping work for what then starts elsewhere, or cannot start at all, would
  * be undone and repeated by each of the next plans. Nor does a task give way to another of its own stage, whatever the plan
@@ -12,9 +14,11 @@
  */
 import { invariant } from '../kernel/errors.ts';
 import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
-import type { Seconds } from '../kernel/units.ts';
+import { between, gt, most, ZERO_S, type Seconds } from '../kernel/units.ts';
+import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { quantileRemaining } from '../domain/distribution.ts';
+import { startedHourEndMs } from '../domain/instance.ts';
 import type { TaskRef } from '../domain/job.ts';
 import type { Allotment, Placement, StartOption } from '../domain/plan.ts';
 import {
@@ -28,6 +32,7 @@ import {
 } from '../domain/resources.ts';
 import type { PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, Host, Leftover, Stages, TaskToPlace } from '../domain/stages.ts';
+import { forecastFor } from '../domain/forecast.ts';
 import { membersOf } from './snapshot.ts';
 
 export interface PlacingContext {
@@ -35,6 +40,7 @@ export interface PlacingContext {
   readonly forecasts: Forecasts;
   readonly groups: ReadonlyMap<GroupId, PendingGroup>;
   readonly stages: Pick<Stages<never>, 'place'>;
+  readonly config: SchedulerConfig;
 }
 
 export interface Started {
@@ -216,6 +222,7 @@ function spareRoom(of: {
 
 function wantedStarts(context: PlacingContext, allotment: Allotment): readonly Wanted[] {
   const taken = new Map<GroupId, number>();
+  const freeTime = freeTimeOf(context, allotment);
   return allotment.starts.map(({ option, count }) => {
     const group = invariant(
       context.groups.get(option.group),
@@ -225,8 +232,10 @@ function wantedStarts(context: PlacingContext, allotment: Allotment): readonly W
     const from = taken.get(group.id) ?? 0;
     taken.set(group.id, from + count);
     const spotAllowed = option.offer.pool.endsWith('/spot');
+    const suits = (host: Host): boolean =>
+      spotAllowed ? host.pool.option !== 'on-demand' || !gt(runtimeS, freeTime(host)) : host.pool.option !== 'spot';
     const allowed = (host: Host): boolean =>
-      (spotAllowed || host.pool.option !== 'spot') && brokenConstraint(group.stage.constraints, host.pool) === null;
+      suits(host) && brokenConstraint(group.stage.constraints, host.pool) === null;
     const tasks = membersOf(group, from, from + count).map((index): TaskToPlace => ({
       task: { job: group.job, stage: group.stage.name, index },
       group: group.id,
@@ -237,6 +246,40 @@ function wantedStarts(context: PlacingContext, allotment: Allotment): readonly W
     }));
     return { group, option, count, runtimeS, tasks };
   });
+}
+
+/**
+ * How long an instance is there and paid for whatever else is put on it: until the last task is done that neither stops nor
+ * leaves for spot, or until the end of the hour that is charged. Remembered per instance; O(its tasks) when first asked.
+ */
+function freeTimeOf({ snapshot, forecasts, config }: PlacingContext, { moves }: Allotment): (host: Host) => Seconds {
+  const leaving = new Set(moves.map((m) => m.attempt));
+  const known = new Map<InstanceId, Seconds>();
+  const timeOn = (id: InstanceId): Seconds => {
+    const view = snapshot.instances.get(id);
+    if (view === undefined) return ZERO_S;
+    const staying = view.attempts.filter((r) => r.attempt.state !== 'stopping' && !leaving.has(r.attempt.id));
+    const { launchedMs } = view.instance;
+    return staying.reduce(
+      (longest, r) => most(longest, leftOf(r, forecasts)),
+      config.billing === 'per-hour' && launchedMs !== null
+        ? between(snapshot.nowMs, startedHourEndMs(launchedMs, snapshot.nowMs))
+        : ZERO_S,
+    );
+  };
+  return (host) => {
+    const id = idOf(host);
+    if (id === null) return ZERO_S;
+    let time = known.get(id);
+    if (time === undefined) known.set(id, (time = timeOn(id)));
+    return time;
+  };
+}
+
+/** What a running task still has to run, as one number for packing: the median. */
+export function leftOf(running: RunningTask, forecasts: Forecasts): Seconds {
+  const forecast = forecastFor(forecasts.runtime, running);
+  return forecast === undefined ? running.doneS : quantileRemaining(forecast.runtime, running.doneS, 0.5);
 }
 
 /** The tasks of one start, in the pool of its option only; tasks of one group share the function that says so. */

@@ -1,5 +1,5 @@
 import type { EffectKey, InstanceId, PoolId } from '../kernel/ids.ts';
-import type { EpochMs, Usd } from '../kernel/units.ts';
+import { epochMs, raw, type EpochMs, type Usd } from '../kernel/units.ts';
 import type { Bid } from './pool.ts';
 
 /**
@@ -34,3 +34,11 @@ export interface Instance {
 }
 
 export const isLive = (i: Instance): boolean => i.state !== 'ended';
+
+const HOUR_MS = 3_600_000;
+
+/** End of the hour that a machine launched then is in: what billing by the hour has charged already. */
+export function startedHourEndMs(launchedMs: EpochMs, now: EpochMs): EpochMs {
+  const age = Math.max(0, raw(now) - raw(launchedMs));
+  return epochMs(raw(launchedMs) + (Math.floor(age / HOUR_MS) + 1) * HOUR_MS);
+}

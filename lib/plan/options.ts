@@ -17,6 +17,7 @@ import type { Pool, PoolView } from '../domain/pool.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import { worthAt } from '../domain/utility.ts';
+import { relocationS } from './preempt.ts';
 
 /**
  * What waiting one slot must save, as a fraction of the cost: price forecasts are uncertain, and a plan that waits for
@@ -100,11 +101,15 @@ export function startOptions(group: PendingGroup, context: OptionContext): reado
   const usable = acceptableOffers(offered, input.config.maxLateProbability);
   const left = leftToRun(group, input);
   const elsewhereUsd = usable.reduce((least, o) => (o.opens ? least : Math.min(least, o.expectedCostUsd)), Infinity);
+  const steadyUsd = offered.reduce(
+    (least, o) => (poolOf(o, context)?.option === 'spot' ? least : Math.min(least, o.expectedCostUsd)),
+    Infinity,
+  );
   const options: PlannedOption[] = [];
   const add = (offer: Offer, slot: number, startMs: EpochMs): void => {
     const pool = poolOf(offer, context);
     if (pool === undefined) return;
-    options.push(plannedOption({ group, offer, pool, slot, startMs, worth, left, elsewhereUsd }, context));
+    options.push(plannedOption({ group, offer, pool, slot, startMs, worth, left, elsewhereUsd, steadyUsd }, context));
   };
   const soon = plus(input.snapshot.nowMs, seconds(input.config.cyclePeriodS));
   context.slotMs.forEach((startMs, slot) => {
@@ -121,14 +126,6 @@ export function startOptions(group: PendingGroup, context: OptionContext): reado
   });
   return options;
 }
-
-/**
- * Slack that a move to spot uses up: to stop, to be seen to have stopped, and to begin there, a cycle each at most. A
- * start-up besides: what has stopped is appraised as work that waits, which plans with one for every start
- * (lib/acquire/outcome.ts), and would else be sent back to where it was.
- */
-export const wayToSpotS = (config: PlanInput['config']): number =>
-  config.migrationS + config.startDelayMaxS + config.restoreS + 2 * config.cyclePeriodS;
 
 interface Waiting {
   readonly offer: Offer;
@@ -154,7 +151,7 @@ function mayWaitFor({ offer, worth, steady, left }: Waiting, { input }: OptionCo
   const { cyclePeriodS, startDelayMaxS, restoreS } = config;
   const changeoverS = startDelayMaxS + restoreS;
   const guardedAfter = (s: number): boolean => isGuarded(worth, plus(snapshot.nowMs, seconds(s)), cyclePeriodS);
-  if (!guardedAfter(cyclePeriodS + changeoverS + wayToSpotS(config))) return true;
+  if (!guardedAfter(cyclePeriodS + changeoverS + relocationS(config))) return true;
   if (guardedAfter(cyclePeriodS) || offer.opens === undefined || worth.latestSafeStartMs === null) return false;
   const spot = rateOf(offer);
   if (!(spot < steady)) return false;
@@ -188,6 +185,8 @@ interface Appraised {
   readonly left: Distribution | null;
   /** What the task costs on the cheapest offer that can be had now; of use where an offer's pool rests. */
   readonly elsewhereUsd: number;
+  /** What it costs on the cheapest capacity that stays. */
+  readonly steadyUsd: number;
 }
 
 function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
@@ -204,13 +203,27 @@ function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
   );
   // Patience is about prices that may not fall; that a pool may stay closed is in the cost.
   const patience = offer.opens === undefined ? slot * PATIENCE_PER_SLOT : 0;
-  const felt = costUsd * (1 - Math.min(preferred, 1) + patience);
+  const felt = costUsd * (1 - Math.min(preferred, 1) + patience) + (patience > 0 ? slackUsd(a, there, context) : 0);
   return {
     option: { group: group.id, offer, slot, startMs: offer.opens?.atMs ?? startMs, worthUsd, costUsd },
     pool,
     netUsd: worthUsd - felt,
     slots: Math.max(1, Math.ceil((raw(offer.startDelayS) + raw(offer.expectedDurationS)) / slotS - 1e-9)),
   };
+}
+
+/**
+ * What waiting for a price uses up. Slack is what an interruption is waited out with: with none left the rest runs on
+ * capacity that stays, at its price, with all of it on spot; in proportion between. So the saving that is waited for must be
+ * more than P(interrupted) x what the task would cost more x the share of the slack that is gone by then (Wu et al., "Can't Be
+ * Late", NSDI 2024, keep slack for this). Nothing without a deadline, or with capacity that cannot be interrupted.
+ */
+function slackUsd({ worth, offer, startMs, steadyUsd }: Appraised, there: number, { input }: OptionContext): number {
+  const { latestSafeStartMs } = worth;
+  if (latestSafeStartMs === null || !Number.isFinite(steadyUsd)) return 0;
+  const slackMs = raw(latestSafeStartMs) - raw(input.snapshot.nowMs);
+  const gone = slackMs <= 0 ? 1 : Math.min(1, (raw(startMs) - raw(input.snapshot.nowMs)) / slackMs);
+  return offer.pInterrupted * Math.max(0, steadyUsd - there) * gone;
 }
 
 function expectedWorthOf(
@@ -223,11 +236,18 @@ function expectedWorthOf(
   const undisturbedS = raw(mean(left));
   const p = offer.pInterrupted;
   const undisturbed = stretchedWorth(worth, { fromMs, left, factor: 1, late: 1 });
+  const lateAnyway = lateShare(worth, fromMs, left);
   if (p <= 1e-9 || undisturbedS <= 0) return undisturbed;
   const disturbedS = (raw(offer.expectedDurationS) - (1 - p) * undisturbedS) / p;
   const factor = Math.max(1, disturbedS / undisturbedS);
-  const late = canFlee ? Math.min(1, offer.pLate / p) : 1;
+  const late = canFlee ? Math.min(1, Math.max(0, offer.pLate - lateAnyway) / p) : 1;
   return (1 - p) * undisturbed + p * stretchedWorth(worth, { fromMs, left, factor, late });
+}
+
+/** What misses the deadline with no interruption at all. */
+function lateShare({ taskDeadlineMs }: Worth, fromMs: number, left: Distribution): number {
+  const slackS = taskDeadlineMs === null ? Infinity : (raw(taskDeadlineMs) - fromMs) / 1000;
+  return left.atS.reduce((share, s, i) => (s > slackS ? share + (left.weight[i] ?? 0) : share), 0);
 }
 
 interface Stretch {
@@ -241,7 +261,7 @@ interface Stretch {
 
 /**
  * E[curve(from + factor * T)] without building the stretched distribution. What interruptions would carry
- * past the deadline flees to on-demand in time (guard.ts), but for the offer's probability of lateness; where vCPUs are short there
+ * past the deadline flees to on-demand in time (guard.ts), but for what the offer's lateness has more than an undisturbed run's; where vCPUs are short there
  * is nowhere to flee to.
  */
 function stretchedWorth({ curve, taskDeadlineMs }: Worth, { fromMs, left, factor, late }: Stretch): number {

@@ -6,10 +6,11 @@
  * begins at the work's own value: work stops only where capacity is contended, and there nothing promises that it starts
  * again in time. The epsilon is the paper's too: work that runs is never exchanged for equal work that waits.
  */
-import { epochMs, raw } from '../kernel/units.ts';
+import { between, epochMs, raw } from '../kernel/units.ts';
 import type { AttemptId } from '../kernel/ids.ts';
 import { certain, expectRemaining, meanRemaining, remaining, type Distribution } from '../domain/distribution.ts';
 import { forecastFor } from '../domain/forecast.ts';
+import type { Attempt } from '../domain/job.ts';
 import type { PreemptOption } from '../domain/plan.ts';
 import { dominantShare } from '../domain/resources.ts';
 import type { InstanceView, RunningTask } from '../domain/snapshot.ts';
@@ -48,10 +49,25 @@ export function meanLeftS(running: RunningTask, doneS: RunningTask['doneS'], inp
 export const slotsLeft = (meanS: number, slotS: number): number => Math.max(1, Math.ceil(meanS / slotS - 1e-9));
 
 /** Whether an attempt may be stopped for others. */
-export const mayYield = (running: RunningTask, { worths }: PlanInput): boolean =>
+export const mayYield = (running: RunningTask, input: PlanInput): boolean =>
   running.class === 'best-effort' &&
   (running.attempt.state === 'running' || running.attempt.state === 'starting') &&
-  worths.attempts.has(running.attempt.id);
+  hasSettled(running.attempt, input) &&
+  input.worths.attempts.has(running.attempt.id);
+
+/**
+ * What has been stopped once and goes on stays where it is for as long as it takes to stop, to start elsewhere and to begin
+ * again, a cycle each for seeing that it has stopped and begun. Plans are made on running times that change with every task that
+ * ends and on room that is shared in fractions of machines, so that one may undo another: each task then loses at most half of
+ * its time to that, not all of it.
+ */
+export function hasSettled({ number, startedMs }: Attempt, { snapshot, config }: PlanInput): boolean {
+  return number === 1 || (startedMs !== null && raw(between(startedMs, snapshot.nowMs)) >= relocationS(config));
+}
+
+/** Time from one place to another, at most: to save, to be seen to have stopped, to start up, to begin, and to restore. */
+export const relocationS = (config: PlanInput['config']): number =>
+  config.migrationS + config.startDelayMaxS + config.restoreS + 2 * config.cyclePeriodS;
 
 /** The attempt's preemption, or null where it may not be stopped. */
 export function preemptible(running: RunningTask, view: InstanceView, input: PlanInput): Preemptible | null {

@@ -3,7 +3,7 @@
  *
  * Work is on on-demand because no spot could be had when it had to start, or because its deadline was near. Where there is
  * spot again and slack again, the two courses for the rest of the work are compared, in USD for a whole instance, which
- * costs the same as long as one task is left on it:
+ * costs the same as long as one task is left on it (under billing by the hour nothing, until the started one ends):
  *   stay:  R t                                    R  price here, t time until its last task is done
  *   move:  r u + R (t - u) + r restore + R migration + q (R (start-up + restore) + R redone)
  *                                                 r  price of the spot machines that hold the same tasks
@@ -13,21 +13,23 @@
  * finished. For work with a deadline the slack must hold both changeovers, the guard's margin included (Wu et al., "Can't
  * Be Late", NSDI 2024: R(t) >= C(t) + 2d), so that the deadline guard (guard.ts) cannot want it back at once. Each move
  * uses up slack that does not come back, or costs money that the forecast hazard must promise to bring in: no flapping.
+ * Nor is a move begun that an appraisal of the same work as waiting would not choose (lib/cycle/decide.ts).
  *
  * Gangs stay: they stop as a whole and start as a whole, and their spot pool may not have room for all of them.
  */
 import type { PoolId } from '../kernel/ids.ts';
-import { plus, raw, seconds } from '../kernel/units.ts';
+import { between, plus, raw, seconds } from '../kernel/units.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { mean } from '../domain/distribution.ts';
 import { pInterruptedWithin, type InterruptionCurve } from '../domain/forecast.ts';
+import { startedHourEndMs, type Instance } from '../domain/instance.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
 import { RESOURCE_KINDS, plusResources, NO_RESOURCES, vector, type Resources } from '../domain/resources.ts';
 import type { InstanceView, RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import { guardMoves, type Move } from './guard.ts';
-import { isGuarded, wayToSpotS } from './options.ts';
-import { leftOf } from './preempt.ts';
+import { isGuarded } from './options.ts';
+import { hasSettled, leftOf, relocationS } from './preempt.ts';
 
 /** What a move to spot must save, as a fraction of what staying costs. Ours: well over the error of a day's hazard forecast. */
 export const HYSTERESIS = 0.1;
@@ -57,11 +59,12 @@ export function returnMoves(input: PlanInput): readonly Move[] {
 }
 
 /** Whether an attempt has the slack for a visit to spot: the way there, and from there on what its last safe moment holds. */
-export function mayReturn(running: RunningTask, { snapshot, worths, config }: PlanInput): boolean {
+export function mayReturn(running: RunningTask, input: PlanInput): boolean {
+  const { snapshot, worths, config } = input;
   if (running.attempt.state !== 'running' || running.stage.gang) return false;
   const worth = worths.attempts.get(running.attempt.id);
-  if (worth === undefined) return false;
-  return !isGuarded(worth, plus(snapshot.nowMs, seconds(wayToSpotS(config))), config.cyclePeriodS);
+  if (worth === undefined || !hasSettled(running.attempt, input)) return false;
+  return !isGuarded(worth, plus(snapshot.nowMs, seconds(relocationS(config))), config.cyclePeriodS);
 }
 
 interface Visit {
@@ -131,8 +134,10 @@ function visitTo({ pool, machines, usdPerHour }: Candidate, view: InstanceView, 
   const usefulS = Math.max(0, aliveS - redoneS - config.restoreS);
   const back = q * here * (config.startDelayMeanS + config.restoreS + lostS);
   const way = here * config.migrationS + there * (config.restoreS + config.startDelayMeanS + redoneS);
-  const stayUsd = here * stayS;
-  const savedUsd = (here - there) * Math.min(stayS, usefulS) - back - way;
+  const paidS = paidForS(view.instance, input);
+  const awayS = Math.min(stayS, usefulS);
+  const stayUsd = here * Math.max(0, stayS - paidS);
+  const savedUsd = stayUsd - here * (stayS - awayS) - there * awayS - back - way;
   return { pool, stayUsd, savedUsd, pInterrupted: q, there: poolsWithIdle(snapshot).has(pool.id) };
 }
 
@@ -148,6 +153,12 @@ function poolsWithIdle(snapshot: Snapshot): ReadonlySet<PoolId> {
     withIdle.set(snapshot, (pools = new Set(idle.map((v) => v.pool.id))));
   }
   return pools;
+}
+
+/** Time for which staying costs nothing more: what is left of the hour that is charged, where hours are. */
+function paidForS({ launchedMs }: Instance, { config, snapshot }: PlanInput): number {
+  if (config.billing !== 'per-hour' || launchedMs === null) return 0;
+  return raw(between(snapshot.nowMs, startedHourEndMs(launchedMs, snapshot.nowMs)));
 }
 
 /** Integral of the survival curve from 0 to `untilS`: expected time until an interruption, at most `untilS`. Midpoints. */

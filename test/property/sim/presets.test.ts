@@ -9,7 +9,7 @@ import { replayMarket } from '../../../lib/local/market-replay.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { simulate } from '../../../lib/sim/simulation.ts';
 import type { WorkloadJob } from '../../../lib/sim/workload/workload.ts';
-import { spec, stage } from '../../support/builders.ts';
+import { resources, spec, stage } from '../../support/builders.ts';
 import { onOffMarket, START } from '../../support/on-off-market.ts';
 import { noSolver } from '../../support/simulated.ts';
 
@@ -50,6 +50,59 @@ describe('a long job with a deadline, whatever spot does', () => {
     expect(seen.interruptions).toBeGreaterThan(20);
     expect(seen.returns).toBeGreaterThan(0);
   }, 120_000);
+});
+
+describe('many tasks whose running times nobody told', () => {
+  /** Jobs of one name, so that the later ones know of the earlier; two tasks fill a machine. */
+  const jobs = (seed: number): WorkloadJob[] => {
+    const random = randomStream(seed, 'workload');
+    return Array.from({ length: 5 }, (_, n) => {
+      const runtimeS = Float64Array.from({ length: 5 }, () => 1800 * (0.5 + random()));
+      const saves = { signal: 'SIGTERM', graceS: seconds(30), everyS: seconds(600) } as const;
+      return {
+        key: `job-${n}`,
+        submittedS: n * 900,
+        truth: new Map([['main', { runtimeS }]]),
+        spec: spec({
+          name: 'nightly',
+          class: 'deadline',
+          deadline: { afterS: seconds(3 * 3600) },
+          stages: [stage({ tasks: 5, expectedRuntimeS: null, checkpoint: saves, resources: resources(2, 1024) })],
+        }),
+      };
+    });
+  };
+
+  it.each(['per-second', 'per-hour'] as const)(
+    'are not sent to and fro between spot and on-demand, billed %s',
+    async (billing) => {
+      for (const seed of [1, 2, 3]) {
+        const events: string[] = [];
+        const { store } = await simulate({
+          trace: onOffMarket([[0, 96]]),
+          market: (now) => replayMarket(onOffMarket([[0, 96]]), now),
+          fromMs: epochMs(START),
+          toMs: plus(epochMs(START), seconds(24 * 3600)),
+          jobs: jobs(seed),
+          namesJobs: false,
+          deciders: () => ({ name: 'ebbtide', stages: presetNamed('ebbtide') }),
+          solver: noSolver,
+          config: schedulerConfig.parse({ billing }),
+          vcpus: 1000,
+          seed,
+          minGapS: seconds(1),
+          setupS: ZERO_S,
+          onEvent: (e) => events.push(e.type),
+        });
+        const count = (type: string): number => events.filter((t) => t === type).length;
+        expect(count('attempt-succeeded')).toBe(25);
+        // To spot when its running time has become known, and back when that turns out to be longer: hardly ever twice.
+        expect(count('attempt-starting')).toBeLessThanOrEqual(3 * 25);
+        expect((await store.loadActive()).jobs).toEqual([]);
+      }
+    },
+    60_000,
+  );
 });
 
 /** Until here neither the truths nor the markets that are compared differ in anything that could have been seen. */

@@ -26,8 +26,7 @@ const at = (s: number): EpochMs => plus(START_MS, seconds(s));
 const NOW_S = 1000;
 const spot = pool({ zone: 'a' });
 const onDemand = pool({ zone: 'a', option: 'on-demand' });
-const POOLS: readonly Pool[] = [spot, onDemand];
-const config = schedulerConfig.parse({});
+const POOLS: readonly Pool[] = [spot, onDemand, pool({ zone: 'b' })];
 const SAVES = { signal: 'SIGUSR2' as const, graceS: seconds(30), everyS: seconds(60) };
 
 const host = (id: string, of: Pool, over: Partial<Instance> = {}): Instance =>
@@ -52,10 +51,12 @@ interface Scene {
   readonly allotment?: Partial<Allotment>;
   readonly nowS?: number;
   readonly before?: Deliberation;
+  readonly billing?: 'per-second' | 'per-hour';
 }
 
 async function decided(scene: Scene): Promise<{ plan: Plan; deliberation: Deliberation }> {
   const { jobs, attempts = [], tasks = [], instances = [], nowS = NOW_S } = scene;
+  const config = schedulerConfig.parse({ billing: scene.billing ?? 'per-second' });
   const state = new WorkingState({ jobs, attempts, tasks, instances, openEffects: [], cursors: new Map() });
   const snapshot = takeSnapshot({
     state,
@@ -163,24 +164,102 @@ describe('the instance for an attempt that is stopping to go on elsewhere', () =
   });
 });
 
+/** A job of which nothing has run yet. */
+const fresh = (id: string, tasks: number, cpus: number, over: Partial<StageSpec> = {}): Job => {
+  const made = stage({ tasks, resources: resources(cpus), expectedRuntimeS: seconds(600), ...over });
+  return job({ name: id, submittedMs: at(0), spec: spec({ name: id, stages: [made] }) });
+};
+const start = (of: Job, kind: 'fresh' | 'gang', count: number, where: Pool = spot): Allotment['starts'][number] => {
+  const offer = { pool: where.id, bid: 'uncapped', startDelayS: seconds(90), expectedCostUsd: 0.1 } as Offer;
+  const option = {
+    group: groupId(`${of.id}/main/${kind}`),
+    offer,
+    slot: 0,
+    startMs: at(NOW_S),
+    worthUsd: 1,
+    costUsd: 0.1,
+  };
+  return { option, count, reason: 'it pays' };
+};
+const startsOf = (plan: Plan) => plan.effects.flatMap((e) => (e.kind === 'start' ? [e.task.job] : []));
+
+describe('work on on-demand that the plan sends back to spot', () => {
+  const scene = (over: Partial<StageSpec>): Scene => {
+    const one = { ...jobOf('j-one', { running: 1 }, over), deadlineMs: at(12 * 3600) };
+    return {
+      jobs: [{ ...one, spec: { ...one.spec, class: 'deadline' as const } }],
+      attempts: [runs('a0', one)],
+      instances: [host('i-test', onDemand), host('i-spot', spot)],
+      allotment: { moves: [{ attempt: attemptId('a0'), reason: 'it pays', to: 'spot' }] },
+    };
+  };
+
+  it('stops where spot is ready to take it', async () => {
+    expect(keysOf((await decided(scene({ expectedRuntimeS: seconds(7200) }))).plan, 'stop')).toEqual(['a0']);
+  });
+
+  it('stays where it would not be started on spot: nothing is known of its running time, and it has a deadline', async () => {
+    const { plan } = await decided(scene({ expectedRuntimeS: null }));
+    expect(keysOf(plan, 'stop')).toEqual([]);
+    expect(keysOf(plan, 'launch')).toEqual([]);
+  });
+
+  it('stays where spot is forbidden to it', async () => {
+    const { plan } = await decided(
+      scene({ expectedRuntimeS: seconds(7200), constraints: { purchaseOptions: ['on-demand'] } }),
+    );
+    expect(keysOf(plan, 'stop')).toEqual([]);
+  });
+});
+
+describe('a start that is meant for spot and finds no room there', () => {
+  const quick = fresh('j-quick', 1, 1);
+  const beside = (runtimeS: number, over: Partial<Scene> = {}): Scene => {
+    const other = jobOf('j-other', { running: 1 }, { expectedRuntimeS: seconds(runtimeS) });
+    return {
+      jobs: [quick, other],
+      attempts: [runs('a0', other)],
+      instances: [host('i-test', onDemand)],
+      ...over,
+      allotment: { starts: [start(quick, 'fresh', 1)], ...over.allotment },
+    };
+  };
+
+  it('rides along with work on on-demand that stays longer, and with no other', async () => {
+    expect(startsOf((await decided(beside(7200))).plan)).toEqual(['j-quick']);
+    const short = await decided(beside(600));
+    expect(startsOf(short.plan)).toEqual([]);
+    expect(keysOf(short.plan, 'launch')).toHaveLength(1);
+  });
+
+  it('does not ride along with work that stops or leaves for spot', async () => {
+    const leaves = { moves: [{ attempt: attemptId('a0'), reason: 'it pays', to: 'spot' as const }] };
+    expect(startsOf((await decided(beside(7200, { allotment: leaves }))).plan)).toEqual([]);
+    const stopping = beside(7200).attempts?.map((a) => ({ ...a, state: 'stopping' as const })) ?? [];
+    expect(startsOf((await decided(beside(7200, { attempts: stopping }))).plan)).toEqual([]);
+  });
+
+  it('takes an idle on-demand instance only within an hour that is paid', async () => {
+    const idle = (billing: 'per-second' | 'per-hour', nowS: number): Scene => ({
+      jobs: [quick],
+      instances: [host('i-test', onDemand)],
+      billing,
+      nowS,
+      allotment: { starts: [start(quick, 'fresh', 1)] },
+    });
+    expect(startsOf((await decided(idle('per-hour', 1000))).plan)).toEqual(['j-quick']);
+    expect(startsOf((await decided(idle('per-hour', 3300))).plan)).toEqual([]);
+    expect(startsOf((await decided(idle('per-second', 1000))).plan)).toEqual([]);
+  });
+
+  it('takes any room on spot', async () => {
+    const other = { ...beside(600), instances: [host('i-test', onDemand), host('i-spot', pool({ zone: 'b' }))] };
+    expect(startsOf((await decided(other)).plan)).toEqual(['j-quick']);
+  });
+});
+
 describe('work that the plan stops for something else', () => {
   const low = jobOf('j-low', { running: 1 });
-  const fresh = (id: string, tasks: number, cpus: number, over: Partial<StageSpec> = {}): Job => {
-    const made = stage({ tasks, resources: resources(cpus), expectedRuntimeS: seconds(600), ...over });
-    return job({ name: id, submittedMs: at(0), spec: spec({ name: id, stages: [made] }) });
-  };
-  const start = (of: Job, kind: 'fresh' | 'gang', count: number, where: Pool = spot): Allotment['starts'][number] => {
-    const offer = { pool: where.id, bid: 'uncapped', startDelayS: seconds(90), expectedCostUsd: 0.1 } as Offer;
-    const option = {
-      group: groupId(`${of.id}/main/${kind}`),
-      offer,
-      slot: 0,
-      startMs: at(NOW_S),
-      worthUsd: 1,
-      costUsd: 0.1,
-    };
-    return { option, count, reason: 'it pays' };
-  };
   const stops = { preemptions: [{ attempt: attemptId('a0'), reason: 'for something better' }] };
   const here = (jobs: readonly Job[], starts: Allotment['starts'], others: readonly Attempt[] = []): Scene => ({
     jobs: [low, ...jobs],
@@ -189,7 +268,6 @@ describe('work that the plan stops for something else', () => {
     vcpus: 4,
     allotment: { ...stops, starts },
   });
-  const startsOf = (plan: Plan) => plan.effects.flatMap((e) => (e.kind === 'start' ? [e.task.job] : []));
 
   it('stops for what needs its room, and nobody else gets that room meanwhile', async () => {
     const gang = fresh('j-gang', 2, 2, { gang: true });
@@ -233,6 +311,39 @@ describe('work that the plan stops for something else', () => {
     );
     expect(keysOf(plan, 'stop')).toEqual(['a0']);
     expect(startsOf(plan)).toEqual([]);
+  });
+});
+
+describe('a plan that stops tasks of a stage and starts as many of it in the same pool', () => {
+  it('does neither, and what else it starts finds the room', async () => {
+    const both = jobOf('j-both', { running: 1, waiting: 1 });
+    const other = fresh('j-other', 1, 2);
+    const waiting: Task = {
+      ...{ job: both.id, stage: 'main', index: 1, state: 'waiting', attempts: 1, failures: 0 },
+      keptS: ZERO_S,
+      notBeforeMs: null,
+    };
+    const again = start(both, 'fresh', 1);
+    const { plan } = await decided({
+      jobs: [both, other],
+      attempts: [runs('a0', both, { resources: resources(2) })],
+      tasks: [waiting],
+      instances: [host('i-test', spot)],
+      vcpus: 4,
+      allotment: {
+        preemptions: [{ attempt: attemptId('a0'), reason: 'for something better' }],
+        starts: [
+          { ...again, option: { ...again.option, group: groupId('j-both/main/kept-0') } },
+          start(other, 'fresh', 1),
+        ],
+      },
+    });
+    expect(keysOf(plan, 'stop')).toEqual([]);
+    expect(startsOf(plan)).toEqual(['j-other']);
+    const [explained] = plan.explanations.filter((e) => e.job === 'j-both');
+    expect(explained?.waiting.map((w) => w.detail)).toEqual([
+      `other tasks of its stage run in ${spot.id}, and there is no room for more`,
+    ]);
   });
 });
 

@@ -66,6 +66,9 @@ export interface Running {
   readonly runtime?: Distribution;
   readonly doneS?: number;
   readonly keptS?: number;
+  /** Of its attempt, and how long ago that began. */
+  readonly number?: number;
+  readonly ranS?: number;
   readonly worth?: Worth;
   readonly gang?: boolean;
 }
@@ -248,12 +251,12 @@ function viewOf(r: Running): InstanceView {
       job: jobId(r.name),
       stage: 'main',
       index,
-      number: 1,
+      number: r.number ?? 1,
       instance: id,
       resources: need,
       state: 'running',
       placedMs: NOW,
-      startedMs: NOW,
+      startedMs: at(-(r.ranS ?? 0)),
       endedMs: null,
       outcome: null,
       exitCode: null,

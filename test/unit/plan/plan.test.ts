@@ -53,6 +53,20 @@ describe('waiting', () => {
     expect(allotment.waits[0]?.detail).toMatch(/\$0\.010 a task in 20 min, against \$0\.020/);
   });
 
+  it('does not wait for a price with slack that an interruption would need', async () => {
+    const cheaperSoon = (pInterrupted: number, safeStartS: number) =>
+      plan({
+        waiting: [{ name: 'a', worthUsd: 1, deadlineS: 24 * 3600, safeStartS }],
+        expectedSpotUsd: (s) => (s >= 1200 ? 0.06 : 0.08),
+        pInterrupted,
+      });
+    // Waiting 20 minutes saves a quarter of 2 cents. Of two hours of slack that is a sixth: with an even chance of an
+    // interruption, after which the task costs 3 cents more, a quarter of a cent is lost; of 24 minutes it is most.
+    expect((await cheaperSoon(0.5, 7200)).deferred).toHaveLength(1);
+    expect((await cheaperSoon(0.5, 1440)).starts).toHaveLength(1);
+    expect((await cheaperSoon(0.01, 1440)).deferred).toHaveLength(1);
+  });
+
   it('does not wait for a saving too small to trust', async () => {
     const allotment = await plan({
       waiting: [{ name: 'a', worthUsd: 1 }],
@@ -149,6 +163,20 @@ describe('pre-emption', () => {
     });
     expect(allotment.preemptions).toEqual([]);
     expect(allotment.starts).toEqual([]);
+  });
+
+  it('leaves work alone that was stopped before and has only just gone on', async () => {
+    const stopsAfter = async (ranS: number) =>
+      (
+        await plan({
+          waiting: [{ name: 'a', count: 2, worthUsd: 5, deadlineS: 2 * HOUR_S }],
+          running: [{ ...full, number: 2, ranS }],
+          vcpus: 4,
+        })
+      ).preemptions.length;
+    // 30 s to save, 160 s to start, 10 s to restore, two cycles of a minute.
+    expect(await stopsAfter(310)).toBe(0);
+    expect(await stopsAfter(330)).toBe(2);
   });
 
   it('never stops deadline work', async () => {

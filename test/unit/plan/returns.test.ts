@@ -64,4 +64,21 @@ describe('work on on-demand returns to spot', () => {
     expect(returnMoves(input({ class: 'best-effort', worth: flat(5) }))).toHaveLength(1);
     expect(returnMoves(input({ tasks: 4, cpus: 1 }))).toHaveLength(4);
   });
+
+  it('stays for the way there after it has moved, so that it cannot alternate with the guard', () => {
+    expect(returnMoves(input({ number: 2, ranS: 310 }))).toEqual([]);
+    expect(returnMoves(input({ number: 2, ranS: 330 }))).toHaveLength(1);
+    expect(returnMoves(input({ number: 1, ranS: 0 }))).toHaveLength(1);
+  });
+
+  it('counts nothing for what is left of an hour that is charged', () => {
+    // The instance was launched now. Of 50 minutes nothing is to be paid any more, of ten hours nine are.
+    const minutes = certain(seconds(3000));
+    const saving = (world: Handmade, runtime = minutes): number =>
+      Number(/save \$([\d.]+) /.exec(returnMoves(input({ runtime }, world))[0]?.reason ?? '')?.[1]);
+    expect(saving({})).toBeGreaterThan(0);
+    expect(saving({ config: { billing: 'per-hour' } })).toBeNaN();
+    const whole = saving({}, TEN_HOURS);
+    expect(saving({ config: { billing: 'per-hour' } }, TEN_HOURS)).toBeLessThan(whole);
+  });
 });

@@ -58,7 +58,10 @@ interface AppraisedTask {
   /** What is left to run, the checkpoint read first. */
   readonly runtime: Distribution;
   readonly meanS: number;
-  /** Nothing is known of the running time and there is a deadline: no risk is taken. */
+  /**
+   * Nothing is known of the running time, there is a deadline, and an interruption would lose work: no risk is taken. What is saved at
+   * the warning loses a start-up, for which the last safe moment has room (lib/plan/guard.ts).
+   */
   readonly blind: boolean;
   readonly terms: Omit<Terms, 'rate' | 'fallbackRate' | 'freeBeforeS'>;
 }
@@ -81,7 +84,7 @@ function taskOf(
   return {
     runtime,
     meanS: raw(mean(runtime)),
-    blind: forecast.basis === 'prior' && taskDeadlineMs !== null,
+    blind: forecast.basis === 'prior' && taskDeadlineMs !== null && lossOf(group.stage) > 0,
     terms: {
       lossS: lossOf(group.stage),
       restoreS: group.stage.checkpoint === null ? 0 : config.restoreS,

@@ -35,8 +35,8 @@ const MOST_CONSIDERED = 12;
 /**
  * Ranks candidates and keeps the best: those that are late with a probability up to `maxLateProbability` by expected cost
  * less preferences; where there is none, by P(late). Kept are the best bid of each pool first and further bids of a pool only
- * where pools run out, always with the cheapest on-demand pool. A task of unknown running time with a deadline stays off
- * spot wherever anything else fits.
+ * where pools run out, always with the cheapest on-demand pool. A task of unknown running time with a deadline that
+ * an interruption would set back stays off spot wherever anything else fits.
  */
 export function choose({ group, shape, candidates, task, config }: Choice): GroupOffers {
   const finite = candidates.filter((c) => Number.isFinite(c.outcome.costUsd));
@@ -149,7 +149,7 @@ function verdict(c: Candidate, v: Verdicts): string {
     return 'not taken: interrupted too often ever to finish, and there is no on-demand pool to go to';
   }
   if (v.task.blind && c.pool.option === 'spot' && v.steady) {
-    return 'not taken: nothing is known of the running time and there is a deadline, so only capacity that stays is safe';
+    return 'not taken: nothing is known of the running time, there is a deadline, and an interruption loses work, so only capacity that stays is safe';
   }
   if (v.keptSet.has(c)) return keptVerdict(c, v);
   if (!v.eligible.has(c)) {
@@ -165,7 +165,7 @@ function keptVerdict(c: Candidate, v: Verdicts): string {
   const late =
     c.outcome.pLate > v.config.maxLateProbability ? `; late with probability ${percent(c.outcome.pLate)}` : '';
   if (v.task.blind && v.steady) {
-    return `kept: nothing is known of the running time and there is a deadline, so it stays off spot${late}`;
+    return `kept: nothing is known of the running time, there is a deadline, and an interruption loses work, so it stays off spot${late}`;
   }
   if (c.opens !== undefined) return `kept for later: it gave no capacity lately and rests${premium(c, v)}${late}`;
   if (c === v.best) return late === '' ? 'best: lowest expected cost' : `best: no offer is safer${late}`;

@@ -100,7 +100,7 @@ describe('appraisal', () => {
     expect(excluded).toEqual([{ constraint: 'resources', pools: 10 }]);
   });
 
-  it('keeps a job of unknown running time with a deadline off spot, and says so', () => {
+  it('keeps a job of unknown running time with a deadline off spot if an interruption loses work, and says so', () => {
     const groups = [group({ id: 'g', class: 'deadline' })];
     const blind = offersOf({ groups, basis: 'prior', worth: () => worth(20_000) });
     expect(blind.offers.every((o) => o.pool.endsWith('/on-demand'))).toBe(true);
@@ -109,6 +109,9 @@ describe('appraisal', () => {
     );
     const known = offersOf({ groups, basis: 'history', worth: () => worth(20_000) });
     expect(known.offers.some((o) => o.pool.endsWith('/spot'))).toBe(true);
+    const saves = [group({ id: 'g', class: 'deadline', stage: { checkpoint } })];
+    const safe = offersOf({ groups: saves, basis: 'prior', worth: () => worth(20_000) });
+    expect(safe.offers.some((o) => o.pool.endsWith('/spot'))).toBe(true);
     const spotOnly = offersOf({ groups, basis: 'prior', worth: () => worth(20_000), pools: spots });
     expect(spotOnly.offers.length).toBeGreaterThan(0);
   });

@@ -198,8 +198,8 @@ describe('work on on-demand that the plan sends back to spot', () => {
     expect(keysOf((await decided(scene({ expectedRuntimeS: seconds(7200) }))).plan, 'stop')).toEqual(['a0']);
   });
 
-  it('stays where it would not be started on spot: nothing is known of its running time, and it has a deadline', async () => {
-    const { plan } = await decided(scene({ expectedRuntimeS: null }));
+  it('stays where it would not be started on spot: it saves nothing, has a deadline, and nothing is known of its running time', async () => {
+    const { plan } = await decided(scene({ expectedRuntimeS: null, checkpoint: null }));
     expect(keysOf(plan, 'stop')).toEqual([]);
     expect(keysOf(plan, 'launch')).toEqual([]);
   });

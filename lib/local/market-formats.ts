@@ -119,6 +119,8 @@ async function readCsv(
 }
 
 const ZONE = /^[a-z]{2}(-[a-z]+)+-\d[a-z]$/;
+/** Some series of availability are of Google's zones: what spot does there is as good an exercise. */
+const GOOGLE_ZONE = /^[a-z]+(-[a-z]+)+\d-[a-z]$/;
 const TYPE = /^[a-z][a-z0-9-]*\.[a-z0-9-]+$/;
 
 /** What is wrong with the fields every row has; null when nothing is. */
@@ -218,7 +220,8 @@ function awsRecord(value: unknown, at: RowRef, sink: RawSink): void {
 
 /**
  * Instance types behind the machine names of the spot availability series: `<accelerator or CPU>_<count>`.
- * k80 and v100 are the P2 and P3 families with that many GPUs; `intel_64` (64 vCPUs of Intel) is taken as m5.16xlarge.
+ * k80 and v100 are the P2 and P3 families with that many GPUs; `intel_64` (64 vCPUs of Intel) is taken as m5.16xlarge, and Google's
+ * `c3-88` (88 vCPUs of Intel's fourth Xeon generation) as c7i.24xlarge, the nearest of the same processor.
  */
 const SERIES_TYPES: Readonly<Record<string, string>> = {
   k80_1: 'p2.xlarge',
@@ -227,6 +230,7 @@ const SERIES_TYPES: Readonly<Record<string, string>> = {
   v100_4: 'p3.8xlarge',
   v100_8: 'p3.16xlarge',
   intel_64: 'm5.16xlarge',
+  'c3-88': 'c7i.24xlarge',
 };
 
 /**
@@ -287,7 +291,7 @@ function seriesOf(path: string): Series | string {
   const name = /^(.+?)_([a-z0-9-]+?(?:_\d+)?)\.json(?:\.gz)?$/i.exec(basename(path));
   const [, zone = '', machine = ''] = name ?? [];
   if (name === null) return 'a series is named ZONE_MACHINE_COUNT.json';
-  if (!ZONE.test(zone)) return 'a series is of an EC2 zone such as us-west-2a';
+  if (!ZONE.test(zone) && !GOOGLE_ZONE.test(zone)) return 'a series is of a zone such as us-west-2a or us-central1-a';
   const type = SERIES_TYPES[machine];
   if (type === undefined) return `a series is of one of ${Object.keys(SERIES_TYPES).join(', ')}`;
   const folder = dirname(path);

@@ -211,7 +211,7 @@ describe('availability series', () => {
 
   it('takes zone, type, date and node count from the path, and says that prices are assumed', async () => {
     put('s/preemption/4-node/aws-08-03-2023/us-west-2c_v100_1.json', [4, 3, 4, 4, 0]);
-    put('s/preemption/1-node/gcp-04-30-2023/us-central1-a_c3-88.json', [1]);
+    put('s/preemption/1-node/gcp-04-30-2023/us-central1-a_t2d-60.json', [1]);
     const path = target();
     const summary = await importMarket(join(dir, 's'), path);
     expect(summary.badLines).toBe(1);
@@ -223,6 +223,14 @@ describe('availability series', () => {
     expect([raw(trace.startMs), raw(trace.endMs)]).toEqual([at(0), at(5)]);
     expect([...trace.prices(poolKey('p3.2xlarge', 'us-west-2c', 'spot')).usdPerHour]).toEqual([0.918]);
     expect(meta.notes.join(' ')).toContain('assumed');
+  });
+
+  it("takes Google's series for the nearest type of EC2", async () => {
+    put('g/preemption/1-node/gcp-04-30-2023/us-central1-a_c3-88.json', [0, 1, 1]);
+    const path = target();
+    expect((await importMarket(join(dir, 'g'), path)).badLines).toBe(0);
+    const steps = readMarket(path).trace.availability(poolKey('c7i.24xlarge', 'us-central1-a', 'spot'));
+    expect([...(steps?.available ?? [])]).toEqual([0, 1, 0]);
   });
 });
 

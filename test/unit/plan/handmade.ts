@@ -49,6 +49,8 @@ export interface Waiting {
   readonly deadlineS?: number;
   readonly safeStartS?: number;
   readonly runtimeS?: number;
+  /** Default: that for certain. */
+  readonly runtime?: Distribution;
   readonly offers?: readonly ('spot' | 'on-demand')[];
   readonly pLate?: number;
   readonly maxCostUsd?: number;
@@ -120,7 +122,7 @@ export function handmade(h: Handmade): PlanInput {
   const views = running.map(viewOf);
   const runtime = new Map(
     [
-      ...waiting.map((w) => [`${w.name}/main`, certain(seconds(w.runtimeS ?? HOUR_S))] as const),
+      ...waiting.map((w) => [`${w.name}/main`, w.runtime ?? certain(seconds(w.runtimeS ?? HOUR_S))] as const),
       ...running.map((r) => [`${r.name}/main`, r.runtime ?? certain(seconds(HOUR_S))] as const),
     ].map(([key, d]) => [key, { runtime: d, basis: 'history' as const, reason: 'test' }]),
   );

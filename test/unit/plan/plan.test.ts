@@ -22,6 +22,26 @@ describe('without contention', () => {
     expect(allotment.waits).toEqual([]);
   });
 
+  it('does not hold against spot what would be late without any interruption', async () => {
+    // Three in a hundred such tasks take three hours, wherever it runs. Interrupted, one of an hour takes more than two on spot alone, but
+    // flees in time: spot is late no more often than on-demand is.
+    const runtime = distribution([
+      [HOUR_S, 0.97],
+      [3 * HOUR_S, 0.03],
+    ]);
+    const where = async (pLate: number) =>
+      (
+        await plan({
+          waiting: [
+            { name: 'a', worthUsd: 10, deadlineS: 2.1 * HOUR_S, safeStartS: HOUR_S, runtimeS: 5400, runtime, pLate },
+          ],
+          pInterrupted: 0.2,
+        })
+      ).starts.map((s) => s.option.offer.pool);
+    expect(await where(0.03)).toEqual([SPOT.id]);
+    expect(await where(0.045)).toEqual([ON_DEMAND.id]);
+  });
+
   it('uses free room before new machines', async () => {
     const allotment = await plan({
       waiting: [{ name: 'a', count: 2, worthUsd: 1 }],

@@ -15,7 +15,7 @@ import { brokenConstraint } from '../domain/constraints.ts';
 import type { Offer } from '../domain/forecast.ts';
 import type { Job, TaskRef } from '../domain/job.ts';
 import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
-import type { PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
+import { runningNamed, type PendingGroup, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, GroupOffers, Host, Leftover, Stages, TaskToPlace, Worths } from '../domain/stages.ts';
 import { attemptName, taskKey } from './working-state.ts';
 import { withoutExchanges } from './exchange.ts';
@@ -166,14 +166,6 @@ function movesOf(snapshot: Snapshot, allotment: Allotment, worths: Worths): Move
   }));
 }
 
-/** Of these attempts those that run, by id. O(running tasks), of which only these are put into the map. */
-function runningNamed(snapshot: Snapshot, ids: Iterable<AttemptId>): ReadonlyMap<AttemptId, RunningTask> {
-  const wanted = new Set(ids);
-  const found = new Map<AttemptId, RunningTask>();
-  if (wanted.size > 0) for (const r of snapshot.running) if (wanted.has(r.attempt.id)) found.set(r.attempt.id, r);
-  return found;
-}
-
 const moveGroup = (m: Move): GroupId => groupId(`move/${m.running.attempt.id}`);
 
 const isStopping = ({ attempt }: RunningTask): boolean => attempt.state === 'stopping';
@@ -292,13 +284,13 @@ function leftoversOf(
 function offersFor({ toSpot }: Move, offers: readonly Offer[], config: SchedulerConfig): readonly Offer[] {
   const staying = offers.filter((o) => !o.pool.endsWith('/spot'));
   if (!toSpot) return staying;
-  const dearest = staying.reduce((least, o) => Math.min(least, o.expectedCostUsd), Infinity);
+  const steadyUsd = staying.reduce((least, o) => Math.min(least, o.expectedCostUsd), Infinity);
   return offers.filter(
     (o) =>
       o.pool.endsWith('/spot') &&
       o.opens === undefined &&
       o.pLate <= config.maxLateProbability &&
-      o.expectedCostUsd < dearest,
+      o.expectedCostUsd < steadyUsd,
   );
 }
 

@@ -6,7 +6,7 @@
 import { invariant } from '../kernel/errors.ts';
 import type { GroupId } from '../kernel/ids.ts';
 import type { Allotment } from '../domain/plan.ts';
-import type { PendingGroup, Snapshot } from '../domain/snapshot.ts';
+import { runningNamed, type PendingGroup, type Snapshot } from '../domain/snapshot.ts';
 
 type Preemption = Allotment['preemptions'][number];
 
@@ -40,10 +40,13 @@ export function withoutExchanges(
 
 /** What the plan stops, by stage and pool. */
 function stoppedByPlace(preemptions: readonly Preemption[], snapshot: Snapshot): Map<string, Preemption[]> {
-  const running = new Map(snapshot.running.map((r) => [r.attempt.id, r.attempt]));
+  const running = runningNamed(
+    snapshot,
+    preemptions.map((p) => p.attempt),
+  );
   const stopped = new Map<string, Preemption[]>();
   for (const p of preemptions) {
-    const attempt = invariant(running.get(p.attempt), `the plan stops attempt ${p.attempt}, which does not run`);
+    const { attempt } = invariant(running.get(p.attempt), `the plan stops attempt ${p.attempt}, which does not run`);
     const pool = snapshot.instances.get(attempt.instance)?.pool.id;
     if (pool === undefined) continue;
     const key = `${attempt.job}/${attempt.stage} ${pool}`;

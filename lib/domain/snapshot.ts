@@ -1,4 +1,4 @@
-import type { GroupId, JobId, InstanceId } from '../kernel/ids.ts';
+import type { AttemptId, GroupId, JobId, InstanceId } from '../kernel/ids.ts';
 import type { EpochMs, Seconds, Usd } from '../kernel/units.ts';
 import type { Attempt, Job, JobClass, StageSpec, Task } from './job.ts';
 import type { Instance } from './instance.ts';
@@ -83,4 +83,12 @@ export function runningByJob({ running }: Pick<Snapshot, 'running'>): ReadonlyMa
   let jobs = byJob.get(running);
   if (jobs === undefined) byJob.set(running, (jobs = Map.groupBy(running, (r) => r.attempt.job)));
   return jobs;
+}
+
+/** Of these attempts those that run, by id. O(running tasks), of which only these are put into the map. */
+export function runningNamed(snapshot: Snapshot, ids: Iterable<AttemptId>): ReadonlyMap<AttemptId, RunningTask> {
+  const wanted = new Set(ids);
+  const found = new Map<AttemptId, RunningTask>();
+  if (wanted.size > 0) for (const r of snapshot.running) if (wanted.has(r.attempt.id)) found.set(r.attempt.id, r);
+  return found;
 }

@@ -1,7 +1,9 @@
 /**
- * Trains the pre-emption forecast: npm run train:preemption -- --data FOLDER [--output FOLDER] (docs/forecast.md).
+ * Trains the pre-emption forecast (docs/forecast.md):
+ *   npm run train:preemption -- --data DATASET [--markets M,M,.. [--instants N]] [--output VERSION] [--model trees|lstm] ..
  *
- * FOLDER is what `ebb market dataset` wrote. The first run makes a Python environment below `.cache` from pinned packages
+ * DATASET is what `ebb market dataset` wrote; with --markets (market files, or folders of traces) it is drawn from them first,
+ * so that one command goes from prices to a model. The first run makes a Python environment below `.cache` from pinned packages
  * with checked hashes; the same data set, seed and packages give the same model on the same kind of processor.
  */
 import { spawnSync } from 'node:child_process';
@@ -21,12 +23,37 @@ const LEAST_PYTHON = [3, 11] as const;
 const REPEATABLE = { XLA_FLAGS: '--xla_cpu_multi_thread_eigen=false', OMP_NUM_THREADS: '1', PYTHONHASHSEED: '0' };
 
 const args = process.argv.slice(2);
+const markets = taken('--markets');
+const instants = taken('--instants');
 const isHelp = args.includes('--help') || args.includes('-h');
 const named = args.includes('--output') || isHelp;
+if (markets !== null) drawDataset(markets.split(','));
 const output = named ? [] : ['--output', join(ROOT, 'out', 'models', 'preemption', 'candidate')];
 const python = environment();
 process.exitCode = run(python, [join(TRAINING, 'train.py'), ...args, ...output], REPEATABLE);
 if (process.exitCode === 0 && !named) process.stdout.write(`${output[1]}\n`);
+
+/** The value of an option that is not for the Python program, which is left out of what that is given. */
+function taken(option: string): string | null {
+  const at = args.indexOf(option);
+  if (at < 0) return null;
+  const [, value] = args.splice(at, 2);
+  if (value !== undefined) return value;
+  process.stderr.write(`${option} needs a value\n`);
+  process.exit(1);
+}
+
+function drawDataset(sources: readonly string[]): void {
+  const folder = args[args.indexOf('--data') + 1];
+  if (!args.includes('--data') || folder === undefined) {
+    process.stderr.write('--markets needs --data, the folder for the data set that is drawn from them\n');
+    process.exit(1);
+  }
+  const more = instants === null ? [] : ['--instants', instants];
+  const command = ['market', 'dataset', ...sources, '--output', folder, ...more];
+  const status = run(process.execPath, [join(ROOT, 'bin', 'ebb.mjs'), ...command]);
+  if (status !== 0) process.exit(status);
+}
 
 /** Python of an environment that has the pinned packages; made when there is none of just these. */
 function environment(): string {

@@ -206,7 +206,7 @@ class Tally {
       this.#rows[split] === 0 ? null : this.#lost[split] / this.#rows[split];
     return {
       name,
-      sha256: digest(trace),
+      sha256: priceDigest(trace),
       from: iso(raw(trace.startMs)),
       validationFrom: iso(validationMs),
       testFrom: iso(testMs),
@@ -227,7 +227,8 @@ class Tally {
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
-function digest(trace: MarketTrace): string {
+/** SHA-256 of the spot prices: pools with their on-demand prices, instants and prices in their order. */
+export function priceDigest(trace: MarketTrace): string {
   const hash = createHash('sha256');
   for (const pool of trace.pools) {
     if (pool.option !== 'spot') continue;

@@ -1,12 +1,13 @@
-"""The trained forecast as ONNX: normalisation, the standard LSTM operator, the monotone head and the calibration in one graph."""
+"""Trained forecasts as ONNX: what they read, their hazards, the calibration and the curve in one graph."""
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from survival_model import RAMPS, STEPS, UNITS
+from lstm_model import RAMPS, STEPS, UNITS
 
 OPSET = 17
+OPSET_OF_TREES = 3  # of ai.onnx.ml
 IR_VERSION = 8
 INPUT, OUTPUT = "features", "pLost"
 
@@ -15,38 +16,65 @@ def softplus(x):
     return np.logaddexp(0.0, np.asarray(x, np.float64)).astype(np.float32)
 
 
-def onnx_model(p, norm, calibration, kinds):
-    p = {name: np.asarray(value, np.float32) for name, value in p.items()}
-    pool, sequence, bid = kinds["pool"], kinds["sequence"], kinds["bid"]
-    horizons = p["a"].shape[0]
-    constants, nodes = [], []
+class Graph:
+    def __init__(self):
+        self.constants, self.nodes = [], []
 
-    def constant(name, value, dtype=np.float32):
-        constants.append(numpy_helper.from_array(np.asarray(value, dtype), name))
+    def constant(self, name, value, dtype=np.float32):
+        self.constants.append(numpy_helper.from_array(np.asarray(value, dtype), name))
         return name
 
-    def node(op, inputs, output, **attributes):
-        nodes.append(helper.make_node(op, inputs, [output] if isinstance(output, str) else output, **attributes))
-        return output if isinstance(output, str) else output[-1]
+    def node(self, op, inputs, output, **attributes):
+        outputs = [output] if isinstance(output, str) else output
+        self.nodes.append(helper.make_node(op, inputs, outputs, **attributes))
+        return outputs[-1]
 
-    x = node("Sub", [INPUT, constant("mean", norm["mean"])], "centred")
-    x = node("Div", [x, constant("std", norm["std"])], "scaled")
-    x = node("Clip", [x, constant("low", -norm["clip"]), constant("high", norm["clip"])], "normalised")
-    parts = constant("widths", [pool, sequence, bid], np.int64)
-    node("Split", [x, parts], ["shared", "flat", "bid"], axis=1)
+    def curve(self, logit, calibration):
+        """From logits of hazards, or what goes into softplus for them: the calibrated curve."""
+        self.node("Softplus", [logit], "hazard")
+        self.node("Pow", ["hazard", self.constant("power", calibration["power"])], "bent")
+        self.node("Mul", ["bent", self.constant("factor", calibration["factor"])], "calibrated")
+        self.node("CumSum", ["calibrated", self.constant("axis", 1, np.int64)], "cumulative")
+        self.node("Neg", ["cumulative"], "negative")
+        self.node("Exp", ["negative"], "survival")
+        self.node("Sub", [self.constant("one", 1.0), "survival"], OUTPUT)
+
+    def bytes(self, width, horizons):
+        def ends(name, n):
+            return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", n])
+
+        graph = helper.make_graph(self.nodes, "preemption", [ends(INPUT, width)], [ends(OUTPUT, horizons)], self.constants)
+        domains = sorted({node.domain for node in self.nodes})
+        imports = [helper.make_opsetid(d, OPSET_OF_TREES if d else OPSET) for d in domains]
+        model = helper.make_model(graph, opset_imports=imports, producer_name="ebbtide")
+        model.ir_version = IR_VERSION
+        onnx.checker.check_model(model)
+        return model.SerializeToString(deterministic=True)
+
+
+def lstm(p, norm, calibration, kinds):
+    """The standard LSTM operator and the monotone head of lstm_model.py."""
+    p = {name: np.asarray(value, np.float32) for name, value in p.items()}
+    horizons, g = p["a"].shape[0], Graph()
+    node, constant = g.node, g.constant
+    node("Sub", [INPUT, constant("mean", norm["mean"])], "centred")
+    node("Div", ["centred", constant("std", norm["std"])], "scaled")
+    node("Clip", ["scaled", constant("low", -norm["clip"]), constant("high", norm["clip"])], "normalised")
+    parts = constant("widths", [kinds["pool"], kinds["sequence"], kinds["bid"]], np.int64)
+    node("Split", ["normalised", parts], ["shared", "flat", "bid"], axis=1)
     node("Reshape", ["flat", constant("shape", [-1, STEPS, 2], np.int64)], "prices")
     node("Transpose", ["prices"], "steps", perm=[1, 0, 2])
-    lstm = [
+    weights = [
         constant("lstmW", p["W"].T[None]),
         constant("lstmR", p["R"].T[None]),
         constant("lstmB", np.concatenate([p["B"], np.zeros(4 * UNITS, np.float32)])[None]),
     ]
-    node("LSTM", ["steps", *lstm], ["", "last"], hidden_size=UNITS)
+    node("LSTM", ["steps", *weights], ["", "last"], hidden_size=UNITS)
     node("Squeeze", ["last", constant("axis0", [0], np.int64)], "read")
     x = node("Concat", ["read", "shared"], "joined", axis=1)
-    for layer, (w, b) in enumerate([("C1", "c1"), ("C2", "c2")]):
-        x = node("Gemm", [x, constant(w, p[w]), constant(b, p[b])], f"sum{layer}")
-        x = node("Tanh", [x], f"context{layer}")
+    for w, b in [("C1", "c1"), ("C2", "c2")]:
+        x = node("Gemm", [x, constant(w, p[w]), constant(b, p[b])], f"sum{w}")
+        x = node("Tanh", [x], f"context{w}")
     node("Gemm", ["bid", constant("M", softplus(p["M"])), constant("m", p["m"])], "bidSum")
     node("Tanh", ["bidSum"], "ramps")
     node("Unsqueeze", ["ramps", constant("axis1", [1], np.int64)], "rampsByHorizon")
@@ -57,21 +85,49 @@ def onnx_model(p, norm, calibration, kinds):
     node("Mul", ["slopes", "rampsByHorizon"], "products")
     node("ReduceSum", ["products", constant("axis2", [2], np.int64)], "safety", keepdims=0)
     node("Sub", ["level", "safety"], "logit")
-    node("Softplus", ["logit"], "hazard")
-    node("Pow", ["hazard", constant("power", calibration["power"])], "bent")
-    node("Mul", ["bent", constant("factor", calibration["factor"])], "calibrated")
-    node("CumSum", ["calibrated", constant("axis", 1, np.int64)], "cumulative")
-    node("Neg", ["cumulative"], "negative")
-    node("Exp", ["negative"], "survival")
-    node("Sub", [constant("one", 1.0), "survival"], OUTPUT)
+    g.curve("logit", calibration)
+    return g.bytes(sum(kinds.values()), horizons)
 
-    def ends(name, width):
-        return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", width])
 
-    graph = helper.make_graph(
-        nodes, "preemption", [ends(INPUT, pool + sequence + bid)], [ends(OUTPUT, horizons)], constants
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="ebbtide")
-    model.ir_version = IR_VERSION
-    onnx.checker.check_model(model)
-    return model.SerializeToString(deterministic=True)
+def trees(models, calibration, kinds):
+    """All ensembles of trees_model.py in one TreeEnsembleRegressor, each adding to its interval's logit."""
+    g = Graph()
+    flat = {name: [] for name in ["treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids"]}
+    leaf = {name: [] for name in ["treeids", "nodeids", "ids", "weights"]}
+    tree = 0
+    for k, model in enumerate(models):
+        for predictors in getattr(model, "_predictors", []):
+            add_tree(predictors[0].nodes, tree, k, flat, leaf)
+            tree += 1
+    if tree == 0:
+        raise SystemExit("too few losses in the data set for any tree: give `ebb market dataset` longer histories")
+    attributes = {f"nodes_{name}": values for name, values in flat.items()}
+    attributes |= {f"target_{name}": values for name, values in leaf.items()}
+    bases = [float(np.ravel(m._baseline_prediction)[0]) if hasattr(m, "_predictors") else m.base for m in models]
+    domain = "ai.onnx.ml"
+    g.node("TreeEnsembleRegressor", [INPUT], "logit", domain=domain, n_targets=len(models), base_values=bases, **attributes)
+    g.curve("logit", calibration)
+    return g.bytes(sum(kinds.values()), len(models))
+
+
+def add_tree(nodes, tree, interval, flat, leaf):
+    for i, n in enumerate(nodes):
+        is_leaf = bool(n["is_leaf"])
+        flat["treeids"].append(tree)
+        flat["nodeids"].append(i)
+        flat["featureids"].append(0 if is_leaf else int(n["feature_idx"]))
+        flat["values"].append(0.0 if is_leaf else at_most(n["num_threshold"]))
+        flat["modes"].append("LEAF" if is_leaf else "BRANCH_LEQ")
+        flat["truenodeids"].append(0 if is_leaf else int(n["left"]))
+        flat["falsenodeids"].append(0 if is_leaf else int(n["right"]))
+        if is_leaf:
+            leaf["treeids"].append(tree)
+            leaf["nodeids"].append(i)
+            leaf["ids"].append(interval)
+            leaf["weights"].append(float(n["value"]))
+
+
+def at_most(threshold):
+    """The largest 32-bit number that is not above a threshold: a row's 32-bit numbers then go the same way."""
+    near = np.float32(threshold)
+    return float(near if float(near) <= threshold else np.nextafter(near, np.float32(-np.inf)))

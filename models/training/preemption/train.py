@@ -1,4 +1,4 @@
-"""Trains, judges and exports the pre-emption forecast: `npm run train:preemption -- --data DIR` (docs/forecast.md)."""
+"""Trains and exports the pre-emption forecast: `npm run train:preemption -- --data DIR` (docs/forecast.md)."""
 
 import argparse
 import hashlib
@@ -8,33 +8,32 @@ import pathlib
 import sys
 import time
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import onnxruntime
-import optax
 
-import baselines
+import calibration
 import export
+import lstm_model
+import lstm_training
+import rivals
+import trees_model
 from dataset import Dataset
-from scores import scores, with_intervals
-from survival_model import curve, hazards, init, loss_terms
 
-BATCH = 2048
-DAY_MS = 86_400_000
-JUDGED = 2  # the horizon that rivals are compared at: 1 h, the paper's
 LIBRARIES = ["jax", "numpy", "onnx", "onnxruntime", "optax", "scikit-learn"]
+GOLDEN_ROWS = 24
+TOLERANCE = 1e-5
 
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True, help="folder that `ebb market dataset` wrote")
     parser.add_argument("--output", required=True, help="folder of the version to write; its name is the version")
+    parser.add_argument("--model", choices=["trees", "lstm"], default="trees", help="boosted trees, or the paper's network")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=40, help="at most; ends earlier when validation no longer gains")
+    parser.add_argument("--epochs", type=int, default=40, help="of the LSTM at most; ends earlier when validation no longer gains")
     parser.add_argument("--patience", type=int, default=6, help="epochs without gain")
     parser.add_argument("--rows", type=int, default=400_000, help="training rows at most, drawn by the seed")
-    parser.add_argument("--no-baselines", action="store_true", help="train and export only")
+    parser.add_argument("--rivals", type=pathlib.Path, help="folder to write what rivals answer to, for `npm run bench:forecast`")
     return parser.parse_args()
 
 
@@ -51,153 +50,65 @@ def training_rows(data, limit, seed):
     return rows
 
 
-def normalisation(x):
-    std = x.std(axis=0, dtype=np.float64)
-    return {
-        "mean": x.mean(axis=0, dtype=np.float64).astype(np.float32),
-        "std": np.where(std < 1e-6, 1.0, std).astype(np.float32),
-        "clip": np.float32(8.0),
-    }
+class Normalisation:
+    def __init__(self, x):
+        std = x.std(axis=0, dtype=np.float64)
+        self.mean = x.mean(axis=0, dtype=np.float64).astype(np.float32)
+        self.std = np.where(std < 1e-6, 1.0, std).astype(np.float32)
+        self.clip = np.float32(8.0)
+
+    def __call__(self, x):
+        return np.clip((x - self.mean) / self.std, -self.clip, self.clip)
+
+    def constants(self):
+        return {"mean": self.mean, "std": self.std, "clip": self.clip}
 
 
-def normalised(x, norm):
-    return np.clip((x - norm["mean"]) / norm["std"], -norm["clip"], norm["clip"])
+def train_trees(data, train, held, norm, opts):
+    """The ONNX model, what it should answer to rows by the program that fitted it, and a log."""
+    models = trees_model.fit(train, held, data.kinds, {"seed": opts.seed, "horizons": len(data.horizons)}, say)
+    bends = calibration.calibrate(trees_model.hazards(models, held[0]), *held[1:])
+
+    def answers(x):
+        return calibration.bent(trees_model.hazards(models, x), bends)
+
+    kept = [len(getattr(m, "_predictors", [])) for m in models]
+    about = {"kind": "trees", "trees": kept, **trees_model.SHAPE}
+    return export.trees(models, bends, data.kinds), answers, about
 
 
-def split_arrays(data, rows, norm):
-    return (normalised(np.asarray(data.features[rows]), norm), *data.intervals(rows))
+def train_lstm(data, train, held, norm, opts):
+    scaled = [(norm(part[0]), *part[1:]) for part in (train, held)]
+    of = {"seed": opts.seed, "horizons": len(data.horizons), "epochs": opts.epochs, "patience": opts.patience}
+    p, log = lstm_training.fit(*scaled, data.kinds, of, say)
+    bends = calibration.calibrate(lstm_model.hazards(p, scaled[1][0], data.kinds), *held[1:])
+
+    def answers(x):
+        return calibration.bent(np.asarray(lstm_model.hazards(p, norm(x), data.kinds)), bends)
+
+    scale = {name: np.asarray(value).tolist() for name, value in norm.constants().items()}
+    about = {"kind": "lstm", "epochs": log, "normalisation": scale}
+    return export.lstm(p, norm.constants(), bends, data.kinds), answers, about
 
 
-def train(data, opts, rows, norm):
-    kinds = data.kinds
-    x, interval, lost, known = split_arrays(data, rows, norm)
-    held = split_arrays(data, data.rows("validation"), norm)
-    first = [
-        max(1e-4, np.sum(lost & (interval == k)) / max(1, np.sum((known > k) | (lost & (interval == k)))))
-        for k in range(len(data.horizons))
-    ]
-    p = init(jax.random.key(opts.seed), kinds, len(data.horizons), first)
-    steps = opts.epochs * (len(rows) // BATCH + 1)
-    optimiser = optax.chain(
-        optax.clip_by_global_norm(1.0),
-        optax.adamw(optax.cosine_decay_schedule(4e-3, steps, 0.02), weight_decay=1e-3),
-    )
-
-    @jax.jit
-    def loss(p, x, interval, lost, known):
-        return loss_terms(hazards(p, x, kinds), interval, lost, known).mean()
-
-    @jax.jit
-    def step(p, state, *batch):
-        value, gradient = jax.value_and_grad(loss)(p, *batch)
-        update, state = optimiser.update(gradient, state, p)
-        return optax.apply_updates(p, update), state, value
-
-    state = optimiser.init(p)
-    random = np.random.default_rng(opts.seed)
-    best, best_p, since, log = np.inf, p, 0, []
-    for epoch in range(opts.epochs):
-        order = random.permutation(len(rows))
-        sums = []
-        for at in range(0, len(order) - BATCH + 1, BATCH) or [0]:
-            chosen = order[at : at + BATCH]
-            p, state, value = step(p, state, x[chosen], interval[chosen], lost[chosen], known[chosen])
-            sums.append(float(value))
-        judged = float(loss(p, *held))
-        log.append({"epoch": epoch + 1, "train": float(np.mean(sums)), "validation": judged})
-        say(f"epoch {epoch + 1}: loss {np.mean(sums):.4f}, validation {judged:.4f}")
-        if judged < best - 1e-4:
-            best, best_p, since = judged, p, 0
-        else:
-            since += 1
-            if since >= opts.patience:
-                break
-    return best_p, log
+def rows_of(data, rows):
+    return (np.asarray(data.features[rows]), *data.intervals(rows))
 
 
-def calibrate(data, p, norm):
-    """Per interval h -> factor * h^power, fitted on validation: keeps the curve rising in time and falling in the bid."""
-    x, interval, lost, known = split_arrays(data, data.rows("validation"), norm)
-    hazard = jnp.maximum(hazards(p, x, data.kinds), 1e-12)
-
-    @jax.jit
-    def loss(q):
-        bent = jnp.exp(q["factor"] + jnp.exp(q["power"]) * jnp.log(hazard))
-        # Held near 1: one validation range does not say more than that.
-        pull = 1e-3 * sum(jnp.sum(v**2) for v in q.values())
-        return loss_terms(bent, interval, lost, known).mean() + pull
-
-    q = {"factor": jnp.zeros(len(data.horizons)), "power": jnp.zeros(len(data.horizons))}
-    optimiser = optax.adam(0.02)
-    state = optimiser.init(q)
-    for _ in range(300):
-        update, state = optimiser.update(jax.grad(loss)(q), state)
-        q = optax.apply_updates(q, update)
-    return {name: np.asarray(jnp.exp(value), np.float32) for name, value in q.items()}
+def golden_of(data, answers):
+    """Rows of validation and what the program that trained answers: another one than the one that serves."""
+    rows = data.rows("validation")
+    x = np.asarray(data.features[rows[:: max(1, len(rows) // GOLDEN_ROWS)][:GOLDEN_ROWS]])
+    curve = -np.expm1(-np.cumsum(answers(x), axis=1))
+    return {"tolerance": TOLERANCE, "inputs": x.tolist(), "outputs": curve.tolist()}
 
 
-def asked(session, x):
-    parts = [session.run(None, {export.INPUT: x[at : at + 8192]})[0] for at in range(0, len(x), 8192)]
-    return np.concatenate(parts)
-
-
-def rivals(data, opts, rows, norm):
-    """Chances of being lost within the hour, by rival, as functions of rows."""
-    rows = rows if len(rows) <= 120_000 else np.sort(np.random.default_rng(opts.seed).choice(rows, 120_000, replace=False))
-    lost, known = data.labels(rows)
-    rows, y = rows[known[:, JUDGED]], lost[known[:, JUDGED], JUDGED]
-    x = np.asarray(data.features[rows])
-    column = data.manifest["features"].index("bidDeltaUsdLog")
-    median = baselines.HistoricalMedian(column).fit(x, y, np.asarray(data.pool)[rows], np.asarray(data.atMs)[rows])
-    found = {"historical median": lambda r: median.predict(np.asarray(data.features[r]), np.asarray(data.pool)[r])}
-    models = {
-        "logistic regression": (baselines.logistic(opts.seed), lambda x: normalised(x, norm)),
-        "perceptron": (baselines.perceptron(opts.seed), lambda x: normalised(x, norm)),
-        "gradient boosting": (baselines.boosting(opts.seed, data.kinds, x.shape[1]), lambda x: x),
-    }
-    for name, (model, prepare) in models.items():
-        began = time.process_time()
-        model.fit(prepare(x), y)
-        say(f"{name}: {time.process_time() - began:.0f} s of processor time")
-        found[name] = lambda r, m=model, f=prepare: m.predict_proba(f(np.asarray(data.features[r])))[:, 1]
-    return found
-
-
-def judge(data, forecasts):
-    """Per source and split, at one hour: every bid, and the paper's deltas alone."""
-    table = []
-    for s, source in enumerate(data.manifest["sources"]):
-        for split in ["validation", "test", "unseen"]:
-            rows = data.rows(split, s)
-            if len(rows) == 0:
-                continue
-            lost, known = data.labels(rows)
-            rows, y = rows[known[:, JUDGED]], lost[known[:, JUDGED], JUDGED]
-            days = np.asarray(data.atMs)[rows] // DAY_MS
-            paper = np.asarray(data.bidKind)[rows] == 0
-            for name, forecast in forecasts.items():
-                p = np.asarray(forecast(rows), np.float64)
-                for protocol, of in [("all bids", np.ones(len(rows), bool)), ("paper", paper)]:
-                    result = with_intervals(p[of], y[of], days[of])
-                    table.append({"source": source["name"], "split": split, "bids": protocol, "forecast": name, **result})
-    return table
-
-
-def horizons_table(data, of_model):
-    """Calibration of every point of the curve."""
-    table = []
-    for s, source in enumerate(data.manifest["sources"]):
-        for split in ["test", "unseen"]:
-            rows = data.rows(split, s)
-            if len(rows) == 0:
-                continue
-            lost, known = data.labels(rows)
-            p = of_model(rows).astype(np.float64)
-            for k, horizon in enumerate(data.horizons):
-                of = known[:, k]
-                if of.any():
-                    table.append({"source": source["name"], "split": split, "horizonS": int(horizon), "rows": int(of.sum()), **scores(p[of, k], lost[of, k])})
-    return table
+def check_parity(model, golden):
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    answered = session.run(None, {export.INPUT: np.asarray(golden["inputs"], np.float32)})[0]
+    worst = float(np.max(np.abs(answered - np.asarray(golden["outputs"]))))
+    if not worst <= TOLERANCE:
+        raise SystemExit(f"the exported model differs from the trained one by {worst:.2g}, more than {TOLERANCE}")
 
 
 def main():
@@ -205,57 +116,43 @@ def main():
     began = time.process_time()
     data = Dataset(opts.data)
     rows = training_rows(data, opts.rows, opts.seed)
-    norm = normalisation(np.asarray(data.features[rows]))
-    say(f"{len(rows)} bids to train on, {len(data.rows('validation'))} to validate")
-    p, log = train(data, opts, rows, norm)
-    calibration = calibrate(data, p, norm)
-    model = export.onnx_model(p, norm, calibration, data.kinds)
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-
-    def of_model(r):
-        return asked(session, np.asarray(data.features[r]))
-
-    golden = golden_rows(data, p, norm, calibration)
-    forecasts = {} if opts.no_baselines else rivals(data, opts, rows, norm)
-    forecasts["LSTM"] = lambda r: of_model(r)[:, JUDGED]
-    figures = {"atOneHour": judge(data, forecasts), "curve": horizons_table(data, of_model)}
-    write(pathlib.Path(opts.output), data, {"model": model, "golden": golden, "figures": figures, "norm": norm, "log": log, "opts": opts, "rows": len(rows)})
-    say(f"{time.process_time() - began:.0f} s of processor time")
+    train, held = rows_of(data, rows), rows_of(data, data.rows("validation"))
+    norm = Normalisation(train[0])
+    say(f"{len(rows)} bids to train on, {len(held[0])} to validate")
+    trained = train_trees if opts.model == "trees" else train_lstm
+    model, answers, about = trained(data, train, held, norm, opts)
+    golden = golden_of(data, answers)
+    check_parity(model, golden)
+    write(pathlib.Path(opts.output), model, golden, manifest_of(data, opts, model, {**about, "rows": len(rows)}))
+    say(f"{time.process_time() - began:.0f} s of processor time, {len(model) / 1000:.0f} kB")
+    if opts.rivals is not None:
+        rivals.answers(data, rows, norm, {"seed": opts.seed, "folder": opts.rivals}, say)
 
 
-def golden_rows(data, p, norm, calibration):
-    """Rows of validation and what the weights answer in JAX: another program than the one that serves."""
-    rows = data.rows("validation")
-    rows = rows[:: max(1, len(rows) // 24)][:24]
-    x = np.asarray(data.features[rows])
-    hazard = hazards(p, normalised(x, norm), data.kinds)
-    bent = calibration["factor"] * hazard ** calibration["power"]
-    answers = np.asarray(-jnp.expm1(-jnp.cumsum(bent, axis=1)))
-    return {"tolerance": 1e-5, "inputs": x.tolist(), "outputs": answers.tolist()}
-
-
-def write(folder, data, of):
-    opts, manifest = of["opts"], data.manifest
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "model.onnx").write_bytes(of["model"])
-    described = {
+def manifest_of(data, opts, model, about):
+    of = data.manifest
+    plan = {name: of["plan"][name] for name in ["seed", "instants", "bidsPerInstant"]}
+    return {
         "name": "preemption",
-        "version": folder.name,
-        "sha256": hashlib.sha256(of["model"]).hexdigest(),
+        "version": pathlib.Path(opts.output).name,
+        "sha256": hashlib.sha256(model).hexdigest(),
         "opset": export.OPSET,
-        "input": {"name": export.INPUT, "width": len(manifest["features"]), "features": manifest["features"]},
+        "input": {"name": export.INPUT, "width": len(of["features"]), "features": of["features"]},
         "output": {"name": export.OUTPUT, "width": len(data.horizons), "horizonsS": [int(h) for h in data.horizons]},
         "training": {
             "seed": opts.seed,
-            "rows": of["rows"],
-            "epochs": len(of["log"]),
-            "dataset": {"seed": manifest["plan"]["seed"], "instants": manifest["plan"]["instants"], "bidsPerInstant": manifest["plan"]["bidsPerInstant"], "sha256": manifest["sha256"]["features"]},
-            "sources": [{k: s[k] for k in ["name", "sha256", "from", "validationFrom", "testFrom", "to"]} for s in manifest["sources"]],
+            **about,
+            "dataset": {**plan, "sha256": of["sha256"]},
+            "sources": [{k: s[k] for k in ["name", "sha256", "from", "validationFrom", "testFrom", "to"]} for s in of["sources"]],
             "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
-            "normalisation": {"mean": of["norm"]["mean"].tolist(), "std": of["norm"]["std"].tolist(), "clip": float(of["norm"]["clip"])},
         },
     }
-    for name, value in [("manifest", described), ("golden", of["golden"]), ("figures", {**of["figures"], "epochs": of["log"]})]:
+
+
+def write(folder, model, golden, manifest):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "model.onnx").write_bytes(model)
+    for name, value in [("manifest", manifest), ("golden", golden)]:
         (folder / f"{name}.json").write_text(json.dumps(value, indent=1) + "\n")
 
 

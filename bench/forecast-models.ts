@@ -1,0 +1,165 @@
+/**
+ * How good trained forecasts of price losses are, beside the historical median and the paper's other classifiers (docs/forecast.md).
+ *   npm run bench:forecast -- --data DATASET --markets M,M,.. --model VERSION.. [--rivals FOLDER] [--report FILE]
+ * DATASET: what `ebb market dataset` drew from the markets. VERSION: folders with model.onnx, asked through onnxruntime-node as
+ * when they serve. FOLDER: what `npm run train:preemption -- --rivals` wrote. Bootstraps draw days, seed 1.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { priceDigest } from '../lib/local/dataset-folder.ts';
+import { readMarket } from '../lib/local/market-file.ts';
+import type { MarketTrace } from '../lib/market/trace.ts';
+import { openModel, type Model } from '../lib/models/model.ts';
+import { machine } from './figures.ts';
+import { cellsOf, JUDGED_S, judgedBy, rowsOf, type Forecast, type Row } from './forecast/cells.ts';
+import { choices } from './forecast/choices.ts';
+import { historicalMedians } from './forecast/medians.ts';
+import { npyColumn } from './forecast/npy.ts';
+import { forecastReport, type CurveRow, type Evaluation } from './forecast/report.ts';
+import { datasetRows, type DatasetRows } from './forecast/rows.ts';
+import { scores } from './forecast/scores.ts';
+import { printEvaluation } from './forecast/tables.ts';
+
+const SEED = 1;
+const BATCH = 8192;
+/** Nothing is chosen on these. */
+const SPLITS = ['test', 'unseen'];
+const ABLATION = 'ablation: ';
+
+const { values } = parseArgs({
+  options: {
+    data: { type: 'string' },
+    markets: { type: 'string' },
+    model: { type: 'string', multiple: true },
+    rivals: { type: 'string' },
+    report: { type: 'string', default: 'out/forecast.html' },
+  },
+});
+if (values.data === undefined || values.markets === undefined) {
+  throw new Error('--data and --markets are needed: see the head of bench/forecast-models.ts');
+}
+
+/** Curves of a model at `asked`: [rows of the data set x horizons], NaN elsewhere. */
+async function curvesOf(model: Model, rows: DatasetRows, asked: readonly number[]): Promise<Float32Array> {
+  const width = rows.manifest.features.length;
+  const horizons = model.manifest.output.width;
+  const found = new Float32Array(rows.atMs.length * horizons).fill(NaN);
+  for (let from = 0; from < asked.length; from += BATCH) {
+    const part = asked.slice(from, from + BATCH);
+    const batch = new Float32Array(part.length * width);
+    part.forEach((row, i) => batch.set(rows.features.subarray(row * width, (row + 1) * width), i * width));
+    const answer = await model.run(batch);
+    if (answer.kind !== 'values') throw new Error(`${model.manifest.version} gives numbers that are not finite`);
+    part.forEach((row, i) => found.set(answer.values.subarray(i * horizons, (i + 1) * horizons), row * horizons));
+  }
+  return found;
+}
+
+interface Curves {
+  readonly name: string;
+  readonly horizonsS: readonly number[];
+  readonly p: Float32Array;
+}
+
+async function modelsOf(rows: DatasetRows, asked: readonly number[]): Promise<Curves[]> {
+  const found: Curves[] = [];
+  for (const folder of values.model ?? []) {
+    const opening = await openModel(resolve(folder), rows.manifest.features);
+    if (opening.kind !== 'open') throw new Error(opening.what);
+    const { manifest } = opening.model;
+    const curves = await curvesOf(opening.model, rows, asked);
+    found.push({ name: manifest.version, horizonsS: manifest.output.horizonsS, p: curves });
+    await opening.model.close();
+  }
+  return found;
+}
+
+const atHorizon = ({ name, p, horizonsS }: Curves, horizonS: number): Forecast => {
+  const k = horizonsS.indexOf(horizonS);
+  return {
+    name,
+    p: Float32Array.from({ length: p.length / horizonsS.length }, (_, i) => p[i * horizonsS.length + k] ?? NaN),
+  };
+};
+
+function rivalsOf(rows: DatasetRows): Forecast[] {
+  if (values.rivals === undefined) return [];
+  const about = JSON.parse(readFileSync(join(values.rivals, 'rivals.json'), 'utf8')) as {
+    dataset: string;
+    names: string[];
+  };
+  if (about.dataset !== rows.manifest.sha256['features']) throw new Error(`${values.rivals}: of another data set`);
+  const p = npyColumn(join(values.rivals, 'rivals.npy')).values;
+  return about.names.map((name, i) => ({
+    name,
+    p: Float32Array.from({ length: rows.atMs.length }, (_, r) => p[r * about.names.length + i] ?? NaN),
+  }));
+}
+
+function tracesOf(rows: DatasetRows, paths: readonly string[]): MarketTrace[] {
+  const traces = new Map(
+    paths.map((path) => readMarket(resolve(path)).trace).map((trace) => [priceDigest(trace), trace]),
+  );
+  return rows.manifest.sources.map(({ name, sha256 }) => {
+    const trace = traces.get(sha256);
+    if (trace === undefined)
+      throw new Error(`--markets has not the prices of ${name} that the data set was drawn from`);
+    return trace;
+  });
+}
+
+function curveRows(rows: DatasetRows, models: readonly Curves[]): CurveRow[] {
+  return rows.manifest.horizonsS.flatMap((horizonS) =>
+    cellsOf(rows, SPLITS, horizonS)
+      .filter((cell) => cell.protocol === 'all bids')
+      .flatMap((cell) =>
+        models.map((model) => {
+          const judged = judgedBy(cell, atHorizon(model, horizonS));
+          const mean = (of: ArrayLike<number>): number => Array.from(of).reduce((a, b) => a + b, 0) / of.length;
+          return {
+            cell,
+            horizonS,
+            forecast: model.name,
+            scores: scores(judged),
+            said: mean(judged.p),
+            was: mean(judged.lost),
+          };
+        }),
+      ),
+  );
+}
+
+const rows = datasetRows(resolve(values.data));
+const cells = cellsOf(rows, SPLITS);
+const asked = Array.from(rows.atMs.keys()).filter((row) =>
+  SPLITS.includes(rows.manifest.splits[rows.split[row] ?? -1] ?? ''),
+);
+const medians = historicalMedians(rows, tracesOf(rows, values.markets.split(',')), asked);
+const models = await modelsOf(rows, asked);
+const rivals = rivalsOf(rows);
+const forecasts: Forecast[] = [
+  { name: 'historical median', p: medians.static },
+  { name: 'rolling median', p: medians.rolling },
+  ...rivals.filter(({ name }) => !name.startsWith(ABLATION)),
+  ...models.map((model) => atHorizon(model, JUDGED_S)),
+];
+const judged = (list: readonly Forecast[]): Row[] => cells.flatMap((cell) => rowsOf(cell, list, SEED));
+const evaluation: Evaluation = {
+  machine: machine(),
+  manifest: rows.manifest,
+  seed: SEED,
+  cells,
+  forecasts,
+  rows: judged(forecasts),
+  ablation: judged(
+    rivals.filter(({ name }) => name.startsWith(ABLATION)).map((f) => ({ ...f, name: f.name.slice(ABLATION.length) })),
+  ),
+  curve: curveRows(rows, models),
+  choices: cells
+    .filter((c) => c.protocol === 'all bids')
+    .map((cell) => ({ cell, list: choices(rows, cell, forecasts) })),
+};
+printEvaluation(evaluation);
+writeFileSync(values.report, await forecastReport(evaluation));
+console.log(`\n${values.report}`);

@@ -1,0 +1,38 @@
+/**
+ * What forecasts are worth when something hangs on them: an hour of work that is put on spot or on demand. On demand costs 1; spot
+ * its price relative to on-demand and, where it is lost, `lossCost` hours of on-demand besides (work done again, a deadline
+ * missed). Spot is taken where that is expected to be cheaper, so that the threshold follows from the costs of being wrong and
+ * differs by price. Nothing is tuned.
+ */
+import type { Cell, Forecast } from './cells.ts';
+import type { DatasetRows } from './rows.ts';
+
+/** Half an hour's work done again, an hour lost, ten hours' worth of a missed deadline. */
+export const LOSS_COSTS = [0.5, 1, 10] as const;
+
+export interface Choice {
+  readonly forecast: string;
+  /** Mean cost per LOSS_COSTS, in hours of on-demand. */
+  readonly cost: readonly number[];
+}
+
+export function choices(rows: DatasetRows, cell: Cell, forecasts: readonly Forecast[]): Choice[] {
+  const { features } = rows.manifest;
+  const column = features.indexOf('priceRatioLog');
+  const ratios = cell.rows.map((row) => Math.exp(rows.features[row * features.length + column] ?? NaN));
+  const mean = (takesSpot: (i: number, lossCost: number) => boolean): number[] =>
+    LOSS_COSTS.map((lossCost) => {
+      let sum = 0;
+      for (const [i, ratio] of ratios.entries()) {
+        sum += takesSpot(i, lossCost) ? ratio + lossCost * (cell.lost[i] ?? 0) : 1;
+      }
+      return sum / ratios.length;
+    });
+  const by = (p: (i: number) => number) => (i: number, lossCost: number) => (ratios[i] ?? 1) + lossCost * p(i) < 1;
+  return [
+    { forecast: 'always spot', cost: mean(() => true) },
+    { forecast: 'always on demand', cost: mean(() => false) },
+    ...forecasts.map(({ name, p }) => ({ forecast: name, cost: mean(by((i) => p[cell.rows[i] ?? -1] ?? NaN)) })),
+    { forecast: 'knows what comes', cost: mean(by((i) => cell.lost[i] ?? 0)) },
+  ];
+}

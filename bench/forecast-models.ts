@@ -10,10 +10,11 @@ import { parseArgs } from 'node:util';
 import { priceDigest } from '../lib/local/dataset-folder.ts';
 import { readMarket } from '../lib/local/market-file.ts';
 import type { MarketTrace } from '../lib/market/trace.ts';
-import { openModel, type Model } from '../lib/models/model.ts';
+import { openModel } from '../lib/models/model.ts';
 import { machine } from './figures.ts';
 import { cellsOf, JUDGED_S, judgedBy, rowsOf, type Forecast, type Row } from './forecast/cells.ts';
 import { choices } from './forecast/choices.ts';
+import { askedOf, atHorizon, curvesOf, type Curves } from './forecast/curves.ts';
 import { historicalMedians } from './forecast/medians.ts';
 import { npyColumn } from './forecast/npy.ts';
 import { forecastReport, type CurveRow, type Evaluation } from './forecast/report.ts';
@@ -22,7 +23,6 @@ import { scores } from './forecast/scores.ts';
 import { printEvaluation } from './forecast/tables.ts';
 
 const SEED = 1;
-const BATCH = 8192;
 /** Nothing is chosen on these. */
 const SPLITS = ['test', 'unseen'];
 const ABLATION = 'ablation: ';
@@ -40,48 +40,16 @@ if (values.data === undefined || values.markets === undefined) {
   throw new Error('--data and --markets are needed: see the head of bench/forecast-models.ts');
 }
 
-/** Curves of a model at `asked`: [rows of the data set x horizons], NaN elsewhere. */
-async function curvesOf(model: Model, rows: DatasetRows, asked: readonly number[]): Promise<Float32Array> {
-  const width = rows.manifest.features.length;
-  const horizons = model.manifest.output.width;
-  const found = new Float32Array(rows.atMs.length * horizons).fill(NaN);
-  for (let from = 0; from < asked.length; from += BATCH) {
-    const part = asked.slice(from, from + BATCH);
-    const batch = new Float32Array(part.length * width);
-    part.forEach((row, i) => batch.set(rows.features.subarray(row * width, (row + 1) * width), i * width));
-    const answer = await model.run(batch);
-    if (answer.kind !== 'values') throw new Error(`${model.manifest.version} gives numbers that are not finite`);
-    part.forEach((row, i) => found.set(answer.values.subarray(i * horizons, (i + 1) * horizons), row * horizons));
-  }
-  return found;
-}
-
-interface Curves {
-  readonly name: string;
-  readonly horizonsS: readonly number[];
-  readonly p: Float32Array;
-}
-
 async function modelsOf(rows: DatasetRows, asked: readonly number[]): Promise<Curves[]> {
   const found: Curves[] = [];
   for (const folder of values.model ?? []) {
     const opening = await openModel(resolve(folder), rows.manifest.features);
     if (opening.kind !== 'open') throw new Error(opening.what);
-    const { manifest } = opening.model;
-    const curves = await curvesOf(opening.model, rows, asked);
-    found.push({ name: manifest.version, horizonsS: manifest.output.horizonsS, p: curves });
+    found.push(await curvesOf(opening.model, rows, asked));
     await opening.model.close();
   }
   return found;
 }
-
-const atHorizon = ({ name, p, horizonsS }: Curves, horizonS: number): Forecast => {
-  const k = horizonsS.indexOf(horizonS);
-  return {
-    name,
-    p: Float32Array.from({ length: p.length / horizonsS.length }, (_, i) => p[i * horizonsS.length + k] ?? NaN),
-  };
-};
 
 function rivalsOf(rows: DatasetRows): Forecast[] {
   if (values.rivals === undefined) return [];
@@ -132,9 +100,7 @@ function curveRows(rows: DatasetRows, models: readonly Curves[]): CurveRow[] {
 
 const rows = datasetRows(resolve(values.data));
 const cells = cellsOf(rows, SPLITS);
-const asked = Array.from(rows.atMs.keys()).filter((row) =>
-  SPLITS.includes(rows.manifest.splits[rows.split[row] ?? -1] ?? ''),
-);
+const asked = askedOf(rows, SPLITS);
 const medians = historicalMedians(rows, tracesOf(rows, values.markets.split(',')), asked);
 const models = await modelsOf(rows, asked);
 const rivals = rivalsOf(rows);

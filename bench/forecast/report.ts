@@ -186,7 +186,7 @@ const axis = (name: string) => ({
 
 const plot = (title: string, names: readonly [string, string], series: EChartsOption['series']): EChartsOption => ({
   title: { text: title, left: 'center', textStyle: { fontSize: 13 } },
-  legend: { top: 24, left: 'center', textStyle: { fontSize: 11 }, itemWidth: 16, itemHeight: 8 },
+  legend: { top: 30, left: 'center', textStyle: { fontSize: 11 }, itemWidth: 16, itemHeight: 8 },
   grid: { left: 56, right: 20, top: 92, bottom: 48 },
   xAxis: axis(names[0]),
   yAxis: axis(names[1]),

@@ -133,7 +133,7 @@ def manifest_of(data, opts, model, about):
     of = data.manifest
     plan = {name: of["plan"][name] for name in ["seed", "instants", "bidsPerInstant"]}
     return {
-        "name": "preemption",
+        "name": of.get("risk", "preemption"),
         "version": pathlib.Path(opts.output).name,
         "sha256": hashlib.sha256(model).hexdigest(),
         "opset": export.OPSET,

@@ -23,6 +23,7 @@ import { epochMs, plus, raw, seconds, ZERO_S } from '../lib/kernel/units.ts';
 import { highsSolver } from '../lib/local/highs-solver.ts';
 import { openMarket } from '../lib/local/market-import.ts';
 import { replayMarket } from '../lib/local/market-replay.ts';
+import { billingAt } from '../lib/market/billing.ts';
 import type { MarketTrace } from '../lib/market/trace.ts';
 import { deterministic } from '../lib/plan/solver.ts';
 import { decidersNamed } from '../lib/sim/deciders.ts';
@@ -51,8 +52,6 @@ const SHAPE = 'medianRuntimeS=1200,runtimeSigma=1,maxTasks=20,dailyCycle=0';
 const VCPUS = 2000;
 const CYCLE_S = 60;
 const SOLVER_NODES = 50;
-/** Billing by the second came on 2 October 2017 (AWS News Blog). */
-const PER_SECOND_SINCE_MS = Date.UTC(2017, 9, 2);
 /** Types of both prices that hold any of the tasks. */
 const TYPES: Readonly<Record<string, readonly string[]>> = {
   '2016': ['m1.large', 'm1.xlarge', 'm2.xlarge', 'm3.large', 'c1.medium', 'c1.xlarge', 'r3.large', 'm4.4xlarge'],
@@ -131,7 +130,7 @@ async function runOf(setting: Setting, preset: string, jobs: readonly WorkloadJo
       deciders: decidersNamed(preset),
       solver,
       config: schedulerConfig.parse({
-        billing: startMs < PER_SECOND_SINCE_MS ? 'per-hour' : 'per-second',
+        billing: billingAt(epochMs(startMs)),
         cyclePeriodS: CYCLE_S,
       }),
       vcpus: VCPUS,

@@ -64,6 +64,7 @@ function orderOf(preset: string, path: string, over: Partial<RunOrder> = {}): Ru
     workload: { path, options: {} },
     market: args.market === undefined ? null : resolve(args.market),
     marketSeed: DEFAULT_SEED,
+    ownMarkets: false,
     cache: join(tmpdir(), 'ebb-bench-simulate'),
     fromMs: null,
     toMs: null,
@@ -80,8 +81,9 @@ async function measure(order: RunOrder): Promise<Figures> {
   const began = performance.now();
   const cpuBegan = process.cpuUsage();
   const never = new AbortController().signal;
-  const [result] = await runAll([order], { onProgress: () => undefined, signal: never });
-  if (result === undefined) throw new Error('a simulation that is not aborted has a result');
+  const { results, failure } = await runAll([order], { onProgress: () => undefined, signal: never });
+  const [result] = results;
+  if (result === undefined) throw failure ?? new Error('a simulation that is not aborted has a result');
   const { user, system } = process.cpuUsage(cpuBegan);
   const { totals, cycles, steps, ended } = result.outcome;
   return {

@@ -14,10 +14,9 @@ export function renderError(error: EbbError, { colors }: Pick<Output, 'colors'>)
   };
   add('got', facts.got);
   add('allowed', facts.allowed);
-  // A single finding is the headline already.
-  const issues = facts.issues ?? [];
-  for (const issue of issues.length > 1 ? issues : [])
-    lines.push(`  - ${issue.at === '' ? '' : `${issue.at}: `}${issue.message}`);
+  // What the headline says already is not said again.
+  const issues = (facts.issues ?? []).filter(({ message }) => !facts.what.includes(message));
+  for (const issue of issues) lines.push(`  - ${issue.at === '' ? '' : `${issue.at}: `}${issue.message}`);
   add('next', facts.next);
   return lines.join('\n');
 }

@@ -13,6 +13,15 @@ export function whole(text: string): number {
   return Number(text);
 }
 
+/** A number within bounds, both of them allowed; `what` says what it is a number of. */
+export const between =
+  (least: number, most: number, what: string, parse: (text: string) => number) =>
+  (text: string): number => {
+    const n = parse(text);
+    if (n < least || n > most) throw new InvalidArgumentError(`Allowed: ${what} from ${least} to ${most}.`);
+    return n;
+  };
+
 export function port(text: string): number {
   const n = whole(text);
   if (n > 65_535) throw new InvalidArgumentError('Allowed: 0 (any free port) to 65535.');

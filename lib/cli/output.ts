@@ -11,6 +11,8 @@ export interface Output {
   note(text: string): void;
   /** Results go to a terminal that can be redrawn. */
   readonly live: boolean;
+  /** Remarks go to one. */
+  readonly liveNotes: boolean;
   readonly columns: number;
   readonly colors: Colors;
 }
@@ -38,6 +40,7 @@ export function makeOutput({ stdout, stderr, env, noColor }: OutputOptions): Out
     write: (text) => void stdout.write(text),
     note: (text) => void stderr.write(`${text}\n`),
     live: isTerminal && !plain,
+    liveNotes: stderr.isTTY === true && !plain,
     columns: stdout.columns ?? 120,
     colors: pc.createColors(isTerminal && !plain),
   };

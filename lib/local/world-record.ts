@@ -20,6 +20,8 @@ const worldSchema = z.object({
   wallMs: z.number(),
   engineMs: z.number(),
   speed: z.number().positive(),
+  /** Most vCPUs running at once, as the machine of the time had it; absent in records of earlier versions. */
+  vcpus: z.number().positive().optional(),
 });
 export type WorldRecord = z.infer<typeof worldSchema>;
 
@@ -35,7 +37,7 @@ export interface GivenWorld {
   readonly config: Partial<SchedulerConfig>;
 }
 /** The same with everything decided; the clock's anchor is not part of it. */
-export type ChosenWorld = Omit<WorldRecord, 'version' | 'wallMs' | 'engineMs'>;
+export type ChosenWorld = Omit<WorldRecord, 'version' | 'wallMs' | 'engineMs' | 'vcpus'>;
 
 /** What there is of an earlier life of the directory. */
 export interface Earlier {

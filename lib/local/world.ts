@@ -6,6 +6,7 @@ import { raw } from '../kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
 import { defaultMarket, defaultMarketStartMs, DEFAULT_SEED } from '../market/default-market.ts';
 import type { MarketTrace } from '../market/trace.ts';
+import { billingAt } from '../market/billing.ts';
 import { openMarket } from './market-import.ts';
 import { wallTime } from './wall.ts';
 import {
@@ -29,14 +30,13 @@ export interface World {
   readonly minGapS: number;
 }
 
-const MIN_GAP_WALL_S = 0.25;
+/** Least wall time between two cycles. */
+export const MIN_GAP_WALL_S = 0.25;
 /** Wall time to stop a process that saves at once, and to start one that reads what was saved. */
 const STOP_WALL_S = 0.5;
 const RESTORE_WALL_S = 0.2;
 /** Most of a cycle's period that the solver may take. */
 const SOLVER_SHARE = 0.25;
-/** EC2 bills per second since 2017-10-02 (AWS News Blog, "New: Per-Second Billing for EC2 Instances"). */
-const PER_SECOND_SINCE_MS = Date.UTC(2017, 9, 2);
 
 /**
  * Decides which market the directory replays and where its clock stands, and writes it down. While work of an earlier
@@ -49,7 +49,12 @@ export async function enterWorld(dir: string, given: GivenWorld, earlier: Earlie
   const chosen = unfinished
     ? sameWorld(dir, given, { before, config: openWorld(before, trace).config, live: earlier.live })
     : newWorld(given);
-  const record: WorldRecord = { version: 1, ...chosen, ...anchorOf(chosen, earlier, { before, trace }) };
+  const record: WorldRecord = {
+    version: 1,
+    ...chosen,
+    ...anchorOf(chosen, earlier, { before, trace }),
+    vcpus: vcpuLimit(),
+  };
   const world = openWorld(record, trace);
   writeWorldRecord(dir, record);
   return world;
@@ -66,29 +71,36 @@ const traceOf = async (dir: string, { market, seed }: ChosenWorld): Promise<Mark
   market === null ? defaultMarket(seed) : (await openMarket(market, join(dir, 'markets'))).trace;
 
 function openWorld(record: WorldRecord, trace: MarketTrace): World {
-  const { speed } = record;
-  const minGapS = MIN_GAP_WALL_S * speed;
-  const defaults = schedulerConfig.parse({});
   return {
     record,
     trace,
     clock: scaledClock(wallTime, record),
-    config: configOf({
-      billing: raw(trace.endMs) < PER_SECOND_SINCE_MS ? 'per-hour' : 'per-second',
-      // Wall-clock overheads of real processes weigh `speed` times as much in engine time.
-      cyclePeriodS: Math.max(defaults.cyclePeriodS, 2 * minGapS),
-      migrationS: Math.max(defaults.migrationS, STOP_WALL_S * speed),
-      restoreS: Math.max(defaults.restoreS, RESTORE_WALL_S * speed),
-      // The market's clock runs on while the solver thinks: a plan must not be old before it is made.
-      solverSeconds: Math.min(
-        defaults.solverSeconds,
-        (SOLVER_SHARE * Math.max(defaults.cyclePeriodS, 2 * minGapS)) / speed,
-      ),
-      ...record.settings,
-    }),
-    vcpus: Math.max(12, 6 * availableParallelism()),
-    minGapS,
+    config: settingsOf(record, trace),
+    vcpus: vcpuLimit(),
+    minGapS: MIN_GAP_WALL_S * record.speed,
   };
+}
+
+/** Tasks are processes of this machine: most of them sleep or wait, so that several share a core. */
+export const vcpuLimit = (): number => Math.max(12, 6 * availableParallelism());
+
+/** What decisions go by in a world: what was set, else what follows from its speed and its market. Throws `store.corrupt`. */
+export function settingsOf({ speed, settings }: WorldRecord, trace: MarketTrace): SchedulerConfig {
+  const minGapS = MIN_GAP_WALL_S * speed;
+  const defaults = schedulerConfig.parse({});
+  return configOf({
+    billing: billingAt(trace.endMs),
+    // Wall-clock overheads of real processes weigh `speed` times as much in engine time.
+    cyclePeriodS: Math.max(defaults.cyclePeriodS, 2 * minGapS),
+    migrationS: Math.max(defaults.migrationS, STOP_WALL_S * speed),
+    restoreS: Math.max(defaults.restoreS, RESTORE_WALL_S * speed),
+    // The market's clock runs on while the solver thinks: a plan must not be old before it is made.
+    solverSeconds: Math.min(
+      defaults.solverSeconds,
+      (SOLVER_SHARE * Math.max(defaults.cyclePeriodS, 2 * minGapS)) / speed,
+    ),
+    ...settings,
+  });
 }
 
 /** Settings are checked before they are written down, so what fails here was written by another version. */

@@ -28,6 +28,12 @@ export interface Use {
 }
 
 const HOUR_MS = 3_600_000;
+/** AWS News Blog, "New: Per-Second Billing for EC2 Instances". */
+const PER_SECOND_SINCE_MS = Date.UTC(2017, 9, 2);
+
+/** How EC2 bills Linux instances at that time. */
+export const billingAt = (at: EpochMs): SchedulerConfig['billing'] =>
+  raw(at) < PER_SECOND_SINCE_MS ? 'per-hour' : 'per-second';
 /** "60-second minimum": EC2 on-demand and spot pricing since 2017-10-02. */
 export const MINIMUM_MS = 60_000;
 

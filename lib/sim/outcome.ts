@@ -12,6 +12,8 @@ import type { CycleTotals, EndReason, Refusal, SimulationResult } from './simula
 export interface RunOutcome {
   readonly preset: string;
   readonly seed: number;
+  /** Of the generated market where the seed has one of its own; null: a market that all seeds share. */
+  readonly marketSeed: number | null;
   readonly fromMs: number;
   readonly endMs: number;
   readonly ended: EndReason;
@@ -31,6 +33,8 @@ export interface Totals {
   readonly failed: number;
   readonly unfinished: number;
   readonly refused: number;
+  /** Jobs that come after the end of the simulation, counted up to COUNTED_PAST_END; in no other figure. */
+  readonly notSubmitted: number;
   /** Jobs with a deadline that were admitted, and how many of them did not succeed by it; those that still had time at the end did not miss it. */
   readonly deadlines: number;
   readonly missed: number;
@@ -100,19 +104,20 @@ export const SERIES_POINTS = 2000;
 /** O(jobs log jobs + instances log instances). */
 export function outcomeOf(
   result: SimulationResult,
-  of: { readonly preset: string; readonly seed: number; readonly fromMs: EpochMs },
+  of: Pick<RunOutcome, 'preset' | 'seed'> & { readonly fromMs: EpochMs; readonly marketSeed?: number | null },
 ): RunOutcome {
   const { collected } = result;
   const jobs = collected.rows.columns();
   return {
     preset: of.preset,
     seed: of.seed,
+    marketSeed: of.marketSeed ?? null,
     fromMs: raw(of.fromMs),
     endMs: raw(result.endMs),
     ended: result.ended,
     steps: result.steps,
     cycles: result.cycles,
-    totals: totalsOf(jobs, collected, { refused: result.refused.length, endMs: raw(result.endMs) }),
+    totals: totalsOf(jobs, collected, result),
     jobs,
     instances: instanceSeries(collected.changes),
     pools: [...collected.uses.values()].sort((a, b) => b.billedUsd - a.billedUsd || (a.pool < b.pool ? -1 : 1)),
@@ -123,7 +128,7 @@ export function outcomeOf(
 function totalsOf(
   jobs: JobColumns,
   c: Collector,
-  { refused, endMs }: { readonly refused: number; readonly endMs: number },
+  { refused, notSubmitted, endMs }: Pick<SimulationResult, 'refused' | 'notSubmitted' | 'endMs'>,
 ): Totals {
   const { usd, hours } = c;
   const instanceHours = hours.work + hours.wasted + hours.idle;
@@ -134,7 +139,7 @@ function totalsOf(
     const over = !['pending', 'running'].includes(jobs.state[i] ?? '');
     const deadlineMs = jobs.deadlineMs[i] ?? Infinity;
     if (jobs.state[i] === 'succeeded') return (jobs.finishedMs[i] ?? Infinity) > deadlineMs;
-    return over || deadlineMs < endMs;
+    return over || deadlineMs < raw(endMs);
   };
   return {
     jobs: jobs.key.length,
@@ -142,7 +147,8 @@ function totalsOf(
     succeeded: count('succeeded'),
     failed: count('failed') + count('cancelled'),
     unfinished: count('pending') + count('running'),
-    refused,
+    refused: refused.length,
+    notSubmitted,
     deadlines: deadlines.length,
     missed: deadlines.filter(missed).length,
     workUsd: usd.work,
@@ -157,19 +163,22 @@ function totalsOf(
     attempts: c.attempts,
     lostHours: c.lostS / 3600,
     completionS: {
-      deadline: spread(completions(jobs, 'deadline')),
-      'best-effort': spread(completions(jobs, 'best-effort')),
+      deadline: spread(completionsS(jobs, 'deadline')),
+      'best-effort': spread(completionsS(jobs, 'best-effort')),
     },
-    latenessS: spread(deadlines.flatMap((i) => latenessS(jobs, i))),
+    latenessS: spread(latenessesS(jobs)),
   };
 }
 
-function latenessS(jobs: JobColumns, i: number): number[] {
-  const lateS = ((jobs.finishedMs[i] ?? NaN) - (jobs.deadlineMs[i] ?? NaN)) / 1000;
-  return jobs.state[i] === 'succeeded' && lateS > 0 ? [lateS] : [];
-}
+/** Past their deadlines, of the jobs that succeeded late. */
+export const latenessesS = (jobs: JobColumns): number[] =>
+  jobs.state.flatMap((state, i) => {
+    const lateS = ((jobs.finishedMs[i] ?? NaN) - (jobs.deadlineMs[i] ?? NaN)) / 1000;
+    return state === 'succeeded' && lateS > 0 ? [lateS] : [];
+  });
 
-const completions = (jobs: JobColumns, of: JobClass): number[] =>
+/** From submission to completion, of the jobs of a class that succeeded. */
+export const completionsS = (jobs: JobColumns, of: JobClass): number[] =>
   jobs.class.flatMap((c, i) =>
     c === of && jobs.state[i] === 'succeeded' ? [((jobs.finishedMs[i] ?? 0) - (jobs.submittedMs[i] ?? 0)) / 1000] : [],
   );

@@ -93,6 +93,8 @@ export interface SimulationResult {
   readonly store: MemoryStore;
   readonly fleet: MemoryFleet;
   readonly refused: readonly Refusal[];
+  /** Jobs of the workload whose submission lies past the end of the simulation, counted up to COUNTED_PAST_END. */
+  readonly notSubmitted: number;
   readonly steps: number;
   readonly cycles: CycleTotals;
 }
@@ -108,6 +110,8 @@ export interface CycleTotals {
 const PROGRESS_INSTANTS = 32;
 /** What a simulation itself reads again: the log of events goes to whoever listens. */
 const RETENTION: Retention = { plans: 1, events: 1000 };
+/** A workload may be endless beside its window: past so many jobs that come too late nothing more is counted. */
+export const COUNTED_PAST_END = 100_000;
 /** Fields of Date end here (ECMAScript, section "Time Values and Time Range"). */
 const LAST_INSTANT_MS = 8.64e15;
 
@@ -191,6 +195,7 @@ class Simulation {
     await this.#engine.start();
     await this.#arrivals.start();
     const ended = await this.#steppedToEnd();
+    const notSubmitted = ended === 'time-over' ? await this.#arrivals.countRest(COUNTED_PAST_END) : 0;
     await this.#arrivals.close();
     await this.#collector.finish(this.#clock.now());
     return {
@@ -200,6 +205,7 @@ class Simulation {
       store: this.#store,
       fleet: this.#fleet,
       refused: this.#refused,
+      notSubmitted,
       steps: this.#steps,
       cycles: this.#cycles,
     };
@@ -310,7 +316,9 @@ class Arrivals {
   async start(): Promise<void> {
     const read: IteratorResult<WorkloadJob, unknown> = await this.#jobs.next();
     this.#next = read.done === true ? null : read.value;
-    this.nextMs = this.#next === null ? Infinity : this.#fromMs + this.#next.submittedS * 1000;
+    // A time too large for a number of milliseconds is still a time: only the end of the workload is never.
+    this.nextMs =
+      this.#next === null ? Infinity : Math.min(this.#fromMs + this.#next.submittedS * 1000, Number.MAX_VALUE);
   }
 
   /** The one that is due; reads the one after it. */
@@ -319,6 +327,16 @@ class Arrivals {
     if (taken === null) throw new RangeError('no job is due');
     await this.start();
     return taken;
+  }
+
+  /** Reads on, to the end or to `most` jobs. */
+  async countRest(most: number): Promise<number> {
+    let count = 0;
+    while (this.#next !== null && count < most) {
+      count++;
+      await this.start();
+    }
+    return count;
   }
 
   async close(): Promise<void> {

@@ -80,15 +80,46 @@ describe('ebb simulate', () => {
     const job = jobFile(cwd, { resources: { cpu: 1, memory: '900GiB' } });
     const { stdout } = ebb(cwd, 'simulate', '--workload', job, '--json');
     expect((JSON.parse(stdout) as Answer).refusals).toMatchObject([{ code: 'job.unplaceable', count: 1 }]);
-    const { status, stderr } = ebb(cwd, 'simulate', '--workload', job);
-    expect(status).toBe(0);
+    const { status, stdout: shown, stderr } = ebb(cwd, 'simulate', '--workload', job);
+    // As `ebb run` ends when the job is refused.
+    expect(status).toBe(2);
+    expect(shown).toContain('Not one job was done');
     expect(stderr).toMatch(/1 refused at submission: job.unplaceable; .*no pool can hold a task/);
   });
 
-  it('decides anew what an engine has run', () => {
+  it('says which jobs come after the end, and leaves a log alone that it cannot write anew', () => {
+    const cwd = folder('late');
+    const late = ['simulate', '--workload', 'synthetic:jobs=40', '--from', '2026-01-18T23:30Z', '--preset', 'greedy'];
+    const { status, stdout } = ebb(cwd, ...late, '--json');
+    expect(status).toBe(0);
+    const { presets, warnings } = JSON.parse(stdout) as Answer;
+    expect((presets[0]?.jobs ?? 0) + (presets[0]?.notSubmitted ?? 0)).toBe(40);
+    expect(warnings.join()).toContain(`${presets[0]?.notSubmitted} of its jobs were never submitted`);
+    writeFileSync(join(cwd, 'l.jsonl'), 'earlier');
+    writeFileSync(join(cwd, 'bad.yaml'), 'command: "true"\n');
+    expect(ebb(cwd, 'simulate', '--workload', 'bad.yaml', '--log', 'l.jsonl').status).toBe(2);
+    expect(readFileSync(join(cwd, 'l.jsonl'), 'utf8')).toBe('earlier');
+  });
+
+  it('decides anew what an engine has run, on its terms', () => {
     const cwd = folder('replay');
-    const run = ebb(cwd, 'run', jobFile(cwd, { expectedRuntime: '1m' }), '--speed', '120', '--seed', '3');
+    const terms = ['--set', 'billing=per-hour', '--preset', 'greedy'];
+    const run = ebb(
+      cwd,
+      'run',
+      jobFile(cwd, { expectedRuntime: '1m' }),
+      '--speed',
+      '120',
+      '--seed',
+      '3',
+      ...terms,
+      '--json',
+    );
     expect(run.status).toBe(0);
+    const same = JSON.parse(ebb(cwd, 'simulate', '--replay', '.ebb', '--json').stdout) as Answer;
+    expect(same.presets.map((p) => p.preset)).toEqual(['greedy']);
+    // Started hours at prices that hardly change: by the second it would be a small part of it.
+    expect(same.presets[0]?.costUsd.value).toBeCloseTo((JSON.parse(run.stdout) as { costUsd: number }).costUsd, 2);
     const { status, stdout, stderr } = ebb(
       cwd,
       'simulate',
@@ -122,7 +153,14 @@ describe('ebb simulate', () => {
     ['an end before the beginning', ['--from', '2026-01-15T00:00:00Z', '--to', '2026-01-14T00:00:00Z'], /error:/],
     ['a report that cannot be written', ['--report', 'no/such/folder/r.html'], /its folder does not exist[^]*mkdir -p/],
     ['a log of several runs', ['--seeds', '2', '--log', 'l.jsonl'], /--log is the log of one simulation/],
+    ['a log over its report', ['--report', 'r.html', '--log', 'r.html'], /name the same file/],
+    ['a report in place of a device', ['--report', '/dev/null'], /no plain file/],
     ['no capacity at all', ['--vcpus', '0'], /--vcpus/],
+    ['no seed', ['--seeds', '0'], /--seeds[^]*from 1 to/],
+    ['no window', ['--windows', '0'], /--windows[^]*from 1 to/],
+    ['a million windows', ['--windows', '1000000'], /--windows[^]*to 10000/],
+    ['decisions ages apart', ['--gap', '1e300'], /--gap[^]*to 86400/],
+    ['a setting that is none', ['--set', 'bilings=1'], /bilings: no such setting; did you mean billing/],
   ];
   it.each(wrong)('refuses %s before anything is simulated', (_what, args, says) => {
     const cwd = folder('wrong');
@@ -151,8 +189,9 @@ describe('ebb simulate', () => {
     child.kill('SIGINT');
     expect(await new Promise((resolve) => child.on('close', resolve))).toBe(130);
     expect(seen.stderr).toContain('stopping');
-    const { presets } = JSON.parse(seen.stdout) as Answer;
+    const { presets, warnings } = JSON.parse(seen.stdout) as Answer;
     expect(presets.map((p) => [p.preset, p.aborted])).toEqual([['ebbtide', 1]]);
+    expect(warnings.join()).toContain('1 of 1 runs were aborted');
     expect(readFileSync(join(cwd, 'r.html'), 'utf8')).toContain('</html>');
     expect(readdirSync(cwd).filter((name) => name.endsWith('.part'))).toEqual([]);
     expect(existsSync(join(cwd, 'r.html'))).toBe(true);

@@ -1,32 +1,29 @@
-import { accessSync, constants, renameSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { EbbError } from '../../kernel/errors.ts';
-import { raw } from '../../kernel/units.ts';
-import { readWorldRecord } from '../../local/world-record.ts';
-import { DEFAULT_SEED } from '../../market/default-market.ts';
+import { renameSync, writeFileSync } from 'node:fs';
+import { ERROR_CODES, type ErrorCode } from '../../kernel/errors.ts';
 import { VERSION } from '../../local/version.ts';
-import { decidersNamed } from '../../sim/deciders.ts';
 import { compare, type Comparison } from '../../sim/report/comparison.ts';
 import { refusalsOf } from '../../sim/report/details.ts';
 import { pricesOf } from '../../sim/report/prices.ts';
 import type { SimulateOptions } from '../commands/simulate.ts';
 import type { Action, Context } from '../context.ts';
-import { checkedSettings } from '../engine-options.ts';
 import { json } from '../output.ts';
 import { traceOf } from '../simulation/compose.ts';
 import type { RunOrder, RunResult, WorkloadFacts } from '../simulation/order.ts';
-import { runAll } from '../simulation/pool.ts';
+import { ordersOf } from '../simulation/orders.ts';
+import { runAll, type Ran } from '../simulation/pool.ts';
 import { showProgress } from '../simulation/progress.ts';
 import { onStopRequest } from '../signals.ts';
 import { simulationSummary } from '../views/simulation.ts';
 
 /** Exit code of a program ended by SIGINT, as shells report it: what was simulated until then is reported as partial. */
 const PARTIAL = 130;
-const DEFAULT_WORKLOAD = 'synthetic:jobs=200';
 
-/** `ebb simulate`: presets x windows x seeds, in parallel, compared. */
+/**
+ * `ebb simulate`: presets x windows x seeds, in parallel, compared. Where not one job was done the exit code is what `ebb run` would
+ * have for it: that of the refusal, else of a failed job.
+ */
 export const simulate: Action<SimulateOptions> = async (context, _args, options) => {
-  const orders = await ordersOf(options, context);
+  const { orders, report: path } = await ordersOf(options, context.world.cwd);
   const abort = new AbortController();
   const unlisten = onStopRequest((count) => {
     if (count > 1) process.exit(PARTIAL);
@@ -34,121 +31,48 @@ export const simulate: Action<SimulateOptions> = async (context, _args, options)
     abort.abort();
   });
   const progress = await showProgress(context.output, orders);
-  let results: readonly RunResult[];
+  let ran: Ran;
   try {
-    results = await runAll(orders, { onProgress: progress.update, signal: abort.signal });
+    ran = await runAll(orders, { onProgress: progress.update, signal: abort.signal });
   } finally {
     progress.close();
     unlisten();
   }
-  if (results.length > 0) await report(context, { options, orders, results });
-  return abort.signal.aborted ? PARTIAL : 0;
+  const { results, failure } = ran;
+  // After a failure only what had come to its end by then is worth a report.
+  const worth = failure === null ? results.length > 0 : results.some((r) => r.outcome.ended !== 'aborted');
+  if (worth) await report(context, { options, orders, results, path });
+  else if (failure === null) context.output.note('nothing to report: no simulation had begun');
+  if (failure !== null) throw failure;
+  return abort.signal.aborted ? PARTIAL : exitOf(results);
 };
 
-/** Everything that can be found wrong without simulating is: presets, settings, window, market. */
-async function ordersOf(options: SimulateOptions, { world }: Context): Promise<readonly RunOrder[]> {
-  const presets = presetsOf(options);
-  for (const flag of ['report', 'log'] as const) {
-    const path = options[flag];
-    if (path !== undefined) expectWritable(`--${flag}`, resolve(world.cwd, path));
-  }
-  const { preset: _, ...settings } = checkedSettings(options.set ?? {});
-  if (options.replay !== undefined && options.workload !== undefined) {
-    throw new EbbError('usage', { what: '--workload and --replay both name the jobs', next: 'leave one out' });
-  }
-  const replay = options.replay === undefined ? null : resolve(world.cwd, options.replay);
-  const recorded = replay === null ? null : readWorldRecord(replay);
-  const market = options.market === undefined ? (recorded?.market ?? null) : resolve(world.cwd, options.market);
-  const firstSeed = options.seed ?? 1;
-  const seeds = Array.from({ length: options.seeds }, (_, i) => firstSeed + i);
-  const base = {
-    market,
-    cache: join(resolve(world.cwd, options.dir), 'markets'),
-    toMs: options.to ?? null,
-    config: settings,
-    vcpus: options.vcpus,
-    minGapS: options.gap,
-    setupS: options.setup,
-    log: options.log === undefined ? null : resolve(world.cwd, options.log),
-  };
-  const marketSeed = (seed: number): number => recorded?.seed ?? DEFAULT_SEED + seed - firstSeed;
-  const trace = await traceOf({ ...base, marketSeed: marketSeed(firstSeed) });
-  const windows = windowsOf(options, { fromMs: raw(trace.startMs), toMs: raw(trace.endMs) });
-  const runs = windows.flatMap((fromMs) =>
-    seeds.flatMap((seed) => presets.map((preset) => ({ fromMs, seed, preset }))),
-  );
-  if (base.log !== null && runs.length > 1) {
-    throw new EbbError('usage', {
-      what: '--log is the log of one simulation',
-      got: `${runs.length} simulations`,
-      next: 'leave out --compare, --windows and --seeds, or --log',
-    });
-  }
-  return runs.map(({ fromMs, seed, preset }): RunOrder => {
-    const workload =
-      replay === null ? { path: pathOf(options, world.cwd), options: readerOptions(options, seed) } : { replay };
-    return { ...base, preset, seed, marketSeed: marketSeed(seed), fromMs, workload };
-  });
+function exitOf(results: readonly RunResult[]): number {
+  const outcomes = results.map((r) => r.outcome);
+  if (outcomes.some((o) => o.totals.succeeded > 0)) return 0;
+  const refused = outcomes.every((o) => o.totals.jobs === 0) ? refusalsOf(outcomes)[0]?.code : undefined;
+  return ERROR_CODES[isErrorCode(refused) ? refused : 'job.failed'].exit;
 }
 
-/** Before hours are spent on what cannot be written. Throws `usage`. */
-function expectWritable(flag: string, path: string): void {
-  const folder = dirname(path);
-  const refuse = (what: string, next: string): never => {
-    throw new EbbError('usage', { what: `${flag} cannot be written: ${what}`, got: path, next });
-  };
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true)
-    refuse('its folder does not exist', `create it with: mkdir -p ${folder}`);
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) refuse('it is a folder', 'name a file in it');
-  try {
-    accessSync(folder, constants.W_OK);
-  } catch {
-    refuse('its folder is not yours to write to', 'name a file in another folder');
-  }
-}
-
-function presetsOf({ preset, compare: several }: SimulateOptions): readonly string[] {
-  if (preset !== undefined && several !== undefined) {
-    throw new EbbError('usage', { what: '--preset and --compare both name what decides', next: 'leave one out' });
-  }
-  const names = [...new Set(several ?? [preset ?? 'ebbtide'])];
-  for (const name of names) decidersNamed(name);
-  return names;
-}
-
-function windowsOf(
-  { windows, from, to }: SimulateOptions,
-  market: { readonly fromMs: number; readonly toMs: number },
-): readonly (number | null)[] {
-  if (windows <= 1) return [from ?? null];
-  const first = from ?? market.fromMs;
-  const stepMs = (Math.min(to ?? market.toMs, market.toMs) - first) / windows;
-  return Array.from({ length: windows }, (_, i) => Math.round(first + i * stepMs));
-}
-
-/** Names of generated workloads are no paths. */
-function pathOf({ workload = DEFAULT_WORKLOAD }: SimulateOptions, cwd: string): string {
-  return workload.startsWith('synthetic:') ? workload : resolve(cwd, workload);
-}
-
-const readerOptions = ({ scale, jobsLimit, workloadOption }: SimulateOptions, seed: number) => ({
-  seed,
-  ...(scale === undefined ? {} : { scale }),
-  ...(jobsLimit === undefined ? {} : { jobsLimit }),
-  ...workloadOption,
-});
+const isErrorCode = (code: string | undefined): code is ErrorCode =>
+  code !== undefined && Object.hasOwn(ERROR_CODES, code);
 
 /** What was asked for and what came of it. */
 interface Done {
   readonly options: SimulateOptions;
   readonly orders: readonly RunOrder[];
   readonly results: readonly RunResult[];
+  /** Where the HTML goes; null: nowhere. */
+  readonly path: string | null;
 }
 
-async function report({ output, json: asJson, world }: Context, { options, orders, results }: Done): Promise<void> {
-  const comparison = compare(results.map((r) => r.outcome));
-  const path = options.report === undefined ? null : resolve(world.cwd, options.report);
-  if (path !== null) await writeReport(path, { options, orders, results, comparison });
+async function report({ output, json: asJson }: Context, done: Done): Promise<void> {
+  const { options, orders, results, path } = done;
+  const comparison = compare(
+    results.map((r) => r.outcome),
+    orders.map((o) => o.preset),
+  );
+  if (path !== null) await writeReport(path, { ...done, comparison });
   const workload = results[0]?.workload;
   const refusals = refusalsOf(results.map((r) => r.outcome));
   if (asJson) json(output, { ...comparison, refusals, workload: workload === undefined ? null : factsOf(workload) });

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { lazily, type World } from '../context.ts';
-import { instantMs, positive, setting, whole } from '../options.ts';
+import { between, instantMs, positive, setting, whole } from '../options.ts';
 
 export interface SimulateOptions {
   readonly workload?: string;
@@ -18,8 +18,8 @@ export interface SimulateOptions {
   readonly jobsLimit?: number;
   readonly workloadOption?: Readonly<Record<string, unknown>>;
   readonly set?: Readonly<Record<string, unknown>>;
-  readonly vcpus: number;
-  readonly gap: number;
+  readonly vcpus?: number;
+  readonly gap?: number;
   readonly setup: number;
   readonly report?: string;
   readonly log?: string;
@@ -27,7 +27,9 @@ export interface SimulateOptions {
 }
 
 const list = (text: string): string[] => text.split(',').map((name) => name.trim());
-const atLeastZero = (text: string): number => (text.trim() === '0' ? 0 : positive(text));
+const count = between(1, 10_000, 'a whole number', whole);
+const DAY_S = 86_400;
+const upToADay = between(0, DAY_S, 'seconds', (text) => (text.trim() === '0' ? 0 : positive(text)));
 
 /** Adds `simulate`. */
 export function addSimulate(program: Command, world: World, finish: (code: number) => void): void {
@@ -38,13 +40,16 @@ export function addSimulate(program: Command, world: World, finish: (code: numbe
       'Runs the scheduler itself, with its policies and its ledger, on a virtual clock: what would this workload have cost, and which deadlines would have been missed?\n\nThe workload is a job file, a folder of them, a trace (docs/workloads.md lists the formats), or `synthetic:jobs=1000,perHour=60`. Traces without deadlines get some by a stated, seeded rule.',
     )
     .option('--workload <path>', 'job file, folder, trace, or synthetic:KEY=NUMBER,... (default: synthetic:jobs=200)')
-    .option('--replay <dir>', 'instead: the jobs that an engine ran in this --dir, decided anew')
+    .option('--replay <dir>', 'instead: the jobs that an engine ran in this --dir, decided anew on its terms')
     .option('--market <path>', 'market to replay: a file or folder (default: a generated one)')
-    .option('--preset <name>', 'which policies decide: see `ebb config --presets` (default: ebbtide)')
+    .option(
+      '--preset <name>',
+      'which policies decide: see `ebb config --presets` (default: ebbtide; of a replay its own)',
+    )
     .option('--compare <names>', 'several presets, separated by commas, on the same jobs and market', list)
     .option(
       '--from <time>',
-      'where in the market the workload begins, ISO 8601 (default: after a week of prices)',
+      'where in the market the workload begins, ISO 8601 (default: after a week or more of prices; at the start of a market of less than two)',
       instantMs,
     )
     .option(
@@ -52,19 +57,19 @@ export function addSimulate(program: Command, world: World, finish: (code: numbe
       'when the simulation ends, finished or not, ISO 8601 (default: when the work or the market ends)',
       instantMs,
     )
-    .option('--windows <n>', 'begin at so many times, spread evenly from --from to the end of the market', whole, 1)
-    .option('--seeds <n>', 'repeat with so many seeds', whole, 1)
+    .option('--windows <n>', 'begin at so many times, spread evenly from --from to --to', count, 1)
+    .option('--seeds <n>', 'repeat with so many seeds; each has its own market where one is generated', count, 1)
     .option('--seed <n>', 'the first seed (default: 1)', whole)
     .option('--scale <x>', 'so many times the arrivals; below 1 a fraction of them', positive)
     .option('--jobs-limit <n>', 'at most so many jobs', whole)
     .option('--workload-option <key=value>', 'an option of the reader, may be repeated: see docs/workloads.md', setting)
     .option('--set <key=value>', 'one setting of the scheduler, may be repeated: see `ebb config`', setting)
-    .option('--vcpus <n>', 'most vCPUs running at once', positive, 100_000)
-    .option('--gap <seconds>', 'least time between two decisions', positive, 5)
+    .option('--vcpus <n>', 'most vCPUs running at once (default: 100000; of a replay its own)', positive)
+    .option('--gap <seconds>', 'least time between two decisions (default: 5; of a replay its own)', upToADay)
     .option(
       '--setup <seconds>',
       'what every attempt needs before its work begins: image, inputs, checkpoint',
-      atLeastZero,
+      upToADay,
       0,
     )
     .option('--report <file>', 'write an HTML report with charts and a table of jobs')

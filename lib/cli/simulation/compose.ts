@@ -1,13 +1,14 @@
 /** Composes one simulation from its order: market, workload, deciders, solver. The composition root of a thread. */
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { EbbError } from '../../kernel/errors.ts';
-import { epochMs, plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
+import { epochMs, raw, seconds, type EpochMs } from '../../kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../domain/config.ts';
 import { highsSolver } from '../../local/highs-solver.ts';
 import { openMarket } from '../../local/market-import.ts';
 import { replayMarket } from '../../local/market-replay.ts';
 import { readRecorded, type RecordedJob } from '../../local/recorded.ts';
-import { DEFAULT_SEED, defaultMarket, defaultMarketStartMs } from '../../market/default-market.ts';
+import { billingAt } from '../../market/billing.ts';
+import { defaultMarket } from '../../market/default-market.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import { deterministic } from '../../plan/solver.ts';
 import type { EventRecord } from '../../ports/store.ts';
@@ -16,13 +17,10 @@ import { outcomeOf } from '../../sim/outcome.ts';
 import { simulate, type Progress } from '../../sim/simulation.ts';
 import { openWorkload, type StageTruth, type WorkloadJob } from '../../sim/workload/workload.ts';
 import type { RunOrder, RunResult, WorkloadFacts } from './order.ts';
+import { usualStart } from './windows.ts';
 
 /** Branch-and-bound nodes that a plan's solver may look at: it begins from a good plan, and rarely needs more than a few. */
 const SOLVER_NODES = 50;
-/** Market time before the simulation that policies learn prices from, where the market is long enough. */
-const HISTORY_S = 7 * 86_400;
-/** EC2 bills per second since 2017-10-02 (AWS News Blog, "New: Per-Second Billing for EC2 Instances"). */
-const PER_SECOND_SINCE_MS = Date.UTC(2017, 9, 2);
 
 export interface Watching {
   readonly onProgress: (progress: Progress) => void;
@@ -33,7 +31,9 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
   const began = performance.now();
   const trace = await traceOf(order);
   const source = await sourceOf(order);
-  const { fromMs, toMs } = windowOf({ ...order, fromMs: order.fromMs ?? source.recordedFromMs }, trace);
+  const fromMs =
+    order.fromMs === null ? (source.recordedFromMs ?? usualStart(trace, order.market === null)) : epochMs(order.fromMs);
+  const toMs = order.toMs === null ? trace.endMs : epochMs(order.toMs);
   const solver = deterministic(highsSolver(), SOLVER_NODES);
   const log = order.log === null ? null : new EventLog(order.log);
   try {
@@ -55,7 +55,9 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
       onProgress,
       signal,
     });
-    const outcome = outcomeOf(result, { preset: order.preset, seed: order.seed, fromMs });
+    log?.finish();
+    const { preset, seed, ownMarkets, marketSeed } = order;
+    const outcome = outcomeOf(result, { preset, seed, marketSeed: ownMarkets ? marketSeed : null, fromMs });
     return {
       outcome,
       workload: source.facts(),
@@ -75,22 +77,11 @@ export const traceOf = async ({
 }: Pick<RunOrder, 'market' | 'marketSeed' | 'cache'>): Promise<MarketTrace> =>
   market === null ? defaultMarket(marketSeed) : (await openMarket(market, cache)).trace;
 
-function windowOf(
-  { fromMs, toMs, market, marketSeed }: RunOrder,
-  trace: MarketTrace,
-): { fromMs: EpochMs; toMs: EpochMs } {
-  const { startMs, endMs } = trace;
-  const known = market === null && marketSeed === DEFAULT_SEED ? defaultMarketStartMs : null;
-  const afterHistory = plus(startMs, seconds(HISTORY_S));
-  const usual = known ?? (raw(afterHistory) < (raw(startMs) + raw(endMs)) / 2 ? afterHistory : startMs);
-  return { fromMs: fromMs === null ? usual : epochMs(fromMs), toMs: toMs === null ? endMs : epochMs(toMs) };
-}
-
 /** As local mode has it: billing as of the market's time, then what the user set. */
 function configOf({ config, setupS }: RunOrder, trace: MarketTrace): SchedulerConfig {
   const restoreS = schedulerConfig.shape.restoreS.parse(undefined);
   return schedulerConfig.parse({
-    billing: raw(trace.endMs) < PER_SECOND_SINCE_MS ? 'per-hour' : 'per-second',
+    billing: billingAt(trace.endMs),
     restoreS: Math.max(restoreS, setupS),
     ...config,
   });
@@ -100,7 +91,7 @@ interface Source {
   readonly jobs: AsyncIterable<WorkloadJob> | Iterable<WorkloadJob>;
   readonly namesJobs: boolean;
   /** Market time of the first submission, where the jobs ran before. */
-  readonly recordedFromMs: number | null;
+  readonly recordedFromMs: EpochMs | null;
   readonly facts: () => WorkloadFacts;
 }
 
@@ -142,7 +133,7 @@ async function recordedSource(dir: string): Promise<Source> {
   return {
     jobs: jobs.map((j) => asSubmitted(j, startMs, names)),
     namesJobs: true,
-    recordedFromMs: startMs,
+    recordedFromMs: first.job.submittedMs,
     facts: () => ({ name: dir, format: 'recorded', notes, report }),
   };
 }
@@ -163,11 +154,13 @@ function asSubmitted(
 
 /** Events as JSON lines, one per event in the order in which they happened: equal inputs give equal files. */
 class EventLog {
-  readonly #file: number;
+  readonly #path: string;
+  /** Opened when there is something to write: a simulation that cannot begin leaves an older file as it is. */
+  #file: number | null = null;
   #lines: string[] = [];
 
   constructor(path: string) {
-    this.#file = openSync(path, 'w');
+    this.#path = path;
   }
 
   write(event: EventRecord): void {
@@ -175,12 +168,17 @@ class EventLog {
     if (this.#lines.length >= 1000) this.#flush();
   }
 
-  close(): void {
+  /** All that happened is in the file; nothing happened: it is empty. */
+  finish(): void {
     this.#flush();
-    closeSync(this.#file);
+  }
+
+  close(): void {
+    if (this.#file !== null) closeSync(this.#file);
   }
 
   #flush(): void {
+    this.#file ??= openSync(this.#path, 'w');
     if (this.#lines.length > 0) writeSync(this.#file, `${this.#lines.join('\n')}\n`);
     this.#lines = [];
   }

@@ -12,10 +12,13 @@ export interface RunOrder {
   /** Absolute path; null: the generated market of `marketSeed`. */
   readonly market: string | null;
   readonly marketSeed: number;
+  /** Whether each seed has a generated market of its own. */
+  readonly ownMarkets: boolean;
   /** Where converted markets are kept. */
   readonly cache: string;
-  /** Epoch ms; null: a week into the market, so that there is history (or its start, where it is short), and its end. */
+  /** Epoch ms; null: when the first recorded job was submitted. */
   readonly fromMs: number | null;
+  /** Epoch ms; null: at the end of the market. */
   readonly toMs: number | null;
   readonly config: Partial<SchedulerConfig>;
   readonly vcpus: number;

@@ -13,6 +13,13 @@ export interface Running {
   readonly signal: AbortSignal;
 }
 
+export interface Ran {
+  /** In the order of orders. */
+  readonly results: readonly RunResult[];
+  /** The first error; null: there was none. */
+  readonly failure: Error | null;
+}
+
 /**
  * What a cycle makes lives until the next one at most; with a young generation that holds a few cycles almost none of it is
  * copied. V8 spreads the amount over three spaces, and takes it as it is needed. With 192 MiB the collector took half as long again.
@@ -22,10 +29,10 @@ const YOUNG_GENERATION_MIB = 480;
 const THREAD = new URL(`./thread${extname(fileURLToPath(import.meta.url))}`, import.meta.url);
 
 /**
- * Does every order in a thread of its own, as many at once as there are cores. Results in the order of orders; when aborted,
- * those that had begun. Rejects with the first error, once every other thread has ended.
+ * Does every order in a thread of its own, as many at once as there are cores. When aborted, there are results of those that had
+ * begun; a failure aborts the others in the same way.
  */
-export async function runAll(orders: readonly RunOrder[], running: Running): Promise<readonly RunResult[]> {
+export async function runAll(orders: readonly RunOrder[], running: Running): Promise<Ran> {
   const results = new Map<number, RunResult>();
   const waiting = [...orders.entries()];
   const failed = new AbortController();
@@ -44,8 +51,8 @@ export async function runAll(orders: readonly RunOrder[], running: Running): Pro
   };
   const threads = Math.min(orders.length, Math.max(1, availableParallelism()));
   const ended = await Promise.allSettled(Array.from({ length: threads }, work));
-  for (const end of ended) if (end.status === 'rejected') throw end.reason;
-  return [...results].sort(([a], [b]) => a - b).map(([, result]) => result);
+  const [failure = null] = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as Error] : []));
+  return { results: [...results].sort(([a], [b]) => a - b).map(([, result]) => result), failure };
 }
 
 function runOne(order: RunOrder, signal: AbortSignal, onProgress: (progress: RunProgress) => void): Promise<RunResult> {

@@ -22,7 +22,7 @@ interface Seen {
 /** Virtual time, events per second and time left of each simulation that runs: redrawn on a terminal, a line now and then elsewhere. */
 export async function showProgress(output: Output, orders: readonly RunOrder[]): Promise<ProgressDisplay> {
   const runs = new Map<number, Seen>();
-  const redraw = output.live ? (await import('log-update')).createLogUpdate(process.stderr) : null;
+  const redraw = output.liveNotes ? (await import('log-update')).createLogUpdate(process.stderr) : null;
   const draw = (): void => {
     const lines = linesOf(orders, runs, performance.now());
     if (redraw === null) for (const line of lines) output.note(line);

@@ -1,5 +1,5 @@
 import {
-  REFERENCES,
+  choices,
   type Comparison,
   type Difference,
   type Estimate,
@@ -46,7 +46,12 @@ export function presetsTable(output: Paint, presets: readonly PresetFigures[]): 
         ? NOTHING
         : `${alarming(p.missed > 0, `${p.missed} of ${p.deadlines}`)}\n${colors.dim(estimateText(p.missedShare, percent))}`,
     ),
-    right('NOT DONE', (p) => alarming(p.unfinished + p.failed > 0, String(p.unfinished + p.failed + p.refused))),
+    right('NOT DONE', (p) =>
+      alarming(
+        p.unfinished + p.failed + p.notSubmitted > 0,
+        String(p.unfinished + p.failed + p.refused + p.notSubmitted),
+      ),
+    ),
     right('WASTED', (p) => valueText(p.wastedShare, percent)),
     right('IDLE', (p) => valueText(p.idleShare, percent)),
     right('UTILISED', (p) => valueText(p.utilisation, percent)),
@@ -58,7 +63,7 @@ export function presetsTable(output: Paint, presets: readonly PresetFigures[]): 
 
 /** What the short titles of the table mean. */
 const LEGEND =
-  'COST per run; OF LIST: of the same work at on-demand prices, nothing wasted; NOT DONE: unfinished, failed or refused jobs; TAKEN: instances that the market interrupted, per run.';
+  'COST per run; OF LIST: of the same work at on-demand prices, nothing wasted; NOT DONE: jobs unfinished, failed, refused or past the end; TAKEN: instances that the market interrupted, per run.';
 
 const NOTHING = '-';
 
@@ -86,12 +91,12 @@ function estimateText(of: Estimate, format: (x: number) => string): string {
 const ratio = (x: number): string => x.toPrecision(3);
 const oneDigit = (x: number): string => String(Number(x.toFixed(1)));
 
-/** The cheapest preset that could be chosen against each other one: all pairs are in the report. */
+/** The cheapest preset that could be chosen against each other one; all pairs, as in the report, where none could be. */
 function ofTheCheapest({ presets, differences }: Comparison): readonly Difference[] {
-  const [cheapest] = presets
-    .filter((p) => p.preset !== REFERENCES.oracle)
-    .sort((a, b) => (a.costUsd.value ?? Infinity) - (b.costUsd.value ?? Infinity));
-  return differences.filter((d) => d.a === cheapest?.preset || d.b === cheapest?.preset);
+  const [cheapest] = choices(presets);
+  return cheapest === undefined
+    ? differences
+    : differences.filter((d) => d.a === cheapest.preset || d.b === cheapest.preset);
 }
 
 function differencesTable(output: Paint, differences: readonly Difference[]): string {

@@ -2,13 +2,15 @@
  * What presets cost and missed, side by side, from the outcomes of their runs: presets x windows x seeds, as plain data.
  *
  * A cell is one window of the market with one seed. Presets are compared over the cells that both have run to their end,
- * so that the market and the workload are the same on both sides (paired). Seeds of one window see the same prices and are
- * not independent of one another: with two or more windows whole windows are drawn again, else seeds.
+ * so that the market and the workload are the same on both sides (paired). What is drawn again is what is independent:
+ * where each seed has a market of its own, those markets with all their windows; where seeds share one, whole windows with
+ * all their seeds, for seeds of one window see the same prices; with one window, its seeds.
  */
 import { EbbError } from '../../kernel/errors.ts';
 import type { JobClass } from '../../domain/job.ts';
 import { QUANTILES, type RunOutcome, type Totals } from '../outcome.ts';
-import { Bootstrap, LEAST_UNITS, LEVEL, RESAMPLES, type Estimate, type Share } from './bootstrap.ts';
+import { Bootstrap, LEVEL, RESAMPLES, type Estimate, type Share } from './bootstrap.ts';
+import { warningsOf } from './warnings.ts';
 
 export type { Estimate } from './bootstrap.ts';
 
@@ -20,13 +22,15 @@ export interface Comparison {
   readonly presets: readonly PresetFigures[];
   /** Of every two presets with cells in common. */
   readonly differences: readonly Difference[];
+  /** Runs that were asked for. */
+  readonly planned: number;
   /** What a reader has to know before trusting a figure; empty when there is nothing. */
   readonly warnings: readonly string[];
 }
 
 /** How intervals were made. */
 export interface Method {
-  readonly units: 'windows' | 'seeds' | 'none';
+  readonly units: 'markets' | 'windows' | 'seeds' | 'none';
   readonly n: number;
   readonly level: number;
   readonly resamples: number;
@@ -47,6 +51,8 @@ export interface PresetFigures {
   readonly failed: number;
   readonly unfinished: number;
   readonly refused: number;
+  /** Jobs that come after the end of the simulation. */
+  readonly notSubmitted: number;
   readonly deadlines: number;
   readonly missed: number;
   /** Per run. */
@@ -103,15 +109,19 @@ export interface Difference {
 export const REFERENCES = { onDemand: 'on-demand', oracle: 'oracle' } as const;
 
 /**
- * O(runs + presets^2 x RESAMPLES x units). Throws EbbError `usage` without runs, or for two runs of one preset, window
- * and seed.
+ * `planned`: the preset of each run that was asked for, where some may not have been begun. O(runs + presets^2 x RESAMPLES x
+ * units). Throws EbbError `usage` without runs, or for two runs of one preset, window and seed.
  */
-export function compare(runs: readonly RunOutcome[]): Comparison {
+export function compare(
+  runs: readonly RunOutcome[],
+  planned: readonly string[] = runs.map((r) => r.preset),
+): Comparison {
   const presets = cellsByPreset(runs);
   const fromMs = distinct(runs.map((r) => r.fromMs));
   const seeds = distinct(runs.map((r) => r.seed));
-  const units = fromMs.length > 1 ? 'windows' : seeds.length > 1 ? 'seeds' : 'none';
-  const statistics = new Statistics(units === 'windows' ? (r) => r.fromMs : (r) => r.seed);
+  const markets = distinct(runs.flatMap((r) => r.marketSeed ?? []));
+  const units = unitsOf({ markets: markets.length, windows: fromMs.length, seeds: seeds.length });
+  const statistics = new Statistics(UNIT[units]);
   const names = [...presets.keys()];
   const cellsOf = (name: string): Cells => presets.get(name) ?? new Map<string, RunOutcome>();
   const differences = names.flatMap((a, i) =>
@@ -124,8 +134,31 @@ export function compare(runs: readonly RunOutcome[]): Comparison {
       oracle: pairs(cellsOf(name), cellsOf(REFERENCES.oracle)),
     }),
   );
-  const method = methodOf(units, units === 'windows' ? fromMs.length : units === 'seeds' ? seeds.length : 1);
-  return { method, fromMs, seeds, presets: figures, differences, warnings: warningsOf(figures, method) };
+  const method = methodOf(units, { markets, windows: fromMs, seeds, none: [0] }[units].length);
+  const warnings = warningsOf({ presets: figures, method, runs, planned });
+  return { method, fromMs, seeds, presets: figures, differences, planned: planned.length, warnings };
+}
+
+const unitsOf = (n: { readonly markets: number; readonly windows: number; readonly seeds: number }): Method['units'] =>
+  n.markets > 1 ? 'markets' : n.windows > 1 ? 'windows' : n.seeds > 1 ? 'seeds' : 'none';
+
+/** What makes two runs of the same unit. */
+const UNIT = {
+  markets: (r) => r.marketSeed ?? 0,
+  windows: (r) => r.fromMs,
+  seeds: (r) => r.seed,
+  none: () => 0,
+} as const satisfies Record<Method['units'], (r: RunOutcome) => number>;
+
+/**
+ * Presets that one could choose for their cost per run, the cheapest first: no oracle, which knows what nobody knows, and none
+ * of which runs are cut short or missing, because what is not done costs nothing.
+ */
+export function choices(presets: readonly PresetFigures[]): readonly PresetFigures[] {
+  const most = Math.max(...presets.map((p) => p.runs));
+  return presets
+    .filter((p) => p.preset !== REFERENCES.oracle && p.aborted === 0 && p.runs === most && p.costUsd.value !== null)
+    .toSorted((a, b) => (a.costUsd.value ?? 0) - (b.costUsd.value ?? 0));
 }
 
 /** Runs of one preset by their cell. */
@@ -237,6 +270,7 @@ function presetFigures(
     failed: sum((t) => t.failed),
     unfinished: sum((t) => t.unfinished),
     refused: sum((t) => t.refused),
+    notSubmitted: sum((t) => t.notSubmitted),
     deadlines: sum((t) => t.deadlines),
     missed: sum((t) => t.missed),
     costUsd: statistics.mean(runs, billed),
@@ -318,30 +352,14 @@ function methodOf(units: Method['units'], n: number): Method {
       ...of,
       text: 'One run of each preset: there are no intervals. Ask for more windows or seeds to get some.',
     };
-  const what = units === 'windows' ? `${n} windows, each with all its seeds` : `${n} seeds of one window`;
+  const what = {
+    markets: `${n} generated markets, each with all its windows`,
+    windows: `${n} windows, each with all its seeds`,
+    seeds: `${n} seeds of one window`,
+  }[units];
   const same = units === 'seeds' ? ' They say nothing about other windows of the market.' : '';
   return {
     ...of,
     text: `Intervals: ${LEVEL * 100} % by the percentile bootstrap (${RESAMPLES} resamples of ${what}); differences and ratios between presets are paired.${same}`,
   };
-}
-
-function warningsOf(presets: readonly PresetFigures[], method: Method): readonly string[] {
-  const warnings: string[] = [];
-  const aborted = total(presets, (p) => p.aborted);
-  if (aborted > 0) {
-    const runs = total(presets, (p) => p.runs);
-    warnings.push(
-      `${aborted} of ${runs} runs were aborted: their figures are partial, and they are in no comparison between presets.`,
-    );
-  }
-  // Work that is not done costs nothing: a preset that leaves it looks cheap.
-  const done = presets.map((p) => p.succeeded / Math.max(p.runs, 1));
-  if (Math.max(...done) > Math.min(...done))
-    warnings.push('The presets did not finish the same jobs, so their costs are not for the same work.');
-  if (method.units !== 'none' && method.n < LEAST_UNITS)
-    warnings.push(
-      `Only ${method.n} ${method.units}: with fewer than ${LEAST_UNITS} an interval holds less than its ${method.level * 100} %.`,
-    );
-  return warnings;
 }

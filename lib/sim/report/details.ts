@@ -1,6 +1,5 @@
-import type { JobClass } from '../../domain/job.ts';
 import type { Refusal } from '../simulation.ts';
-import type { JobColumns, RunOutcome } from '../outcome.ts';
+import { completionsS, latenessesS, type JobColumns, type RunOutcome } from '../outcome.ts';
 import { Columns } from './columns.ts';
 import type { Comparison } from './comparison.ts';
 import {
@@ -117,17 +116,6 @@ const refusedByCode = (refused: readonly Refusal[]): readonly RefusedPayload[] =
     count: its.length,
     first: its.slice(0, REFUSED_EXAMPLES).map(({ key, what }) => ({ key, what })),
   }));
-
-const completionsS = (jobs: JobColumns, of: JobClass): number[] =>
-  jobs.class.flatMap((c, i) =>
-    c === of && jobs.state[i] === 'succeeded' ? [((jobs.finishedMs[i] ?? 0) - (jobs.submittedMs[i] ?? 0)) / 1000] : [],
-  );
-
-const latenessesS = (jobs: JobColumns): number[] =>
-  jobs.state.flatMap((state, i) => {
-    const lateS = ((jobs.finishedMs[i] ?? NaN) - (jobs.deadlineMs[i] ?? NaN)) / 1000;
-    return state === 'succeeded' && lateS > 0 ? [lateS] : [];
-  });
 
 /** The distribution function of `values` as steps, thinned evenly in its shares; its ends are kept. */
 export function curve(preset: string, values: Float64Array): readonly Curve[] {

@@ -1,7 +1,7 @@
 /** The parts of the page that are written into it: what was run, what went wrong, the figures of presets. No script needed. */
 import type { RunOutcome } from '../outcome.ts';
 import { count, dollars, duration, minute, NONE, percent, plural, ratio } from './client/format.ts';
-import { REFERENCES, type Comparison, type Difference, type Estimate, type PresetFigures } from './comparison.ts';
+import { choices, type Comparison, type Difference, type Estimate, type PresetFigures } from './comparison.ts';
 import type { Interval } from './bootstrap.ts';
 import { html, type Markup } from './markup.ts';
 
@@ -106,22 +106,19 @@ const names = (presets: readonly PresetFigures[]): string => presets.map((p) => 
 const MISSED_MOST = 0.01;
 
 function goodNews({ presets }: Comparison): readonly string[] {
-  const clean = presets.filter((p) => shortcomings(p) === '');
+  const clean = presets.filter((p) => shortcomings(p) === '' && p.notSubmitted === 0 && p.aborted === 0);
   const lines = clean.length === 0 ? [] : [`All jobs done, no deadline missed: ${names(clean)}.`];
-  // The oracle knows what nobody knows: it is a bound, not a choice.
-  const choices = presets.filter((p) => p.preset !== REFERENCES.oracle && p.costUsd.value !== null);
-  const kept = choices.filter((p) => (p.missedShare.value ?? 0) <= MISSED_MOST);
-  if (choices.length > 1 && kept.length === 0)
+  const possible = choices(presets);
+  const kept = possible.filter((p) => (p.missedShare.value ?? 0) <= MISSED_MOST);
+  if (possible.length > 1 && kept.length === 0)
     return [...lines, `Every preset misses more than ${MISSED_MOST * 100} % of the deadlines.`];
-  const [best] = (choices.length > 1 ? kept : choices).toSorted(byCost);
+  const [best] = possible.length > 1 ? kept : possible;
   if (best === undefined) return lines;
-  const among = choices.length > 1 ? `Cheapest of those that miss at most ${MISSED_MOST * 100} %: ` : '';
+  const among = possible.length > 1 ? `Cheapest of those that miss at most ${MISSED_MOST * 100} %: ` : '';
   const share = best.toOnDemandPrices.value;
   const against = share === null ? '' : `, ${percent(share)} of what the same work costs on demand`;
   return [...lines, `${among}${best.preset}, ${dollars(best.costUsd.value ?? NaN)} per run${against}.`];
 }
-
-const byCost = (a: PresetFigures, b: PresetFigures): number => (a.costUsd.value ?? 0) - (b.costUsd.value ?? 0);
 
 /** A figure with its interval below it, unless its ends read alike. */
 function figure(estimate: Estimate | null, format: (x: number) => string): Markup {
@@ -161,12 +158,12 @@ const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
   },
   {
     title: 'Not done',
-    hint: 'jobs unfinished at the end, failed or cancelled, and refused at submission',
+    hint: 'jobs unfinished at the end, failed or cancelled, refused at submission, and those that come after the end',
     cell: (p) =>
-      html`${count(p.unfinished + p.failed + p.refused)}${notDone(p).map(
+      html`${count(p.unfinished + p.failed + p.refused + p.notSubmitted)}${notDone(p).map(
         (part) => html`<span class="interval">${part}</span>`,
       )}`,
-    bad: (p) => p.unfinished + p.failed > 0,
+    bad: (p) => p.unfinished + p.failed + p.notSubmitted > 0,
   },
   {
     title: 'Wasted',
@@ -192,7 +189,9 @@ const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
 ];
 
 const notDone = (p: PresetFigures): readonly string[] =>
-  (['unfinished', 'failed', 'refused'] as const).flatMap((k) => (p[k] > 0 ? [`${count(p[k])} ${k}`] : []));
+  (['unfinished', 'failed', 'refused', 'notSubmitted'] as const).flatMap((k) =>
+    p[k] > 0 ? [`${count(p[k])} ${k === 'notSubmitted' ? 'after the end' : k}`] : [],
+  );
 
 const oneDigit = (x: number): string => count(x, 1);
 

@@ -97,7 +97,10 @@ function nothingUsable(name: string, format: string, { bad, dropped }: WorkloadR
     what: `the workload has no job that can be used, read as ${format}`,
     at: name,
     got,
-    next: 'See the lines named below and docs/workloads.md.',
+    next:
+      bad.first.length === 0
+        ? 'See docs/workloads.md for what each format needs.'
+        : 'See the lines named here and docs/workloads.md.',
     issues: bad.first.map(({ file, line, what }) => ({ at: `${file}:${line}`, message: what })),
   });
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { epochMs, plus, raw, seconds } from '../../../lib/kernel/units.ts';
 import { outcomeOf } from '../../../lib/sim/outcome.ts';
+import { COUNTED_PAST_END } from '../../../lib/sim/simulation.ts';
 import { resources } from '../../support/builders.ts';
 import { mixedTrace, SAVES, START_MS } from '../../support/mixed-workload.ts';
 import { simulated, simulatedJob } from '../../support/simulated.ts';
@@ -81,6 +82,22 @@ describe('a simulation', () => {
     expect(totals.billedUsd).toBeGreaterThan(0);
     expect(Number.isNaN(jobs.finishedMs[0])).toBe(true);
     expect(Math.max(...instances.counts.spot, ...instances.counts['on-demand'])).toBeGreaterThan(0);
+  });
+
+  it('tells of the jobs that come after the end of the window, however far', async () => {
+    const late = [49 * 3600, 1e18, 1e306].map((s, i) => simulatedJob(`late-${i}`, s, [60]));
+    const result = await simulated([simulatedJob('a', 0, [60]), ...late]);
+    expect(result.ended).toBe('time-over');
+    expect(outcome(result).totals).toMatchObject({ jobs: 1, succeeded: 1, notSubmitted: 3 });
+    expect(outcome(await simulated([simulatedJob('a', 0, [60])])).totals.notSubmitted).toBe(0);
+  });
+
+  it('gives up counting them in a workload without end', async () => {
+    const endless = (function* () {
+      for (let i = 0; ; i++) yield simulatedJob(`${i}`, i * 1e9, [60]);
+    })();
+    const result = await simulated([], { jobs: endless });
+    expect(outcome(result).totals.notSubmitted).toBe(COUNTED_PAST_END);
   });
 
   it('stops where it stands when told to, with what has happened until then', async () => {

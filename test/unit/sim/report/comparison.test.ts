@@ -1,12 +1,19 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { compare } from '../../../../lib/sim/report/comparison.ts';
-import type { Totals } from '../../../../lib/sim/outcome.ts';
+import { choices, compare } from '../../../../lib/sim/report/comparison.ts';
+import type { RunOutcome, Totals } from '../../../../lib/sim/outcome.ts';
 import { fabricated, outcome } from './outcomes.ts';
 
 const DAY = 86_400_000;
+/** A day long; with jobs done, unless its totals say otherwise. */
 const run = (preset: string, window: number, seed: number, usd: number | Partial<Totals>) =>
-  outcome({ preset, fromMs: window * DAY, seed, totals: typeof usd === 'number' ? { billedUsd: usd } : usd });
+  outcome({
+    preset,
+    fromMs: window * DAY,
+    endMs: (window + 1) * DAY,
+    seed,
+    totals: typeof usd === 'number' ? { succeeded: 1, billedUsd: usd } : usd,
+  });
 
 describe('figures of presets', () => {
   it('are means over runs, and ratios of sums over the cells that both have', () => {
@@ -108,7 +115,74 @@ describe('differences', () => {
   });
 });
 
+describe('runs that a stop left out', () => {
+  const cut = compare(
+    [run('a', 1, 1, 7), run('b', 1, 1, 5), { ...run('c', 1, 1, 0.01), ended: 'aborted' }],
+    ['a', 'b', 'c', 'd', 'a', 'b', 'c', 'd'],
+  );
+
+  it('are told: how many were asked for, and which presets there are none of', () => {
+    expect(cut.planned).toBe(8);
+    expect(cut.warnings.join('\n')).toMatch(/Only 3 of 8 runs were begun[^]*none of d\.[^]*1 of 3 runs were aborted/);
+    expect(compare([run('a', 1, 1, 7)]).warnings).toEqual([]);
+  });
+
+  it('make no preset the cheapest: what is cut short or missing costs less', () => {
+    expect(choices(cut.presets).map((p) => p.preset)).toEqual(['b', 'a']);
+    const uneven = compare([run('a', 1, 1, 9), run('a', 2, 1, 9), run('b', 1, 1, 1), run('oracle', 1, 1, 0.5)]);
+    expect(choices(uneven.presets).map((p) => p.preset)).toEqual(['a']);
+  });
+});
+
+describe('what the end of a simulation cuts off', () => {
+  const over = (totals: Partial<Totals>): RunOutcome => ({ ...run('a', 1, 1, totals), ended: 'time-over' });
+
+  it('is told, of jobs never submitted and of jobs unfinished', () => {
+    const { warnings, presets } = compare([over({ succeeded: 9, notSubmitted: 188, unfinished: 3 })]);
+    expect(warnings.join('\n')).toMatch(/188 of its jobs were never submitted[^]*3 unfinished in all/);
+    expect(presets[0]?.notSubmitted).toBe(188);
+    expect(compare([over({ succeeded: 9 })]).warnings).toEqual([]);
+  });
+
+  it('names the runs it happened in, and a count that was given up as such', () => {
+    const { warnings } = compare([
+      over({ succeeded: 9, notSubmitted: 5 }),
+      { ...run('a', 2, 1, { succeeded: 9, notSubmitted: 100_000 }), ended: 'time-over' },
+      run('a', 3, 1, { succeeded: 9 }),
+    ]);
+    expect(warnings[0]).toContain('(in 2 of 3 runs): 5 to 100000 or more of its jobs');
+  });
+
+  it('is told where nothing was done at all', () => {
+    expect(compare([run('a', 1, 1, { refused: 200 })]).warnings[0]).toBe(
+      'Not one job was done: such a cost says nothing.',
+    );
+    const some = compare([run('a', 1, 1, { succeeded: 5, jobs: 5 }), run('b', 1, 1, { jobs: 5 })]);
+    expect(some.warnings[0]).toContain('done under b:');
+  });
+});
+
 describe('intervals', () => {
+  it('draw markets again where each seed has its own, with all its windows', () => {
+    const own = (n: number) =>
+      [100, 300, 200].flatMap((usd, s) =>
+        Array.from({ length: n }, (_, w) => ({ ...run('p', w * 2, s, usd), marketSeed: 40 + s })),
+      );
+    const [one, four] = [compare(own(1)), compare(own(4))];
+    expect(one.method).toMatchObject({ units: 'markets', n: 3 });
+    expect(four.presets[0]?.costUsd).toEqual(one.presets[0]?.costUsd);
+    expect(four.method.text).toContain('3 generated markets');
+  });
+
+  it('of windows that run into one another come with a warning', () => {
+    const windows = (hours: number) =>
+      compare(
+        [1, 2, 3, 4, 5, 6].map((w) => ({ ...run('p', w, 1, { succeeded: 1 }), endMs: w * DAY + hours * 3_600_000 })),
+      ).warnings;
+    expect(windows(24)).toEqual([]);
+    expect(windows(25).join()).toContain('5 of 6 windows run into the next one');
+  });
+
   it('count windows, not the seeds within them: ten copies of a window tell no more than one', () => {
     const seeds = (n: number) =>
       [100, 300, 200].flatMap((usd, w) => Array.from({ length: n }, (_, s) => run('p', w, s, usd)));

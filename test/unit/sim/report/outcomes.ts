@@ -13,6 +13,7 @@ const NO_TOTALS: Totals = {
   failed: 0,
   unfinished: 0,
   refused: 0,
+  notSubmitted: 0,
   deadlines: 0,
   missed: 0,
   workUsd: 0,
@@ -54,6 +55,7 @@ export const outcome = (
 ): RunOutcome => ({
   preset: 'greedy',
   seed: 1,
+  marketSeed: null,
   fromMs: START_MS,
   endMs: START_MS + DAY_MS,
   ended: 'done',
@@ -188,6 +190,7 @@ export function fabricated({
       failed: count((r) => r.state === 'failed'),
       unfinished: count((r) => r.state === 'running'),
       refused: Math.ceil(n / 500),
+      notSubmitted: 0,
       deadlines: count((r) => !Number.isNaN(r.deadlineMs)),
       missed: count((r) => !Number.isNaN(r.deadlineMs) && !(r.state === 'succeeded' && r.finishedMs <= r.deadlineMs)),
       workUsd,

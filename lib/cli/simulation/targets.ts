@@ -1,0 +1,50 @@
+/** Files that a simulation writes: refused before hours are spent on what cannot be written. */
+import { accessSync, constants, lstatSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { EbbError } from '../../kernel/errors.ts';
+
+export interface Targets {
+  readonly report: string | null;
+  readonly log: string | null;
+}
+
+/**
+ * The files behind what was named (absolute paths): links are followed. The report replaces a plain file or makes one; the log may
+ * also go to a device or a pipe, which is written to and not replaced. Throws EbbError `usage`.
+ */
+export function targetsOf({ report, log }: Targets): Targets {
+  const found = {
+    report: report === null ? null : targetOf('--report', report, true),
+    log: log === null ? null : targetOf('--log', log, false),
+  };
+  if (found.report !== null && found.report === found.log) {
+    throw new EbbError('usage', {
+      what: '--report and --log name the same file',
+      got: `${report ?? ''} and ${log ?? ''}`,
+      next: 'give each a file of its own',
+    });
+  }
+  return found;
+}
+
+function targetOf(flag: string, path: string, plainOnly: boolean): string {
+  const refuse = (what: string, next: string): never => {
+    throw new EbbError('usage', { what: `${flag} cannot be written: ${what}`, got: path, next });
+  };
+  const there = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (there && stat === undefined) refuse('it is a link to nothing', 'name the file itself');
+  if (stat?.isDirectory() === true) refuse('it is a folder', 'name a file in it');
+  if (plainOnly && stat !== undefined && !stat.isFile()) refuse('it is no plain file', 'name a new file');
+  const folder = dirname(path);
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true)
+    refuse('its folder does not exist', `create it with: mkdir -p ${folder}`);
+  const target = there ? realpathSync(path) : join(realpathSync(folder), basename(path));
+  try {
+    // A report is written beside its place and renamed; a log in place, where there is one.
+    accessSync(plainOnly || !there ? dirname(target) : target, constants.W_OK);
+  } catch {
+    refuse('it is not yours to write', 'name a file in another folder');
+  }
+  return target;
+}

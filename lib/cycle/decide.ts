@@ -36,6 +36,8 @@ export interface DecideInput<S> {
   readonly token: number;
   /** Of the deliberation before this one; empty or absent at first. */
   readonly knownOffers?: RunningOffers;
+  /** False where nobody reads explanations: none are made, nor what is appraised for them alone. The decision is the same. */
+  readonly explains?: boolean;
 }
 
 /** What the stages answered, for explanations and tests. */
@@ -58,9 +60,9 @@ export interface Deliberation {
  * Deciding acts on nothing: the result is a plan whose effects carry keys made from the plan's id.
  */
 export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; deliberation: Deliberation }> {
-  const { snapshot, forecasts, stages, config } = input;
+  const { snapshot, forecasts, stages, config, explains = true } = input;
   const worths = stages.value(snapshot, forecasts, config);
-  const running = runningGroups(input, worths);
+  const running = explains ? runningGroups(input, worths) : [];
   const offers = appraiseAll(input, { forecasts, worths, running });
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
   const planned = await stages.plan({ snapshot, forecasts, worths, offers, config }, input.solver);
@@ -104,7 +106,7 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
     forecasts,
     worths,
     offers,
-    runningOffers: runningOffersOf(input, running, offers),
+    runningOffers: explains ? runningOffersOf(input, running, offers) : NO_OFFERS,
     allotment,
     placements: started.placements,
     reserved: started.reserved,
@@ -117,11 +119,13 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
     atMs: snapshot.nowMs,
     preset: input.preset,
     effects,
-    explanations: explain(deliberation),
+    explanations: explains ? explain(deliberation) : [],
     solve: allotment.solve,
   };
   return { plan, deliberation };
 }
+
+const NO_OFFERS: RunningOffers = new Map();
 
 /** Instances that can take a task now or once they are up. Warned, releasing and soon-to-be-rebalanced ones take none. */
 function hostsThere(snapshot: Snapshot, forecasts: Forecasts, stopping: ReadonlySet<AttemptId>): Host[] {

@@ -38,6 +38,8 @@ export interface DecisionParts<S> {
   readonly preset: string;
   readonly solver: S;
   readonly config: SchedulerConfig;
+  /** Whether jobs are explained; default true. Changes nothing that is decided. */
+  readonly explains?: boolean;
 }
 
 /** Whether there is anything to decide: else what is left is given back without asking the stages, and no forecast is needed. */
@@ -49,7 +51,7 @@ export async function decideOn<S>(
   parts: DecisionParts<S>,
 ): Promise<Decision> {
   const { snapshot, token, plan, knownOffers } = sight;
-  const { preset, config, stages, solver } = parts;
+  const { preset, config, stages, solver, explains = true } = parts;
   if (forecasts === null || !isOpen(sight)) {
     const effects = drainEffects(snapshot, plan);
     return {
@@ -58,7 +60,18 @@ export async function decideOn<S>(
       runningOffers: new Map(),
     };
   }
-  const decided = await decide({ snapshot, forecasts, stages, preset, solver, config, plan, token, knownOffers });
+  const decided = await decide({
+    snapshot,
+    forecasts,
+    stages,
+    preset,
+    solver,
+    config,
+    plan,
+    token,
+    knownOffers,
+    explains,
+  });
   const lastRanMs = (job: JobId): EpochMs | null => sight.lastRanMs.get(job) ?? null;
   return {
     plan: decided.plan,

@@ -21,6 +21,8 @@ export interface EngineParts<S> extends ObserverParts {
   readonly preset: string;
   readonly config: SchedulerConfig;
   readonly forecast: (at: EpochMs) => MarketForecast;
+  /** Whether jobs are explained, for those who read it; default true. Changes nothing that is decided. */
+  readonly explains?: boolean;
   /** Names this engine in the lease. */
   readonly holder: string;
   /** Least engine time between two cycles: triggers within it become one. */

@@ -61,6 +61,16 @@ let lastAsked: { readonly runtime: ReadonlyMap<string, RuntimeForecast>; readonl
   known: new Map(),
 };
 
+/** What `forecastFor` is to answer for a stage of a map in the making: then it looks nothing up. O(1). */
+export function rememberForecast(
+  runtime: ReadonlyMap<string, RuntimeForecast>,
+  stage: object,
+  known: { readonly job: string; readonly forecast: RuntimeForecast },
+): void {
+  if (lastAsked.runtime !== runtime) lastAsked = { runtime, known: new Map() };
+  lastAsked.known.set(stage, known);
+}
+
 /**
  * `forecastOf` for a running task, remembered by the very record of its stage: one look-up by identity and no text to hash. The
  * map must not change any more. Remembers the stages of one map.

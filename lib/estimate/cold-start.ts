@@ -23,9 +23,19 @@ type Stage = Pick<StageSpec, 'expectedRuntimeS' | 'timeoutS'>;
  *   blended with the prior, and the reason says what to do.
  * - With nothing at all: the prior.
  *
- * `timeoutS` caps the result.
+ * `timeoutS` caps the result. Neither argument may be changed afterwards: a stage's last answer is remembered as long as the stage is there.
  */
 export function forecastFrom(history: RuntimeForecast | null, stage: Stage): RuntimeForecast {
+  const known = answers.get(stage);
+  if (known?.history === history) return known.forecast;
+  const forecast = combined(history, stage);
+  answers.set(stage, { history, forecast });
+  return forecast;
+}
+
+const answers = new WeakMap<Stage, { readonly history: RuntimeForecast | null; readonly forecast: RuntimeForecast }>();
+
+function combined(history: RuntimeForecast | null, stage: Stage): RuntimeForecast {
   const forecast = history === null ? withoutHistory(stage) : withHistory(history, stage);
   const runtime = capped(forecast.runtime, stage.timeoutS);
   if (runtime === forecast.runtime || stage.timeoutS === null) return forecast;

@@ -29,7 +29,9 @@ function logNormal(median: Seconds, sigma: number): Distribution {
 /** The distribution of a user's guess: log-normal with the guess as its median. */
 export const hintDistribution = (expected: Seconds): Distribution => logNormal(expected, HINT_SIGMA);
 
-export const priorDistribution = (): Distribution => logNormal(PRIOR_MEDIAN_S, PRIOR_SIGMA);
+const PRIOR = logNormal(PRIOR_MEDIAN_S, PRIOR_SIGMA);
+
+export const priorDistribution = (): Distribution => PRIOR;
 
 /** With probability `weight` as `a`, else as `b`. */
 export function blend(a: Distribution, weight: number, b: Distribution): Distribution {

@@ -88,12 +88,22 @@ export function templateOf(spec: JobSpec): string {
   return `${spec.owner}/${templateName(spec.name)}/${templateName(programOf(spec.stages[0]?.command ?? []))}`;
 }
 
-/** What a forecast for the tasks of a stage may look at. */
-export function featuresOf(
-  spec: Pick<JobSpec, 'name' | 'owner'>,
-  stage: Pick<StageSpec, 'name' | 'command' | 'resources'>,
-  submittedMs: EpochMs,
-): JobFeatures {
+type Named = Pick<JobSpec, 'name' | 'owner'>;
+type Described = Pick<StageSpec, 'name' | 'command' | 'resources'>;
+
+/** By stage, for as long as it is there: asked in each cycle, and for each of its tasks that ends. */
+const described = new WeakMap<Described, { readonly spec: Named; readonly features: JobFeatures }>();
+
+/** What a forecast for the tasks of a stage may look at. The arguments must not be changed afterwards. */
+export function featuresOf(spec: Named, stage: Described, submittedMs: EpochMs): JobFeatures {
+  const known = described.get(stage);
+  if (known?.spec === spec && known.features.submittedMs === submittedMs) return known.features;
+  const features = describe(spec, stage, submittedMs);
+  described.set(stage, { spec, features });
+  return features;
+}
+
+function describe(spec: Named, stage: Described, submittedMs: EpochMs): JobFeatures {
   return {
     owner: spec.owner,
     jobName: templateName(spec.name),

@@ -182,6 +182,8 @@ class Simulation {
       history,
       capacity: evidence,
       forecast: deciders.forecast ?? ((at) => forecaster.at(at, evidence)),
+      // Nobody asks a simulation why a job waited at some time of it.
+      explains: false,
       holder: 'simulation',
       minGapS: input.minGapS,
       onCycle: (report) => this.#count(report),

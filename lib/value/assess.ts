@@ -2,12 +2,13 @@ import type { AttemptId, GroupId, JobId } from '../kernel/ids.ts';
 import { minus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { mean, type Distribution } from '../domain/distribution.ts';
+import { forecastFor } from '../domain/forecast.ts';
 import type { Job, StageSpec } from '../domain/job.ts';
 import type { UtilityCurve, Worth } from '../domain/plan.ts';
-import type { RunningTask, Snapshot } from '../domain/snapshot.ts';
+import type { RunningTask } from '../domain/snapshot.ts';
 import type { Forecasts, ValuePolicy, Worths } from '../domain/stages.ts';
 import { stageDurationS, stageGraph, wavesBefore, type StageSize } from './critical-path.ts';
-import { onDemandPrices, type TaskPrice } from './on-demand-price.ts';
+import { rememberedPrices, type TaskPrice } from './on-demand-price.ts';
 import { restartQuantileS } from './work-left.ts';
 
 /** What a value policy may look at to draw the curve of one task of a stage. */
@@ -38,11 +39,20 @@ export type DrawCurve = (facts: CurveFacts) => { readonly curve: UtilityCurve; r
  * O(jobs x stages^2 + groups + running attempts), plus pools per distinct need for the on-demand price.
  */
 export function valuePolicy(draw: DrawCurve): ValuePolicy {
+  const pricesOf = rememberedPrices();
+  const assessed = new WeakMap<Job, Assessment>();
   return (snapshot, forecasts, config) => {
-    const prices = onDemandPrices(snapshot.pools);
-    const stages = new Map<JobId, Map<string, StageWorth>>();
+    const prices = pricesOf(snapshot.pools);
+    const { vcpus } = snapshot.limits;
+    const stages = new Map<JobId, ReadonlyMap<string, StageWorth>>();
     for (const job of snapshot.jobs.values()) {
-      stages.set(job.id, assessJob({ job, snapshot, forecasts, config, prices, draw }));
+      const runtimes = runtimesOf(job, forecasts);
+      let known = assessed.get(job);
+      if (known === undefined || !stillHolds(known, { runtimes, prices, vcpus, config })) {
+        const context: JobContext = { job, runtimes, vcpus, config, prices, draw };
+        assessed.set(job, (known = { ...context, stages: assessJob(context) }));
+      }
+      stages.set(job.id, known.stages);
     }
 
     const groups = new Map<GroupId, Worth>();
@@ -81,14 +91,30 @@ interface StageWorth {
   readonly lasting: Worth | null;
 }
 
+/** All that the worth of a job's stages depends on: none of it is the time. */
 interface JobContext {
   readonly job: Job;
-  readonly snapshot: Snapshot;
-  readonly forecasts: Forecasts;
+  /** By stage; undefined for one that is done. */
+  readonly runtimes: readonly (Distribution | undefined)[];
+  readonly vcpus: number;
   readonly config: SchedulerConfig;
   readonly prices: TaskPrice;
   readonly draw: DrawCurve;
 }
+
+/** Kept as long as the job's record, which is another one as soon as one of its tasks starts or ends. */
+interface Assessment extends JobContext {
+  readonly stages: ReadonlyMap<string, StageWorth>;
+}
+
+const stillHolds = (known: Assessment, now: Pick<JobContext, 'runtimes' | 'prices' | 'vcpus' | 'config'>): boolean =>
+  known.prices === now.prices &&
+  known.vcpus === now.vcpus &&
+  known.config === now.config &&
+  known.runtimes.every((runtime, i) => runtime === now.runtimes[i]);
+
+const runtimesOf = (job: Job, { runtime }: Forecasts): (Distribution | undefined)[] =>
+  job.spec.stages.map((stage) => forecastFor(runtime, { attempt: { job: job.id, stage: stage.name }, stage })?.runtime);
 
 /** A stage that is not finished, with what its tasks cost. */
 interface OpenStage extends StageSize {
@@ -98,9 +124,8 @@ interface OpenStage extends StageSize {
 
 function assessJob(context: JobContext): Map<string, StageWorth> {
   const stages = new Map<string, StageWorth>();
-  const { job, snapshot, config, draw } = context;
+  const { job, vcpus, config, draw } = context;
   const open = openStages(context);
-  const { vcpus } = snapshot.limits;
   const durations = new Map(
     open.map((s) => [s.name, config.startDelayMeanS + stageDurationS(s, vcpus, config.safetyQuantile)]),
   );
@@ -130,11 +155,11 @@ function assessJob(context: JobContext): Map<string, StageWorth> {
   return stages;
 }
 
-function openStages({ job, forecasts, prices }: JobContext): OpenStage[] {
+function openStages({ job, runtimes, prices }: JobContext): OpenStage[] {
   return job.spec.stages.flatMap((spec: StageSpec, i) => {
     const progress = job.stages[i];
     const tasks = spec.tasks - (progress?.succeeded ?? 0);
-    const runtime = forecasts.runtime.get(`${job.id}/${spec.name}`)?.runtime;
+    const runtime = runtimes[i];
     if (tasks <= 0 || runtime === undefined) return [];
     const taskUsd = Math.max((prices(spec) * raw(mean(runtime))) / 3600, MIN_TASK_USD);
     const { name, dependsOn, resources } = spec;

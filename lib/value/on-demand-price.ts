@@ -10,8 +10,26 @@ import { vector } from '../domain/resources.ts';
  */
 const FALLBACK_USD_PER_VCPU_HOUR = 0.048;
 
-/** Answers what an hour of one task costs on demand. Answers are kept for as long as the function lives: one cycle. */
-export type TaskPrice = (stage: Pick<StageSpec, 'resources' | 'constraints'>) => number;
+type Asked = Pick<StageSpec, 'resources' | 'constraints'>;
+
+/** Answers what an hour of one task costs on demand; remembered by the very stage, and for MOST_KNOWN needs and constraints. */
+export type TaskPrice = (stage: Asked) => number;
+
+const MOST_KNOWN = 4096;
+
+/**
+ * The same function as long as the pools are the same ones, whatever spot costs: cycle after cycle asks about the same
+ * stages. Remembers the pools of the last call.
+ */
+export function rememberedPrices(): (views: readonly PoolView[]) => TaskPrice {
+  let known: { readonly views: readonly PoolView[]; readonly prices: TaskPrice } | null = null;
+  return (views) => {
+    const same =
+      known !== null && known.views.length === views.length && known.views.every((v, i) => v.pool === views[i]?.pool);
+    if (known === null || !same) known = { views, prices: onDemandPrices(views) };
+    return known.prices;
+  };
+}
 
 /**
  * US dollars per hour for one task on the cheapest instance type that the constraints allow, at its on-demand price: the
@@ -43,13 +61,18 @@ export function onDemandPrices(views: readonly PoolView[]): TaskPrice {
     });
     return best === Infinity ? (need[0] / 1000) * FALLBACK_USD_PER_VCPU_HOUR : best;
   };
+  const byStage = new WeakMap<Asked, number>();
   return (stage) => {
+    const asked = byStage.get(stage);
+    if (asked !== undefined) return asked;
     const key = `${vector(stage.resources).join(',')}|${JSON.stringify(stage.constraints)}`;
     let usd = known.get(key);
     if (usd === undefined) {
       usd = cheapest(stage);
+      if (known.size >= MOST_KNOWN) known.clear();
       known.set(key, usd);
     }
+    byStage.set(stage, usd);
     return usd;
   };
 }

@@ -9,7 +9,7 @@ import {
   type PlanId,
 } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
-import { gt, most, raw, seconds, ZERO_S, type Seconds } from '../kernel/units.ts';
+import { gt, raw, seconds, ZERO_S, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import type { Offer } from '../domain/forecast.ts';
@@ -20,6 +20,7 @@ import type { Forecasts, GroupOffers, Host, Leftover, Stages, TaskToPlace, Worth
 import { attemptName, taskKey } from './working-state.ts';
 import { withoutExchanges } from './exchange.ts';
 import { explain } from './explain.ts';
+import { InstanceHost } from './hosts.ts';
 import { isEnding } from './observe.ts';
 import { appraiseAll, pendingAgain, runningGroups, runningOffersOf, type RunningOffers } from './running-offers.ts';
 import { afterPlacing, leftOf, placeStarts, type PlacingContext } from './starts.ts';
@@ -130,20 +131,11 @@ const NO_OFFERS: RunningOffers = new Map();
 /** Instances that can take a task now or once they are up. Warned, releasing and soon-to-be-rebalanced ones take none. */
 function hostsThere(snapshot: Snapshot, forecasts: Forecasts, stopping: ReadonlySet<AttemptId>): Host[] {
   const hosts: Host[] = [];
+  const left = (r: RunningTask): Seconds => (stopping.has(r.attempt.id) ? ZERO_S : leftOf(r, forecasts));
   for (const view of snapshot.instances.values()) {
     const { instance } = view;
     if (instance.state === 'warned' || instance.state === 'releasing' || instance.rebalance) continue;
-    let remainingS = ZERO_S;
-    for (const r of view.attempts) {
-      if (!stopping.has(r.attempt.id)) remainingS = most(remainingS, leftOf(r, forecasts));
-    }
-    hosts.push({
-      on: { instance: instance.id },
-      pool: view.pool,
-      capacity: view.pool.type.capacity,
-      free: view.free,
-      remainingS,
-    });
+    hosts.push(new InstanceHost(view, left));
   }
   return hosts;
 }
@@ -316,7 +308,8 @@ function stopsOf(
     const why = whyEnding(job);
     if (why !== null) endings.set(job.id, why);
   }
-  for (const r of snapshot.running) {
+  const mayStop = endings.size > 0 || [...snapshot.jobs.values()].some((j) => j.spec.stages.some((s) => s.gang));
+  for (const r of mayStop ? snapshot.running : []) {
     const ending = endings.size === 0 ? undefined : endings.get(r.attempt.job);
     if (ending !== undefined) stop({ attempt: r.attempt.id, why: 'cancelled', reason: ending });
     else if (r.stage.gang && brokenGang(snapshot, r))

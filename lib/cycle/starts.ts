@@ -33,6 +33,7 @@ import {
 import type { PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, Host, Leftover, Stages, TaskToPlace } from '../domain/stages.ts';
 import { forecastFor } from '../domain/forecast.ts';
+import { withFree } from './hosts.ts';
 import { membersOf } from './snapshot.ts';
 
 export interface PlacingContext {
@@ -130,10 +131,14 @@ interface Yielding {
 function yieldingOn(snapshot: Snapshot, { preemptions }: Allotment): ReadonlyMap<InstanceId, Yielding> {
   const preempted = new Set(preemptions.map((p) => p.attempt));
   const yielding = new Map<InstanceId, Yielding>();
-  const yields = ({ attempt }: RunningTask): boolean =>
-    attempt.state === 'stopping' || (preempted.size > 0 && preempted.has(attempt.id));
+  const touched = new Set<InstanceId>();
+  for (const { attempt } of snapshot.running) {
+    if (attempt.state === 'stopping' || (preempted.size > 0 && preempted.has(attempt.id)))
+      touched.add(attempt.instance);
+  }
+  if (touched.size === 0) return yielding;
   for (const [id, view] of snapshot.instances) {
-    if (!view.attempts.some(yields)) continue;
+    if (!touched.has(id)) continue;
     const stopping = view.attempts.filter((r) => r.attempt.state === 'stopping');
     const stopped = view.attempts.filter((r) => r.attempt.state !== 'stopping' && preempted.has(r.attempt.id));
     if (stopping.length + stopped.length > 0) yielding.set(id, { stopping, stopped });
@@ -153,7 +158,7 @@ function withRoomMade(host: Host, yielding: ReadonlyMap<InstanceId, Yielding>): 
     (sum, r) => plusResources(sum, r.attempt.resources),
     NO_RESOURCES,
   );
-  return { ...host, free: plusResources(host.free, made) };
+  return withFree(host, plusResources(host.free, made));
 }
 
 /** Instances that the plan empties and gives nothing of its own to: for their quota, so nothing else may move in. */
@@ -213,10 +218,7 @@ function spareRoom(of: {
     const later = stays[i] ?? host;
     if (later === host) return host;
     const other = vector(later.free);
-    return {
-      ...host,
-      free: fromVector(vector(host.free).map((x, kind) => Math.max(0, Math.min(x, other[kind] ?? x)))),
-    };
+    return withFree(host, fromVector(vector(host.free).map((x, kind) => Math.max(0, Math.min(x, other[kind] ?? x)))));
   });
 }
 
@@ -312,6 +314,6 @@ export function afterPlacing(
       (f, p) => minusResources(f, invariant(need.get(p.group), 'a placed task has a need')),
       h.free,
     );
-    return { ...h, free };
+    return withFree(h, free);
   });
 }

@@ -1,5 +1,5 @@
 import { raw } from '../kernel/units.ts';
-import { fits, fromVector, RESOURCE_KINDS, vector } from '../domain/resources.ts';
+import { RESOURCE_KINDS, vector } from '../domain/resources.ts';
 import type { Host, TaskToPlace } from '../domain/stages.ts';
 
 const KINDS = RESOURCE_KINDS.length;
@@ -28,10 +28,9 @@ export class Room {
 
   constructor(hosts: readonly Host[], runs: readonly Run[]) {
     this.#least = RESOURCE_KINDS.map((_, k) => runs.reduce((least, r) => Math.min(least, r.need[k] ?? 0), Infinity));
-    const least = fromVector(this.#least);
     // Those without room for anything are left out. Names order the others, so that the packing does not depend on the
     // order in which they come.
-    this.hosts = hosts.filter((host) => fits(least, host.free)).sort((a, b) => compareHosts(a, b));
+    this.hosts = withRoom(hosts, this.#least).sort(compareHosts);
     this.free = new Float64Array(this.hosts.length * KINDS);
     this.hosts.forEach(({ free }, h) => {
       this.free[h * KINDS] = raw(free.cpu);
@@ -40,7 +39,11 @@ export class Room {
       this.free[h * KINDS + 3] = raw(free.disk);
     });
     const largest = new Float64Array(KINDS);
-    for (const capacity of new Set(hosts.map((host) => host.capacity))) {
+    const seen = new Set<Host['capacity']>();
+    let last: Host['capacity'] | null = null;
+    for (const { capacity } of hosts) {
+      if (capacity === last || seen.has(capacity)) continue;
+      seen.add((last = capacity));
       vector(capacity).forEach((c, k) => (largest[k] = Math.max(largest[k] ?? 0, c)));
     }
     this.#scale = Array.from(largest, (c) => (c > 0 ? 1 / c : 0));
@@ -67,6 +70,22 @@ export class Room {
   take(need: readonly number[], h: number, sign: 1 | -1): void {
     for (let k = 0; k < KINDS; k++) this.free[h * KINDS + k] = (this.free[h * KINDS + k] ?? 0) - sign * (need[k] ?? 0);
   }
+}
+
+/** Those that `least` of each kind fits on. Every host there is, for every packing: no vectors in between. */
+function withRoom(hosts: readonly Host[], least: readonly number[]): Host[] {
+  const [cpu = 0, memory = 0, gpus = 0, disk = 0] = least;
+  const kept: Host[] = [];
+  for (const host of hosts) {
+    const { free } = host;
+    const fits =
+      cpu <= raw(free.cpu) + SLACK &&
+      memory <= raw(free.memory) + SLACK &&
+      gpus <= free.gpus + SLACK &&
+      disk <= raw(free.disk) + SLACK;
+    if (fits) kept.push(host);
+  }
+  return kept;
 }
 
 function compareHosts(a: Host, b: Host): number {

@@ -31,8 +31,10 @@ import type { Partition } from './strl/supply.ts';
 
 /** Live instances of a pool that take tasks. */
 export interface Room {
-  readonly partition: Partition;
-  readonly views: readonly InstanceView[];
+  /** Added up when first asked for, O(attempts of the room). */
+  readonly partition: () => Partition;
+  /** In the order of their ids. */
+  readonly views: () => readonly InstanceView[];
   /** Of each view: what is free on it with what may give way there. Added up when first asked for. */
   readonly yielding: () => readonly Resources[];
 }
@@ -59,22 +61,20 @@ const takesTasks = ({ instance: { rebalance, state } }: InstanceView): boolean =
 /** `reservedMilliCpu`: what this cycle's moves to on-demand will need; they come first. */
 export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity {
   const { snapshot, config } = input;
-  const views = [...snapshot.instances.values()].sort((a, b) => (a.instance.id < b.instance.id ? -1 : 1));
-  const usable = views.filter(takesTasks);
+  const usable: InstanceView[] = [];
+  let live = 0;
+  // Instances that are warned or being released are gone by the next slot.
+  let staying = 0;
+  for (const view of snapshot.instances.values()) {
+    if (takesTasks(view)) usable.push(view);
+    if (!isLive(view.instance)) continue;
+    live += milliCpuOf(view);
+    if (view.instance.state !== 'warned' && view.instance.state !== 'releasing') staying += milliCpuOf(view);
+  }
   const rooms = new Map<PoolId, Room>();
   for (const [pool, there] of [...Map.groupBy(usable, (view) => view.pool.id)].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    let yielding: readonly Resources[] | null = null;
-    rooms.set(pool, {
-      partition: roomPartition(pool, there, input),
-      views: there,
-      yielding: () => (yielding ??= there.map((view) => withYielding(view, input))),
-    });
+    rooms.set(pool, roomIn(pool, there, input));
   }
-  const live = views.filter((view) => isLive(view.instance)).reduce((sum, view) => sum + milliCpuOf(view), 0);
-  // Instances that are warned or being released are gone by the next slot.
-  const staying = views
-    .filter((v) => isLive(v.instance) && v.instance.state !== 'warned' && v.instance.state !== 'releasing')
-    .reduce((s, v) => s + milliCpuOf(v), 0);
   const limitMilliCpu = snapshot.limits.vcpus * 1000;
   const left = (used: number): number => Math.max(0, limitMilliCpu - used - reservedMilliCpu);
   let appraised: Map<string, readonly Preemptible[]> | null = null;
@@ -91,13 +91,29 @@ export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity
     limitMilliCpu,
     preemptible: () =>
       (appraised ??= new Map(
-        usable.map((view) => [
-          view.instance.id,
-          view.attempts.flatMap((running) => preemptible(running, view, input) ?? []),
-        ]),
+        usable
+          .sort(byId)
+          .map((view) => [
+            view.instance.id,
+            view.attempts.flatMap((running) => preemptible(running, view, input) ?? []),
+          ]),
       )),
   };
 }
+
+function roomIn(pool: PoolId, there: InstanceView[], input: PlanInput): Room {
+  let sorted: readonly InstanceView[] | null = null;
+  let partition: Partition | null = null;
+  let yielding: readonly Resources[] | null = null;
+  const views = (): readonly InstanceView[] => (sorted ??= there.sort(byId));
+  return {
+    views,
+    partition: () => (partition ??= roomPartition(pool, views(), input)),
+    yielding: () => (yielding ??= views().map((view) => withYielding(view, input))),
+  };
+}
+
+const byId = (a: InstanceView, b: InstanceView): number => (a.instance.id < b.instance.id ? -1 : 1);
 
 const withYielding = (view: InstanceView, input: PlanInput): Resources =>
   view.attempts.reduce((free, r) => (mayYield(r, input) ? plusResources(free, r.attempt.resources) : free), view.free);

@@ -47,7 +47,9 @@ export function coursePlan(courses: Courses): PlanPolicy<unknown> {
       if (take === 'wait') waiting.set(group.id, why);
       offers.set(group.id, { ...all, offers: all.offers.filter((offer) => suits(offer, take)) });
     }
-    const problem = problemOf({ ...input, offers }, (of) => movesOf(courses, of));
+    // Nothing is put off to a later slot: of the window only what starts now matters.
+    const config = { ...input.config, lookAheadSlots: 1 };
+    const problem = problemOf({ ...input, offers, config }, (of) => movesOf(courses, of));
     const selection = fill(problem, firstComeFirstServed(problem), { giveWay: true });
     const allotment = allotmentOf(problem, selection, unsolved(selection.objectiveUsd));
     return Promise.resolve({ ...allotment, waits: allotment.waits.map((wait) => told(wait, waiting)) });

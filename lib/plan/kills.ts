@@ -91,12 +91,12 @@ function instanceKills(capacity: Capacity, counter: ReadonlyMap<string, string>)
   const kills: KillDraft[] = [];
   const preemptible = capacity.preemptible();
   for (const [pool, room] of capacity.rooms) {
-    const empty = room.views.filter((view) => view.attempts.length === 0);
+    const empty = room.views().filter((view) => view.attempts.length === 0);
     const first = empty[0];
     if (first !== undefined) {
       kills.push(giveUp(first, [], { id: `release_${pool}`, slots: capacity.slots, atMost: empty.length, counter }));
     }
-    for (const view of room.views) {
+    for (const view of room.views()) {
       const yielding = (preemptible.get(view.instance.id) ?? []).filter((p) => !p.running.stage.gang);
       if (view.attempts.length === 0 || yielding.length < view.attempts.length) continue;
       kills.push(

@@ -72,7 +72,7 @@ export function problemOf(input: PlanInput, movesOf: MovesOf = guardMoves): Prob
   const lacksRoom = mayLackRoom(groups, options, { capacity, context });
   const { kills: killDrafts, partitions: killPartitions } = lacksRoom ? killsOf(capacity) : NO_KILLS;
 
-  const partitions: Partition[] = [capacity.quota, ...[...capacity.rooms.values()].map((room) => room.partition)];
+  const partitions: Partition[] = [capacity.quota, ...roomsAsked(capacity, lacksRoom ? null : options)];
   for (const [job, left] of budgets.left) {
     partitions.push({ id: budgetOf(job), renewable: false, kinds: ['usd'], capacity: [[left]] });
   }
@@ -101,6 +101,12 @@ export function problemOf(input: PlanInput, movesOf: MovesOf = guardMoves): Prob
     return { group, gang: isGang(group), choices: made.map((_, i) => first + i), options: mine, overBudget };
   });
   return { input, capacity, supply, rows, groups: entries, choices, kills, moves };
+}
+
+/** Of the pools that anything may start in; of all (`options` null) where running work may give way. In the order of pools. */
+function roomsAsked(capacity: Capacity, options: readonly (readonly PlannedOption[])[] | null): Partition[] {
+  const asked = options === null ? null : new Set(options.flatMap((of) => of.map((o) => o.pool.id)));
+  return [...capacity.rooms].flatMap(([pool, room]) => (asked === null || asked.has(pool) ? [room.partition()] : []));
 }
 
 const NO_KILLS: Kills = { kills: [], partitions: [] };

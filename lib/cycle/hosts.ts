@@ -1,0 +1,45 @@
+import { most, ZERO_S, type Seconds } from '../kernel/units.ts';
+import type { Placement } from '../domain/plan.ts';
+import type { Pool } from '../domain/pool.ts';
+import type { Resources } from '../domain/resources.ts';
+import type { InstanceView, RunningTask } from '../domain/snapshot.ts';
+import type { Host } from '../domain/stages.ts';
+
+/**
+ * An instance that is there, as the packer sees it. Most have no room for anything, so what runs on them is looked at only when
+ * their remaining time is asked for. Use `withFree` to change what is free: a spread would lose the rest.
+ */
+export class InstanceHost implements Host {
+  readonly on: Placement['on'];
+  readonly pool: Pool;
+  readonly capacity: Resources;
+  readonly free: Resources;
+  readonly #view: InstanceView;
+  readonly #leftOf: (running: RunningTask) => Seconds;
+  #remainingS: Seconds | null = null;
+
+  /** `leftOf`: what a task of the instance still has to run; 0 for one that is about to stop. */
+  constructor(view: InstanceView, leftOf: (running: RunningTask) => Seconds, free = view.free) {
+    this.on = { instance: view.instance.id };
+    this.pool = view.pool;
+    this.capacity = view.pool.type.capacity;
+    this.free = free;
+    this.#view = view;
+    this.#leftOf = leftOf;
+  }
+
+  get remainingS(): Seconds {
+    if (this.#remainingS !== null) return this.#remainingS;
+    let remainingS = ZERO_S;
+    for (const running of this.#view.attempts) remainingS = most(remainingS, this.#leftOf(running));
+    return (this.#remainingS = remainingS);
+  }
+
+  withFree(free: Resources): Host {
+    return new InstanceHost(this.#view, this.#leftOf, free);
+  }
+}
+
+/** The same host with other free resources. */
+export const withFree = (host: Host, free: Resources): Host =>
+  host instanceof InstanceHost ? host.withFree(free) : { ...host, free };

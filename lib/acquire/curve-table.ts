@@ -35,21 +35,24 @@ export function tabulate(curve: InterruptionCurve): CurveTable {
   return { atS, lost, aliveS };
 }
 
-/** Reads the table at `s` into `out`. O(knots). */
-export function readCurve(table: CurveTable, s: number, out: CurvePoint): void {
+/**
+ * Reads the table at `s` into `out`. `from`: a knot that this function returned for a time that was no later, 1 for none. Returns the
+ * knot that it stopped at, so that ascending times cost O(knots) together.
+ */
+export function readCurve(table: CurveTable, s: number, out: CurvePoint, from = 1): number {
   const { atS, lost, aliveS } = table;
   const last = atS.length - 1;
-  let i = 1;
+  let i = from;
   while (i < last && s > (atS[i] ?? 0)) i++;
   const to = atS[i] ?? 0;
   const p1 = lost[i] ?? 0;
   if (s <= to) {
-    const from = atS[i - 1] ?? 0;
+    const fromS = atS[i - 1] ?? 0;
     const p0 = lost[i - 1] ?? 0;
-    const p = s <= 0 ? 0 : p0 + ((p1 - p0) * (s - from)) / (to - from);
+    const p = s <= 0 ? 0 : p0 + ((p1 - p0) * (s - fromS)) / (to - fromS);
     out.lost = p;
-    out.aliveS = (aliveS[i - 1] ?? 0) + Math.max(0, s - from) * (1 - (p0 + p) / 2);
-    return;
+    out.aliveS = (aliveS[i - 1] ?? 0) + Math.max(0, s - fromS) * (1 - (p0 + p) / 2);
+    return i;
   }
   const survived = 1 - p1;
   const before = aliveS[i] ?? 0;
@@ -64,4 +67,5 @@ export function readCurve(table: CurveTable, s: number, out: CurvePoint): void {
     out.lost = 1 - alive;
     out.aliveS = before + ((alive - survived) * to) / Math.log(survived);
   }
+  return i;
 }

@@ -60,10 +60,11 @@ export function outcomeOf(runtime: Distribution, table: CurveTable, t: Terms): O
   let lostS = 0;
   let durationS = 0;
   let costUsd = 0;
+  let knot = 1;
   for (let i = 0; i < atS.length; i++) {
     const r = atS[i] ?? 0;
     const w = weight[i] ?? 0;
-    readCurve(table, r, point);
+    knot = readCurve(table, r, point, knot);
     const f = point.lost;
     const alive = point.aliveS;
     const latePart = t.deadlineInS === null ? 0 : lateWhen(table, r, f, t);

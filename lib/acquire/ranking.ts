@@ -39,20 +39,21 @@ const MOST_CONSIDERED = 12;
  * an interruption would set back stays off spot wherever anything else fits.
  */
 export function choose({ group, shape, candidates, task, config }: Choice): GroupOffers {
-  const finite = candidates.filter((c) => Number.isFinite(c.outcome.costUsd));
+  const ranked = [...candidates].sort(byCost);
+  const finite = ranked.filter((c) => Number.isFinite(c.outcome.costUsd));
   const steady = finite.filter((c) => c.pool.option !== 'spot');
   const able = task.blind && steady.length > 0 ? steady : finite;
   const onTime = able.filter((c) => c.outcome.pLate <= config.maxLateProbability);
-  const eligible = onTime.length > 0 ? onTime.sort(byCost) : [...able].sort(byLateness);
+  const eligible = onTime.length > 0 ? onTime : [...able].sort(byLateness);
   const best = eligible[0];
   const kept = diversified(eligible, config.offersPerGroup);
-  const onDemand = able.filter((c) => c.pool.option === 'on-demand').sort(byCost)[0];
+  const onDemand = able.find((c) => c.pool.option === 'on-demand');
   if (onDemand !== undefined && !kept.includes(onDemand)) {
     if (kept.length >= config.offersPerGroup) kept.pop();
     kept.push(onDemand);
   }
   const keptSet = new Set(kept);
-  const rest = [...candidates].filter((c) => !keptSet.has(c)).sort(byCost);
+  const rest = ranked.filter((c) => !keptSet.has(c));
   const verdicts: Verdicts = { task, config, best, keptSet, eligible: new Set(eligible), steady: steady.length > 0 };
   return {
     offers: kept.map((c) => offerOf(group, c, config)),

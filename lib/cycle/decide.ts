@@ -13,7 +13,7 @@ import { gt, raw, seconds, ZERO_S, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import type { Offer } from '../domain/forecast.ts';
-import type { Job, TaskRef } from '../domain/job.ts';
+import type { Job, StageSpec, TaskRef } from '../domain/job.ts';
 import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
 import { runningNamed, type PendingGroup, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, GroupOffers, Host, Leftover, Stages, TaskToPlace, Worths } from '../domain/stages.ts';
@@ -166,8 +166,23 @@ const moveGroup = (m: Move): GroupId => groupId(`move/${m.running.attempt.id}`);
 
 const isStopping = ({ attempt }: RunningTask): boolean => attempt.state === 'stopping';
 
+/** Hosts on spot, or not on spot, that a stage's constraints allow: one function for all tasks of the stage, which the packer asks once. */
+function sidesOf(): (stage: StageSpec, onSpot: boolean) => TaskToPlace['allowed'] {
+  const known = { spot: new Map<StageSpec, TaskToPlace['allowed']>(), steady: new Map<StageSpec, TaskToPlace['allowed']>() };
+  return (stage, onSpot) => {
+    const of = onSpot ? known.spot : known.steady;
+    let allowed = of.get(stage);
+    if (allowed === undefined) {
+      allowed = ({ pool }) => (pool.option === 'spot') === onSpot && brokenConstraint(stage.constraints, pool) === null;
+      of.set(stage, allowed);
+    }
+    return allowed;
+  };
+}
+
 /** Keeps room for attempts that are stopping to go on elsewhere: without it their new instance would be given back first. */
 function placeReturning(context: PlacingContext, hosts: readonly Host[]) {
+  const sides = sidesOf();
   const tasks = context.snapshot.running.filter(isStopping).flatMap((r): TaskToPlace[] => {
     const job = context.snapshot.jobs.get(r.attempt.job);
     if (job === undefined || isEnding(job)) return [];
@@ -181,8 +196,7 @@ function placeReturning(context: PlacingContext, hosts: readonly Host[]) {
         gang: null,
         // Spot is left for being unsafe. Anything else is left for spot, or for somebody more urgent, and then there is
         // hardly room on spot: what there is may be kept for it until it has stopped.
-        allowed: (host) =>
-          (host.pool.option === 'spot') !== fromSpot && brokenConstraint(r.stage.constraints, host.pool) === null,
+        allowed: sides(r.stage, !fromSpot),
       },
     ];
   });
@@ -192,14 +206,14 @@ function placeReturning(context: PlacingContext, hosts: readonly Host[]) {
 
 /** Reserves room for attempts that move, before anything else is placed: off spot, or on it for those that return. */
 function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: readonly Host[]) {
+  const sides = sidesOf();
   const tasks = moves.map((m): TaskToPlace => ({
     task: m.running.attempt,
     group: moveGroup(m),
     need: m.running.attempt.resources,
     runtimeS: leftOf(m.running, context.forecasts),
     gang: null,
-    allowed: (host) =>
-      (host.pool.option === 'spot') === m.toSpot && brokenConstraint(m.running.stage.constraints, host.pool) === null,
+    allowed: sides(m.running.stage, m.toSpot),
   }));
   const placements = tasks.length === 0 ? [] : context.stages.place(tasks, hosts);
   const placed = new Set(placements.map((p) => p.group));

@@ -155,7 +155,15 @@ export class Engine<S> {
     const records = recordIntents(state, plan);
     await this.#commit(state);
     const wasShort = await this.#perform(state, records);
-    this.#done({ atMs: at, plan, idle: false, live: state.live });
+    this.#done({
+      atMs: at,
+      plan,
+      idle: false,
+      // Counted for those who ask.
+      get live() {
+        return state.live;
+      },
+    });
     this.#hurried = wasShort && this.#hurried < MAX_HURRIED ? this.#hurried + 1 : 0;
     return this.#hurried > 0 ? ZERO_S : nextDecisionS(sight.snapshot, config);
   }

@@ -69,7 +69,7 @@ export function placeStarts(context: PlacingContext, allotment: Allotment, hosts
   const tasks = wanted.flatMap((w) => w.tasks);
   if (tasks.length === 0) return { placements: [], reserved: [], leftovers: [], needed: new Set() };
   const yielding = yieldingOn(context.snapshot, allotment);
-  const later = hosts.map((h) => withRoomMade(h, yielding));
+  const later = yielding.size === 0 ? hosts : hosts.map((h) => withRoomMade(h, yielding));
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), later);
   const { now, reserved } = roomNow(chosen, { hosts, tasks });
   const placed = new Set<TaskRef>(chosen.map((p) => p.task));
@@ -85,13 +85,14 @@ export function placeStarts(context: PlacingContext, allotment: Allotment, hosts
     return count === 0 ? [] : [{ ...w, count }];
   });
   const needed = new Set<AttemptId>();
+  if (yielding.size === 0) return { placements: [...now, ...elsewhere], reserved, leftovers, needed };
   const free = new Map(
     afterPlacing(hosts, tasks, now).flatMap((h) => {
       const id = idOf(h);
       return id !== null && yielding.has(id) ? [[id, h.free] as const] : [];
     }),
   );
-  const needs = yielding.size === 0 ? NO_NEEDS : new Map<TaskRef, Resources>(tasks.map((t) => [t.task, t.need]));
+  const needs = new Map<TaskRef, Resources>(tasks.map((t) => [t.task, t.need]));
   for (const [instance, there] of yielding) {
     const waiting = reserved.filter((p) => instanceOf(p) === instance);
     const short = waiting.reduce((sum, p) => plusResources(sum, needs.get(p.task) ?? NO_RESOURCES), NO_RESOURCES);
@@ -106,7 +107,6 @@ export function placeStarts(context: PlacingContext, allotment: Allotment, hosts
   return { placements: [...now, ...elsewhere], reserved, leftovers, needed };
 }
 
-const NO_NEEDS: ReadonlyMap<TaskRef, Resources> = new Map();
 const NO_TASKS: ReadonlyMap<TaskRef, TaskToPlace> = new Map();
 
 const stageOf = ({ job, stage }: TaskRef): string => `${job}/${stage}`;
@@ -181,7 +181,8 @@ function roomNow(
   { hosts, tasks }: { readonly hosts: readonly Host[]; readonly tasks: readonly TaskToPlace[] },
 ): { readonly now: readonly Placement[]; readonly reserved: readonly Placement[] } {
   const taken = new Set(chosen.map(instanceOf));
-  const free = new Map(hosts.flatMap((h) => (taken.has(idOf(h)) ? [[idOf(h), h.free] as const] : [])));
+  const free = new Map<InstanceId | null, Resources>();
+  for (const h of taken.size === 0 ? [] : hosts) if (taken.has(idOf(h))) free.set(idOf(h), h.free);
   const of = chosen.length === 0 ? NO_TASKS : new Map<TaskRef, TaskToPlace>(tasks.map((t) => [t.task, t]));
   const unitOf = (p: Placement): string | TaskRef => of.get(p.task)?.gang ?? p.task;
   const needOf = (p: Placement): Resources => of.get(p.task)?.need ?? NO_RESOURCES;

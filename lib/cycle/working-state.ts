@@ -22,7 +22,8 @@ export class WorkingState {
   readonly instances = new Map<InstanceId, Instance>();
   readonly openEffects: readonly EffectRecord[];
   readonly cursors: ReadonlyMap<InstanceId, number>;
-  readonly #touched = new Map<string, Change>();
+  /** One map for each kind: ids are their keys as they are. */
+  readonly #touched = new Map<Change['put'], Map<string, Change>>();
   readonly #appended: Change[] = [];
   /** Made when first asked for: attempts by instance, in the order of `attempts`. */
   #attemptsOn: Map<InstanceId, AttemptId[]> | null = null;
@@ -38,30 +39,30 @@ export class WorkingState {
 
   putJob(value: Job): void {
     this.jobs.set(value.id, value);
-    this.#touched.set(`job ${value.id}`, { put: 'job', value });
+    this.#touch(value.id, { put: 'job', value });
   }
 
   putAttempt(value: Attempt): void {
     if (this.#attemptsOn !== null && !this.attempts.has(value.id)) addTo(this.#attemptsOn, value.instance, value.id);
     this.attempts.set(value.id, value);
-    this.#touched.set(`attempt ${value.id}`, { put: 'attempt', value });
+    this.#touch(value.id, { put: 'attempt', value });
   }
 
   putInstance(value: Instance): void {
     this.instances.set(value.id, value);
-    this.#touched.set(`instance ${value.id}`, { put: 'instance', value });
+    this.#touch(value.id, { put: 'instance', value });
   }
 
   putEffect(value: EffectRecord): void {
-    this.#touched.set(`effect ${value.key}`, { put: 'effect', value });
+    this.#touch(value.key, { put: 'effect', value });
   }
 
   putCursor(instance: InstanceId, sequence: number): void {
-    this.#touched.set(`cursor ${instance}`, { put: 'cursor', instance, sequence });
+    this.#touch(instance, { put: 'cursor', instance, sequence });
   }
 
   putMemory(key: string, value: string): void {
-    this.#touched.set(`memory ${key}`, { put: 'memory', key, value });
+    this.#touch(key, { put: 'memory', key, value });
   }
 
   putPlan(value: Plan): void {
@@ -69,7 +70,7 @@ export class WorkingState {
   }
 
   putLedger(instance: InstanceId, value: readonly LedgerRow[]): void {
-    this.#touched.set(`ledger ${instance}`, { put: 'ledger', instance, value });
+    this.#touch(instance, { put: 'ledger', instance, value });
   }
 
   event(type: string, at: EpochMs, what: { job?: JobId; text: string; data?: Record<string, unknown> }): void {
@@ -119,7 +120,9 @@ export class WorkingState {
 
   /** What to commit since the last call. */
   takeChanges(): readonly Change[] {
-    const changes = [...this.#touched.values(), ...this.#appended];
+    const changes: Change[] = [];
+    for (const of of this.#touched.values()) of.forEach((change) => changes.push(change));
+    for (const change of this.#appended) changes.push(change);
     this.#touched.clear();
     this.#appended.length = 0;
     return changes;
@@ -176,6 +179,12 @@ export class WorkingState {
     return stages === undefined ? [] : [...stages.values()].flatMap((tasks) => [...tasks.values()]);
   }
 
+  #touch(key: string, change: Change): void {
+    const of = this.#touched.get(change.put);
+    if (of === undefined) this.#touched.set(change.put, new Map([[key, change]]));
+    else of.set(key, change);
+  }
+
   #task({ job, stage, index }: TaskRef): Task | undefined {
     return this.#tasks.get(job)?.get(stage)?.get(index);
   }
@@ -190,7 +199,7 @@ export class WorkingState {
 
   #storeTask(value: Task): void {
     this.#setTask(value);
-    this.#touched.set(`task ${taskKey(value)}`, { put: 'task', value });
+    this.#touch(taskKey(value), { put: 'task', value });
   }
 
   #count(ref: TaskRef, change: (s: StageProgress) => StageProgress): void {

@@ -84,7 +84,16 @@ function withHistory(history: RuntimeForecast, stage: Stage): RuntimeForecast {
     };
   }
   if (evidence.feature !== 'all') return history;
-  const weight = evidence.samples / (evidence.samples + PRIOR_RUNS);
+  let known = coldStarts.get(history);
+  if (known === undefined) coldStarts.set(history, (known = coldStart(history, evidence.samples)));
+  return known;
+}
+
+/** The same for every job that nothing is known of. */
+const coldStarts = new WeakMap<RuntimeForecast, RuntimeForecast>();
+
+function coldStart(history: RuntimeForecast, samples: number): RuntimeForecast {
+  const weight = samples / (samples + PRIOR_RUNS);
   return {
     ...history,
     runtime: blend(history.runtime, weight, priorDistribution()),

@@ -140,7 +140,7 @@ export function unitsOf(tasks: readonly TaskToPlace[]): readonly (readonly Run[]
 }
 
 const isAlike = (a: TaskToPlace, b: TaskToPlace): boolean =>
-  a.group === b.group && a.gang === b.gang && raw(a.runtimeS) === raw(b.runtimeS);
+  raw(a.runtimeS) === raw(b.runtimeS) && a.gang === b.gang && a.group === b.group;
 
 /** Longest first (Stratus 3.2.2), then the larger need, then names. */
 function compareRuns(a: Run, b: Run): number {

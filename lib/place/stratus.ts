@@ -48,6 +48,7 @@ class Packer {
   readonly #remainingS: Float64Array;
   /** Hosts by bin; hosts without room for anything are dropped when they are met. */
   readonly #bins: number[][] = [];
+  readonly #answers = new Map<Run['allowed'], Int8Array>();
 
   constructor(room: Room) {
     this.#room = room;
@@ -81,9 +82,9 @@ class Packer {
   #run(run: Run, moves: Move[]): void {
     const end = moves.length + run.tasks.length;
     const native = binOf(run.runtimeS);
-    const asked = new Int8Array(this.#room.hosts.length);
+    const asked = this.#answersOf(run.allowed);
     const takes = (h: number): boolean => {
-      if (!this.#room.fits(run.need, h)) return false;
+      if (asked[h] === NO || !this.#room.fits(run.need, h)) return false;
       if (asked[h] === 0) {
         const host = this.#room.hosts[h];
         asked[h] = host !== undefined && run.allowed(host) ? YES : NO;
@@ -97,6 +98,13 @@ class Packer {
     for (let bin = native - 1; bin >= 0 && moves.length < end; bin--) {
       this.#downPack(run, { bin, native, takes, moves, end });
     }
+  }
+
+  /** What hosts answered, by the function that they were asked: runs share it. */
+  #answersOf(allowed: Run['allowed']): Int8Array {
+    let answers = this.#answers.get(allowed);
+    if (answers === undefined) this.#answers.set(allowed, (answers = new Int8Array(this.#room.hosts.length)));
+    return answers;
   }
 
   #sameBin(run: Run, c: Context & { readonly native: number }): void {
@@ -139,9 +147,9 @@ class Packer {
     const taking: number[] = [];
     let kept = 0;
     for (const h of hosts) {
-      if (!this.#room.worthLooking(h)) continue;
-      hosts[kept++] = h;
       if (takes(h)) taking.push(h);
+      else if (!this.#room.worthLooking(h)) continue;
+      hosts[kept++] = h;
     }
     hosts.length = kept;
     return taking;

@@ -44,7 +44,7 @@ export function guardMoves(input: PlanInput): readonly Move[] {
 }
 
 function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput): string | null {
-  if (running.attempt.state !== 'running' || running.deadlineMs === null) return null;
+  if (running.attempt.state !== 'running') return null;
   const { snapshot, config, worths, forecasts } = input;
   const worth = worths.attempts.get(running.attempt.id);
   if (worth === undefined || worth.taskDeadlineMs === null) return null;

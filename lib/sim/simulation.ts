@@ -19,6 +19,7 @@ import type { SchedulerConfig } from '../domain/config.ts';
 import type { JobSpec } from '../domain/job.ts';
 import type { MarketForecast, Stages } from '../domain/stages.ts';
 import { LoggedHistory } from '../estimate/logged-history.ts';
+import { JvuPredict } from '../estimate/predictor.ts';
 import { capacityOf } from '../market/capacity.ts';
 import { MarketForecaster } from '../market/forecast/forecaster.ts';
 import { CapacityEvidence } from '../market/forecast/hazard.ts';
@@ -112,6 +113,8 @@ const PROGRESS_INSTANTS = 32;
 const RETENTION: Retention = { plans: 1, events: 1000 };
 /** A workload may be endless beside its window: past so many jobs that come too late nothing more is counted. */
 export const COUNTED_PAST_END = 100_000;
+/** Runs that the store's log of runs holds before histories are written: reading it back, after a fault, costs nothing here. */
+const FOLD_AT = 16_384;
 /** Fields of Date end here (ECMAScript, section "Time Values and Time Range"). */
 const LAST_INSTANT_MS = 8.64e15;
 
@@ -164,7 +167,7 @@ class Simulation {
       namesJobs: input.namesJobs,
       onForget: (job) => this.#truth.forget(job),
     });
-    const history = new LoggedHistory();
+    const history = new LoggedHistory(new JvuPredict(), FOLD_AT);
     const evidence = new CapacityEvidence();
     const forecaster = new MarketForecaster({ history: (...of) => market.history(...of), config });
     const deciders = input.deciders(this.#truth);

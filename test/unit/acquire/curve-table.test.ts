@@ -29,6 +29,17 @@ describe.each(Object.entries(curves))('tabulated curve: %s', (_, c) => {
     expect(read(s).lost).toBeCloseTo(pInterruptedWithin(c, seconds(s)), 12);
   });
 
+  it('reads ascending times alike from where it stopped', () => {
+    const times = [0, 1, 59, 60, 60, 61, 599, 600, 3000, 3600, 5000, 40_000];
+    let knot = 1;
+    const onward = times.map((s) => {
+      const out = { lost: NaN, aliveS: NaN };
+      knot = readCurve(table, s, out, knot);
+      return out;
+    });
+    expect(onward).toEqual(times.map(read));
+  });
+
   it.each([30, 60, 700, 3600, 9000])('integrates what survives up to %d s', (s) => {
     let sum = 0;
     const n = 20_000;

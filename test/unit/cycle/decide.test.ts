@@ -52,6 +52,7 @@ interface Scene {
   readonly nowS?: number;
   readonly before?: Deliberation;
   readonly billing?: 'per-second' | 'per-hour';
+  readonly explains?: boolean;
 }
 
 async function decided(scene: Scene): Promise<{ plan: Plan; deliberation: Deliberation }> {
@@ -93,6 +94,7 @@ async function decided(scene: Scene): Promise<{ plan: Plan; deliberation: Delibe
     plan: planId('p-test'),
     token: 1,
     ...(scene.before === undefined ? {} : { knownOffers: scene.before.runningOffers }),
+    ...(scene.explains === undefined ? {} : { explains: scene.explains }),
   });
 }
 const priceOf = (p: Pool) => usdPerHour(p.option === 'spot' ? 0.05 : 0.17);
@@ -378,6 +380,16 @@ describe('what else there is for a job that only runs', () => {
     expect(onDemandUsd(soon)).toBe(onDemandUsd(first));
     const due = await decided(running(600 + 5 * 60, 0, soon.deliberation));
     expect(onDemandUsd(due)).toBeLessThan(onDemandUsd(first));
+  });
+
+  it('is not appraised where nobody reads it, and the decision is the same', async () => {
+    const scene = running(600, 0);
+    const told = await decided(scene);
+    const untold = await decided({ ...scene, explains: false });
+    expect(told.plan.explanations).not.toEqual([]);
+    expect(untold.plan).toEqual({ ...told.plan, explanations: [] });
+    expect(untold.deliberation.runningOffers.size).toBe(0);
+    expect([...untold.deliberation.offers]).toEqual([]);
   });
 
   it('is appraised at once for another attempt', async () => {

@@ -59,3 +59,13 @@ it('features come from the job and the stage', () => {
     submittedMs: epochMs(5),
   });
 });
+
+it('features of one stage are those of the job that asks', () => {
+  const fit = stage({ name: 'fit', command: ['./fit'] });
+  const of = (owner: string, atMs: number) => featuresOf(spec({ owner, stages: [fit] }), fit, epochMs(atMs));
+  expect([of('ada', 5), of('bob', 5), of('bob', 6)].map((f) => [f.owner, f.submittedMs])).toEqual([
+    ['ada', 5],
+    ['bob', 5],
+    ['bob', 6],
+  ]);
+});

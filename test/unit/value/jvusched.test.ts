@@ -3,12 +3,13 @@ import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { certain, distribution, type Distribution } from '../../../lib/domain/distribution.ts';
 import type { Job, StageProgress, StageSpec } from '../../../lib/domain/job.ts';
 import type { Worth } from '../../../lib/domain/plan.ts';
+import type { Pool } from '../../../lib/domain/pool.ts';
 import type { PendingGroup, RunningTask, Snapshot } from '../../../lib/domain/snapshot.ts';
 import type { Forecasts, ValuePolicy } from '../../../lib/domain/stages.ts';
 import { worthAt } from '../../../lib/domain/utility.ts';
 import { invariant } from '../../../lib/kernel/errors.ts';
 import { groupId } from '../../../lib/kernel/ids.ts';
-import { epochMs, raw, seconds, usd, ZERO_S } from '../../../lib/kernel/units.ts';
+import { epochMs, mib, milliCpu, raw, seconds, usd, ZERO_S } from '../../../lib/kernel/units.ts';
 import { jvuSched } from '../../../lib/value/jvusched.ts';
 import { sharpDeadline } from '../../../lib/value/sharp-deadline.ts';
 import { strictPriority } from '../../../lib/value/strict-priority.ts';
@@ -26,11 +27,12 @@ interface Scene {
   readonly groups?: readonly PendingGroup[];
   readonly running?: readonly RunningTask[];
   readonly vcpus?: number;
+  readonly on?: Pool;
   readonly policy?: ValuePolicy;
 }
 
 function evaluate(scene: Scene) {
-  const { of, groups = [], running = [], vcpus = 1000, policy = jvuSched } = scene;
+  const { of, groups = [], running = [], vcpus = 1000, on = machine, policy = jvuSched } = scene;
   const snapshot: Snapshot = {
     nowMs: at(0),
     jobs: new Map([[of.id, of]]),
@@ -39,7 +41,7 @@ function evaluate(scene: Scene) {
     running,
     blocked: [],
     instances: new Map(),
-    pools: [{ pool: machine, quote: machine.onDemandUsdPerHour, open: true, closedReason: null }],
+    pools: [{ pool: on, quote: on.onDemandUsdPerHour, open: true, closedReason: null }],
     spentUsd: new Map(),
     limits: { vcpus },
   };
@@ -266,5 +268,23 @@ describe('times', () => {
     expect(safeS(run(1000, 900))).toBe(7200 - 160 - 10 - 2700);
     // Outlived its estimate by two cycles of 60 s: the next increment ends three cycles beyond it.
     expect(safeS(run(3600 + 120, 0))).toBe(7200 - 160 - (3600 + 180));
+  });
+});
+
+describe('a job record that is valued again', () => {
+  const of = deadlineJob([
+    stage({ tasks: 4, resources: { cpu: milliCpu(1000), memory: mib(1024), gpus: 0, disk: mib(0) } }),
+  ]);
+  const startsBy = (worth: Worth): number => raw(invariant(worth.latestSafeStartMs, 'it has a deadline'));
+
+  it('has another worth as soon as running times, limits or on-demand prices are others', () => {
+    const first = one({ of });
+    const longer = one({ of, runtimes: { main: certain(seconds(5400)) } });
+    expect((startsBy(first) - startsBy(longer)) / 1000).toBeCloseTo(1800, 6);
+    expect((startsBy(first) - startsBy(one({ of, vcpus: 2 }))) / 1000).toBeCloseTo(3600, 6);
+    const twice = pool({ type: 'm5.xlarge', option: 'on-demand', cpus: 4, memoryMiB: 16_384, onDemand: 0.32 });
+    const usd = (worth: Worth): number => worthAt(worth.curve, at(0));
+    expect(usd(one({ of, on: twice })) / usd(first)).toBeCloseTo(2, 9);
+    expect(one({ of })).toEqual(first);
   });
 });

@@ -1,5 +1,5 @@
 import { EbbError, type ErrorCode } from '../kernel/errors.ts';
-import type { EffectOutcome } from '../domain/plan.ts';
+import type { EffectOutcome, RefusedWhy } from '../domain/plan.ts';
 
 /**
  * What an AWS call's error means to Ebbtide: the one place where names of AWS errors are known. Each kind has one
@@ -14,8 +14,9 @@ import type { EffectOutcome } from '../domain/plan.ts';
  *   version, families or zones of the deployment change (prices.ts).
  * - `gone`: what the call is about does not exist (any more). What depended on it ends.
  * - `conflict`: somebody else has changed it meanwhile. Read again and decide again.
- * - `denied`: the role lacks a right. A person must act; nothing is repeated.
- * - `missing`: a table, bucket, cluster or template of the deployment is not there. A person must act.
+ * - `denied`: the role lacks a right. A person must act, and an alarm says so. A launch is over, and its pool rests; what has
+ *   begun already is asked again until it is allowed.
+ * - `missing`: a table, bucket, cluster or template of the deployment is not there. The same.
  * - `too-large`, `invalid`: the request can never succeed: a defect of Ebbtide.
  */
 export type AwsFault =
@@ -152,6 +153,7 @@ export function faultNamed(name: string): AwsFault | null {
   if (Object.hasOwn(FAULTS, name)) return FAULTS[name] ?? null;
   // ECS says `RESOURCE:CPU`, and newer ones may come; EC2's families of codes end alike.
   if (name.startsWith('RESOURCE:')) return 'capacity';
+  if (name.startsWith('AuthFailure.')) return 'denied';
   if (name.endsWith('.NotFound')) return 'gone';
   if (name.endsWith('.Malformed')) return 'invalid';
   if (name.endsWith('LimitExceeded')) return 'limit';
@@ -233,11 +235,11 @@ export function classify(error: unknown, doing: string): EbbError {
  *   is to be bought instead is decided at once. A refused start makes the task wait again.
  * - `failed` leaves it open: the next cycle does it again under the same key.
  */
-const CONSEQUENCE: Readonly<Record<AwsFault, 'failed' | Extract<EffectOutcome, { status: 'refused' }>['why']>> = {
+const CONSEQUENCE: Readonly<Record<AwsFault, 'failed' | RefusedWhy>> = {
   throttled: 'failed',
   unavailable: 'failed',
   conflict: 'failed',
-  // A person must act. Until then nothing is lost: what was intended is done once it can be.
+  // A person must act. Until then nothing is lost: what was begun is gone on with once it can be.
   denied: 'failed',
   missing: 'failed',
   capacity: 'insufficient-capacity',
@@ -249,8 +251,32 @@ const CONSEQUENCE: Readonly<Record<AwsFault, 'failed' | Extract<EffectOutcome, {
   invalid: 'invalid',
 };
 
+export type Unsuccessful = Exclude<EffectOutcome, { status: 'done' }>;
+
 /** The outcome of an effect that met a fault. An error that is not known may pass: it is tried again. */
-export function outcomeOfFault(fault: AwsFault | null, detail: string): EffectOutcome {
+export function outcomeOfFault(fault: AwsFault | null, detail: string): Unsuccessful {
   const consequence = fault === null ? 'failed' : CONSEQUENCE[fault];
-  return consequence === 'failed' ? { status: 'failed', detail } : { status: 'refused', why: consequence, detail };
+  if (consequence !== 'failed') return { status: 'refused', why: consequence, detail };
+  return { status: 'failed', detail, ...(needsPerson(fault) ? { why: 'denied' } : {}) };
+}
+
+/** Faults that last until a person has acted. */
+const needsPerson = (fault: AwsFault | null): boolean => fault === 'denied' || fault === 'missing';
+
+/**
+ * The outcome of a launch that certainly bought nothing: what CreateFleet says in `Errors[]`, to which its client token stays
+ * bound, or a call that was turned away for lack of a right or of a part of the deployment. Closed whatever it was, so that
+ * the next launch is another one, under another token.
+ */
+export function outcomeOfNoLaunch(fault: AwsFault | null, detail: string): Unsuccessful {
+  const outcome = outcomeOfFault(fault, detail);
+  return outcome.status === 'refused'
+    ? outcome
+    : { status: 'refused', why: outcome.why ?? 'insufficient-capacity', detail };
+}
+
+/** The outcome of a call that threw. */
+export function outcomeOfThrown(error: EbbError): Unsuccessful {
+  const fault = faultOf(error.cause);
+  return { status: 'failed', detail: error.message, ...(needsPerson(fault) ? { why: 'denied' } : {}) };
 }

@@ -93,6 +93,13 @@ export const METRICS = {
     from: 'observe',
     about: 'Spot instances that EC2 announced to take back.',
   },
+  effectsDenied: {
+    name: 'EffectsDenied',
+    unit: 'Count',
+    from: 'act',
+    about:
+      'Launches, starts, stops and releases that AWS denied for a right, or a part of the deployment, that is missing.',
+  },
   leakedInstances: {
     name: 'LeakedInstances',
     unit: 'Count',

@@ -47,7 +47,13 @@ export async function act(
       await fleet.launch(launches.map((e) => ({ key: e.key, instance: e.instance, pool: e.pool, bid: e.bid }))),
     );
   }
-  const starts = of('start').filter((e) => stillRuns(state, e, outcomes));
+  // Asked for without its instance a start would be refused, and its attempt end, while the launch is tried again.
+  const unlaunched = new Set(launches.flatMap((e) => (outcomes.get(e.key)?.status === 'failed' ? [e.instance] : [])));
+  const running = of('start').filter((e) => stillRuns(state, e, outcomes));
+  const starts = running.filter((e) => !unlaunched.has(e.instance));
+  for (const e of running) {
+    if (unlaunched.has(e.instance)) outcomes.set(e.key, { status: 'failed', detail: 'its instance is not launched' });
+  }
   if (starts.length > 0) note(starts, await fleet.start(starts.map((e) => startRequest(state, e))));
   return outcomes;
 }

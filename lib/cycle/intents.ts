@@ -1,10 +1,11 @@
 import { invariant, unreachable } from '../kernel/errors.ts';
-import type { EffectKey, PoolId } from '../kernel/ids.ts';
-import { plus, raw, seconds, usd, ZERO_S, type EpochMs } from '../kernel/units.ts';
+import { effectKey, type EffectKey, type PoolId } from '../kernel/ids.ts';
+import { between, plus, raw, seconds, usd, ZERO_S, type EpochMs } from '../kernel/units.ts';
+import type { Instance } from '../domain/instance.ts';
 import type { Attempt } from '../domain/job.ts';
 import type { Effect, EffectOutcome, Plan } from '../domain/plan.ts';
 import type { EffectRecord, Store } from '../ports/store.ts';
-import { endAttempt, endInstance, settleJob } from './observe.ts';
+import { endAttempt, endInstance, interruptAttempts, settleJob } from './observe.ts';
 import type { WorkingState } from './working-state.ts';
 
 /**
@@ -123,9 +124,13 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
 export interface PoolRest {
   readonly untilMs: number;
   readonly refusals: number;
+  /** What the last refusal said. */
+  readonly detail?: string;
 }
 export type PoolRests = Map<PoolId, PoolRest>;
 const REST_PREFIX = 'rest/';
+/** Of a refusal's text: an item's place is bought by the KiB. */
+const MAX_DETAIL = 200;
 
 /** Which pools rest, as stored. */
 export async function storedRests(store: Pick<Store, 'memory'>): Promise<PoolRests> {
@@ -137,57 +142,115 @@ export async function storedRests(store: Pick<Store, 'memory'>): Promise<PoolRes
 }
 
 /**
+ * A launch of which nobody could say for so long whether it happened is given up: tasks that count on its instance would
+ * wait for ever. Should it have happened the instance is given back. Far more than an instance takes to be up: 234 s at most in the
+ * measured delays of 21 types (colocation-interference, ec2_config.json).
+ */
+export const ANSWER_PATIENCE_S = seconds(600);
+
+/**
  * Folds outcomes into the state. `done` and `refused` close the effect; `failed` leaves it open and it is done again,
  * under the same key, in the next cycle. Refusals are data: the pool rests, the task waits again.
  */
 export function confirm(
   state: WorkingState,
   outcomes: ReadonlyMap<EffectKey, EffectOutcome>,
-  context: { readonly records: readonly EffectRecord[]; readonly at: EpochMs; readonly rests: PoolRests },
+  context: Confirming & { readonly records: readonly EffectRecord[] },
 ): void {
   for (const record of context.records) {
     const outcome = outcomes.get(record.key);
-    if (outcome === undefined || outcome.status === 'failed') continue;
-    state.putEffect({ ...record, outcome });
-    const { effect } = record;
-    if (effect.kind === 'launch') confirmLaunch(state, effect, outcome, context);
-    else if (outcome.status === 'refused' && effect.kind === 'start') {
-      const attempt = state.attempts.get(effect.attempt);
-      if (attempt !== undefined && attempt.state !== 'ended') {
-        endAttempt(state, attempt, {
-          at: context.at,
-          outcome: 'interrupted',
-          exitCode: null,
-          exitSignal: null,
-          keptS: ZERO_S,
-          usage: null,
-          reason: `did not start: ${outcome.detail}`,
-        });
-      }
-    }
+    if (outcome === undefined) continue;
+    if (outcome.status === 'failed') confirmFailed(state, record, outcome, context);
+    else confirmOne(state, record, outcome, context);
   }
 }
 
-function confirmLaunch(
+interface Confirming {
+  readonly at: EpochMs;
+  readonly rests: PoolRests;
+}
+
+function confirmOne(
   state: WorkingState,
-  effect: Extract<Effect, { kind: 'launch' }>,
-  outcome: EffectOutcome,
-  context: { readonly at: EpochMs; readonly rests: PoolRests },
+  record: EffectRecord,
+  outcome: Exclude<EffectOutcome, { status: 'failed' }>,
+  context: Confirming,
 ): void {
-  if (outcome.status === 'done') {
-    if (context.rests.delete(effect.pool)) state.putMemory(`${REST_PREFIX}${effect.pool}`, '');
+  state.putEffect({ ...record, outcome });
+  const { effect } = record;
+  if (effect.kind === 'launch') {
+    if (outcome.status === 'refused') refuseLaunch(state, effect, outcome.detail, context);
+    else if (context.rests.delete(effect.pool)) state.putMemory(`${REST_PREFIX}${effect.pool}`, '');
+  } else if (outcome.status === 'refused' && effect.kind === 'start') {
+    const attempt = state.attempts.get(effect.attempt);
+    if (attempt !== undefined && attempt.state !== 'ended') {
+      endAttempt(state, attempt, {
+        at: context.at,
+        outcome: 'interrupted',
+        exitCode: null,
+        exitSignal: null,
+        keptS: ZERO_S,
+        usage: null,
+        reason: `did not start: ${outcome.detail}`,
+      });
+    }
+  } else if (outcome.status === 'refused' && effect.kind === 'release') {
+    const instance = state.instances.get(effect.instance);
+    if (instance?.state === 'releasing' && instance.launchedMs === null)
+      endWithoutCost(state, instance, effect.reason, context.at);
+  }
+}
+
+/**
+ * A launch that failed. The world may have shown its instance: then it is done. Else, after ANSWER_PATIENCE_S, its tasks wait
+ * again and its pool rests. It may have happened all the same, so it is given back; that there is nothing to give back ends it.
+ */
+function confirmFailed(
+  state: WorkingState,
+  record: EffectRecord,
+  { detail }: Extract<EffectOutcome, { status: 'failed' }>,
+  context: Confirming,
+): void {
+  const { effect, atMs, plan } = record;
+  if (effect.kind !== 'launch') return;
+  const instance = state.instances.get(effect.instance);
+  if (instance === undefined || instance.state !== 'requested') {
+    confirmOne(state, record, { status: 'done' }, context);
     return;
   }
-  if (outcome.status !== 'refused') return;
+  if (raw(between(atMs, context.at)) < raw(ANSWER_PATIENCE_S)) return;
+  const said = `no answer in ${raw(ANSWER_PATIENCE_S) / 60} minutes: ${detail}`;
+  state.putEffect({ ...record, outcome: { status: 'refused', why: 'no-answer', detail: said } });
+  interruptAttempts(state, instance.id, { at: context.at, reason: `its instance was not launched: ${said}` });
+  state.putInstance({ ...instance, state: 'releasing' });
+  const key = effectKey(`release/${instance.id}`);
+  const release: Effect = { kind: 'release', key, instance: instance.id, reason: said };
+  state.putEffect({ key, plan, atMs: context.at, effect: release, outcome: null });
+  rest(state, effect.pool, said, context);
+}
+
+function refuseLaunch(
+  state: WorkingState,
+  effect: Extract<Effect, { kind: 'launch' }>,
+  detail: string,
+  context: Confirming,
+): void {
   const instance = state.instances.get(effect.instance);
-  if (instance !== undefined && instance.state !== 'ended') {
-    endInstance(state, instance, { at: context.at, cause: 'failed', detail: outcome.detail });
-    state.putInstance({ ...invariant(state.instances.get(effect.instance), 'just put'), costUsd: usd(0) });
-  }
-  const refusals = (context.rests.get(effect.pool)?.refusals ?? 0) + 1;
-  const rest: PoolRest = { untilMs: raw(plus(context.at, seconds(REST_S))), refusals };
-  context.rests.set(effect.pool, rest);
-  state.putMemory(`${REST_PREFIX}${effect.pool}`, JSON.stringify(rest));
+  if (instance !== undefined && instance.state !== 'ended') endWithoutCost(state, instance, detail, context.at);
+  rest(state, effect.pool, detail, context);
+}
+
+/** Ends an instance that there never was. */
+function endWithoutCost(state: WorkingState, instance: Instance, detail: string, at: EpochMs): void {
+  endInstance(state, instance, { at, cause: 'failed', detail });
+  state.putInstance({ ...invariant(state.instances.get(instance.id), 'just put'), costUsd: usd(0) });
+}
+
+function rest(state: WorkingState, pool: PoolId, said: string, { at, rests }: Confirming): void {
+  const refusals = (rests.get(pool)?.refusals ?? 0) + 1;
+  const next: PoolRest = { untilMs: raw(plus(at, seconds(REST_S))), refusals, detail: said.slice(0, MAX_DETAIL) };
+  rests.set(pool, next);
+  state.putMemory(`${REST_PREFIX}${pool}`, JSON.stringify(next));
 }
 
 /** Decisions in a row that follow at once because capacity was refused: past them the period is waited for. */

@@ -119,7 +119,16 @@ export function endInstance(
     text: `instance ${instance.id} in ${instance.pool} ended: ${end.detail}`,
     data: { instance: instance.id, pool: instance.pool, cause: end.cause },
   });
-  for (const a of state.attemptsOn(instance.id)) {
+  interruptAttempts(state, instance.id, { at: end.at, reason: `its instance ended: ${end.detail}` });
+}
+
+/** Ends as interrupted whatever an instance still runs. */
+export function interruptAttempts(
+  state: WorkingState,
+  instance: InstanceId,
+  end: { readonly at: EpochMs; readonly reason: string },
+): void {
+  for (const a of state.attemptsOn(instance)) {
     if (a.state === 'ended') continue;
     endAttempt(state, a, {
       at: end.at,
@@ -128,7 +137,7 @@ export function endInstance(
       exitSignal: null,
       keptS: a.keptS,
       usage: a.usage,
-      reason: `its instance ended: ${end.detail}`,
+      reason: end.reason,
     });
   }
 }

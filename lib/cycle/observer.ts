@@ -169,7 +169,7 @@ export class Observer {
         quote: market.quote(pool.id, nowMs),
         open: !resting,
         closedReason: resting
-          ? `rests until ${new Date(rest.untilMs).toISOString()} after ${rest.refusals} refusal(s)`
+          ? `rests until ${new Date(rest.untilMs).toISOString()} after ${rest.refusals} refusal(s)${rest.detail === undefined ? '' : `: ${rest.detail}`}`
           : null,
         ...(resting ? { rest: { untilMs: epochMs(rest.untilMs), refusals: rest.refusals } } : {}),
       };

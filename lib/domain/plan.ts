@@ -167,11 +167,15 @@ export type EffectOutcome =
   /** The world said no, for a reason that lasts: what the next cycle must know. */
   | {
       readonly status: 'refused';
-      readonly why: 'insufficient-capacity' | 'bid-below-price' | 'limit' | 'instance-gone' | 'invalid';
+      readonly why: RefusedWhy;
       readonly detail: string;
     }
-  /** Did not work and may the next time. */
-  | { readonly status: 'failed'; readonly detail: string };
+  /** Did not work and may the next time. `why`: it will not before a person has acted. */
+  | { readonly status: 'failed'; readonly detail: string; readonly why?: 'denied' };
+
+/** `denied`: a right, or a part of the deployment, is missing. `no-answer`: nobody could say for long whether it happened. */
+export type RefusedWhy =
+  'insufficient-capacity' | 'bid-below-price' | 'limit' | 'instance-gone' | 'denied' | 'no-answer' | 'invalid';
 
 /** One offer in an explanation. */
 export interface ConsideredOffer {

@@ -75,6 +75,12 @@ function facts({ config, metrics, deadLetters }: AlarmsProps): Readonly<Record<s
       metric: metrics.metric('leakedInstances', sum),
       threshold: 1,
     },
+    denied: {
+      about:
+        'AWS denies launches or tasks: a right, a credential or a part of the deployment is missing. The log of the act function says which; deploy again if something was deleted.',
+      metric: metrics.metric('effectsDenied', sum),
+      threshold: 1,
+    },
     'cycle-failing': {
       about:
         'The scheduling cycle fails again and again, or cannot be started: nothing new is begun. See the logs of the observe and acquire functions, then that of the state machine.',

@@ -171,6 +171,7 @@ describe('alarms', () => {
     expect(alarms.sort()).toEqual([
       'ebbtide-cycle-failing: Ebbtide.CycleFaults >= 1',
       'ebbtide-dead-letters: AWS/SQS.ApproximateNumberOfMessagesVisible >= 1',
+      'ebbtide-denied: Ebbtide.EffectsDenied >= 1',
       'ebbtide-leaked-instance: Ebbtide.LeakedInstances >= 1',
       'ebbtide-spend-above-budget: Ebbtide.SpentToday >= 12',
       'ebbtide-stale-prices: Ebbtide.PriceAge >= 3600',

@@ -7,9 +7,16 @@ import {
   type Instance,
 } from '@aws-sdk/client-ec2';
 import { raw } from '../../kernel/units.ts';
-import type { EffectOutcome } from '../../domain/plan.ts';
 import type { LaunchRequest } from '../../ports/fleet.ts';
-import { classify, faultOf, faultOfLaunch, outcomeOfFault, type AwsFault } from '../errors.ts';
+import {
+  classify,
+  faultOf,
+  faultOfLaunch,
+  outcomeOfFault,
+  outcomeOfNoLaunch,
+  type AwsFault,
+  type Unsuccessful,
+} from '../errors.ts';
 import { rawBid } from './record.ts';
 import { tokenOf } from './marks.ts';
 
@@ -49,8 +56,7 @@ export interface Seen {
   readonly changedMs: number | null;
 }
 
-export type Launched =
-  { readonly status: 'launched'; readonly ec2: string } | Exclude<EffectOutcome, { status: 'done' }>;
+export type Launched = { readonly status: 'launched'; readonly ec2: string } | Unsuccessful;
 
 /** Ids of one DescribeInstances: far below what a request may hold. */
 const IDS_AT_ONCE = 100;
@@ -81,16 +87,23 @@ export class Ec2 {
       if (ec2 !== undefined) return { status: 'launched', ec2 };
       const [error] = answer.Errors ?? [];
       const { ErrorCode: code = '', ErrorMessage: message = 'no instance and no error' } = error ?? {};
-      return await this.#refused(request.pool, faultOfLaunch(code, message), `ec2 CreateFleet: ${code}: ${message}`);
+      const fault = faultOfLaunch(code, message);
+      await this.#noteUnsupported(request.pool, fault);
+      return outcomeOfNoLaunch(fault, `ec2 CreateFleet: ${code}: ${message}`);
     } catch (error) {
-      return this.#refused(request.pool, faultOf(error), classify(error, 'ec2 CreateFleet').message);
+      const fault = faultOf(error);
+      await this.#noteUnsupported(request.pool, fault);
+      const outcome = outcomeOfFault(fault, classify(error, 'ec2 CreateFleet').message);
+      // Turned away at the door it bought nothing. Of the rest that failed it is not known, or the same request may pass.
+      return outcome.status === 'failed' && outcome.why === 'denied'
+        ? outcomeOfNoLaunch(fault, outcome.detail)
+        : outcome;
     }
   }
 
-  async #refused(pool: string, fault: AwsFault | null, detail: string): Promise<Launched> {
-    // What cannot be noted now is met again at the next launch.
+  /** What cannot be noted now is met again at the next launch. */
+  async #noteUnsupported(pool: string, fault: AwsFault | null): Promise<void> {
     if (fault === 'unsupported') await this.#options.onUnsupported?.(pool).catch(() => undefined);
-    return refusal(fault, detail);
   }
 
   #request(
@@ -170,11 +183,6 @@ export class Ec2 {
       if (faultOf(error) !== 'gone') throw classify(error, 'ec2 TerminateInstances');
     }
   }
-}
-
-function refusal(fault: Parameters<typeof outcomeOfFault>[0], detail: string): Launched {
-  const outcome = outcomeOfFault(fault, detail);
-  return outcome.status === 'done' ? { status: 'failed', detail } : outcome;
 }
 
 /** Dollars without an exponent, as precise as spot prices are. */

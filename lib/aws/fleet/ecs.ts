@@ -11,10 +11,9 @@ import {
   type Task,
 } from '@aws-sdk/client-ecs';
 import { raw } from '../../kernel/units.ts';
-import type { EffectOutcome } from '../../domain/plan.ts';
 import { isS3Uri, jobFolder } from '../../domain/s3-uri.ts';
 import type { StartRequest } from '../../ports/fleet.ts';
-import { classify, faultNamed, faultOf, isOutcomeUnknown, outcomeOfFault } from '../errors.ts';
+import { classify, faultNamed, faultOf, isOutcomeUnknown, outcomeOfFault, type Unsuccessful } from '../errors.ts';
 import { ENTRY_POINT, quoted } from './entrypoint.ts';
 import { CONTAINER, LOG_PREFIX } from './log-place.ts';
 import { endedKey, keptKey, markOf, orderKey, tokenOf } from './marks.ts';
@@ -58,7 +57,7 @@ export type Started =
   | { readonly status: 'started'; readonly task: string }
   /** No answer: there may be a task, or not. */
   | { readonly status: 'unknown'; readonly detail: string }
-  | Exclude<EffectOutcome, { status: 'done' }>;
+  | Unsuccessful;
 
 /** The calls to ECS. */
 export class Ecs {
@@ -98,11 +97,11 @@ export class Ecs {
       if (task !== undefined) return { status: 'started', task };
       const [failure] = answer.failures ?? [];
       const reason = failure?.reason ?? '';
-      return refusal(faultNamed(reason), `ecs RunTask: ${[reason, failure?.detail].filter(Boolean).join(': ')}`);
+      return outcomeOfFault(faultNamed(reason), `ecs RunTask: ${[reason, failure?.detail].filter(Boolean).join(': ')}`);
     } catch (error) {
       if (error instanceof TooLong) return { status: 'refused', why: 'invalid', detail: error.message };
       const detail = classify(error, 'ecs RunTask').message;
-      const refused = refusal(faultOf(error), detail);
+      const refused = outcomeOfFault(faultOf(error), detail);
       // What may pass is asked again under the same token: of several tries of this call an earlier one may have been heard.
       return isOutcomeUnknown(error) || refused.status === 'failed' ? { status: 'unknown', detail } : refused;
     }
@@ -227,11 +226,6 @@ export class Ecs {
     }
     return found;
   }
-}
-
-function refusal(fault: Parameters<typeof outcomeOfFault>[0], detail: string): Started {
-  const outcome = outcomeOfFault(fault, detail);
-  return outcome.status === 'done' ? { status: 'failed', detail } : outcome;
 }
 
 class TooLong extends Error {}

@@ -23,6 +23,7 @@ import type {
   StopRequest,
 } from '../../ports/fleet.ts';
 import { instanceId } from '../../kernel/ids.ts';
+import { outcomeOfThrown } from '../errors.ts';
 import type { Ec2 } from './ec2.ts';
 import type { Hosts } from './hosts.ts';
 import type { Inbox } from './inbox.ts';
@@ -276,7 +277,7 @@ async function attempted(effect: () => Promise<EffectOutcome>): Promise<EffectOu
   try {
     return await effect();
   } catch (error) {
-    if (error instanceof EbbError && error.code !== 'internal') return { status: 'failed', detail: error.message };
+    if (error instanceof EbbError && error.code !== 'internal') return outcomeOfThrown(error);
     throw error;
   }
 }

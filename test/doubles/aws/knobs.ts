@@ -47,6 +47,11 @@ export const knobsSchema = z.strictObject({
     })
     .prefault({}),
   faults: z.array(fault).default([]),
+  /**
+   * Errors that CreateFleet answers with, in place of instances, to the next requests: one each. A fleet of type `instant`
+   * throws few: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html (`Errors`).
+   */
+  fleetErrors: z.array(z.strictObject({ code: z.string().min(1), message: z.string().default('no') })).default([]),
   /** Images that cannot be pulled, and images whose tasks are killed for memory as soon as they run; `*` as wildcard. */
   unpullableImages: z.array(z.string()).default([]),
   outOfMemoryImages: z.array(z.string()).default([]),
@@ -81,6 +86,13 @@ export class KnobBoard {
     );
     this.#now = { ...this.#now, faults };
     return found;
+  }
+
+  /** The error that this CreateFleet answers with, used up by it. */
+  takeFleetError(): Knobs['fleetErrors'][number] | null {
+    const [error = null, ...rest] = this.#now.fleetErrors;
+    this.#now = { ...this.#now, fleetErrors: rest };
+    return error;
   }
 
   /** Takes a token for the call; false when its bucket is empty. `atMs` is wall time. */

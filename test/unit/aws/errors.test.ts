@@ -32,6 +32,7 @@ describe('what AWS errors mean', () => {
     ['SpotMaxPriceTooLow', 'bid'],
     ['Unsupported', 'unsupported'],
     ['UnauthorizedOperation', 'denied'],
+    ['AuthFailure.ServiceLinkedRoleCreationNotPermitted', 'denied'],
     ['InvalidInstanceID.NotFound', 'gone'],
     ['InvalidLaunchTemplateId.NotFound', 'missing'],
     // ECS, as exceptions and as reasons of failures

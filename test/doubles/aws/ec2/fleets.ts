@@ -208,6 +208,7 @@ export class Fleets {
       terminatedMs: null,
     };
     const refusal =
+      this.#place.knobs.takeFleetError() ??
       this.#overLimit(instance) ??
       (await this.#askEngine({ key: effectKey(`launch/${id}`), instance: id, pool: pool.id, bid: bid.bid }, by));
     if (refusal !== null) return refusal;
@@ -251,6 +252,8 @@ export class Fleets {
         return { code: 'InsufficientInstanceCapacity', message: capacityMessage(type, subnet?.zone ?? '') };
       case 'limit':
       case 'instance-gone':
+      case 'denied':
+      case 'no-answer':
       case 'invalid':
         return unsupported(type, subnet?.zone ?? '');
     }

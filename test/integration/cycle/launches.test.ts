@@ -1,0 +1,102 @@
+import { describe, expect, it } from '@jest/globals';
+import { ANSWER_PATIENCE_S } from '../../../lib/cycle/intents.ts';
+import type { EffectOutcome } from '../../../lib/domain/plan.ts';
+import { invariant } from '../../../lib/kernel/errors.ts';
+import { between, raw } from '../../../lib/kernel/units.ts';
+import type { Fleet } from '../../../lib/ports/fleet.ts';
+import { discrepancies, EngineBench } from '../../support/engine-bench.ts';
+import { mixedJobs, mixedTrace, START_MS } from '../../support/mixed-workload.ts';
+
+const WITHIN_S = 4 * 3600;
+const NO_ANSWER: EffectOutcome = { status: 'failed', detail: 'the line is dead' };
+const DENIED: EffectOutcome = { status: 'refused', why: 'denied', detail: 'UnauthorizedOperation: no right to buy' };
+
+interface Launching {
+  /** The launch has the key that was asked first. */
+  readonly isFirst: boolean;
+  /** Engine seconds since the start. */
+  readonly atS: number;
+  readonly launch: () => Promise<EffectOutcome>;
+}
+type Meets = (of: Launching) => Promise<EffectOutcome>;
+
+/** One job of one task without a deadline, on a fleet each of whose launches meets something. */
+async function drive(meets: Meets, stepped: boolean) {
+  const bench = new EngineBench({ trace: mixedTrace, startMs: START_MS, config: { refundRule: 'none' }, stepped });
+  const jobs = mixedJobs().filter((j) => j.id === 'j-retried');
+  await bench.submit(jobs);
+  const asked = new Map<string, number>();
+  const met = (fleet: Fleet): Fleet =>
+    new Proxy(fleet, {
+      get: (target, method) => {
+        if (method !== 'launch') return (Reflect.get(target, method) as () => unknown).bind(target);
+        return async (...[requests]: Parameters<Fleet['launch']>) => {
+          const outcomes: EffectOutcome[] = [];
+          for (const request of requests) {
+            asked.set(request.key, (asked.get(request.key) ?? 0) + 1);
+            outcomes.push(
+              await meets({
+                isFirst: request.key === [...asked.keys()][0],
+                atS: raw(between(START_MS, bench.clock.now())),
+                launch: async () => invariant((await target.launch([request]))[0], 'a fleet answers every request'),
+              }),
+            );
+          }
+          return outcomes;
+        };
+      },
+    });
+  await bench.drive({ through: () => ({ store: (s) => s, fleet: met }), withinS: WITHIN_S });
+  const [job] = await bench.jobs();
+  const events = await bench.store.events(0, 10_000);
+  return { bench, job: invariant(job, 'it was submitted'), asked: [...asked.values()], events };
+}
+
+async function expectNothingLeft({ bench, job }: Awaited<ReturnType<typeof drive>>): Promise<void> {
+  expect(job.state).toBe('succeeded');
+  expect((await bench.fleet.list()).filter((i) => i.live)).toEqual([]);
+  expect(await discrepancies(bench)).toEqual([]);
+}
+
+describe.each([
+  ['one process', false],
+  ['steps', true],
+])('a launch, by an engine of %s', (_, stepped) => {
+  it('that is never answered is given up, and what waited for it runs elsewhere', async () => {
+    const run = await drive(async ({ isFirst, launch }) => (isFirst ? NO_ANSWER : launch()), stepped);
+    await expectNothingLeft(run);
+    expect(run.asked[0]).toBeGreaterThan(1);
+    expect(run.asked.length).toBeGreaterThan(1);
+    expect(run.events.filter((e) => e.text.includes('no answer in 10 minutes: the line is dead'))).not.toEqual([]);
+    // Its tasks began once: they were not started and ended again each time that it was tried.
+    const begun = run.events.filter((e) => e.type === 'attempt-starting').length;
+    expect(begun).toBeLessThanOrEqual(8);
+  });
+
+  it('that happens as it is given up is given back and paid for', async () => {
+    const run = await drive(async ({ isFirst, atS, launch }) => {
+      if (!isFirst) return launch();
+      if (atS > raw(ANSWER_PATIENCE_S)) await launch();
+      return NO_ANSWER;
+    }, stepped);
+    await expectNothingLeft(run);
+    expect(run.events.some((e) => e.type === 'instance-released')).toBe(true);
+  });
+
+  it('that happened though nobody says so is used', async () => {
+    const run = await drive(async ({ launch }) => {
+      await launch();
+      return NO_ANSWER;
+    }, stepped);
+    await expectNothingLeft(run);
+    expect(run.events.filter((e) => e.text.includes('no answer'))).toEqual([]);
+  });
+
+  it('that is denied is asked for anew once its pool has rested, until it is allowed', async () => {
+    const run = await drive(async ({ atS, launch }) => (atS < 1800 ? DENIED : launch()), stepped);
+    await expectNothingLeft(run);
+    expect(run.asked.every((times) => times === 1)).toBe(true);
+    const refused = run.events.filter((e) => e.text.includes('no right to buy'));
+    expect(refused.length).toBeGreaterThan(0);
+  });
+});

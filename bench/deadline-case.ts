@@ -9,10 +9,10 @@ import { epochMs, plus, seconds, ZERO_S } from '../lib/kernel/units.ts';
 import { openMarket } from '../lib/local/market-import.ts';
 import { replayMarket } from '../lib/local/market-replay.ts';
 import type { MarketTrace } from '../lib/market/trace.ts';
-import type { Solver } from '../lib/plan/solver.ts';
 import { outcomeOf } from '../lib/sim/outcome.ts';
 import { oracle } from '../lib/sim/oracle.ts';
 import { simulate } from '../lib/sim/simulation.ts';
+import { noSolver } from '../test/support/no-solver.ts';
 
 export interface Case {
   /** Which window of the sample. */
@@ -37,14 +37,6 @@ export interface CaseResult extends Pick<Case, 'window' | 'fraction' | 'overhead
   readonly interruptions: number;
   readonly finishedInS: number;
 }
-
-/** One job on a small market asks nothing of a solver. */
-const NO_SOLVER: Solver = {
-  solve: async () => ({ status: 'failed', detail: 'there is no solver here' }),
-  relax: async () => null,
-  write: async () => '',
-  close: async () => undefined,
-};
 
 /** The running time is known: what the file says is right, as it is in the paper. */
 const known: EstimatePolicy = (snapshot) =>
@@ -80,7 +72,7 @@ export async function runOn(trace: MarketTrace, c: Omit<Case, 'path' | 'cacheDir
     namesJobs: false,
     deciders: (truth) =>
       c.preset === 'oracle' ? oracle(truth) : { name: c.preset, stages: { ...presetNamed(c.preset), estimate: known } },
-    solver: NO_SOLVER,
+    solver: noSolver,
     config: schedulerConfig.parse({ cyclePeriodS: CYCLE_S, restoreS: c.overheadHours * 3600, refundRule: 'none' }),
     vcpus: 100_000,
     seed: 1,

@@ -18,7 +18,7 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { randomStream } from '../lib/kernel/random.ts';
-import { fractionText, bootstrapRatio } from './intervals.ts';
+import { clusterRatio, fractionText } from './intervals.ts';
 import { runCase, type Case, type CaseResult } from './deadline-case.ts';
 import { openMarket } from '../lib/local/market-import.ts';
 import { EbbError } from '../lib/kernel/errors.ts';
@@ -27,7 +27,6 @@ import { raw } from '../lib/kernel/units.ts';
 export const FRACTIONS = [0.2, 0.4, 0.6, 0.8] as const;
 export const OVERHEAD_HOURS = [0.05, 0.2, 0.4] as const;
 const PRESETS = ['on-demand', 'spot-greedy', 'uniform-progress', 'ebbtide', 'oracle'] as const;
-const RESAMPLES = 2000;
 
 const { values: options } = parseArgs({
   options: {
@@ -181,10 +180,7 @@ function report(results: readonly CaseResult[], presets: readonly string[]): voi
   const ratio = (preset: string, to: string, of: readonly (readonly CaseResult[])[]): string =>
     presets.includes(to)
       ? fractionText(
-          bootstrapRatio(
-            of.map((rs) => ({ cluster: rs[0]?.window ?? 0, over: cost(rs, preset), under: cost(rs, to) })),
-            { resamples: RESAMPLES, seed: Number(options.seed) },
-          ),
+          clusterRatio(of.map((rs) => ({ cluster: rs[0]?.window ?? 0, over: cost(rs, preset), under: cost(rs, to) }))),
         )
       : '-';
   console.log('\nlate jobs: ' + presets.map((p) => `${p} ${late(p)}`).join(', ') + ` of ${complete.length} each`);

@@ -1,5 +1,5 @@
-/** Ratios of means with bootstrap intervals over clusters (windows): what is drawn again is a window with all its jobs. */
-import { randomStream } from '../lib/kernel/random.ts';
+/** Ratios of sums with bootstrap intervals over clusters (windows): what is drawn again is a window with all its jobs. */
+import { Bootstrap, type Estimate } from '../lib/sim/report/bootstrap.ts';
 
 export interface Pair {
   readonly cluster: number;
@@ -7,30 +7,12 @@ export interface Pair {
   readonly under: number;
 }
 
-export interface Interval {
-  readonly value: number;
-  readonly low: number;
-  readonly high: number;
+/** Sum of `over` by sum of `under`, as reports of simulations have it. */
+export function clusterRatio(pairs: readonly Pair[]): Estimate {
+  const clusters = [...Map.groupBy(pairs, (p) => p.cluster)].sort(([a], [b]) => a - b);
+  const sum = (list: readonly Pair[], of: 'over' | 'under'): number => list.reduce((s, p) => s + p[of], 0);
+  return new Bootstrap().ratio(clusters.map(([, list]) => ({ above: sum(list, 'over'), below: sum(list, 'under') })));
 }
 
-/** Sum of `over` by sum of `under`, with the 2.5 % and 97.5 % quantiles of the cluster bootstrap (Efron). */
-export function bootstrapRatio(
-  pairs: readonly Pair[],
-  of: { readonly resamples: number; readonly seed: number },
-): Interval {
-  const clusters = [...Map.groupBy(pairs, (p) => p.cluster).values()].map((list) => ({
-    over: list.reduce((sum, p) => sum + p.over, 0),
-    under: list.reduce((sum, p) => sum + p.under, 0),
-  }));
-  const ratioOf = (list: readonly { readonly over: number; readonly under: number }[]): number =>
-    list.reduce((s, c) => s + c.over, 0) / list.reduce((s, c) => s + c.under, 0);
-  const random = randomStream(of.seed, 'bootstrap');
-  const drawn = Array.from({ length: of.resamples }, () =>
-    ratioOf(clusters.map(() => clusters[Math.floor(random() * clusters.length)] ?? { over: 0, under: 0 })),
-  ).sort((a, b) => a - b);
-  const at = (q: number): number => drawn[Math.min(drawn.length - 1, Math.floor(q * drawn.length))] ?? NaN;
-  return { value: ratioOf(clusters), low: at(0.025), high: at(0.975) };
-}
-
-export const fractionText = ({ value, low, high }: Interval): string =>
-  `${value.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}]`;
+export const fractionText = ({ value, interval }: Estimate): string =>
+  `${value?.toFixed(3) ?? '-'}${interval === null ? '' : ` [${interval.low.toFixed(3)}, ${interval.high.toFixed(3)}]`}`;

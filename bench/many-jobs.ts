@@ -28,10 +28,11 @@ import type { MarketTrace } from '../lib/market/trace.ts';
 import { deterministic } from '../lib/plan/solver.ts';
 import { decidersNamed } from '../lib/sim/deciders.ts';
 import { outcomeOf } from '../lib/sim/outcome.ts';
+import type { Estimate } from '../lib/sim/report/bootstrap.ts';
 import { simulate } from '../lib/sim/simulation.ts';
 import { openWorkload } from '../lib/sim/workload/open.ts';
 import type { WorkloadJob } from '../lib/sim/workload/workload.ts';
-import { bootstrapRatio, fractionText, type Interval } from './intervals.ts';
+import { clusterRatio, fractionText } from './intervals.ts';
 
 const PRESETS = ['on-demand', 'spot-greedy', 'uniform-progress', 'fleet', 'ebbtide', 'oracle'] as const;
 /** Where in its stretch of the market a window begins, and what is added to the seed. */
@@ -39,7 +40,6 @@ const PARTS: Readonly<Record<string, { readonly at: number; readonly seed: numbe
   tune: { at: 0, seed: 0 },
   report: { at: 0.5, seed: 1000 },
 };
-const RESAMPLES = 2000;
 const MOST_MISSED = 0.01;
 const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 24 * HOUR_MS;
@@ -227,11 +227,8 @@ async function main(): Promise<void> {
 function report(title: string, runs: readonly Run[], presets: readonly string[]): void {
   const windows = [...Map.groupBy(runs, (r) => `${r.market} ${r.window}`).values()];
   const usd = (of: readonly Run[], preset: string): number => of.find((r) => r.preset === preset)?.usd ?? NaN;
-  const ratio = (preset: string, to: string): Interval =>
-    bootstrapRatio(
-      windows.map((of, cluster) => ({ cluster, over: usd(of, preset), under: usd(of, to) })),
-      { resamples: RESAMPLES, seed: Number(options.seed) },
-    );
+  const ratio = (preset: string, to: string): Estimate =>
+    clusterRatio(windows.map((of, cluster) => ({ cluster, over: usd(of, preset), under: usd(of, to) })));
   const missed = (preset: string): { readonly missed: number; readonly jobs: number } =>
     runs
       .filter((r) => r.preset === preset)

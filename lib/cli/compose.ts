@@ -6,13 +6,10 @@ import { handler as api } from '../../lambdas/api/handler.ts';
 import { handler as intake } from '../../lambdas/intake/handler.ts';
 import { provideBackend } from '../api/backend.ts';
 import { dispatcher } from '../api/dispatch.ts';
-import { openEngine, presetList, type LocalEngineOptions, type StopManner } from '../local/engine.ts';
+import { openEngine, type LocalEngineOptions, type StopManner } from '../local/engine.ts';
 import { serveApi, type ApiServer } from '../local/http/server.ts';
 import { clientOver } from './client.ts';
 import type { Embedded } from './embedded.ts';
-
-/** Every preset with the policies that it names. */
-export const presets = (): readonly { readonly name: string; readonly about: string }[] => presetList();
 
 /** Takes the directory (or throws `engine.running`, `store.newer`, `market.invalid`); nothing runs before `start`. */
 export async function openEmbedded(options: LocalEngineOptions): Promise<Embedded> {

@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads';
 import { EbbError } from '../kernel/errors.ts';
 import { randomStream } from '../kernel/random.ts';
 import { raw } from '../kernel/units.ts';
-import { presetList, presetNamed } from '../cycle/presets.ts';
+import { presetNamed } from '../cycle/presets.ts';
 import { LoggedHistory } from '../estimate/logged-history.ts';
 import { capacityOf } from '../market/capacity.ts';
 import { s3Places } from '../domain/s3-uri.ts';
@@ -25,8 +25,6 @@ import { VERSION } from './version.ts';
 import { enterWorld } from './world.ts';
 import type { Earlier, GivenWorld } from './world-record.ts';
 import { wallTime } from './wall.ts';
-
-export { presetList };
 
 /** What an engine is opened with. */
 export interface LocalEngineOptions extends GivenWorld {

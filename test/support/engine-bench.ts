@@ -19,6 +19,7 @@ import type { Store } from '../../lib/ports/store.ts';
 import { MemoryFleet, type TaskScript } from '../../lib/sim/memory-fleet.ts';
 import { MemoryStore } from '../../lib/sim/memory-store.ts';
 import { SteppedEngine, type Step, type SteppedParts } from './stepped-engine.ts';
+import { noSolver } from './no-solver.ts';
 
 /** Time passes in steps of this between two looks at whether the fleet has something to tell. */
 const STEP_S = 5;
@@ -65,13 +66,6 @@ export const NOTHING_BETWEEN: Between = { store: (s) => s, fleet: (f) => f };
 export class Crash extends Error {}
 /** Thrown where a call is to fail that the engine survives: it tries the cycle again, at once. */
 export class Fault extends Error {}
-
-const NO_SOLVER: Solver = {
-  solve: async () => ({ status: 'failed', detail: 'there is no solver here' }),
-  relax: async () => null,
-  write: async () => '',
-  close: async () => undefined,
-};
 
 /**
  * The engine as local mode composes it, on a store and a fleet in memory and a virtual clock. Engines come and go; store,
@@ -146,7 +140,7 @@ export class EngineBench {
   }
 
   #parts(through: Between, number: number, random: Uniform): SteppedParts {
-    const { trace, preset = 'greedy', vcpus = 64, solver = NO_SOLVER } = this.#options;
+    const { trace, preset = 'greedy', vcpus = 64, solver = noSolver } = this.#options;
     const market = replayMarket(trace, () => this.clock.now());
     const evidence = new CapacityEvidence();
     const forecaster = new MarketForecaster({

@@ -3,19 +3,12 @@ import { schedulerConfig } from '../../lib/domain/config.ts';
 import type { StageSpec } from '../../lib/domain/job.ts';
 import { epochMs, plus, raw, seconds } from '../../lib/kernel/units.ts';
 import { replayMarket } from '../../lib/local/market-replay.ts';
-import type { Solver } from '../../lib/plan/solver.ts';
 import type { EventRecord } from '../../lib/ports/store.ts';
 import { simulate, type SimulationInput, type SimulationResult } from '../../lib/sim/simulation.ts';
 import type { WorkloadJob } from '../../lib/sim/workload/workload.ts';
 import { mixedTrace, START_MS } from './mixed-workload.ts';
 import { spec, stage } from './builders.ts';
-
-export const noSolver: Solver = {
-  solve: async () => ({ status: 'failed', detail: 'there is no solver here' }),
-  relax: async () => null,
-  write: async () => '',
-  close: async () => undefined,
-};
+import { noSolver } from './no-solver.ts';
 
 /** A job of one stage whose tasks run for `runtimesS`. */
 export function simulatedJob(

@@ -11,8 +11,8 @@ export const config: Action<ConfigOptions> = async ({ output, json: asJson }, _a
     return;
   }
   if (options.presets === true) {
-    const { presets } = await import('../compose.ts');
-    const list = presets();
+    const { deciderList } = await import('../../sim/deciders.ts');
+    const list = deciderList();
     if (asJson) json(output, list);
     else {
       const columns = [

@@ -88,6 +88,9 @@ function refuseProduction(reader: Reader, { deadlines }: ResolvedOptions): void 
   });
 }
 
+/** A line for each, by its name. */
+const FORMATS = READERS.map(({ format, about }) => `${format}: ${about}`).join('\n');
+
 const telling = READERS.filter((r) => r.tellsProduction === true).map((r) => r.format);
 
 function nothingUsable(name: string, format: string, { bad, dropped }: WorkloadReport): EbbError {
@@ -140,7 +143,7 @@ function named(format: string, files: readonly SourceFile[]): Choice {
     throw new EbbError('usage', {
       what: 'no such workload format',
       got: format,
-      allowed: READERS.map((r) => r.format).join(', ') + '; synthetic:... is a path',
+      allowed: `${FORMATS}\n(synthetic:... is a path)`,
     });
   }
   return { reader, files: files.filter(reader.detects) };
@@ -155,7 +158,7 @@ function unknownFormat(path: string, files: readonly SourceFile[], format: strin
       one === ''
         ? 'an empty or unreadable file'
         : `${files.length} ${files.length === 1 ? 'file' : 'files'} of other contents`,
-    allowed: READERS.map((r) => r.format).join(', '),
+    allowed: FORMATS,
     next: 'docs/workloads.md shows how each format begins.',
   });
 }

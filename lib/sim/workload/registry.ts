@@ -23,9 +23,3 @@ export const READERS: readonly Reader[] = [
   standardWorkload,
   jobFiles,
 ];
-
-/** Format names with what they are, for help texts; `synthetic` is made, not read. */
-export const WORKLOAD_FORMATS: readonly { readonly format: string; readonly about: string }[] = [
-  ...READERS.map(({ format, about }) => ({ format, about })),
-  { format: 'synthetic', about: 'made from a seed: synthetic:jobs=1000,perHour=60,...' },
-];

@@ -41,8 +41,6 @@ const LEAST_MEMORY_MIB = 16;
 /** The largest that a job file may ask for (lib/domain/job-file/schema.ts). */
 const MOST_CPU_MILLI = 10_000_000;
 const MOST_MEMORY_MIB = 2 ** 30;
-/** As a job file that does not say otherwise. */
-const DEFAULT_RETRIES = 2;
 const CHECKPOINT_GRACE_S = 20;
 
 /** Whole amounts within the limits of a job file, rounded up. */
@@ -118,7 +116,8 @@ export function submissionOf(job: TraceJob, { options, tally }: ReadContext): Su
       inputs: [],
       outputs: [],
       resources: options.gpus === 'ignore' ? { ...part.resources, gpus: 0 } : part.resources,
-      retries: real.failures?.reduce((most, n) => Math.max(most, n), DEFAULT_RETRIES) ?? DEFAULT_RETRIES,
+      // The same for all: how often tasks really fail is not for policies to know.
+      retries: LIMITS.retries,
       timeoutS: null,
       checkpoint,
       expectedRuntimeS: guess(part.expectedRuntimeS),

@@ -60,4 +60,3 @@ export interface Workload {
 
 export { openWorkload } from './open.ts';
 export type { WorkloadOptions } from './options.ts';
-export { WORKLOAD_FORMATS } from './registry.ts';

@@ -13,6 +13,7 @@ import type { Truth } from '../../../lib/sim/truth.ts';
 import type { WorkloadJob } from '../../../lib/sim/workload/workload.ts';
 import { resources, spec, stage } from '../../support/builders.ts';
 import { onOffMarket as market, START } from '../../support/on-off-market.ts';
+import { noSolver } from '../../support/no-solver.ts';
 
 const long = (trace: MarketTrace, preset: string, over: { fraction?: number; overheadHours?: number } = {}) =>
   runOn(trace, { window: 0, startMs: START, hours: 24, fraction: 0.8, overheadHours: 0.05, preset, ...over });
@@ -43,13 +44,6 @@ describe('a long job with a deadline on spot that comes and goes', () => {
   }, 60_000);
 });
 
-const NO_SOLVER: Solver = {
-  solve: async () => ({ status: 'failed', detail: 'there is no solver here' }),
-  relax: async () => null,
-  write: async () => '',
-  close: async () => undefined,
-};
-
 async function run(jobs: readonly WorkloadJob[], deciders: (truth: Truth) => Deciders) {
   const trace = market([
     [0, 0.6],
@@ -64,7 +58,7 @@ async function run(jobs: readonly WorkloadJob[], deciders: (truth: Truth) => Dec
     jobs,
     namesJobs: false,
     deciders,
-    solver: NO_SOLVER,
+    solver: noSolver,
     config: schedulerConfig.parse({}),
     vcpus: 1000,
     seed: 1,

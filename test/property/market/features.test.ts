@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { C4_LARGE as POOL } from '../../support/feature-pool.ts';
 import fc from 'fast-check';
 import { poolKey } from '../../../lib/domain/pool.ts';
 import { MarketFeatures, writeRow, type FeaturePool } from '../../../lib/market/features/market-features.ts';
@@ -39,13 +40,6 @@ const histories: fc.Arbitrary<History> = fc
     return steps.map(([minutes, cents]) => ({ atMs: (at += minutes * MINUTE), usd: cents / 100 }));
   });
 
-const POOL: FeaturePool = {
-  id: poolKey('c4.large', 'us-east-1a', 'spot'),
-  type: 'c4.large',
-  family: 'c4',
-  zone: 'us-east-1a',
-  onDemandUsd: 0.11,
-};
 const SIBLING: FeaturePool = { ...POOL, id: poolKey('c4.large', 'us-east-1b', 'spot'), zone: 'us-east-1b' };
 const COUSIN: FeaturePool = {
   ...POOL,

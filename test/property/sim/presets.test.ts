@@ -11,7 +11,7 @@ import { simulate } from '../../../lib/sim/simulation.ts';
 import type { WorkloadJob } from '../../../lib/sim/workload/workload.ts';
 import { resources, spec, stage } from '../../support/builders.ts';
 import { onOffMarket, START } from '../../support/on-off-market.ts';
-import { noSolver } from '../../support/simulated.ts';
+import { noSolver } from '../../support/no-solver.ts';
 
 type Stretch = readonly [fromH: number, untilH: number];
 

@@ -15,6 +15,7 @@ import { attemptId, groupId, instanceId, jobId, planId } from '../../../lib/kern
 import { epochMs, plus, raw, seconds, usdPerHour, ZERO_S, type EpochMs } from '../../../lib/kernel/units.ts';
 import type { Solver } from '../../../lib/plan/solver.ts';
 import { attempt, instance, job, pool, resources, spec, stage } from '../../support/builders.ts';
+import { noSolver } from '../../support/no-solver.ts';
 
 /**
  * One decision on a hand-made state. Every stage is the default preset's but for the plan: that is given, so that what is
@@ -89,7 +90,7 @@ async function decided(scene: Scene): Promise<{ plan: Plan; deliberation: Delibe
     forecasts: { runtime: stages.estimate(snapshot, { predict: () => null }), market },
     stages,
     preset: 'greedy',
-    solver: NO_SOLVER,
+    solver: noSolver,
     config,
     plan: planId('p-test'),
     token: 1,
@@ -98,12 +99,6 @@ async function decided(scene: Scene): Promise<{ plan: Plan; deliberation: Delibe
   });
 }
 const priceOf = (p: Pool) => usdPerHour(p.option === 'spot' ? 0.05 : 0.17);
-const NO_SOLVER: Solver = {
-  solve: async () => ({ status: 'failed', detail: 'the plan is given' }),
-  relax: async () => null,
-  write: async () => '',
-  close: async () => undefined,
-};
 const keysOf = (plan: Plan, kind: 'stop' | 'release' | 'launch'): string[] =>
   plan.effects.flatMap((e) => (e.kind !== kind ? [] : [e.kind === 'stop' ? e.attempt : e.instance])).sort();
 

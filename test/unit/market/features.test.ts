@@ -8,18 +8,12 @@ import {
   writeRow,
   type FeaturePool,
 } from '../../../lib/market/features/market-features.ts';
+import { C4_LARGE as POOL } from '../../support/feature-pool.ts';
 import { FEATURES, FEATURE_WIDTH } from '../../../lib/market/features/names.ts';
 import { PriceWindow, WARM_UP_MS, WINDOW } from '../../../lib/market/features/price-window.ts';
 
 const MINUTE = 60_000;
 const START = Date.UTC(2016, 3, 1);
-const POOL: FeaturePool = {
-  id: poolKey('c4.large', 'us-east-1a', 'spot'),
-  type: 'c4.large',
-  family: 'c4',
-  zone: 'us-east-1a',
-  onDemandUsd: 0.11,
-};
 
 function row(features: MarketFeatures, nowMs: number): number[] | string {
   const view = features.view(POOL.id, nowMs);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from '@jest/globals';
-import { openWorkload, WORKLOAD_FORMATS } from '../../../../lib/sim/workload/workload.ts';
+import { openWorkload } from '../../../../lib/sim/workload/workload.ts';
 import { collect, deadlineS, fixture, refused, runtimes, written } from './collect.ts';
 
 describe('opening a workload', () => {
@@ -116,9 +116,9 @@ describe('opening a workload', () => {
 
 describe('workloads that cannot be', () => {
   it('names formats, and refuses others', async () => {
-    expect(WORKLOAD_FORMATS.map((f) => f.format)).toContain('swf');
     const wrong = await refused(openWorkload(fixture('log.swf'), { format: 'slurm' }));
     expect([wrong.code, wrong.facts.got]).toEqual(['usage', 'slurm']);
+    expect(wrong.facts.allowed).toMatch(/^swf: .*Standard Workload Format/m);
     const other = await refused(openWorkload(fixture('log.swf'), { format: 'facebook-2010' }));
     expect([other.code, other.message]).toEqual([
       'workload.invalid',

@@ -14,6 +14,7 @@ import {
   type WrittenMarket,
 } from './market-file.ts';
 import { detect, peek, readRaw, type RawFile, type RawSink } from './market-formats.ts';
+import { onSuddenEnd } from './sudden-end.ts';
 
 /**
  * Flat spot price, as a fraction of on-demand, for series that tell availability and no price. 0.3 is where p2 and p3 stood in
@@ -67,6 +68,7 @@ export async function importMarket(
   if (files.length === 0) throw nothingToImport(sourcePath, ignored);
   const writer = new MarketWriter(target);
   const collector = new Collector(writer, options);
+  const unwatch = onSuddenEnd(() => writer.abort());
   try {
     for (const [i, file] of files.entries()) {
       collector.begin(file.label, i, files.length);
@@ -78,6 +80,8 @@ export async function importMarket(
   } catch (error) {
     writer.abort();
     throw error;
+  } finally {
+    unwatch();
   }
 }
 

@@ -1,6 +1,7 @@
 /**
  * Folds what is over into columns while a simulation runs, and has store and fleet forget it: memory is bounded by what
- * is live and a row of numbers per job, not by all that ever happened.
+ * is live, a row of figures for each job and four numbers for each instance, not by all that ever happened. Where jobs may wait
+ * for earlier ones by name, jobs are held to the end.
  *
  * Lifecycle: `job` and `instance` are told by the store as it stores; `fold` after each cycle; `finish` once at the end.
  * An instance is folded when its bill is settled and forgotten a cycle later, when the fleet has seen that its end was
@@ -34,8 +35,8 @@ export interface CollectorParts {
 export class Collector {
   readonly rows = new JobRows();
   readonly uses = new Map<string, Tally>();
-  /** Instances that came and went. */
-  readonly changes: { readonly atMs: number; readonly by: 1 | -1; readonly pool: Pool }[] = [];
+  /** Instances that came and went, in the order of being folded. */
+  readonly changes = new InstanceChanges();
   readonly usd: Sums = { work: 0, wasted: 0, idle: 0 };
   readonly hours: Sums = { work: 0, wasted: 0, idle: 0 };
   onDemandUsd = 0;
@@ -143,8 +144,42 @@ export class Collector {
       use.billedUsd += row.usd;
       use.onDemandUsd += row.onDemandUsd;
     }
-    this.changes.push({ atMs: raw(launchedMs), by: 1, pool });
-    if (endedMs !== null) this.changes.push({ atMs: raw(endedMs), by: -1, pool });
+    this.changes.add(raw(launchedMs), 1, pool);
+    if (endedMs !== null) this.changes.add(raw(endedMs), -1, pool);
+  }
+}
+
+export interface InstanceChange {
+  readonly atMs: number;
+  readonly by: 1 | -1;
+  readonly pool: Pool;
+}
+
+/** Two numbers for each change. */
+class InstanceChanges {
+  readonly #atMs: number[] = [];
+  /** Number of the pool from 1, negative where an instance went. */
+  readonly #what: number[] = [];
+  readonly #pools: Pool[] = [];
+  readonly #numbers = new Map<Pool, number>();
+
+  add(atMs: number, by: 1 | -1, pool: Pool): void {
+    let number = this.#numbers.get(pool);
+    if (number === undefined) this.#numbers.set(pool, (number = this.#pools.push(pool)));
+    this.#atMs.push(atMs);
+    this.#what.push(by * number);
+  }
+
+  /** By time, equals in the order in which they were added. O(changes log changes). */
+  *inOrder(): Generator<InstanceChange> {
+    const order = Uint32Array.from(this.#atMs.keys()).sort(
+      (a, b) => (this.#atMs[a] ?? 0) - (this.#atMs[b] ?? 0) || a - b,
+    );
+    for (const i of order) {
+      const what = this.#what[i] ?? 0;
+      const pool = this.#pools[Math.abs(what) - 1];
+      if (pool !== undefined) yield { atMs: this.#atMs[i] ?? 0, by: what > 0 ? 1 : -1, pool };
+    }
   }
 }
 

@@ -110,8 +110,8 @@ export class MemoryFleet implements Fleet {
   /** Those whose end has not been seen by the caller of `observe`. */
   readonly #reporting = new Map<InstanceId, MemoryInstance>();
   readonly #outcomes = new Map<EffectKey, EffectOutcome>();
-  /** What checkpoints hold, per task. */
-  readonly #kept = new Map<string, Seconds>();
+  /** What checkpoints hold, by job and task. */
+  readonly #kept = new Map<string, Map<string, Seconds>>();
   readonly #stdout = new Map<AttemptId, string>();
   readonly #queue = new TinyQueue<Scheduled>([], (a, b) => a.atMs - b.atMs || a.sequence - b.sequence);
   readonly #wakes = new Set<() => void>();
@@ -310,7 +310,7 @@ export class MemoryFleet implements Fleet {
   }
 
   #keptOf(request: StartRequest): Seconds {
-    return this.#kept.get(taskOf(request)) ?? ZERO_S;
+    return this.#kept.get(request.task.job)?.get(taskOf(request)) ?? ZERO_S;
   }
 
   /**
@@ -376,9 +376,10 @@ export class MemoryFleet implements Fleet {
     instance.attempts.delete(request.attempt);
     if (end.exitCode === 0 && startedMs !== null) {
       attempt.keptS = workedS(attempt, end.atMs);
-      this.#kept.delete(taskOf(request));
+      this.#kept.get(request.task.job)?.delete(taskOf(request));
     } else {
-      this.#kept.set(taskOf(request), add(keptBeforeS, attempt.keptS));
+      const ofJob = this.#kept.get(request.task.job) ?? new Map<string, Seconds>();
+      this.#kept.set(request.task.job, ofJob.set(taskOf(request), add(keptBeforeS, attempt.keptS)));
     }
     this.#observe(instance, {
       kind: 'attempt-ended',
@@ -483,6 +484,16 @@ export class MemoryFleet implements Fleet {
     this.#reporting.delete(id);
   }
 
+  /** What checkpoints hold of a job that is over. For the same driver. */
+  forgetTasks(job: string): void {
+    this.#kept.delete(job);
+  }
+
+  /** Jobs of which checkpoints hold something, or did. */
+  get jobsWithCheckpoints(): number {
+    return this.#kept.size;
+  }
+
   /** When the next thing is due; null when nothing is. For a driver that moves time itself and does not listen. */
   nextMs(): EpochMs | null {
     const next = this.#queue.peek();
@@ -554,7 +565,7 @@ function workedS({ startedMs, script }: MemoryAttempt, atMs: EpochMs): Seconds {
   return most(ZERO_S, sub(between(startedMs, atMs), script?.setupS ?? ZERO_S));
 }
 
-const taskOf = ({ task: { job, stage, index } }: StartRequest): string => `${job}\n${stage}\n${index}`;
+const taskOf = ({ task: { stage, index } }: StartRequest): string => `${stage}\n${index}`;
 
 const goneOutcome = (id: InstanceId, instance: MemoryInstance | undefined): EffectOutcome => ({
   status: 'refused',

@@ -189,7 +189,7 @@ const spread = (values: readonly number[]): readonly number[] =>
 function instanceSeries(changes: Collector['changes']): InstanceSeries {
   const now = { reserved: 0, 'on-demand': 0, spot: 0, vcpus: 0 };
   const steps: (typeof now & { atMs: number })[] = [];
-  for (const { atMs, by, pool } of changes.toSorted((a, b) => a.atMs - b.atMs)) {
+  for (const { atMs, by, pool } of changes.inOrder()) {
     now[pool.option] += by;
     now.vcpus += (by * raw(pool.type.capacity.cpu)) / 1000;
     if (steps.at(-1)?.atMs === atMs) steps.pop();

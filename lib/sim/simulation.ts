@@ -81,6 +81,7 @@ export interface Progress {
 export interface Refusal {
   readonly key: string;
   readonly code: string;
+  /** Empty past the first TEXTS_KEPT of a code. */
   readonly what: string;
 }
 
@@ -111,6 +112,8 @@ export interface CycleTotals {
 const PROGRESS_INSTANTS = 32;
 /** What a simulation itself reads again: the log of events goes to whoever listens. */
 const RETENTION: Retention = { plans: 1, events: 1000 };
+/** Refused jobs whose reason is kept word for word, of each code: of the others the name and the code are. */
+export const TEXTS_KEPT = 100;
 /** A workload may be endless beside its window: past so many jobs that come too late nothing more is counted. */
 export const COUNTED_PAST_END = 100_000;
 /** Runs that the store's log of runs holds before histories are written: reading it back, after a fault, costs nothing here. */
@@ -135,6 +138,7 @@ class Simulation {
   readonly #admit: (spec: JobSpec, at: EpochMs) => ReturnType<ReturnType<typeof admitter>>;
   readonly #collector: Collector;
   readonly #refused: Refusal[] = [];
+  readonly #refusedOf = new Map<string, number>();
   readonly #arrivals: Arrivals;
   #nextCycleMs = Infinity;
   #lastCycleMs = -Infinity;
@@ -165,7 +169,10 @@ class Simulation {
       fleet: this.#fleet,
       pools: market.pools(),
       namesJobs: input.namesJobs,
-      onForget: (job) => this.#truth.forget(job),
+      onForget: (job) => {
+        this.#truth.forget(job);
+        this.#fleet.forgetTasks(job);
+      },
     });
     const history = new LoggedHistory(new JvuPredict(), FOLD_AT);
     const evidence = new CapacityEvidence();
@@ -274,7 +281,9 @@ class Simulation {
       await this.#store.submit([{ job, idempotency: null }]);
     } catch (error) {
       if (!(error instanceof EbbError) || error.code === 'internal') throw error;
-      this.#refused.push({ key, code: error.code, what: error.message });
+      const before = this.#refusedOf.get(error.code) ?? 0;
+      this.#refusedOf.set(error.code, before + 1);
+      this.#refused.push({ key, code: error.code, what: before < TEXTS_KEPT ? error.message : '' });
     }
   }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { epochMs, plus, raw, seconds } from '../../../lib/kernel/units.ts';
 import { outcomeOf } from '../../../lib/sim/outcome.ts';
-import { COUNTED_PAST_END } from '../../../lib/sim/simulation.ts';
+import { COUNTED_PAST_END, TEXTS_KEPT } from '../../../lib/sim/simulation.ts';
 import { resources } from '../../support/builders.ts';
 import { mixedTrace, SAVES, START_MS } from '../../support/mixed-workload.ts';
 import { simulated, simulatedJob } from '../../support/simulated.ts';
@@ -121,6 +121,25 @@ describe('a simulation', () => {
       ['orphan', 'job-file.dependency'],
     ]);
     expect(outcome(result).totals).toMatchObject({ jobs: 1, succeeded: 1, refused: 3 });
+  });
+
+  it('keeps the reasons of so many refusals, and the names of all', async () => {
+    const late = Array.from({ length: TEXTS_KEPT + 5 }, (_, i) =>
+      simulatedJob(`late-${i}`, i, [60], { deadlineS: 30 }),
+    );
+    const { refused } = await simulated(late);
+    expect(refused).toHaveLength(TEXTS_KEPT + 5);
+    expect(refused.filter((r) => r.what !== '')).toHaveLength(TEXTS_KEPT);
+    expect(refused.at(-1)).toEqual({ key: `late-${TEXTS_KEPT + 4}`, code: 'job.deadline-impossible', what: '' });
+  });
+
+  it('forgets what checkpoints held of jobs that failed', async () => {
+    const jobs = Array.from({ length: 20 }, (_, i) =>
+      simulatedJob(`j${i}`, i * 600, [60], { failures: [9], stage: { retries: 1, checkpoint: SAVES } }),
+    );
+    const { fleet, store } = await simulated(jobs);
+    expect(fleet.jobsWithCheckpoints).toBeLessThan(5);
+    expect((await store.jobs({}, 100, null)).items.length).toBeLessThan(5);
   });
 
   it('lets jobs wait for others by name where jobs are named', async () => {

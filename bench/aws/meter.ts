@@ -111,10 +111,37 @@ interface Capacity {
 
 function unitsOf(operation: string, said: Buffer, content: Buffer): Pick<MeteredCall, 'units' | 'indexUnits'> {
   const consumed = consumedOf(content);
+  if (operation === 'BatchGetItem') return { ...consumed, units: consumed.units + absentUnits(said, content) };
+  if (operation === 'Query')
+    return { ...consumed, units: Math.max(consumed.units, leastOfQuery(said) - consumed.indexUnits) };
   if (operation !== 'TransactWriteItems') return consumed;
   // Of an index, DynamoDB Local says 4 for an entry that is written in a transaction.
   return { units: transactionUnits(said), indexUnits: consumed.indexUnits / 2 };
 }
+
+interface Keys {
+  readonly Keys: readonly unknown[];
+  readonly ConsistentRead?: boolean;
+}
+
+const readUnit = (isConsistent: boolean | undefined): number => (isConsistent === true ? 1 : 0.5);
+
+/**
+ * What is not there is billed as the smallest item is (DynamoDB API reference, BatchGetItem: "If a requested item does not exist, it
+ * is not returned in the result. Requests for nonexistent items consume the minimum read capacity units"). DynamoDB Local says 0.
+ */
+function absentUnits(said: Buffer, content: Buffer): number {
+  const { RequestItems: asked = {} } = jsonOf(said) as { RequestItems?: Readonly<Record<string, Keys>> };
+  const { Responses: found = {} } = jsonOf(content) as { Responses?: Readonly<Record<string, readonly unknown[]>> };
+  return Object.entries(asked).reduce(
+    (sum, [table, { Keys: keys, ConsistentRead }]) =>
+      sum + Math.max(0, keys.length - (found[table]?.length ?? 0)) * readUnit(ConsistentRead),
+    0,
+  );
+}
+
+/** A query that finds nothing reads the least there is; DynamoDB Local says 0. */
+const leastOfQuery = (said: Buffer): number => readUnit((jsonOf(said) as { ConsistentRead?: boolean }).ConsistentRead);
 
 interface TransactItem {
   readonly Update?: {

@@ -18,7 +18,7 @@ export const handler = middy<z.output<typeof recordInput>, Recorded>()
   .handler(async ({ decision: reference, ...state }) => {
     const { carrier, store, spent } = deployment(composeDeployment);
     const keys = await record(measuredStore(store, spent), await carrier.get<Decision>(reference));
-    const parts = keys.length === 0 ? { keys, batches: [] } : batchesOf(await store.loadActive(), keys, BATCH);
+    const parts = keys.length === 0 ? { keys, batches: [] } : batchesOf(await store.loadActive('known'), keys, BATCH);
     return {
       ...state,
       keys: await carrier.put(parts.keys, `${state.execution}/${state.round}/keys`),

@@ -170,7 +170,8 @@ function answerOf(of: Backend, outcome: SubmitOutcome | undefined): SubmitAnswer
       next: 'Send the changed job under a new key.',
     });
   }
-  if (outcome.status === 'created') of.wake();
+  // Who submitted it before may have died before anybody was told.
+  if (outcome.status === 'created' || outcome.job.state === 'pending') of.wake();
   return { outcome: outcome.status, job: jobSummary(outcome.job), admission: admissionView(outcome.job) };
 }
 

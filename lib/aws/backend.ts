@@ -56,6 +56,17 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
     quote: (...asked) => prices().market.quote(...asked),
     history: (...asked) => prices().market.history(...asked),
   };
+  // What is durable must not be forgotten where the queue does not answer: the clock finds it then.
+  const wakeUnlessAwaited = async (): Promise<void> => {
+    if (
+      await of
+        .wake()
+        .isAwaited()
+        .catch(() => false)
+    )
+      return;
+    await trigger(sqs, queue, 'submitted').catch(() => of.wake().want());
+  };
   const backend: Backend = {
     store: of.store(),
     clock,
@@ -74,8 +85,7 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
       return admitter(parts)(spec, clock.now());
     },
     wake: () => {
-      // What is durable must not be forgotten where the queue does not answer: the clock finds it then.
-      waking ??= trigger(sqs, queue, 'submitted').catch(() => of.wake().want());
+      waking ??= wakeUnlessAwaited();
     },
     health: () => healthOf(of, prices(), startedMs),
   };

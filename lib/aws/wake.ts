@@ -4,7 +4,8 @@
  *
  * The item WAKE holds: `wanted` (triggers so far), `served` (how many of them the last cycle that ended had seen),
  * `running` and `beatMs` (the execution under way, and when it last began a round), `dueMs` (when to look again though
- * nothing happens; absent: nothing is left to do).
+ * nothing happens; absent: nothing is left to do), `awaited` (a trigger was counted since the last round began, and a round will
+ * follow for it).
  *
  * Invariants: an execution ends only if nothing was wanted since its last round began, in one conditional write, so no trigger
  * is lost between its last look and its end. What counts is the counter, never a time: clocks of two Lambdas may differ. Times
@@ -13,7 +14,7 @@
  */
 import { timeOrderedText } from '../kernel/ids.ts';
 import type { Uniform } from '../kernel/random.ts';
-import { number, numberOf, text, textAt, type Item } from './store/codec.ts';
+import { flag, flagOf, number, numberOf, text, textAt, type Item } from './store/codec.ts';
 import type { Key } from './store/keys.ts';
 import type { Table } from './store/table.ts';
 
@@ -39,13 +40,22 @@ export class Wake {
 
   /** There may be something to do. Throws when that cannot be said or no execution can be started: say it again. */
   async wake(): Promise<'started' | 'coalesced'> {
-    const item = await this.#parts.table.add(WAKE, 'wanted', 1);
+    const item = await this.#parts.table.add(WAKE, 'wanted', 1, { awaited: flag(true) });
     return this.#startUnlessRunning(item);
   }
 
   /** The same for who may start nothing: the clock's next strike does. */
   async want(): Promise<void> {
     await this.#parts.table.add(WAKE, 'wanted', 1);
+  }
+
+  /**
+   * Whether a round is still to come that begins after this moment, for a trigger that is counted: it sees what was stored before
+   * this was asked, and nobody need be woken for that. Should whoever counted that trigger die, what is true of any trigger
+   * is true of this one: its message comes again, or the clock finds it unserved.
+   */
+  async isAwaited(): Promise<boolean> {
+    return flagOf((await this.#parts.table.get(WAKE)) ?? {}, 'awaited');
   }
 
   /**
@@ -84,6 +94,7 @@ export class Wake {
     const { status, item } = await this.#parts.table.write({
       key: WAKE,
       set: { running: text(execution), beatMs: number(this.#parts.nowMs()) },
+      remove: ['awaited'],
       condition: {
         expression: 'attribute_not_exists(running) OR running = :execution',
         values: { ':execution': text(execution) },
@@ -164,7 +175,8 @@ export class Wake {
   #free(execution: string): Promise<{ readonly status: 'done' | 'refused' }> {
     return this.#parts.table.write({
       key: WAKE,
-      remove: ['running', 'beatMs'],
+      // Whoever comes next tries again.
+      remove: ['running', 'beatMs', 'awaited'],
       condition: { expression: 'running = :execution', values: { ':execution': text(execution) } },
     });
   }

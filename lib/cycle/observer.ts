@@ -151,10 +151,11 @@ export class Observer {
   }
 
   async #jobsOf(state: WorkingState, ids: readonly JobId[]): Promise<Map<string, Job>> {
-    const jobs = new Map<string, Job>();
-    for (const id of new Set(ids)) {
-      const job = state.jobs.get(id) ?? (await this.#parts.store.job(id));
-      if (job !== null) jobs.set(id, job);
+    const over = [...new Set(ids)].filter((id) => !state.jobs.has(id));
+    const jobs = new Map<string, Job>(over.length === 0 ? [] : await this.#parts.store.findJobs(over));
+    for (const id of ids) {
+      const job = state.jobs.get(id);
+      if (job !== undefined) jobs.set(id, job);
     }
     return jobs;
   }

@@ -107,7 +107,7 @@ export function solve<S>(
  * earlier cycles left open first. Repeated for the same plan it writes nothing new.
  */
 export async function record(store: Store, { plan, endings }: Decision): Promise<readonly EffectKey[]> {
-  const state = new WorkingState(await store.loadActive());
+  const state = new WorkingState(await store.loadActive('known'));
   const open = state.openEffects.map((e) => e.key);
   if (state.openEffects.some((e) => e.plan === plan.id)) return open;
   giveUp(state, endings, plan.atMs);
@@ -124,7 +124,7 @@ export async function perform(
   keys: readonly EffectKey[],
 ): Promise<Outcomes> {
   const wanted = new Set(keys);
-  const state = new WorkingState(await store.loadActive());
+  const state = new WorkingState(await store.loadActive('known'));
   return act(
     fleet,
     state,
@@ -138,7 +138,7 @@ export async function confirmOutcomes(
   token: number,
   outcomes: Outcomes,
 ): Promise<{ readonly wasShort: boolean }> {
-  const state = new WorkingState(await store.loadActive());
+  const state = new WorkingState(await store.loadActive('known'));
   const records = state.openEffects.filter((e) => outcomes.has(e.key));
   confirm(state, outcomes, { records, at: clock.now(), rests: await storedRests(store) });
   await commit(store, token, state);

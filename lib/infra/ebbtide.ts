@@ -21,7 +21,7 @@ import { HttpApi } from './api.ts';
 import { Capacity } from './capacity.ts';
 import { architectureOf, checkedDeployment, type DeploymentConfig, type DeploymentConfigInput } from './config.ts';
 import { Cycle, cycleArn } from './cycle.ts';
-import { Dashboards } from './dashboards.ts';
+import { EbbtideDashboard } from './dashboard.ts';
 import { EbbtideData } from './data.ts';
 import { Deploying } from './deploying.ts';
 import { EbbtideFunction, factsOf, FUNCTION_NAMES, type DeployedEnvironment, type FunctionName } from './functions.ts';
@@ -55,7 +55,7 @@ export class Ebbtide extends Construct {
   readonly deploying: Deploying;
   readonly metrics: EbbtideMetrics;
   readonly alarms: EbbtideAlarms;
-  readonly dashboards: Dashboards;
+  readonly dashboard: EbbtideDashboard;
 
   /** Throws `usage`, with every finding, when the properties are not those of a deployment. */
   constructor(scope: Construct, id: string, { data, vpc, ...given }: EbbtideProps = {}) {
@@ -114,7 +114,7 @@ export class Ebbtide extends Construct {
       deadLetters: this.trigger.deadLetters,
     });
     const { look, record, confirm } = this.functions;
-    this.dashboards = new Dashboards(this, 'Dashboards', {
+    this.dashboard = new EbbtideDashboard(this, 'Dashboard', {
       config,
       metrics: this.metrics,
       alarms: this.alarms,

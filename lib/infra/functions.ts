@@ -84,7 +84,7 @@ export const FUNCTIONS = {
   record: { about: 'Writes down what will be done.', memoryMiB: 768, timeoutS: 30, rights: STORE },
   act: {
     about: 'Buys, starts, stops and gives back.',
-    memoryMiB: 512,
+    memoryMiB: 256,
     timeoutS: 60,
     rights: [...STORE, 'buyInstances', 'tagAtLaunch', 'resolveImage', 'passInstanceRole', 'createSpotRole', ...TASKS],
   },
@@ -98,7 +98,7 @@ export const FUNCTIONS = {
   },
   observe: {
     about: 'Reads the queue: takes in what EC2 and ECS say happened, and wakes the cycle.',
-    memoryMiB: 512,
+    memoryMiB: 256,
     // A batch of events may start some tens of tasks, one call each.
     timeoutS: 60,
     rights: [...STORE, ...TASKS, 'readTaskLogs', 'startCycle'],

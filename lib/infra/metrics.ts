@@ -1,4 +1,4 @@
-/** The deployment's metrics as CDK constructs see them: for its own dashboards and alarms, and for yours. */
+/** The deployment's metrics as CDK constructs see them: for its own dashboard and alarms, and for yours. */
 import { Duration } from 'aws-cdk-lib';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import { METRICS, METRIC_NAMESPACE, SERVICE_DIMENSION, type MetricFacts, type MetricKey } from '../aws/metrics.ts';

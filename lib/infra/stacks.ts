@@ -71,12 +71,9 @@ export class EbbtideStack extends Stack {
 
   #outputs({ name }: DeploymentConfig): void {
     const { api, cycle, trigger } = this.ebbtide;
-    const dashboard = (dashboardName: string): string =>
-      `https://${this.region}.console.aws.amazon.com/cloudwatch/home?region=${this.region}#dashboards/dashboard/${dashboardName}`;
     const outputs: Readonly<Record<string, string>> = {
       ApiUrl: api.rest.url,
-      MoneyDashboard: dashboard(`${name}-money`),
-      HealthDashboard: dashboard(`${name}-health`),
+      Dashboard: `https://${this.region}.console.aws.amazon.com/cloudwatch/home?region=${this.region}#dashboards/dashboard/${name}`,
       CycleArn: cycle.machine.stateMachineArn,
       TriggerDeadLetters: trigger.deadLetters.queueUrl,
       Try: `ebb --stack ${this.stackName} jobs`,

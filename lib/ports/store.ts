@@ -104,8 +104,7 @@ export interface CostRow {
 export interface Store {
   /**
    * Durable when it resolves. Outcomes in order. Each job that is created leaves its event (`submittedEvent`) with it: both
-   * or neither. A call is stored whole or not at all, as far as one write of the store takes it (the DynamoDB store: 19
-   * jobs): of a larger one a crash may leave the first jobs, and repeating it under the same keys stores the rest.
+   * or neither. A call is stored whole or not at all.
    */
   submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]>;
   /** What was submitted under an Idempotency-Key; null when nothing was. */
@@ -120,8 +119,11 @@ export interface Store {
   takeLease(holder: string): Promise<number>;
   /** Applies all changes or none. Throws EbbError `fenced` when `token` is not the newest. */
   commit(token: number, changes: readonly Change[]): Promise<void>;
-  /** `cancelRequested` set meanwhile by others is kept when a commit puts an older copy of the job. */
-  loadActive(): Promise<ActiveState>;
+  /**
+   * `cancelRequested` set meanwhile by others is kept when a commit puts an older copy of the job. With `known`, what was
+   * submitted since the last load may be left out: for who goes on with what that load was about.
+   */
+  loadActive(of?: 'all' | 'known'): Promise<ActiveState>;
 
   job(id: JobId): Promise<Job | null>;
   /** Newest first. A page may have fewer than `limit` and still a `next`, where few jobs among many are wanted. */

@@ -1,4 +1,4 @@
-/** What sets Ebbtide going, and what tells a person: queues, rules, alarms, dashboards. */
+/** What sets Ebbtide going, and what tells a person: queues, rules, alarms, the dashboard. */
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Match, type Template } from 'aws-cdk-lib/assertions';
 import { METRICS } from '../../lib/aws/metrics.ts';
@@ -188,14 +188,13 @@ describe('alarms', () => {
   });
 });
 
-describe('dashboards', () => {
-  const body = (start: string): string =>
-    shown(resourceNamed(main, 'AWS::CloudWatch::Dashboard', start).Properties['DashboardBody']);
+describe('the dashboard', () => {
+  const body = (): string =>
+    shown(resourceNamed(main, 'AWS::CloudWatch::Dashboard', 'EbbtideDashboard').Properties['DashboardBody']);
 
-  it('are two, and show every metric that is published and none that is not', () => {
-    expect(Object.keys(resourcesOf(main, 'AWS::CloudWatch::Dashboard'))).toHaveLength(2);
-    const text = `${body('EbbtideDashboardsMoney')}${body('EbbtideDashboardsHealth')}`;
-    const drawn = new Set([...text.matchAll(/"Ebbtide","(\w+)"/g)].map(([, name]) => name));
+  it('is one, and shows every metric that is published and none that is not', () => {
+    expect(Object.keys(resourcesOf(main, 'AWS::CloudWatch::Dashboard'))).toHaveLength(1);
+    const drawn = new Set([...body().matchAll(/"Ebbtide","(\w+)"/g)].map(([, name]) => name));
     expect([...drawn].sort()).toEqual(
       Object.values(METRICS)
         .map((m) => m.name)
@@ -203,16 +202,14 @@ describe('dashboards', () => {
     );
   });
 
-  it('sum what was booked on jobs and owners out of the logs of those that book', () => {
-    const text = body('EbbtideDashboardsMoney');
+  it('sums what was booked on jobs and owners out of the logs of those that book', () => {
+    const text = body();
     for (const by of ['by owner', 'by job, owner']) expect(text).toContain(`as total ${by}`);
     for (const name of ['Look', 'Record', 'Confirm']) expect(text).toContain(`EbbtideFunctions${name}Log`);
   });
 
-  it('draw the deployment’s own numbers', () => {
-    const widgets = (
-      JSON.parse(body('EbbtideDashboardsMoney')) as { widgets: { properties: { metrics?: unknown[][] } }[] }
-    ).widgets;
+  it('draws the deployment’s own numbers', () => {
+    const widgets = (JSON.parse(body()) as { widgets: { properties: { metrics?: unknown[][] } }[] }).widgets;
     const drawn = widgets.flatMap((w) => w.properties.metrics ?? []).filter((m) => m[0] === 'Ebbtide');
     expect(drawn.length).toBeGreaterThan(3);
     for (const metric of drawn) expect(metric.slice(2, 6)).toEqual(expect.arrayContaining(['service', 'ebbtide']));

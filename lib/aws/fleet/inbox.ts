@@ -210,7 +210,10 @@ export class Inbox {
 
   /** Whose marks they are; those are missing that were never given. */
   async marked(marks: readonly string[]): Promise<ReadonlyMap<string, Marked>> {
-    const items = await this.#table.getMany(marks.map(markKey));
+    // A mark never changes, and is there long before anybody tells of it.
+    const items = await this.#table.getMany(marks.map(markKey), 'eventual');
+    const missing = marks.map(markKey).filter((key) => !items.has(textOf(key)));
+    for (const [name, item] of await this.#table.getMany(missing)) items.set(name, item);
     return new Map(
       [...items.values()].map((item) => [
         textAt(item, 'pk').slice(2),

@@ -7,34 +7,28 @@ import type { Documents } from './cache.ts';
 import { isOpenAttempt, isOpenTask } from './documents.ts';
 import { jobOf, specsOf } from './jobs.ts';
 import { itemOfPartition, type Key } from './keys.ts';
-import type { Table } from './table.ts';
 
 /**
  * What a cycle loads. The first load of a process reads what is not over; later ones read what commits since then have
- * written, and what was submitted or is to be cancelled since the last commit. So a load costs as much as has changed.
+ * written. So a load costs as much as has changed.
  */
 export class ActiveLoader {
-  readonly #table: Table;
   readonly #blobs: Blobs;
   /** Specifications beside the jobs that were active when last loaded: they never change. */
   #specs = new Map<string, JobSpec>();
 
-  constructor(table: Table, blobs: Blobs) {
-    this.#table = table;
+  constructor(blobs: Blobs) {
     this.#blobs = blobs;
   }
 
   /** From documents that are as of the newest commit. */
   async load(documents: Documents): Promise<ActiveState> {
     const active = await documents.active();
-    const news = await documents.loadNew();
     const cursors = new Map([...active.values()].flatMap((doc) => Object.entries(doc)));
-    const keys = [...new Set([...cursors.keys(), ...news.map((e) => e.partition)])].map(itemOfPartition);
+    const keys = [...cursors.keys()].map(itemOfPartition);
     const jobKeys = keys.filter((key) => key.sk === 'JOB');
     const instanceKeys = keys.filter((key) => key.sk === 'INSTANCE');
-    for (const key of jobKeys) documents.forgetAbsent(key);
     await documents.load(keys);
-    for (const { partition, isCancelled } of news) if (isCancelled) documents.cancelled(itemOfPartition(partition));
     const runKeys = jobKeys.flatMap(({ pk, sk }) =>
       Object.keys(documents.job({ pk, sk }).open).map((run): Key => ({ pk, sk: run })),
     );
@@ -58,7 +52,7 @@ export class ActiveLoader {
       openEffects: ordered<EffectRecord>([...(await documents.effects()).items.values()].flat()),
       cursors: new Map(
         instanceKeys.flatMap((key): (readonly [InstanceId, number])[] => {
-          const cursor = cursors.get(key.pk) ?? documents.instance(key).cursor ?? null;
+          const cursor = cursors.get(key.pk) ?? null;
           return cursor === null ? [] : [[instanceId(key.pk.slice(2)), cursor]];
         }),
       ),
@@ -78,7 +72,7 @@ export class ActiveLoader {
       if (known === undefined) missing.push(id);
       else specs.set(id, known);
     }
-    for (const [id, spec] of await specsOf(this.#table, this.#blobs, missing)) specs.set(id, spec);
+    for (const [id, spec] of await specsOf(documents.view, this.#blobs, missing)) specs.set(id, spec);
     this.#specs = specs;
     return ordered<Job>(
       open.flatMap((key) => {

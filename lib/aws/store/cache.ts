@@ -1,10 +1,8 @@
 import type { Blobs } from './blobs.ts';
-import { bodyOf, flag, flagOf, numberOf, textAt, type Item } from './codec.ts';
+import { bodyOf, textAt, type Item } from './codec.ts';
 import {
   indexed,
   isDone,
-  isLiveInstance,
-  isLiveJob,
   jobDocOf,
   newestExplained,
   NO_INSTANCE,
@@ -18,19 +16,8 @@ import {
   type JobDoc,
   type RunsDoc,
 } from './documents.ts';
-import type { Entry as Commit, Journal } from './journal.ts';
-import {
-  ACTIVE,
-  EFFECTS,
-  EXPLAINED,
-  itemOfPartition,
-  livePartitions,
-  MEMORY,
-  memoryPrefix,
-  NEW,
-  textOf,
-  type Key,
-} from './keys.ts';
+import type { Entry, Journal } from './journal.ts';
+import { ACTIVE, EFFECTS, EXPLAINED, MEMORY, memoryPrefix, textOf, type Key } from './keys.ts';
 import type { Table, Write } from './table.ts';
 import { folded, laidOver, type Tail } from './tail.ts';
 import { View } from './view.ts';
@@ -39,17 +26,6 @@ import { View } from './view.ts';
 export interface OpenEffects {
   readonly items: ReadonlyMap<string, EffectsDoc>;
   readonly itemOf: ReadonlyMap<string, string>;
-}
-
-/** An entry beside `ACTIVE` of what may not be over: what commits do not know of yet, or version 1 wrote. */
-export interface Entry {
-  /** Of the entry itself. */
-  readonly key: Key;
-  /** Partition of the job or the instance. */
-  readonly partition: string;
-  readonly isCancelled: boolean;
-  /** Under which the job was announced; null where the entry does not say. */
-  readonly arrival: number | null;
 }
 
 export interface MemoryRow {
@@ -81,7 +57,6 @@ const kindOf = ({ sk }: Key): keyof typeof parsers => (sk === 'JOB' ? 'JOB' : sk
  * -> `accept` what a commit wrote. What is over is not kept.
  */
 export class Documents {
-  readonly #table: Table;
   readonly #blobs: Blobs;
   #view: View;
   #commits = -1;
@@ -90,15 +65,11 @@ export class Documents {
   readonly #items = new Map<string, Item | undefined>();
   #effects: OpenEffects | null = null;
   #active: Map<string, ActiveDoc> | null = null;
-  /** Entries of version 1: nobody writes any, so that they are looked for once. */
-  #old: readonly Entry[] = [];
-  #new: readonly Entry[] = [];
   #explained: ExplainedDoc | null = null;
   readonly #memory = new Map<string, MemoryRow>();
   readonly #knownPrefixes = new Set<string>();
 
   constructor(table: Table, blobs: Blobs) {
-    this.#table = table;
     this.#view = new View(table, new Map());
     this.#blobs = blobs;
   }
@@ -129,8 +100,7 @@ export class Documents {
     this.#commits = -1;
   }
 
-  async #refresh(commits: readonly Commit[]): Promise<void> {
-    for (const key of commits.flatMap((c) => c.noted)) this.#drop(textOf(key));
+  async #refresh(commits: readonly Entry[]): Promise<void> {
     const tail = commits.reduce<Tail>((all, c) => folded(all, c.commit, c.writes), new Map());
     const effects = new Map(this.#effects?.items);
     for (const [name, fold] of tail) {
@@ -193,28 +163,10 @@ export class Documents {
   /** What is not over, as commits know it. */
   async active(): Promise<ReadonlyMap<string, ActiveDoc>> {
     if (this.#active === null) {
-      const [items, old] = await Promise.all([this.#view.range({ pk: ACTIVE }), oldEntries(this.#table)]);
+      const items = await this.#view.range({ pk: ACTIVE });
       this.#active = new Map(items.map((item) => [textAt(item, 'sk'), bodyOf<ActiveDoc>(item)]));
-      this.#old = old;
     }
     return this.#active;
-  }
-
-  /** What commits do not know of yet, as it is now: to be taken in by the next commit. */
-  async loadNew(): Promise<readonly Entry[]> {
-    this.#new = await newEntries(this.#table);
-    return this.news;
-  }
-
-  get news(): readonly Entry[] {
-    return [...this.#new, ...this.#old];
-  }
-
-  /** These are known to commits now. */
-  takenIn(entries: readonly Entry[]): void {
-    const gone = new Set(entries);
-    this.#new = this.#new.filter((e) => !gone.has(e));
-    this.#old = this.#old.filter((e) => !gone.has(e));
   }
 
   /** What the newest plan explains. */
@@ -259,24 +211,6 @@ export class Documents {
     if (explained !== null) this.#explained = explained;
     for (const [sk, row] of memory) if (this.#isKnown(sk)) this.#memory.set(sk, row);
   }
-
-  /** Known to be over. What is not there yet is not. */
-  isOver(partition: string): boolean {
-    const doc = this.#docs.get(textOf(itemOfPartition(partition)));
-    if (doc === undefined || 'tasks' in doc) return false;
-    if ('open' in doc) return doc.body !== null && !isLiveJob(doc);
-    return doc.instance !== null && !isLiveInstance(doc);
-  }
-
-  /** A job that was not there may have been submitted. */
-  forgetAbsent(key: Key): void {
-    if (this.job(key).body === null) this.#drop(textOf(key));
-  }
-
-  /** A cancel request came between commits. */
-  cancelled(key: Key): void {
-    this.#keep(key, { ...this.#items.get(textOf(key)), c: flag(true) });
-  }
 }
 
 function put<T>(into: Map<string, T>, sk: string, item: Item | undefined): void {
@@ -284,22 +218,9 @@ function put<T>(into: Map<string, T>, sk: string, item: Item | undefined): void 
   else into.set(sk, bodyOf<T>(item));
 }
 
-const entryOf = (item: Item): Entry => ({
-  key: { pk: textAt(item, 'pk'), sk: textAt(item, 'sk') },
-  partition: textAt(item, 'sk'),
-  isCancelled: flagOf(item, 'c'),
-  arrival: item['n']?.N === undefined ? null : numberOf(item, 'n'),
-});
-
-const newEntries = async (table: Table): Promise<Entry[]> => (await table.range({ pk: NEW })).map(entryOf);
-
-const oldEntries = async (table: Table): Promise<Entry[]> =>
-  (await Promise.all(livePartitions.map((pk) => table.range({ pk })))).flat().map(entryOf);
-
-/** Partitions of all that may not be over, those that begin with `prefix`: for who is not the engine. */
-export async function activePartitions(view: View, table: Table, prefix: string): Promise<readonly string[]> {
-  const [items, ...entries] = await Promise.all([view.range({ pk: ACTIVE }), newEntries(table), oldEntries(table)]);
+/** Partitions of all that is not over, those that begin with `prefix`: for who is not the engine. */
+export async function activePartitions(view: View, prefix: string): Promise<readonly string[]> {
+  const items = await view.range({ pk: ACTIVE });
   const known = items.flatMap((item) => Object.keys(bodyOf<ActiveDoc>(item)));
-  const all = new Set([...known, ...entries.flat().map((e) => e.partition)]);
-  return [...all].filter((partition) => partition.startsWith(prefix));
+  return known.filter((partition) => partition.startsWith(prefix));
 }

@@ -6,7 +6,8 @@ import type { Plan } from '../../domain/plan.ts';
 import type { Change, EffectRecord, EventRecord } from '../../ports/store.ts';
 import type { Retention } from '../../ports/store-retention.ts';
 import type { Blobs } from './blobs.ts';
-import { body, encode, flag, number, text, textAt } from './codec.ts';
+import { submittedEvent } from '../../ports/store-events.ts';
+import { body, bodyOf, encode, flag, number, text, textAt } from './codec.ts';
 import {
   hasOpen,
   isLiveInstance,
@@ -20,6 +21,8 @@ import {
   type ExplainedDoc,
   type InstanceDoc,
   type JobDoc,
+  type JobsDoc,
+  type ListedJob,
   type RunsDoc,
   type VisitsDoc,
 } from './documents.ts';
@@ -28,18 +31,17 @@ import { eventWrites, forgottenEvents } from './events.ts';
 import { ledgerWrites } from './ledger-writes.ts';
 import { planWrites } from './plan-writes.ts';
 import { ActiveList } from './active-list.ts';
-import type { Documents, Entry, Written } from './cache.ts';
+import type { Documents, Written } from './cache.ts';
 import type { Batch, Head } from './journal.ts';
 import {
   attemptKey,
-  COUNTER,
   innerRunsKey,
   instanceKey,
   itemOfPartition,
   jobKey,
+  jobsKey,
   memoryKey,
   namedKey,
-  newKey,
   runsKey,
   specKey,
   spillKey,
@@ -47,7 +49,7 @@ import {
   visitsKey,
   type Key,
 } from './keys.ts';
-import type { Table, Write } from './table.ts';
+import type { Write } from './table.ts';
 
 /** A `RUN#` item beyond this gives its ended attempts away: a change would cost more than the item is worth. */
 const SPILL_BYTES = 24_576;
@@ -55,7 +57,6 @@ const SPILL_BYTES = 24_576;
 const SPILL_WITHIN_BYTES = 4_096;
 
 export interface Parts {
-  readonly table: Table;
   readonly blobs: Blobs;
   readonly documents: Documents;
   readonly retention: Retention;
@@ -67,8 +68,6 @@ export interface Prepared {
   readonly written: Written;
   /** Objects that nothing names any more. */
   readonly dropped: readonly string[];
-  /** Entries that are of no use any more: what they say is in `ACTIVE`, or over. */
-  readonly takenIn: readonly Entry[];
 }
 
 /** Turns changes into writes, computed from the state that `head` is of. Reads what it lacks; writes only large values to the bucket. */
@@ -77,6 +76,14 @@ export async function prepare(parts: Parts, head: Head, changes: readonly Change
   await parts.documents.load(changes.flatMap(keysOf));
   await parts.documents.load(changes.flatMap((change) => runsKeyOf(parts.documents, change) ?? []));
   for (const change of changes) await work.take(change);
+  return work.finish();
+}
+
+/** Turns jobs that were submitted into writes. Those that are there already count for nothing. */
+export async function prepareArrivals(parts: Parts, head: Head, jobs: readonly Job[]): Promise<Prepared> {
+  const work = new Preparation(parts, head);
+  await parts.documents.load(jobs.map((job) => jobKey(job.id)));
+  for (const job of jobs) work.arrive(job);
   return work.finish();
 }
 
@@ -109,7 +116,7 @@ class Preparation {
   #arrivals: number;
   #plans: number;
   readonly #touched = new Map<string, { readonly key: Key; doc: Doc; readonly before: Doc }>();
-  readonly #newJobs = new Map<string, Job>();
+  readonly #newJobs = new Map<string, { readonly job: Job; readonly isSubmitted: boolean }>();
   readonly #visits = new Map<string, { readonly attempt: string; readonly runs: Key }[]>();
   readonly #writes = new Map<string, Write>();
   readonly #events: Omit<EventRecord, 'sequence'>[] = [];
@@ -178,8 +185,19 @@ class Preparation {
     const key = jobKey(job.id);
     const doc = this.#job(key);
     const { spec: _, cancelRequested, ...rest } = job;
-    if (doc.body === null) this.#newJobs.set(job.id, job);
+    if (doc.body === null) this.#newJobs.set(job.id, { job, isSubmitted: false });
     this.#put(key, doc, { ...doc, body: rest, cancelRequested: doc.cancelRequested || cancelRequested });
+  }
+
+  /** A job that was submitted. */
+  arrive(job: Job): void {
+    const key = jobKey(job.id);
+    const doc = this.#job(key);
+    if (doc.body !== null) return;
+    const { spec: _, cancelRequested, ...rest } = job;
+    this.#newJobs.set(job.id, { job, isSubmitted: true });
+    this.#events.push(submittedEvent(job));
+    this.#put(key, doc, { ...doc, body: rest, cancelRequested });
   }
 
   #putTask(task: Task): void {
@@ -223,10 +241,6 @@ class Preparation {
   #putInstance(instance: Instance): void {
     const key = instanceKey(instance.id);
     const before = this.#instance(key);
-    if (before.cursor !== undefined && before.cursor !== null) {
-      // As version 1 kept it: from now on it lies with the others, unless this commit has a newer one.
-      if (!this.#cursors.has(key.pk)) this.#cursors.set(key.pk, before.cursor);
-    }
     this.#put(key, before, { arrival: before.arrival ?? ++this.#arrivals, instance });
   }
 
@@ -272,53 +286,78 @@ class Preparation {
     }
     await this.#writeMemory();
     for (const write of this.#effects?.writes() ?? []) this.#write(write);
-    const membership = await this.#writeActive();
+    const active = await this.#writeActive();
     for (const [instance, visits] of this.#visits) {
       this.#write({ key: visitsKey(instance, this.#head.commits), set: { b: body(visits satisfies VisitsDoc) } });
     }
-    await this.#number();
+    await this.#writeEvents();
+    await this.#writeNewJobs();
     for (const { key, doc, before } of this.#touched.values()) this.#writeDoc(key, doc, before);
     return {
       batch: {
         writes: [...this.#writes.values()],
-        noted: membership.cancelled,
-        head: { arrivals: this.#arrivals, plans: this.#plans },
-        isUrgent: this.#newJobs.size > 0,
+        head: {
+          arrivals: this.#arrivals,
+          plans: this.#plans,
+          jobs: this.#head.jobs + this.#newJobs.size,
+          events: this.#head.events + this.#events.length,
+        },
       },
       written: {
         docs: new Map([...this.#touched].map(([key, { doc }]) => [key, doc])),
         effects: this.#effects?.open ?? null,
-        active: membership.active,
+        active,
         explained: this.#explained,
         memory: new Map([...this.#memory].map(([key, value]) => [memoryKey(key).sk, { key, value }])),
       },
       dropped: this.#dropped,
-      takenIn: membership.takenIn,
     };
   }
 
-  /** Events and jobs that nobody submitted take numbers that submissions take, too. */
-  async #number(): Promise<void> {
-    const count = this.#events.length + this.#newJobs.size;
-    if (count === 0) return;
-    const { table, blobs, documents, retention } = this.#parts;
-    const item = await table.add(COUNTER, 'n', count);
-    const first = Number(item['n']?.N ?? 0) - count + 1;
-    for (const { condition: _, ...write } of eventWrites(first, this.#events, count)) this.#write(write);
+  async #writeEvents(): Promise<void> {
+    if (this.#events.length === 0) return;
+    const { documents, retention } = this.#parts;
+    const first = this.#head.events + 1;
+    for (const write of eventWrites(first, this.#events)) this.#write(write);
     for (const write of await forgottenEvents(documents.view, first, retention.events)) this.#write(write);
-    let arrival = first + this.#events.length;
-    for (const job of this.#newJobs.values()) {
+  }
+
+  async #writeNewJobs(): Promise<void> {
+    const { blobs } = this.#parts;
+    let arrival = this.#head.jobs;
+    for (const { job, isSubmitted } of this.#newJobs.values()) {
+      arrival += 1;
       const key = jobKey(job.id);
       const touched = this.#touched.get(textOf(key));
       if (touched === undefined) continue;
       const { open, body: now, cancelRequested } = touched.doc as JobDoc;
-      // Nobody submitted it, so records of its tasks lie beside it.
-      const doc: JobDoc = { ...newJobDoc(job, arrival, true), open, body: now, cancelRequested };
+      // Of one that nobody submitted, records of its tasks lie beside it already.
+      const isKnown = !isSubmitted || Object.keys(open).length > 0;
+      const doc: JobDoc = { ...newJobDoc(job, arrival, isKnown), open, body: now, cancelRequested };
       touched.doc = doc;
       this.#write({ key, set: newJobAttributes(job, doc) });
-      for (const write of await besideJob(blobs, job, doc)) this.#write(write);
-      arrival += 1;
+      if (doc.spec === null) this.#write({ key: specKey(job.id), ...(await blobs.held(job.spec, `specs/${job.id}`)) });
+      this.#write({ key: namedKey(job.spec.name), set: { job: text(job.id) } });
     }
+    await this.#listJobs();
+  }
+
+  async #listJobs(): Promise<void> {
+    const lists = new Map<string, { readonly key: Key; readonly list: ListedJob[] }>();
+    let arrival = this.#head.jobs;
+    for (const { job } of this.#newJobs.values()) {
+      arrival += 1;
+      const key = jobsKey(arrival);
+      let list = lists.get(key.sk)?.list;
+      if (list === undefined) {
+        // Of the item that is begun those before this commit are there.
+        const item = await this.#parts.documents.view.get(key);
+        list = item === undefined ? [] : [...bodyOf<JobsDoc>(item)];
+        lists.set(key.sk, { key, list });
+      }
+      list.push({ id: job.id, owner: job.spec.owner, name: job.spec.name });
+    }
+    for (const { key, list } of lists.values()) this.#write({ key, set: { b: body(list satisfies JobsDoc) } });
   }
 
   #writeDoc(key: Key, of: Doc, before: Doc): void {
@@ -378,47 +417,18 @@ class Preparation {
     };
   }
 
-  /** Brings `ACTIVE` up to date with what this commit does, and with what came in since the last one. */
-  async #writeActive(): Promise<{
-    readonly active: ReadonlyMap<string, ActiveDoc> | null;
-    readonly takenIn: readonly Entry[];
-    readonly cancelled: readonly Key[];
-  }> {
-    const { documents } = this.#parts;
-    const takenIn = documents.news.filter((entry) => this.#isSettled(entry));
-    const list = new ActiveList(await documents.active());
+  /** Brings `ACTIVE` up to date with what this commit does; null where it stays as it is. */
+  async #writeActive(): Promise<ReadonlyMap<string, ActiveDoc> | null> {
+    const list = new ActiveList(await this.#parts.documents.active());
     for (const { key, doc } of this.#touched.values()) {
-      if ('tasks' in doc) continue;
-      // Not loaded, and yet announced: it is known now.
-      if ('open' in doc && !list.has(key.pk) && !takenIn.some((e) => e.partition === key.pk)) {
-        takenIn.push({ key: newKey(key.pk.slice(2)), partition: key.pk, isCancelled: false, arrival: doc.arrival });
-      }
-      list.set(key.pk, 'open' in doc ? isLiveJob(doc) : isLiveInstance(doc));
-    }
-    for (const { partition } of takenIn) {
-      const key = itemOfPartition(partition);
-      const isThere = key.sk === 'INSTANCE' || this.#job(key).body !== null;
-      if (isThere && !this.#touched.has(textOf(key))) list.set(partition, !documents.isOver(partition));
+      if (!('tasks' in doc)) list.set(key.pk, 'open' in doc ? isLiveJob(doc) : isLiveInstance(doc));
     }
     for (const [partition, cursor] of this.#cursors) {
-      const key: Key = itemOfPartition(partition);
-      const { instance } = this.#instance(key);
+      const { instance } = this.#instance(itemOfPartition(partition));
       if (instance === null || isLive(instance)) list.place(partition, cursor);
     }
     for (const write of list.writes()) this.#write(write);
-    return {
-      active: list.isChanged ? list.items : null,
-      takenIn,
-      cancelled: takenIn.filter((e) => e.isCancelled).map((e) => itemOfPartition(e.partition)),
-    };
-  }
-
-  /** Whether it is known what became of what an entry announces: a job may be on its way. */
-  #isSettled({ partition, arrival }: Entry): boolean {
-    const key = itemOfPartition(partition);
-    if (key.sk === 'INSTANCE') return true;
-    const { body, givenUp = 0 } = this.#job(key);
-    return body !== null || (arrival !== null && givenUp >= arrival);
+    return list.isChanged ? list.items : null;
   }
 
   async #writeMemory(): Promise<void> {
@@ -438,13 +448,6 @@ const joined = (before: Write, write: Write): Write => {
   const remove = [...(before.remove ?? []), ...(write.remove ?? [])].filter((name) => set[name] === undefined);
   return { key: write.key, set, remove, once: { ...before.once, ...write.once } };
 };
-
-/** What lies beside a job's own item from its first moment and never changes. */
-export async function besideJob(blobs: Blobs, job: Job, doc: JobDoc): Promise<Write[]> {
-  const named: Write = { key: namedKey(job.spec.name, doc.arrival ?? 0), set: { job: text(job.id) } };
-  if (doc.spec !== null) return [named];
-  return [{ key: specKey(job.id), ...(await blobs.held(job.spec, `specs/${job.id}`)) }, named];
-}
 
 /** Names a task among the records that lie together: of a small job those of all its stages do. */
 const nameWithin = ({ runs }: JobDoc, { stage, index }: TaskRef): string =>

@@ -1,7 +1,7 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { EbbError } from '../../kernel/errors.ts';
-import { DICTIONARY, FORMER_DICTIONARY } from './dictionary.ts';
+import { DICTIONARY } from './dictionary.ts';
 import { SCHEMA_VERSION } from './keys.ts';
 
 export type Item = Record<string, AttributeValue>;
@@ -10,15 +10,13 @@ export type Item = Record<string, AttributeValue>;
 const COMPRESS_FROM_BYTES = 48;
 const PLAIN = 0;
 const DEFLATED = 1;
-const DEFLATED_BY_FORMER_DICTIONARY = 2;
-const DEFLATED_BY_DICTIONARY = 3;
 
 /** A value as bytes: JSON, compressed where that helps. The first byte says which. */
 export function encode(value: unknown): Uint8Array {
   const text = Buffer.from(JSON.stringify(value));
   if (text.length >= COMPRESS_FROM_BYTES) {
     const packed = deflateRawSync(text, { dictionary: DICTIONARY });
-    if (packed.length < text.length) return Buffer.concat([Buffer.of(DEFLATED_BY_DICTIONARY), packed]);
+    if (packed.length < text.length) return Buffer.concat([Buffer.of(DEFLATED), packed]);
   }
   return Buffer.concat([Buffer.of(PLAIN), text]);
 }
@@ -33,10 +31,6 @@ function plainOf(form: number | undefined, body: Uint8Array): Uint8Array {
     case PLAIN:
       return body;
     case DEFLATED:
-      return inflateRawSync(body);
-    case DEFLATED_BY_FORMER_DICTIONARY:
-      return inflateRawSync(body, { dictionary: FORMER_DICTIONARY });
-    case DEFLATED_BY_DICTIONARY:
       return inflateRawSync(body, { dictionary: DICTIONARY });
     default:
       throw new EbbError('store.corrupt', { what: 'a stored value is of an unknown form', got: `form ${form}` });
@@ -53,7 +47,7 @@ export const numberOf = (item: Item | undefined, name: string): number => Number
 export const flagOf = (item: Item | undefined, name: string): boolean => item?.[name]?.BOOL === true;
 export const textAt = (item: Item | undefined, name: string): string => item?.[name]?.S ?? '';
 
-/** The body of an item. Throws `store.newer` for an item that a later version wrote. */
+/** The body of an item. Throws `store.newer` for an item that a later version wrote, `store.corrupt` for one of an earlier one, which was never released. */
 export function bodyOf<T>(item: Item, name = 'b'): T {
   checkVersion(item);
   const value = item[name]?.B;
@@ -69,11 +63,12 @@ export function bodyOf<T>(item: Item, name = 'b'): T {
 
 export function checkVersion(item: Item): void {
   const version = numberOf(item, 'v');
-  if (version <= SCHEMA_VERSION) return;
-  throw new EbbError('store.newer', {
-    what: 'the table was written by a newer version of Ebbtide',
+  if (version === SCHEMA_VERSION) return;
+  const isNewer = version > SCHEMA_VERSION;
+  throw new EbbError(isNewer ? 'store.newer' : 'store.corrupt', {
+    what: `the table was written by ${isNewer ? 'a newer' : 'an unreleased'} version of Ebbtide`,
     got: `${textAt(item, 'pk')} of version ${version}`,
-    allowed: `up to version ${SCHEMA_VERSION}`,
-    next: 'deploy the newer version',
+    allowed: `version ${SCHEMA_VERSION}`,
+    next: isNewer ? 'deploy the newer version' : 'deploy a stack of another name, which has a table of its own',
   });
 }

@@ -1,7 +1,7 @@
 /**
  * What most stored values have in common, so that compression need not repeat it: an item is billed by the kilobyte, and a job
- * with its task fits one instead of two. Values name their form (codec.ts), so **this text never changes**: another one
- * would be a form of its own beside it. What is most frequent comes last, where deflate reaches it by the shortest distances.
+ * with its task fits one instead of two. **This text never changes** once it is released: another one
+ * would be a form of its own beside it (codec.ts). What is most frequent comes last, where deflate reaches it by the shortest distances.
  */
 const observation = '{"kind":"attempt-progress","attempt":"","keptS":"instance-rebalance","attempt-started"';
 const fleet =
@@ -43,9 +43,6 @@ const runs =
   '"endedMs":null,"outcome":null,"exitCode":null,"exitSignal":null,"reason":"","resumedFromS":0,"keptS":0,"usage":{"maxRss":1,' +
   '"cpuS":1}}]],"spills":0}';
 
-/** As version 2 of the store has it. */
-export const FORMER_DICTIONARY = Buffer.from([observation, fleet, instance, events, effects, spec, job, runs].join(''));
-
 const explanation =
   '{"plan":"p-","ordinal":1,"is":{"job":"j-","atMs":17,"headline":"0 of 1 tasks done, 1 running or starting, 0 waiting","waiting":[],' +
   '"placed":[{"stage":"main","tasks":1,"pool":"c5.xlarge/us-east-1a/spot","why":"runs on i- at 0.0400 USD/h (on-demand 0.1700), ' +
@@ -56,4 +53,6 @@ const explanation =
   'expected cost"},"not kept: another bid in this pool is better, same expected cost"},{"pool":"c5.4xlarge/us-east-1a/spot","bid":0.' +
   '"priceUsdPerHour":0.,"pInterrupted":0.00,"pLate":0,"expectedCostUsd":0.00,"verdict":"';
 
-export const DICTIONARY = Buffer.concat([Buffer.from(explanation), FORMER_DICTIONARY]);
+export const DICTIONARY = Buffer.from(
+  [explanation, observation, fleet, instance, events, effects, spec, job, runs].join(''),
+);

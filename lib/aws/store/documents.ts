@@ -3,19 +3,7 @@ import { isOver, type Attempt, type Job, type JobSpec, type Task } from '../../d
 import type { Explanation, Plan } from '../../domain/plan.ts';
 import type { EffectRecord } from '../../ports/store.ts';
 import type { Blobs } from './blobs.ts';
-import {
-  body,
-  bodyOf,
-  checkVersion,
-  decode,
-  encode,
-  flag,
-  flagOf,
-  number,
-  numberOf,
-  text,
-  type Item,
-} from './codec.ts';
+import { body, bodyOf, checkVersion, decode, encode, flag, flagOf, number, text, type Item } from './codec.ts';
 import { EXPLAINED, type Key } from './keys.ts';
 import type { Write } from './table.ts';
 import type { Reader } from './view.ts';
@@ -38,8 +26,6 @@ export interface JobDoc {
   readonly spec: JobSpec | null;
   /** Of a small job: records of its tasks. Null where they lie beside it. */
   readonly runs: RunsDoc | null;
-  /** Numbers up to this one were given up while the job was not there (single.ts). */
-  readonly givenUp?: number;
   /** `RUN#` items with a task or an attempt that is not over; true where it is an attempt. */
   readonly open: Readonly<Record<string, boolean>>;
 }
@@ -55,8 +41,6 @@ export interface RunsDoc {
 export interface InstanceDoc {
   readonly arrival: number | null;
   readonly instance: Instance | null;
-  /** Sequence of the last observation taken in, as version 1 kept it. */
-  readonly cursor?: number | null;
 }
 
 /** `ACTIVE`: partitions of jobs and instances that are not over; of instances with the last observation taken in. */
@@ -128,14 +112,11 @@ export function jobDocOf(item: Item | undefined): JobDoc {
     spec,
     runs,
     open: item['o']?.B === undefined ? {} : decode<JobDoc['open']>(item['o'].B),
-    ...(item['x'] === undefined ? {} : { givenUp: numberOf(item, 'x') }),
   };
 }
 
 function contentOf(item: Item): JobContent {
-  if (item['j'] !== undefined) return bodyOf<JobContent>(item, 'j');
-  // As version 1 wrote it.
-  return item['b'] === undefined ? {} : { job: bodyOf<JobBody>(item) };
+  return item['j'] === undefined ? {} : bodyOf<JobContent>(item, 'j');
 }
 
 /** The attributes of a job's item that the engine writes. */
@@ -151,13 +132,12 @@ export function jobAttributes({ body: job, spec, runs, open }: JobDoc): Pick<Wri
       ...(job === null ? {} : { st: text(job.state), j: body(content) }),
       ...(isAnyOpen ? { o: body(open) } : {}),
     },
-    // `b` is version 1's.
-    remove: ['b', ...(isAnyOpen ? [] : ['o'])],
+    remove: isAnyOpen ? [] : ['o'],
   };
 }
 
 /**
- * A job as it is submitted. Small ones keep all that is theirs in one item, unless `isKnown`: there is an item of the job, so
+ * A job that is new. Small ones keep all that is theirs in one item, unless `isKnown`: there is an item of the job, so
  * records of its tasks may lie beside it already.
  */
 export function newJobDoc({ spec, cancelRequested, ...job }: Job, arrival: number, isKnown: boolean): JobDoc {
@@ -177,11 +157,18 @@ export const isShort = (spec: JobSpec): boolean => encode(spec).length <= SPEC_W
 /** All attributes of a job that is new: those that the engine writes, and the ones that never change. */
 export const newJobAttributes = (job: Job, doc: JobDoc): NonNullable<Write['set']> => ({
   ...jobAttributes({ ...doc, open: {} }).set,
-  l: text('jobs'),
   a: number(doc.arrival ?? 0),
   ow: text(job.spec.owner),
   c: flag(doc.cancelRequested),
 });
+
+/** `JOBS`: jobs that came one after another; before the first came the item's number times `JOBS_PER_ITEM`. */
+export type JobsDoc = readonly ListedJob[];
+export interface ListedJob {
+  readonly id: string;
+  readonly owner: string;
+  readonly name: string;
+}
 
 export type Doc = JobDoc | RunsDoc | InstanceDoc;
 

@@ -3,7 +3,7 @@ import type { S3Client } from '@aws-sdk/client-s3';
 import { EbbError } from '../../kernel/errors.ts';
 import type { AttemptId, InstanceId, JobId } from '../../kernel/ids.ts';
 import { isLive, type Instance } from '../../domain/instance.ts';
-import type { Attempt, Job, Task } from '../../domain/job.ts';
+import { isOver, type Attempt, type Job, type Task } from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Explanation, Plan } from '../../domain/plan.ts';
 import type {
@@ -24,9 +24,10 @@ import { decodeCursor, pageOf } from '../../ports/store-paging.ts';
 import { DEFAULT_RETENTION, type Retention } from '../../ports/store-retention.ts';
 import { ActiveLoader } from './active.ts';
 import { Blobs } from './blobs.ts';
-import { prepare, type Parts } from './changes.ts';
-import { bodyOf, number, textAt, type Item } from './codec.ts';
-import { activePartitions, Documents, type Entry } from './cache.ts';
+import { prepare, prepareArrivals, type Parts, type Prepared } from './changes.ts';
+import { arrivals, objectsOf } from './arrivals.ts';
+import { bodyOf, flag, textAt, type Item } from './codec.ts';
+import { activePartitions, Documents } from './cache.ts';
 import { jobDocOf, newestExplained } from './documents.ts';
 import type { ExplanationDoc, InstanceDoc, PlanDoc, RunsDoc, VisitsDoc } from './documents.ts';
 import { readEvents } from './events.ts';
@@ -47,9 +48,8 @@ import {
   textOf,
   VISITS,
   type Key,
-  type List,
 } from './keys.ts';
-import { Table, type Condition, type Meter, type Write } from './table.ts';
+import { inParallel, Table, type Meter } from './table.ts';
 import type { View } from './view.ts';
 
 export interface DynamoStoreOptions {
@@ -65,8 +65,9 @@ export interface DynamoStoreOptions {
   readonly remainingMs?: () => number;
 }
 
-/** Times that a commit is computed anew because HEAD moved or numbers of events were taken away. */
+/** Times that a commit is computed anew because another one came between. */
 const MAX_ROUNDS = 10;
+const DELETES_AT_ONCE = 16;
 /** Instances looked at together while a page is filled. */
 const INSTANCES_AT_ONCE = 50;
 
@@ -105,9 +106,15 @@ export class DynamoStore implements Store {
     this.#blobs = new Blobs({ client: s3, bucket, meter });
     this.#journal = new Journal(this.#table, this.#blobs, () => Date.now());
     this.#documents = new Documents(this.#table, this.#blobs);
-    this.#jobs = new Jobs(this.#table, this.#blobs, this.#journal);
-    this.#intake = new Intake(this.#table, this.#blobs, this.#jobs);
-    this.#active = new ActiveLoader(this.#table, this.#blobs);
+    this.#jobs = new Jobs(this.#blobs, this.#journal);
+    this.#intake = new Intake({
+      table: this.#table,
+      blobs: this.#blobs,
+      jobs: this.#jobs,
+      takeIn: () => this.#inTurn(() => this.#takeIn()),
+      nowMs: () => Date.now(),
+    });
+    this.#active = new ActiveLoader(this.#blobs);
     this.#retention = options.retention ?? DEFAULT_RETENTION;
   }
 
@@ -119,8 +126,20 @@ export class DynamoStore implements Store {
     return this.#intake.submitted(key);
   }
 
+  /** A commit of its own: the engine computes anew what it was about to commit. */
   requestCancel(job: JobId): Promise<boolean> {
-    return this.#jobs.requestCancel(job);
+    return this.#inTurn(async () => {
+      for (let round = 0; round < MAX_ROUNDS; round++) {
+        await this.#takeIn();
+        const head = await this.#journal.head();
+        const now = await this.#jobs.get(job);
+        if (now === null || isOver(now.state)) return false;
+        if (now.cancelRequested) return true;
+        const writes = [{ key: jobKey(job), set: { c: flag(true) } }];
+        if ((await this.#journal.commit(head, { writes, head })).status === 'done') return true;
+      }
+      throw othersKeepChanging();
+    });
   }
 
   takeLease(holder: string): Promise<number> {
@@ -137,39 +156,66 @@ export class DynamoStore implements Store {
 
   async #commit(token: number, changes: readonly Change[]): Promise<void> {
     expectKnown(changes);
+    let isAllTakenIn = false;
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const head = await this.#headFor(token);
       // A commit of nothing only asks whether the lease still holds.
       if (changes.length === 0 && round > 0) return;
-      const parts: Parts = {
-        table: this.#table,
-        blobs: this.#blobs,
-        documents: await this.#documents.at(this.#journal, head.commits),
-        retention: this.#retention,
-      };
+      const parts = await this.#partsAt(head);
       // Until it is known how it ends, nothing that is kept of the head is to be trusted.
       this.#head = null;
-      const { batch, written, dropped, takenIn } = await prepare(parts, head, changes);
-      const outcome = await this.#journal.commit(head, batch);
-      if (outcome.status === 'done') {
-        this.#documents.accept(outcome.head.commits, written, batch.writes);
-        this.#head = outcome.head;
-        this.#documents.takenIn(takenIn);
-        await this.#tidyUp(dropped, takenIn);
-        return;
+      if (!isAllTakenIn && (await concernsUnknownJobs(parts, changes))) {
+        isAllTakenIn = true;
+        await this.#takeIn();
+        continue;
       }
+      if (await this.#isCommitted(head, await prepare(parts, head, changes))) return;
     }
-    throw new EbbError('too-many-requests', {
-      what: 'others keep changing what this commit is about; nothing was written',
-      next: 'try again in some seconds',
-    });
+    throw othersKeepChanging();
   }
 
-  /** The commit holds whether or not this works: an entry that stays is found by a load, and taken away after the next commit. */
-  async #tidyUp(objects: readonly string[], entries: readonly Entry[]): Promise<void> {
-    for (const name of objects) await this.#blobs.delete(name);
-    const deletes = entries.map((entry): Write => ({ key: entry.key, isDeleted: true, condition: asRead(entry) }));
-    await Promise.all(deletes.map((write) => this.#table.write(write).catch(() => undefined)));
+  async #partsAt(head: Head): Promise<Parts> {
+    const documents = await this.#documents.at(this.#journal, head.commits);
+    return { blobs: this.#blobs, documents, retention: this.#retention };
+  }
+
+  async #isCommitted(head: Head, { batch, written, dropped }: Prepared): Promise<boolean> {
+    const outcome = await this.#journal.commit(head, batch);
+    if (outcome.status !== 'done') return false;
+    this.#documents.accept(outcome.head.commits, written, batch.writes);
+    this.#head = outcome.head;
+    for (const name of dropped) await this.#blobs.delete(name);
+    return true;
+  }
+
+  /** Makes jobs of what was submitted (arrivals.ts). */
+  async #takeIn(): Promise<void> {
+    // Whenever others come between, one of them has got on.
+    for (;;) {
+      const found = await arrivals(this.#table, this.#blobs);
+      if (found.length === 0) return;
+      const head = await this.#journal.head();
+      const prepared = await prepareArrivals(
+        await this.#partsAt(head),
+        head,
+        found.flatMap((arrival) => arrival.jobs),
+      );
+      this.#head = null;
+      const isNothingNew = prepared.batch.writes.length === 0;
+      if (!isNothingNew && !(await this.#isCommitted(head, prepared))) continue;
+      // They are known now, whether or not this works: what stays is found to be known by the next look.
+      await inParallel(found, DELETES_AT_ONCE, async ({ key }) => {
+        await this.#table.write({ key, isDeleted: true }).catch(() => undefined);
+      });
+      for (const name of found.flatMap(objectsOf)) await this.#blobs.delete(name);
+      return;
+    }
+  }
+
+  /** The state with all that was submitted. */
+  async #current(): Promise<View> {
+    await this.#inTurn(() => this.#takeIn());
+    return this.#journal.view();
   }
 
   async #headFor(token: number): Promise<Head> {
@@ -183,8 +229,9 @@ export class DynamoStore implements Store {
     });
   }
 
-  loadActive(): Promise<ActiveState> {
+  loadActive(of: 'all' | 'known' = 'all'): Promise<ActiveState> {
     return this.#inTurn(async () => {
+      if (of === 'all') await this.#takeIn();
       for (;;) {
         const before = await this.#journal.head();
         const documents = await this.#documents.at(this.#journal, before.commits);
@@ -193,21 +240,28 @@ export class DynamoStore implements Store {
         const after = documents.view.reads === 0 ? before : await this.#journal.head();
         this.#head = after;
         if (after.commits !== before.commits) continue;
-        if (isOver(state)) await this.#journal.settle();
+        if (isNothingLeft(state)) await this.#journal.settle();
         return state;
       }
     });
   }
 
-  job(id: JobId): Promise<Job | null> {
+  async job(id: JobId): Promise<Job | null> {
+    const known = await this.#jobs.get(id);
+    if (known !== null) return known;
+    await this.#current();
     return this.#jobs.get(id);
   }
 
-  jobs(filter: JobFilter, limit: number, after: string | null): Promise<Page<Job>> {
+  async jobs(filter: JobFilter, limit: number, after: string | null): Promise<Page<Job>> {
+    await this.#current();
     return this.#jobs.list(filter, limit, after);
   }
 
-  findJobs(refs: readonly string[]): Promise<ReadonlyMap<string, Job>> {
+  async findJobs(refs: readonly string[]): Promise<ReadonlyMap<string, Job>> {
+    const byId = await this.#jobs.getMany(refs);
+    if (refs.every((ref) => byId.has(ref))) return byId;
+    await this.#current();
     return this.#jobs.find(refs);
   }
 
@@ -273,8 +327,7 @@ export class DynamoStore implements Store {
     const liveOnes = live === true ? await this.#liveInstances(view) : null;
     for (;;) {
       const batch =
-        liveOnes?.filter((i) => i.arrival < before) ??
-        (await view.newest({ list: 'instances' }, before, INSTANCES_AT_ONCE));
+        liveOnes?.filter((i) => i.arrival < before) ?? (await view.newest('instances', before, INSTANCES_AT_ONCE));
       const items = await view.getMany(batch.map((b) => b.key));
       for (const { key, arrival } of batch) {
         const item = items.get(textOf(key));
@@ -290,7 +343,7 @@ export class DynamoStore implements Store {
   }
 
   async #liveInstances(view: View): Promise<{ readonly key: Key; readonly arrival: number }[]> {
-    const keys = (await activePartitions(view, this.#table, 'I#')).map(itemOfPartition);
+    const keys = (await activePartitions(view, 'I#')).map(itemOfPartition);
     const items = await view.getMany(keys);
     return [...items.values()]
       .flatMap((item) => {
@@ -304,7 +357,7 @@ export class DynamoStore implements Store {
     const head = await this.#journal.head();
     const before = after === null ? Number.MAX_SAFE_INTEGER : decodeCursor('plans', after);
     const view = this.#journal.viewAsKnown();
-    const listed = await view.newest({ list: 'plans' }, before, limit + 1);
+    const listed = await view.newest('plans', before, limit + 1);
     const kept = listed.filter((p) => p.arrival > head.plans - this.#retention.plans);
     const items = await view.getMany(kept.map((p) => p.key));
     const docs: { readonly doc: PlanDoc; readonly arrival: number }[] = [];
@@ -359,8 +412,10 @@ export class DynamoStore implements Store {
     return costsBy(await wholeLedger(await this.#journal.view()), by);
   }
 
-  events(after: number, limit: number): Promise<readonly EventRecord[]> {
-    return readEvents({ table: this.#table, journal: this.#journal }, { after, limit, keep: this.#retention.events });
+  async events(after: number, limit: number): Promise<readonly EventRecord[]> {
+    await this.#current();
+    const head = await this.#journal.head();
+    return readEvents(this.#journal.viewAsKnown(), head, { after, limit, keep: this.#retention.events });
   }
 
   memory(prefix: string): Promise<ReadonlyMap<string, string>> {
@@ -384,7 +439,7 @@ export class DynamoStore implements Store {
 }
 
 /** Nothing is left that a cycle would have to do with. */
-const isOver = ({ jobs, tasks, attempts, instances, openEffects }: ActiveState): boolean =>
+const isNothingLeft = ({ jobs, tasks, attempts, instances, openEffects }: ActiveState): boolean =>
   [jobs, tasks, attempts, instances, openEffects].every((list) => list.length === 0);
 
 /** The last explanations of jobs that the newest plan does not explain: in their own items, or beside them where they are long. */
@@ -407,7 +462,7 @@ async function ledgerOf(view: View, instances: readonly string[]): Promise<reado
 
 /** Rows of each instance, instances in order of their ids. Reads everything that was ever settled. */
 async function wholeLedger(view: View): Promise<readonly (readonly LedgerRow[])[]> {
-  const listed = await view.newest({ list: 'ledger' satisfies List }, Number.MAX_SAFE_INTEGER, Infinity);
+  const listed = await view.newest('ledger', Number.MAX_SAFE_INTEGER, Infinity);
   const items = [...(await view.getMany(listed.map((l) => l.key))).values()];
   const sorted = items.sort(
     (a, b) => ascending(textAt(a, 'pk'), textAt(b, 'pk')) || ascending(textAt(a, 'sk'), textAt(b, 'sk')),
@@ -434,15 +489,18 @@ function byArrival(docs: readonly RunsDoc[]): Attempt[] {
   return [...known.values()].sort(([a], [b]) => a - b).map(([, attempt]) => attempt);
 }
 
-/** A request to cancel may have come to an entry meanwhile, or another one under the same id have taken its place. */
-function asRead({ isCancelled, arrival }: Entry): Condition {
-  const conditions = [
-    ...(isCancelled ? [] : ['attribute_not_exists(c)']),
-    arrival === null ? 'attribute_not_exists(n)' : 'n = :n',
-  ];
-  const expression = conditions.join(' AND ');
-  return arrival === null ? { expression } : { expression, values: { ':n': number(arrival) } };
+/** A job that the log does not know of may have been submitted. */
+async function concernsUnknownJobs({ documents }: Parts, changes: readonly Change[]): Promise<boolean> {
+  const keys = changes.flatMap((c) => (c.put === 'job' ? [jobKey(c.value.id)] : []));
+  await documents.load(keys);
+  return keys.some((key) => documents.job(key).body === null);
 }
+
+const othersKeepChanging = (): EbbError =>
+  new EbbError('too-many-requests', {
+    what: 'others keep changing what this is about; nothing was written',
+    next: 'try again in some seconds',
+  });
 
 /** Records of tasks that an item of a job's partition holds. */
 function runsIn(item: Item): readonly RunsDoc[] {

@@ -1,23 +1,16 @@
 import { EbbError } from '../../kernel/errors.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Submission, SubmitOutcome, Submitted } from '../../ports/store.ts';
-import { submittedEvent } from '../../ports/store-events.ts';
+import { arrivalWrite, heldJobs, isSameArrival, keyWrite, objectOf } from './arrivals.ts';
 import type { Blobs } from './blobs.ts';
-import { besideJob } from './changes.ts';
-import { numberOf, textAt } from './codec.ts';
-import { newJobDoc } from './documents.ts';
-import { eventWrites } from './events.ts';
+import { textAt, type Item } from './codec.ts';
 import type { Jobs } from './jobs.ts';
-import { COUNTER, jobKey, submittedKey, textOf } from './keys.ts';
-import { announcement, giveUpKey, jobWrite, keyWrite, writeSingly, type Created } from './single.ts';
-import { MAX_TRANSACTION_WRITES, type Table, type Write } from './table.ts';
+import { submittedKey, textOf } from './keys.ts';
+import { inParallel, type Table } from './table.ts';
 
-/** Writes of one job at most: itself, specification, name, life, idempotency key. */
-const WRITES_PER_JOB = 5;
-/** One more is the item of their events. */
-const JOBS_PER_TRANSACTION = Math.floor((MAX_TRANSACTION_WRITES - 1) / WRITES_PER_JOB);
-/** Times that other processes may take the same keys or numbers in a row. */
+/** Times that other processes may take the same keys in a row. */
 const MAX_ROUNDS = 20;
+const KEYS_AT_ONCE = 16;
 
 interface Call {
   readonly submissions: readonly Submission[];
@@ -25,31 +18,51 @@ interface Call {
   readonly reject: (error: unknown) => void;
 }
 
+/** What was stored before. */
+interface Known {
+  readonly taken: Set<string>;
+  readonly used: Map<string, Submitted>;
+  /** Keys whose job is not there: it is still to be announced. */
+  readonly unfinished: ReadonlySet<string>;
+}
+
+/** A job to be written. Without `key`: it has none, or a call before this one left it at the key, and it is completed. */
+interface Due {
+  readonly job: Job;
+  readonly key: Submission['idempotency'];
+}
+
 /** What a call comes to: jobs to be written, and an outcome for each submission once they are. */
 interface Ruling {
   readonly call: Call;
-  readonly created: readonly Created[];
+  readonly due: readonly Due[];
   readonly outcomes: readonly SubmitOutcome[];
 }
 
+export interface IntakeParts {
+  readonly table: Table;
+  readonly blobs: Blobs;
+  readonly jobs: Jobs;
+  /** Makes jobs of what was submitted before. */
+  readonly takeIn: () => Promise<void>;
+  /** Wall time. */
+  readonly nowMs: () => number;
+}
+
 /**
- * Takes submissions. Calls that arrive while others are being written are written together next, so that a process never
- * contends with itself. Calls of up to 19 jobs are one transaction. Of a larger one a crash or a fault may leave the first
- * jobs behind, each of them whole: repeated under the same keys it completes the rest.
+ * Takes submissions (arrivals.ts). Calls that arrive while others are being written are looked at together next, so that a
+ * process never contends with itself. What a call makes is one item, whatever its size: it is there whole or not at all.
  *
- * A single job, which is the rule, takes no transaction (single.ts): half the price.
+ * A lone submission, which is the rule, writes its key and itself, and reads whether its id is taken. Ids are drawn at random (40 bits
+ * within a second): two of the same id at the very same time, in two processes, would be one job.
  */
 export class Intake {
-  readonly #table: Table;
-  readonly #blobs: Blobs;
-  readonly #jobs: Jobs;
+  readonly #parts: IntakeParts;
   #due: Call[] = [];
   #isBusy = false;
 
-  constructor(table: Table, blobs: Blobs, jobs: Jobs) {
-    this.#table = table;
-    this.#blobs = blobs;
-    this.#jobs = jobs;
+  constructor(parts: IntakeParts) {
+    this.#parts = parts;
   }
 
   submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]> {
@@ -57,6 +70,20 @@ export class Intake {
       this.#due.push({ submissions, resolve, reject });
       if (!this.#isBusy) void this.#work();
     });
+  }
+
+  /** What a key was used for; null where its job is not there. */
+  async submitted(key: string): Promise<Submitted | null> {
+    const { table, jobs, takeIn } = this.#parts;
+    const item = await table.get(submittedKey(key));
+    if (item === undefined) return null;
+    const id = textAt(item, 'job');
+    let job = await jobs.get(id);
+    if (job === null) {
+      await takeIn();
+      job = await jobs.get(id);
+    }
+    return job === null ? null : { digest: textAt(item, 'digest'), job };
   }
 
   async #work(): Promise<void> {
@@ -82,123 +109,115 @@ export class Intake {
           next: 'try again in some seconds',
         });
       }
-      const rulings = await this.#rule(left);
+      const all = left.flatMap((c) => c.submissions);
+      const rulings = this.#rule(left, await this.#knownOf(all, round));
       const again: Call[] = [];
-      for (const group of inGroups(rulings)) {
+      for (const ruling of rulings) {
         // Later calls may have been decided by an earlier one that is not written after all.
-        const isWritten = again.length === 0 && (await this.#write(group));
-        for (const { call, outcomes } of group) {
-          if (isWritten) call.resolve(outcomes);
-          else again.push(call);
-        }
+        const isWritten = again.length === 0 && (await this.#write(ruling));
+        if (isWritten) ruling.call.resolve(ruling.outcomes);
+        else again.push(ruling.call);
       }
       left = again;
     }
   }
 
   /** Decides each call by what is stored and by the calls before it, and rejects those with an id that is taken. */
-  async #rule(calls: readonly Call[]): Promise<readonly Ruling[]> {
-    const known = await this.#known(calls.flatMap((c) => c.submissions));
+  #rule(calls: readonly Call[], known: Known): readonly Ruling[] {
     const rulings: Ruling[] = [];
     for (const call of calls) {
       const refused = takenId(call.submissions, known);
       if (refused === null) rulings.push(rule(call, known));
-      else {
-        call.reject(
-          new EbbError('conflict', {
-            what: 'a job of this id exists already',
-            got: refused,
-            next: 'submit it again: a new id is drawn',
-          }),
-        );
-      }
+      else call.reject(idTaken(refused));
     }
     return rulings;
   }
 
-  async #known(submissions: readonly Submission[]): Promise<Known> {
-    const keys = submissions.flatMap((s) => (s.idempotency === null ? [] : [s.idempotency.key]));
-    const ids = submissions.map((s) => s.job.id as string);
-    const items = await this.#table.getMany([...ids.map(jobKey), ...keys.map(submittedKey)]);
-    const there = ids.filter((id) => items.has(textOf(jobKey(id))));
-    const used = new Map<string, Submitted>();
-    const byKey = new Map(
-      keys.flatMap((k) => {
-        const item = items.get(textOf(submittedKey(k)));
-        return item === undefined ? [] : [[k, item] as const];
-      }),
-    );
-    const jobs = await this.#jobs.getMany([...byKey.values()].map((item) => textAt(item, 'job')));
-    for (const [key, item] of byKey) {
-      const job = jobs.get(textAt(item, 'job'));
-      if (job !== undefined) used.set(key, { digest: textAt(item, 'digest'), job });
-      // Its writer is still at it, or has died before it wrote the job. It may have been this very call.
-      else if (!ids.includes(textAt(item, 'job'))) await giveUpKey(this.#table, key, textAt(item, 'job'));
-    }
-    return {
-      taken: new Set(there.filter((id) => items.get(textOf(jobKey(id)))?.['st'] !== undefined)),
-      there: new Map(there.map((id) => [id, numberOf(items.get(textOf(jobKey(id))), 'x')])),
-      used,
-    };
+  /** Of a lone submission the write itself says whether its key is used; where its id is, it may have come before. */
+  async #knownOf(submissions: readonly Submission[], round: number): Promise<Known> {
+    if (round > 0 || submissions.length > 1) return this.#known(submissions);
+    const known = await this.#takenOf(submissions);
+    return known.taken.size === 0 ? known : this.#known(submissions);
   }
 
-  /** False when another process took a key or an id meanwhile: then nothing is written. */
-  async #write(group: readonly Ruling[]): Promise<boolean> {
-    const created = group.flatMap((r) => r.created);
-    const [only] = created;
-    if (only !== undefined && created.length === 1) return writeSingly(this.#table, this.#blobs, only);
-    for (let from = 0; from < created.length; from += JOBS_PER_TRANSACTION) {
-      const isTaken = !(await this.#writeSome(created.slice(from, from + JOBS_PER_TRANSACTION)));
-      if (isTaken && from === 0) return false;
-      if (isTaken) {
-        throw new EbbError('conflict', {
-          what: 'another call used the same ids or keys while this one was being stored',
-          got: `${created.length} jobs, of which ${from} are stored`,
-          next: 'submit it again under the same keys: what is stored is not stored twice',
-        });
-      }
+  async #takenOf(submissions: readonly Submission[]): Promise<Known> {
+    const ids = submissions.map((s) => s.job.id as string);
+    return { taken: await this.#parts.jobs.there(ids), used: new Map(), unfinished: new Set() };
+  }
+
+  async #known(submissions: readonly Submission[]): Promise<Known> {
+    const { table, jobs, blobs, takeIn } = this.#parts;
+    await takeIn();
+    const { taken } = await this.#takenOf(submissions);
+    const keys = submissions.flatMap((s) => (s.idempotency === null ? [] : [s.idempotency.key]));
+    const items = await table.getMany(keys.map(submittedKey));
+    const used = new Map<string, Submitted>();
+    const unfinished = new Set<string>();
+    const found = keys.flatMap((key): (readonly [string, Item])[] => {
+      const item = items.get(textOf(submittedKey(key)));
+      return item === undefined ? [] : [[key, item]];
+    });
+    const there = await jobs.getMany(found.map(([, item]) => textAt(item, 'job')));
+    for (const [key, item] of found) {
+      const known = there.get(textAt(item, 'job'));
+      // Its writer is still at it, or has died before it wrote more. It may have been this very call.
+      if (known === undefined) unfinished.add(key);
+      const job = known ?? (await blobs.valueOf<readonly Job[]>(item).catch(takenInMeanwhile))[0];
+      if (job !== undefined) used.set(key, { digest: textAt(item, 'digest'), job });
     }
+    return { taken, used, unfinished };
+  }
+
+  /** False when another process was there first: what is stored must be looked at anew. */
+  async #write({ due }: Ruling): Promise<boolean> {
+    const { table, blobs, nowMs, takeIn } = this.#parts;
+    const jobs = due.map((d) => d.job);
+    const [first] = jobs;
+    if (first === undefined) return true;
+    const held = await heldJobs(blobs, jobs, objectOf(jobs.length === 1 ? first.id : `${first.id}.all`));
+    if (!(await this.#writeKeys(due, jobs.length === 1 ? held : null))) return false;
+    const { status, item } = await table.write(arrivalWrite(first, held, nowMs()));
+    // Somebody completes the same call, or has its id at the same time.
+    if (status === 'refused' && !isSameArrival(item, held)) return false;
+    // Ids of several are not all in the name of their item: they are known at once. Else the next look does it.
+    if (jobs.length > 1) await takeIn().catch(passing);
     return true;
   }
 
-  async #writeSome(some: readonly Created[]): Promise<boolean> {
-    for (let round = 0; round < MAX_ROUNDS; round++) {
-      const item = await this.#table.add(COUNTER, 'n', some.length);
-      const first = Number(item['n']?.N ?? 0) - some.length + 1;
-      const events = some.map((s) => submittedEvent(s.job));
-      const writes = eventWrites(first, events, some.length);
-      for (const [i, submission] of some.entries()) writes.push(...(await this.#writesOf(submission, first + i)));
-      const outcome = await this.#table.transact(writes);
-      if (outcome.status === 'done') return true;
-      // The numbers were taken away by a reader that had waited for them: others are drawn.
-      const isNumbersOnly = outcome.failed.every((f, i) => f === null || i === 0);
-      if (!isNumbersOnly) return false;
-    }
-    return false;
-  }
-
-  async #writesOf({ job, idempotency, givenUp }: Created, arrival: number): Promise<Write[]> {
-    const doc = newJobDoc(job, arrival, givenUp !== null);
-    return [
-      jobWrite(job, doc, givenUp),
-      announcement(job, arrival),
-      ...(await besideJob(this.#blobs, job, doc)),
-      ...(idempotency === null ? [] : [keyWrite(job.id, idempotency)]),
-    ];
-  }
-
-  async submitted(key: string): Promise<Submitted | null> {
-    const item = await this.#table.get(submittedKey(key));
-    const job: Job | null = item === undefined ? null : await this.#jobs.get(textAt(item, 'job'));
-    return job === null ? null : { digest: textAt(item, 'digest'), job };
+  /** `shared`: what holds the only job of the call. False when another process took a key. */
+  async #writeKeys(due: readonly Due[], shared: Awaited<ReturnType<typeof heldJobs>> | null): Promise<boolean> {
+    const { table, blobs } = this.#parts;
+    let isOurs = true;
+    await inParallel(due, KEYS_AT_ONCE, async ({ job, key }) => {
+      if (key === null) return;
+      const held = shared ?? (await heldJobs(blobs, [job], objectOf(job.id)));
+      const { status, item } = await table.write(keyWrite(job.id, key, held), 'nothing');
+      // A request that was thought lost may have been carried out.
+      if (status === 'refused' && textAt(item, 'job') !== job.id) isOurs = false;
+    });
+    return isOurs;
   }
 }
 
-interface Known {
-  readonly taken: Set<string>;
-  /** Ids of which there is an item, be it that of a job or not, with what was given up of them. */
-  readonly there: ReadonlyMap<string, number>;
-  readonly used: Map<string, Submitted>;
+const idTaken = (id: string): EbbError =>
+  new EbbError('conflict', {
+    what: 'a job of this id exists already',
+    got: id,
+    next: 'submit it again: a new id is drawn',
+  });
+
+function passing(error: unknown): void {
+  if (!(error instanceof EbbError) || !error.retryable) throw error;
+}
+
+/** The object that held a job is gone when the job is known. */
+function takenInMeanwhile(error: unknown): never {
+  if (!(error instanceof EbbError) || error.code !== 'not-found') throw error;
+  throw new EbbError('too-many-requests', {
+    what: 'what was submitted under this key is being taken in',
+    next: 'try again in a second',
+    cause: error,
+  });
 }
 
 /** The first id of the call that is taken already; submissions whose key was used make no job and need none. */
@@ -215,35 +234,20 @@ function takenId(submissions: readonly Submission[], known: Known): string | nul
 }
 
 function rule(call: Call, known: Known): Ruling {
-  const created: Created[] = [];
+  const due = new Map<string, Due>();
   const outcomes = call.submissions.map((submission): SubmitOutcome => {
     const { job, idempotency } = submission;
     const before = idempotency === null ? undefined : known.used.get(idempotency.key);
     if (idempotency !== null && before !== undefined) {
-      return before.digest === idempotency.digest
-        ? { status: 'repeated', job: before.job }
-        : { status: 'conflict', key: idempotency.key };
+      if (before.digest !== idempotency.digest) return { status: 'conflict', key: idempotency.key };
+      const isUnfinished = known.unfinished.has(idempotency.key);
+      if (isUnfinished) due.set(before.job.id, { job: before.job, key: null });
+      return { status: isUnfinished && before.job.id === job.id ? 'created' : 'repeated', job: before.job };
     }
     if (idempotency !== null) known.used.set(idempotency.key, { digest: idempotency.digest, job });
     known.taken.add(job.id);
-    created.push({ ...submission, givenUp: known.there.get(job.id) ?? null });
+    due.set(job.id, { job, key: idempotency });
     return { status: 'created', job };
   });
-  return { call, created, outcomes };
-}
-
-/** Calls that fit a transaction together; a larger call is a group of its own. */
-function* inGroups(rulings: readonly Ruling[]): Generator<Ruling[]> {
-  let group: Ruling[] = [];
-  let size = 0;
-  for (const ruling of rulings) {
-    if (group.length > 0 && size + ruling.created.length > JOBS_PER_TRANSACTION) {
-      yield group;
-      group = [];
-      size = 0;
-    }
-    group.push(ruling);
-    size += ruling.created.length;
-  }
-  if (group.length > 0) yield group;
+  return { call, due: [...due.values()], outcomes };
 }

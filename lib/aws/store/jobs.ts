@@ -1,29 +1,39 @@
-import type { JobId } from '../../kernel/ids.ts';
 import type { Job, JobSpec, JobState } from '../../domain/job.ts';
 import type { JobFilter, Page } from '../../ports/store.ts';
 import { decodeCursor, encodeCursor } from '../../ports/store-paging.ts';
 import type { Blobs } from './blobs.ts';
 import { activePartitions } from './cache.ts';
-import { text, textAt } from './codec.ts';
-import { jobDocOf, type JobDoc } from './documents.ts';
-import { itemOfPartition, jobKey, namedPartition, newKey, padded, specKey, textOf, unpadded } from './keys.ts';
+import { bodyOf, textAt } from './codec.ts';
+import { jobDocOf, type JobDoc, type JobsDoc } from './documents.ts';
+import {
+  itemOfPartition,
+  jobKey,
+  JOBS,
+  JOBS_PER_ITEM,
+  jobsKey,
+  namedKey,
+  newKey,
+  specKey,
+  textOf,
+  unpadded,
+} from './keys.ts';
 import type { Journal } from './journal.ts';
-import type { Table } from './table.ts';
-import type { View } from './view.ts';
+import type { Reader, View } from './view.ts';
 
 /** Jobs looked at for one page at most: a page may be short, with a cursor, when few of them are wanted. */
 const EXAMINED_PER_PAGE = 2000;
 const EXAMINED_AT_ONCE = 50;
-/** No number of arrival is beyond. */
-const LAST_NUMBER = 999_999_999_999_999;
+/** Items of the list of all looked at for one page at most, and at once. */
+const LISTS_PER_PAGE = 1568;
+const LISTS_AT_ONCE = 16;
 const STATES_OF_LIVE: ReadonlySet<JobState> = new Set<JobState>(['pending', 'running']);
 
 export const jobOf = (doc: JobDoc, spec: JobSpec): Job | null =>
   doc.body === null ? null : { ...doc.body, cancelRequested: doc.cancelRequested, spec };
 
 /** Specifications that lie beside their jobs. */
-export async function specsOf(table: Table, blobs: Blobs, ids: readonly string[]): Promise<Map<string, JobSpec>> {
-  const items = await table.getMany(ids.map(specKey));
+export async function specsOf(view: Reader, blobs: Blobs, ids: readonly string[]): Promise<Map<string, JobSpec>> {
+  const items = await view.getMany(ids.map(specKey));
   const specs = new Map<string, JobSpec>();
   for (const id of ids) {
     const item = items.get(textOf(specKey(id)));
@@ -39,12 +49,10 @@ interface Arrived {
 
 /** Jobs as others than the engine see them: as of the newest commit, or newer. */
 export class Jobs {
-  readonly #table: Table;
   readonly #blobs: Blobs;
   readonly #journal: Journal;
 
-  constructor(table: Table, blobs: Blobs, journal: Journal) {
-    this.#table = table;
+  constructor(blobs: Blobs, journal: Journal) {
     this.#blobs = blobs;
     this.#journal = journal;
   }
@@ -69,7 +77,7 @@ export class Jobs {
       return item === undefined ? [] : [{ id, doc: jobDocOf(item) }];
     });
     const lacking = docs.filter(({ doc }) => doc.body !== null && doc.spec === null).map(({ id }) => id);
-    const specs = await specsOf(this.#table, this.#blobs, lacking);
+    const specs = await specsOf(view, this.#blobs, lacking);
     const jobs = new Map<string, { readonly job: Job; readonly arrival: number | null }>();
     for (const { id, doc } of docs) {
       const spec = doc.spec ?? specs.get(id);
@@ -79,24 +87,13 @@ export class Jobs {
     return jobs;
   }
 
-  /** True when the job is there and not over; then the engine sees the request at its next load. */
-  async requestCancel(id: JobId): Promise<boolean> {
-    const key = jobKey(id);
-    // What its item says may be older than what commits have made of it.
-    const state = textAt(await (await this.#journal.view()).get(key), 'st');
-    if (!STATES_OF_LIVE.has(state as JobState)) return false;
-    const outcome = await this.#table.transact([
-      {
-        key,
-        set: { c: { BOOL: true } },
-        condition: {
-          expression: 'st IN (:pending, :running)',
-          values: { ':pending': text('pending'), ':running': text('running') },
-        },
-      },
-      { key: newKey(id), set: { c: { BOOL: true } } },
-    ]);
-    return outcome.status === 'done';
+  /** Those of the ids under which there is a job, or one is submitted. */
+  async there(ids: readonly string[]): Promise<Set<string>> {
+    const view = await this.#journal.view();
+    const items = await view.getMany([...ids.map(jobKey), ...ids.map(newKey)]);
+    const isThere = (id: string): boolean =>
+      items.has(textOf(newKey(id))) || jobDocOf(items.get(textOf(jobKey(id)))).body !== null;
+    return new Set(ids.filter(isThere));
   }
 
   /** Jobs by id, else the newest of the name. */
@@ -110,77 +107,52 @@ export class Jobs {
     return found;
   }
 
-  /** A name may be there whose job was given up (single.ts): then the one before it counts. */
   async #newestNamed(name: string): Promise<Job | null> {
-    let to = padded(LAST_NUMBER);
-    for (;;) {
-      const [item] = await this.#table.range({ pk: namedPartition(name), to, descending: true, limit: 1 });
-      if (item === undefined) return null;
-      const [id, arrival] = [textAt(item, 'job'), unpadded(textAt(item, 'sk'))];
-      const there = (await this.#arrived(await this.#journal.view(), [id])).get(id);
-      if (there?.arrival === arrival) return there.job;
-      to = padded(arrival - 1);
-    }
+    const item = await (await this.#journal.view()).get(namedKey(name));
+    return item === undefined ? null : this.get(textAt(item, 'job'));
   }
 
-  /** Newest first. Looks at 2,000 jobs at most: a page may have fewer than `limit` and still a `next`. */
+  /**
+   * Newest first. Looks at 2,000 jobs at most, found among 50,000 in the list of all: a page may have fewer than `limit` and
+   * still a `next`.
+   */
   async list(filter: JobFilter, limit: number, after: string | null): Promise<Page<Job>> {
     const wanted = acceptor(filter);
-    let before = after === null ? Number.MAX_SAFE_INTEGER : decodeCursor('jobs', after);
+    const before = after === null ? Number.MAX_SAFE_INTEGER : decodeCursor('jobs', after);
     if (filter.states?.length === 0) return { items: [], next: null };
     const found: { readonly job: Job; readonly arrival: number }[] = [];
     let examined = 0;
     const view = await this.#journal.view();
-    const next = await this.#source(view, filter);
-    for (;;) {
-      const batch = await next(before, EXAMINED_AT_ONCE);
+    for await (const { batch, lastSeen, isEnd } of await this.#batches(view, filter, before)) {
       const jobs = await this.#arrived(
         view,
         batch.map((b) => b.id),
       );
       for (const { id, arrival } of batch) {
         const there = jobs.get(id);
-        // A name may be there under a number that was given up.
-        if (there === undefined || there.arrival !== arrival || !wanted(there.job)) continue;
-        const { job } = there;
+        if (there === undefined || !wanted(there.job)) continue;
         const last = found.at(-1);
         if (found.length === limit && last !== undefined) return page(found, encodeCursor('jobs', last.arrival));
-        found.push({ job, arrival });
+        found.push({ job: there.job, arrival });
       }
-      const end = batch.at(-1);
-      if (end === undefined || batch.length < EXAMINED_AT_ONCE) return page(found, null);
-      before = end.arrival;
+      if (isEnd) return page(found, null);
       examined += batch.length;
-      if (examined >= EXAMINED_PER_PAGE) return page(found, encodeCursor('jobs', before));
+      if (examined >= EXAMINED_PER_PAGE) return page(found, encodeCursor('jobs', lastSeen));
     }
+    return page(found, null);
   }
 
-  /** Where to look for jobs so that few are looked at in vain: those that live, those of the name, of the owner, or all. */
-  async #source(
-    view: View,
-    filter: JobFilter,
-  ): Promise<(before: number, limit: number) => Promise<readonly Arrived[]>> {
-    if (filter.states?.every((s) => STATES_OF_LIVE.has(s)) === true) {
-      const live = await this.#live(view);
-      return async (before, limit) => live.filter((j) => j.arrival < before).slice(0, limit);
+  /** Where to look for jobs so that few are looked at in vain: those that live, or the list of all. */
+  async #batches(view: View, filter: JobFilter, before: number): Promise<AsyncIterable<Batch>> {
+    if (filter.states?.every((s) => STATES_OF_LIVE.has(s)) !== true) {
+      return listedBatches(view, { filter, before, jobs: (await this.#journal.head()).jobs });
     }
-    const { name, owner } = filter;
-    if (name !== undefined) {
-      const pk = namedPartition(name);
-      const all = async (before: number, limit: number): Promise<readonly Arrived[]> => {
-        const to = padded(Math.min(before - 1, LAST_NUMBER));
-        const items = await this.#table.range({ pk, to, descending: true, limit });
-        return items.map((i) => ({ id: textAt(i, 'job'), arrival: unpadded(textAt(i, 'sk')) }));
-      };
-      return all;
-    }
-    const index = owner === undefined ? { list: 'jobs' } : { owner };
-    return async (before, limit) =>
-      (await view.newest(index, before, limit)).map(({ key, arrival }) => ({ id: key.pk.slice(2), arrival }));
+    const live = (await this.#live(view)).filter((j) => j.arrival < before);
+    return inBatches(live);
   }
 
   async #live(view: View): Promise<readonly Arrived[]> {
-    const keys = (await activePartitions(view, this.#table, 'J#')).map(itemOfPartition);
+    const keys = (await activePartitions(view, 'J#')).map(itemOfPartition);
     const items = await view.getMany(keys);
     return [...items.values()]
       .flatMap((item) => {
@@ -189,6 +161,50 @@ export class Jobs {
       })
       .sort((a, b) => b.arrival - a.arrival);
   }
+}
+
+/** Jobs to be looked at together, newest first. `lastSeen`: none from there on is missing. */
+interface Batch {
+  readonly batch: readonly Arrived[];
+  readonly lastSeen: number;
+  readonly isEnd: boolean;
+}
+
+async function* inBatches(all: readonly Arrived[]): AsyncIterable<Batch> {
+  for (let from = 0; from === 0 || from < all.length; from += EXAMINED_AT_ONCE) {
+    const batch = all.slice(from, from + EXAMINED_AT_ONCE);
+    yield { batch, lastSeen: batch.at(-1)?.arrival ?? 0, isEnd: from + EXAMINED_AT_ONCE >= all.length };
+  }
+}
+
+/** Those of the list of all that have the owner and the name. */
+async function* listedBatches(
+  view: View,
+  { filter, before, jobs }: { readonly filter: JobFilter; readonly before: number; readonly jobs: number },
+): AsyncIterable<Batch> {
+  const { owner, name } = filter;
+  let next = Math.min(before - 1, jobs);
+  let batch: Arrived[] = [];
+  for (let items = 0; next > 0 && items < LISTS_PER_PAGE; items += LISTS_AT_ONCE) {
+    const to = jobsKey(next).sk;
+    const lists = await view.range({ pk: JOBS, to, descending: true, limit: LISTS_AT_ONCE });
+    if (lists.length === 0) break;
+    for (const item of lists) {
+      const first = unpadded(textAt(item, 'sk')) * JOBS_PER_ITEM + 1;
+      for (const [i, job] of [...bodyOf<JobsDoc>(item).entries()].reverse()) {
+        if (first + i > next) continue;
+        if ((owner ?? job.owner) === job.owner && (name ?? job.name) === job.name) {
+          batch.push({ id: job.id, arrival: first + i });
+        }
+      }
+      next = first - 1;
+      if (batch.length >= EXAMINED_AT_ONCE) {
+        yield { batch, lastSeen: next + 1, isEnd: next === 0 };
+        batch = [];
+      }
+    }
+  }
+  yield { batch, lastSeen: next + 1, isEnd: next === 0 };
 }
 
 const page = (found: readonly { readonly job: Job }[], next: string | null): Page<Job> => ({

@@ -25,7 +25,7 @@ import { EbbError } from '../../kernel/errors.ts';
 import { isOutcomeUnknown } from '../errors.ts';
 import type { Blobs } from './blobs.ts';
 import { bytes, checkVersion, decode, encode, number, numberOf, text, textAt, type Item } from './codec.ts';
-import { COMMITS_PREFIX, HEAD, KEEP_COMMITS_DAYS, LOG, logKey, padded, SCHEMA_VERSION, type Key } from './keys.ts';
+import { COMMITS_PREFIX, HEAD, KEEP_COMMITS_DAYS, LOG, logKey, padded } from './keys.ts';
 import { carriedOver, folded, isPassing, type Tail } from './tail.ts';
 import { inParallel, type Table, type Write } from './table.ts';
 import { View } from './view.ts';
@@ -51,22 +51,21 @@ export interface Head {
   readonly arrivals: number;
   /** Plans so far. */
   readonly plans: number;
+  /** Jobs so far. */
+  readonly jobs: number;
+  /** Events so far, those that are forgotten included. */
+  readonly events: number;
 }
 
 /** What a commit writes. */
 export interface Batch {
   readonly writes: readonly Write[];
-  /** Items of others that it took note of: whoever has them in his hands must read them again. */
-  readonly noted: readonly Key[];
-  readonly head: Pick<Head, 'arrivals' | 'plans'>;
-  /** It must be in the items at once. */
-  readonly isUrgent: boolean;
+  readonly head: Pick<Head, 'arrivals' | 'plans' | 'jobs' | 'events'>;
 }
 
 export interface Entry {
   readonly commit: number;
   readonly writes: readonly Write[];
-  readonly noted: readonly Key[];
 }
 
 interface Logged extends Entry {
@@ -79,7 +78,7 @@ export type CommitOutcome =
   /** Others have committed since: read the head, and the documents, again. */
   | { readonly status: 'stale' };
 
-const BEGINNING: Head = { token: 0, commits: 0, arrivals: 0, plans: 0 };
+const BEGINNING: Head = { token: 0, commits: 0, arrivals: 0, plans: 0, jobs: 0, events: 0 };
 
 export class Journal {
   readonly #table: Table;
@@ -92,6 +91,7 @@ export class Journal {
   /** The items have everything up to this commit. */
   #carried = 0;
   #tail: Tail = new Map();
+  #lastLook: Promise<unknown> = Promise.resolve();
 
   /** `nowMs`: wall time, for the expiry of items. */
   constructor(table: Table, blobs: Blobs, nowMs: () => number) {
@@ -105,7 +105,7 @@ export class Journal {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const head = await this.head();
       const next = { ...head, token: head.token + 1, commits: head.commits + 1 };
-      if (await this.#append(next, { writes: [], noted: [], holder })) return next;
+      if (await this.#append(next, { writes: [], holder })) return next;
     }
     throw new EbbError('too-many-requests', {
       what: 'others keep taking the lease of the engine',
@@ -113,11 +113,15 @@ export class Journal {
     });
   }
 
-  /** The newest head. */
-  async head(): Promise<Head> {
-    if (this.#head === null) await this.#begin();
-    await this.#follow();
-    return this.#head ?? BEGINNING;
+  /** The newest head: with every commit that was made before this was asked. Looks follow one another. */
+  head(): Promise<Head> {
+    const looked = this.#lastLook.then(async () => {
+      if (this.#head === null) await this.#begin();
+      await this.#follow();
+      return this.#head ?? BEGINNING;
+    });
+    this.#lastLook = looked.catch(() => undefined);
+    return looked;
   }
 
   /** Everything as of the newest commit. */
@@ -138,20 +142,14 @@ export class Journal {
     return found.length === head - commit ? found : null;
   }
 
-  async commit(head: Head, { writes, noted, head: numbers, isUrgent }: Batch): Promise<CommitOutcome> {
+  async commit(head: Head, { writes, head: numbers }: Batch): Promise<CommitOutcome> {
     if (head.commits !== this.#head?.commits) return { status: 'stale' };
     const wasDue = this.#isDue();
     const next: Head = { ...head, ...numbers, commits: head.commits + 1 };
-    if (!(await this.#append(next, { writes, noted }))) return { status: 'stale' };
+    if (!(await this.#append(next, { writes }))) return { status: 'stale' };
     // The commit holds from here on: a fault while it is carried over is not the caller's, the next one goes on with it.
-    if (isUrgent || this.#isDue()) await this.#carry({ mayPass: !wasDue, isAsked: isUrgent }).catch(passing);
+    if (this.#isDue()) await this.#carry({ mayPass: !wasDue, isAsked: false }).catch(passing);
     return { status: 'done', head: next };
-  }
-
-  /** A commit of nothing that makes every commit fail that is being computed now. */
-  async interrupt(): Promise<void> {
-    const head = await this.head();
-    await this.#append({ ...head, commits: head.commits + 1 }, { writes: [], noted: [] });
   }
 
   /** Carries over what the log has, when nothing is left to do. */
@@ -167,12 +165,12 @@ export class Journal {
   /** False when there is another commit of that number. */
   async #append(
     head: Head,
-    { writes, noted, holder }: Pick<Entry, 'writes' | 'noted'> & { readonly holder?: string },
+    { writes, holder }: Pick<Entry, 'writes'> & { readonly holder?: string },
   ): Promise<boolean> {
     const { commits } = head;
     const id = randomUUID();
-    const content = encode({ w: writes.map(packed), n: noted } satisfies Packed);
-    const isEmpty = writes.length + noted.length === 0;
+    const content = encode(writes.map(packed));
+    const isEmpty = writes.length === 0;
     const held = isEmpty ? { set: {} } : await this.#blobs.heldBytes(content, `${COMMITS_PREFIX}${commits}-${id}`);
     const write: Write = {
       key: logKey(commits),
@@ -182,6 +180,8 @@ export class Journal {
         t: number(head.token),
         r: number(head.arrivals),
         p: number(head.plans),
+        j: number(head.jobs),
+        e: number(head.events),
         c: number(this.#carried),
         ttl: number(Math.floor(this.#nowMs() / 1000) + KEEP_COMMITS_DAYS * 86_400),
         ...(holder === undefined ? {} : { holder: text(holder) }),
@@ -189,7 +189,7 @@ export class Journal {
       condition: { expression: 'attribute_not_exists(pk)' },
     };
     if (!(await this.#isPut(write, id))) return false;
-    this.#take({ commit: commits, writes, noted, head, bytes: content.length });
+    this.#take({ commit: commits, writes, head, bytes: content.length });
     return true;
   }
 
@@ -204,7 +204,9 @@ export class Journal {
     }
   }
 
+  /** A commit of this process may be found by a look of its own before its put is answered. */
   #take(entry: Logged): void {
+    if (entry.commit < this.#next) return;
     this.#head = entry.head;
     const from = Math.min(this.#carried + 1, entry.commit - REMEMBERED);
     this.#known = [...this.#known.filter((e) => e.commit >= from), entry];
@@ -214,8 +216,7 @@ export class Journal {
   async #begin(): Promise<void> {
     const item = await this.#table.get(HEAD);
     if (item !== undefined) checkVersion(item);
-    const isOld = item !== undefined && numberOf(item, 'v') < SCHEMA_VERSION;
-    const head = headOf(isOld ? await this.#takenOver() : item);
+    const head = headOf(item);
     this.#head = head;
     this.#carried = head.commits;
     this.#known = [];
@@ -230,14 +231,15 @@ export class Journal {
     // Away for so long that commits have expired: they are in the items.
     if (isGap) await this.#begin();
     for (const item of isGap ? await this.#table.range({ pk: LOG, from: padded(this.#next) }) : items) {
-      if (Number(textAt(item, 'sk')) !== this.#next) {
+      const logged = await this.#logged(item);
+      if (logged.commit > this.#next) {
         throw new EbbError('store.corrupt', {
           what: 'a commit is missing in the log',
           got: `${textAt(item, 'sk')} where ${this.#next} should be`,
           next: 'restore the table from its point-in-time backup',
         });
       }
-      this.#take(await this.#logged(item));
+      this.#take(logged);
       this.#carriedTo(numberOf(item, 'c'));
     }
   }
@@ -250,10 +252,17 @@ export class Journal {
     checkVersion(item);
     const isEmpty = item['b'] === undefined && item['s3'] === undefined;
     const content = isEmpty ? null : await this.#blobs.bytesOf(item);
-    const { w, n } = content === null ? { w: [], n: [] } : decode<Packed>(content);
+    const writes = content === null ? [] : decode<readonly PackedWrite[]>(content).map(unpacked);
     const commits = Number(textAt(item, 'sk'));
-    const head = { token: numberOf(item, 't'), commits, arrivals: numberOf(item, 'r'), plans: numberOf(item, 'p') };
-    return { commit: commits, writes: w.map(unpacked), noted: n, head, bytes: content?.length ?? 0 };
+    const head = {
+      token: numberOf(item, 't'),
+      commits,
+      arrivals: numberOf(item, 'r'),
+      plans: numberOf(item, 'p'),
+      jobs: numberOf(item, 'j'),
+      events: numberOf(item, 'e'),
+    };
+    return { commit: commits, writes, head, bytes: content?.length ?? 0 };
   }
 
   #carriedTo(commit: number): void {
@@ -281,6 +290,8 @@ export class Journal {
         commits: number(head.commits),
         arrivals: number(head.arrivals),
         plans: number(head.plans),
+        jobs: number(head.jobs),
+        events: number(head.events),
       },
       condition: {
         expression: 'attribute_not_exists(commits) OR commits < :commits',
@@ -288,29 +299,6 @@ export class Journal {
       },
     });
     this.#carriedTo(head.commits);
-  }
-
-  /**
-   * A table of version 2, whose commits were transactions with HEAD: engines of that version are kept from committing by the token
-   * and the version that HEAD has from now on, and what they decided and had not all written is written.
-   */
-  async #takenOver(): Promise<Item> {
-    const item = await this.#table.add(HEAD, 'fence', 1);
-    const pending = item['pending']?.S;
-    if (pending === undefined) return item;
-    const isPending = { expression: 'pending = :pending', values: { ':pending': text(pending) } };
-    let content: Uint8Array | null = null;
-    try {
-      content = await this.#blobs.get(pending);
-    } catch (error) {
-      if (!(error instanceof EbbError) || error.code !== 'not-found') throw error;
-    }
-    const writes = content === null ? [] : decode<PackedWrite[]>(content).map(unpacked);
-    await inParallel(writes, WRITES_AT_ONCE, async (write) => {
-      await this.#table.write(write);
-    });
-    await this.#table.write({ key: HEAD, set: {}, remove: ['pending'], condition: isPending });
-    return item;
   }
 }
 
@@ -324,23 +312,15 @@ const headOf = (item: Item | undefined): Head => ({
   commits: numberOf(item, 'commits'),
   arrivals: numberOf(item, 'arrivals'),
   plans: numberOf(item, 'plans'),
+  jobs: numberOf(item, 'jobs'),
+  events: numberOf(item, 'events'),
 });
 
 /** Writes as JSON: only the kinds of values that the store writes. What is encoded is decoded, so that all is compressed together. */
-type PackedValue =
-  | { readonly s: string }
-  | { readonly n: string }
-  | { readonly f: boolean }
-  | { readonly j: unknown }
-  /** As version 2 had it. */
-  | { readonly b: string };
+type PackedValue = { readonly s: string } | { readonly n: string } | { readonly f: boolean } | { readonly j: unknown };
 interface PackedWrite extends Omit<Write, 'set' | 'once' | 'condition'> {
   readonly set?: Record<string, PackedValue>;
   readonly once?: Record<string, PackedValue>;
-}
-interface Packed {
-  readonly w: readonly PackedWrite[];
-  readonly n: readonly Key[];
 }
 
 function packed({ set, once, condition, ...rest }: Write): PackedWrite {
@@ -374,6 +354,5 @@ function unpackValue(value: PackedValue): Item[string] {
   if ('s' in value) return { S: value.s };
   if ('n' in value) return { N: value.n };
   if ('j' in value) return bytes(encode(value.j));
-  if ('b' in value) return { B: Buffer.from(value.b, 'base64') };
   return { BOOL: value.f };
 }

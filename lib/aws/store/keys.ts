@@ -11,20 +11,16 @@ export interface Key {
 }
 
 /**
- * Version of the items' form, written into each (`v`). A reader refuses items of a later one, and reads earlier ones as they
- * are: an item takes the new form when it is written next.
+ * Version of the items' form, written into each (`v`). A reader refuses items of another one.
  *
- * 2: a job's item holds its specification and, of a small job, the records of its tasks (`j`), which in 1 were items of their
- *    own beside it. What is not over is listed in `ACTIVE`, with the positions of instances, and what was submitted since in
- *    `NEW`; in 1 each had an entry of its own in `LIVE#`, and instances their positions. Values may be compressed by a dictionary.
- * 3: commits are items of `LOG`, carried over to the others later; in 2 they wrote those in transactions with HEAD. Explanations
- *    that are short lie in their job's item (`y`).
+ * 4 is the first: 1 to 3 were never released, and no table of theirs is read (docs/adr/0013-submissions-are-taken-in.md).
  */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 /** Tasks whose records share an item: a lone change rewrites about 1 KB, a start of thousands writes few items. */
 const TASKS_PER_ITEM = 32;
-const LIVE_PARTITIONS = 4;
+/** Jobs in one item of the list of all: some 30 bytes each, so that an item is about a kilobyte. */
+export const JOBS_PER_ITEM = 32;
 /** Bytes of a sort key that may be text of a user; the rest of the 1,024 holds a hash. */
 const SORT_KEY_TEXT_BYTES = 800;
 
@@ -34,8 +30,6 @@ export const padded = (n: number): string => String(n).padStart(DIGITS, '0');
 export const unpadded = (sk: string): number => Number(sk.slice(-DIGITS));
 
 export const HEAD: Key = { pk: 'HEAD', sk: 'HEAD' };
-/** Numbers of arrival, of jobs and events alike. */
-export const COUNTER: Key = { pk: 'COUNTER', sk: 'ARRIVALS' };
 
 export const jobKey = (job: string): Key => ({ pk: `J#${job}`, sk: 'JOB' });
 export const specKey = (job: string): Key => ({ pk: `J#${job}`, sk: 'SPEC' });
@@ -70,11 +64,9 @@ export const ledgerKey = (instance: string, part: number): Key => ({
 /** What is not over, some dozens of jobs and instances to an item: what a process reads that has just begun. */
 export const ACTIVE = 'ACTIVE';
 export const activeKey = (part: number): Key => ({ pk: ACTIVE, sk: padded(part) });
-/** Jobs submitted or to be cancelled of which no commit knows yet: what every load reads. */
+/** What was submitted and no commit knows of yet: what a look reads (arrivals.ts). Named by the first of its jobs. */
 export const NEW = 'NEW';
 export const newKey = (job: string): Key => ({ pk: NEW, sk: `J#${job}` });
-/** Of version 1: one entry for each that is not over. */
-export const livePartitions = Array.from({ length: LIVE_PARTITIONS }, (_, n) => `LIVE#${n}`);
 /** The item of a job or an instance, whose partition is listed somewhere. */
 export const itemOfPartition = (pk: string): Key => ({ pk, sk: pk.startsWith('J#') ? 'JOB' : 'INSTANCE' });
 
@@ -89,8 +81,11 @@ export const EXPLAINED: Key = { pk: 'EXPLAINED', sk: 'NEWEST' };
 export const planKey = (plan: string): Key => ({ pk: `P#${plan}`, sk: 'PLAN' });
 export const EVENTS = 'EVENTS';
 export const eventsKey = (first: number): Key => ({ pk: EVENTS, sk: padded(first) });
-export const namedPartition = (name: string): string => `N#${name}`;
-export const namedKey = (name: string, arrival: number): Key => ({ pk: namedPartition(name), sk: padded(arrival) });
+/** All jobs in order of their arrival, numbered from 1 without gaps. */
+export const JOBS = 'JOBS';
+export const jobsKey = (arrival: number): Key => ({ pk: JOBS, sk: padded(Math.floor((arrival - 1) / JOBS_PER_ITEM)) });
+/** The newest job of a name. */
+export const namedKey = (name: string): Key => ({ pk: `N#${name}`, sk: 'NEWEST' });
 export const submittedKey = (key: string): Key => ({ pk: `K#${sha256(key)}`, sk: 'KEY' });
 /** Only for attempts whose id does not begin with their job's id and a dot. */
 export const attemptKey = (attempt: string): Key => ({ pk: `A#${attempt}`, sk: 'ATTEMPT' });
@@ -123,9 +118,7 @@ export const logKey = (commit: number): Key => ({ pk: LOG, sk: padded(commit) })
 
 /** Index of what is listed newest first: `l` names the list, `a` is the number of arrival. */
 export const LISTED = 'listed';
-/** Index of jobs by owner. */
-export const OWNED = 'owned';
-export type List = 'jobs' | 'instances' | 'plans' | 'ledger';
+export type List = 'instances' | 'plans' | 'ledger';
 
 /** What `CreateTable` takes; the CDK construct and the tests make the table from the same description. */
 export const tableDefinition = (name: string): CreateTableCommandInput => ({
@@ -139,16 +132,17 @@ export const tableDefinition = (name: string): CreateTableCommandInput => ({
     { AttributeName: 'pk', AttributeType: 'S' },
     { AttributeName: 'sk', AttributeType: 'S' },
     { AttributeName: 'l', AttributeType: 'S' },
-    { AttributeName: 'ow', AttributeType: 'S' },
     { AttributeName: 'a', AttributeType: 'N' },
   ],
-  GlobalSecondaryIndexes: [[LISTED, 'l'] as const, [OWNED, 'ow'] as const].map(([index, hash]) => ({
-    IndexName: index,
-    KeySchema: [
-      { AttributeName: hash, KeyType: 'HASH' as const },
-      { AttributeName: 'a', KeyType: 'RANGE' as const },
-    ],
-    // What is listed is then read from the table itself, as it is now.
-    Projection: { ProjectionType: 'KEYS_ONLY' as const },
-  })),
+  GlobalSecondaryIndexes: [
+    {
+      IndexName: LISTED,
+      KeySchema: [
+        { AttributeName: 'l', KeyType: 'HASH' },
+        { AttributeName: 'a', KeyType: 'RANGE' },
+      ],
+      // What is listed is then read from the table itself, as it is now.
+      Projection: { ProjectionType: 'KEYS_ONLY' },
+    },
+  ],
 });

@@ -83,7 +83,7 @@ async function forgotten(
 ): Promise<Pick<PlanWrites, 'writes' | 'dropped'>> {
   const tooOld = plans - retention.plans;
   if (tooOld <= 0) return { writes: [], dropped: [] };
-  const listed = (await view.newest({ list: 'plans' }, tooOld + 1, FORGET_AT_ONCE)).map((p) => p.key);
+  const listed = (await view.newest('plans', tooOld + 1, FORGET_AT_ONCE)).map((p) => p.key);
   const old = listed.filter((key) => !pending.has(textOf(key)));
   const items = [...(await view.getMany(old)).values()];
   return {

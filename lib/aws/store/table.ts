@@ -18,7 +18,7 @@ import {
 import { classify, faultOf } from '../errors.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import { number, textAt, type Item } from './codec.ts';
-import { LISTED, OWNED, SCHEMA_VERSION, textOf, type Key } from './keys.ts';
+import { LISTED, SCHEMA_VERSION, textOf, type Key, type List } from './keys.ts';
 
 /** Limits of the service ("Service, account, and table quotas in Amazon DynamoDB"). */
 export const MAX_TRANSACTION_WRITES = 100;
@@ -107,8 +107,8 @@ export class Table {
     return (await this.getMany([key])).get(textOf(key));
   }
 
-  /** Those that are there, by `textOf` their key. */
-  async getMany(keys: readonly Key[]): Promise<Map<string, Item>> {
+  /** Those that are there, by `textOf` their key. `eventual`: half the price; what was written within the last second or so may be missing. */
+  async getMany(keys: readonly Key[], reads: 'consistent' | 'eventual' = 'consistent'): Promise<Map<string, Item>> {
     const unique = [...new Map(keys.map((k) => [textOf(k), k])).values()];
     const found = new Map<string, Item>();
     const batches: Key[][] = [];
@@ -119,7 +119,7 @@ export class Table {
         const answer = await this.#call('BatchGetItem', () =>
           this.#client.send(
             new BatchGetItemCommand({
-              RequestItems: { [this.#name]: { Keys: left, ConsistentRead: true } },
+              RequestItems: { [this.#name]: { Keys: left, ConsistentRead: reads === 'consistent' } },
               ...this.#measured(),
             }),
           ),
@@ -168,17 +168,12 @@ export class Table {
    * Keys and numbers of arrival from an index, newest first, below `before`. An index follows the table within a second or
    * so: what is listed was there, and what came just now may be missing.
    */
-  async newest(
-    index: { readonly list: string } | { readonly owner: string },
-    before: number,
-    limit: number,
-  ): Promise<{ readonly key: Key; readonly arrival: number }[]> {
-    const [name, hash, value] = 'list' in index ? [LISTED, 'l', index.list] : [OWNED, 'ow', index.owner];
+  async newest(list: List, before: number, limit: number): Promise<{ readonly key: Key; readonly arrival: number }[]> {
     const items = await this.#query(
       {
-        IndexName: name,
-        KeyConditionExpression: `${hash} = :hash AND a < :before`,
-        ExpressionAttributeValues: { ':hash': { S: value }, ':before': number(before) },
+        IndexName: LISTED,
+        KeyConditionExpression: 'l = :list AND a < :before',
+        ExpressionAttributeValues: { ':list': { S: list }, ':before': number(before) },
         ScanIndexForward: false,
       },
       limit,

@@ -1,6 +1,6 @@
 /** The table as of one commit: what is stored, and over it what commits have written since it was last carried over. */
 import { numberOf, textAt, type Item } from './codec.ts';
-import { ACTIVE, EFFECTS, EXPLAINED, MEMORY, textOf, type Key } from './keys.ts';
+import { ACTIVE, EFFECTS, EXPLAINED, JOBS, MEMORY, textOf, type Key, type List } from './keys.ts';
 import { isMark, laidOver, type Fold, type Tail } from './tail.ts';
 import type { Range, Table } from './table.ts';
 
@@ -8,7 +8,7 @@ import type { Range, Table } from './table.ts';
 export type Reader = Pick<Table, 'get' | 'getMany' | 'range' | 'newest'>;
 
 /** Of these a commit always writes all there is. */
-const WHOLE = new Set([ACTIVE, EFFECTS, EXPLAINED.pk, MEMORY]);
+const WHOLE = new Set([ACTIVE, EFFECTS, EXPLAINED.pk, JOBS, MEMORY]);
 
 export class View implements Reader {
   readonly #table: Reader;
@@ -66,18 +66,14 @@ export class View implements Reader {
     return [...all.values()].sort((a, b) => sign * inOrder(textAt(a, 'sk'), textAt(b, 'sk'))).slice(0, limit);
   }
 
-  async newest(
-    index: { readonly list: string } | { readonly owner: string },
-    before: number,
-    limit: number,
-  ): Promise<{ readonly key: Key; readonly arrival: number }[]> {
+  async newest(list: List, before: number, limit: number): Promise<{ readonly key: Key; readonly arrival: number }[]> {
     const folds = [...this.#tail.values()];
     this.#reads += 1;
-    const listed = await this.#table.newest(index, before, limit + folds.length);
+    const listed = await this.#table.newest(list, before, limit + folds.length);
     const all = new Map(listed.map((entry) => [textOf(entry.key), entry]));
     for (const fold of folds) {
       if (!fold.isThere) all.delete(textOf(fold.key));
-      else if (isListed(fold, index)) {
+      else if (isListed(fold, list)) {
         const arrival = numberOf({ ...fold.once, ...fold.set }, 'a');
         if (arrival < before && !all.has(textOf(fold.key))) all.set(textOf(fold.key), { key: fold.key, arrival });
       }
@@ -91,7 +87,4 @@ const inOrder = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const isWithin = (sk: string, { prefix = '', from = '', to }: Range): boolean =>
   sk.startsWith(prefix) && sk >= from && (to === undefined || sk <= to);
 
-function isListed({ once, set }: Fold, index: { readonly list: string } | { readonly owner: string }): boolean {
-  const item = { ...once, ...set };
-  return 'list' in index ? textAt(item, 'l') === index.list : textAt(item, 'ow') === index.owner;
-}
+const isListed = ({ once, set }: Fold, list: List): boolean => textAt({ ...once, ...set }, 'l') === list;

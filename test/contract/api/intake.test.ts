@@ -44,7 +44,8 @@ describe('POST /api/jobs', () => {
     const second = answerOf(await api.post('/api/jobs', jobFile(), key), 200, submitAnswer);
     expect(second).toEqual({ ...first, outcome: 'repeated' });
     expect(await stored()).toEqual(['render']);
-    expect(api.wakes()).toBe(1);
+    // Whoever took it first may have died before it woke anybody.
+    expect(api.wakes()).toBe(2);
   });
 
   it('refuses another body under a used key', async () => {

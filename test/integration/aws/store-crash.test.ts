@@ -57,8 +57,7 @@ async function whole(store: Store): Promise<unknown> {
     explanations: [await store.explanation(jobId('j1')), await store.explanation(jobId('j2'))],
     ledger: await store.ledger('all'),
     ofJob: await store.ledger({ job: jobId('j1') }),
-    // Numbers that were drawn by a commit that failed are not used again.
-    events: (await store.events(0, 1000)).map(({ sequence: _, ...event }) => event),
+    events: await store.events(0, 1000),
     memory: [...(await store.memory(''))],
   };
 }
@@ -126,7 +125,7 @@ describeOnLocalStack('DynamoDB store, crash points and lost answers', (on) => {
       // Both were seen, and from the deciding write on it is always the state after.
       expect(states[0]).toBe('before');
       expect(states.lastIndexOf('before')).toBeLessThan(states.indexOf('after'));
-      expect(states.length).toBeGreaterThan(instances === TASKS ? 6 : 2);
+      expect(states.length).toBeGreaterThan(instances === TASKS ? 6 : 1);
     },
     180_000,
   );
@@ -169,8 +168,8 @@ describeOnLocalStack('DynamoDB store, crash points and lost answers', (on) => {
     const isDecided = new Promise<void>((resolve) => (decided = resolve));
     let writes = 0;
     const { store } = broken(place, async ({ name, perform }) => {
-      // The first draws numbers of events, the second decides; all others carry over what was decided.
-      if (name === 'UpdateItemCommand' && ++writes > 2) {
+      // The first decides; all others carry over what was decided.
+      if (name === 'UpdateItemCommand' && ++writes > 1) {
         decided();
         await gate;
       }
@@ -226,7 +225,9 @@ describeOnLocalStack('DynamoDB store, crash points and lost answers', (on) => {
           const again = await next.submit(
             range(jobs).map((n) => ({ job: job(`b${n}`), idempotency: { key: `k${n}`, digest: 'd' } })),
           );
-          expect(new Set(again.map((o) => o.status))).toEqual(new Set([found === 0 ? 'created' : 'repeated']));
+          // A key that was written alone is completed: its job is the one that was submitted first.
+          expect(['created', 'repeated']).toEqual(expect.arrayContaining(again.map((o) => o.status)));
+          if (found > 0) expect(new Set(again.map((o) => o.status))).toEqual(new Set(['repeated']));
           expect((await next.jobs({}, 10, null)).items).toHaveLength(jobs);
           expect((await next.events(0, 10)).map((e) => e.job)).toEqual(again.map((o) => ('job' in o ? o.job.id : '')));
           // What never became a job leaves nothing behind that the engine would take for one.

@@ -258,12 +258,12 @@ describeOnLocalStack('DynamoDB store, races between processes', (on) => {
     expect(all).toHaveLength(24 + 24);
   }, 60_000);
 
-  // A lone submission draws its number, announces itself by three writes, and then writes the job.
+  // A lone submission writes its key, and then itself.
   it.each([
-    ['has announced nothing', 2],
-    ['is announced and not there', 5],
+    ['has written nothing', 1],
+    ['has written its key alone', 2],
   ])(
-    'a submission that is slow and %s holds nobody up, and goes on under another number',
+    'a submission that is slow and %s holds nobody up, and is one job whoever completes it',
     async (_, at) => {
       const place = await on.place();
       let letGo = (): void => undefined;
@@ -275,21 +275,52 @@ describeOnLocalStack('DynamoDB store, races between processes', (on) => {
       });
       const late = on.store({ ...place, dynamodb: faults.around(on.dynamodb()) });
       const store = on.store(place);
+      const under = (id: string) => [{ job: job(id), idempotency: { key: 'k', digest: 'd' } }];
       await store.submit([{ job: job('first'), idempotency: null }]);
-      const slow = late.submit([{ job: job('slow'), idempotency: null }]);
+      const slow = late.submit(under('slow'));
       while (writes < at) await new Promise((resolve) => setTimeout(resolve, 5));
       await store.submit([{ job: job('second'), idempotency: null }]);
       const seen = await store.events(0, 10);
       expect(seen.map((e) => e.job)).toEqual(['first', 'second']);
+      expect(await store.submitted('k')).toBeNull();
+      const [other] = await store.submit(under('again'));
+      const id = at === 1 ? 'again' : 'slow';
+      expect(other).toEqual({ status: at === 1 ? 'created' : 'repeated', job: job(id) });
+      expect((await store.loadActive()).jobs.map((j) => j.id)).toEqual(['first', 'second', id]);
       letGo();
-      expect((await slow).map((o) => o.status)).toEqual(['created']);
+      expect(await slow).toEqual([{ status: at === 1 ? 'repeated' : 'created', job: job(id) }]);
       const more = await store.events(seen.at(-1)?.sequence ?? 0, 10);
-      expect(more.map((e) => e.job)).toEqual(['slow']);
-      const newestFirst = ['slow', 'second', 'first'];
+      expect(more.map((e) => e.job)).toEqual([id]);
+      const newestFirst = [id, 'second', 'first'];
       expect((await store.jobs({}, 10, null)).items.map((j) => j.id)).toEqual(newestFirst);
       expect((await store.jobs({ name: 'nightly' }, 10, null)).items.map((j) => j.id)).toEqual(newestFirst);
-      expect((await store.loadActive()).jobs.map((j) => j.id)).toEqual(['first', 'second', 'slow']);
+      expect((await store.loadActive()).jobs.map((j) => j.id)).toEqual(['first', 'second', id]);
     },
     60_000,
   );
+
+  it('many processes that submit, look and ask at once lose no job and take none in twice', async () => {
+    const place = await on.place();
+    const stores = range(4).map(() => on.store(place));
+    const ids = range(4).flatMap((s) => range(8).map((n) => `j-${s}-${n}`));
+    await Promise.all(
+      stores.flatMap((store, s) =>
+        range(8).map(async (n) => {
+          await store.submit([
+            { job: job(`j-${s}-${n}`), idempotency: n % 2 === 0 ? null : { key: `${s}-${n}`, digest: 'd' } },
+          ]);
+          if (n % 3 === 0) await stores[(s + 1) % 4]?.loadActive();
+          if (n % 3 === 1) await stores[(s + 2) % 4]?.events(0, 100);
+        }),
+      ),
+    );
+    const reader = on.store(place);
+    expect((await reader.loadActive()).jobs.map((j) => j.id as string).sort()).toEqual(ids);
+    expect((await reader.jobs({}, 100, null)).items.map((j) => j.id as string).sort()).toEqual(ids);
+    const events = await reader.events(0, 100);
+    expect(events.map((e) => e.sequence)).toEqual(range(32).map((n) => n + 1));
+    expect(events.map((e) => e.job as string).sort()).toEqual(ids);
+    const { Items: left = [] } = await on.dynamodb().send(new ScanCommand({ TableName: place.table }));
+    expect(left.filter((item) => item['pk']?.S === 'NEW')).toEqual([]);
+  }, 60_000);
 });

@@ -267,6 +267,6 @@ describe('the archive', () => {
     const partitions = (wanted: boolean) =>
       new Set(table.items.filter((i) => isWanted(i) === wanted).map((i) => (i['pk']?.S ?? '').split('#')[0]));
     expect(partitions(true)).toEqual(new Set(['J', 'I', 'P']));
-    for (const pk of ['HEAD', 'COUNTER', 'EVENTS']) expect(partitions(false)).toContain(pk);
+    for (const pk of ['HEAD', 'LOG', 'EVENTS']) expect(partitions(false)).toContain(pk);
   });
 });

@@ -98,6 +98,18 @@ it('several wake-ups of one request are one', async () => {
   expect(numberOf(await table.get(WAKE), 'wanted')).toBe(2);
 });
 
+it('nobody is woken while a round is still to come, and again once it has begun', async () => {
+  const { backend, table, wake, started } = new Bench();
+  await wake.wake();
+  backend.backend.wake();
+  await backend.settle();
+  expect(numberOf(await table.get(WAKE), 'wanted')).toBe(1);
+  await wake.begin(started[0] ?? '');
+  backend.backend.wake();
+  await backend.settle();
+  expect(numberOf(await table.get(WAKE), 'wanted')).toBe(2);
+});
+
 it('what was learned is read, that included which is only in the log of runs yet', async () => {
   const { backend, store } = new Bench();
   const learned = new LoggedHistory();

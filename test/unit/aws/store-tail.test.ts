@@ -81,7 +81,7 @@ describe('what is in the log', () => {
       ]),
     );
     const newest = async (before: number, limit: number): Promise<number[]> =>
-      (await view.newest({ list: 'plans' }, before, limit)).map((p) => p.arrival);
+      (await view.newest('plans', before, limit)).map((p) => p.arrival);
     expect(await newest(100, 10)).toEqual([4, 3, 1]);
     expect(await newest(100, 2)).toEqual([4, 3]);
     expect(await newest(4, 2)).toEqual([3, 1]);

@@ -54,6 +54,42 @@ describeOnLocalStack('waking the cycle', (on) => {
     expect(await another().wake()).toBe('started');
   });
 
+  it('says whether a round is still to come that sees what was stored before', async () => {
+    const wake = another();
+    expect(await wake.isAwaited()).toBe(false);
+    await wake.wake();
+    expect(await another().isAwaited()).toBe(true);
+    const [execution = ''] = started;
+    // It has begun to look: what comes from now on may be missed.
+    const seen = (await wake.begin(execution)) ?? 0;
+    expect(await another().isAwaited()).toBe(false);
+    await another().wake();
+    expect(await another().isAwaited()).toBe(true);
+    expect(await wake.end(execution, { seen, dueInMs: null })).toBe(true);
+    const next = (await wake.begin(execution)) ?? 0;
+    expect(await another().isAwaited()).toBe(false);
+    expect(await wake.end(execution, { seen: next, dueInMs: null })).toBe(false);
+    expect(await another().isAwaited()).toBe(false);
+  });
+
+  it('awaits no round that nobody is about to begin', async () => {
+    const wake = another();
+    // For the clock.
+    await wake.want();
+    expect(await wake.isAwaited()).toBe(false);
+    isBroken = true;
+    await expect(wake.wake()).rejects.toThrow('no state machine');
+    expect(await wake.isAwaited()).toBe(false);
+    isBroken = false;
+    await wake.wake();
+    const [execution = ''] = started;
+    await wake.begin(execution);
+    await another().wake();
+    expect(await wake.isAwaited()).toBe(true);
+    expect(await wake.gaveUp(execution)).toBe(true);
+    expect(await wake.isAwaited()).toBe(false);
+  });
+
   it('loses no trigger that races with the end', async () => {
     for (let round = 0; round < 15; round++) {
       const wake = another();

@@ -1,14 +1,14 @@
-/** Two dashboards: money, and health. CloudWatch gives an account three for nothing. */
+/** One dashboard, money above and health below: each costs 3 USD a month beyond the three that an account has for nothing. */
 import { Duration } from 'aws-cdk-lib';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
-import { Construct } from 'constructs';
+import type { Construct } from 'constructs';
 import { BOOKED } from '../aws/metrics.ts';
 import type { DeploymentConfig } from './config.ts';
 import type { EbbtideAlarms } from './alarms.ts';
 import { PURCHASE_OPTIONS, type EbbtideMetrics } from './metrics.ts';
 
-export interface DashboardsProps {
+export interface DashboardProps {
   readonly config: Pick<DeploymentConfig, 'name' | 'budgetUsdPerDay'>;
   readonly metrics: EbbtideMetrics;
   readonly alarms: EbbtideAlarms;
@@ -20,30 +20,20 @@ const HOUR = Duration.hours(1);
 const HALF = 12;
 const HEIGHT = 6;
 
-export class Dashboards extends Construct {
-  readonly money: cloudwatch.Dashboard;
-  readonly health: cloudwatch.Dashboard;
-
-  constructor(scope: Construct, id: string, props: DashboardsProps) {
-    super(scope, id);
-    const { name } = props.config;
-    const widgets = { defaultInterval: Duration.days(1), periodOverride: cloudwatch.PeriodOverride.AUTO };
-    this.money = new cloudwatch.Dashboard(this, 'Money', {
-      dashboardName: `${name}-money`,
-      widgets: money(props),
-      ...widgets,
-    });
-    this.health = new cloudwatch.Dashboard(this, 'Health', {
-      dashboardName: `${name}-health`,
-      widgets: health(props),
-      ...widgets,
+export class EbbtideDashboard extends cloudwatch.Dashboard {
+  constructor(scope: Construct, id: string, props: DashboardProps) {
+    super(scope, id, {
+      dashboardName: props.config.name,
+      defaultInterval: Duration.days(1),
+      periodOverride: cloudwatch.PeriodOverride.AUTO,
+      widgets: [heading('Money'), ...money(props), heading('Health'), ...health(props)],
     });
   }
 }
 
 type Rows = cloudwatch.IWidget[][];
 
-function money({ config, metrics, booking }: DashboardsProps): Rows {
+function money({ config, metrics, booking }: DashboardProps): Rows {
   return [
     [
       graph('Dollars per hour, by purchase option', {
@@ -75,7 +65,7 @@ function money({ config, metrics, booking }: DashboardsProps): Rows {
   ];
 }
 
-function health({ metrics, alarms }: DashboardsProps): Rows {
+function health({ metrics, alarms }: DashboardProps): Rows {
   return [
     [
       new cloudwatch.AlarmStatusWidget({
@@ -108,6 +98,10 @@ function health({ metrics, alarms }: DashboardsProps): Rows {
     ],
   ];
 }
+
+const heading = (title: string): cloudwatch.IWidget[] => [
+  new cloudwatch.TextWidget({ markdown: `# ${title}`, width: 2 * HALF, height: 1 }),
+];
 
 /** Sums of the lines that lib/aws/measures.ts writes: a metric for each job or owner would cost 0.30 USD a month. */
 const booked = (

@@ -26,7 +26,7 @@ const TRANSACTION_WRITES = 100;
 const PAGE_BYTES = 2 ** 20;
 
 /** An index by its hash and range attribute. */
-const INDEXES: Readonly<Record<string, readonly [string, string]>> = { listed: ['l', 'a'], owned: ['ow', 'a'] };
+const INDEXES: Readonly<Record<string, readonly [string, string]>> = { listed: ['l', 'a'] };
 
 const metadata = { $metadata: {} };
 

@@ -30,7 +30,7 @@ module.exports = {
     only('ports-are-interfaces', 'ports', ['kernel', 'domain', ...STAGES]),
     only('cycle-knows-no-driver', 'cycle', ['kernel', 'domain', 'ports', ...STAGES]),
     only('api-stands-on-ports', 'api', ['kernel', 'domain', 'ports', 'cycle', ...STAGES]),
-    only('local-is-a-driver', 'local', ['kernel', 'domain', 'ports', 'cycle', 'api', ...STAGES]),
+    only('local-is-a-driver', 'local', ['kernel', 'domain', 'ports', 'cycle', 'api', 'models', ...STAGES]),
     only('models-are-opened-and-asked', 'models', ['kernel', 'domain']),
     only('sim-is-a-driver', 'sim', ['kernel', 'domain', 'ports', 'cycle', ...STAGES]),
     only('aws-is-a-driver', 'aws', ['kernel', 'domain', 'ports', 'cycle', 'api', ...STAGES]),

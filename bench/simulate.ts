@@ -65,6 +65,7 @@ function orderOf(preset: string, path: string, over: Partial<RunOrder> = {}): Ru
     market: args.market === undefined ? null : resolve(args.market),
     marketSeed: DEFAULT_SEED,
     ownMarkets: false,
+    dir: join(tmpdir(), 'ebb-bench-simulate'),
     cache: join(tmpdir(), 'ebb-bench-simulate'),
     fromMs: null,
     toMs: null,

@@ -72,6 +72,7 @@ provideBackend({
   },
   limits: { vcpus: 64 },
   admit: async (spec) => admit(spec, trace.pools),
+  forecast: async () => ({ origin: null, pools: [] }),
   wake: () => undefined,
   health: async () => ({
     status: 'stale',

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { costReport, jobCost } from './costs.ts';
 import { cancelJob } from './cancel.ts';
 import { listInstances, listPools } from './capacity.ts';
+import { listForecasts } from './forecasts.ts';
 import { LAST_EVENT_HEADER, streamEvents } from './events.ts';
 import { batchExample, jobExample, jobFileBody } from './job-input.ts';
 import { listJobs, showHealth, showJob, explainJob, listPlans } from './jobs.ts';
@@ -222,6 +223,18 @@ export const API_OPERATIONS: readonly Operation[] = [
     answers: { 200: json('A page of pools.', schema.poolList) },
     problems: [],
     run: async ({ query }, backend) => ok(await listPools(backend, query)),
+  }),
+  operation({
+    id: 'listForecasts',
+    handler: 'api',
+    method: 'GET',
+    path: '/api/forecasts',
+    summary: 'How likely each spot pool is to be lost within a time, for the bids that decisions try.',
+    params: NO_PARAMS,
+    query: request.forecastsQuery,
+    answers: { 200: json('A page of pools.', schema.forecastList) },
+    problems: [],
+    run: async ({ query }, backend) => ok(await listForecasts(backend, query)),
   }),
   operation({
     id: 'listInstances',

@@ -105,6 +105,12 @@ export const poolsQuery = z.strictObject({
   zone: text(100).optional(),
   type: text(100).optional().describe('Instance type, exactly.'),
 });
+export const forecastsQuery = z.strictObject({
+  limit: limit(1000, 100),
+  cursor,
+  zone: text(100).optional(),
+  type: text(100).optional().describe('Instance type, exactly.'),
+});
 export const instancesQuery = z.strictObject({
   limit: limit(1000, 100),
   cursor,

@@ -353,6 +353,47 @@ export const solveView = z
   })
   .meta({ id: 'Solve' });
 
+export const forecastOrigin = z
+  .object({
+    chosen: z.string().describe('`history`, `model`, a version of a model, or `oracle`.'),
+    refused: z
+      .string()
+      .nullable()
+      .describe('Why the chosen model cannot be asked; null where it can, or none was chosen.'),
+    version: z.string().nullable().describe('Of the trained model that answered; null: history did.'),
+    byModel: count.describe('Bids that the model answered.'),
+    byHistory: z
+      .array(z.object({ why: z.string(), bids: count }))
+      .describe('Bids that the model was to answer and history did, by reason.'),
+  })
+  .meta({ id: 'ForecastOrigin' });
+
+const priceDrivers = z
+  .object({
+    aboveUsd: z.number().describe('Bid above the price, USD per hour.'),
+    lastAboveS: seconds.nullable().describe('Since the price was above the bid; null: not within `knownS`.'),
+    knownS: seconds.describe('Of history that was looked at.'),
+    range24hUsd: z.number().describe('Highest less lowest price of 24 hours, USD per hour.'),
+  })
+  .meta({ id: 'PriceDrivers' });
+
+export const poolForecast = z
+  .object({
+    pool: z.string(),
+    priceUsdPerHour: usd,
+    bids: z.array(
+      z.object({
+        bid,
+        horizonS: z.array(seconds).describe('Ascending.'),
+        pInterrupted: z.array(z.number()).describe('P(interrupted within each horizon).'),
+        reason: z.string(),
+        drivers: priceDrivers.nullable().describe('Null for an uncapped bid.'),
+      }),
+    ),
+  })
+  .meta({ id: 'PoolForecast' });
+export type PoolForecastView = z.infer<typeof poolForecast>;
+
 const taskRef = z.object({ job: z.string(), stage: z.string(), index: count });
 export const effectView = z
   .discriminatedUnion('kind', [
@@ -382,6 +423,9 @@ export const planView = z
     preset: z.string(),
     effects: z.array(effectView),
     jobs: z.array(z.string()).describe('Ids of the jobs that it explains.'),
+    forecast: forecastOrigin
+      .nullable()
+      .describe('How the market was forecast; null where that was not needed or not kept.'),
     solve: solveView,
   })
   .meta({ id: 'Plan' });
@@ -430,6 +474,17 @@ export const explanationView = z
       }),
     ),
     excluded: z.array(z.object({ constraint: z.string(), pools: count })),
+    forecast: z
+      .array(
+        z.object({
+          pool: z.string(),
+          bid,
+          pWithinHour: z.number().describe('P(interrupted within an hour).'),
+          reason: z.string(),
+          drivers: priceDrivers.nullable(),
+        }),
+      )
+      .describe('Of the spot pools that the job runs in, or else could best run in; the first few.'),
     runtime: z.object({ medianS: seconds, p90S: seconds, basis: z.string() }).nullable(),
     admission: admissionView,
   })
@@ -472,6 +527,10 @@ const next = z.string().nullable().describe('Pass as `cursor` to go on; null at 
 export const jobList = z.object({ items: z.array(jobSummary), next, asOf: instant }).meta({ id: 'JobList' });
 export const taskList = z.object({ job: z.string(), items: z.array(taskView), next }).meta({ id: 'TaskList' });
 export const attemptList = z.object({ job: z.string(), items: z.array(attemptView), next }).meta({ id: 'AttemptList' });
+export const forecastList = z
+  .object({ origin: forecastOrigin.nullable(), items: z.array(poolForecast), next, asOf: instant })
+  .meta({ id: 'ForecastList' });
+export type ForecastList = z.infer<typeof forecastList>;
 export const poolList = z.object({ items: z.array(poolView), next, asOf: instant }).meta({ id: 'PoolList' });
 export const instanceList = z
   .object({ items: z.array(instanceView), next, asOf: instant })

@@ -1,6 +1,7 @@
 /** From the domain's values to what the API answers: units unwrapped, instants as ISO strings. Pure. */
 import { raw, type EpochMs, type Quantity } from '../kernel/units.ts';
 import { isOver, type Attempt, type Job, type StageProgress, type Task } from '../domain/job.ts';
+import type { ForecastOrigin, PoolForecast } from '../domain/forecast.ts';
 import type { Instance } from '../domain/instance.ts';
 import type { Effect, Explanation, Plan } from '../domain/plan.ts';
 import type { Bid, Pool } from '../domain/pool.ts';
@@ -14,6 +15,7 @@ import type {
   JobSummary,
   JobView,
   PlanView,
+  PoolForecastView,
   PoolView,
   ResourcesView,
   StageView,
@@ -224,6 +226,21 @@ function effectView(e: Effect): PlanView['effects'][number] {
   }
 }
 
+export const forecastOriginView = (origin: ForecastOrigin | null): PlanView['forecast'] =>
+  origin === null ? null : { ...origin, byHistory: origin.byHistory.map((by) => ({ ...by })) };
+
+export const poolForecastView = ({ pool, priceUsdPerHour, bids }: PoolForecast): PoolForecastView => ({
+  pool,
+  priceUsdPerHour: raw(priceUsdPerHour),
+  bids: bids.map(({ bid, curve, drivers }) => ({
+    bid: bidView(bid),
+    horizonS: [...curve.horizonS],
+    pInterrupted: [...curve.pInterrupted],
+    reason: curve.reason,
+    drivers,
+  })),
+});
+
 export const planView = (p: Plan): PlanView => ({
   id: p.id,
   at: iso(p.atMs),
@@ -231,6 +248,7 @@ export const planView = (p: Plan): PlanView => ({
   preset: p.preset,
   effects: p.effects.map(effectView),
   jobs: p.explanations.map((e) => e.job),
+  forecast: forecastOriginView(p.forecast ?? null),
   solve: { ...p.solve },
 });
 
@@ -259,6 +277,7 @@ export const explanationView = (job: Job, e: Explanation | null): ExplanationVie
   placed: (isOver(job.state) ? [] : (e?.placed ?? [])).map((p) => ({ ...p })),
   considered: (e?.considered ?? []).map((c) => ({ ...c, bid: bidView(c.bid) })),
   excluded: (e?.excluded ?? []).map((x) => ({ ...x })),
+  forecast: (isOver(job.state) ? [] : (e?.forecast ?? [])).map((f) => ({ ...f, bid: bidView(f.bid) })),
   runtime:
     e === null || e.runtime === null
       ? null

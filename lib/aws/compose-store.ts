@@ -10,7 +10,7 @@ import type { Uniform } from '../kernel/random.ts';
 import { lambdaClock } from './clock.ts';
 import { readEnvironment, type Environment } from './environment.ts';
 import { tokenOf } from './fleet/marks.ts';
-import { AwsMarket } from './market.ts';
+import { AwsMarket, historyNeededS } from './market.ts';
 import { PriceBook, typesOf } from './price-book.ts';
 import { remainingMs } from './remaining.ts';
 import { Blobs } from './store/blobs.ts';
@@ -60,7 +60,7 @@ export function storePartsOf(environment: Environment): StoreParts {
   const types = typesOf(config.families);
   const zones = [...environment.EBB_SUBNETS.keys()];
   const deployment = tokenOf('deployment', environment.EBB_VERSION, ...types, ...zones);
-  const historyS = config.settings.priceHistoryS;
+  const historyS = historyNeededS(config.settings.priceHistoryS);
   const startCycle = async (execution: string): Promise<void> => {
     const { startExecution } = await import('./executions.ts');
     await startExecution(at, environment.EBB_STATE_MACHINE, execution);

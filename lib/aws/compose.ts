@@ -19,6 +19,7 @@ import { classify, faultOf } from './errors.ts';
 import { awsFleet, type AwsFleetOnAws } from './fleet/compose.ts';
 import { endedKey, keptKey } from './fleet/marks.ts';
 import { parseReport, type TaskReport } from './fleet/report.ts';
+import { historyNeededS } from './market.ts';
 import { PriceBook } from './price-book.ts';
 import { priceListRegion, type PriceListParts } from './price-list.ts';
 import type { PriceFeedParts } from './prices.ts';
@@ -45,7 +46,7 @@ function partsOver(of: StoreParts): Parts {
   const at = { ...CLIENT, region };
   const ec2 = once(() => new EC2Client(at));
   const pricing = once(() => new PricingClient({ ...CLIENT, region: priceListRegion(region) }));
-  const historyS = config.settings.priceHistoryS;
+  const historyS = historyNeededS(config.settings.priceHistoryS);
   const fleet = once(() =>
     awsFleet({
       clients: { ec2: ec2(), ecs: new ECSClient(at), logs: new CloudWatchLogsClient(at) },

@@ -2,6 +2,7 @@ import { epochMs, mib, raw, usdPerHour, type EpochMs, type UsdPerHour } from '..
 import type { PoolId } from '../kernel/ids.ts';
 import type { InstanceType, Pool } from '../domain/pool.ts';
 import { builtInCatalogue, type Catalogue } from '../market/catalogue.ts';
+import { WARM_UP_MS } from '../market/features/price-window.ts';
 import { indexAt, priceAt, traceOf, type SpotMarket } from '../market/steps.ts';
 import type { MarketTrace } from '../market/trace.ts';
 import type { Market, PriceSteps } from '../ports/market.ts';
@@ -14,6 +15,9 @@ import type { PriceBook } from './price-book.ts';
  * (settings, `VM_MEMORY_OVERHEAD_PERCENT`, 0.075). A task that was promised more would never find room.
  */
 const MEMORY_OVERHEAD = 0.075;
+
+/** Engine time that prices are read back: what forecasts from history look at, and what the features of a model need to begin with. */
+export const historyNeededS = (priceHistoryS: number): number => Math.max(priceHistoryS, WARM_UP_MS / 1000);
 
 /** The type as ECS offers it to tasks. */
 export const offeredType = (type: InstanceType): InstanceType => ({
@@ -97,7 +101,10 @@ export class AwsMarket {
     const trace = traceOf(header, this.#markets(prices, list));
     this.#known = {
       trace,
-      market: marketOf(trace, (p) => types.includes(p.type.name) && zones.includes(p.zone) && !closed.has(p.id)),
+      market: {
+        ...marketOf(trace, (p) => types.includes(p.type.name) && zones.includes(p.zone) && !closed.has(p.id)),
+        completeUntil: () => (checkedMs === null ? null : epochMs(checkedMs)),
+      },
       checkedMs,
       version,
       onDemand,

@@ -47,13 +47,21 @@ export async function measureSight(
 const priceOf = ({ instance, pool }: InstanceView, market: KnownMarket['market'], nowMs: EpochMs): number =>
   raw(market.quote(instance.pool, nowMs) ?? pool.onDemandUsdPerHour);
 
-/** Interruptions that are expected of the held spot instances within an hour. */
+/** Interruptions that are expected of the held spot instances within an hour, and what the model was to answer and did not. */
 export function measureForecast(snapshot: Snapshot, forecast: MarketForecast): void {
   let expected = 0;
   for (const { pool, instance } of snapshot.instances.values()) {
     if (pool.option === 'spot') expected += pInterruptedWithin(forecast.interruption(pool, instance.bid), HOUR_S);
   }
   measure('interruptionsExpected', expected);
+  const { origin } = forecast;
+  if (origin === undefined) return;
+  if (origin.refused !== null) measure('modelsRefused', 1);
+  const instead = origin.byHistory.reduce((sum, { bids }) => sum + bids, 0);
+  if (instead > 0) {
+    measure('bidsByHistory', instead);
+    logger.info('bids that the model did not answer', { byHistory: origin.byHistory });
+  }
 }
 
 /** The same store; what its commits bring to an end is measured once they are durable. */

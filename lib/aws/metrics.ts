@@ -87,6 +87,12 @@ export const METRICS = {
     from: 'forecast',
     about: 'Forecasts made without the trained model that is deployed, because it cannot be used.',
   },
+  bidsByHistory: {
+    name: 'BidsByHistory',
+    unit: 'Count',
+    from: 'forecast',
+    about: 'Bids that the trained model was to answer and history did, as where a price was not reported for long.',
+  },
   interruptions: {
     name: 'Interruptions',
     unit: 'Count',

@@ -12,6 +12,7 @@ export const routes = {
   jobCosts: (ref: string): string => `${job(ref)}/cost`,
   costs: '/api/costs',
   pools: '/api/pools',
+  forecasts: '/api/forecasts',
   instances: '/api/instances',
   plans: '/api/plans',
   health: '/api/health',

@@ -119,6 +119,7 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
     token: input.token,
     atMs: snapshot.nowMs,
     preset: input.preset,
+    ...(forecasts.market.origin === undefined ? {} : { forecast: forecasts.market.origin }),
     effects,
     explanations: explains ? explain(deliberation) : [],
     solve: allotment.solve,

@@ -9,6 +9,7 @@ import { act } from './act.ts';
 import { nextDecisionS } from './decide.ts';
 import { decideOn, isOpen, type Sight } from './decision.ts';
 import { giveUp } from './endings.ts';
+import type { Scene } from './forecasting.ts';
 import { confirm, capacityRefused, MAX_HURRIED, recordIntents, settleAll } from './intents.ts';
 import { Observer, type ObserverParts } from './observer.ts';
 import type { RunningOffers } from './running-offers.ts';
@@ -20,7 +21,7 @@ export interface EngineParts<S> extends ObserverParts {
   readonly stages: Stages<S>;
   readonly preset: string;
   readonly config: SchedulerConfig;
-  readonly forecast: (at: EpochMs) => MarketForecast;
+  readonly forecast: (scene: Scene) => Promise<MarketForecast>;
   /** Whether jobs are explained, for those who read it; default true. Changes nothing that is decided. */
   readonly explains?: boolean;
   /** Names this engine in the lease. */
@@ -149,7 +150,7 @@ export class Engine<S> {
       return null;
     }
     const sight = await this.#look(state);
-    const { plan, endings, runningOffers } = await decideOn(sight, this.#forecast(sight), this.#parts);
+    const { plan, endings, runningOffers } = await decideOn(sight, await this.#forecast(sight), this.#parts);
     this.#runningOffers = runningOffers;
     giveUp(state, endings, sight.snapshot.nowMs);
     const records = recordIntents(state, plan);
@@ -176,10 +177,10 @@ export class Engine<S> {
     return { token: this.#token, plan, snapshot, lastRanMs, knownOffers, draining: this.#draining };
   }
 
-  #forecast(sight: Sight): Forecasts | null {
+  async #forecast(sight: Sight): Promise<Forecasts | null> {
     if (!isOpen(sight)) return null;
     const { stages, history, forecast } = this.#parts;
-    return { runtime: stages.estimate(sight.snapshot, history), market: forecast(sight.snapshot.nowMs) };
+    return { runtime: stages.estimate(sight.snapshot, history), market: await forecast(sight.snapshot) };
   }
 
   /** Does the effects and confirms; effects that failed stay open for the next cycle. True when capacity was refused. */

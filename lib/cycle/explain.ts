@@ -4,15 +4,20 @@ import { plus, raw, seconds, type EpochMs, type UsdPerHour } from '../kernel/uni
 import { quantile } from '../domain/distribution.ts';
 import type { Job } from '../domain/job.ts';
 import type { Bid, Pool } from '../domain/pool.ts';
-import type { Explanation, Placement, WaitReason } from '../domain/plan.ts';
-import { pInterruptedWithin } from '../domain/forecast.ts';
-import { runningByJob, type InstanceView, type PendingGroup } from '../domain/snapshot.ts';
+import type { Explanation, ForecastSeen, Placement, WaitReason } from '../domain/plan.ts';
+import { pInterruptedWithin, type Offer } from '../domain/forecast.ts';
+import { runningByJob, type InstanceView, type PendingGroup, type RunningTask } from '../domain/snapshot.ts';
 import type { Deliberation } from './decide.ts';
 import { expectedStarts } from './expected-start.ts';
 
 type Waiting = Explanation['waiting'][number];
 type Placed = Explanation['placed'][number];
 
+/** Forecasts kept in one job's record: it is written each cycle. */
+const MAX_SEEN = 2;
+/** Of what runs of a job, to find them: a thousand tasks are mostly on a few instances. */
+const MOST_LOOKED_AT = 64;
+const HOUR = seconds(3600);
 /** Offers kept in one job's record. */
 const MAX_CONSIDERED = 12;
 
@@ -37,8 +42,12 @@ interface Index {
   readonly running: ReadonlyMap<JobId, Deliberation['snapshot']['running']>;
   readonly blocked: ReadonlyMap<JobId, Deliberation['snapshot']['blocked']>;
   readonly quotes: ReadonlyMap<PoolId, UsdPerHour | null>;
+  readonly pools: ReadonlyMap<PoolId, Pool>;
+  readonly instances: Deliberation['snapshot']['instances'];
   /** Price and risk of spot instances in words, by pool and bid: said once for all that were bought alike. */
   readonly terms: Map<PoolId, Map<Bid, string>>;
+  /** Forecasts by pool and bid, alike for all jobs. */
+  readonly seen: Map<string, ForecastSeen>;
   /** Seconds from now until groups that wait for room are expected to start. */
   readonly startsInS: ReadonlyMap<GroupId, number>;
 }
@@ -54,7 +63,10 @@ function indexByJob(d: Deliberation): Index {
     running: runningByJob(d.snapshot),
     blocked: Map.groupBy(d.snapshot.blocked, (b) => b.job),
     quotes: new Map(d.snapshot.pools.map((p) => [p.pool.id, p.quote])),
+    pools: new Map(d.snapshot.pools.map((p) => [p.pool.id, p.pool])),
+    instances: d.snapshot.instances,
     terms: new Map(),
+    seen: new Map(),
     startsInS: expectedStarts(d),
   };
 }
@@ -96,6 +108,7 @@ function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
     placed,
     considered,
     excluded,
+    ...forecastSeen(d, index, { running: index.running.get(job.id) ?? [], offers: offers?.offers ?? [] }),
     runtime:
       forecast === undefined
         ? null
@@ -153,10 +166,37 @@ function whyThere(d: Deliberation, view: InstanceView, index: Index): string {
 }
 
 function spotTerms({ forecasts: { market } }: Deliberation, pool: Pool, bid: Bid, price: UsdPerHour | null): string {
-  const hour = pInterruptedWithin(market.interruption(pool, bid), seconds(3600));
+  const hour = pInterruptedWithin(market.interruption(pool, bid), HOUR);
   const at =
     price === null ? '' : ` at ${raw(price).toFixed(4)} USD/h (on-demand ${raw(pool.onDemandUsdPerHour).toFixed(4)})`;
-  return `${at}, P(interrupted within an hour) ${(hour * 100).toFixed(1)} %${market.note === undefined ? '' : ` (${market.note})`}`;
+  const refused = market.origin?.refused ?? null;
+  return `${at}, P(interrupted within an hour) ${(hour * 100).toFixed(1)} %${refused === null ? '' : ` (${refused}; from history)`}`;
+}
+
+/** The forecasts of the pools that a job runs in, or else of the best that it could: few, since all else is among `considered`. */
+function forecastSeen(
+  { forecasts: { market } }: Deliberation,
+  index: Index,
+  of: { readonly running: readonly RunningTask[]; readonly offers: readonly Pick<Offer, 'pool' | 'bid'>[] },
+): Pick<Explanation, 'forecast'> {
+  const running = of.running.slice(0, MOST_LOOKED_AT);
+  const held = running.flatMap(({ attempt }) => index.instances.get(attempt.instance)?.instance ?? []);
+  const seen = new Map<string, ForecastSeen>();
+  for (const { pool: id, bid } of held.length > 0 ? held : of.offers) {
+    const pool = index.pools.get(id);
+    if (pool?.option !== 'spot') continue;
+    if (seen.size >= MAX_SEEN) break;
+    const key = `${id} ${bid === 'uncapped' ? bid : raw(bid)}`;
+    let one = index.seen.get(key);
+    if (one === undefined) {
+      const curve = market.interruption(pool, bid);
+      const drivers = market.drivers?.(pool, bid) ?? null;
+      one = { pool: id, bid, pWithinHour: pInterruptedWithin(curve, HOUR), reason: curve.reason, drivers };
+      index.seen.set(key, one);
+    }
+    seen.set(key, one);
+  }
+  return seen.size === 0 ? {} : { forecast: [...seen.values()] };
 }
 
 /** What becomes of one group this cycle: some start, some wait for an instance that is coming up, the rest waits. */

@@ -25,7 +25,12 @@ import { strictPriority } from '../value/strict-priority.ts';
 interface Preset {
   readonly about: string;
   readonly stages: Stages<Solver>;
+  /** How prices are forecast where the setting `forecast` leaves it to the preset; absent: from history. */
+  readonly forecast?: string;
 }
+
+/** The shipped model that is an LSTM over the last ten prices, as Tributary's is (section 2.2.1). */
+const LSTM = '2026-11-21-lstm';
 
 const ebbtide: Stages<Solver> = {
   estimate: jvuPredict,
@@ -40,6 +45,11 @@ const ebbtide: Stages<Solver> = {
 /** Every preset names one policy per stage; leaving a stage out does not compile. */
 const PRESETS = {
   ebbtide: { about: 'the default: JVuPredict, one MILP, Stratus packing, Tributary diversification', stages: ebbtide },
+  tributary: {
+    about: 'ebbtide with price losses forecast by the LSTM (Tributary) in place of history',
+    stages: ebbtide,
+    forecast: LSTM,
+  },
   greedy: { about: 'ebbtide with the greedy plan alone: no solver', stages: { ...ebbtide, plan: greedyPlan } },
   'on-demand': {
     about: 'packs as ebbtide does, buys on-demand only',
@@ -83,9 +93,15 @@ export const presetList = (): readonly { readonly name: string; readonly about: 
   Object.entries(PRESETS).map(([name, { about }]) => ({ name, about }));
 
 /** Throws `usage` for a name that is none. */
-export function presetNamed(name: string): Stages<Solver> {
-  const preset = Object.entries(PRESETS).find(([known]) => known === name);
-  if (preset !== undefined) return preset[1].stages;
+export const presetNamed = (name: string): Stages<Solver> => named(name).stages;
+
+/** What the setting `forecast` comes to with a preset: `history`, `model` or a version. Throws `usage` for a preset that is none. */
+export const forecastNamed = (setting: string, preset: string): string =>
+  setting === 'preset' ? (named(preset).forecast ?? 'history') : setting;
+
+function named(name: string): Preset {
+  const preset = Object.entries<Preset>(PRESETS).find(([known]) => known === name);
+  if (preset !== undefined) return preset[1];
   throw new EbbError('usage', {
     what: 'no such preset',
     got: name,

@@ -17,22 +17,15 @@ import { raw, type Seconds } from '../kernel/units.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { EffectOutcome } from '../domain/plan.ts';
-import type { Snapshot } from '../domain/snapshot.ts';
 import type { RuntimeHistory, Stages, Forecasts } from '../domain/stages.ts';
-import { bidsFor } from '../acquire/pools.ts';
-import {
-  forecastTable,
-  tabledForecast,
-  type Asked,
-  type ForecastTable,
-  type OutlookForecast,
-} from '../market/forecast/table.ts';
+import { forecastTable, tabledForecast, type ForecastTable, type OutlookForecast } from '../market/forecast/table.ts';
 import type { Fleet } from '../ports/fleet.ts';
 import type { Store } from '../ports/store.ts';
 import { act } from './act.ts';
 import { nextDecisionS } from './decide.ts';
 import { decideOn, isOpen, type Decision, type DecisionParts, type Sight } from './decision.ts';
 import { giveUp } from './endings.ts';
+import { bidsAsked } from './forecasting.ts';
 import { confirm, capacityRefused, recordIntents, settleAll, storedRests } from './intents.ts';
 import { Observer, type ObserverParts } from './observer.ts';
 import type { RunningOffers } from './running-offers.ts';
@@ -83,15 +76,6 @@ export function estimate<S>(
 export function forecast(sight: Sight, market: OutlookForecast, config: SchedulerConfig): ForecastTable {
   const { snapshot } = sight;
   return forecastTable(market, snapshot.nowMs, isOpen(sight) ? bidsAsked(snapshot, config) : []);
-}
-
-/** The bids that the appraisal tries in each pool that quotes a price, and those of the instances there are. */
-function bidsAsked(snapshot: Snapshot, config: SchedulerConfig): Asked[] {
-  const tried = snapshot.pools.flatMap(({ pool, quote }) =>
-    quote === null ? [] : bidsFor(pool, raw(quote), config).map((bid) => ({ pool, bid })),
-  );
-  const held = [...snapshot.instances.values()].map(({ pool, instance }) => ({ pool, bid: instance.bid }));
-  return [...tried, ...held];
 }
 
 export function solve<S>(

@@ -3,6 +3,13 @@ import { z } from 'zod';
 /** Tunables of the scheduling core, one schema for every driver. Each default names its source. */
 export const schedulerConfig = z.strictObject({
   preset: z.string().default('ebbtide').describe('Which policies decide: see `ebb config --presets`.'),
+  forecast: z
+    .string()
+    .regex(/^[\w][\w.-]{0,63}$/, 'must be `preset`, `history`, `model` or the version of a model')
+    .default('preset')
+    .describe(
+      'How prices are forecast: as the preset has it, from `history` (Proteus), by the trained `model` in use, or by one version of it: see `ebb models`.',
+    ),
   cyclePeriodS: z
     .number()
     .positive()

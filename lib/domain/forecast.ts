@@ -152,3 +152,66 @@ export interface Offer {
   /** What soft constraints make this pool worth more, US dollars: plans minimise expectedCostUsd - preferenceUsd. Absent = 0. */
   readonly preferenceUsd?: number;
 }
+
+/**
+ * A trained model of price losses, ready to be asked: rows of features in (lib/market/features/names.ts, row by row), P(the price
+ * passes the bid within each horizon) out. A model that gives a number that is none says in which row first.
+ */
+export interface LossModel {
+  readonly version: string;
+  /** Seconds, ascending. */
+  readonly horizonsS: readonly number[];
+  run(
+    rows: Float32Array,
+  ): Promise<
+    | { readonly kind: 'values'; readonly values: Float32Array }
+    | { readonly kind: 'not-finite'; readonly row: number }
+    | { readonly kind: 'failed'; readonly what: string }
+  >;
+}
+
+/** The forecast that was chosen, as it could be had. */
+export interface ChosenForecast {
+  /** What was chosen: `history`, `model`, a version, or `oracle`. */
+  readonly chosen: string;
+  /** Null: prices are forecast from history. */
+  readonly model: LossModel | null;
+  /** Why the model that was chosen cannot be asked; null where one can, or none was chosen. For people. */
+  readonly refused: string | null;
+}
+
+/** Prices forecast from their history, by choice. */
+export const FROM_HISTORY: ChosenForecast = { chosen: 'history', model: null, refused: null };
+
+/** How the market forecast of a decision was made: stands in the plan's record. */
+export interface ForecastOrigin extends Pick<ChosenForecast, 'chosen' | 'refused'> {
+  /** Of the trained model that answered; null: history did. */
+  readonly version: string | null;
+  /** Capped spot bids that the model was to answer, and did. */
+  readonly byModel: number;
+  /** Those that history answered in its place, by reason; the most frequent first. */
+  readonly byHistory: readonly { readonly why: string; readonly bids: number }[];
+}
+
+/** What is forecast of a spot pool now, for each bid that a decision would try. */
+export interface PoolForecast {
+  readonly pool: PoolId;
+  readonly priceUsdPerHour: UsdPerHour;
+  readonly bids: readonly {
+    readonly bid: Bid;
+    readonly curve: InterruptionCurve;
+    readonly drivers: PriceDrivers | null;
+  }[];
+}
+
+/** What a bid's risk rests on. */
+export interface PriceDrivers {
+  /** Bid above the price in force, USD per hour; below 0 where the price has passed it. */
+  readonly aboveUsd: number;
+  /** Seconds since the price was last above the bid; null: not within `knownS`. */
+  readonly lastAboveS: number | null;
+  /** Seconds of history that were looked at, a week at most. */
+  readonly knownS: number;
+  /** Highest less lowest price of the last 24 hours, USD per hour. */
+  readonly range24hUsd: number;
+}

@@ -1,6 +1,6 @@
 import type { AttemptId, EffectKey, GroupId, InstanceId, JobId, PlanId, PoolId } from '../kernel/ids.ts';
 import type { EpochMs, Seconds } from '../kernel/units.ts';
-import type { Offer } from './forecast.ts';
+import type { ForecastOrigin, Offer, PriceDrivers } from './forecast.ts';
 import type { TaskRef } from './job.ts';
 import type { Bid } from './pool.ts';
 import type { Resources } from './resources.ts';
@@ -188,6 +188,18 @@ export interface ConsideredOffer {
   readonly verdict: string;
 }
 
+/** A forecast that a decision rested on. */
+export interface ForecastSeen {
+  readonly pool: PoolId;
+  readonly bid: Bid;
+  /** P(interrupted within an hour). */
+  readonly pWithinHour: number;
+  /** Who forecast it, out of what: for people. */
+  readonly reason: string;
+  /** Null for a bid that no price passes, or a pool without a price. */
+  readonly drivers: PriceDrivers | null;
+}
+
 /** Why a job is where it is: stored with the plan, served as text and JSON from this one record. */
 export interface Explanation {
   readonly job: JobId;
@@ -210,6 +222,8 @@ export interface Explanation {
   }[];
   readonly considered: readonly ConsideredOffer[];
   readonly excluded: readonly { readonly constraint: string; readonly pools: number }[];
+  /** What was forecast of the spot pools that it runs in, or else could best run in; absent where there is none. */
+  readonly forecast?: readonly ForecastSeen[];
   readonly runtime: { readonly medianS: Seconds; readonly p90S: Seconds; readonly basis: string } | null;
 }
 
@@ -219,6 +233,8 @@ export interface Plan {
   readonly token: number;
   readonly atMs: EpochMs;
   readonly preset: string;
+  /** How the market was forecast; absent where no forecast was needed, and in plans of versions that kept none. */
+  readonly forecast?: ForecastOrigin;
   readonly effects: readonly Effect[];
   readonly explanations: readonly Explanation[];
   readonly solve: SolveReport;

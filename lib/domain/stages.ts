@@ -1,7 +1,7 @@
 import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
 import type { EpochMs, Seconds, UsdPerHour } from '../kernel/units.ts';
 import type { SchedulerConfig } from './config.ts';
-import type { InterruptionCurve, Offer, RuntimeForecast } from './forecast.ts';
+import type { ForecastOrigin, InterruptionCurve, Offer, PriceDrivers, RuntimeForecast } from './forecast.ts';
 import type { TaskRef } from './job.ts';
 import type { Allotment, ConsideredOffer, Placement, Purchase, Release, StartOption, Worth } from './plan.ts';
 import type { Bid, Pool } from './pool.ts';
@@ -40,8 +40,10 @@ export interface MarketForecast {
   meanPrice?(pool: Pool): UsdPerHour | null;
   /** Pearson correlation of two pools' prices over the history, in [-1, 1]; 0 when unknown (Tributary 2.2.2). */
   correlation(a: Pool, b: Pool): number;
-  /** What people must know of all its answers, as that another forecast was to be expected. */
-  readonly note?: string;
+  /** How it was made; absent where nothing was to be chosen. */
+  readonly origin?: ForecastOrigin;
+  /** What the risk of a bid rests on; null where there is no price, or no bid to be passed. */
+  drivers?(pool: Pool, bid: Bid): PriceDrivers | null;
 }
 
 export interface Forecasts {

@@ -26,6 +26,8 @@ const CACHE = join(ROOT, '.cache', 'functions');
 const MANIFEST = 'functions.json';
 /** Kept beside the newest: those of the branches that one goes to and fro between. */
 const KEPT = 4;
+/** Of a model's version: what it was judged by stays out of the asset. */
+const ASKED_FILES = ['model.onnx', 'manifest.json'];
 /** Newer than what CommonJS packages inside the bundle ask for with `require`. */
 const BANNER = "import{createRequire as ebbRequire}from'node:module';const require=ebbRequire(import.meta.url);";
 /** Beside the sources themselves: what decides how imports are found, and the bundler. */
@@ -83,7 +85,9 @@ function modelRuntime(models: readonly string[]): readonly PackagedName[] {
 
 function copyModel(model: string, to: string): void {
   const from = modelFolder(model);
-  if (from !== undefined) fs.cpSync(from, to, { recursive: true });
+  if (from === undefined) return;
+  const isAsked = (path: string): boolean => fs.statSync(path).isDirectory() || ASKED_FILES.includes(basename(path));
+  fs.cpSync(from, to, { recursive: true, filter: isAsked });
 }
 
 /** Beside the sources, or beside `dist` where these are compiled. */

@@ -8,18 +8,21 @@ import { invariant } from '../kernel/errors.ts';
 import { randomStream } from '../kernel/random.ts';
 import { raw, seconds } from '../kernel/units.ts';
 import { Engine } from '../cycle/engine.ts';
-import { presetNamed } from '../cycle/presets.ts';
+import { Forecasting } from '../cycle/forecasting.ts';
+import { forecastNamed, presetNamed } from '../cycle/presets.ts';
 import type { Stages } from '../domain/stages.ts';
 import { LoggedHistory } from '../estimate/logged-history.ts';
 import { capacityOf } from '../market/capacity.ts';
-import { MarketForecaster } from '../market/forecast/forecaster.ts';
+import { FEATURES } from '../market/features/names.ts';
 import { CapacityEvidence } from '../market/forecast/hazard.ts';
 import { dumpModel } from '../plan/milp.ts';
+import { openForecast } from '../models/preemption.ts';
 import type { Solver } from '../plan/solver.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './engine-messages.ts';
 import { createLocalFleet } from './fleet/fleet.ts';
 import { highsSolver } from './highs-solver.ts';
 import { IdleMemory } from './idle-memory.ts';
+import { modelPlaces } from './model-places.ts';
 import { replayMarket } from './market-replay.ts';
 import { openSqliteStore } from './store/sqlite-store.ts';
 import { wallTime } from './wall.ts';
@@ -40,10 +43,9 @@ const fleet = createLocalFleet({
 });
 const solver = highsSolver();
 const evidence = new CapacityEvidence();
-const forecaster = new MarketForecaster({
-  history: (pool, from, to) => market.history(pool, from, to),
-  config: world.config,
-});
+const { preset } = world.record;
+const chosen = await openForecast(forecastNamed(world.config.forecast, preset), modelPlaces(data.dir), FEATURES);
+const forecasting = new Forecasting({ chosen, config: world.config });
 const memory = new IdleMemory();
 let draining = false;
 const engine = new Engine<Solver>({
@@ -53,13 +55,13 @@ const engine = new Engine<Solver>({
   clock: world.clock,
   random: randomStream(world.record.seed, `plans/${wallTime.epochMs()}`),
   solver,
-  stages: withDump(presetNamed(world.record.preset)),
-  preset: world.record.preset,
+  stages: withDump(presetNamed(preset)),
+  preset,
   config: world.config,
   limits: { vcpus: world.vcpus },
   history: new LoggedHistory(),
   capacity: evidence,
-  forecast: (at) => forecaster.at(at, evidence),
+  forecast: (scene) => forecasting.of(scene, { market, evidence }),
   holder: `process ${process.pid}`,
   minGapS: seconds(world.minGapS),
   onCycle: ({ atMs, live, idle }) => {
@@ -99,6 +101,7 @@ try {
   tell({ is: 'ready' });
   await engine.run();
 } finally {
+  await chosen.close();
   await solver.close();
   await fleet.close();
   await store.close();

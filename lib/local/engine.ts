@@ -18,6 +18,7 @@ import type { EngineThreadData, FromEngine, ToEngine } from './engine-messages.t
 import { createLocalFleet } from './fleet/fleet.ts';
 import { killFleet } from './fleet/kill.ts';
 import { IdleMemory } from './idle-memory.ts';
+import { localForecasts } from './forecasts.ts';
 import { lockDirectory } from './lock.ts';
 import { replayMarket } from './market-replay.ts';
 import { openSqliteStore } from './store/sqlite-store.ts';
@@ -113,6 +114,7 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
       await history.refresh();
       return withoutImages(spec, admit(spec, world.clock.now()));
     },
+    forecast: localForecasts({ dir: options.dir, world, market, store }),
     wake: () => thread.wake(),
     health: async (): Promise<Health> => ({
       status: thread.busySinceMs !== null && wallTime.monotonicMs() - thread.busySinceMs > STALE_MS ? 'stale' : 'ok',

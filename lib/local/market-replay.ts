@@ -25,6 +25,7 @@ export function replayMarket(trace: MarketTrace, now?: () => EpochMs): Market {
       const price = t > raw(trace.endMs) ? null : priceAt(trace.prices(pool), t);
       return price === null ? null : usdPerHour(price);
     },
+    completeUntil: () => (trace.isUnbroken === true && now !== undefined ? now() : null),
     history: (pool, from, to) => within(trace.prices(pool), raw(from), historyEnd(raw(to), now)),
   };
 }

@@ -66,7 +66,7 @@ export function generateMarket(spec: GenerateSpec, model: MarketModel = FITTED):
       availability: market.regime === 'smooth' ? capacity(span, model.capacity, stream('capacity')) : null,
     };
   });
-  return traceOf({ name: spec.name, startMs: spec.startMs, endMs: epochMs(endMs) }, markets);
+  return traceOf({ name: spec.name, startMs: spec.startMs, endMs: epochMs(endMs), isUnbroken: true }, markets);
 }
 
 interface Span {

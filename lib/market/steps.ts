@@ -43,6 +43,7 @@ export interface TraceHeader {
   readonly name: string;
   readonly startMs: EpochMs;
   readonly endMs: EpochMs;
+  readonly isUnbroken?: true;
 }
 
 const NO_PRICES: PriceArrays = { atMs: new Float64Array(0), usdPerHour: new Float64Array(0) };

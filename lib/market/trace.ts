@@ -16,6 +16,8 @@ export interface MarketTrace {
   readonly name: string;
   readonly startMs: EpochMs;
   readonly endMs: EpochMs;
+  /** Every price holds until the next one, as generated ones do; absent: a silence may be that of who collected them. */
+  readonly isUnbroken?: true;
   /** Spot pools and, for each of their types and zones, an on-demand pool. */
   readonly pools: readonly Pool[];
   /** Price steps of a spot pool; a single step for an on-demand pool. */

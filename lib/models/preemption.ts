@@ -1,17 +1,84 @@
-/** The model that forecasts interruptions. */
-import { openNewest, type Refusal } from './model.ts';
+/** The model that forecasts price losses, chosen and opened for whoever asks it (lib/cycle/forecasting.ts). */
+import { FROM_HISTORY, type ChosenForecast, type LossModel } from '../domain/forecast.ts';
+import { openModel, type Model, type Refusal } from './model.ts';
+import { modelInUse, modelVersions, type ModelPlaces } from './versions.ts';
+
+export const PREEMPTION = 'preemption';
+
+export interface OpenedForecast extends ChosenForecast {
+  /** What kind of fault it is that the chosen model has; null: none, or none was chosen. */
+  readonly fault: Refusal['kind'] | null;
+  close(): Promise<void>;
+}
+
+const nothing = async (): Promise<void> => undefined;
 
 /**
- * Features that this version computes, by their names in a model's manifest. None yet: a model that takes any is refused,
- * and the empirical forecast (lib/market/forecast) is used.
+ * The forecast of that name: `history`, `model` (the version in use) or a version. Whatever is wrong with the model is part of
+ * the answer, because history takes its place. `features`: what the program computes, in the order of its rows.
  */
-const FEATURES: readonly string[] = [];
+export async function openForecast(
+  chosen: string,
+  places: ModelPlaces,
+  features: readonly string[],
+): Promise<OpenedForecast> {
+  if (chosen === FROM_HISTORY.chosen) return { ...FROM_HISTORY, fault: null, close: nothing };
+  const opening = await openVersion(chosen === 'model' ? null : chosen, places, features);
+  if (opening.kind !== 'open') {
+    return { chosen, model: null, refused: opening.what, fault: opening.kind, close: nothing };
+  }
+  const { model } = opening;
+  return { chosen, model: lossModel(model, features), refused: null, fault: null, close: () => model.close() };
+}
 
-/** Why the newest model below a folder `models/preemption` is not used. `missing`: there is none, so nothing is wrong. */
-export async function preemptionModel(folder: string): Promise<Refusal> {
-  const opening = await openNewest(folder, FEATURES);
-  if (opening.kind !== 'open') return opening;
-  const { name, version } = opening.model.manifest;
-  await opening.model.close();
-  return { kind: 'mismatch', what: `this version does not ask the model ${name} ${version}` };
+async function openVersion(version: string | null, places: ModelPlaces, features: readonly string[]) {
+  const wanted = version ?? (await modelInUse(places));
+  if (wanted === null) return { kind: 'missing', what: 'no trained model is deployed' } satisfies Refusal;
+  const versions = await modelVersions(places);
+  const found = versions.find((v) => v.version === wanted);
+  if (found !== undefined) return openModel(found.folder, features);
+  const known = versions.map((v) => v.version).join(', ');
+  const what = `there is no model ${wanted}; ${known === '' ? 'there is none at all' : `there are ${known}`}`;
+  return { kind: 'missing', what } satisfies Refusal;
+}
+
+/** Rows that are asked at once: what the runtime holds between operators grows with them. */
+const MOST_ROWS = 2000;
+
+/** Rows have all `features`; a model takes those that its manifest names, in its order. */
+export function lossModel(model: Model, features: readonly string[]): LossModel {
+  const { input, output, version } = model.manifest;
+  const columns = input.features.map((name) => features.indexOf(name));
+  const isWhole = columns.length === features.length && columns.every((from, to) => from === to);
+  const width = features.length;
+  return {
+    version,
+    horizonsS: output.horizonsS,
+    run: async (rows) => {
+      const count = rows.length / width;
+      const values = new Float32Array(count * output.width);
+      try {
+        for (let from = 0; from < count; from += MOST_ROWS) {
+          const part = rows.subarray(from * width, Math.min(count, from + MOST_ROWS) * width);
+          const answer = await model.run(isWhole ? part : gathered(part, width, columns));
+          if (answer.kind !== 'values') return { ...answer, row: from + answer.row };
+          values.set(answer.values, from * output.width);
+        }
+        return { kind: 'values', values };
+      } catch (error) {
+        return { kind: 'failed', what: error instanceof Error ? error.message : String(error) };
+      }
+    },
+  };
+}
+
+function gathered(rows: Float32Array, width: number, columns: readonly number[]): Float32Array {
+  const count = rows.length / width;
+  const batch = new Float32Array(count * columns.length);
+  for (let row = 0; row < count; row++) {
+    for (let i = 0; i < columns.length; i++) {
+      batch[row * columns.length + i] = rows[row * width + (columns[i] ?? 0)] ?? NaN;
+    }
+  }
+  return batch;
 }

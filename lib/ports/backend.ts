@@ -2,6 +2,8 @@ import type { Clock } from '../kernel/clock.ts';
 import type { JobId } from '../kernel/ids.ts';
 import type { Uniform } from '../kernel/random.ts';
 import type { Admission, JobSpec } from '../domain/job.ts';
+import type { ForecastOrigin, PoolForecast } from '../domain/forecast.ts';
+import type { Pool } from '../domain/pool.ts';
 import type { NormaliseOptions } from '../domain/job-file/normalise.ts';
 import type { Snapshot } from '../domain/snapshot.ts';
 import type { Fleet } from './fleet.ts';
@@ -26,10 +28,18 @@ export interface Backend {
   place?(spec: JobSpec, job: JobId): { readonly spec: JobSpec; readonly notes: readonly string[] };
   /** What submission can say at once. Throws `job.unplaceable` (which constraint excludes how many pools) or `job.deadline-past`. */
   admit(spec: JobSpec): Promise<Admission>;
+  /** What is forecast now of those of the pools that are spot and quote a price. */
+  forecast(pools: readonly Pool[]): Promise<PoolForecasts>;
   /** Tells the engine that there is something to do. Cheap; calls coalesce. */
   wake(): void;
   /** Answers health checks: is the engine working, since when, last cycle, version. */
   health(): Promise<Health>;
+}
+
+export interface PoolForecasts {
+  /** How it was made; null: by what there is no choice of. */
+  readonly origin: ForecastOrigin | null;
+  readonly pools: readonly PoolForecast[];
 }
 
 export interface Health {

@@ -12,6 +12,9 @@ export const deciderList = (): readonly { readonly name: string; readonly about:
   { name: ORACLE, about: ORACLE_ABOUT },
 ];
 
+/** Whether it brings a forecast of its own. */
+export const decidesItself = (name: string): boolean => name === ORACLE;
+
 /** How to make what decides from the truth of a run, of which only the oracle is told. Throws `usage` for a name that is none. */
 export function decidersNamed(name: string): (truth: Truth) => Deciders {
   if (name === ORACLE) return oracle;

@@ -14,14 +14,15 @@ import { randomStream, type Uniform } from '../kernel/random.ts';
 import { epochMs, raw, type EpochMs, type Seconds } from '../kernel/units.ts';
 import { admitter } from '../cycle/admission.ts';
 import { Engine, type CycleReport } from '../cycle/engine.ts';
+import { Forecasting, type Scene } from '../cycle/forecasting.ts';
 import { newJob } from '../cycle/new-job.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { JobSpec } from '../domain/job.ts';
+import { FROM_HISTORY, type ChosenForecast } from '../domain/forecast.ts';
 import type { MarketForecast, Stages } from '../domain/stages.ts';
 import { LoggedHistory } from '../estimate/logged-history.ts';
 import { JvuPredict } from '../estimate/predictor.ts';
 import { capacityOf } from '../market/capacity.ts';
-import { MarketForecaster } from '../market/forecast/forecaster.ts';
 import { CapacityEvidence } from '../market/forecast/hazard.ts';
 import type { MarketTrace } from '../market/trace.ts';
 import type { Solver } from '../plan/solver.ts';
@@ -31,6 +32,7 @@ import type { Retention } from '../ports/store-retention.ts';
 import { MemoryFleet } from './memory-fleet.ts';
 import { MemoryStore } from './memory-store.ts';
 import { Collector } from './collector.ts';
+import { ORACLE_FORECAST, withTrueInterruptions } from './true-interruptions.ts';
 import { Truth } from './truth.ts';
 import type { WorkloadJob } from './workload/workload.ts';
 
@@ -54,6 +56,8 @@ export interface SimulationInput {
   readonly namesJobs: boolean;
   /** Made from the truth of this run, which all but an oracle must leave alone. */
   readonly deciders: (truth: Truth) => Deciders;
+  /** How prices are forecast; absent: from history. Deciders that bring a forecast of their own are not asked. */
+  readonly forecast?: ChosenForecast;
   readonly solver: Solver;
   readonly config: SchedulerConfig;
   readonly vcpus: number;
@@ -176,8 +180,16 @@ class Simulation {
     });
     const history = new LoggedHistory(new JvuPredict(), FOLD_AT);
     const evidence = new CapacityEvidence();
-    const forecaster = new MarketForecaster({ history: (...of) => market.history(...of), config });
     const deciders = input.deciders(this.#truth);
+    const chosen = input.forecast ?? FROM_HISTORY;
+    const forecasting = new Forecasting({ chosen, config });
+    const forecast = async (scene: Scene): Promise<MarketForecast> => {
+      if (deciders.forecast !== undefined) return deciders.forecast(scene.nowMs);
+      const made = await forecasting.of(scene, { market, evidence });
+      return chosen.chosen === ORACLE_FORECAST.chosen
+        ? withTrueInterruptions(made, this.#truth.capacity, scene.nowMs)
+        : made;
+    };
     this.#engine = new Engine<Solver>({
       store: this.#store,
       fleet: this.#fleet,
@@ -191,7 +203,7 @@ class Simulation {
       limits: { vcpus: input.vcpus },
       history,
       capacity: evidence,
-      forecast: deciders.forecast ?? ((at) => forecaster.at(at, evidence)),
+      forecast,
       // Nobody asks a simulation why a job waited at some time of it.
       explains: false,
       holder: 'simulation',

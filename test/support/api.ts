@@ -1,6 +1,11 @@
 import { VirtualClock } from '../../lib/kernel/clock.ts';
 import { randomStream } from '../../lib/kernel/random.ts';
 import { epochMs, raw, usd, usdPerHour } from '../../lib/kernel/units.ts';
+import { schedulerConfig } from '../../lib/domain/config.ts';
+import { FROM_HISTORY } from '../../lib/domain/forecast.ts';
+import { Forecasting } from '../../lib/cycle/forecasting.ts';
+import { poolForecasts } from '../../lib/cycle/pool-forecasts.ts';
+import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
 import type { Bill } from '../../lib/domain/ledger.ts';
 import type { JobSpec } from '../../lib/domain/job.ts';
 import type { Pool } from '../../lib/domain/pool.ts';
@@ -61,6 +66,7 @@ export function apiUnderTest(over: Partial<Backend> = {}): ApiUnderTest {
       bill: async (_instance, until) => billAt(raw(until)),
     },
     admit: async (spec) => admit(spec, pools),
+    forecast: (asked) => forecastNow(backend, asked),
     wake: () => void wakes++,
     health: async () => ({
       status: 'ok',
@@ -128,3 +134,11 @@ export const jobFile = (over: Record<string, unknown> = {}): Record<string, unkn
   stages: [{ name: 'main', command: ['true'], workdir: '/tmp', resources: { cpu: 1, memory: '512MiB' } }],
   ...over,
 });
+
+/** From history, with nothing observed. */
+const forecastNow = ({ market, clock }: Backend, asked: readonly Pool[]): ReturnType<Backend['forecast']> => {
+  const config = schedulerConfig.parse({});
+  const forecasting = new Forecasting({ chosen: FROM_HISTORY, config });
+  const evidence = new CapacityEvidence();
+  return poolForecasts({ forecasting, market, evidence, config, now: clock.now() }, asked);
+};

@@ -10,7 +10,8 @@ import { randomStream, type Uniform } from '../../lib/kernel/random.ts';
 import { between, epochMs, plus, raw, seconds, type EpochMs, type Seconds } from '../../lib/kernel/units.ts';
 import { replayMarket } from '../../lib/local/market-replay.ts';
 import { capacityOf } from '../../lib/market/capacity.ts';
-import { MarketForecaster } from '../../lib/market/forecast/forecaster.ts';
+import { FROM_HISTORY } from '../../lib/domain/forecast.ts';
+import { Forecasting } from '../../lib/cycle/forecasting.ts';
 import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
 import type { MarketTrace } from '../../lib/market/trace.ts';
 import type { Solver } from '../../lib/plan/solver.ts';
@@ -143,10 +144,7 @@ export class EngineBench {
     const { trace, preset = 'greedy', vcpus = 64, solver = noSolver } = this.#options;
     const market = replayMarket(trace, () => this.clock.now());
     const evidence = new CapacityEvidence();
-    const forecaster = new MarketForecaster({
-      history: (pool, from, to) => market.history(pool, from, to),
-      config: this.config,
-    });
+    const forecasting = new Forecasting({ chosen: FROM_HISTORY, config: this.config });
     return {
       store: through.store(this.store),
       fleet: through.fleet(this.#recorded()),
@@ -160,7 +158,7 @@ export class EngineBench {
       limits: { vcpus },
       history: new LoggedHistory(),
       capacity: evidence,
-      forecast: (at) => forecaster.at(at, evidence),
+      forecast: (scene) => forecasting.of(scene, { market, evidence }),
       holder: `engine ${number}`,
       minGapS: seconds(1),
       onCycle: (report) => this.cycles.push(report),

@@ -1,9 +1,10 @@
 import { deserialize, serialize } from 'node:v8';
 import { reconcile, type EngineParts } from '../../lib/cycle/engine.ts';
 import * as steps from '../../lib/cycle/steps.ts';
+import type { Scene } from '../../lib/cycle/forecasting.ts';
 import type { RunningOffers } from '../../lib/cycle/running-offers.ts';
 import { MAX_HURRIED } from '../../lib/cycle/intents.ts';
-import { ZERO_S, type EpochMs, type Seconds } from '../../lib/kernel/units.ts';
+import { ZERO_S, type Seconds } from '../../lib/kernel/units.ts';
 import type { Solver } from '../../lib/plan/solver.ts';
 import type { OutlookForecast } from '../../lib/market/forecast/table.ts';
 
@@ -15,7 +16,7 @@ export type Step = 'look' | 'estimate' | 'forecast' | 'solve' | 'record' | 'act'
 
 /** Parts of a process: what was learned is its own, so each step begins from what is stored. */
 export type SteppedParts = Omit<EngineParts<Solver>, 'forecast'> & {
-  readonly forecast: (at: EpochMs) => OutlookForecast;
+  readonly forecast: (scene: Scene) => Promise<OutlookForecast>;
 };
 
 /**
@@ -70,7 +71,7 @@ export class SteppedEngine {
     capacity.restore(await other.memory(capacity.prefix));
     return {
       runtime: steps.estimate(sight, stages, history),
-      market: steps.forecast(sight, forecast(sight.snapshot.nowMs), config),
+      market: steps.forecast(sight, await forecast(sight.snapshot), config),
     };
   }
 }

@@ -1,9 +1,10 @@
-import type { CostReport, InstanceList, JobList, PlanList, PoolView } from '../../api/schemas.ts';
+import type { CostReport, ForecastList, InstanceList, JobList, PlanList, PoolView } from '../../api/schemas.ts';
 import { all, type Client } from '../client.ts';
 import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../commands/capacity.ts';
 import type { Action } from '../context.ts';
-import { json } from '../output.ts';
+import { json, type Output } from '../output.ts';
 import { routes } from '../routes.ts';
+import { forecastsTable, originText } from '../views/forecasts.ts';
 import { costTable, instancesTable, plansTable, poolsTable } from '../views/capacity.ts';
 
 export const cost: Action<CostOptions> = async ({ output, json: asJson, client }, _args, { by }) => {
@@ -24,6 +25,10 @@ async function named(engine: Client, report: CostReport): Promise<CostReport> {
 export const pools: Action<PoolsOptions> = async ({ output, json: asJson, client }, _args, options) => {
   const { option, zone, type, limit } = options;
   const engine = await client();
+  if (options.forecast === true) {
+    await forecasts({ output, asJson, engine }, { zone, type, limit });
+    return;
+  }
   const found = await all<PoolView>(engine, routes.pools, { option, zone, type });
   const priced = (p: PoolView): number => p.priceUsdPerHour ?? Infinity;
   const shown = found.sort((a, b) => priced(a) - priced(b) || a.id.localeCompare(b.id)).slice(0, limit);
@@ -34,6 +39,20 @@ export const pools: Action<PoolsOptions> = async ({ output, json: asJson, client
   output.line(poolsTable(output, shown));
   if (shown.length < found.length) output.note(`the cheapest ${shown.length} of ${found.length}; more with --limit`);
 };
+
+async function forecasts(
+  { output, asJson, engine }: { readonly output: Output; readonly asJson: boolean; readonly engine: Client },
+  { limit, ...of }: { readonly zone: string | undefined; readonly type: string | undefined; readonly limit: number },
+): Promise<void> {
+  const list = await engine.get<ForecastList>(routes.forecasts, { ...of, limit: Math.max(1, Math.min(limit, 1000)) });
+  if (asJson) {
+    json(output, list);
+    return;
+  }
+  output.line(forecastsTable(output, list.items));
+  output.note(originText(list.origin));
+  if (list.next !== null) output.note(`the first ${list.items.length} pools; more with --limit`);
+}
 
 export const instances: Action<InstancesOptions> = async ({ output, json: asJson, client }, _args, options) => {
   const engine = await client();

@@ -10,6 +10,7 @@ export interface PoolsOptions {
   readonly zone?: string;
   readonly type?: string;
   readonly limit: number;
+  readonly forecast?: boolean;
 }
 export interface InstancesOptions {
   readonly all?: boolean;
@@ -38,8 +39,12 @@ export function addCapacity(program: Command, world: World, finish: (code: numbe
     .option('--zone <zone>', 'only this zone')
     .option('--type <type>', 'only this instance type')
     .addOption(new Option('--limit <n>', 'at most this many').argParser(whole).default(40))
+    .option('--forecast', 'how likely spot pools are to be kept for a time, by bid, instead of prices')
     .option('--json', 'print as JSON')
-    .addHelpText('after', '\nExample:\n  $ ebb pools --option spot --type c5.large')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ ebb pools --option spot --type c5.large\n  $ ebb pools --forecast --zone us-east-1a',
+    )
     .action(lazily<PoolsOptions>(world, finish, async () => (await import('../actions/capacity.ts')).pools));
 
   program

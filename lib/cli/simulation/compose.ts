@@ -3,17 +3,23 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import { EbbError } from '../../kernel/errors.ts';
 import { epochMs, raw, seconds, type EpochMs } from '../../kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../domain/config.ts';
+import { FROM_HISTORY, type ChosenForecast } from '../../domain/forecast.ts';
+import { forecastNamed } from '../../cycle/presets.ts';
+import { modelPlaces } from '../../local/model-places.ts';
 import { highsSolver } from '../../local/highs-solver.ts';
 import { openMarket } from '../../local/market-import.ts';
 import { replayMarket } from '../../local/market-replay.ts';
 import { readRecorded, type RecordedJob } from '../../local/recorded.ts';
 import { billingAt } from '../../market/billing.ts';
 import { defaultMarket } from '../../market/default-market.ts';
+import { FEATURES } from '../../market/features/names.ts';
 import type { MarketTrace } from '../../market/trace.ts';
+import { openForecast, type OpenedForecast } from '../../models/preemption.ts';
 import { deterministic } from '../../plan/solver.ts';
 import type { EventRecord } from '../../ports/store.ts';
-import { decidersNamed } from '../../sim/deciders.ts';
+import { decidersNamed, decidesItself } from '../../sim/deciders.ts';
 import { outcomeOf } from '../../sim/outcome.ts';
+import { ORACLE_FORECAST } from '../../sim/true-interruptions.ts';
 import { simulate, type Progress } from '../../sim/simulation.ts';
 import { openWorkload, type StageTruth, type WorkloadJob } from '../../sim/workload/workload.ts';
 import type { RunOrder, RunResult, WorkloadFacts } from './order.ts';
@@ -34,6 +40,8 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
   const fromMs =
     order.fromMs === null ? (source.recordedFromMs ?? usualStart(trace, order.market === null)) : epochMs(order.fromMs);
   const toMs = order.toMs === null ? trace.endMs : epochMs(order.toMs);
+  const config = configOf(order, trace);
+  const forecast = await forecastOf(order, config);
   const solver = deterministic(highsSolver(), SOLVER_NODES);
   const log = order.log === null ? null : new EventLog(order.log);
   try {
@@ -45,8 +53,9 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
       jobs: source.jobs,
       namesJobs: source.namesJobs,
       deciders: decidersNamed(order.preset),
+      forecast,
       solver,
-      config: configOf(order, trace),
+      config,
       vcpus: order.vcpus,
       seed: order.seed,
       minGapS: seconds(order.minGapS),
@@ -65,8 +74,28 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
     };
   } finally {
     log?.close();
+    await forecast.close();
     await solver.close();
   }
+}
+
+/**
+ * As the setting or the preset has it; `oracle` knows what will be taken when, which only a simulation can. Throws `usage` where the
+ * model cannot be asked: history in its place would be another experiment.
+ */
+async function forecastOf(
+  { preset, dir }: RunOrder,
+  { forecast }: SchedulerConfig,
+): Promise<Pick<OpenedForecast, keyof ChosenForecast | 'close'>> {
+  const name = decidesItself(preset) ? FROM_HISTORY.chosen : forecastNamed(forecast, preset);
+  if (name === ORACLE_FORECAST.chosen) return { ...ORACLE_FORECAST, close: async () => undefined };
+  const opened = await openForecast(name, modelPlaces(dir), FEATURES);
+  if (opened.refused === null) return opened;
+  throw new EbbError('usage', {
+    what: 'the model that is to forecast prices cannot be asked',
+    got: opened.refused,
+    next: 'see `ebb models`, or leave prices to history: --set forecast=history',
+  });
 }
 
 /** Throws `market.invalid`. */

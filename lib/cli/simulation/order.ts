@@ -14,6 +14,8 @@ export interface RunOrder {
   readonly marketSeed: number;
   /** Whether each seed has a generated market of its own. */
   readonly ownMarkets: boolean;
+  /** An engine's directory, whose own models may be asked. */
+  readonly dir: string;
   /** Where converted markets are kept. */
   readonly cache: string;
   /** Epoch ms; null: when the first recorded job was submitted. */

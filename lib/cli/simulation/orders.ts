@@ -46,6 +46,7 @@ export async function ordersOf(options: SimulateOptions, cwd: string): Promise<O
   const trace = await traceOf({ ...place, marketSeed: marketSeed(firstSeed) });
   const base = {
     ...place,
+    dir: replay ?? resolve(cwd, options.dir),
     ownMarkets: market === null && record === null,
     toMs: options.to ?? null,
     ...termsOf(options, { settings, record, trace }),

@@ -5,6 +5,7 @@ import { stateText } from './jobs.ts';
 import { table, text } from './table.ts';
 
 type Paint = Pick<Output, 'colors'>;
+type Drivers = NonNullable<ExplanationView['forecast'][number]['drivers']>;
 type Waiting = ExplanationView['waiting'][number];
 
 /** Why a job is where it is. What is alike but for the instance is one line; `--json` has everything apart. */
@@ -28,6 +29,9 @@ export function explanation(output: Paint, e: ExplanationView): string {
     sections.push([colors.bold('Placed'), ...placed].join('\n'));
   }
   if (e.considered.length > 0) sections.push(considered(output, e.considered));
+  if (e.forecast.length > 0) {
+    sections.push([colors.bold('Forecast of interruptions'), ...e.forecast.flatMap(forecastLines)].join('\n'));
+  }
   if (e.excluded.length > 0) {
     const excluded = e.excluded.map((x) => `  ${text(x.constraint)}: ${plural(x.pools, 'pool')}`);
     sections.push([colors.bold('Excluded by'), ...excluded].join('\n'));
@@ -60,6 +64,23 @@ function span(sorted: readonly string[]): string {
   const first = instant(sorted[0] ?? null);
   const last = instant(sorted.at(-1) ?? null);
   return first === last ? first : `${first} to ${last}`;
+}
+
+function forecastLines({ pool, bid, pWithinHour, reason, drivers }: ExplanationView['forecast'][number]): string[] {
+  const at = bid === 'uncapped' ? 'uncapped' : `bid ${rate(bid)}`;
+  const first = `  ${pool}, ${at}: ${percent(pWithinHour)} within an hour - ${text(reason)}`;
+  return drivers === null ? [first] : [first, `    ${driversText(drivers)}`];
+}
+
+/** What drives a price risk, in words. */
+export function driversText({ aboveUsd, lastAboveS, knownS, range24hUsd }: Drivers): string {
+  const crossed =
+    lastAboveS === null
+      ? `not passed in the ${duration(knownS)} that are known`
+      : lastAboveS === 0
+        ? 'passed by the price now'
+        : `last passed ${duration(lastAboveS)} ago`;
+  return `bid ${aboveUsd.toFixed(4)} USD/h above the price, ${crossed}; the price moved within ${range24hUsd.toFixed(4)} USD/h in a day`;
 }
 
 const tasksOf = (all: readonly { readonly tasks: number }[]): number => all.reduce((n, x) => n + x.tasks, 0);

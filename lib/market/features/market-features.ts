@@ -48,6 +48,7 @@ export interface PoolView {
 
 interface Member extends PricedPool {
   readonly pool: FeaturePool;
+  window: PriceWindow;
   zones: readonly Member[];
   family: readonly Member[];
 }
@@ -79,9 +80,15 @@ export class MarketFeatures {
     return this.#members.get(pool)?.window.take(atMs, usdPerHour) ?? 'unknown-pool';
   }
 
-  /** When a pool's price was last reported, ms since the epoch; -Infinity before any. */
-  seenMs(pool: PoolId): number {
-    return this.#members.get(pool)?.window.seenMs ?? -Infinity;
+  /** Forgets a pool's prices, to be given them again: one was published late, and time goes forward only. */
+  renew(pool: PoolId): void {
+    const member = this.#members.get(pool);
+    if (member !== undefined) member.window = new PriceWindow();
+  }
+
+  /** The price in force still is at an instant, though nobody repeated it. Nothing happens where that lies behind. */
+  holds(pool: PoolId, atMs: number): void {
+    this.#members.get(pool)?.window.holds(atMs);
   }
 
   /** O(neighbours). */

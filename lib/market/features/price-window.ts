@@ -96,6 +96,11 @@ export class PriceWindow {
     return 'taken';
   }
 
+  /** The price in force is known to hold at an instant, though nobody repeated it. */
+  holds(atMs: number): void {
+    if (this.count > 0 && atMs > this.#seenMs) this.#seenMs = atMs;
+  }
+
   /** Moves to `nowMs`. False, and nothing happens, when that lies before the last instant. */
   advance(nowMs: number): boolean {
     if (!(nowMs >= this.#nowMs)) return false;

@@ -4,9 +4,11 @@ import type { SchedulerConfig } from '../../domain/config.ts';
 import { NEVER_INTERRUPTED, type InterruptionCurve } from '../../domain/forecast.ts';
 import type { Bid, Pool } from '../../domain/pool.ts';
 import { indexAt, type PriceArrays } from '../steps.ts';
+import { LOOKED_BACK_MS, priceDrivers } from './drivers.ts';
 import { survivesCapacity, type CapacityEvidence, type HazardPosterior } from './hazard.ts';
 import type { PriceLosses } from './learned.ts';
 import { correlationOf, expectedPriceOf, type PoolOutlook } from './outlook.ts';
+import { relativesOf } from './relatives.ts';
 import { priceStatistics, type PriceStatistics } from './statistics.ts';
 import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta, type DayStatistic, type PriceLossCurve } from './survival.ts';
 import type { OutlookForecast } from './table.ts';
@@ -16,6 +18,8 @@ type PriceHistory = (pool: PoolId, from: EpochMs, to: EpochMs) => PriceArrays;
 
 interface ForecasterInput {
   readonly history: PriceHistory;
+  /** Whose history may stand in for a pool's that has too little; absent: nobody's. */
+  readonly pools?: () => readonly Pool[];
   /** How days become one curve; the published median unless told. `node bench/forecast.ts` scores both. */
   readonly dayStatistic?: DayStatistic;
   readonly config: Pick<SchedulerConfig, 'priceHistoryS' | 'hazardPriorPerHour' | 'hazardPriorHours'>;
@@ -92,6 +96,10 @@ export class MarketForecaster {
       },
       correlation: (a, b) => this.#correlation(a, b, raw(now)),
       outlook: (pool) => this.#outlook(pool, raw(now)),
+      drivers: (pool, bid) => {
+        if (pool.option !== 'spot' || bid === 'uncapped') return null;
+        return priceDrivers(this.#history(pool.id, raw(now) - LOOKED_BACK_MS, raw(now)), raw(bid), raw(now));
+      },
     };
   }
 
@@ -134,7 +142,11 @@ export class MarketForecaster {
       };
     }
     const { pInterrupted, reason } = this.#byHistory(pool, delta, known);
-    return { pInterrupted, reason: learned === null ? reason : `${reason} (the model is not asked: ${learned.why})` };
+    if (known.learned === null || price === null) return { pInterrupted, reason };
+    return {
+      pInterrupted,
+      reason: `${reason} (not by the model: ${learned?.why ?? 'it was not asked about this bid'})`,
+    };
   }
 
   #byHistory(pool: Pool, delta: number, known: PoolCurves): { pInterrupted: Float64Array; reason: string } {
@@ -142,16 +154,32 @@ export class MarketForecaster {
     const statistic = this.#input.dayStatistic ?? 'median';
     const byRung = price === null ? null : this.#atRung(pool.id, deltaRung(delta), known);
     if (byRung === null) {
-      const relative = delta / Math.max(raw(pool.onDemandUsdPerHour), 1e-9);
-      return {
-        pInterrupted: eitherTakes(capacity, coldStart(relative)),
-        reason: 'price: too little history, prior of all markets',
+      const { p, whose } = this.#byRelatives(pool, delta, known.nowMs) ?? {
+        p: coldStart(delta / Math.max(raw(pool.onDemandUsdPerHour), 1e-9)),
+        whose: 'prior of all markets',
       };
+      return { pInterrupted: eitherTakes(capacity, p), reason: `price: too little history, ${whose}` };
     }
     return {
       pInterrupted: byRung.pInterrupted,
       reason: `price: bid ${delta.toPrecision(2)} USD/h above the price, ${statistic} of ${byRung.days} day(s) of history`,
     };
+  }
+
+  /** The mean of the nearest relatives that have a history, for a bid as far above the price relative to on-demand. */
+  #byRelatives(pool: Pool, delta: number, nowMs: number): { p: Float64Array; whose: string } | null {
+    const perOnDemand = delta / Math.max(raw(pool.onDemandUsdPerHour), 1e-9);
+    for (const { name, pools } of relativesOf(pool, this.#input.pools?.() ?? [])) {
+      const curves = pools.flatMap((p) => {
+        const rung = deltaRung(perOnDemand * raw(p.onDemandUsdPerHour));
+        return this.#survival(p.id, rung, nowMs).curve(this.#input.dayStatistic ?? 'median') ?? [];
+      });
+      if (curves.length === 0) continue;
+      const all = curves.map(extended);
+      const p = HORIZONS_S.map((_, h) => all.reduce((sum, curve) => sum + (curve[h] ?? 0), 0) / all.length);
+      return { p, whose: `mean of ${curves.length} pool(s) of ${name}` };
+    }
+    return null;
   }
 
   /** Bids of one rung share their curve: a thousand instances bought at as many prices ask for a few dozen. */

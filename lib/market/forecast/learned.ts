@@ -2,11 +2,12 @@
  * Price losses from a trained model: for the bids that a decision can ask about, one batch before it decides. What the
  * model cannot answer is named, bid by bid, and the empirical forecast (forecaster.ts) takes its place.
  *
- * Lifecycle: one for the process; `losses` once per cycle. Instants ascend; when time goes back, or a price of the past comes
- * late, the features are made anew from the history, as after a restart.
+ * Lifecycle: one for the process; `losses` once per cycle. Instants ascend; when time goes back the features are made anew from
+ * the history, as after a restart; when a price of the past comes late, those of its pool are.
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import { epochMs, raw, type EpochMs } from '../../kernel/units.ts';
+import type { LossModel } from '../../domain/forecast.ts';
 import type { Bid, Pool } from '../../domain/pool.ts';
 import { MarketFeatures, writeRow, type PoolView, type Unfit } from '../features/market-features.ts';
 import { FEATURE_WIDTH } from '../features/names.ts';
@@ -14,18 +15,6 @@ import { WARM_UP_MS } from '../features/price-window.ts';
 import type { PriceArrays } from '../steps.ts';
 import { HORIZONS_S } from './survival.ts';
 import type { Asked } from './table.ts';
-
-/** What is asked: rows of FEATURES in, P(the price passes the bid within each horizon) out, row by row. */
-export interface LossModel {
-  readonly version: string;
-  /** Seconds, ascending. */
-  readonly horizonsS: readonly number[];
-  run(
-    rows: Float32Array,
-  ): Promise<
-    { readonly kind: 'values'; readonly values: Float32Array } | { readonly kind: 'not-finite'; readonly row: number }
-  >;
-}
 
 /** P(the price passes the bid within HORIZONS_S), or why the model does not say. */
 export type PriceLoss =
@@ -44,6 +33,8 @@ export interface Question {
   readonly pools: readonly Pool[];
   readonly asked: readonly Asked[];
   readonly history: History;
+  /** Until when prices are known whether or not somebody repeated them; absent: a silence may be that of who reports. */
+  readonly completeUntil?: EpochMs;
 }
 
 interface Row {
@@ -52,29 +43,33 @@ interface Row {
   readonly bidUsd: number;
 }
 
+/** How far the history of a pool has been taken in. */
+interface Reading {
+  /** Instant of the last price that was read, ms since the epoch; -Infinity before any. */
+  readMs: number;
+  /** What is wrong with that price; null: nothing. */
+  fault: 'zero' | 'not-a-price' | null;
+}
+
 export class LearnedLosses {
   readonly #model: LossModel;
   #features: MarketFeatures | null = null;
   #pools = '';
-  #seenMs = new Map<PoolId, number>();
+  #readings = new Map<PoolId, Reading>();
   #nowMs = -Infinity;
 
   constructor(model: LossModel) {
     this.#model = model;
   }
 
-  /** O(new prices + bids). A model that gives numbers that are none answers nothing at all: it is broken. */
-  async losses({ now, pools, asked, history }: Question): Promise<PriceLosses> {
-    const features = this.#upTo(
-      now,
-      pools.filter((pool) => pool.option === 'spot'),
-      history,
-    );
+  /** O(new prices + bids). A model that gives a number that is no probability answers nothing at all: it is broken. */
+  async losses(question: Question): Promise<PriceLosses> {
+    const features = this.#upTo(question);
     const answers = new Map<string, PriceLoss>();
-    const rows = this.#rows(features, { now, asked }, answers);
+    const rows = this.#rows(features, question, answers);
     const batch = new Float32Array(rows.length * FEATURE_WIDTH);
     rows.forEach(({ view, bidUsd }, i) => writeRow(view, bidUsd, batch, i * FEATURE_WIDTH));
-    const answer = rows.length === 0 ? null : await this.#model.run(batch);
+    const answer = rows.length === 0 ? null : await this.#run(batch);
     rows.forEach(({ key }, i) => answers.set(key, this.#answerOf(answer, i)));
     return (pool, bid) => answers.get(keyOf(pool, bid)) ?? null;
   }
@@ -84,32 +79,51 @@ export class LearnedLosses {
     { now, asked }: Pick<Question, 'now' | 'asked'>,
     answers: Map<string, PriceLoss>,
   ): Row[] {
-    const views = new Map<PoolId, PoolView | Unfit>();
+    const views = new Map<PoolId, PoolView | string>();
     const rows = new Map<string, Row>();
     for (const { pool, bid } of asked) {
       if (pool.option !== 'spot' || bid === 'uncapped') continue;
       const key = keyOf(pool, bid);
       let view = views.get(pool.id);
-      if (view === undefined) views.set(pool.id, (view = features.view(pool.id, raw(now))));
-      if (view.kind !== 'view') answers.set(key, { kind: 'none', why: reasonOf(view) });
+      if (view === undefined) views.set(pool.id, (view = this.#viewOf(features, pool.id, now)));
+      if (typeof view === 'string') answers.set(key, { kind: 'none', why: view });
       else if (raw(bid) >= view.priced.window.usd) rows.set(key, { key, view, bidUsd: raw(bid) });
     }
     return [...rows.values()];
   }
 
-  #answerOf(answer: Awaited<ReturnType<LossModel['run']>> | null, row: number): PriceLoss {
-    const { version, horizonsS } = this.#model;
-    if (answer?.kind !== 'values') return { kind: 'none', why: `model ${version} gives numbers that are not finite` };
-    const width = horizonsS.length;
-    return { kind: 'curve', version, p: atHorizons(horizonsS, answer.values.subarray(row * width, (row + 1) * width)) };
+  /** The pool now, or why it has no features. */
+  #viewOf(features: MarketFeatures, pool: PoolId, now: EpochMs): PoolView | string {
+    const fault = this.#readings.get(pool)?.fault ?? null;
+    if (fault !== null) return `the last price is ${fault === 'zero' ? 'zero' : 'no number'}`;
+    const view = features.view(pool, raw(now));
+    return view.kind === 'view' ? view : reasonOf(view);
   }
 
-  #upTo(now: EpochMs, pools: readonly Pool[], history: History): MarketFeatures {
-    const known = pools.map((pool) => pool.id).join(' ');
+  /** The model's numbers, or for people why there are none. */
+  async #run(batch: Float32Array): Promise<Float32Array | string> {
+    const answer = await this.#model.run(batch);
+    const name = `model ${this.#model.version}`;
+    if (answer.kind === 'failed') return `${name} cannot be run: ${answer.what}`;
+    if (answer.kind === 'not-finite') return `${name} gives numbers that are not finite`;
+    const isProbability = answer.values.every((p) => p >= 0 && p <= 1);
+    return isProbability ? answer.values : `${name} gives numbers that are no probabilities`;
+  }
+
+  #answerOf(answer: Float32Array | string | null, row: number): PriceLoss {
+    const { version, horizonsS } = this.#model;
+    if (answer === null || typeof answer === 'string') return { kind: 'none', why: answer ?? 'it was not asked' };
+    const width = horizonsS.length;
+    return { kind: 'curve', version, p: atHorizons(horizonsS, answer.subarray(row * width, (row + 1) * width)) };
+  }
+
+  #upTo({ now, pools, history, completeUntil }: Question): MarketFeatures {
+    const spot = pools.filter((pool) => pool.option === 'spot');
+    const known = spot.map((pool) => pool.id).join(' ');
     let features = this.#features;
-    if (features === null || this.#pools !== known || raw(now) < this.#nowMs || !this.#read(features, now, history)) {
+    if (features === null || this.#pools !== known || raw(now) < this.#nowMs) {
       features = new MarketFeatures(
-        pools.map(({ id, type, zone, onDemandUsdPerHour }) => ({
+        spot.map(({ id, type, zone, onDemandUsdPerHour }) => ({
           id,
           type: type.name,
           family: type.family,
@@ -119,27 +133,47 @@ export class LearnedLosses {
       );
       this.#features = features;
       this.#pools = known;
-      this.#seenMs = new Map(pools.map((pool) => [pool.id, raw(now) - WARM_UP_MS]));
-      this.#read(features, now, history);
+      this.#readings = new Map(spot.map((pool) => [pool.id, { readMs: -Infinity, fault: null }]));
     }
     this.#nowMs = raw(now);
+    const until = { nowMs: raw(now), completeMs: Math.min(raw(completeUntil ?? epochMs(-Infinity)), raw(now)) };
+    for (const [pool, reading] of this.#readings) readPool({ features, pool, history }, reading, until);
     return features;
   }
+}
 
-  /** Takes in what is new of every pool; false when a price came late, so that the windows are past it. */
-  #read(features: MarketFeatures, now: EpochMs, history: History): boolean {
-    let isInOrder = true;
-    for (const [pool, seenMs] of this.#seenMs) {
-      const { atMs, usdPerHour } = history(pool, epochMs(seenMs), epochMs(raw(now) + 1));
-      for (let i = 0; i < atMs.length; i++) {
-        const at = atMs[i] ?? NaN;
-        if (at > raw(now) || at <= features.seenMs(pool)) continue;
-        if (features.take(pool, at, usdPerHour[i] ?? NaN) === 'clock-back') isInOrder = false;
-      }
-      this.#seenMs.set(pool, Math.max(seenMs, features.seenMs(pool)));
-    }
-    return isInOrder;
+/** Takes in what is new of a pool; all of the last week where a price came late, so that its window is past it. */
+function readPool(
+  of: { readonly features: MarketFeatures; readonly pool: PoolId; readonly history: History },
+  reading: Reading,
+  until: { readonly nowMs: number; readonly completeMs: number },
+): void {
+  const isInOrder = readNew(of, reading, until.nowMs);
+  if (!isInOrder) {
+    of.features.renew(of.pool);
+    reading.readMs = -Infinity;
+    readNew(of, reading, until.nowMs);
   }
+  of.features.holds(of.pool, until.completeMs);
+}
+
+/** False when a price lies before what its window has seen. */
+function readNew(
+  { features, pool, history }: { readonly features: MarketFeatures; readonly pool: PoolId; readonly history: History },
+  reading: Reading,
+  nowMs: number,
+): boolean {
+  let isInOrder = true;
+  const { atMs, usdPerHour } = history(pool, epochMs(Math.max(reading.readMs, nowMs - WARM_UP_MS)), epochMs(nowMs + 1));
+  for (let i = 0; i < atMs.length; i++) {
+    const at = atMs[i] ?? NaN;
+    if (at > nowMs || at <= reading.readMs) continue;
+    const taken = features.take(pool, at, usdPerHour[i] ?? NaN);
+    if (taken === 'clock-back') isInOrder = false;
+    reading.readMs = at;
+    reading.fault = taken === 'zero' || taken === 'not-a-price' ? taken : null;
+  }
+  return isInOrder;
 }
 
 const keyOf = (pool: Pool, bid: Bid): string => `${pool.id} ${bid === 'uncapped' ? bid : raw(bid)}`;

@@ -8,7 +8,12 @@
 import type { PoolId } from '../../kernel/ids.ts';
 import { raw, usdPerHour, type EpochMs } from '../../kernel/units.ts';
 import { invariant } from '../../kernel/errors.ts';
-import { NEVER_INTERRUPTED, type InterruptionCurve } from '../../domain/forecast.ts';
+import {
+  NEVER_INTERRUPTED,
+  type ForecastOrigin,
+  type InterruptionCurve,
+  type PriceDrivers,
+} from '../../domain/forecast.ts';
 import type { Bid, Pool } from '../../domain/pool.ts';
 import type { MarketForecast } from '../../domain/stages.ts';
 import { correlationOf, expectedPriceOf, type PoolOutlook } from './outlook.ts';
@@ -24,7 +29,8 @@ export interface ForecastTable {
   readonly nowMs: EpochMs;
   readonly curves: ReadonlyMap<string, InterruptionCurve>;
   readonly outlooks: ReadonlyMap<PoolId, PoolOutlook>;
-  readonly note?: string;
+  readonly drivers: ReadonlyMap<string, PriceDrivers>;
+  readonly origin?: ForecastOrigin;
 }
 
 /** A forecast that can be asked for what it computes prices from. */
@@ -36,22 +42,30 @@ export interface OutlookForecast extends MarketForecast {
 export function forecastTable(forecast: OutlookForecast, nowMs: EpochMs, asked: Iterable<Asked>): ForecastTable {
   const curves = new Map<string, InterruptionCurve>();
   const outlooks = new Map<PoolId, PoolOutlook>();
+  const drivers = new Map<string, PriceDrivers>();
   for (const { pool, bid } of asked) {
     if (pool.option === 'on-demand') continue;
-    if (pool.option === 'spot') curves.set(keyOf(pool, bid), forecast.interruption(pool, bid));
+    if (pool.option === 'spot') {
+      const key = keyOf(pool, bid);
+      if (curves.has(key)) continue;
+      curves.set(key, forecast.interruption(pool, bid));
+      const of = forecast.drivers?.(pool, bid) ?? null;
+      if (of !== null) drivers.set(key, of);
+    }
     if (outlooks.has(pool.id)) continue;
     const outlook = forecast.outlook(pool);
     if (outlook !== null) outlooks.set(pool.id, outlook);
   }
-  return { nowMs, curves, outlooks, ...noted(forecast) };
+  return { nowMs, curves, outlooks, drivers, ...withOrigin(forecast) };
 }
 
 /** The forecast that a table was made from. Throws an internal error for a bid that the table was not made for. */
 export function tabledForecast(table: ForecastTable): MarketForecast {
-  const { nowMs, curves, outlooks } = table;
+  const { nowMs, curves, outlooks, drivers } = table;
   const of = (pool: Pool): PoolOutlook | null => outlooks.get(pool.id) ?? null;
   return {
-    ...noted(table),
+    ...withOrigin(table),
+    drivers: (pool, bid) => drivers.get(keyOf(pool, bid)) ?? null,
     interruption: (pool, bid) =>
       pool.option === 'spot'
         ? invariant(curves.get(keyOf(pool, bid)), `no forecast was made for ${keyOf(pool, bid)}`)
@@ -66,7 +80,7 @@ export function tabledForecast(table: ForecastTable): MarketForecast {
   };
 }
 
-const noted = ({ note }: { readonly note?: string }): { readonly note?: string } =>
-  note === undefined ? {} : { note };
+const withOrigin = ({ origin }: { readonly origin?: ForecastOrigin }): { readonly origin?: ForecastOrigin } =>
+  origin === undefined ? {} : { origin };
 
 const keyOf = (pool: Pool, bid: Bid): string => `${pool.id} ${bid === 'uncapped' ? bid : raw(bid)}`;

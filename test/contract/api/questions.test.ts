@@ -358,6 +358,34 @@ describe('capacity', () => {
     expect(answerOf(await api.get('/api/pools?type=none'), 200, schema.poolList).items).toEqual([]);
   });
 
+  it('forecasts spot pools for the bids that a decision would try, with what drives each', async () => {
+    const list = answerOf(await api.get('/api/forecasts'), 200, schema.forecastList);
+    expect(list.origin).toEqual({ chosen: 'history', refused: null, version: null, byModel: 0, byHistory: [] });
+    expect(list.items).toHaveLength(1);
+    const [{ bids, priceUsdPerHour } = { bids: [], priceUsdPerHour: NaN }] = list.items;
+    expect(priceUsdPerHour).toBe(0.05);
+    // 0.0001, 0.01 and 0.1 above the price, the price on demand, and no bid at all.
+    expect(bids.map((b) => b.bid)).toEqual([
+      expect.closeTo(0.0501, 9),
+      expect.closeTo(0.06, 9),
+      expect.closeTo(0.15, 9),
+      0.17,
+      'uncapped',
+    ]);
+    for (const { horizonS, pInterrupted } of bids) {
+      expect(pInterrupted).toHaveLength(horizonS.length);
+      expect(pInterrupted).toEqual(pInterrupted.toSorted((a, b) => a - b));
+    }
+    expect(bids[1]?.drivers).toEqual({
+      aboveUsd: expect.closeTo(0.01, 9),
+      lastAboveS: 3600,
+      knownS: 30 * 3600,
+      range24hUsd: expect.closeTo(0.02, 9),
+    });
+    expect(bids.at(-1)?.drivers).toBe(null);
+    expect(answerOf(await api.get('/api/forecasts?type=none'), 200, schema.forecastList).items).toEqual([]);
+  });
+
   it('lists instances with what they cost and what runs on them', async () => {
     const id = await runningJob();
     const live = answerOf(await api.get('/api/instances?live=true'), 200, schema.instanceList).items;

@@ -14,6 +14,7 @@ const of = (over: Partial<ExplanationView>): ExplanationView => ({
   placed: [],
   considered: [],
   excluded: [],
+  forecast: [],
   runtime: null,
   admission: { feasible: true, notes: [] },
   ...over,

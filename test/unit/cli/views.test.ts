@@ -87,6 +87,15 @@ it('explain says why, what would change it, and what was considered', () => {
       },
     ],
     excluded: [{ constraint: 'arch', pools: 12 }],
+    forecast: [
+      {
+        pool: 'c5.large/us-east-1a/spot',
+        bid: 0.05,
+        pWithinHour: 0.031,
+        reason: 'price: bid 0.01 USD/h above the price, by the model v7; capacity: little is known',
+        drivers: { aboveUsd: 0.01, lastAboveS: 4000, knownS: 604_800, range24hUsd: 0.0123 },
+      },
+    ],
     runtime: { medianS: 600, p90S: 900, basis: '12 earlier runs' },
     admission: { feasible: true, notes: [] },
   });
@@ -96,6 +105,8 @@ it('explain says why, what would change it, and what was considered', () => {
     'would change it: a nearer deadline',
     'expected to start: 2026-03-01 12:30:00',
     'arch: 12 pools',
+    'c5.large/us-east-1a/spot, bid $0.0500/h: 3.1% within an hour - price: bid 0.01 USD/h above the price, by the model v7',
+    'bid 0.0100 USD/h above the price, last passed 1h 06m ago; the price moved within 0.0123 USD/h in a day',
     'median 10m 00s, 90 % within 15m 00s - 12 earlier runs',
   ]) {
     expect(shown).toContain(part);

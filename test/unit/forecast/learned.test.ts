@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import { epochMs, raw, seconds, usdPerHour } from '../../../lib/kernel/units.ts';
-import { pInterruptedWithin } from '../../../lib/domain/forecast.ts';
+import { pInterruptedWithin, type LossModel } from '../../../lib/domain/forecast.ts';
 import { MarketForecaster } from '../../../lib/market/forecast/forecaster.ts';
 import { CapacityEvidence, survivesCapacity } from '../../../lib/market/forecast/hazard.ts';
-import { LearnedLosses, type LossModel, type Question } from '../../../lib/market/forecast/learned.ts';
+import { LearnedLosses, type Question } from '../../../lib/market/forecast/learned.ts';
 import { HORIZONS_S } from '../../../lib/market/forecast/survival.ts';
 import { FEATURES, FEATURE_WIDTH } from '../../../lib/market/features/names.ts';
 import { pool } from '../acquire/world.ts';
@@ -118,6 +118,69 @@ describe('price losses by a model', () => {
   });
 });
 
+describe('price losses, when prices are not as they should be', () => {
+  /** History of which the entry at an instant is another, or comes later than the rest. */
+  const historyOf = (at: readonly number[], prices: readonly number[]): Question['history'] => {
+    const [times, values] = [Float64Array.from(at), Float64Array.from(prices)];
+    return (_, from, to) => {
+      const low = Math.max(
+        0,
+        times.findLastIndex((t) => t <= raw(from)),
+      );
+      const high = times.findLastIndex((t) => t < raw(to)) + 1;
+      return { atMs: times.slice(low, high), usdPerHour: values.slice(low, high) };
+    };
+  };
+
+  it('take a price that was published late as if it had come in time', async () => {
+    const now = END + 3 * HOUR;
+    const lateMs = END + 0.5 * HOUR;
+    const inTime = historyOf([...atMs, lateMs, END + HOUR], [...usd, 0.04, 0.045]);
+    const late = historyOf([...atMs, END + HOUR], [...usd, 0.045]);
+    const [streamed, whole] = [halving(), halving()];
+    const learned = new LearnedLosses(streamed);
+    await learned.losses(question(END + 0.75 * HOUR, { history: late }));
+    await learned.losses(question(now, { history: inTime }));
+    await new LearnedLosses(whole).losses(question(now, { history: inTime }));
+    const [rows, expected] = [streamed.asked.at(-1), whole.asked[0]];
+    expect(rows?.length).toBe(2 * FEATURE_WIDTH);
+    rows?.forEach((value, i) => expect(value).toBeCloseTo(expected?.[i] ?? NaN, 5));
+  });
+
+  it.each([
+    ['zero', 0, /last price is zero/],
+    ['NaN', NaN, /last price is no number/],
+  ])('are none for a pool whose last price is %s, until it has one again', async (_what, bad, why) => {
+    const badMs = END + HOUR;
+    const learned = new LearnedLosses(halving());
+    const broken = historyOf([...atMs, badMs], [...usd, bad]);
+    const while_ = await learned.losses(question(badMs + 60_000, { history: broken }));
+    expect(while_(spot, bids[0] ?? 'uncapped')).toEqual({ kind: 'none', why: expect.stringMatching(why) });
+    const mended = historyOf([...atMs, badMs, badMs + HOUR], [...usd, bad, 0.05]);
+    const after = await learned.losses(question(badMs + HOUR, { history: mended }));
+    expect(after(spot, bids[0] ?? 'uncapped')?.kind).toBe('curve');
+  });
+
+  it('are answered through a silence where prices are known to be complete', async () => {
+    const now = END + 40 * HOUR;
+    const learned = new LearnedLosses(halving());
+    const asked = question(now, { completeUntil: epochMs(now - HOUR) });
+    expect((await learned.losses(asked))(spot, bids[0] ?? 'uncapped')?.kind).toBe('curve');
+    const since = await learned.losses(question(now + 36 * HOUR, { completeUntil: epochMs(now - HOUR) }));
+    expect(since(spot, bids[0] ?? 'uncapped')).toEqual({ kind: 'none', why: expect.stringContaining('37 h ago') });
+  });
+
+  it.each([
+    ['more than one', { kind: 'values', values: Float64Array.of(0.1, 0.2, 0.3, 1.5) }, /no probabilities/],
+    ['what cannot be run', { kind: 'failed', what: 'out of memory' }, /cannot be run: out of memory/],
+  ])('are none from a model that gives %s', async (_what, answer, why) => {
+    const values = 'values' in answer ? { ...answer, values: Float32Array.from(answer.values) } : answer;
+    const broken: LossModel = { ...halving(), run: async () => values as Awaited<ReturnType<LossModel['run']>> };
+    const losses = await new LearnedLosses(broken).losses(question(END));
+    for (const bid of bids) expect(losses(spot, bid)).toEqual({ kind: 'none', why: expect.stringMatching(why) });
+  });
+});
+
 describe('the market forecast with a model', () => {
   const config = { priceHistoryS: 7 * 86_400, hazardPriorPerHour: 0.03, hazardPriorHours: 20 };
   const none = new CapacityEvidence();
@@ -141,6 +204,6 @@ describe('the market forecast with a model', () => {
         .interruption(spot, usdPerHour(0.06)),
     );
     expect([...(with_?.pInterrupted ?? [])]).toEqual([...(without?.pInterrupted ?? [])]);
-    expect(with_?.reason).toContain('the model is not asked: the price was last reported 40 h ago');
+    expect(with_?.reason).toContain('not by the model: the price was last reported 40 h ago');
   });
 });

@@ -12,13 +12,15 @@ const FORECAST: OutlookForecast = {
 
 describe('what people must know of a forecast', () => {
   it('goes with it from the process that made it to the one that decides', () => {
-    const note = 'the model preemption v1 is damaged; forecast from past prices and interruptions';
-    const table = structuredClone(forecastTable({ ...FORECAST, note }, epochMs(0), []));
-    expect(tabledForecast(table).note).toBe(note);
+    const refused = 'the model preemption v1 is damaged';
+    const byHistory = [{ why: 'there is no price yet', bids: 3 }];
+    const origin = { chosen: 'model', refused, version: null, byModel: 0, byHistory };
+    const table = structuredClone(forecastTable({ ...FORECAST, origin }, epochMs(0), []));
+    expect(tabledForecast(table).origin).toEqual(origin);
   });
 
   it('is nothing where there is nothing to know', () => {
     const table = forecastTable(FORECAST, epochMs(0), []);
-    expect('note' in table || 'note' in tabledForecast(table)).toBe(false);
+    expect('origin' in table || 'origin' in tabledForecast(table)).toBe(false);
   });
 });

@@ -1,0 +1,33 @@
+/**
+ * Whose history speaks for a pool that has too little of its own: pools of its family in its zone, else of its family
+ * elsewhere, else of its zone. Families share hosts and zones share demand; both are what hazard.ts pools by.
+ */
+import { raw } from '../../kernel/units.ts';
+import type { Pool } from '../../domain/pool.ts';
+
+/** Asked for their history at most: a mean of more says nothing new. */
+const MOST_RELATIVES = 8;
+
+export interface Relatives {
+  /** `c5 in us-east-1a`: for people. */
+  readonly name: string;
+  readonly pools: readonly Pool[];
+}
+
+/** The groups, nearest first; empty ones are left out. O(pools log pools). */
+export function relativesOf(pool: Pool, all: readonly Pool[]): readonly Relatives[] {
+  const { family } = pool.type;
+  const others = all.filter((p) => p.option === 'spot' && p.id !== pool.id);
+  const ofFamily = (p: Pool): boolean => p.type.family === family;
+  const groups = [
+    { name: `${family} in ${pool.zone}`, pools: others.filter((p) => ofFamily(p) && p.zone === pool.zone) },
+    { name: `${family} in other zones`, pools: others.filter((p) => ofFamily(p) && p.zone !== pool.zone) },
+    { name: pool.zone, pools: others.filter((p) => !ofFamily(p) && p.zone === pool.zone) },
+  ];
+  const onDemandGap = (p: Pool): number =>
+    Math.abs(Math.log(raw(p.onDemandUsdPerHour) / Math.max(raw(pool.onDemandUsdPerHour), 1e-9)));
+  const nearest = (a: Pool, b: Pool): number => onDemandGap(a) - onDemandGap(b) || (a.id < b.id ? -1 : 1);
+  return groups
+    .filter(({ pools }) => pools.length > 0)
+    .map(({ name, pools }) => ({ name, pools: pools.sort(nearest).slice(0, MOST_RELATIVES) }));
+}

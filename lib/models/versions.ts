@@ -1,0 +1,65 @@
+/**
+ * Versions of a model: those that came with the program, and those of a deployment or directory, which were trained on its own
+ * market. A version is a folder with `model.onnx` and `manifest.json` (manifest.ts).
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export interface ModelVersion {
+  readonly version: string;
+  readonly folder: string;
+  readonly from: 'shipped' | 'own';
+}
+
+/** Where versions lie; null: there are none of that kind. */
+export interface ModelPlaces {
+  readonly shipped: string | null;
+  readonly own: string | null;
+}
+
+/** `models/<name>` of the program: beside its package.json, however deep the compiled file lies. Null where none came along. */
+export function shippedModels(name: string): string | null {
+  for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
+    if (isProgram(folder)) {
+      const models = join(folder, 'models', name);
+      return existsSync(models) ? models : null;
+    }
+    if (folder === dirname(folder)) return null;
+  }
+}
+
+function isProgram(folder: string): boolean {
+  try {
+    return (JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name?: string }).name === 'ebbtide';
+  } catch {
+    return false;
+  }
+}
+
+/** All versions, by name, numbers in them compared as numbers; one's own where both have it. */
+export async function modelVersions({ shipped, own }: ModelPlaces): Promise<readonly ModelVersion[]> {
+  const found = new Map<string, ModelVersion>();
+  for (const [from, place] of [['shipped', shipped] as const, ['own', own] as const]) {
+    for (const version of place === null ? [] : await foldersIn(place)) {
+      found.set(version, { version, folder: join(place ?? '', version), from });
+    }
+  }
+  return [...found.values()].sort((a, b) => a.version.localeCompare(b.version, 'en', { numeric: true }));
+}
+
+async function foldersIn(folder: string): Promise<string[]> {
+  try {
+    const entries = await readdir(folder, { withFileTypes: true });
+    return entries.filter((e) => e.isDirectory() && !e.name.startsWith('.')).map((e) => e.name);
+  } catch {
+    return [];
+  }
+}
+
+/** The version that `model` means: the newest that was shipped. Null: there is none. */
+export async function modelInUse(places: ModelPlaces): Promise<string | null> {
+  const versions = await modelVersions(places);
+  return versions.findLast((v) => v.from === 'shipped')?.version ?? null;
+}

@@ -9,7 +9,7 @@ import { EbbError } from '../lib/kernel/errors.ts';
 const app = new App();
 try {
   const config = readDeployment({
-    context: (key) => app.node.tryGetContext(key) as unknown,
+    context: app.node.getAllContext() as Record<string, unknown>,
     // Set by the CDK's command line where there are credentials.
     account: process.env['CDK_DEFAULT_ACCOUNT'],
     region: process.env['CDK_DEFAULT_REGION'],

@@ -179,11 +179,22 @@ export function queryString(query: Query): string {
   return text === '' ? '' : `?${text}`;
 }
 
+/** Answers of a server, or of what is before it, that has a bad moment. */
+const PASSING = new Set([429, 502, 503, 504]);
+/** So many of them in a row are no moment any more: the pauses between them, which double, add up to a minute and more. */
+const MAX_PASSING = 6;
+
 /** Asks again and again, for an engine that answers with what there is and does not stream. */
 async function* poll(send: Send, wanted: EventsWanted, pollMs: number): AsyncIterable<EventView> {
   let last = wanted.after;
+  let passing = 0;
   while (!wanted.signal.aborted) {
     const answer = await send(eventsRequest(last, wanted.job));
+    passing = PASSING.has(answer.status) ? passing + 1 : 0;
+    if (passing > 0 && passing <= MAX_PASSING) {
+      await delay(pollMs * 2 ** (passing - 1), undefined, { signal: wanted.signal }).catch(() => undefined);
+      continue;
+    }
     if (answer.status >= 400) decode(answer);
     for (const event of parseEvents(answer.body)) {
       last = Math.max(last, event.sequence);

@@ -59,12 +59,25 @@ export function makeContext(world: World, options: GlobalOptions): Context {
 /** The deployment that --stack or EBB_STACK names; null: an engine at an address. */
 function deploymentOf(world: World, options: GlobalOptions, url: string | null): Deployment | null {
   const stack = options.stack ?? world.env['EBB_STACK'] ?? null;
-  const { profile = null, region = null } = options;
-  if (stack !== null) return { stack, profile, region, url };
+  // EBB_TOKEN is that of an engine at an address: a deployment whose requests are signed must not get it.
+  const { profile = null, region = null, token = null } = options;
+  if (stack !== null) return { stack, profile, region, url, token };
   if (profile === null && region === null) return null;
   throw new EbbError('usage', {
     what: `--${profile === null ? 'region' : 'profile'} says which AWS account to use, and nothing says which deployment`,
     next: 'name it with --stack (or EBB_STACK)',
+  });
+}
+
+/** For commands whose engine is in this process: an option that names another one is a mistake, and not to be passed over. */
+export function refuseElsewhere(given: object, instead: string): void {
+  const options: Partial<GlobalOptions> = given;
+  const named = (['stack', 'profile', 'region', 'url'] as const).find((name) => options[name] !== undefined);
+  if (named === undefined) return;
+  throw new EbbError('usage', {
+    what: 'this command works with an engine of its own, in this process',
+    got: `--${named} ${options[named] ?? ''}`,
+    next: instead,
   });
 }
 

@@ -1,6 +1,6 @@
 /**
  * The engine of an AWS deployment: its address is an output of the CloudFormation stack, requests are signed with the
- * caller's credentials (Signature Version 4, service execute-api). The same API as on loopback, so the same commands.
+ * caller's credentials (Signature Version 4, service execute-api), or bear the token of a deployment whose `auth` is jwt. The same API as on loopback, so the same commands.
  *
  * --url (or EBB_URL) beside --stack names the address without asking CloudFormation: for callers that may invoke the API and
  * no more.
@@ -17,6 +17,8 @@ export interface Deployment {
   readonly region: string | null;
   /** Address of the API where it is known; null: asked of CloudFormation. */
   readonly url: string | null;
+  /** JSON Web Token for a deployment that takes those; null: requests are signed. */
+  readonly token: string | null;
 }
 
 /** Name of the stack output that holds the address of the API. */
@@ -35,46 +37,24 @@ export function deploymentClient(deployment: Deployment): Client {
 }
 
 async function open(deployment: Deployment): Promise<Send> {
-  const [{ defaultProvider }, { SignatureV4 }, { HttpRequest }, { Hash }, sdk] = await Promise.all([
-    import('@aws-sdk/credential-provider-node'),
-    import('@smithy/signature-v4'),
-    import('@smithy/core/transport'),
-    import('@smithy/core/serde'),
-    import('@aws-sdk/client-cloudformation'),
-  ]);
-  const { profile, region } = deployment;
+  const { defaultProvider } = await import('@aws-sdk/credential-provider-node');
+  const sdk = await import('@aws-sdk/client-cloudformation');
+  const { profile, region, url, token } = deployment;
   const of = { ...(profile === null ? {} : { profile }), ...(region === null ? {} : { region }) };
   const cloudFormation = new sdk.CloudFormationClient({ ...of, credentials: defaultProvider(of) });
   try {
-    const [credentials, regionName] = await found(deployment, () =>
-      Promise.all([cloudFormation.config.credentials(), cloudFormation.config.region()]),
-    );
-    const root = new URL(deployment.url ?? (await found(deployment, () => addressOf(deployment, cloudFormation))));
-    const signer = new SignatureV4({
-      service: 'execute-api',
-      region: regionName,
-      credentials,
-      sha256: Hash.bind(null, 'sha256'),
-    });
+    const authorized = token === null ? await signed(deployment, cloudFormation) : bearing(token);
+    const root = new URL(url ?? (await found(deployment, () => addressOf(deployment, cloudFormation))));
     return async ({ method, path, headers, body }) => {
-      const url = new URL(root.pathname.replace(/\/+$/, '') + path, root);
-      const signed = await signer.sign(
-        new HttpRequest({
-          method,
-          protocol: url.protocol,
-          hostname: url.hostname,
-          ...(url.port === '' ? {} : { port: Number(url.port) }),
-          path: url.pathname,
-          query: queryOf(url),
-          headers: { ...headers, host: url.host },
-          ...(body === null ? {} : { body }),
-        }),
-      );
-      const { host: _, ...rest } = signed.headers;
-      const answer = await fetch(url, { method, headers: rest, body }).catch((cause: unknown) => {
+      const asked = new URL(root.pathname.replace(/\/+$/, '') + path, root);
+      const answer = await fetch(asked, {
+        method,
+        headers: await authorized({ method, url: asked, headers, body }),
+        body,
+      }).catch((cause: unknown) => {
         throw new EbbError('engine.absent', {
           what: `the deployment ${deployment.stack} does not answer`,
-          got: url.origin,
+          got: asked.origin,
           next: 'check the network, and that the stack is deployed in this region',
           cause,
         });
@@ -84,6 +64,42 @@ async function open(deployment: Deployment): Promise<Send> {
   } finally {
     cloudFormation.destroy();
   }
+}
+
+type Headers = Readonly<Record<string, string>>;
+/** The headers of a request that its receiver lets in. */
+type Authorized = (
+  request: Omit<Parameters<Send>[0], 'path'> & { readonly url: URL },
+) => Promise<Record<string, string>>;
+
+const bearing =
+  (token: string): Authorized =>
+  async ({ headers }) => ({ ...headers, authorization: `Bearer ${token}` });
+
+/** Asks for credentials with each request: those of SSO and of roles end within hours, and a new set is fetched in time. */
+async function signed(deployment: Deployment, cloudFormation: CloudFormationClient): Promise<Authorized> {
+  const { SignatureV4 } = await import('@smithy/signature-v4');
+  const { HttpRequest } = await import('@smithy/core/transport');
+  const { Hash } = await import('@smithy/core/serde');
+  const { credentials, region } = cloudFormation.config;
+  const [, regionName] = await found(deployment, () => Promise.all([credentials(), region()]));
+  const sha256 = Hash.bind(null, 'sha256');
+  const signer = new SignatureV4({ service: 'execute-api', region: regionName, credentials, sha256 });
+  return async ({ method, url, headers, body }) => {
+    const request = new HttpRequest({
+      method,
+      protocol: url.protocol,
+      hostname: url.hostname,
+      ...(url.port === '' ? {} : { port: Number(url.port) }),
+      path: url.pathname,
+      query: queryOf(url),
+      headers: { ...headers, host: url.host },
+      ...(body === null ? {} : { body }),
+    });
+    const { headers: all } = await found(deployment, () => signer.sign(request));
+    const { host: _, ...rest } = all as Headers;
+    return rest;
+  };
 }
 
 /** Parameters that are there several times are lists. */
@@ -102,7 +118,8 @@ function judged(deployment: Deployment, status: number, body: string): { status:
   throw new EbbError('aws.refused', {
     what: `the deployment ${deployment.stack} does not let you in`,
     got: body.slice(0, 300),
-    allowed: 'callers with execute-api:Invoke on its API (see docs/deploy.md, "Who may submit")',
+    allowed:
+      'callers with execute-api:Invoke on its API or, where its `auth` is jwt, with --token (see docs/deploy.md, "Who may submit")',
     next: 'use another --profile, or have the right granted: `ebbtide.grantSubmit(role)`',
   });
 }
@@ -147,6 +164,15 @@ async function found<T>(deployment: Deployment, look: () => Promise<T>): Promise
         what: `there is no stack ${stack} in this account and region`,
         got: message,
         next: 'check --stack, --profile and --region; `npx cdk list` shows the names of the stacks',
+        cause,
+      });
+    }
+    if (/invalid (hostname|region)|ENOTFOUND|not a valid (host|region)/i.test(`${name} ${message}`)) {
+      throw new EbbError('usage', {
+        what: 'AWS has no such region, or its name cannot be resolved',
+        got: `${deployment.region ?? 'the region of the environment or profile'}: ${message}`,
+        allowed: 'for example us-east-1 or eu-central-1',
+        next: 'correct --region (or AWS_REGION), or check the network',
         cause,
       });
     }

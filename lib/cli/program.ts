@@ -25,7 +25,7 @@ export async function buildProgram({ world, finish, whole }: ProgramParts): Prom
     .helpOption('-h, --help', 'show help')
     .helpCommand('help [command]', 'show help for a command')
     .option('--url <url>', `address of the engine (default: EBB_URL, or ${DEFAULT_URL})`)
-    .option('--token <token>', 'token of the engine (default: EBB_TOKEN)')
+    .option('--token <token>', 'token of the engine (default: EBB_TOKEN), or of a --stack whose `auth` is jwt')
     .option('--stack <name>', 'a deployment on AWS, by its CloudFormation stack (default: EBB_STACK)')
     .option('--profile <name>', 'AWS profile whose credentials sign requests to --stack')
     .option('--region <name>', 'AWS region of --stack')

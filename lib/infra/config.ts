@@ -212,13 +212,20 @@ function families({ families: named }: DeploymentConfig): Issue[] {
           },
         ],
   );
+  const without = named.flatMap((family, n) => {
+    const at = `families[${n}]`;
+    if (named.indexOf(family) < n) return [{ at, message: `${family} is there twice` }];
+    if (known.get(family)?.gpu !== true) return [];
+    return [{ at, message: `${family} has GPUs, whose drivers the image of the instances lacks; leave it out` }];
+  });
+  const refused = [...unknown, ...without];
   const archs = Map.groupBy(
     named.filter((f) => known.has(f)),
     (f) => known.get(f)?.arch,
   );
-  if (archs.size <= 1) return unknown;
+  if (archs.size <= 1) return refused;
   const sides = [...archs].map(([arch, list]) => `${list.join(', ')} are ${arch}`).join('; ');
-  return [...unknown, { at: 'families', message: `one deployment has one architecture: ${sides}; leave one kind out` }];
+  return [...refused, { at: 'families', message: `one deployment has one architecture: ${sides}; leave one kind out` }];
 }
 
 /** Regions where an account has two zones only ("Regions and Availability Zones"). */
@@ -272,6 +279,7 @@ function scheduling({ preset, settings }: DeploymentConfig): Issue[] {
 
 interface FamilyFacts {
   readonly arch: Arch;
+  readonly gpu: boolean;
 }
 
 let byFamily: ReadonlyMap<string, FamilyFacts> | null = null;
@@ -282,7 +290,9 @@ function knownFamilies(): ReadonlyMap<string, FamilyFacts> {
   byFamily ??= new Map(
     catalogue.types().flatMap((name) => {
       const entry = catalogue.entry(name, TODAY);
-      return entry === null ? [] : [[entry.type.family, { arch: entry.type.arch }] as const];
+      return entry === null
+        ? []
+        : [[entry.type.family, { arch: entry.type.arch, gpu: entry.type.capacity.gpus > 0 }] as const];
     }),
   );
   return byFamily;

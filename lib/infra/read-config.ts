@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { parseDocument } from 'yaml';
 import { EbbError } from '../kernel/errors.ts';
-import { checkedDeployment, deploymentConfig, type DeploymentConfig } from './config.ts';
+import { checkedDeployment, type DeploymentConfig } from './config.ts';
 
 export const CONFIG_FILE = 'ebbtide.config.yaml';
 /** `-c ebbtide:budgetUsdPerDay=20`; `-c ebbtide:config=PATH` names another file. */
@@ -11,8 +11,8 @@ export const CONTEXT_PREFIX = 'ebbtide:';
 const MAX_BYTES = 65_536;
 
 export interface ConfigSources {
-  /** A value of `-c` or cdk.json. */
-  readonly context: (key: string) => unknown;
+  /** The values of `-c` and of cdk.json. */
+  readonly context: Readonly<Record<string, unknown>>;
   /** The text of a file, or null where there is none. */
   readonly read?: (path: string) => string | null;
   /** What the credentials say, for keys that nobody set. */
@@ -23,7 +23,7 @@ export interface ConfigSources {
 /** Throws `usage` with every finding, of the file and of the context values together. */
 export function readDeployment(sources: ConfigSources): DeploymentConfig {
   const read = sources.read ?? readIfThere;
-  const named = sources.context(`${CONTEXT_PREFIX}config`);
+  const named = sources.context[`${CONTEXT_PREFIX}config`];
   const path = typeof named === 'string' ? named : CONFIG_FILE;
   const text = read(path);
   if (text === null && named !== undefined) {
@@ -34,9 +34,10 @@ export function readDeployment(sources: ConfigSources): DeploymentConfig {
     });
   }
   const fromFile = text === null ? {} : mapping(text, path);
-  const given = Object.keys(deploymentConfig.shape).flatMap((key) => {
-    const value = sources.context(`${CONTEXT_PREFIX}${key}`);
-    return value === undefined ? [] : [[key, ofContext(key, value)] as const];
+  // Misspelt ones too: the schema says which they are.
+  const given = Object.entries(sources.context).flatMap(([name, value]) => {
+    const key = name.startsWith(CONTEXT_PREFIX) ? name.slice(CONTEXT_PREFIX.length) : 'config';
+    return key === 'config' || value === undefined ? [] : [[key, ofContext(key, value)] as const];
   });
   const environment = { account: sources.account, region: sources.region };
   const input = { ...withoutUndefined(environment), ...fromFile, ...Object.fromEntries(given) };

@@ -18,7 +18,7 @@ const sources = (
   context: Record<string, unknown> = {},
 ): ConfigSources & { read: (path: string) => string | null } => ({
   read: (path) => files[path] ?? null,
-  context: (key) => context[key],
+  context,
 });
 
 const refusal = (run: () => unknown): EbbError => {
@@ -92,6 +92,8 @@ describe('the configuration of a deployment', () => {
     ],
     [{ settings: { preset: 'greedy' } }, 'settings.preset', /set preset itself/],
     [{ alarmEmail: 'nobody' }, 'alarmEmail', /e-mail/],
+    [{ families: ['c6i', 'm6i', 'c6i'] }, 'families[2]', /twice/],
+    [{ families: ['c6i', 'p5'] }, 'families[1]', /GPUs/],
   ])('%j is refused at %s', (input, key, message) => {
     const found = findings(input);
     expect(Object.keys(found)).toEqual([key]);
@@ -111,6 +113,11 @@ describe('the configuration of a deployment', () => {
       families: ['m6i', 'r6i'],
       keepData: false,
     });
+  });
+
+  it('refuses context values of a key that there is none of, as in the file', () => {
+    const misspelt = refusal(() => readDeployment(sources({}, { 'ebbtide:maxVcpu': '64', 'aws-cdk:other': 'x' })));
+    expect(misspelt.facts.issues).toMatchObject([{ message: expect.stringContaining('maxVcpu') as unknown }]);
   });
 
   it('takes account and region from the credentials where nobody set them', () => {

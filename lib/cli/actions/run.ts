@@ -4,7 +4,7 @@ import type { AttemptView, CostReport, InstanceList, JobCostView, JobView } from
 import { EbbError, ERROR_CODES } from '../../kernel/errors.ts';
 import { all, type Client } from '../client.ts';
 import type { RunOptions } from '../commands/running.ts';
-import type { Action, Context } from '../context.ts';
+import { refuseElsewhere, type Action, type Context } from '../context.ts';
 import type { Embedded } from '../embedded.ts';
 import { embeddedOptions } from '../engine-options.ts';
 import { plural } from '../format.ts';
@@ -31,6 +31,7 @@ const AT_ONCE_MS = 3_000;
  */
 export const run: Action<RunOptions> = async (context, files, options) => {
   const { world } = context;
+  refuseElsewhere(options, 'hand jobs to a deployment or to a running engine by `ebb submit FILE`');
   const resume = options.resume === true;
   if (files.length === 0 && !resume) {
     throw new EbbError('usage', {

@@ -1,5 +1,5 @@
 import type { UpOptions } from '../commands/running.ts';
-import type { Action } from '../context.ts';
+import { refuseElsewhere, type Action } from '../context.ts';
 import { embeddedOptions } from '../engine-options.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import { json } from '../output.ts';
@@ -13,6 +13,10 @@ const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
  * save, instances go back, and the next `up` on the same folder goes on.
  */
 export const up: Action<UpOptions> = async ({ world, output, json: asJson, token }, _args, options) => {
+  refuseElsewhere(
+    options,
+    'say where it is to listen by --bind and --port; AWS gets a deployment by `npx cdk deploy` (docs/deploy.md)',
+  );
   if (!LOOPBACK.has(options.bind) && (token === null || token === '')) {
     throw new EbbError('usage', {
       what: 'anybody who reaches this address could run programs here',

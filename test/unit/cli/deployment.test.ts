@@ -1,6 +1,9 @@
 import { createHash, createHmac } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { deploymentClient, type Deployment } from '../../../lib/cli/deployment.ts';
@@ -46,7 +49,7 @@ afterEach(async () => {
 
 const address = (): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 const client = (over: Partial<Deployment> = {}) =>
-  deploymentClient({ stack: 'Ebbtide', profile: null, region: null, url: `${address()}/prod/`, ...over });
+  deploymentClient({ stack: 'Ebbtide', profile: null, region: null, url: `${address()}/prod/`, token: null, ...over });
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 const hmac = (key: string | Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest();
@@ -126,6 +129,61 @@ describe('a client of a deployment', () => {
     expect(denied.facts.got).toContain('not authorized to perform: execute-api:Invoke');
     answer = () => ({ status: 404, body: '{"code":"not-found","what":"there is no job x","status":404}' });
     expect(await refusal(client().get('/api/jobs/x'))).toMatchObject({ code: 'not-found' });
+  });
+
+  it('bears a token in place of a signature where one is given', async () => {
+    for (const key of Object.keys(ENV)) Reflect.deleteProperty(process.env, key);
+    await client({ token: 'header.claims.sum', region: 'eu-central-1' }).get('/api/jobs');
+    expect(seen.map((s) => s.request.headers.authorization)).toEqual(['Bearer header.claims.sum']);
+  });
+
+  it('signs each request with credentials that are valid then', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'ebb-credentials-'));
+    try {
+      // A process that gives other credentials each time that it is asked, each for a moment only.
+      const ask = join(dir, 'ask.mjs');
+      writeFileSync(
+        ask,
+        `import { readFileSync, writeFileSync } from 'node:fs';
+         const file = ${JSON.stringify(join(dir, 'times'))};
+         let n = 0;
+         try { n = Number(readFileSync(file, 'utf8')); } catch {}
+         writeFileSync(file, String(n + 1));
+         const Expiration = new Date(Date.now() + 1000).toISOString();
+         console.log(JSON.stringify({ Version: 1, AccessKeyId: 'AK' + n, SecretAccessKey: 'x', SessionToken: 't', Expiration }));`,
+      );
+      writeFileSync(
+        join(dir, 'config'),
+        `[profile brief]\nregion = eu-central-1\ncredential_process = "${process.execPath}" "${ask}"\n`,
+      );
+      for (const key of Object.keys(ENV)) Reflect.deleteProperty(process.env, key);
+      process.env['AWS_CONFIG_FILE'] = join(dir, 'config');
+      const brief = client({ profile: 'brief' });
+      const keyOf = (s: Seen | undefined) => /Credential=(\w+)/.exec(s?.request.headers.authorization ?? '')?.[1];
+      // The next ones may be fetched while the last ones are still used.
+      do await brief.get('/api/jobs');
+      while (keyOf(seen.at(-1)) === 'AK0' && seen.length < 2_000);
+      expect(keyOf(seen[0])).toBe('AK0');
+      expect(keyOf(seen.at(-1))).toMatch(/^AK[1-9]/);
+    } finally {
+      rmSync(dir, { recursive: true });
+    }
+  });
+
+  it('goes on with the events after a bad moment of the service', async () => {
+    const stop = new AbortController();
+    const event = { sequence: 1, at: '2026-01-01T00:00:00.000Z', type: 'job-succeeded', text: 'done', data: {} };
+    answer = () =>
+      seen.length === 1
+        ? { status: 503, body: '{"code":"aws.unavailable","what":"passing","status":503}' }
+        : { status: 200, body: `data: ${JSON.stringify(event)}\n\n` };
+    const told: number[] = [];
+    for await (const { sequence } of client().events(0, stop.signal)) {
+      told.push(sequence);
+      stop.abort();
+    }
+    expect(told).toEqual([1]);
+    expect(seen).toHaveLength(2);
   });
 
   it('names a profile that is not there, and a missing region', async () => {

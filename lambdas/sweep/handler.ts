@@ -13,11 +13,12 @@ export const handler = middy<z.output<typeof input>, Swept>()
   .handler(async () => {
     const of = observing(composeObserving);
     const swept = await of.sweep();
-    const { leaked, repaired, failed, isWork } = swept;
+    const { leaked, repaired, failed, isWork, defect } = swept;
     if (leaked.length > 0) measure('leakedInstances', leaked.length);
     if (leaked.length > 0 || repaired.length > 0) logger.warn('put right', { leaked, repaired });
     if (failed.length > 0) logger.warn('not put right yet', { failed });
     // A trigger may have been lost on its way; with nothing to do none is missing.
     if (isWork || repaired.length > 0) await of.wake();
+    if (defect !== undefined) throw defect;
     return swept;
   });

@@ -121,6 +121,8 @@ const FAULTS: Readonly<Record<string, AwsFault>> = {
   'InvalidInstanceID.NotFound': 'gone',
   'InvalidInstanceID.Malformed': 'invalid',
   IncorrectInstanceState: 'gone',
+  // TerminateInstances of one under termination protection.
+  OperationNotPermitted: 'denied',
   IncorrectState: 'gone',
   // ECS.
   ServerException: 'unavailable',

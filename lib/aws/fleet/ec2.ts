@@ -44,7 +44,8 @@ export interface Ec2Options {
 /** An instance as EC2 shows it, with what our tags say. */
 export interface Seen {
   readonly ec2: string;
-  readonly instance: string;
+  /** Which instance of ours it says to be; null: its tags do not say. Tags can be copied: its record decides. */
+  readonly instance: string | null;
   readonly key: string;
   readonly pool: string;
   readonly bid: number | 'uncapped';
@@ -55,6 +56,11 @@ export interface Seen {
   /** When its last change was asked for, where EC2 says so. */
   readonly changedMs: number | null;
 }
+
+/** One that says which instance of ours it is. */
+export type SeenInstance = Seen & { readonly instance: string };
+
+export const namesInstance = (seen: Seen): seen is SeenInstance => seen.instance !== null;
 
 export type Launched = { readonly status: 'launched'; readonly ec2: string } | Unsuccessful;
 
@@ -188,17 +194,16 @@ export class Ec2 {
 /** Dollars without an exponent, as precise as spot prices are. */
 const priceText = (usdPerHour: number): string => usdPerHour.toFixed(6).replace(/\.?0+$/, '');
 
-/** Of our own only: nothing else in the account is any business of ours. */
+/** Of our own only: nothing else in the account is any business of ours. Whatever bears the stack's tag is, whoever launched it. */
 function seenOf(instance: Instance, stack: string): Seen[] {
   const tags = new Map((instance.Tags ?? []).map((t) => [t.Key, t.Value ?? '']));
-  const ours = tags.get(TAGS.instance);
   const { InstanceId: ec2, LaunchTime } = instance;
-  if (ec2 === undefined || ours === undefined || tags.get(TAGS.stack) !== stack) return [];
+  if (ec2 === undefined || tags.get(TAGS.stack) !== stack) return [];
   const bid = Number(tags.get(TAGS.bid));
   return [
     {
       ec2,
-      instance: ours,
+      instance: tags.get(TAGS.instance) ?? null,
       key: tags.get(TAGS.key) ?? '',
       pool: tags.get(TAGS.pool) ?? '',
       bid: Number.isFinite(bid) ? bid : 'uncapped',

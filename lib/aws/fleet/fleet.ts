@@ -24,7 +24,7 @@ import type {
 } from '../../ports/fleet.ts';
 import { instanceId } from '../../kernel/ids.ts';
 import { outcomeOfThrown } from '../errors.ts';
-import type { Ec2 } from './ec2.ts';
+import { namesInstance, type Ec2 } from './ec2.ts';
 import type { Hosts } from './hosts.ts';
 import type { Inbox } from './inbox.ts';
 import { fold, isOpen, launchedRecord, rawBid, trimmed, type InstanceRecord } from './record.ts';
@@ -198,7 +198,7 @@ export class AwsFleet implements Fleet {
   }
 
   async list(): Promise<readonly FleetInstance[]> {
-    return (await this.#parts.ec2.all()).map((seen) => ({
+    return (await this.#parts.ec2.all()).filter(namesInstance).map((seen) => ({
       instance: instanceId(seen.instance),
       pool: poolId(seen.pool),
       bid: seen.bid === 'uncapped' ? seen.bid : usdPerHour(seen.bid),

@@ -7,10 +7,10 @@
  */
 import { raw } from '../../kernel/units.ts';
 import type { Clock } from '../../kernel/clock.ts';
-import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
+import { instanceId, type AttemptId, type InstanceId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
 import type { StartRequest } from '../../ports/fleet.ts';
-import type { Ec2, Seen } from './ec2.ts';
+import { namesInstance, type Ec2, type SeenInstance } from './ec2.ts';
 import type { Ecs } from './ecs.ts';
 import type { Inbox } from './inbox.ts';
 import { duties, fold, isOpen, launchedRecord, type Duty, type Fact, type InstanceRecord } from './record.ts';
@@ -52,20 +52,29 @@ export class Hosts {
     return raw(this.#parts.clock.now());
   }
 
-  /** Makes the record of an instance that EC2 shows, if there is none; what is known of it then. */
-  adopt(seen: Pick<Seen, 'ec2' | 'instance' | 'key' | 'pool' | 'bid' | 'launchedMs'>): Promise<InstanceRecord> {
+  /**
+   * Makes the record of an instance that EC2 shows, if there is none; what is known then. That may be of another one, which bears
+   * the same tags: `ec2` of the record says of which.
+   */
+  adopt(seen: Pick<SeenInstance, 'ec2' | 'instance' | 'key' | 'pool' | 'bid' | 'launchedMs'>): Promise<InstanceRecord> {
     const readyMs = seen.launchedMs + this.#parts.startDelayS * 1000;
     return this.#parts.inbox.create(launchedRecord(seen), (r) =>
       fold(r, { is: 'launched', atMs: seen.launchedMs, readyMs }),
     );
   }
 
-  /** Our instances by EC2 ids, by their records or else by their tags; those are missing that are none of ours. */
+  /** Our instances by EC2 ids, by their records or else by their tags; those are missing that are none of ours, or only say so. */
   async instancesOf(ec2: readonly string[]): Promise<ReadonlyMap<string, InstanceId>> {
     const found = new Map(await this.#parts.inbox.instancesOf(ec2));
     const unknown = ec2.filter((id) => !found.has(id));
-    for (const seen of unknown.length === 0 ? [] : await this.#parts.ec2.seen(unknown)) {
-      found.set(seen.ec2, (await this.adopt(seen)).instance);
+    if (unknown.length === 0) return found;
+    const tagged = (await this.#parts.ec2.seen(unknown)).filter(namesInstance);
+    const records = await this.#parts.inbox.records(tagged.map((s) => instanceId(s.instance)));
+    const known = new Map(records.map((r) => [r.instance, r]));
+    for (const seen of tagged) {
+      const record = known.get(instanceId(seen.instance)) ?? (await this.adopt(seen));
+      known.set(record.instance, record);
+      if (record.ec2 === seen.ec2) found.set(seen.ec2, record.instance);
     }
     return found;
   }

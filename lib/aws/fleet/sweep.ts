@@ -3,7 +3,8 @@
  * and its note. O(live instances), every few minutes, besides the events that do the work.
  *
  * - EC2 has an instance of ours without a record: it is adopted. One that the store knows nothing of either is ended: nobody
- *   will ever use it. A launch may be between the two for a moment, so only an instance of some age is unknown.
+ *   will ever use it. So is one that is not, by its EC2 id, that of the record which its tags name. A launch may be between the
+ *   two for a moment, so only an instance of some age is unknown.
  * - A record says that an instance lives: ECS is asked about its tasks, EC2 about itself, and what is left to do is done.
  * - News of instances that the store has closed are taken away.
  */
@@ -12,10 +13,11 @@ import { instanceId, type InstanceId } from '../../kernel/ids.ts';
 import { raw } from '../../kernel/units.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Store } from '../../ports/store.ts';
-import type { Ec2, Seen } from './ec2.ts';
+import { namesInstance, type Ec2, type Seen } from './ec2.ts';
 import type { Ecs } from './ecs.ts';
 import type { Hosts } from './hosts.ts';
 import type { Inbox } from './inbox.ts';
+import type { InstanceRecord } from './record.ts';
 import type { Watch } from './watch.ts';
 
 export interface SweepParts {
@@ -30,57 +32,46 @@ export interface SweepParts {
   readonly startPatienceS: number;
 }
 
+export interface Leak {
+  readonly ec2: string;
+  /** As its tags say; they may be copied from another one. */
+  readonly instance: InstanceId | null;
+}
+
 export interface Swept {
-  /** Ended because nobody knew of them. */
-  readonly leaked: readonly InstanceId[];
+  /** Nobody knew of them: ended, or to be ended, for which see `failed`. */
+  readonly leaked: readonly Leak[];
   /** Of which something was learned that no event had told. */
   readonly repaired: readonly InstanceId[];
   /** What could not be done now, by instance; the others were looked after all the same. */
   readonly failed: readonly string[];
   /** There is work, or something to observe: a cycle must look. */
   readonly isWork: boolean;
+  /** The first error that is a defect of ours, or has kept it from its work: to be thrown, once what was found is told. */
+  readonly defect: unknown;
 }
 
 /** An intent is recorded before its launch; longer than this no Lambda takes from the one to the other, s. */
 const UNKNOWN_FROM_S = 300;
-const isAlive = ({ state }: Seen): boolean => state === 'pending' || state === 'running';
+/** One that is stopped costs money too, and can be started again. */
+const isLeft = ({ state }: Seen): boolean => state !== 'shutting-down' && state !== 'terminated';
 
+/** Throws when EC2 or the table cannot be read. */
 export async function sweep(parts: SweepParts): Promise<Swept> {
-  const { inbox, ec2, hosts, watch, store, clock } = parts;
+  const { inbox, ec2, store, clock } = parts;
   const nowMs = raw(clock.now());
   // EC2 first: what is launched after this look is not missed in it.
-  const seen = new Map((await ec2.all()).map((s) => [s.instance, s]));
+  const seen = await ec2.all();
   const active = await store.loadActive();
   const known = new Set<string>(active.instances.map((i) => i.id));
-  const leaked: InstanceId[] = [];
-  const alive = [...seen.values()].filter(isAlive);
-  const records = new Map((await inbox.records(alive.map((s) => instanceId(s.instance)))).map((r) => [r.instance, r]));
-  for (const each of alive) {
-    const record = records.get(instanceId(each.instance)) ?? (await hosts.adopt(each));
-    if (known.has(each.instance) || nowMs - each.launchedMs < UNKNOWN_FROM_S * 1000) continue;
-    await hosts.take(record.instance, [{ is: 'release', atMs: nowMs }]);
-    leaked.push(record.instance);
-  }
-  const repaired: InstanceId[] = [];
-  const ended: InstanceId[] = [];
-  const failed: string[] = [];
-  const open = (await inbox.records(active.instances.map((i) => i.id))).filter((r) => !r.isEnded && r.refused === null);
-  const coming = open.flatMap((r) => (r.readyMs === null && r.ec2 !== null ? [r.ec2] : []));
-  const registered = new Map((await parts.ecs.hosts(coming)).map((h) => [h.ec2, h]));
-  for (const record of open) {
-    const shown = seen.get(record.instance);
-    // EC2 may not show what it has just made.
-    const isNew = shown === undefined && nowMs - (record.launchedMs ?? nowMs) < UNKNOWN_FROM_S * 1000;
-    if (isNew) continue;
-    const host = registered.get(record.ec2 ?? '');
-    try {
-      if (await watch.lookAfter(record, { shown, host }, nowMs)) repaired.push(record.instance);
-      if (host === undefined && (await neverCameUp(record, parts, nowMs))) ended.push(record.instance);
-    } catch (error) {
-      // One that cannot be helped now must not keep the rest from it.
-      if (!(error instanceof EbbError) || error.code === 'internal') throw error;
-      failed.push(`${record.instance}: ${error.message}`);
-    }
+  const troubles = new Troubles();
+  const leaked = await endLeaks(parts, { seen, known, troubles, nowMs });
+  let repaired: readonly InstanceId[] = [];
+  try {
+    repaired = await lookAfterKnown(parts, { seen, known, troubles, nowMs });
+  } catch (error) {
+    // What was found before is told all the same.
+    troubles.defect ??= error;
   }
   const news = await inbox.news();
   for (const { instance, upTo } of news) {
@@ -89,17 +80,99 @@ export async function sweep(parts: SweepParts): Promise<Swept> {
     if (record?.isEnded === true) await inbox.applied(record, upTo);
   }
   const isWork = active.jobs.length > 0 || active.instances.length > 0 || news.some((n) => known.has(n.instance));
-  return { leaked, repaired: [...repaired, ...ended], failed, isWork };
+  return { leaked, repaired, failed: troubles.said, isWork, defect: troubles.defect };
+}
+
+interface Sight {
+  readonly seen: readonly Seen[];
+  /** Instances that the store has open. */
+  readonly known: ReadonlySet<string>;
+  readonly troubles: Troubles;
+  readonly nowMs: number;
+}
+
+/** What befell single instances: none of it keeps the rest from being looked after. */
+class Troubles {
+  readonly said: string[] = [];
+  defect: unknown = undefined;
+
+  /** Whether `work` was done. */
+  async attempt(who: string, work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      this.said.push(`${who}: ${error instanceof Error ? error.message : String(error)}`);
+      if (!(error instanceof EbbError) || error.code === 'internal') this.defect ??= error;
+      return false;
+    }
+  }
+}
+
+/**
+ * Ends each instance with the stack's tag that is not, by its EC2 id, the one of an open record of an instance that the store knows.
+ * Tags alone prove nothing: a launch by hand from the template bears the stack's, a copy of an instance bears all.
+ */
+async function endLeaks(parts: SweepParts, { seen, known, troubles, nowMs }: Sight): Promise<readonly Leak[]> {
+  const { inbox, ec2, hosts } = parts;
+  const left = seen.filter(isLeft);
+  const names = [...new Set(left.filter(namesInstance).map((s) => instanceId(s.instance)))];
+  const records = new Map((await inbox.records(names)).map((r) => [r.instance as string, r]));
+  const leaked: Leak[] = [];
+  // Of several with the tags of one that has no record the first was launched for it.
+  for (const each of left.toSorted((a, b) => a.launchedMs - b.launchedMs)) {
+    await troubles.attempt(`${each.ec2} (${each.instance ?? 'no tag of an instance'})`, async () => {
+      const own = namesInstance(each) ? (records.get(each.instance) ?? (await hosts.adopt(each))) : null;
+      if (own !== null) records.set(own.instance, own);
+      const isOwn = own !== null && own.ec2 === each.ec2;
+      const isKnown = isOwn && known.has(own.instance) && !isLongGone(own, nowMs);
+      if (isKnown || nowMs - each.launchedMs < UNKNOWN_FROM_S * 1000) return;
+      leaked.push({ ec2: each.ec2, instance: own?.instance ?? null });
+      await ec2.end(each.ec2);
+      if (isOwn) {
+        await hosts.take(own.instance, [
+          { is: 'release', atMs: nowMs },
+          { is: 'end-asked', atMs: nowMs },
+        ]);
+      }
+    });
+  }
+  return leaked;
+}
+
+/** EC2 may still show as running what it has ended. */
+const isLongGone = ({ gone }: InstanceRecord, nowMs: number): boolean =>
+  gone !== null && nowMs - gone.atMs >= UNKNOWN_FROM_S * 1000;
+
+/** Asks EC2 and ECS about the instances that live by their records; those of which something was learned. */
+async function lookAfterKnown(
+  parts: SweepParts,
+  { seen, known, troubles, nowMs }: Sight,
+): Promise<readonly InstanceId[]> {
+  const { inbox, ecs, watch } = parts;
+  const byEc2 = new Map(seen.map((s) => [s.ec2, s]));
+  const open = (await inbox.records([...known].map(instanceId))).filter((r) => !r.isEnded && r.refused === null);
+  const coming = open.flatMap((r) => (r.readyMs === null && r.ec2 !== null ? [r.ec2] : []));
+  const registered = new Map((await ecs.hosts(coming)).map((h) => [h.ec2, h]));
+  const repaired: InstanceId[] = [];
+  const ended: InstanceId[] = [];
+  for (const record of open) {
+    const shown = byEc2.get(record.ec2 ?? '');
+    // EC2 may not show what it has just made.
+    const isNew = shown === undefined && nowMs - (record.launchedMs ?? nowMs) < UNKNOWN_FROM_S * 1000;
+    if (isNew) continue;
+    const host = registered.get(record.ec2 ?? '');
+    await troubles.attempt(record.instance, async () => {
+      if (await watch.lookAfter(record, { shown, host }, nowMs)) repaired.push(record.instance);
+      if (host === undefined && (await neverCameUp(record, parts, nowMs))) ended.push(record.instance);
+    });
+  }
+  return [...repaired, ...ended];
 }
 
 /** An instance that runs and never registers with ECS costs money and takes no task: it is ended, and another is bought. */
 async function neverCameUp(
-  record: {
-    readonly instance: InstanceId;
-    readonly readyMs: number | null;
-    readonly launchedMs: number | null;
-    readonly isReleased: boolean;
-  },
+  record: InstanceRecord,
   { hosts, startPatienceS }: SweepParts,
   nowMs: number,
 ): Promise<boolean> {

@@ -79,7 +79,7 @@ export class Watch {
         const [instance, group] = next;
         try {
           const record = known.get(instance);
-          if (record !== undefined) await this.#take(record, await this.#factsOf(record, group));
+          if (record !== undefined) await this.#take(record, await this.#factsOf(record, group.filter(isOf(record))));
         } catch (error) {
           // One instance that cannot be helped now must not keep the others waiting.
           if (!(error instanceof EbbError) || error.code === 'internal') throw error;
@@ -228,6 +228,12 @@ export class Watch {
     return ((await inbox.record(record.instance))?.sequence ?? before) > before;
   }
 }
+
+/** What is told of another instance that bears the same tags says nothing of this one. */
+const isOf =
+  ({ ec2 }: InstanceRecord) =>
+  ({ notice }: About): boolean =>
+    !('ec2' in notice) || notice.ec2 === ec2;
 
 const isOutOfMemory = (detail: string | null): boolean => /OutOfMemory|out of memory/.test(detail ?? '');
 

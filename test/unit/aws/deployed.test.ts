@@ -309,7 +309,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
       'leak found',
       async () => leaked.has(instance),
       async () => {
-        for (const i of (await call<Swept>('sweep', BY_CLOCK)).leaked) leaked.add(i);
+        for (const leak of (await call<Swept>('sweep', BY_CLOCK)).leaked) leaked.add(leak.instance ?? '');
       },
     );
     await until(

@@ -71,7 +71,7 @@ function facts({ config, metrics, deadLetters }: AlarmsProps): Readonly<Record<s
   return {
     'leaked-instance': {
       about:
-        'EC2 had instances of this deployment that its table did not know of. They are ended at once; the log of the sweep function says which. Look for what made them.',
+        'EC2 has instances with the tag of this deployment that its table does not know of. They are ended; the log of the sweep function says which, and which it could not end. Look for what made them.',
       metric: metrics.metric('leakedInstances', sum),
       threshold: 1,
     },

@@ -69,6 +69,9 @@ export interface TriggersProps {
 /** How often prices are asked for, and the world is compared with the table. */
 export const EVERY = { clock: Duration.minutes(1), prices: Duration.minutes(10), sweep: Duration.minutes(10) } as const;
 
+/** What the clock asked for so long ago it has asked for again. */
+const LATE = Duration.minutes(5);
+
 export class Triggers extends Construct {
   readonly #deadLetters: sqs.IQueue;
 
@@ -86,15 +89,9 @@ export class Triggers extends Construct {
         reportBatchItemFailures: true,
       }),
     );
-    // A minute later the clock strikes again: what it missed then is not repeated, but is seen if it goes on.
-    for (const each of [acquire, sweep]) each.configureAsyncInvoke({ retryAttempts: 0, maxEventAge: EVERY.clock });
-    // CloudFormation asks once, and waits for an answer.
-    prices.configureAsyncInvoke({ retryAttempts: 1, maxEventAge: EVERY.clock });
-    observe.configureAsyncInvoke({
-      retryAttempts: 2,
-      maxEventAge: Duration.hours(1),
-      onFailure: new SqsDestination(deadLetters),
-    });
+    // What passes is over at the second try. What does not is put aside, under the alarm: else nobody would see that it fails.
+    for (const each of [acquire, prices, sweep]) this.#putAside(each, { retryAttempts: 1, maxEventAge: LATE });
+    this.#putAside(observe, { retryAttempts: 2, maxEventAge: Duration.hours(1) });
     this.#archive(props);
     this.#every(EVERY.clock, 'Clock', acquire);
     this.#every(EVERY.prices, 'Prices', prices);
@@ -107,6 +104,10 @@ export class Triggers extends Construct {
       detailType: ['Object Created'],
       detail: { bucket: { name: [bucket.bucketName] }, object: { key: [{ prefix: KEPT_PREFIX }] } },
     });
+  }
+
+  #putAside(from: lambda.Function, how: { readonly retryAttempts: number; readonly maxEventAge: Duration }): void {
+    from.configureAsyncInvoke({ ...how, onFailure: new SqsDestination(this.#deadLetters) });
   }
 
   /** Nobody waits for the archive: five minutes of changes make few, larger objects. Reading a stream costs nothing. */

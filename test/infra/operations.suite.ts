@@ -140,12 +140,16 @@ describe('rules', () => {
         expect(shown(target.DeadLetterConfig?.Arn)).toMatch(/^\{EbbtideTriggerDeadLetters\w+\.Arn\}$/);
   });
 
-  it('hand on what `observe` failed on three times', () => {
-    main.hasResourceProperties('AWS::Lambda::EventInvokeConfig', {
-      FunctionName: { Ref: Match.stringLikeRegexp('^EbbtideFunctionsObserve') },
-      MaximumRetryAttempts: 2,
-      DestinationConfig: { OnFailure: { Destination: Match.anyValue() } },
+  it('hand on what a function failed on for good, so that one that always fails is seen', () => {
+    const asked = Object.values(resourcesOf(main, 'AWS::Lambda::EventInvokeConfig')).map(({ Properties }) => {
+      const { FunctionName, MaximumRetryAttempts, DestinationConfig } = Properties;
+      const of = /EbbtideFunctions([A-Z][a-z]+)/.exec(shown(FunctionName))?.[1];
+      const { Destination } = (DestinationConfig as { OnFailure: { Destination: unknown } }).OnFailure;
+      expect(shown(Destination)).toMatch(/^\{EbbtideTriggerDeadLetters\w+\.Arn\}$/);
+      return `${of}: ${String(MaximumRetryAttempts)}`;
     });
+    expect(asked.sort()).toEqual(['Acquire: 1', 'Observe: 2', 'Prices: 1', 'Sweep: 1']);
+  });
   });
 });
 

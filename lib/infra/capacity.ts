@@ -146,7 +146,8 @@ export class Capacity extends Construct {
   #taskRole(bucket: s3.Bucket): iam.Role {
     const role = new iam.Role(this, 'TaskRole', {
       assumedBy: new iam.ServicePrincipal('ecs-tasks.amazonaws.com', { conditions: onlyThisAccount(this) }),
-      description: 'What containers of Ebbtide jobs may do: read and write checkpoints and files of jobs.',
+      description:
+        'What containers of Ebbtide jobs may do: read and write checkpoints and files of jobs, read their commands, report.',
     });
     const objects = (...prefixes: readonly string[]): string[] => prefixes.map((p) => bucket.arnForObjects(`${p}*`));
     const allow = (sid: string, actions: readonly string[], resources: readonly string[]): void => {
@@ -161,7 +162,7 @@ export class Capacity extends Construct {
         sid: 'ListOwn',
         actions: ['s3:ListBucket'],
         resources: [bucket.bucketArn],
-        conditions: { StringLike: { 's3:prefix': [CHECKPOINT_PREFIX, WORK_PREFIX, ORDERS].map((p) => `${p}*`) } },
+        conditions: { StringLike: { 's3:prefix': [CHECKPOINT_PREFIX, WORK_PREFIX].map((p) => `${p}*`) } },
       }),
     );
     acknowledgeWildcards(role, {
@@ -220,7 +221,6 @@ cat >> /etc/ecs/ecs.config <<CONFIG
 ECS_CLUSTER=${cluster}
 ECS_INSTANCE_ATTRIBUTES={"ebb.instance":"$(tag ebb:instance)","ebb.pool":"$(tag ebb:pool)"}
 ECS_ENABLE_SPOT_INSTANCE_DRAINING=true
-ECS_CONTAINER_STOP_TIMEOUT=110s
 ECS_ENABLE_TASK_IAM_ROLE=true
 ECS_AWSVPC_BLOCK_IMDS=true
 ECS_DISABLE_PRIVILEGED=true

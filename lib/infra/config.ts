@@ -65,7 +65,9 @@ export const deploymentConfig = z
       .min(1)
       .max(6)
       .default(3)
-      .describe('Zones of a new VPC. Each has spot prices and capacity of its own.'),
+      .describe(
+        'Zones of a new VPC, or all of them where the region has fewer. Each has spot prices and capacity of its own.',
+      ),
     families: z
       .array(z.string())
       .min(1, 'names no family: nothing could be bought')
@@ -228,13 +230,8 @@ function families({ families: named }: DeploymentConfig): Issue[] {
   return [...refused, { at: 'families', message: `one deployment has one architecture: ${sides}; leave one kind out` }];
 }
 
-/** Regions where an account has two zones only ("Regions and Availability Zones"). */
-const TWO_ZONES = new Set(['us-west-1']);
-
-function places({ vpc: network, account, region, zones }: DeploymentConfig): Issue[] {
+function places({ vpc: network, account, region }: DeploymentConfig): Issue[] {
   const issues: Issue[] = [];
-  if (network === 'new' && region !== undefined && TWO_ZONES.has(region) && zones > 2)
-    issues.push({ at: 'zones', message: `${region} gives an account two zones; set zones to 2` });
   if (network === 'default' && (account === undefined || region === undefined))
     issues.push({
       at: 'vpc',

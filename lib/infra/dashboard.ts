@@ -2,6 +2,7 @@
 import { Duration } from 'aws-cdk-lib';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
+import type * as sqs from 'aws-cdk-lib/aws-sqs';
 import type { Construct } from 'constructs';
 import { BOOKED } from '../aws/metrics.ts';
 import type { DeploymentConfig } from './config.ts';
@@ -12,6 +13,7 @@ export interface DashboardProps {
   readonly config: Pick<DeploymentConfig, 'name' | 'budgetUsdPerDay'>;
   readonly metrics: EbbtideMetrics;
   readonly alarms: EbbtideAlarms;
+  readonly deadLetters: sqs.IQueue;
   /** Logs of the functions that book money. */
   readonly booking: readonly ILogGroup[];
 }
@@ -65,7 +67,7 @@ function money({ config, metrics, booking }: DashboardProps): Rows {
   ];
 }
 
-function health({ metrics, alarms }: DashboardProps): Rows {
+function health({ metrics, alarms, deadLetters }: DashboardProps): Rows {
   return [
     [
       new cloudwatch.AlarmStatusWidget({
@@ -95,6 +97,17 @@ function health({ metrics, alarms }: DashboardProps): Rows {
     [
       graph('Age of prices, seconds', { left: [metrics.metric('priceAge', { statistic: cloudwatch.Stats.MAXIMUM })] }),
       graph('Executions that failed or were not started', { left: [sum(metrics, 'cycleFaults')] }),
+    ],
+    [
+      graph('Dead letters that lie there', {
+        left: [
+          deadLetters.metricApproximateNumberOfMessagesVisible({
+            statistic: cloudwatch.Stats.MAXIMUM,
+            label: 'Messages and events that failed for good.',
+          }),
+        ],
+        leftYAxis: { min: 0 },
+      }),
     ],
   ];
 }

@@ -17,6 +17,8 @@ export interface EbbtideDataProps {
   readonly keepData?: boolean;
 }
 
+/** Objects of the store (lib/aws/store): values that are too large for an item. */
+export const STORE_PREFIXES: readonly string[] = [COMMITS_PREFIX, 'specs/', 'memory/', 'plans/'];
 /** Objects of one cycle, handed from step to step; of no use a minute later. */
 export const CYCLE_PREFIX = 'cycle/';
 /** What tasks keep between attempts. */

@@ -118,6 +118,7 @@ export class Ebbtide extends Construct {
       config,
       metrics: this.metrics,
       alarms: this.alarms,
+      deadLetters: this.trigger.deadLetters,
       booking: [look, record, confirm].map((f) => f.logGroup),
     });
   }

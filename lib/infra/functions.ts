@@ -32,11 +32,16 @@ export interface FunctionFacts {
 }
 
 const STORE: readonly RightName[] = ['readTable', 'writeTable', 'readBlobs', 'writeBlobs', 'tellMissingBlobs'];
+const STEP: readonly RightName[] = [...STORE, 'passCycleState'];
+/** A step that writes nothing but what it hands on. */
+const READING_STEP: readonly RightName[] = ['readTable', 'readBlobs', 'tellMissingBlobs', 'passCycleState'];
 /** What follows from the state of an instance: tasks start once it is there, stop when told, and it is ended behind them. */
 const TASKS: readonly RightName[] = [
+  'giveOrders',
   'seeInstances',
   'endInstances',
   'defineTasks',
+  'seeDefinitions',
   'runTasks',
   'tagTasks',
   'passTaskRoles',
@@ -63,14 +68,14 @@ export const FUNCTIONS = {
     about: 'Takes the lease and a picture of everything.',
     memoryMiB: 1024,
     timeoutS: 60,
-    rights: [...STORE, 'keepSchedules', 'passScheduleRole'],
+    rights: [...STEP, 'keepSchedules', 'passScheduleRole'],
   },
-  estimate: { about: 'How long tasks will run.', memoryMiB: 1769, timeoutS: 60, rights: [...STORE] },
+  estimate: { about: 'How long tasks will run.', memoryMiB: 1769, timeoutS: 60, rights: READING_STEP },
   forecast: {
     about: 'How likely each pool is to be lost.',
     memoryMiB: 1769,
     timeoutS: 60,
-    rights: [...STORE],
+    rights: READING_STEP,
     models: ['preemption'],
   },
   solve: {
@@ -81,14 +86,25 @@ export const FUNCTIONS = {
     rights: ['passCycleState', 'tellMissingBlobs'],
     packaged: ['highs'],
   },
-  record: { about: 'Writes down what will be done.', memoryMiB: 768, timeoutS: 30, rights: STORE },
+  record: { about: 'Writes down what will be done.', memoryMiB: 768, timeoutS: 30, rights: STEP },
   act: {
     about: 'Buys, starts, stops and gives back.',
     memoryMiB: 256,
     timeoutS: 60,
-    rights: [...STORE, 'buyInstances', 'tagAtLaunch', 'resolveImage', 'passInstanceRole', 'createSpotRole', ...TASKS],
+    rights: [
+      ...STEP,
+      'buyInstances',
+      'useTemplate',
+      'launchImages',
+      'launchInstances',
+      'tagAtLaunch',
+      'resolveImage',
+      'passInstanceRole',
+      'createSpotRole',
+      ...TASKS,
+    ],
   },
-  confirm: { about: 'Writes down what came of it.', memoryMiB: 768, timeoutS: 30, rights: [...STORE, 'startCycle'] },
+  confirm: { about: 'Writes down what came of it.', memoryMiB: 768, timeoutS: 30, rights: [...STEP, 'startCycle'] },
   acquire: {
     about: 'Starts a cycle when one is due by the clock; frees the place of one that failed.',
     memoryMiB: 256,
@@ -101,7 +117,7 @@ export const FUNCTIONS = {
     memoryMiB: 256,
     // A batch of events may start some tens of tasks, one call each.
     timeoutS: 60,
-    rights: [...STORE, ...TASKS, 'readTaskLogs', 'startCycle'],
+    rights: [...STORE, ...TASKS, 'readTaskNotes', 'readTaskLogs', 'startCycle'],
   },
   prices: {
     about: 'Keeps spot prices, and on-demand prices of the region.',
@@ -128,7 +144,15 @@ export const FUNCTIONS = {
     about: 'Compares EC2, ECS and the table, and puts right what differs.',
     memoryMiB: 512,
     timeoutS: 120,
-    rights: [...STORE, ...TASKS, 'readTaskLogs', 'listContainerInstances', 'describeContainerInstances', 'startCycle'],
+    rights: [
+      ...STORE,
+      ...TASKS,
+      'readTaskNotes',
+      'readTaskLogs',
+      'listContainerInstances',
+      'describeContainerInstances',
+      'startCycle',
+    ],
     isUntraced: true,
   },
 } as const satisfies Record<string, FunctionFacts>;

@@ -12,7 +12,8 @@ import { invariant } from '../kernel/errors.ts';
 import type { Capacity } from './capacity.ts';
 import { STACK_TAG } from './capacity.ts';
 import { ARCHIVE_PREFIX } from '../aws/archive/archive.ts';
-import { CYCLE_PREFIX, type EbbtideData } from './data.ts';
+import { ENDED, ORDERS } from '../aws/fleet/marks.ts';
+import { CYCLE_PREFIX, KEPT_PREFIX, STORE_PREFIXES, type EbbtideData } from './data.ts';
 import type { Network } from './network.ts';
 import { schedulerArn, type Schedules } from './schedules.ts';
 
@@ -52,6 +53,27 @@ const inCluster =
   ({ capacity }: RightsOver, scope: Construct): readonly string[] =>
     kinds.map((kind) => arn(scope, 'ecs', `${kind}/${capacity.cluster.clusterName}/*`));
 const everything = (): readonly string[] => ['*'];
+const objects = ({ bucket }: RightsOver['data'], prefixes: readonly string[]): readonly string[] =>
+  prefixes.map((prefix) => bucket.arnForObjects(`${prefix}*`));
+/** Families of task definitions (lib/aws/fleet/ecs.ts): `_` is in no deployment's name, so that none is the beginning of another. */
+const definitions = ({ name }: RightsOver, scope: Construct, revision: string): readonly string[] => [
+  arn(scope, 'ecs', `task-definition/${name}_*${revision}`),
+];
+const fromTemplate = ({ capacity }: RightsOver, scope: Construct): Record<string, Record<string, unknown>> => ({
+  ArnLike: { 'ec2:LaunchTemplate': templateArn(capacity, scope) },
+});
+/** What an instance is made of that has no id before it exists. */
+const newParts = (scope: Construct, ...kinds: readonly string[]): readonly string[] =>
+  kinds.map((kind) => arn(scope, 'ec2', `${kind}/*`));
+const places = ({ network }: RightsOver, scope: Construct): readonly string[] => [
+  arn(scope, 'ec2', `security-group/${network.securityGroup.securityGroupId}`),
+  ...network.subnets.map(({ subnetId }) => arn(scope, 'ec2', `subnet/${subnetId}`)),
+];
+/** Images and snapshots bear no account in their ARN. */
+const publicOf = (scope: Construct, kind: 'image' | 'snapshot'): string => {
+  const { partition, region } = Stack.of(scope);
+  return `arn:${partition}:ec2:${region}::${kind}/*`;
+};
 
 export const RIGHTS = {
   readTable: {
@@ -70,16 +92,30 @@ export const RIGHTS = {
   readBlobs: {
     sid: 'ReadBlobs',
     why: 'What is too large for an item of the table.',
-    wide: 'The objects of the one bucket.',
+    wide: 'The store’s objects of the one bucket: none of tasks, steps or the archive.',
     actions: ['s3:GetObject'],
-    resources: ({ data }) => [data.bucket.arnForObjects('*')],
+    resources: ({ data }) => objects(data, STORE_PREFIXES),
   },
   writeBlobs: {
     sid: 'WriteBlobs',
     why: 'What is too large for an item of the table.',
-    wide: 'The objects of the one bucket.',
+    wide: 'The store’s objects of the one bucket: none of tasks, steps or the archive.',
     actions: ['s3:PutObject', 's3:DeleteObject'],
-    resources: ({ data }) => [data.bucket.arnForObjects('*')],
+    resources: ({ data }) => objects(data, STORE_PREFIXES),
+  },
+  readTaskNotes: {
+    sid: 'ReadTaskNotes',
+    why: 'What tasks wrote down: that a checkpoint was saved, and at their end what they used.',
+    wide: 'The objects under `kept/` and `ended/`.',
+    actions: ['s3:GetObject'],
+    resources: ({ data }) => objects(data, [KEPT_PREFIX, ENDED]),
+  },
+  giveOrders: {
+    sid: 'GiveOrders',
+    why: 'Commands and environments that are too long for ECS.',
+    wide: 'The objects under `orders/`.',
+    actions: ['s3:PutObject'],
+    resources: ({ data }) => objects(data, [ORDERS]),
   },
   tellMissingBlobs: {
     sid: 'TellMissingBlobs',
@@ -92,14 +128,14 @@ export const RIGHTS = {
     why: 'What one step of a cycle hands to the next.',
     wide: 'The objects under `cycle/`.',
     actions: ['s3:GetObject', 's3:PutObject'],
-    resources: ({ data }) => [data.bucket.arnForObjects(`${CYCLE_PREFIX}*`)],
+    resources: ({ data }) => objects(data, [CYCLE_PREFIX]),
   },
   writeArchive: {
     sid: 'WriteArchive',
     why: 'Rows of what is over.',
     wide: 'The objects under `archive/`.',
     actions: ['s3:PutObject'],
-    resources: ({ data }) => [data.bucket.arnForObjects(`${ARCHIVE_PREFIX}*`)],
+    resources: ({ data }) => objects(data, [ARCHIVE_PREFIX]),
   },
   readStream: {
     sid: 'ReadStream',
@@ -183,22 +219,49 @@ export const RIGHTS = {
   },
   buyInstances: {
     sid: 'BuyInstances',
-    why: 'Buys an instance: CreateFleet launches it with the caller’s rights.',
-    wide: 'Fleet, instance, volume, interface and spot request have no id before they exist; images are AWS’s. The one launch template fixes the rest.',
-    actions: ['ec2:CreateFleet', 'ec2:RunInstances'],
-    resources: ({ capacity, network }, scope) => {
-      const { partition, region } = Stack.of(scope);
-      return [
-        templateArn(capacity, scope),
-        arn(scope, 'ec2', `security-group/${network.securityGroup.securityGroupId}`),
-        ...network.subnets.map(({ subnetId }) => arn(scope, 'ec2', `subnet/${subnetId}`)),
-        ...['fleet', 'instance', 'volume', 'network-interface', 'spot-instances-request'].map((kind) =>
-          arn(scope, 'ec2', `${kind}/*`),
-        ),
-        ...['image', 'snapshot'].map((kind) => `arn:${partition}:ec2:${region}::${kind}/*`),
-      ];
-    },
-    conditions: ({ capacity }, scope) => ({ ArnLikeIfExists: { 'ec2:LaunchTemplate': templateArn(capacity, scope) } }),
+    why: 'Asks for an instance, from the one launch template.',
+    wide: 'Fleet, instance, volume, interface and spot request have no id before they exist; images are AWS’s.',
+    actions: ['ec2:CreateFleet'],
+    resources: (over, scope) => [
+      templateArn(over.capacity, scope),
+      ...places(over, scope),
+      ...newParts(scope, 'fleet', 'instance', 'volume', 'network-interface', 'spot-instances-request'),
+      publicOf(scope, 'image'),
+      publicOf(scope, 'snapshot'),
+    ],
+  },
+  useTemplate: {
+    sid: 'UseTemplate',
+    why: 'CreateFleet launches with the caller’s rights. These alone launch nothing: a launch needs its image and its instance too.',
+    wide: 'Spot requests have no id before they exist; EC2 does not say of them, nor of snapshots, which template they are of.',
+    actions: ['ec2:RunInstances'],
+    resources: ({ capacity }, scope) => [
+      templateArn(capacity, scope),
+      ...newParts(scope, 'spot-instances-request'),
+      publicOf(scope, 'snapshot'),
+    ],
+  },
+  // Not `ec2:IsLaunchTemplateResource`, which AWS documents for RunInstances as users call it: whether a fleet hands on the image
+  // as the template's own, where the template names a parameter, it does not say.
+  launchImages: {
+    sid: 'LaunchImages',
+    why: 'Of images only Amazon’s, in a launch from the one template.',
+    wide: 'The template names the current image by a public parameter: its id changes.',
+    actions: ['ec2:RunInstances'],
+    resources: (_, scope) => [publicOf(scope, 'image')],
+    conditions: (over, scope) => ({ ...fromTemplate(over, scope), StringEquals: { 'ec2:Owner': 'amazon' } }),
+  },
+  launchInstances: {
+    sid: 'LaunchInstances',
+    why: 'Into the deployment’s subnets and security group, from the one template, with the instance’s credentials behind tokens (IMDSv2).',
+    wide: 'Instance, volume and interface have no id before they exist.',
+    actions: ['ec2:RunInstances'],
+    resources: (over, scope) => [...places(over, scope), ...newParts(scope, 'instance', 'volume', 'network-interface')],
+    conditions: (over, scope) => ({
+      ...fromTemplate(over, scope),
+      // Of the instance alone; what else is launched with it has no such key.
+      StringEqualsIfExists: { 'ec2:MetadataHttpTokens': 'required' },
+    }),
   },
   tagAtLaunch: {
     sid: 'TagAtLaunch',
@@ -237,7 +300,7 @@ export const RIGHTS = {
   endInstances: {
     sid: 'EndInstances',
     why: 'Gives instances back: those with the deployment’s tag.',
-    wide: 'Bound by the tag.',
+    wide: 'Instances have no id before they exist: bound by the tag.',
     actions: ['ec2:TerminateInstances'],
     resources: (_, scope) => [arn(scope, 'ec2', 'instance/*')],
     conditions: ofStack,
@@ -267,8 +330,15 @@ export const RIGHTS = {
   defineTasks: {
     sid: 'DefineTasks',
     why: 'A task definition per container image that jobs ask for.',
-    wide: 'AWS has no resource for these actions.',
-    actions: ['ecs:RegisterTaskDefinition', 'ecs:DescribeTaskDefinition'],
+    wide: 'The deployment’s task definitions: one has no number before it exists.',
+    actions: ['ecs:RegisterTaskDefinition'],
+    resources: (over, scope) => definitions(over, scope, ''),
+  },
+  seeDefinitions: {
+    sid: 'SeeDefinitions',
+    why: 'Whether an image has its task definition.',
+    wide: 'AWS has no resource for this action.',
+    actions: ['ecs:DescribeTaskDefinition'],
     resources: everything,
   },
   runTasks: {
@@ -276,7 +346,7 @@ export const RIGHTS = {
     why: 'Starts an attempt on the instance that was chosen.',
     wide: 'The deployment’s task definitions.',
     actions: ['ecs:RunTask'],
-    resources: ({ name }, scope) => [arn(scope, 'ecs', `task-definition/${name}-*:*`)],
+    resources: (over, scope) => definitions(over, scope, ':*'),
     conditions: ofCluster,
   },
   tagTasks: {

@@ -166,14 +166,18 @@ compares them.
 - **Instances** let nobody in: no ingress rule, no key pair, no Systems Manager agent. Metadata only by IMDSv2 and only one hop
   away, so that containers do not reach the instance's credentials. Volumes are encrypted. Images are AWS's current ones for ECS,
   resolved at each launch. In a new VPC instances have public addresses, because a NAT gateway costs more than they do.
-- **Tasks** get the task role and nothing else: checkpoints under \`checkpoints/\` and marks under \`kept/\`. All tasks of a deployment
-  share it, so one job can read and overwrite checkpoints of another: keep apart what must not meet, in two deployments. Privileged
-  containers are refused.
+- **Tasks** get the task role and nothing else. In the deployment's bucket it reads and writes \`checkpoints/\` and \`work/\` (and lists them),
+  reads \`orders/\` (commands and environments too long for ECS), and writes marks under \`kept/\` and reports under \`ended/\`. All tasks of a
+  deployment share it. So any task can read and overwrite files and checkpoints of another job, can read that job's long command and
+  environment, and can forge its progress and use; names below the last three follow from the attempt's id, which is no secret. Credentials
+  per task would need a role or a session per attempt, which ECS does not give: keep apart what must not meet, in two deployments.
+  Privileged containers are refused.
 - **Data** is encrypted at rest (table, bucket, queues, volumes, logs) and in transit (bucket, queues and topic refuse anything but
   TLS). The table can be restored to any second of 35 days, the bucket's objects for 7. Both survive their stack.
 - **Rights.** One role per function. No action is a pattern. \`*\` as a resource is only where AWS has no narrower one; each is
-  explained below. Instances can be bought from one launch template into the deployment's own subnets, and ended only if they bear
-  its tag. Roles can be passed to EC2 and ECS, three in all, and to nothing else.
+  explained below. Instances can be bought from one launch template into the deployment's own subnets, of Amazon's images, and ended only if
+  they bear its tag. Four roles can be passed: the instances' to EC2, the tasks' two to ECS, and the schedules' to EventBridge Scheduler; no
+  other, and to nothing else.
 - **Secrets.** None: no function has one in its environment. Do not put one into a job's \`env\` either; it is stored with the
   job and shown by the API. Let the task role read it from Secrets Manager.
 - **Logs** end after \`retentionDays\`. The log of the state machine has no data of jobs.
@@ -186,11 +190,14 @@ cdk-nag's AwsSolutions pack finds nothing that has no written reason (\`test/inf
   your app can add them.
 - Tasks that attack the kernel of their instance: containers of several jobs share one. Use a deployment per trust domain.
 - The rights of whoever deploys: those of the CDK's bootstrap roles.
-- These policies were compared with AWS's Service Authorization Reference and rehearsed on LocalStack, which does not enforce them.
+- These policies were compared with AWS's Service Authorization Reference and rehearsed on LocalStack, which does not enforce them. Whether EC2
+  sets every condition key of \`RunInstances\` as documented when a fleet makes the call shows itself at the first launch: one that is refused
+  is in the log of the act function.
 
 ## Functions
 
-Each has a log of its own and X-Ray besides.
+Each has a log of its own. With \`traces: true\` those of the API and of the cycle may write to X-Ray besides (\`xray:PutTraceSegments\`, \`xray:PutTelemetryRecords\`, on \`*\`:
+X-Ray has no resource to name); by default none may.
 
 ${functions.map(section).join('\n')}
 ## Everything else

@@ -67,8 +67,8 @@ describe('instances', () => {
     expect(lines).toContainEqual(expect.stringMatching(/^ECS_CLUSTER=\{EbbtideCapacityCluster\w+\}$/));
     expect(lines).toContainEqual(expect.stringMatching(/^ECS_INSTANCE_ATTRIBUTES=.*"ebb\.instance".*tag ebb:instance/));
     expect(lines).toContainEqual(expect.stringContaining('disable --now amazon-ssm-agent'));
-    // The agent's own limit must leave time for the task's, within the two minutes of a warning.
-    expect(lines).toContain('ECS_CONTAINER_STOP_TIMEOUT=110s');
+    // How long a stopped container may take is the task definition's to say (`stopTimeout`), which wins over the agent's own limit.
+    expect(lines.filter((line) => line.startsWith('ECS_CONTAINER_STOP_TIMEOUT'))).toEqual([]);
   });
 });
 
@@ -80,6 +80,15 @@ describe('the network', () => {
     main.resourceCountIs('AWS::EC2::EIP', 0);
     main.hasResourceProperties('AWS::EC2::FlowLog', { TrafficType: 'REJECT' });
     main.hasResourceProperties('AWS::EC2::VPCEndpoint', { VpcEndpointType: 'Gateway', ServiceName: Match.anyValue() });
+  });
+
+  it('has as many subnets as zones are asked for, in a region that has fewer too', () => {
+    const subnets = Object.values(resourcesOf(synthesis({ zones: 4 }).main, 'AWS::EC2::Subnet'));
+    const zones = (inRegion: readonly string[]): unknown[] =>
+      subnets.map((s) => evaluated(s.Properties['AvailabilityZone'], inRegion));
+    expect(zones(['a', 'b', 'c', 'd', 'e'])).toEqual(['a', 'b', 'c', 'd']);
+    expect(zones(['a', 'c'])).toEqual(['a', 'c', 'a', 'c']);
+    expect(zones(['b'])).toEqual(['b', 'b', 'b', 'b']);
   });
 
   it('is the one that was named, without a look-up', () => {
@@ -134,3 +143,17 @@ describe('the network', () => {
     );
   });
 });
+
+/** What CloudFormation makes of a value: Template Reference Guide, "Fn::Select", "Fn::Split", "Fn::Join", "Fn::GetAZs". */
+function evaluated(value: unknown, zones: readonly string[]): unknown {
+  if (Array.isArray(value)) return value.map((v) => evaluated(v, zones));
+  if (typeof value !== 'object' || value === null) return value;
+  const [[name, of] = ['', undefined]] = Object.entries(value);
+  if (name === 'Fn::GetAZs') return zones;
+  const [first, second] = evaluated(of, zones) as [string, unknown];
+  if (name === 'Fn::Join') return (second as string[]).flat().join(first);
+  if (name === 'Fn::Split') return (second as string).split(first);
+  const found = name === 'Fn::Select' ? (second as unknown[])[Number(first)] : undefined;
+  if (found === undefined) throw new Error(`Template error: ${name} ${JSON.stringify(of)}`);
+  return found;
+}

@@ -68,7 +68,7 @@ describe('the configuration of a deployment', () => {
 
   it.each([
     [{ region: 'eu-central' }, 'region', /eu-central-1/],
-    [{ region: 'us-west-1' }, 'zones', /set zones to 2/],
+    [{ zones: 7 }, 'zones', /<=6/],
     [{ account: '123' }, 'account', /12 digits/],
     [{ name: 'Ebb_Tide' }, 'name', /a-z/],
     [{ vpc: 'defualt' }, 'vpc', /new, default, or an object/],

@@ -150,7 +150,6 @@ describe('rules', () => {
     });
     expect(asked.sort()).toEqual(['Acquire: 1', 'Observe: 2', 'Prices: 1', 'Sweep: 1']);
   });
-  });
 });
 
 interface MetricQuery {
@@ -195,6 +194,12 @@ describe('alarms', () => {
 describe('the dashboard', () => {
   const body = (): string =>
     shown(resourceNamed(main, 'AWS::CloudWatch::Dashboard', 'EbbtideDashboard').Properties['DashboardBody']);
+
+  it('shows what lies among the dead letters', () => {
+    expect(body()).toMatch(
+      /"AWS\/SQS","ApproximateNumberOfMessagesVisible","QueueName","\{EbbtideTriggerDeadLetters\w+\.QueueName\}"/,
+    );
+  });
 
   it('is one, and shows every metric that is published and none that is not', () => {
     expect(Object.keys(resourcesOf(main, 'AWS::CloudWatch::Dashboard'))).toHaveLength(1);

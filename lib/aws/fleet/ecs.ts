@@ -128,7 +128,8 @@ export class Ecs {
     const image = order.image ?? this.#options.image;
     const { logGroup, region, executionRole, taskRole, stack } = this.#options;
     const wanted: RegisterTaskDefinitionCommandInput = {
-      family: `${stack}-${tokenOf(image, ...ENTRY_POINT, logGroup, executionRole, taskRole).slice(0, 16)}`,
+      // `_` is in no deployment's name: none has rights over another's definitions.
+      family: `${stack}_${tokenOf(image, ...ENTRY_POINT, logGroup, executionRole, taskRole).slice(0, 16)}`,
       requiresCompatibilities: ['EC2'],
       networkMode: 'bridge',
       executionRoleArn: executionRole,

@@ -33,7 +33,7 @@ export interface FunctionFacts {
 
 const STORE: readonly RightName[] = ['readTable', 'writeTable', 'readBlobs', 'writeBlobs', 'tellMissingBlobs'];
 const STEP: readonly RightName[] = [...STORE, 'passCycleState'];
-/** A step that writes nothing but what it hands on. */
+/** A step that writes nothing into the store but what it hands on. */
 const READING_STEP: readonly RightName[] = ['readTable', 'readBlobs', 'tellMissingBlobs', 'passCycleState'];
 /** What follows from the state of an instance: tasks start once it is there, stop when told, and it is ended behind them. */
 const TASKS: readonly RightName[] = [
@@ -91,8 +91,10 @@ export const FUNCTIONS = {
     about: 'Buys, starts, stops and gives back.',
     memoryMiB: 256,
     timeoutS: 60,
+    // It commits nothing: it writes the records of instances, each an item.
     rights: [
-      ...STEP,
+      ...READING_STEP,
+      'writeTable',
       'buyInstances',
       'useTemplate',
       'launchImages',

@@ -219,13 +219,13 @@ export const RIGHTS = {
   },
   buyInstances: {
     sid: 'BuyInstances',
-    why: 'Asks for an instance, from the one launch template.',
-    wide: 'Fleet, instance, volume, interface and spot request have no id before they exist; images are AWS’s.',
+    why: 'Asks for an instance, from the one launch template. What is launched, and where, the rights to launch decide.',
+    wide: 'What a fleet is made of has no id before it exists, or is bound at its launch.',
     actions: ['ec2:CreateFleet'],
-    resources: (over, scope) => [
-      templateArn(over.capacity, scope),
-      ...places(over, scope),
+    resources: ({ capacity }, scope) => [
+      templateArn(capacity, scope),
       ...newParts(scope, 'fleet', 'instance', 'volume', 'network-interface', 'spot-instances-request'),
+      ...newParts(scope, 'subnet', 'security-group'),
       publicOf(scope, 'image'),
       publicOf(scope, 'snapshot'),
     ],

@@ -61,7 +61,9 @@ describe('rights', () => {
   it('are explained, and where a resource is a pattern, why it is', () => {
     const explained: Record<string, Right> = Object.fromEntries(Object.values(RIGHTS).map((r) => [r.sid, r]));
     const ours = roles.flatMap((r) => r.statements).filter((s) => s.sid !== null && explained[s.sid] !== undefined);
-    const patterns = ours.filter((s) => s.resources.some((r) => r.includes('*')));
+    // The ARN that CloudFormation gives of a log group ends in `:*`.
+    const isPattern = (r: string): boolean => r.includes('*') || /TaskLogs\w+\.Arn\}$/.test(r);
+    const patterns = ours.filter((s) => s.resources.some(isPattern));
     expect(new Set(patterns.map((s) => s.sid)).size).toBeGreaterThan(20);
     expect(patterns.filter((s) => (explained[s.sid ?? '']?.wide ?? '').length < 20).map((s) => s.sid)).toEqual([]);
     for (const { sid, why, wide } of Object.values(explained)) {
@@ -95,10 +97,20 @@ describe('rights', () => {
     expect(others.flatMap((r) => r.statements.flatMap((s) => s.actions))).not.toContain('ec2:TerminateInstances');
   });
 
-  it('ask for fleets of the one template only, into the deployment’s subnets and group', () => {
-    const [ask] = role('EbbtideFunctionsActRole').statements.filter((s) => s.actions.includes('ec2:CreateFleet'));
-    const of = (kind: string): string[] => (ask?.resources ?? []).filter((r) => r.includes(`:${kind}/`));
-    expect(of('launch-template')).toEqual([expect.stringMatching(/\{EbbtideCapacityTemplate\w+\}$/)]);
+  it('are all in policies of their roles, with as many zones as there may be: what overflows is nowhere explained', () => {
+    for (const zones of [3, 6]) synthesis({ zones }).main.resourceCountIs('AWS::IAM::ManagedPolicy', 0);
+  });
+
+  it('launch only from the one template, into the deployment’s subnets and group', () => {
+    const { statements } = role('EbbtideFunctionsActRole');
+    const on = (action: string, kind: string): string[] =>
+      statements
+        .filter((s) => s.actions.includes(action))
+        .flatMap((s) => s.resources.filter((r) => r.includes(`:${kind}/`)));
+    const template = expect.stringMatching(/\{EbbtideCapacityTemplate\w+\}$/);
+    expect(on('ec2:CreateFleet', 'launch-template')).toEqual([template]);
+    expect(on('ec2:RunInstances', 'launch-template')).toEqual([template]);
+    const of = (kind: string): string[] => on('ec2:RunInstances', kind);
     expect(of('security-group')).toEqual([expect.stringMatching(/\{EbbtideNetworkInstances\w+\.GroupId\}$/)]);
     expect(of('subnet')).toHaveLength(3);
     for (const subnet of of('subnet')) expect(subnet).not.toMatch(/\*$/);

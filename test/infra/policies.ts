@@ -57,7 +57,11 @@ export function shown(value: unknown): string {
   if (kind === 'Ref') return `{${String(of)}}`;
   if (kind === 'Fn::GetAtt') return `{${(of as string[]).join('.')}}`;
   if (kind === 'Fn::ImportValue') return `{${shown(of)}}`;
-  if (kind === 'Fn::Join') return [(of as [string, unknown])[1]].flat().map(shown).join((of as [string])[0]);
+  if (kind === 'Fn::Join')
+    return [(of as [string, unknown])[1]]
+      .flat()
+      .map(shown)
+      .join((of as [string])[0]);
   if (kind === 'Fn::Split') return shown((of as [string, unknown])[1]).replaceAll((of as [string])[0], '|');
   if (kind === 'Fn::Select') return `{${shown((of as unknown[])[1])}.${String((of as unknown[])[0])}}`;
   if (kind === 'Fn::GetAZs') return 'zones';

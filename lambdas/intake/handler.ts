@@ -6,9 +6,10 @@ import { router } from '../../lib/api/router.ts';
 import { httpStack } from '../../lib/api/stack.ts';
 
 /** Local mode provides its own backend, and never loads the SDK. */
-const deployed =
-  process.env['EBB_TABLE'] === undefined ? [] : [(await import('../../lib/aws/backend.ts')).deployedBackend()];
+const isDeployed = process.env['EBB_TABLE'] !== undefined;
+const deployed = isDeployed ? [(await import('../../lib/aws/backend.ts')).deployedBackend()] : [];
+const options = isDeployed ? { report: (await import('../../lib/aws/request-log.ts')).reportFault } : {};
 
 export const handler = middy<APIGatewayProxyEvent, APIGatewayProxyResult>()
-  .use([...httpStack(), ...deployed])
+  .use([...httpStack(options), ...deployed])
   .handler(router(INTAKE_OPERATIONS, OPERATIONS));

@@ -4,9 +4,10 @@
  */
 import type { MiddlewareObj } from '@middy/core';
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';
-import { EbbError } from '../kernel/errors.ts';
+import { EbbError, type ErrorCode } from '../kernel/errors.ts';
 import { isDefect, problemOf } from './problem.ts';
 import { MAX_BODY_BYTES } from './requests.ts';
+import type { Problem } from './schemas.ts';
 
 type HttpMiddleware = MiddlewareObj<APIGatewayProxyEvent, APIGatewayProxyResult>;
 
@@ -17,15 +18,29 @@ export interface ParsedEvent extends APIGatewayProxyEvent {
 
 export interface StackOptions {
   readonly maxBodyBytes?: number;
-  /** Where defects go, one line each; standard error by default. */
-  readonly log?: (line: string) => void;
+  /** Told of each request that failed by no fault of its caller's; a line of JSON on standard error by default. */
+  readonly report?: (fault: RequestFault) => void;
+}
+
+/** An answer of 500 or above, for the log: nothing of the request's body or headers is in it. */
+export interface RequestFault {
+  /** Under which the caller was told to ask about it. */
+  readonly requestId: string;
+  readonly method: string;
+  readonly path: string;
+  readonly status: number;
+  readonly code: ErrorCode;
+  /** With its stack where it is a defect. */
+  readonly error: string;
+  /** Names of the errors behind it, the nearest first: of an AWS call, AWS's own. */
+  readonly causes: readonly string[];
 }
 
 /** Pass to `middy().use(...)` before `.handler(...)`. */
 export function httpStack(options: StackOptions = {}): HttpMiddleware[] {
   return [
     answerHeaders(),
-    problems(options.log ?? ((line) => process.stderr.write(`${line}\n`))),
+    problems(options.report ?? ((fault) => process.stderr.write(`${JSON.stringify({ level: 'error', ...fault })}\n`))),
     jsonBody(options.maxBodyBytes ?? MAX_BODY_BYTES),
   ];
 }
@@ -46,12 +61,12 @@ function answerHeaders(): HttpMiddleware {
   return { after: add, onError: add };
 }
 
-function problems(log: (line: string) => void): HttpMiddleware {
+function problems(report: (fault: RequestFault) => void): HttpMiddleware {
   return {
     onError: (request) => {
       const requestId = requestIdOf(request.event);
-      if (isDefect(request.error)) log(logLine(request.error, request.event, requestId));
       const problem = problemOf(request.error, requestId);
+      if (problem.status >= 500) report(faultOf(request.error, request.event, problem));
       request.response = {
         statusCode: problem.status,
         headers: {
@@ -65,14 +80,25 @@ function problems(log: (line: string) => void): HttpMiddleware {
   };
 }
 
-const logLine = (error: unknown, event: APIGatewayProxyEvent, requestId: string): string =>
-  JSON.stringify({
-    level: 'error',
-    requestId,
-    method: event.httpMethod,
-    path: event.path,
-    error: error instanceof Error ? (error.stack ?? error.message) : String(error),
-  });
+const faultOf = (error: unknown, event: APIGatewayProxyEvent, { requestId, status, code }: Problem): RequestFault => ({
+  requestId,
+  method: event.httpMethod,
+  path: event.path,
+  status,
+  code,
+  error: error instanceof Error ? ((isDefect(error) ? error.stack : undefined) ?? error.message) : String(error),
+  causes: causesOf(error),
+});
+
+/** Longer chains go in circles. */
+const MAX_CAUSES = 8;
+
+function causesOf(error: unknown): readonly string[] {
+  const names: string[] = [];
+  let cause = error instanceof Error ? error.cause : undefined;
+  for (; cause instanceof Error && names.length < MAX_CAUSES; cause = cause.cause) names.push(cause.name);
+  return names;
+}
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i;
 

@@ -1,5 +1,6 @@
 /** One dashboard, money above and health below: each costs 3 USD a month beyond the three that an account has for nothing. */
 import { Duration } from 'aws-cdk-lib';
+import type * as apigateway from 'aws-cdk-lib/aws-apigateway';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
@@ -14,6 +15,7 @@ export interface DashboardProps {
   readonly metrics: EbbtideMetrics;
   readonly alarms: EbbtideAlarms;
   readonly deadLetters: sqs.IQueue;
+  readonly rest: apigateway.RestApi;
   /** Logs of the functions that book money. */
   readonly booking: readonly ILogGroup[];
 }
@@ -67,7 +69,7 @@ function money({ config, metrics, booking }: DashboardProps): Rows {
   ];
 }
 
-function health({ metrics, alarms, deadLetters }: DashboardProps): Rows {
+function health({ metrics, alarms, deadLetters, rest }: DashboardProps): Rows {
   return [
     [
       new cloudwatch.AlarmStatusWidget({
@@ -106,6 +108,10 @@ function health({ metrics, alarms, deadLetters }: DashboardProps): Rows {
             label: 'Messages and events that failed for good.',
           }),
         ],
+        leftYAxis: { min: 0 },
+      }),
+      graph('Requests that failed by no fault of the caller’s (5xx), per hour', {
+        left: [rest.metricServerError({ statistic: cloudwatch.Stats.SUM, period: HOUR })],
         leftYAxis: { min: 0 },
       }),
     ],

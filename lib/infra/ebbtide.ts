@@ -119,6 +119,7 @@ export class Ebbtide extends Construct {
       metrics: this.metrics,
       alarms: this.alarms,
       deadLetters: this.trigger.deadLetters,
+      rest: this.api.rest,
       booking: [look, record, confirm].map((f) => f.logGroup),
     });
   }

@@ -195,8 +195,8 @@ describe('the dashboard', () => {
   const body = (): string =>
     shown(resourceNamed(main, 'AWS::CloudWatch::Dashboard', 'EbbtideDashboard').Properties['DashboardBody']);
 
-  it('shows what lies among the dead letters', () => {
-    expect(body()).toMatch(
+  it('shows what lies among the dead letters, and requests that failed', () => {
+    expect(body()).toContain('"AWS/ApiGateway","5XXError","ApiName","ebbtide"');
       /"AWS\/SQS","ApproximateNumberOfMessagesVisible","QueueName","\{EbbtideTriggerDeadLetters\w+\.QueueName\}"/,
     );
   });

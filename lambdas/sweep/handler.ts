@@ -19,6 +19,6 @@ export const handler = middy<z.output<typeof input>, Swept>()
     if (failed.length > 0) logger.warn('not put right yet', { failed });
     // A trigger may have been lost on its way; with nothing to do none is missing.
     if (isWork || repaired.length > 0) await of.wake();
-    if (defect !== undefined) throw defect;
+    if (defect !== null) throw defect;
     return swept;
   });

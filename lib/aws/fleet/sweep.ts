@@ -48,7 +48,7 @@ export interface Swept {
   /** There is work, or something to observe: a cycle must look. */
   readonly isWork: boolean;
   /** The first error that is a defect of ours, or has kept it from its work: to be thrown, once what was found is told. */
-  readonly defect: unknown;
+  readonly defect: Error | null;
 }
 
 /** An intent is recorded before its launch; longer than this no Lambda takes from the one to the other, s. */
@@ -71,7 +71,7 @@ export async function sweep(parts: SweepParts): Promise<Swept> {
     repaired = await lookAfterKnown(parts, { seen, known, troubles, nowMs });
   } catch (error) {
     // What was found before is told all the same.
-    troubles.defect ??= error;
+    troubles.blame(error);
   }
   const news = await inbox.news();
   for (const { instance, upTo } of news) {
@@ -94,7 +94,7 @@ interface Sight {
 /** What befell single instances: none of it keeps the rest from being looked after. */
 class Troubles {
   readonly said: string[] = [];
-  defect: unknown = undefined;
+  defect: Error | null = null;
 
   /** Whether `work` was done. */
   async attempt(who: string, work: () => Promise<void>): Promise<boolean> {
@@ -103,9 +103,13 @@ class Troubles {
       return true;
     } catch (error) {
       this.said.push(`${who}: ${error instanceof Error ? error.message : String(error)}`);
-      if (!(error instanceof EbbError) || error.code === 'internal') this.defect ??= error;
+      if (!(error instanceof EbbError) || error.code === 'internal') this.blame(error);
       return false;
     }
+  }
+
+  blame(error: unknown): void {
+    this.defect ??= error instanceof Error ? error : new Error(String(error));
   }
 }
 

@@ -48,7 +48,7 @@ it('copies of a known one are ended, and it is not: neither while they run nor w
   expect(leaked.map((l) => l.ec2).toSorted()).toEqual([first, second].toSorted());
   expect(failed).toEqual([]);
   await until(async () => (await stateOf(first)) === 'terminated' && (await stateOf(second)) === 'terminated');
-  expect(await process.sweep()).toMatchObject({ leaked: [], failed: [], defect: undefined });
+  expect(await process.sweep()).toMatchObject({ leaked: [], failed: [], defect: null });
   expect(await stateOf(own)).toBe('running');
   expect(await process.inbox.record(KNOWN)).toMatchObject({ ec2: own, gone: null, isReleased: false });
 }, 60_000);
@@ -81,8 +81,8 @@ it('one that cannot be ended is told each time, and keeps no other from being en
   const first = await process.sweep();
   expect(first.leaked.map((l) => l.ec2).toSorted()).toEqual(ids.toSorted());
   expect(first.failed).toEqual([expect.stringContaining('OperationNotPermitted')]);
-  expect(first.defect).toBeUndefined();
-  const left = ids.find((id) => first.failed[0]?.startsWith(id)) ?? '';
+  expect(first.defect).toBeNull();
+  const left = ids.find((id) => (first.failed[0] ?? '').startsWith(id)) ?? '';
   await until(async () => (await Promise.all(ids.map(stateOf))).includes('terminated'));
   world.double.knobs.set({ faults: [protectedFor(1)] });
   expect((await process.sweep()).leaked).toEqual([{ ec2: left, instance: null }]);

@@ -98,7 +98,9 @@ function health({ metrics, alarms, deadLetters, rest }: DashboardProps): Rows {
     ],
     [
       graph('Age of prices, seconds', { left: [metrics.metric('priceAge', { statistic: cloudwatch.Stats.MAXIMUM })] }),
-      graph('Executions that failed or were not started', { left: [sum(metrics, 'cycleFaults')] }),
+      graph('Executions that failed or were not started; what AWS denied', {
+        left: [sum(metrics, 'cycleFaults'), sum(metrics, 'effectsDenied')],
+      }),
     ],
     [
       graph('Dead letters that lie there', {

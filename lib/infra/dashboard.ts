@@ -92,7 +92,7 @@ function health({ metrics, alarms, deadLetters, rest }: DashboardProps): Rows {
     [
       graph('Interruptions: forecast for the next hour, and seen per hour', {
         left: [metrics.metric('interruptionsExpected', { period: HOUR }), sum(metrics, 'interruptions')],
-        right: [sum(metrics, 'modelsRefused')],
+        right: [sum(metrics, 'modelsRefused'), sum(metrics, 'bidsByHistory')],
       }),
       graph('Instances', { left: [metrics.metric('liveInstances')], right: [sum(metrics, 'leakedInstances')] }),
     ],

@@ -197,6 +197,7 @@ describe('the dashboard', () => {
 
   it('shows what lies among the dead letters, and requests that failed', () => {
     expect(body()).toContain('"AWS/ApiGateway","5XXError","ApiName","ebbtide"');
+    expect(body()).toMatch(
       /"AWS\/SQS","ApproximateNumberOfMessagesVisible","QueueName","\{EbbtideTriggerDeadLetters\w+\.QueueName\}"/,
     );
   });

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { EbbError } from '../kernel/errors.ts';
-import { between, raw } from '../kernel/units.ts';
+import { between, raw, type EpochMs } from '../kernel/units.ts';
 import type { Attempt, Job, StageSpec } from '../domain/job.ts';
 import type { Store } from '../ports/store.ts';
 import { openSqliteStore } from './store/sqlite-store.ts';
@@ -22,10 +22,14 @@ export interface Recorded {
   readonly world: WorldRecord;
   /** By submission. */
   readonly jobs: readonly RecordedJob[];
+  /** When the first instance was asked for; null where none was, or its event is no longer kept. */
+  readonly firstPurchaseMs: EpochMs | null;
 }
 
 /** Where nothing tells how long a task takes. */
 const UNKNOWN_S = 600;
+/** Among so many events the first purchase is looked for. */
+const FIRST_EVENTS = 1000;
 
 /**
  * What an engine of local mode left in its directory. Reads only; an engine may be at work there meanwhile. Throws `not-found` for a directory
@@ -45,7 +49,12 @@ export async function readRecorded(dir: string): Promise<Recorded> {
   try {
     const jobs: RecordedJob[] = [];
     for await (const job of allJobs(store)) jobs.push(recordedJob(job, await store.attempts(job.id)));
-    return { world, jobs: jobs.sort((a, b) => raw(a.job.submittedMs) - raw(b.job.submittedMs)) };
+    const purchase = (await store.events(0, FIRST_EVENTS)).find((e) => e.type === 'instance-requested');
+    return {
+      world,
+      jobs: jobs.sort((a, b) => raw(a.job.submittedMs) - raw(b.job.submittedMs)),
+      firstPurchaseMs: purchase?.atMs ?? null,
+    };
   } finally {
     await store.close();
   }

@@ -137,7 +137,7 @@ async function sourceOf({ workload }: RunOrder): Promise<Source> {
 }
 
 async function recordedSource(dir: string): Promise<Source> {
-  const { jobs, world } = await readRecorded(dir);
+  const { jobs, world, firstPurchaseMs } = await readRecorded(dir);
   const first = jobs[0];
   if (first === undefined) {
     throw new EbbError('workload.invalid', {
@@ -160,7 +160,12 @@ async function recordedSource(dir: string): Promise<Source> {
   const report = { jobs: jobs.length, tasks, bad: { count: 0, first: [] }, dropped: new Map(), adjusted: new Map() };
   const names = new Map<string, string>(jobs.map(({ job }) => [job.id, job.spec.name]));
   return {
-    jobs: jobs.map((j) => asSubmitted(j, startMs, names)),
+    jobs: jobs.map((j) => {
+      // Nothing had been decided yet: `ebb run` submits all its jobs before its engine begins.
+      const together = firstPurchaseMs !== null && raw(j.job.submittedMs) < raw(firstPurchaseMs);
+      const submittedS = together ? 0 : (raw(j.job.submittedMs) - startMs) / 1000;
+      return asSubmitted(j, submittedS, names);
+    }),
     namesJobs: true,
     recordedFromMs: first.job.submittedMs,
     facts: () => ({ name: dir, format: 'recorded', notes, report }),
@@ -170,7 +175,7 @@ async function recordedSource(dir: string): Promise<Source> {
 /** What it waits for has other ids here, and is found by name. */
 function asSubmitted(
   { job, runtimeS, failures }: RecordedJob,
-  startMs: number,
+  submittedS: number,
   names: ReadonlyMap<string, string>,
 ): WorkloadJob {
   const truth = new Map<string, StageTruth>();
@@ -178,7 +183,7 @@ function asSubmitted(
     truth.set(stage, { runtimeS: runtimes, failures: failures.get(stage) ?? new Uint16Array(runtimes.length) });
   }
   const spec = { ...job.spec, after: job.after.flatMap((id) => names.get(id) ?? []) };
-  return { key: job.id, submittedS: (raw(job.submittedMs) - startMs) / 1000, spec, truth };
+  return { key: job.id, submittedS, spec, truth };
 }
 
 /** Events as JSON lines, one per event in the order in which they happened: equal inputs give equal files. */

@@ -5,8 +5,10 @@ import { presetList, presetNamed } from '../../../lib/cycle/presets.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { epochMs, plus, raw, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
 import { randomStream } from '../../../lib/kernel/random.ts';
+import { highsSolver } from '../../../lib/local/highs-solver.ts';
 import { replayMarket } from '../../../lib/local/market-replay.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
+import { deterministic, type Solver } from '../../../lib/plan/solver.ts';
 import { simulate } from '../../../lib/sim/simulation.ts';
 import type { WorkloadJob } from '../../../lib/sim/workload/workload.ts';
 import { resources, spec, stage } from '../../support/builders.ts';
@@ -134,18 +136,49 @@ function workload(stretch: number): WorkloadJob[] {
   });
 }
 
+/** Six jobs of two stages: the first is soon over and the same in every truth, what the second takes is stretched. */
+function staged(stretch: number): WorkloadJob[] {
+  const random = randomStream(4, 'workload');
+  const checkpoint = { signal: 'SIGTERM', graceS: seconds(30), everyS: null } as const;
+  return Array.from({ length: 6 }, (_, n) => {
+    const runtimeS = SEEN_S * (1 + random());
+    return {
+      key: `staged-${n}`,
+      submittedS: n * 60,
+      truth: new Map([
+        ['prepare', { runtimeS: Float64Array.of(200, 300) }],
+        ['work', { runtimeS: Float64Array.of(stretch * runtimeS, stretch * runtimeS) }],
+      ]),
+      spec: spec({
+        name: `staged-${n}`,
+        class: 'deadline',
+        deadline: { afterS: seconds(4 * 3600) },
+        stages: [
+          stage({ name: 'prepare', tasks: 2, expectedRuntimeS: seconds(300) }),
+          stage({ name: 'work', tasks: 2, dependsOn: ['prepare'], expectedRuntimeS: seconds(runtimeS), checkpoint }),
+        ],
+      }),
+    };
+  });
+}
+
 /** What happens in an hour under a preset of the registry. */
-async function happenings(preset: string, trace: MarketTrace, stretch: number): Promise<readonly string[]> {
+async function happenings(
+  preset: string,
+  trace: MarketTrace,
+  jobs: readonly WorkloadJob[],
+  solver: Solver = noSolver,
+): Promise<readonly string[]> {
   const events: string[] = [];
   await simulate({
     trace,
     market: (now) => replayMarket(trace, now),
     fromMs: epochMs(START),
     toMs: plus(epochMs(START), seconds(2 * SEEN_S)),
-    jobs: workload(stretch),
+    jobs,
     namesJobs: false,
     deciders: () => ({ name: preset, stages: presetNamed(preset) }),
-    solver: noSolver,
+    solver,
     config: schedulerConfig.parse({}),
     vcpus: 1000,
     seed: 1,
@@ -165,9 +198,9 @@ describe('what presets can see', () => {
   it.each(presetList().map((p) => p.name))(
     '%s decides the same until there is something different to be seen',
     async (name) => {
-      const usual = await happenings(name, lasting, 1);
-      const longer = await happenings(name, lasting, 1.5);
-      const taken = await happenings(name, ending, 1);
+      const usual = await happenings(name, lasting, workload(1));
+      const longer = await happenings(name, lasting, workload(1.5));
+      const taken = await happenings(name, ending, workload(1));
       expect(early(usual).length).toBeGreaterThan(20);
       expect(early(longer)).toEqual(early(usual));
       expect(longer).not.toEqual(usual);
@@ -176,4 +209,31 @@ describe('what presets can see', () => {
     },
     60_000,
   );
+
+  it('the default decides so with its solver too, of stages that wait for one another', async () => {
+    const highs = deterministic(highsSolver(), 50);
+    let plans = 0;
+    const counted: Solver = {
+      ...highs,
+      solve: (...of) => {
+        plans++;
+        return highs.solve(...of);
+      },
+      relax: (...of) => highs.relax(...of),
+      write: (...of) => highs.write(...of),
+      close: () => highs.close(),
+    };
+    try {
+      const usual = await happenings('ebbtide', lasting, staged(1), counted);
+      const solved = plans;
+      const longer = await happenings('ebbtide', lasting, staged(1.5), counted);
+      expect(solved).toBeGreaterThan(0);
+      // The second stages have begun before there is anything to be seen of them.
+      expect(early(usual).filter((e) => e.includes('attempt-starting work')).length).toBeGreaterThan(0);
+      expect(early(longer)).toEqual(early(usual));
+      expect(longer).not.toEqual(usual);
+    } finally {
+      await highs.close();
+    }
+  }, 60_000);
 });

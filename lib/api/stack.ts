@@ -18,8 +18,8 @@ export interface ParsedEvent extends APIGatewayProxyEvent {
 
 export interface StackOptions {
   readonly maxBodyBytes?: number;
-  /** Told of each request that failed by no fault of its caller's; a line of JSON on standard error by default. */
-  readonly report?: (fault: RequestFault) => void;
+  /** Told of each request that failed by no fault of its caller's, and waited for; a line of JSON on standard error by default. */
+  readonly report?: (fault: RequestFault) => unknown;
 }
 
 /** An answer of 500 or above, for the log: nothing of the request's body or headers is in it. */
@@ -61,12 +61,12 @@ function answerHeaders(): HttpMiddleware {
   return { after: add, onError: add };
 }
 
-function problems(report: (fault: RequestFault) => void): HttpMiddleware {
+function problems(report: (fault: RequestFault) => unknown): HttpMiddleware {
   return {
-    onError: (request) => {
+    onError: async (request) => {
       const requestId = requestIdOf(request.event);
       const problem = problemOf(request.error, requestId);
-      if (problem.status >= 500) report(faultOf(request.error, request.event, problem));
+      if (problem.status >= 500) await report(faultOf(request.error, request.event, problem));
       request.response = {
         statusCode: problem.status,
         headers: {

@@ -13,8 +13,8 @@ import { expectedStarts } from './expected-start.ts';
 type Waiting = Explanation['waiting'][number];
 type Placed = Explanation['placed'][number];
 
-/** Forecasts kept in one job's record: it is written each cycle. */
-const MAX_SEEN = 2;
+/** Forecasts kept in one job's record, which is written each cycle and is paid for by the KiB: the others are among `considered`. */
+const MAX_SEEN = 1;
 /** Of what runs of a job, to find them: a thousand tasks are mostly on a few instances. */
 const MOST_LOOKED_AT = 64;
 const HOUR = seconds(3600);
@@ -191,7 +191,13 @@ function forecastSeen(
     if (one === undefined) {
       const curve = market.interruption(pool, bid);
       const drivers = market.drivers?.(pool, bid) ?? null;
-      one = { pool: id, bid, pWithinHour: pInterruptedWithin(curve, HOUR), reason: curve.reason, drivers };
+      one = {
+        pool: id,
+        bid,
+        pWithinHour: Number(pInterruptedWithin(curve, HOUR).toFixed(4)),
+        reason: curve.reason,
+        drivers,
+      };
       index.seen.set(key, one);
     }
     seen.set(key, one);

@@ -44,6 +44,9 @@ const runs =
   '"cpuS":1}}]],"spills":0}';
 
 const explanation =
+  '"forecast":[{"pool":"c5.xlarge/us-east-1a/spot","bid":0.,"pWithinHour":0.00,"reason":"price: bid 0.00010 USD/h above the price, model ' +
+  ', median of 7 day(s) of history; capacity: 0.010 interruptions per instance-hour from 20 h of evidence, prior included","drivers":' +
+  '{"aboveUsd":0.0001,"lastAboveS":null,"knownS":604800,"range24hUsd":0.00}}]' +
   '{"plan":"p-","ordinal":1,"is":{"job":"j-","atMs":17,"headline":"0 of 1 tasks done, 1 running or starting, 0 waiting","waiting":[],' +
   '"placed":[{"stage":"main","tasks":1,"pool":"c5.xlarge/us-east-1a/spot","why":"runs on i- at 0.0400 USD/h (on-demand 0.1700), ' +
   'P(interrupted within an hour) 1.0 %"}],"excluded":[],"runtime":{"medianS":300,"p90S":300,"basis":"median of 48 earlier runs with the ' +

@@ -22,9 +22,12 @@ export function priceDrivers({ atMs, usdPerHour }: PriceArrays, bidUsd: number, 
     if (lastAboveMs !== null && untilMs <= nowMs - DAY_MS) break;
   }
   return {
-    aboveUsd: bidUsd - price,
-    lastAboveS: lastAboveMs === null ? null : (nowMs - lastAboveMs) / 1000,
-    knownS: (nowMs - fromMs) / 1000,
-    range24hUsd: high - low,
+    aboveUsd: toMicros(bidUsd - price),
+    lastAboveS: lastAboveMs === null ? null : Math.round((nowMs - lastAboveMs) / 1000),
+    knownS: Math.round((nowMs - fromMs) / 1000),
+    range24hUsd: toMicros(high - low),
   };
 }
+
+/** As exact as prices are: these figures are kept with each job's explanation, where every byte is paid for. */
+const toMicros = (usd: number): number => Math.round(usd * 1e6) / 1e6;

@@ -1,6 +1,6 @@
 /**
  * Many jobs with deadlines at once, on the spot prices of 2016 and of 2021: cost and misses of each preset.
- *   node bench/many-jobs.ts [--part report|tune] [--markets 2016,2021] [--windows 4] [--jobs 32] [--presets a,b] [--seed 1] [--json FILE]
+ *   node bench/many-jobs.ts [--part report|tune] [--markets 2016,2021] [--last-share 0.2] [--windows 4] [--jobs 32] [--presets a,b@FORECAST] [--seed 1] [--json FILE]
  * needs EBB_DATA_DIR (default ../shared/data) with spot-prices-us-east-1-2016 and -2021.
  *
  * A window is the time in which the jobs of one synthetic workload arrive; windows are spread evenly over the market after
@@ -8,6 +8,9 @@
  * seeds: nothing was chosen by looking at the latter. All jobs have a deadline, with slack as in JamaisVu's EXP1 (20 to 80 %, table 3);
  * tasks save their state every ten minutes. The market is cut down to a few common types, each in all its zones, so that a
  * simulation takes seconds. 2016 is billed by the hour, 2021 by the second. Running times are learned as the jobs end.
+ *
+ * `ebbtide@model` is a preset under another forecast of interruptions (docs/forecast.md: `history`, `model`, a version, `oracle`); with
+ * `--last-share 0.2` windows lie in the last fifth of each market, of which no shipped model has seen anything.
  *
  * What one preset would turn down at submission (it has learned other running times) none is given, so that all run the
  * same jobs.
@@ -32,6 +35,7 @@ import type { Estimate } from '../lib/sim/report/bootstrap.ts';
 import { simulate } from '../lib/sim/simulation.ts';
 import { openWorkload } from '../lib/sim/workload/open.ts';
 import type { WorkloadJob } from '../lib/sim/workload/workload.ts';
+import { forecastOf } from '../lib/cli/simulation/compose.ts';
 import { clusterRatio, fractionText } from './intervals.ts';
 
 const PRESETS = ['on-demand', 'spot-greedy', 'uniform-progress', 'fleet', 'ebbtide', 'oracle'] as const;
@@ -62,6 +66,7 @@ const { values: options } = parseArgs({
   options: {
     markets: { type: 'string', default: '2016,2021' },
     part: { type: 'string', default: 'report' },
+    'last-share': { type: 'string' },
     windows: { type: 'string', default: '4' },
     jobs: { type: 'string', default: '32' },
     presets: { type: 'string', default: PRESETS.join(',') },
@@ -113,12 +118,15 @@ interface Setting {
   readonly startMs: number;
 }
 
-async function runOf(setting: Setting, preset: string, jobs: readonly WorkloadJob[]): Promise<Run> {
+/** A preset, and how interruptions are forecast under it: `PRESET` or `PRESET@FORECAST`. */
+async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob[]): Promise<Run> {
+  const [preset = '', asked = 'preset'] = named.split('@');
   const { market, trace, window, startMs } = setting;
   const began = performance.now();
   const fromMs = epochMs(startMs);
   const lastS = jobs.at(-1)?.submittedS ?? 0;
   const solver = deterministic(highsSolver(), SOLVER_NODES);
+  const forecast = await forecastOf({ preset, dir: '.', forecast: asked });
   try {
     const result = await simulate({
       trace,
@@ -128,6 +136,7 @@ async function runOf(setting: Setting, preset: string, jobs: readonly WorkloadJo
       jobs,
       namesJobs: false,
       deciders: decidersNamed(preset),
+      forecast,
       solver,
       config: schedulerConfig.parse({
         billing: billingAt(epochMs(startMs)),
@@ -142,7 +151,7 @@ async function runOf(setting: Setting, preset: string, jobs: readonly WorkloadJo
     return {
       market,
       window,
-      preset,
+      preset: named,
       usd: totals.billedUsd,
       jobs: totals.deadlines,
       missed: totals.missed,
@@ -153,6 +162,7 @@ async function runOf(setting: Setting, preset: string, jobs: readonly WorkloadJo
     };
   } finally {
     await solver.close();
+    await forecast.close();
   }
 }
 
@@ -206,7 +216,11 @@ async function main(): Promise<void> {
       }
       const trace = cutDown((await openMarket(file, cacheDir)).trace, TYPES[market] ?? []);
       const count = Number(options.windows);
-      const firstMs = raw(trace.startMs) + WEEK_MS;
+      const share = options['last-share'];
+      const firstMs =
+        share === undefined
+          ? raw(trace.startMs) + WEEK_MS
+          : raw(trace.endMs) - Number(share) * (raw(trace.endMs) - raw(trace.startMs));
       const stepMs = (raw(trace.endMs) - 2 * 24 * HOUR_MS - firstMs) / count;
       console.log(`\n${market}: ${trace.pools.length} pools`);
       for (let window = 0; window < count; window++) {

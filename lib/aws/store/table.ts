@@ -21,7 +21,6 @@ import { number, textAt, type Item } from './codec.ts';
 import { LISTED, SCHEMA_VERSION, textOf, type Key, type List } from './keys.ts';
 
 /** Limits of the service ("Service, account, and table quotas in Amazon DynamoDB"). */
-export const MAX_TRANSACTION_WRITES = 100;
 const MAX_BATCH_READS = 100;
 /** How many reads of one call run side by side. */
 const READS_AT_ONCE = 8;

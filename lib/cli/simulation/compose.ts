@@ -41,7 +41,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
     order.fromMs === null ? (source.recordedFromMs ?? usualStart(trace, order.market === null)) : epochMs(order.fromMs);
   const toMs = order.toMs === null ? trace.endMs : epochMs(order.toMs);
   const config = configOf(order, trace);
-  const forecast = await forecastOf(order, config);
+  const forecast = await forecastOf({ ...order, forecast: config.forecast });
   const solver = deterministic(highsSolver(), SOLVER_NODES);
   const log = order.log === null ? null : new EventLog(order.log);
   try {
@@ -83,10 +83,13 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
  * As the setting or the preset has it; `oracle` knows what will be taken when, which only a simulation can. Throws `usage` where the
  * model cannot be asked: history in its place would be another experiment.
  */
-async function forecastOf(
-  { preset, dir }: RunOrder,
-  { forecast }: SchedulerConfig,
-): Promise<Pick<OpenedForecast, keyof ChosenForecast | 'close'>> {
+export async function forecastOf({
+  preset,
+  dir,
+  forecast,
+}: Pick<RunOrder, 'preset' | 'dir'> & Pick<SchedulerConfig, 'forecast'>): Promise<
+  Pick<OpenedForecast, keyof ChosenForecast | 'close'>
+> {
   const name = decidesItself(preset) ? FROM_HISTORY.chosen : forecastNamed(forecast, preset);
   if (name === ORACLE_FORECAST.chosen) return { ...ORACLE_FORECAST, close: async () => undefined };
   const opened = await openForecast(name, modelPlaces(dir), FEATURES);

@@ -118,8 +118,7 @@ export function aroundThem(of: {
     apiRequests: of.requests,
     logGb: (of.requests * ACCESS_LOG_BYTES) / 2 ** 30,
     // A batch is received and deleted; ten messages at most by one request.
-    // A submission says so itself, to the queue's own address, which the meter does not see: one message each is more than are sent.
-    queueRequests: of.requests + of.gathered + 2 * Math.max(of.queueBatches, of.gathered / 10),
+    queueRequests: of.gathered + 2 * Math.max(of.queueBatches, of.gathered / 10),
     executionGbS: cycleS * EXECUTION_GB,
     s3Events: of.checkpoints,
   };

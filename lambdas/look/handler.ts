@@ -6,7 +6,6 @@ import { LoggedHistory } from '../../lib/estimate/logged-history.ts';
 import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
 import { composeDeployment } from '../../lib/aws/compose.ts';
 import { deployment } from '../../lib/aws/deployment.ts';
-import { knownOffers } from '../../lib/aws/known-offers.ts';
 import { measuredStore, measureSight } from '../../lib/aws/measures.ts';
 import { cycleStart, type CycleStart, type LookAnswer } from '../../lib/aws/messages.ts';
 import { lambdaStack } from '../../lib/aws/stack.ts';
@@ -29,7 +28,7 @@ export const handler = middy<CycleStart, LookAnswer>()
         capacity: new CapacityEvidence(),
         holder: execution,
       };
-      const sight = await look(parts, { knownOffers: await knownOffers(of.carrier), draining: of.draining });
+      const sight = await look(parts, { knownOffers: new Map(), draining: of.draining });
       if (sight === null) {
         if (await of.wake.end(execution, { seen, dueInMs: null })) continue;
         await of.windowEnds?.keep([]);

@@ -7,23 +7,28 @@ import type { z } from 'zod';
 import type { Forecasts } from '../../lib/domain/stages.ts';
 import type { Sight } from '../../lib/cycle/decision.ts';
 import { presetNamed } from '../../lib/cycle/presets.ts';
+import type { RunningOffers } from '../../lib/cycle/running-offers.ts';
 import { solve } from '../../lib/cycle/steps.ts';
 import { highsSolver } from '../../lib/local/highs-solver.ts';
 import '../../lib/local/highs-worker.ts';
 import type { ForecastTable } from '../../lib/market/forecast/table.ts';
 import { composeDeployment } from '../../lib/aws/compose.ts';
 import { deployment } from '../../lib/aws/deployment.ts';
-import { keepOffers } from '../../lib/aws/known-offers.ts';
 import { solveInput, type Solved } from '../../lib/aws/messages.ts';
 import { lambdaStack, measure } from '../../lib/aws/stack.ts';
 
 const solver = highsSolver({ worker: new URL(import.meta.url) });
+/**
+ * What this process answered before about jobs that run, to go on from. It is for explanations alone, so that to find it in another
+ * process is not worth a put in each cycle.
+ */
+let known: RunningOffers = new Map();
 
 export const handler = middy<z.output<typeof solveInput>, Solved>()
   .use(lambdaStack('solve', solveInput))
   .handler(async ({ sight: seen, runtime, market, ...state }) => {
     const { carrier, config } = deployment(composeDeployment);
-    const sight = await carrier.get<Sight>(seen);
+    const sight = { ...(await carrier.get<Sight>(seen)), knownOffers: known };
     const forecasts = {
       runtime: await carrier.get<Forecasts['runtime']>(runtime),
       market: await carrier.get<ForecastTable>(market),
@@ -32,6 +37,7 @@ export const handler = middy<z.output<typeof solveInput>, Solved>()
     const decision = await solve(sight, forecasts, { stages: presetNamed(preset), preset, solver, config });
     const { gap } = decision.plan.solve;
     if (gap !== null) measure('solverGap', gap);
-    await keepOffers(carrier, decision.runningOffers, sight.knownOffers);
-    return { ...state, decision: await carrier.put(decision, `${state.execution}/${state.round}/decision`) };
+    known = decision.runningOffers;
+    const left = { ...decision, runningOffers: new Map() };
+    return { ...state, decision: await carrier.put(left, `${state.execution}/${state.round}/decision`) };
   });

@@ -36,7 +36,8 @@ export interface DeployedBackend {
 export function composeBackend(of: StoreParts = processStore()): DeployedBackend {
   const { EBB_TRIGGER_QUEUE: queue, EBB_REGION: region, EBB_CLOCK: anchor, EBB_CONFIG: config } = of.environment;
   const clock = lambdaClock(anchor);
-  const sqs = new SQSClient({ region });
+  // By the service's address like any other call: one place says where AWS is.
+  const sqs = new SQSClient({ region, useQueueUrlAsEndpoint: false });
   const history = new LoggedHistory();
   const place = { region, logGroup: of.environment.EBB_LOG_GROUP };
   // Of which whoever takes jobs needs nothing.

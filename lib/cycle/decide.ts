@@ -169,7 +169,10 @@ const isStopping = ({ attempt }: RunningTask): boolean => attempt.state === 'sto
 
 /** Hosts on spot, or not on spot, that a stage's constraints allow: one function for all tasks of the stage, which the packer asks once. */
 function sidesOf(): (stage: StageSpec, onSpot: boolean) => TaskToPlace['allowed'] {
-  const known = { spot: new Map<StageSpec, TaskToPlace['allowed']>(), steady: new Map<StageSpec, TaskToPlace['allowed']>() };
+  const known = {
+    spot: new Map<StageSpec, TaskToPlace['allowed']>(),
+    steady: new Map<StageSpec, TaskToPlace['allowed']>(),
+  };
   return (stage, onSpot) => {
     const of = onSpot ? known.spot : known.steady;
     let allowed = of.get(stage);

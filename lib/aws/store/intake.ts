@@ -26,6 +26,8 @@ interface Known {
   readonly unfinished: ReadonlySet<string>;
 }
 
+const nothingKnown = (): Known => ({ taken: new Set(), used: new Map(), unfinished: new Set() });
+
 /** A job to be written. Without `key`: it has none, or a call before this one left it at the key, and it is completed. */
 interface Due {
   readonly job: Job;
@@ -53,8 +55,8 @@ export interface IntakeParts {
  * Takes submissions (arrivals.ts). Calls that arrive while others are being written are looked at together next, so that a
  * process never contends with itself. What a call makes is one item, whatever its size: it is there whole or not at all.
  *
- * A lone submission, which is the rule, writes its key and itself, and reads whether its id is taken. Ids are drawn at random (40 bits
- * within a second): two of the same id at the very same time, in two processes, would be one job.
+ * A lone submission, which is the rule, writes its key and itself and reads nothing. Ids are drawn at random (40 bits within a
+ * second): of two with the same id the second is refused while the first is not taken in yet, and would be the same job afterwards.
  */
 export class Intake {
   readonly #parts: IntakeParts;
@@ -133,22 +135,15 @@ export class Intake {
     return rulings;
   }
 
-  /** Of a lone submission the write itself says whether its key is used; where its id is, it may have come before. */
+  /** Of a lone submission the writes themselves say whether its key or its id is used. */
   async #knownOf(submissions: readonly Submission[], round: number): Promise<Known> {
-    if (round > 0 || submissions.length > 1) return this.#known(submissions);
-    const known = await this.#takenOf(submissions);
-    return known.taken.size === 0 ? known : this.#known(submissions);
-  }
-
-  async #takenOf(submissions: readonly Submission[]): Promise<Known> {
-    const ids = submissions.map((s) => s.job.id as string);
-    return { taken: await this.#parts.jobs.there(ids), used: new Map(), unfinished: new Set() };
+    return round === 0 && submissions.length === 1 ? nothingKnown() : this.#known(submissions);
   }
 
   async #known(submissions: readonly Submission[]): Promise<Known> {
     const { table, jobs, blobs, takeIn } = this.#parts;
     await takeIn();
-    const { taken } = await this.#takenOf(submissions);
+    const taken = await jobs.there(submissions.map((s) => s.job.id));
     const keys = submissions.flatMap((s) => (s.idempotency === null ? [] : [s.idempotency.key]));
     const items = await table.getMany(keys.map(submittedKey));
     const used = new Map<string, Submitted>();

@@ -126,7 +126,7 @@ async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob
   const fromMs = epochMs(startMs);
   const lastS = jobs.at(-1)?.submittedS ?? 0;
   const solver = deterministic(highsSolver(), SOLVER_NODES);
-  const forecast = await forecastOf({ preset, dir: '.', forecast: asked });
+  const forecast = await forecastOf({ preset, dir: '.ebb', forecast: asked });
   try {
     const result = await simulate({
       trace,

@@ -8,7 +8,7 @@ export const schedulerConfig = z.strictObject({
     .regex(/^[\w][\w.-]{0,63}$/, 'must be `preset`, `history`, `model` or the version of a model')
     .default('preset')
     .describe(
-      'How prices are forecast: as the preset has it, from `history` (Proteus), by the trained `model` in use, or by one version of it: see `ebb models`.',
+      'How prices are forecast: as the preset has it, from `history` (Proteus), by the trained `model` in use, or by one version of it (docs/forecast.md).',
     ),
   cyclePeriodS: z
     .number()

@@ -97,7 +97,7 @@ export async function forecastOf({
   throw new EbbError('usage', {
     what: 'the model that is to forecast prices cannot be asked',
     got: opened.refused,
-    next: 'see `ebb models`, or leave prices to history: --set forecast=history',
+    next: 'name a version below models/preemption (docs/forecast.md), or leave prices to history: --set forecast=history',
   });
 }
 

@@ -1,16 +1,10 @@
 /** What `ebb market dataset` wrote, and what came of each bid within a horizon. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { SourceSummary } from '../../lib/local/dataset-folder.ts';
 import { npyColumn, type Numbers } from './npy.ts';
 
-export interface SourceOfRows {
-  readonly name: string;
-  readonly sha256: string;
-  readonly from: string;
-  readonly validationFrom: string;
-  readonly testFrom: string;
-  readonly to: string;
-}
+export type SourceOfRows = Pick<SourceSummary, 'name' | 'sha256' | 'from' | 'validationFrom' | 'testFrom' | 'to'>;
 
 interface Manifest {
   readonly version: number;

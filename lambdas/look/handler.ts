@@ -28,7 +28,7 @@ export const handler = middy<CycleStart, LookAnswer>()
         capacity: new CapacityEvidence(),
         holder: execution,
       };
-      const sight = await look(parts, { knownOffers: new Map(), draining: of.draining });
+      const sight = await look(parts, of.draining);
       if (sight === null) {
         if (await of.wake.end(execution, { seen, dueInMs: null })) continue;
         await of.windowEnds?.keep([]);

@@ -17,7 +17,10 @@ export const handler = middy<z.output<typeof recordInput>, Recorded>()
   .use(lambdaStack('record', recordInput))
   .handler(async ({ decision: reference, ...state }) => {
     const { carrier, store, spent } = deployment(composeDeployment);
-    const keys = await record(measuredStore(store, spent), await carrier.get<Decision>(reference));
+    const keys = await record(
+      measuredStore(store, spent),
+      await carrier.get<Omit<Decision, 'runningOffers'>>(reference),
+    );
     const parts = keys.length === 0 ? { keys, batches: [] } : batchesOf(await store.loadActive('known'), keys, BATCH);
     return {
       ...state,

@@ -28,16 +28,16 @@ export const handler = middy<z.output<typeof solveInput>, Solved>()
   .use(lambdaStack('solve', solveInput))
   .handler(async ({ sight: seen, runtime, market, ...state }) => {
     const { carrier, config } = deployment(composeDeployment);
-    const sight = { ...(await carrier.get<Sight>(seen)), knownOffers: known };
+    const sight = await carrier.get<Sight>(seen);
     const forecasts = {
       runtime: await carrier.get<Forecasts['runtime']>(runtime),
       market: await carrier.get<ForecastTable>(market),
     };
     const { preset } = config;
-    const decision = await solve(sight, forecasts, { stages: presetNamed(preset), preset, solver, config });
+    const parts = { stages: presetNamed(preset), preset, solver, config, knownOffers: known };
+    const { runningOffers, ...decision } = await solve(sight, forecasts, parts);
+    known = runningOffers;
     const { gap } = decision.plan.solve;
     if (gap !== null) measure('solverGap', gap);
-    known = decision.runningOffers;
-    const left = { ...decision, runningOffers: new Map() };
-    return { ...state, decision: await carrier.put(left, `${state.execution}/${state.round}/decision`) };
+    return { ...state, decision: await carrier.put(decision, `${state.execution}/${state.round}/decision`) };
   });

@@ -1,6 +1,7 @@
 /**
  * The engine of an AWS deployment: its address is an output of the CloudFormation stack, requests are signed with the
- * caller's credentials (Signature Version 4, service execute-api), or bear the token of a deployment whose `auth` is jwt. The same API as on loopback, so the same commands.
+ * caller's credentials (Signature Version 4, service execute-api), or bear the token of a deployment whose `auth` is jwt. The
+ * same API as on loopback, so the same commands.
  *
  * --url (or EBB_URL) beside --stack names the address without asking CloudFormation: for callers that may invoke the API and
  * no more.

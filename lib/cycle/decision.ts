@@ -20,8 +20,6 @@ export interface Sight {
   readonly snapshot: Snapshot;
   /** When the last attempt ended of each job that has a budget. */
   readonly lastRanMs: ReadonlyMap<JobId, EpochMs>;
-  /** What the decision before answered of the same name. */
-  readonly knownOffers: RunningOffers;
   /** Nothing starts any more: everything is stopped and given back. */
   readonly draining: boolean;
 }
@@ -38,6 +36,8 @@ export interface DecisionParts<S> {
   readonly preset: string;
   readonly solver: S;
   readonly config: SchedulerConfig;
+  /** `runningOffers` of the decision before; default: none. */
+  readonly knownOffers?: RunningOffers;
   /** Whether jobs are explained; default true. Changes nothing that is decided. */
   readonly explains?: boolean;
 }
@@ -50,8 +50,8 @@ export async function decideOn<S>(
   forecasts: Forecasts | null,
   parts: DecisionParts<S>,
 ): Promise<Decision> {
-  const { snapshot, token, plan, knownOffers } = sight;
-  const { preset, config, stages, solver, explains = true } = parts;
+  const { snapshot, token, plan } = sight;
+  const { preset, config, stages, solver, knownOffers = new Map(), explains = true } = parts;
   if (forecasts === null || !isOpen(sight)) {
     const effects = drainEffects(snapshot, plan);
     return {

@@ -150,7 +150,10 @@ export class Engine<S> {
       return null;
     }
     const sight = await this.#look(state);
-    const { plan, endings, runningOffers } = await decideOn(sight, await this.#forecast(sight), this.#parts);
+    const { plan, endings, runningOffers } = await decideOn(sight, await this.#forecast(sight), {
+      ...this.#parts,
+      knownOffers: this.#runningOffers,
+    });
     this.#runningOffers = runningOffers;
     giveUp(state, endings, sight.snapshot.nowMs);
     const records = recordIntents(state, plan);
@@ -173,8 +176,7 @@ export class Engine<S> {
     const snapshot = await this.#observer.snapshot(state);
     const plan = planId(`p-${timeOrderedText(raw(snapshot.nowMs), this.#parts.random)}`);
     const lastRanMs = this.#observer.lastRanMs(snapshot);
-    const knownOffers = this.#runningOffers;
-    return { token: this.#token, plan, snapshot, lastRanMs, knownOffers, draining: this.#draining };
+    return { token: this.#token, plan, snapshot, lastRanMs, draining: this.#draining };
   }
 
   async #forecast(sight: Sight): Promise<Forecasts | null> {

@@ -28,7 +28,6 @@ import { giveUp } from './endings.ts';
 import { bidsAsked } from './forecasting.ts';
 import { confirm, capacityRefused, recordIntents, settleAll, storedRests } from './intents.ts';
 import { Observer, type ObserverParts } from './observer.ts';
-import type { RunningOffers } from './running-offers.ts';
 import { WorkingState } from './working-state.ts';
 
 export interface LookParts extends ObserverParts {
@@ -37,14 +36,8 @@ export interface LookParts extends ObserverParts {
   readonly holder: string;
 }
 
-/** What the cycle before left for explanations, and whether everything is to stop. */
-export interface LookOptions {
-  readonly knownOffers: RunningOffers;
-  readonly draining: boolean;
-}
-
-/** Takes the lease, takes in what happened, and one picture of it all. Null: nothing is left to do. */
-export async function look(parts: LookParts, { knownOffers, draining }: LookOptions): Promise<Sight | null> {
+/** Takes the lease, takes in what happened, and one picture of it all; `draining`: everything is to stop. Null: nothing is left to do. */
+export async function look(parts: LookParts, draining: boolean): Promise<Sight | null> {
   const { store, clock, random } = parts;
   const token = await store.takeLease(parts.holder);
   const observer = new Observer(parts);
@@ -60,7 +53,7 @@ export async function look(parts: LookParts, { knownOffers, draining }: LookOpti
   const snapshot = await observer.snapshot(state);
   await commit(store, token, state);
   const plan = planId(`p-${timeOrderedText(raw(snapshot.nowMs), random)}`);
-  return { token, plan, snapshot, lastRanMs: observer.lastRanMs(snapshot), knownOffers, draining };
+  return { token, plan, snapshot, lastRanMs: observer.lastRanMs(snapshot), draining };
 }
 
 /** Running times. The history is the stored one, recalled by the caller. */
@@ -90,7 +83,10 @@ export function solve<S>(
  * Writes the intents of a decision; what is to be performed: the keys of all intents without outcome, those that
  * earlier cycles left open first. Repeated for the same plan it writes nothing new.
  */
-export async function record(store: Store, { plan, endings }: Decision): Promise<readonly EffectKey[]> {
+export async function record(
+  store: Store,
+  { plan, endings }: Omit<Decision, 'runningOffers'>,
+): Promise<readonly EffectKey[]> {
   const state = new WorkingState(await store.loadActive('known'));
   const open = state.openEffects.map((e) => e.key);
   if (state.openEffects.some((e) => e.plan === plan.id)) return open;

@@ -60,6 +60,6 @@ async function foldersIn(folder: string): Promise<string[]> {
 
 /** The version that `model` means: the newest that was shipped. Null: there is none. */
 export async function modelInUse(places: ModelPlaces): Promise<string | null> {
-  const versions = await modelVersions(places);
-  return versions.findLast((v) => v.from === 'shipped')?.version ?? null;
+  const versions = await modelVersions({ ...places, own: null });
+  return versions.at(-1)?.version ?? null;
 }

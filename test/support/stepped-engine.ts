@@ -44,14 +44,16 @@ export class SteppedEngine {
 
   async cycle(): Promise<Seconds | null> {
     const looking = this.#parts('look');
-    const found = await steps.look(looking, { knownOffers: this.#known, draining: this.#draining });
+    const found = await steps.look(looking, this.#draining);
     if (found === null) {
       looking.onCycle?.({ atMs: looking.clock.now(), plan: null, idle: true, live: 0 });
       return null;
     }
     const sight = carried(found);
     const forecasts = carried(await this.#forecast(sight));
-    const decision = carried(await steps.solve(sight, forecasts, this.#parts('solve')));
+    const decision = carried(
+      await steps.solve(sight, forecasts, { ...this.#parts('solve'), knownOffers: this.#known }),
+    );
     this.#known = decision.runningOffers;
     const keys = carried(await steps.record(this.#parts('record').store, decision));
     let wasShort = false;

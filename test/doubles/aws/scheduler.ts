@@ -54,7 +54,7 @@ export async function startSchedulerDouble(groups: readonly string[], nowMs: () 
     return [404, { __type: 'ResourceNotFoundException', Message: 'no such schedule' }];
   }
 
-  const server = createServer((request, response) => {
+  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     void (async () => {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk as Buffer);

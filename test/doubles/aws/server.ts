@@ -71,7 +71,8 @@ export class AwsServer {
   ) {
     this.#services = services;
     this.#knobs = knobs;
-    this.#server = createServer((request, response) => {
+    // A client's pooled connection stays open while the double runs: one that is closed as a call goes out reads as a fault of the call.
+    this.#server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
       bodyOf(request)
         .then(async (body) => {
           if (!other(request, body, response)) await this.#serve(request, body, response);

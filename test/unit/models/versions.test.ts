@@ -30,6 +30,10 @@ describe('versions of a model', () => {
     expect(await modelInUse(places)).toBe('2026-11-21');
   });
 
+  it('one’s own of the name of a shipped one, or the very same folder, changes nothing about which is the newest', async () => {
+    expect(await modelInUse({ ...places, own: places.shipped })).toBe('2026-11-21');
+  });
+
   it('there are none where there is no folder', async () => {
     const nowhere = { shipped: join(places.shipped, 'x'), own: null };
     expect(await modelVersions(nowhere)).toEqual([]);

@@ -1,0 +1,17 @@
+/**
+ * What the API's handlers wear where they are deployed, besides what they wear everywhere. Local mode brings its own backend, and loads
+ * nothing of AWS: hence the imports when they are needed.
+ */
+import { httpStack, type RequestFault } from '../api/stack.ts';
+
+/** Loaded with the first fault: a cold start does not wait for it. */
+async function report(fault: RequestFault): Promise<void> {
+  (await import('./request-log.ts')).reportFault(fault);
+}
+
+/** Pass to `middy().use(...)`, once per process. */
+export async function handlerStack(): Promise<ReturnType<typeof httpStack>> {
+  if (process.env['EBB_TABLE'] === undefined) return httpStack();
+  const { deployedBackend } = await import('./backend.ts');
+  return [...httpStack({ report }), deployedBackend()];
+}

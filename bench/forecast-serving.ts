@@ -1,7 +1,7 @@
 /**
  * What asking the trained model costs: 1,000 pools x 10 bids, each at the model's horizons.
  *
- *   node bench/forecast-serving.ts [--pools 1000] [--bids 10] [--runs 20]
+ *   node bench/forecast-serving.ts [--forecast model|VERSION] [--pools 1000] [--bids 10] [--runs 20]
  *
  * Prices are made up: a week of them per pool, about 170 changes in each, seed 1. First is the whole of a new process: the model is
  * opened and every pool's week taken in. Then cycles a minute apart, warm: some pools have a new price, all bids are asked again.
@@ -20,6 +20,7 @@ import { asMs, machine, percentile } from './figures.ts';
 
 const { values: args } = parseArgs({
   options: {
+    forecast: { type: 'string', default: 'model' },
     pools: { type: 'string', default: '1000' },
     bids: { type: 'string', default: '10' },
     runs: { type: 'string', default: '20' },
@@ -88,7 +89,7 @@ async function timed(work: () => Promise<void>): Promise<Took> {
 }
 
 console.log(`forecasts by the model: ${machine()}`);
-const opened = await openForecast('model', { shipped: shippedModels(PREEMPTION), own: null }, FEATURES);
+const opened = await openForecast(args.forecast, { shipped: shippedModels(PREEMPTION), own: null }, FEATURES);
 if (opened.model === null) throw new Error(opened.refused ?? 'no model');
 const learned = new LearnedLosses(opened.model);
 const answered = async (nowMs: number): Promise<void> => {

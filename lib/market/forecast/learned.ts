@@ -21,7 +21,7 @@ export type PriceLoss =
   | { readonly kind: 'curve'; readonly p: Float64Array; readonly version: string }
   | { readonly kind: 'none'; readonly why: string };
 
-/** Null for a bid that was not asked about. */
+/** Null for a bid that was not asked about, or lies below the price. */
 export type PriceLosses = (pool: Pool, bid: Bid) => PriceLoss | null;
 
 /** Public price history in [from, to), the price in force at `from` first. */
@@ -37,10 +37,10 @@ export interface Question {
   readonly completeUntil?: EpochMs;
 }
 
-interface Row {
-  readonly key: string;
+/** A pool that has features, and the rows of its bids in the batch, by USD per hour. */
+interface AskedPool {
   readonly view: PoolView;
-  readonly bidUsd: number;
+  readonly rows: Map<number, number>;
 }
 
 /** How far the history of a pool has been taken in. */
@@ -64,32 +64,32 @@ export class LearnedLosses {
 
   /** O(new prices + bids). A model that gives a number that is no probability answers nothing at all: it is broken. */
   async losses(question: Question): Promise<PriceLosses> {
-    const features = this.#upTo(question);
-    const answers = new Map<string, PriceLoss>();
-    const rows = this.#rows(features, question, answers);
-    const batch = new Float32Array(rows.length * FEATURE_WIDTH);
-    rows.forEach(({ view, bidUsd }, i) => writeRow(view, bidUsd, batch, i * FEATURE_WIDTH));
-    const answer = rows.length === 0 ? null : await this.#run(batch);
-    rows.forEach(({ key }, i) => answers.set(key, this.#answerOf(answer, i)));
-    return (pool, bid) => answers.get(keyOf(pool, bid)) ?? null;
+    const pools = this.#asked(this.#upTo(question), question);
+    const lossAt = await this.#run(batchOf(pools.values()));
+    return (pool, bid) => {
+      const of = pools.get(pool.id);
+      if (of === undefined || bid === 'uncapped') return null;
+      if (typeof of === 'string') return { kind: 'none', why: of };
+      const row = of.rows.get(raw(bid));
+      return row === undefined ? null : lossAt(row);
+    };
   }
 
-  #rows(
-    features: MarketFeatures,
-    { now, asked }: Pick<Question, 'now' | 'asked'>,
-    answers: Map<string, PriceLoss>,
-  ): Row[] {
-    const views = new Map<PoolId, PoolView | string>();
-    const rows = new Map<string, Row>();
+  /** The pools that are asked about, each bid once; or why a pool has no features. */
+  #asked(features: MarketFeatures, { now, asked }: Pick<Question, 'now' | 'asked'>): Map<PoolId, AskedPool | string> {
+    const pools = new Map<PoolId, AskedPool | string>();
+    let count = 0;
     for (const { pool, bid } of asked) {
       if (pool.option !== 'spot' || bid === 'uncapped') continue;
-      const key = keyOf(pool, bid);
-      let view = views.get(pool.id);
-      if (view === undefined) views.set(pool.id, (view = this.#viewOf(features, pool.id, now)));
-      if (typeof view === 'string') answers.set(key, { kind: 'none', why: view });
-      else if (raw(bid) >= view.priced.window.usd) rows.set(key, { key, view, bidUsd: raw(bid) });
+      let of = pools.get(pool.id);
+      if (of === undefined) {
+        const view = this.#viewOf(features, pool.id, now);
+        pools.set(pool.id, (of = typeof view === 'string' ? view : { view, rows: new Map() }));
+      }
+      if (typeof of === 'string' || raw(bid) < of.view.priced.window.usd || of.rows.has(raw(bid))) continue;
+      of.rows.set(raw(bid), count++);
     }
-    return [...rows.values()];
+    return pools;
   }
 
   /** The pool now, or why it has no features. */
@@ -100,21 +100,21 @@ export class LearnedLosses {
     return view.kind === 'view' ? view : reasonOf(view);
   }
 
-  /** The model's numbers, or for people why there are none. */
-  async #run(batch: Float32Array): Promise<Float32Array | string> {
-    const answer = await this.#model.run(batch);
-    const name = `model ${this.#model.version}`;
-    if (answer.kind === 'failed') return `${name} cannot be run: ${answer.what}`;
-    if (answer.kind === 'not-finite') return `${name} gives numbers that are not finite`;
-    const isProbability = answer.values.every((p) => p >= 0 && p <= 1);
-    return isProbability ? answer.values : `${name} gives numbers that are no probabilities`;
-  }
-
-  #answerOf(answer: Float32Array | string | null, row: number): PriceLoss {
+  /** What the model says of each row, or for people why it says nothing. */
+  async #run(batch: Float32Array): Promise<(row: number) => PriceLoss> {
     const { version, horizonsS } = this.#model;
-    if (answer === null || typeof answer === 'string') return { kind: 'none', why: answer ?? 'it was not asked' };
-    const width = horizonsS.length;
-    return { kind: 'curve', version, p: atHorizons(horizonsS, answer.subarray(row * width, (row + 1) * width)) };
+    const none = (what: string) => (): PriceLoss => ({ kind: 'none', why: `model ${version} ${what}` });
+    if (batch.length === 0) return none('was not asked');
+    const answer = await this.#model.run(batch);
+    if (answer.kind === 'failed') return none(`cannot be run: ${answer.what}`);
+    if (answer.kind === 'not-finite') return none('gives numbers that are not finite');
+    if (!answer.values.every((p) => p >= 0 && p <= 1)) return none('gives numbers that are no probabilities');
+    const curves = curvesAt(horizonsS, answer.values);
+    return (row) => ({
+      kind: 'curve',
+      version,
+      p: curves.subarray(row * HORIZONS_S.length, (row + 1) * HORIZONS_S.length),
+    });
   }
 
   #upTo({ now, pools, history, completeUntil }: Question): MarketFeatures {
@@ -176,7 +176,14 @@ function readNew(
   return isInOrder;
 }
 
-const keyOf = (pool: Pool, bid: Bid): string => `${pool.id} ${bid === 'uncapped' ? bid : raw(bid)}`;
+function batchOf(pools: Iterable<AskedPool | string>): Float32Array {
+  const asked = [...pools].filter((of) => typeof of !== 'string');
+  const batch = new Float32Array(asked.reduce((sum, { rows }) => sum + rows.size, 0) * FEATURE_WIDTH);
+  for (const { view, rows } of asked) {
+    for (const [bidUsd, row] of rows) writeRow(view, bidUsd, batch, row * FEATURE_WIDTH);
+  }
+  return batch;
+}
 
 /** For people, after "model:". */
 function reasonOf(unfit: Unfit): string {
@@ -194,15 +201,29 @@ function reasonOf(unfit: Unfit): string {
   }
 }
 
-/** The curve at HORIZONS_S: the hazard is constant between the model's horizons, and goes on as in its last interval. */
-function atHorizons(horizonsS: readonly number[], p: Float32Array): Float64Array {
-  const cumulative = [0, ...p].map((lost) => -Math.log1p(-Math.min(lost, 1 - 1e-7)));
+/**
+ * Curves at HORIZONS_S, one after the other, out of the model's at its horizons: the hazard is constant between these, and goes on
+ * as in the last interval. O(rows x horizons), nothing allocated per row: there are ten thousand.
+ */
+function curvesAt(horizonsS: readonly number[], p: Float32Array): Float64Array {
+  const width = horizonsS.length;
   const knots = [0, ...horizonsS];
-  return HORIZONS_S.map((h) => {
+  const places = Array.from(HORIZONS_S, (h) => {
     const found = knots.findIndex((knot) => knot >= h);
-    const to = found < 1 ? knots.length - 1 : found;
+    const to = found < 1 ? width : found;
     const [fromS = 0, toS = 1] = [knots[to - 1], knots[to]];
-    const [low = 0, high = 0] = [cumulative[to - 1], cumulative[to]];
-    return -Math.expm1(-(low + ((high - low) * (h - fromS)) / (toS - fromS)));
+    return { to, share: (h - fromS) / (toS - fromS) };
   });
+  const curves = new Float64Array((p.length / width) * places.length);
+  /** Hazard up to a knot: 0 is now, 1 the first horizon. */
+  const cumulative = (first: number, knot: number): number =>
+    knot === 0 ? 0 : -Math.log1p(-Math.min(p[first + knot - 1] ?? NaN, 1 - 1e-7));
+  let at = 0;
+  for (let first = 0; first < p.length; first += width) {
+    for (const { to, share } of places) {
+      const low = cumulative(first, to - 1);
+      curves[at++] = -Math.expm1(-(low + (cumulative(first, to) - low) * share));
+    }
+  }
+  return curves;
 }

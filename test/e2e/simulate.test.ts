@@ -75,6 +75,19 @@ describe('ebb simulate', () => {
     expect(two).toBe(one);
   });
 
+  it('decides the same twice with a trained model, and otherwise than from history or with the truth', () => {
+    const cwd = folder('model');
+    const log = (forecast: string, file: string): string => {
+      const workload = ['--workload', 'synthetic:jobs=6,maxTasks=20'];
+      const { stderr } = ebb(cwd, 'simulate', ...workload, '--set', `forecast=${forecast}`, '--log', file);
+      expect(stderr).not.toContain('error:');
+      return readFileSync(join(cwd, file), 'utf8');
+    };
+    const [one, two] = [log('model', 'one'), log('model', 'two')];
+    expect(two).toBe(one);
+    expect(new Set([one, log('history', 'history'), log('oracle', 'oracle')]).size).toBe(3);
+  });
+
   it('says which jobs no policy would have been given', () => {
     const cwd = folder('refused');
     const job = jobFile(cwd, { resources: { cpu: 1, memory: '900GiB' } });

@@ -4,8 +4,8 @@
  * missed). Spot is taken where that is expected to be cheaper, so that the threshold follows from the costs of being wrong and
  * differs by price. Nothing is tuned.
  */
-import type { Cell, Forecast } from './cells.ts';
-import type { DatasetRows } from './rows.ts';
+import type { Cell, Forecast } from '../../lib/models/evaluation/cells.ts';
+import type { DatasetRows } from '../../lib/models/evaluation/rows.ts';
 
 /** Half an hour's work done again, an hour lost, ten hours' worth of a missed deadline. */
 export const LOSS_COSTS = [0.5, 1, 10] as const;

@@ -2,11 +2,18 @@
 import type { EChartsOption } from 'echarts';
 import { html, Markup, rawElement } from '../../lib/sim/report/markup.ts';
 import { STYLE } from '../../lib/sim/report/style.ts';
-import { judgedBy, type Cell, type Forecast, type Row } from './cells.ts';
+import { judgedBy, type Cell, type Forecast, type Row } from '../../lib/models/evaluation/cells.ts';
 import { LOSS_COSTS, type Choice } from './choices.ts';
-import type { DatasetRows } from './rows.ts';
-import { METRICS, precisionRecall, reliability, type Scores } from './scores.ts';
-import { cellName, gain, intervalText, METRIC_NAMES, planText, sourcesText } from './tables.ts';
+import type { DatasetRows } from '../../lib/models/evaluation/rows.ts';
+import {
+  intervalText,
+  METRIC_NAMES,
+  METRICS,
+  precisionRecall,
+  reliability,
+  type Scores,
+} from '../../lib/models/evaluation/scores.ts';
+import { cellName, gain, planText, sourcesText } from './tables.ts';
 
 export interface CurveRow {
   readonly cell: Cell;

@@ -1,19 +1,9 @@
 /** The evaluation as text. */
-import { against, type Cell, type Row } from './cells.ts';
+import { against, type Cell, type Row } from '../../lib/models/evaluation/cells.ts';
 import { LOSS_COSTS } from './choices.ts';
 import type { Evaluation } from './report.ts';
-import { METRICS, RESAMPLES, type Interval, type Metric } from './scores.ts';
+import { intervalText, METRIC_NAMES, METRICS, RESAMPLES, type Interval } from '../../lib/models/evaluation/scores.ts';
 
-export const METRIC_NAMES: Readonly<Record<Metric, string>> = {
-  accuracy: 'accuracy',
-  f1: 'F1',
-  aucPr: 'AUC-PR',
-  brier: 'Brier',
-  ece: 'calibration error',
-};
-
-export const intervalText = ({ value, low, high }: Interval): string =>
-  Number.isFinite(value) ? `${value.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}]` : '-';
 const points = ({ value, low, high }: Interval): string =>
   `${(100 * value).toFixed(1)} [${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]`;
 export const cellName = ({ source, split, protocol }: Cell): string =>

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { addCapacity } from './commands/capacity.ts';
 import { addJobs } from './commands/jobs.ts';
+import { addModels } from './commands/models.ts';
 import { addRunning } from './commands/running.ts';
 import { addSettings } from './commands/settings.ts';
 import { addSimulate } from './commands/simulate.ts';
@@ -47,6 +48,7 @@ export async function buildProgram({ world, finish, whole }: ProgramParts): Prom
   program.commandsGroup('See capacity and money:');
   addCapacity(program, world, finish);
   await addMarket(program, whole);
+  addModels(program, world, finish);
   program.commandsGroup('Settings:');
   addSettings(program, world, finish);
   await addCompletion(program, whole);

@@ -8,7 +8,7 @@ import type { Forecasting, Known } from './forecasting.ts';
 import type { Market } from '../ports/market.ts';
 
 interface Asking {
-  readonly forecasting: Forecasting;
+  readonly forecasting: Pick<Forecasting, 'of'>;
   readonly market: Market;
   readonly evidence: Known['evidence'];
   readonly config: Pick<SchedulerConfig, 'bidDeltas'>;

@@ -8,21 +8,18 @@ import { invariant } from '../kernel/errors.ts';
 import { randomStream } from '../kernel/random.ts';
 import { raw, seconds } from '../kernel/units.ts';
 import { Engine } from '../cycle/engine.ts';
-import { Forecasting } from '../cycle/forecasting.ts';
 import { forecastNamed, presetNamed } from '../cycle/presets.ts';
 import type { Stages } from '../domain/stages.ts';
 import { LoggedHistory } from '../estimate/logged-history.ts';
 import { capacityOf } from '../market/capacity.ts';
-import { FEATURES } from '../market/features/names.ts';
 import { CapacityEvidence } from '../market/forecast/hazard.ts';
 import { dumpModel } from '../plan/milp.ts';
-import { openForecast } from '../models/preemption.ts';
 import type { Solver } from '../plan/solver.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './engine-messages.ts';
 import { createLocalFleet } from './fleet/fleet.ts';
+import { ForecastInUse } from './forecast-in-use.ts';
 import { highsSolver } from './highs-solver.ts';
 import { IdleMemory } from './idle-memory.ts';
-import { modelPlaces } from './model-places.ts';
 import { replayMarket } from './market-replay.ts';
 import { openSqliteStore } from './store/sqlite-store.ts';
 import { wallTime } from './wall.ts';
@@ -44,8 +41,8 @@ const fleet = createLocalFleet({
 const solver = highsSolver();
 const evidence = new CapacityEvidence();
 const { preset } = world.record;
-const chosen = await openForecast(forecastNamed(world.config.forecast, preset), modelPlaces(data.dir), FEATURES);
-const forecasting = new Forecasting({ chosen, config: world.config });
+const name = forecastNamed(world.config.forecast, preset);
+const forecasting = new ForecastInUse({ dir: data.dir, name, config: world.config });
 const memory = new IdleMemory();
 let draining = false;
 const engine = new Engine<Solver>({
@@ -101,7 +98,7 @@ try {
   tell({ is: 'ready' });
   await engine.run();
 } finally {
-  await chosen.close();
+  await forecasting.close();
   await solver.close();
   await fleet.close();
   await store.close();

@@ -5,13 +5,13 @@
 import { z } from 'zod';
 
 const width = z.number().int().min(1).max(4096);
-/** As written by hand: `v3`, `2026-11-21`, `1.4.0`. */
-const word = z.string().regex(/^[\w][\w.-]{0,63}$/, 'must be letters, digits, `_`, `.` and `-`');
+/** Name of a model or a version, as written by hand: `v3`, `2026-11-21`, `1.4.0`. */
+export const versionName = z.string().regex(/^[\w][\w.-]{0,63}$/, 'must be letters, digits, `_`, `.` and `-`');
 
 export const modelManifest = z
   .strictObject({
-    name: word,
-    version: word,
+    name: versionName,
+    version: versionName,
     sha256: z
       .string()
       .regex(/^[\da-f]{64}$/, 'must be 64 hexadecimal digits')

@@ -32,8 +32,10 @@ export async function openForecast(
 }
 
 async function openVersion(version: string | null, places: ModelPlaces, features: readonly string[]) {
-  const wanted = version ?? (await modelInUse(places));
-  if (wanted === null) return { kind: 'missing', what: 'no trained model is deployed' } satisfies Refusal;
+  const inUse = version === null ? await modelInUse(places) : ({ kind: 'version', version } as const);
+  if (inUse.kind === 'none') return { kind: 'missing', what: 'no trained model is deployed' } satisfies Refusal;
+  if (inUse.kind === 'damaged') return inUse satisfies Refusal;
+  const wanted = inUse.version;
   const versions = await modelVersions(places);
   const found = versions.find((v) => v.version === wanted);
   if (found !== undefined) return openModel(found.folder, features);

@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { readChoices, standing, type Choices, type Use } from './choices.ts';
 
 export interface ModelVersion {
   readonly version: string;
@@ -58,8 +59,22 @@ async function foldersIn(folder: string): Promise<string[]> {
   }
 }
 
-/** The version that `model` means: the newest that was shipped. Null: there is none. */
-export async function modelInUse(places: ModelPlaces): Promise<string | null> {
-  const versions = await modelVersions({ ...places, own: null });
-  return versions.at(-1)?.version ?? null;
+/** The version that `model` means. */
+export type InUse =
+  /** `chosen`: null where nobody chose, and it is the newest that was shipped. */
+  | { readonly kind: 'version'; readonly version: string; readonly chosen: Use | null }
+  | { readonly kind: 'none' }
+  /** What was chosen cannot be read: nothing stands in for it, for that would hide it. */
+  | { readonly kind: 'damaged'; readonly what: string };
+
+/** What was chosen in the directory, else the newest that was shipped. Whether that version is there is not looked at. */
+export async function modelInUse(places: ModelPlaces): Promise<InUse> {
+  const choices = places.own === null ? NO_CHOICES : readChoices(places.own);
+  if (choices.kind === 'damaged') return choices;
+  const chosen = standing(choices.list).at(-1) ?? null;
+  if (chosen !== null) return { kind: 'version', version: chosen.version, chosen };
+  const newest = (await modelVersions({ ...places, own: null })).at(-1);
+  return newest === undefined ? { kind: 'none' } : { kind: 'version', version: newest.version, chosen };
 }
+
+const NO_CHOICES: Choices = { kind: 'choices', list: [] };

@@ -5,10 +5,11 @@ import { afterAll, describe, expect, it } from '@jest/globals';
 import { epochMs } from '../../../lib/kernel/units.ts';
 import { randomStream } from '../../../lib/kernel/random.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
-import { historicalMedians } from '../../../bench/forecast/medians.ts';
-import { npyColumn } from '../../../bench/forecast/npy.ts';
+import { historicalMedians } from '../../../lib/local/models/medians.ts';
+import { npyColumn } from '../../../lib/local/npy-column.ts';
 import { OUTAGE_FEATURES, writeOutages } from '../../../bench/forecast/outages.ts';
-import { datasetRows, outcomeWithin, type DatasetRows } from '../../../bench/forecast/rows.ts';
+import { datasetRows } from '../../../lib/local/models/dataset-rows.ts';
+import { outcomeWithin, type DatasetRows } from '../../../lib/models/evaluation/rows.ts';
 import { pool } from '../acquire/world.ts';
 
 const HOUR = 3_600_000;

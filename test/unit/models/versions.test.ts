@@ -27,17 +27,17 @@ describe('versions of a model', () => {
 
   it('the newest shipped one is used, whatever one has of one’s own', async () => {
     mkdirSync(join(places.own, '2027-1-1'), { recursive: true });
-    expect(await modelInUse(places)).toBe('2026-11-21');
+    expect(await modelInUse(places)).toEqual({ kind: 'version', version: '2026-11-21', chosen: null });
   });
 
   it('one’s own of the name of a shipped one, or the very same folder, changes nothing about which is the newest', async () => {
-    expect(await modelInUse({ ...places, own: places.shipped })).toBe('2026-11-21');
+    expect(await modelInUse({ ...places, own: places.shipped })).toMatchObject({ version: '2026-11-21' });
   });
 
   it('there are none where there is no folder', async () => {
     const nowhere = { shipped: join(places.shipped, 'x'), own: null };
     expect(await modelVersions(nowhere)).toEqual([]);
-    expect(await modelInUse(nowhere)).toBe(null);
+    expect(await modelInUse(nowhere)).toEqual({ kind: 'none' });
   });
 });
 

@@ -1,5 +1,5 @@
 /** What models answer to rows of a data set, through onnxruntime-node as when they serve. */
-import type { Model } from '../../lib/models/model.ts';
+import type { Model } from '../model.ts';
 import type { Forecast } from './cells.ts';
 import type { DatasetRows } from './rows.ts';
 

@@ -5,10 +5,10 @@
  * from the training range. `rolling` is what this program serves: the median of the last seven days, asked anew at
  * each moment; it also sees what was public in the range that it is judged on. Both use every instant of the history, not a sample.
  */
-import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta } from '../../lib/market/forecast/survival.ts';
-import type { PriceArrays } from '../../lib/market/steps.ts';
-import type { MarketTrace } from '../../lib/market/trace.ts';
-import type { DatasetRows } from './rows.ts';
+import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta } from '../../market/forecast/survival.ts';
+import type { PriceArrays } from '../../market/steps.ts';
+import type { MarketTrace } from '../../market/trace.ts';
+import type { DatasetRows } from '../../models/evaluation/rows.ts';
 
 const HOUR = HORIZONS_S.indexOf(3600);
 /** `priceHistoryS` of the scheduler's defaults. */

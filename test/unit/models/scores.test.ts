@@ -7,7 +7,7 @@ import {
   reliability,
   RESAMPLES,
   scores,
-} from '../../../bench/forecast/scores.ts';
+} from '../../../lib/models/evaluation/scores.ts';
 
 const PARAMS = { seed: 11, numRuns: 200 };
 const one = (p: readonly number[], lost: readonly number[]) => scores({ p, lost, day: p.map(() => 0) });

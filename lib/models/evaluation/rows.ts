@@ -1,10 +1,17 @@
-/** What `ebb market dataset` wrote, and what came of each bid within a horizon. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import type { SourceSummary } from '../../lib/local/dataset-folder.ts';
-import { npyColumn, type Numbers } from './npy.ts';
+/** What `ebb market dataset` drew, and what came of each bid within a horizon. */
 
-export type SourceOfRows = Pick<SourceSummary, 'name' | 'sha256' | 'from' | 'validationFrom' | 'testFrom' | 'to'>;
+export type Numbers = Float32Array | Float64Array | Int32Array | Uint8Array;
+
+/** Ranges of one price history: ISO 8601. */
+export interface SourceOfRows {
+  readonly name: string;
+  /** Of its prices. */
+  readonly sha256: string;
+  readonly from: string;
+  readonly validationFrom: string;
+  readonly testFrom: string;
+  readonly to: string;
+}
 
 interface Manifest {
   readonly version: number;
@@ -29,27 +36,6 @@ export interface DatasetRows {
   readonly source: Numbers;
   readonly split: Numbers;
   readonly bidKind: Numbers;
-}
-
-export function datasetRows(folder: string): DatasetRows {
-  const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as Manifest;
-  const column = (name: string): Numbers => npyColumn(join(folder, `${name}.npy`)).values;
-  const features = column('features');
-  if (manifest.version !== 1 || !(features instanceof Float32Array)) {
-    throw new Error(`${folder}: not a data set of version 1`);
-  }
-  return {
-    manifest,
-    features,
-    lossS: column('lossS'),
-    watchedS: column('watchedS'),
-    atMs: column('atMs'),
-    bidUsd: column('bidUsd'),
-    pool: column('pool'),
-    source: column('source'),
-    split: column('split'),
-    bidKind: column('bidKind'),
-  };
 }
 
 export type Outcome = 'lost' | 'lived' | 'unknown';

@@ -2,10 +2,17 @@
  * How good probabilities are. Intervals are bootstraps over days, because bids of one day share its spikes; all forecasts of a
  * cell are drawn with the same days, so that their differences are paired.
  */
-import { randomStream } from '../../lib/kernel/random.ts';
+import { randomStream } from '../../kernel/random.ts';
 
 export const METRICS = ['accuracy', 'f1', 'aucPr', 'brier', 'ece'] as const;
 export type Metric = (typeof METRICS)[number];
+export const METRIC_NAMES: Readonly<Record<Metric, string>> = {
+  accuracy: 'accuracy',
+  f1: 'F1',
+  aucPr: 'AUC-PR',
+  brier: 'Brier',
+  ece: 'calibration error',
+};
 export type Scores = Readonly<Record<Metric, number>>;
 
 export interface Judged {
@@ -113,6 +120,9 @@ export function intervalOf(value: number, draws: readonly number[]): Interval {
   const at = (q: number): number => known[Math.min(known.length - 1, Math.floor(q * known.length))] ?? NaN;
   return { value, low: at(0.025), high: at(0.975) };
 }
+
+export const intervalText = ({ value, low, high }: Interval): string =>
+  Number.isFinite(value) ? `${value.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}]` : '-';
 
 export interface Bin {
   readonly said: number;

@@ -1,7 +1,6 @@
 /** NumPy's file format, version 1.0, little-endian, rows first: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html */
 import { readFileSync } from 'node:fs';
-
-export type Numbers = Float32Array | Float64Array | Int32Array | Uint8Array;
+import type { Numbers } from '../models/evaluation/rows.ts';
 
 export interface Column {
   readonly shape: readonly number[];

@@ -1,0 +1,114 @@
+import { userInfo } from 'node:os';
+import { resolve } from 'node:path';
+import { EbbError } from '../../kernel/errors.ts';
+import { checkVersion } from '../../local/models/check.ts';
+import { modelPlaces } from '../../local/model-places.ts';
+import { addChoice, knownChoices, standing, type Choice } from '../../models/choices.ts';
+import { libraryOf, versionNamed, type Library } from '../../models/library.ts';
+import { modelInUse, type InUse } from '../../models/versions.ts';
+import type { ListOptions, ShowOptions, UseOptions } from '../commands/models.ts';
+import { refuseElsewhere, type Action, type Context } from '../context.ts';
+import { json } from '../output.ts';
+import { historyTable, inUseText, modelPage, modelsTable } from '../views/models.ts';
+
+/** Versions lie on this machine, also those of a deployment: before it is deployed. */
+export const placesOf = ({ world }: Context, options: { readonly dir: string }) => {
+  refuseElsewhere(options, 'name the directory of an engine with --dir; for a deployment see docs/forecast.md');
+  return modelPlaces(resolve(world.cwd, options.dir));
+};
+
+export const list: Action<ListOptions> = async (context, _args, options) => {
+  const { output, json: asJson } = context;
+  const library = await libraryOf(placesOf(context, options));
+  if (asJson) json(output, library);
+  else {
+    output.line(modelsTable(output, library.models));
+    output.line(inUseText(library.inUse));
+  }
+};
+
+export const show: Action<ShowOptions> = async (context, [version], options) => {
+  const { output, json: asJson } = context;
+  const places = placesOf(context, options);
+  const library = await libraryOf(places);
+  const model = await found(library, places, version);
+  const check = await checkVersion(model.folder);
+  if (asJson) json(output, { ...model, check });
+  else output.line(modelPage(output, model, check));
+  return check.kind === 'whole' || check.kind === 'no-runtime' ? 0 : 9;
+};
+
+async function found(library: Library, places: ReturnType<typeof modelPlaces>, version: string | undefined) {
+  const wanted = await versionNamed(places, version ?? usedIn(library.inUse));
+  const model = library.models.find((m) => m.version === wanted.version);
+  if (model !== undefined) return model;
+  throw new EbbError('not-found', { what: 'the version is not there any more', got: wanted.version });
+}
+
+function usedIn(inUse: InUse): string {
+  if (inUse.kind === 'version') return inUse.version;
+  throw new EbbError('not-found', {
+    what: inUse.kind === 'damaged' ? inUse.what : 'no version of the model is in use',
+    next: 'name one: see `ebb models list`',
+  });
+}
+
+export const use: Action<UseOptions> = async (context, [version], options) => {
+  const { output, json: asJson } = context;
+  const places = placesOf(context, options);
+  const isRollback = options.rollback === true;
+  if ((version === undefined) !== isRollback) {
+    throw new EbbError('usage', {
+      what: isRollback ? '--rollback takes the last choice back, and names no version' : 'no version is named',
+      next: 'name one version, or give --rollback alone: see `ebb models list` and `ebb models history`',
+    });
+  }
+  const choices = knownChoices(places.own);
+  const [before, current] = [standing(choices).at(-2), standing(choices).at(-1)];
+  const made = { at: new Date().toISOString(), by: userInfo().username, why: options.why ?? '' };
+  if (version === undefined) {
+    if (current === undefined) {
+      throw new EbbError('conflict', {
+        what: 'there is no choice to take back: the newest version that came with the program is in use',
+        next: 'choose one with `ebb models use VERSION`',
+      });
+    }
+    if (before !== undefined) await mustBeWhole(places, before.version);
+    addChoice(places.own, { kind: 'rollback', ...made });
+  } else if (current?.version !== version) {
+    await mustBeWhole(places, version);
+    addChoice(places.own, { kind: 'use', version, ...made });
+  }
+  const inUse = await modelInUse(places);
+  if (asJson) json(output, inUse);
+  else {
+    output.line(inUseText(inUse));
+    output.note('an engine that forecasts with `forecast=model` takes it up with its next decision');
+  }
+};
+
+/** A version that cannot be asked is not chosen: history would forecast in its place. */
+async function mustBeWhole(places: ReturnType<typeof modelPlaces>, version: string): Promise<void> {
+  const check = await checkVersion((await versionNamed(places, version)).folder);
+  if (check.kind === 'whole') return;
+  throw new EbbError(check.kind === 'no-runtime' ? 'conflict' : 'store.corrupt', {
+    what: 'this version cannot be asked, so it is not chosen',
+    got: check.what,
+    next:
+      check.kind === 'no-runtime'
+        ? 'install ONNX Runtime beside ebb: npm install onnxruntime-node'
+        : 'restore its files, or choose another: `ebb models list`',
+  });
+}
+
+export const history: Action<ListOptions> = async (context, _args, options) => {
+  const { output, json: asJson } = context;
+  const places = placesOf(context, options);
+  const choices: readonly Choice[] = knownChoices(places.own);
+  const inUse = await modelInUse(places);
+  if (asJson) json(output, { inUse, choices });
+  else {
+    output.line(historyTable(output, choices));
+    output.line(inUseText(inUse));
+  }
+};

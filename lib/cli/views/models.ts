@@ -1,0 +1,147 @@
+import type { Check } from '../../local/models/check.ts';
+import type { Choice } from '../../models/choices.ts';
+import type { EvaluationRecord, ForecastFigures } from '../../models/evaluation/record.ts';
+import { METRIC_NAMES, METRICS, type Metric } from '../../models/evaluation/scores.ts';
+import type { ShelvedModel } from '../../models/library.ts';
+import type { ModelManifest } from '../../models/manifest.ts';
+import { trainingFacts } from '../../models/training-facts.ts';
+import type { InUse } from '../../models/versions.ts';
+import { duration, instant, percent, plural } from '../format.ts';
+import type { Output } from '../output.ts';
+import { table, text, type Column } from './table.ts';
+
+type Look = Pick<Output, 'colors'>;
+const day = (iso: string): string => iso.slice(0, 10);
+const size = (bytes: number | null): string => (bytes === null ? '-' : `${(bytes / 1e6).toFixed(2)} MB`);
+
+/** What a list has room for. */
+const LISTED: readonly Metric[] = ['accuracy', 'aucPr', 'brier', 'ece'];
+
+export function modelsTable(output: Look, models: readonly ShelvedModel[]): string {
+  const figure = (metric: Metric): Column<ShelvedModel> => ({
+    title: METRIC_NAMES[metric].toUpperCase(),
+    cell: ({ version, evaluation }) =>
+      threeDigits(evaluation?.forecasts.find((f) => f.name === version)?.[metric].value),
+    right: true,
+  });
+  return table(
+    output,
+    [
+      { title: '', cell: (m) => (m.inUse ? '*' : '') },
+      { title: 'VERSION', cell: (m) => text(m.version) },
+      { title: 'FROM', cell: (m) => m.from },
+      { title: 'KIND', cell: ({ manifest }) => (manifest === null ? '-' : (trainingFacts(manifest).kind ?? '-')) },
+      { title: 'TRAINED ON', cell: (m) => (m.damage === null ? trainedOn(m.manifest) : `damaged: ${m.damage}`) },
+      { title: 'SIZE', cell: (m) => size(m.bytes), right: true },
+      ...LISTED.map(figure),
+    ],
+    models,
+    'no trained model: there is none that came with the program, and none of this directory',
+  );
+}
+
+const threeDigits = (value: number | null | undefined): string =>
+  value === null || value === undefined ? '-' : value.toFixed(3);
+
+function trainedOn(manifest: ModelManifest | null): string {
+  const sources = manifest === null ? [] : trainingFacts(manifest).sources;
+  const from = sources.map((s) => s.from).sort()[0];
+  const to = sources
+    .map((s) => s.testFrom)
+    .sort()
+    .at(-1);
+  return from === undefined || to === undefined
+    ? '-'
+    : `${plural(sources.length, 'market')}, ${day(from)} to ${day(to)}`;
+}
+
+export function inUseText(inUse: InUse): string {
+  if (inUse.kind === 'none') return 'no trained model is there: `forecast=model` falls back on history';
+  if (inUse.kind === 'damaged') return `nothing is in use: ${inUse.what}; history forecasts`;
+  const { version, chosen } = inUse;
+  if (chosen === null) return `in use (*): ${version}, the newest that came with the program`;
+  const why = chosen.why === '' ? '' : `: ${text(chosen.why)}`;
+  return `in use (*): ${version}, chosen ${instant(chosen.at)} by ${text(chosen.by)}${why}`;
+}
+
+export function historyTable(output: Look, choices: readonly Choice[]): string {
+  return table(
+    output,
+    [
+      { title: 'WHEN (UTC)', cell: (c) => instant(c.at) },
+      { title: 'CHOICE', cell: (c) => (c.kind === 'use' ? text(c.version) : 'rollback') },
+      { title: 'BY', cell: (c) => text(c.by) },
+      { title: 'WHY', cell: (c) => text(c.why) },
+    ],
+    choices,
+    'no version was ever chosen here',
+  );
+}
+
+/** One version in plain words. */
+export function modelPage(output: Look, model: ShelvedModel, check: Check): string {
+  const { version, from, folder, manifest } = model;
+  const title = `${output.colors.bold(text(version))}  ${from === 'own' ? 'of this directory' : 'came with the program'}${model.inUse ? ', in use' : ''}`;
+  return [
+    title,
+    folder,
+    '',
+    `Checked: ${checkText(check)}`,
+    ...(manifest === null ? [] : originLines(manifest, model.bytes)),
+    ...(model.evaluation === null
+      ? ['', 'Figures: nobody judged it; see `ebb models evaluate`']
+      : ['', evaluationText(output, model.evaluation)]),
+  ].join('\n');
+}
+
+function checkText(check: Check): string {
+  if (check.kind !== 'whole') return `${check.kind}: ${check.what}`;
+  const { golden } = check;
+  const hash = 'the file is that of its manifest (SHA-256)';
+  if (golden.kind === 'unknown') return `${hash}; ${golden.what}`;
+  return `${hash}, and answers ${plural(golden.rows, 'row')} as where it was trained (worst difference ${golden.worst.toPrecision(1)})`;
+}
+
+function originLines(manifest: ModelManifest, bytes: number | null): string[] {
+  const { kind, seed, rows, sources } = trainingFacts(manifest);
+  const facts = [
+    kind ?? 'kind not said',
+    ...(rows === null ? [] : [`${plural(rows, 'bid')} to train on`]),
+    ...(seed === null ? [] : [`seed ${seed}`]),
+    `${size(bytes)} of ONNX, opset ${manifest.opset}`,
+  ];
+  return [
+    `Model: ${facts.join(', ')}`,
+    ...sources.map(
+      (s) =>
+        `Market: ${text(s.name)}: trained ${day(s.from)} to ${day(s.validationFrom)}, calibrated to ${day(s.testFrom)}, held out to ${day(s.to)}`,
+    ),
+    `Horizons: ${manifest.output.horizonsS.map((s) => duration(s)).join(', ')}`,
+    `Features (${manifest.input.width}): ${wrapped(manifest.input.features.map(text))}`,
+  ];
+}
+
+const WIDTH = 100;
+function wrapped(words: readonly string[]): string {
+  const lines = [''];
+  for (const word of words) {
+    const last = lines.length - 1;
+    const joined = lines[last] === '' ? word : `${lines[last]}, ${word}`;
+    if (joined.length > WIDTH) lines.push(word);
+    else lines[last] = joined;
+  }
+  return lines.join(',\n  ');
+}
+
+/** Figures of a held-out range, with 95 % intervals by days. */
+export function evaluationText(output: Look, e: EvaluationRecord): string {
+  const head = `Lost within ${duration(e.horizonS)}: ${plural(e.bids, 'bid')} on ${plural(e.days, 'day')}, ${day(e.from)} to ${day(e.to)}, of ${e.markets.map(text).join(', ')}; ${percent(e.lostShare)} lost; 95 % intervals by days`;
+  const columns: Column<ForecastFigures>[] = [
+    { title: 'FORECAST', cell: (f) => text(f.name) },
+    ...METRICS.map((m) => ({ title: METRIC_NAMES[m].toUpperCase(), cell: (f: ForecastFigures) => interval(f[m]) })),
+  ];
+  return `${head}\n${table(output, columns, e.forecasts, 'nothing was judged')}`;
+}
+
+const interval = ({ value, low, high }: ForecastFigures[Metric]): string =>
+  value === null ? '-' : `${threeDigits(value)} [${threeDigits(low)}, ${threeDigits(high)}]`;

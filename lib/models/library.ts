@@ -1,0 +1,78 @@
+/** Versions as people look at them: what is known of each without asking it. */
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { EbbError } from '../kernel/errors.ts';
+import { readEvaluation, type EvaluationRecord } from './evaluation/record.ts';
+import { modelManifest, type ModelManifest } from './manifest.ts';
+import { modelInUse, modelVersions, type InUse, type ModelPlaces, type ModelVersion } from './versions.ts';
+
+export interface ShelvedModel extends ModelVersion {
+  readonly inUse: boolean;
+  /** What is wrong with its files; null: nothing was found. It has not been run. */
+  readonly damage: string | null;
+  /** Null where it cannot be read. */
+  readonly manifest: ModelManifest | null;
+  /** Of model.onnx; null where there is none. */
+  readonly bytes: number | null;
+  /** On its held-out range; null where nobody judged it. */
+  readonly evaluation: EvaluationRecord | null;
+}
+
+export interface Library {
+  readonly inUse: InUse;
+  /** By name, numbers in it compared as numbers. */
+  readonly models: readonly ShelvedModel[];
+}
+
+export async function libraryOf(places: ModelPlaces): Promise<Library> {
+  const inUse = await modelInUse(places);
+  const used = inUse.kind === 'version' ? inUse.version : null;
+  const versions = await modelVersions(places);
+  const models = versions.map(async (v) => ({ ...v, inUse: v.version === used, ...(await filesOf(v.folder)) }));
+  return { inUse, models: await Promise.all(models) };
+}
+
+/** Throws `not-found`. */
+export async function versionNamed(places: ModelPlaces, version: string): Promise<ModelVersion> {
+  const versions = await modelVersions(places);
+  const found = versions.find((v) => v.version === version);
+  if (found !== undefined) return found;
+  throw new EbbError('not-found', {
+    what: 'there is no such version of the model',
+    got: version,
+    allowed: versions.length === 0 ? 'there is none at all' : versions.map((v) => v.version).join(', '),
+    next: 'see `ebb models list`; versions of an engine’s own lie in its --dir',
+  });
+}
+
+async function filesOf(folder: string): Promise<Pick<ShelvedModel, 'damage' | 'manifest' | 'bytes' | 'evaluation'>> {
+  const evaluation = await readEvaluation(folder);
+  const manifest = await manifestOf(folder);
+  const model = await bytesOf(join(folder, 'model.onnx'));
+  const damage =
+    manifest === null
+      ? 'manifest.json is not there or cannot be read'
+      : model === null
+        ? 'model.onnx is not there'
+        : createHash('sha256').update(model).digest('hex') === manifest.sha256
+          ? null
+          : 'the SHA-256 of model.onnx is not that of the manifest';
+  return { damage, manifest, bytes: model?.length ?? null, evaluation };
+}
+
+async function manifestOf(folder: string): Promise<ModelManifest | null> {
+  try {
+    return modelManifest.safeParse(JSON.parse(await readFile(join(folder, 'manifest.json'), 'utf8'))).data ?? null;
+  } catch {
+    return null;
+  }
+}
+
+async function bytesOf(path: string): Promise<Uint8Array | null> {
+  try {
+    return await readFile(path);
+  } catch {
+    return null;
+  }
+}

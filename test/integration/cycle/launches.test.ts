@@ -2,12 +2,15 @@ import { describe, expect, it } from '@jest/globals';
 import { ANSWER_PATIENCE_S } from '../../../lib/cycle/intents.ts';
 import type { EffectOutcome } from '../../../lib/domain/plan.ts';
 import { invariant } from '../../../lib/kernel/errors.ts';
-import { between, raw } from '../../../lib/kernel/units.ts';
+import { jobId } from '../../../lib/kernel/ids.ts';
+import { between, plus, raw, seconds } from '../../../lib/kernel/units.ts';
 import type { Fleet } from '../../../lib/ports/fleet.ts';
-import { discrepancies, EngineBench } from '../../support/engine-bench.ts';
+import { discrepancies, EngineBench, type Deed } from '../../support/engine-bench.ts';
 import { mixedJobs, mixedTrace, START_MS } from '../../support/mixed-workload.ts';
 
 const WITHIN_S = 4 * 3600;
+/** Engine seconds from the submission to a request to cancel: before anything of it can run. */
+const CANCELLED_S = 20;
 const NO_ANSWER: EffectOutcome = { status: 'failed', detail: 'the line is dead' };
 const DENIED: EffectOutcome = { status: 'refused', why: 'denied', detail: 'UnauthorizedOperation: no right to buy' };
 
@@ -21,7 +24,7 @@ interface Launching {
 type Meets = (of: Launching) => Promise<EffectOutcome>;
 
 /** One job of one task without a deadline, on a fleet each of whose launches meets something. */
-async function drive(meets: Meets, stepped: boolean) {
+async function drive(meets: Meets, stepped: boolean, deeds: readonly Deed[] = []) {
   const bench = new EngineBench({ trace: mixedTrace, startMs: START_MS, config: { refundRule: 'none' }, stepped });
   const jobs = mixedJobs().filter((j) => j.id === 'j-retried');
   await bench.submit(jobs);
@@ -46,7 +49,7 @@ async function drive(meets: Meets, stepped: boolean) {
         };
       },
     });
-  await bench.drive({ through: () => ({ store: (s) => s, fleet: met }), withinS: WITHIN_S });
+  await bench.drive({ through: () => ({ store: (s) => s, fleet: met }), withinS: WITHIN_S, deeds });
   const [job] = await bench.jobs();
   const events = await bench.store.events(0, 10_000);
   return { bench, job: invariant(job, 'it was submitted'), asked: [...asked.values()], events };
@@ -90,6 +93,26 @@ describe.each([
     }, stepped);
     await expectNothingLeft(run);
     expect(run.events.filter((e) => e.text.includes('no answer'))).toEqual([]);
+  });
+
+  it.each([
+    ['never happens', Infinity],
+    ['happens before', 0],
+    ['happens afterwards', CANCELLED_S],
+  ])('that is not answered and whose job is cancelled leaves nothing where it %s', async (_name, happensS) => {
+    const cancel: Deed = {
+      atMs: plus(START_MS, seconds(CANCELLED_S)),
+      act: (store) => store.requestCancel(jobId('j-retried')),
+    };
+    const meets: Meets = async ({ atS, launch }) => {
+      if (atS >= happensS) await launch();
+      return NO_ANSWER;
+    };
+    const { bench, job, asked } = await drive(meets, stepped, [cancel]);
+    expect(job).toMatchObject({ state: 'cancelled', stateReason: 'cancelled on request' });
+    expect(asked[0]).toBeGreaterThan(0);
+    expect((await bench.fleet.list()).filter((i) => i.live)).toEqual([]);
+    expect(await discrepancies(bench)).toEqual([]);
   });
 
   it('that is denied is asked for anew once its pool has rested, until it is allowed', async () => {

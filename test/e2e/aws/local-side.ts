@@ -10,6 +10,15 @@ import { writeMarket } from '../../../lib/local/market-file.ts';
 import { ebb, type Answer } from './command-line.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 
+export interface LocalStage {
+  /** When it begins. */
+  readonly from: EpochMs;
+  /** Market seconds per wall second. */
+  readonly speed: number;
+  /** Settings of the scheduler. */
+  readonly settings: Readonly<Record<string, string>>;
+}
+
 export class LocalSide {
   readonly url: string;
   readonly #engine: ChildProcess;
@@ -21,14 +30,14 @@ export class LocalSide {
     this.#folder = folder;
   }
 
-  /** Begins at `from`, at `speed` market seconds per wall second. */
-  static async begin(trace: MarketTrace, from: EpochMs, speed: number): Promise<LocalSide> {
+  static async begin(trace: MarketTrace, { from, speed, settings }: LocalStage): Promise<LocalSide> {
     const folder = mkdtempSync(join(tmpdir(), 'ebb-rehearsal-local-'));
     const market = join(folder, 'market.ebbmarket');
     writeMarket(market, trace, { name: 'rehearsal', source: 'a test', notes: [] });
     const at = new Date(raw(from)).toISOString();
     const args = ['up', '--json', '--port', '0', '--dir', join(folder, 'data'), '--market', market];
-    const engine = spawn(process.execPath, ['bin/ebb.mjs', ...args, '--from', at, '--speed', String(speed)], {
+    const set = Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
+    const engine = spawn(process.execPath, ['bin/ebb.mjs', ...args, '--from', at, '--speed', String(speed), ...set], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const url = await new Promise<string>((resolve, reject) => {

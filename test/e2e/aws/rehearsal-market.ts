@@ -21,6 +21,8 @@ const START_MS = epochMs(Date.UTC(2026, 0, 5));
 const HISTORY_S = 8 * 86_400;
 const LENGTH_S = HISTORY_S + 2 * 86_400;
 const END_MS = plus(START_MS, seconds(LENGTH_S));
+/** EC2 repeats a price daily: one that nobody repeats is no price to a trained model. */
+const DAYS_MS = Float64Array.from({ length: LENGTH_S / 86_400 }, (_, day) => raw(START_MS) + day * 86_400_000);
 const entry = builtInCatalogue().entry(TYPE, START_MS);
 if (entry === null) throw new Error(`${TYPE} is not in the catalogue`);
 const { type } = entry;
@@ -45,7 +47,7 @@ export function rehearsalMarket(): RehearsalMarket {
       type,
       zone,
       onDemandUsdPerHour,
-      prices: { atMs: Float64Array.of(raw(START_MS)), usdPerHour: Float64Array.of(usdPerHour) },
+      prices: { atMs: DAYS_MS, usdPerHour: DAYS_MS.map(() => usdPerHour) },
       availability: always(),
     };
   });

@@ -54,6 +54,8 @@ import {
 import { Rehearsal } from './rehearsal.ts';
 
 const SPEED = 10;
+/** Of both sides. Prices are forecast by a trained model, asked in a Lambda on AWS. */
+const SETTINGS = { forecast: 'model' };
 const DEPLOYED_WITHIN_MS = 300_000;
 const DONE_WITHIN_MS = 360_000;
 /** The trigger queue's batching window. */
@@ -89,6 +91,7 @@ describeOnLocalStack(
         speed: SPEED,
         region: REGION,
         families: FAMILIES,
+        settings: SETTINGS,
       };
       rehearsal = await Rehearsal.begin(on.endpoint, stage);
       ends.push(() => rehearsal.end());
@@ -208,7 +211,11 @@ describeOnLocalStack(
       expect(first.outcome).toBe('created');
       expect(again).toMatchObject({ outcome: 'repeated', job: { id: first.job.id } });
       job = first.job.id;
-      local = await LocalSide.begin(market.trace, timeOf(first.job.submittedAt), SPEED);
+      local = await LocalSide.begin(market.trace, {
+        from: timeOf(first.job.submittedAt),
+        speed: SPEED,
+        settings: SETTINGS,
+      });
       ends.push(() => local.end());
       const here = await askLocal<SubmitAnswer>('submit', file);
       localJob = here.job.id;
@@ -248,6 +255,11 @@ describeOnLocalStack(
       }
       const why = await ask<ExplanationView>('explain', job);
       expect(JSON.stringify(why)).toContain('c5.large');
+      for (const by of [ask, askLocal]) {
+        const forecasts = (await by<PlanList>('plans', '--limit', '200')).items.flatMap((plan) => plan.forecast ?? []);
+        expect(forecasts.map((f) => f.refused).filter((refused) => refused !== null)).toEqual([]);
+        expect(forecasts.some((f) => f.version !== null && f.byModel > 0)).toBe(true);
+      }
       const cost = await settled(ask, job);
       expect(cost.total.totalUsd).toBeGreaterThan(0);
       const report = await ask<CostReport>('cost', '--by', 'job');

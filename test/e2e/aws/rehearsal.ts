@@ -24,6 +24,8 @@ export interface Stage {
   /** Of the market's zones. */
   readonly region: string;
   readonly families: readonly string[];
+  /** Settings of the scheduler. */
+  readonly settings?: Readonly<Record<string, string>>;
   /** More variables of every function, over those of a rehearsal; given the double's address. */
   readonly functions?: (double: string) => Promise<Readonly<Record<string, string>>>;
 }
@@ -75,6 +77,9 @@ export class Rehearsal {
         region: stage.region,
         vpc: { id: network.vpcId, subnets: Object.fromEntries(subnets) },
         families: stage.families,
+        // That of this machine, where LocalStack runs them: a trained model needs its runtime's native files.
+        lambdaArch: process.arch === 'arm64' ? 'arm64' : 'x86_64',
+        settings: stage.settings ?? {},
       };
       const [clusterArn, assembly] = await Promise.all([
         clusterIn(double.url, stage.region),

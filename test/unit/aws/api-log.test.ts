@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
 import type { APIGatewayProxyResult } from 'aws-lambda';
 import { invoke } from './lambda.ts';
+import { lambdaEnvironment } from '../../support/lambda-environment.ts';
 
 const SECRET = 'hunter2';
 const before = { ...process.env };
@@ -31,18 +32,7 @@ beforeAll(async () => {
     AWS_ACCESS_KEY_ID: 'test',
     AWS_SECRET_ACCESS_KEY: SECRET,
     AWS_MAX_ATTEMPTS: '1',
-    EBB_TABLE: 'table',
-    EBB_BUCKET: 'bucket',
-    EBB_CLUSTER: 'ebb',
-    EBB_LAUNCH_TEMPLATE: 'lt-1',
-    EBB_SUBNETS: 'us-east-1a=subnet-1',
-    EBB_STATE_MACHINE: 'arn:aws:states:us-east-1:000000000000:stateMachine:cycle',
-    EBB_TRIGGER_QUEUE: 'http://127.0.0.1:1/000000000000/trigger',
-    EBB_REGION: 'us-east-1',
-    EBB_CONFIG: JSON.stringify({ name: 'test', families: ['c5'], vcpus: 8, image: 'debian:stable-slim' }),
-    EBB_LOG_GROUP: 'tasks',
-    EBB_EXECUTION_ROLE: 'arn:aws:iam::000000000000:role/execution',
-    EBB_TASK_ROLE: 'arn:aws:iam::000000000000:role/task',
+    ...lambdaEnvironment(),
   });
   for (const stream of [process.stdout, process.stderr]) {
     jest.spyOn(stream, 'write').mockImplementation((chunk) => {

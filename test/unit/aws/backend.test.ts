@@ -12,6 +12,7 @@ import { epochMs, seconds } from '../../../lib/kernel/units.ts';
 import { resources } from '../../support/builders.ts';
 import { ObjectsDouble } from '../../doubles/dynamodb/objects.ts';
 import { DynamoDouble } from '../../doubles/dynamodb/table.ts';
+import { lambdaEnvironment } from '../../support/lambda-environment.ts';
 
 /** Nothing listens there. */
 const NOWHERE = 'http://127.0.0.1:1';
@@ -36,20 +37,7 @@ class Bench {
       random: randomStream(1, 'backend'),
       start: async (execution) => void this.started.push(execution),
     });
-    const environment = readEnvironment({
-      EBB_TABLE: 'table',
-      EBB_BUCKET: 'bucket',
-      EBB_CLUSTER: 'ebb',
-      EBB_LAUNCH_TEMPLATE: 'lt-1',
-      EBB_SUBNETS: 'us-east-1a=subnet-1',
-      EBB_STATE_MACHINE: 'arn:aws:states:us-east-1:000000000000:stateMachine:cycle',
-      EBB_TRIGGER_QUEUE: `${NOWHERE}/000000000000/trigger`,
-      EBB_REGION: 'us-east-1',
-      EBB_CONFIG: JSON.stringify({ name: 'test', families: ['c5'], vcpus: 8, image: 'debian:stable-slim' }),
-      EBB_LOG_GROUP: 'tasks',
-      EBB_EXECUTION_ROLE: 'arn:aws:iam::000000000000:role/execution',
-      EBB_TASK_ROLE: 'arn:aws:iam::000000000000:role/task',
-    });
+    const environment = readEnvironment(lambdaEnvironment());
     const market = { prices: async () => ({ market: {}, checkedMs: null, trace: {} }) } as unknown as ReturnType<
       Parts['market']
     >;

@@ -5,7 +5,6 @@ import { CreateClusterCommand, ECSClient } from '@aws-sdk/client-ecs';
 import { CreateStateMachineCommand, SFNClient } from '@aws-sdk/client-sfn';
 import { CreateQueueCommand, DeleteMessageCommand, ReceiveMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
-import type { LambdaEnvironment } from '../../../lib/aws/environment.ts';
 import type { Acted, Confirmed, LookAnswer, Recorded, Solved } from '../../../lib/aws/messages.ts';
 import { textAt } from '../../../lib/aws/store/codec.ts';
 import { Table } from '../../../lib/aws/store/table.ts';
@@ -17,6 +16,7 @@ import { startAwsDouble, type AwsDouble } from '../../doubles/aws/double.ts';
 import { NEEDS, rightsOnPage } from '../../support/rights.ts';
 import { describeOnLocalStack } from '../../support/localstack.ts';
 import { invoke } from './lambda.ts';
+import { lambdaEnvironment } from '../../support/lambda-environment.ts';
 
 /** Market seconds per wall second. */
 const SPEED = 60;
@@ -118,27 +118,17 @@ describeOnLocalStack('the deployed handlers', (on) => {
         definition: JSON.stringify({ StartAt: 'Done', States: { Done: { Type: 'Succeed' } } }),
       }),
     );
-    const environment: LambdaEnvironment = {
+    const environment = lambdaEnvironment({
       EBB_TABLE: place.table,
       EBB_BUCKET: place.bucket,
-      EBB_CLUSTER: 'ebb',
       EBB_LAUNCH_TEMPLATE: LaunchTemplate?.LaunchTemplateId ?? '',
       EBB_SUBNETS: double.subnets.map((s) => `${s.zone}=${s.id}`).join(','),
       EBB_STATE_MACHINE: machine.stateMachineArn ?? '',
       EBB_TRIGGER_QUEUE: queue,
       EBB_REGION: REGION,
-      EBB_CONFIG: JSON.stringify({
-        name: 'test',
-        families: ['c5'],
-        vcpus: 32,
-        image: 'debian:stable-slim',
-        settings: { preset: 'greedy', priceHistoryS: 86_400 },
-      }),
-      EBB_LOG_GROUP: 'tasks',
-      EBB_EXECUTION_ROLE: 'arn:aws:iam::000000000000:role/execution',
-      EBB_TASK_ROLE: 'arn:aws:iam::000000000000:role/task',
       EBB_CLOCK: JSON.stringify(double.anchor),
-    };
+      config: { vcpus: 32, settings: { preset: 'greedy', priceHistoryS: 86_400 } },
+    });
     // Of this machine's own settings (EBB_DATA_DIR, ...) a Lambda has none, and would refuse them.
     for (const key of Object.keys(process.env)) if (key.startsWith('EBB_')) Reflect.deleteProperty(process.env, key);
     Object.assign(process.env, environment);

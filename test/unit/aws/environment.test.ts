@@ -1,21 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
-import { readEnvironment, type LambdaEnvironment } from '../../../lib/aws/environment.ts';
+import { readEnvironment } from '../../../lib/aws/environment.ts';
+import { lambdaEnvironment } from '../../support/lambda-environment.ts';
 
-const GOOD: LambdaEnvironment = {
-  EBB_TABLE: 'table',
-  EBB_BUCKET: 'bucket',
-  EBB_CLUSTER: 'cluster',
-  EBB_LAUNCH_TEMPLATE: 'lt-1',
-  EBB_SUBNETS: 'eu-central-1a=subnet-1, eu-central-1b=subnet-2',
-  EBB_STATE_MACHINE: 'arn:aws:states:eu-central-1:123456789012:stateMachine:cycle',
-  EBB_TRIGGER_QUEUE: 'https://sqs.eu-central-1.amazonaws.com/123456789012/trigger',
-  EBB_REGION: 'eu-central-1',
-  EBB_CONFIG: JSON.stringify({ name: 'ebbtide', families: ['c6i'], vcpus: 64, image: 'debian:stable-slim' }),
-  EBB_LOG_GROUP: 'tasks',
-  EBB_EXECUTION_ROLE: 'arn:aws:iam::123456789012:role/execution',
-  EBB_TASK_ROLE: 'arn:aws:iam::123456789012:role/task',
-};
+const GOOD = lambdaEnvironment({ EBB_SUBNETS: 'eu-central-1a=subnet-1, eu-central-1b=subnet-2' });
 
 const findings = (env: Record<string, string | undefined>): string[] => {
   try {
@@ -34,9 +22,9 @@ describe('the environment of a Lambda', () => {
       ['eu-central-1b', 'subnet-2'],
     ]);
     expect(env.EBB_CONFIG).toEqual({
-      name: 'ebbtide',
-      families: ['c6i'],
-      vcpus: 64,
+      name: 'test',
+      families: ['c5'],
+      vcpus: 8,
       image: 'debian:stable-slim',
       settings: schedulerConfig.parse({}),
       draining: false,

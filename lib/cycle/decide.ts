@@ -85,7 +85,7 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
       : stages.acquire({
           snapshot,
           forecasts,
-          worths: { groups: new Map([...worths.groups, ...appraised.worths]), attempts: worths.attempts },
+          worths: { groups: new Map([...worths.groups, ...appraised.worths]), ofRunning: worths.ofRunning },
           offers: new Map([...offers, ...appraised.offers]),
           leftovers,
           config,
@@ -155,12 +155,11 @@ function movesOf(snapshot: Snapshot, allotment: Allotment, worths: Worths): Move
     snapshot,
     allotment.moves.map((m) => m.attempt),
   );
-  return allotment.moves.map((m) => ({
-    running: invariant(byId.get(m.attempt), `the plan moves attempt ${m.attempt}, which does not run`),
-    reason: m.reason,
-    toSpot: m.to === 'spot',
-    worth: invariant(worths.attempts.get(m.attempt), `the plan moves attempt ${m.attempt}, which has no worth`),
-  }));
+  return allotment.moves.map((m) => {
+    const running = invariant(byId.get(m.attempt), `the plan moves attempt ${m.attempt}, which does not run`);
+    const worth = invariant(worths.ofRunning(running), `the plan moves attempt ${m.attempt}, which has no worth`);
+    return { running, worth, reason: m.reason, toSpot: m.to === 'spot' };
+  });
 }
 
 const moveGroup = (m: Move): GroupId => groupId(`move/${m.running.attempt.id}`);
@@ -259,7 +258,7 @@ function appraiseMoves<S>(input: DecideInput<S>, forecasts: Forecasts, moves: re
   const groups = new Map(moves.map((m) => [moveGroup(m), groupToMove(m)]));
   const worths = new Map(moves.map((m) => [moveGroup(m), m.worth]));
   const waiting = { ...snapshot, groups: [...groups.values()] };
-  const all = stages.appraise(waiting, forecasts, { groups: worths, attempts: new Map() }, config);
+  const all = stages.appraise(waiting, forecasts, { groups: worths, ofRunning: () => undefined }, config);
   const offers = new Map<GroupId, GroupOffers>();
   for (const m of moves) {
     const of = all.get(moveGroup(m));
@@ -386,10 +385,7 @@ function effectsOf<S>(
 ): Effect[] {
   const { snapshot, plan } = input;
   const starts = readyPlacements(snapshot, what.placements);
-  const tried = attemptsSoFar(
-    snapshot,
-    starts.map((p) => p.task),
-  );
+  const tried = attemptsSoFar(snapshot, starts);
   const effects: Effect[] = [];
   for (const s of what.stops) effects.push({ kind: 'stop', key: effectKey(`${plan}/stop/${s.attempt}`), ...s });
   what.purchases.forEach((p, i) => {
@@ -407,7 +403,7 @@ function effectsOf<S>(
     }
   });
   for (const p of starts) {
-    const attempt = attemptName(p.task, (tried.get(taskKey(p.task)) ?? 0) + 1);
+    const attempt = attemptName(p.task, (p.fresh ? 0 : (tried.get(taskKey(p.task)) ?? 0)) + 1);
     effects.push({
       kind: 'start',
       key: effectKey(`start/${attempt}`),
@@ -423,12 +419,14 @@ function effectsOf<S>(
   return effects;
 }
 
-/** Attempts of each of these tasks that was tried; others of the same index may be among them. */
-function attemptsSoFar(snapshot: Snapshot, tasks: readonly TaskRef[]): ReadonlyMap<string, number> {
+/** Attempts of each task that was tried among these; others of the same index may be there too. */
+function attemptsSoFar(snapshot: Snapshot, starts: readonly ReadyStart[]): ReadonlyMap<string, number> {
   const tried = new Map<string, number>();
-  if (tasks.length === 0) return tried;
+  const again = starts.filter((s) => !s.fresh);
+  if (again.length === 0) return tried;
   const indices = new Map<JobId, Set<number>>();
-  for (const { job, index } of tasks) {
+  for (const { task } of again) {
+    const { job, index } = task;
     const of = indices.get(job);
     if (of === undefined) indices.set(job, new Set([index]));
     else of.add(index);
@@ -437,8 +435,16 @@ function attemptsSoFar(snapshot: Snapshot, tasks: readonly TaskRef[]): ReadonlyM
   return tried;
 }
 
+interface ReadyStart {
+  readonly task: TaskRef;
+  readonly instance: InstanceId;
+  readonly reason: string;
+  /** Of a group whose tasks were never tried. */
+  readonly fresh: boolean;
+}
+
 /** Placements that can start now. A gang starts only when all of it is on instances that are up. */
-function readyPlacements(snapshot: Snapshot, placements: readonly Placement[]) {
+function readyPlacements(snapshot: Snapshot, placements: readonly Placement[]): ReadyStart[] {
   const ready = (p: Placement): boolean =>
     'instance' in p.on && snapshot.instances.get(p.on.instance)?.instance.state === 'ready';
   const gangs = new Set(snapshot.groups.filter((g) => g.stage.gang).map((g) => g.id));
@@ -458,7 +464,8 @@ function readyPlacements(snapshot: Snapshot, placements: readonly Placement[]) {
     const nth = started.get(p.group) ?? 0;
     started.set(p.group, nth + 1);
     const index = invariant(membersOf(group, nth, nth + 1)[0], `group ${p.group} has no task ${nth}`);
-    return [{ task: { job: p.task.job, stage: p.task.stage, index }, instance: p.on.instance, reason: p.reason }];
+    const task: TaskRef = { job: p.task.job, stage: p.task.stage, index };
+    return [{ task, instance: p.on.instance, reason: p.reason, fresh: 'freshFrom' in group.members }];
   });
 }
 

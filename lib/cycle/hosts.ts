@@ -16,27 +16,29 @@ export class InstanceHost implements Host {
   readonly free: Resources;
   readonly #view: InstanceView;
   readonly #leftOf: (running: RunningTask) => Seconds;
-  #remainingS: Seconds | null = null;
+  /** Shared by all that is made of one host by `withFree`. */
+  readonly #remaining: { inS: Seconds | null };
 
   /** `leftOf`: what a task of the instance still has to run; 0 for one that is about to stop. */
-  constructor(view: InstanceView, leftOf: (running: RunningTask) => Seconds, free = view.free) {
-    this.on = { instance: view.instance.id };
+  constructor(view: InstanceView, leftOf: (running: RunningTask) => Seconds, of?: InstanceHost, free = view.free) {
+    this.on = of?.on ?? { instance: view.instance.id };
     this.pool = view.pool;
     this.capacity = view.pool.type.capacity;
     this.free = free;
     this.#view = view;
     this.#leftOf = leftOf;
+    this.#remaining = of === undefined ? { inS: null } : of.#remaining;
   }
 
   get remainingS(): Seconds {
-    if (this.#remainingS !== null) return this.#remainingS;
+    if (this.#remaining.inS !== null) return this.#remaining.inS;
     let remainingS = ZERO_S;
     for (const running of this.#view.attempts) remainingS = most(remainingS, this.#leftOf(running));
-    return (this.#remainingS = remainingS);
+    return (this.#remaining.inS = remainingS);
   }
 
   withFree(free: Resources): Host {
-    return new InstanceHost(this.#view, this.#leftOf, free);
+    return new InstanceHost(this.#view, this.#leftOf, this, free);
   }
 }
 

@@ -55,7 +55,7 @@ export function runningGroups<S>(input: DecideInput<S>, worths: Worths): readonl
   for (const [job, [running]] of runningByJob(snapshot)) {
     if (running === undefined) continue;
     const { attempt, stage } = running;
-    const worth = worths.attempts.get(attempt.id);
+    const worth = worths.ofRunning(running);
     if (
       worth === undefined ||
       pending.has(job) ||
@@ -94,7 +94,7 @@ export function appraiseAll<S>(
   if (running.length === 0) return stages.appraise(snapshot, forecasts, worths, config);
   const groups = [...snapshot.groups, ...running.map((r) => r.group)];
   const all = new Map([...worths.groups, ...running.map((r) => [r.group.id, r.worth] as const)]);
-  return stages.appraise({ ...snapshot, groups }, forecasts, { groups: all, attempts: worths.attempts }, config);
+  return stages.appraise({ ...snapshot, groups }, forecasts, { groups: all, ofRunning: worths.ofRunning }, config);
 }
 
 /** What was appraised now, and for jobs that still only run what was known before. */

@@ -1,4 +1,4 @@
-import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
+import type { GroupId, InstanceId } from '../kernel/ids.ts';
 import type { EpochMs, Seconds, UsdPerHour } from '../kernel/units.ts';
 import type { SchedulerConfig } from './config.ts';
 import type { ForecastOrigin, InterruptionCurve, Offer, PriceDrivers, RuntimeForecast } from './forecast.ts';
@@ -6,7 +6,7 @@ import type { TaskRef } from './job.ts';
 import type { Allotment, ConsideredOffer, Placement, Purchase, Release, StartOption, Worth } from './plan.ts';
 import type { Bid, Pool } from './pool.ts';
 import type { Resources } from './resources.ts';
-import type { PendingGroup, Snapshot } from './snapshot.ts';
+import type { PendingGroup, RunningTask, Snapshot } from './snapshot.ts';
 
 /** What a runtime prediction may look at: known at submission. */
 export interface JobFeatures {
@@ -54,7 +54,11 @@ export interface Forecasts {
 /** Worth per pending group and per running attempt. */
 export interface Worths {
   readonly groups: ReadonlyMap<GroupId, Worth>;
-  readonly attempts: ReadonlyMap<AttemptId, Worth>;
+  /**
+   * Of a running attempt of the same snapshot; undefined where its stage has nothing left to finish. Worked out when it is asked for:
+   * what runs is by far the most there is, and most of it nobody asks about.
+   */
+  readonly ofRunning: (running: RunningTask) => Worth | undefined;
 }
 export type ValuePolicy = (snapshot: Snapshot, forecasts: Forecasts, config: SchedulerConfig) => Worths;
 

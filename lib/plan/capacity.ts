@@ -134,6 +134,8 @@ function roomPartition(pool: PoolId, views: readonly InstanceView[], input: Plan
   };
   for (const view of views) {
     add(0, view.free);
+    // What ends gives its room back in a later slot, at the earliest in the next one.
+    if (lookAheadSlots <= 1) continue;
     for (const r of view.attempts) add(slotsLeft(meanLeftS(r, r.doneS, input), slotS), r.attempt.resources);
   }
   const capacity = Array.from({ length: lookAheadSlots }, (_, slot) => [

@@ -46,7 +46,7 @@ export function guardMoves(input: PlanInput): readonly Move[] {
 function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput): string | null {
   if (running.attempt.state !== 'running') return null;
   const { snapshot, config, worths, forecasts } = input;
-  const worth = worths.attempts.get(running.attempt.id);
+  const worth = worths.ofRunning(running);
   if (worth === undefined || worth.taskDeadlineMs === null) return null;
   if (!isGuarded(worth, snapshot.nowMs, config.cyclePeriodS)) return null;
   const slackS = raw(between(snapshot.nowMs, worth.taskDeadlineMs));

@@ -53,7 +53,7 @@ export const mayYield = (running: RunningTask, input: PlanInput): boolean =>
   running.class === 'best-effort' &&
   (running.attempt.state === 'running' || running.attempt.state === 'starting') &&
   hasSettled(running.attempt, input) &&
-  input.worths.attempts.has(running.attempt.id);
+  input.worths.ofRunning(running) !== undefined;
 
 /**
  * What has been stopped once and goes on stays where it is for as long as it takes to stop, to start elsewhere and to begin
@@ -71,7 +71,7 @@ export const relocationS = (config: PlanInput['config']): number =>
 
 /** The attempt's preemption, or null where it may not be stopped. */
 export function preemptible(running: RunningTask, view: InstanceView, input: PlanInput): Preemptible | null {
-  const worth = input.worths.attempts.get(running.attempt.id);
+  const worth = input.worths.ofRunning(running);
   if (worth === undefined || !mayYield(running, input)) return null;
   const { snapshot, config, forecasts } = input;
   const { doneS, keptS, attempt } = running;

@@ -62,7 +62,7 @@ export function returnMoves(input: PlanInput): readonly Move[] {
 export function mayReturn(running: RunningTask, input: PlanInput): boolean {
   const { snapshot, worths, config } = input;
   if (running.attempt.state !== 'running' || running.stage.gang) return false;
-  const worth = worths.attempts.get(running.attempt.id);
+  const worth = worths.ofRunning(running);
   if (worth === undefined || !hasSettled(running.attempt, input)) return false;
   return !isGuarded(worth, plus(snapshot.nowMs, seconds(relocationS(config))), config.cyclePeriodS);
 }

@@ -103,7 +103,7 @@ function backToSpot(running: RunningTask, view: InstanceView, input: PlanInput):
   const { attempt, doneS, stage } = running;
   if (view.pool.option !== 'on-demand' || stage.gang) return null;
   const job = input.snapshot.jobs.get(attempt.job);
-  const worth = input.worths.attempts.get(attempt.id);
+  const worth = input.worths.ofRunning(running);
   const submittedMs = job?.submittedMs;
   const at = standingOf({ stage: `${attempt.job}/${attempt.stage}`, worth, submittedMs, doneS }, input);
   if (at === null || at.safetyS < 0 || at.aheadAfterTwoS < 0) return null;

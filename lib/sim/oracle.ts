@@ -50,7 +50,7 @@ export function oracle(truth: Truth): Deciders {
   const planned = coursePlan({
     pending: (group, input) => courses.pending(group, input),
     running: (running, view, { snapshot, config, worths }) => {
-      const deadlineMs = worths.attempts.get(running.attempt.id)?.taskDeadlineMs ?? null;
+      const deadlineMs = worths.ofRunning(running)?.taskDeadlineMs ?? null;
       return courses.running(running, view, { nowMs: snapshot.nowMs, config, deadlineMs });
     },
     moves: () => [],

@@ -1,4 +1,4 @@
-import type { AttemptId, GroupId, JobId } from '../kernel/ids.ts';
+import type { GroupId, JobId } from '../kernel/ids.ts';
 import { minus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { mean, type Distribution } from '../domain/distribution.ts';
@@ -36,7 +36,7 @@ export type DrawCurve = (facts: CurveFacts) => { readonly curve: UtilityCurve; r
  *   of the work left: for a pending group from its checkpoint, for a running attempt from what it can carry elsewhere
  *   (with a checkpoint signal all it has done, plus the time to save it), under-estimates backed off (work-left.ts).
  *
- * O(jobs x stages^2 + groups + running attempts), plus pools per distinct need for the on-demand price.
+ * O(jobs x stages^2 + groups), plus O(1) for each running attempt that is asked about, plus pools per distinct need for the on-demand price.
  */
 export function valuePolicy(draw: DrawCurve): ValuePolicy {
   const pricesOf = rememberedPrices();
@@ -61,14 +61,29 @@ export function valuePolicy(draw: DrawCurve): ValuePolicy {
       if (stage === undefined) continue;
       groups.set(g.id, worthOf(stage, { done: g.keptS, kept: g.keptS, wavesBeforeS: stage.wavesBeforeS }, config));
     }
-    const attempts = new Map<AttemptId, Worth>();
-    for (const r of snapshot.running) {
-      const stage = stages.get(r.attempt.job)?.get(r.attempt.stage);
-      if (stage === undefined) continue;
+    const stageOf = remembered(stages);
+    const ofRunning = (r: RunningTask): Worth | undefined => {
+      const stage = stageOf(r);
       // Without a deadline it is the same for all of a stage.
-      attempts.set(r.attempt.id, stage.lasting ?? worthOf(stage, { ...carried(r), wavesBeforeS: ZERO_S }, config));
+      return stage?.lasting ?? (stage && worthOf(stage, { ...carried(r), wavesBeforeS: ZERO_S }, config));
+    };
+    return { groups, ofRunning } satisfies Worths;
+  };
+}
+
+type StageOfRunning = (running: RunningTask) => StageWorth | undefined;
+
+/** Stages of running attempts, found again by the record of the stage: no text is hashed for what has been asked before. */
+function remembered(stages: ReadonlyMap<JobId, ReadonlyMap<string, StageWorth>>): StageOfRunning {
+  const known = new Map<StageSpec, { readonly job: JobId; readonly worth: StageWorth | undefined }>();
+  return ({ attempt, stage }) => {
+    let of = known.get(stage);
+    // Jobs that were submitted with one specification share its records.
+    if (of?.job !== attempt.job) {
+      of = { job: attempt.job, worth: stages.get(attempt.job)?.get(attempt.stage) };
+      known.set(stage, of);
     }
-    return { groups, attempts } satisfies Worths;
+    return of.worth;
   };
 }
 

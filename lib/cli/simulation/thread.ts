@@ -12,11 +12,18 @@ port.on('message', (message: ToRun) => {
   abort.abort(message.why);
 });
 
+/** So often at most: a text in a terminal changes no faster, and each message is copied between threads. */
+const TELL_EVERY_MS = 100;
+let toldMs = -Infinity;
+
 try {
   const result = await runOrder(workerData as RunOrder, {
     signal: abort.signal,
-    onProgress: ({ nowMs, fromMs, toMs, steps, submitted }) =>
-      tell({ is: 'progress', nowMs: raw(nowMs), fromMs: raw(fromMs), toMs: raw(toMs), steps, submitted }),
+    onProgress: ({ nowMs, fromMs, toMs, steps, submitted }) => {
+      if (performance.now() < toldMs + TELL_EVERY_MS) return;
+      toldMs = performance.now();
+      tell({ is: 'progress', nowMs: raw(nowMs), fromMs: raw(fromMs), toMs: raw(toMs), steps, submitted });
+    },
   });
   tell({ is: 'done', result });
 } catch (error) {

@@ -183,7 +183,7 @@ export function world(facts: WorldFacts): World {
     },
     worths: {
       groups: new Map<GroupId, Worth>(groups.map((g) => [g.id, (facts.worth ?? (() => worth(null)))(g)])),
-      attempts: new Map(),
+      ofRunning: () => undefined,
     },
   };
 }

@@ -156,9 +156,10 @@ export function handmade(h: Handmade): PlanInput {
     },
     worths: {
       groups: new Map(waiting.map((w) => [groupId(w.name), worthOf(w)])),
-      attempts: new Map(
-        running.flatMap((r, i) => (views[i]?.attempts ?? []).map((a) => [a.attempt.id, r.worth ?? flat(0.05)])),
-      ),
+      ofRunning: ({ attempt: { id } }) => {
+        const i = views.findIndex((view) => view.attempts.some((a) => a.attempt.id === id));
+        return i < 0 ? undefined : (running[i]?.worth ?? flat(0.05));
+      },
     },
     offers: new Map(
       waiting.map((w) => [

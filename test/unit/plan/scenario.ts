@@ -113,7 +113,7 @@ export function scenario(shape: ScenarioShape): PlanInput {
       limits: { vcpus: Math.ceil(live + wanted * shape.supply) },
     },
     forecasts: { runtime, market: marketOf(pools) },
-    worths: { groups: worths, attempts },
+    worths: { groups: worths, ofRunning: (r) => attempts.get(r.attempt.id) },
     offers,
     config,
   };

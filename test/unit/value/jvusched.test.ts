@@ -244,7 +244,7 @@ describe('times', () => {
       doneS: seconds(1000),
       keptS: seconds(600),
     };
-    const worth = evaluate({ of, running: [running] }).attempts.get(running.attempt.id);
+    const worth = evaluate({ of, running: [running] }).ofRunning(running);
     const safeS = (raw(invariant(worth?.latestSafeStartMs, 'safe')) - T0) / 1000;
     // What is left after 1000 s, not after the 600 s that it last saved by itself.
     expect(safeS).toBe(7200 - 160 - 10 - 2600);
@@ -261,7 +261,7 @@ describe('times', () => {
       keptS: seconds(keptS),
     });
     const safeS = (r: RunningTask) => {
-      const worth = evaluate({ of, running: [r] }).attempts.get(r.attempt.id);
+      const worth = evaluate({ of, running: [r] }).ofRunning(r);
       return (raw(invariant(worth?.latestSafeStartMs, 'safe')) - T0) / 1000;
     };
     expect(safeS(run(1000, 0))).toBe(7200 - 160 - 3600);

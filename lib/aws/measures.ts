@@ -71,7 +71,7 @@ export function measuredStore(store: Store, spent: Spent): Store {
     for (const change of changes) await measureChange(change, spent);
   };
   return new Proxy(store, {
-    get: (target, name: keyof Store) => (name === 'commit' ? commit : target[name].bind(target)),
+    get: (target, name: keyof Store) => (name === 'commit' ? commit : target[name]?.bind(target)),
   });
 }
 

@@ -15,6 +15,7 @@ import { brokenConstraint } from '../domain/constraints.ts';
 import type { Offer } from '../domain/forecast.ts';
 import type { Job, StageSpec, TaskRef } from '../domain/job.ts';
 import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
+import type { Pool } from '../domain/pool.ts';
 import { runningNamed, type PendingGroup, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, GroupOffers, Host, Leftover, Stages, TaskToPlace, Worths } from '../domain/stages.ts';
 import { attemptName, taskKey } from './working-state.ts';
@@ -166,20 +167,20 @@ const moveGroup = (m: Move): GroupId => groupId(`move/${m.running.attempt.id}`);
 
 const isStopping = ({ attempt }: RunningTask): boolean => attempt.state === 'stopping';
 
-/** Hosts on spot, or not on spot, that a stage's constraints allow: one function for all tasks of the stage, which the packer asks once. */
-function sidesOf(): (stage: StageSpec, onSpot: boolean) => TaskToPlace['allowed'] {
-  const known = {
-    spot: new Map<StageSpec, TaskToPlace['allowed']>(),
-    steady: new Map<StageSpec, TaskToPlace['allowed']>(),
-  };
+type Side = Required<Pick<TaskToPlace, 'allowed' | 'inPool'>>;
+
+/** Hosts on spot, or not on spot, that a stage's constraints allow: one answer for all tasks of the stage, which the packer asks once. */
+function sidesOf(): (stage: StageSpec, onSpot: boolean) => Side {
+  const known = { spot: new Map<StageSpec, Side>(), steady: new Map<StageSpec, Side>() };
   return (stage, onSpot) => {
     const of = onSpot ? known.spot : known.steady;
-    let allowed = of.get(stage);
-    if (allowed === undefined) {
-      allowed = ({ pool }) => (pool.option === 'spot') === onSpot && brokenConstraint(stage.constraints, pool) === null;
-      of.set(stage, allowed);
+    let side = of.get(stage);
+    if (side === undefined) {
+      const inPool = (pool: Pool): boolean =>
+        (pool.option === 'spot') === onSpot && brokenConstraint(stage.constraints, pool) === null;
+      of.set(stage, (side = { inPool, allowed: ({ pool }) => inPool(pool) }));
     }
-    return allowed;
+    return side;
   };
 }
 
@@ -199,7 +200,7 @@ function placeReturning(context: PlacingContext, hosts: readonly Host[]) {
         gang: null,
         // Spot is left for being unsafe. Anything else is left for spot, or for somebody more urgent, and then there is
         // hardly room on spot: what there is may be kept for it until it has stopped.
-        allowed: sides(r.stage, !fromSpot),
+        ...sides(r.stage, !fromSpot),
       },
     ];
   });
@@ -216,7 +217,7 @@ function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: read
     need: m.running.attempt.resources,
     runtimeS: leftOf(m.running, context.forecasts),
     gang: null,
-    allowed: sides(m.running.stage, m.toSpot),
+    ...sides(m.running.stage, m.toSpot),
   }));
   const placements = tasks.length === 0 ? [] : context.stages.place(tasks, hosts);
   const placed = new Set(placements.map((p) => p.group));

@@ -49,7 +49,7 @@ const MAX_FAULTS = 5;
  *
  * Lifecycle: `start` takes the lease (older engines are fenced off) and what was learned; `cycle` is one round; `run`
  * repeats it when woken, when the period is over, when a pause ends, and at once when capacity was refused. With nothing to do it
- * waits without a timer.
+ * waits without a timer. Between cycles it keeps the active state (WorkingState.carryOver) and what its observer remembers.
  * Invariants: nothing is done to the world that is not recorded as an intent first; what is recorded is done under its
  * key until an outcome is confirmed. What is learned counts once: a cycle that did not come to its end may have learned
  * what no commit holds (or whose commit holds and was not answered), so the next one first recalls what is stored.
@@ -68,6 +68,8 @@ export class Engine<S> {
   #lastCycleMs: EpochMs | null = null;
   /** Whether memory may differ from what the store holds: a cycle is under way or ended with an error. */
   #inDoubt = false;
+  /** What the last cycle left, all of it committed; null: to be loaded. */
+  #kept: WorkingState | null = null;
   /** Cycles in a row that followed at once upon a refusal. */
   #hurried = 0;
 
@@ -130,15 +132,24 @@ export class Engine<S> {
   /** One round. Returns how long to wait for the next one unless woken; null when there is nothing to wait for. */
   async cycle(): Promise<Seconds | null> {
     if (this.#inDoubt) await this.#observer.recall();
+    const state = await this.#active(this.#inDoubt ? null : this.#kept);
     this.#inDoubt = true;
-    const waitS = await this.#round();
+    const waitS = await this.#round(state);
+    this.#kept = state;
     this.#inDoubt = false;
     return waitS;
   }
 
-  async #round(): Promise<Seconds | null> {
-    const { store, clock, config } = this.#parts;
-    const state = new WorkingState(await store.loadActive());
+  /** All that is active: what the last cycle left with what others have written since, where the store can tell, else loaded. */
+  async #active(kept: WorkingState | null): Promise<WorkingState> {
+    const { store } = this.#parts;
+    if (kept === null || store.changedByOthers === undefined) return new WorkingState(await store.loadActive());
+    kept.carryOver(await store.changedByOthers(kept.jobs));
+    return kept;
+  }
+
+  async #round(state: WorkingState): Promise<Seconds | null> {
+    const { clock, config } = this.#parts;
     await this.#observer.observe(state);
     await this.#commit(state);
     await this.#perform(state, state.openEffects);

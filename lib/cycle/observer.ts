@@ -88,7 +88,7 @@ export class Observer {
     for (const { job, stage, runtimeS } of observed.completions)
       history.learn(featuresOf(job.spec, stage, job.submittedMs), runtimeS);
     const unsettled = new Set<InstanceId>(observed.ended);
-    for (const i of state.instances.values()) if (i.state === 'ended' && i.costUsd === null) unsettled.add(i.id);
+    for (const id of state.endedInstances) if (state.instances.get(id)?.costUsd === null) unsettled.add(id);
     for (const id of unsettled) await this.#settle(state, id);
     for (const part of [this.#parts.history, this.#parts.capacity]) {
       for (const [key, value] of part.takeDirty()) state.putMemory(key, value);

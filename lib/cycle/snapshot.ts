@@ -67,8 +67,7 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
     }
   }
   const restoreS = seconds(input.restoreS ?? 0);
-  const stageOf = stagesOf(state);
-  const running = state.liveAttempts().map((a) => runningTask(stageOf(a), a, { nowMs, restoreS }));
+  const { running, instances } = whatRuns(state, { nowMs, restoreS, poolById: input.poolById });
   return {
     nowMs,
     jobs,
@@ -76,7 +75,7 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
     groups,
     running,
     blocked,
-    instances: instanceViews(state, running, input.poolById),
+    instances,
     pools: input.pools,
     spentUsd: input.spentUsd,
     limits: input.limits,
@@ -240,27 +239,34 @@ function takeFrom(free: Filling, { cpu, memory, gpus, disk }: Resources): void {
   free.disk = mib(raw(free.disk) - raw(disk));
 }
 
-function instanceViews(
+type FillingView = InstanceView & { readonly free: Filling; readonly attempts: RunningTask[] };
+
+/** What runs, and each live instance with what runs on it: in one go, for it is by far the most there is. */
+function whatRuns(
   state: WorkingState,
-  running: readonly RunningTask[],
-  poolById: ReadonlyMap<PoolId, Pool>,
-): ReadonlyMap<InstanceId, InstanceView> {
-  const views = new Map<InstanceId, InstanceView & { readonly free: Filling; readonly attempts: RunningTask[] }>();
-  for (const instance of state.instances.values()) {
-    if (!isLive(instance)) continue;
+  { poolById, ...context }: RunningContext & { readonly poolById: ReadonlyMap<PoolId, Pool> },
+): { readonly running: readonly RunningTask[]; readonly instances: ReadonlyMap<InstanceId, InstanceView> } {
+  const instances = new Map<InstanceId, FillingView>();
+  state.instances.forEach((instance) => {
+    if (!isLive(instance)) return;
     const pool = invariant(
       poolById.get(instance.pool),
       `instance ${instance.id} is in an unknown pool ${instance.pool}`,
     );
-    views.set(instance.id, { instance, pool, free: { ...pool.type.capacity }, attempts: [] });
-  }
-  for (const r of running) {
-    const view = views.get(r.attempt.instance);
-    if (view === undefined) continue;
-    view.attempts.push(r);
-    takeFrom(view.free, r.attempt.resources);
-  }
-  return views;
+    instances.set(instance.id, { instance, pool, free: { ...pool.type.capacity }, attempts: [] });
+  });
+  const running: RunningTask[] = [];
+  const stageOf = stagesOf(state);
+  state.attempts.forEach((attempt) => {
+    if (attempt.state === 'ended') return;
+    const task = runningTask(stageOf(attempt), attempt, context);
+    running.push(task);
+    const view = instances.get(attempt.instance);
+    if (view === undefined) return;
+    view.attempts.push(task);
+    takeFrom(view.free, attempt.resources);
+  });
+  return { running, instances };
 }
 
 /** The tasks of a group, first to last. */

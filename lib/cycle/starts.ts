@@ -21,6 +21,7 @@ import { quantileRemaining } from '../domain/distribution.ts';
 import { startedHourEndMs } from '../domain/instance.ts';
 import type { TaskRef } from '../domain/job.ts';
 import type { Allotment, Placement, StartOption } from '../domain/plan.ts';
+import type { Pool } from '../domain/pool.ts';
 import {
   fits,
   fromVector,
@@ -237,8 +238,9 @@ function wantedStarts(context: PlacingContext, allotment: Allotment): readonly W
     const spotAllowed = option.offer.pool.endsWith('/spot');
     const suits = (host: Host): boolean =>
       spotAllowed ? host.pool.option !== 'on-demand' || !gt(runtimeS, freeTime(host)) : host.pool.option !== 'spot';
-    const allowed = (host: Host): boolean =>
-      suits(host) && brokenConstraint(group.stage.constraints, host.pool) === null;
+    const inPool = (pool: Pool): boolean =>
+      (spotAllowed || pool.option !== 'spot') && brokenConstraint(group.stage.constraints, pool) === null;
+    const allowed = (host: Host): boolean => suits(host) && inPool(host.pool);
     const tasks = membersOf(group, from, from + count).map((index): TaskToPlace => ({
       task: { job: group.job, stage: group.stage.name, index },
       group: group.id,
@@ -246,6 +248,7 @@ function wantedStarts(context: PlacingContext, allotment: Allotment): readonly W
       runtimeS,
       gang: group.stage.gang ? group.id : null,
       allowed,
+      inPool,
     }));
     return { group, option, count, runtimeS, tasks };
   });
@@ -287,8 +290,9 @@ export function leftOf(running: RunningTask, forecasts: Forecasts): Seconds {
 
 /** The tasks of one start, in the pool of its option only; tasks of one group share the function that says so. */
 function inChosenPool({ option, tasks }: Wanted): TaskToPlace[] {
-  const allowed = (host: Host): boolean => host.pool.id === option.offer.pool && (tasks[0]?.allowed(host) ?? false);
-  return tasks.map((t) => ({ ...t, allowed }));
+  const inPool = (pool: Pool): boolean => pool.id === option.offer.pool;
+  const allowed = (host: Host): boolean => inPool(host.pool) && (tasks[0]?.allowed(host) ?? false);
+  return tasks.map((t) => ({ ...t, allowed, inPool }));
 }
 
 /** A task's own running time still to come, as one number for packing: the median. */

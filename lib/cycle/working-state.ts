@@ -1,11 +1,11 @@
 import { attemptId, type AttemptId, type InstanceId, type JobId } from '../kernel/ids.ts';
-import { invariant } from '../kernel/errors.ts';
+import { EbbError, invariant } from '../kernel/errors.ts';
 import { ZERO_S, type EpochMs } from '../kernel/units.ts';
 import { isLive, type Instance } from '../domain/instance.ts';
 import { isOver, type Attempt, type Job, type StageProgress, type Task, type TaskRef } from '../domain/job.ts';
 import type { LedgerRow } from '../domain/ledger.ts';
 import type { Plan } from '../domain/plan.ts';
-import type { ActiveState, Change, EffectRecord } from '../ports/store.ts';
+import type { ActiveState, Change, EffectRecord, OthersChanges } from '../ports/store.ts';
 
 export const taskKey = (t: TaskRef): string => `${t.job}/${t.stage}/${t.index}`;
 export const attemptName = (t: TaskRef, number: number): AttemptId =>
@@ -13,43 +13,97 @@ export const attemptName = (t: TaskRef, number: number): AttemptId =>
 
 /**
  * The active state while a use case works on it. Every put replaces an immutable value and remembers it; `takeChanges()`
- * is what to commit, one change per entity however often it was put. Reads see the puts before them.
+ * is what to commit, one change per entity however often it was put. Reads see the puts before them. What is committed
+ * may serve the next use case too (`carryOver`); its memory is bounded by what is active.
  */
 export class WorkingState {
   readonly jobs = new Map<JobId, Job>();
   readonly #tasks = new Map<JobId, JobTasks>();
   readonly attempts = new Map<AttemptId, Attempt>();
   readonly instances = new Map<InstanceId, Instance>();
-  readonly openEffects: readonly EffectRecord[];
-  readonly cursors: ReadonlyMap<InstanceId, number>;
+  #openEffects: readonly EffectRecord[];
+  #cursors: ReadonlyMap<InstanceId, number>;
   /** One map for each kind: ids are their keys as they are. */
   readonly #touched = new Map<Change['put'], Map<string, Change>>();
   readonly #appended: Change[] = [];
   /** Made when first asked for: attempts by instance, in the order of `attempts`. */
   #attemptsOn: Map<InstanceId, AttemptId[]> | null = null;
+  /** What came to its end since the last `carryOver`: a load would leave it out. */
+  #over = nothingOver();
 
   constructor(active: ActiveState) {
     for (const j of active.jobs) this.jobs.set(j.id, j);
     for (const t of active.tasks) this.#setTask(t);
     for (const a of active.attempts) this.attempts.set(a.id, a);
     for (const i of active.instances) this.instances.set(i.id, i);
-    this.openEffects = active.openEffects;
-    this.cursors = active.cursors;
+    this.#openEffects = active.openEffects;
+    this.#cursors = active.cursors;
+  }
+
+  /** As of the load, or of the last `carryOver`. */
+  get openEffects(): readonly EffectRecord[] {
+    return this.#openEffects;
+  }
+
+  get cursors(): ReadonlyMap<InstanceId, number> {
+    return this.#cursors;
+  }
+
+  /** Instances that ended since the load, or the last `carryOver`. */
+  get endedInstances(): readonly InstanceId[] {
+    return this.#over.instances;
+  }
+
+  /**
+   * Goes on from what is committed as if it had been loaded anew: what is over is left out, what others wrote is taken in.
+   * This is all that the engine keeps between cycles. It is right because nobody else writes tasks, attempts and instances while the
+   * lease is held (a commit under an older one fails), and because each put here was committed: after a fault the engine
+   * loads anew. O(what ended and what others changed), where a load costs what is active.
+   */
+  carryOver({ jobs, openEffects, cursors }: OthersChanges): void {
+    if (this.changed) throw new EbbError('internal', { what: 'what is not committed is carried over' });
+    const { attempts, instances, tasks, jobs: endedJobs } = this.#over;
+    this.#over = nothingOver();
+    for (const id of attempts) this.#dropAttempt(id);
+    for (const id of instances) {
+      this.instances.delete(id);
+      this.#attemptsOn?.delete(id);
+    }
+    for (const { job, stage, index } of tasks) this.#tasks.get(job)?.get(stage)?.delete(index);
+    for (const id of endedJobs) {
+      this.jobs.delete(id);
+      this.#tasks.delete(id);
+    }
+    for (const job of jobs) this.jobs.set(job.id, job);
+    this.#openEffects = openEffects;
+    this.#cursors = cursors;
+  }
+
+  #dropAttempt(id: AttemptId): void {
+    const attempt = this.attempts.get(id);
+    this.attempts.delete(id);
+    if (attempt === undefined || this.#attemptsOn === null) return;
+    const there = this.#attemptsOn.get(attempt.instance)?.filter((other) => other !== id) ?? [];
+    if (there.length === 0) this.#attemptsOn.delete(attempt.instance);
+    else this.#attemptsOn.set(attempt.instance, there);
   }
 
   putJob(value: Job): void {
     this.jobs.set(value.id, value);
+    if (isOver(value.state)) this.#over.jobs.push(value.id);
     this.#touch(value.id, { put: 'job', value });
   }
 
   putAttempt(value: Attempt): void {
     if (this.#attemptsOn !== null && !this.attempts.has(value.id)) addTo(this.#attemptsOn, value.instance, value.id);
     this.attempts.set(value.id, value);
+    if (!isLiveAttempt(value)) this.#over.attempts.push(value.id);
     this.#touch(value.id, { put: 'attempt', value });
   }
 
   putInstance(value: Instance): void {
     this.instances.set(value.id, value);
+    if (!isLive(value)) this.#over.instances.push(value.id);
     this.#touch(value.id, { put: 'instance', value });
   }
 
@@ -132,10 +186,6 @@ export class WorkingState {
     return this.#touched.size + this.#appended.length > 0;
   }
 
-  liveAttempts(): Attempt[] {
-    return chosen(this.attempts, isLiveAttempt);
-  }
-
   activeJobs(): Job[] {
     return chosen(this.jobs, (j) => !isOver(j.state));
   }
@@ -199,6 +249,7 @@ export class WorkingState {
 
   #storeTask(value: Task): void {
     this.#setTask(value);
+    if (value.state !== 'waiting' && value.state !== 'running') this.#over.tasks.push(value);
     this.#touch(taskKey(value), { put: 'task', value });
   }
 
@@ -210,6 +261,15 @@ export class WorkingState {
 
 /** By stage, then by index: texts that name a task are put together for what changes, not for all there are. */
 type JobTasks = Map<string, Map<number, Task>>;
+
+interface Over {
+  readonly jobs: JobId[];
+  readonly tasks: TaskRef[];
+  readonly attempts: AttemptId[];
+  readonly instances: InstanceId[];
+}
+
+const nothingOver = (): Over => ({ jobs: [], tasks: [], attempts: [], instances: [] });
 
 const isLiveAttempt = (a: Attempt): boolean => a.state !== 'ended';
 

@@ -124,6 +124,11 @@ export interface TaskToPlace {
   readonly gang: string | null;
   /** Which hosts its constraints, deadline and plan allow. */
   readonly allowed: (host: Host) => boolean;
+  /**
+   * Pools outside which `allowed` allows nothing, so that a packer need not ask it there: there are far fewer pools than hosts. Absent: any
+   * pool. Tasks that share `allowed` share this.
+   */
+  readonly inPool?: (pool: Pool) => boolean;
 }
 /** An instance that is there, or one being bought. */
 export interface Host {

@@ -1,4 +1,5 @@
 import { raw } from '../kernel/units.ts';
+import type { Pool } from '../domain/pool.ts';
 import { RESOURCE_KINDS, vector } from '../domain/resources.ts';
 import type { Host, TaskToPlace } from '../domain/stages.ts';
 
@@ -14,11 +15,14 @@ export interface Run {
   /** All runs of one gang are placed or none; null: no gang. */
   readonly gang: string | null;
   readonly allowed: TaskToPlace['allowed'];
+  readonly inPool: NonNullable<TaskToPlace['inPool']>;
 }
+
+const ANY_POOL = (): boolean => true;
 
 /** Free resources of the hosts that can take anything, while packing, in one array: KINDS numbers per host. */
 export class Room {
-  /** Those with room for the smallest need of each kind, by name. */
+  /** Those that a run may use, with room for the smallest need of each kind, by name. */
   readonly hosts: readonly Host[];
   readonly free: Float64Array;
   /** What a host must at least have free to take any task. */
@@ -30,7 +34,7 @@ export class Room {
     this.#least = RESOURCE_KINDS.map((_, k) => runs.reduce((least, r) => Math.min(least, r.need[k] ?? 0), Infinity));
     // Those without room for anything are left out. Names order the others, so that the packing does not depend on the
     // order in which they come.
-    this.hosts = withRoom(hosts, this.#least).sort(compareHosts);
+    this.hosts = withRoom(hosts, this.#least, asked(runs)).sort(compareHosts);
     this.free = new Float64Array(this.hosts.length * KINDS);
     this.hosts.forEach(({ free }, h) => {
       this.free[h * KINDS] = raw(free.cpu);
@@ -72,8 +76,18 @@ export class Room {
   }
 }
 
+/** Whether any run may use a pool, asked once for each. */
+function asked(runs: readonly Run[]): (pool: Pool) => boolean {
+  const known = new Map<Pool, boolean>();
+  return (pool) => {
+    let may = known.get(pool);
+    if (may === undefined) known.set(pool, (may = runs.some((run) => run.inPool(pool))));
+    return may;
+  };
+}
+
 /** Those that `least` of each kind fits on. Every host there is, for every packing: no vectors in between. */
-function withRoom(hosts: readonly Host[], least: readonly number[]): Host[] {
+function withRoom(hosts: readonly Host[], least: readonly number[], mayUse: (pool: Pool) => boolean): Host[] {
   const [cpu = 0, memory = 0, gpus = 0, disk = 0] = least;
   const kept: Host[] = [];
   for (const host of hosts) {
@@ -83,7 +97,7 @@ function withRoom(hosts: readonly Host[], least: readonly number[]): Host[] {
       memory <= raw(free.memory) + SLACK &&
       gpus <= free.gpus + SLACK &&
       disk <= raw(free.disk) + SLACK;
-    if (fits) kept.push(host);
+    if (fits && mayUse(host.pool)) kept.push(host);
   }
   return kept;
 }
@@ -127,6 +141,7 @@ export function unitsOf(tasks: readonly TaskToPlace[]): readonly (readonly Run[]
         runtimeS: raw(first.runtimeS),
         gang: first.gang,
         allowed: first.allowed,
+        inPool: first.inPool ?? ANY_POOL,
       };
       const unit = first.gang === null ? `single ${single++}` : `gang ${first.gang}`;
       const gang = units.get(unit);

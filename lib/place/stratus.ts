@@ -1,6 +1,8 @@
 import TinyQueue from 'tinyqueue';
+import { invariant } from '../kernel/errors.ts';
 import { raw } from '../kernel/units.ts';
 import type { Placement } from '../domain/plan.ts';
+import type { Pool } from '../domain/pool.ts';
 import type { PlacePolicy } from '../domain/stages.ts';
 import { Room, unitsOf, type Run } from './room.ts';
 
@@ -46,21 +48,21 @@ interface Move {
 class Packer {
   readonly #room: Room;
   readonly #remainingS: Float64Array;
-  /** Hosts by bin; hosts without room for anything are dropped when they are met. */
-  readonly #bins: number[][] = [];
+  /** Hosts by pool and bin; hosts without room for anything are dropped when they are met. */
+  readonly #pools = new Map<Pool, number[][]>();
+  /** Bins there are in any pool. */
+  #binCount = 0;
   readonly #answers = new Map<Run['allowed'], Int8Array>();
 
   constructor(room: Room) {
     this.#room = room;
     this.#remainingS = Float64Array.from(room.hosts, (h) => raw(h.remainingS));
-    room.hosts.forEach((_, h) => {
-      if (room.worthLooking(h)) this.#bin(binOf(this.#remainingS[h] ?? 0)).push(h);
-    });
+    room.hosts.forEach(({ pool }, h) => this.#bin(pool, binOf(this.#remainingS[h] ?? 0)).push(h));
   }
 
   place(unit: readonly Run[]): Placement[] {
     const whole = unit.some((run) => run.gang !== null);
-    const before = whole ? { remainingS: this.#remainingS.slice(), bins: this.#bins.map((b) => [...b]) } : null;
+    const before = whole ? { remainingS: this.#remainingS.slice(), pools: copyOf(this.#pools) } : null;
     const moves: Move[] = [];
     for (const run of unit) {
       const placed = moves.length;
@@ -68,7 +70,7 @@ class Packer {
       if (before !== null && moves.length - placed < run.tasks.length) {
         for (const m of moves) this.#room.take(m.run.need, m.host, -1);
         this.#remainingS.set(before.remainingS);
-        this.#bins.splice(0, this.#bins.length, ...before.bins);
+        before.pools.forEach((bins, pool) => this.#pools.set(pool, bins));
         return [];
       }
     }
@@ -91,13 +93,23 @@ class Packer {
       }
       return asked[h] === YES;
     };
-    this.#sameBin(run, { native, takes, moves, end });
-    for (let bin = native + 1; bin < this.#bins.length && moves.length < end; bin++) {
-      this.#upPack(run, { bin, takes, moves, end });
+    const pools = this.#poolsOf(run);
+    this.#sameBin(run, { native, pools, takes, moves, end });
+    for (let bin = native + 1; bin < this.#binCount && moves.length < end; bin++) {
+      this.#upPack(run, { bin, pools, takes, moves, end });
     }
     for (let bin = native - 1; bin >= 0 && moves.length < end; bin--) {
-      this.#downPack(run, { bin, native, takes, moves, end });
+      this.#downPack(run, { bin, native, pools, takes, moves, end });
     }
+  }
+
+  /** Bins of the pools that a run may use. */
+  #poolsOf(run: Run): number[][][] {
+    const pools: number[][][] = [];
+    this.#pools.forEach((bins, pool) => {
+      if (run.inPool(pool)) pools.push(bins);
+    });
+    return pools;
   }
 
   /** What hosts answered, by the function that they were asked: runs share it. */
@@ -109,7 +121,7 @@ class Packer {
 
   #sameBin(run: Run, c: Context & { readonly native: number }): void {
     const distance = (h: number): number => Math.abs((this.#remainingS[h] ?? 0) - run.runtimeS);
-    const candidates = this.#candidates(c.native, c.takes).sort((a, b) => distance(a) - distance(b) || a - b);
+    const candidates = this.#candidates(c.native, c).sort((a, b) => distance(a) - distance(b) || a - b);
     for (const h of candidates) {
       if (c.moves.length >= c.end) return;
       this.#fill(run, h, c, SAME);
@@ -117,7 +129,7 @@ class Packer {
   }
 
   #upPack(run: Run, c: Context & { readonly bin: number }): void {
-    const queue = this.#byRoom(this.#candidates(c.bin, c.takes));
+    const queue = this.#byRoom(this.#candidates(c.bin, c));
     while (c.moves.length < c.end) {
       const top = queue.pop();
       if (top === undefined) return;
@@ -129,29 +141,36 @@ class Packer {
 
   /** One host at a time: once promoted it is in the tasks' own bin, and the closest there. */
   #downPack(run: Run, c: Context & { readonly bin: number; readonly native: number }): void {
-    const queue = this.#byRoom(this.#candidates(c.bin, c.takes));
+    const queue = this.#byRoom(this.#candidates(c.bin, c));
     const promoted = new Set<number>();
     while (c.moves.length < c.end) {
       const top = queue.pop();
       if (top === undefined) break;
       promoted.add(top.host);
-      this.#bin(c.native).push(top.host);
+      this.#bin(this.#poolOf(top.host), c.native).push(top.host);
       this.#fill(run, top.host, c, DOWN);
     }
-    if (promoted.size > 0) this.#bins[c.bin] = this.#bin(c.bin).filter((h) => !promoted.has(h));
+    if (promoted.size === 0) return;
+    for (const bins of c.pools) {
+      const from = bins[c.bin];
+      if (from !== undefined) bins[c.bin] = from.filter((h) => !promoted.has(h));
+    }
   }
 
-  /** Hosts of a bin that take the run. Drops those that no task fits on any more. */
-  #candidates(bin: number, takes: (h: number) => boolean): number[] {
-    const hosts = this.#bin(bin);
+  /** Hosts of a bin that take the run, in no order. Drops those that no task fits on any more. */
+  #candidates(bin: number, { pools, takes }: Context): number[] {
     const taking: number[] = [];
-    let kept = 0;
-    for (const h of hosts) {
-      if (takes(h)) taking.push(h);
-      else if (!this.#room.worthLooking(h)) continue;
-      hosts[kept++] = h;
+    for (const bins of pools) {
+      const hosts = bins[bin];
+      if (hosts === undefined) continue;
+      let kept = 0;
+      for (const h of hosts) {
+        if (takes(h)) taking.push(h);
+        else if (!this.#room.worthLooking(h)) continue;
+        hosts[kept++] = h;
+      }
+      hosts.length = kept;
     }
-    hosts.length = kept;
     return taking;
   }
 
@@ -172,13 +191,26 @@ class Packer {
     this.#remainingS[h] = Math.max(this.#remainingS[h] ?? 0, run.runtimeS);
   }
 
-  #bin(bin: number): number[] {
-    while (this.#bins.length <= bin) this.#bins.push([]);
-    return this.#bins[bin] ?? [];
+  #poolOf(h: number): Pool {
+    return invariant(this.#room.hosts[h], 'a host that is packed is in the room').pool;
+  }
+
+  #bin(pool: Pool, bin: number): number[] {
+    this.#binCount = Math.max(this.#binCount, bin + 1);
+    let bins = this.#pools.get(pool);
+    if (bins === undefined) this.#pools.set(pool, (bins = []));
+    while (bins.length <= bin) bins.push([]);
+    return invariant(bins[bin], 'a pool has every bin up to its last');
   }
 }
 
+/** Of bins by pool, deep enough that what packing does to one is not done to the other. */
+const copyOf = (pools: ReadonlyMap<Pool, readonly (readonly number[])[]>): Map<Pool, number[][]> =>
+  new Map([...pools].map(([pool, bins]) => [pool, bins.map((bin) => [...bin])]));
+
 interface Context {
+  /** Bins of each pool that the run may use. */
+  readonly pools: readonly number[][][];
   readonly takes: (h: number) => boolean;
   readonly moves: Move[];
   /** Moves there are when the whole run is placed. */

@@ -86,6 +86,15 @@ export interface ActiveState {
   readonly cursors: ReadonlyMap<InstanceId, number>;
 }
 
+/** What others than the engine have written, and what a commit leaves to the store. */
+export interface OthersChanges {
+  /** Jobs that are not over and were submitted since, or are asked to be cancelled. In order of arrival. */
+  readonly jobs: readonly Job[];
+  readonly openEffects: readonly EffectRecord[];
+  /** As in ActiveState; may be the store's own, which commits change. */
+  readonly cursors: ReadonlyMap<InstanceId, number>;
+}
+
 export interface CostRow {
   /** Job id, owner, pool id or template; '(idle)' for time nobody used. */
   readonly key: string;
@@ -124,6 +133,12 @@ export interface Store {
    * submitted since the last load may be left out: for who goes on with what that load was about.
    */
   loadActive(of?: 'all' | 'known'): Promise<ActiveState>;
+  /**
+   * For the engine that holds the lease and keeps the active state from cycle to cycle: what it cannot know by its own commits.
+   * `known`: jobs that it has; they may be left out but for cancel requests. Absent where loading anew is as good. With what the engine
+   * keeps it must give what `loadActive` would.
+   */
+  changedByOthers?(known: { has(job: JobId): boolean }): Promise<OthersChanges>;
 
   job(id: JobId): Promise<Job | null>;
   /** Newest first. A page may have fewer than `limit` and still a `next`, where few jobs among many are wanted. */

@@ -45,6 +45,14 @@ export class Arrivals<V> {
     return values;
   }
 
+  /** Open ones, the last that came first. O(what is looked at, and what has come and gone after it). */
+  *newestOpen(): Generator<V> {
+    for (let i = this.#rows.length - 1; i >= 0; i--) {
+      const { value } = this.#rows[i] as Row<V>;
+      if (value !== null && this.#isOpen(value)) yield value;
+    }
+  }
+
   /** At most `limit` that `wanted` accepts, newest first, below an arrival number. */
   newest(
     wanted: (value: V) => boolean,

@@ -11,6 +11,7 @@ import type {
   EffectRecord,
   EventRecord,
   JobFilter,
+  OthersChanges,
   Page,
   Store,
   Submission,
@@ -48,6 +49,8 @@ export class MemoryStore implements Store {
   readonly #attemptsOf = new Index();
   readonly #attemptsOn = new Index();
   readonly #jobsNamed = new Index();
+  /** Jobs that were not over when somebody asked for their end. */
+  readonly #cancelRequested = new Set<JobId>();
   readonly #idempotency = new Map<string, { readonly digest: string; readonly job: JobId }>();
   /** In order of arrival. */
   readonly #plans = new Map<PlanId, { readonly plan: Plan; readonly arrival: number }>();
@@ -125,6 +128,7 @@ export class MemoryStore implements Store {
     const job = this.#jobs.get(id);
     if (job === undefined || isOver(job.state)) return false;
     this.#jobs.put(id, { ...job, cancelRequested: true });
+    this.#cancelRequested.add(id);
     return true;
   }
 
@@ -262,6 +266,23 @@ export class MemoryStore implements Store {
       openEffects: [...this.#openEffects.values()],
       cursors: new Map(this.#cursors),
     };
+  }
+
+  /** O(new jobs and cancel requests that are open). */
+  async changedByOthers(known: { has(job: JobId): boolean }): Promise<OthersChanges> {
+    const jobs: Job[] = [];
+    // Those that are known came before those that are not.
+    for (const job of this.#jobs.newestOpen()) {
+      if (known.has(job.id)) break;
+      jobs.push(job);
+    }
+    jobs.reverse();
+    for (const id of this.#cancelRequested) {
+      const job = this.#jobs.get(id);
+      if (job === undefined || isOver(job.state)) this.#cancelRequested.delete(id);
+      else if (known.has(id)) jobs.push(job);
+    }
+    return { jobs, openEffects: [...this.#openEffects.values()], cursors: this.#cursors };
   }
 
   async job(id: JobId): Promise<Job | null> {

@@ -34,7 +34,7 @@ function processesByTurns(open: () => Store): Store {
   return new Proxy(store, {
     get: (_, method: keyof Store) => {
       if (method === 'loadActive' && ++loads % 3 === 0) store = open();
-      return store[method].bind(store);
+      return store[method]?.bind(store);
     },
   });
 }

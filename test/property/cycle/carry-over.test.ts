@@ -1,0 +1,134 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { WorkingState } from '../../../lib/cycle/working-state.ts';
+import { isLive } from '../../../lib/domain/instance.ts';
+import { isOver, type TaskState } from '../../../lib/domain/job.ts';
+import { attemptId, instanceId, jobId } from '../../../lib/kernel/ids.ts';
+import { MemoryStore } from '../../../lib/sim/memory-store.ts';
+import { attempt, effect, instance, submission } from '../../contract/store-samples.ts';
+
+const SEED = 20261122;
+const JOBS = 4;
+const INSTANCES = ['i-0', 'i-1', 'i-2'];
+
+const index = fc.nat(3);
+const deed = fc.oneof(
+  fc.record({ does: fc.constant('submit' as const) }),
+  fc.record({ does: fc.constant('cancel' as const), job: index }),
+  fc.record({ does: fc.constant('launch' as const) }),
+  { weight: 4, arbitrary: fc.record({ does: fc.constant('begin' as const), job: index, task: index, on: index }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      does: fc.constant('end' as const),
+      nth: fc.nat(9),
+      to: fc.constantFrom<TaskState>('waiting', 'succeeded', 'failed'),
+    }),
+  },
+  fc.record({ does: fc.constant('lose' as const), nth: index }),
+  fc.record({ does: fc.constant('finish' as const), job: index }),
+  fc.record({ does: fc.constant('effect' as const), key: index, open: fc.boolean() }),
+  { weight: 3, arbitrary: fc.record({ does: fc.constant('cycle' as const) }) },
+);
+type Deed = typeof deed extends fc.Arbitrary<infer D> ? D : never;
+
+/** The engine's side: what it does to its working state between two cycles. */
+function act(state: WorkingState, d: Deed, serial: number): void {
+  const attempts = [...state.attempts.values()].filter((a) => a.state !== 'ended');
+  const instances = [...state.instances.values()].filter(isLive);
+  const jobs = [...state.jobs.values()].filter((j) => !isOver(j.state));
+  switch (d.does) {
+    case 'launch':
+      state.putInstance(instance(`i-${serial}`));
+      state.putCursor(instanceId(`i-${serial}`), serial);
+      return;
+    case 'begin': {
+      const of = jobs[d.job % Math.max(1, jobs.length)];
+      const on = instances[d.on % Math.max(1, instances.length)];
+      if (of === undefined || on === undefined) return;
+      const ref = { job: of.id, stage: 'main', index: d.task };
+      const tried = state.tasksOf(of.id).find((t) => t.index === d.task);
+      if (tried !== undefined && tried.state !== 'waiting') return;
+      state.beginTask(ref);
+      state.putAttempt(attempt(`a${serial}`, { ...ref, instance: on.id }));
+      return;
+    }
+    case 'end': {
+      const ended = attempts[d.nth % Math.max(1, attempts.length)];
+      if (ended === undefined) return;
+      state.putAttempt({ ...ended, state: 'ended', outcome: 'interrupted' });
+      const before = state.task(ended);
+      state.moveTask(before, { ...before, state: d.to });
+      return;
+    }
+    case 'lose': {
+      const lost = instances[d.nth % Math.max(1, instances.length)];
+      if (lost === undefined || attempts.some((a) => a.instance === lost.id)) return;
+      state.putInstance({ ...lost, state: 'ended' });
+      return;
+    }
+    case 'finish': {
+      const of = jobs[d.job % Math.max(1, jobs.length)];
+      if (of !== undefined && !attempts.some((a) => a.job === of.id)) state.putJob({ ...of, state: 'cancelled' });
+      return;
+    }
+    case 'effect':
+      state.putEffect(effect(`e${d.key}`, 'p1', d.open ? null : { status: 'done' }));
+      return;
+    default:
+      return;
+  }
+}
+
+const picture = (state: WorkingState): unknown => ({
+  jobs: [...state.jobs],
+  tasks: [...state.tasks()].sort((a, b) => (a.job < b.job ? -1 : a.job > b.job ? 1 : a.index - b.index)),
+  attempts: [...state.attempts],
+  instances: [...state.instances],
+  openEffects: state.openEffects,
+  cursors: new Map(state.cursors),
+  on: [...state.instances.keys()].map((id) => state.attemptsOn(id)),
+  ended: state.endedInstances,
+});
+
+describe('the active state kept from cycle to cycle', () => {
+  it('is what a load would give, in the same order, whatever the engine and others do between', async () => {
+    const seen = new Map<string, number>();
+    await fc.assert(
+      fc.asyncProperty(fc.array(deed, { minLength: 5, maxLength: 60, size: 'max' }), async (deeds) => {
+        const store = new MemoryStore();
+        const token = await store.takeLease('engine');
+        await store.submit([submission('j0')]);
+        const kept = new WorkingState(await store.loadActive());
+        for (const id of INSTANCES) kept.putInstance(instance(id));
+        kept.attemptsOn(instanceId('i-0'));
+        let submitted = 1;
+        for (const [serial, d] of [...deeds, { does: 'cycle' as const }].entries()) {
+          seen.set(d.does, (seen.get(d.does) ?? 0) + 1);
+          if (d.does === 'submit') await store.submit([submission(`j${submitted++}`)]);
+          else if (d.does === 'cancel') await store.requestCancel(jobId(`j${d.job % JOBS}`));
+          else if (d.does !== 'cycle') act(kept, d, serial + 10);
+          else {
+            await store.commit(token, kept.takeChanges());
+            kept.carryOver(await store.changedByOthers(kept.jobs));
+            const loaded = new WorkingState(await store.loadActive());
+            expect(picture(kept)).toEqual(picture(loaded));
+            seen.set('attempts', (seen.get('attempts') ?? 0) + kept.attempts.size);
+          }
+        }
+      }),
+      { seed: SEED, numRuns: 150 },
+    );
+    for (const what of ['submit', 'cancel', 'launch', 'begin', 'end', 'lose', 'finish', 'effect', 'attempts']) {
+      expect([what, (seen.get(what) ?? 0) > 100]).toEqual([what, true]);
+    }
+  });
+
+  it('is not gone on from while something is not committed', async () => {
+    const store = new MemoryStore();
+    const state = new WorkingState(await store.loadActive());
+    state.putAttempt(attempt('a1', { id: attemptId('a1') }));
+    const others = await store.changedByOthers(state.jobs);
+    expect(() => state.carryOver(others)).toThrow(/not committed/);
+  });
+});

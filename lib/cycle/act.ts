@@ -1,5 +1,6 @@
 import { invariant } from '../kernel/errors.ts';
 import type { EffectKey } from '../kernel/ids.ts';
+import type { StageSpec } from '../domain/job.ts';
 import type { Effect, EffectOutcome } from '../domain/plan.ts';
 import type { Fleet, StartRequest } from '../ports/fleet.ts';
 import type { EffectRecord } from '../ports/store.ts';
@@ -81,20 +82,39 @@ function startRequest(state: WorkingState, effect: Of<'start'>): StartRequest {
     `job ${job.id} has no stage ${task.stage}`,
   );
   const attempt = attemptOf(state, effect.attempt);
-  const fill = (text: string): string => text.replaceAll('{index}', String(task.index));
   return {
     key: effect.key,
     attempt: effect.attempt,
     instance: effect.instance,
-    command: stage.command.map(fill),
-    env: Object.fromEntries(Object.entries(stage.env).map(([name, value]) => [name, fill(value)])),
+    ...textsOf(stage, task.index),
     workdir: stage.workdir,
-    inputs: stage.inputs.map(fill),
-    outputs: stage.outputs.map(fill),
     resources: stage.resources,
     ...(stage.image === undefined ? {} : { image: stage.image }),
     timeoutS: stage.timeoutS,
     checkpoint: stage.checkpoint,
     task: { job: task.job, stage: task.stage, index: task.index, number: attempt.number },
+  };
+}
+
+type Texts = Pick<StartRequest, 'command' | 'env' | 'inputs' | 'outputs'>;
+
+/** Stages whose texts are the same for all tasks, or not: asked for each start, kept with the job's specification. */
+const indexed = new WeakMap<StageSpec, boolean>();
+
+/** What the task is told, its index filled in; the stage's own records where none of them names it. */
+function textsOf(stage: StageSpec, index: number): Texts {
+  const { command, env, inputs, outputs } = stage;
+  let names = indexed.get(stage);
+  if (names === undefined) {
+    names = [...command, ...Object.values(env), ...inputs, ...outputs].some((text) => text.includes('{index}'));
+    indexed.set(stage, names);
+  }
+  if (!names) return { command, env, inputs, outputs };
+  const fill = (text: string): string => text.replaceAll('{index}', String(index));
+  return {
+    command: command.map(fill),
+    env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, fill(value)])),
+    inputs: inputs.map(fill),
+    outputs: outputs.map(fill),
   };
 }

@@ -15,10 +15,10 @@ interface Interval {
 
 /** A part of a piece of the bill. */
 interface Charge {
-  readonly fromMs: number;
-  readonly toMs: number;
-  readonly usd: number;
-  readonly onDemandUsd: number;
+  fromMs: number;
+  toMs: number;
+  usd: number;
+  onDemandUsd: number;
 }
 
 /**
@@ -80,30 +80,25 @@ export function attribute(of: {
       continue;
     }
     const inside = intervals.filter((i) => i.toMs > fromMs && i.fromMs < toMs);
-    const cuts = [
-      ...new Set([
-        fromMs,
-        toMs,
-        ...inside.flatMap((i) => [clamp(i.fromMs, fromMs, toMs), clamp(i.toMs, fromMs, toMs)]),
-      ]),
-    ].sort((a, b) => a - b);
+    const cuts = cutsIn(inside, fromMs, toMs);
     const aliveAt = sweep(inside);
     for (let c = 0; c + 1 < cuts.length; c++) {
       const a = cuts[c] ?? 0;
       const b = cuts[c + 1] ?? 0;
       const part = (b - a) / (toMs - fromMs);
-      const portion = (share: number): Charge => ({
-        fromMs: a,
-        toMs: b,
-        usd: piece.usd * part * share,
-        onDemandUsd: piece.onDemandUsd * part * share,
-      });
+      // One for all shares of the moment: `charge` keeps its numbers, not the record.
+      const portion: Charge = { fromMs: a, toMs: b, usd: 0, onDemandUsd: 0 };
+      const chargeShare = (interval: Interval | null, share: number): void => {
+        portion.usd = piece.usd * part * share;
+        portion.onDemandUsd = piece.onDemandUsd * part * share;
+        charge(interval, portion);
+      };
       const alive = aliveAt(a);
       const sum = alive.reduce((s, i) => s + i.share, 0);
       const shrink = sum > 1 ? 1 / sum : 1;
-      for (const i of alive) charge(i, portion(i.share * shrink));
+      for (const i of alive) chargeShare(i, i.share * shrink);
       const idle = Math.max(0, 1 - sum * shrink);
-      if (idle > 1e-12) charge(null, portion(idle));
+      if (idle > 1e-12) chargeShare(null, idle);
     }
   }
   return [...totals.values()].map((t) => ({
@@ -134,6 +129,21 @@ function sweep(intervals: readonly Interval[]): (atMs: number) => readonly Inter
     if (next > before) alive.sort((a, b) => a - b);
     return alive.map((i) => intervals[i] as Interval);
   };
+}
+
+/** Where anything begins or ends within [from, to], the ends of it included; ascending, each once. */
+function cutsIn(intervals: readonly Interval[], from: number, to: number): Float64Array {
+  const cuts = new Float64Array(2 * intervals.length + 2);
+  cuts[0] = from;
+  cuts[1] = to;
+  intervals.forEach((interval, i) => {
+    cuts[2 * i + 2] = clamp(interval.fromMs, from, to);
+    cuts[2 * i + 3] = clamp(interval.toMs, from, to);
+  });
+  cuts.sort();
+  let count = 1;
+  for (let i = 1; i < cuts.length; i++) if (cuts[i] !== cuts[i - 1]) cuts[count++] = cuts[i] as number;
+  return cuts.subarray(0, count);
 }
 
 const clamp = (x: number, low: number, high: number): number => Math.min(Math.max(x, low), high);

@@ -44,7 +44,8 @@ export function guardMoves(input: PlanInput): readonly Move[] {
 }
 
 function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput): string | null {
-  if (running.attempt.state !== 'running') return null;
+  // What runs is by far the most there is: what has no deadline is passed by before anything is looked up.
+  if (running.deadlineMs === null || running.attempt.state !== 'running') return null;
   const { snapshot, config, worths, forecasts } = input;
   const worth = worths.ofRunning(running);
   if (worth === undefined || worth.taskDeadlineMs === null) return null;

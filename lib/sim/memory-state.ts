@@ -14,15 +14,21 @@ export class Arrivals<V> {
     this.#isOpen = isOpen;
   }
 
-  put(key: string, value: V): void {
-    let row = this.#byKey.get(key);
-    if (row === undefined) {
-      row = { value, arrival: ++this.#arrivals };
+  /** True where there was none of that key. */
+  put(key: string, value: V): boolean {
+    const known = this.#byKey.get(key);
+    const row = known ?? { value, arrival: ++this.#arrivals, isOpen: false };
+    if (known === undefined) {
       this.#rows.push(row);
       this.#byKey.set(key, row);
     } else row.value = value;
-    if (this.#isOpen(value)) this.#open.set(key, row);
-    else this.#open.delete(key);
+    const isOpen = this.#isOpen(value);
+    if (isOpen !== row.isOpen) {
+      row.isOpen = isOpen;
+      if (isOpen) this.#open.set(key, row);
+      else this.#open.delete(key);
+    }
+    return known === undefined;
   }
 
   /** As if it had never been put. */
@@ -83,6 +89,8 @@ export class Arrivals<V> {
 interface Row<V> {
   value: V | null;
   readonly arrival: number;
+  /** Whether it is among the open ones. */
+  isOpen: boolean;
 }
 
 /** Empty rows that are let stand before they are swept out. */

@@ -159,12 +159,12 @@ export class MemoryStore implements Store {
       case 'task': {
         const { job, stage, index } = change.value;
         const key = `${job}/${stage}/${index}`;
-        this.#tasks.put(key, change.value);
-        this.#tasksOf.add(job, key);
+        if (this.#tasks.put(key, change.value)) this.#tasksOf.add(job, key);
         break;
       }
       case 'attempt':
-        this.#attempts.put(change.value.id, change.value);
+        // An attempt never changes its job or instance: both follow from its id.
+        if (!this.#attempts.put(change.value.id, change.value)) break;
         this.#attemptsOf.add(change.value.job, change.value.id);
         this.#attemptsOn.add(change.value.instance, change.value.id);
         break;

@@ -48,7 +48,9 @@ describe('without a crash', () => {
     expect([...outcomes].sort()).toEqual(['cancelled', 'failed', 'interrupted', 'succeeded']);
     expect(new Set(calm.crashes.calls)).toEqual(
       new Set([
-        ...['takeLease', 'memory', 'loadActive', 'commit', 'attemptsOn', 'findJobs'].map((m) => `store.${m}`),
+        ...['takeLease', 'memory', 'loadActive', 'changedByOthers', 'commit', 'attemptsOn', 'findJobs'].map(
+          (m) => `store.${m}`,
+        ),
         ...['list', 'observe', 'launch', 'start', 'stop', 'release', 'bill'].map((m) => `fleet.${m}`),
       ]),
     );

@@ -11,7 +11,7 @@ function loading(store: Store, loads: { count: number }): Store {
     get: (target, method: keyof Store) => {
       if (method === 'changedByOthers') return undefined;
       if (method === 'loadActive') loads.count++;
-      return target[method]?.bind(target);
+      return target[method].bind(target);
     },
   });
 }

@@ -6,8 +6,8 @@
  * Sizes are of the zip as deployed (linux/arm64). A start is a new process with a Lambda's environment and no network that
  * imports the bundle made for this machine, away from the checkout: time since the process began, of which Node's own start
  * is a part, and processor time, which other work on the machine disturbs less. "answer" is the first invocation, with an
- * event that is refused before AWS is asked: through middleware, logger and schema. For the forecast a small model is opened
- * and asked as well, by the ONNX Runtime in its asset.
+ * event that is refused before AWS is asked: through middleware, logger and schema. For the forecast its model is opened and
+ * asked as well, by the ONNX Runtime in its asset.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,6 @@ import type { DeployedEnvironment } from '../lib/infra/functions.ts';
 import { factsOf, FUNCTION_NAMES, type FunctionName } from '../lib/infra/functions.ts';
 import { assemble } from '../lib/infra/bundle.ts';
 import { PLATFORMS, type Platform } from '../lib/infra/packages.ts';
-import { writeModel } from '../test/support/onnx-model.ts';
 import { asMs, machine, percentile } from './figures.ts';
 
 const { values: args } = parseArgs({
@@ -91,7 +90,8 @@ let modelMs = null;
 if (process.argv[2] !== '') {
   const { default: onnx } = await import('onnxruntime-node');
   const session = await onnx.InferenceSession.create(process.argv[2], { intraOpNumThreads: 1 });
-  await session.run({ x: new onnx.Tensor('float32', new Float32Array(64), [32, 2]) });
+  const [{ name, shape }] = session.inputMetadata;
+  await session.run({ [name]: new onnx.Tensor('float32', new Float32Array(10 * shape[1]), [10, shape[1]]) });
   modelMs = performance.now();
 }
 let answeredMs = null;
@@ -128,14 +128,14 @@ function zippedMb(folder: string): number {
   return bytes.reduce((sum, n) => sum + n, 0) / 1e6;
 }
 
+const newestIn = (models: string): string => join(models, readdirSync(models).sort().at(-1) ?? '', 'model.onnx');
+
 function measure(name: FunctionName, root: string): void {
   const mb = zippedMb(assembled(name, join(root, 'deployed', name), PLATFORMS.arm64));
   const folder = assembled(name, join(root, name), { os: process.platform, arch: process.arch });
   writeFileSync(join(folder, 'bench.mjs'), PROGRAM);
-  const asks = (factsOf(name).models ?? []).length > 0;
-  const small = { weights: [[1], [1]], bias: [0], activation: 'Sigmoid' as const };
-  if (asks) writeModel(join(folder, 'small'), small);
-  const model = asks ? join(folder, 'small', 'model.onnx') : '';
+  const shipped = (factsOf(name).models ?? []).map((of) => join(folder, 'models', of));
+  const model = shipped.map(newestIn).join('');
   start(name, folder, model);
   const starts = Array.from({ length: Number(args.runs) }, () => start(name, folder, model));
   const column = (of: (s: Start) => number | null): readonly number[] => starts.flatMap((s) => of(s) ?? []);

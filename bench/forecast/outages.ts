@@ -10,7 +10,7 @@ import { raw, seconds } from '../../lib/kernel/units.ts';
 import { schedulerConfig } from '../../lib/domain/config.ts';
 import type { Pool } from '../../lib/domain/pool.ts';
 import { NpyWriter } from '../../lib/local/npy-file.ts';
-import { LABEL_HORIZONS_S, SPLITS, WATCHED_MS, type Split } from '../../lib/market/dataset.ts';
+import { heldOut, LABEL_HORIZONS_S, SPLITS, WATCHED_MS, type Split } from '../../lib/market/dataset.ts';
 import { calendarAt } from '../../lib/market/features/calendar.ts';
 import { CapacityEvidence, survivesCapacity } from '../../lib/market/forecast/hazard.ts';
 import { indexAt } from '../../lib/market/steps.ts';
@@ -163,7 +163,8 @@ export function writeOutages(folder: string, sources: readonly Source[], drawing
   );
   const names = [...new Set(series.flat().map(nameOf))];
   const writers = writersIn(folder);
-  const unseen = heldOut(names, drawing.seed);
+  // By type and zone, in all sources that have it.
+  const unseen = heldOut(names, UNSEEN_SHARE, randomStream(drawing.seed, 'outages/unseen'));
   let rows = 0;
   const summaries = sources.map((source, i) => {
     const ranges = rangesOf(source.trace);
@@ -222,13 +223,6 @@ const writersIn = (folder: string) => ({
   split: new NpyWriter(join(folder, 'split.npy'), 'uint8'),
   bidKind: new NpyWriter(join(folder, 'bidKind.npy'), 'uint8'),
 });
-
-/** By type and zone, in all sources that have it. */
-function heldOut(names: readonly string[], seed: number): ReadonlySet<string> {
-  const random = randomStream(seed, 'outages/unseen');
-  const drawn = names.map((name) => ({ name, at: random() })).sort((a, b) => a.at - b.at);
-  return new Set(drawn.slice(0, Math.round(UNSEEN_SHARE * names.length)).map(({ name }) => name));
-}
 
 interface Ranges {
   readonly startMs: number;

@@ -84,7 +84,7 @@ export function sampleMarket(trace: MarketTrace, plan: SamplingPlan): Sampling {
   const spanMs = raw(trace.endMs) - startMs;
   const validationMs = startMs + plan.shares.train * spanMs;
   const testMs = startMs + (plan.shares.train + plan.shares.validation) * spanMs;
-  const held = heldOut(pools, plan);
+  const held = heldOut(pools, plan.unseenShare, randomStream(plan.seed, 'dataset/unseen'));
   const leftOut: LeftOut = new Map();
   const splitOf = (pool: Pool, atMs: number): Split | 'near-a-boundary' | 'held-out' => {
     if (held.has(pool)) return atMs >= testMs ? 'unseen' : 'held-out';
@@ -101,10 +101,10 @@ export function sampleMarket(trace: MarketTrace, plan: SamplingPlan): Sampling {
   };
 }
 
-function heldOut(pools: readonly Pool[], { seed, unseenShare }: SamplingPlan): ReadonlySet<Pool> {
-  const random = randomStream(seed, 'dataset/unseen');
-  const drawn = pools.map((pool) => ({ pool, at: random() })).sort((a, b) => a.at - b.at);
-  return new Set(drawn.slice(0, Math.round(unseenShare * pools.length)).map(({ pool }) => pool));
+/** A share of them, drawn. */
+export function heldOut<T>(all: readonly T[], share: number, random: Uniform): ReadonlySet<T> {
+  const drawn = all.map((of) => ({ of, at: random() })).sort((a, b) => a.at - b.at);
+  return new Set(drawn.slice(0, Math.round(share * all.length)).map(({ of }) => of));
 }
 
 interface Sampler {

@@ -1,29 +1,62 @@
 import { instanceHours, type LedgerRow } from '../domain/ledger.ts';
 import type { CostRow } from './store.ts';
 
-type By = 'job' | 'owner' | 'pool' | 'template';
+export type By = 'job' | 'owner' | 'pool' | 'template';
 type Sums = { -readonly [K in keyof CostRow]: CostRow[K] };
+const MONEY = ['workUsd', 'wastedUsd', 'idleUsd', 'onDemandUsd', 'instanceHours'] as const;
 
-/** The ledger summed by key. */
-export function costsBy(ledger: Iterable<readonly LedgerRow[]>, by: By): CostRow[] {
-  const sums = new Map<string, Sums>();
-  for (const rows of ledger) {
+/** Sums of costs by key. */
+export class CostSums {
+  readonly #sums = new Map<string, Sums>();
+
+  /** All rows of one instance. */
+  addInstance(rows: readonly LedgerRow[], by: By): void {
     const hours = instanceHours(rows);
     rows.forEach((row, i) => {
-      const sum = sumOf(sums, row[by] ?? '(idle)');
+      const sum = this.#of(row[by] ?? '(idle)');
       sum[`${row.kind}Usd`] += row.usd;
       if (row.kind === 'work') sum.onDemandUsd += row.onDemandUsd;
       sum.instanceHours += hours[i] ?? 0;
     });
   }
-  return [...sums.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+
+  /** The row `times` times: -1 takes it away. */
+  add(row: CostRow, times = 1): void {
+    const sum = this.#of(row.key);
+    for (const name of MONEY) sum[name] += times * row[name];
+  }
+
+  /** In order of their keys. */
+  rows(): CostRow[] {
+    return [...this.#sums.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+  }
+
+  /** All rows as one. */
+  total(key: string): CostRow {
+    const all = new CostSums();
+    for (const row of this.#sums.values()) all.add({ ...row, key });
+    return all.#of(key);
+  }
+
+  #of(key: string): Sums {
+    let sum = this.#sums.get(key);
+    if (sum === undefined) {
+      sum = { key, workUsd: 0, wastedUsd: 0, idleUsd: 0, onDemandUsd: 0, instanceHours: 0 };
+      this.#sums.set(key, sum);
+    }
+    return sum;
+  }
 }
 
-function sumOf(sums: Map<string, Sums>, key: string): Sums {
-  let sum = sums.get(key);
-  if (sum === undefined) {
-    sum = { key, workUsd: 0, wastedUsd: 0, idleUsd: 0, onDemandUsd: 0, instanceHours: 0 };
-    sums.set(key, sum);
-  }
-  return sum;
+/** The ledger summed by key. */
+export function costsBy(ledger: Iterable<readonly LedgerRow[]>, by: By): CostSums {
+  const sums = new CostSums();
+  for (const rows of ledger) sums.addInstance(rows, by);
+  return sums;
 }
+
+/** Of a sum of many numbers what may be rounding. */
+const ROUNDING = 1e-9;
+/** Whether two sums of the same rows, in whatever order, could differ so. `of`: the sum; left out: a small one. */
+export const isRounding = (difference: CostRow, of?: CostRow): boolean =>
+  MONEY.every((name) => Math.abs(difference[name]) <= ROUNDING * Math.max(1, Math.abs(of?.[name] ?? 0)));

@@ -19,10 +19,10 @@ import type {
   Submitted,
 } from '../ports/store.ts';
 import { submittedEvent } from '../ports/store-events.ts';
-import { costsBy } from '../ports/store-costs.ts';
+import { CostSums, costsBy, type By } from '../ports/store-costs.ts';
 import { decodeCursor, pageOf } from '../ports/store-paging.ts';
 import { expectKnown } from '../ports/store-changes.ts';
-import { DEFAULT_RETENTION, type Retention } from '../ports/store-retention.ts';
+import { AGED_OUT, DAY_MS, DEFAULT_RETENTION, type Retention } from '../ports/store-retention.ts';
 import { Arrivals, Index } from './memory-state.ts';
 
 /** Told of what is stored as it is stored; may not change the store before the call that stored it has returned. */
@@ -41,6 +41,7 @@ const ascending = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 export class MemoryStore implements Store {
   readonly #retention: Retention;
   readonly #watcher: StoreWatcher;
+  readonly #nowMs: () => number;
   readonly #jobs = new Arrivals<Job>((j) => !isOver(j.state));
   readonly #tasks = new Arrivals<Task>((t) => t.state === 'waiting' || t.state === 'running');
   readonly #attempts = new Arrivals<Attempt>((a) => a.state !== 'ended');
@@ -51,7 +52,17 @@ export class MemoryStore implements Store {
   readonly #jobsNamed = new Index();
   /** Jobs that were not over when somebody asked for their end. */
   readonly #cancelRequested = new Set<JobId>();
-  readonly #idempotency = new Map<string, { readonly digest: string; readonly job: JobId }>();
+  readonly #idempotency = new Map<string, { readonly digest: string; readonly job: JobId; readonly atMs: number }>();
+  /** When what is over was put so last, in that order. */
+  readonly #finals = new Map<JobId, number>();
+  readonly #settled = new Map<InstanceId, number>();
+  /** What ledgers that have aged out came to. */
+  readonly #agedCosts: Readonly<Record<By, CostSums>> = {
+    job: new CostSums(),
+    owner: new CostSums(),
+    pool: new CostSums(),
+    template: new CostSums(),
+  };
   /** In order of arrival. */
   readonly #plans = new Map<PlanId, { readonly plan: Plan; readonly arrival: number }>();
   readonly #explanations = new Map<
@@ -69,9 +80,15 @@ export class MemoryStore implements Store {
   #planArrivals = 0;
   #token = 0;
 
-  constructor(retention: Retention = DEFAULT_RETENTION, watcher: StoreWatcher = {}) {
+  /** `nowMs`: wall time. */
+  constructor(
+    retention: Retention = DEFAULT_RETENTION,
+    watcher: StoreWatcher = {},
+    nowMs: () => number = () => 0,
+  ) {
     this.#retention = retention;
     this.#watcher = watcher;
+    this.#nowMs = nowMs;
   }
 
   async submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]> {
@@ -84,6 +101,7 @@ export class MemoryStore implements Store {
   /** Before anything is stored, so that a refused call leaves nothing behind. */
   #refuseTakenIds(submissions: readonly Submission[]): void {
     const ids = new Set<string>();
+    this.#ageOut();
     const keys = new Set(this.#idempotency.keys());
     for (const { job, idempotency } of submissions) {
       if (idempotency !== null && keys.has(idempotency.key)) continue;
@@ -107,7 +125,7 @@ export class MemoryStore implements Store {
           ? { status: 'repeated', job: known.job }
           : { status: 'conflict', key: idempotency.key };
       }
-      this.#idempotency.set(idempotency.key, { digest: idempotency.digest, job: job.id });
+      this.#idempotency.set(idempotency.key, { digest: idempotency.digest, job: job.id, atMs: this.#nowMs() });
     }
     this.#putJob(job);
     this.#addEvent(submittedEvent(job));
@@ -170,6 +188,8 @@ export class MemoryStore implements Store {
         break;
       case 'instance':
         this.#instances.put(change.value.id, change.value);
+        if (this.#ages && change.value.state === 'ended' && change.value.costUsd !== null)
+          this.#settled.set(change.value.id, this.#nowMs());
         this.#watcher.instance?.(change.value);
         break;
       case 'plan':
@@ -207,6 +227,7 @@ export class MemoryStore implements Store {
       const cancelRequested = known.cancelRequested || job.cancelRequested;
       this.#jobs.put(job.id, { ...job, spec: known.spec, cancelRequested });
     }
+    if (this.#ages && isOver(job.state)) this.#finals.set(job.id, this.#nowMs());
     this.#watcher.job?.(job);
   }
 
@@ -223,12 +244,51 @@ export class MemoryStore implements Store {
   }
 
   #forget(): void {
+    this.#ageOut();
     for (const id of this.#plans.keys()) {
       if (this.#plans.size <= this.#retention.plans) break;
       this.#plans.delete(id);
     }
     // Twice as many are let stand before the array is cut, so that a commit does not copy it each time.
     if (this.#events.length > 2 * this.#retention.events) this.#events = this.#events.slice(-this.#retention.events);
+  }
+
+  get #ages(): boolean {
+    return this.#retention.historyDays !== null;
+  }
+
+  #ageOut(): void {
+    const { historyDays } = this.#retention;
+    if (historyDays === null) return;
+    const cutMs = this.#nowMs() - historyDays * DAY_MS;
+    for (const [key, { atMs }] of this.#idempotency) if (atMs <= cutMs) this.#idempotency.delete(key);
+    for (const [id, atMs] of this.#finals) if (atMs <= cutMs) this.#ageOutJob(id);
+    for (const [id, atMs] of this.#settled) if (atMs <= cutMs) this.#ageOutInstance(id);
+  }
+
+  #ageOutJob(id: JobId): void {
+    const attempts = this.#attemptsOf.get(id);
+    if (attempts.some((a) => this.#attempts.get(a)?.state !== 'ended')) return;
+    for (const attempt of attempts) {
+      const instance = this.#attempts.get(attempt)?.instance;
+      if (instance !== undefined) this.#attemptsOn.remove(instance, attempt);
+      this.#attempts.forget(attempt);
+    }
+    this.#attemptsOf.forget(id);
+    this.forgetJob(id);
+    this.#finals.delete(id);
+  }
+
+  #ageOutInstance(id: InstanceId): void {
+    const rows = this.#ledger.get(id) ?? [];
+    for (const by of ['owner', 'pool', 'template'] as const) this.#agedCosts[by].addInstance(rows, by);
+    const all = costsBy([rows], 'pool').total(AGED_OUT);
+    if (rows.length > 0) this.#agedCosts.job.add(all);
+    for (const row of rows) if (row.job !== null) this.#ledgerOf.remove(row.job, id);
+    this.#ledger.delete(id);
+    this.#cursors.delete(id);
+    this.#instances.forget(id);
+    this.#settled.delete(id);
   }
 
   /** As if the instance and what ran on it had never been. For a driver that has kept of it what it needs, and bounds its memory. */
@@ -362,8 +422,10 @@ export class MemoryStore implements Store {
     return of === 'all' ? rows : rows.filter((row) => row.job === of.job);
   }
 
-  async costs(by: 'job' | 'owner' | 'pool' | 'template'): Promise<readonly CostRow[]> {
-    return costsBy(this.#ledger.values(), by);
+  async costs(by: By): Promise<readonly CostRow[]> {
+    const sums = costsBy(this.#ledger.values(), by);
+    for (const row of this.#agedCosts[by].rows()) sums.add(row);
+    return sums.rows();
   }
 
   async events(after: number, limit: number): Promise<readonly EventRecord[]> {

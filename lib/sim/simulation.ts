@@ -115,7 +115,7 @@ export interface CycleTotals {
 /** Told of progress once in so many instants: often enough to watch, seldom enough to cost nothing. */
 const PROGRESS_INSTANTS = 32;
 /** What a simulation itself reads again: the log of events goes to whoever listens. */
-const RETENTION: Retention = { plans: 1, events: 1000 };
+const RETENTION: Retention = { plans: 1, events: 1000, historyDays: null };
 /** Refused jobs whose reason is kept word for word, of each code: of the others the name and the code are. */
 export const TEXTS_KEPT = 100;
 /** A workload may be endless beside its window: past so many jobs that come too late nothing more is counted. */

@@ -1,4 +1,4 @@
 import { MemoryStore } from '../../lib/sim/memory-store.ts';
 import { storeContract } from './store.ts';
 
-storeContract('memory', (retention) => Promise.resolve(new MemoryStore(retention)));
+storeContract('memory', (retention, nowMs) => Promise.resolve(new MemoryStore(retention, {}, nowMs)));

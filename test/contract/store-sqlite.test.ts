@@ -9,6 +9,6 @@ const folder = mkdtempSync(join(tmpdir(), 'ebb-store-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 let opened = 0;
-storeContract('sqlite', (retention) =>
-  Promise.resolve(openSqliteStore({ path: join(folder, `${++opened}.db`), retention })),
+storeContract('sqlite', (retention, nowMs) =>
+  Promise.resolve(openSqliteStore({ path: join(folder, `${++opened}.db`), retention, nowMs })),
 );

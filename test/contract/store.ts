@@ -4,6 +4,7 @@ import { attemptId, instanceId, jobId } from '../../lib/kernel/ids.ts';
 import { epochMs, raw } from '../../lib/kernel/units.ts';
 import type { Change, EventRecord, Store } from '../../lib/ports/store.ts';
 import type { Retention } from '../../lib/ports/store-retention.ts';
+import { ageingContract } from './store-ageing.ts';
 import {
   attempt,
   effect,
@@ -33,8 +34,13 @@ const event = (text: string): Change => ({
   value: { atMs: epochMs(5), type: 'note', job: null, text, data: { n: 1 } },
 });
 
-/** What every implementation of the Store port keeps. `open` gives an empty store with the given retention. */
-export function storeContract(name: string, open: (retention: Retention) => Promise<Store>): void {
+/** Gives an empty store with the given retention; `nowMs`: its wall clock. */
+export type OpenStore = (retention: Retention, nowMs: () => number) => Promise<Store>;
+
+/** What every implementation of the Store port keeps. */
+export function storeContract(name: string, open: OpenStore): void {
+  ageingContract(name, open);
+
   describe(`store contract: ${name}`, () => {
     let store: Store;
     let token: number;
@@ -44,7 +50,7 @@ export function storeContract(name: string, open: (retention: Retention) => Prom
     };
 
     beforeEach(async () => {
-      store = await open({ plans: 3, events: 5 });
+      store = await open({ plans: 3, events: 5, historyDays: null }, Date.now);
       token = await store.takeLease('engine-1');
     });
     afterEach(() => store.close());

@@ -35,8 +35,8 @@ const newsKey = (instance: string): Key => ({ pk: NEWS, sk: `I#${instance}` });
 const MAX_ROUNDS = 20;
 /** Applied observations are dropped from a record once there are so many of them. */
 const TRIM_FROM = 48;
-/** Records and orders are of no use once the instance is long over, days; bills and logs are asked for until then. */
-const KEEP_DAYS = 90;
+/** Records and orders are of no use once the instance is long over, days; bills and logs are asked for until then. Instances and tasks live up to a year. */
+const KEEP_DAYS = 455;
 
 interface Stored {
   readonly record: InstanceRecord;

@@ -13,7 +13,8 @@
  */
 import type { Job } from '../../domain/job.ts';
 import type { Submission } from '../../ports/store.ts';
-import { text, textAt, type Item } from './codec.ts';
+import { number, text, textAt, type Item } from './codec.ts';
+import type { Expiry } from './expiry.ts';
 import type { Blobs } from './blobs.ts';
 import { NEW, newKey, padded, submittedKey, type Key } from './keys.ts';
 import type { Table, Write } from './table.ts';
@@ -64,15 +65,20 @@ export const isSameArrival = (item: Item, held: NonNullable<Write['set']>): bool
   textAt(item, 's3') === textAt(held, 's3') &&
   Buffer.compare(item['b']?.B ?? new Uint8Array(), held['b']?.B ?? new Uint8Array()) === 0;
 
-/** `held`: what holds the job. */
+/** `held`: what holds the job. A key that has expired can be used again, also while the service has not deleted it yet. */
 export const keyWrite = (
-  job: string,
-  { key, digest }: NonNullable<Submission['idempotency']>,
+  { job, key: { key, digest } }: { readonly job: string; readonly key: NonNullable<Submission['idempotency']> },
   held: NonNullable<Write['set']>,
+  expiry: Expiry,
 ): Write => ({
   key: submittedKey(key),
-  set: { ...held, digest: text(digest), job: text(job) },
-  condition: { expression: 'attribute_not_exists(pk)' },
+  set: { ...held, digest: text(digest), job: text(job), ...expiry.over },
+  remove: ['b', 's3'].filter((name) => held[name] === undefined),
+  condition: {
+    expression: 'attribute_not_exists(pk) OR #ttl <= :nowS',
+    names: { '#ttl': 'ttl' },
+    values: { ':nowS': number(expiry.nowS) },
+  },
 });
 
 /** Objects that nobody needs any more once the jobs are known: that of the call, and those of its keys. */

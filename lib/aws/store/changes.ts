@@ -10,9 +10,11 @@ import { submittedEvent } from '../../ports/store-events.ts';
 import { body, bodyOf, encode, flag, number, text, textAt } from './codec.ts';
 import {
   hasOpen,
+  isFinal,
   isLiveInstance,
   isLiveJob,
   isOpenAttempt,
+  isSettled,
   jobAttributes,
   newJobAttributes,
   newJobDoc,
@@ -26,8 +28,10 @@ import {
   type RunsDoc,
   type VisitsDoc,
 } from './documents.ts';
+import { costWrites, type Correction } from './cost-days.ts';
 import { EffectList } from './effect-list.ts';
 import { eventWrites, forgottenEvents } from './events.ts';
+import type { Expiry } from './expiry.ts';
 import { ledgerWrites } from './ledger-writes.ts';
 import { planWrites } from './plan-writes.ts';
 import { ActiveList } from './active-list.ts';
@@ -60,6 +64,7 @@ export interface Parts {
   readonly blobs: Blobs;
   readonly documents: Documents;
   readonly retention: Retention;
+  readonly expiry: Expiry;
 }
 
 /** A commit ready to be written, and what to remember and to throw away once it holds. */
@@ -124,6 +129,7 @@ class Preparation {
   readonly #memory = new Map<string, string>();
   readonly #dropped: string[] = [];
   readonly #cursors = new Map<string, number>();
+  readonly #corrections: Correction[] = [];
   #effects: EffectList | null = null;
   #explained: ExplainedDoc | null = null;
 
@@ -217,7 +223,8 @@ class Preparation {
     const visits = this.#visits.get(attempt.instance);
     if (visits === undefined) this.#visits.set(attempt.instance, [{ attempt: attempt.id, runs }]);
     else visits.push({ attempt: attempt.id, runs });
-    if (!attempt.id.startsWith(`${attempt.job}.`)) this.#write({ key: attemptKey(attempt.id), set: { b: body(runs) } });
+    if (attempt.id.startsWith(`${attempt.job}.`)) return;
+    this.#write({ key: attemptKey(attempt.id), set: { b: body(runs), ...this.#parts.expiry.beside } });
   }
 
   #runsOf({ job, stage, index }: TaskRef): RunsDoc {
@@ -245,6 +252,8 @@ class Preparation {
   }
 
   async #putPlan(plan: Plan): Promise<void> {
+    const active = await this.#parts.documents.active();
+    const live = new Set([...active.values()].flatMap((doc) => Object.keys(doc)));
     const { writes, dropped, explained, isNew } = await planWrites(
       { ...this.#parts, view: this.#parts.documents.view },
       plan,
@@ -253,6 +262,8 @@ class Preparation {
         plans: this.#plans,
         former: this.#explained ?? (await this.#parts.documents.explained()),
         pending: this.#writes,
+        isLive: (job) => live.has(jobKey(job).pk),
+        expiry: this.#parts.expiry,
       },
     );
     if (isNew) this.#plans += 1;
@@ -276,23 +287,28 @@ class Preparation {
   async finish(): Promise<Prepared> {
     for (const [instance, rows] of this.#ledgers) {
       const visits = this.#visits.get(instance) ?? [];
-      const writes = await ledgerWrites(this.#parts.documents.view, {
+      const { writes, correction } = await ledgerWrites(this.#parts.documents.view, {
         instance,
         rows,
         visits,
         arrival: () => ++this.#arrivals,
+        expiry: this.#parts.expiry,
       });
       for (const write of writes) this.#write(write);
+      this.#corrections.push(correction);
     }
+    await this.#writeCosts();
     await this.#writeMemory();
     for (const write of this.#effects?.writes() ?? []) this.#write(write);
     const active = await this.#writeActive();
     for (const [instance, visits] of this.#visits) {
-      this.#write({ key: visitsKey(instance, this.#head.commits), set: { b: body(visits satisfies VisitsDoc) } });
+      const key = visitsKey(instance, this.#head.commits);
+      this.#write({ key, set: { b: body(visits satisfies VisitsDoc), ...this.#parts.expiry.beside } });
     }
     await this.#writeEvents();
     await this.#writeNewJobs();
     for (const { key, doc, before } of this.#touched.values()) this.#writeDoc(key, doc, before);
+    await this.#expire();
     return {
       batch: {
         writes: [...this.#writes.values()],
@@ -312,6 +328,44 @@ class Preparation {
       },
       dropped: this.#dropped,
     };
+  }
+
+  async #writeCosts(): Promise<void> {
+    const { documents, blobs, expiry } = this.#parts;
+    const at = { day: expiry.day, commits: this.#head.commits };
+    const { writes, dropped } = await costWrites({ view: documents.view, blobs }, at, this.#corrections);
+    for (const write of writes) this.#write(write);
+    this.#dropped.push(...dropped);
+  }
+
+  /** What has become final goes by itself some day, with all that lies beside it. */
+  async #expire(): Promise<void> {
+    const { expiry } = this.#parts;
+    if (!expiry.isOn) return;
+    for (const { key, doc, before } of [...this.#touched.values()]) {
+      if ('tasks' in doc) continue;
+      if ('instance' in doc) {
+        if (isSettled(doc)) this.#write({ key, set: expiry.over });
+      } else if (isFinal(doc) && !isFinal(before as JobDoc)) {
+        this.#write({ key, set: expiry.over });
+        await this.#expireBeside(key, doc);
+      }
+    }
+  }
+
+  /** Of a small job all that there is lies in its own item, as a rule. */
+  async #expireBeside({ pk }: Key, { arrival, body: job, spec, runs }: JobDoc): Promise<void> {
+    const { expiry, documents } = this.#parts;
+    if (spec === null || runs === null || runs.spills > 0) {
+      const written = [...this.#writes.values()].filter((w) => w.key.pk === pk && w.isDeleted !== true);
+      const stored = await documents.view.range({ pk });
+      const sks = new Set([...written.map((w) => w.key.sk), ...stored.map((item) => textAt(item, 'sk'))]);
+      for (const sk of sks) this.#write({ key: { pk, sk }, set: expiry.over });
+    }
+    if (arrival === null || !expiry.isLongListed(job)) return;
+    const listed = jobsKey(arrival);
+    const item = this.#writes.has(textOf(listed)) ? undefined : await documents.view.get(listed);
+    if (item?.['b'] !== undefined) this.#write({ key: listed, set: { b: item['b'], ...expiry.listed } });
   }
 
   async #writeEvents(): Promise<void> {
@@ -337,7 +391,7 @@ class Preparation {
       touched.doc = doc;
       this.#write({ key, set: newJobAttributes(job, doc) });
       if (doc.spec === null) this.#write({ key: specKey(job.id), ...(await blobs.held(job.spec, `specs/${job.id}`)) });
-      this.#write({ key: namedKey(job.spec.name), set: { job: text(job.id) } });
+      this.#write({ key: namedKey(job.spec.name), set: { job: text(job.id), ...this.#parts.expiry.beside } });
     }
     await this.#listJobs();
   }
@@ -357,7 +411,9 @@ class Preparation {
       }
       list.push({ id: job.id, owner: job.spec.owner, name: job.spec.name });
     }
-    for (const { key, list } of lists.values()) this.#write({ key, set: { b: body(list satisfies JobsDoc) } });
+    for (const { key, list } of lists.values()) {
+      this.#write({ key, set: { b: body(list satisfies JobsDoc), ...this.#parts.expiry.listed } });
+    }
   }
 
   #writeDoc(key: Key, of: Doc, before: Doc): void {

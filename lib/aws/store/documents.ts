@@ -94,6 +94,12 @@ export const isLiveJob = (doc: JobDoc): boolean =>
   (doc.runs !== null && hasOpen(doc.runs).attempt);
 export const isLiveInstance = (doc: InstanceDoc): boolean => doc.instance !== null && isLive(doc.instance);
 
+/** A job that is over, with all its attempts. */
+export const isFinal = (doc: JobDoc): boolean => doc.body !== null && isOver(doc.body.state) && !isLiveJob(doc);
+/** An instance that has ended and is paid for. */
+export const isSettled = ({ instance }: InstanceDoc): boolean =>
+  instance?.state === 'ended' && instance.costUsd !== null;
+
 /** What `j` holds. */
 interface JobContent {
   readonly job?: JobBody;

@@ -19,7 +19,6 @@ import type {
   Submitted,
 } from '../../ports/store.ts';
 import { expectKnown } from '../../ports/store-changes.ts';
-import { costsBy } from '../../ports/store-costs.ts';
 import { decodeCursor, pageOf } from '../../ports/store-paging.ts';
 import { DEFAULT_RETENTION, type Retention } from '../../ports/store-retention.ts';
 import { ActiveLoader } from './active.ts';
@@ -29,6 +28,8 @@ import { arrivals, objectsOf } from './arrivals.ts';
 import { bodyOf, flag, textAt, type Item } from './codec.ts';
 import { activePartitions, Documents } from './cache.ts';
 import { jobDocOf, newestExplained } from './documents.ts';
+import { costsByJob, keptRows } from './cost-days.ts';
+import { Expiry } from './expiry.ts';
 import type { ExplanationDoc, InstanceDoc, PlanDoc, RunsDoc, VisitsDoc } from './documents.ts';
 import { readEvents } from './events.ts';
 import { Intake } from './intake.ts';
@@ -60,6 +61,8 @@ export interface DynamoStoreOptions {
   /** For what is too large for an item: specifications, plans, explanations, staged commits. */
   readonly bucket: string;
   readonly retention?: Retention;
+  /** Wall time, for expiry. */
+  readonly nowMs?: () => number;
   readonly meter?: Meter;
   /** How long this process may still take, ms. Default: without end. */
   readonly remainingMs?: () => number;
@@ -90,21 +93,24 @@ export class DynamoStore implements Store {
   readonly #intake: Intake;
   readonly #active: ActiveLoader;
   readonly #retention: Retention;
+  readonly #nowMs: () => number;
   /** HEAD as this process left it; null when it must be read. */
   #head: Head | null = null;
   /** Commits and loads of one process follow one another. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: DynamoStoreOptions) {
-    const { dynamodb, s3, table, bucket, meter, remainingMs } = options;
+    const { dynamodb, s3, table, bucket, meter, remainingMs, nowMs = Date.now } = options;
+    this.#nowMs = nowMs;
     this.#table = new Table({
       client: dynamodb,
       name: table,
+      nowMs,
       ...(meter === undefined ? {} : { meter }),
       ...(remainingMs === undefined ? {} : { remainingMs }),
     });
     this.#blobs = new Blobs({ client: s3, bucket, meter });
-    this.#journal = new Journal(this.#table, this.#blobs, () => Date.now());
+    this.#journal = new Journal(this.#table, this.#blobs, nowMs);
     this.#documents = new Documents(this.#table, this.#blobs);
     this.#jobs = new Jobs(this.#blobs, this.#journal);
     this.#intake = new Intake({
@@ -112,7 +118,8 @@ export class DynamoStore implements Store {
       blobs: this.#blobs,
       jobs: this.#jobs,
       takeIn: () => this.#inTurn(() => this.#takeIn()),
-      nowMs: () => Date.now(),
+      nowMs,
+      expiry: () => this.#expiry(),
     });
     this.#active = new ActiveLoader(this.#blobs);
     this.#retention = options.retention ?? DEFAULT_RETENTION;
@@ -176,7 +183,11 @@ export class DynamoStore implements Store {
 
   async #partsAt(head: Head): Promise<Parts> {
     const documents = await this.#documents.at(this.#journal, head.commits);
-    return { blobs: this.#blobs, documents, retention: this.#retention };
+    return { blobs: this.#blobs, documents, retention: this.#retention, expiry: this.#expiry() };
+  }
+
+  #expiry(): Expiry {
+    return new Expiry(this.#retention.historyDays, this.#nowMs());
   }
 
   async #isCommitted(head: Head, { batch, written, dropped }: Prepared): Promise<boolean> {
@@ -409,7 +420,9 @@ export class DynamoStore implements Store {
   }
 
   async costs(by: 'job' | 'owner' | 'pool' | 'template'): Promise<readonly CostRow[]> {
-    return costsBy(await wholeLedger(await this.#journal.view()), by);
+    const parts = { view: await this.#journal.view(), blobs: this.#blobs };
+    if (by === 'job') return costsByJob(parts, await wholeLedger(parts.view));
+    return keptRows(parts, by);
   }
 
   async events(after: number, limit: number): Promise<readonly EventRecord[]> {
@@ -460,7 +473,7 @@ async function ledgerOf(view: View, instances: readonly string[]): Promise<reado
   return lists.flat().flatMap((item) => bodyOf<readonly LedgerRow[]>(item));
 }
 
-/** Rows of each instance, instances in order of their ids. Reads everything that was ever settled. */
+/** Rows of each instance, instances in order of their ids: of all that were settled and have not aged out. */
 async function wholeLedger(view: View): Promise<readonly (readonly LedgerRow[])[]> {
   const listed = await view.newest('ledger', Number.MAX_SAFE_INTEGER, Infinity);
   const items = [...(await view.getMany(listed.map((l) => l.key))).values()];

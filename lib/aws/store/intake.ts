@@ -4,6 +4,7 @@ import type { Submission, SubmitOutcome, Submitted } from '../../ports/store.ts'
 import { arrivalWrite, heldJobs, isSameArrival, keyWrite, objectOf } from './arrivals.ts';
 import type { Blobs } from './blobs.ts';
 import { textAt, type Item } from './codec.ts';
+import type { Expiry } from './expiry.ts';
 import type { Jobs } from './jobs.ts';
 import { submittedKey, textOf } from './keys.ts';
 import { inParallel, type Table } from './table.ts';
@@ -49,6 +50,7 @@ export interface IntakeParts {
   readonly takeIn: () => Promise<void>;
   /** Wall time. */
   readonly nowMs: () => number;
+  readonly expiry: () => Expiry;
 }
 
 /**
@@ -181,12 +183,12 @@ export class Intake {
 
   /** `shared`: what holds the only job of the call. False when another process took a key. */
   async #writeKeys(due: readonly Due[], shared: Awaited<ReturnType<typeof heldJobs>> | null): Promise<boolean> {
-    const { table, blobs } = this.#parts;
+    const { table, blobs, expiry } = this.#parts;
     let isOurs = true;
     await inParallel(due, KEYS_AT_ONCE, async ({ job, key }) => {
       if (key === null) return;
       const held = shared ?? (await heldJobs(blobs, [job], objectOf(job.id)));
-      const { status, item } = await table.write(keyWrite(job.id, key, held), 'nothing');
+      const { status, item } = await table.write(keyWrite({ job: job.id, key }, held, expiry()), 'nothing');
       // A request that was thought lost may have been carried out.
       if (status === 'refused' && textAt(item, 'job') !== job.id) isOurs = false;
     });

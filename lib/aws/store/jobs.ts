@@ -145,7 +145,8 @@ export class Jobs {
   /** Where to look for jobs so that few are looked at in vain: those that live, or the list of all. */
   async #batches(view: View, filter: JobFilter, before: number): Promise<AsyncIterable<Batch>> {
     if (filter.states?.every((s) => STATES_OF_LIVE.has(s)) !== true) {
-      return listedBatches(view, { filter, before, jobs: (await this.#journal.head()).jobs });
+      const { jobs } = await this.#journal.head();
+      return listedBatches(view, { filter, before, jobs, live: () => this.#live(view) });
     }
     const live = (await this.#live(view)).filter((j) => j.arrival < before);
     return inBatches(live);
@@ -177,10 +178,20 @@ async function* inBatches(all: readonly Arrived[]): AsyncIterable<Batch> {
   }
 }
 
-/** Those of the list of all that have the owner and the name. */
+/** Those of the list of all that have the owner and the name, and whoever lives longer than the list. */
 async function* listedBatches(
   view: View,
-  { filter, before, jobs }: { readonly filter: JobFilter; readonly before: number; readonly jobs: number },
+  {
+    filter,
+    before,
+    jobs,
+    live,
+  }: {
+    readonly filter: JobFilter;
+    readonly before: number;
+    readonly jobs: number;
+    readonly live: () => Promise<readonly Arrived[]>;
+  },
 ): AsyncIterable<Batch> {
   const { owner, name } = filter;
   let next = Math.min(before - 1, jobs);
@@ -188,7 +199,12 @@ async function* listedBatches(
   for (let items = 0; next > 0 && items < LISTS_PER_PAGE; items += LISTS_AT_ONCE) {
     const to = jobsKey(next).sk;
     const lists = await view.range({ pk: JOBS, to, descending: true, limit: LISTS_AT_ONCE });
-    if (lists.length === 0) break;
+    if (lists.length === 0) {
+      // The entries before have expired: of the jobs in them, those are left that live on.
+      yield { batch, lastSeen: next + 1, isEnd: false };
+      yield* inBatches((await live()).filter((j) => j.arrival <= next));
+      return;
+    }
     for (const item of lists) {
       const first = unpadded(textAt(item, 'sk')) * JOBS_PER_ITEM + 1;
       for (const [i, job] of [...bodyOf<JobsDoc>(item).entries()].reverse()) {

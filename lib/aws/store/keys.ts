@@ -90,6 +90,11 @@ export const submittedKey = (key: string): Key => ({ pk: `K#${sha256(key)}`, sk:
 /** Only for attempts whose id does not begin with their job's id and a dot. */
 export const attemptKey = (attempt: string): Key => ({ pk: `A#${attempt}`, sk: 'ATTEMPT' });
 
+/** What was settled on one day (cost-days.ts). */
+export const COSTS = 'COSTS';
+/** `day`: `2026-01-31`. */
+export const costsKey = (day: string): Key => ({ pk: COSTS, sk: day });
+
 export const MEMORY = 'MEMORY';
 /** The key itself as far as a sort key takes it, so that it is found by its beginning. */
 export const memoryKey = (key: string): Key => {

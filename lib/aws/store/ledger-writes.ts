@@ -2,6 +2,8 @@ import type { LedgerRow } from '../../domain/ledger.ts';
 import { body, bodyOf, number, text, textAt } from './codec.ts';
 import type { VisitsDoc } from './documents.ts';
 import { instanceKey, LEDGER, ledgerKey, ledgerOfJobKey, VISITS } from './keys.ts';
+import type { Correction } from './cost-days.ts';
+import type { Expiry } from './expiry.ts';
 import type { Write } from './table.ts';
 import type { Reader } from './view.ts';
 
@@ -15,27 +17,34 @@ export interface SettledInstance {
   readonly visits: VisitsDoc;
   /** A new number of arrival. */
   readonly arrival: () => number;
+  readonly expiry: Expiry;
 }
 
-/** Rows of an instance replace those before. A job with a row among them is pointed to the instance, unless its attempts say so. */
-export async function ledgerWrites(view: Reader, settled: SettledInstance): Promise<readonly Write[]> {
-  const { instance, rows, arrival } = settled;
+/** Rows of an instance replace those before; which those were. A job with a row among them is pointed to the instance, unless its attempts say so. */
+export async function ledgerWrites(view: Reader, settled: SettledInstance): Promise<{ readonly writes: readonly Write[]; readonly correction: Correction }> {
+  const { instance, rows, arrival, expiry } = settled;
+  const before: LedgerRow[] = [];
   const { pk } = instanceKey(instance);
   const writes: Write[] = [];
   const jobs = jobsOf(rows);
   for (const item of await view.range({ pk, prefix: LEDGER })) {
     writes.push({ key: { pk, sk: textAt(item, 'sk') }, isDeleted: true });
-    for (const job of jobsOf(bodyOf<readonly LedgerRow[]>(item))) {
+    const former = bodyOf<readonly LedgerRow[]>(item);
+    before.push(...former);
+    for (const job of jobsOf(former)) {
       if (!jobs.has(job)) writes.push({ key: ledgerOfJobKey(job, instance), isDeleted: true });
     }
   }
   for (let part = 0; part * LEDGER_ROWS_PER_ITEM < rows.length; part++) {
     const some = rows.slice(part * LEDGER_ROWS_PER_ITEM, (part + 1) * LEDGER_ROWS_PER_ITEM);
-    writes.push({ key: ledgerKey(instance, part), set: { b: body(some), l: text('ledger'), a: number(arrival()) } });
+    const listed = { l: text('ledger'), a: number(arrival()) };
+    writes.push({ key: ledgerKey(instance, part), set: { b: body(some), ...listed, ...expiry.over } });
   }
   const visitors = await visitorsOf(view, settled, jobs);
-  for (const job of jobs) if (!visitors.has(job)) writes.push({ key: ledgerOfJobKey(job, instance), set: {} });
-  return writes;
+  for (const job of jobs) {
+    if (!visitors.has(job)) writes.push({ key: ledgerOfJobKey(job, instance), set: expiry.beside });
+  }
+  return { writes, correction: { before, after: rows } };
 }
 
 const jobsOf = (rows: readonly LedgerRow[]): ReadonlySet<string> => new Set(rows.flatMap((row) => row.job ?? []));

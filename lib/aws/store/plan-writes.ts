@@ -3,6 +3,7 @@ import type { Retention } from '../../ports/store-retention.ts';
 import type { Blobs } from './blobs.ts';
 import { bytes, encode, number, text, textAt } from './codec.ts';
 import type { ExplainedDoc, ExplanationDoc, PlanDoc } from './documents.ts';
+import type { Expiry } from './expiry.ts';
 import { EXPLAINED, explanationKey, jobKey, planKey, textOf } from './keys.ts';
 import type { Write } from './table.ts';
 import type { Reader } from './view.ts';
@@ -18,6 +19,9 @@ interface Before {
   readonly former: ExplainedDoc;
   /** Writes of this commit so far, by `textOf` their keys. */
   readonly pending: ReadonlyMap<string, Write>;
+  /** Whether the job is not over: by what is known before this commit. */
+  readonly isLive: (job: string) => boolean;
+  readonly expiry: Expiry;
 }
 
 interface PlanWrites {
@@ -32,7 +36,7 @@ interface PlanWrites {
 export async function planWrites(
   parts: { readonly view: Reader; readonly blobs: Blobs; readonly retention: Retention },
   { explanations, ...plan }: Plan,
-  { commits, plans, former, pending }: Before,
+  { commits, plans, former, pending, isLive, expiry }: Before,
 ): Promise<PlanWrites> {
   const { view, blobs } = parts;
   const key = planKey(plan.id);
@@ -51,7 +55,7 @@ export async function planWrites(
   const old = await forgotten(parts, isNew ? plans + 1 : plans, pending);
   return {
     writes: [
-      ...moved.flatMap(explanationWrites),
+      ...moved.flatMap((doc) => explanationWrites(doc, isLive(doc.is.job), expiry)),
       { key, ...held, once: { l: text('plans'), a: numbered ?? number(plans + 1) } },
       { key: EXPLAINED, ...explained },
       ...old.writes,
@@ -65,13 +69,15 @@ export async function planWrites(
 /** A short one lies in the job's own item, which is written about then anyway, and stays below a kilobyte. */
 const WITHIN_JOB_BYTES = 480;
 
-function explanationWrites(doc: ExplanationDoc): readonly Write[] {
+/** The item of a job that is over may have expired meanwhile: what this makes of it then must expire as well. */
+function explanationWrites(doc: ExplanationDoc, isLive: boolean, expiry: Expiry): readonly Write[] {
+  const once = isLive ? {} : expiry.over;
   const content = encode(doc);
   const key = jobKey(doc.is.job);
-  if (content.length <= WITHIN_JOB_BYTES) return [{ key, set: { y: bytes(content) } }];
+  if (content.length <= WITHIN_JOB_BYTES) return [{ key, set: { y: bytes(content) }, once }];
   return [
-    { key, remove: ['y'] },
-    { key: explanationKey(doc.is.job), set: { b: bytes(content) } },
+    { key, remove: ['y'], once },
+    { key: explanationKey(doc.is.job), set: { b: bytes(content), ...(isLive ? expiry.beside : expiry.over) } },
   ];
 }
 

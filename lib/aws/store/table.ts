@@ -17,8 +17,8 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { classify, faultOf } from '../errors.ts';
 import { EbbError } from '../../kernel/errors.ts';
-import { number, textAt, type Item } from './codec.ts';
-import { LISTED, SCHEMA_VERSION, textOf, type Key, type List } from './keys.ts';
+import { number, numberOf, textAt, type Item } from './codec.ts';
+import { LISTED, LOG, SCHEMA_VERSION, textOf, type Key, type List } from './keys.ts';
 
 /** Limits of the service ("Service, account, and table quotas in Amazon DynamoDB"). */
 const MAX_BATCH_READS = 100;
@@ -35,6 +35,8 @@ const TO_ANSWER_MS = 1_000;
 export interface Condition {
   /** `#name` and `:name` stand for what `uses` gives. */
   readonly expression: string;
+  /** What `#name` stands for, where a name is one of the service's reserved words. */
+  readonly names?: Readonly<Record<string, string>>;
   readonly values?: Readonly<Record<string, AttributeValue>>;
 }
 
@@ -71,6 +73,8 @@ export interface TableOptions {
   readonly meter?: Meter;
   /** How long this process may still take, ms: nothing is repeated that would not end before. Default: without end. */
   readonly remainingMs?: () => number;
+  /** Wall time: what has expired by then is not read any more. */
+  readonly nowMs?: () => number;
 }
 
 /** The range of one partition to read. */
@@ -87,19 +91,21 @@ export interface Range {
 
 /**
  * The table, with reads that see every write before them, and writes in transactions. Knows nothing of what the items
- * mean. Every fault leaves as an EbbError (lib/aws/errors.ts).
+ * mean, but that one whose `ttl` has passed is gone: the service deletes it within days. Every fault leaves as an EbbError (lib/aws/errors.ts).
  */
 export class Table {
   readonly #client: DynamoDBClient;
   readonly #name: string;
   readonly #meter: Meter | undefined;
   readonly #remainingMs: () => number;
+  readonly #nowMs: () => number;
 
-  constructor({ client, name, meter, remainingMs = () => Infinity }: TableOptions) {
+  constructor({ client, name, meter, remainingMs = () => Infinity, nowMs = Date.now }: TableOptions) {
     this.#client = client;
     this.#name = name;
     this.#meter = meter;
     this.#remainingMs = remainingMs;
+    this.#nowMs = nowMs;
   }
 
   async get(key: Key): Promise<Item | undefined> {
@@ -125,7 +131,8 @@ export class Table {
         );
         const items = answer.Responses?.[this.#name] ?? [];
         this.#count('BatchGetItem', answer.ConsumedCapacity, items.length);
-        for (const item of items) found.set(textOf({ pk: textAt(item, 'pk'), sk: textAt(item, 'sk') }), item);
+        for (const item of items)
+          if (!this.isExpired(item)) found.set(textOf({ pk: textAt(item, 'pk'), sk: textAt(item, 'sk') }), item);
         left = answer.UnprocessedKeys?.[this.#name]?.Keys ?? [];
         if (left.length > 0 && !(await this.#pause(round))) throw tooMuchAtOnce();
       }
@@ -196,10 +203,15 @@ export class Table {
         ),
       );
       this.#count('Query', answer.ConsumedCapacity, answer.Items?.length ?? 0);
-      items.push(...(answer.Items ?? []));
+      items.push(...(answer.Items ?? []).filter((item) => !this.isExpired(item)));
       start = answer.LastEvaluatedKey;
     } while (start !== undefined && items.length < limit);
     return items;
+  }
+
+  /** Whether an item is gone by its `ttl`. A commit that nobody has carried over is needed until the service deletes it (journal.ts). */
+  isExpired(item: Item): boolean {
+    return item['ttl'] !== undefined && numberOf(item, 'ttl') * 1000 <= this.#nowMs() && textAt(item, 'pk') !== LOG;
   }
 
   /** Adds to a number of an item, which is made where it is not; the item afterwards. */
@@ -250,6 +262,7 @@ export class Table {
                 new DeleteItemCommand({
                   ...common,
                   ...(Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: values }),
+                  ...(condition?.names === undefined ? {} : { ExpressionAttributeNames: condition.names }),
                 }),
               )
             : await this.#client.send(
@@ -304,7 +317,10 @@ export class Table {
         : { ConditionExpression: condition.expression, ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const }),
     };
     const values = { ...condition?.values };
-    const withValues = Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: values };
+    const withValues = {
+      ...(Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: values }),
+      ...(condition?.names === undefined ? {} : { ExpressionAttributeNames: condition.names }),
+    };
     if (write.isDeleted === true) return { Delete: { ...guarded, ...withValues } };
     if (write.isCheck === true) {
       return { ConditionCheck: { ConditionExpression: 'attribute_exists(pk)', ...guarded, ...withValues } };
@@ -354,7 +370,7 @@ function updateOf(
   ExpressionAttributeNames: Record<string, string>;
   ExpressionAttributeValues: Record<string, AttributeValue>;
 } {
-  const names: Record<string, string> = {};
+  const names: Record<string, string> = { ...write.condition?.names };
   const all = { ...values };
   const set = { v: number(SCHEMA_VERSION), ...write.set };
   const sets = [

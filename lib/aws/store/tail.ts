@@ -87,7 +87,13 @@ export function carriedOver({ key, commit, isReset, isThere, set, once, remove }
     const others = [...CONTENT, 'd', 'ttl'].filter((name) => all[name] === undefined);
     return { key, set: all, remove: others, condition };
   }
-  if (isThere) return { key, set: { ...set, w }, once, remove: [...remove, 'd', 'ttl'], condition };
+  if (isThere) {
+    // What is left of a mark: what may not be marked may expire, and goes on doing so.
+    const marks = isMarked(key) ? ['d', 'ttl'] : [];
+    const gone = [...new Set([...remove, ...marks])].filter((name) => set[name] === undefined);
+    const first = Object.fromEntries(Object.entries(once).filter(([name]) => set[name] === undefined));
+    return { key, set: { ...set, w }, once: first, remove: gone, condition };
+  }
   if (!isMarked(key)) return { key, isDeleted: true, condition };
   const mark = { d: flag(true), w, ttl: number(nowS + MARK_S) };
   return { key, set: mark, remove: CONTENT, condition };

@@ -1,21 +1,24 @@
 /** The table as of one commit: what is stored, and over it what commits have written since it was last carried over. */
 import { numberOf, textAt, type Item } from './codec.ts';
-import { ACTIVE, EFFECTS, EXPLAINED, JOBS, MEMORY, textOf, type Key, type List } from './keys.ts';
+import { ACTIVE, COSTS, EFFECTS, EXPLAINED, JOBS, MEMORY, textOf, type Key, type List } from './keys.ts';
 import { isMark, laidOver, type Fold, type Tail } from './tail.ts';
 import type { Range, Table } from './table.ts';
 
 /** What the engine's items are read through. */
 export type Reader = Pick<Table, 'get' | 'getMany' | 'range' | 'newest'>;
 
+/** What it lies over. */
+type Stored = Reader & Pick<Table, 'isExpired'>;
+
 /** Of these a commit always writes all there is. */
-const WHOLE = new Set([ACTIVE, EFFECTS, EXPLAINED.pk, JOBS, MEMORY]);
+const WHOLE = new Set([ACTIVE, COSTS, EFFECTS, EXPLAINED.pk, JOBS, MEMORY]);
 
 export class View implements Reader {
-  readonly #table: Reader;
+  readonly #table: Stored;
   readonly #tail: Tail;
   #reads = 0;
 
-  constructor(table: Reader, tail: Tail) {
+  constructor(table: Stored, tail: Tail) {
     this.#table = table;
     this.#tail = tail;
   }
@@ -39,7 +42,7 @@ export class View implements Reader {
     const stored = await this.#table.getMany(asked);
     const found = new Map<string, Item>();
     for (const key of keys) {
-      const item = laidOver(stored.get(textOf(key)), this.#tail.get(textOf(key)));
+      const item = this.#laidOver(stored.get(textOf(key)), this.#tail.get(textOf(key)));
       if (item !== undefined) found.set(textOf(key), item);
     }
     return found;
@@ -58,12 +61,17 @@ export class View implements Reader {
       const { sk } = fold.key;
       // Beyond what was read there may be others before it.
       if (isCut && (descending ? sk < last : sk > last)) continue;
-      const item = laidOver(all.get(sk), fold);
+      const item = this.#laidOver(all.get(sk), fold);
       if (item === undefined) all.delete(sk);
       else all.set(sk, item);
     }
     const sign = descending ? -1 : 1;
     return [...all.values()].sort((a, b) => sign * inOrder(textAt(a, 'sk'), textAt(b, 'sk'))).slice(0, limit);
+  }
+
+  #laidOver(stored: Item | undefined, fold: Fold | undefined): Item | undefined {
+    const item = laidOver(stored, fold);
+    return item === undefined || this.#table.isExpired(item) ? undefined : item;
   }
 
   async newest(list: List, before: number, limit: number): Promise<{ readonly key: Key; readonly arrival: number }[]> {

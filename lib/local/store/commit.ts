@@ -1,11 +1,12 @@
 import { unreachable } from '../../kernel/errors.ts';
 import { raw } from '../../kernel/units.ts';
 import { isLive } from '../../domain/instance.ts';
-import type { Job } from '../../domain/job.ts';
+import { isOver, type Job } from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Plan } from '../../domain/plan.ts';
 import type { Change, EffectRecord } from '../../ports/store.ts';
 import type { Retention } from '../../ports/store-retention.ts';
+import { ageOut } from './ageing.ts';
 import type { Database } from './database.ts';
 import { asFlag, bodyOf, isOpenAttempt, isOpenTask } from './rows.ts';
 import { forgetEvents, putEvent } from './events.ts';
@@ -18,21 +19,23 @@ type Write = (db: Database) => void;
  * Prepares a list of changes. Turning entities into text is most of the work of a large commit and is done here, before
  * the transaction, so that submissions of other connections do not wait for it.
  */
-export function prepare(changes: readonly Change[], retention: Retention): Write {
-  const writes = changes.map(writeOf);
+/** `nowMs`: wall time. */
+export function prepare(changes: readonly Change[], retention: Retention, nowMs: number): Write {
+  const writes = changes.map((change) => writeOf(change, nowMs));
   if (changes.some((c) => c.put === 'plan')) writes.push(forgetPlans(retention.plans));
   const closed = changes.flatMap((c) => (c.put === 'effect' && c.value.outcome !== null ? [c.value] : []));
   if (closed.length > 0) writes.push(forgetEffects(closed));
   if (changes.some((c) => c.put === 'event')) writes.push(forgetEvents(retention.events));
+  writes.push((db) => ageOut(db, retention, nowMs));
   return (db) => {
     for (const write of writes) write(db);
   };
 }
 
-function writeOf(change: Change): Write {
+function writeOf(change: Change, nowMs: number): Write {
   switch (change.put) {
     case 'job':
-      return putJob(change.value);
+      return putJob(change.value, nowMs);
     case 'task': {
       const { job, stage, index } = change.value;
       const open = asFlag(isOpenTask(change.value));
@@ -66,14 +69,16 @@ function writeOf(change: Change): Write {
     }
     case 'instance': {
       const open = asFlag(isLive(change.value));
+      const isSettled = change.value.state === 'ended' && change.value.costUsd !== null;
       const body = JSON.stringify(change.value);
       return (db) =>
         db.run(
-          `INSERT INTO instances (id, open, body) VALUES (?, ?, ?)
-           ON CONFLICT (id) DO UPDATE SET open = excluded.open, body = excluded.body`,
+          `INSERT INTO instances (id, open, body, settled_ms) VALUES (?, ?, ?, ?)
+           ON CONFLICT (id) DO UPDATE SET open = excluded.open, body = excluded.body, settled_ms = excluded.settled_ms`,
           change.value.id,
           open,
           body,
+          isSettled ? nowMs : null,
         );
     }
     case 'plan':
@@ -105,17 +110,22 @@ function writeOf(change: Change): Write {
 }
 
 /** The specification is as submitted, and a cancel request stays, whatever copy the engine puts. */
-function putJob(job: Job): Write {
+function putJob(job: Job, nowMs: number): Write {
   const body = JSON.stringify(bodyOf(job));
+  const overMs = isOver(job.state) ? nowMs : null;
   return (db) => {
-    const updated = db.run(
-      'UPDATE jobs SET state = ?, body = ?, cancel_requested = max(cancel_requested, ?) WHERE id = ?',
-      job.state,
-      body,
-      asFlag(job.cancelRequested),
-      job.id,
-    );
-    if (updated === 0) insertJob(db, job);
+    const update = (): number =>
+      db.run(
+        'UPDATE jobs SET state = ?, body = ?, over_ms = ?, cancel_requested = max(cancel_requested, ?) WHERE id = ?',
+        job.state,
+        body,
+        overMs,
+        asFlag(job.cancelRequested),
+        job.id,
+      );
+    if (update() > 0) return;
+    insertJob(db, job);
+    if (overMs !== null) update();
   };
 }
 

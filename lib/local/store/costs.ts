@@ -1,4 +1,6 @@
 import type { CostRow } from '../../ports/store.ts';
+import { CostSums, type By } from '../../ports/store-costs.ts';
+import { AGED_OUT } from '../../ports/store-retention.ts';
 import type { Database } from './database.ts';
 
 const KEY_COLUMN = { job: 'job', owner: 'owner', pool: 'pool', template: 'template' } as const;
@@ -7,8 +9,8 @@ const KEY_COLUMN = { job: 'job', owner: 'owner', pool: 'pool', template: 'templa
  * The ledger summed by key. An instance's hours are divided among its rows by what they would have cost on demand: that
  * price is constant over an instance's life, so it measures share times time; by time where the price is 0.
  */
-export function costsBy(db: Database, by: keyof typeof KEY_COLUMN): CostRow[] {
-  return db.all<CostRow>(
+export function costsBy(db: Database, by: By): CostRow[] {
+  const rows = db.all<CostRow>(
     `WITH lives AS (
        SELECT instance, (max(to_ms) - min(from_ms)) / 3600000.0 AS hours,
               sum(on_demand_usd) AS on_demand, sum(to_ms - from_ms) AS time_ms
@@ -22,5 +24,21 @@ export function costsBy(db: Database, by: keyof typeof KEY_COLUMN): CostRow[] {
                      WHEN time_ms > 0 THEN hours * (to_ms - from_ms) / time_ms
                      ELSE 0.0 END) AS instanceHours
      FROM ledger l JOIN lives USING (instance) GROUP BY 1 ORDER BY 1`,
+  );
+  const aged = agedCosts(db, by);
+  if (aged.length === 0) return rows;
+  const sums = new CostSums();
+  for (const row of [...rows, ...aged]) sums.add(row);
+  return sums.rows();
+}
+
+/** Of what has aged out nobody knows any more which jobs it was. */
+function agedCosts(db: Database, by: By): CostRow[] {
+  const sums = `sum(work_usd) AS workUsd, sum(wasted_usd) AS wastedUsd, sum(idle_usd) AS idleUsd,
+    sum(on_demand_usd) AS onDemandUsd, sum(hours) AS instanceHours`;
+  const key = by === 'job' ? `'${AGED_OUT}'` : 'key';
+  return db.all<CostRow>(
+    `SELECT ${key} AS key, ${sums} FROM aged_costs WHERE by = ? GROUP BY 1`,
+    by === 'job' ? 'pool' : by,
   );
 }

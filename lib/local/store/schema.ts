@@ -2,7 +2,7 @@
  * The tables. `body` columns hold an entity as JSON; columns beside it are what queries look at. Immutable job
  * specifications, the largest part of a job, lie apart so that a change of a job's state rewrites a short row.
  * Partial indexes over what is not over make a cycle's load cost as much as what is active, whatever the history.
- * Rows are ordered by `arrival`, a rowid that only grows, because nothing that has one is deleted except the oldest.
+ * Rows are ordered by `arrival`, a rowid that only grows, because nothing that has one is deleted except what is long over.
  */
 const INITIAL = `
 CREATE TABLE jobs (
@@ -113,5 +113,26 @@ CREATE TABLE cursors (instance TEXT PRIMARY KEY, sequence INTEGER NOT NULL) STRI
 CREATE TABLE memory (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `;
 
+/** Since when what is final is so, wall time, and what it had cost once it has aged out (ageing.ts). */
+const AGEING = `
+ALTER TABLE jobs ADD COLUMN over_ms REAL;
+CREATE INDEX jobs_over ON jobs (over_ms) WHERE over_ms IS NOT NULL;
+ALTER TABLE instances ADD COLUMN settled_ms REAL;
+CREATE INDEX instances_settled ON instances (settled_ms) WHERE settled_ms IS NOT NULL;
+ALTER TABLE idempotency ADD COLUMN at_ms REAL;
+CREATE INDEX idempotency_at ON idempotency (at_ms);
+
+CREATE TABLE aged_costs (
+  by TEXT NOT NULL,
+  key TEXT NOT NULL,
+  work_usd REAL NOT NULL,
+  wasted_usd REAL NOT NULL,
+  idle_usd REAL NOT NULL,
+  on_demand_usd REAL NOT NULL,
+  hours REAL NOT NULL,
+  PRIMARY KEY (by, key)
+) STRICT, WITHOUT ROWID;
+`;
+
 /** Step i takes a database from version i to i + 1. Steps are only ever appended: a released one never changes. */
-export const MIGRATIONS: readonly string[] = [INITIAL];
+export const MIGRATIONS: readonly string[] = [INITIAL, AGEING];

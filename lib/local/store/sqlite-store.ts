@@ -30,6 +30,8 @@ import { GroupCommit, submittedUnder } from './submit.ts';
 
 export interface SqliteStoreOptions extends DatabaseOptions {
   readonly retention?: Retention;
+  /** Wall time, for what ages out. */
+  readonly nowMs?: () => number;
 }
 
 interface Bodied {
@@ -47,13 +49,15 @@ export class SqliteStore implements Store {
   readonly #db: Database;
   readonly #group: GroupCommit;
   readonly #retention: Retention;
+  readonly #nowMs: () => number;
   /** Parsed specifications of the jobs that were active when last loaded: they never change. */
   #specs = new Map<number, JobSpec>();
 
   constructor(options: SqliteStoreOptions) {
     this.#db = new Database(options);
     this.#retention = options.retention ?? DEFAULT_RETENTION;
-    this.#group = new GroupCommit(this.#db, this.#retention.events);
+    this.#nowMs = options.nowMs ?? Date.now;
+    this.#group = new GroupCommit(this.#db, this.#retention, this.#nowMs);
   }
 
   submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]> {
@@ -87,7 +91,7 @@ export class SqliteStore implements Store {
 
   commit(token: number, changes: readonly Change[]): Promise<void> {
     return this.#reply(() => {
-      const apply = prepare(changes, this.#retention);
+      const apply = prepare(changes, this.#retention, this.#nowMs());
       this.#db.write(() => {
         const newest = this.#leaseToken();
         if (token !== newest) {

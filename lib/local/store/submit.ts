@@ -2,6 +2,8 @@ import { EbbError } from '../../kernel/errors.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Submission, SubmitOutcome, Submitted } from '../../ports/store.ts';
 import { submittedEvent } from '../../ports/store-events.ts';
+import type { Retention } from '../../ports/store-retention.ts';
+import { ageOut } from './ageing.ts';
 import type { Database } from './database.ts';
 import { forgetEvents, putEvent } from './events.ts';
 import { asFlag, bodyOf, jobOf, type JobRow } from './rows.ts';
@@ -41,7 +43,7 @@ export function submittedUnder(db: Database, key: string): Submitted | null {
   return { digest: known.digest, job: jobOf(known, JSON.parse(known.spec) as Job['spec']) };
 }
 
-function submitOne(db: Database, { job, idempotency }: Submission): SubmitOutcome {
+function submitOne(db: Database, { job, idempotency }: Submission, nowMs: number): SubmitOutcome {
   if (idempotency !== null) {
     const known = submittedUnder(db, idempotency.key);
     if (known !== null) {
@@ -59,7 +61,8 @@ function submitOne(db: Database, { job, idempotency }: Submission): SubmitOutcom
     });
   }
   if (idempotency !== null) {
-    db.run('INSERT INTO idempotency VALUES (?, ?, ?)', idempotency.key, idempotency.digest, arrival);
+    const { key, digest } = idempotency;
+    db.run('INSERT INTO idempotency (key, digest, job, at_ms) VALUES (?, ?, ?, ?)', key, digest, arrival, nowMs);
   }
   putEvent(submittedEvent(job))(db);
   return { status: 'created', job };
@@ -80,12 +83,15 @@ type Settled = { readonly outcomes: readonly SubmitOutcome[] } | { readonly erro
  */
 export class GroupCommit {
   readonly #db: Database;
-  readonly #keptEvents: number;
+  readonly #retention: Retention;
+  readonly #nowMs: () => number;
   #due: Call[] = [];
 
-  constructor(db: Database, keptEvents: number) {
+  /** `nowMs`: wall time. */
+  constructor(db: Database, retention: Retention, nowMs: () => number) {
     this.#db = db;
-    this.#keptEvents = keptEvents;
+    this.#retention = retention;
+    this.#nowMs = nowMs;
   }
 
   submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]> {
@@ -103,8 +109,10 @@ export class GroupCommit {
     let settled: Settled[];
     try {
       settled = this.#db.write(() => {
+        // A key that was used long ago can be used again.
+        ageOut(this.#db, this.#retention, this.#nowMs());
         const outcomes = calls.map((call) => this.#apply(call));
-        forgetEvents(this.#keptEvents)(this.#db);
+        forgetEvents(this.#retention.events)(this.#db);
         return outcomes;
       });
     } catch (error) {
@@ -121,7 +129,7 @@ export class GroupCommit {
   #apply(call: Call): Settled {
     try {
       // The first thing that a single submission writes is what can be refused: nothing to undo.
-      const apply = (): SubmitOutcome[] => call.submissions.map((s) => submitOne(this.#db, s));
+      const apply = (): SubmitOutcome[] => call.submissions.map((s) => submitOne(this.#db, s, this.#nowMs()));
       return { outcomes: call.submissions.length === 1 ? apply() : this.#db.part(apply) };
     } catch (error) {
       if (error instanceof EbbError) return { error };

@@ -5,7 +5,7 @@ import { DynamoDouble } from '../../doubles/dynamodb/table.ts';
 import { storeContract } from '../store.ts';
 
 // Shows that the doubles do what the store asks of DynamoDB and S3, so that tests of faults may stand on them.
-storeContract('dynamodb, on its double', async (retention) => {
+storeContract('dynamodb, on its double', async (retention, nowMs) => {
   const [dynamodb, s3] = [new DynamoDouble().client(), new ObjectsDouble().client()];
-  return new DynamoStore({ dynamodb, s3, table: randomUUID(), bucket: 'bucket', retention });
+  return new DynamoStore({ dynamodb, s3, table: randomUUID(), bucket: 'bucket', retention, nowMs });
 });

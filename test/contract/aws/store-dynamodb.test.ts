@@ -2,5 +2,5 @@ import { storeContract } from '../store.ts';
 import { describeOnLocalStack } from '../../support/localstack.ts';
 
 describeOnLocalStack('DynamoDB store', (on) => {
-  storeContract('dynamodb', async (retention) => on.store({ ...(await on.place()), retention }));
+  storeContract('dynamodb', async (retention, nowMs) => on.store({ ...(await on.place()), retention, nowMs }));
 });

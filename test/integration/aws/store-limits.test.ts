@@ -128,7 +128,7 @@ describeOnLocalStack('DynamoDB store, limits', (on) => {
   }, 60_000);
 
   it('forgets old events for good, and neither skips nor repeats any that it keeps', async () => {
-    const place = { ...(await on.place()), retention: { plans: 3, events: 10 } };
+    const place = { ...(await on.place()), retention: { plans: 3, events: 10, historyDays: null } };
     const store = on.store(place);
     const token = await store.takeLease('engine');
     const note = (n: number): Change => ({

@@ -9,7 +9,7 @@ import { everything, expectSameCosts, operation, perform } from '../store/operat
 
 const SEED = 20261121;
 /** Numbers of events are also used by jobs that a commit makes, so only the memory store forgets exactly. */
-const RETENTION = { plans: 3, events: 10_000 };
+const RETENTION = { plans: 3, events: 10_000, historyDays: null };
 
 interface Everything {
   readonly active: ActiveState;

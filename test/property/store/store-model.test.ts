@@ -8,7 +8,7 @@ import { MemoryStore } from '../../../lib/sim/memory-store.ts';
 import { everything, expectSameCosts, operation, perform } from './operations.ts';
 
 const SEED = 20261121;
-const RETENTION = { plans: 3, events: 6 };
+const RETENTION = { plans: 3, events: 6, historyDays: null };
 const folder = mkdtempSync(join(tmpdir(), 'ebb-store-model-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -6,7 +6,7 @@ import { jobSummary } from './views.ts';
 
 /** Asks the engine to end a job. Asking again changes nothing; a job that ended by itself cannot be cancelled. */
 export async function cancelJob(of: Backend, ref: string): Promise<CancelAnswer> {
-  const job = await findJob(of.store, ref);
+  const job = await findJob(of, ref);
   const requested = await of.store.requestCancel(job.id);
   const now = (await of.store.job(job.id)) ?? job;
   if (requested) {

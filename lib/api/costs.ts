@@ -34,7 +34,7 @@ export async function costReport(of: Backend, by: By): Promise<CostReport> {
 
 export async function jobCost(of: Backend, ref: string): Promise<JobCostView> {
   const now = of.clock.now();
-  const job = await findJob(of.store, ref);
+  const job = await findJob(of, ref);
   const sums = new Map<string, Money>();
   const settled = await settledRows(of, job.id);
   const attempts = await of.store.attempts(job.id);

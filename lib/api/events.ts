@@ -25,7 +25,7 @@ export async function streamEvents(
   lastEventId: string | undefined,
 ): Promise<Answer> {
   const after = lastEventId === undefined || lastEventId === '' ? (query.after ?? 0) : sequenceOf(lastEventId);
-  const job = query.job === undefined ? null : (await findJob(of.store, query.job)).id;
+  const job = query.job === undefined ? null : (await findJob(of, query.job)).id;
   const found: EventRecord[] = [];
   let last = after;
   for (let reads = 0; reads < MAX_READS && found.length < query.limit; reads++) {

@@ -1,7 +1,12 @@
 import { EbbError } from '../kernel/errors.ts';
 import { isOver, type Job } from '../domain/job.ts';
-import type { Store } from '../ports/store.ts';
+import { timeOfText } from '../kernel/ids.ts';
+import { raw } from '../kernel/units.ts';
+import type { Backend } from '../ports/backend.ts';
+import { DAY_MS } from '../ports/store-retention.ts';
 import { nearestName, quoted } from './validate.ts';
+
+type Known = Pick<Backend, 'store' | 'clock' | 'history'>;
 
 /** Jobs of one name that are looked at to tell whether the name is unique, and names offered for a misspelled one. */
 const LOOK = 50;
@@ -10,9 +15,10 @@ const LOOK = 50;
  * The job that an id or a name means. Recurring jobs share a name: the one that is not over is meant; when all are
  * over, the newest; when several are not over the name says too little, and a wrong one might be cancelled.
  */
-export async function findJob(store: Store, ref: string): Promise<Job> {
+export async function findJob(of: Known, ref: string): Promise<Job> {
+  const { store } = of;
   const found = (await store.findJobs([ref])).get(ref);
-  if (found === undefined) throw await unknownJob(store, ref);
+  if (found === undefined) throw await unknownJob(of, ref);
   if (found.id === ref) return found;
   const open = (await store.jobs({ name: ref, states: ['pending', 'running'] }, LOOK, null)).items;
   if (open.length <= 1) return open[0] ?? found;
@@ -27,7 +33,10 @@ export async function findJob(store: Store, ref: string): Promise<Job> {
   });
 }
 
-async function unknownJob(store: Store, ref: string): Promise<EbbError> {
+async function unknownJob(of: Known, ref: string): Promise<EbbError> {
+  const gone = agedOut(of, ref);
+  if (gone !== null) return gone;
+  const { store } = of;
   const newest = (await store.jobs({}, LOOK, null)).items;
   const near = nearestName(ref, [
     ...newest.map((j) => j.spec.name),
@@ -37,5 +46,20 @@ async function unknownJob(store: Store, ref: string): Promise<EbbError> {
     what: 'no such job',
     got: quoted(ref),
     next: near === null ? 'List the jobs: GET /api/jobs, `ebb jobs`.' : `Did you mean ${quoted(near)}?`,
+  });
+}
+
+/** An id says when it was made: one that is older than what is kept has aged out, if it ever was one. */
+function agedOut({ clock, history }: Known, ref: string): EbbError | null {
+  const madeMs = ref.startsWith('j-') ? timeOfText(ref.slice(2)) : null;
+  if (history === undefined || madeMs === null || raw(clock.now()) - madeMs <= history.days * DAY_MS) return null;
+  return new EbbError('gone', {
+    what: 'this job has aged out, if there ever was one of this id',
+    got: `${quoted(ref)}, made on ${new Date(madeMs).toISOString().slice(0, 10)}`,
+    allowed: `jobs that ended within the last ${history.days} days, or have not ended (setting historyDays)`,
+    next:
+      history.archive === null
+        ? 'What it cost is still in the sums: `ebb cost`.'
+        : `What it was is in the archive, ${history.archive}jobs/ (docs/archive.md); what it cost is still in the sums: \`ebb cost\`.`,
   });
 }

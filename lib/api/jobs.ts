@@ -25,12 +25,12 @@ function filterOf(query: z.output<typeof jobsQuery>): JobFilter {
 }
 
 export async function showJob(of: Backend, ref: string): Promise<JobView> {
-  const job = await findJob(of.store, ref);
+  const job = await findJob(of, ref);
   return jobView(job, await of.store.explanation(job.id), of.clock.now());
 }
 
 export async function explainJob(of: Backend, ref: string): Promise<ExplanationView> {
-  const job = await findJob(of.store, ref);
+  const job = await findJob(of, ref);
   return explanationView(job, await of.store.explanation(job.id));
 }
 

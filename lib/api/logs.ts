@@ -11,7 +11,7 @@ type LogsQuery = z.output<typeof logsQuery>;
 
 /** A piece of what one attempt of a task wrote; following is asking again from `nextOffset`. */
 export async function readLogs(of: Backend, ref: string, query: LogsQuery): Promise<LogView> {
-  const job = await findJob(of.store, ref);
+  const job = await findJob(of, ref);
   const stage = stageOf(job, query.stage);
   const tries = (await of.store.attempts(job.id)).filter((a) => a.stage === stage && a.index === query.task);
   const attempt = attemptOf(tries, job, stage, query);

@@ -14,6 +14,7 @@ const PROBLEMS: Readonly<Record<number, string>> = {
   403: 'The request came from where none may come from.',
   404: 'There is no such thing.',
   409: 'The request contradicts what is stored.',
+  410: 'It has aged out, if it ever was.',
   413: 'The body is over the limit.',
   415: 'The body is not JSON.',
   422: 'The job is well-formed and cannot be taken.',

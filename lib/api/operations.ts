@@ -97,7 +97,7 @@ const cancel = {
   params: jobPath,
   query: noQuery,
   answers: { 202: json('The engine will end it, or it is cancelled already.', schema.cancelAnswer) },
-  problems: [404, 409, 413, 415],
+  problems: [404, 409, 410, 413, 415],
 } as const;
 
 export const API_OPERATIONS: readonly Operation[] = [
@@ -122,7 +122,7 @@ export const API_OPERATIONS: readonly Operation[] = [
     params: jobPath,
     query: noQuery,
     answers: { 200: json('The job.', schema.jobView) },
-    problems: [404, 409],
+    problems: [404, 409, 410],
     run: async ({ params }, backend) => ok(await showJob(backend, params.job)),
   }),
   operation({
@@ -148,7 +148,7 @@ export const API_OPERATIONS: readonly Operation[] = [
     params: jobPath,
     query: request.tasksQuery,
     answers: { 200: json('A page of tasks.', schema.taskList) },
-    problems: [404, 409],
+    problems: [404, 409, 410],
     run: async ({ params, query }, backend) => ok(await listTasks(backend, params.job, query)),
   }),
   operation({
@@ -160,7 +160,7 @@ export const API_OPERATIONS: readonly Operation[] = [
     params: jobPath,
     query: request.attemptsQuery,
     answers: { 200: json('A page of attempts.', schema.attemptList) },
-    problems: [404, 409],
+    problems: [404, 409, 410],
     run: async ({ params, query }, backend) => ok(await listAttempts(backend, params.job, query)),
   }),
   operation({
@@ -172,7 +172,7 @@ export const API_OPERATIONS: readonly Operation[] = [
     params: jobPath,
     query: noQuery,
     answers: { 200: json('The latest explanation.', schema.explanationView) },
-    problems: [404, 409],
+    problems: [404, 409, 410],
     run: async ({ params }, backend) => ok(await explainJob(backend, params.job)),
   }),
   operation({
@@ -184,7 +184,7 @@ export const API_OPERATIONS: readonly Operation[] = [
     params: jobPath,
     query: noQuery,
     answers: { 200: json('Settled and accrued cost.', schema.jobCostView) },
-    problems: [404, 409],
+    problems: [404, 409, 410],
     run: async ({ params }, backend) => ok(await jobCost(backend, params.job)),
   }),
   operation({
@@ -197,7 +197,7 @@ export const API_OPERATIONS: readonly Operation[] = [
     params: jobPath,
     query: request.logsQuery,
     answers: { 200: json('The range.', schema.logView) },
-    problems: [404, 409],
+    problems: [404, 409, 410],
     run: async ({ params, query }, backend) => ok(await readLogs(backend, params.job, query)),
   }),
   operation({
@@ -286,7 +286,7 @@ export const API_OPERATIONS: readonly Operation[] = [
         headers: z.object({ [LAST_EVENT_HEADER]: z.string() }),
       },
     },
-    problems: [404, 409],
+    problems: [404, 409, 410],
     run: ({ query, header }, backend) => streamEvents(backend, query, header('last-event-id')),
   }),
   operation({

@@ -9,7 +9,7 @@ import { attemptView, freshTaskView, taskView } from './views.ts';
 
 /** Tasks in the order of stages and indices, those never tried included, which have no record of their own. */
 export async function listTasks(of: Backend, ref: string, query: z.output<typeof tasksQuery>): Promise<TaskList> {
-  const job = await findJob(of.store, ref);
+  const job = await findJob(of, ref);
   const tried = new Map((await of.store.tasks(job.id)).map((t) => [`${t.stage}/${t.index}`, t]));
   const items: TaskView[] = [];
   let passed = query.cursor === undefined ? 0 : position(query.cursor);
@@ -47,7 +47,7 @@ export async function listAttempts(
   ref: string,
   query: z.output<typeof attemptsQuery>,
 ): Promise<AttemptList> {
-  const job = await findJob(of.store, ref);
+  const job = await findJob(of, ref);
   const wanted = (await of.store.attempts(job.id)).filter(
     (a) =>
       (query.stage === undefined || a.stage === query.stage) && (query.task === undefined || a.index === query.task),

@@ -17,6 +17,7 @@ import { lambdaClock } from './clock.ts';
 import { once, processStore, uniform, wallMs, type StoreParts } from './compose-store.ts';
 import { logStreamOf, logUrl } from './fleet/log-place.ts';
 import type { AwsPrices } from './market.ts';
+import { ARCHIVE_PREFIX } from './store/keys.ts';
 import { placedInS3 } from './placed.ts';
 import { takeTime } from './remaining.ts';
 import { trigger } from './trigger.ts';
@@ -79,6 +80,7 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
       bill: async (...asked) => (await reading()).bill(...asked),
     },
     limits: { vcpus: config.vcpus },
+    history: { days: config.settings.historyDays, archive: `s3://${of.environment.EBB_BUCKET}/${ARCHIVE_PREFIX}` },
     place: (spec, job) => placedInS3(spec, of.environment.EBB_BUCKET, job),
     admit: async (spec) => {
       const open = market.pools().filter((p) => market.quote(p.id, clock.now()) !== null);

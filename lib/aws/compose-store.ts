@@ -7,6 +7,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { S3Client } from '@aws-sdk/client-s3';
 import type { Clock } from '../kernel/clock.ts';
 import type { Uniform } from '../kernel/random.ts';
+import { DEFAULT_RETENTION } from '../ports/store-retention.ts';
 import { lambdaClock } from './clock.ts';
 import { readEnvironment, type Environment } from './environment.ts';
 import { tokenOf } from './fleet/marks.ts';
@@ -71,7 +72,15 @@ export function storePartsOf(environment: Environment): StoreParts {
     blobs: once(() => new Blobs({ client: s3(), bucket: EBB_BUCKET })),
     s3,
     store: once(
-      () => new DynamoStore({ dynamodb: dynamodb(), s3: s3(), table: EBB_TABLE, bucket: EBB_BUCKET, remainingMs }),
+      () =>
+        new DynamoStore({
+          dynamodb: dynamodb(),
+          s3: s3(),
+          table: EBB_TABLE,
+          bucket: EBB_BUCKET,
+          retention: { ...DEFAULT_RETENTION, historyDays: config.settings.historyDays },
+          remainingMs,
+        }),
     ),
     market: once(
       () => new AwsMarket({ book: new PriceBook(table()), historyS, zones, types, deployment, now: () => clock.now() }),

@@ -106,5 +106,14 @@ export const schedulerConfig = z.strictObject({
     .positive()
     .default(20_000)
     .describe('Above this many start options the greedy plan with a Lagrangian bound is used instead of the MILP.'),
+  historyDays: z
+    .number()
+    .int()
+    .min(7)
+    .max(3650)
+    .default(90)
+    .describe(
+      'Days (of the wall clock) that jobs and instances are kept after their end, and idempotency keys after their first use. What they cost stays in every sum for good.',
+    ),
 });
 export type SchedulerConfig = z.infer<typeof schedulerConfig>;

@@ -108,7 +108,9 @@ export const deploymentConfig = z
     retentionDays: z
       .literal(RETENTION_DAYS, `must be one of ${RETENTION_DAYS.join(', ')}: CloudWatch takes no other`)
       .default(30)
-      .describe('How long logs are kept: of tasks, functions and requests.'),
+      .describe(
+        'How long logs are kept: of tasks, functions and requests. Jobs and instances: the setting `historyDays`.',
+      ),
     traces: z
       .boolean()
       .default(false)
@@ -150,6 +152,10 @@ export type DeploymentConfigInput = z.input<typeof deploymentConfig>;
 /** The architecture of the families; they have one, or the configuration was refused. */
 export const architectureOf = (config: Pick<DeploymentConfig, 'families'>): Arch =>
   facts(config.families[0] ?? '')?.arch ?? 'x86_64';
+
+/** How long what is over is kept. */
+export const historyDaysOf = ({ settings }: Pick<DeploymentConfig, 'settings'>): number =>
+  schedulerConfig.parse(settings).historyDays;
 
 /** Throws `usage` with every finding. `where` is what messages call the input: a file name, or the construct. */
 export function checkedDeployment(input: unknown, where: string): DeploymentConfig {

@@ -6,19 +6,27 @@ import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import * as dynamodb from 'aws-cdk-lib/aws-dynamodb';
 import * as s3 from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
-import { ARCHIVE_PREFIX } from '../aws/archive/archive.ts';
 import { ENDED, ORDERS } from '../aws/fleet/marks.ts';
-import { COMMITS_PREFIX, KEEP_COMMITS_DAYS, tableDefinition } from '../aws/store/keys.ts';
+import { LIFE_DAYS } from '../aws/store/expiry.ts';
+import {
+  ARCHIVE_PREFIX,
+  ARRIVALS_PREFIX,
+  COMMITS_PREFIX,
+  KEEP_COMMITS_DAYS,
+  SPECS_PREFIX,
+  tableDefinition,
+} from '../aws/store/keys.ts';
+import { schedulerConfig } from '../domain/config.ts';
 import { invariant } from '../kernel/errors.ts';
 import { acknowledge } from './acknowledged.ts';
 
 export interface EbbtideDataProps {
   /** Whether table and bucket stay when their stack is deleted. Default: they stay. */
   readonly keepData?: boolean;
+  /** Days that specifications are kept after the end of their jobs. Default: the setting's. */
+  readonly historyDays?: number;
 }
 
-/** Objects of the store (lib/aws/store): values that are too large for an item. */
-export const STORE_PREFIXES: readonly string[] = [COMMITS_PREFIX, 'specs/', 'memory/', 'plans/'];
 /** Objects of one cycle, handed from step to step; of no use a minute later. */
 export const CYCLE_PREFIX = 'cycle/';
 /** What tasks keep between attempts. */
@@ -38,11 +46,15 @@ export class EbbtideData extends Construct {
   readonly table: dynamodb.Table;
   readonly bucket: s3.Bucket;
 
-  constructor(scope: Construct, id: string, { keepData = true }: EbbtideDataProps = {}) {
+  constructor(
+    scope: Construct,
+    id: string,
+    { keepData = true, historyDays = schedulerConfig.parse({}).historyDays }: EbbtideDataProps = {},
+  ) {
     super(scope, id);
     const removalPolicy = keepData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY;
     this.table = tableOf(this, keepData, removalPolicy);
-    this.bucket = bucketOf(this, removalPolicy);
+    this.bucket = bucketOf(this, removalPolicy, historyDays);
     acknowledge(this.bucket, {
       'AwsSolutions-S1':
         'Access logs need a second bucket and are billed per request. Only the functions of one deployment read and write here; CloudTrail data events can be switched on for the account.',
@@ -91,7 +103,7 @@ function tableOf(scope: Construct, keepData: boolean, removalPolicy: RemovalPoli
   return table;
 }
 
-function bucketOf(scope: Construct, removalPolicy: RemovalPolicy): s3.Bucket {
+function bucketOf(scope: Construct, removalPolicy: RemovalPolicy, historyDays: number): s3.Bucket {
   const bucket = new s3.Bucket(scope, 'Blobs', {
     blockPublicAccess: s3.BlockPublicAccess.BLOCK_ALL,
     encryption: s3.BucketEncryption.S3_MANAGED,
@@ -108,6 +120,10 @@ function bucketOf(scope: Construct, removalPolicy: RemovalPolicy): s3.Bucket {
         noncurrentVersionExpiration: Duration.days(1),
       },
       { id: 'commits', prefix: COMMITS_PREFIX, expiration: Duration.days(KEEP_COMMITS_DAYS) },
+      // Taken in within a minute, and deleted then; what a crash leaves is of no use.
+      { id: 'arrivals', prefix: ARRIVALS_PREFIX, expiration: Duration.days(KEEP_COMMITS_DAYS) },
+      // By their age: S3 does not know when a job ends (docs/aws-store.md, "What ages out").
+      { id: 'specs', prefix: SPECS_PREFIX, expiration: Duration.days(historyDays + LIFE_DAYS) },
       { id: 'kept', prefix: KEPT_PREFIX, expiration: Duration.days(CHECKPOINT_DAYS) },
       {
         id: 'checkpoints',

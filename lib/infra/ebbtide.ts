@@ -19,7 +19,13 @@ import type { PurchaseOption } from '../domain/pool.ts';
 import { EbbtideAlarms } from './alarms.ts';
 import { HttpApi } from './api.ts';
 import { Capacity } from './capacity.ts';
-import { architectureOf, checkedDeployment, type DeploymentConfig, type DeploymentConfigInput } from './config.ts';
+import {
+  architectureOf,
+  checkedDeployment,
+  historyDaysOf,
+  type DeploymentConfig,
+  type DeploymentConfigInput,
+} from './config.ts';
 import { Cycle, cycleArn } from './cycle.ts';
 import { EbbtideDashboard } from './dashboard.ts';
 import { EbbtideData } from './data.ts';
@@ -68,7 +74,8 @@ export class Ebbtide extends Construct {
     const { config } = this;
     // The numbers of the enumeration are those of days.
     const logRetention: logs.RetentionDays = config.retentionDays;
-    this.data = data ?? new EbbtideData(this, 'Data', { keepData: config.keepData });
+    this.data =
+      data ?? new EbbtideData(this, 'Data', { keepData: config.keepData, historyDays: historyDaysOf(config) });
     this.network = new Network(this, 'Network', {
       config,
       flowLogRetention: logRetention,

@@ -11,9 +11,9 @@ import type { Construct } from 'constructs';
 import { invariant } from '../kernel/errors.ts';
 import type { Capacity } from './capacity.ts';
 import { STACK_TAG } from './capacity.ts';
-import { ARCHIVE_PREFIX } from '../aws/archive/archive.ts';
+import { ARCHIVE_PREFIX, STORE_PREFIXES } from '../aws/store/keys.ts';
 import { ENDED, ORDERS } from '../aws/fleet/marks.ts';
-import { CYCLE_PREFIX, KEPT_PREFIX, STORE_PREFIXES, type EbbtideData } from './data.ts';
+import { CYCLE_PREFIX, KEPT_PREFIX, type EbbtideData } from './data.ts';
 import type { Network } from './network.ts';
 import { schedulerArn, type Schedules } from './schedules.ts';
 

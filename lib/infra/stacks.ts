@@ -2,7 +2,7 @@
 import { CfnOutput, Fn, Stack, type Environment, type StackProps } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { acknowledge } from './acknowledged.ts';
-import type { DeploymentConfig } from './config.ts';
+import { historyDaysOf, type DeploymentConfig } from './config.ts';
 import { EbbtideData } from './data.ts';
 import { Ebbtide } from './ebbtide.ts';
 
@@ -43,7 +43,10 @@ export class EbbtideDataStack extends Stack {
 
   constructor(scope: Construct, id: string, { config, ...props }: EbbtideDataStackProps) {
     super(scope, id, props);
-    this.data = new EbbtideData(this, 'Data', { keepData: config.keepData });
+    this.data = new EbbtideData(this, 'Data', {
+      keepData: config.keepData,
+      historyDays: historyDaysOf(config),
+    });
     new CfnOutput(this, 'TableName', { value: this.data.table.tableName });
     new CfnOutput(this, 'BucketName', { value: this.data.bucket.bucketName });
   }

@@ -47,6 +47,12 @@ export const ERROR_CODES = {
   },
   'job.cancelled': { http: 409, exit: 5, retryable: false, about: 'The job was cancelled.' },
   'not-found': { http: 404, exit: 6, retryable: false, about: 'No such job, instance, pool, plan or route.' },
+  gone: {
+    http: 410,
+    exit: 6,
+    retryable: false,
+    about: 'What was asked for is older than what is kept: it has aged out, if it ever was.',
+  },
   conflict: {
     http: 409,
     exit: 6,

@@ -40,6 +40,12 @@ export function timeOrderedText(nowMs: number, random: Uniform): string {
   return time + randomText(random, 8);
 }
 
+/** When `timeOrderedText` made it, epoch ms to the second; null for what it did not make. */
+export function timeOfText(text: string): number | null {
+  if (text.length !== 15 || [...text].some((c) => !CROCKFORD.includes(c))) return null;
+  return [...text.slice(0, 7)].reduce((sum, c) => sum * 32 + CROCKFORD.indexOf(c), 0) * 1000;
+}
+
 /** The instance that a launch with this key makes: the same key names the same instance, so a repeated launch finds it. */
 export function instanceOf(key: EffectKey, ordinal: number): InstanceId {
   const text = `${key}#${ordinal}`;

@@ -15,6 +15,7 @@ import { capacityOf } from '../market/capacity.ts';
 import { CapacityEvidence } from '../market/forecast/hazard.ts';
 import { dumpModel } from '../plan/milp.ts';
 import type { Solver } from '../plan/solver.ts';
+import { DEFAULT_RETENTION } from '../ports/store-retention.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './engine-messages.ts';
 import { createLocalFleet } from './fleet/fleet.ts';
 import { ForecastInUse } from './forecast-in-use.ts';
@@ -30,7 +31,10 @@ const data = workerData as EngineThreadData;
 const tell = (message: FromEngine): void => port.postMessage(message);
 
 const world = await knownWorld(data.dir);
-const store = openSqliteStore({ path: data.database });
+const store = openSqliteStore({
+  path: data.database,
+  retention: { ...DEFAULT_RETENTION, historyDays: world.config.historyDays },
+});
 const market = replayMarket(world.trace, () => world.clock.now());
 const fleet = createLocalFleet({
   dir: data.dir,

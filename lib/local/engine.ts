@@ -109,6 +109,7 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
     fleet,
     limits: { vcpus: world.vcpus },
     submitter: { baseDir: null, defaultOwner: userInfo().username },
+    history: { days: world.config.historyDays, archive: null },
     place: onThisMachine,
     admit: async (spec) => {
       await history.refresh();

@@ -32,6 +32,8 @@ export interface Backend {
   forecast(pools: readonly Pool[]): Promise<PoolForecasts>;
   /** Tells the engine that there is something to do. Cheap; calls coalesce. */
   wake(): void;
+  /** How long what is over is kept, and where it is afterwards: a place in S3 that ends with a slash, or nowhere. Absent: for good. */
+  readonly history?: { readonly days: number; readonly archive: string | null };
   /** Answers health checks: is the engine working, since when, last cycle, version. */
   health(): Promise<Health>;
 }

@@ -215,7 +215,9 @@ export function ageingContract(name: string, open: OpenStore): void {
       expect(await store.submit([submission('j3', 'key', 'd2')])).toEqual([
         { status: 'created', job: submission('j3').job },
       ]);
-      expect(await store.submit([submission('j4', 'key', 'd2')])).toMatchObject([{ status: 'repeated', job: { id: 'j3' } }]);
+      expect(await store.submit([submission('j4', 'key', 'd2')])).toMatchObject([
+        { status: 'repeated', job: { id: 'j3' } },
+      ]);
     });
 
     it('explains anew after a pause in which what it explained has aged out', async () => {

@@ -8,11 +8,9 @@
  */
 import { gzipSync } from 'node:zlib';
 import type { Blobs } from '../store/blobs.ts';
+import { ARCHIVE_PREFIX } from '../store/keys.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import { rowsOf, type ArchiveKind, type StreamRecord } from './rows.ts';
-
-/** Folder of the bucket. */
-export const ARCHIVE_PREFIX = 'archive/';
 
 export interface Archived {
   readonly rows: number;

@@ -16,7 +16,7 @@ import type { Submission } from '../../ports/store.ts';
 import { number, text, textAt, type Item } from './codec.ts';
 import type { Expiry } from './expiry.ts';
 import type { Blobs } from './blobs.ts';
-import { NEW, newKey, padded, submittedKey, type Key } from './keys.ts';
+import { ARRIVALS_PREFIX, NEW, newKey, padded, submittedKey, type Key } from './keys.ts';
 import type { Table, Write } from './table.ts';
 
 export interface Arrival {
@@ -42,7 +42,7 @@ async function arrivalOf(item: Item, blobs: Blobs): Promise<Arrival> {
 export const heldJobs = async (blobs: Blobs, jobs: readonly Job[], name: string): Promise<NonNullable<Write['set']>> =>
   (await blobs.held(jobs, name)).set;
 
-export const objectOf = (job: string): string => `arrivals/${job}`;
+export const objectOf = (job: string): string => `${ARRIVALS_PREFIX}${job}`;
 
 let lastMs = 0;
 let ordinal = 0;

@@ -44,10 +44,12 @@ import {
   itemOfPartition,
   jobKey,
   jobsKey,
+  MEMORY_PREFIX,
   memoryKey,
   namedKey,
   runsKey,
   specKey,
+  SPECS_PREFIX,
   spillKey,
   textOf,
   visitsKey,
@@ -390,7 +392,8 @@ class Preparation {
       const doc: JobDoc = { ...newJobDoc(job, arrival, isKnown), open, body: now, cancelRequested };
       touched.doc = doc;
       this.#write({ key, set: newJobAttributes(job, doc) });
-      if (doc.spec === null) this.#write({ key: specKey(job.id), ...(await blobs.held(job.spec, `specs/${job.id}`)) });
+      if (doc.spec === null)
+        this.#write({ key: specKey(job.id), ...(await blobs.held(job.spec, `${SPECS_PREFIX}${job.id}`)) });
       this.#write({ key: namedKey(job.spec.name), set: { job: text(job.id), ...this.#parts.expiry.beside } });
     }
     await this.#listJobs();
@@ -490,7 +493,10 @@ class Preparation {
   async #writeMemory(): Promise<void> {
     for (const [key, value] of this.#memory) {
       const at = memoryKey(key);
-      const held = await this.#parts.blobs.held({ key, value }, `memory/${at.sk.slice(-64)}-${this.#head.commits}`);
+      const held = await this.#parts.blobs.held(
+        { key, value },
+        `${MEMORY_PREFIX}${at.sk.slice(-64)}-${this.#head.commits}`,
+      );
       this.#write({ key: at, ...held });
       // A value that needs an object had one before, as a rule.
       const former = held.set['s3'] === undefined ? undefined : await this.#parts.documents.view.get(at);

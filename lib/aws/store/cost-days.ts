@@ -9,7 +9,7 @@ import { AGED_OUT } from '../../ports/store-retention.ts';
 import { CostSums, costsBy, isRounding } from '../../ports/store-costs.ts';
 import type { Blobs } from './blobs.ts';
 import { textAt } from './codec.ts';
-import { COSTS, costsKey } from './keys.ts';
+import { COSTS, COSTS_PREFIX, costsKey } from './keys.ts';
 import type { Write } from './table.ts';
 import type { Reader } from './view.ts';
 
@@ -41,7 +41,7 @@ export async function costWrites(
   const item = await parts.view.get(key);
   const known = item === undefined ? null : await parts.blobs.valueOf<CostsDoc>(item);
   const doc = Object.fromEntries(KEPT.map((by) => [by, corrected(known?.[by] ?? [], by, corrections)]));
-  const held = await parts.blobs.held(doc, `costs/${of.day}-${of.commits}`);
+  const held = await parts.blobs.held(doc, `${COSTS_PREFIX}${of.day}-${of.commits}`);
   return { writes: [{ key, ...held }], dropped: item?.['s3'] === undefined ? [] : [textAt(item, 's3')] };
 }
 
@@ -84,10 +84,7 @@ async function daysOf({ view, blobs }: Parts, by: Kept): Promise<readonly CostRo
 }
 
 /** By job: of the ledger that is there, and what is missing in it as one row. */
-export async function costsByJob(
-  parts: Parts,
-  ledger: readonly (readonly LedgerRow[])[],
-): Promise<readonly CostRow[]> {
+export async function costsByJob(parts: Parts, ledger: readonly (readonly LedgerRow[])[]): Promise<readonly CostRow[]> {
   const sums = costsBy(ledger, 'job');
   const all = (await keptCosts(parts, 'pool')).total(AGED_OUT);
   const missing = new CostSums();

@@ -13,9 +13,9 @@ export interface Key {
 /**
  * Version of the items' form, written into each (`v`). A reader refuses items of another one.
  *
- * 4 is the first: 1 to 3 were never released, and no table of theirs is read (docs/adr/0013-submissions-are-taken-in.md).
+ * 5 is the first: 1 to 4 were never released, and no table of theirs is read (docs/adr/0013-submissions-are-taken-in.md).
  */
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 /** Tasks whose records share an item: a lone change rewrites about 1 KB, a start of thousands writes few items. */
 const TASKS_PER_ITEM = 32;
@@ -117,6 +117,22 @@ export const textOf = ({ pk, sk }: Key): string => `${pk}\u0000${sk}`;
 export const LOG = 'LOG';
 /** Where large commits lie in the bucket. */
 export const COMMITS_PREFIX = 'commits/';
+export const SPECS_PREFIX = 'specs/';
+export const MEMORY_PREFIX = 'memory/';
+export const PLANS_PREFIX = 'plans/';
+export const COSTS_PREFIX = 'costs/';
+export const ARRIVALS_PREFIX = 'arrivals/';
+/** All objects of the store: values that are too large for an item. */
+export const STORE_PREFIXES: readonly string[] = [
+  COMMITS_PREFIX,
+  SPECS_PREFIX,
+  MEMORY_PREFIX,
+  PLANS_PREFIX,
+  COSTS_PREFIX,
+  ARRIVALS_PREFIX,
+];
+/** What is over, out of the table's stream (docs/archive.md). */
+export const ARCHIVE_PREFIX = 'archive/';
 /** How long a commit stays, in the table and in the bucket: long after it was carried over to the items (journal.ts). */
 export const KEEP_COMMITS_DAYS = 60;
 export const logKey = (commit: number): Key => ({ pk: LOG, sk: padded(commit) });

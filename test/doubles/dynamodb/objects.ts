@@ -18,6 +18,11 @@ export class ObjectsDouble {
     return { send, destroy: () => undefined } as unknown as S3Client;
   }
 
+  /** Names of all objects that are there, whatever their bucket. */
+  get names(): readonly string[] {
+    return [...this.#objects.keys()].map((name) => name.slice(name.indexOf('/') + 1));
+  }
+
   #answer(name: string, { Bucket, Key, Body = '' }: Asked): unknown {
     const known = this.#objects.get(`${Bucket}/${Key}`);
     switch (name) {

@@ -1,9 +1,10 @@
 import { gunzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { archive, ARCHIVE_PREFIX } from '../../../lib/aws/archive/archive.ts';
+import { archive } from '../../../lib/aws/archive/archive.ts';
 import { ARCHIVED, streamRecord, type StreamRecord } from '../../../lib/aws/archive/rows.ts';
 import { Blobs } from '../../../lib/aws/store/blobs.ts';
+import { ARCHIVE_PREFIX } from '../../../lib/aws/store/keys.ts';
 import type { Item } from '../../../lib/aws/store/codec.ts';
 import { DynamoStore } from '../../../lib/aws/store/dynamo-store.ts';
 import type { LedgerRow } from '../../../lib/domain/ledger.ts';

@@ -8,14 +8,7 @@ import * as s3 from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
 import { ENDED, ORDERS } from '../aws/fleet/marks.ts';
 import { LIFE_DAYS } from '../aws/store/expiry.ts';
-import {
-  ARCHIVE_PREFIX,
-  ARRIVALS_PREFIX,
-  COMMITS_PREFIX,
-  KEEP_COMMITS_DAYS,
-  SPECS_PREFIX,
-  tableDefinition,
-} from '../aws/store/keys.ts';
+import { ARCHIVE_PREFIX, COMMITS_PREFIX, KEEP_COMMITS_DAYS, SPECS_PREFIX, tableDefinition } from '../aws/store/keys.ts';
 import { schedulerConfig } from '../domain/config.ts';
 import { invariant } from '../kernel/errors.ts';
 import { acknowledge } from './acknowledged.ts';
@@ -120,8 +113,6 @@ function bucketOf(scope: Construct, removalPolicy: RemovalPolicy, historyDays: n
         noncurrentVersionExpiration: Duration.days(1),
       },
       { id: 'commits', prefix: COMMITS_PREFIX, expiration: Duration.days(KEEP_COMMITS_DAYS) },
-      // Taken in within a minute, and deleted then; what a crash leaves is of no use.
-      { id: 'arrivals', prefix: ARRIVALS_PREFIX, expiration: Duration.days(KEEP_COMMITS_DAYS) },
       // By their age: S3 does not know when a job ends (docs/aws-store.md, "What ages out").
       { id: 'specs', prefix: SPECS_PREFIX, expiration: Duration.days(historyDays + LIFE_DAYS) },
       { id: 'kept', prefix: KEPT_PREFIX, expiration: Duration.days(CHECKPOINT_DAYS) },

@@ -120,17 +120,11 @@ export const COMMITS_PREFIX = 'commits/';
 export const SPECS_PREFIX = 'specs/';
 export const MEMORY_PREFIX = 'memory/';
 export const PLANS_PREFIX = 'plans/';
-export const COSTS_PREFIX = 'costs/';
-export const ARRIVALS_PREFIX = 'arrivals/';
+export const COSTS_PREFIX = `${MEMORY_PREFIX}costs/`;
+/** Gone within a minute, and of what a crash leaves some day: with commits. */
+export const ARRIVALS_PREFIX = `${COMMITS_PREFIX}arrivals/`;
 /** All objects of the store: values that are too large for an item. */
-export const STORE_PREFIXES: readonly string[] = [
-  COMMITS_PREFIX,
-  SPECS_PREFIX,
-  MEMORY_PREFIX,
-  PLANS_PREFIX,
-  COSTS_PREFIX,
-  ARRIVALS_PREFIX,
-];
+export const STORE_PREFIXES: readonly string[] = [COMMITS_PREFIX, SPECS_PREFIX, MEMORY_PREFIX, PLANS_PREFIX];
 /** What is over, out of the table's stream (docs/archive.md). */
 export const ARCHIVE_PREFIX = 'archive/';
 /** How long a commit stays, in the table and in the bucket: long after it was carried over to the items (journal.ts). */

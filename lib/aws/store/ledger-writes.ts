@@ -21,7 +21,10 @@ export interface SettledInstance {
 }
 
 /** Rows of an instance replace those before; which those were. A job with a row among them is pointed to the instance, unless its attempts say so. */
-export async function ledgerWrites(view: Reader, settled: SettledInstance): Promise<{ readonly writes: readonly Write[]; readonly correction: Correction }> {
+export async function ledgerWrites(
+  view: Reader,
+  settled: SettledInstance,
+): Promise<{ readonly writes: readonly Write[]; readonly correction: Correction }> {
   const { instance, rows, arrival, expiry } = settled;
   const before: LedgerRow[] = [];
   const { pk } = instanceKey(instance);

@@ -73,7 +73,7 @@ export interface TableOptions {
   readonly meter?: Meter;
   /** How long this process may still take, ms: nothing is repeated that would not end before. Default: without end. */
   readonly remainingMs?: () => number;
-  /** Wall time: what has expired by then is not read any more. */
+  /** Wall time: what has expired by then is not read any more. Default: everything is that is there. */
   readonly nowMs?: () => number;
 }
 
@@ -100,7 +100,7 @@ export class Table {
   readonly #remainingMs: () => number;
   readonly #nowMs: () => number;
 
-  constructor({ client, name, meter, remainingMs = () => Infinity, nowMs = Date.now }: TableOptions) {
+  constructor({ client, name, meter, remainingMs = () => Infinity, nowMs = () => -Infinity }: TableOptions) {
     this.#client = client;
     this.#name = name;
     this.#meter = meter;

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { attemptId, effectKey, instanceId, jobId, planId } from '../../../lib/kernel/ids.ts';
+import { attemptId, effectKey, instanceId, jobId, planId, timeOrderedText } from '../../../lib/kernel/ids.ts';
 import { epochMs, minus, plus, raw, seconds, usd, ZERO_S } from '../../../lib/kernel/units.ts';
 import type { Explanation, SolveReport } from '../../../lib/domain/plan.ts';
 import type { LedgerRow } from '../../../lib/domain/ledger.ts';
@@ -223,6 +223,22 @@ describe('one job', () => {
     const found = problemIn(await api.get('/api/jobs/render'), 409, 'conflict');
     expect(found.allowed).toContain(second);
     expect(found.allowed).toContain(third);
+  });
+
+  it('that is older than what is kept answers 410, and says where it is', async () => {
+    const archive = 's3://blobs/archive/';
+    api = apiUnderTest({ history: { days: 90, archive } });
+    const random = (): number => 0.5;
+    const old = `j-${timeOrderedText(raw(NOW) - 91 * 86_400_000, random)}`;
+    const young = `j-${timeOrderedText(raw(NOW) - 89 * 86_400_000, random)}`;
+    for (const path of [old, `${old}/tasks`, `${old}/cost`, `${old}/logs`, `${old}/explain`]) {
+      const problem = problemIn(await api.get(`/api/jobs/${path}`), 410, 'gone');
+      expect(problem.got).toContain('2025-11-30');
+      expect(problem.allowed).toContain('90 days');
+      expect(problem.next).toContain(`${archive}jobs/`);
+    }
+    problemIn(await api.get(`/api/jobs/${young}`), 404, 'not-found');
+    problemIn(await api.get(`/api/jobs/j-0000000000000`), 404, 'not-found');
   });
 
   it('that does not exist answers 404 with the nearest name', async () => {

@@ -11,6 +11,7 @@ import { openMarket } from '../lib/local/market-import.ts';
 import { openModel } from '../lib/models/model.ts';
 import { machine } from './figures.ts';
 import { ALL_SOURCES, cellsOf, rowsOf, type Forecast, type Row } from '../lib/models/evaluation/cells.ts';
+import { lossModel } from '../lib/models/preemption.ts';
 import { askedOf, atHorizon, curvesOf, type Curves } from '../lib/models/evaluation/curves.ts';
 import { npyColumn } from '../lib/local/npy-column.ts';
 import { writeOutages, type Source } from './forecast/outages.ts';
@@ -49,7 +50,7 @@ async function judge(): Promise<void> {
   if (values.model !== undefined) {
     const opening = await openModel(resolve(values.model), rows.manifest.features);
     if (opening.kind !== 'open') throw new Error(opening.what);
-    curves.push(await curvesOf(opening.model, rows, asked));
+    curves.push(await curvesOf(lossModel(opening.model, rows.manifest.features), rows, asked));
     await opening.model.close();
   }
   console.log(`${machine()}; ${rows.manifest.rows} samples, seed ${rows.manifest.plan.seed}`);

@@ -11,6 +11,7 @@ import { priceDigest } from '../lib/local/dataset-folder.ts';
 import { readMarket } from '../lib/local/market-file.ts';
 import type { MarketTrace } from '../lib/market/trace.ts';
 import { openModel } from '../lib/models/model.ts';
+import { lossModel } from '../lib/models/preemption.ts';
 import { machine } from './figures.ts';
 import { cellsOf, JUDGED_S, judgedBy, rowsOf, type Forecast, type Row } from '../lib/models/evaluation/cells.ts';
 import { choices } from './forecast/choices.ts';
@@ -46,7 +47,7 @@ async function modelsOf(rows: DatasetRows, asked: readonly number[]): Promise<Cu
   for (const folder of values.model ?? []) {
     const opening = await openModel(resolve(folder), rows.manifest.features);
     if (opening.kind !== 'open') throw new Error(opening.what);
-    found.push(await curvesOf(opening.model, rows, asked));
+    found.push(await curvesOf(lossModel(opening.model, rows.manifest.features), rows, asked));
     await opening.model.close();
   }
   return found;

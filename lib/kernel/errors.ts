@@ -91,6 +91,18 @@ export const ERROR_CODES = {
     about: 'AWS refuses a request: a right, a quota or a part of the deployment is missing.',
   },
   fenced: { http: 409, exit: 9, retryable: true, about: 'Another engine took over; this one may no longer act.' },
+  'model.unusable': {
+    http: 409,
+    exit: 9,
+    retryable: false,
+    about: 'A version of the trained model lacks a part, is damaged, or cannot be run here.',
+  },
+  'model.training': {
+    http: 409,
+    exit: 9,
+    retryable: false,
+    about: 'A model cannot be trained here, or its training failed.',
+  },
   'node-version': {
     http: 409,
     exit: 9,

@@ -15,6 +15,7 @@ import type { Backend, Health } from '../ports/backend.ts';
 import type { Store } from '../ports/store.ts';
 import { admitter } from '../cycle/admission.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './engine-messages.ts';
+import { earlierLife } from './earlier-life.ts';
 import { createLocalFleet } from './fleet/fleet.ts';
 import { killFleet } from './fleet/kill.ts';
 import { IdleMemory } from './idle-memory.ts';
@@ -24,7 +25,7 @@ import { replayMarket } from './market-replay.ts';
 import { openSqliteStore } from './store/sqlite-store.ts';
 import { VERSION } from './version.ts';
 import { enterWorld } from './world.ts';
-import type { Earlier, GivenWorld } from './world-record.ts';
+import type { GivenWorld } from './world-record.ts';
 import { wallTime } from './wall.ts';
 
 /** What an engine is opened with. */
@@ -170,20 +171,6 @@ function withoutImages(spec: JobSpec, admission: Admission): Admission {
   if (named.length === 0) return admission;
   const note = `local mode runs commands on this machine: the image of ${named.join(', ')} is not used`;
   return { ...admission, notes: [...admission.notes, note] };
-}
-
-async function earlierLife(store: Store): Promise<Earlier> {
-  const active = await store.loadActive();
-  const lastPlan = (await store.plans(1, null)).items[0];
-  const newest = (await store.jobs({}, 1, null)).items[0];
-  const instants = [lastPlan?.atMs, newest?.submittedMs, newest?.finishedMs ?? undefined].flatMap((t) =>
-    t === undefined ? [] : [raw(t)],
-  );
-  return {
-    live: active.instances.length > 0,
-    open: active.jobs.length > 0,
-    lastMs: instants.length === 0 ? null : Math.max(...instants) + 1000,
-  };
 }
 
 /** Admission's own copy of what the engine's thread has learned. */

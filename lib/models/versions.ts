@@ -21,11 +21,14 @@ export interface ModelPlaces {
 }
 
 /** `models/<name>` of the program: beside its package.json, however deep the compiled file lies. Null where none came along. */
-export function shippedModels(name: string): string | null {
+export const shippedModels = (name: string): string | null => besideProgram(join('models', name));
+
+/** A file or folder that came along with the program, by its path from the package's root. Null where it did not. */
+export function besideProgram(path: string): string | null {
   for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
     if (isProgram(folder)) {
-      const models = join(folder, 'models', name);
-      return existsSync(models) ? models : null;
+      const found = join(folder, path);
+      return existsSync(found) ? found : null;
     }
     if (folder === dirname(folder)) return null;
   }

@@ -91,7 +91,7 @@ export const use: Action<UseOptions> = async (context, [version], options) => {
 async function mustBeWhole(places: ReturnType<typeof modelPlaces>, version: string): Promise<void> {
   const check = await checkVersion((await versionNamed(places, version)).folder);
   if (check.kind === 'whole') return;
-  throw new EbbError(check.kind === 'no-runtime' ? 'conflict' : 'store.corrupt', {
+  throw new EbbError('model.unusable', {
     what: 'this version cannot be asked, so it is not chosen',
     got: check.what,
     next:

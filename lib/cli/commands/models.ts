@@ -1,5 +1,6 @@
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
 import { lazily, type World } from '../context.ts';
+import { whole } from '../options.ts';
 
 interface DirOptions {
   readonly dir: string;
@@ -9,6 +10,20 @@ export type ShowOptions = DirOptions;
 export interface UseOptions extends DirOptions {
   readonly rollback?: boolean;
   readonly why?: string;
+}
+
+/** Of commands that draw bids from prices. */
+export interface DrawnOptions extends DirOptions {
+  readonly markets?: readonly string[];
+  readonly catalogue?: string;
+  readonly seed: number;
+  readonly instants: number;
+}
+export type EvaluateOptions = DrawnOptions;
+export interface TrainOptions extends DrawnOptions {
+  readonly model: 'trees' | 'lstm';
+  readonly name?: string;
+  readonly python?: string;
 }
 
 const actions = () => import('../actions/models.ts');
@@ -22,6 +37,8 @@ export function addModels(program: Command, world: World, finish: (code: number)
       'Versions of the trained model that forecasts how likely a bid is lost. Some came with the program; an engine’s directory can have its own, trained on its own market. `ebb up --set forecast=model` (also `run` and `simulate`) asks the version in use.',
     );
   addLooking(models, world, finish);
+  addJudging(models, world, finish);
+  addTraining(models, world, finish);
   addChoosing(models, world, finish);
 }
 
@@ -54,6 +71,65 @@ function addLooking(models: Command, world: World, finish: (code: number) => voi
   )
     .addHelpText('after', '\nExamples:\n  $ ebb models show\n  $ ebb models show 2026-11-21-trees --json')
     .action(lazily<ShowOptions>(world, finish, async () => (await actions()).show));
+}
+
+const collect = (text: string, before: readonly string[] = []): string[] => [...before, ...text.split(',')];
+
+const drawn = (command: Command, instants: number): Command =>
+  command
+    .option(
+      '--markets <list>',
+      'price histories instead of the prices that the engine of --dir has seen: market files, or raw data as for `market import`; separated by commas',
+      collect,
+    )
+    .option('--catalogue <csv>', 'shapes and on-demand prices to use for raw data')
+    .addOption(new Option('--instants <n>', 'random instants per market').argParser(whole).default(instants))
+    .addOption(new Option('--seed <n>', 'seed').argParser(whole).default(1));
+
+function addJudging(models: Command, world: World, finish: (code: number) => void): void {
+  drawn(
+    ofDirectory(
+      models
+        .command('evaluate')
+        .summary('judge a version on the latest prices, beside the one in use and history')
+        .description(
+          'Draws hypothetical bids from the last quarter of the prices, at instants that no judged version has seen in training, and shows how well each forecast tells which were lost within the hour. Then, paired by days, by how much its Brier score over all horizons differs from that of the version in use and of history. Nothing is changed by it.',
+        )
+        .argument('[version]', 'version, or a folder with model.onnx (default: the one in use)'),
+    ),
+    20_000,
+  )
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ ebb models evaluate\n  $ ebb models evaluate 2026-11-21-lstm --markets history.ebbmarket',
+    )
+    .action(lazily<EvaluateOptions>(world, finish, async () => (await import('../actions/models-judged.ts')).evaluate));
+}
+
+function addTraining(models: Command, world: World, finish: (code: number) => void): void {
+  drawn(
+    ofDirectory(
+      models
+        .command('train')
+        .summary('train a version on the deployment’s own prices, and take it if it is better')
+        .description(
+          'Trains a new version on the prices that the engine of --dir has seen, or on --markets: on the first 60 % of the time, calibrated on the next 15 %. On the rest, at instants that neither has seen, it is judged beside the version in use. It is taken only if it is better: if the 95 % interval of the paired difference of their Brier scores over all horizons, by days, lies below 0. Otherwise the version in use stays; the new one is kept and can be chosen by hand.\n\nIt takes at least 28 days of prices, ONNX Runtime (`npm install onnxruntime-node`) and Python 3.11 or newer; the first time pinned packages with checked hashes are installed in the user’s cache (0.7 GB). Interruptions for want of capacity are not trained on: the engine learns their rate as it runs.',
+        ),
+    ),
+    50_000,
+  )
+    .addOption(
+      new Option('--model <kind>', 'boosted trees, or the network of the paper')
+        .choices(['trees', 'lstm'])
+        .default('trees'),
+    )
+    .option('--name <version>', 'name of the new version (default: the date and the kind)')
+    .option('--python <path>', 'a Python that has the packages of models/training/preemption/requirements.txt already')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ ebb models train\n  $ ebb market import history.json -o history.ebbmarket\n  $ ebb models train --markets history.ebbmarket --dir deployment',
+    )
+    .action(lazily<TrainOptions>(world, finish, async () => (await import('../actions/models-judged.ts')).train));
 }
 
 function addChoosing(models: Command, world: World, finish: (code: number) => void): void {

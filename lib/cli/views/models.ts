@@ -1,4 +1,6 @@
 import type { Check } from '../../local/models/check.ts';
+import type { Judgement } from '../../local/models/judging.ts';
+import type { Training } from '../../local/models/training.ts';
 import type { Choice } from '../../models/choices.ts';
 import type { EvaluationRecord, ForecastFigures } from '../../models/evaluation/record.ts';
 import { METRIC_NAMES, METRICS, type Metric } from '../../models/evaluation/scores.ts';
@@ -145,3 +147,27 @@ export function evaluationText(output: Look, e: EvaluationRecord): string {
 
 const interval = ({ value, low, high }: ForecastFigures[Metric]): string =>
   value === null ? '-' : `${threeDigits(value)} [${threeDigits(low)}, ${threeDigits(high)}]`;
+
+/** Figures, then the first forecast against each other, paired. */
+export function judgementText(output: Look, { record, differences }: Judgement): string {
+  const [first] = record.forecasts;
+  const lines = differences.map((d) => differenceText(first?.name ?? '', d));
+  return [evaluationText(output, record), '', ...lines].join('\n');
+}
+
+const VERDICTS = { better: 'better', worse: 'worse', undecided: 'not shown to be better or worse' } as const;
+
+export function differenceText(name: string, { than, difference }: Judgement['differences'][number]): string {
+  const { value, low, high, days, bids, horizonsS, verdict } = difference;
+  const signed = (x: number): string => `${x < 0 ? '' : '+'}${x.toFixed(4)}`;
+  const over = horizonsS.map((s) => duration(s)).join(', ');
+  return `${text(name)} against ${text(than)}: ${VERDICTS[verdict]}; Brier ${signed(value)} [${signed(low)}, ${signed(high)}] (${plural(bids, 'bid')}, ${plural(days, 'day')}; horizons ${over})`;
+}
+
+/** What came of a training, the reason last. */
+export function trainingText(output: Look, { version, judgement, rival, taken, folder }: Training): string {
+  const outcome = taken
+    ? `${text(version)} is better than ${text(rival)} and in use from now on; \`ebb models use --rollback\` takes it back`
+    : `${text(version)} is not shown to be better than ${text(rival)}, which stays; \`ebb models use ${text(version)}\` chooses it all the same`;
+  return [judgementText(output, judgement), '', folder, outcome].join('\n');
+}

@@ -48,7 +48,8 @@ export function cellsOf(rows: DatasetRows, splits: readonly string[], horizonS =
   );
 }
 
-function cell(
+/** Rows `mine`, of which each has a known outcome within `horizonS`. */
+export function cell(
   rows: DatasetRows,
   named: Pick<Cell, 'source' | 'split' | 'protocol'>,
   { mine, horizonS }: { readonly mine: readonly number[]; readonly horizonS: number },

@@ -1,0 +1,139 @@
+import { existsSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { EbbError } from '../../kernel/errors.ts';
+import type { DatasetProgress, DatasetSource } from '../../local/dataset-folder.ts';
+import { openMarket } from '../../local/market-import.ts';
+import { judge, type Candidate } from '../../local/models/judging.ts';
+import { ownHistory } from '../../local/models/own-history.ts';
+import { JUDGED_SPLIT, judgedRows } from '../../local/models/samples.ts';
+import { trainVersion, type Training } from '../../local/models/training.ts';
+import { versionNamed } from '../../models/library.ts';
+import { versionName } from '../../models/manifest.ts';
+import { modelInUse, type ModelPlaces } from '../../models/versions.ts';
+import type { DrawnOptions, EvaluateOptions, TrainOptions } from '../commands/models.ts';
+import type { Action, Context } from '../context.ts';
+import { json } from '../output.ts';
+import { onStopRequest } from '../signals.ts';
+import { judgementText, trainingText } from '../views/models.ts';
+import { placesOf } from './models.ts';
+
+export const evaluate: Action<EvaluateOptions> = async (context, [named], options) => {
+  const { output, json: asJson } = context;
+  const places = placesOf(context, options);
+  const candidates = await candidatesOf(context, places, named);
+  const sources = await sourcesOf(context, options);
+  const { seed, instants } = options;
+  const rows = judgedRows({ sources, seed, instants, onProgress: drawingNotes(context) });
+  output.note('asking the forecasts ...');
+  const traces = sources.map((s) => s.trace);
+  const judgement = await judge(candidates, { rows, traces, split: JUDGED_SPLIT, seed });
+  if (asJson) json(output, judgement);
+  else output.line(judgementText(output, judgement));
+};
+
+/** What was named, else the version in use; then the one in use, where it is another. */
+async function candidatesOf(
+  { world }: Context,
+  places: ModelPlaces,
+  named: string | undefined,
+): Promise<readonly Candidate[]> {
+  const used = await usedIn(places);
+  if (named === undefined) {
+    if (used !== null) return [used];
+    throw new EbbError('not-found', {
+      what: 'no version of the model is in use',
+      next: 'name one: see `ebb models list`',
+    });
+  }
+  const folder = resolve(world.cwd, named);
+  const wanted = existsSync(join(folder, 'model.onnx'))
+    ? { name: basename(folder), folder }
+    : await versionAsCandidate(places, named);
+  if (used === null || used.folder === wanted.folder) return [wanted];
+  // A folder may have the name of the version that it is to follow.
+  return [wanted.name === used.name ? { ...wanted, name: folder } : wanted, used];
+}
+
+async function usedIn(places: ModelPlaces): Promise<Candidate | null> {
+  const inUse = await modelInUse(places);
+  return inUse.kind === 'version' ? versionAsCandidate(places, inUse.version) : null;
+}
+
+async function versionAsCandidate(places: ModelPlaces, version: string): Promise<Candidate> {
+  const { folder } = await versionNamed(places, version);
+  return { name: version, folder };
+}
+
+/** The price histories that were named, else what the engine of --dir has seen. */
+async function sourcesOf({ world, output }: Context, options: DrawnOptions): Promise<readonly DatasetSource[]> {
+  const dir = resolve(world.cwd, options.dir);
+  if (options.markets === undefined) return [await ownHistory(dir)];
+  const catalogue =
+    options.catalogue === undefined
+      ? {}
+      : { catalogue: await (await import('../../local/market-catalogue.ts')).catalogueFromFile(options.catalogue) };
+  const sources: DatasetSource[] = [];
+  for (const market of options.markets) {
+    output.note(`reading ${market} ...`);
+    const path = resolve(world.cwd, market);
+    sources.push({ name: basename(path), trace: (await openMarket(path, join(dir, 'markets'), catalogue)).trace });
+  }
+  return sources;
+}
+
+/** Ten thousand bids at a time, as they are drawn. */
+const drawingNotes =
+  ({ output }: Context) =>
+  ({ source, rows }: DatasetProgress): void =>
+    output.note(`drawing bids from ${source}: ${rows.toLocaleString('en-US')}`);
+
+/** Exit code of a program ended by SIGINT, as shells report it. */
+const STOPPED = 130;
+
+export const train: Action<TrainOptions> = async (context, _args, options) => {
+  const { output, json: asJson, world } = context;
+  const places = placesOf(context, options);
+  const at = new Date().toISOString();
+  const version = await freeName(places, options.name, `${at.slice(0, 10)}-${options.model}`);
+  const current = await usedIn(places);
+  const sources = await sourcesOf(context, options);
+  const { seed, instants, model: kind } = options;
+  const python = options.python?.includes('/') === true ? resolve(world.cwd, options.python) : (options.python ?? null);
+  const drawing = { sources, seed, instants, onProgress: drawingNotes(context) };
+  const abort = new AbortController();
+  const unlisten = onStopRequest(() => abort.abort());
+  let training: Training;
+  try {
+    training = await trainVersion(
+      { own: places.own, version, kind, drawing, python, current, by: userInfo().username, at },
+      { env: world.env, say: (text) => output.note(text), signal: abort.signal },
+    );
+  } catch (error) {
+    if (!abort.signal.aborted) throw error;
+    output.note('stopped; nothing was changed');
+    return STOPPED;
+  } finally {
+    unlisten();
+  }
+  if (asJson) json(output, training);
+  else output.line(trainingText(output, training));
+  return 0;
+};
+
+/** The name that was given, else the usual one, numbered where there is such a version already. Throws `usage`. */
+async function freeName({ own, shipped }: ModelPlaces, given: string | undefined, usual: string): Promise<string> {
+  const isTaken = (name: string): boolean =>
+    [own, shipped].some((place) => place !== null && existsSync(join(place, name)));
+  if (given === undefined) {
+    let name = usual;
+    for (let n = 2; isTaken(name); n++) name = `${usual}.${n}`;
+    return name;
+  }
+  if (versionName.safeParse(given).success && !isTaken(given)) return given;
+  throw new EbbError('usage', {
+    what: '--name cannot be the name of the new version',
+    got: given,
+    allowed: 'letters, digits, `_`, `.` and `-`, and no version that is there: see `ebb models list`',
+  });
+}

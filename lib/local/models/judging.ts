@@ -1,0 +1,138 @@
+/**
+ * Versions judged beside one another and beside history, on the same bids: those of the last part of the time, at instants that none of them has
+ * seen while it was trained.
+ */
+import { EbbError } from '../../kernel/errors.ts';
+import { FEATURES } from '../../market/features/names.ts';
+import type { MarketTrace } from '../../market/trace.ts';
+import { cell, JUDGED_S, rowsOf, type Row } from '../../models/evaluation/cells.ts';
+import { brierDifference, type Difference } from '../../models/evaluation/comparison.ts';
+import { askedOf, atHorizon, curvesOf, type Curves } from '../../models/evaluation/curves.ts';
+import type { EvaluationRecord, ForecastFigures } from '../../models/evaluation/record.ts';
+import { outcomeWithin, type DatasetRows } from '../../models/evaluation/rows.ts';
+import type { Interval } from '../../models/evaluation/scores.ts';
+import { openModel } from '../../models/model.ts';
+import { lossModel } from '../../models/preemption.ts';
+import { seenBy, type Range } from '../../models/training-facts.ts';
+import { historicalMedians } from './medians.ts';
+
+export const HISTORY = 'history';
+
+export interface Candidate {
+  readonly name: string;
+  readonly folder: string;
+}
+
+export interface Judgement {
+  /** Figures of the first candidate, the others and history, in their order. */
+  readonly record: EvaluationRecord;
+  /** The first candidate less each other forecast. */
+  readonly differences: readonly { readonly than: string; readonly difference: Difference }[];
+}
+
+export interface Evidence {
+  readonly rows: DatasetRows;
+  /** In the order of the data set's sources. */
+  readonly traces: readonly MarketTrace[];
+  /** Of what is held out: the split of the rows that are judged. */
+  readonly split: string;
+  /** Of the bootstraps. */
+  readonly seed: number;
+}
+
+/** Throws `model.unusable` for a version that cannot be asked, `market.invalid` where nothing is left that none of them has seen. */
+export async function judge(candidates: readonly Candidate[], evidence: Evidence): Promise<Judgement> {
+  const { rows, traces, split, seed } = evidence;
+  const opened = await openAll(candidates);
+  try {
+    const seen = opened.flatMap(({ model }) => seenBy(model.manifest));
+    const asked = heldOut(rows, split, seen);
+    const curves: Curves[] = [];
+    for (const { name, model } of opened) {
+      curves.push({ ...(await curvesOf(lossModel(model, FEATURES), rows, asked)), name });
+    }
+    const p = historicalMedians(rows, traces, asked).rolling;
+    const all: Curves[] = [...curves, { name: HISTORY, horizonsS: [JUDGED_S], p }];
+    const [mine, ...others] = all;
+    return {
+      record: recordOf(rows, asked, { curves: all, split, seed }),
+      differences: others.flatMap((other) =>
+        mine === undefined ? [] : [{ than: other.name, difference: brierDifference(rows, asked, [mine, other], seed) }],
+      ),
+    };
+  } finally {
+    for (const { model } of opened) await model.close();
+  }
+}
+
+async function openAll(candidates: readonly Candidate[]) {
+  const opened = [];
+  for (const { name, folder } of candidates) {
+    const opening = await openModel(folder, FEATURES);
+    if (opening.kind !== 'open') {
+      for (const { model } of opened) await model.close();
+      throw new EbbError('model.unusable', {
+        what: 'a version cannot be asked',
+        got: opening.what,
+        next:
+          opening.kind === 'no-runtime'
+            ? 'install ONNX Runtime beside ebb: npm install onnxruntime-node'
+            : `restore ${folder}, or name another version: \`ebb models list\``,
+      });
+    }
+    opened.push({ name, model: opening.model });
+  }
+  return opened;
+}
+
+/** Rows of the split whose fate within the hour is known, at instants that nobody has seen. */
+function heldOut(rows: DatasetRows, split: string, seen: readonly Range[]): number[] {
+  const ofSplit = askedOf(rows, [split]).filter((row) => outcomeWithin(rows, row, JUDGED_S) !== 'unknown');
+  const at = (row: number): number => rows.atMs[row] ?? NaN;
+  const asked = ofSplit.filter((row) => !seen.some(({ fromMs, toMs }) => at(row) >= fromMs && at(row) < toMs));
+  if (asked.length > 0) return asked;
+  const { sources } = rows.manifest;
+  throw new EbbError('market.invalid', {
+    what:
+      ofSplit.length === 0
+        ? 'no bid could be drawn from the last part of the prices'
+        : 'the last part of the prices was seen by a version while it was trained, and would flatter it',
+    got: sources.map((s) => `${s.name}: ${s.from} to ${s.to}, judged from ${s.testFrom}`).join('; '),
+    allowed: `prices outside of ${seen.map((r) => `${iso(r.fromMs)} to ${iso(r.toMs)}`).join(', ') || 'nothing'}`,
+    next: 'give later prices, or longer histories, with --markets',
+  });
+}
+
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+interface Judged {
+  readonly curves: readonly Curves[];
+  readonly split: string;
+  readonly seed: number;
+}
+
+function recordOf(rows: DatasetRows, asked: readonly number[], { curves, split, seed }: Judged): EvaluationRecord {
+  const judged = cell(rows, { source: 'together', split, protocol: 'all bids' }, { mine: asked, horizonS: JUDGED_S });
+  const forecasts = curves.map((each) => atHorizon(each, JUDGED_S));
+  const times = asked.map((row) => rows.atMs[row] ?? NaN);
+  return {
+    format: 1,
+    horizonS: JUDGED_S,
+    from: iso(times.reduce((a, b) => Math.min(a, b), Infinity)),
+    to: iso(times.reduce((a, b) => Math.max(a, b), -Infinity)),
+    markets: rows.manifest.sources.map((s) => s.name),
+    bids: asked.length,
+    days: judged.days,
+    lostShare: known(judged.lost.reduce((n, y) => n + y, 0) / asked.length) ?? 0,
+    forecasts: rowsOf(judged, forecasts, seed).map(figuresOf),
+  };
+}
+
+function figuresOf({ forecast, scores }: Row): ForecastFigures {
+  const { accuracy, f1, aucPr, brier, ece } = scores;
+  const of = (i: Interval) => ({ value: known(i.value), low: known(i.low), high: known(i.high) });
+  return { name: forecast, accuracy: of(accuracy), f1: of(f1), aucPr: of(aucPr), brier: of(brier), ece: of(ece) };
+}
+
+/** To the sixth digit: no interval is that narrow. */
+const known = (x: number): number | null => (Number.isFinite(x) ? Math.round(x * 1e6) / 1e6 : null);

@@ -1,0 +1,24 @@
+import { epochMs, raw, type EpochMs } from '../kernel/units.ts';
+import { indexAt } from './steps.ts';
+import type { MarketTrace } from './trace.ts';
+
+/** A market as it was known at a time: without the prices and the changes of availability after it. */
+export function knownUntil(trace: MarketTrace, at: EpochMs): MarketTrace {
+  const endMs = Math.min(raw(trace.endMs), raw(at));
+  return {
+    ...trace,
+    endMs: epochMs(endMs),
+    prices: (pool) => {
+      const { atMs, usdPerHour } = trace.prices(pool);
+      const count = indexAt(atMs, endMs) + 1;
+      return { atMs: atMs.subarray(0, count), usdPerHour: usdPerHour.subarray(0, count) };
+    },
+    availability: (pool) => {
+      const steps = trace.availability(pool);
+      if (steps === null) return null;
+      // The first holds before itself as well.
+      const count = Math.max(1, indexAt(steps.atMs, endMs) + 1);
+      return { atMs: steps.atMs.subarray(0, count), available: steps.available.subarray(0, count) };
+    },
+  };
+}

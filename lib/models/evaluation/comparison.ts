@@ -1,0 +1,80 @@
+/**
+ * Which of two forecasts is better, paired: both are asked about the same bids. Bids of one day share its spikes, so that days are what is
+ * drawn again; on fewer than a week of them nothing is concluded.
+ */
+import { randomStream } from '../../kernel/random.ts';
+import type { Curves } from './curves.ts';
+import { outcomeWithin, type DatasetRows } from './rows.ts';
+import { intervalOf, type Interval } from './scores.ts';
+
+const DAY_MS = 86_400_000;
+const RESAMPLES = 2000;
+export const LEAST_DAYS = 7;
+
+export interface Difference extends Interval {
+  readonly horizonsS: readonly number[];
+  readonly bids: number;
+  readonly days: number;
+  /** By the whole interval; `undecided`: it holds 0, or there are too few days. */
+  readonly verdict: 'better' | 'worse' | 'undecided';
+}
+
+/**
+ * Brier score of `mine` less that of `other`: below 0 where mine is better. The squared errors of a bid are averaged over the horizons that
+ * both forecast and at which its fate is known, so that a bid counts once. Interval: 95 %, bootstrap over days.
+ * `asked`: rows of which both answered. O(rows x horizons + resamples x days).
+ */
+export function brierDifference(
+  rows: DatasetRows,
+  asked: readonly number[],
+  [mine, other]: readonly [Curves, Curves],
+  seed: number,
+): Difference {
+  const horizonsS = mine.horizonsS.filter((h) => other.horizonsS.includes(h));
+  const sums = new Map<number, { sum: number; bids: number }>();
+  for (const row of asked) {
+    const difference = ofBid(rows, row, { mine, other, horizonsS });
+    if (difference === null) continue;
+    const date = Math.floor((rows.atMs[row] ?? 0) / DAY_MS);
+    const before = sums.get(date) ?? { sum: 0, bids: 0 };
+    sums.set(date, { sum: before.sum + difference, bids: before.bids + 1 });
+  }
+  const days = [...sums.values()];
+  const mean = (of: readonly { readonly sum: number; readonly bids: number }[]): number =>
+    of.reduce((s, d) => s + d.sum, 0) / of.reduce((n, d) => n + d.bids, 0);
+  const random = randomStream(seed, 'models/comparison/days');
+  const draw = (): (typeof days)[number] => days[Math.floor(random() * days.length)] ?? { sum: 0, bids: 0 };
+  const draws = Array.from({ length: RESAMPLES }, () => mean(days.map(draw)));
+  const interval = intervalOf(mean(days), draws);
+  const bids = days.reduce((n, d) => n + d.bids, 0);
+  return { ...interval, horizonsS, bids, days: days.length, verdict: verdictOf(interval, days.length) };
+}
+
+function verdictOf({ low, high }: Interval, days: number): Difference['verdict'] {
+  if (days < LEAST_DAYS) return 'undecided';
+  if (high < 0) return 'better';
+  return low > 0 ? 'worse' : 'undecided';
+}
+
+interface Pair {
+  readonly mine: Curves;
+  readonly other: Curves;
+  readonly horizonsS: readonly number[];
+}
+
+/** Null where its fate is known at no horizon. */
+function ofBid(rows: DatasetRows, row: number, { mine, other, horizonsS }: Pair): number | null {
+  let sum = 0;
+  let known = 0;
+  for (const h of horizonsS) {
+    const outcome = outcomeWithin(rows, row, h);
+    if (outcome === 'unknown') continue;
+    const y = outcome === 'lost' ? 1 : 0;
+    sum += (at(mine, row, h) - y) ** 2 - (at(other, row, h) - y) ** 2;
+    known++;
+  }
+  return known === 0 ? null : sum / known;
+}
+
+const at = ({ p, horizonsS }: Curves, row: number, horizonS: number): number =>
+  p[row * horizonsS.length + horizonsS.indexOf(horizonS)] ?? NaN;

@@ -9,7 +9,7 @@ import { describeOnLocalStack, type OnLocalStack } from '../../support/localstac
 
 type Place = Awaited<ReturnType<OnLocalStack['place']>>;
 
-const TASKS = 70;
+const TASKS = 30;
 /** Texts that no compression makes short: with them a commit is more than is left in the log. */
 const LONG = Array.from({ length: 13 }, (_, i) =>
   Array.from({ length: 1000 }, (__, n) => Math.sin(1000 * i + n + 1)).join(' '),
@@ -25,7 +25,7 @@ const first: Change[] = [
   { put: 'memory', key: 'learned', value: '1' },
 ];
 
-/** A commit of `instances` instances with a task each: of 70 it is carried over to the items at once, of four it stays in the log. */
+/** A commit of `instances` instances with a task each: of 30 it is carried over to the items at once, of four it stays in the log. */
 const second = (instances: number): Change[] => [
   { put: 'job', value: job('j1', { state: 'running', startedMs: epochMs(5) }) },
   { put: 'plan', value: plan('p2', [explanation('j1', 'runs')]) },

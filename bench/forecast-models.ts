@@ -1,14 +1,15 @@
 /**
  * How good trained forecasts of price losses are, beside the historical median and the paper's other classifiers (docs/forecast.md).
  *   npm run bench:forecast -- --data DATASET --markets M,M,.. --model VERSION.. [--rivals FOLDER] [--report FILE]
- * DATASET: what `ebb market dataset` drew from the markets. VERSION: folders with model.onnx, asked through onnxruntime-node as
+ * DATASET: what `ebb market dataset` drew from the markets, M: those, files or folders of traces. VERSION: folders with model.onnx, asked through onnxruntime-node as
  * when they serve. FOLDER: what `npm run train:preemption -- --rivals` wrote. Bootstraps draw days, seed 1.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { priceDigest } from '../lib/local/dataset-folder.ts';
-import { readMarket } from '../lib/local/market-file.ts';
+import { openMarket } from '../lib/local/market-import.ts';
 import type { MarketTrace } from '../lib/market/trace.ts';
 import { openModel } from '../lib/models/model.ts';
 import { lossModel } from '../lib/models/preemption.ts';
@@ -67,10 +68,12 @@ function rivalsOf(rows: DatasetRows): Forecast[] {
   }));
 }
 
-function tracesOf(rows: DatasetRows, paths: readonly string[]): MarketTrace[] {
-  const traces = new Map(
-    paths.map((path) => readMarket(resolve(path)).trace).map((trace) => [priceDigest(trace), trace]),
-  );
+async function tracesOf(rows: DatasetRows, paths: readonly string[]): Promise<MarketTrace[]> {
+  const traces = new Map<string, MarketTrace>();
+  for (const path of paths) {
+    const { trace } = await openMarket(resolve(path), join(tmpdir(), 'ebb-forecast-markets'));
+    traces.set(priceDigest(trace), trace);
+  }
   return rows.manifest.sources.map(({ name, sha256 }) => {
     const trace = traces.get(sha256);
     if (trace === undefined)
@@ -103,7 +106,7 @@ function curveRows(rows: DatasetRows, models: readonly Curves[]): CurveRow[] {
 const rows = datasetRows(resolve(values.data));
 const cells = cellsOf(rows, SPLITS);
 const asked = askedOf(rows, SPLITS);
-const medians = historicalMedians(rows, tracesOf(rows, values.markets.split(',')), asked);
+const medians = historicalMedians(rows, await tracesOf(rows, values.markets.split(',')), asked);
 const models = await modelsOf(rows, asked);
 const rivals = rivalsOf(rows);
 const forecasts: Forecast[] = [

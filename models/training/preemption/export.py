@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+import normalisation
 from lstm_model import RAMPS, STEPS, UNITS
 
 OPSET = 17
@@ -52,17 +53,37 @@ class Graph:
         return model.SerializeToString(deterministic=True)
 
 
+def scaled(g, norm):
+    g.node("Sub", [INPUT, g.constant("mean", norm["mean"])], "centred")
+    g.node("Div", ["centred", g.constant("std", norm["std"])], "deviations")
+    return g.node("Clip", ["deviations", g.constant("least", -normalisation.CLIP), g.constant("most", normalisation.CLIP)], "scaled")
+
+
+def ranked(g, norm):
+    g.node("Unsqueeze", [INPUT, g.constant("knotAxis", [2], np.int64)], "byKnot")
+    g.node("Sub", ["byKnot", g.constant("low", norm["low"])], "aboveKnot")
+    g.node("Div", ["aboveKnot", g.constant("step", norm["step"])], "steps01")
+    g.node("Clip", ["steps01", g.constant("zero", 0.0), g.constant("whole", 1.0)], "share")
+    g.node("ReduceMean", ["share"], "meanShare", axes=[2], keepdims=0)
+    g.node("Sub", ["meanShare", g.constant("half", 0.5)], "centredShare")
+    return g.node("Mul", ["centredShare", g.constant("spread", normalisation.SPREAD)], "rank")
+
+
 def lstm(p, norm, calibration, kinds):
     """The standard LSTM operator and the monotone head of lstm_model.py."""
     p = {name: np.asarray(value, np.float32) for name, value in p.items()}
     horizons, g = p["a"].shape[0], Graph()
     node, constant = g.node, g.constant
-    node("Sub", [INPUT, constant("mean", norm["mean"])], "centred")
-    node("Div", ["centred", constant("std", norm["std"])], "scaled")
-    node("Clip", ["scaled", constant("low", -norm["clip"]), constant("high", norm["clip"])], "normalised")
     parts = constant("widths", [kinds["pool"], kinds["sequence"], kinds["bid"]], np.int64)
-    node("Split", ["normalised", parts], ["shared", "flat", "bid"], axis=1)
-    node("Reshape", ["flat", constant("shape", [-1, STEPS, 2], np.int64)], "prices")
+    shape = constant("shape", [-1, STEPS, 2], np.int64)
+    views = {}
+    for view, values in [("scaled", scaled(g, norm)), ("rank", ranked(g, norm))]:
+        views[view] = [f"{view}{part}" for part in ["Shared", "Flat", "Bid"]]
+        node("Split", [values, parts], views[view], axis=1)
+        node("Reshape", [views[view][1], shape], f"{view}Prices")
+    node("Concat", [f"{view}Prices" for view in views], "prices", axis=2)
+    node("Concat", [view[0] for view in views.values()], "shared", axis=1)
+    node("Concat", [view[2] for view in views.values()], "bid", axis=1)
     node("Transpose", ["prices"], "steps", perm=[1, 0, 2])
     weights = [
         constant("lstmW", p["W"].T[None]),

@@ -1,6 +1,7 @@
 """The forecast itself: a survival curve over the horizons that cannot fall in time nor rise with the bid.
 
-An LSTM reads the ten prices; its last state and the pool's features give a context c. Per horizon k the cumulative hazard is
+Each feature comes in twice (normalisation.py): scaled, and as its rank, because most are heavy-tailed and markets differ in their scale. An LSTM
+reads the ten prices; its last state and the pool's features give a context c. Per horizon k the cumulative hazard is
 
     H_k(c, b) = sum_{i <= k} softplus(a_i(c) - sum_j softplus(v_ij(c)) * tanh(softplus(W_j) . b + d_j))
 
@@ -17,11 +18,12 @@ UNITS = 24  # of the LSTM
 WIDTH = 48  # of the context
 RAMPS = 12  # monotone functions of the bid
 STEPS = 10  # prices in the sequence
+VIEWS = 2  # of each feature
 
 
 def init(key, kinds, horizons, first_hazard):
     """Weights. `first_hazard`: hazards of each interval in the training data, where the output begins."""
-    pool, bid = kinds["pool"], kinds["bid"]
+    pool, bid = VIEWS * kinds["pool"], VIEWS * kinds["bid"]
     keys = jax.random.split(key, 8)
 
     def dense(k, n, m, scale=1.0):
@@ -29,7 +31,7 @@ def init(key, kinds, horizons, first_hazard):
 
     bias = jnp.zeros(4 * UNITS).at[2 * UNITS : 3 * UNITS].set(1.0)  # the forget gate begins open
     return {
-        "W": dense(keys[0], 2, 4 * UNITS),
+        "W": dense(keys[0], 2 * VIEWS, 4 * UNITS),
         "R": dense(keys[1], UNITS, 4 * UNITS),
         "B": bias,
         "C1": dense(keys[2], UNITS + pool, WIDTH),
@@ -46,7 +48,7 @@ def init(key, kinds, horizons, first_hazard):
 
 
 def lstm(p, sequence):
-    """The last state over [rows, STEPS, 2]; gates in ONNX's order: input, output, forget, cell."""
+    """The last state over [rows, STEPS, 2 * VIEWS]; gates in ONNX's order: input, output, forget, cell."""
 
     def step(state, x):
         h, c = state
@@ -59,22 +61,24 @@ def lstm(p, sequence):
     return h
 
 
-def hazards(p, x, kinds):
-    """Hazard of each interval between horizons, [rows, horizons], from normalised features."""
+def hazards(p, x, kinds, dropped=None):
+    """Hazard of each interval between horizons, [rows, horizons], from normalised features, [rows, VIEWS, features].
+
+    `dropped(layer, values)`: leaves some of them out, in training alone.
+    """
+    drop = dropped or (lambda _, values: values)
     pool, sequence = kinds["pool"], kinds["sequence"]
-    shared = x[:, :pool]
-    prices = x[:, pool : pool + sequence].reshape(-1, STEPS, 2)
-    bid = x[:, pool + sequence :]
-    context = jnp.tanh(jnp.concatenate([lstm(p, prices), shared], axis=1) @ p["C1"] + p["c1"])
-    context = jnp.tanh(context @ p["C2"] + p["c2"])
+    shared = x[:, :, :pool].reshape(len(x), -1)
+    prices = x[:, :, pool : pool + sequence].reshape(-1, VIEWS, STEPS, 2)
+    bid = x[:, :, pool + sequence :].reshape(len(x), -1)
+    read = lstm(p, jnp.swapaxes(prices, 1, 2).reshape(-1, STEPS, 2 * VIEWS))
+    context = drop("input", jnp.concatenate([read, shared], axis=1))
+    context = drop("hidden", jnp.tanh(context @ p["C1"] + p["c1"]))
+    context = drop("hidden", jnp.tanh(context @ p["C2"] + p["c2"]))
     ramps = jnp.tanh(bid @ jax.nn.softplus(p["M"]) + p["m"])
     level = context @ p["A"] + p["a"]
     slopes = jax.nn.softplus(context @ p["V"] + p["v"]).reshape(-1, p["a"].shape[0], RAMPS)
     return jax.nn.softplus(level - jnp.einsum("rkj,rj->rk", slopes, ramps))
-
-
-def curve(p, x, kinds):
-    return -jnp.expm1(-jnp.cumsum(hazards(p, x, kinds), axis=1))
 
 
 def loss_terms(hazard, interval, lost, known):

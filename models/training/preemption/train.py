@@ -18,6 +18,7 @@ import lstm_training
 import rivals
 import trees_model
 from dataset import Dataset
+from normalisation import Normalisation
 
 LIBRARIES = ["jax", "numpy", "onnx", "onnxruntime", "optax", "scikit-learn"]
 GOLDEN_ROWS = 24
@@ -30,7 +31,7 @@ def options():
     parser.add_argument("--output", required=True, help="folder of the version to write; its name is the version")
     parser.add_argument("--model", choices=["trees", "lstm"], default="trees", help="boosted trees, or the paper's network")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=40, help="of the LSTM at most; ends earlier when validation no longer gains")
+    parser.add_argument("--epochs", type=int, default=24, help="of the LSTM at most; ends earlier when validation no longer gains")
     parser.add_argument("--patience", type=int, default=6, help="epochs without gain")
     parser.add_argument("--rows", type=int, default=400_000, help="training rows at most, drawn by the seed")
     parser.add_argument("--rivals", type=pathlib.Path, help="folder to write what rivals answer to, for `npm run bench:forecast`")
@@ -48,20 +49,6 @@ def training_rows(data, limit, seed):
     if len(rows) == 0 or len(data.rows("validation")) == 0:
         raise SystemExit("the data set has no rows to train or to validate on: give `ebb market dataset` longer histories")
     return rows
-
-
-class Normalisation:
-    def __init__(self, x):
-        std = x.std(axis=0, dtype=np.float64)
-        self.mean = x.mean(axis=0, dtype=np.float64).astype(np.float32)
-        self.std = np.where(std < 1e-6, 1.0, std).astype(np.float32)
-        self.clip = np.float32(8.0)
-
-    def __call__(self, x):
-        return np.clip((x - self.mean) / self.std, -self.clip, self.clip)
-
-    def constants(self):
-        return {"mean": self.mean, "std": self.std, "clip": self.clip}
 
 
 def train_trees(data, train, held, norm, opts):
@@ -126,7 +113,7 @@ def main():
     write(pathlib.Path(opts.output), model, golden, manifest_of(data, opts, model, {**about, "rows": len(rows)}))
     say(f"{time.process_time() - began:.0f} s of processor time, {len(model) / 1000:.0f} kB")
     if opts.rivals is not None:
-        rivals.answers(data, rows, norm, {"seed": opts.seed, "folder": opts.rivals}, say)
+        rivals.answers(data, rows, norm.scaled, {"seed": opts.seed, "folder": opts.rivals}, say)
 
 
 def manifest_of(data, opts, model, about):

@@ -218,6 +218,29 @@ export function storeContract(name: string, open: OpenStore): void {
         expect(active.cursors).toEqual(new Map([['i-1', 9]]));
       });
 
+      it('tells what others changed, where it can: new jobs, cancel requests, open effects and cursors', async () => {
+        if (store.changedByOthers === undefined) return;
+        await submitJobs('j2', 'j1', 'j3');
+        await commit({ put: 'job', value: job('j3', { state: 'failed' }) });
+        const kept = new Set((await store.loadActive()).jobs.map((j) => j.id));
+        expect(await store.changedByOthers(kept)).toEqual({ jobs: [], openEffects: [], cursors: new Map() });
+        await submitJobs('j5', 'j4');
+        await store.requestCancel(jobId('j1'));
+        await commit(
+          { put: 'job', value: job('j2', { state: 'running' }) },
+          { put: 'effect', value: effect('e1') },
+          { put: 'cursor', instance: instanceId('i-1'), sequence: 7 },
+        );
+        const changed = await store.changedByOthers(kept);
+        expect(ids(changed.jobs).sort()).toEqual(['j1', 'j4', 'j5']);
+        expect(changed.jobs.filter((j) => !kept.has(j.id))).toEqual([job('j5'), job('j4')]);
+        expect(changed.jobs.find((j) => j.id === 'j1')?.cancelRequested).toBe(true);
+        expect(changed.openEffects).toEqual([effect('e1')]);
+        expect(changed.cursors).toEqual(new Map([['i-1', 7]]));
+        await commit({ put: 'job', value: job('j1', { state: 'cancelled', cancelRequested: true }) });
+        expect(ids((await store.changedByOthers(kept)).jobs)).toEqual(['j5', 'j4']);
+      });
+
       it('lets go of what ends', async () => {
         await submitJobs('j1');
         await commit(

@@ -95,10 +95,10 @@ export function rowsOf(table: JobTable, query: Query): Uint32Array {
 
 function matcher({ jobs, fate, missed }: JobTable, query: Query): (row: number) => boolean {
   const wanted = query.text.trim().toLowerCase();
-  // Each distinct text is searched once.
-  const hits = (['key', 'name', 'owner'] as const).map((column) => ({
+  // Each distinct text is searched once; without a text to search for none is.
+  const hits = (wanted === '' ? [] : SEARCHED).map((column) => ({
     index: jobs[column].index,
-    hit: Uint8Array.from(jobs[column].dictionary, (text) => Number(text.toLowerCase().includes(wanted))),
+    hit: Uint8Array.from(inLowerCase(jobs[column].dictionary), (text) => Number(text.includes(wanted))),
   }));
   const textMatches = (i: number): boolean => wanted === '' || hits.some((h) => h.hit[h.index[i] ?? 0] === 1);
   const classMatches = (i: number): boolean => query.class === 'all' || textAt(jobs, 'class', i) === query.class;
@@ -114,8 +114,32 @@ function matcher({ jobs, fate, missed }: JobTable, query: Query): (row: number) 
   return (i) => passesFilter(i) && classMatches(i) && textMatches(i);
 }
 
+const SEARCHED = ['key', 'name', 'owner'] as const;
+
+/** Of dictionaries that were searched: the same ones are with every letter that is typed. */
+const lowered = new WeakMap<readonly string[], readonly string[]>();
+
+function inLowerCase(dictionary: readonly string[]): readonly string[] {
+  let texts = lowered.get(dictionary);
+  if (texts === undefined) lowered.set(dictionary, (texts = dictionary.map((text) => text.toLowerCase())));
+  return texts;
+}
+
+type Order = Float64Array | Float32Array;
+
+/** Orders that were asked for: to compare 100,000 names again for every letter that is typed would be seen. */
+const orders = new WeakMap<JobTable, Map<SortKey, Order>>();
+
+function orderOf(table: JobTable, sort: SortKey): Order {
+  let known = orders.get(table);
+  if (known === undefined) orders.set(table, (known = new Map<SortKey, Order>()));
+  let order = known.get(sort);
+  if (order === undefined) known.set(sort, (order = makeOrder(table, sort)));
+  return order;
+}
+
 /** Numbers that stand in the order of the column: texts by their rank among the distinct ones. */
-function orderOf(table: JobTable, sort: SortKey): Float64Array | Float32Array {
+function makeOrder(table: JobTable, sort: SortKey): Order {
   const { jobs } = table;
   switch (sort) {
     case 'fate':

@@ -23,7 +23,8 @@ import { Room, unitsOf, type Run } from './room.ts';
  */
 export const stratusPack: PlacePolicy = (tasks, hosts) => {
   const units = unitsOf(tasks);
-  const packer = new Packer(new Room(hosts, units.flat()));
+  const runs = units.flat();
+  const packer = new Packer(new Room(hosts, runs), runs);
   const placements: Placement[] = [];
   for (const unit of units) {
     for (const p of packer.place(unit)) placements.push(p);
@@ -33,10 +34,6 @@ export const stratusPack: PlacePolicy = (tasks, hosts) => {
 
 /** Bin of a time: 0 for [0, 1) s, i for [2^(i-1), 2^i). */
 const binOf = (seconds: number): number => (seconds < 1 ? 0 : Math.floor(Math.log2(seconds)) + 1);
-
-/** What a host answered a run; 0: it was not asked. */
-const YES = 1;
-const NO = 2;
 
 interface Move {
   readonly run: Run;
@@ -52,10 +49,11 @@ class Packer {
   readonly #pools = new Map<Pool, number[][]>();
   /** Bins there are in any pool. */
   #binCount = 0;
-  readonly #answers = new Map<Run['allowed'], Int8Array>();
+  readonly #answers: Answers;
 
-  constructor(room: Room) {
+  constructor(room: Room, runs: readonly Run[]) {
     this.#room = room;
+    this.#answers = new Answers(room, runs);
     this.#remainingS = Float64Array.from(room.hosts, (h) => raw(h.remainingS));
     room.hosts.forEach(({ pool }, h) => this.#bin(pool, binOf(this.#remainingS[h] ?? 0)).push(h));
   }
@@ -84,15 +82,8 @@ class Packer {
   #run(run: Run, moves: Move[]): void {
     const end = moves.length + run.tasks.length;
     const native = binOf(run.runtimeS);
-    const asked = this.#answersOf(run.allowed);
-    const takes = (h: number): boolean => {
-      if (asked[h] === NO || !this.#room.fits(run.need, h)) return false;
-      if (asked[h] === 0) {
-        const host = this.#room.hosts[h];
-        asked[h] = host !== undefined && run.allowed(host) ? YES : NO;
-      }
-      return asked[h] === YES;
-    };
+    const allows = this.#answers.of(run.allowed);
+    const takes = (h: number): boolean => this.#room.fits(run.need, h) && allows(h);
     const pools = this.#poolsOf(run);
     this.#sameBin(run, { native, pools, takes, moves, end });
     for (let bin = native + 1; bin < this.#binCount && moves.length < end; bin++) {
@@ -112,23 +103,22 @@ class Packer {
     return pools;
   }
 
-  /** What hosts answered, by the function that they were asked: runs share it. */
-  #answersOf(allowed: Run['allowed']): Int8Array {
-    let answers = this.#answers.get(allowed);
-    if (answers === undefined) this.#answers.set(allowed, (answers = new Int8Array(this.#room.hosts.length)));
-    return answers;
-  }
-
   #sameBin(run: Run, c: Context & { readonly native: number }): void {
     const distance = (h: number): number => Math.abs((this.#remainingS[h] ?? 0) - run.runtimeS);
-    const candidates = this.#candidates(c.native, c).sort((a, b) => distance(a) - distance(b) || a - b);
-    for (const h of candidates) {
+    const closer = (a: number, b: number): number => distance(a) - distance(b) || a - b;
+    const candidates = this.#candidates(c.native, c);
+    // Most runs are of one task: for that one the first is found, and the others need not be in order.
+    for (const h of c.end - c.moves.length === 1 ? first(candidates, closer) : candidates.sort(closer)) {
       if (c.moves.length >= c.end) return;
       this.#fill(run, h, c, SAME);
     }
   }
 
   #upPack(run: Run, c: Context & { readonly bin: number }): void {
+    if (c.end - c.moves.length === 1) {
+      for (const h of this.#roomiest(this.#candidates(c.bin, c))) this.#put(run, h, c, UP);
+      return;
+    }
     const queue = this.#byRoom(this.#candidates(c.bin, c));
     while (c.moves.length < c.end) {
       const top = queue.pop();
@@ -141,6 +131,15 @@ class Packer {
 
   /** One host at a time: once promoted it is in the tasks' own bin, and the closest there. */
   #downPack(run: Run, c: Context & { readonly bin: number; readonly native: number }): void {
+    if (c.end - c.moves.length === 1) {
+      for (const h of this.#roomiest(this.#candidates(c.bin, c))) {
+        const from = this.#bin(this.#poolOf(h), c.bin);
+        from.splice(from.indexOf(h), 1);
+        this.#bin(this.#poolOf(h), c.native).push(h);
+        this.#put(run, h, c, DOWN);
+      }
+      return;
+    }
     const queue = this.#byRoom(this.#candidates(c.bin, c));
     const promoted = new Set<number>();
     while (c.moves.length < c.end) {
@@ -174,6 +173,11 @@ class Packer {
     return taking;
   }
 
+  /** The one with the most available resources, or none. */
+  #roomiest(hosts: readonly number[]): number[] {
+    return first(hosts, (a, b) => this.#room.available(b) - this.#room.available(a) || a - b);
+  }
+
   #byRoom(hosts: readonly number[]): TinyQueue<Roomy> {
     return new TinyQueue(
       hosts.map((host) => ({ host, available: this.#room.available(host) })),
@@ -203,6 +207,48 @@ class Packer {
     return invariant(bins[bin], 'a pool has every bin up to its last');
   }
 }
+
+/** What sorting by a total order would put first, or nothing. */
+function first(of: readonly number[], compare: (a: number, b: number) => number): number[] {
+  let best: number | undefined;
+  for (const h of of) if (best === undefined || compare(h, best) < 0) best = h;
+  return best === undefined ? [] : [best];
+}
+
+/**
+ * What hosts answered to `allowed`, remembered for functions that more than one run has. A run of its own meets each host once, in the
+ * bin where it is: an array for each such run would be runs x hosts of memory, which is what packing many single tasks took.
+ */
+class Answers {
+  readonly #room: Room;
+  /** Of each function that runs share: 0 not asked, else YES or NO. */
+  readonly #shared = new Map<Run['allowed'], Int8Array>();
+
+  constructor(room: Room, runs: readonly Run[]) {
+    this.#room = room;
+    const seen = new Set<Run['allowed']>();
+    for (const { allowed } of runs) {
+      if (!seen.has(allowed)) seen.add(allowed);
+      else if (!this.#shared.has(allowed)) this.#shared.set(allowed, new Int8Array(room.hosts.length));
+    }
+  }
+
+  of(allowed: Run['allowed']): (h: number) => boolean {
+    const answers = this.#shared.get(allowed);
+    const ask = (h: number): boolean => {
+      const host = this.#room.hosts[h];
+      return host !== undefined && allowed(host);
+    };
+    if (answers === undefined) return ask;
+    return (h) => {
+      if (answers[h] === 0) answers[h] = ask(h) ? YES : NO;
+      return answers[h] === YES;
+    };
+  }
+}
+
+const YES = 1;
+const NO = 2;
 
 /** Of bins by pool, deep enough that what packing does to one is not done to the other. */
 const copyOf = (pools: ReadonlyMap<Pool, readonly (readonly number[])[]>): Map<Pool, number[][]> =>

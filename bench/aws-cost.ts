@@ -296,6 +296,9 @@ function report(of: Metered): void {
     `  ${of.jobs} jobs of one task, submitted one by one${of.overS === undefined || of.overS === 0 ? '' : ` over ${of.overS} s`}; ${cycles} cycles; ${((of.doneMs - of.fromMs) / 1000).toFixed(0)} s of the wall at ${SPEED} times`,
   );
   line('per 1,000 jobs', totalUsd(per1000), REACH.per1000Jobs);
+  // One put to S3 by the task itself, where it runs ten seconds or more in an image with the AWS CLI (lib/aws/fleet/entrypoint.ts).
+  const reporting = summed([per1000, { puts: 1000 }]);
+  line('per 1,000 jobs that report what they used', totalUsd(reporting), REACH.per1000Jobs);
   const taking = totalUsd(
     summed([...uses.filter((u) => u.name === 'intake').map((u) => u.usage), { apiRequests: of.requests }]),
   );

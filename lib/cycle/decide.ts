@@ -19,6 +19,7 @@ import type { Pool } from '../domain/pool.ts';
 import { runningNamed, type PendingGroup, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, GroupOffers, Host, Leftover, Stages, TaskToPlace, Worths } from '../domain/stages.ts';
 import { attemptName, taskKey } from './working-state.ts';
+import { forecastAtPurchase } from './forecast-at-purchase.ts';
 import { withoutExchanges } from './exchange.ts';
 import { explain } from './explain.ts';
 import { InstanceHost } from './hosts.ts';
@@ -391,6 +392,7 @@ function effectsOf<S>(
   for (const s of what.stops) effects.push({ kind: 'stop', key: effectKey(`${plan}/stop/${s.attempt}`), ...s });
   what.purchases.forEach((p, i) => {
     const allocation = effectKey(`${plan}/launch/${i}`);
+    const forecast = forecastAtPurchase(snapshot, input.forecasts.market, p);
     for (let n = 0; n < p.count; n++) {
       effects.push({
         kind: 'launch',
@@ -400,6 +402,7 @@ function effectsOf<S>(
         pool: p.pool,
         bid: p.bid,
         reason: p.reason,
+        ...(forecast === null ? {} : { forecast }),
       });
     }
   });

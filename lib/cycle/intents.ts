@@ -47,6 +47,7 @@ function intend(state: WorkingState, effect: Effect, at: EpochMs): void {
         endedMs: null,
         endCause: null,
         costUsd: null,
+        ...(effect.forecast === undefined ? {} : { forecast: effect.forecast }),
       });
       state.event('instance-requested', at, {
         text: `buying ${effect.pool}${effect.bid === 'uncapped' ? '' : ` at no more than ${raw(effect.bid).toFixed(4)} USD/h`}: ${effect.reason}`,

@@ -10,6 +10,15 @@ export type InstanceState = 'requested' | 'starting' | 'ready' | 'warned' | 'rel
 /** interrupted: by the market; released: by us; lost: its supervisor died; failed: never came up. */
 export type EndCause = 'interrupted' | 'released' | 'lost' | 'failed';
 
+/** What was forecast of a spot instance when it was asked for. */
+export interface ForecastAtPurchase {
+  /** The version of the trained model that was asked about prices, or `history`. */
+  readonly by: string;
+  /** Seconds, ascending, and P(interrupted within each). */
+  readonly horizonS: readonly number[];
+  readonly pInterrupted: readonly number[];
+}
+
 export interface Instance {
   readonly id: InstanceId;
   /** The launch that made it: pool, bid and time together. */
@@ -31,6 +40,8 @@ export interface Instance {
   readonly endCause: EndCause | null;
   /** Final bill; null until it ended. */
   readonly costUsd: Usd | null;
+  /** Absent where nothing was forecast: on demand, and in records of versions that kept none. */
+  readonly forecast?: ForecastAtPurchase;
 }
 
 export const isLive = (i: Instance): boolean => i.state !== 'ended';

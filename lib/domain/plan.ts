@@ -1,6 +1,7 @@
 import type { AttemptId, EffectKey, GroupId, InstanceId, JobId, PlanId, PoolId } from '../kernel/ids.ts';
 import type { EpochMs, Seconds } from '../kernel/units.ts';
 import type { ForecastOrigin, Offer, PriceDrivers } from './forecast.ts';
+import type { ForecastAtPurchase } from './instance.ts';
 import type { TaskRef } from './job.ts';
 import type { Bid } from './pool.ts';
 import type { Resources } from './resources.ts';
@@ -144,6 +145,8 @@ export type Effect =
       readonly pool: PoolId;
       readonly bid: Bid;
       readonly reason: string;
+      /** Of a spot instance: what its loss was forecast to be. */
+      readonly forecast?: ForecastAtPurchase;
     }
   | {
       readonly kind: 'start';

@@ -2,6 +2,7 @@ import { userInfo } from 'node:os';
 import { resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
 import { checkVersion } from '../../local/models/check.ts';
+import { ownDrift } from '../../local/models/own-drift.ts';
 import { modelPlaces } from '../../local/model-places.ts';
 import { addChoice, knownChoices, standing, type Choice } from '../../models/choices.ts';
 import { libraryOf, versionNamed, type Library } from '../../models/library.ts';
@@ -9,7 +10,7 @@ import { modelInUse, type InUse } from '../../models/versions.ts';
 import type { ListOptions, ShowOptions, UseOptions } from '../commands/models.ts';
 import { refuseElsewhere, type Action, type Context } from '../context.ts';
 import { json } from '../output.ts';
-import { historyTable, inUseText, modelPage, modelsTable } from '../views/models.ts';
+import { driftText, historyTable, inUseText, modelPage, modelsTable } from '../views/models.ts';
 
 /** Versions lie on this machine, also those of a deployment: before it is deployed. */
 export const placesOf = ({ world }: Context, options: { readonly dir: string }) => {
@@ -33,8 +34,12 @@ export const show: Action<ShowOptions> = async (context, [version], options) => 
   const library = await libraryOf(places);
   const model = await found(library, places, version);
   const check = await checkVersion(model.folder);
-  if (asJson) json(output, { ...model, check });
-  else output.line(modelPage(output, model, check));
+  const drift = await ownDrift(resolve(context.world.cwd, options.dir), model.version);
+  if (asJson) json(output, { ...model, check, drift });
+  else {
+    output.line(modelPage(output, model, check));
+    output.line(`\n${driftText(output, drift)}`);
+  }
   return check.kind === 'whole' || check.kind === 'no-runtime' ? 0 : 9;
 };
 

@@ -233,15 +233,18 @@ describe('training', () => {
     expect(stderr).toMatch(/Python 3\.11 or newer[^]*apt install/);
   });
 
-  it('sees of its own market what the engine has seen, and not what is to come', () => {
+  it('sees of its own market what the engine has seen, and not what is to come; what that bought is held against its forecasts', () => {
     const dir = newDir();
     writeFileSync(
       join(scratch, 'job.json'),
       JSON.stringify({ name: 'one', command: 'true', expectedRuntime: '1m', resources: { cpu: 1, memory: '64MiB' } }),
     );
-    const from = ['--market', market, '--from', '2026-01-20T00:00:00Z', '--speed', '600'];
+    const from = ['--market', market, '--from', '2026-01-20T00:00:00Z', '--speed', '600', '--set', 'forecast=model'];
     expect(ebb('run', 'job.json', '--dir', dir, ...from).status).toBe(0);
     const { stderr } = ebb('models', 'train', '--dir', dir, '--python', python);
+    const { drift } = ask<{ drift: { overall: { instances: number; expected: number } } }>(dir, 'show');
+    expect(drift.overall.instances).toBeGreaterThan(0);
+    expect(drift.overall.expected).toBeGreaterThan(0);
     // The market began on 5 January and goes on for 32 days.
     expect(stderr).toMatch(/market\.ebbmarket: 15\.\d days/);
   });

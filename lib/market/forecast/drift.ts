@@ -1,0 +1,115 @@
+/**
+ * Whether interruptions come as often as was forecast. Each instance is held against the forecast that it was bought by: the hazard
+ * that this forecast adds up to over the time for which it was held is what was to be expected of it, whatever ended it
+ * (a release, a loss of another kind or now only ends the watching). Observed less expected then has mean 0 where forecasts are right, and
+ * observed is Poisson in the expected: Andersen, Borgan, Gill, Keiding, "Statistical Models Based on Counting Processes", 1993, II.4.
+ */
+import type { PoolId } from '../../kernel/ids.ts';
+import { raw, type EpochMs } from '../../kernel/units.ts';
+import type { ForecastAtPurchase, Instance } from '../../domain/instance.ts';
+
+export interface Drift {
+  readonly instances: number;
+  readonly hours: number;
+  readonly expected: number;
+  readonly observed: number;
+  /** Observed by expected, with its exact 95 % interval; 1 where forecasts are right. Null where nothing was expected. */
+  readonly ratio: { readonly value: number; readonly low: number; readonly high: number } | null;
+}
+
+export interface Drifts {
+  readonly overall: Drift;
+  /** By pool, the most expected interruptions first. */
+  readonly pools: readonly { readonly pool: PoolId; readonly drift: Drift }[];
+}
+
+type Watched = Pick<Instance, 'pool' | 'forecast' | 'launchedMs' | 'endedMs' | 'endCause'>;
+/** A forecast of certainty would expect infinitely many. */
+const MOST_P = 1 - 1e-6;
+
+/** Interruptions to be expected of an instance until its end, or now, by the forecast that it was bought by; null: there was none. */
+export function expectedInterruptions({ forecast, launchedMs, endedMs }: Watched, now: EpochMs): number | null {
+  if (forecast === undefined || launchedMs === null) return null;
+  return hazardWithin(forecast, Math.max(0, raw(endedMs ?? now) - raw(launchedMs)) / 1000);
+}
+
+/** -log P(kept for `s`): the hazard is constant between horizons, and after the last one as from the beginning to there. */
+function hazardWithin({ horizonS, pInterrupted }: ForecastAtPurchase, s: number): number {
+  let [fromS, fromHazard] = [0, 0];
+  for (const [i, toS] of horizonS.entries()) {
+    const toHazard = -Math.log1p(-Math.min(MOST_P, pInterrupted[i] ?? 0));
+    if (s <= toS) return fromHazard + ((toHazard - fromHazard) * (s - fromS)) / (toS - fromS);
+    [fromS, fromHazard] = [toS, toHazard];
+  }
+  return fromS === 0 ? 0 : (fromHazard * s) / fromS;
+}
+
+/** `by`: only instances bought by forecasts of this version, or `history`; null: all that were bought by any. O(instances). */
+export function driftOf(instances: Iterable<Watched>, now: EpochMs, by: string | null): Drifts {
+  const sums = new Map<PoolId, Sum>();
+  const overall = newSum();
+  for (const instance of instances) {
+    const { pool, forecast, launchedMs, endedMs, endCause } = instance;
+    const expected = by === null || forecast?.by === by ? expectedInterruptions(instance, now) : null;
+    if (expected === null || launchedMs === null) continue;
+    const of = sums.get(pool) ?? newSum();
+    sums.set(pool, of);
+    for (const sum of [of, overall]) {
+      sum.instances++;
+      sum.hours += Math.max(0, raw(endedMs ?? now) - raw(launchedMs)) / 3_600_000;
+      sum.expected += expected;
+      if (endCause === 'interrupted') sum.observed++;
+    }
+  }
+  const pools = [...sums].map(([pool, sum]) => ({ pool, drift: driftFrom(sum) }));
+  return { overall: driftFrom(overall), pools: pools.sort((a, b) => b.drift.expected - a.drift.expected) };
+}
+
+interface Sum {
+  instances: number;
+  hours: number;
+  expected: number;
+  observed: number;
+}
+const newSum = (): Sum => ({ instances: 0, hours: 0, expected: 0, observed: 0 });
+
+function driftFrom(sum: Sum): Drift {
+  const { expected, observed } = sum;
+  if (expected <= 0) return { ...sum, ratio: null };
+  const { low, high } = poissonInterval(observed);
+  return { ...sum, ratio: { value: observed / expected, low: low / expected, high: high / expected } };
+}
+
+/** P that a Poisson number falls outside of its interval on one side: 95 % in all. */
+const TAIL = 0.025;
+
+/** Exact interval of a Poisson mean of which `count` was seen: Garwood, "Fiducial limits for the Poisson distribution", Biometrika 28, 1936. */
+export function poissonInterval(count: number): { readonly low: number; readonly high: number } {
+  // Both tails fall or rise with the mean: the mean at which each is TAIL is found by bisection.
+  const most = count + 6 * Math.sqrt(count + 1) + 10;
+  const low = count === 0 ? 0 : crossing((mean) => 1 - atMost(count - 1, mean) < TAIL, most);
+  return { low, high: crossing((mean) => atMost(count, mean) > TAIL, most) };
+}
+
+/** Where `isBelow` turns false in [0, most]. */
+function crossing(isBelow: (mean: number) => boolean, most: number): number {
+  let [from, to] = [0, most];
+  for (let step = 0; step < 60; step++) {
+    const middle = (from + to) / 2;
+    if (isBelow(middle)) from = middle;
+    else to = middle;
+  }
+  return (from + to) / 2;
+}
+
+/** P(a Poisson number of this mean <= count). O(count). */
+function atMost(count: number, mean: number): number {
+  if (mean === 0) return 1;
+  let logTerm = -mean;
+  let sum = Math.exp(logTerm);
+  for (let k = 1; k <= count; k++) {
+    logTerm += Math.log(mean / k);
+    sum += Math.exp(logTerm);
+  }
+  return Math.min(1, sum);
+}

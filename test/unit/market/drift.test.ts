@@ -1,0 +1,90 @@
+import { describe, expect, it } from '@jest/globals';
+import { poolId } from '../../../lib/kernel/ids.ts';
+import { randomStream } from '../../../lib/kernel/random.ts';
+import { epochMs } from '../../../lib/kernel/units.ts';
+import type { Instance } from '../../../lib/domain/instance.ts';
+import { driftOf, expectedInterruptions, poissonInterval } from '../../../lib/market/forecast/drift.ts';
+
+const HOUR = 3_600_000;
+const NOW = epochMs(1000 * HOUR);
+const A = poolId('m5.large/us-east-1a/spot');
+const B = poolId('c5.large/us-east-1a/spot');
+
+/** Held for so many hours, bought by a forecast of a constant hazard per hour. */
+function held(hours: number, hazard: number, of: Partial<Instance> = {}) {
+  const horizonS = [3600, 7200, 86_400];
+  const pInterrupted = horizonS.map((s) => 1 - Math.exp((-hazard * s) / 3600));
+  return {
+    pool: A,
+    launchedMs: epochMs(0),
+    endedMs: epochMs(hours * HOUR),
+    endCause: 'released' as const,
+    forecast: { by: 'v1', horizonS, pInterrupted },
+    ...of,
+  };
+}
+
+describe('the exact interval of a Poisson mean', () => {
+  // Tables of Garwood 1936, as in Ulm, American Journal of Epidemiology 131, 1990.
+  it.each([
+    [0, 0, 3.689],
+    [1, 0.025, 5.572],
+    [5, 1.623, 11.668],
+    [10, 4.795, 18.39],
+    [50, 37.111, 65.919],
+    [100, 81.364, 121.627],
+  ])('of %i is that of the tables', (count, low, high) => {
+    const found = poissonInterval(count);
+    expect(found.low).toBeCloseTo(low, 2);
+    expect(found.high).toBeCloseTo(high, 2);
+  });
+});
+
+describe('drift', () => {
+  it('expects of an instance the hazard over the time for which it was held', () => {
+    expect(expectedInterruptions(held(1, 0.3), NOW)).toBeCloseTo(0.3, 6);
+    expect(expectedInterruptions(held(2, 0.3), NOW)).toBeCloseTo(0.6, 6);
+    // Beyond the last horizon the hazard goes on; one that runs is watched until now.
+    expect(expectedInterruptions(held(100, 0.01), NOW)).toBeCloseTo(1, 6);
+    expect(expectedInterruptions(held(1, 0.001, { endedMs: null, endCause: null }), NOW)).toBeCloseTo(1, 6);
+    expect(expectedInterruptions({ ...held(1, 0.3), launchedMs: null }, NOW)).toBe(null);
+  });
+
+  it('is told per pool and of all, by version or of any', () => {
+    const { forecast: _, ...unforecast } = held(5, 1);
+    const list = [
+      held(1, 0.5, { endCause: 'interrupted' }),
+      held(2, 0.5),
+      held(1, 0.25, { pool: B, endCause: 'lost' }),
+      held(1, 2, { forecast: { by: 'history', horizonS: [3600], pInterrupted: [1 - Math.exp(-2)] } }),
+      unforecast,
+    ];
+    const { overall, pools } = driftOf(list, NOW, 'v1');
+    expect(overall).toMatchObject({ instances: 3, hours: 4, observed: 1 });
+    expect(overall.expected).toBeCloseTo(1.75, 6);
+    expect(overall.ratio?.value).toBeCloseTo(1 / 1.75, 6);
+    expect(overall.ratio?.high).toBeCloseTo(5.572 / 1.75, 2);
+    expect(pools.map(({ pool, drift }) => [pool, drift.instances, drift.observed])).toEqual([
+      [A, 2, 1],
+      [B, 1, 0],
+    ]);
+    expect(driftOf(list, NOW, null).overall.instances).toBe(4);
+    expect(driftOf([], NOW, null)).toMatchObject({ overall: { instances: 0, ratio: null }, pools: [] });
+  });
+
+  it('is none where instances are lost as forecast, some released before, and is seen where they are lost twice as often', () => {
+    const random = randomStream(1, 'test/drift');
+    const hazard = 0.2;
+    const lives = (rate: number) =>
+      Array.from({ length: 2000 }, () => {
+        const [lost, released] = [-Math.log(1 - random()) / rate, 8 * random()];
+        return held(Math.min(lost, released), hazard, { endCause: lost < released ? 'interrupted' : 'released' });
+      });
+    const right = driftOf(lives(hazard), NOW, null).overall.ratio;
+    expect(right?.low).toBeLessThan(1);
+    expect(right?.high).toBeGreaterThan(1);
+    const wrong = driftOf(lives(2 * hazard), NOW, null).overall.ratio;
+    expect(wrong?.low).toBeGreaterThan(1.8);
+    expect(wrong?.high).toBeLessThan(2.2);
+  });
+});

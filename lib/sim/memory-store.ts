@@ -81,11 +81,7 @@ export class MemoryStore implements Store {
   #token = 0;
 
   /** `nowMs`: wall time. */
-  constructor(
-    retention: Retention = DEFAULT_RETENTION,
-    watcher: StoreWatcher = {},
-    nowMs: () => number = () => 0,
-  ) {
+  constructor(retention: Retention = DEFAULT_RETENTION, watcher: StoreWatcher = {}, nowMs: () => number = () => 0) {
     this.#retention = retention;
     this.#watcher = watcher;
     this.#nowMs = nowMs;

@@ -271,7 +271,7 @@ function viewOf(r: Running): InstanceView {
     },
     class: r.class ?? 'best-effort',
     stage: stageOf(need, r.tasks, r.gang ?? false),
-    deadlineMs: null,
+    deadlineMs: r.worth?.taskDeadlineMs ?? null,
     doneS: seconds(r.doneS ?? 0),
     keptS: seconds(r.keptS ?? 0),
   }));

@@ -1,12 +1,13 @@
 /**
  * How good trained forecasts of price losses are, beside the historical median and the paper's other classifiers (docs/forecast.md).
- *   npm run bench:forecast -- --data DATASET --markets M,M,.. --model VERSION.. [--rivals FOLDER] [--report FILE]
+ *   npm run bench:forecast -- --data DATASET --markets M,M,.. --model VERSION.. [--rivals FOLDER] [--report FILE] [--record]
  * DATASET: what `ebb market dataset` drew from the markets, M: those, files or folders of traces. VERSION: folders with model.onnx, asked through onnxruntime-node as
  * when they serve. FOLDER: what `npm run train:preemption -- --rivals` wrote. Bootstraps draw days, seed 1.
+ * --record: writes the later range's figures beside each VERSION, for `ebb models list` and `show`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { priceDigest } from '../lib/local/dataset-folder.ts';
 import { openMarket } from '../lib/local/market-import.ts';
@@ -22,7 +23,9 @@ import { npyColumn } from '../lib/local/npy-column.ts';
 import { forecastReport, type CurveRow, type Evaluation } from './forecast/report.ts';
 import { datasetRows } from '../lib/local/models/dataset-rows.ts';
 import type { DatasetRows } from '../lib/models/evaluation/rows.ts';
+import { EVALUATION_FILE } from '../lib/models/evaluation/record.ts';
 import { scores } from '../lib/models/evaluation/scores.ts';
+import { judge } from '../lib/local/models/judging.ts';
 import { printEvaluation } from './forecast/tables.ts';
 
 const SEED = 1;
@@ -37,10 +40,18 @@ const { values } = parseArgs({
     model: { type: 'string', multiple: true },
     rivals: { type: 'string' },
     report: { type: 'string', default: 'out/forecast.html' },
+    record: { type: 'boolean', default: false },
   },
 });
 if (values.data === undefined || values.markets === undefined) {
   throw new Error('--data and --markets are needed: see the head of bench/forecast-models.ts');
+}
+
+async function recordAll(): Promise<void> {
+  for (const folder of (values.model ?? []).map((path) => resolve(path))) {
+    const { record } = await judge([{ name: basename(folder), folder }], { rows, traces, split: 'test', seed: SEED });
+    writeFileSync(join(folder, EVALUATION_FILE), `${JSON.stringify(record, null, 1)}\n`);
+  }
 }
 
 async function modelsOf(rows: DatasetRows, asked: readonly number[]): Promise<Curves[]> {
@@ -106,7 +117,9 @@ function curveRows(rows: DatasetRows, models: readonly Curves[]): CurveRow[] {
 const rows = datasetRows(resolve(values.data));
 const cells = cellsOf(rows, SPLITS);
 const asked = askedOf(rows, SPLITS);
-const medians = historicalMedians(rows, await tracesOf(rows, values.markets.split(',')), asked);
+const traces = await tracesOf(rows, values.markets.split(','));
+if (values.record) await recordAll();
+const medians = historicalMedians(rows, traces, asked);
 const models = await modelsOf(rows, asked);
 const rivals = rivalsOf(rows);
 const forecasts: Forecast[] = [

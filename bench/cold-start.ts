@@ -79,6 +79,7 @@ interface Start {
   readonly cpuMs: number;
   readonly answeredMs: number | null;
   readonly modelMs: number | null;
+  readonly memoryMiB: number;
 }
 
 const PROGRAM = `
@@ -101,7 +102,7 @@ if (process.argv[3] === 'ask') {
   if (code !== 'usage') throw new Error('not refused: ' + code);
   answeredMs = performance.now() - beganMs;
 }
-process.stdout.write('\\n' + JSON.stringify({ readyMs, cpuMs: (user + system) / 1000, answeredMs, modelMs }));
+process.stdout.write('\\n' + JSON.stringify({ readyMs, cpuMs: (user + system) / 1000, answeredMs, modelMs, memoryMiB: process.memoryUsage.rss() / 2 ** 20 }));
 process.exit(0);
 `;
 
@@ -167,6 +168,10 @@ function measure(name: FunctionName, root: string): void {
         column((s) => s.modelMs),
         0.5,
       ).padStart(10),
+      `${percentile(
+        column((s) => s.memoryMiB),
+        0.5,
+      ).toFixed(0)} of ${factsOf(name).memoryMiB} MiB`.padStart(15),
       reach === undefined
         ? ''
         : `${((100 * mb) / reach.mb).toFixed(0)} % of ${reach.mb} MB, ${((100 * percentile(ready, 0.5)) / reach.ms).toFixed(0)} % of ${reach.ms} ms`,
@@ -175,7 +180,9 @@ function measure(name: FunctionName, root: string): void {
 }
 
 console.log(`cold starts: ${machine()}\n  ${args.runs} runs each`);
-console.log('function         zip  ready p50  ready p90   CPU p50     answer  with model  of what is to be reached');
+console.log(
+  'function         zip  ready p50  ready p90   CPU p50     answer  with model           memory  of what is to be reached',
+);
 const root = mkdtempSync(join(tmpdir(), 'ebb-cold-'));
 try {
   const only = args.only?.split(',');

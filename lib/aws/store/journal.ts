@@ -32,7 +32,7 @@ import { View } from './view.ts';
 
 /** A commit is carried over, with those before it, once they are so many or so large: what a reader that has just begun reads. */
 const CARRY_COMMITS = 100;
-const CARRY_BYTES = 262_144;
+const CARRY_BYTES = 98_304;
 const WRITES_AT_ONCE = 16;
 /** Commits of others that may come between in a row while the lease is taken. */
 const MAX_ROUNDS = 50;

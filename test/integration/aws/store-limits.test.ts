@@ -190,8 +190,8 @@ describeOnLocalStack('DynamoDB store, limits', (on) => {
         ids.map((id): Change => ({ put: 'job', value: job(id, { state: 'succeeded' }) })),
       );
     }
-    // But for what is in the log, up to 256 KB.
-    expect(await fresh()).toBeLessThan(before + 65);
+    // But for what is in the log, up to 96 KB.
+    expect(await fresh()).toBeLessThan(before + 25);
   }, 120_000);
 });
 

@@ -9,14 +9,21 @@ import {
   type PlanId,
 } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
-import { gt, raw, seconds, ZERO_S, type Seconds } from '../kernel/units.ts';
+import { gt, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import type { Offer } from '../domain/forecast.ts';
-import type { Job, StageSpec, TaskRef } from '../domain/job.ts';
+import type { Constraints, Job, StageSpec, TaskRef } from '../domain/job.ts';
 import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
 import type { Pool } from '../domain/pool.ts';
-import { runningNamed, type PendingGroup, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
+import {
+  runningNamed,
+  workDoneS,
+  workKeptS,
+  type PendingGroup,
+  type RunningTask,
+  type Snapshot,
+} from '../domain/snapshot.ts';
 import type { Forecasts, GroupOffers, Host, Leftover, Stages, TaskToPlace, Worths } from '../domain/stages.ts';
 import { attemptName, taskKey } from './working-state.ts';
 import { forecastAtPurchase } from './forecast-at-purchase.ts';
@@ -71,7 +78,7 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
   const planned = await stages.plan({ snapshot, forecasts, worths, offers, config }, input.solver);
   const allotment = withoutExchanges(planned, snapshot, groups);
   const stopping = new Set<AttemptId>(allotment.preemptions.map((p) => p.attempt));
-  const hosts = hostsThere(snapshot, forecasts, stopping);
+  const hosts = hostsThere({ snapshot, forecasts }, stopping);
   const appraised = appraiseMoves(input, forecasts, movesOf(snapshot, allotment, worths));
   const { moves } = appraised;
   const context: PlacingContext = { snapshot, forecasts, groups, stages, config };
@@ -132,10 +139,10 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
 const NO_OFFERS: RunningOffers = new Map();
 
 /** Instances that can take a task now or once they are up. Warned, releasing and soon-to-be-rebalanced ones take none. */
-function hostsThere(snapshot: Snapshot, forecasts: Forecasts, stopping: ReadonlySet<AttemptId>): Host[] {
+function hostsThere(of: Pick<PlacingContext, 'snapshot' | 'forecasts'>, stopping: ReadonlySet<AttemptId>): Host[] {
   const hosts: Host[] = [];
-  const left = (r: RunningTask): Seconds => (stopping.has(r.attempt.id) ? ZERO_S : leftOf(r, forecasts));
-  for (const view of snapshot.instances.values()) {
+  const left = (r: RunningTask): Seconds => (stopping.has(r.attempt.id) ? ZERO_S : leftOf(r, of));
+  for (const view of of.snapshot.instances.values()) {
     const { instance } = view;
     if (instance.state === 'warned' || instance.state === 'releasing' || instance.rebalance) continue;
     hosts.push(new InstanceHost(view, left));
@@ -197,7 +204,7 @@ function placeReturning(context: PlacingContext, hosts: readonly Host[]) {
         task: r.attempt,
         group: groupId(`return/${r.attempt.id}`),
         need: r.attempt.resources,
-        runtimeS: leftOf(r, context.forecasts),
+        runtimeS: leftOf(r, context),
         gang: null,
         // Spot is left for being unsafe. Anything else is left for spot, or for somebody more urgent, and then there is
         // hardly room on spot: what there is may be kept for it until it has stopped.
@@ -216,7 +223,7 @@ function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: read
     task: m.running.attempt,
     group: moveGroup(m),
     need: m.running.attempt.resources,
-    runtimeS: leftOf(m.running, context.forecasts),
+    runtimeS: leftOf(m.running, context),
     gang: null,
     ...sides(m.running.stage, m.toSpot),
   }));
@@ -233,13 +240,19 @@ function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: read
  * What returns to spot is appraised with all its pools: that it can flee to on-demand again is part of its risk. A program with a
  * checkpoint signal saves when it is told to stop, so that it goes on from all it has done.
  */
-function groupToMove(m: Move): PendingGroup {
-  const { stage, doneS } = m.running;
+function groupToMove(m: Move, nowMs: EpochMs): PendingGroup {
+  const { constraints, checkpoint } = m.running.stage;
+  const keptS = workKeptS(m.running, nowMs);
+  const id = moveGroup(m);
   if (!m.toSpot) {
-    return pendingAgain(m.running, moveGroup(m), { ...stage.constraints, purchaseOptions: ['on-demand', 'reserved'] });
+    const staying: Constraints = { ...constraints, purchaseOptions: ['on-demand', 'reserved'] };
+    return pendingAgain(m.running, { id, keptS, constraints: staying });
   }
-  const group = pendingAgain(m.running, moveGroup(m), stage.constraints);
-  return stage.checkpoint === null ? group : { ...group, keptS: doneS };
+  return pendingAgain(m.running, {
+    id,
+    constraints,
+    keptS: checkpoint === null ? keptS : workDoneS(m.running, nowMs),
+  });
 }
 
 /** Moves with what each may go to: as if it waited for that alone. */
@@ -257,7 +270,7 @@ interface AppraisedMoves {
 function appraiseMoves<S>(input: DecideInput<S>, forecasts: Forecasts, moves: readonly Move[]): AppraisedMoves {
   const { snapshot, config, stages } = input;
   if (moves.length === 0) return { moves, worths: new Map(), groups: new Map(), offers: new Map() };
-  const groups = new Map(moves.map((m) => [moveGroup(m), groupToMove(m)]));
+  const groups = new Map(moves.map((m) => [moveGroup(m), groupToMove(m, snapshot.nowMs)]));
   const worths = new Map(moves.map((m) => [moveGroup(m), m.worth]));
   const waiting = { ...snapshot, groups: [...groups.values()] };
   const all = stages.appraise(waiting, forecasts, { groups: worths, ofRunning: () => undefined }, config);
@@ -274,7 +287,7 @@ function appraiseMoves<S>(input: DecideInput<S>, forecasts: Forecasts, moves: re
 function leftoversOf(
   { groups, offers }: AppraisedMoves,
   unplaced: readonly Move[],
-  { snapshot, forecasts }: PlacingContext,
+  context: PlacingContext,
 ): Leftover[] {
   return unplaced.flatMap((move): Leftover[] => {
     const group = groups.get(moveGroup(move));
@@ -284,11 +297,11 @@ function leftoversOf(
       group: group.id,
       offer,
       slot: 0,
-      startMs: snapshot.nowMs,
+      startMs: context.snapshot.nowMs,
       worthUsd: 0,
       costUsd: offer.expectedCostUsd,
     };
-    return [{ group, option, count: 1, runtimeS: leftOf(move.running, forecasts) }];
+    return [{ group, option, count: 1, runtimeS: leftOf(move.running, context) }];
   });
 }
 

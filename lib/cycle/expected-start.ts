@@ -4,7 +4,7 @@ import { invariant } from '../kernel/errors.ts';
 import { raw } from '../kernel/units.ts';
 import { quantile } from '../domain/distribution.ts';
 import { forecastFor, forecastOf, type RuntimeForecast } from '../domain/forecast.ts';
-import type { PendingGroup } from '../domain/snapshot.ts';
+import { workDoneS, type PendingGroup } from '../domain/snapshot.ts';
 import { worthAt } from '../domain/utility.ts';
 import type { Deliberation } from './decide.ts';
 
@@ -129,7 +129,7 @@ function medians(): MedianLeftS {
 
 const runningEnds = (d: Deliberation, leftS: MedianLeftS): Busy[] =>
   d.snapshot.running.map((running) => ({
-    inS: leftS(forecastFor(d.forecasts.runtime, running), raw(running.doneS)),
+    inS: leftS(forecastFor(d.forecasts.runtime, running), raw(workDoneS(running, d.snapshot.nowMs))),
     milliCpu: raw(running.attempt.resources.cpu),
   }));
 

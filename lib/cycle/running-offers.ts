@@ -2,7 +2,7 @@ import { groupId, type AttemptId, type GroupId, type JobId } from '../kernel/ids
 import { plus, lt, seconds, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { Constraints } from '../domain/job.ts';
 import type { Worth } from '../domain/plan.ts';
-import { runningByJob, type PendingGroup, type RunningTask } from '../domain/snapshot.ts';
+import { runningByJob, workDoneS, type PendingGroup, type RunningTask } from '../domain/snapshot.ts';
 import type { Forecasts, GroupOffers, Worths } from '../domain/stages.ts';
 import type { DecideInput } from './decide.ts';
 
@@ -22,11 +22,10 @@ export type RunningOffers = ReadonlyMap<JobId, RunningOffer>;
 const FRESH_PERIODS = 5;
 const MOST_PER_CYCLE = 16;
 
-/** A running attempt that would have to start again, from what it can take along. */
+/** A running attempt that would have to start again, from what it can take along: `keptS`. */
 export const pendingAgain = (
-  { attempt, stage, keptS, deadlineMs, class: jobClass }: RunningTask,
-  id: GroupId,
-  constraints: Constraints,
+  { attempt, stage, deadlineMs, class: jobClass }: RunningTask,
+  { id, constraints, keptS }: Pick<PendingGroup, 'id' | 'keptS'> & { readonly constraints: Constraints },
 ): PendingGroup => ({
   id,
   job: attempt.job,
@@ -62,7 +61,11 @@ export function runningGroups<S>(input: DecideInput<S>, worths: Worths): readonl
       isFresh(knownOffers?.get(job), running, { nowMs: snapshot.nowMs, freshS })
     )
       continue;
-    const group = { ...pendingAgain(running, groupId(`running/${job}`), stage.constraints), keptS: running.doneS };
+    const group = pendingAgain(running, {
+      id: groupId(`running/${job}`),
+      constraints: stage.constraints,
+      keptS: workDoneS(running, snapshot.nowMs),
+    });
     due.push({ group, attempt: attempt.id, worth });
   }
   const madeMs = (g: RunningGroup): EpochMs | undefined => knownOffers?.get(g.group.job)?.atMs;

@@ -1,27 +1,9 @@
-import { groupId, type InstanceId, type JobId } from '../kernel/ids.ts';
+import { groupId, type JobId, type PoolId } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
-import {
-  add,
-  between,
-  gt,
-  least,
-  mib,
-  milliCpu,
-  most,
-  raw,
-  seconds,
-  sub,
-  ZERO_S,
-  type EpochMs,
-  type Seconds,
-  type Usd,
-} from '../kernel/units.ts';
-import type { Attempt, Job, JobState, StageSpec, Task } from '../domain/job.ts';
+import { gt, least, raw, seconds, ZERO_S, type EpochMs, type Usd } from '../kernel/units.ts';
+import type { Job, JobState, StageSpec, Task } from '../domain/job.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
-import { isLive } from '../domain/instance.ts';
-import type { Resources } from '../domain/resources.ts';
-import type { BlockedJob, InstanceView, Limits, PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
-import type { PoolId } from '../kernel/ids.ts';
+import type { BlockedJob, Limits, PendingGroup, Snapshot } from '../domain/snapshot.ts';
 import { isEnding } from './observe.ts';
 import type { WorkingState } from './working-state.ts';
 
@@ -43,7 +25,7 @@ export interface SnapshotInput {
   readonly restoreS?: number;
 }
 
-/** One consistent picture out of the working state. O(active jobs x stages + tried tasks + live instances + pools). */
+/** One consistent picture out of the working state. O(active jobs x stages + tried tasks + pools), and what `WhatRuns` takes. */
 export function takeSnapshot(input: SnapshotInput): Snapshot {
   const { state, nowMs } = input;
   const tasks = state.tasks();
@@ -67,7 +49,7 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
     }
   }
   const restoreS = seconds(input.restoreS ?? 0);
-  const { running, instances } = whatRuns(state, { nowMs, restoreS, poolById: input.poolById });
+  const { running, instances } = state.whatRuns({ poolById: input.poolById, restoreS });
   return {
     nowMs,
     jobs,
@@ -186,87 +168,6 @@ function group(
     deadlineMs: job.deadlineMs,
     need: stage.resources,
   };
-}
-
-interface RunningContext {
-  readonly nowMs: EpochMs;
-  readonly restoreS: Seconds;
-}
-
-interface StageOf {
-  readonly job: Job;
-  readonly stage: StageSpec;
-}
-
-/** Job and stage of an attempt. Attempts of one stage come one after the other, so that most are answered by the last answer. */
-function stagesOf(state: WorkingState): (attempt: Attempt) => StageOf {
-  let last: StageOf | null = null;
-  return (attempt) => {
-    if (last !== null && last.job.id === attempt.job && last.stage.name === attempt.stage) return last;
-    const job = state.jobs.get(attempt.job);
-    const stage = job?.spec.stages.find((s) => s.name === attempt.stage);
-    last = {
-      job: invariant(job, `attempt ${attempt.id} of a job that is not active`),
-      stage: invariant(stage, `attempt ${attempt.id} of a stage that does not exist`),
-    };
-    return last;
-  };
-}
-
-function runningTask({ job, stage }: StageOf, attempt: Attempt, { nowMs, restoreS }: RunningContext): RunningTask {
-  const ranS = attempt.startedMs === null ? ZERO_S : most(ZERO_S, between(attempt.startedMs, nowMs));
-  // Else work would look further on while it runs than it is when it waits again, and would be sent to and fro.
-  const readS = raw(attempt.resumedFromS) > 0 ? restoreS : ZERO_S;
-  const doneS = add(attempt.resumedFromS, most(ZERO_S, sub(ranS, readS)));
-  return {
-    attempt,
-    class: job.spec.class,
-    stage,
-    deadlineMs: job.deadlineMs,
-    doneS,
-    keptS: stage.checkpoint === null ? ZERO_S : least(doneS, add(attempt.resumedFromS, attempt.keptS)),
-  };
-}
-
-/** What is free while attempts are still being counted off. */
-type Filling = { -readonly [K in keyof Resources]: Resources[K] };
-
-/** As `minusResources`, in place: done for every attempt in every cycle. */
-function takeFrom(free: Filling, { cpu, memory, gpus, disk }: Resources): void {
-  free.cpu = milliCpu(raw(free.cpu) - raw(cpu));
-  free.memory = mib(raw(free.memory) - raw(memory));
-  free.gpus -= gpus;
-  free.disk = mib(raw(free.disk) - raw(disk));
-}
-
-type FillingView = InstanceView & { readonly free: Filling; readonly attempts: RunningTask[] };
-
-/** What runs, and each live instance with what runs on it: in one go, for it is by far the most there is. */
-function whatRuns(
-  state: WorkingState,
-  { poolById, ...context }: RunningContext & { readonly poolById: ReadonlyMap<PoolId, Pool> },
-): { readonly running: readonly RunningTask[]; readonly instances: ReadonlyMap<InstanceId, InstanceView> } {
-  const instances = new Map<InstanceId, FillingView>();
-  state.instances.forEach((instance) => {
-    if (!isLive(instance)) return;
-    const pool = invariant(
-      poolById.get(instance.pool),
-      `instance ${instance.id} is in an unknown pool ${instance.pool}`,
-    );
-    instances.set(instance.id, { instance, pool, free: { ...pool.type.capacity }, attempts: [] });
-  });
-  const running: RunningTask[] = [];
-  const stageOf = stagesOf(state);
-  state.attempts.forEach((attempt) => {
-    if (attempt.state === 'ended') return;
-    const task = runningTask(stageOf(attempt), attempt, context);
-    running.push(task);
-    const view = instances.get(attempt.instance);
-    if (view === undefined) return;
-    view.attempts.push(task);
-    takeFrom(view.free, attempt.resources);
-  });
-  return { running, instances };
 }
 
 /** The tasks of a group, first to last. */

@@ -31,7 +31,7 @@ import {
   vector,
   type Resources,
 } from '../domain/resources.ts';
-import type { PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
+import { workDoneS, type PendingGroup, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, Host, Leftover, Stages, TaskToPlace } from '../domain/stages.ts';
 import { forecastFor } from '../domain/forecast.ts';
 import { withFree } from './hosts.ts';
@@ -267,7 +267,7 @@ function freeTimeOf({ snapshot, forecasts, config }: PlacingContext, { moves }: 
     const staying = view.attempts.filter((r) => r.attempt.state !== 'stopping' && !leaving.has(r.attempt.id));
     const { launchedMs } = view.instance;
     return staying.reduce(
-      (longest, r) => most(longest, leftOf(r, forecasts)),
+      (longest, r) => most(longest, leftOf(r, { snapshot, forecasts })),
       config.billing === 'per-hour' && launchedMs !== null
         ? between(snapshot.nowMs, startedHourEndMs(launchedMs, snapshot.nowMs))
         : ZERO_S,
@@ -283,9 +283,13 @@ function freeTimeOf({ snapshot, forecasts, config }: PlacingContext, { moves }: 
 }
 
 /** What a running task still has to run, as one number for packing: the median. */
-export function leftOf(running: RunningTask, forecasts: Forecasts): Seconds {
+export function leftOf(
+  running: RunningTask,
+  { snapshot, forecasts }: Pick<PlacingContext, 'snapshot' | 'forecasts'>,
+): Seconds {
+  const doneS = workDoneS(running, snapshot.nowMs);
   const forecast = forecastFor(forecasts.runtime, running);
-  return forecast === undefined ? running.doneS : quantileRemaining(forecast.runtime, running.doneS, 0.5);
+  return forecast === undefined ? doneS : quantileRemaining(forecast.runtime, doneS, 0.5);
 }
 
 /** The tasks of one start, in the pool of its option only; tasks of one group share the function that says so. */

@@ -5,7 +5,9 @@ import { isLive, type Instance } from '../domain/instance.ts';
 import { isOver, type Attempt, type Job, type StageProgress, type Task, type TaskRef } from '../domain/job.ts';
 import type { LedgerRow } from '../domain/ledger.ts';
 import type { Plan } from '../domain/plan.ts';
+import type { Snapshot } from '../domain/snapshot.ts';
 import type { ActiveState, Change, EffectRecord, OthersChanges } from '../ports/store.ts';
+import { WhatRuns, type RunningTerms } from './what-runs.ts';
 
 export const taskKey = (t: TaskRef): string => `${t.job}/${t.stage}/${t.index}`;
 export const attemptName = (t: TaskRef, number: number): AttemptId =>
@@ -28,14 +30,22 @@ export class WorkingState {
   readonly #appended: Change[] = [];
   /** Made when first asked for: attempts by instance, in the order of `attempts`. */
   #attemptsOn: Map<InstanceId, AttemptId[]> | null = null;
+  /** Told of each row that is put. */
+  readonly #whatRuns = new WhatRuns();
   /** What came to its end since the last `carryOver`: a load would leave it out. */
   #over = nothingOver();
 
   constructor(active: ActiveState) {
     for (const j of active.jobs) this.jobs.set(j.id, j);
     for (const t of active.tasks) this.#setTask(t);
-    for (const a of active.attempts) this.attempts.set(a.id, a);
-    for (const i of active.instances) this.instances.set(i.id, i);
+    for (const i of active.instances) {
+      this.instances.set(i.id, i);
+      this.#whatRuns.changedInstance(i.id);
+    }
+    for (const a of active.attempts) {
+      this.attempts.set(a.id, a);
+      this.#whatRuns.changedAttempt(a);
+    }
     this.#openEffects = active.openEffects;
     this.#cursors = active.cursors;
   }
@@ -97,12 +107,14 @@ export class WorkingState {
   putAttempt(value: Attempt): void {
     if (this.#attemptsOn !== null && !this.attempts.has(value.id)) addTo(this.#attemptsOn, value.instance, value.id);
     this.attempts.set(value.id, value);
+    this.#whatRuns.changedAttempt(value);
     if (!isLiveAttempt(value)) this.#over.attempts.push(value.id);
     this.#touch(value.id, { put: 'attempt', value });
   }
 
   putInstance(value: Instance): void {
     this.instances.set(value.id, value);
+    this.#whatRuns.changedInstance(value.id);
     if (!isLive(value)) this.#over.instances.push(value.id);
     this.#touch(value.id, { put: 'instance', value });
   }
@@ -221,6 +233,12 @@ export class WorkingState {
       for (const a of this.attempts.values()) addTo(this.#attemptsOn, a.instance, a.id);
     }
     return valuesOf(this.#attemptsOn.get(instance), this.attempts);
+  }
+
+  /** What runs, and each live instance with what runs on it. `terms` are the same at each call. */
+  whatRuns(terms: RunningTerms): Pick<Snapshot, 'running' | 'instances'> {
+    const { jobs, attempts, instances } = this;
+    return this.#whatRuns.now({ jobs, attempts, instances, attemptsOn: (id) => this.attemptsOn(id) }, terms);
   }
 
   /** Tried tasks of a job. O(its tasks). */

@@ -97,6 +97,18 @@ export function quantileRemaining(d: Distribution, done: Seconds, p: number): Se
   return seconds((d.atS.at(-1) ?? 0) - raw(done));
 }
 
+/** `exceeds(remaining(d, done), s)`, likewise. */
+export function exceedsRemaining(d: Distribution, done: Seconds, s: Seconds): number {
+  const first = firstAfter(d, done);
+  if (first === d.atS.length) return raw(done) > raw(s) ? 1 : 0;
+  const total = massFrom(d, first);
+  let mass = 0;
+  for (let i = first; i < d.atS.length; i++) {
+    if ((d.atS[i] ?? 0) - raw(done) > raw(s)) mass += (d.weight[i] ?? 0) / total;
+  }
+  return mass;
+}
+
 /** Expectation of `f(seconds left)` over `remaining(d, done)`, likewise. */
 export function expectRemaining(d: Distribution, done: Seconds, f: (s: number) => number): number {
   const first = firstAfter(d, done);

@@ -1,5 +1,5 @@
 import type { AttemptId, GroupId, JobId, InstanceId } from '../kernel/ids.ts';
-import type { EpochMs, Seconds, Usd } from '../kernel/units.ts';
+import { add, between, least, most, sub, ZERO_S, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
 import type { Attempt, Job, JobClass, StageSpec, Task } from './job.ts';
 import type { Instance } from './instance.ts';
 import type { Pool, PoolView } from './pool.ts';
@@ -24,17 +24,31 @@ export interface PendingGroup {
   readonly need: Resources;
 }
 
-/** An attempt that holds capacity, with what policies may know of it. */
+/**
+ * An attempt that holds capacity, with what policies may know of it. Nothing of it changes with the time alone: how far it is at
+ * an instant is asked with `workDoneS` and `workKeptS`, so that it is the same from cycle to cycle until its attempt changes.
+ */
 export interface RunningTask {
   readonly attempt: Attempt;
   readonly class: JobClass;
   readonly stage: StageSpec;
   readonly deadlineMs: EpochMs | null;
-  /** Work done in all: resumed + this attempt's running time, less the reading of the checkpoint. */
-  readonly doneS: Seconds;
-  /** Of which a checkpoint holds. */
-  readonly keptS: Seconds;
+  /** Of its running time what goes into reading its checkpoint, which is no progress. */
+  readonly readS: Seconds;
+  /** Work, of all that was ever done, that a checkpoint holds. */
+  readonly savedS: Seconds;
 }
+
+/** Work done in all by then: resumed + this attempt's running time, less the reading of the checkpoint. */
+export function workDoneS({ attempt, readS }: Pick<RunningTask, 'attempt' | 'readS'>, nowMs: EpochMs): Seconds {
+  const { startedMs, resumedFromS } = attempt;
+  const ranS = startedMs === null ? ZERO_S : most(ZERO_S, between(startedMs, nowMs));
+  return add(resumedFromS, most(ZERO_S, sub(ranS, readS)));
+}
+
+/** Of which a checkpoint holds. */
+export const workKeptS = (running: Pick<RunningTask, 'attempt' | 'readS' | 'savedS'>, nowMs: EpochMs): Seconds =>
+  least(workDoneS(running, nowMs), running.savedS);
 
 /** A live instance with what is free on it. */
 export interface InstanceView {

@@ -1,3 +1,4 @@
+import type { GroupId } from '../kernel/ids.ts';
 import { raw } from '../kernel/units.ts';
 import type { Pool } from '../domain/pool.ts';
 import { RESOURCE_KINDS, vector } from '../domain/resources.ts';
@@ -117,22 +118,22 @@ const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 
  * of one group with the same `allowed`; their tasks ascend by index. O(tasks log tasks).
  */
 export function unitsOf(tasks: readonly TaskToPlace[]): readonly (readonly Run[])[] {
-  // By the function that they share first: of it there is one for each group, or a few, and texts need not be put together.
-  const runs = new Map<TaskToPlace['allowed'], TaskToPlace[][]>();
+  // By the function that they share and the group, one after the other: then texts need not be put together. Groups that share
+  // one may be as many as tasks (each one that moves is a group), tasks of a group that differ are few.
+  const runs = new Map<TaskToPlace['allowed'], Map<GroupId, TaskToPlace[][]>>();
   for (const task of tasks) {
-    const lists = runs.get(task.allowed);
-    if (lists === undefined) {
-      runs.set(task.allowed, [[task]]);
-      continue;
-    }
-    const list = lists.find(([first]) => first !== undefined && isAlike(first, task));
-    if (list === undefined) lists.push([task]);
-    else list.push(task);
+    let groups = runs.get(task.allowed);
+    if (groups === undefined) runs.set(task.allowed, (groups = new Map<GroupId, TaskToPlace[][]>()));
+    const lists = groups.get(task.group);
+    const list = lists?.find(([first]) => first !== undefined && isAlike(first, task));
+    if (list !== undefined) list.push(task);
+    else if (lists === undefined) groups.set(task.group, [[task]]);
+    else lists.push([task]);
   }
   const units = new Map<string, Run[]>();
   let single = 0;
-  for (const lists of runs.values()) {
-    for (const list of lists) {
+  for (const groups of runs.values()) {
+    for (const list of [...groups.values()].flat()) {
       list.sort((a, b) => a.task.index - b.task.index || compareText(a.task.job, b.task.job));
       const first = list[0] as TaskToPlace;
       const run: Run = {
@@ -154,8 +155,7 @@ export function unitsOf(tasks: readonly TaskToPlace[]): readonly (readonly Run[]
   return all.sort((a, b) => compareRuns(a[0] as Run, b[0] as Run));
 }
 
-const isAlike = (a: TaskToPlace, b: TaskToPlace): boolean =>
-  raw(a.runtimeS) === raw(b.runtimeS) && a.gang === b.gang && a.group === b.group;
+const isAlike = (a: TaskToPlace, b: TaskToPlace): boolean => raw(a.runtimeS) === raw(b.runtimeS) && a.gang === b.gang;
 
 /** Longest first (Stratus 3.2.2), then the larger need, then names. */
 function compareRuns(a: Run, b: Run): number {

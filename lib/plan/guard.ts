@@ -8,14 +8,14 @@
  *   move:  P(late) = P(left from the checkpoint > slack - stop - start-up - restore)
  * and the attempt moves if that makes lateness less likely. An attempt that is nearly done stays.
  */
-import { between, raw, seconds } from '../kernel/units.ts';
+import { between, raw, seconds, type Seconds } from '../kernel/units.ts';
 import type { AttemptId } from '../kernel/ids.ts';
-import { exceeds, mean } from '../domain/distribution.ts';
-import { pInterruptedWithin } from '../domain/forecast.ts';
-import type { InstanceView, RunningTask } from '../domain/snapshot.ts';
+import { exceedsRemaining } from '../domain/distribution.ts';
+import { forecastFor, pInterruptedWithin } from '../domain/forecast.ts';
+import { workDoneS, workKeptS, type InstanceView, type RunningTask } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import { isGuarded } from './options.ts';
-import { leftOf } from './preempt.ts';
+import { meanLeftS } from './preempt.ts';
 
 export interface Move {
   readonly attempt: AttemptId;
@@ -35,7 +35,7 @@ export function guardMoves(input: PlanInput): readonly Move[] {
   const moves: Move[] = [];
   for (const view of snapshot.instances.values()) {
     if (view.pool.option !== 'spot' || view.instance.state === 'warned') continue;
-    for (const running of view.attempts) {
+    for (const running of dueOn(view)) {
       const reason = reasonToMove(running, view, input);
       if (reason !== null) moves.push({ attempt: running.attempt.id, reason, running, view });
     }
@@ -43,21 +43,32 @@ export function guardMoves(input: PlanInput): readonly Move[] {
   return moves.sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
 }
 
+const due = new WeakMap<InstanceView, readonly RunningTask[]>();
+
+/** What runs there with a deadline: mostly nothing, and known for as long as nothing changes on the instance. */
+function dueOn(view: InstanceView): readonly RunningTask[] {
+  let there = due.get(view);
+  if (there === undefined) {
+    there = view.attempts.filter((r) => r.deadlineMs !== null && r.attempt.state === 'running');
+    due.set(view, there);
+  }
+  return there;
+}
+
 function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput): string | null {
-  // What runs is by far the most there is: what has no deadline is passed by before anything is looked up.
-  if (running.deadlineMs === null || running.attempt.state !== 'running') return null;
   const { snapshot, config, worths, forecasts } = input;
   const worth = worths.ofRunning(running);
   if (worth === undefined || worth.taskDeadlineMs === null) return null;
   if (!isGuarded(worth, snapshot.nowMs, config.cyclePeriodS)) return null;
   const slackS = raw(between(snapshot.nowMs, worth.taskDeadlineMs));
-  const left = leftOf(running, running.doneS, input);
+  const doneS = workDoneS(running, snapshot.nowMs);
   // A program with a checkpoint signal saves when it is told to stop; without one only what it saved by itself is kept.
-  const kept = running.stage.checkpoint === null ? running.keptS : running.doneS;
+  const kept = running.stage.checkpoint === null ? workKeptS(running, snapshot.nowMs) : doneS;
   const overheadS = config.migrationS + config.startDelayMaxS + config.restoreS;
-  const moveLate = exceeds(leftOf(running, kept, input), seconds(slackS - overheadS));
-  const lost = pInterruptedWithin(forecasts.market.interruption(view.pool, view.instance.bid), mean(left));
-  const stayLate = lost + (1 - lost) * exceeds(left, seconds(slackS));
+  const moveLate = pLeftOver(running, { doneS: kept, overS: slackS - overheadS }, input);
+  const curve = forecasts.market.interruption(view.pool, view.instance.bid);
+  const lost = pInterruptedWithin(curve, seconds(meanLeftS(running, doneS, input)));
+  const stayLate = lost + (1 - lost) * pLeftOver(running, { doneS, overS: slackS }, input);
   if (moveLate >= stayLate) return null;
   const minutes = Math.round((raw(worth.latestSafeStartMs ?? snapshot.nowMs) - raw(snapshot.nowMs)) / 6000) / 10;
   const moment = minutes >= 0 ? `is in ${minutes} min` : `was ${-minutes} min ago`;
@@ -65,6 +76,17 @@ function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput
     `the last moment from which on-demand still meets the deadline ${moment}: staying on ${view.pool.id} would be late ` +
     `with probability ${percent(stayLate)}, moving with ${percent(moveLate)}`
   );
+}
+
+/** P(more than `overS` is left to run after `doneS`). */
+function pLeftOver(
+  running: RunningTask,
+  { doneS, overS }: { readonly doneS: Seconds; readonly overS: number },
+  { forecasts }: PlanInput,
+): number {
+  const forecast = forecastFor(forecasts.runtime, running);
+  if (forecast === undefined) return raw(doneS) > overS ? 1 : 0;
+  return exceedsRemaining(forecast.runtime, doneS, seconds(overS));
 }
 
 const percent = (p: number): string => `${(100 * p).toFixed(1)} %`;

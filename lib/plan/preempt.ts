@@ -6,14 +6,14 @@
  * begins at the work's own value: work stops only where capacity is contended, and there nothing promises that it starts
  * again in time. The epsilon is the paper's too: work that runs is never exchanged for equal work that waits.
  */
-import { between, epochMs, raw } from '../kernel/units.ts';
+import { between, epochMs, raw, type Seconds } from '../kernel/units.ts';
 import type { AttemptId } from '../kernel/ids.ts';
 import { certain, expectRemaining, meanRemaining, remaining, type Distribution } from '../domain/distribution.ts';
 import { forecastFor } from '../domain/forecast.ts';
 import type { Attempt } from '../domain/job.ts';
 import type { PreemptOption } from '../domain/plan.ts';
 import { dominantShare } from '../domain/resources.ts';
-import type { InstanceView, RunningTask } from '../domain/snapshot.ts';
+import { workDoneS, workKeptS, type InstanceView, type RunningTask } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import { worthAt } from '../domain/utility.ts';
 
@@ -34,13 +34,13 @@ export interface Preemptible {
 }
 
 /** Distribution of what an attempt still has to run. */
-export function leftOf(running: RunningTask, doneS: RunningTask['doneS'], input: PlanInput): Distribution {
+export function leftOf(running: RunningTask, doneS: Seconds, input: PlanInput): Distribution {
   const forecast = forecastFor(input.forecasts.runtime, running);
   return forecast === undefined ? certain(doneS) : remaining(forecast.runtime, doneS);
 }
 
 /** Mean of that distribution, seconds. */
-export function meanLeftS(running: RunningTask, doneS: RunningTask['doneS'], input: PlanInput): number {
+export function meanLeftS(running: RunningTask, doneS: Seconds, input: PlanInput): number {
   const forecast = forecastFor(input.forecasts.runtime, running);
   return forecast === undefined ? raw(doneS) : meanRemaining(forecast.runtime, doneS);
 }
@@ -74,7 +74,9 @@ export function preemptible(running: RunningTask, view: InstanceView, input: Pla
   const worth = input.worths.ofRunning(running);
   if (worth === undefined || !mayYield(running, input)) return null;
   const { snapshot, config, forecasts } = input;
-  const { doneS, keptS, attempt } = running;
+  const { attempt } = running;
+  const doneS = workDoneS(running, snapshot.nowMs);
+  const keptS = workKeptS(running, snapshot.nowMs);
   const runtime = forecastFor(forecasts.runtime, running)?.runtime ?? null;
   // The curve integrated over the running time that is left (JamaisVu section 4.3 with distributions as 3Sigma has them).
   const worthIn = (s: number): number => worthAt(worth.curve, epochMs(raw(snapshot.nowMs) + s * 1000));

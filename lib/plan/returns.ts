@@ -25,7 +25,7 @@ import { pInterruptedWithin, type InterruptionCurve } from '../domain/forecast.t
 import { startedHourEndMs, type Instance } from '../domain/instance.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
 import { RESOURCE_KINDS, plusResources, NO_RESOURCES, vector, type Resources } from '../domain/resources.ts';
-import type { InstanceView, RunningTask, Snapshot } from '../domain/snapshot.ts';
+import { workDoneS, workKeptS, type InstanceView, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import { guardMoves, type Move } from './guard.ts';
 import { isGuarded } from './options.ts';
@@ -121,9 +121,11 @@ function visitTo({ pool, machines, usdPerHour }: Candidate, view: InstanceView, 
   const meanPrice = forecasts.market.meanPrice?.(pool) ?? null;
   const there = Math.max(usdPerHour, meanPrice === null ? 0 : machines * raw(meanPrice)) / 3600;
   if (there >= here) return null;
-  const stayS = longest(view.attempts, (r) => raw(mean(leftOf(r, r.doneS, input))));
+  const stayS = longest(view.attempts, (r) => raw(mean(leftOf(r, workDoneS(r, snapshot.nowMs), input))));
   const redoneS = longest(view.attempts, (r) =>
-    r.stage.checkpoint === null ? Math.max(0, raw(r.doneS) - raw(r.keptS)) : 0,
+    r.stage.checkpoint === null
+      ? Math.max(0, raw(workDoneS(r, snapshot.nowMs)) - raw(workKeptS(r, snapshot.nowMs)))
+      : 0,
   );
   const curve = forecasts.market.interruption(pool, 'uncapped');
   const visitS = stayS + redoneS + config.restoreS;

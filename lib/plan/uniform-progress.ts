@@ -15,10 +15,10 @@
  * - running work also leaves spot when its last safe moment comes (guard.ts), for starting takes cycles here;
  * - work without a deadline has no line: it runs on spot or waits.
  */
-import { between, raw, type EpochMs } from '../kernel/units.ts';
+import { between, raw, type EpochMs, type Seconds } from '../kernel/units.ts';
 import { quantile, remaining } from '../domain/distribution.ts';
 import type { Worth } from '../domain/plan.ts';
-import type { InstanceView, RunningTask } from '../domain/snapshot.ts';
+import { workDoneS, type InstanceView, type RunningTask } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import { coursePlan, hasSpot, type Course } from './course.ts';
 import type { Move } from './guard.ts';
@@ -63,7 +63,7 @@ interface Of {
   readonly stage: string;
   readonly worth: Worth | undefined;
   readonly submittedMs: EpochMs | undefined;
-  readonly doneS: RunningTask['doneS'];
+  readonly doneS: Seconds;
 }
 
 function standingOf({ stage, worth, submittedMs, doneS }: Of, input: PlanInput): Standing | null {
@@ -100,11 +100,12 @@ export const uniformProgressPlan = coursePlan({
 });
 
 function backToSpot(running: RunningTask, view: InstanceView, input: PlanInput): Move | null {
-  const { attempt, doneS, stage } = running;
+  const { attempt, stage } = running;
   if (view.pool.option !== 'on-demand' || stage.gang) return null;
   const job = input.snapshot.jobs.get(attempt.job);
   const worth = input.worths.ofRunning(running);
   const submittedMs = job?.submittedMs;
+  const doneS = workDoneS(running, input.snapshot.nowMs);
   const at = standingOf({ stage: `${attempt.job}/${attempt.stage}`, worth, submittedMs, doneS }, input);
   if (at === null || at.safetyS < 0 || at.aheadAfterTwoS < 0) return null;
   const reason = `it is ${Math.round(at.aheadAfterTwoS)} s ahead of where uniform progress has it in two changeovers`;

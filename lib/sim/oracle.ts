@@ -19,7 +19,13 @@ import { NEVER_INTERRUPTED } from '../domain/forecast.ts';
 import type { StageSpec } from '../domain/job.ts';
 import type { Pool } from '../domain/pool.ts';
 import { dominantShare, fits } from '../domain/resources.ts';
-import type { InstanceView, PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
+import {
+  workDoneS,
+  type InstanceView,
+  type PendingGroup,
+  type RunningTask,
+  type Snapshot,
+} from '../domain/snapshot.ts';
 import type { AcquirePolicy, AppraisePolicy, EstimatePolicy, MarketForecast, PlanPolicy } from '../domain/stages.ts';
 import { forecastStages } from '../estimate/stage-forecasts.ts';
 import type { JobId } from '../kernel/ids.ts';
@@ -148,13 +154,13 @@ class Courses {
     view: InstanceView,
     of: Pick<Wanted, 'nowMs' | 'config'> & { readonly deadlineMs: EpochMs | null },
   ): Move | null {
-    const { attempt, stage, doneS } = running;
+    const { attempt, stage } = running;
     const on: On = view.pool.option === 'spot' ? 'spot' : 'steady';
     if (of.deadlineMs === null || stage.gang || view.pool.option === 'reserved') return null;
     if (view.instance.state !== 'ready') return null;
     const wanted = { ...of, deadlineMs: of.deadlineMs, job: attempt.job, stage };
     const truth = this.#truth.runtimeS(attempt.job, attempt.stage, attempt.index);
-    const leftS = Math.max(0, raw(truth) + raw(this.#truth.setupS) - raw(doneS));
+    const leftS = Math.max(0, raw(truth) + raw(this.#truth.setupS) - raw(workDoneS(running, of.nowMs)));
     const best = this.#of(wanted).best(raw(of.nowMs) / 1000, leftS, on);
     if (best === 'nowhere' || best === on) return null;
     const reason = `its cheapest course goes on on ${best === 'spot' ? 'spot' : 'on-demand'} now`;

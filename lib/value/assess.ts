@@ -5,7 +5,7 @@ import { mean, type Distribution } from '../domain/distribution.ts';
 import { forecastFor } from '../domain/forecast.ts';
 import type { Job, StageSpec } from '../domain/job.ts';
 import type { UtilityCurve, Worth } from '../domain/plan.ts';
-import type { RunningTask } from '../domain/snapshot.ts';
+import { workDoneS, workKeptS, type RunningTask } from '../domain/snapshot.ts';
 import type { Forecasts, ValuePolicy, Worths } from '../domain/stages.ts';
 import { stageDurationS, stageGraph, wavesBefore, type StageSize } from './critical-path.ts';
 import { rememberedPrices, type TaskPrice } from './on-demand-price.ts';
@@ -65,7 +65,9 @@ export function valuePolicy(draw: DrawCurve): ValuePolicy {
     const ofRunning = (r: RunningTask): Worth | undefined => {
       const stage = stageOf(r);
       // Without a deadline it is the same for all of a stage.
-      return stage?.lasting ?? (stage && worthOf(stage, { ...carried(r), wavesBeforeS: ZERO_S }, config));
+      return (
+        stage?.lasting ?? (stage && worthOf(stage, { ...carried(r, snapshot.nowMs), wavesBeforeS: ZERO_S }, config))
+      );
     };
     return { groups, ofRunning } satisfies Worths;
   };
@@ -92,8 +94,9 @@ function remembered(stages: ReadonlyMap<JobId, ReadonlyMap<string, StageWorth>>)
  * both an interruption (its warning) and a move do; without one only what it saved by itself counts. Counting all work
  * since the last checkpoint as lost would send half-done jobs to on-demand with hours to spare.
  */
-function carried({ stage, doneS, keptS }: RunningTask): { readonly done: Seconds; readonly kept: Seconds } {
-  return { done: doneS, kept: stage.checkpoint === null ? keptS : doneS };
+function carried(running: RunningTask, nowMs: EpochMs): { readonly done: Seconds; readonly kept: Seconds } {
+  const done = workDoneS(running, nowMs);
+  return { done, kept: running.stage.checkpoint === null ? workKeptS(running, nowMs) : done };
 }
 
 interface StageWorth {

@@ -265,15 +265,16 @@ function viewOf(r: Running): InstanceView {
       exitCode: null,
       exitSignal: null,
       reason: null,
-      resumedFromS: ZERO_S,
+      resumedFromS: seconds(r.doneS ?? 0),
       keptS: ZERO_S,
       usage: null,
     },
     class: r.class ?? 'best-effort',
     stage: stageOf(need, r.tasks, r.gang ?? false),
     deadlineMs: r.worth?.taskDeadlineMs ?? null,
-    doneS: seconds(r.doneS ?? 0),
-    keptS: seconds(r.keptS ?? 0),
+    // All of its running time is reading: it is as far as it was when it began.
+    readS: seconds(r.ranS ?? 0),
+    savedS: seconds(r.keptS ?? 0),
   }));
   return {
     instance: {

@@ -331,15 +331,15 @@ function instanceOf(index: number, pools: readonly PoolView[], { draw, runtime, 
         exitCode: null,
         exitSignal: null,
         reason: null,
-        resumedFromS: ZERO_S,
+        resumedFromS: doneS,
         keptS: ZERO_S,
         usage: null,
       },
       class: 'best-effort',
       stage: stageOf(need, count, false),
       deadlineMs: null,
-      doneS,
-      keptS: seconds(Math.floor(raw(doneS) / 600) * 600),
+      readS: ZERO_S,
+      savedS: seconds(Math.floor(raw(doneS) / 600) * 600),
     };
   });
   return {

@@ -237,12 +237,12 @@ describe('times', () => {
     const checkpoint = { signal: 'SIGUSR2' as const, graceS: seconds(30), everyS: seconds(600) };
     const of = deadlineJob([stage({ checkpoint })]);
     const running: RunningTask = {
-      attempt: attempt({ job: of.id }),
+      attempt: attempt({ job: of.id, resumedFromS: seconds(1000), startedMs: null }),
       class: 'deadline',
       stage: invariant(of.spec.stages[0], 'stage'),
       deadlineMs: of.deadlineMs,
-      doneS: seconds(1000),
-      keptS: seconds(600),
+      readS: seconds(0),
+      savedS: seconds(600),
     };
     const worth = evaluate({ of, running: [running] }).ofRunning(running);
     const safeS = (raw(invariant(worth?.latestSafeStartMs, 'safe')) - T0) / 1000;
@@ -253,12 +253,12 @@ describe('times', () => {
   it('a running attempt must be able to begin again from its last checkpoint', () => {
     const of = deadlineJob([stage()]);
     const run = (doneS: number, keptS: number): RunningTask => ({
-      attempt: attempt({ job: of.id }),
+      attempt: attempt({ job: of.id, resumedFromS: seconds(doneS), startedMs: null }),
       class: 'deadline',
       stage: invariant(of.spec.stages[0], 'stage'),
       deadlineMs: of.deadlineMs,
-      doneS: seconds(doneS),
-      keptS: seconds(keptS),
+      readS: seconds(0),
+      savedS: seconds(keptS),
     });
     const safeS = (r: RunningTask) => {
       const worth = evaluate({ of, running: [r] }).ofRunning(r);

@@ -1,0 +1,126 @@
+import type { AttemptId, InstanceId, PoolId } from '../kernel/ids.ts';
+import { invariant } from '../kernel/errors.ts';
+import { add, mib, milliCpu, raw, ZERO_S, type Seconds } from '../kernel/units.ts';
+import { isLive, type Instance } from '../domain/instance.ts';
+import type { Attempt, Job, StageSpec } from '../domain/job.ts';
+import type { Pool } from '../domain/pool.ts';
+import type { Resources } from '../domain/resources.ts';
+import type { InstanceView, RunningTask, Snapshot } from '../domain/snapshot.ts';
+
+/** Where the rows are that it is made of; `attemptsOn` in the order in which attempts came, ended ones included. */
+export interface RunningRows {
+  readonly jobs: ReadonlyMap<string, Job>;
+  readonly attempts: ReadonlyMap<AttemptId, Attempt>;
+  readonly instances: ReadonlyMap<InstanceId, Instance>;
+  readonly attemptsOn: (instance: InstanceId) => readonly Attempt[];
+}
+
+/** The same for all of an engine's life. */
+export interface RunningTerms {
+  /** Every pool an instance may be in, also those without a quote now. */
+  readonly poolById: ReadonlyMap<PoolId, Pool>;
+  /** What reading a checkpoint takes, which is no progress of an attempt that resumed. */
+  readonly restoreS: Seconds;
+}
+
+/**
+ * What runs, and each live instance with what runs on it: by far the most there is, and of it little changes from one cycle
+ * to the next. So it is kept, and only what was told to have changed is made anew.
+ *
+ * It is right because rows never change, they are replaced, and every replacement is told (`changedAttempt`, `changedInstance`);
+ * because nothing in a running task or a view depends on the time (domain/snapshot.ts); and because a job's specification
+ * and deadline are as submitted. Order: of both maps that in which attempts and instances came, as in the rows.
+ * Invariant: after `now` both hold exactly what is live. Memory: what is live.
+ */
+export class WhatRuns {
+  readonly #running = new Map<AttemptId, RunningTask>();
+  readonly #views = new Map<InstanceId, InstanceView>();
+  readonly #changedAttempts = new Set<AttemptId>();
+  readonly #changedInstances = new Set<InstanceId>();
+
+  changedAttempt({ id, instance }: Pick<Attempt, 'id' | 'instance'>): void {
+    this.#changedAttempts.add(id);
+    this.#changedInstances.add(instance);
+  }
+
+  changedInstance(id: InstanceId): void {
+    this.#changedInstances.add(id);
+  }
+
+  /** O(what has changed x what is on the same instances), and a copy of what there is: a snapshot stays as it was taken. */
+  now(rows: RunningRows, terms: RunningTerms): Pick<Snapshot, 'running' | 'instances'> {
+    const stageOf = stagesOf(rows.jobs);
+    for (const id of this.#changedAttempts) {
+      const attempt = rows.attempts.get(id);
+      if (attempt === undefined || attempt.state === 'ended') this.#running.delete(id);
+      else this.#running.set(id, runningTask(stageOf(attempt), attempt, terms));
+    }
+    for (const id of this.#changedInstances) {
+      const instance = rows.instances.get(id);
+      if (instance === undefined || !isLive(instance)) this.#views.delete(id);
+      else this.#views.set(id, this.#viewOf(instance, rows.attemptsOn(id), terms));
+    }
+    this.#changedAttempts.clear();
+    this.#changedInstances.clear();
+    return { running: [...this.#running.values()], instances: new Map(this.#views) };
+  }
+
+  #viewOf(instance: Instance, there: readonly Attempt[], { poolById }: RunningTerms): InstanceView {
+    const pool = invariant(
+      poolById.get(instance.pool),
+      `instance ${instance.id} is in an unknown pool ${instance.pool}`,
+    );
+    const free: Filling = { ...pool.type.capacity };
+    const attempts: RunningTask[] = [];
+    for (const { id, resources } of there) {
+      const running = this.#running.get(id);
+      if (running === undefined) continue;
+      attempts.push(running);
+      takeFrom(free, resources);
+    }
+    return { instance, pool, free, attempts };
+  }
+}
+
+interface StageOf {
+  readonly job: Job;
+  readonly stage: StageSpec;
+}
+
+/** Job and stage of an attempt. Attempts of one stage come one after the other, so that most are answered by the last answer. */
+function stagesOf(jobs: ReadonlyMap<string, Job>): (attempt: Attempt) => StageOf {
+  let last: StageOf | null = null;
+  return (attempt) => {
+    if (last !== null && last.job.id === attempt.job && last.stage.name === attempt.stage) return last;
+    const job = jobs.get(attempt.job);
+    const stage = job?.spec.stages.find((s) => s.name === attempt.stage);
+    last = {
+      job: invariant(job, `attempt ${attempt.id} of a job that is not active`),
+      stage: invariant(stage, `attempt ${attempt.id} of a stage that does not exist`),
+    };
+    return last;
+  };
+}
+
+function runningTask({ job, stage }: StageOf, attempt: Attempt, { restoreS }: RunningTerms): RunningTask {
+  return {
+    attempt,
+    class: job.spec.class,
+    stage,
+    deadlineMs: job.deadlineMs,
+    // Else work would look further on while it runs than it is when it waits again, and would be sent to and fro.
+    readS: raw(attempt.resumedFromS) > 0 ? restoreS : ZERO_S,
+    savedS: stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, attempt.keptS),
+  };
+}
+
+/** What is free while attempts are still being counted off. */
+type Filling = { -readonly [K in keyof Resources]: Resources[K] };
+
+/** As `minusResources`, in place. */
+function takeFrom(free: Filling, { cpu, memory, gpus, disk }: Resources): void {
+  free.cpu = milliCpu(raw(free.cpu) - raw(cpu));
+  free.memory = mib(raw(free.memory) - raw(memory));
+  free.gpus -= gpus;
+  free.disk = mib(raw(free.disk) - raw(disk));
+}

@@ -3,9 +3,11 @@ import fc from 'fast-check';
 import { WorkingState } from '../../../lib/cycle/working-state.ts';
 import { isLive } from '../../../lib/domain/instance.ts';
 import { isOver, type TaskState } from '../../../lib/domain/job.ts';
-import { attemptId, instanceId, jobId } from '../../../lib/kernel/ids.ts';
+import { attemptId, instanceId, jobId, poolId } from '../../../lib/kernel/ids.ts';
+import { raw, seconds } from '../../../lib/kernel/units.ts';
 import { MemoryStore } from '../../../lib/sim/memory-store.ts';
 import { attempt, effect, instance, submission } from '../../contract/store-samples.ts';
+import { pool } from '../../support/builders.ts';
 
 const SEED = 20261122;
 const JOBS = 4;
@@ -91,6 +93,37 @@ const picture = (state: WorkingState): unknown => ({
   ended: state.endedInstances,
 });
 
+const TERMS = {
+  poolById: new Map([[poolId('c5.large/us-east-1a/spot'), pool({ cpus: 2, memoryMiB: 4096 })]]),
+  restoreS: seconds(30),
+};
+
+/** What runs by the rows alone: who is live, in their order, and what is left of each instance. */
+function runsByRows(state: WorkingState): unknown {
+  const live = [...state.attempts.values()].filter((a) => a.state !== 'ended');
+  return {
+    running: live,
+    instances: [...state.instances.values()].filter(isLive).map((i) => {
+      const there = live.filter((a) => a.instance === i.id);
+      return { instance: i, there, cpu: 2000 - 500 * there.length, memory: 4096 - 512 * there.length };
+    }),
+  };
+}
+
+function runsKept(state: WorkingState): { readonly now: unknown; readonly was: () => unknown } {
+  const { running, instances } = state.whatRuns(TERMS);
+  const was = (): unknown => ({
+    running: running.map((r) => r.attempt),
+    instances: [...instances.values()].map((v) => ({
+      instance: v.instance,
+      there: v.attempts.map((r) => r.attempt),
+      cpu: raw(v.free.cpu),
+      memory: raw(v.free.memory),
+    })),
+  });
+  return { now: was(), was };
+}
+
 describe('the active state kept from cycle to cycle', () => {
   it('is what a load would give, in the same order, whatever the engine and others do between', async () => {
     const seen = new Map<string, number>();
@@ -103,12 +136,18 @@ describe('the active state kept from cycle to cycle', () => {
         for (const id of INSTANCES) kept.putInstance(instance(id));
         kept.attemptsOn(instanceId('i-0'));
         let submitted = 1;
+        let runs = runsKept(kept);
         for (const [serial, d] of [...deeds, { does: 'cycle' as const }].entries()) {
           seen.set(d.does, (seen.get(d.does) ?? 0) + 1);
           if (d.does === 'submit') await store.submit([submission(`j${submitted++}`)]);
           else if (d.does === 'cancel') await store.requestCancel(jobId(`j${d.job % JOBS}`));
           else if (d.does !== 'cycle') act(kept, d, serial + 10);
           else {
+            const before = runs;
+            runs = runsKept(kept);
+            expect(runs.now).toEqual(runsByRows(kept));
+            // A snapshot stays as it was taken, whatever came after it.
+            expect(before.was()).toEqual(before.now);
             await store.commit(token, kept.takeChanges());
             kept.carryOver(await store.changedByOthers(kept.jobs));
             const loaded = new WorkingState(await store.loadActive());

@@ -49,13 +49,6 @@ export function quantile(d: Distribution, p: number): Seconds {
   return seconds(d.atS.at(-1) ?? 0);
 }
 
-/** P(duration > s). */
-export function exceeds(d: Distribution, s: Seconds): number {
-  let mass = 0;
-  for (let i = 0; i < d.atS.length; i++) if ((d.atS[i] ?? 0) > raw(s)) mass += d.weight[i] ?? 0;
-  return mass;
-}
-
 /**
  * What is left after `done` of work: the distribution of duration - done given duration > done. When the work has
  * outlived its whole distribution the estimate was too low; half-way is then the honest guess: as long again as it has
@@ -97,7 +90,7 @@ export function quantileRemaining(d: Distribution, done: Seconds, p: number): Se
   return seconds((d.atS.at(-1) ?? 0) - raw(done));
 }
 
-/** `exceeds(remaining(d, done), s)`, likewise. */
+/** P(duration > s) of `remaining(d, done)`, likewise. */
 export function exceedsRemaining(d: Distribution, done: Seconds, s: Seconds): number {
   const first = firstAfter(d, done);
   if (first === d.atS.length) return raw(done) > raw(s) ? 1 : 0;

@@ -2,6 +2,11 @@ import { instanceHours, type LedgerRow } from '../domain/ledger.ts';
 import type { CostRow } from './store.ts';
 
 export type By = 'job' | 'owner' | 'pool' | 'template';
+/** By what sums are kept for good. Jobs and templates may be as many as rows of the ledger: of theirs what has aged out is one row. */
+export const KEPT_SUMS = ['owner', 'pool'] as const;
+export type KeptSum = (typeof KEPT_SUMS)[number];
+export const isKeptSum = (by: By): by is KeptSum => (KEPT_SUMS as readonly By[]).includes(by);
+
 type Sums = { -readonly [K in keyof CostRow]: CostRow[K] };
 const MONEY = ['workUsd', 'wastedUsd', 'idleUsd', 'onDemandUsd', 'instanceHours'] as const;
 

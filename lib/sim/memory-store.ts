@@ -19,7 +19,7 @@ import type {
   Submitted,
 } from '../ports/store.ts';
 import { submittedEvent } from '../ports/store-events.ts';
-import { CostSums, costsBy, type By } from '../ports/store-costs.ts';
+import { CostSums, costsBy, KEPT_SUMS, type By } from '../ports/store-costs.ts';
 import { decodeCursor, pageOf } from '../ports/store-paging.ts';
 import { expectKnown } from '../ports/store-changes.ts';
 import { AGED_OUT, DAY_MS, DEFAULT_RETENTION, type Retention } from '../ports/store-retention.ts';
@@ -277,9 +277,9 @@ export class MemoryStore implements Store {
 
   #ageOutInstance(id: InstanceId): void {
     const rows = this.#ledger.get(id) ?? [];
-    for (const by of ['owner', 'pool', 'template'] as const) this.#agedCosts[by].addInstance(rows, by);
+    for (const by of KEPT_SUMS) this.#agedCosts[by].addInstance(rows, by);
     const all = costsBy([rows], 'pool').total(AGED_OUT);
-    if (rows.length > 0) this.#agedCosts.job.add(all);
+    if (rows.length > 0) for (const by of ['job', 'template'] as const) this.#agedCosts[by].add(all);
     for (const row of rows) if (row.job !== null) this.#ledgerOf.remove(row.job, id);
     this.#ledger.delete(id);
     this.#cursors.delete(id);

@@ -9,7 +9,10 @@ import { synthesis } from './synthesis.ts';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 describe('calls to AWS', () => {
-  const files = globSync(['lib/aws/**/*.ts', 'lambdas/**/*.ts'], { cwd: ROOT });
+  // What runs before a deployment is done with the rights of who deploys.
+  const files = globSync(['lib/aws/**/*.ts', 'lambdas/**/*.ts'], { cwd: ROOT }).filter(
+    (f) => !f.endsWith('/preflight.ts'),
+  );
   const commands = new Set(
     files.flatMap((file) =>
       [...readFileSync(`${ROOT}${file}`, 'utf8').matchAll(/new (\w+)Command\(/g)].map(([, name]) => name ?? ''),

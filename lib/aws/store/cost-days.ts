@@ -6,18 +6,14 @@
 import type { LedgerRow } from '../../domain/ledger.ts';
 import type { CostRow } from '../../ports/store.ts';
 import { AGED_OUT } from '../../ports/store-retention.ts';
-import { CostSums, costsBy, isRounding } from '../../ports/store-costs.ts';
+import { CostSums, costsBy, isRounding, KEPT_SUMS, type By, type KeptSum } from '../../ports/store-costs.ts';
 import type { Blobs } from './blobs.ts';
 import { textAt } from './codec.ts';
 import { COSTS, COSTS_PREFIX, costsKey } from './keys.ts';
 import type { Write } from './table.ts';
 import type { Reader } from './view.ts';
 
-/** What is summed for good. By job it is the ledger's: there are as many jobs as rows. */
-const KEPT = ['owner', 'pool', 'template'] as const;
-type Kept = (typeof KEPT)[number];
-
-type CostsDoc = Readonly<Record<Kept, readonly CostRow[]>>;
+type CostsDoc = Readonly<Record<KeptSum, readonly CostRow[]>>;
 
 interface Parts {
   readonly view: Reader;
@@ -40,12 +36,12 @@ export async function costWrites(
   const key = costsKey(of.day);
   const item = await parts.view.get(key);
   const known = item === undefined ? null : await parts.blobs.valueOf<CostsDoc>(item);
-  const doc = Object.fromEntries(KEPT.map((by) => [by, corrected(known?.[by] ?? [], by, corrections)]));
+  const doc = Object.fromEntries(KEPT_SUMS.map((by) => [by, corrected(known?.[by] ?? [], by, corrections)]));
   const held = await parts.blobs.held(doc, `${COSTS_PREFIX}${of.day}-${of.commits}`);
   return { writes: [{ key, ...held }], dropped: item?.['s3'] === undefined ? [] : [textAt(item, 's3')] };
 }
 
-function corrected(known: readonly CostRow[], by: Kept, corrections: readonly Correction[]): readonly CostRow[] {
+function corrected(known: readonly CostRow[], by: KeptSum, corrections: readonly Correction[]): readonly CostRow[] {
   const sums = new CostSums();
   for (const row of known) sums.add(row);
   const taken = new Set<string>();
@@ -60,14 +56,14 @@ function corrected(known: readonly CostRow[], by: Kept, corrections: readonly Co
 }
 
 /** Sums over all days: one query. */
-async function keptCosts(parts: Parts, by: Kept): Promise<CostSums> {
+async function keptCosts(parts: Parts, by: KeptSum): Promise<CostSums> {
   const sums = new CostSums();
   for (const row of await daysOf(parts, by)) sums.add(row);
   return sums;
 }
 
 /** Those sums as rows, without keys of which later days have taken back all that earlier ones have. */
-export async function keptRows(parts: Parts, by: Kept): Promise<readonly CostRow[]> {
+export async function keptRows(parts: Parts, by: KeptSum): Promise<readonly CostRow[]> {
   const days = await daysOf(parts, by);
   const taken = new Set(days.filter(isTakenBack).map((row) => row.key));
   const sums = new CostSums();
@@ -78,14 +74,18 @@ export async function keptRows(parts: Parts, by: Kept): Promise<readonly CostRow
 const isTakenBack = (row: CostRow): boolean =>
   [row.workUsd, row.wastedUsd, row.idleUsd, row.onDemandUsd, row.instanceHours].some((x) => x < 0);
 
-async function daysOf({ view, blobs }: Parts, by: Kept): Promise<readonly CostRow[]> {
+async function daysOf({ view, blobs }: Parts, by: KeptSum): Promise<readonly CostRow[]> {
   const docs = await Promise.all((await view.range({ pk: COSTS })).map((item) => blobs.valueOf<CostsDoc>(item)));
   return docs.flatMap((doc) => doc[by]);
 }
 
-/** By job: of the ledger that is there, and what is missing in it as one row. */
-export async function costsByJob(parts: Parts, ledger: readonly (readonly LedgerRow[])[]): Promise<readonly CostRow[]> {
-  const sums = costsBy(ledger, 'job');
+/** By what no sums are kept: of the ledger that is there, and what is missing in it as one row. */
+export async function ledgerCosts(
+  parts: Parts,
+  ledger: readonly (readonly LedgerRow[])[],
+  by: Exclude<By, KeptSum>,
+): Promise<readonly CostRow[]> {
+  const sums = costsBy(ledger, by);
   const all = (await keptCosts(parts, 'pool')).total(AGED_OUT);
   const missing = new CostSums();
   missing.add(all);

@@ -28,7 +28,8 @@ import { arrivals, objectsOf } from './arrivals.ts';
 import { bodyOf, flag, textAt, type Item } from './codec.ts';
 import { activePartitions, Documents } from './cache.ts';
 import { jobDocOf, newestExplained } from './documents.ts';
-import { costsByJob, keptRows } from './cost-days.ts';
+import { isKeptSum } from '../../ports/store-costs.ts';
+import { keptRows, ledgerCosts } from './cost-days.ts';
 import { Expiry } from './expiry.ts';
 import type { ExplanationDoc, InstanceDoc, PlanDoc, RunsDoc, VisitsDoc } from './documents.ts';
 import { readEvents } from './events.ts';
@@ -421,8 +422,7 @@ export class DynamoStore implements Store {
 
   async costs(by: 'job' | 'owner' | 'pool' | 'template'): Promise<readonly CostRow[]> {
     const parts = { view: await this.#journal.view(), blobs: this.#blobs };
-    if (by === 'job') return costsByJob(parts, await wholeLedger(parts.view));
-    return keptRows(parts, by);
+    return isKeptSum(by) ? keptRows(parts, by) : ledgerCosts(parts, await wholeLedger(parts.view), by);
   }
 
   async events(after: number, limit: number): Promise<readonly EventRecord[]> {

@@ -1,3 +1,4 @@
+import { KEPT_SUMS } from '../../ports/store-costs.ts';
 import { DAY_MS, type Retention } from '../../ports/store-retention.ts';
 import type { Database } from './database.ts';
 
@@ -30,7 +31,7 @@ function forgetJob(db: Database, arrival: number, id: string): void {
 }
 
 function forgetInstance(db: Database, id: string): void {
-  for (const by of ['owner', 'pool', 'template']) {
+  for (const by of KEPT_SUMS) {
     db.run(
       `INSERT INTO aged_costs
        WITH life AS (SELECT (max(to_ms) - min(from_ms)) / 3600000.0 AS hours,

@@ -1,5 +1,5 @@
 import type { CostRow } from '../../ports/store.ts';
-import { CostSums, type By } from '../../ports/store-costs.ts';
+import { CostSums, isKeptSum, type By } from '../../ports/store-costs.ts';
 import { AGED_OUT } from '../../ports/store-retention.ts';
 import type { Database } from './database.ts';
 
@@ -32,13 +32,13 @@ export function costsBy(db: Database, by: By): CostRow[] {
   return sums.rows();
 }
 
-/** Of what has aged out nobody knows any more which jobs it was. */
+/** Of what has aged out nobody knows any more which jobs it was, nor of which templates. */
 function agedCosts(db: Database, by: By): CostRow[] {
   const sums = `sum(work_usd) AS workUsd, sum(wasted_usd) AS wastedUsd, sum(idle_usd) AS idleUsd,
     sum(on_demand_usd) AS onDemandUsd, sum(hours) AS instanceHours`;
-  const key = by === 'job' ? `'${AGED_OUT}'` : 'key';
+  const key = isKeptSum(by) ? 'key' : `'${AGED_OUT}'`;
   return db.all<CostRow>(
     `SELECT ${key} AS key, ${sums} FROM aged_costs WHERE by = ? GROUP BY 1`,
-    by === 'job' ? 'pool' : by,
+    isKeptSum(by) ? by : 'pool',
   );
 }

@@ -17,6 +17,7 @@ import {
 import { BID_FEATURES, FEATURES, FEATURE_WIDTH, POOL_FEATURES, SEQUENCE_FEATURES } from '../market/features/names.ts';
 import type { MarketTrace } from '../market/trace.ts';
 import { NpyWriter, type NpyType } from './npy-file.ts';
+import type { SourceOfRows } from '../models/evaluation/rows.ts';
 
 /**
  * A data set for training: a folder with one NumPy file per column and a manifest. Written beside its place as `NAME.PID.partial` and
@@ -68,14 +69,8 @@ export interface DatasetManifest {
   readonly sources: readonly SourceSummary[];
 }
 
-export interface SourceSummary {
-  readonly name: string;
-  /** SHA-256 of the prices that were sampled: pools, instants and prices in their order. */
-  readonly sha256: string;
-  readonly from: string;
-  readonly validationFrom: string;
-  readonly testFrom: string;
-  readonly to: string;
+/** `sha256`: of the prices that were sampled, pools, instants and prices in their order. */
+export interface SourceSummary extends SourceOfRows {
   readonly pools: number;
   /** TYPE/ZONE of the pools held out. */
   readonly unseen: readonly string[];

@@ -4,7 +4,7 @@ import { isLive } from '../domain/instance.ts';
 import type { Pool } from '../domain/pool.ts';
 import type { Backend } from '../ports/backend.ts';
 import { costOf } from './costs.ts';
-import { liveInstances } from './live-instances.ts';
+import { liveInstances } from './known-instances.ts';
 import { slice } from './cursor.ts';
 import type { instancesQuery, poolsQuery } from './requests.ts';
 import type { InstanceList, PoolList } from './schemas.ts';

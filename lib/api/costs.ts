@@ -10,7 +10,7 @@ import type { Job } from '../domain/job.ts';
 import { instanceHours, type LedgerRow } from '../domain/ledger.ts';
 import type { Backend } from '../ports/backend.ts';
 import type { CostRow } from '../ports/store.ts';
-import { liveInstances } from './live-instances.ts';
+import { liveInstances } from './known-instances.ts';
 import { findJob } from './find-job.ts';
 import type { CostReport, CostRowView, JobCostView } from './schemas.ts';
 import { iso } from './views.ts';

@@ -1,8 +1,10 @@
 import type { z } from 'zod';
 import type { Backend } from '../ports/backend.ts';
+import { driftOf } from '../market/forecast/drift.ts';
 import { slice } from './cursor.ts';
-import type { forecastsQuery } from './requests.ts';
-import type { ForecastList } from './schemas.ts';
+import { allInstances } from './known-instances.ts';
+import type { driftQuery, forecastsQuery } from './requests.ts';
+import type { DriftView, ForecastList } from './schemas.ts';
 import { forecastOriginView, iso, poolForecastView } from './views.ts';
 
 /** Interruption curves of spot pools now, for the bids that a decision would try. */
@@ -23,4 +25,12 @@ export async function listForecasts(of: Backend, query: z.output<typeof forecast
     next: page.next,
     asOf: iso(of.clock.now()),
   };
+}
+
+/** What was forecast of the spot instances that the store knows, and what came. Reads all of them: once for each answer. */
+export async function forecastDrift(of: Backend, { limit, by }: z.output<typeof driftQuery>): Promise<DriftView> {
+  const now = of.clock.now();
+  const { overall, pools } = driftOf(await allInstances(of.store, null), now, by ?? null);
+  const shown = pools.slice(0, limit).map(({ pool, drift }) => ({ pool, drift }));
+  return { by: by ?? null, asOf: iso(now), overall, pools: shown, morePools: pools.length - shown.length };
 }

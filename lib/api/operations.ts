@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { costReport, jobCost } from './costs.ts';
 import { cancelJob } from './cancel.ts';
 import { listInstances, listPools } from './capacity.ts';
-import { listForecasts } from './forecasts.ts';
+import { forecastDrift, listForecasts } from './forecasts.ts';
 import { LAST_EVENT_HEADER, streamEvents } from './events.ts';
 import { batchExample, jobExample, jobFileBody } from './job-input.ts';
 import { listJobs, showHealth, showJob, explainJob, listPlans } from './jobs.ts';
@@ -235,6 +235,19 @@ export const API_OPERATIONS: readonly Operation[] = [
     answers: { 200: json('A page of pools.', schema.forecastList) },
     problems: [],
     run: async ({ query }, backend) => ok(await listForecasts(backend, query)),
+  }),
+  operation({
+    id: 'getForecastDrift',
+    handler: 'api',
+    method: 'GET',
+    path: '/api/forecasts/drift',
+    summary: 'Whether spot instances are interrupted as often as was forecast when they were bought.',
+    description: 'Of the instances that are held or still known, in all and by pool. Capacity and price are in both.',
+    params: NO_PARAMS,
+    query: request.driftQuery,
+    answers: { 200: json('What was forecast, and what came.', schema.driftView) },
+    problems: [],
+    run: async ({ query }, backend) => ok(await forecastDrift(backend, query)),
   }),
   operation({
     id: 'listInstances',

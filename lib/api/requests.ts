@@ -111,6 +111,10 @@ export const forecastsQuery = z.strictObject({
   zone: text(100).optional(),
   type: text(100).optional().describe('Instance type, exactly.'),
 });
+export const driftQuery = z.strictObject({
+  limit: limit(1000, 100).describe('Most pools.'),
+  by: text(200).optional().describe('Only instances bought by forecasts of this version of a model, or `history`.'),
+});
 export const instancesQuery = z.strictObject({
   limit: limit(1000, 100),
   cursor,

@@ -394,6 +394,35 @@ export const poolForecast = z
   .meta({ id: 'PoolForecast' });
 export type PoolForecastView = z.infer<typeof poolForecast>;
 
+const drift = z
+  .object({
+    instances: count,
+    hours: z.number().describe('For which they were held, together.'),
+    expected: z.number().describe('Interruptions that their forecasts add up to over that time.'),
+    observed: count.describe('Interruptions that came.'),
+    ratio: z
+      .object({ value: z.number(), low: z.number(), high: z.number() })
+      .nullable()
+      .describe(
+        'Observed by expected with its exact 95 % interval; 1 where forecasts are right. Null: nothing was expected.',
+      ),
+  })
+  .meta({ id: 'Drift' });
+
+export const driftView = z
+  .object({
+    by: z.string().nullable().describe('Whose forecasts; null: anybody’s.'),
+    asOf: instant,
+    overall: drift,
+    pools: z.array(z.object({ pool: z.string(), drift })).describe('The most expected interruptions first.'),
+    morePools: count.describe('Pools that are left out.'),
+  })
+  .meta({
+    id: 'ForecastDrift',
+    description: 'Interruptions of spot instances, as they were forecast and as they came.',
+  });
+export type DriftView = z.infer<typeof driftView>;
+
 const taskRef = z.object({ job: z.string(), stage: z.string(), index: count });
 export const effectView = z
   .discriminatedUnion('kind', [

@@ -1,15 +1,17 @@
 /** The numbers of metrics.ts, out of what a cycle has in its hands anyway: nothing is read for them but one counter. */
 import { between, lte, raw, seconds, type EpochMs } from '../kernel/units.ts';
 import { pInterruptedWithin } from '../domain/forecast.ts';
+import type { Instance } from '../domain/instance.ts';
 import { isOver } from '../domain/job.ts';
 import type { LedgerRow } from '../domain/ledger.ts';
 import type { InstanceView, Snapshot } from '../domain/snapshot.ts';
 import type { MarketForecast } from '../domain/stages.ts';
 import type { PurchaseOption } from '../domain/pool.ts';
+import { driftOf } from '../market/forecast/drift.ts';
 import type { Change, Store } from '../ports/store.ts';
 import type { KnownMarket } from './deployment.ts';
 import { startOfDay, type Spent } from './spent.ts';
-import { BOOKED } from './metrics.ts';
+import { BOOKED, HELD } from './metrics.ts';
 import { logger, measure } from './stack.ts';
 
 const HOUR_S = seconds(3600);
@@ -89,6 +91,20 @@ function booked(rows: readonly LedgerRow[]): object[] {
   }));
 }
 
+/**
+ * What was forecast of a spot instance, once, when its bill is settled. Summed over instances that ended, what came less what was expected has mean 0
+ * where forecasts are right, whatever ended them (lib/market/forecast/drift.ts); by pool the log has it, because pools have no bound.
+ */
+function measureHeld(instance: Instance): void {
+  const { endedMs, costUsd, forecast, pool } = instance;
+  if (endedMs === null || costUsd === null || forecast === undefined) return;
+  const { instances, hours, expected, observed } = driftOf([instance], endedMs, null).overall;
+  if (instances === 0) return;
+  measure('endedExpected', expected);
+  measure('endedInterrupted', observed);
+  logger.info(HELD, { pool, by: forecast.by, hours, expected, interrupted: observed });
+}
+
 async function measureChange(change: Change, spent: Spent): Promise<void> {
   if (change.put === 'job' && isOver(change.value.state)) {
     const { state, deadlineMs, finishedMs, endedLate } = change.value;
@@ -98,6 +114,8 @@ async function measureChange(change: Change, spent: Spent): Promise<void> {
     else if (state === 'succeeded' && deadlineMs !== null && finishedMs !== null && lte(finishedMs, deadlineMs)) {
       measure('jobsInTime', 1);
     }
+  } else if (change.put === 'instance') {
+    measureHeld(change.value);
   } else if (change.put === 'ledger') {
     const rows = change.value;
     measure(

@@ -11,6 +11,9 @@ export const METRIC_NAMESPACE = 'Ebbtide';
 /** The message of the log's lines that say what was booked on a job; the dashboard sums them. */
 export const BOOKED = 'booked';
 
+/** The message of the log's lines that say of an instance that ended what was forecast of it; the dashboard sums them by pool. */
+export const HELD = 'held';
+
 /** Dimension that every metric has; its value is POWERTOOLS_SERVICE_NAME. */
 export const SERVICE_DIMENSION = 'service';
 
@@ -98,6 +101,19 @@ export const METRICS = {
     unit: 'Count',
     from: 'observe',
     about: 'Spot instances that EC2 announced to take back.',
+  },
+  endedExpected: {
+    name: 'EndedExpected',
+    unit: 'Count',
+    from: 'look',
+    about:
+      'Of spot instances that ended: interruptions that the forecasts they were bought by expected while they were held.',
+  },
+  endedInterrupted: {
+    name: 'EndedInterrupted',
+    unit: 'Count',
+    from: 'look',
+    about: 'Of the same instances: those that an interruption ended.',
   },
   effectsDenied: {
     name: 'EffectsDenied',

@@ -13,6 +13,7 @@ export const routes = {
   costs: '/api/costs',
   pools: '/api/pools',
   forecasts: '/api/forecasts',
+  drift: '/api/forecasts/drift',
   instances: '/api/instances',
   plans: '/api/plans',
   health: '/api/health',

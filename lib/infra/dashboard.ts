@@ -5,7 +5,7 @@ import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
 import type { Construct } from 'constructs';
-import { BOOKED } from '../aws/metrics.ts';
+import { BOOKED, HELD } from '../aws/metrics.ts';
 import type { DeploymentConfig } from './config.ts';
 import type { EbbtideAlarms } from './alarms.ts';
 import { PURCHASE_OPTIONS, type EbbtideMetrics } from './metrics.ts';
@@ -23,6 +23,7 @@ export interface DashboardProps {
 const HOUR = Duration.hours(1);
 const HALF = 12;
 const HEIGHT = 6;
+const EXPECTED_POOLS = 20;
 
 export class EbbtideDashboard extends cloudwatch.Dashboard {
   constructor(scope: Construct, id: string, props: DashboardProps) {
@@ -69,7 +70,7 @@ function money({ config, metrics, booking }: DashboardProps): Rows {
   ];
 }
 
-function health({ metrics, alarms, deadLetters, rest }: DashboardProps): Rows {
+function health({ metrics, alarms, deadLetters, rest, booking }: DashboardProps): Rows {
   return [
     [
       new cloudwatch.AlarmStatusWidget({
@@ -95,6 +96,13 @@ function health({ metrics, alarms, deadLetters, rest }: DashboardProps): Rows {
         right: [sum(metrics, 'modelsRefused'), sum(metrics, 'bidsByHistory')],
       }),
       graph('Instances', { left: [metrics.metric('liveInstances')], right: [sum(metrics, 'leakedInstances')] }),
+    ],
+    [
+      graph('Interruptions of spot instances that ended, as forecast and as they came, summed over the time shown', {
+        left: [metrics.summed('endedExpected'), metrics.summed('endedInterrupted')],
+        leftYAxis: { min: 0 },
+      }),
+      heldByPool(booking),
     ],
     [
       graph('Age of prices, seconds', { left: [metrics.metric('priceAge', { statistic: cloudwatch.Stats.MAXIMUM })] }),
@@ -140,6 +148,22 @@ const booked = (
       `stats sum(workUsd) as work, sum(wastedUsd) as wasted, sum(idleUsd) as idle, sum(usd) as total by ${of.by}`,
       'sort total desc',
       `limit ${of.limit ?? 20}`,
+    ],
+    width: HALF,
+    height: HEIGHT,
+  });
+
+/** By pool out of lines that lib/aws/measures.ts writes; `EXPECTED_POOLS` bounds the table, not what is written. */
+const heldByPool = (logs: readonly ILogGroup[]): cloudwatch.LogQueryWidget =>
+  new cloudwatch.LogQueryWidget({
+    title: `The same by pool: the ${EXPECTED_POOLS} with most to expect`,
+    logGroupNames: logs.map((log) => log.logGroupName),
+    view: cloudwatch.LogQueryVisualizationType.TABLE,
+    queryLines: [
+      `filter message = "${HELD}"`,
+      'stats count(*) as instances, sum(hours) as held, sum(expected) as forecast, sum(interrupted) as came by pool',
+      'sort forecast desc',
+      `limit ${EXPECTED_POOLS}`,
     ],
     width: HALF,
     height: HEIGHT,

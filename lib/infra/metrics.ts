@@ -63,6 +63,17 @@ export class EbbtideMetrics {
     });
   }
 
+  /** Of a number that is counted: all that came since the beginning of the time shown. */
+  summed(key: MetricKey): cloudwatch.MathExpression {
+    return new cloudwatch.MathExpression({
+      // Names of metrics are of a whole graph.
+      expression: `RUNNING_SUM(FILL(${key}, 0))`,
+      usingMetrics: { [key]: this.metric(key, { statistic: cloudwatch.Stats.SUM }) },
+      label: METRICS[key].about,
+      period: PERIOD,
+    });
+  }
+
   #spendByOption(): Record<string, cloudwatch.IMetric> {
     return Object.fromEntries(PURCHASE_OPTIONS.map((option, n) => [`spend${n}`, this.metric('spendRate', { option })]));
   }

@@ -1,9 +1,19 @@
-import type { CostReport, ForecastList, InstanceList, JobList, PlanList, PoolView } from '../../api/schemas.ts';
+import type {
+  CostReport,
+  DriftView,
+  ForecastList,
+  InstanceList,
+  JobList,
+  PlanList,
+  PoolView,
+} from '../../api/schemas.ts';
+import { EbbError } from '../../kernel/errors.ts';
 import { all, type Client } from '../client.ts';
 import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../commands/capacity.ts';
 import type { Action } from '../context.ts';
 import { json, type Output } from '../output.ts';
 import { routes } from '../routes.ts';
+import { driftText } from '../views/drift.ts';
 import { forecastsTable, originText } from '../views/forecasts.ts';
 import { costTable, instancesTable, plansTable, poolsTable } from '../views/capacity.ts';
 
@@ -29,6 +39,10 @@ export const pools: Action<PoolsOptions> = async ({ output, json: asJson, client
     await forecasts({ output, asJson, engine }, { zone, type, limit });
     return;
   }
+  if (options.drift === true) {
+    await drift({ output, asJson, engine }, options);
+    return;
+  }
   const found = await all<PoolView>(engine, routes.pools, { option, zone, type });
   const priced = (p: PoolView): number => p.priceUsdPerHour ?? Infinity;
   const shown = found.sort((a, b) => priced(a) - priced(b) || a.id.localeCompare(b.id)).slice(0, limit);
@@ -40,8 +54,29 @@ export const pools: Action<PoolsOptions> = async ({ output, json: asJson, client
   if (shown.length < found.length) output.note(`the cheapest ${shown.length} of ${found.length}; more with --limit`);
 };
 
+interface Asking {
+  readonly output: Output;
+  readonly asJson: boolean;
+  readonly engine: Client;
+}
+
+/** Of all pools: filters choose among those that are for sale, and drift is of those that were bought. */
+async function drift({ output, asJson, engine }: Asking, { option, zone, type, limit }: PoolsOptions): Promise<void> {
+  const filter = option ?? zone ?? type;
+  if (filter !== undefined) {
+    throw new EbbError('usage', {
+      what: '--drift is of every pool in which spot instances were bought',
+      got: filter,
+      next: 'leave out --option, --zone and --type',
+    });
+  }
+  const found = await engine.get<DriftView>(routes.drift, { limit: Math.max(1, Math.min(limit, 1000)) });
+  if (asJson) json(output, found);
+  else output.line(driftText(output, found, { whose: 'forecasts of this engine', limit, rest: found.morePools }));
+}
+
 async function forecasts(
-  { output, asJson, engine }: { readonly output: Output; readonly asJson: boolean; readonly engine: Client },
+  { output, asJson, engine }: Asking,
   { limit, ...of }: { readonly zone: string | undefined; readonly type: string | undefined; readonly limit: number },
 ): Promise<void> {
   const list = await engine.get<ForecastList>(routes.forecasts, { ...of, limit: Math.max(1, Math.min(limit, 1000)) });

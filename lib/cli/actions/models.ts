@@ -10,11 +10,15 @@ import { modelInUse, type InUse } from '../../models/versions.ts';
 import type { ListOptions, ShowOptions, UseOptions } from '../commands/models.ts';
 import { refuseElsewhere, type Action, type Context } from '../context.ts';
 import { json } from '../output.ts';
-import { driftText, historyTable, inUseText, modelPage, modelsTable } from '../views/models.ts';
+import { driftText } from '../views/drift.ts';
+import { historyTable, inUseText, modelPage, modelsTable } from '../views/models.ts';
 
 /** Versions lie on this machine, also those of a deployment: before it is deployed. */
 export const placesOf = ({ world }: Context, options: { readonly dir: string }) => {
-  refuseElsewhere(options, 'name the directory of an engine with --dir; for a deployment see docs/forecast.md');
+  refuseElsewhere(
+    options,
+    'name the directory of an engine with --dir; `ebb pools --drift` asks a deployment, and docs/forecast.md says how its version is chosen',
+  );
   return modelPlaces(resolve(world.cwd, options.dir));
 };
 
@@ -28,6 +32,9 @@ export const list: Action<ListOptions> = async (context, _args, options) => {
   }
 };
 
+const NO_ENGINE = 'Drift: no engine has worked in this directory';
+const DRIFT_PAGE = { whose: 'forecasts of this version', limit: 10, rest: 0 };
+
 export const show: Action<ShowOptions> = async (context, [version], options) => {
   const { output, json: asJson } = context;
   const places = placesOf(context, options);
@@ -38,7 +45,7 @@ export const show: Action<ShowOptions> = async (context, [version], options) => 
   if (asJson) json(output, { ...model, check, drift });
   else {
     output.line(modelPage(output, model, check));
-    output.line(`\n${driftText(output, drift)}`);
+    output.line(`\n${drift === null ? NO_ENGINE : driftText(output, drift, DRIFT_PAGE)}`);
   }
   return check.kind === 'whole' || check.kind === 'no-runtime' ? 0 : 9;
 };

@@ -11,6 +11,7 @@ export interface PoolsOptions {
   readonly type?: string;
   readonly limit: number;
   readonly forecast?: boolean;
+  readonly drift?: boolean;
 }
 export interface InstancesOptions {
   readonly all?: boolean;
@@ -39,7 +40,12 @@ export function addCapacity(program: Command, world: World, finish: (code: numbe
     .option('--zone <zone>', 'only this zone')
     .option('--type <type>', 'only this instance type')
     .addOption(new Option('--limit <n>', 'at most this many').argParser(whole).default(40))
-    .option('--forecast', 'how likely spot pools are to be kept for a time, by bid, instead of prices')
+    .addOption(
+      new Option('--forecast', 'how likely spot pools are to be kept for a time, by bid, instead of prices').conflicts(
+        'drift',
+      ),
+    )
+    .option('--drift', 'how often instances were interrupted, against the forecasts that they were bought by')
     .option('--json', 'print as JSON')
     .addHelpText(
       'after',

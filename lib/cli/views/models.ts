@@ -1,7 +1,6 @@
 import type { Check } from '../../local/models/check.ts';
 import type { Judgement } from '../../local/models/judging.ts';
 import type { Training } from '../../local/models/training.ts';
-import type { Drift, Drifts } from '../../market/forecast/drift.ts';
 import type { Choice } from '../../models/choices.ts';
 import type { EvaluationRecord, ForecastFigures } from '../../models/evaluation/record.ts';
 import { METRIC_NAMES, METRICS, type Metric } from '../../models/evaluation/scores.ts';
@@ -171,46 +170,4 @@ export function trainingText(output: Look, { version, judgement, rival, taken, f
     ? `${text(version)} is better than ${text(rival)} and in use from now on; \`ebb models use --rollback\` takes it back`
     : `${text(version)} is not shown to be better than ${text(rival)}, which stays; \`ebb models use ${text(version)}\` chooses it all the same`;
   return [judgementText(output, judgement), '', folder, outcome].join('\n');
-}
-
-/** Pools in a page: those of which most was expected say most. */
-const DRIFT_POOLS = 10;
-
-/** Interruptions of the instances that were bought by a forecast, as it had them and as they came. */
-export function driftText(output: Look, drifts: Drifts | null): string {
-  if (drifts === null || drifts.overall.instances === 0) {
-    return 'Drift: no spot instance in this directory was bought by its forecasts';
-  }
-  const { overall, pools } = drifts;
-  const head = `Drift: ${plural(overall.instances, 'spot instance')} bought by its forecasts, ${overall.hours.toFixed(1)} hours: ${overall.expected.toFixed(2)} interruptions expected, ${overall.observed} came; ${driftVerdict(overall)}`;
-  const column = (title: string, cell: (d: Drift) => string) => ({
-    title,
-    cell: ({ drift }: Drifts['pools'][number]) => cell(drift),
-    right: true,
-  });
-  const columns = [
-    { title: 'POOL', cell: ({ pool }: Drifts['pools'][number]) => pool },
-    column('INSTANCES', (d) => String(d.instances)),
-    column('HOURS', (d) => d.hours.toFixed(1)),
-    column('EXPECTED', (d) => d.expected.toFixed(2)),
-    column('CAME', (d) => String(d.observed)),
-    column('CAME BY EXPECTED', ratioText),
-  ];
-  const rest = pools.length - DRIFT_POOLS;
-  return [
-    head,
-    table(output, columns, pools.slice(0, DRIFT_POOLS), 'no pools'),
-    ...(rest > 0 ? [`... and ${plural(rest, 'more pool')} (--json has all)`] : []),
-  ].join('\n');
-}
-
-const ratioText = ({ ratio }: Drift): string =>
-  ratio === null ? '-' : `${ratio.value.toFixed(2)} [${ratio.low.toFixed(2)}, ${ratio.high.toFixed(2)}]`;
-
-function driftVerdict(drift: Drift): string {
-  const { ratio } = drift;
-  if (ratio === null) return 'nothing to compare';
-  const said = `${ratioText(drift)} times as many (exact 95 % interval)`;
-  if (ratio.low > 1) return `${said}: more than forecast`;
-  return ratio.high < 1 ? `${said}: fewer than forecast` : `${said}: no drift is shown`;
 }

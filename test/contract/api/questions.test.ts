@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { attemptId, effectKey, instanceId, jobId, planId, timeOrderedText } from '../../../lib/kernel/ids.ts';
 import { epochMs, minus, plus, raw, seconds, usd, ZERO_S } from '../../../lib/kernel/units.ts';
 import type { Explanation, SolveReport } from '../../../lib/domain/plan.ts';
+import type { Instance } from '../../../lib/domain/instance.ts';
 import type { LedgerRow } from '../../../lib/domain/ledger.ts';
 import type { Change } from '../../../lib/ports/store.ts';
 import * as schema from '../../../lib/api/schemas.ts';
@@ -400,6 +401,36 @@ describe('capacity', () => {
     });
     expect(bids.at(-1)?.drivers).toBe(null);
     expect(answerOf(await api.get('/api/forecasts?type=none'), 200, schema.forecastList).items).toEqual([]);
+  });
+
+  it('says whether instances are interrupted as often as was forecast, by pool and by who forecast', async () => {
+    const nothing = answerOf(await api.get('/api/forecasts/drift'), 200, schema.driftView);
+    expect(nothing).toMatchObject({ by: null, overall: { instances: 0, ratio: null }, pools: [], morePools: 0 });
+    const bought = (id: string, by: string, over: Partial<Instance> = {}): Change => ({
+      put: 'instance',
+      value: instance({
+        id: instanceId(id),
+        launchedMs: minus(NOW, seconds(7200)),
+        forecast: { by, horizonS: [3600], pInterrupted: [1 - Math.exp(-0.25)] },
+        ...over,
+      }),
+    });
+    const elsewhere = pool({ zone: 'us-east-1b' }).id;
+    await commit(
+      bought('i-1', 'v1'),
+      bought('i-2', 'v1', { state: 'ended', endedMs: hourAgo, endCause: 'interrupted' }),
+      bought('i-3', 'history', { pool: elsewhere, launchedMs: hourAgo }),
+      { put: 'instance', value: instance({ id: instanceId('i-4') }) },
+    );
+    const all = answerOf(await api.get('/api/forecasts/drift?limit=1'), 200, schema.driftView);
+    expect(all.overall).toMatchObject({ instances: 3, hours: 4, expected: expect.closeTo(1, 9), observed: 1 });
+    expect(all.pools.map((p) => [p.pool, p.drift.instances])).toEqual([[pool().id, 2]]);
+    expect(all.morePools).toBe(1);
+    const own = answerOf(await api.get('/api/forecasts/drift?by=v1'), 200, schema.driftView);
+    // 0.025 and 5.572: the exact interval of a mean of which one was seen.
+    expect(own).toMatchObject({ by: 'v1', overall: { expected: expect.closeTo(0.75, 9) }, morePools: 0 });
+    expect(own.overall.ratio?.high).toBeCloseTo(5.572 / 0.75, 2);
+    problemIn(await api.get('/api/forecasts/drift?limit=0'), 400, 'usage');
   });
 
   it('lists instances with what they cost and what runs on them', async () => {

@@ -14,7 +14,9 @@ import { instance } from '../../support/builders.ts';
 import { invoke } from './lambda.ts';
 
 const HOUR = 3_600_000;
-afterEach(() => jest.restoreAllMocks());
+afterEach(() => {
+  jest.restoreAllMocks();
+});
 
 /** The lines that a Lambda writes which commits these instances one after another. */
 async function written(commits: readonly Instance[]): Promise<Record<string, unknown>[]> {

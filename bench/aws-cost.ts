@@ -123,7 +123,9 @@ async function meteredRun(): Promise<Metered> {
         ...Object.fromEntries(['DYNAMODB', 'S3', 'SQS', 'SFN'].map((s) => [`AWS_ENDPOINT_URL_${s}`, aws])),
         ...Object.fromEntries(
           await Promise.all(
-            ['EC2', 'ECS'].map(async (s) => [`AWS_ENDPOINT_URL_${s}`, await meter.before(double)] as const),
+            ['EC2', 'ECS', 'CLOUDWATCH_LOGS'].map(
+              async (s) => [`AWS_ENDPOINT_URL_${s}`, await meter.before(double)] as const,
+            ),
           ),
         ),
         NODE_OPTIONS: `--import=${fileURLToPath(new URL('aws/preload.mjs', import.meta.url))}`,
@@ -286,6 +288,7 @@ function report(of: Metered): void {
     gathered: of.gathered ?? 0,
     cycles: uses.filter((u) => CYCLE.some((name) => name === u.name)),
     checkpoints: 0,
+    reports: of.jobs,
   });
   const per1000 = scaled(summed([...uses.map((u) => u.usage), around]), 1000 / of.jobs);
   const month = idleMonth(of);
@@ -296,9 +299,6 @@ function report(of: Metered): void {
     `  ${of.jobs} jobs of one task, submitted one by one${of.overS === undefined || of.overS === 0 ? '' : ` over ${of.overS} s`}; ${cycles} cycles; ${((of.doneMs - of.fromMs) / 1000).toFixed(0)} s of the wall at ${SPEED} times`,
   );
   line('per 1,000 jobs', totalUsd(per1000), REACH.per1000Jobs);
-  // One put to S3 by the task itself, where it runs ten seconds or more in an image with the AWS CLI (lib/aws/fleet/entrypoint.ts).
-  const reporting = summed([per1000, { puts: 1000 }]);
-  line('per 1,000 jobs that report what they used', totalUsd(reporting), REACH.per1000Jobs);
   const taking = totalUsd(
     summed([...uses.filter((u) => u.name === 'intake').map((u) => u.usage), { apiRequests: of.requests }]),
   );

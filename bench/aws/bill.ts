@@ -24,6 +24,11 @@ const TRANSACTION_WAIT_MS = 12;
 const LAMBDA_LOG_BYTES = SERVICE_LOG_LEVEL === 'INFO' ? 450 : 0;
 /** An entry of the API's access log, bytes. */
 const ACCESS_LOG_BYTES = 400;
+/**
+ * A task's report (lib/aws/fleet/report.ts) of 10 digits each, and the 26 bytes that CloudWatch Logs counts for any event ("plus 26
+ * bytes for each log event", API_PutLogEvents). Reading it back (GetLogEvents) is in no price list: time alone.
+ */
+const REPORT_BYTES = 94 + 26;
 /** Express executions are billed by 64 MB. */
 const EXECUTION_GB = 64 / 1024;
 /** X-Ray's default sampling beyond the first request of each second, where a deployment of the defaults has traces. */
@@ -112,11 +117,13 @@ export function aroundThem(of: {
   readonly gathered: number;
   readonly cycles: readonly FunctionUse[];
   readonly checkpoints: number;
+  /** Tasks that say in their log what they used: those of ten seconds and more. */
+  readonly reports: number;
 }): Usage {
   const cycleS = of.cycles.reduce((sum, f) => sum + (f.cpuMs + f.waitMs) / 1000, 0);
   return {
     apiRequests: of.requests,
-    logGb: (of.requests * ACCESS_LOG_BYTES) / 2 ** 30,
+    logGb: (of.requests * ACCESS_LOG_BYTES + of.reports * REPORT_BYTES) / 2 ** 30,
     // A batch is received and deleted; ten messages at most by one request.
     queueRequests: of.gathered + 2 * Math.max(of.queueBatches, of.gathered / 10),
     executionGbS: cycleS * EXECUTION_GB,

@@ -8,7 +8,6 @@ import { ECSClient } from '@aws-sdk/client-ecs';
 import { PricingClient } from '@aws-sdk/client-pricing';
 import { HeadObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import { SchedulerClient } from '@aws-sdk/client-scheduler';
-import { EbbError } from '../kernel/errors.ts';
 import type { AttemptId } from '../kernel/ids.ts';
 import { Carrier } from './blobs.ts';
 import { lambdaClock } from './clock.ts';
@@ -17,15 +16,13 @@ import type { Deployment } from './deployment.ts';
 import type { Environment } from './environment.ts';
 import { classify, faultOf } from './errors.ts';
 import { awsFleet, type AwsFleetOnAws } from './fleet/compose.ts';
-import { endedKey, keptKey } from './fleet/marks.ts';
-import { parseReport, type TaskReport } from './fleet/report.ts';
+import { keptKey } from './fleet/marks.ts';
 import { historyNeededS } from './market.ts';
 import { PriceBook } from './price-book.ts';
 import { priceListRegion, type PriceListParts } from './price-list.ts';
 import type { PriceFeedParts } from './prices.ts';
 import { Spent } from './spent.ts';
 import { logger } from './stack.ts';
-import type { Blobs } from './store/blobs.ts';
 import type { Table } from './store/table.ts';
 import { WindowEnds } from './window-ends.ts';
 
@@ -67,7 +64,7 @@ function partsOver(of: StoreParts): Parts {
       bucket: EBB_BUCKET,
       checkpointDir: () => '/ebb/checkpoint',
       keptAt: (attempt) => writtenAt(s3(), EBB_BUCKET, attempt),
-      reportOf: (attempt) => reportIn(blobs(), attempt),
+      onUnreadLog: (attempt, error) => logger.warn('the end of a log cannot be read', { attempt, error }),
       logOf: async (attempt) => (await of.store().attempt(attempt))?.log ?? null,
       put: (key, content) => blobs().put(key, Buffer.from(content)),
       startDelayS: config.settings.startDelayMeanS,
@@ -102,16 +99,6 @@ async function writtenAt(s3: S3Client, bucket: string, attempt: AttemptId): Prom
   } catch (error) {
     if (faultOf(error) === 'gone') return null;
     throw classify(error, 's3 HeadObject');
-  }
-}
-
-/** What an attempt reported at its end; null when it did not: an image without the AWS CLI cannot. */
-async function reportIn(blobs: Blobs, attempt: AttemptId): Promise<TaskReport | null> {
-  try {
-    return parseReport(Buffer.from(await blobs.get(endedKey(attempt))).toString('utf8'));
-  } catch (error) {
-    if (error instanceof EbbError && error.code === 'not-found') return null;
-    throw error;
   }
 }
 

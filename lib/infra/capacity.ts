@@ -9,7 +9,7 @@ import * as iam from 'aws-cdk-lib/aws-iam';
 import * as logs from 'aws-cdk-lib/aws-logs';
 import type * as s3 from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
-import { ENDED, ORDERS } from '../aws/fleet/marks.ts';
+import { ORDERS } from '../aws/fleet/marks.ts';
 import type { Arch } from '../domain/pool.ts';
 import { WORK_PREFIX } from '../domain/s3-uri.ts';
 import { EBS_VOLUME_GIB } from '../market/catalogue.ts';
@@ -147,7 +147,7 @@ export class Capacity extends Construct {
     const role = new iam.Role(this, 'TaskRole', {
       assumedBy: new iam.ServicePrincipal('ecs-tasks.amazonaws.com', { conditions: onlyThisAccount(this) }),
       description:
-        'What containers of Ebbtide jobs may do: read and write checkpoints and files of jobs, read their commands, report.',
+        'What containers of Ebbtide jobs may do: read and write checkpoints and files of jobs, read their commands.',
     });
     const objects = (...prefixes: readonly string[]): string[] => prefixes.map((p) => bucket.arnForObjects(`${p}*`));
     const allow = (sid: string, actions: readonly string[], resources: readonly string[]): void => {
@@ -156,7 +156,7 @@ export class Capacity extends Construct {
     allow('Checkpoints', ['s3:GetObject', 's3:PutObject', 's3:DeleteObject'], objects(CHECKPOINT_PREFIX));
     allow('Files', ['s3:GetObject', 's3:PutObject'], objects(WORK_PREFIX));
     allow('ReadOrder', ['s3:GetObject'], objects(ORDERS));
-    allow('MarkAndReport', ['s3:PutObject'], objects(KEPT_PREFIX, ENDED));
+    allow('Mark', ['s3:PutObject'], objects(KEPT_PREFIX));
     role.addToPolicy(
       new iam.PolicyStatement({
         sid: 'ListOwn',
@@ -169,7 +169,7 @@ export class Capacity extends Construct {
       Checkpoints: 'The objects under `checkpoints/`.',
       Files: 'The objects under `work/`: inputs and outputs of jobs that name no folder of their own.',
       ReadOrder: 'The objects under `orders/`: commands that are too long for ECS.',
-      MarkAndReport: 'The objects under `kept/` and `ended/`: that a checkpoint was saved, and what a task used.',
+      Mark: 'The objects under `kept/`: that a checkpoint was saved.',
     });
     return role;
   }

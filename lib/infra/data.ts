@@ -6,7 +6,7 @@ import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import * as dynamodb from 'aws-cdk-lib/aws-dynamodb';
 import * as s3 from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
-import { ENDED, ORDERS } from '../aws/fleet/marks.ts';
+import { ORDERS } from '../aws/fleet/marks.ts';
 import { LIFE_DAYS } from '../aws/store/expiry.ts';
 import { ARCHIVE_PREFIX, COMMITS_PREFIX, KEEP_COMMITS_DAYS, SPECS_PREFIX, tableDefinition } from '../aws/store/keys.ts';
 import { schedulerConfig } from '../domain/config.ts';
@@ -30,7 +30,7 @@ export const KEPT_PREFIX = 'kept/';
 const OLD_VERSIONS_DAYS = 7;
 /** Before that S3 takes nothing to infrequent access. */
 const ARCHIVE_DAYS = 30;
-/** What one attempt is told and reports is read within minutes. */
+/** What one attempt is told is read within minutes. */
 const NOTE_DAYS = 7;
 /** A checkpoint that nobody wrote anew for so long belongs to a job that is over. */
 const CHECKPOINT_DAYS = 30;
@@ -124,7 +124,6 @@ function bucketOf(scope: Construct, removalPolicy: RemovalPolicy, historyDays: n
         noncurrentVersionExpiration: Duration.days(1),
       },
       { id: 'orders', prefix: ORDERS, expiration: Duration.days(NOTE_DAYS) },
-      { id: 'ended', prefix: ENDED, expiration: Duration.days(NOTE_DAYS) },
       {
         id: 'archive',
         prefix: ARCHIVE_PREFIX,

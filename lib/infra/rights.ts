@@ -12,7 +12,7 @@ import { invariant } from '../kernel/errors.ts';
 import type { Capacity } from './capacity.ts';
 import { STACK_TAG } from './capacity.ts';
 import { ARCHIVE_PREFIX, STORE_PREFIXES } from '../aws/store/keys.ts';
-import { ENDED, ORDERS } from '../aws/fleet/marks.ts';
+import { ORDERS } from '../aws/fleet/marks.ts';
 import { CYCLE_PREFIX, KEPT_PREFIX, type EbbtideData } from './data.ts';
 import type { Network } from './network.ts';
 import { schedulerArn, type Schedules } from './schedules.ts';
@@ -105,10 +105,10 @@ export const RIGHTS = {
   },
   readTaskNotes: {
     sid: 'ReadTaskNotes',
-    why: 'What tasks wrote down: that a checkpoint was saved, and at their end what they used.',
-    wide: 'The objects under `kept/` and `ended/`.',
+    why: 'What tasks wrote down: that a checkpoint was saved.',
+    wide: 'The objects under `kept/`.',
     actions: ['s3:GetObject'],
-    resources: ({ data }) => objects(data, [KEPT_PREFIX, ENDED]),
+    resources: ({ data }) => objects(data, [KEPT_PREFIX]),
   },
   giveOrders: {
     sid: 'GiveOrders',
@@ -184,7 +184,7 @@ export const RIGHTS = {
   },
   readTaskLogs: {
     sid: 'ReadTaskLogs',
-    why: '`ebb logs`.',
+    why: '`ebb logs`, and the last line, which says what a task used and why it failed.',
     wide: 'The streams of the one log group of tasks.',
     actions: ['logs:GetLogEvents'],
     resources: ({ capacity }) => [`${capacity.taskLogs.logGroupArn}`],

@@ -35,7 +35,7 @@ const OTHER: Readonly<Record<string, string>> = {
   Files: 'A task finds its inputs and leaves its outputs.',
   Checkpoints: 'A task saves its work, and finds it again.',
   ReadOrder: 'A task reads its command where that is too long for ECS.',
-  MarkAndReport: 'A task says that its work is saved, and at its end what it used.',
+  Mark: 'A task says that its work is saved.',
   ListOwn: 'A task looks for what is there.',
   SayLook: 'A one-off schedule says that it is time to look.',
   WriteLog: 'Its own log.',
@@ -167,9 +167,10 @@ compares them.
   away, so that containers do not reach the instance's credentials. Volumes are encrypted. Images are AWS's current ones for ECS,
   resolved at each launch. In a new VPC instances have public addresses, because a NAT gateway costs more than they do.
 - **Tasks** get the task role and nothing else. In the deployment's bucket it reads and writes \`checkpoints/\` and \`work/\` (and lists them),
-  reads \`orders/\` (commands and environments too long for ECS), and writes marks under \`kept/\` and reports under \`ended/\`. All tasks of a
+  reads \`orders/\` (commands and environments too long for ECS), and writes marks under \`kept/\`. All tasks of a
   deployment share it. So any task can read and overwrite files and checkpoints of another job, can read that job's long command and
-  environment, and can forge its progress and use; names below the last three follow from the attempt's id, which is no secret. Credentials
+  environment, and can forge its progress; names below the last two follow from the attempt's id, which is no secret. What a task used is
+  said by its own log, where it can forge its own use and no other's. Credentials
   per task would need a role or a session per attempt, which ECS does not give: keep apart what must not meet, in two deployments.
   Privileged containers are refused.
 - **Data** is encrypted at rest (table, bucket, queues, volumes, logs) and in transit (bucket, queues and topic refuse anything but

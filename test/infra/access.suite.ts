@@ -181,7 +181,6 @@ describe('rights', () => {
         'cycle/* s3:GetObject',
         'cycle/* s3:PutObject',
         'archive/* s3:PutObject',
-        'ended/* s3:GetObject',
         'kept/* s3:GetObject',
         'orders/* s3:PutObject',
       ].sort(),
@@ -227,7 +226,7 @@ describe('rights', () => {
       [['s3:DeleteObject', 's3:GetObject', 's3:PutObject'], ['checkpoints/*']],
       [['s3:GetObject', 's3:PutObject'], ['work/*']],
       [['s3:GetObject'], ['orders/*']],
-      [['s3:PutObject'], ['ended/*', 'kept/*']],
+      [['s3:PutObject'], ['kept/*']],
     ]);
     expect(statements.at(-1)).toMatchObject({
       actions: ['s3:ListBucket'],

@@ -2,6 +2,7 @@ import type { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import type { EC2Client } from '@aws-sdk/client-ec2';
 import type { ECSClient } from '@aws-sdk/client-ecs';
 import type { Clock, ClockAnchor } from '../../kernel/clock.ts';
+import { EbbError } from '../../kernel/errors.ts';
 import type { AttemptId } from '../../kernel/ids.ts';
 import type { BillingRules } from '../../market/billing.ts';
 import type { MarketTrace } from '../../market/trace.ts';
@@ -12,8 +13,8 @@ import { Ecs, type EcsOptions } from './ecs.ts';
 import { AwsFleet } from './fleet.ts';
 import { Hosts } from './hosts.ts';
 import { Inbox } from './inbox.ts';
+import type { LastWords } from './logs.ts';
 import { taskLogs, type LogOf } from './reading.ts';
-import type { TaskReport } from './report.ts';
 import { Watch } from './watch.ts';
 
 export interface AwsFleetOptions extends Omit<Ec2Options, 'client'>, Omit<EcsOptions, 'client' | 'speed'> {
@@ -26,8 +27,8 @@ export interface AwsFleetOptions extends Omit<Ec2Options, 'client'>, Omit<EcsOpt
   readonly anchor: ClockAnchor | undefined;
   /** Wall time of the newest mark that an attempt's checkpoint was written; null when there is none. */
   readonly keptAt: (attempt: AttemptId) => Promise<number | null>;
-  /** What an attempt's entrypoint has reported at its end; null where it could not. */
-  readonly reportOf?: (attempt: AttemptId) => Promise<TaskReport | null>;
+  /** Told of a log whose end could not be read: what its task used stays unknown. */
+  readonly onUnreadLog?: (attempt: AttemptId, error: EbbError) => void;
   readonly logOf?: LogOf;
   /** Expected time from launch to first task, engine seconds. */
   readonly startDelayS: number;
@@ -45,9 +46,6 @@ export interface AwsFleetOnAws {
   readonly hosts: Hosts;
   readonly watch: Watch;
 }
-
-/** Bytes of a log that say why a program did not begin. */
-const FIRST_WORDS = 2000;
 
 export function awsFleet(options: AwsFleetOptions): AwsFleetOnAws {
   const { clients, table, clock, anchor, nowMs, keptAt, startDelayS, prices, rules } = options;
@@ -67,9 +65,13 @@ export function awsFleet(options: AwsFleetOptions): AwsFleetOnAws {
   });
   const engineMs = (wallMs: number): number =>
     anchor === undefined ? wallMs : anchor.engineMs + (wallMs - anchor.wallMs) * anchor.speed;
-  const firstWords = async (attempt: AttemptId): Promise<string> =>
-    (await logs.read(attempt, 'stdout', 0, FIRST_WORDS)).text;
-  const reportOf = options.reportOf ?? (async () => null);
-  const watch = new Watch({ inbox, ec2, ecs, hosts, keptAt, reportOf, firstWords, engineMs });
+  // An end is taken in whether or not its log can be read: what a task used is not worth that its job waits.
+  const lastWords = (attempt: AttemptId, task: string): Promise<LastWords | null> =>
+    logs.lastWords(attempt, task).catch((error: unknown) => {
+      if (!(error instanceof EbbError) || error.code === 'internal') throw error;
+      options.onUnreadLog?.(attempt, error);
+      return null;
+    });
+  const watch = new Watch({ inbox, ec2, ecs, hosts, keptAt, lastWords, engineMs });
   return { fleet, inbox, ec2, ecs, hosts, watch };
 }

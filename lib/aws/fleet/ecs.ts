@@ -16,7 +16,7 @@ import type { StartRequest } from '../../ports/fleet.ts';
 import { classify, faultNamed, faultOf, isOutcomeUnknown, outcomeOfFault, type Unsuccessful } from '../errors.ts';
 import { ENTRY_POINT, quoted } from './entrypoint.ts';
 import { CONTAINER, LOG_PREFIX } from './log-place.ts';
-import { endedKey, keptKey, markOf, orderKey, tokenOf } from './marks.ts';
+import { endMarkOf, keptKey, markOf, orderKey, tokenOf } from './marks.ts';
 import { inputScript, outputScript } from './staging.ts';
 
 export interface EcsOptions {
@@ -281,7 +281,7 @@ function environmentOf(order: StartRequest, options: EcsOptions): Environment {
     EBB_WORKDIR: workdir,
     EBB_INPUTS: inputScript(workdir, inputs),
     EBB_OUTPUTS: outputScript(workdir, outputs),
-    EBB_REPORT: `${bucket}${endedKey(attempt)}`,
+    EBB_REPORT: endMarkOf(attempt),
     EBB_CHECKPOINT_DIR: options.checkpointDir(task),
     EBB_CHECKPOINT_URI: `${bucket}checkpoints/${where}/`,
     EBB_CHECKPOINT_MARK: `${bucket}${keptKey(attempt)}`,

@@ -1,13 +1,13 @@
 /**
  * What runs as the first process of a task's container: it gives the program the same treatment as local mode does. It is part of
- * the task definition, so that any image will do that has a POSIX shell (`sh`, `kill`, `sleep`, `mkdir`, `touch`, `mv`, `rm`, `date`), and its
- * version is always the deployment's. What concerns S3 is done with the AWS CLI where the image has it (examples/aws-image), on PATH
+ * the task definition, so that any image will do that has a POSIX shell (`sh`, `kill`, `sleep`, `mkdir`, `touch`, `mv`, `rm`, `date`,
+ * and what POSIX shells have built in), and its version is always the deployment's. What concerns S3 is done with the AWS CLI where the image has it (examples/aws-image), on PATH
  * or where `EBB_AWS_CLI` says; `no` there means that it has none.
  *
  *   fetch   an order that was too long for ECS, the checkpoint of earlier attempts, the inputs
  *   run     the program, in the background; beside it a watcher that samples memory once a second and uploads the checkpoint when
  *           files in it have changed, and then marks that it did
- *   put     outputs after exit code 0, else the last of the checkpoint; then a report of what it used, and why it failed
+ *   put     outputs after exit code 0, else the last of the checkpoint; then a line of the log with what it used, and why it failed
  *
  * SIGTERM, ECS' only way to stop a task, ends `fetch`; in `run` it becomes the program's own signal, and SIGTERM and SIGKILL when its
  * grace is over; in `put` it changes nothing, as ECS' SIGKILL is what ends an upload (`stopTimeout`). ECS knows no limit on
@@ -27,6 +27,8 @@
  * runs take a twentieth of the time at most: each also costs requests, and a day's storage of what it replaces.
  *
  * The watcher is told by a file that all is over; the signal only ends its nap, and may come before there is a trap for it.
+ *
+ * The report begins a line of its own, whatever the program printed last; of an empty line the awslogs driver makes no event.
  *
  * Memory is what local mode measures: pages of processes, not of files that the kernel keeps as long as nobody needs the room.
  */
@@ -99,20 +101,28 @@ ebb_stop() {
     ;;
   esac
 }
+ebb_tell() {
+  ebb_said= ebb_cpu_after=$(ebb_cpu)
+  if [ "$ebb_rss" -gt 0 ] && [ -n "$ebb_cpu_before" ] && [ -n "$ebb_cpu_after" ]; then
+    ebb_said=" max-rss-bytes $ebb_rss cpu-microseconds $((ebb_cpu_after - ebb_cpu_before))"
+  fi
+  if [ -n "$ebb_why" ]; then
+    set -f
+    IFS='
+'
+    set -- $ebb_why
+    IFS=' '
+    ebb_said="$ebb_said why $*"
+  fi
+  [ -z "$ebb_said" ] || printf '\\n%s\\n' "$ebb_report$ebb_said"
+}
 ebb_leave() {
   ebb_phase=put
   trap : TERM ALRM
   ebb_ticks=0 ebb_rss=0
   [ ! -r "$ebb_tmp/usage" ] || read -r ebb_ticks ebb_rss <"$ebb_tmp/usage"
-  if [ -n "$ebb_aws" ] && [ -n "$ebb_report" ] && { [ -n "$ebb_why" ] || [ "$ebb_ticks" -ge 10 ]; }; then
-    {
-      ebb_cpu_after=$(ebb_cpu)
-      if [ "$ebb_rss" -gt 0 ] && [ -n "$ebb_cpu_before" ] && [ -n "$ebb_cpu_after" ]; then
-        echo "max-rss-bytes $ebb_rss"
-        echo "cpu-microseconds $((ebb_cpu_after - ebb_cpu_before))"
-      fi
-      [ -z "$ebb_why" ] || echo "why $ebb_why"
-    } | "$ebb_cli" s3 cp - "$ebb_report" --only-show-errors
+  if [ -n "$ebb_report" ] && { [ -n "$ebb_why" ] || [ "$ebb_ticks" -ge 10 ]; }; then
+    (ebb_tell)
   fi
   rm -rf "$ebb_tmp"
   exit "$1"

@@ -2,12 +2,15 @@ import {
   GetLogEventsCommand,
   ResourceNotFoundException,
   type CloudWatchLogsClient,
+  type GetLogEventsCommandInput,
 } from '@aws-sdk/client-cloudwatch-logs';
 import type { AttemptId } from '../../kernel/ids.ts';
 import type { LogChunk } from '../../ports/fleet.ts';
 import { wholeCharacters } from '../../ports/log-text.ts';
 import { classify } from '../errors.ts';
-import { logUrl } from './log-place.ts';
+import { logStreamOf, logUrl } from './log-place.ts';
+import { endMarkOf } from './marks.ts';
+import { isReport, parseReport, type TaskReport } from './report.ts';
 
 export interface TaskLogsOptions {
   readonly region: string;
@@ -15,6 +18,14 @@ export interface TaskLogsOptions {
   readonly logGroup: string;
   /** Log stream of an attempt; null before its task exists. */
   readonly streamOf: (attempt: AttemptId) => Promise<string | null>;
+}
+
+/** How an attempt's log ends. */
+export interface LastWords {
+  /** What its entrypoint reported; null where the line is missing: a program that was killed, an instance that was taken. */
+  readonly report: TaskReport | null;
+  /** The program's last lines. */
+  readonly text: string;
 }
 
 /** Where reading can go on: what comes after `offset` bytes of a stream is found with `token`. */
@@ -26,11 +37,14 @@ interface Mark {
 /** Streams whose marks are remembered: of a follower's next question nothing is read twice. */
 const STREAMS = 200;
 const EMPTY = Buffer.alloc(0);
+/** Lines of the other output may come after the report, which is told by its mark: both are sent as they are read. */
+const LAST_LINES = 100;
 
 /**
  * Output of tasks out of CloudWatch Logs, by byte offset as a file has it. The awslogs driver sends lines, without what ends
  * them: they are joined by line feeds, so a text has none at its end until the next line comes. The driver sends both outputs
- * to one stream, in the order of their lines: whichever is asked for, it is the answer, and says so.
+ * to one stream, in the order of their lines: whichever is asked for, it is the answer, and says so. The entrypoint's report is
+ * no output of the task, and left out.
  */
 export class TaskLogs {
   readonly #options: TaskLogsOptions;
@@ -45,7 +59,7 @@ export class TaskLogs {
     if (name === null) return { text: '', nextOffset: offset, totalBytes: 0, isMerged: true };
     const mark = this.#marks.get(name);
     const from = mark !== undefined && mark.offset <= offset ? mark : null;
-    const { start, bytes, next } = await this.#all(name, from, offset);
+    const { start, bytes, next } = await this.#all({ name, mark: endMarkOf(attempt) }, from, offset);
     if (next !== null) this.#remember(name, next);
     const totalBytes = start + bytes.length;
     const wanted = bytes.subarray(Math.max(0, offset - start), Math.max(0, offset - start) + Math.max(0, maxBytes));
@@ -54,9 +68,21 @@ export class TaskLogs {
     return { text: whole.toString('utf8'), nextOffset: offset + whole.length, totalBytes, isMerged: true, url };
   }
 
+  /** The end of a task's log, as far as it has come by now. Throws what CloudWatch Logs refuses. */
+  async lastWords(attempt: AttemptId, task: string): Promise<LastWords> {
+    const mark = endMarkOf(attempt);
+    const page = await this.#page(logStreamOf(task), { startFromHead: false, limit: LAST_LINES });
+    const lines = page?.lines ?? [];
+    const said = lines.findLast((line) => isReport(line, mark));
+    return {
+      report: said === undefined ? null : parseReport(said),
+      text: lines.filter((line) => !isReport(line, mark)).join('\n'),
+    };
+  }
+
   /** The stream from the mark, or its beginning, to its end. */
   async #all(
-    name: string,
+    { name, mark }: { readonly name: string; readonly mark: string },
     from: Mark | null,
     offset: number,
   ): Promise<{ start: number; bytes: Buffer; next: Mark | null }> {
@@ -66,9 +92,13 @@ export class TaskLogs {
     let bytes: Buffer = EMPTY;
     let next: Mark | null = null;
     for (;;) {
-      const page = await this.#page(name, token);
+      const page = await this.#page(name, {
+        startFromHead: true,
+        ...(token === undefined ? {} : { nextToken: token }),
+      });
       if (page === null) return { start, bytes, next };
       for (const line of page.lines) {
+        if (isReport(line, mark)) continue;
         bytes = Buffer.concat([bytes, isFirst ? EMPTY : Buffer.from('\n'), Buffer.from(line)]);
         isFirst = false;
       }
@@ -79,15 +109,13 @@ export class TaskLogs {
     }
   }
 
-  async #page(name: string, token: string | undefined): Promise<{ lines: string[]; token: string | undefined } | null> {
+  async #page(
+    logStreamName: string,
+    from: Pick<GetLogEventsCommandInput, 'startFromHead' | 'limit' | 'nextToken'>,
+  ): Promise<{ lines: string[]; token: string | undefined } | null> {
     try {
       const answer = await this.#options.client.send(
-        new GetLogEventsCommand({
-          logGroupName: this.#options.logGroup,
-          logStreamName: name,
-          startFromHead: true,
-          ...(token === undefined ? {} : { nextToken: token }),
-        }),
+        new GetLogEventsCommand({ logGroupName: this.#options.logGroup, logStreamName, ...from }),
       );
       return { lines: (answer.events ?? []).map((e) => e.message ?? ''), token: answer.nextForwardToken };
     } catch (error) {

@@ -17,9 +17,11 @@ export const keptKey = (attempt: string): string => `${KEPT}${markOf(attempt)}`;
 /** The mark in a key; null for another object's. */
 export const markInKey = (key: string): string | null => (key.startsWith(KEPT) ? key.slice(KEPT.length) : null);
 
-/** Where an attempt reports what it used and why it failed, when it ends (report.ts). */
-export const ENDED = 'ended/';
-export const endedKey = (attempt: string): string => `${ENDED}${markOf(attempt)}`;
+/**
+ * What the line begins with in which an attempt's entrypoint reports at its end (report.ts). Its program is not told it, so
+ * that nothing a program prints of its environment or its names is taken for a report.
+ */
+export const endMarkOf = (attempt: string): string => `ebb-end-${hex(`end ${attempt}`, 32)}`;
 
 /** Where the command and environment of an attempt lie that are too long for ECS. */
 export const ORDERS = 'orders/';

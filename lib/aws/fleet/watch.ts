@@ -12,7 +12,7 @@ import { taskNotice, type Notice, type TaskNotice } from './events.ts';
 import type { Hosts } from './hosts.ts';
 import type { Inbox } from './inbox.ts';
 import { attemptsOf, fold, type Fact, type InstanceRecord, type TaskEnd } from './record.ts';
-import type { TaskReport } from './report.ts';
+import type { LastWords } from './logs.ts';
 
 export interface WatchParts {
   readonly inbox: Inbox;
@@ -21,10 +21,8 @@ export interface WatchParts {
   readonly hosts: Hosts;
   /** Wall time of the newest mark that an attempt's checkpoint was written; null when there is none. */
   readonly keptAt: (attempt: AttemptId) => Promise<number | null>;
-  /** What an attempt's entrypoint has reported at its end; null where it could not. */
-  readonly reportOf: (attempt: AttemptId) => Promise<TaskReport | null>;
-  /** The first of what an attempt has printed, some lines; empty when nothing came. */
-  readonly firstWords: (attempt: AttemptId) => Promise<string>;
+  /** How the log of an attempt's task ends; null where it cannot be read now. */
+  readonly lastWords: (attempt: AttemptId, task: string) => Promise<LastWords | null>;
   /** Engine time of a wall time. */
   readonly engineMs: (wallMs: number) => number;
 }
@@ -163,8 +161,8 @@ export class Watch {
     const known = record.attempts[attempt];
     // The mark's own event may come after this one, when nothing more can be said of the attempt.
     const markMs = known?.saves === true && end.exitCode !== 0 ? await this.#parts.keptAt(attempt) : null;
-    const report = known === undefined ? null : await this.#parts.reportOf(attempt);
-    const detail = end.detail ?? report?.why ?? (known === undefined ? null : await this.#guess(attempt, notice, end));
+    const last = known === undefined ? null : await this.#parts.lastWords(attempt, task);
+    const detail = end.detail ?? last?.report?.why ?? (known === undefined ? null : guess(startedMs, end, last));
     const isUnexplained = KILLED.has(end.exitCode ?? 0) && !end.isAsked && known?.stop === null;
     const isHostGone = end.isHostGone || (isUnexplained && !isOutOfMemory(detail) && (await this.#isTaken(record)));
     return {
@@ -173,16 +171,8 @@ export class Watch {
       task,
       startedMs,
       keptMs: markMs === null ? null : engineMs(markMs),
-      end: { ...end, detail, isHostGone, usage: report?.usage ?? null },
+      end: { ...end, detail, isHostGone, usage: last?.report?.usage ?? null },
     };
-  }
-
-  /** Of an end that nobody has explained. What its image cannot run at all says so in its log, and nowhere else. */
-  async #guess(attempt: AttemptId, { startedMs }: TaskNotice, end: TaskEnd): Promise<string | null> {
-    const ranMs = startedMs === null ? 0 : end.atMs - startedMs;
-    const mayBeForeign = FOREIGN_CODES.has(end.exitCode ?? 0) && ranMs < FOREIGN_WITHIN_MS;
-    if (mayBeForeign && /exec format error/i.test(await this.#parts.firstWords(attempt))) return FOREIGN_IMAGE;
-    return meaningOf(end.exitCode);
   }
 
   /** Whether EC2 is taking, or has taken, the instance. */
@@ -227,6 +217,14 @@ export class Watch {
     await this.#take(record, facts);
     return ((await inbox.record(record.instance))?.sequence ?? before) > before;
   }
+}
+
+/** Of an end that nobody has explained. What its image cannot run at all says so in its log, and nowhere else. */
+function guess(startedMs: number | null, end: TaskEnd, last: LastWords | null): string | null {
+  const ranMs = startedMs === null ? 0 : end.atMs - startedMs;
+  const mayBeForeign = FOREIGN_CODES.has(end.exitCode ?? 0) && ranMs < FOREIGN_WITHIN_MS;
+  if (mayBeForeign && /exec format error/i.test(last?.text ?? '')) return FOREIGN_IMAGE;
+  return meaningOf(end.exitCode);
 }
 
 /** What is told of another instance that bears the same tags says nothing of this one. */

@@ -49,7 +49,8 @@ interface Stream {
 
 /**
  * What tasks print, as log streams. Both outputs go to one stream, a line an event, as the awslogs driver sends them; an
- * event's time is when the double read it (at the latest when it was asked for), since files keep none.
+ * empty line is none ("message: Minimum length of 1", API_InputLogEvent). An event's time is when the double read it (at the
+ * latest when it was asked for), since files keep none.
  * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/using_awslogs.html
  * Log groups are there as soon as a task definition names them.
  */
@@ -113,7 +114,8 @@ export class LogStreams {
         source.offset = chunk.nextOffset;
         const lines = `${source.partial}${chunk.text}`.split('\n');
         source.partial = lines.pop() ?? '';
-        for (const message of lines) stream.events.push({ timestamp: at, message, ingestionTime: at });
+        for (const message of lines.filter((l) => l !== ''))
+          stream.events.push({ timestamp: at, message, ingestionTime: at });
       }
     }
   }

@@ -34,7 +34,7 @@ const BUCKET = 'files';
 const WORKDIR = `s3://${BUCKET}/work/j1`;
 const CHECKPOINT = `s3://${BUCKET}/checkpoints/j1/main/0/`;
 const MARK = 'kept/mark';
-const REPORT = 'ended/mark';
+const REPORT = 'ebb-end-0123';
 
 /** What the `aws` of a bench works on. */
 interface Bucket {
@@ -85,8 +85,17 @@ class MotoBucket implements Bucket {
 
 interface Ended {
   readonly code: number | null;
+  /** Without the report. */
   readonly stdout: string;
   readonly stderr: string;
+  /** The line that begins with the mark, whole; null without one. */
+  readonly report: string | null;
+}
+
+/** The empty line before a report, where the program ended its own last line, is no event of a log. */
+function apart(stdout: string): Pick<Ended, 'stdout' | 'report'> {
+  const [, program = stdout, report = null] = new RegExp(`^([^]*)\n(${REPORT} .*)\n$`).exec(stdout) ?? [];
+  return { stdout: program, report };
 }
 
 class Running {
@@ -97,7 +106,7 @@ class Running {
     const streams = [child.stdout, child.stderr].map((stream) => text(stream!));
     this.ended = Promise.all([once(child, 'close'), ...streams]).then(([[code], stdout, stderr]) => ({
       code: code as number | null,
-      stdout: stdout as string,
+      ...apart(stdout as string),
       stderr: stderr as string,
     }));
   }
@@ -149,7 +158,7 @@ class Bench {
       EBB_CHECKPOINT_URI: CHECKPOINT,
       EBB_CHECKPOINT_MARK: `s3://${BUCKET}/${MARK}`,
       EBB_CHECKPOINT_PAUSE_S: '60',
-      EBB_REPORT: `s3://${BUCKET}/${REPORT}`,
+      EBB_REPORT: REPORT,
       EBB_CGROUP: join(this.dir, 'no-cgroup'),
       ...env,
     };
@@ -204,7 +213,7 @@ describe.each(SHELLS)('the entrypoint under %s', (...shell) => {
   it('passes on arguments, output and exit code, and needs no aws for that', async () => {
     bench.now.tool('aws', 'echo called >&2; exit 9');
     const ended = await run(['sh', '-c', 'echo "$1|$2"; echo oops >&2; exit 3', 'x', 'a b', "it's"]).ended;
-    expect(ended).toEqual({ code: 3, stdout: "a b|it's\n", stderr: 'oops\n' });
+    expect(ended).toEqual({ code: 3, stdout: "a b|it's\n", stderr: 'oops\n', report: null });
   });
 
   it('gives the program its signal, then the time to save', async () => {
@@ -319,7 +328,7 @@ function withS3(name: string, prepare: (bench: Bench) => Promise<Bucket>): void 
         const ended = await bench.run(sh('echo ran'), { EBB_INPUTS: inputScript(WORKDIR, patterns) }).ended;
         expect(ended).toMatchObject({ code: 1, stdout: '' });
         expect(ended.stderr).toContain(`ebb: ${why}\n`);
-        expect(await bucket.get(REPORT)).toBe(`why ${why}\n`);
+        expect(ended.report).toBe(`${REPORT} why ${why}`);
       }
       const outputs = outputScript(WORKDIR, ['made', 'unmade', 'other']);
       const ended = await bench.run(sh('echo >made'), { EBB_OUTPUTS: outputs }).ended;
@@ -442,21 +451,21 @@ describe('the entrypoint, with what goes wrong', () => {
       `export LONG='${long}'\nset -- 'sh' '-c' 'echo "$1 $(printf %s "$LONG" | wc -c)"' 'ebb' 'it'\\''s'\n`,
     );
     const ended = await bench.run(['placeholder'], { EBB_ORDER: `s3://${BUCKET}/orders/mark` }).ended;
-    expect(ended).toEqual({ code: 0, stdout: "it's 100000\n", stderr: '' });
+    expect(ended).toEqual({ code: 0, stdout: "it's 100000\n", stderr: '', report: null });
   });
 
   it('does not begin when it is stopped while inputs come', async () => {
     bench.tool('aws', 'exec sleep 30');
     const task = bench.run(sh('echo ran'), { EBB_INPUTS: inputScript(WORKDIR, ['a', 'b']) });
     setTimeout(() => task.stop(), 500);
-    expect(await task.ended).toEqual({ code: 143, stdout: '', stderr: '' });
+    expect(await task.ended).toEqual({ code: 143, stdout: '', stderr: '', report: null });
   });
 
   it('has failed when outputs cannot be uploaded, and says so', async () => {
     refuse('/work/j1/out');
     const ended = await bench.run(sh('echo >out'), { EBB_OUTPUTS: outputScript(WORKDIR, ['out']) }).ended;
     expect(ended.code).toBe(1);
-    expect(await bucket.get(REPORT)).toBe('why output out could not be uploaded\n');
+    expect(ended.report).toBe(`${REPORT} why output out could not be uploaded`);
   });
 
   it('does not begin anew when the checkpoint cannot be had', async () => {
@@ -522,10 +531,13 @@ describe('the entrypoint, with what goes wrong', () => {
       }
     };
     put(files);
-    const task = bench.run(sh('/bin/sleep 3'), { EBB_CGROUP: cgroup });
+    const task = bench.run(sh('/bin/sleep 3; printf "no end"'), { EBB_CGROUP: cgroup });
     setTimeout(() => put(later), 1500);
-    expect(await task.ended).toMatchObject({ code: 0 });
-    expect(await bucket.get(REPORT)).toBe('max-rss-bytes 3000050\ncpu-microseconds 1500000\n');
+    expect(await task.ended).toMatchObject({
+      code: 0,
+      stdout: 'no end',
+      report: `${REPORT} max-rss-bytes 3000050 cpu-microseconds 1500000`,
+    });
   });
 
   it('knows a program that ran out of memory from one that was killed', async () => {
@@ -535,10 +547,18 @@ describe('the entrypoint, with what goes wrong', () => {
       writeFileSync(join(cgroup, 'memory.events'), `low 0\noom 3\noom_kill ${kills}\n`);
       return bench.run(sh('kill -KILL $$'), { EBB_CGROUP: cgroup }).ended;
     };
-    expect(await run(0)).toMatchObject({ code: 137 });
-    expect(await bucket.keys(REPORT)).toEqual([]);
-    expect(await run(1)).toMatchObject({ code: 137 });
-    expect(await bucket.get(REPORT)).toContain('why ran out of memory');
+    expect(await run(0)).toMatchObject({ code: 137, report: null });
+    expect(await run(1)).toMatchObject({
+      code: 137,
+      report: `${REPORT} why ran out of memory: ask for more in resources.memory`,
+    });
+  });
+
+  it('reports in one line, and keeps from the program what that begins with', async () => {
+    const ended = await bench.run(sh('env; exit 0'), { EBB_OUTPUTS: outputScript(WORKDIR, ['a\nb \\c']) }).ended;
+    expect(ended).toMatchObject({ code: 1, report: `${REPORT} why output a b \\c was not made` });
+    expect(ended.stdout).toContain('EBB_CHECKPOINT_URI=');
+    expect(ended.stdout).not.toContain(REPORT);
   });
 });
 

@@ -8,12 +8,11 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { lambdaClock } from '../../../lib/aws/clock.ts';
 import { awsFleet, type AwsFleetOnAws } from '../../../lib/aws/fleet/compose.ts';
 import { fleetEvent, noticeOf } from '../../../lib/aws/fleet/events.ts';
-import { endedKey, keptKey } from '../../../lib/aws/fleet/marks.ts';
-import { parseReport } from '../../../lib/aws/fleet/report.ts';
+import { keptKey } from '../../../lib/aws/fleet/marks.ts';
 import { Table } from '../../../lib/aws/store/table.ts';
 import type { Observation } from '../../../lib/domain/observation.ts';
 import { attemptId, effectKey, instanceId, type AttemptId } from '../../../lib/kernel/ids.ts';
-import { raw, seconds } from '../../../lib/kernel/units.ts';
+import { mib, raw, seconds } from '../../../lib/kernel/units.ts';
 import type { StartRequest } from '../../../lib/ports/fleet.ts';
 import { BID, CALM, endOf, ofKind, START_MS, startOf, trace } from '../../contract/fleet.ts';
 import { startAwsDouble, type AwsDouble } from '../../doubles/aws/double.ts';
@@ -40,6 +39,7 @@ describe('files of tasks on AWS', () => {
   let on: AwsFleetOnAws;
   const clients: { destroy(): void }[] = [];
   const told = new Map<AttemptId, number>();
+  const unread: AttemptId[] = [];
 
   const put = (key: string, content: string): void => {
     mkdirSync(dirname(object(key)), { recursive: true });
@@ -91,10 +91,7 @@ describe('files of tasks on AWS', () => {
       bucket: BUCKET,
       checkpointDir: () => '/ebb/checkpoint',
       keptAt: async (attempt) => timeOf(keptKey(attempt)),
-      reportOf: async (attempt) => {
-        const isThere = timeOf(endedKey(attempt)) !== null;
-        return isThere ? parseReport(readFileSync(object(endedKey(attempt)), 'utf8')) : null;
-      },
+      onUnreadLog: (attempt) => void unread.push(attempt),
       put: async (key, content) => put(key, content),
       startDelayS: 60,
       prices: async () => trace,
@@ -216,6 +213,41 @@ describe('files of tasks on AWS', () => {
       exitCode: 127,
       detail: 'exit code 127: is no-such-program in the image, or missing from inputs?',
     });
+  }, 120_000);
+
+  it('tell what the task used in a line of its log that nobody is shown, and no line of its own is taken for that', async () => {
+    const cgroup = join(dir, 'cgroup');
+    mkdirSync(cgroup);
+    writeFileSync(join(cgroup, 'memory.max'), 'max');
+    writeFileSync(join(cgroup, 'memory.stat'), 'anon 3145728\n');
+    writeFileSync(join(cgroup, 'cpu.stat'), 'usage_usec 5\n');
+    const forged = `ebb-end-${'0'.repeat(32)} max-rss-bytes 1048576 cpu-microseconds 1 why it said so`;
+    const attempt = await start('11.1', {
+      command: ['sh', '-c', `sleep 11; echo usage_usec 2500005 >"$EBB_CGROUP/cpu.stat"; printf '%s' "$1"`, '-', forged],
+      env: { EBB_CGROUP: cgroup },
+      outputs: ['never'],
+    });
+    const silent = await start('12.1', { command: ['sh', '-c', `echo "$1"; exit 3`, '-', forged] });
+    expect(await ended(silent)).toMatchObject({ exitCode: 3, detail: null, usage: null });
+    expect(await ended(attempt)).toMatchObject({
+      exitCode: 1,
+      detail: 'output never was not made',
+      usage: { maxRss: mib(3), cpuS: seconds(2.5) },
+    });
+    const { text, totalBytes } = await on.fleet.logs(attempt, 'stdout', 0, 1000);
+    expect(text.split('\n').toSorted()).toEqual([forged, 'ebb: output never was not made'].toSorted());
+    expect(totalBytes).toBe(Buffer.byteLength(text));
+  }, 120_000);
+
+  it('keep no end waiting when their log cannot be read', async () => {
+    double.knobs.set({
+      faults: [{ action: 'GetLogEvents', code: 'AccessDeniedException', status: 400, times: 10 }],
+    });
+    const attempt = await start('13.1', { command: ['true'], outputs: ['never'] });
+    const end = await ended(attempt);
+    double.knobs.set({ faults: [] });
+    expect(end).toMatchObject({ exitCode: 1, stopped: null, detail: null, usage: null });
+    expect(unread).toEqual([attempt]);
   }, 120_000);
 
   it('are one log, whichever output is asked for, with a page for people', async () => {

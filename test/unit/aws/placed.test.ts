@@ -68,17 +68,21 @@ describe('files of a job in a deployment', () => {
 
 describe('what a task reports', () => {
   it('is unknown unless both amounts are there', () => {
-    const usage = (text: string) => parseReport(text).usage;
-    expect(usage('max-rss-bytes 1048576\ncpu-microseconds 2500000\n')).toEqual({ maxRssMiB: 1, cpuS: 2.5 });
-    expect(usage('max-rss-bytes 1048576\n')).toBeNull();
-    expect(usage('max-rss-bytes -1\ncpu-microseconds 5\n')).toBeNull();
-    expect(usage('max-rss-bytes 1e99\ncpu-microseconds 5\n')).toBeNull();
+    const usage = (text: string) => parseReport(`mark ${text}`).usage;
+    expect(usage('max-rss-bytes 1048576 cpu-microseconds 2500000')).toEqual({ maxRssMiB: 1, cpuS: 2.5 });
+    expect(usage('max-rss-bytes 1048576')).toBeNull();
+    expect(usage('max-rss-bytes -1 cpu-microseconds 5')).toBeNull();
+    expect(usage('max-rss-bytes 1e99 cpu-microseconds 5')).toBeNull();
     expect(usage('')).toBeNull();
   });
 
   it('is a sentence, however much a program writes there', () => {
-    expect(parseReport('why output a b was not made\n').why).toBe('output a b was not made');
-    expect(parseReport(`why ${'x'.repeat(10_000)}`).why).toHaveLength(500);
+    expect(parseReport('mark why output a b was not made')).toEqual({ usage: null, why: 'output a b was not made' });
+    expect(parseReport('mark max-rss-bytes 1048576 cpu-microseconds 2500000 why output why was not made')).toEqual({
+      usage: { maxRssMiB: 1, cpuS: 2.5 },
+      why: 'output why was not made',
+    });
+    expect(parseReport(`mark why ${'x'.repeat(10_000)}`).why).toHaveLength(500);
     expect(parseReport('\0\0why').why).toBeNull();
   });
 });

@@ -18,6 +18,7 @@ import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption
 import type { Pool } from '../domain/pool.ts';
 import {
   runningNamed,
+  stoppingIn,
   workDoneS,
   workKeptS,
   type PendingGroup,
@@ -79,7 +80,7 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
   const allotment = withoutExchanges(planned, snapshot, groups);
   const stopping = new Set<AttemptId>(allotment.preemptions.map((p) => p.attempt));
   const hosts = hostsThere({ snapshot, forecasts }, stopping);
-  const appraised = appraiseMoves(input, forecasts, movesOf(snapshot, allotment, worths));
+  const appraised = appraiseMoves(input, forecasts, movesOf(allotment, worths));
   const { moves } = appraised;
   const context: PlacingContext = { snapshot, forecasts, groups, stages, config };
   const returning = placeReturning(context, hosts);
@@ -158,22 +159,16 @@ interface Move {
   readonly toSpot: boolean;
 }
 
-function movesOf(snapshot: Snapshot, allotment: Allotment, worths: Worths): Move[] {
-  if (allotment.moves.length === 0) return [];
-  const byId = runningNamed(
-    snapshot,
-    allotment.moves.map((m) => m.attempt),
-  );
-  return allotment.moves.map((m) => {
-    const running = invariant(byId.get(m.attempt), `the plan moves attempt ${m.attempt}, which does not run`);
-    const worth = invariant(worths.ofRunning(running), `the plan moves attempt ${m.attempt}, which has no worth`);
-    return { running, worth, reason: m.reason, toSpot: m.to === 'spot' };
+const movesOf = ({ moves }: Allotment, worths: Worths): Move[] =>
+  moves.map(({ running, reason, to }) => {
+    const worth = invariant(
+      worths.ofRunning(running),
+      `the plan moves attempt ${running.attempt.id}, which has no worth`,
+    );
+    return { running, worth, reason, toSpot: to === 'spot' };
   });
-}
 
 const moveGroup = (m: Move): GroupId => groupId(`move/${m.running.attempt.id}`);
-
-const isStopping = ({ attempt }: RunningTask): boolean => attempt.state === 'stopping';
 
 type Side = Required<Pick<TaskToPlace, 'allowed' | 'inPool'>>;
 
@@ -195,7 +190,7 @@ function sidesOf(): (stage: StageSpec, onSpot: boolean) => Side {
 /** Keeps room for attempts that are stopping to go on elsewhere: without it their new instance would be given back first. */
 function placeReturning(context: PlacingContext, hosts: readonly Host[]) {
   const sides = sidesOf();
-  const tasks = context.snapshot.running.filter(isStopping).flatMap((r): TaskToPlace[] => {
+  const tasks = stoppingIn(context.snapshot).flatMap((r): TaskToPlace[] => {
     const job = context.snapshot.jobs.get(r.attempt.job);
     if (job === undefined || isEnding(job)) return [];
     const fromSpot = context.snapshot.instances.get(r.attempt.instance)?.pool.option === 'spot';
@@ -334,7 +329,10 @@ function stopsOf(
   moving: { readonly moves: readonly Move[]; readonly placed: readonly Placement[]; readonly bought: boolean },
 ): Stop[] {
   const stops = new Map<AttemptId, Stop>();
-  const stop = (s: Stop): void => void (stops.has(s.attempt) || stops.set(s.attempt, s));
+  const stop = ({ attempt }: RunningTask, why: Omit<Stop, 'attempt'>): void => {
+    if (attempt.state === 'stopping' || stops.has(attempt.id)) return;
+    stops.set(attempt.id, { attempt: attempt.id, ...why });
+  };
   const endings = new Map<JobId, string>();
   for (const job of snapshot.jobs.values()) {
     const why = whyEnding(job);
@@ -343,32 +341,36 @@ function stopsOf(
   const mayStop = endings.size > 0 || [...snapshot.jobs.values()].some((j) => j.spec.stages.some((s) => s.gang));
   for (const r of mayStop ? snapshot.running : []) {
     const ending = endings.size === 0 ? undefined : endings.get(r.attempt.job);
-    if (ending !== undefined) stop({ attempt: r.attempt.id, why: 'cancelled', reason: ending });
+    if (ending !== undefined) stop(r, { why: 'cancelled', reason: ending });
     else if (r.stage.gang && brokenGang(snapshot, r))
-      stop({ attempt: r.attempt.id, why: 'preempted', reason: 'its gang is no longer complete' });
+      stop(r, { why: 'preempted', reason: 'its gang is no longer complete' });
   }
-  for (const p of allotment.preemptions) stop({ attempt: p.attempt, why: 'preempted', reason: p.reason });
+  const { preemptions } = allotment;
+  const preempted = runningNamed(
+    snapshot,
+    preemptions.map((p) => p.attempt),
+  );
+  for (const { attempt, reason } of preemptions) {
+    const running = preempted.get(attempt);
+    if (running !== undefined) stop(running, { why: 'preempted', reason });
+  }
   const placed = new Map(moving.placed.map((p) => [p.group, p]));
   for (const m of moving.moves) {
     const on = placed.get(moveGroup(m))?.on;
     const host = on !== undefined && 'instance' in on ? snapshot.instances.get(on.instance) : undefined;
     if (host !== undefined && host.instance.state === 'ready') {
-      stop({
-        attempt: m.running.attempt.id,
+      stop(m.running, {
         why: 'preempted',
         reason: `${m.reason}; ${host.instance.id} (${host.pool.id}) is ready to take it`,
       });
     } else if (host === undefined && !m.toSpot && !moving.bought && emptiesInstance(snapshot, m, moving.moves)) {
-      stop({
-        attempt: m.running.attempt.id,
+      stop(m.running, {
         why: 'preempted',
         reason: `${m.reason}; it stops first to make room under the vCPU limit`,
       });
     }
   }
-  if (stops.size === 0) return [];
-  const running = runningNamed(snapshot, stops.keys());
-  return [...stops.values()].filter((s) => (running.get(s.attempt)?.attempt.state ?? 'stopping') !== 'stopping');
+  return [...stops.values()];
 }
 
 function whyEnding(job: Job): string | null {

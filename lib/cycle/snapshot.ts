@@ -25,11 +25,10 @@ export interface SnapshotInput {
   readonly restoreS?: number;
 }
 
-/** One consistent picture out of the working state. O(active jobs x stages + tried tasks + pools), and what `WhatRuns` takes. */
+/** One consistent picture out of the working state. O(active jobs x stages + tried tasks of stages of which some wait + pools), and what `WhatRuns` takes. */
 export function takeSnapshot(input: SnapshotInput): Snapshot {
   const { state, nowMs } = input;
-  const tasks = state.tasks();
-  const waitingByStage = waitingTasks(tasks);
+  const tasks: Task[] = [];
   const groups: PendingGroup[] = [];
   const blocked: BlockedJob[] = [];
   const jobs = new Map<JobId, Job>();
@@ -45,7 +44,9 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
       continue;
     }
     for (const stage of job.spec.stages) {
-      pendingOf(job, stage, { nowMs, waiting: waitingByStage.get(`${job.id}/${stage.name}`) ?? [], groups, blocked });
+      const waiting = state.waitingTasks(job, stage.name);
+      for (const task of waiting) tasks.push(task);
+      pendingOf(job, stage, { nowMs, waiting, groups, blocked });
     }
   }
   const restoreS = seconds(input.restoreS ?? 0);
@@ -62,18 +63,6 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
     spentUsd: input.spentUsd,
     limits: input.limits,
   };
-}
-
-function waitingTasks(tasks: readonly Task[]): Map<string, Task[]> {
-  const byStage = new Map<string, Task[]>();
-  for (const t of tasks) {
-    if (t.state !== 'waiting') continue;
-    const key = `${t.job}/${t.stage}`;
-    const list = byStage.get(key);
-    if (list === undefined) byStage.set(key, [t]);
-    else list.push(t);
-  }
-  return byStage;
 }
 
 interface PendingContext {

@@ -31,7 +31,14 @@ import {
   vector,
   type Resources,
 } from '../domain/resources.ts';
-import { workDoneS, type PendingGroup, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
+import {
+  runningNamed,
+  stoppingIn,
+  workDoneS,
+  type PendingGroup,
+  type RunningTask,
+  type Snapshot,
+} from '../domain/snapshot.ts';
 import type { Forecasts, Host, Leftover, Stages, TaskToPlace } from '../domain/stages.ts';
 import { forecastFor } from '../domain/forecast.ts';
 import { withFree } from './hosts.ts';
@@ -132,11 +139,8 @@ interface Yielding {
 function yieldingOn(snapshot: Snapshot, { preemptions }: Allotment): ReadonlyMap<InstanceId, Yielding> {
   const preempted = new Set(preemptions.map((p) => p.attempt));
   const yielding = new Map<InstanceId, Yielding>();
-  const touched = new Set<InstanceId>();
-  for (const { attempt } of snapshot.running) {
-    if (attempt.state === 'stopping' || (preempted.size > 0 && preempted.has(attempt.id)))
-      touched.add(attempt.instance);
-  }
+  const touched = new Set<InstanceId>(stoppingIn(snapshot).map((r) => r.attempt.instance));
+  for (const { attempt } of runningNamed(snapshot, preempted).values()) touched.add(attempt.instance);
   if (touched.size === 0) return yielding;
   for (const [id, view] of snapshot.instances) {
     if (!touched.has(id)) continue;
@@ -259,7 +263,7 @@ function wantedStarts(context: PlacingContext, allotment: Allotment): readonly W
  * leaves for spot, or until the end of the hour that is charged. Remembered per instance; O(its tasks) when first asked.
  */
 function freeTimeOf({ snapshot, forecasts, config }: PlacingContext, { moves }: Allotment): (host: Host) => Seconds {
-  const leaving = new Set(moves.map((m) => m.attempt));
+  const leaving = new Set(moves.map((m) => m.running.attempt.id));
   const known = new Map<InstanceId, Seconds>();
   const timeOn = (id: InstanceId): Seconds => {
     const view = snapshot.instances.get(id);

@@ -217,13 +217,11 @@ export class WorkingState {
     return true;
   }
 
-  /** Tried tasks, those of a stage together. */
-  tasks(): Task[] {
-    const all: Task[] = [];
-    for (const stages of this.#tasks.values()) {
-      for (const tasks of stages.values()) tasks.forEach((t) => all.push(t));
-    }
-    return all;
+  /** Tried tasks of a stage that wait, in the order in which they were first tried. O(tried tasks), O(1) where the job counts none. */
+  waitingTasks({ id, stages }: Pick<Job, 'id' | 'stages'>, stage: string): Task[] {
+    const counted = stages.some((s) => s.name === stage && s.waiting > 0);
+    const tried = counted ? this.#tasks.get(id)?.get(stage) : undefined;
+    return tried === undefined ? [] : chosen(tried, (t) => t.state === 'waiting');
   }
 
   /** Every attempt known on an instance, ended ones included. O(its attempts), after O(attempts) once. */

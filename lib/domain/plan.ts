@@ -5,6 +5,7 @@ import type { ForecastAtPurchase } from './instance.ts';
 import type { TaskRef } from './job.ts';
 import type { Bid } from './pool.ts';
 import type { Resources } from './resources.ts';
+import type { RunningTask } from './snapshot.ts';
 
 /**
  * Worth of finishing one task of a group at a time, US dollars: piecewise linear through `points` (ascending in time),
@@ -70,7 +71,7 @@ export interface Allotment {
    * Attempts that are to go on elsewhere: off spot to keep their deadline, or, with `to: 'spot'`, from on-demand to spot
    * because it pays. They run on until there is a place for them.
    */
-  readonly moves: readonly { readonly attempt: AttemptId; readonly reason: string; readonly to?: 'spot' }[];
+  readonly moves: readonly { readonly running: RunningTask; readonly reason: string; readonly to?: 'spot' }[];
   readonly waits: readonly {
     readonly group: GroupId;
     readonly count: number;

@@ -78,7 +78,7 @@ export interface Snapshot {
   readonly nowMs: EpochMs;
   /** Jobs that are not over. */
   readonly jobs: ReadonlyMap<JobId, Job>;
-  /** Tried tasks of those jobs that wait or run. */
+  /** Tried tasks that wait, of those jobs that may start something. */
   readonly tasks: readonly Task[];
   readonly groups: readonly PendingGroup[];
   readonly running: readonly RunningTask[];
@@ -97,6 +97,15 @@ export function runningByJob({ running }: Pick<Snapshot, 'running'>): ReadonlyMa
   let jobs = byJob.get(running);
   if (jobs === undefined) byJob.set(running, (jobs = Map.groupBy(running, (r) => r.attempt.job)));
   return jobs;
+}
+
+const stopping = new WeakMap<readonly RunningTask[], readonly RunningTask[]>();
+
+/** What is stopping, in the snapshot's order. O(running tasks) once for each snapshot. */
+export function stoppingIn({ running }: Pick<Snapshot, 'running'>): readonly RunningTask[] {
+  let found = stopping.get(running);
+  if (found === undefined) stopping.set(running, (found = running.filter((r) => r.attempt.state === 'stopping')));
+  return found;
 }
 
 /** Of these attempts those that run, by id. O(running tasks), of which only these are put into the map. */

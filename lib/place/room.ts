@@ -23,7 +23,7 @@ const ANY_POOL = (): boolean => true;
 
 /** Free resources of the hosts that can take anything, while packing, in one array: KINDS numbers per host. */
 export class Room {
-  /** Those that a run may use, with room for the smallest need of each kind, by name. */
+  /** Those that a run may use, with room for a task of one, by name. */
   readonly hosts: readonly Host[];
   readonly free: Float64Array;
   /** What a host must at least have free to take any task. */
@@ -35,7 +35,7 @@ export class Room {
     this.#least = RESOURCE_KINDS.map((_, k) => runs.reduce((least, r) => Math.min(least, r.need[k] ?? 0), Infinity));
     // Those without room for anything are left out. Names order the others, so that the packing does not depend on the
     // order in which they come.
-    this.hosts = withRoom(hosts, this.#least, asked(runs)).sort(compareHosts);
+    this.hosts = withRoom(hosts, distinctNeeds(runs), asked(runs)).sort(compareHosts);
     this.free = new Float64Array(this.hosts.length * KINDS);
     this.hosts.forEach(({ free }, h) => {
       this.free[h * KINDS] = raw(free.cpu);
@@ -87,18 +87,28 @@ function asked(runs: readonly Run[]): (pool: Pool) => boolean {
   };
 }
 
-/** Those that `least` of each kind fits on. Every host there is, for every packing: no vectors in between. */
-function withRoom(hosts: readonly Host[], least: readonly number[], mayUse: (pool: Pool) => boolean): Host[] {
-  const [cpu = 0, memory = 0, gpus = 0, disk = 0] = least;
+/** What runs need, each once, KINDS numbers for each. */
+function distinctNeeds(runs: readonly Run[]): Float64Array {
+  const distinct = new Map<string, readonly number[]>();
+  for (const { need } of runs) distinct.set(need.join(), need);
+  return Float64Array.from([...distinct.values()].flat());
+}
+
+/** Those that any of the needs fits on. Every host there is, for every packing: no vectors in between. */
+function withRoom(hosts: readonly Host[], needs: Float64Array, mayUse: (pool: Pool) => boolean): Host[] {
   const kept: Host[] = [];
   for (const host of hosts) {
-    const { free } = host;
-    const fits =
-      cpu <= raw(free.cpu) + SLACK &&
-      memory <= raw(free.memory) + SLACK &&
-      gpus <= free.gpus + SLACK &&
-      disk <= raw(free.disk) + SLACK;
-    if (fits && mayUse(host.pool)) kept.push(host);
+    const { cpu, memory, gpus, disk } = host.free;
+    for (let n = 0; n < needs.length; n += KINDS) {
+      const fits =
+        (needs[n] as number) <= raw(cpu) + SLACK &&
+        (needs[n + 1] as number) <= raw(memory) + SLACK &&
+        (needs[n + 2] as number) <= gpus + SLACK &&
+        (needs[n + 3] as number) <= raw(disk) + SLACK;
+      if (!fits) continue;
+      if (mayUse(host.pool)) kept.push(host);
+      break;
+    }
   }
   return kept;
 }

@@ -24,7 +24,7 @@ export function allotmentOf(problem: Problem, selection: Selection, solve: Solve
     starts,
     deferred,
     preemptions: preemptionsOf(problem, selection).filter((p) => !moving.has(p.attempt)),
-    moves: problem.moves.map(({ attempt, reason, to }) => ({ attempt, reason, ...(to === undefined ? {} : { to }) })),
+    moves: problem.moves.map(({ running, reason, to }) => ({ running, reason, ...(to === undefined ? {} : { to }) })),
     waits: waitsOf(problem, selection),
     solve,
   };

@@ -35,8 +35,10 @@ export interface Room {
   readonly partition: () => Partition;
   /** In the order of their ids. */
   readonly views: () => readonly InstanceView[];
-  /** Of each view: what is free on it with what may give way there. Added up when first asked for. */
-  readonly yielding: () => readonly Resources[];
+  /** How many instances there are. */
+  readonly count: number;
+  /** What is free on an instance with what may give way there. In no order; added up when first asked for. */
+  readonly yielding: (position: number) => Resources;
 }
 
 export interface Capacity {
@@ -101,15 +103,15 @@ export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity
   };
 }
 
-function roomIn(pool: PoolId, there: InstanceView[], input: PlanInput): Room {
+function roomIn(pool: PoolId, there: readonly InstanceView[], input: PlanInput): Room {
   let sorted: readonly InstanceView[] | null = null;
   let partition: Partition | null = null;
-  let yielding: readonly Resources[] | null = null;
-  const views = (): readonly InstanceView[] => (sorted ??= there.sort(byId));
+  const yielding: Resources[] = [];
   return {
-    views,
-    partition: () => (partition ??= roomPartition(pool, views(), input)),
-    yielding: () => (yielding ??= views().map((view) => withYielding(view, input))),
+    views: () => (sorted ??= [...there].sort(byId)),
+    partition: () => (partition ??= roomPartition(pool, there, input)),
+    count: there.length,
+    yielding: (position) => (yielding[position] ??= withYielding(there[position] as InstanceView, input)),
   };
 }
 
@@ -119,6 +121,9 @@ const withYielding = (view: InstanceView, input: PlanInput): Resources =>
   view.attempts.reduce((free, r) => (mayYield(r, input) ? plusResources(free, r.attempt.resources) : free), view.free);
 
 const milliCpuOf = (view: InstanceView): number => raw(view.pool.type.capacity.cpu);
+
+/** Sums of fractions differ in their last digits with the order of the summands, which is to leave no trace in a plan. */
+const withoutRounding = (sum: number): number => Math.round(sum * 1e6) / 1e6;
 
 function roomPartition(pool: PoolId, views: readonly InstanceView[], input: PlanInput): Partition {
   const { lookAheadSlots, slotS } = input.config;
@@ -139,28 +144,38 @@ function roomPartition(pool: PoolId, views: readonly InstanceView[], input: Plan
     for (const r of view.attempts)
       add(slotsLeft(meanLeftS(r, workDoneS(r, input.snapshot.nowMs), input), slotS), r.attempt.resources);
   }
-  const capacity = Array.from({ length: lookAheadSlots }, (_, slot) => [
-    ...free.subarray(slot * kinds, (slot + 1) * kinds),
-  ]);
+  const capacity = Array.from({ length: lookAheadSlots }, (_, slot) =>
+    Array.from(free.subarray(slot * kinds, (slot + 1) * kinds), withoutRounding),
+  );
   return { id: roomOf(pool), renewable: true, kinds: RESOURCE_KINDS, capacity };
 }
 
+/** As many of a need as fit on the instances of a room one by one, with what may give way on them counted as free; at most `most`. */
+export type Fitting = (need: Resources, room: Room, most: number) => number;
+
 /**
- * How many of each need fit on a room's instances one by one, with what may give way on them counted as free. O(instances of
- * the room) for each distinct need, however many groups and offers ask.
+ * Instances are looked at until as many fit as were asked for, and on from there when more are. So where there is room, or much
+ * that may give way, a few answer; where there is none all are looked at, once for each distinct need.
  */
-export function fittings(): (need: Resources, room: Room) => number {
-  const known = new Map<Room, Map<string, number>>();
-  return (need, room) => {
+export function fittings(): Fitting {
+  const known = new Map<Room, Map<string, Counted>>();
+  return (need, room, most) => {
     let of = known.get(room);
-    if (of === undefined) known.set(room, (of = new Map<string, number>()));
+    if (of === undefined) known.set(room, (of = new Map<string, Counted>()));
     const key = vector(need).join();
-    let count = of.get(key);
-    if (count === undefined) {
-      of.set(key, (count = room.yielding().reduce((sum, free) => sum + countFits(need, free), 0)));
+    let counted = of.get(key);
+    if (counted === undefined) of.set(key, (counted = { fit: 0, seen: 0 }));
+    while (counted.fit < most && counted.seen < room.count) {
+      counted.fit += countFits(need, room.yielding(counted.seen++));
     }
-    return count;
+    return Math.min(counted.fit, most);
   };
+}
+
+/** How many fit on the instances that were seen. */
+interface Counted {
+  fit: number;
+  seen: number;
 }
 
 /** Expected cost (USD) of what runs for a job now until its end, at the on-demand price. */

@@ -10,7 +10,16 @@ import { countFits, vector } from '../domain/resources.ts';
 import type { Pool } from '../domain/pool.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
-import { QUOTA, budgetOf, capacityOf, committedUsd, fittings, roomOf, type Capacity } from './capacity.ts';
+import {
+  QUOTA,
+  budgetOf,
+  capacityOf,
+  committedUsd,
+  fittings,
+  roomOf,
+  type Capacity,
+  type Fitting,
+} from './capacity.ts';
 import { guardMoves, type Move, type MovesOf } from './guard.ts';
 import { killsOf, type Kill, type Kills } from './kills.ts';
 import { optionContext, startOptions, type OptionContext, type PlannedOption } from './options.ts';
@@ -150,7 +159,7 @@ const reservedFor = (moves: readonly Move[]): number =>
 
 interface Build {
   readonly capacity: Capacity;
-  readonly fitting: ReturnType<typeof fittings>;
+  readonly fitting: Fitting;
   readonly context: OptionContext;
   readonly rows: SupplyRows;
   readonly budgets: Budgets;
@@ -238,7 +247,7 @@ function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): C
   };
   const room = capacity.rooms.get(pool.id);
   if (room !== undefined) {
-    const fit = option.slot === 0 ? build.fitting(group.need, room) : group.count;
+    const fit = option.slot === 0 ? build.fitting(group.need, room, group.count) : group.count;
     add('room', fit, { partition: roomOf(pool.id), perUnit: vector(group.need) });
   }
   const perMachine = countFits(group.need, pool.type.capacity);

@@ -47,8 +47,8 @@ export class Collector {
   readonly #parts: CollectorParts;
   readonly #pools: ReadonlyMap<string, Pool>;
   #settled: Instance[] = [];
-  /** Folded in the cycle before. */
-  #folded: InstanceId[] = [];
+  /** Folded in the cycle before, with the jobs that ran there. */
+  #folded: { readonly id: InstanceId; readonly jobs: ReadonlySet<JobId> }[] = [];
   /** Jobs that may have become forgettable: over now, or of an instance that was forgotten. */
   #loose = new Set<JobId>();
 
@@ -68,15 +68,16 @@ export class Collector {
 
   async fold(): Promise<void> {
     const { store, fleet, namesJobs, onForget } = this.#parts;
-    for (const id of this.#folded) {
-      for (const { job } of await store.attemptsOn(id)) this.#loose.add(job);
+    for (const { id, jobs } of this.#folded) {
+      for (const job of jobs) this.#loose.add(job);
       store.forgetInstance(id);
       fleet.forget(id);
     }
     this.#folded = [];
     for (const instance of this.#settled) {
-      this.#fold(instance, await store.ledger({ instance: instance.id }), await store.attemptsOn(instance.id));
-      this.#folded.push(instance.id);
+      const attempts = await store.attemptsOn(instance.id);
+      this.#fold(instance, await store.ledger({ instance: instance.id }), attempts);
+      this.#folded.push({ id: instance.id, jobs: new Set(attempts.map((a) => a.job)) });
     }
     this.#settled = [];
     const loose = this.#loose;

@@ -1,13 +1,11 @@
 /**
- * Entities by key in order of arrival, with those that are not over at hand: what a cycle loads costs as much as what is
- * active. `put` replaces the value and keeps its place.
+ * Entities by key in order of arrival, of which some are not over yet. `put` replaces the value and keeps its place.
  */
 export class Arrivals<V> {
   readonly #isOpen: (value: V) => boolean;
   /** By arrival; a forgotten one stays as an empty row until the rows are swept. */
   #rows: Row<V>[] = [];
   readonly #byKey = new Map<string, Row<V>>();
-  readonly #open = new Map<string, Row<V>>();
   #arrivals = 0;
 
   constructor(isOpen: (value: V) => boolean) {
@@ -17,18 +15,14 @@ export class Arrivals<V> {
   /** True where there was none of that key. */
   put(key: string, value: V): boolean {
     const known = this.#byKey.get(key);
-    const row = known ?? { value, arrival: ++this.#arrivals, isOpen: false };
-    if (known === undefined) {
-      this.#rows.push(row);
-      this.#byKey.set(key, row);
-    } else row.value = value;
-    const isOpen = this.#isOpen(value);
-    if (isOpen !== row.isOpen) {
-      row.isOpen = isOpen;
-      if (isOpen) this.#open.set(key, row);
-      else this.#open.delete(key);
+    if (known !== undefined) {
+      known.value = value;
+      return false;
     }
-    return known === undefined;
+    const row = { value, arrival: ++this.#arrivals };
+    this.#rows.push(row);
+    this.#byKey.set(key, row);
+    return true;
   }
 
   /** As if it had never been put. */
@@ -37,7 +31,6 @@ export class Arrivals<V> {
     if (row === undefined) return;
     row.value = null;
     this.#byKey.delete(key);
-    this.#open.delete(key);
     if (this.#rows.length > 2 * this.#byKey.size + SWEEP_AT) this.#rows = this.#rows.filter((r) => r.value !== null);
   }
 
@@ -45,9 +38,20 @@ export class Arrivals<V> {
     return this.#byKey.get(key)?.value ?? undefined;
   }
 
+  /** Of those keys that are known, in their order. */
+  valuesOf(keys: ReadonlySet<string>): V[] {
+    const values: V[] = [];
+    keys.forEach((key) => {
+      const value = this.get(key);
+      if (value !== undefined) values.push(value);
+    });
+    return values;
+  }
+
+  /** Those that are not over, in the order in which they came. O(all that is known): an engine asks once. */
   open(): V[] {
     const values: V[] = [];
-    this.#open.forEach((row) => values.push(row.value as V));
+    for (const { value } of this.#rows) if (value !== null && this.#isOpen(value)) values.push(value);
     return values;
   }
 
@@ -89,12 +93,12 @@ export class Arrivals<V> {
 interface Row<V> {
   value: V | null;
   readonly arrival: number;
-  /** Whether it is among the open ones. */
-  isOpen: boolean;
 }
 
 /** Empty rows that are let stand before they are swept out. */
 const SWEEP_AT = 1024;
+
+const NONE: ReadonlySet<string> = new Set();
 
 /** Values in lists by a key, without duplicates. */
 export class Index {
@@ -106,8 +110,9 @@ export class Index {
     else list.add(key);
   }
 
-  get(of: string): readonly string[] {
-    return [...(this.#lists.get(of) ?? [])];
+  /** In the order in which they were added. To be read before anything is added or removed. */
+  get(of: string): ReadonlySet<string> {
+    return this.#lists.get(of) ?? NONE;
   }
 
   has(of: string): boolean {

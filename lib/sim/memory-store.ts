@@ -264,7 +264,7 @@ export class MemoryStore implements Store {
 
   #ageOutJob(id: JobId): void {
     const attempts = this.#attemptsOf.get(id);
-    if (attempts.some((a) => this.#attempts.get(a)?.state !== 'ended')) return;
+    if (this.#attempts.valuesOf(attempts).some((a) => a.state !== 'ended')) return;
     for (const attempt of attempts) {
       const instance = this.#attempts.get(attempt)?.instance;
       if (instance !== undefined) this.#attemptsOn.remove(instance, attempt);
@@ -360,19 +360,19 @@ export class MemoryStore implements Store {
   async findJobs(refs: readonly string[]): Promise<ReadonlyMap<string, Job>> {
     const found = new Map<string, Job>();
     for (const ref of refs) {
-      const job = this.#jobs.get(ref) ?? this.#jobs.get(this.#jobsNamed.get(ref).at(-1) ?? '');
+      const job = this.#jobs.get(ref) ?? this.#jobs.get([...this.#jobsNamed.get(ref)].at(-1) ?? '');
       if (job !== undefined) found.set(ref, job);
     }
     return found;
   }
 
   async tasks(job: JobId): Promise<readonly Task[]> {
-    const tasks = this.#tasksOf.get(job).flatMap((key) => this.#tasks.get(key) ?? []);
+    const tasks = this.#tasks.valuesOf(this.#tasksOf.get(job));
     return tasks.sort((a, b) => ascending(a.stage, b.stage) || a.index - b.index);
   }
 
   async attempts(job: JobId): Promise<readonly Attempt[]> {
-    return this.#attemptsOf.get(job).flatMap((id) => this.#attempts.get(id) ?? []);
+    return this.#attempts.valuesOf(this.#attemptsOf.get(job));
   }
 
   /** Whether any attempt of the job is known. O(1). */
@@ -381,7 +381,7 @@ export class MemoryStore implements Store {
   }
 
   async attemptsOn(instance: InstanceId): Promise<readonly Attempt[]> {
-    return this.#attemptsOn.get(instance).flatMap((id) => this.#attempts.get(id) ?? []);
+    return this.#attempts.valuesOf(this.#attemptsOn.get(instance));
   }
 
   async attempt(id: AttemptId): Promise<Attempt | null> {
@@ -413,7 +413,7 @@ export class MemoryStore implements Store {
 
   async ledger(of: { readonly job: JobId } | { readonly instance: InstanceId } | 'all'): Promise<readonly LedgerRow[]> {
     if (of !== 'all' && 'instance' in of) return this.#ledger.get(of.instance) ?? [];
-    const instances = of === 'all' ? [...this.#ledger.keys()] : (this.#ledgerOf.get(of.job) as InstanceId[]);
+    const instances = of === 'all' ? this.#ledger.keys() : (this.#ledgerOf.get(of.job) as ReadonlySet<InstanceId>);
     const rows = [...instances].sort(ascending).flatMap((id) => this.#ledger.get(id) ?? []);
     return of === 'all' ? rows : rows.filter((row) => row.job === of.job);
   }

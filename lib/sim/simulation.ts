@@ -20,8 +20,6 @@ import type { SchedulerConfig } from '../domain/config.ts';
 import type { JobSpec } from '../domain/job.ts';
 import { FROM_HISTORY, type ChosenForecast } from '../domain/forecast.ts';
 import type { MarketForecast, Stages } from '../domain/stages.ts';
-import { LoggedHistory } from '../estimate/logged-history.ts';
-import { JvuPredict } from '../estimate/predictor.ts';
 import { capacityOf } from '../market/capacity.ts';
 import { CapacityEvidence } from '../market/forecast/hazard.ts';
 import type { MarketTrace } from '../market/trace.ts';
@@ -32,6 +30,7 @@ import type { Retention } from '../ports/store-retention.ts';
 import { MemoryFleet } from './memory-fleet.ts';
 import { MemoryStore } from './memory-store.ts';
 import { Collector } from './collector.ts';
+import { PassingHistory } from './passing-history.ts';
 import { ORACLE_FORECAST, withTrueInterruptions } from './true-interruptions.ts';
 import { Truth } from './truth.ts';
 import type { WorkloadJob } from './workload/workload.ts';
@@ -120,8 +119,6 @@ const RETENTION: Retention = { plans: 1, events: 1000, historyDays: null };
 export const TEXTS_KEPT = 100;
 /** A workload may be endless beside its window: past so many jobs that come too late nothing more is counted. */
 export const COUNTED_PAST_END = 100_000;
-/** Runs that the store's log of runs holds before histories are written: reading it back, after a fault, costs nothing here. */
-const FOLD_AT = 16_384;
 /** Fields of Date end here (ECMAScript, section "Time Values and Time Range"). */
 const LAST_INSTANT_MS = 8.64e15;
 
@@ -178,7 +175,7 @@ class Simulation {
         this.#fleet.forgetTasks(job);
       },
     });
-    const history = new LoggedHistory(new JvuPredict(), FOLD_AT);
+    const history = new PassingHistory();
     const evidence = new CapacityEvidence();
     const deciders = input.deciders(this.#truth);
     const chosen = input.forecast ?? FROM_HISTORY;

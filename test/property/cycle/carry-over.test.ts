@@ -84,7 +84,9 @@ function act(state: WorkingState, d: Deed, serial: number): void {
 
 const picture = (state: WorkingState): unknown => ({
   jobs: [...state.jobs],
-  tasks: [...state.tasks()].sort((a, b) => (a.job < b.job ? -1 : a.job > b.job ? 1 : a.index - b.index)),
+  tasks: [...state.jobs.keys()]
+    .flatMap((id) => state.tasksOf(id))
+    .sort((a, b) => (a.job < b.job ? -1 : a.job > b.job ? 1 : a.index - b.index)),
   attempts: [...state.attempts],
   instances: [...state.instances],
   openEffects: state.openEffects,
@@ -92,6 +94,15 @@ const picture = (state: WorkingState): unknown => ({
   on: [...state.instances.keys()].map((id) => state.attemptsOn(id)),
   ended: state.endedInstances,
 });
+
+/** What waits of each job's one stage, and the same by the rows alone. */
+function waits(state: WorkingState): { readonly now: unknown; readonly byRows: unknown } {
+  const jobs = [...state.jobs.values()];
+  return {
+    now: jobs.map((j) => state.waitingTasks(j, 'main')),
+    byRows: jobs.map((j) => state.tasksOf(j.id).filter((t) => t.state === 'waiting')),
+  };
+}
 
 const TERMS = {
   poolById: new Map([[poolId('c5.large/us-east-1a/spot'), pool({ cpus: 2, memoryMiB: 4096 })]]),
@@ -146,6 +157,15 @@ describe('the active state kept from cycle to cycle', () => {
             const before = runs;
             runs = runsKept(kept);
             expect(runs.now).toEqual(runsByRows(kept));
+            expect(waits(kept).now).toEqual(waits(kept).byRows);
+            seen.set(
+              'waits',
+              (seen.get('waits') ?? 0) +
+                kept.jobs
+                  .values()
+                  .toArray()
+                  .flatMap((j) => kept.waitingTasks(j, 'main')).length,
+            );
             // A snapshot stays as it was taken, whatever came after it.
             expect(before.was()).toEqual(before.now);
             await store.commit(token, kept.takeChanges());
@@ -158,7 +178,18 @@ describe('the active state kept from cycle to cycle', () => {
       }),
       { seed: SEED, numRuns: 150 },
     );
-    for (const what of ['submit', 'cancel', 'launch', 'begin', 'end', 'lose', 'finish', 'effect', 'attempts']) {
+    for (const what of [
+      'submit',
+      'cancel',
+      'launch',
+      'begin',
+      'end',
+      'lose',
+      'finish',
+      'effect',
+      'attempts',
+      'waits',
+    ]) {
       expect([what, (seen.get(what) ?? 0) > 100]).toEqual([what, true]);
     }
   });

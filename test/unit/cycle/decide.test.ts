@@ -50,6 +50,8 @@ interface Scene {
   readonly instances?: readonly Instance[];
   readonly vcpus?: number;
   readonly allotment?: Partial<Allotment>;
+  /** Attempts that the plan moves. */
+  readonly moves?: readonly { readonly attempt: string; readonly reason: string; readonly to?: 'spot' }[];
   readonly nowS?: number;
   readonly before?: Deliberation;
   readonly billing?: 'per-second' | 'per-hour';
@@ -74,7 +76,11 @@ async function decided(scene: Scene): Promise<{ plan: Plan; deliberation: Delibe
     starts: [],
     deferred: [],
     preemptions: [],
-    moves: [],
+    moves: (scene.moves ?? []).map(({ attempt, ...move }) => {
+      const running = snapshot.running.find((r) => r.attempt.id === attempt);
+      if (running === undefined) throw new Error(`${attempt} does not run`);
+      return { running, ...move };
+    }),
     waits: [],
     solve: { ...solve, boundKind: null, gap: null, gapOfCost: null, variables: 0, constraints: 0, elapsedMs: 0 },
     ...scene.allotment,
@@ -103,8 +109,8 @@ const keysOf = (plan: Plan, kind: 'stop' | 'release' | 'launch'): string[] =>
   plan.effects.flatMap((e) => (e.kind !== kind ? [] : [e.kind === 'stop' ? e.attempt : e.instance])).sort();
 
 describe('an attempt that must move and has nowhere to go under the vCPU limit', () => {
-  const move = (...ids: readonly string[]): Partial<Allotment> => ({
-    moves: ids.map((id) => ({ attempt: attemptId(id), reason: 'its deadline' })),
+  const move = (...ids: readonly string[]): Pick<Scene, 'moves'> => ({
+    moves: ids.map((attempt) => ({ attempt, reason: 'its deadline' })),
   });
   const two = jobOf('j-two', { running: 2 });
   const together = (over: Partial<Attempt> = {}): Scene => ({
@@ -118,20 +124,20 @@ describe('an attempt that must move and has nowhere to go under the vCPU limit',
   });
 
   it('stops first when that empties its instance, and so makes room', async () => {
-    const { plan } = await decided({ ...together(), allotment: move('a0', 'a1') });
+    const { plan } = await decided({ ...together(), ...move('a0', 'a1') });
     expect(keysOf(plan, 'stop')).toEqual(['a0', 'a1']);
-    const leaving = await decided({ ...together({ state: 'stopping' }), allotment: move('a0') });
+    const leaving = await decided({ ...together({ state: 'stopping' }), ...move('a0') });
     expect(keysOf(leaving.plan, 'stop')).toEqual(['a0']);
   });
 
   it('stays when something else keeps its instance: stopping would make no room', async () => {
-    const { plan } = await decided({ ...together(), allotment: move('a0') });
+    const { plan } = await decided({ ...together(), ...move('a0') });
     expect(keysOf(plan, 'stop')).toEqual([]);
     expect(keysOf(plan, 'launch')).toEqual([]);
   });
 
   it('stays until what can be bought for it is there', async () => {
-    const { plan } = await decided({ ...together(), vcpus: 64, allotment: move('a0') });
+    const { plan } = await decided({ ...together(), vcpus: 64, ...move('a0') });
     expect(keysOf(plan, 'stop')).toEqual([]);
     expect(keysOf(plan, 'launch')).toHaveLength(1);
   });
@@ -187,7 +193,7 @@ describe('work on on-demand that the plan sends back to spot', () => {
       jobs: [{ ...one, spec: { ...one.spec, class: 'deadline' as const } }],
       attempts: [runs('a0', one)],
       instances: [host('i-test', onDemand), host('i-spot', spot)],
-      allotment: { moves: [{ attempt: attemptId('a0'), reason: 'it pays', to: 'spot' }] },
+      moves: [{ attempt: 'a0', reason: 'it pays', to: 'spot' }],
     };
   };
 
@@ -230,8 +236,8 @@ describe('a start that is meant for spot and finds no room there', () => {
   });
 
   it('does not ride along with work that stops or leaves for spot', async () => {
-    const leaves = { moves: [{ attempt: attemptId('a0'), reason: 'it pays', to: 'spot' as const }] };
-    expect(startsOf((await decided(beside(7200, { allotment: leaves }))).plan)).toEqual([]);
+    const leaves = { moves: [{ attempt: 'a0', reason: 'it pays', to: 'spot' as const }] };
+    expect(startsOf((await decided(beside(7200, leaves))).plan)).toEqual([]);
     const stopping = beside(7200).attempts?.map((a) => ({ ...a, state: 'stopping' as const })) ?? [];
     expect(startsOf((await decided(beside(7200, { attempts: stopping }))).plan)).toEqual([]);
   });

@@ -273,7 +273,7 @@ describe('the deadline guard', () => {
 
   it('moves running work off spot before the last safe moment', async () => {
     const { moves } = await plan({ running: [running(100)], pInterrupted: 0.2 });
-    expect(moves.map((m) => m.attempt)).toEqual(['r.0']);
+    expect(moves.map((m) => m.running.attempt.id)).toEqual(['r.0']);
     expect(moves[0]?.reason).toMatch(/last moment .* is in 1\.7 min.* late with probability \d/);
   });
 

@@ -1,0 +1,61 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { fittings, type Room } from '../../../lib/plan/capacity.ts';
+import { mib, milliCpu, raw } from '../../../lib/kernel/units.ts';
+import type { Resources } from '../../../lib/domain/resources.ts';
+
+const resources = (most: number): fc.Arbitrary<Resources> =>
+  fc
+    .record({ cpu: fc.nat(most), memory: fc.nat(most), gpus: fc.nat(2) })
+    .map(({ cpu, memory, gpus }) => ({ cpu: milliCpu(cpu), memory: mib(memory), gpus, disk: mib(0) }));
+
+const scene = fc.record({
+  there: fc.array(resources(12), { maxLength: 8 }),
+  needs: fc.array(
+    resources(5).filter((r) => raw(r.cpu) + raw(r.memory) + r.gpus > 0),
+    { minLength: 1, maxLength: 2 },
+  ),
+  asked: fc.array(fc.record({ need: fc.nat(1), most: fc.nat(8) }), { minLength: 1, maxLength: 6 }),
+});
+
+/** Puts one more in until none fits, on each instance. */
+function counted(need: Resources, there: readonly Resources[]): number {
+  return there.reduce((sum, free) => {
+    let n = 0;
+    const fitsOnce = (): boolean =>
+      raw(need.cpu) * (n + 1) <= raw(free.cpu) &&
+      raw(need.memory) * (n + 1) <= raw(free.memory) &&
+      need.gpus * (n + 1) <= free.gpus;
+    while (fitsOnce()) n++;
+    return sum + n;
+  }, 0);
+}
+
+describe('how many tasks fit on the instances of a room', () => {
+  it('is counted as far as it is asked for, whatever was asked before', () => {
+    const looked = { all: 0, some: 0 };
+    fc.assert(
+      fc.property(scene, ({ there, needs, asked }) => {
+        const seen = new Set<number>();
+        const room: Room = {
+          count: there.length,
+          yielding: (position) => {
+            seen.add(position);
+            return there[position] as Resources;
+          },
+          partition: () => ({ id: 'room', renewable: true, kinds: [], capacity: [] }),
+          views: () => [],
+        };
+        const fitting = fittings();
+        for (const { need, most } of asked) {
+          const one = needs[need % needs.length] as Resources;
+          expect(fitting(one, room, most)).toBe(Math.min(most, counted(one, there)));
+        }
+        if (seen.size < there.length) looked.some++;
+        else looked.all++;
+      }),
+      { seed: 20261122, numRuns: 500 },
+    );
+    expect(Math.min(looked.all, looked.some)).toBeGreaterThan(50);
+  });
+});

@@ -17,6 +17,7 @@ import { lossModel } from '../lib/models/preemption.ts';
 import { machine } from './figures.ts';
 import { cellsOf, JUDGED_S, judgedBy, rowsOf, type Forecast, type Row } from '../lib/models/evaluation/cells.ts';
 import { choices } from './forecast/choices.ts';
+import { verdicts } from './forecast/verdicts.ts';
 import { askedOf, atHorizon, curvesOf, type Curves } from '../lib/models/evaluation/curves.ts';
 import { historicalMedians } from '../lib/local/models/medians.ts';
 import { npyColumn } from '../lib/local/npy-column.ts';
@@ -143,6 +144,9 @@ const evaluation: Evaluation = {
   choices: cells
     .filter((c) => c.protocol === 'all bids')
     .map((cell) => ({ cell, list: choices(rows, cell, forecasts) })),
+  verdicts: cells
+    .filter((c) => c.protocol === 'paper')
+    .map((cell) => ({ cell, list: verdicts(rows, cell, forecasts) })),
 };
 printEvaluation(evaluation);
 writeFileSync(values.report, await forecastReport(evaluation));

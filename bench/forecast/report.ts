@@ -4,6 +4,7 @@ import { html, Markup, rawElement } from '../../lib/sim/report/markup.ts';
 import { STYLE } from '../../lib/sim/report/style.ts';
 import { judgedBy, type Cell, type Forecast, type Row } from '../../lib/models/evaluation/cells.ts';
 import { LOSS_COSTS, type Choice } from './choices.ts';
+import type { Verdicts } from './verdicts.ts';
 import type { DatasetRows } from '../../lib/models/evaluation/rows.ts';
 import {
   intervalText,
@@ -34,6 +35,7 @@ export interface Evaluation {
   readonly ablation: readonly Row[];
   readonly curve: readonly CurveRow[];
   readonly choices: readonly { readonly cell: Cell; readonly list: readonly Choice[] }[];
+  readonly verdicts: readonly { readonly cell: Cell; readonly list: readonly Verdicts[] }[];
 }
 
 const PLOT = { width: 560, height: 400 } as const;

@@ -2,6 +2,7 @@
 import { against, type Cell, type Row } from '../../lib/models/evaluation/cells.ts';
 import { LOSS_COSTS } from './choices.ts';
 import type { Evaluation } from './report.ts';
+import { DECADES_USD } from './verdicts.ts';
 import { intervalText, METRIC_NAMES, METRICS, RESAMPLES, type Interval } from '../../lib/models/evaluation/scores.ts';
 
 const points = ({ value, low, high }: Interval): string =>
@@ -43,6 +44,7 @@ export function printEvaluation(evaluation: Evaluation): void {
   }
   printCurve(evaluation);
   printChoices(evaluation);
+  printVerdicts(evaluation);
   printAblation(evaluation);
 }
 
@@ -72,6 +74,22 @@ function printChoices({ choices }: Evaluation): void {
     console.log(`  ${cell.source}, ${cell.split}`);
     for (const c of list)
       console.log(`    ${c.forecast.padEnd(22)}${c.cost.map((x) => x.toFixed(4).padStart(9)).join('')}`);
+  }
+}
+
+function printVerdicts({ verdicts }: Evaluation): void {
+  const decades = DECADES_USD.map((usd) => `from ${usd}`.padEnd(14)).join('');
+  console.log(
+    `\nWith hindsight, bids of the paper: best F1 of any threshold; F1 at 0.5, the same if bids were drawn evenly by USD; F1 at 0.5 (share lost) by USD above the price\n${''.padEnd(24)}best (at)      0.5    evenly  ${decades}`,
+  );
+  for (const { cell, list } of verdicts) {
+    console.log(`  ${cell.source}, ${cell.split}`);
+    for (const v of list) {
+      const by = v.decades.map((d) => `${d.f1.toFixed(3)} (${d.lost.toFixed(3)})`.padEnd(14)).join('');
+      console.log(
+        `    ${v.forecast.padEnd(20)}${v.best.f1.toFixed(3)} (${v.best.threshold.toFixed(3)})  ${v.f1.toFixed(3)}  ${v.evenF1.toFixed(3)}   ${by}`,
+      );
+    }
   }
 }
 

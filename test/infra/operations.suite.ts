@@ -218,6 +218,12 @@ describe('the dashboard', () => {
     for (const name of ['Look', 'Record', 'Confirm']) expect(text).toContain(`EbbtideFunctions${name}Log`);
   });
 
+  it('sums interruptions as forecast and as they came, and by pool out of the log for a bounded number of pools', () => {
+    const text = body();
+    for (const key of ['endedExpected', 'endedInterrupted']) expect(text).toContain(`RUNNING_SUM(FILL(${key}, 0))`);
+    expect(text).toMatch(/sum\(expected\) as forecast, sum\(interrupted\) as came by pool.{1,60}limit 20/);
+  });
+
   it('draws the deployment’s own numbers', () => {
     const widgets = (JSON.parse(body()) as { widgets: { properties: { metrics?: unknown[][] } }[] }).widgets;
     const drawn = widgets.flatMap((w) => w.properties.metrics ?? []).filter((m) => m[0] === 'Ebbtide');

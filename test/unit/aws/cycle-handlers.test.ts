@@ -6,6 +6,7 @@ import { handler as forecast } from '../../../lambdas/forecast/handler.ts';
 import { handler as look } from '../../../lambdas/look/handler.ts';
 import { handler as record } from '../../../lambdas/record/handler.ts';
 import { handler as solve } from '../../../lambdas/solve/handler.ts';
+import { allInstances } from '../../../lib/api/known-instances.ts';
 import { Carrier } from '../../../lib/aws/blobs.ts';
 import { provideDeployment, type Deployment } from '../../../lib/aws/deployment.ts';
 import type { Acted, Confirmed, LookAnswer, Recorded, Solved } from '../../../lib/aws/messages.ts';
@@ -125,7 +126,10 @@ describeOnLocalStack('the handlers of the cycle', (on) => {
   afterAll(() => {
     jest.restoreAllMocks();
   });
-  afterEach(() => provideDeployment(null));
+  afterEach(() => {
+    provideDeployment(null);
+    metrics.length = 0;
+  });
 
   it('bring a job to its end, one after another, with the solver', async () => {
     const rehearsal = new Rehearsal(on, await on.place(), 'ebbtide');
@@ -149,6 +153,13 @@ describeOnLocalStack('the handlers of the cycle', (on) => {
     expect(rehearsal.largestState).toBeLessThan(STATE_BYTES / 2);
   }, 120_000);
 
+  /** Of all that was written of one metric since the test before. */
+  const sumOf = (name: string): number => {
+    const written = metrics.flatMap((text) => text.split('\n')).filter((line) => line.includes(`"${name}"`));
+    const values = written.flatMap((line) => (JSON.parse(line) as Record<string, number | number[]>)[name] ?? []);
+    return values.reduce((sum, value) => sum + value, 0);
+  };
+
   it('bring a mixed workload with interruptions, cancellations and failures to its end, with every cent accounted for', async () => {
     const rehearsal = new Rehearsal(on, await on.place(), 'greedy');
     const { bench, wake } = rehearsal;
@@ -156,6 +167,13 @@ describeOnLocalStack('the handlers of the cycle', (on) => {
     await wake.wake();
     await rehearsal.drive(mixedDeeds());
     expect(await discrepancies(bench)).toEqual([]);
+    // As forecast and as it came: every spot instance that came up is counted when it is paid for.
+    const taken = (await allInstances(bench.store, false)).filter(
+      (i) => i.forecast !== undefined && i.launchedMs !== null && i.endCause === 'interrupted',
+    );
+    expect(taken.length).toBeGreaterThan(0);
+    expect(sumOf('EndedInterrupted')).toBe(taken.length);
+    expect(sumOf('EndedExpected')).toBeGreaterThan(0);
     const states = new Map((await bench.jobs()).map((j) => [j.spec.name, j.state]));
     expect(new Set(states.values())).toContain('succeeded');
     expect([...states.values()]).not.toContain('running');

@@ -142,7 +142,9 @@ const NO_OFFERS: RunningOffers = new Map();
 /** Instances that can take a task now or once they are up. Warned, releasing and soon-to-be-rebalanced ones take none. */
 function hostsThere(of: Pick<PlacingContext, 'snapshot' | 'forecasts'>, stopping: ReadonlySet<AttemptId>): Host[] {
   const hosts: Host[] = [];
-  const left = (r: RunningTask): Seconds => (stopping.has(r.attempt.id) ? ZERO_S : leftOf(r, of));
+  const stays = (r: RunningTask): Seconds => leftOf(r, of);
+  const left =
+    stopping.size === 0 ? stays : (r: RunningTask): Seconds => (stopping.has(r.attempt.id) ? ZERO_S : stays(r));
   for (const view of of.snapshot.instances.values()) {
     const { instance } = view;
     if (instance.state === 'warned' || instance.state === 'releasing' || instance.rebalance) continue;

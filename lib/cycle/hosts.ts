@@ -16,25 +16,32 @@ export class InstanceHost implements Host {
   readonly free: Resources;
   readonly #view: InstanceView;
   readonly #leftOf: (running: RunningTask) => Seconds;
-  /** Shared by all that is made of one host by `withFree`. */
-  readonly #remaining: { inS: Seconds | null };
+  /** The one that this was made of by `withFree`: what is left is looked for once. */
+  readonly #of: InstanceHost | null;
+  #remainingS: Seconds | null = null;
 
   /** `leftOf`: what a task of the instance still has to run; 0 for one that is about to stop. */
-  constructor(view: InstanceView, leftOf: (running: RunningTask) => Seconds, of?: InstanceHost, free = view.free) {
+  constructor(
+    view: InstanceView,
+    leftOf: (running: RunningTask) => Seconds,
+    of: InstanceHost | null = null,
+    free = view.free,
+  ) {
     this.on = of?.on ?? { instance: view.instance.id };
     this.pool = view.pool;
     this.capacity = view.pool.type.capacity;
     this.free = free;
     this.#view = view;
     this.#leftOf = leftOf;
-    this.#remaining = of === undefined ? { inS: null } : of.#remaining;
+    this.#of = of;
   }
 
   get remainingS(): Seconds {
-    if (this.#remaining.inS !== null) return this.#remaining.inS;
+    if (this.#of !== null) return this.#of.remainingS;
+    if (this.#remainingS !== null) return this.#remainingS;
     let remainingS = ZERO_S;
     for (const running of this.#view.attempts) remainingS = most(remainingS, this.#leftOf(running));
-    return (this.#remaining.inS = remainingS);
+    return (this.#remainingS = remainingS);
   }
 
   withFree(free: Resources): Host {

@@ -229,6 +229,9 @@ const namesWithout = (id: string): GoogleNames => ({
   program: `program-${letters(Number(id))}`,
 });
 
+const CLASSES = ['sched_class', 'priority'] as const;
+const REQUESTS = ['cpu_req', 'mem_req'] as const;
+
 function faultIn(cells: Cells): string | null {
   const index = amountIn(cells.task_index);
   const attempt = amountIn(cells.attempt);
@@ -241,10 +244,10 @@ function faultIn(cells: Cells): string | null {
   }
   if (amountIn(cells.submit_s) === null) return `submit_s is a number >= 0; got ${quote(cells.submit_s)}`;
   if (!ENDS.has(cells.end_event)) return `end_event is a known one; got ${quote(cells.end_event)}`;
-  for (const name of ['sched_class', 'priority'] as const) {
+  for (const name of CLASSES) {
     if (!/^\d{1,2}$/.test(cells[name])) return `${name} is a number from 0 to 99; got ${quote(cells[name])}`;
   }
-  for (const name of ['cpu_req', 'mem_req'] as const) {
+  for (const name of REQUESTS) {
     const fraction = amountIn(cells[name]);
     if (fraction === null || fraction > 1) return `${name} is a fraction from 0 to 1; got ${quote(cells[name])}`;
   }
@@ -252,12 +255,15 @@ function faultIn(cells: Cells): string | null {
 }
 
 function faultInTimes(cells: Cells): string | null {
-  const [startS, endS] = [numberIn(cells.schedule_s), numberIn(cells.end_s)];
-  const written = `${quote(cells.schedule_s)} to ${quote(cells.end_s)}`;
-  if (Number.isNaN(startS) || Number.isNaN(endS)) return `schedule_s and end_s are numbers; got ${written}`;
-  if (startS !== null && endS !== null && endS < startS) return `an attempt ends after it is scheduled; got ${written}`;
-  if (cells.end_event === 'FINISH' && (startS === null || endS === null)) {
-    return `an attempt that finished has its times; got ${written}`;
-  }
-  return null;
+  const startS = numberIn(cells.schedule_s);
+  const endS = numberIn(cells.end_s);
+  const rule = brokenByTimes(cells, startS, endS);
+  return rule === null ? null : `${rule}; got ${quote(cells.schedule_s)} to ${quote(cells.end_s)}`;
+}
+
+function brokenByTimes({ end_event }: Cells, startS: number | null, endS: number | null): string | null {
+  if (Number.isNaN(startS) || Number.isNaN(endS)) return 'schedule_s and end_s are numbers';
+  if (startS !== null && endS !== null && endS < startS) return 'an attempt ends after it is scheduled';
+  const lacks = startS === null || endS === null;
+  return end_event === 'FINISH' && lacks ? 'an attempt that finished has its times' : null;
 }

@@ -138,25 +138,53 @@ export async function* tableOf<C extends string>(
   const { columns, delimiter, hasHeader } = table;
   const cellsIn = await splitter(delimiter);
   let width = columns.length;
-  let places: readonly number[] | null = hasHeader ? null : columns.map((_, i) => i);
+  let named = hasHeader
+    ? null
+    : cellsNamed(
+        columns,
+        columns.map((_, i) => i),
+      );
   for await (const lines of lineBatches(file, tally)) {
     const rows: Row<C>[] = [];
     for (const { line, text } of lines) {
       const cells = cellsIn(text);
       if (cells === null) tally.bad(file.label, line, `a line that is no row; got ${quote(text)}`);
-      else if (places === null) {
+      else if (named === null) {
         width = cells.length;
-        places = placesOf(cells, columns, file);
+        named = cellsNamed(columns, placesOf(cells, columns, file));
       } else if (cells.length !== width) {
         tally.bad(file.label, line, `a row has ${width} cells; got ${cells.length}`);
-      } else {
-        const row = {} as Record<C, string>;
-        for (let i = 0; i < places.length; i++) row[columns[i] as C] = (cells[places[i] ?? 0] ?? '').trim();
-        rows.push({ line, cells: row });
-      }
+      } else rows.push({ line, cells: named(BLANK.test(text) ? cells.map((cell) => cell.trim()) : cells) });
     }
     yield rows;
   }
+}
+
+const BLANK = /\s/;
+
+/**
+ * Cells of a line by the names of their columns, `places` being where each column is. A name is looked up where it is asked for:
+ * a record made for each row takes as long as all the rest of reading it.
+ */
+function cellsNamed<C extends string>(
+  columns: readonly C[],
+  places: readonly number[],
+): (cells: readonly string[]) => Readonly<Record<C, string>> {
+  class Cells {
+    readonly ofLine: readonly string[];
+    constructor(ofLine: readonly string[]) {
+      this.ofLine = ofLine;
+    }
+  }
+  columns.forEach((column, i) => {
+    const place = places[i] ?? 0;
+    Object.defineProperty(Cells.prototype, column, {
+      get(this: Cells): string {
+        return this.ofLine[place] ?? '';
+      },
+    });
+  });
+  return (cells) => new Cells(cells) as unknown as Readonly<Record<C, string>>;
 }
 
 /**

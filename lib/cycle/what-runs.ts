@@ -5,7 +5,13 @@ import { isLive, type Instance } from '../domain/instance.ts';
 import type { Attempt, Job, StageSpec } from '../domain/job.ts';
 import type { Pool } from '../domain/pool.ts';
 import type { Resources } from '../domain/resources.ts';
-import type { InstanceView, RunningTask, Snapshot } from '../domain/snapshot.ts';
+import {
+  isStopping,
+  rememberStopping,
+  type InstanceView,
+  type RunningTask,
+  type Snapshot,
+} from '../domain/snapshot.ts';
 
 /** Where the rows are that it is made of; `attemptsOn` in the order in which attempts came, ended ones included. */
 export interface RunningRows {
@@ -30,10 +36,12 @@ export interface RunningTerms {
  * It is right because rows never change, they are replaced, and every replacement is told (`changedAttempt`, `changedInstance`);
  * because nothing in a running task or a view depends on the time (domain/snapshot.ts); and because a job's specification
  * and deadline are as submitted. Order: of both maps that in which attempts and instances came, as in the rows.
- * Invariant: after `now` both hold exactly what is live. Memory: what is live.
+ * Invariant: after `now` all hold exactly what is live. Memory: what is live.
  */
 export class WhatRuns {
   readonly #running = new Map<AttemptId, RunningTask>();
+  /** Of those what is stopping. */
+  readonly #stopping = new Map<AttemptId, RunningTask>();
   readonly #views = new Map<InstanceId, InstanceView>();
   readonly #changedAttempts = new Set<AttemptId>();
   readonly #changedInstances = new Set<InstanceId>();
@@ -52,8 +60,10 @@ export class WhatRuns {
     const stageOf = stagesOf(rows.jobs);
     for (const id of this.#changedAttempts) {
       const attempt = rows.attempts.get(id);
-      if (attempt === undefined || attempt.state === 'ended') this.#running.delete(id);
-      else this.#running.set(id, runningTask(stageOf(attempt), attempt, terms));
+      this.#put(
+        id,
+        attempt === undefined || attempt.state === 'ended' ? null : runningTask(stageOf(attempt), attempt, terms),
+      );
     }
     for (const id of this.#changedInstances) {
       const instance = rows.instances.get(id);
@@ -62,7 +72,16 @@ export class WhatRuns {
     }
     this.#changedAttempts.clear();
     this.#changedInstances.clear();
-    return { running: [...this.#running.values()], instances: new Map(this.#views) };
+    const running = [...this.#running.values()];
+    rememberStopping(running, [...this.#stopping.values()]);
+    return { running, instances: new Map(this.#views) };
+  }
+
+  #put(id: AttemptId, running: RunningTask | null): void {
+    if (running === null) this.#running.delete(id);
+    else this.#running.set(id, running);
+    if (running !== null && isStopping(running)) this.#stopping.set(id, running);
+    else this.#stopping.delete(id);
   }
 
   #viewOf(instance: Instance, there: readonly Attempt[], { poolById }: RunningTerms): InstanceView {

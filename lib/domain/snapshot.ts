@@ -101,12 +101,19 @@ export function runningByJob({ running }: Pick<Snapshot, 'running'>): ReadonlyMa
 
 const stopping = new WeakMap<readonly RunningTask[], readonly RunningTask[]>();
 
-/** What is stopping, in the snapshot's order. O(running tasks) once for each snapshot. */
+/** What is stopping, in no order. O(running tasks) once for each snapshot, O(1) where it is remembered. */
 export function stoppingIn({ running }: Pick<Snapshot, 'running'>): readonly RunningTask[] {
   let found = stopping.get(running);
-  if (found === undefined) stopping.set(running, (found = running.filter((r) => r.attempt.state === 'stopping')));
+  if (found === undefined) rememberStopping(running, (found = running.filter(isStopping)));
   return found;
 }
+
+/** For whoever keeps what runs by difference, and so knows which of it `isStopping` without looking through it. */
+export function rememberStopping(running: readonly RunningTask[], found: readonly RunningTask[]): void {
+  stopping.set(running, found);
+}
+
+export const isStopping = ({ attempt }: RunningTask): boolean => attempt.state === 'stopping';
 
 /** Of these attempts those that run, by id. O(running tasks), of which only these are put into the map. */
 export function runningNamed(snapshot: Snapshot, ids: Iterable<AttemptId>): ReadonlyMap<AttemptId, RunningTask> {

@@ -34,8 +34,10 @@ export function guardMoves(input: PlanInput): readonly Move[] {
   const { snapshot } = input;
   const moves: Move[] = [];
   for (const view of snapshot.instances.values()) {
-    if (view.pool.option !== 'spot' || view.instance.state === 'warned') continue;
-    for (const running of dueOn(view)) {
+    if (view.pool.option !== 'spot') continue;
+    const there = dueOn(view);
+    if (there.length === 0 || view.instance.state === 'warned') continue;
+    for (const running of there) {
       const reason = reasonToMove(running, view, input);
       if (reason !== null) moves.push({ attempt: running.attempt.id, reason, running, view });
     }

@@ -2,7 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { WorkingState } from '../../../lib/cycle/working-state.ts';
 import { isLive } from '../../../lib/domain/instance.ts';
-import { isOver, type TaskState } from '../../../lib/domain/job.ts';
+import { isOver, type Attempt, type TaskState } from '../../../lib/domain/job.ts';
+import { stoppingIn } from '../../../lib/domain/snapshot.ts';
 import { attemptId, instanceId, jobId, poolId } from '../../../lib/kernel/ids.ts';
 import { raw, seconds } from '../../../lib/kernel/units.ts';
 import { MemoryStore } from '../../../lib/sim/memory-store.ts';
@@ -27,6 +28,7 @@ const deed = fc.oneof(
       to: fc.constantFrom<TaskState>('waiting', 'succeeded', 'failed'),
     }),
   },
+  fc.record({ does: fc.constant('stop' as const), nth: fc.nat(9) }),
   fc.record({ does: fc.constant('lose' as const), nth: index }),
   fc.record({ does: fc.constant('finish' as const), job: index }),
   fc.record({ does: fc.constant('effect' as const), key: index, open: fc.boolean() }),
@@ -61,6 +63,11 @@ function act(state: WorkingState, d: Deed, serial: number): void {
       state.putAttempt({ ...ended, state: 'ended', outcome: 'interrupted' });
       const before = state.task(ended);
       state.moveTask(before, { ...before, state: d.to });
+      return;
+    }
+    case 'stop': {
+      const stopped = attempts[d.nth % Math.max(1, attempts.length)];
+      if (stopped !== undefined) state.putAttempt({ ...stopped, state: 'stopping' });
       return;
     }
     case 'lose': {
@@ -109,11 +116,14 @@ const TERMS = {
   restoreS: seconds(30),
 };
 
+const byId = (a: Attempt, b: Attempt): number => (a.id < b.id ? -1 : 1);
+
 /** What runs by the rows alone: who is live, in their order, and what is left of each instance. */
 function runsByRows(state: WorkingState): unknown {
   const live = [...state.attempts.values()].filter((a) => a.state !== 'ended');
   return {
     running: live,
+    stopping: live.filter((a) => a.state === 'stopping').sort(byId),
     instances: [...state.instances.values()].filter(isLive).map((i) => {
       const there = live.filter((a) => a.instance === i.id);
       return { instance: i, there, cpu: 2000 - 500 * there.length, memory: 4096 - 512 * there.length };
@@ -125,6 +135,9 @@ function runsKept(state: WorkingState): { readonly now: unknown; readonly was: (
   const { running, instances } = state.whatRuns(TERMS);
   const was = (): unknown => ({
     running: running.map((r) => r.attempt),
+    stopping: stoppingIn({ running })
+      .map((r) => r.attempt)
+      .sort(byId),
     instances: [...instances.values()].map((v) => ({
       instance: v.instance,
       there: v.attempts.map((r) => r.attempt),

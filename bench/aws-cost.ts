@@ -5,7 +5,8 @@
  * The app is deployed on LocalStack with EC2 and ECS in the double, as the rehearsal does (test/e2e/aws); jobs are submitted one
  * by one through API Gateway, as fast as it goes or spread over `--over` seconds of the wall, run, and are accounted for. Counted: invocations and processor time of each function, every call to
  * DynamoDB (with the units that it says it consumed), S3, SQS and Step Functions, and bytes printed. Not LocalStack's:
- * durations, which are processor time by the memory's share of a CPU plus usual waits per call (bench/aws/bill.ts).
+ * durations, which are processor time by the memory's share of a CPU plus usual waits per call, of calls made at once at once
+ * (bench/aws/bill.ts). Takes 6 minutes, and 3 more than `--over`.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,6 +21,7 @@ import { DynamoStore } from '../lib/aws/store/dynamo-store.ts';
 import { NEW } from '../lib/aws/store/keys.ts';
 import { Table } from '../lib/aws/store/table.ts';
 import { METRICS } from '../lib/aws/metrics.ts';
+import { FUNCTIONS } from '../lib/infra/functions.ts';
 import { EVERY } from '../lib/infra/triggers.ts';
 import { PURCHASE_OPTIONS } from '../lib/infra/metrics.ts';
 import { epochMs, plus, raw, seconds } from '../lib/kernel/units.ts';
@@ -231,6 +233,7 @@ async function submitted(rehearsal: Rehearsal, jobs: number): Promise<number> {
   const worker = async (): Promise<void> => {
     for (let n = queue.shift(); n !== undefined; n = queue.shift()) {
       await sleep(Math.max(0, beganMs + n * gapMs - Date.now()));
+      if (n > 0 && n % 20 === 0) console.error(`${n} jobs submitted`);
       const answer = await fetch(`${rehearsal.apiUrl}/api/jobs`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'idempotency-key': `bench-${n}` },
@@ -303,6 +306,14 @@ function report(of: Metered): void {
     summed([...uses.filter((u) => u.name === 'intake').map((u) => u.usage), { apiRequests: of.requests }]),
   );
   const perCycle = (totalUsd(per1000) * (of.jobs / 1000) - taking) / cycles;
+  const savedGbS = uses.reduce(
+    (s, u) => s + ((u.waitApartMs - u.waitMs) / 1000) * (FUNCTIONS[u.name].memoryMiB / 1024),
+    0,
+  );
+  const apart = totalUsd(scaled({ lambdaGbS: savedGbS }, 1000 / of.jobs));
+  console.log(
+    `  ${(totalUsd(per1000) + apart).toFixed(4)} USD if calls that are made at once were waited for one after another`,
+  );
   console.log(
     `  of which taking a job ${((taking / of.jobs) * 1000).toFixed(4)}; all else, cycle by cycle, ${(perCycle * 1000).toFixed(4)} USD per 1,000 cycles of ${(of.jobs / cycles).toFixed(1)} jobs`,
   );

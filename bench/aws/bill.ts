@@ -16,7 +16,7 @@ export interface Answer {
 
 /** "1,769 MB has the equivalent of one vCPU" (Lambda documentation): with less, the same work takes longer. */
 const VCPU_MIB = 1769;
-/** What a call waits for, ms: usual times within a region. Assumed one after another, which is more than what is billed. */
+/** What a call waits for, ms: usual times within a region. */
 const WAITS_MS: Readonly<Record<string, number>> = { dynamodb: 5, s3: 25, amazonsqs: 10, awsstepfunctions: 30 };
 const OTHER_WAIT_MS = 100;
 const TRANSACTION_WAIT_MS = 12;
@@ -43,6 +43,26 @@ export function functionOf(deployed: string): FunctionName | null {
 const waitOf = ({ service, operation }: MeteredCall): number =>
   operation === 'TransactWriteItems' ? TRANSACTION_WAIT_MS : (WAITS_MS[service] ?? OTHER_WAIT_MS);
 
+/**
+ * What the calls of one process wait for together, ms: each begins when those are over that had their answers before it began in the
+ * run, so that calls on their way at once wait at once.
+ */
+function waitTogether(calls: readonly MeteredCall[]): number {
+  const done: { readonly endMs: number; readonly virtualMs: number }[] = [];
+  let lastMs = 0;
+  for (const call of calls.toSorted((a, b) => a.atMs - b.atMs)) {
+    const before = done.filter((d) => d.endMs <= call.atMs);
+    const beginMs = before.reduce((most, d) => Math.max(most, d.virtualMs), 0);
+    const virtualMs = beginMs + waitOf(call);
+    done.push({ endMs: call.endMs ?? call.atMs, virtualMs });
+    lastMs = Math.max(lastMs, virtualMs);
+  }
+  return lastMs;
+}
+
+const waitOfAll = (calls: readonly MeteredCall[]): number =>
+  [...Map.groupBy(calls, (c) => `${c.caller} ${c.pid ?? 0}`).values()].reduce((s, own) => s + waitTogether(own), 0);
+
 export interface FunctionUse {
   readonly name: FunctionName;
   readonly invocations: number;
@@ -51,6 +71,8 @@ export interface FunctionUse {
   readonly loadCpuMs: number;
   readonly calls: number;
   readonly waitMs: number;
+  /** The same, if no two calls were ever on their way at once. */
+  readonly waitApartMs: number;
   readonly writeUnits: number;
   readonly readUnits: number;
   readonly logBytes: number;
@@ -72,7 +94,7 @@ export function usesOf(answers: readonly Answer[], calls: readonly MeteredCall[]
     const { memoryMiB } = FUNCTIONS[name];
     const share = Math.min(1, memoryMiB / VCPU_MIB);
     const cpuMs = sum(invoked, (a) => a.cpuMs);
-    const waitMs = called.reduce((s, c) => s + waitOf(c), 0);
+    const waitMs = waitOfAll(called);
     const logBytes = sum(own, (a) => a.printed) + invoked.length * LAMBDA_LOG_BYTES;
     const count = (service: string, operations?: readonly string[]): number =>
       called.filter((c) => c.service === service && (operations?.includes(c.operation) ?? true)).length;
@@ -90,6 +112,7 @@ export function usesOf(answers: readonly Answer[], calls: readonly MeteredCall[]
       ),
       calls: called.length,
       waitMs,
+      waitApartMs: called.reduce((s, c) => s + waitOf(c), 0),
       writeUnits,
       readUnits,
       logBytes,

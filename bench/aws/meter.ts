@@ -1,13 +1,17 @@
 /**
  * Counts the calls that functions make: a proxy between them and LocalStack or the double. It asks DynamoDB for the units that
- * each call consumed, which nobody has to know of (signatures are not checked there), and tells functions apart by the name
- * that preload.mjs puts into the SDK's user agent.
+ * each call consumed, which nobody has to know of (signatures are not checked there), and tells functions and their processes apart
+ * by what preload.mjs puts into the SDK's user agent.
  */
 import { createServer, request, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface MeteredCall {
   readonly atMs: number;
+  /** When its answer was there: which calls of a process were on their way at once. Absent in earlier runs. */
+  readonly endMs?: number;
+  /** Of the process that made it; 0 where it does not say. */
+  readonly pid?: number;
   /** Of the Lambda, as it is deployed; '' for who is none. */
   readonly caller: string;
   readonly service: string;
@@ -61,7 +65,7 @@ export class CallMeter {
         .end(body);
     });
     const content = await whole(answer);
-    this.calls.push({ ...call, ...(isDynamo ? unitsOf(call.operation, said, content) : {}) });
+    this.calls.push({ ...call, endMs: Date.now(), ...(isDynamo ? unitsOf(call.operation, said, content) : {}) });
     const { 'transfer-encoding': _, connection: __, ...kept } = answer.headers;
     return {
       status: answer.statusCode ?? 500,
@@ -88,7 +92,8 @@ const jsonOf = (content: Buffer): Record<string, unknown> => {
 function callOf(asked: IncomingMessage, said: Buffer): MeteredCall {
   const target = String(asked.headers['x-amz-target'] ?? '');
   const caller = /(?:^|\s)app\/(\S+)/.exec(String(asked.headers['user-agent'] ?? ''))?.[1] ?? '';
-  const of = { atMs: Date.now(), caller, units: 0, indexUnits: 0, items: '' };
+  const pid = Number(/\.\.(\d+)/.exec(caller)?.[1] ?? 0);
+  const of = { atMs: Date.now(), caller, pid, units: 0, indexUnits: 0, items: '' };
   const [api = '', operation = ''] = target.split('.');
   if (api.startsWith('DynamoDB')) return { ...of, service: 'dynamodb', operation, items: kindsOf(said) };
   if (target !== '') return { ...of, service: api.replace(/_?\d+$/, '').toLowerCase(), operation };

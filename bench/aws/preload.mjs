@@ -1,7 +1,7 @@
 /**
  * Loaded into every function of a metered rehearsal (NODE_OPTIONS=--import). Writes one line per answer of the worker
  * (scripts/localstack/lambda/worker.mjs): processor time since the answer before, and bytes printed. The first line is that of
- * loading the function. The SDK's user agent then names the function, by which the meter tells the calls apart.
+ * loading the function. The SDK's user agent then names the function and the process, by which the meter tells the calls apart.
  */
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -14,7 +14,7 @@ const { METER_FOLDER: folder, AWS_LAMBDA_FUNCTION_NAME: name = '' } = process.en
 const isOfMeter = (text) => /userAgentAppId exceeds|differs from SQSClient resolved endpoint/.test(text);
 
 if (isMainThread && folder !== undefined && process.argv[1]?.endsWith('worker.mjs') === true) {
-  process.env.AWS_SDK_UA_APP_ID = name.slice(0, 50);
+  process.env.AWS_SDK_UA_APP_ID = `${name.slice(0, 40)}..${process.pid}`;
   const file = join(folder, `${name}-${process.pid}.jsonl`);
   const answers = Number(process.argv[3]);
   const memoryMiB = Number(process.env.AWS_LAMBDA_FUNCTION_MEMORY_SIZE);

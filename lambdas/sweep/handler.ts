@@ -13,8 +13,9 @@ export const handler = middy<z.output<typeof input>, Swept>()
   .handler(async () => {
     const of = observing(composeObserving);
     const swept = await of.sweep();
-    const { leaked, repaired, failed, isWork, defect } = swept;
-    if (leaked.length > 0) measure('leakedInstances', leaked.length);
+    const { leaked, repaired, stuck, failed, isWork, defect } = swept;
+    if (leaked.length + stuck.length > 0) measure('leakedInstances', leaked.length + stuck.length);
+    if (stuck.length > 0) logger.error('instances cannot be ended', { stuck });
     if (leaked.length > 0 || repaired.length > 0) logger.warn('put right', { leaked, repaired });
     if (failed.length > 0) logger.warn('not put right yet', { failed });
     // A trigger may have been lost on its way; with nothing to do none is missing.

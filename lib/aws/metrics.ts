@@ -126,7 +126,8 @@ export const METRICS = {
     name: 'LeakedInstances',
     unit: 'Count',
     from: 'sweep',
-    about: 'Instances with the deployment’s tag that its store does not know of; each is ended.',
+    about:
+      'Instances that nobody wants and that cost money: with the deployment’s tag, but unknown to its store (each is ended), or refused by EC2 to be ended.',
   },
 } as const satisfies Record<string, MetricFacts>;
 

@@ -71,7 +71,7 @@ function facts({ config, metrics, deadLetters }: AlarmsProps): Readonly<Record<s
   return {
     'leaked-instance': {
       about:
-        'EC2 has instances with the tag of this deployment that its table does not know of. They are ended; the log of the sweep function says which, and which it could not end. Look for what made them.',
+        'EC2 has instances with the tag of this deployment that its table does not know of. They are ended. Or EC2 refuses to end one that is to be given back. The log of the sweep function says which, and why: look for what made them, lift a termination protection, give back a right.',
       metric: metrics.metric('leakedInstances', sum),
       threshold: 1,
     },

@@ -106,7 +106,7 @@ describe('rules', () => {
       rules()
         .map((r) => r['EventPattern'] as { 'detail-type'?: string[]; detail?: Record<string, unknown> } | undefined)
         .find((p) => p?.['detail-type']?.[0] === type)?.detail;
-    expect(detailOf('EC2 Instance State-change Notification')).toEqual({ state: ['terminated'] });
+    expect(detailOf('EC2 Instance State-change Notification')).toEqual({ state: ['stopping', 'terminated'] });
     expect(detailOf('ECS Task State Change')).toMatchObject({ lastStatus: ['RUNNING', 'STOPPED'] });
     expect(detailOf('ECS Container Instance State Change')).toMatchObject({
       status: ['ACTIVE'],

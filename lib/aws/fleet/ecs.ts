@@ -62,8 +62,8 @@ export type Started =
 /** The calls to ECS. */
 export class Ecs {
   readonly #options: EcsOptions;
-  /** Task definitions that this process knows to be there. */
-  readonly #definitions = new Set<string>();
+  /** Task definitions that are there, as far as this process has asked. */
+  readonly #definitions = new Map<string, Promise<void>>();
 
   constructor(options: EcsOptions) {
     this.#options = options;
@@ -155,11 +155,19 @@ export class Ecs {
       ],
     };
     const family = wanted.family ?? '';
-    if (!this.#definitions.has(family)) {
-      if (!(await this.#isThere(family))) await this.#options.client.send(new RegisterTaskDefinitionCommand(wanted));
-      this.#definitions.add(family);
+    const known = this.#definitions.get(family) ?? this.#defined(family, wanted);
+    this.#definitions.set(family, known);
+    try {
+      await known;
+    } catch (error) {
+      this.#definitions.delete(family);
+      throw error;
     }
     return family;
+  }
+
+  async #defined(family: string, wanted: RegisterTaskDefinitionCommandInput): Promise<void> {
+    if (!(await this.#isThere(family))) await this.#options.client.send(new RegisterTaskDefinitionCommand(wanted));
   }
 
   async #isThere(family: string): Promise<boolean> {

@@ -69,7 +69,8 @@ export const fleetEvent = z.discriminatedUnion('detail-type', [instanceState, wa
 export type FleetEvent = z.output<typeof fleetEvent>;
 
 export type Notice =
-  | { readonly is: 'gone'; readonly ec2: string; readonly atMs: number }
+  /** `isStopped`: it is there still, and costs its volumes. */
+  | { readonly is: 'gone'; readonly ec2: string; readonly atMs: number; readonly isStopped: boolean }
   | { readonly is: 'rebalance'; readonly ec2: string; readonly atMs: number }
   | { readonly is: 'warned'; readonly ec2: string; readonly atMs: number; readonly goneMs: number }
   | { readonly is: 'ready'; readonly ec2: string; readonly atMs: number; readonly host: string }
@@ -91,12 +92,15 @@ export interface TaskNotice {
   } | null;
 }
 
+const STOPPING = 'stopping';
+
 /**
  * What of each kind says anything at all: rules send these alone (lib/infra/triggers.ts), and `noticeOf` passes over the rest.
- * An instance that was made is known by who made it, or else by its registration or the sweep. A host is told of at each task
+ * An instance that was made is known by who made it, or else by its registration or the sweep. One that somebody stops costs nothing
+ * more from when it is stopping ("Amazon EC2 instance state changes", EC2 User Guide), and its tasks end. A host is told of at each task
  * that comes and goes; it registers without any. A task on its way says nothing that its running does not.
  */
-export const ENDED_STATES: readonly string[] = ['terminated'];
+export const ENDED_STATES: readonly string[] = [STOPPING, 'terminated'];
 export const TASK_STATES: readonly string[] = ['RUNNING', 'STOPPED'];
 export const HOST_READY = 'ACTIVE';
 const isInUse = (host: {
@@ -113,7 +117,7 @@ export function noticeOf(event: FleetEvent): Notice | null {
   switch (event['detail-type']) {
     case 'EC2 Instance State-change Notification': {
       const { 'instance-id': ec2, state } = event.detail;
-      return ENDED_STATES.includes(state) ? { is: 'gone', ec2, atMs } : null;
+      return ENDED_STATES.includes(state) ? { is: 'gone', ec2, atMs, isStopped: state === STOPPING } : null;
     }
     case 'EC2 Spot Instance Interruption Warning':
       return { is: 'warned', ec2: event.detail['instance-id'], atMs, goneMs: atMs + NOTICE_MS };

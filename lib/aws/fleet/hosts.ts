@@ -35,7 +35,10 @@ interface Claimed {
   readonly ours: readonly AttemptId[];
 }
 
-/** Tasks that are claimed, and noted, in one write: of more a process that dies would leave too many to be asked for again. */
+/**
+ * Tasks that are claimed, asked for at once, and noted, in one write: of more a process that dies would leave too many to be asked for
+ * again, and ECS would throttle.
+ */
 const STARTS_AT_ONCE = 10;
 
 /** What a duty can bring about another one for: a task that is told to stop as soon as it is there. */
@@ -101,7 +104,6 @@ export class Hosts {
   }
 
   async #doAll(record: InstanceRecord, open: readonly Duty[]): Promise<Settled> {
-    const { ec2 } = this.#parts;
     const starts = open.flatMap((d) => (d.do === 'start' ? [d.attempt] : []));
     const stops = open.filter((d) => d.do === 'stop');
     const ends = open.filter((d) => d.do === 'end');
@@ -113,11 +115,20 @@ export class Hosts {
       failures.push(...started.failures);
     }
     if (stops.length > 0) current = await this.#stop(current, stops);
-    for (const end of ends) {
-      await ec2.end(end.ec2);
-      current = await this.#noted(current, [{ is: 'end-asked', atMs: this.#nowMs }]);
-    }
+    for (const { ec2 } of ends) current = await this.#end(current, ec2);
     return { record: current, failures };
+  }
+
+  /** Throws what EC2 says against it, noted. */
+  async #end(record: InstanceRecord, ec2: string): Promise<InstanceRecord> {
+    try {
+      await this.#parts.ec2.end(ec2);
+    } catch (error) {
+      const detail = error instanceof Error ? error.message : String(error);
+      await this.#noted(record, [{ is: 'end-refused', atMs: this.#nowMs, detail }]);
+      throw error;
+    }
+    return this.#noted(record, [{ is: 'end-asked', atMs: this.#nowMs }]);
   }
 
   async #stop(record: InstanceRecord, stops: readonly Extract<Duty, { do: 'stop' }>[]): Promise<InstanceRecord> {
@@ -161,20 +172,15 @@ export class Hosts {
 
   /** Asks for tasks of attempts that this process has claimed, and notes what comes of it. */
   async startClaimed(record: InstanceRecord, orders: readonly StartRequest[]): Promise<Settled> {
-    let current = record;
-    const facts: Fact[] = [];
-    const failures: string[] = [];
-    try {
-      for (const order of orders) {
-        const asked = await this.#ask(record, order);
-        facts.push(...asked.facts);
-        failures.push(...asked.failures);
-      }
-    } finally {
-      // What was started is noted, whatever became of the next one.
-      current = await this.#noted(current, facts);
-    }
-    return { record: current, failures };
+    const asked = await Promise.allSettled(orders.map((order) => this.#ask(record, order)));
+    const answers = asked.flatMap((a) => (a.status === 'fulfilled' ? [a.value] : []));
+    // What was started is noted, whatever became of another one.
+    const noted = await this.#noted(
+      record,
+      answers.flatMap((a) => a.facts),
+    );
+    for (const a of asked) if (a.status === 'rejected') throw a.reason;
+    return { record: noted, failures: answers.flatMap((a) => a.failures) };
   }
 
   /** Asks ECS for a task; what is to be noted of its answer. */

@@ -67,7 +67,11 @@ export interface InstanceRecord {
   readonly isReleased: boolean;
   /** When its end was last asked of EC2, engine ms. */
   readonly endAskedMs: number | null;
+  /** What EC2 said to that since it last agreed; null: it has refused nothing. */
+  readonly endRefused: EndRefused | null;
   readonly gone: { readonly atMs: number; readonly cause: EndCause; readonly detail: string } | null;
+  /** It is gone because somebody stopped it: EC2 has it still, and it is to be ended. */
+  readonly isStopped: boolean;
   /** Its end has been reported. */
   readonly isEnded: boolean;
   readonly attempts: Readonly<Record<string, AttemptRecord>>;
@@ -75,6 +79,17 @@ export interface InstanceRecord {
   /** Those not yet known to be applied, ascending. */
   readonly observations: readonly Observation[];
 }
+
+/** An instance that cannot be ended goes on to cost money: protected from termination, or a right is missing. */
+export interface EndRefused {
+  readonly tries: number;
+  /** The last time, engine ms. */
+  readonly atMs: number;
+  readonly detail: string;
+}
+
+/** Refusals after which a person is told. What passes by itself is over by then, nearly always: each has been tried some times. */
+export const END_TRIES = 3;
 
 /** How a task ended, as ECS says. */
 export interface TaskEnd {
@@ -95,7 +110,13 @@ export type Fact =
   | { readonly is: 'ready'; readonly atMs: number; readonly host: string }
   | { readonly is: 'rebalance'; readonly atMs: number }
   | { readonly is: 'warned'; readonly atMs: number; readonly goneMs: number }
-  | { readonly is: 'gone'; readonly atMs: number; readonly cause: EndCause; readonly detail: string }
+  | {
+      readonly is: 'gone';
+      readonly atMs: number;
+      readonly cause: EndCause;
+      readonly detail: string;
+      readonly isStopped: boolean;
+    }
   | { readonly is: 'ordered'; readonly attempt: AttemptId; readonly saves: boolean; readonly timeoutS: number | null }
   | { readonly is: 'tried'; readonly attempt: AttemptId; readonly atMs: number | null }
   | {
@@ -118,7 +139,8 @@ export type Fact =
   | { readonly is: 'stop'; readonly attempt: AttemptId; readonly why: StopReason; readonly atMs: number }
   | { readonly is: 'stop-sent'; readonly attempt: AttemptId }
   | { readonly is: 'release'; readonly atMs: number }
-  | { readonly is: 'end-asked'; readonly atMs: number };
+  | { readonly is: 'end-asked'; readonly atMs: number }
+  | { readonly is: 'end-refused'; readonly atMs: number; readonly detail: string };
 
 export const bidOf = (record: Pick<InstanceRecord, 'bid'>): Bid =>
   record.bid === 'uncapped' ? record.bid : usdPerHour(record.bid);
@@ -147,7 +169,9 @@ export function launchedRecord(of: {
     goneMs: null,
     isReleased: false,
     endAskedMs: null,
+    endRefused: null,
     gone: null,
+    isStopped: false,
     isEnded: false,
     attempts: {},
     sequence: 0,
@@ -191,10 +215,10 @@ export function fold(record: InstanceRecord, fact: Fact): InstanceRecord {
       );
     case 'gone': {
       if (record.gone !== null) return record;
-      const { atMs, cause, detail } = fact;
+      const { atMs, cause, detail, isStopped } = fact;
       return ended(
         neverBegun(
-          { ...record, gone: { atMs, cause, detail } },
+          { ...record, gone: { atMs, cause, detail }, isStopped },
           { atMs, why: 'interrupted', detail: 'its instance ended' },
         ),
       );
@@ -203,7 +227,11 @@ export function fold(record: InstanceRecord, fact: Fact): InstanceRecord {
       if (record.isReleased) return record;
       return released(record, fact.atMs);
     case 'end-asked':
-      return { ...record, endAskedMs: fact.atMs };
+      return { ...record, endAskedMs: fact.atMs, endRefused: null };
+    case 'end-refused': {
+      const tries = (record.endRefused?.tries ?? 0) + 1;
+      return { ...record, endRefused: { tries, atMs: fact.atMs, detail: fact.detail } };
+    }
     default:
       return foldAttempt(record, fact);
   }
@@ -412,7 +440,8 @@ export type Duty =
 const AGAIN_MS = 60_000;
 
 export function duties(record: InstanceRecord, nowMs: number): readonly Duty[] {
-  if (record.refused !== null || record.gone !== null) return [];
+  if (record.refused !== null) return [];
+  if (record.gone !== null) return record.isStopped && record.endAskedMs === null ? endDuty(record, nowMs) : [];
   const found: Duty[] = [];
   for (const [attempt, a] of attemptsOf(record)) {
     if (a.task === null) {
@@ -426,10 +455,14 @@ export function duties(record: InstanceRecord, nowMs: number): readonly Duty[] {
     }
   }
   const isAsked = record.endAskedMs !== null && nowMs - record.endAskedMs <= AGAIN_MS;
-  if (record.isReleased && attemptsOf(record).length === 0 && record.ec2 !== null && !isAsked) {
-    found.push({ do: 'end', ec2: record.ec2 });
-  }
+  if (record.isReleased && attemptsOf(record).length === 0 && !isAsked) found.push(...endDuty(record, nowMs));
   return found;
+}
+
+/** What was refused again and again is left to the sweep, which asks every few minutes. */
+function endDuty({ ec2, endRefused }: InstanceRecord, nowMs: number): readonly Duty[] {
+  const isLeft = endRefused !== null && endRefused.tries >= END_TRIES && nowMs - endRefused.atMs <= AGAIN_MS;
+  return ec2 === null || isLeft ? [] : [{ do: 'end', ec2 }];
 }
 
 /** Drops what is known to have been applied. */

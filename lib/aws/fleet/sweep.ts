@@ -5,7 +5,8 @@
  * - EC2 has an instance of ours without a record: it is adopted. One that the store knows nothing of either is ended: nobody
  *   will ever use it. So is one that is not, by its EC2 id, that of the record which its tags name. A launch may be between the
  *   two for a moment, so only an instance of some age is unknown.
- * - A record says that an instance lives: ECS is asked about its tasks, EC2 about itself, and what is left to do is done.
+ * - A record says that an instance lives: ECS is asked about its tasks, EC2 about itself, and what is left to do is done. One that
+ *   somebody stopped has ended then, and is ended in EC2 too. One that EC2 refuses to end is asked for each time, and told of.
  * - News of instances that the store has closed are taken away.
  */
 import { EbbError } from '../../kernel/errors.ts';
@@ -17,7 +18,7 @@ import { namesInstance, type Ec2, type Seen } from './ec2.ts';
 import type { Ecs } from './ecs.ts';
 import type { Hosts } from './hosts.ts';
 import type { Inbox } from './inbox.ts';
-import type { InstanceRecord } from './record.ts';
+import { END_TRIES, type EndRefused, type InstanceRecord } from './record.ts';
 import type { Watch } from './watch.ts';
 
 export interface SweepParts {
@@ -38,11 +39,18 @@ export interface Leak {
   readonly instance: InstanceId | null;
 }
 
+/** An instance that was to be ended, and EC2 has refused it again and again. */
+export interface Stuck extends EndRefused {
+  readonly ec2: string;
+  readonly instance: InstanceId;
+}
+
 export interface Swept {
   /** Nobody knew of them: ended, or to be ended, for which see `failed`. */
   readonly leaked: readonly Leak[];
   /** Of which something was learned that no event had told. */
   readonly repaired: readonly InstanceId[];
+  readonly stuck: readonly Stuck[];
   /** What could not be done now, by instance; the others were looked after all the same. */
   readonly failed: readonly string[];
   /** There is work, or something to observe: a cycle must look. */
@@ -66,9 +74,9 @@ export async function sweep(parts: SweepParts): Promise<Swept> {
   const known = new Set<string>(active.instances.map((i) => i.id));
   const troubles = new Troubles();
   const leaked = await endLeaks(parts, { seen, known, troubles, nowMs });
-  let repaired: readonly InstanceId[] = [];
+  let looked: Looked = { repaired: [], stuck: [] };
   try {
-    repaired = await lookAfterKnown(parts, { seen, known, troubles, nowMs });
+    looked = await lookAfterKnown(parts, { seen, known, troubles, nowMs });
   } catch (error) {
     // What was found before is told all the same.
     troubles.blame(error);
@@ -80,7 +88,7 @@ export async function sweep(parts: SweepParts): Promise<Swept> {
     if (record?.isEnded === true) await inbox.applied(record, upTo);
   }
   const isWork = active.jobs.length > 0 || active.instances.length > 0 || news.some((n) => known.has(n.instance));
-  return { leaked, repaired, failed: troubles.said, isWork, defect: troubles.defect };
+  return { leaked, ...looked, failed: troubles.said, isWork, defect: troubles.defect };
 }
 
 interface Sight {
@@ -148,11 +156,10 @@ async function endLeaks(parts: SweepParts, { seen, known, troubles, nowMs }: Sig
 const isLongGone = ({ gone }: InstanceRecord, nowMs: number): boolean =>
   gone !== null && nowMs - gone.atMs >= UNKNOWN_FROM_S * 1000;
 
+type Looked = Pick<Swept, 'repaired' | 'stuck'>;
+
 /** Asks EC2 and ECS about the instances that live by their records; those of which something was learned. */
-async function lookAfterKnown(
-  parts: SweepParts,
-  { seen, known, troubles, nowMs }: Sight,
-): Promise<readonly InstanceId[]> {
+async function lookAfterKnown(parts: SweepParts, { seen, known, troubles, nowMs }: Sight): Promise<Looked> {
   const { inbox, ecs, watch } = parts;
   const byEc2 = new Map(seen.map((s) => [s.ec2, s]));
   const open = (await inbox.records([...known].map(instanceId))).filter((r) => !r.isEnded && r.refused === null);
@@ -160,18 +167,24 @@ async function lookAfterKnown(
   const registered = new Map((await ecs.hosts(coming)).map((h) => [h.ec2, h]));
   const repaired: InstanceId[] = [];
   const ended: InstanceId[] = [];
+  const stuck: Stuck[] = [];
   for (const record of open) {
     const shown = byEc2.get(record.ec2 ?? '');
     // EC2 may not show what it has just made.
     const isNew = shown === undefined && nowMs - (record.launchedMs ?? nowMs) < UNKNOWN_FROM_S * 1000;
     if (isNew) continue;
     const host = registered.get(record.ec2 ?? '');
-    await troubles.attempt(record.instance, async () => {
+    const isDone = await troubles.attempt(record.instance, async () => {
       if (await watch.lookAfter(record, { shown, host }, nowMs)) repaired.push(record.instance);
       if (host === undefined && (await neverCameUp(record, parts, nowMs))) ended.push(record.instance);
     });
+    const now = isDone && record.endRefused === null ? null : await inbox.record(record.instance);
+    const { endRefused = null, ec2 = null } = now ?? {};
+    if (endRefused !== null && ec2 !== null && endRefused.tries >= END_TRIES) {
+      stuck.push({ ...endRefused, ec2, instance: record.instance });
+    }
   }
-  return [...repaired, ...ended];
+  return { repaired: [...repaired, ...ended], stuck };
 }
 
 /** An instance that runs and never registers with ECS costs money and takes no task: it is ended, and another is bought. */

@@ -31,9 +31,16 @@ type AttemptNotice = Extract<Notice, { readonly mark: string }>;
 type InstanceNotice = Exclude<Notice, AttemptNotice>;
 
 /** A notice, by its place among those that came with it, and whose it is. */
-type About =
-  | { readonly at: number; readonly instance: InstanceId; readonly notice: InstanceNotice }
-  | { readonly at: number; readonly instance: InstanceId; readonly notice: AttemptNotice; readonly attempt: AttemptId };
+type About = { readonly at: number; readonly instance: InstanceId; readonly notice: InstanceNotice } | AttemptAbout;
+interface AttemptAbout {
+  readonly at: number;
+  readonly instance: InstanceId;
+  readonly notice: AttemptNotice;
+  readonly attempt: AttemptId;
+}
+
+/** How the logs of attempts end, by attempt. */
+type Logs = ReadonlyMap<AttemptId, Promise<LastWords | null>>;
 
 /** Of one invocation; most of their time they wait for ECS. */
 const INSTANCES_AT_ONCE = 5;
@@ -43,6 +50,13 @@ export interface World {
   readonly shown: Seen | undefined;
   readonly host: { readonly host: string; readonly atMs: number } | undefined;
 }
+
+const KILLED_WITH_HOST = 'killed as its instance went down';
+
+/** States of an instance that somebody, or a scheduled event, stopped; it is there still, and can be started again. */
+const STOPPED_STATES: ReadonlySet<string> = new Set(['stopping', 'stopped']);
+/** By then ECS has told of the tasks of an instance that is gone, ms. */
+const SILENT_MS = 300_000;
 
 /** What a container's exit code is when it was killed: by a host that shuts down, or by its own doing. */
 const KILLED = new Set([137, 143]);
@@ -114,15 +128,30 @@ export class Watch {
   async #factsOf(known: InstanceRecord, group: readonly About[]): Promise<readonly Fact[]> {
     const all: Fact[] = [];
     let record = known;
+    // Logs are read at once: each is a call, and what it says depends on nothing that comes before.
+    const logs = this.#lastWordsOf(known, group);
+    await Promise.allSettled(logs.values());
     for (const about of group) {
       const facts =
         'attempt' in about
-          ? [await this.#attemptFact(about.notice, about.attempt, record)]
+          ? [await this.#attemptFact(about, record, logs)]
           : await this.#instanceFacts(about.notice, record);
       all.push(...facts);
       record = facts.reduce(fold, record);
     }
     return all;
+  }
+
+  /** Of the attempts that end, and had not ended before. */
+  #lastWordsOf(record: InstanceRecord, group: readonly About[]): Logs {
+    const logs = new Map<AttemptId, Promise<LastWords | null>>();
+    for (const about of group) {
+      if (!('attempt' in about) || about.notice.is !== 'task' || about.notice.end === null) continue;
+      const { attempt, notice } = about;
+      if (record.attempts[attempt] === undefined || logs.has(attempt)) continue;
+      logs.set(attempt, this.#parts.lastWords(attempt, notice.task));
+    }
+    return logs;
   }
 
   async #take(record: InstanceRecord, facts: readonly Fact[]): Promise<void> {
@@ -142,7 +171,7 @@ export class Watch {
         // Of an end that is known already nothing more is asked.
         if (record.gone !== null) return [];
         const [seen] = await this.#parts.ec2.seen([notice.ec2]);
-        return [goneFact(record, seen, notice.atMs)];
+        return [goneFact(record, seen, notice)];
       }
       case 'rebalance':
         return [{ is: 'rebalance', atMs: notice.atMs }];
@@ -153,7 +182,11 @@ export class Watch {
     }
   }
 
-  async #attemptFact(notice: AttemptNotice, attempt: AttemptId, record: InstanceRecord): Promise<Fact> {
+  async #attemptFact(
+    { notice, attempt }: Pick<AttemptAbout, 'notice' | 'attempt'>,
+    record: InstanceRecord,
+    logs: Logs = new Map(),
+  ): Promise<Fact> {
     const { engineMs } = this.#parts;
     if (notice.is === 'kept') return { is: 'kept', attempt, atMs: engineMs(notice.atMs) };
     const { task, startedMs, end } = notice;
@@ -161,17 +194,25 @@ export class Watch {
     const known = record.attempts[attempt];
     // The mark's own event may come after this one, when nothing more can be said of the attempt.
     const markMs = known?.saves === true && end.exitCode !== 0 ? await this.#parts.keptAt(attempt) : null;
-    const last = known === undefined ? null : await this.#parts.lastWords(attempt, task);
+    const last = known === undefined ? null : await (logs.get(attempt) ?? this.#parts.lastWords(attempt, task));
     const detail = end.detail ?? last?.report?.why ?? (known === undefined ? null : guess(startedMs, end, last));
     const isUnexplained = KILLED.has(end.exitCode ?? 0) && !end.isAsked && known?.stop === null;
-    const isHostGone = end.isHostGone || (isUnexplained && !isOutOfMemory(detail) && (await this.#isTaken(record)));
+    // Whatever code a program answers the shutdown of its host with.
+    const isAfterwards = record.gone !== null && end.exitCode !== 0 && end.atMs >= record.gone.atMs;
+    const isHostGone =
+      end.isHostGone || isAfterwards || (isUnexplained && !isOutOfMemory(detail) && (await this.#isTaken(record)));
     return {
       is: 'task',
       attempt,
       task,
       startedMs,
       keptMs: markMs === null ? null : engineMs(markMs),
-      end: { ...end, detail, isHostGone, usage: last?.report?.usage ?? null },
+      end: {
+        ...end,
+        detail: detail ?? (isHostGone ? KILLED_WITH_HOST : null),
+        isHostGone,
+        usage: last?.report?.usage ?? null,
+      },
     };
   }
 
@@ -192,9 +233,10 @@ export class Watch {
     const facts: Fact[] = host === undefined ? [] : [{ is: 'ready', atMs: host.atMs, host: host.host }];
     for (const { attempt, task } of tasks) {
       const now = found.get(task);
+      const isSilent = now?.lastStatus !== 'STOPPED' && record.gone !== null && nowMs - record.gone.atMs > SILENT_MS;
       const notice =
-        now === undefined
-          ? forgotten(task, nowMs)
+        now === undefined || isSilent
+          ? forgotten(task, nowMs, now !== undefined)
           : taskNotice(
               {
                 taskArn: task,
@@ -209,10 +251,12 @@ export class Watch {
               },
               nowMs,
             );
-      if (notice !== null) facts.push(await this.#attemptFact(notice, attempt, record));
+      if (notice !== null) facts.push(await this.#attemptFact({ notice, attempt }, record));
     }
-    const isGone = seen === undefined || seen.state === 'terminated';
-    if (isGone) facts.push(...lostOrders(record, nowMs), goneFact(record, seen, nowMs));
+    const isStopped = STOPPED_STATES.has(seen?.state ?? '');
+    if (isStopped || seen === undefined || seen.state === 'terminated') {
+      facts.push(...lostOrders(record, nowMs), goneFact(record, seen, { atMs: nowMs, isStopped }));
+    }
     const before = record.sequence;
     await this.#take(record, facts);
     return ((await inbox.record(record.instance))?.sequence ?? before) > before;
@@ -235,13 +279,22 @@ const isOf =
 
 const isOutOfMemory = (detail: string | null): boolean => /OutOfMemory|out of memory/.test(detail ?? '');
 
-/** ECS forgets a task about an hour after it stopped: what became of it nobody knows any more. */
-const forgotten = (task: string, atMs: number): TaskNotice => ({
+/**
+ * ECS forgets a task about an hour after it stopped: what became of it nobody knows any more. Of one on an instance that was stopped
+ * it may go on to say that it runs, as the agent is not there to tell.
+ */
+const forgotten = (task: string, atMs: number, isShown: boolean): TaskNotice => ({
   is: 'task',
   mark: '',
   task,
   startedMs: null,
-  end: { atMs, exitCode: null, detail: 'ECS does not know its task any more', isHostGone: true, isAsked: false },
+  end: {
+    atMs,
+    exitCode: null,
+    detail: isShown ? 'its instance is gone' : 'ECS does not know its task any more',
+    isHostGone: true,
+    isAsked: false,
+  },
 });
 
 /** Attempts for which a task was asked of ECS without an answer, on an instance that is gone: they can have none any more. */
@@ -250,13 +303,20 @@ const lostOrders = (record: InstanceRecord, atMs: number): Fact[] =>
     a.task === null ? [{ is: 'never', attempt, atMs, why: 'interrupted', detail: 'its instance ended' }] : [],
   );
 
-function goneFact(record: InstanceRecord, seen: Seen | undefined, atMs: number): Fact {
-  const code = seen?.reason.code ?? '';
+function goneFact(
+  record: InstanceRecord,
+  seen: Seen | undefined,
+  told: { readonly atMs: number; readonly isStopped: boolean },
+): Fact {
+  const { code = '', text = '' } = seen?.reason ?? {};
+  const isStopped = told.isStopped && seen?.state !== 'terminated' && seen?.state !== 'shutting-down';
+  const what = isStopped ? 'stopped in EC2' : 'terminated by EC2';
   return {
     is: 'gone',
-    atMs: seen?.changedMs ?? atMs,
+    atMs: seen?.changedMs ?? told.atMs,
     cause: causeOf(record, code),
-    detail: seen?.reason.text === undefined || seen.reason.text === '' ? 'terminated by EC2' : seen.reason.text,
+    detail: isStopped ? [what, text].filter((t) => t !== '').join(': ') : text || what,
+    isStopped,
   };
 }
 

@@ -224,8 +224,13 @@ class World {
         this.#containerInstances.warned(host, atMs);
         return;
       case 'instance-ended':
+        if (host.state === 'stopping') {
+          this.#tasks.hostGone(host, 'stopped', atMs);
+          this.#instances.stopped(host, atMs);
+          return;
+        }
         this.#instances.shuttingDown(host, o.cause, atMs);
-        this.#tasks.hostGone(host, atMs);
+        this.#tasks.hostGone(host, 'terminated', atMs);
         this.#instances.terminated(host, atMs);
         return;
       case 'attempt-started':

@@ -16,7 +16,8 @@ const fixture = (name: string): Fixture => JSON.parse(readFileSync(new URL(`${na
 
 /** What each of AWS's events says, worked out by hand from its page. */
 const SAYS: Readonly<Record<string, Notice | null>> = {
-  'ec2-instance-terminated': { is: 'gone', ec2: EC2, atMs: ms('12:08:40') },
+  'ec2-instance-terminated': { is: 'gone', ec2: EC2, atMs: ms('12:08:40'), isStopped: false },
+  'ec2-instance-stopping': { is: 'gone', ec2: EC2, atMs: ms('12:08:40'), isStopped: true },
   'ec2-spot-interruption-warning': { is: 'warned', ec2: EC2, atMs: ms('12:06:40'), goneMs: ms('12:08:40') },
   'ec2-rebalance-recommendation': { is: 'rebalance', ec2: EC2, atMs: ms('12:04:10') },
   'ecs-container-instance-active': {

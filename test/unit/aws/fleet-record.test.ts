@@ -59,7 +59,11 @@ function facts({ attempts, warned, rebalance, dies }: Life): Fact[] {
     const over = { atMs: at(endS), exitCode, detail: null, isHostGone: end === 'host', isAsked: false };
     told.push({ s: endS, fact: { ...running, keptMs, end: over } });
   });
-  if (dies) told.push({ s: goneS, fact: { is: 'gone', atMs: at(goneS), cause: 'interrupted', detail: 'taken' } });
+  if (dies)
+    told.push({
+      s: goneS,
+      fact: { is: 'gone', atMs: at(goneS), cause: 'interrupted', detail: 'taken', isStopped: false },
+    });
   return told.sort((a, b) => a.s - b.s).map((t) => t.fact);
 }
 
@@ -173,5 +177,25 @@ describe('what is reported of an instance', () => {
     expect(released.observations.at(-1)).toMatchObject({ kind: 'attempt-ended', stopped: 'preempted' });
     expect(duties(released, at(100))).toEqual([{ do: 'end', ec2: 'i-0a1b2c3d' }]);
     expect(duties(fold(released, { is: 'end-asked', atMs: at(100) }), at(101))).toEqual([]);
+  });
+
+  it('what EC2 refuses is asked again at once some times, and then once a minute', () => {
+    const end = { do: 'end', ec2: 'i-0a1b2c3d' };
+    const refuse = (r: InstanceRecord, s: number) => fold(r, { is: 'end-refused', atMs: at(s), detail: 'protected' });
+    const twice = refuse(refuse(fold(begun([]), { is: 'release', atMs: at(100) }), 100), 101);
+    expect(duties(twice, at(101))).toEqual([end]);
+    const often = refuse(twice, 102);
+    expect(often.endRefused).toEqual({ tries: 3, atMs: at(102), detail: 'protected' });
+    expect(duties(often, at(160))).toEqual([]);
+    expect(duties(often, at(163))).toEqual([end]);
+    expect(fold(often, { is: 'end-asked', atMs: at(163) }).endRefused).toBeNull();
+  });
+
+  it('one that somebody stopped is ended once, and one that has ended is not', () => {
+    const gone = { is: 'gone', atMs: at(100), cause: 'lost', detail: 'stopped' } as const;
+    const stopped = fold(begun([0]), { ...gone, isStopped: true });
+    expect(duties(stopped, at(100))).toEqual([{ do: 'end', ec2: 'i-0a1b2c3d' }]);
+    expect(duties(fold(stopped, { is: 'end-asked', atMs: at(100) }), at(1000))).toEqual([]);
+    expect(duties(fold(begun([0]), { ...gone, isStopped: false }), at(100))).toEqual([]);
   });
 });

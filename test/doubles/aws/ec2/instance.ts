@@ -6,7 +6,14 @@ import type { TemplateVersion } from './templates.ts';
 
 export type Lifecycle = 'spot' | 'on-demand';
 /** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceState.html */
-export const STATE_CODES = { pending: 0, running: 16, 'shutting-down': 32, terminated: 48 } as const;
+export const STATE_CODES = {
+  pending: 0,
+  running: 16,
+  'shutting-down': 32,
+  terminated: 48,
+  stopping: 64,
+  stopped: 80,
+} as const;
 export type InstanceStateName = keyof typeof STATE_CODES;
 
 /** An instance as EC2 shows it. Its id is also the capacity engine's. */

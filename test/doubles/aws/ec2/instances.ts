@@ -21,6 +21,7 @@ const describe = z.strictObject({
   NextToken: z.string().optional(),
 });
 const terminate = z.strictObject({ InstanceId: z.array(z.string()).min(1).max(1000) });
+const stop = z.strictObject({ InstanceId: z.array(z.string()).min(1).max(1000) });
 const createTags = z.strictObject({ ResourceId: z.array(z.string()).min(1).max(1000), Tag: tagList.min(1) });
 
 /** The account's instances: what EC2 shows of what the capacity engine does. */
@@ -35,6 +36,7 @@ export class Instances {
   readonly actions: Actions<{ readonly [name: string]: XmlValue }> = {
     DescribeInstances: action(describe, (asked) => this.#describe(asked)),
     TerminateInstances: action(terminate, (asked) => this.#terminate(asked.InstanceId)),
+    StopInstances: action(stop, (asked) => this.#stop(asked.InstanceId)),
     CreateTags: action(createTags, ({ ResourceId, Tag }) => {
       for (const instance of this.#named(ResourceId)) for (const { Key, Value } of Tag) instance.tags.set(Key, Value);
       return { return: true };
@@ -96,6 +98,11 @@ export class Instances {
     this.#changed(instance, 'shutting-down', atMs);
   }
 
+  /** What somebody asked to be stopped is: it is there still, and nothing runs on it. */
+  stopped(instance: Ec2Instance, atMs: number): void {
+    if (instance.state === 'stopping') this.#changed(instance, 'stopped', atMs);
+  }
+
   terminated(instance: Ec2Instance, atMs: number): void {
     instance.terminatedMs = atMs;
     this.#changed(instance, 'terminated', atMs);
@@ -142,20 +149,53 @@ export class Instances {
     const found = this.#named(ids);
     const before = found.map((i) => i.state);
     for (const instance of found) {
-      if (instance.state === 'shutting-down' || instance.state === 'terminated') continue;
-      const atMs = nowMs(this.#place);
-      instance.stateReason = REASONS.released;
-      instance.transition = `User initiated (${gmt(atMs)})`;
+      const { state } = instance;
+      if (state === 'shutting-down' || state === 'terminated') continue;
+      const atMs = this.#userInitiated(instance);
       this.#changed(instance, 'shutting-down', atMs);
+      // The engine has ended it already, or is about to say so.
+      if (state === 'stopped') this.terminated(instance, atMs);
+      if (state === 'stopping' || state === 'stopped') continue;
       await this.#place.fleet.release([{ key: effectKey(`release/${instance.id}`), instance: instance.id }]);
     }
-    return {
-      instancesSet: found.map((instance, n) => ({
-        instanceId: instance.id,
-        currentState: stateOf(instance.state),
-        previousState: stateOf(before[n] ?? instance.state),
-      })),
-    };
+    return changesShown(found, before);
+  }
+
+  /**
+   * What somebody does who stops an instance by hand, which Ebbtide never does: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StopInstances.html.
+   * "You can't stop a Spot Instance that is part of a one-time request" in effect: only those of persistent requests can be
+   * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-instances-request.html#stopping-a-spot-instance).
+   */
+  async #stop(ids: readonly string[]): Promise<{ readonly [name: string]: XmlValue }> {
+    const found = this.#named(ids);
+    const spot = found.find((i) => i.lifecycle === 'spot');
+    if (spot !== undefined) {
+      throw new AwsFault(
+        'UnsupportedOperation',
+        `You can't stop the Spot Instance '${spot.id}' of a one-time request.`,
+      );
+    }
+    const ended = found.find((i) => i.state === 'shutting-down' || i.state === 'terminated');
+    if (ended !== undefined) {
+      throw new AwsFault(
+        'IncorrectInstanceState',
+        `The instance '${ended.id}' is not in a state from which it can be stopped.`,
+      );
+    }
+    const before = found.map((i) => i.state);
+    for (const instance of found) {
+      if (instance.state === 'stopping' || instance.state === 'stopped') continue;
+      this.#changed(instance, 'stopping', this.#userInitiated(instance));
+      await this.#place.fleet.release([{ key: effectKey(`release/${instance.id}`), instance: instance.id }]);
+    }
+    return changesShown(found, before);
+  }
+
+  #userInitiated(instance: Ec2Instance): number {
+    const atMs = nowMs(this.#place);
+    instance.stateReason = REASONS.released;
+    instance.transition = `User initiated (${gmt(atMs)})`;
+    return atMs;
   }
 
   #isShown(instance: Ec2Instance): boolean {
@@ -180,6 +220,18 @@ export class Instances {
     return found.filter((instance) => instance !== undefined);
   }
 }
+
+/** API_InstanceStateChange. */
+const changesShown = (
+  changed: readonly Ec2Instance[],
+  before: readonly InstanceStateName[],
+): { readonly [name: string]: XmlValue } => ({
+  instancesSet: changed.map((instance, n) => ({
+    instanceId: instance.id,
+    currentState: stateOf(instance.state),
+    previousState: stateOf(before[n] ?? instance.state),
+  })),
+});
 
 /** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html */
 const REASONS: Readonly<Record<EndCause, { readonly code: string; readonly message: string }>> = {

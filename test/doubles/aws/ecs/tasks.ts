@@ -381,16 +381,19 @@ export class Tasks {
     this.#stopped(task, endOf(task, seen), seen.atMs);
   }
 
-  /** The instance is going down: what still runs there stops. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs_task_events.html */
-  hostGone(host: Ec2Instance, atMs: number): void {
+  /**
+   * The instance is going down: what still runs there stops. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs_task_events.html
+   * One that is stopped stays registered, without its agent: API_DeregisterContainerInstance.
+   */
+  hostGone(host: Ec2Instance, how: 'stopped' | 'terminated', atMs: number): void {
     const instance = this.#instances.ofHost(host);
     if (instance === undefined) return;
     this.#instances.disconnected(instance, atMs);
     for (const task of this.#on(instance)) {
-      const reason = `Host EC2 (instance ${host.id}) terminated.`;
+      const reason = `Host EC2 (instance ${host.id}) ${how}.`;
       this.#stopped(task, { stopCode: 'TerminationNotice', stoppedReason: reason, exitCode: null, reason: null }, atMs);
     }
-    this.#instances.deregistered(instance, atMs);
+    if (how === 'terminated') this.#instances.deregistered(instance, atMs);
   }
 
   #stopped(task: Task, end: TaskEnd, atMs: number): void {

@@ -5,7 +5,8 @@
  *   V(i, w, m)  least USD from the beginning of slot i with w units of work left, on m in {nowhere, spot, steady}
  *   V(i, w, m) = min( V(i+1, w, nowhere),
  *                     rate(a, i) + V(i+1, w + [m != a] c - slot, a) for a in {spot where it lasts the slot, steady} )
- *   V(end, w, m) = 0 for w = 0, else LATE times the price of what is left
+ *   V(end, w, m) = 0 for w = 0, else LATE times the price of what is left, of a changeover too where it runs on nothing yet:
+ *                  what is late already is begun at once
  * with c the changeover: start-up and set-up are run like work. The last slot is paid as far as it is needed. Time is in
  * SLOTS slots, work in PARTS units of a slot: an upper bound of the optimum that is within rounding of it (one unit for each
  * changeover, one slot for each end of a spot stretch).
@@ -67,9 +68,11 @@ export class OfflineCourse {
   /**
    * What to do now with `leftS` of work left, what an attempt that runs still has to set up included. Within a slot the
    * answer is that of its beginning, so that it does not change from one question to the next; the window is a slot
-   * shorter than the task's for that. Ties: spot, then waiting.
+   * shorter than the task's for that. After it what runs stays where it is, and what waits takes capacity that stays, if there
+   * is some. Ties: spot, then waiting.
    */
   best(atS: number, leftS: number, on: On): On {
+    if (atS >= this.#endS) return on === 'nowhere' ? this.#late : on;
     const slot = Math.min(this.#slots - 1, Math.floor(Math.max(0, atS - this.#task.fromS) / this.#slotS));
     const left = Math.ceil(leftS / this.#unitS - 1e-9);
     const spot = this.#cost(slot, left, { from: on, to: 'spot' });
@@ -80,6 +83,14 @@ export class OfflineCourse {
     if (spot <= wait + equal && spot <= steady + equal && spot < Infinity) return 'spot';
     if (on === 'steady') return wait < steady - equal ? 'nowhere' : 'steady';
     return wait <= steady + equal ? 'nowhere' : 'steady';
+  }
+
+  get #endS(): number {
+    return this.#task.fromS + Math.max(1, this.#slots) * this.#slotS;
+  }
+
+  get #late(): On {
+    return this.#task.steadyUsdPerS === null ? 'spot' : 'steady';
   }
 
   get bytes(): number {
@@ -96,7 +107,8 @@ export class OfflineCourse {
     const value = new Float64Array((this.#slots + 1) * row);
     const lateUsd = LATE * (Number.isFinite(this.#rates.steady) ? this.#rates.steady : 1);
     for (let p = 0; p < PLACES.length; p++) {
-      for (let w = 0; w < this.#units; w++) value[this.#slots * row + p * this.#units + w] = w * lateUsd;
+      const still = PLACES[p] === 'nowhere' ? this.#changeover : 0;
+      for (let w = 1; w < this.#units; w++) value[this.#slots * row + p * this.#units + w] = (w + still) * lateUsd;
     }
     const units = this.#units;
     const after = (slot: number, place: number): Float64Array =>

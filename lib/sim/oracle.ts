@@ -5,8 +5,9 @@
  *
  * Each task with a deadline follows its own cheapest course (offline.ts), as if it were alone: the bound that other
  * presets are held against where the vCPU limit does not bind. Tasks share machines as in `ebbtide`, which the courses
- * do not count on, so that on many small tasks it is a good policy and no strict bound. Work without a deadline waits
- * for spot for a day at most.
+ * do not count on, so that on many small tasks it is a good policy and no strict bound. Courses change pools as if all
+ * work were kept; a task that saves nothing therefore takes only spot that lasts until it is done, and stays where it is.
+ * Work without a deadline waits for spot for a day at most.
  */
 import { appraise } from '../acquire/appraise.ts';
 import { cheapestSpot } from '../acquire/cheapest-spot.ts';
@@ -15,7 +16,7 @@ import { membersOf } from '../cycle/snapshot.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { distribution, type Distribution } from '../domain/distribution.ts';
-import { NEVER_INTERRUPTED } from '../domain/forecast.ts';
+import { NEVER_INTERRUPTED, type Offer } from '../domain/forecast.ts';
 import type { StageSpec } from '../domain/job.ts';
 import type { Pool } from '../domain/pool.ts';
 import { dominantShare, fits } from '../domain/resources.ts';
@@ -26,9 +27,16 @@ import {
   type RunningTask,
   type Snapshot,
 } from '../domain/snapshot.ts';
-import type { AcquirePolicy, AppraisePolicy, EstimatePolicy, MarketForecast, PlanPolicy } from '../domain/stages.ts';
+import type {
+  AcquirePolicy,
+  AppraisePolicy,
+  EstimatePolicy,
+  GroupOffers,
+  MarketForecast,
+  PlanPolicy,
+} from '../domain/stages.ts';
 import { forecastStages } from '../estimate/stage-forecasts.ts';
-import type { JobId } from '../kernel/ids.ts';
+import type { GroupId, JobId } from '../kernel/ids.ts';
 import { raw, usdPerHour, type EpochMs } from '../kernel/units.ts';
 import { availableAt, indexAt, priceAt } from '../market/steps.ts';
 import { coursePlan, hasSpot, type Course } from '../plan/course.ts';
@@ -51,7 +59,8 @@ const MOST_POINTS = 32;
 export function oracle(truth: Truth): Deciders {
   const courses = new Courses(truth);
   const open = (snapshot: Snapshot): Snapshot => openNow(snapshot, truth);
-  const seeing: AppraisePolicy = (snapshot, ...rest) => appraise(open(snapshot), ...rest);
+  const seeing: AppraisePolicy = (snapshot, forecasts, worths, config) =>
+    lasting(appraise(open(snapshot), forecasts, worths, config), { snapshot, config, truth });
   const acquire: AcquirePolicy = (input) => cheapestSpot({ ...input, snapshot: open(input.snapshot) });
   const planned = coursePlan({
     pending: (group, input) => courses.pending(group, input),
@@ -75,6 +84,32 @@ function openNow(snapshot: Snapshot, { capacity }: Truth): Snapshot {
     .filter(({ pool }) => pool.option !== 'spot' || capacity.launch(pool.id, snapshot.nowMs, 'uncapped') === 'ok')
     .map(({ pool, quote }) => ({ pool, quote, open: true, closedReason: null }));
   return { ...snapshot, pools };
+}
+
+/** Without the spot offers that are taken before a task of a stage that saves nothing is done. */
+function lasting(
+  offers: ReadonlyMap<GroupId, GroupOffers>,
+  { snapshot, config, truth }: { snapshot: Snapshot; config: SchedulerConfig; truth: Truth },
+): ReadonlyMap<GroupId, GroupOffers> {
+  const kept = new Map(offers);
+  for (const group of snapshot.groups) {
+    const all = offers.get(group.id);
+    if (all === undefined || group.stage.checkpoint !== null) continue;
+    const longestS = longestOf(group, truth);
+    const doneMs = raw(snapshot.nowMs) + 1000 * (config.startDelayMaxS + raw(truth.setupS) + longestS);
+    const lasts = ({ pool, bid }: Offer): boolean => {
+      const taken = truth.capacity.interruption(pool, snapshot.nowMs, bid);
+      return taken === null || raw(taken.warnMs) >= doneMs;
+    };
+    kept.set(group.id, { ...all, offers: all.offers.filter(lasts) });
+  }
+  return kept;
+}
+
+/** Running time of the longest task of a group. */
+function longestOf(group: PendingGroup, truth: Truth): number {
+  const runtimes = truth.runtimesS(group.job, group.stage.name);
+  return membersOf(group).reduce((longest, i) => Math.max(longest, runtimes[i] ?? 0), 0);
 }
 
 /** With the set-up of one attempt, as a user would say it. */
@@ -136,12 +171,10 @@ class Courses {
         ? { take: 'wait', why: 'no spot pool has capacity now' }
         : { take: 'steady', why: 'it has waited for a day' };
     }
-    const runtimes = this.#truth.runtimesS(group.job, group.stage.name);
-    const index = membersOf(group).reduce((a, b) => ((runtimes[b] ?? 0) > (runtimes[a] ?? 0) ? b : a));
     const wanted = { job: group.job, stage: group.stage, nowMs, deadlineMs, config: input.config };
     // What is kept holds the first set-up; a course counts the next one as its changeover.
     const keptS = Math.max(0, raw(group.keptS) - raw(this.#truth.setupS));
-    const leftS = Math.max(0, (runtimes[index] ?? 0) - keptS);
+    const leftS = Math.max(0, longestOf(group, this.#truth) - keptS);
     const best = this.#of(wanted).best(raw(nowMs) / 1000, leftS, 'nowhere');
     if (best === 'spot' && hasSpot(group, input)) return { take: 'spot', why: 'the cheapest course goes on spot now' };
     return best === 'nowhere'
@@ -156,7 +189,8 @@ class Courses {
   ): Move | null {
     const { attempt, stage } = running;
     const on: On = view.pool.option === 'spot' ? 'spot' : 'steady';
-    if (of.deadlineMs === null || stage.gang || view.pool.option === 'reserved') return null;
+    if (of.deadlineMs === null || stage.gang || stage.checkpoint === null || view.pool.option === 'reserved')
+      return null;
     if (view.instance.state !== 'ready') return null;
     const wanted = { ...of, deadlineMs: of.deadlineMs, job: attempt.job, stage };
     const truth = this.#truth.runtimeS(attempt.job, attempt.stage, attempt.index);

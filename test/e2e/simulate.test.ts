@@ -16,6 +16,7 @@ const ebb = (cwd: string, ...args: string[]) =>
 type Answer = Comparison & {
   readonly refusals: readonly { readonly code: string; readonly count: number }[];
   readonly workload: { readonly name: string } | null;
+  readonly marketNotes: readonly string[];
 };
 
 const JOB = {
@@ -86,6 +87,20 @@ describe('ebb simulate', () => {
     const [one, two] = [log('model', 'one'), log('model', 'two')];
     expect(two).toBe(one);
     expect(new Set([one, log('history', 'history'), log('oracle', 'oracle')]).size).toBe(3);
+  });
+
+  it('says what is assumed of a market that has no prices', () => {
+    const cwd = folder('unpriced');
+    const series = join(cwd, 'aws-04-19-2023');
+    mkdirSync(series);
+    const data = Array.from({ length: 48 }, () => 1);
+    writeFileSync(join(series, 'us-east-1b_intel_64.json'), JSON.stringify({ metadata: { gap_seconds: 600 }, data }));
+    const args = ['simulate', '--workload', jobFile(cwd), '--market', series, '--preset', 'greedy'];
+    const { status, stderr } = ebb(cwd, ...args, '--report', 'r.html');
+    expect(status).toBe(0);
+    expect(stderr).toContain('Prices of 1 market are assumed: a flat 0.3 of on-demand');
+    expect(readFileSync(join(cwd, 'r.html'), 'utf8')).toContain('Prices of 1 market are assumed');
+    expect((JSON.parse(ebb(cwd, ...args, '--json').stdout) as Answer).marketNotes).toHaveLength(2);
   });
 
   it('says which jobs no policy would have been given', () => {

@@ -7,7 +7,7 @@ import { pricesOf } from '../../sim/report/prices.ts';
 import type { SimulateOptions } from '../commands/simulate.ts';
 import type { Action, Context } from '../context.ts';
 import { json } from '../output.ts';
-import { traceOf } from '../simulation/compose.ts';
+import { marketOf } from '../simulation/compose.ts';
 import type { RunOrder, RunResult, WorkloadFacts } from '../simulation/order.ts';
 import { ordersOf } from '../simulation/orders.ts';
 import { runAll, type Ran } from '../simulation/pool.ts';
@@ -36,13 +36,14 @@ export const simulate: Action<SimulateOptions> = async (context, _args, options)
     ran = await runAll(orders, { onProgress: progress.update, signal: abort.signal });
   } finally {
     progress.close();
-    unlisten();
   }
   const { results, failure } = ran;
   // After a failure only what had come to its end by then is worth a report.
   const worth = failure === null ? results.length > 0 : results.some((r) => r.outcome.ended !== 'aborted');
+  // Still listening: a signal that ended the process while the file is written would leave a part of it.
   if (worth) await report(context, { options, orders, results, path });
   else if (failure === null) context.output.note('nothing to report: no simulation had begun');
+  unlisten();
   if (failure !== null) throw failure;
   return abort.signal.aborted ? PARTIAL : exitOf(results);
 };
@@ -73,11 +74,13 @@ async function report({ output, json: asJson }: Context, done: Done): Promise<vo
     orders.map((o) => o.preset),
   );
   if (path !== null) await writeReport(path, { ...done, comparison });
-  const workload = results[0]?.workload;
+  const { workload, marketNotes = [] } = results[0] ?? {};
   const refusals = refusalsOf(results.map((r) => r.outcome));
-  if (asJson) json(output, { ...comparison, refusals, workload: workload === undefined ? null : factsOf(workload) });
+  if (asJson)
+    json(output, { ...comparison, refusals, workload: workload === undefined ? null : factsOf(workload), marketNotes });
   else {
-    for (const note of workload === undefined ? [] : [...workload.notes, ...findingsOf(workload)]) output.note(note);
+    for (const note of workload === undefined ? [] : [...workload.notes, ...marketNotes, ...findingsOf(workload)])
+      output.note(note);
     for (const { code, count, first } of refusals) {
       const [example] = first;
       const where = results.length > 1 ? `, in ${results.length} simulations` : '';
@@ -96,7 +99,7 @@ async function writeReport(
   const [run] = results;
   if (first === undefined || run === undefined) return;
   const { reportHtml } = await import('../../sim/report/html.ts');
-  const trace = await traceOf(first);
+  const { trace } = await marketOf(first);
   const runs = results.map((r) => r.outcome);
   const text = await reportHtml({
     title: `${run.workload.name} on ${trace.name}`,
@@ -105,7 +108,7 @@ async function writeReport(
     command: commandOf(options),
     versions: { ebbtide: VERSION, node: process.versions.node },
     notes: findingsOf(run.workload),
-    assumptions: run.workload.notes,
+    assumptions: [...run.workload.notes, ...run.marketNotes],
     runs,
     comparison,
     prices: pricesOf(trace, runs),
@@ -117,15 +120,21 @@ async function writeReport(
 
 /** What the reader left out, changed and could not use: for people. */
 function findingsOf({ report }: WorkloadFacts): readonly string[] {
-  const counted = (what: ReadonlyMap<string, number>): string[] => [...what].map(([why, n]) => `${n} ${why}`);
-  const bad = report.bad.first.map((b) => `${b.file}:${b.line}: ${b.what}`);
+  const counted = (what: ReadonlyMap<string, number>): string[] => [...what].map(([why, n]) => `${why}: ${n}`);
+  const bad = report.bad.first.map(placed);
   const more = report.bad.count - bad.length;
   return [
     ...counted(report.dropped),
     ...counted(report.adjusted),
     ...bad,
-    ...(more > 0 ? [`${more} more bad lines`] : []),
+    ...(more > 0 ? [`more bad lines: ${more}`] : []),
   ];
+}
+
+/** A whole file has no line, and what is wrong in a job file says where by itself. */
+function placed({ file, line, what }: WorkloadFacts['report']['bad']['first'][number]): string {
+  if (line > 0) return `${file}:${line}: ${what}`;
+  return what.startsWith(file) ? what : `${file}: ${what}`;
 }
 
 /** The command line again, as far as it decides what comes out. */

@@ -35,7 +35,7 @@ export interface Watching {
 
 export async function runOrder(order: RunOrder, { onProgress, signal }: Watching): Promise<RunResult> {
   const began = performance.now();
-  const trace = await traceOf(order);
+  const { trace, notes: marketNotes } = await marketOf(order);
   const source = await sourceOf(order);
   const fromMs =
     order.fromMs === null ? (source.recordedFromMs ?? usualStart(trace, order.market === null)) : epochMs(order.fromMs);
@@ -70,6 +70,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
     return {
       outcome,
       workload: source.facts(),
+      marketNotes,
       tookS: (performance.now() - began) / 1000,
     };
   } finally {
@@ -101,13 +102,15 @@ export async function forecastOf({
   });
 }
 
-/** Throws `market.invalid`. */
-export const traceOf = async ({
+/** With what was assumed when it was imported, for people. Throws `market.invalid`. */
+export const marketOf = async ({
   market,
   marketSeed,
   cache,
-}: Pick<RunOrder, 'market' | 'marketSeed' | 'cache'>): Promise<MarketTrace> =>
-  market === null ? defaultMarket(marketSeed) : (await openMarket(market, cache)).trace;
+}: Pick<RunOrder, 'market' | 'marketSeed' | 'cache'>): Promise<{
+  readonly trace: MarketTrace;
+  readonly notes: readonly string[];
+}> => (market === null ? { trace: defaultMarket(marketSeed), notes: [] } : openMarket(market, cache));
 
 /** As local mode has it: billing as of the market's time, then what the user set. */
 function configOf({ config, setupS }: RunOrder, trace: MarketTrace): SchedulerConfig {

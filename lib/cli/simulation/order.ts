@@ -50,6 +50,8 @@ export interface ToRun {
 export interface RunResult {
   readonly outcome: RunOutcome;
   readonly workload: WorkloadFacts;
+  /** What was assumed when the market was imported. */
+  readonly marketNotes: readonly string[];
   /** Real time, s. */
   readonly tookS: number;
 }

@@ -11,7 +11,7 @@ import { decidersNamed } from '../../sim/deciders.ts';
 import { isSynthetic } from '../../sim/workload/synthetic.ts';
 import type { SimulateOptions } from '../commands/simulate.ts';
 import { checkedSettings } from '../engine-options.ts';
-import { traceOf } from './compose.ts';
+import { marketOf } from './compose.ts';
 import type { RunOrder } from './order.ts';
 import { targetsOf } from './targets.ts';
 import { usualStart, windowStarts } from './windows.ts';
@@ -43,7 +43,7 @@ export async function ordersOf(options: SimulateOptions, cwd: string): Promise<O
   const market = path(options.market) ?? record?.market ?? null;
   const marketSeed = (seed: number): number => record?.seed ?? DEFAULT_SEED + seed - firstSeed;
   const place = { market, cache: join(resolve(cwd, options.dir), 'markets') };
-  const trace = await traceOf({ ...place, marketSeed: marketSeed(firstSeed) });
+  const { trace } = await marketOf({ ...place, marketSeed: marketSeed(firstSeed) });
   const base = {
     ...place,
     dir: replay ?? resolve(cwd, options.dir),

@@ -7,6 +7,7 @@ import { epochMs, plus, raw, seconds, ZERO_S } from '../../../lib/kernel/units.t
 import { replayMarket } from '../../../lib/local/market-replay.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import type { Solver } from '../../../lib/plan/solver.ts';
+import { oracle } from '../../../lib/sim/oracle.ts';
 import { outcomeOf } from '../../../lib/sim/outcome.ts';
 import { simulate, type Deciders } from '../../../lib/sim/simulation.ts';
 import type { Truth } from '../../../lib/sim/truth.ts';
@@ -88,5 +89,30 @@ describe('the fleet preset', () => {
     const packed = await run(jobs, blind('ebbtide'));
     expect(fleet.outcome.totals.launches).toBe(6);
     expect(packed.outcome.totals.launches).toBe(2);
+  }, 60_000);
+});
+
+describe('the oracle', () => {
+  // Spot is gone from 0.6 h to 0.8 h.
+  const job = (over: { readonly runtimeS: number; readonly deadlineS: number }): WorkloadJob => ({
+    key: 'one',
+    submittedS: 0,
+    truth: new Map([['main', { runtimeS: Float64Array.of(over.runtimeS) }]]),
+    spec: spec({
+      name: 'one',
+      class: 'deadline',
+      deadline: { afterS: seconds(over.deadlineS) },
+      stages: [stage({ tasks: 1, resources: resources(1), checkpoint: null, expectedRuntimeS: seconds(60) })],
+    }),
+  });
+
+  it('runs what saves nothing where it will not be taken', async () => {
+    const { outcome } = await run([job({ runtimeS: 3000, deadlineS: 4200 })], oracle);
+    expect(outcome.totals).toMatchObject({ succeeded: 1, missed: 0, interruptions: 0, attempts: 1 });
+  }, 60_000);
+
+  it('does what can only be late', async () => {
+    const { outcome } = await run([job({ runtimeS: 3000, deadlineS: 600 })], oracle);
+    expect(outcome.totals).toMatchObject({ succeeded: 1, missed: 1 });
   }, 60_000);
 });

@@ -35,4 +35,18 @@ describe('the cheapest course in hindsight', () => {
   it('leaves a stretch of spot that is too short for its changeover', () => {
     expect(course([[0, 0.1]]).best(0, 5 * HOUR_S, 'nowhere')).toBe('nowhere');
   });
+
+  it('begins at once what is late whatever is done, and goes on with it where it runs', () => {
+    const late = new OfflineCourse({
+      fromS: 0,
+      deadlineS: 300,
+      workS: HOUR_S,
+      changeoverS: 160,
+      steadyUsdPerS: STEADY,
+      spotUsdPerS: () => SPOT,
+    });
+    for (const atS of [0, 150, 240, 269, 300, 9000]) expect(late.best(atS, HOUR_S, 'nowhere')).not.toBe('nowhere');
+    expect(late.best(9000, HOUR_S, 'nowhere')).toBe('steady');
+    expect([late.best(9000, 600, 'spot'), late.best(9000, 600, 'steady')]).toEqual(['spot', 'steady']);
+  });
 });

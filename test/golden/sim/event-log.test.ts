@@ -45,4 +45,15 @@ describe('the event log of a simulation', () => {
     expect(again).toEqual(first);
     expect(digestOf(other)).not.toBe(digestOf(first));
   });
+
+  it('is another one when a single event is altered, dropped or told later', async () => {
+    const { sha256 } = JSON.parse(readFileSync(STORED, 'utf8')) as { readonly sha256: string };
+    const lines = await log(2);
+    const at = lines.findIndex((line, i) => i > SHOWN && line !== lines[i + 1]);
+    const [one = '', next = ''] = lines.slice(at);
+    const replaced = (...by: readonly string[]): readonly string[] => lines.toSpliced(at, 2, ...by);
+    expect(digestOf(replaced(one, next))).toBe(sha256);
+    for (const altered of [replaced(one.replace(/"atMs":\d/, '"atMs":9'), next), replaced(next), replaced(next, one)])
+      expect(digestOf(altered)).not.toBe(sha256);
+  });
 });

@@ -227,7 +227,7 @@ export const logView = z
     offset: count,
     text: z.string(),
     nextOffset: count.describe('Pass as `offset` to go on.'),
-    totalBytes: count,
+    totalBytes: count.describe('Length of the log as far as was looked: more than nextOffset while there is more.'),
     merged: z.boolean().describe('Both outputs are one log here, and this is it, whichever was asked for.'),
     url: z.string().nullable().describe('A page for people that shows the log, where the provider has one.'),
     ended: z

@@ -15,13 +15,17 @@ const RETENTION_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545
 /** EC2 names zones by the region and a letter; local and wavelength zones have longer names and no spot market worth it. */
 const ZONE = /^[a-z]{2}(?:-[a-z]+)+-\d[a-z]$/;
 const REGION = /^[a-z]{2}(?:-[a-z]+)+-\d$/;
+const SUBNET_EXAMPLE = '`eu-central-1a: subnet-...`';
 
 const subnets = z
   .record(
     z.string().regex(ZONE, 'is no availability zone such as eu-central-1a'),
     z.string().regex(/^subnet-[\da-f]{8}(?:[\da-f]{9})?$/, 'is no subnet id such as subnet-0a1b2c3d'),
+    {
+      error: ({ code }) => (code === 'invalid_type' ? `must name a subnet of each zone, ${SUBNET_EXAMPLE}` : undefined),
+    },
   )
-  .refine((all) => Object.keys(all).length > 0, 'names no subnet: give at least one, `eu-central-1a: subnet-...`');
+  .refine((all) => Object.keys(all).length > 0, `names no subnet: give at least one, ${SUBNET_EXAMPLE}`);
 
 const vpc = z
   .union([
@@ -189,7 +193,9 @@ function issuesOf(issue: z.core.$ZodIssue): Issue[] {
     if (inner !== undefined) return inner.flatMap((i) => issuesOf({ ...i, path: ['vpc', ...i.path] }));
     return [{ at: 'vpc', message: 'must be new, default, or an object with `id` and `subnets`' }];
   }
-  return [{ at: issue.path.join('.'), message: issue.message }];
+  // What is wrong with a key of a mapping is said within.
+  const message = issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
+  return [{ at: issue.path.join('.'), message }];
 }
 
 /** The defaults with those keys of the input that are of the right form, each taken alone. */

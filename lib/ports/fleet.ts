@@ -59,6 +59,7 @@ export interface LogChunk {
   readonly text: string;
   /** Pass as `offset` to go on. */
   readonly nextOffset: number;
+  /** How long the log is, as far as was looked: more than `nextOffset` if and only if there is more now. */
   readonly totalBytes: number;
   /** Both outputs of the task are one log here, and this is it, whichever was asked for. Absent: they are two. */
   readonly isMerged?: true;

@@ -54,7 +54,7 @@ const BY_ACTION: Readonly<Record<string, string>> = {
   'sqs:ReceiveMessage': 'Takes what the API and other functions put into the queue.',
   'sqs:ChangeMessageVisibility': 'Takes what the API and other functions put into the queue.',
   'sqs:DeleteMessage': 'Takes what the API and other functions put into the queue.',
-  'sqs:SendMessage': 'Puts aside events that it failed on three times.',
+  'sqs:SendMessage': 'Puts aside what it failed on for good.',
   'iam:PassRole': 'Gives the network’s log its role.',
 };
 

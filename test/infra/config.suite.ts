@@ -79,6 +79,12 @@ describe('the configuration of a deployment', () => {
       /did you mean subnets/,
     ],
     [{ vpc: { id: 'vpc-0a1b2c3d', subnets: {} } }, 'vpc.subnets', /at least one/],
+    [{ vpc: { id: 'vpc-0a1b2c3d' } }, 'vpc.subnets', /must name a subnet of each zone, `eu-central-1a: subnet-/],
+    [
+      { vpc: { id: 'vpc-0a1b2c3d', subnets: { 'eu-central': 'subnet-0a1b2c3d' } } },
+      'vpc.subnets.eu-central',
+      /no availability zone such as eu-central-1a/,
+    ],
     [
       { region: 'eu-west-1', vpc: { id: 'vpc-0a1b2c3d', subnets: { 'eu-central-1a': 'subnet-0a1b2c3d' } } },
       'vpc.subnets.eu-central-1a',

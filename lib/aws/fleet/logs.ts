@@ -36,7 +36,6 @@ interface Mark {
 
 /** Streams whose marks are remembered: of a follower's next question nothing is read twice. */
 const STREAMS = 200;
-const EMPTY = Buffer.alloc(0);
 /** Lines of the other output may come after the report, which is told by its mark: both are sent as they are read. */
 const LAST_LINES = 100;
 
@@ -59,10 +58,9 @@ export class TaskLogs {
     if (name === null) return { text: '', nextOffset: offset, totalBytes: 0, isMerged: true };
     const mark = this.#marks.get(name);
     const from = mark !== undefined && mark.offset <= offset ? mark : null;
-    const { start, bytes, next } = await this.#all({ name, mark: endMarkOf(attempt) }, from, offset);
+    const to = offset + Math.max(0, maxBytes);
+    const { wanted, totalBytes, next } = await this.#piece({ name, mark: endMarkOf(attempt) }, from, { offset, to });
     if (next !== null) this.#remember(name, next);
-    const totalBytes = start + bytes.length;
-    const wanted = bytes.subarray(Math.max(0, offset - start), Math.max(0, offset - start) + Math.max(0, maxBytes));
     const whole = wholeCharacters(wanted);
     const url = logUrl(this.#options, name);
     return { text: whole.toString('utf8'), nextOffset: offset + whole.length, totalBytes, isMerged: true, url };
@@ -80,33 +78,34 @@ export class TaskLogs {
     };
   }
 
-  /** The stream from the mark, or its beginning, to its end. */
-  async #all(
+  /** Bytes `offset` to `to` of the stream, read from the mark, or its beginning, on: no more of it than shows that it is longer. */
+  async #piece(
     { name, mark }: { readonly name: string; readonly mark: string },
     from: Mark | null,
-    offset: number,
-  ): Promise<{ start: number; bytes: Buffer; next: Mark | null }> {
-    const start = from?.offset ?? 0;
+    { offset, to }: { readonly offset: number; readonly to: number },
+  ): Promise<{ wanted: Buffer; totalBytes: number; next: Mark | null }> {
+    let at = from?.offset ?? 0;
     let token = from?.token;
-    let isFirst = start === 0;
-    let bytes: Buffer = EMPTY;
     let next: Mark | null = null;
-    for (;;) {
+    const parts: Buffer[] = [];
+    while (at <= to) {
       const page = await this.#page(name, {
         startFromHead: true,
         ...(token === undefined ? {} : { nextToken: token }),
       });
-      if (page === null) return { start, bytes, next };
+      if (page === null) break;
       for (const line of page.lines) {
         if (isReport(line, mark)) continue;
-        bytes = Buffer.concat([bytes, isFirst ? EMPTY : Buffer.from('\n'), Buffer.from(line)]);
-        isFirst = false;
+        const bytes = Buffer.from(at === 0 ? line : `\n${line}`);
+        if (at < to && at + bytes.length > offset) parts.push(bytes.subarray(Math.max(0, offset - at), to - at));
+        at += bytes.length;
       }
       // "If you have reached the end of the stream, it returns the same token you passed in" (API_GetLogEvents).
-      if (page.token === undefined || page.token === token) return { start, bytes, next };
+      if (page.token === undefined || page.token === token) break;
       token = page.token;
-      if (start + bytes.length <= offset && !isFirst) next = { offset: start + bytes.length, token };
+      if (at <= offset && at > 0) next = { offset: at, token };
     }
+    return { wanted: Buffer.concat(parts), totalBytes: at, next };
   }
 
   async #page(

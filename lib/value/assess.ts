@@ -36,7 +36,8 @@ export type DrawCurve = (facts: CurveFacts) => { readonly curve: UtilityCurve; r
  *   of the work left: for a pending group from its checkpoint, for a running attempt from what it can carry elsewhere
  *   (with a checkpoint signal all it has done, plus the time to save it), under-estimates backed off (work-left.ts).
  *
- * O(jobs x stages^2 + groups), plus O(1) for each running attempt that is asked about, plus pools per distinct need for the on-demand price.
+ * O(groups + stages^2 of each job that has one or is asked about), plus O(1) for each running attempt that is asked about, plus pools
+ * per distinct need for the on-demand price.
  */
 export function valuePolicy(draw: DrawCurve): ValuePolicy {
   const pricesOf = rememberedPrices();
@@ -44,26 +45,25 @@ export function valuePolicy(draw: DrawCurve): ValuePolicy {
   return (snapshot, forecasts, config) => {
     const prices = pricesOf(snapshot.pools);
     const { vcpus } = snapshot.limits;
-    const stages = new Map<JobId, ReadonlyMap<string, StageWorth>>();
-    for (const job of snapshot.jobs.values()) {
+    const assess = (job: Job): ReadonlyMap<string, StageWorth> => {
       const runtimes = runtimesOf(job, forecasts);
       let known = assessed.get(job);
       if (known === undefined || !stillHolds(known, { runtimes, prices, vcpus, config })) {
         const context: JobContext = { job, runtimes, vcpus, config, prices, draw };
         assessed.set(job, (known = { ...context, stages: assessJob(context) }));
       }
-      stages.set(job.id, known.stages);
-    }
+      return known.stages;
+    };
+    const stageOf = onceAsked(snapshot.jobs, assess);
 
     const groups = new Map<GroupId, Worth>();
     for (const g of snapshot.groups) {
-      const stage = stages.get(g.job)?.get(g.stage.name);
+      const stage = stageOf(g.job, g.stage);
       if (stage === undefined) continue;
       groups.set(g.id, worthOf(stage, { done: g.keptS, kept: g.keptS, wavesBeforeS: stage.wavesBeforeS }, config));
     }
-    const stageOf = remembered(stages);
     const ofRunning = (r: RunningTask): Worth | undefined => {
-      const stage = stageOf(r);
+      const stage = stageOf(r.attempt.job, r.stage);
       // Without a deadline it is the same for all of a stage.
       return (
         stage?.lasting ?? (stage && worthOf(stage, { ...carried(r, snapshot.nowMs), wavesBeforeS: ZERO_S }, config))
@@ -73,18 +73,28 @@ export function valuePolicy(draw: DrawCurve): ValuePolicy {
   };
 }
 
-type StageOfRunning = (running: RunningTask) => StageWorth | undefined;
+type StageOf = (job: JobId, stage: Pick<StageSpec, 'name'>) => StageWorth | undefined;
 
-/** Stages of running attempts, found again by the record of the stage: no text is hashed for what has been asked before. */
-function remembered(stages: ReadonlyMap<JobId, ReadonlyMap<string, StageWorth>>): StageOfRunning {
-  const known = new Map<StageSpec, { readonly job: JobId; readonly worth: StageWorth | undefined }>();
-  return ({ attempt, stage }) => {
+/**
+ * Stages of jobs, assessed when first asked about: of most that runs nobody asks. Found again by the record of the stage, so that no
+ * text is hashed for what has been asked before.
+ */
+function onceAsked(
+  jobs: ReadonlyMap<JobId, Job>,
+  assess: (job: Job) => ReadonlyMap<string, StageWorth>,
+): StageOf {
+  const byJob = new Map<JobId, ReadonlyMap<string, StageWorth>>();
+  const known = new Map<object, { readonly job: JobId; readonly worth: StageWorth | undefined }>();
+  const stagesOf = (id: JobId): ReadonlyMap<string, StageWorth> | undefined => {
+    let stages = byJob.get(id);
+    const job = stages === undefined ? jobs.get(id) : undefined;
+    if (job !== undefined) byJob.set(id, (stages = assess(job)));
+    return stages;
+  };
+  return (job, stage) => {
     let of = known.get(stage);
     // Jobs that were submitted with one specification share its records.
-    if (of?.job !== attempt.job) {
-      of = { job: attempt.job, worth: stages.get(attempt.job)?.get(attempt.stage) };
-      known.set(stage, of);
-    }
+    if (of?.job !== job) known.set(stage, (of = { job, worth: stagesOf(job)?.get(stage.name) }));
     return of.worth;
   };
 }

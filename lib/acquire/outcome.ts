@@ -30,6 +30,17 @@ export interface Outcome {
   readonly costUsd: number;
 }
 
+/** The part of the terms that no deadline is in. */
+type UndatedTerms = Omit<Terms, 'deadlineInS' | 'safeInS'>;
+
+/** What comes of it where no deadline presses: the same for all tasks that differ in nothing but their deadline. */
+export interface Unhurried {
+  /** P(late) is 0, or 1 where it is never done. */
+  readonly outcome: Outcome;
+  /** From this `safeInS` on the last safe start forbids no try that would be made, seconds. */
+  readonly safeFromS: number;
+}
+
 /**
  * Expectations over the running time (discrete, r with weight w) and the time T of the first interruption (curve F), in
  * closed form. O(bins x horizons), nothing allocated per bin.
@@ -46,7 +57,30 @@ export interface Outcome {
  * The first start-up is not charged here: it is the same for all offers and nothing where an instance is at hand. Start-ups
  * that interruptions cause are.
  */
-export function outcomeOf(runtime: Distribution, table: CurveTable, t: Terms): Outcome {
+export const outcomeOf = (runtime: Distribution, table: CurveTable, t: Terms): Outcome =>
+  outcomeBefore(unhurriedOutcome(runtime, table, t), { runtime, table, terms: t });
+
+/** `outcomeOf` without a deadline, and how near the last safe start may come before the outcome is another one. */
+export const unhurriedOutcome = (runtime: Distribution, table: CurveTable, t: UndatedTerms): Unhurried =>
+  expected(runtime, table, { ...t, safeInS: null });
+
+/** `outcomeOf`, given what comes of it without a deadline: where the deadline is far, nothing is worked out again. */
+export function outcomeBefore(
+  { outcome, safeFromS }: Unhurried,
+  of: { readonly runtime: Distribution; readonly table: CurveTable; readonly terms: Terms },
+): Outcome {
+  const { runtime, table, terms } = of;
+  const isFree = terms.safeInS === null || terms.safeInS >= safeFromS;
+  const tried = isFree ? outcome : expected(runtime, table, terms).outcome;
+  if (terms.deadlineInS === null || tried.costUsd === Infinity) return tried;
+  const pLate = lateness(runtime, table, terms);
+  if (pLate === 0) return tried;
+  const { pInterrupted, lostS, durationS, costUsd } = tried;
+  return { pInterrupted, pLate, lostS, durationS, costUsd };
+}
+
+/** All of the outcome but lateness. */
+function expected(runtime: Distribution, table: CurveTable, t: Omit<Terms, 'deadlineInS'>): Unhurried {
   const { atS, weight } = runtime;
   readCurve(table, t.freeBeforeS, point);
   const freeAllS = point.aliveS - t.freeBeforeS * (1 - point.lost);
@@ -56,10 +90,10 @@ export function outcomeOf(runtime: Distribution, table: CurveTable, t: Terms): O
   const timeByLossS = finiteLoss ? point.aliveS - t.lossS * (1 - point.lost) : 0;
 
   let pInterrupted = 0;
-  let pLate = 0;
   let lostS = 0;
   let durationS = 0;
   let costUsd = 0;
+  let safeFromS = -Infinity;
   let knot = 1;
   for (let i = 0; i < atS.length; i++) {
     const r = atS[i] ?? 0;
@@ -67,9 +101,7 @@ export function outcomeOf(runtime: Distribution, table: CurveTable, t: Terms): O
     knot = readCurve(table, r, point, knot);
     const f = point.lost;
     const alive = point.aliveS;
-    const latePart = t.deadlineInS === null ? 0 : lateWhen(table, r, f, t);
     pInterrupted += w * f;
-    pLate += w * latePart;
     if (f <= 0) {
       durationS += w * r;
       costUsd += w * t.rate * r;
@@ -87,9 +119,10 @@ export function outcomeOf(runtime: Distribution, table: CurveTable, t: Terms): O
     const again = Number.isFinite(tries)
       ? t.rate * (r + (tries / f) * (lostOnce + f * (t.restoreS + t.startMeanS) - freeS))
       : Infinity;
-    const mayTryAgain = t.fallbackRate === null || safeToTryAgain(interruptedS / f, t);
-    if (again === Infinity && flee === Infinity) return { ...NEVER_DONE, pInterrupted: 1 };
-    if (mayTryAgain && again <= flee) {
+    if (again === Infinity && flee === Infinity) return NEVER_DONE;
+    const neededS = again > flee || t.fallbackRate === null ? -Infinity : safeTimeToTryAgainS(interruptedS / f, t);
+    if (again <= flee && (t.safeInS === null || neededS <= t.safeInS)) {
+      safeFromS = Math.max(safeFromS, neededS);
       costUsd += w * again;
       lostS += (w * tries * lostOnce) / f;
       durationS += w * (r + tries * (lostOnce / f + t.restoreS + t.startMeanS));
@@ -99,11 +132,34 @@ export function outcomeOf(runtime: Distribution, table: CurveTable, t: Terms): O
       durationS += w * (r + f * (t.startMeanS + t.restoreS) + lostOnce);
     }
   }
-  return { pInterrupted: Math.min(1, pInterrupted), pLate: Math.min(1, pLate), lostS, durationS, costUsd };
+  return { outcome: { pInterrupted: Math.min(1, pInterrupted), pLate: 0, lostS, durationS, costUsd }, safeFromS };
+}
+
+/** P(late): of runs that the deadline is far from nothing is read. */
+function lateness({ atS, weight }: Distribution, table: CurveTable, t: Terms): number {
+  const leftS = (t.deadlineInS ?? Infinity) - t.startMaxS;
+  let pLate = 0;
+  let knot = 1;
+  for (let i = 0; i < atS.length; i++) {
+    const r = atS[i] ?? 0;
+    if (r > leftS) {
+      pLate += weight[i] ?? 0;
+      continue;
+    }
+    // Interrupted at T the flight ends at startMax + restore + r + min(T, loss): late when min(T, loss) > spare.
+    const spareS = leftS - t.startMaxS - t.restoreS - r;
+    if (t.fallbackRate !== null && spareS >= Math.min(t.lossS, r)) continue;
+    knot = readCurve(table, r, point, knot);
+    pLate += (weight[i] ?? 0) * lateWhen(table, r, { f: point.lost, leftS, spareS, terms: t });
+  }
+  return Math.min(1, pLate);
 }
 
 /** An offer on which some running time can never be finished. */
-const NEVER_DONE = { pLate: 1, lostS: Infinity, durationS: Infinity, costUsd: Infinity } as const;
+const NEVER_DONE: Unhurried = {
+  outcome: { pInterrupted: 1, pLate: 1, lostS: Infinity, durationS: Infinity, costUsd: Infinity },
+  safeFromS: -Infinity,
+};
 
 /** Reused: the core is single-threaded and outcomeOf never calls itself. */
 const point: CurvePoint = { lost: 0, aliveS: 0 };
@@ -112,7 +168,7 @@ const point: CurvePoint = { lost: 0, aliveS: 0 };
 function interruptionsWhenAgain(
   r: number,
   f: number,
-  x: { readonly alive: number; readonly lostOnce: number; readonly terms: Terms },
+  x: { readonly alive: number; readonly lostOnce: number; readonly terms: UndatedTerms },
 ): number {
   if (x.terms.lossS >= r) return f >= 1 ? Infinity : f / (1 - f);
   const perS = x.alive > 0 ? f / x.alive : Infinity;
@@ -120,26 +176,28 @@ function interruptionsWhenAgain(
   return repeated < 1 ? (perS * r) / (1 - repeated) : Infinity;
 }
 
-/** Whether, interrupted at its mean time, the task may be tried on spot again before it has to flee. */
-function safeToTryAgain(meanInterruptionS: number, t: Terms): boolean {
-  if (t.safeInS === null) return true;
+/** Time to the last safe start that a task needs to be tried on spot once more after an interruption at its mean time. */
+function safeTimeToTryAgainS(meanInterruptionS: number, t: UndatedTerms): number {
   const keptS = Math.max(0, meanInterruptionS - t.lossS);
-  return t.startMaxS + meanInterruptionS + t.startMaxS <= t.safeInS + keptS;
+  return t.startMaxS + meanInterruptionS + t.startMaxS - keptS;
 }
 
-/** P(late | running time r), start-ups counted at their longest; an upper bound where there is no on-demand to flee to. */
-function lateWhen(table: CurveTable, r: number, f: number, t: Terms): number {
-  const left = (t.deadlineInS ?? Infinity) - t.startMaxS;
-  if (r > left) return 1;
+interface Flight {
+  readonly f: number;
+  /** To the deadline, less the longest start-up; and of that what the flight leaves, seconds. */
+  readonly leftS: number;
+  readonly spareS: number;
+  readonly terms: Terms;
+}
+
+/** P(late | running time r) of a run that is not late by itself, start-ups counted at their longest; an upper bound where there is no on-demand to flee to. */
+function lateWhen(table: CurveTable, r: number, { f, leftS, spareS, terms: t }: Flight): number {
   if (t.fallbackRate === null) {
     // Nowhere to flee to. Each interruption costs at most this much time and each try is interrupted with at most F(r).
     const perInterruptionS = t.startMaxS + t.restoreS + Math.min(t.lossS, r);
-    return f ** (1 + Math.floor((left - r) / Math.max(perInterruptionS, 1)));
+    return f ** (1 + Math.floor((leftS - r) / Math.max(perInterruptionS, 1)));
   }
-  // Interrupted at T the flight ends at startMax + restore + r + min(T, loss): late when min(T, loss) > spare.
-  const spare = left - t.startMaxS - t.restoreS - r;
-  if (spare < 0) return f;
-  if (spare >= Math.min(t.lossS, r)) return 0;
-  readCurve(table, spare, point);
+  if (spareS < 0) return f;
+  readCurve(table, spareS, point);
   return f - point.lost;
 }

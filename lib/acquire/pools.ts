@@ -7,7 +7,7 @@ import type { Snapshot } from '../domain/snapshot.ts';
 import type { MarketForecast } from '../domain/stages.ts';
 import { readCurve, tabulate, type CurvePoint, type CurveTable } from './curve-table.ts';
 
-/** A bid with its curve, tabulated once per cycle for all groups. */
+/** A bid with its curve, tabulated once per cycle for all groups; bids of a pool in a row with equal curves share the table. */
 interface BidForecast {
   readonly bid: Bid;
   readonly curve: InterruptionCurve;
@@ -61,10 +61,13 @@ export class PoolBook {
     if (view === undefined || view.quote === null) throw new RangeError(`pool ${index} has no price`);
     const { pool } = view;
     const priceUsdPerHour = raw(view.quote);
-    const bids = bidsFor(pool, priceUsdPerHour, this.config).map((bid): BidForecast => {
+    const bids: BidForecast[] = [];
+    for (const bid of bidsFor(pool, priceUsdPerHour, this.config)) {
       const curve = this.market.interruption(pool, bid);
-      return { bid, curve, table: tabulate(curve) };
-    });
+      const lower = bids.at(-1);
+      const table = lower !== undefined && isSameCurve(lower.curve, curve) ? lower.table : tabulate(curve);
+      bids.push({ bid, curve, table });
+    }
     const later = pool.option === 'spot' ? this.market.expectedPrice(pool, this.#inAnHour) : null;
     const refunds = pool.option === 'spot' && this.config.refundRule === 'first-hour';
     return {
@@ -78,6 +81,13 @@ export class PoolBook {
     };
   }
 }
+
+/** Bids that no price of the known past lies between are lost alike. */
+const isSameCurve = (a: InterruptionCurve, b: InterruptionCurve): boolean =>
+  a === b || (isSame(a.pInterrupted, b.pInterrupted) && isSame(a.horizonS, b.horizonS));
+
+const isSame = (a: Float64Array, b: Float64Array): boolean =>
+  a === b || (a.length === b.length && a.every((x, i) => x === b[i]));
 
 const rawOrNull = (price: ReturnType<typeof usdPerHour> | null): number | null => (price === null ? null : raw(price));
 

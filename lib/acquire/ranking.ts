@@ -8,17 +8,22 @@ import type { GroupOffers } from '../domain/stages.ts';
 import type { Outcome } from './outcome.ts';
 import type { Shape } from './shapes.ts';
 
-/** A pool at a bid, appraised for one class of tasks. */
-export interface Candidate {
+/** A pool at a bid, as one shape of task sees it. */
+export interface Place {
   readonly pool: Pool;
   readonly bid: Bid;
   readonly priceUsdPerHour: number;
   readonly share: number;
   /** Fraction of the cost that preferences are worth. */
   readonly preferred: number;
+  /** Of a pool that rests after refusals. */
+  readonly opens: Offer['opens'] | undefined;
+}
+
+/** A place, appraised for one class of tasks. */
+export interface Candidate {
+  readonly place: Place;
   readonly outcome: Outcome;
-  /** Its pool rests after refusals. */
-  readonly opens?: Offer['opens'];
 }
 
 interface Choice {
@@ -41,24 +46,29 @@ const MOST_CONSIDERED = 12;
 export function choose({ group, shape, candidates, task, config }: Choice): GroupOffers {
   const ranked = [...candidates].sort(byCost);
   const finite = ranked.filter((c) => Number.isFinite(c.outcome.costUsd));
-  const steady = finite.filter((c) => c.pool.option !== 'spot');
+  const steady = finite.filter((c) => c.place.pool.option !== 'spot');
   const able = task.blind && steady.length > 0 ? steady : finite;
   const onTime = able.filter((c) => c.outcome.pLate <= config.maxLateProbability);
   const eligible = onTime.length > 0 ? onTime : [...able].sort(byLateness);
   const best = eligible[0];
   const kept = diversified(eligible, config.offersPerGroup);
-  const onDemand = able.find((c) => c.pool.option === 'on-demand');
+  const onDemand = able.find((c) => c.place.pool.option === 'on-demand');
   if (onDemand !== undefined && !kept.includes(onDemand)) {
     if (kept.length >= config.offersPerGroup) kept.pop();
     kept.push(onDemand);
   }
   const keptSet = new Set(kept);
-  const rest = ranked.filter((c) => !keptSet.has(c));
   const verdicts: Verdicts = { task, config, best, keptSet, eligible: new Set(eligible), steady: steady.length > 0 };
+  let told: readonly ConsideredOffer[] | null = null;
   return {
     offers: kept.map((c) => offerOf(group, c, config)),
     excluded: shape.excluded,
-    considered: [...kept, ...oneBidPerPool(rest)].slice(0, MOST_CONSIDERED).map((c) => considered(c, verdicts)),
+    // Listed when it is read: only explanations do.
+    get considered() {
+      if (told !== null) return told;
+      const rest = ranked.filter((c) => !keptSet.has(c));
+      return (told = [...kept, ...oneBidPerPool(rest)].slice(0, MOST_CONSIDERED).map((c) => considered(c, verdicts)));
+    },
   };
 }
 
@@ -66,23 +76,23 @@ export function choose({ group, shape, candidates, task, config }: Choice): Grou
 function offerOf(group: GroupId, c: Candidate, config: SchedulerConfig): Offer {
   return {
     group,
-    pool: c.pool.id,
-    bid: c.bid,
-    priceUsdPerHour: usdPerHour(c.priceUsdPerHour),
-    share: c.share,
+    pool: c.place.pool.id,
+    bid: c.place.bid,
+    priceUsdPerHour: usdPerHour(c.place.priceUsdPerHour),
+    share: c.place.share,
     startDelayS: seconds(config.startDelayMeanS),
     pInterrupted: c.outcome.pInterrupted,
     pLate: c.outcome.pLate,
     expectedLostS: seconds(c.outcome.lostS),
     expectedDurationS: seconds(c.outcome.durationS),
     expectedCostUsd: c.outcome.costUsd,
-    ...(c.opens === undefined ? {} : { opens: c.opens }),
-    ...(c.preferred > 0 ? { preferenceUsd: c.preferred * c.outcome.costUsd } : {}),
+    ...(c.place.opens === undefined ? {} : { opens: c.place.opens }),
+    ...(c.place.preferred > 0 ? { preferenceUsd: c.place.preferred * c.outcome.costUsd } : {}),
   };
 }
 
-const net = (c: Candidate): number => c.outcome.costUsd * (1 - c.preferred);
-const bidOf = (c: Candidate): number => (c.bid === 'uncapped' ? Infinity : raw(c.bid));
+const net = (c: Candidate): number => c.outcome.costUsd * (1 - c.place.preferred);
+const bidOf = (c: Candidate): number => (c.place.bid === 'uncapped' ? Infinity : raw(c.place.bid));
 
 /** Cost, then safety, then id and bid, so that ties do not depend on input order. */
 function byCost(a: Candidate, b: Candidate): number {
@@ -94,7 +104,7 @@ function byLateness(a: Candidate, b: Candidate): number {
 }
 
 function byName(a: Candidate, b: Candidate): number {
-  if (a.pool.id !== b.pool.id) return a.pool.id < b.pool.id ? -1 : 1;
+  if (a.place.pool.id !== b.place.pool.id) return a.place.pool.id < b.place.pool.id ? -1 : 1;
   return compare(bidOf(a), bidOf(b));
 }
 
@@ -116,8 +126,8 @@ function diversified(ranked: readonly Candidate[], most: number): Candidate[] {
 function oneBidPerPool(ranked: readonly Candidate[]): Candidate[] {
   const seen = new Set<string>();
   return ranked.filter((c) => {
-    if (seen.has(c.pool.id)) return false;
-    seen.add(c.pool.id);
+    if (seen.has(c.place.pool.id)) return false;
+    seen.add(c.place.pool.id);
     return true;
   });
 }
@@ -133,9 +143,9 @@ interface Verdicts {
 
 function considered(c: Candidate, v: Verdicts): ConsideredOffer {
   return {
-    pool: c.pool.id,
-    bid: c.bid,
-    priceUsdPerHour: c.priceUsdPerHour,
+    pool: c.place.pool.id,
+    bid: c.place.bid,
+    priceUsdPerHour: c.place.priceUsdPerHour,
     pInterrupted: c.outcome.pInterrupted,
     pLate: c.outcome.pLate,
     expectedCostUsd: c.outcome.costUsd,
@@ -152,14 +162,14 @@ function verdict(c: Candidate, v: Verdicts): string {
   if (!Number.isFinite(c.outcome.costUsd)) {
     return 'not taken: interrupted too often ever to finish, and there is no on-demand pool to go to';
   }
-  if (v.task.blind && c.pool.option === 'spot' && v.steady) {
+  if (v.task.blind && c.place.pool.option === 'spot' && v.steady) {
     return 'not taken: nothing is known of the running time, there is a deadline, and an interruption loses work, so only capacity that stays is safe';
   }
   if (v.keptSet.has(c)) return keptVerdict(c, v);
   if (!v.eligible.has(c)) {
     return `not taken: late with probability ${percent(c.outcome.pLate)}, over the allowed ${percent(v.config.maxLateProbability)}`;
   }
-  const same = v.best !== undefined && [...v.keptSet].some((k) => k.pool.id === c.pool.id);
+  const same = v.best !== undefined && [...v.keptSet].some((k) => k.place.pool.id === c.place.pool.id);
   return same
     ? `not kept: another bid in this pool is better${premium(c, v)}`
     : `not kept: others are better${premium(c, v)}`;
@@ -171,9 +181,9 @@ function keptVerdict(c: Candidate, v: Verdicts): string {
   if (v.task.blind && v.steady) {
     return `kept: nothing is known of the running time, there is a deadline, and an interruption loses work, so it stays off spot${late}`;
   }
-  if (c.opens !== undefined) return `kept for later: it gave no capacity lately and rests${premium(c, v)}${late}`;
+  if (c.place.opens !== undefined) return `kept for later: it gave no capacity lately and rests${premium(c, v)}${late}`;
   if (c === v.best) return late === '' ? 'best: lowest expected cost' : `best: no offer is safer${late}`;
-  if (c.pool.option !== 'spot') return `kept: is never interrupted${premium(c, v)}${late}`;
+  if (c.place.pool.option !== 'spot') return `kept: is never interrupted${premium(c, v)}${late}`;
   return `kept as an alternative${premium(c, v)}${late}`;
 }
 

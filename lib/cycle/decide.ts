@@ -25,7 +25,16 @@ import {
   type RunningTask,
   type Snapshot,
 } from '../domain/snapshot.ts';
-import type { Forecasts, GroupOffers, Host, Leftover, Stages, TaskToPlace, Worths } from '../domain/stages.ts';
+import {
+  withOffers,
+  type Forecasts,
+  type GroupOffers,
+  type Host,
+  type Leftover,
+  type Stages,
+  type TaskToPlace,
+  type Worths,
+} from '../domain/stages.ts';
 import { attemptName, taskKey } from './working-state.ts';
 import { forecastAtPurchase } from './forecast-at-purchase.ts';
 import { withoutExchanges } from './exchange.ts';
@@ -274,7 +283,7 @@ function appraiseMoves<S>(input: DecideInput<S>, forecasts: Forecasts, moves: re
   const offers = new Map<GroupId, GroupOffers>();
   for (const m of moves) {
     const of = all.get(moveGroup(m));
-    if (of !== undefined) offers.set(moveGroup(m), { ...of, offers: offersFor(m, of.offers, config) });
+    if (of !== undefined) offers.set(moveGroup(m), withOffers(of, offersFor(m, of.offers, config)));
   }
   const pays = (m: Move): boolean => !m.toSpot || (offers.get(moveGroup(m))?.offers ?? []).length > 0;
   return { moves: moves.filter(pays), worths, groups, offers };

@@ -70,6 +70,15 @@ export interface GroupOffers {
   /** Offers that were appraised, for explanations; includes those not kept, with a verdict. */
   readonly considered: readonly ConsideredOffer[];
 }
+/** The same with other offers. What was considered stays unread: it may be put together only when it is read. */
+export const withOffers = (of: GroupOffers, offers: readonly Offer[]): GroupOffers => ({
+  offers,
+  excluded: of.excluded,
+  get considered() {
+    return of.considered;
+  },
+});
+
 /** Appraises pools and bids for each pending group. */
 export type AppraisePolicy = (
   snapshot: Snapshot,

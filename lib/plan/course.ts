@@ -7,7 +7,7 @@ import type { AttemptId, GroupId } from '../kernel/ids.ts';
 import type { Offer } from '../domain/forecast.ts';
 import { unsolved, type Allotment } from '../domain/plan.ts';
 import type { InstanceView, PendingGroup, RunningTask } from '../domain/snapshot.ts';
-import type { GroupOffers, PlanInput, PlanPolicy } from '../domain/stages.ts';
+import { withOffers, type GroupOffers, type PlanInput, type PlanPolicy } from '../domain/stages.ts';
 import { allotmentOf } from './allotment.ts';
 import { fill } from './fill.ts';
 import { guardMoves, type Move, type MovesOf } from './guard.ts';
@@ -45,7 +45,8 @@ export function coursePlan(courses: Courses): PlanPolicy<unknown> {
       if (all === undefined) continue;
       const { take, why } = courses.pending(group, input);
       if (take === 'wait') waiting.set(group.id, why);
-      offers.set(group.id, { ...all, offers: all.offers.filter((offer) => suits(offer, take)) });
+      const suited = all.offers.filter((offer) => suits(offer, take));
+      offers.set(group.id, withOffers(all, suited));
     }
     // Nothing is put off to a later slot: of the window only what starts now matters.
     const config = { ...input.config, lookAheadSlots: 1 };

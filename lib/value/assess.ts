@@ -79,10 +79,7 @@ type StageOf = (job: JobId, stage: Pick<StageSpec, 'name'>) => StageWorth | unde
  * Stages of jobs, assessed when first asked about: of most that runs nobody asks. Found again by the record of the stage, so that no
  * text is hashed for what has been asked before.
  */
-function onceAsked(
-  jobs: ReadonlyMap<JobId, Job>,
-  assess: (job: Job) => ReadonlyMap<string, StageWorth>,
-): StageOf {
+function onceAsked(jobs: ReadonlyMap<JobId, Job>, assess: (job: Job) => ReadonlyMap<string, StageWorth>): StageOf {
   const byJob = new Map<JobId, ReadonlyMap<string, StageWorth>>();
   const known = new Map<object, { readonly job: JobId; readonly worth: StageWorth | undefined }>();
   const stagesOf = (id: JobId): ReadonlyMap<string, StageWorth> | undefined => {

@@ -345,11 +345,13 @@ function stopsOf(
     stops.set(attempt.id, { attempt: attempt.id, ...why });
   };
   const endings = new Map<JobId, string>();
+  let hasGang = false;
   for (const job of snapshot.jobs.values()) {
     const why = whyEnding(job);
     if (why !== null) endings.set(job.id, why);
+    hasGang ||= job.spec.stages.some((s) => s.gang);
   }
-  const mayStop = endings.size > 0 || [...snapshot.jobs.values()].some((j) => j.spec.stages.some((s) => s.gang));
+  const mayStop = endings.size > 0 || hasGang;
   for (const r of mayStop ? snapshot.running : []) {
     const ending = endings.size === 0 ? undefined : endings.get(r.attempt.job);
     if (ending !== undefined) stop(r, { why: 'cancelled', reason: ending });

@@ -46,9 +46,10 @@ export function endingsOf(d: Deliberation, context: EndingContext): Ending[] {
   const started = new Set<GroupId>(d.allotment.starts.map((s) => s.option.group));
   const overBudget = new Set<GroupId>(d.allotment.waits.flatMap((w) => (w.why === 'budget' ? [w.group] : [])));
   const backingOff = new Set<JobId>(d.snapshot.blocked.flatMap((b) => (b.why === 'backoff' ? [b.job] : [])));
-  return [...d.snapshot.jobs.values()].flatMap((job): Ending[] => {
+  const standing = [...d.snapshot.jobs.values()].filter((job) => !job.stages.some((s) => s.running > 0));
+  return standing.flatMap((job): Ending[] => {
     const mine = groups.get(job.id) ?? [];
-    if (isEnding(job) || job.stages.some((s) => s.running > 0) || mine.some((g) => started.has(g.id))) return [];
+    if (isEnding(job) || mine.some((g) => started.has(g.id))) return [];
     const late = tooLate(d, job, backingOff.has(job.id) ? [] : mine);
     if (late !== null) return [{ job: job.id, reason: late, late: true }];
     if (mine.length === 0 || !mine.every((g) => overBudget.has(g.id))) return [];

@@ -43,6 +43,7 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
       blocked.push({ job: job.id, stage: null, why: 'dependency', detail: `waits for job ${unmet}`, untilMs: null });
       continue;
     }
+    if (hasBegunAll(job)) continue;
     for (const stage of job.spec.stages) {
       const waiting = state.waitingTasks(job, stage.name);
       for (const task of waiting) tasks.push(task);
@@ -64,6 +65,9 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
     limits: input.limits,
   };
 }
+
+/** Whether each of its tasks has been begun and none waits to be tried again: most of what there is. */
+const hasBegunAll = ({ stages }: Job): boolean => stages.every((s) => s.nextFresh >= s.tasks && s.waiting === 0);
 
 interface PendingContext {
   readonly nowMs: EpochMs;

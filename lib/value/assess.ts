@@ -21,7 +21,7 @@ export interface CurveFacts {
   /** When this stage's tasks must be done; null without a deadline. */
   readonly taskDeadlineMs: EpochMs | null;
 }
-/** The curve, and in words how it came about. */
+/** The curve, and in words how it came about: put into words when they are read, for most are not. */
 export type DrawCurve = (facts: CurveFacts) => { readonly curve: UtilityCurve; readonly reason: string };
 
 /**
@@ -106,9 +106,17 @@ function carried(running: RunningTask, nowMs: EpochMs): { readonly done: Seconds
   return { done, kept: running.stage.checkpoint === null ? workKeptS(running, nowMs) : done };
 }
 
+/** What the reason of a worth is made of. */
+interface Why {
+  readonly drawn: ReturnType<DrawCurve>;
+  /** Stages that hang on it, and the time that they need before the deadline; null without one. */
+  readonly behind: ReadonlySet<string>;
+  readonly behindS: Seconds | null;
+}
+
 interface StageWorth {
   readonly curve: UtilityCurve;
-  readonly reason: string;
+  readonly why: Why;
   readonly taskDeadlineMs: EpochMs | null;
   readonly runtime: Distribution;
   readonly wavesBeforeS: Seconds;
@@ -166,13 +174,13 @@ function assessJob(context: JobContext): Map<string, StageWorth> {
     const behindS = graph.behindS(stage.name);
     const taskDeadlineMs = job.deadlineMs === null ? null : minus(job.deadlineMs, behindS);
     const part = hangs / allLeftUsd / stage.tasks;
-    const { curve, reason } = draw({ job, part, onDemandUsd, taskDeadlineMs });
-    const why = reason + inherited(behind, job.deadlineMs === null ? null : behindS);
+    const drawn = draw({ job, part, onDemandUsd, taskDeadlineMs });
+    const why = { drawn, behind, behindS: job.deadlineMs === null ? null : behindS };
     stages.set(stage.name, {
-      curve,
-      reason: why,
+      curve: drawn.curve,
+      why,
       taskDeadlineMs,
-      lasting: taskDeadlineMs === null ? { curve, taskDeadlineMs, latestSafeStartMs: null, reason: why } : null,
+      lasting: taskDeadlineMs === null ? worth({ curve: drawn.curve, taskDeadlineMs, why }, null) : null,
       runtime: stage.runtime,
       wavesBeforeS: seconds(wavesBefore(stage, vcpus) * raw(mean(stage.runtime))),
     });
@@ -209,8 +217,8 @@ interface Progress {
 }
 
 function worthOf(stage: StageWorth, progress: Progress, config: SchedulerConfig): Worth {
-  const { curve, taskDeadlineMs, reason } = stage;
-  if (taskDeadlineMs === null) return { curve, taskDeadlineMs, latestSafeStartMs: null, reason };
+  const { taskDeadlineMs } = stage;
+  if (taskDeadlineMs === null) return worth(stage, null);
   const restartS = restartQuantileS({
     runtime: stage.runtime,
     done: progress.done,
@@ -220,5 +228,17 @@ function worthOf(stage: StageWorth, progress: Progress, config: SchedulerConfig)
   });
   const restoreS = raw(progress.kept) > 0 ? config.restoreS : 0;
   const neededS = config.startDelayMaxS + restoreS + raw(progress.wavesBeforeS) + restartS;
-  return { curve, taskDeadlineMs, latestSafeStartMs: minus(taskDeadlineMs, seconds(neededS)), reason };
+  return worth(stage, minus(taskDeadlineMs, seconds(neededS)));
 }
+
+const worth = (
+  { curve, taskDeadlineMs, why }: Pick<StageWorth, 'curve' | 'taskDeadlineMs' | 'why'>,
+  latestSafeStartMs: EpochMs | null,
+): Worth => ({
+  curve,
+  taskDeadlineMs,
+  latestSafeStartMs,
+  get reason() {
+    return why.drawn.reason + inherited(why.behind, why.behindS);
+  },
+});

@@ -39,7 +39,12 @@ export const jvuSched: ValuePolicy = valuePolicy((facts) => {
       fadeS: BEST_EFFORT_FADE_S,
       endUsd: part * floorUsd,
     });
-    return { curve, reason: `best effort: ${worth.words}, falling to ${dollars(floorUsd)} within a day` };
+    return {
+      curve,
+      get reason() {
+        return `best effort: ${worth.words}, falling to ${dollars(floorUsd)} within a day`;
+      },
+    };
   }
   const stated = job.spec.value.worthlessAfterS;
   const fadeS = stated ?? fadeOf(facts);
@@ -50,10 +55,12 @@ export const jvuSched: ValuePolicy = valuePolicy((facts) => {
     fadeS,
     endUsd: part * endUsd,
   });
-  const end = endUsd === 0 ? 'nothing' : dollars(endUsd);
   return {
     curve,
-    reason: `deadline: ${worth.words} until the deadline, falling to ${end} ${Math.round(raw(fadeS))} s later`,
+    get reason() {
+      const end = endUsd === 0 ? 'nothing' : dollars(endUsd);
+      return `deadline: ${worth.words} until the deadline, falling to ${end} ${Math.round(raw(fadeS))} s later`;
+    },
   };
 });
 
@@ -72,7 +79,9 @@ export function jobWorth({ job, onDemandUsd }: Pick<CurveFacts, 'job' | 'onDeman
   const factor = job.deadlineMs === null ? BEST_EFFORT_FACTOR : DEADLINE_FACTOR;
   return {
     usd: factor * onDemandUsd,
-    words: `the job is worth ${dollars(factor * onDemandUsd)} (${factor} times its on-demand cost)`,
+    get words() {
+      return `the job is worth ${dollars(factor * onDemandUsd)} (${factor} times its on-demand cost)`;
+    },
   };
 }
 

@@ -84,4 +84,47 @@ describe('appraisal', () => {
     );
     expect(spotOffers).toBeGreaterThan(100);
   });
+
+  it('of groups that differ in their deadline alone is that of each by itself', () => {
+    const views = ['a', 'b', 'c'].flatMap((zone) => [
+      view(pool({ type: 'm5.large', zone, option: 'spot', vcpus: 2, onDemand: 0.1 }), 0.03, true),
+      view(pool({ type: 'm5.large', zone, option: 'on-demand', vcpus: 2, onDemand: 0.1 }), 0.1, true),
+    ]);
+    let differing = 0;
+    fc.assert(
+      fc.property(
+        fc.array(fc.option(fc.integer({ min: 60, max: 20_000 })), { minLength: 2, maxLength: 6 }),
+        fc.boolean(),
+        (slacksS, saves) => {
+          const stage = {
+            checkpoint: saves ? { signal: 'SIGUSR1' as const, graceS: seconds(30), everyS: null } : null,
+          };
+          const groups = slacksS.map((_, i) => group({ id: `g${i}`, need: resources(1, 1), class: 'deadline', stage }));
+          const facts = {
+            pools: views,
+            market: market(views, () => exponential(0.4)),
+            runtime: () =>
+              distribution([
+                [600, 0.6],
+                [5000, 0.4],
+              ]),
+            worth: (g: { id: string }) => worth(slacksS[Number(g.id.slice(1))] ?? null),
+          };
+          const asked = (of: typeof groups) => {
+            const w = world({ ...facts, groups: of });
+            return appraise(w.snapshot, w.forecasts, w.worths, config());
+          };
+          const together = asked(groups);
+          for (const g of groups) {
+            const alone = asked([g]).get(g.id);
+            expect(together.get(g.id)?.offers).toEqual(alone?.offers);
+            expect(together.get(g.id)?.considered).toEqual(alone?.considered);
+            if (alone?.offers.some((o) => o.pLate > 0) === true) differing++;
+          }
+        },
+      ),
+      { seed: 11, numRuns: 60 },
+    );
+    expect(differing).toBeGreaterThan(20);
+  });
 });

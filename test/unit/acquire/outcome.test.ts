@@ -154,6 +154,24 @@ describe('outcome, closed cases', () => {
     expect(outcomeOf(runtime, table, { ...free, fallbackRate: base.rate / 100 }).costUsd).toBeLessThan(again);
   });
 
+  // Interrupted at its mean time E[T; T <= r] / F(r) it buys anew twice, each in the longest time, and has what is kept by then.
+  it.each([
+    ['no checkpoint', {}],
+    ['saved at the warning', checkpointed],
+    ['saves every ten minutes', saving],
+  ] as const)('tries again only while the last safe start leaves time for it: %s', (_, over) => {
+    const perS = 0.3 / 3600;
+    const r = 3000;
+    const meanS = 1 / perS - (r * Math.exp(-perS * r)) / (1 - Math.exp(-perS * r));
+    const terms: Terms = { ...base, ...over, fallbackRate: 1 / 3600, deadlineInS: null };
+    const neededS = 2 * terms.startMaxS + Math.min(meanS, terms.lossS);
+    const usd = (safeInS: number | null): number =>
+      outcomeOf(distribution([[r, 1]]), tabulate(exponential(0.3)), { ...terms, safeInS }).costUsd;
+    expect(usd(null)).toBeLessThan(usd(-1));
+    expect(usd(neededS + 20)).toBe(usd(null));
+    expect(usd(neededS - 20)).toBe(usd(-1));
+  });
+
   it('costs infinitely much where it never ends and there is nowhere to go', () => {
     const certain = tabulate({ horizonS: Float64Array.of(60), pInterrupted: Float64Array.of(1), reason: '' });
     const got = outcomeOf(runtime, certain, { ...base, fallbackRate: null });

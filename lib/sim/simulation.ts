@@ -78,6 +78,8 @@ export interface Progress {
   /** Things that happened, submissions and cycles. */
   readonly steps: number;
   readonly submitted: number;
+  /** Submitted or refused. */
+  readonly arrived: number;
 }
 
 /** A job that submission turned down, as it would have been in every other driver. */
@@ -319,7 +321,9 @@ class Simulation {
   /** Yields to the event loop, so that signals and messages of the thread are seen. */
   async #report(): Promise<void> {
     const { onProgress, fromMs, toMs } = this.#input;
-    onProgress?.({ nowMs: this.#clock.now(), fromMs, toMs, steps: this.#steps, submitted: this.#submitted });
+    const [submitted, steps] = [this.#submitted, this.#steps];
+    const arrived = submitted + this.#refused.length;
+    onProgress?.({ nowMs: this.#clock.now(), fromMs, toMs, steps, submitted, arrived });
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
 }

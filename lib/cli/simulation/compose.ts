@@ -29,7 +29,7 @@ import { usualStart } from './windows.ts';
 const SOLVER_NODES = 50;
 
 export interface Watching {
-  readonly onProgress: (progress: Progress) => void;
+  readonly onProgress: (progress: Progress & Pick<Source, 'mostJobs'>) => void;
   readonly signal: AbortSignal;
 }
 
@@ -61,7 +61,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
       minGapS: seconds(order.minGapS),
       setupS: seconds(order.setupS),
       ...(log === null ? {} : { onEvent: (event) => log.write(event) }),
-      onProgress,
+      onProgress: (progress) => onProgress({ ...progress, mostJobs: source.mostJobs }),
       signal,
     });
     log?.finish();
@@ -125,6 +125,8 @@ function configOf({ config, setupS }: RunOrder, trace: MarketTrace): SchedulerCo
 interface Source {
   readonly jobs: AsyncIterable<WorkloadJob> | Iterable<WorkloadJob>;
   readonly namesJobs: boolean;
+  /** No more jobs than that come; null: not known before they are read. */
+  readonly mostJobs: number | null;
   /** Market time of the first submission, where the jobs ran before. */
   readonly recordedFromMs: EpochMs | null;
   readonly facts: () => WorkloadFacts;
@@ -133,10 +135,11 @@ interface Source {
 async function sourceOf({ workload }: RunOrder): Promise<Source> {
   if ('replay' in workload) return recordedSource(workload.replay);
   const opened = await openWorkload(workload.path, workload.options);
-  const { name, format, notes } = opened;
+  const { name, format, notes, mostJobs } = opened;
   return {
     jobs: opened.jobs(),
     namesJobs: format === 'job-files',
+    mostJobs,
     recordedFromMs: null,
     facts: () => ({ name, format, notes, report: opened.report() }),
   };
@@ -173,6 +176,7 @@ async function recordedSource(dir: string): Promise<Source> {
       return asSubmitted(j, submittedS, names);
     }),
     namesJobs: true,
+    mostJobs: jobs.length,
     recordedFromMs: first.job.submittedMs,
     facts: () => ({ name: dir, format: 'recorded', notes, report }),
   };

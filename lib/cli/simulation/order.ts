@@ -39,6 +39,9 @@ export type FromRun =
       readonly toMs: number;
       readonly steps: number;
       readonly submitted: number;
+      readonly arrived: number;
+      /** Of the workload; null: not known before it is read to its end. */
+      readonly mostJobs: number | null;
     }
   | { readonly is: 'done'; readonly result: RunResult }
   | { readonly is: 'failed'; readonly error: PlainError };

@@ -47,15 +47,29 @@ function linesOf(orders: readonly RunOrder[], runs: ReadonlyMap<number, Seen>, n
   return [`simulated ${done} of ${orders.length}`, ...running.map(([i, seen]) => lineOf(orders[i], seen, nowMs))];
 }
 
-/** The end of the work is not known before it is reached, so the time left is what the rest of the window would take. */
 function lineOf(order: RunOrder | undefined, { latest, startedMs }: Seen, nowMs: number): string {
   if (latest === null || order === undefined) return '';
-  const { fromMs, toMs, nowMs: at, steps, submitted } = latest;
-  const share = Math.min(1, (at - fromMs) / (toMs - fromMs));
+  const { nowMs: at, steps, submitted } = latest;
   const tookS = (nowMs - startedMs) / 1000;
-  const leftS = share > 0 ? (tookS / share) * (1 - share) : Infinity;
+  const { share, left } = standing(latest, tookS);
   const name = `${order.preset}, seed ${order.seed}`.padEnd(24);
-  const left = Number.isFinite(leftS) ? `at most ${duration(leftS)} left` : '';
   const perS = Math.round(steps / Math.max(tookS, 0.001)).toLocaleString('en-US');
   return `${name} ${bar({ done: share, active: 0, total: 1 }, BAR_WIDTH)} ${instant(new Date(at).toISOString())}  ${submitted} jobs  ${perS} events/s  ${left}`;
+}
+
+/**
+ * How far a simulation is after `tookS` seconds, and the time left in words. By the jobs where their number is known: when the last
+ * of them ends nobody knows. Else by the window, of which work may need a part only. Both go on as they began.
+ */
+export function standing(
+  { fromMs, toMs, nowMs, arrived, mostJobs }: RunProgress,
+  tookS: number,
+): { readonly share: number; readonly left: string } {
+  const ofWindow = Math.min(1, (nowMs - fromMs) / (toMs - fromMs));
+  const ofJobs = mostJobs === null ? 0 : Math.min(1, arrived / mostJobs);
+  const share = Math.max(ofWindow, ofJobs);
+  if (share === 0) return { share, left: '' };
+  if (ofJobs === 1) return { share, left: 'all submitted, the last of them end' };
+  const leftS = (tookS / share) * (1 - share);
+  return { share, left: ofJobs > ofWindow ? `about ${duration(leftS)} left` : `at most ${duration(leftS)} left` };
 }

@@ -19,10 +19,10 @@ let toldMs = -Infinity;
 try {
   const result = await runOrder(workerData as RunOrder, {
     signal: abort.signal,
-    onProgress: ({ nowMs, fromMs, toMs, steps, submitted }) => {
+    onProgress: ({ nowMs, fromMs, toMs, ...counts }) => {
       if (performance.now() < toldMs + TELL_EVERY_MS) return;
       toldMs = performance.now();
-      tell({ is: 'progress', nowMs: raw(nowMs), fromMs: raw(fromMs), toMs: raw(toMs), steps, submitted });
+      tell({ is: 'progress', nowMs: raw(nowMs), fromMs: raw(fromMs), toMs: raw(toMs), ...counts });
     },
   });
   tell({ is: 'done', result });

@@ -36,6 +36,7 @@ class OpenWorkload implements Workload {
   readonly name: string;
   readonly format: string;
   readonly notes: readonly string[];
+  readonly mostJobs: number | null;
   readonly #choice: Choice;
   readonly #options: ResolvedOptions;
   #tally = new Tally();
@@ -44,6 +45,7 @@ class OpenWorkload implements Workload {
     this.name = name;
     this.format = choice.reader.format;
     this.notes = [...choice.reader.notes(options), ...notesOn(choice.reader, options)];
+    this.mostJobs = mostJobsOf(choice.reader, options);
     this.#choice = choice;
     this.#options = options;
   }
@@ -61,6 +63,12 @@ class OpenWorkload implements Workload {
   report(): WorkloadReport {
     return this.#tally.report();
   }
+}
+
+/** A scale of 1.5 repeats some jobs once, and one of 2 all of them. */
+function mostJobsOf({ jobs = Infinity }: Reader, { scale, jobsLimit = Infinity }: ResolvedOptions): number | null {
+  const most = Math.min(jobs * Math.ceil(scale), jobsLimit);
+  return Number.isFinite(most) ? most : null;
 }
 
 /** What the options make of a workload, in words. */

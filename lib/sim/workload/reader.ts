@@ -36,6 +36,8 @@ export interface Reader {
   readonly tellsProduction?: true;
   /** Whether several files make one workload. Absent: one file is one. */
   readonly takesFolders?: true;
+  /** How many jobs there are, where that is known before they are read. */
+  readonly jobs?: number;
   /** Whether a file is of this format. */
   readonly detects: (file: SourceFile) => boolean;
   /**

@@ -66,6 +66,7 @@ export function syntheticReader(path: string): Reader {
     notes: () => [
       `Made, not measured: ${given.jobs} jobs, ${given.perHour} an hour, ${given.templates} templates, seed ${given.seed ?? 'of the options'}.`,
     ],
+    jobs: given.jobs,
     detects: () => false,
     read: (_files, context) => generate(given, context),
   };

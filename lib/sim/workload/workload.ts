@@ -49,6 +49,8 @@ export interface Workload {
   readonly format: string;
   /** What the reader assumes where the trace says nothing: sentences for people. */
   readonly notes: readonly string[];
+  /** No more jobs than that come; null: nobody knows before it is read to its end. */
+  readonly mostJobs: number | null;
   /**
    * By `submittedS`, ties in the order of the file. Each call reads anew and gives the same jobs. Ends with EbbError
    * `workload.invalid` when not one job could be used.

@@ -36,6 +36,15 @@ describe('opening a workload', () => {
     expect(apart.jobs.map((j) => j.spec.class)).toEqual(['deadline', 'best-effort']);
   });
 
+  it('knows how many jobs may come where the number is given, and else not', async () => {
+    const most = async (path: string, options = {}) => (await openWorkload(path, options)).mostJobs;
+    expect(await most('synthetic:jobs=7')).toBe(7);
+    expect(await most('synthetic:jobs=7', { jobsLimit: 3 })).toBe(3);
+    expect(await most('synthetic:jobs=7', { scale: 1.5 })).toBe(14);
+    expect(await most(fixture('jobs-folder'))).toBeNull();
+    expect(await most(fixture('jobs-folder'), { jobsLimit: 3 })).toBe(3);
+  });
+
   it('shows the faults of a single job file as they are', async () => {
     expect((await refused(collect(fixture('jobs-folder/d.yaml')))).code).toBe('job-file.invalid');
     const unknown = await refused(collect(fixture('jobs-folder/c.yaml')));

@@ -1,9 +1,11 @@
 import { expect, it } from '@jest/globals';
-import { attemptId, effectKey, instanceId, poolId } from '../../../lib/kernel/ids.ts';
-import { mib, milliCpu, usdPerHour } from '../../../lib/kernel/units.ts';
+import { effectKey, instanceId, poolId } from '../../../lib/kernel/ids.ts';
+import { usdPerHour } from '../../../lib/kernel/units.ts';
 import type { StartRequest } from '../../../lib/ports/fleet.ts';
 import type { AwsEvent } from '../../doubles/aws/events.ts';
 import { AwsWorld } from '../../support/aws-world.ts';
+import { sleepOrder } from '../../support/sleep-order.ts';
+import { until } from '../../support/until.ts';
 
 /** Tasks that start together on one instance, and end together: what a queue's consumer gets at once. */
 const TASKS = 8;
@@ -29,20 +31,7 @@ class Used {
   }
 }
 
-const orderOf = (n: number): StartRequest => ({
-  key: effectKey(`start ${n}`),
-  attempt: attemptId(`j${n}.main.0.1`),
-  instance: HOST,
-  command: ['sleep', '1'],
-  env: {},
-  workdir: '/tmp',
-  inputs: [],
-  outputs: [],
-  resources: { cpu: milliCpu(250), memory: mib(64), gpus: 0, disk: mib(0) },
-  timeoutS: null,
-  checkpoint: null,
-  task: { job: `j${n}`, stage: 'main', index: 0, number: 1 },
-});
+const orderOf = (n: number): StartRequest => sleepOrder({ job: `j${n}`, index: 0, instance: HOST, sleepS: 1 });
 
 it('the life of an instance and of the tasks on it takes few calls and units', async () => {
   const come: AwsEvent[] = [];
@@ -55,8 +44,8 @@ it('the life of an instance and of the tasks on it takes few calls and units', a
     const { fleet } = world.process(undefined, acted.add);
     const observer = world.process(undefined, observed.add);
     /** As the queue does: what has come meanwhile, together. */
-    const takeIn = async (until: (e: AwsEvent) => boolean, times: number): Promise<void> => {
-      await till(() => come.filter(until).length >= times);
+    const takeIn = async (isMeant: (e: AwsEvent) => boolean, times: number): Promise<void> => {
+      await until(() => come.filter(isMeant).length >= times);
       const [from, to] = [taken, come.length];
       taken = to;
       await observer.observe(...come.slice(from, to));
@@ -85,13 +74,5 @@ function expectAtMost(used: PerTask, most: PerTask): void {
   for (const what of ['calls', 'writeUnits', 'readUnits'] as const) {
     expect(used[what]).toBeGreaterThan(0);
     expect(used[what]).toBeLessThanOrEqual(most[what]);
-  }
-}
-
-async function till(done: () => boolean): Promise<void> {
-  const patience = performance.now() + 30_000;
-  while (!done()) {
-    if (performance.now() > patience) throw new Error('not within 30 s');
-    await new Promise((resolve) => setTimeout(resolve, 30));
   }
 }

@@ -5,6 +5,7 @@ import { effectKey, instanceId, poolId } from '../../../lib/kernel/ids.ts';
 import { raw } from '../../../lib/kernel/units.ts';
 import { instance } from '../../contract/store-samples.ts';
 import { AwsWorld, type Process } from '../../support/aws-world.ts';
+import { until } from '../../support/until.ts';
 
 const KNOWN = instanceId('i-known');
 const POOL = poolId('c5.large/calm/spot');
@@ -133,12 +134,4 @@ const stateOf = async (ec2: string): Promise<string> =>
 async function age(): Promise<void> {
   const overMs = raw(world.double.now()) + OLD_S * 1000;
   await until(async () => raw(world.double.now()) > overMs);
-}
-
-async function until(done: () => Promise<boolean>): Promise<void> {
-  const patience = performance.now() + 40_000;
-  while (!(await done())) {
-    if (performance.now() > patience) throw new Error('not within 40 s');
-    await new Promise((resolve) => setTimeout(resolve, 40));
-  }
 }

@@ -3,6 +3,7 @@ import { effectKey, instanceId, poolId } from '../../../lib/kernel/ids.ts';
 import { raw, usdPerHour } from '../../../lib/kernel/units.ts';
 import { instance } from '../../contract/store-samples.ts';
 import { AwsWorld } from '../../support/aws-world.ts';
+import { until } from '../../support/until.ts';
 
 const ID = instanceId('i-mute');
 const PATIENCE_S = 400;
@@ -65,11 +66,3 @@ it('one that cannot be ended now keeps no other from being ended', async () => {
     await world.close();
   }
 }, 60_000);
-
-async function until(done: () => Promise<boolean>): Promise<void> {
-  const patience = performance.now() + 40_000;
-  while (!(await done())) {
-    if (performance.now() > patience) throw new Error('not within 40 s');
-    await new Promise((resolve) => setTimeout(resolve, 40));
-  }
-}

@@ -2,29 +2,18 @@
 import { EC2Client, StopInstancesCommand } from '@aws-sdk/client-ec2';
 import { expect, it } from '@jest/globals';
 import { attemptId, effectKey, instanceId, poolId } from '../../../lib/kernel/ids.ts';
-import { mib, milliCpu, plus, raw, seconds } from '../../../lib/kernel/units.ts';
+import { plus, raw, seconds } from '../../../lib/kernel/units.ts';
 import type { StartRequest } from '../../../lib/ports/fleet.ts';
 import { instance } from '../../contract/store-samples.ts';
 import { AwsWorld, type Process } from '../../support/aws-world.ts';
+import { sleepOrder } from '../../support/sleep-order.ts';
+import { until } from '../../support/until.ts';
 
 const ID = instanceId('i-host');
 const POOL = poolId('c5.large/calm/on-demand');
 const ATTEMPTS = [0, 1].map((n) => attemptId(`j1.main.${n}.1`));
 
-const orderOf = (n: number): StartRequest => ({
-  key: effectKey(`start ${n}`),
-  attempt: attemptId(`j1.main.${n}.1`),
-  instance: ID,
-  command: ['sleep', '300'],
-  env: {},
-  workdir: '/tmp',
-  inputs: [],
-  outputs: [],
-  resources: { cpu: milliCpu(250), memory: mib(64), gpus: 0, disk: mib(0) },
-  timeoutS: null,
-  checkpoint: null,
-  task: { job: 'j1', stage: 'main', index: n, number: 1 },
-});
+const orderOf = (index: number): StartRequest => sleepOrder({ job: 'j1', index, instance: ID, sleepS: 300 });
 
 /** `told`: whether events come, or only the sweep finds out. */
 async function begun(told: { now: boolean }): Promise<{ readonly world: AwsWorld; readonly process: Process }> {
@@ -128,11 +117,3 @@ it('one that EC2 refuses to end is told again and again, until it can be ended',
     await world.close();
   }
 }, 60_000);
-
-async function until(done: () => Promise<boolean>): Promise<void> {
-  const patience = performance.now() + 40_000;
-  while (!(await done())) {
-    if (performance.now() > patience) throw new Error('not within 40 s');
-    await new Promise((resolve) => setTimeout(resolve, 40));
-  }
-}

@@ -56,15 +56,13 @@ export interface Unhurried {
  *
  * The first start-up is not charged here: it is the same for all offers and nothing where an instance is at hand. Start-ups
  * that interruptions cause are.
+ *
+ * This part is the outcome without a deadline, and how near the last safe start may come before it is another one.
  */
-export const outcomeOf = (runtime: Distribution, table: CurveTable, t: Terms): Outcome =>
-  outcomeBefore(unhurriedOutcome(runtime, table, t), { runtime, table, terms: t });
-
-/** `outcomeOf` without a deadline, and how near the last safe start may come before the outcome is another one. */
 export const unhurriedOutcome = (runtime: Distribution, table: CurveTable, t: UndatedTerms): Unhurried =>
   expected(runtime, table, { ...t, safeInS: null });
 
-/** `outcomeOf`, given what comes of it without a deadline: where the deadline is far, nothing is worked out again. */
+/** The outcome, given what comes of it without a deadline: where the deadline is far, nothing is worked out again. */
 export function outcomeBefore(
   { outcome, safeFromS }: Unhurried,
   of: { readonly runtime: Distribution; readonly table: CurveTable; readonly terms: Terms },
@@ -161,7 +159,7 @@ const NEVER_DONE: Unhurried = {
   safeFromS: -Infinity,
 };
 
-/** Reused: the core is single-threaded and outcomeOf never calls itself. */
+/** Reused: the core is single-threaded and no outcome is worked out within another one. */
 const point: CurvePoint = { lost: 0, aliveS: 0 };
 
 /** Expected interruptions until a task of length r is done on this offer alone. */

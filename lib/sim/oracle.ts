@@ -27,13 +27,14 @@ import {
   type RunningTask,
   type Snapshot,
 } from '../domain/snapshot.ts';
-import type {
-  AcquirePolicy,
-  AppraisePolicy,
-  EstimatePolicy,
-  GroupOffers,
-  MarketForecast,
-  PlanPolicy,
+import {
+  withOffers,
+  type AcquirePolicy,
+  type AppraisePolicy,
+  type EstimatePolicy,
+  type GroupOffers,
+  type MarketForecast,
+  type PlanPolicy,
 } from '../domain/stages.ts';
 import { forecastStages } from '../estimate/stage-forecasts.ts';
 import type { GroupId, JobId } from '../kernel/ids.ts';
@@ -101,7 +102,7 @@ function lasting(
       const taken = truth.capacity.interruption(pool, snapshot.nowMs, bid);
       return taken === null || raw(taken.warnMs) >= doneMs;
     };
-    kept.set(group.id, { ...all, offers: all.offers.filter(lasts) });
+    kept.set(group.id, withOffers(all, all.offers.filter(lasts)));
   }
   return kept;
 }

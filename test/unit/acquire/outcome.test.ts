@@ -2,9 +2,12 @@ import { describe, expect, it } from '@jest/globals';
 import { randomStream, type Uniform } from '../../../lib/kernel/random.ts';
 import { distribution, type Distribution } from '../../../lib/domain/distribution.ts';
 import { NEVER_INTERRUPTED as NEVER } from '../../../lib/domain/forecast.ts';
-import { tabulate } from '../../../lib/acquire/curve-table.ts';
-import { outcomeOf, type Terms } from '../../../lib/acquire/outcome.ts';
+import { tabulate, type CurveTable } from '../../../lib/acquire/curve-table.ts';
+import { outcomeBefore, unhurriedOutcome, type Outcome, type Terms } from '../../../lib/acquire/outcome.ts';
 import { exponential } from './world.ts';
+
+const outcomeOf = (runtime: Distribution, table: CurveTable, terms: Terms): Outcome =>
+  outcomeBefore(unhurriedOutcome(runtime, table, terms), { runtime, table, terms });
 
 /** A plain simulation of what the closed forms are the expectation of: draws, and nothing of the code's. */
 interface Run {

@@ -153,7 +153,7 @@ export class Hosts {
   async #start(record: InstanceRecord, attempts: readonly AttemptId[]): Promise<Settled> {
     const { inbox } = this.#parts;
     // One whose order is missing: it is only just being written, and who writes it comes here next.
-    const orders = await inbox.orders(record.instance, attempts);
+    const orders = await inbox.orders(attempts);
     const claimed = await this.#claim(
       record,
       attempts.filter((a) => orders.has(a)),

@@ -5,7 +5,6 @@
  *   E#<EC2 id>      FLEET            which instance of ours it is
  *   A#<mark>        ORDER            which attempt, on which instance, and what to run, as it was asked; there from before its
  *                                    task is asked for. `mark` is what a task is known by outside (marks.ts)
- *   I#<instance>    ORDER#<attempt>  as it was before: what to run, beside an A#<mark> that says only whose it is. Still read
  *   NEWS            I#<instance>     there may be observations up to `upTo` that nobody has applied
  *
  * Writers are the Lambdas that act, observe and sweep, at once. A record changes by a conditional write on its version, and
@@ -21,12 +20,11 @@ import type { StartRequest } from '../../ports/fleet.ts';
 import { body, bodyOf, flag, flagOf, number, numberOf, text, textAt, type Item } from '../store/codec.ts';
 import { textOf, type Key } from '../store/keys.ts';
 import type { Table } from '../store/table.ts';
-import { launchedRecord, trimmed, type InstanceRecord } from './record.ts';
+import { trimmed, type InstanceRecord } from './record.ts';
 import { markOf } from './marks.ts';
 
 const NEWS = 'NEWS';
 const recordKey = (instance: string): Key => ({ pk: `I#${instance}`, sk: 'FLEET' });
-const formerOrderKey = (instance: string, attempt: string): Key => ({ pk: `I#${instance}`, sk: `ORDER#${attempt}` });
 const ec2Key = (ec2: string): Key => ({ pk: `E#${ec2}`, sk: 'FLEET' });
 const markKey = (mark: string): Key => ({ pk: `A#${mark}`, sk: 'ORDER' });
 const newsKey = (instance: string): Key => ({ pk: NEWS, sk: `I#${instance}` });
@@ -131,7 +129,7 @@ export class Inbox {
   }
 
   #stored(item: Item): Stored {
-    const stored = { record: recordOf(bodyOf<Plain>(item)), version: numberOf(item, 'n') };
+    const stored = { record: bodyOf<InstanceRecord>(item), version: numberOf(item, 'n') };
     this.#versions.set(stored.record, stored.version);
     return stored;
   }
@@ -192,17 +190,11 @@ export class Inbox {
   }
 
   /** What attempts are to run; those are missing that were never ordered, or are never to run. */
-  async orders(instance: InstanceId, attempts: readonly AttemptId[]): Promise<ReadonlyMap<AttemptId, StartRequest>> {
+  async orders(attempts: readonly AttemptId[]): Promise<ReadonlyMap<AttemptId, StartRequest>> {
     const items = await this.#table.getMany(attempts.map((a) => markKey(markOf(a))));
-    const itemOf = (a: AttemptId): Item | undefined => items.get(textOf(markKey(markOf(a))));
-    const former = attempts.filter((a) => {
-      const item = itemOf(a);
-      return item !== undefined && item['b'] === undefined && !flagOf(item, 'never');
-    });
-    const formerItems = await this.#table.getMany(former.map((a) => formerOrderKey(instance, a)));
     return new Map(
       attempts.flatMap((a) => {
-        const item = former.includes(a) ? formerItems.get(textOf(formerOrderKey(instance, a))) : itemOf(a);
+        const item = items.get(textOf(markKey(markOf(a))));
         return item === undefined || flagOf(item, 'never') ? [] : [[a, bodyOf<StartRequest>(item)] as const];
       }),
     );
@@ -228,8 +220,7 @@ export class Inbox {
    */
   async taskOf(attempt: AttemptId): Promise<string | null> {
     const item = await this.#table.get(markKey(markOf(attempt)));
-    // As an earlier version noted it.
-    if (item === undefined || item['task'] !== undefined) return item?.['task']?.S ?? null;
+    if (item === undefined) return null;
     const record = await this.record(instanceId(textAt(item, 'instance')));
     const begun = record?.observations.find((o) => o.kind === 'attempt-started' && o.attempt === attempt);
     return record?.attempts[attempt]?.task ?? (begun?.kind === 'attempt-started' ? (begun.log ?? null) : null);
@@ -263,7 +254,3 @@ export class Inbox {
     await this.update(record.instance, (r) => trimmed(r, applied), record);
   }
 }
-
-type Plain = Parameters<typeof launchedRecord>[0] & Partial<InstanceRecord>;
-/** Fields that an item of an earlier version lacks have the value that they begin with. */
-const recordOf = (stored: Plain): InstanceRecord => ({ ...launchedRecord(stored), ...stored });

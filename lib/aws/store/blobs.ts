@@ -1,7 +1,7 @@
 import { DeleteObjectCommand, GetObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import { EbbError } from '../../kernel/errors.ts';
 import { classify } from '../errors.ts';
-import { bytes, checkVersion, decode, encode, text, textAt, type Item } from './codec.ts';
+import { bytes, checkVersion, decode, encode, placeOf, text, textAt, type Item } from './codec.ts';
 import type { Meter, Write } from './table.ts';
 
 /** What is larger goes to S3: a put there costs as much as writing 8 KB, twice if it is changed once, and an item ends at 400 KB. */
@@ -59,7 +59,7 @@ export class Blobs {
   /** The value that was written as `held` says. */
   async valueOf<T>(item: Item): Promise<T> {
     checkVersion(item);
-    return decode<T>(await this.bytesOf(item));
+    return decode<T>(await this.bytesOf(item), placeOf(item, 'b'));
   }
 
   /** What `heldBytes` holds. */

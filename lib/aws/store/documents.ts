@@ -3,7 +3,7 @@ import { isOver, type Attempt, type Job, type JobSpec, type Task } from '../../d
 import type { Explanation, Plan } from '../../domain/plan.ts';
 import type { EffectRecord } from '../../ports/store.ts';
 import type { Blobs } from './blobs.ts';
-import { body, bodyOf, checkVersion, decode, encode, flag, flagOf, number, text, type Item } from './codec.ts';
+import { body, bodyOf, checkVersion, encode, flag, flagOf, number, text, type Item } from './codec.ts';
 import { EXPLAINED, type Key } from './keys.ts';
 import type { Write } from './table.ts';
 import type { Reader } from './view.ts';
@@ -117,7 +117,7 @@ export function jobDocOf(item: Item | undefined): JobDoc {
     body: job,
     spec,
     runs,
-    open: item['o']?.B === undefined ? {} : decode<JobDoc['open']>(item['o'].B),
+    open: item['o'] === undefined ? {} : bodyOf<JobDoc['open']>(item, 'o'),
   };
 }
 

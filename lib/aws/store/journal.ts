@@ -24,10 +24,11 @@ import { randomUUID } from 'node:crypto';
 import { EbbError } from '../../kernel/errors.ts';
 import { isOutcomeUnknown } from '../errors.ts';
 import type { Blobs } from './blobs.ts';
-import { bytes, checkVersion, decode, encode, number, numberOf, text, textAt, type Item } from './codec.ts';
-import { COMMITS_PREFIX, HEAD, KEEP_COMMITS_DAYS, LOG, logKey, padded } from './keys.ts';
+import { bytes, checkVersion, decode, decoded, encode, number, numberOf, text, textAt, type Item } from './codec.ts';
+import { COMMITS_PREFIX, HEAD, KEEP_COMMITS_DAYS, LOG, logKey, padded, type Key } from './keys.ts';
 import { carriedOver, folded, isPassing, type Tail } from './tail.ts';
 import { inParallel, type Table, type Write } from './table.ts';
+import { upgraded, type Place } from './upgrades.ts';
 import { View } from './view.ts';
 
 /** A commit is carried over, with those before it, once they are so many or so large: what a reader that has just begun reads. */
@@ -252,7 +253,7 @@ export class Journal {
     checkVersion(item);
     const isEmpty = item['b'] === undefined && item['s3'] === undefined;
     const content = isEmpty ? null : await this.#blobs.bytesOf(item);
-    const writes = content === null ? [] : decode<readonly PackedWrite[]>(content).map(unpacked);
+    const writes = content === null ? [] : unpackedAll(content);
     const commits = Number(textAt(item, 'sk'));
     const head = {
       token: numberOf(item, 't'),
@@ -327,32 +328,39 @@ function packed({ set, once, condition, ...rest }: Write): PackedWrite {
   if (condition !== undefined) throw new EbbError('internal', { what: 'a write of a commit has a condition' });
   return {
     ...rest,
-    ...(set === undefined ? {} : { set: mapped(set, packValue) }),
-    ...(once === undefined ? {} : { once: mapped(once, packValue) }),
+    ...(set === undefined ? {} : { set: mapped(set, rest.key, packValue) }),
+    ...(once === undefined ? {} : { once: mapped(once, rest.key, packValue) }),
   };
 }
 
-function unpacked({ set, once, ...rest }: PackedWrite): Write {
-  return {
+/** Values lie in a commit without their version: it is the commit's. */
+function unpackedAll(content: Uint8Array): readonly Write[] {
+  const { value, version } = decoded(content);
+  const unpack = (of: PackedValue, at: Place): Item[string] => unpackValue(of, at, version);
+  return (value as readonly PackedWrite[]).map(({ set, once, ...rest }) => ({
     ...rest,
-    ...(set === undefined ? {} : { set: mapped(set, unpackValue) }),
-    ...(once === undefined ? {} : { once: mapped(once, unpackValue) }),
-  };
+    ...(set === undefined ? {} : { set: mapped(set, rest.key, unpack) }),
+    ...(once === undefined ? {} : { once: mapped(once, rest.key, unpack) }),
+  }));
 }
 
-const mapped = <A, B>(record: Readonly<Record<string, A>>, of: (value: A) => B): Record<string, B> =>
-  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, of(value)]));
+const mapped = <A, B>(
+  record: Readonly<Record<string, A>>,
+  key: Key,
+  of: (value: A, at: Place) => B,
+): Record<string, B> =>
+  Object.fromEntries(Object.entries(record).map(([attribute, value]) => [attribute, of(value, { ...key, attribute })]));
 
-function packValue(value: Item[string]): PackedValue {
+function packValue(value: Item[string], at: Place): PackedValue {
   if (value.S !== undefined) return { s: value.S };
   if (value.N !== undefined) return { n: value.N };
-  if (value.B !== undefined) return { j: decode(value.B) };
+  if (value.B !== undefined) return { j: decode(value.B, at) };
   return { f: value.BOOL === true };
 }
 
-function unpackValue(value: PackedValue): Item[string] {
+function unpackValue(value: PackedValue, at: Place, version: number): Item[string] {
   if ('s' in value) return { S: value.s };
   if ('n' in value) return { N: value.n };
-  if ('j' in value) return bytes(encode(value.j));
+  if ('j' in value) return bytes(encode(upgraded(value.j, at, version)));
   return { BOOL: value.f };
 }

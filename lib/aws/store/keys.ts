@@ -10,13 +10,6 @@ export interface Key {
   readonly sk: string;
 }
 
-/**
- * Version of the items' form, written into each (`v`). A reader refuses items of another one.
- *
- * 5 is the first: 1 to 4 were never released, and no table of theirs is read (docs/adr/0013-submissions-are-taken-in.md).
- */
-export const SCHEMA_VERSION = 5;
-
 /** Tasks whose records share an item: a lone change rewrites about 1 KB, a start of thousands writes few items. */
 const TASKS_PER_ITEM = 32;
 /** Jobs in one item of the list of all: some 30 bytes each, so that an item is about a kilobyte. */

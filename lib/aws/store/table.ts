@@ -18,7 +18,8 @@ import {
 import { classify, faultOf } from '../errors.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import { number, numberOf, textAt, type Item } from './codec.ts';
-import { LISTED, LOG, SCHEMA_VERSION, textOf, type Key, type List } from './keys.ts';
+import { LISTED, LOG, textOf, type Key, type List } from './keys.ts';
+import { SCHEMA_VERSION } from './upgrades.ts';
 
 /** Limits of the service ("Service, account, and table quotas in Amazon DynamoDB"). */
 const MAX_BATCH_READS = 100;

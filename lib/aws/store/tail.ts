@@ -8,8 +8,9 @@
  * true of it; the service takes it away (`ttl`).
  */
 import { flag, number, numberOf, type Item } from './codec.ts';
-import { ACTIVE, EFFECTS, LEDGER, SCHEMA_VERSION, textOf, type Key } from './keys.ts';
+import { ACTIVE, EFFECTS, LEDGER, textOf, type Key } from './keys.ts';
 import type { Write } from './table.ts';
+import { SCHEMA_VERSION } from './upgrades.ts';
 
 /** How long the mark of what was deleted stays, s: longer than any process that could still write it lives. */
 const MARK_S = 86_400;

@@ -18,6 +18,17 @@ export class ObjectsDouble {
     return { send, destroy: () => undefined } as unknown as S3Client;
   }
 
+  /** One with these objects in it, by bucket, slash and name. */
+  static of(contents: Readonly<Record<string, Uint8Array>>): ObjectsDouble {
+    const double = new ObjectsDouble();
+    for (const [key, content] of Object.entries(contents)) double.#objects.set(key, { content, atMs: 0 });
+    return double;
+  }
+
+  get contents(): Readonly<Record<string, Uint8Array>> {
+    return Object.fromEntries([...this.#objects].map(([key, { content }]) => [key, content]));
+  }
+
   /** Names of all objects that are there, whatever their bucket. */
   get names(): readonly string[] {
     return [...this.#objects.keys()].map((name) => name.slice(name.indexOf('/') + 1));

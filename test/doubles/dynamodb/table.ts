@@ -75,11 +75,16 @@ export class DynamoDouble {
     return { send, destroy: () => undefined } as unknown as DynamoDBClient;
   }
 
+  /** One with these items in it. */
+  static of(items: readonly Item[]): DynamoDouble {
+    const double = new DynamoDouble();
+    for (const item of items) double.#items.set(textOf(item), item);
+    return double;
+  }
+
   /** A copy, to go on from more than once. */
   copy(): DynamoDouble {
-    const other = new DynamoDouble();
-    for (const [key, item] of this.#items) other.#items.set(key, item);
-    return other;
+    return DynamoDouble.of(this.items);
   }
 
   get items(): readonly Item[] {

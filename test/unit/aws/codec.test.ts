@@ -2,9 +2,11 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { bodyOf, decode, encode } from '../../../lib/aws/store/codec.ts';
-import { memoryKey, memoryPrefix, padded, SCHEMA_VERSION, unpadded } from '../../../lib/aws/store/keys.ts';
+import { memoryKey, memoryPrefix, padded, unpadded } from '../../../lib/aws/store/keys.ts';
+import { FIRST_VERSION, SCHEMA_VERSION } from '../../../lib/aws/store/upgrades.ts';
 
 const SEED = 20261121;
+const AT = { pk: 'J#j1', sk: 'JOB', attribute: 'j' };
 const codeOf = (work: () => unknown): string => {
   try {
     work();
@@ -20,7 +22,7 @@ describe('values as bytes', () => {
       fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
         // JSON itself has no negative zero.
         const expected = JSON.parse(JSON.stringify(value)) as unknown;
-        expect(decode(encode(value))).toEqual(expected);
+        expect(decode(encode(value), AT)).toEqual(expected);
       }),
       { seed: SEED, numRuns: 300 },
     );
@@ -33,7 +35,16 @@ describe('values as bytes', () => {
     expect(bodyOf({ v: { N: String(SCHEMA_VERSION) }, b })).toEqual({ a: 1 });
     expect(codeOf(() => bodyOf({ v: { N: String(SCHEMA_VERSION + 1) }, b }))).toBe('store.newer');
     expect(codeOf(() => bodyOf({ v: { N: '1' } }))).toBe('store.corrupt');
-    expect(codeOf(() => decode(Uint8Array.of(9, 1, 2)))).toBe('store.corrupt');
+    expect(codeOf(() => bodyOf({ v: { N: String(SCHEMA_VERSION) } }))).toBe('store.corrupt');
+    expect(codeOf(() => decode(Uint8Array.of(9, 1, 2), AT))).toBe('store.corrupt');
+  });
+
+  it('bear the version that wrote them, whatever item they lie in', () => {
+    const [form = 0, version, ...rest] = encode({ a: 1 });
+    expect(version).toBe(SCHEMA_VERSION);
+    const newer = Uint8Array.of(form, SCHEMA_VERSION + 1, ...rest);
+    expect(codeOf(() => bodyOf({ v: { N: String(SCHEMA_VERSION) }, b: { B: newer } }))).toBe('store.newer');
+    expect(codeOf(() => decode(Uint8Array.of(form, FIRST_VERSION - 1, ...rest), AT))).toBe('store.corrupt');
   });
 });
 

@@ -1,0 +1,72 @@
+import { describe, expect, it, jest } from '@jest/globals';
+import type { Place } from '../../../lib/aws/store/upgrades.ts';
+import * as present from '../../../lib/aws/store/upgrades.ts';
+
+const NEXT = present.SCHEMA_VERSION + 1;
+const seen: { readonly at: Place; readonly version: number }[] = [];
+
+/** The store as it would be with one more step: pools of instances get another name, and all that is read of others is noted. */
+jest.unstable_mockModule('../../../lib/aws/store/upgrades.ts', () => ({
+  ...present,
+  SCHEMA_VERSION: NEXT,
+  upgraded(value: unknown, at: Place, version: number): unknown {
+    if (version === NEXT) return value;
+    seen.push({ at, version });
+    const now = present.upgraded(value, at, version) as { readonly instance?: { readonly pool: string } };
+    return at.sk === 'INSTANCE' ? { ...now, instance: { ...now.instance, pool: `${now.instance?.pool}!` } } : now;
+  },
+}));
+const { recorded } = await import('../../support/recorded-world.ts');
+const { answersOf, carriedOver, opened } = await import('../../support/stored-world.ts');
+
+interface Answers {
+  readonly instances: { readonly items: readonly { readonly id: string; readonly pool: string }[] };
+}
+
+/** Kinds of places, without what names the single job, instance or commit. */
+const kindOf = ({ pk, sk, attribute }: Place): string => {
+  const kind = (key: string): string => (key.includes('#') ? `${key.split('#')[0]}#` : key);
+  return /^[A-Z]#/.test(pk) ? `${kind(pk)} ${kind(sk)} ${attribute}` : `${pk} ${attribute}`;
+};
+
+describe('a step of the schema', () => {
+  it('is taken once by every value of the earlier version: in items, in objects and in the log', async () => {
+    const { world } = await recorded(present.FIRST_VERSION);
+    const pools = async (): Promise<readonly (readonly [string, string])[]> => {
+      const { instances } = (await answersOf(opened(world))) as Answers;
+      return instances.items.map(({ id, pool }) => [id, pool] as const);
+    };
+    const before = await pools();
+    expect(before.map(([id]) => id).sort()).toEqual(['i-1', 'i-2', 'i-3', 'i-4']);
+    expect(new Set(before.map(([, pool]) => pool))).toEqual(new Set(['c5.large/us-east-1a/spot!']));
+    await carriedOver(opened(world).store);
+    expect(await pools()).toEqual(before);
+  });
+
+  it('is offered all there is', () => {
+    expect(new Set(seen.map(({ version }) => version))).toEqual(new Set([present.FIRST_VERSION]));
+    expect([...new Set(seen.map(({ at }) => kindOf(at)))].sort()).toEqual([
+      'A# ATTEMPT b',
+      'A# ORDER b',
+      'ACTIVE b',
+      'COSTS b',
+      'EFFECTS b',
+      'EVENTS b',
+      'EXPLAINED b',
+      'I# FLEET b',
+      'I# INSTANCE b',
+      'I# LEDGER# b',
+      'I# RUN# b',
+      'J# JOB j',
+      'J# JOB o',
+      'J# JOB y',
+      'J# RUN# b',
+      'J# SPEC b',
+      'J# WHY b',
+      'JOBS b',
+      'MEMORY b',
+      'NEW b',
+      'P# PLAN b',
+    ]);
+  });
+});

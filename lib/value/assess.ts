@@ -180,7 +180,7 @@ function assessJob(context: JobContext): Map<string, StageWorth> {
       curve: drawn.curve,
       why,
       taskDeadlineMs,
-      lasting: taskDeadlineMs === null ? worth({ curve: drawn.curve, taskDeadlineMs, why }, null) : null,
+      lasting: taskDeadlineMs === null ? new StagesWorth({ curve: drawn.curve, taskDeadlineMs, why }, null) : null,
       runtime: stage.runtime,
       wavesBeforeS: seconds(wavesBefore(stage, vcpus) * raw(mean(stage.runtime))),
     });
@@ -218,7 +218,7 @@ interface Progress {
 
 function worthOf(stage: StageWorth, progress: Progress, config: SchedulerConfig): Worth {
   const { taskDeadlineMs } = stage;
-  if (taskDeadlineMs === null) return worth(stage, null);
+  if (taskDeadlineMs === null) return new StagesWorth(stage, null);
   const restartS = restartQuantileS({
     runtime: stage.runtime,
     done: progress.done,
@@ -228,17 +228,25 @@ function worthOf(stage: StageWorth, progress: Progress, config: SchedulerConfig)
   });
   const restoreS = raw(progress.kept) > 0 ? config.restoreS : 0;
   const neededS = config.startDelayMaxS + restoreS + raw(progress.wavesBeforeS) + restartS;
-  return worth(stage, minus(taskDeadlineMs, seconds(neededS)));
+  return new StagesWorth(stage, minus(taskDeadlineMs, seconds(neededS)));
 }
 
-const worth = (
-  { curve, taskDeadlineMs, why }: Pick<StageWorth, 'curve' | 'taskDeadlineMs' | 'why'>,
-  latestSafeStartMs: EpochMs | null,
-): Worth => ({
-  curve,
-  taskDeadlineMs,
-  latestSafeStartMs,
-  get reason() {
-    return why.drawn.reason + inherited(why.behind, why.behindS);
-  },
-});
+/** A class for its getter, which an object literal would get anew each time: worths are made for each running task in each cycle. */
+class StagesWorth implements Worth {
+  readonly curve: UtilityCurve;
+  readonly taskDeadlineMs: EpochMs | null;
+  readonly latestSafeStartMs: EpochMs | null;
+  readonly #why: Why;
+
+  constructor(stage: Pick<StageWorth, 'curve' | 'taskDeadlineMs' | 'why'>, latestSafeStartMs: EpochMs | null) {
+    this.curve = stage.curve;
+    this.taskDeadlineMs = stage.taskDeadlineMs;
+    this.latestSafeStartMs = latestSafeStartMs;
+    this.#why = stage.why;
+  }
+
+  get reason(): string {
+    const { drawn, behind, behindS } = this.#why;
+    return drawn.reason + inherited(behind, behindS);
+  }
+}

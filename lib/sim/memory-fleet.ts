@@ -79,6 +79,8 @@ interface MemoryAttempt {
 
 interface MemoryInstance {
   readonly request: LaunchRequest;
+  /** The how manieth that was launched. */
+  readonly launch: number;
   readonly launchedMs: EpochMs;
   readonly goneMs: EpochMs | null;
   state: 'starting' | 'ready' | 'warned' | 'releasing' | 'ended';
@@ -107,14 +109,15 @@ export class MemoryFleet implements Fleet {
   readonly #clock: Clock;
   readonly #script: MemoryFleetOptions['script'];
   readonly #instances = new Map<InstanceId, MemoryInstance>();
-  /** Those whose end has not been seen by the caller of `observe`. */
-  readonly #reporting = new Map<InstanceId, MemoryInstance>();
+  /** Those of which something has not been seen by the caller of `observe`: of most nothing has happened since it asked last. */
+  readonly #reporting = new Set<MemoryInstance>();
   readonly #outcomes = new Map<EffectKey, EffectOutcome>();
   /** What checkpoints hold, by job and task. */
   readonly #kept = new Map<string, Map<string, Seconds>>();
   readonly #stdout = new Map<AttemptId, string>();
   readonly #queue = new TinyQueue<Scheduled>([], (a, b) => a.atMs - b.atMs || a.sequence - b.sequence);
   readonly #wakes = new Set<() => void>();
+  #launched = 0;
   #scheduled = 0;
   #observed = 0;
   #happened = 0;
@@ -177,6 +180,7 @@ export class MemoryFleet implements Fleet {
     const readyMs = readyAfter(request.instance, at);
     const instance: MemoryInstance = {
       request,
+      launch: this.#launched++,
       launchedMs: at,
       goneMs: taken?.goneMs ?? null,
       state: 'starting',
@@ -189,7 +193,6 @@ export class MemoryFleet implements Fleet {
       observations: [],
     };
     this.#instances.set(request.instance, instance);
-    this.#reporting.set(request.instance, instance);
     this.#observe(instance, { kind: 'instance-launched', atMs: at, readyMs });
     this.#at(readyMs, () => this.#ready(instance, readyMs));
     if (hint !== null) this.#at(hint, () => this.#rebalance(instance, hint));
@@ -421,15 +424,15 @@ export class MemoryFleet implements Fleet {
   async observe(after: ReadonlyMap<InstanceId, number>): Promise<readonly Observation[]> {
     this.#catchUp();
     const found: Observation[] = [];
-    for (const [id, instance] of this.#reporting) {
+    // What was launched first is told first.
+    for (const instance of [...this.#reporting].sort((a, b) => a.launch - b.launch)) {
       const { observations } = instance;
-      const seen = after.get(id) ?? 0;
+      const seen = after.get(instance.request.instance) ?? 0;
       // Sequences are 1, 2, 3, ...: what comes after n begins at index n.
       for (let i = seen; i < observations.length; i++) found.push(observations[i] as Observation);
-      if (instance.state === 'ended' && seen >= observations.length) {
-        this.#reporting.delete(id);
-        instance.observations = [];
-      }
+      if (seen < observations.length) continue;
+      this.#reporting.delete(instance);
+      if (instance.state === 'ended') instance.observations = [];
     }
     return found;
   }
@@ -469,6 +472,7 @@ export class MemoryFleet implements Fleet {
   #observe(instance: MemoryInstance, fact: Fact): void {
     const id = instance.request.instance;
     this.#observed++;
+    this.#reporting.add(instance);
     instance.observations.push({ instance: id, sequence: instance.observations.length + 1, ...fact });
   }
 
@@ -478,10 +482,12 @@ export class MemoryFleet implements Fleet {
 
   /** As if the instance had never been: its bill, its list entry and answers under its keys. For a driver that bounds its memory. */
   forget(id: InstanceId): void {
-    for (const key of this.#instances.get(id)?.keys ?? []) this.#outcomes.delete(key);
-    for (const attempt of this.#instances.get(id)?.seen ?? []) this.#stdout.delete(attempt);
+    const instance = this.#instances.get(id);
+    if (instance === undefined) return;
+    for (const key of instance.keys) this.#outcomes.delete(key);
+    for (const attempt of instance.seen) this.#stdout.delete(attempt);
     this.#instances.delete(id);
-    this.#reporting.delete(id);
+    this.#reporting.delete(instance);
   }
 
   /** What checkpoints hold of a job that is over. For the same driver. */

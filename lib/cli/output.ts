@@ -21,6 +21,7 @@ interface Stream {
   write(text: string): unknown;
   readonly isTTY?: boolean;
   readonly columns?: number;
+  readonly rows?: number;
 }
 
 export interface OutputOptions {
@@ -31,17 +32,24 @@ export interface OutputOptions {
   readonly noColor: boolean;
 }
 
-/** NO_COLOR (https://no-color.org) and --no-color also turn off the live view: both are asked for by people who read plain text. */
+const USUAL_COLUMNS = 120;
+
+/**
+ * NO_COLOR (https://no-color.org) and --no-color also turn off the live view: both are asked for by people who read plain text.
+ * A terminal that says it has no columns or rows (one without a window: `script`, `docker exec -t`, some CI) is not redrawn, for nothing
+ * would be seen of it: it gets lines, as what is no terminal does.
+ */
 export function makeOutput({ stdout, stderr, env, noColor }: OutputOptions): Output {
   const isTerminal = stdout.isTTY === true;
+  const isDrawable = (stream: Stream): boolean => stream.isTTY === true && stream.columns !== 0 && stream.rows !== 0;
   const plain = noColor || (env['NO_COLOR'] ?? '') !== '' || env['TERM'] === 'dumb';
   return {
     line: (text) => void stdout.write(`${text}\n`),
     write: (text) => void stdout.write(text),
     note: (text) => void stderr.write(`${text}\n`),
-    live: isTerminal && !plain,
-    liveNotes: stderr.isTTY === true && !plain,
-    columns: stdout.columns ?? 120,
+    live: isDrawable(stdout) && !plain,
+    liveNotes: isDrawable(stderr) && !plain,
+    columns: stdout.columns === undefined || stdout.columns === 0 ? USUAL_COLUMNS : stdout.columns,
     colors: pc.createColors(isTerminal && !plain),
   };
 }

@@ -5,6 +5,9 @@ import { EbbError } from '../kernel/errors.ts';
 import type { EngineOptions } from './commands/running.ts';
 import type { LocalEngineOptions } from '../local/engine.ts';
 
+/** What is said of an engine that is stopped while it is opened: its market may be imported first, which takes a while. */
+export const NOT_BEGUN = 'stopped: the engine had not begun';
+
 /**
  * Options of `run` and `up` as the engine takes them: absolute paths, checked settings; what was not given stays open,
  * for the engine knows what its directory was opened with before. Throws `usage`.

@@ -8,6 +8,9 @@
  */
 export type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
+/** Exit codes of a program ended by a signal, as shells report them. */
+export const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const satisfies Record<StopSignal, number>;
+
 const SIGNALS: readonly StopSignal[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /** The part of `process` that signals and the launcher's messages come from. */
@@ -56,6 +59,26 @@ export function onStopRequest(
   return () => {
     for (const [event, listener] of listeners) source.off(event, listener);
   };
+}
+
+/**
+ * Does work that a stop request ends: `said` is noted, and the process ends with the signal's exit code. What is half-written is
+ * discarded at the end of the process (lib/local/sudden-end.ts).
+ */
+export async function endedByStop<T>(
+  output: { note(text: string): void },
+  said: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const unlisten = onStopRequest((_, signal) => {
+    output.note(`\n${said}`);
+    process.exit(SIGNAL_EXIT[signal]);
+  });
+  try {
+    return await work();
+  } finally {
+    unlisten();
+  }
 }
 
 /** For commands that handle no signals: end when the launcher is gone. `onStopRequest` takes over from this. */

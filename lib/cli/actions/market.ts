@@ -26,6 +26,7 @@ import { writeMarket } from '../../local/market-file.ts';
 import { importMarket, openMarket, type ImportProgress, type ImportSummary } from '../../local/market-import.ts';
 import type { GenerateFlags, ImportFlags, MarketStreams, ShowFlags } from '../commands/market.ts';
 import { percent, plural } from '../format.ts';
+import { endedByStop } from '../signals.ts';
 import { table, type Column } from '../views/table.ts';
 
 export const day = (ms: number): string => new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
@@ -57,6 +58,8 @@ function progressOf(streams: MarketStreams): {
   };
 }
 
+const notesOf = ({ stderr }: MarketStreams) => ({ note: (text: string): void => void stderr.write(`${text}\n`) });
+
 export async function importSource(streams: MarketStreams, source: string, options: ImportFlags): Promise<void> {
   const target = resolve(
     options.output ?? `${basename(resolve(source)).replace(/\.(json|csv)?(\.gz)?$/i, '')}.ebbmarket`,
@@ -64,12 +67,15 @@ export async function importSource(streams: MarketStreams, source: string, optio
   const { clear, ...progress } = progressOf(streams);
   let summary: ImportSummary;
   try {
-    summary = await importMarket(source, target, {
-      ...(await catalogueOption(options.catalogue)),
-      ...(options.name === undefined ? {} : { name: options.name }),
-      ...progress,
-      maxIssues: options.maxIssues,
-    });
+    const catalogue = await catalogueOption(options.catalogue);
+    summary = await endedByStop(notesOf(streams), `stopped: ${target} was not written`, () =>
+      importMarket(source, target, {
+        ...catalogue,
+        ...(options.name === undefined ? {} : { name: options.name }),
+        ...progress,
+        maxIssues: options.maxIssues,
+      }),
+    );
   } finally {
     clear();
   }
@@ -171,11 +177,18 @@ interface PoolRow {
   readonly interruptions: number;
 }
 
+async function opened(streams: MarketStreams, source: string, options: ShowFlags): ReturnType<typeof openMarket> {
+  const catalogue = await catalogueOption(options.catalogue);
+  return endedByStop(notesOf(streams), 'stopped before the market was read', () =>
+    openMarket(resolve(source), resolve(options.cache), catalogue),
+  );
+}
+
 export async function show(streams: MarketStreams, source: string | undefined, options: ShowFlags): Promise<void> {
   const { trace, notes } =
     source === undefined
       ? { trace: defaultMarket(), notes: ['Generated market: what Ebbtide uses when no market is named.'] }
-      : await openMarket(resolve(source), resolve(options.cache), await catalogueOption(options.catalogue));
+      : await opened(streams, source, options);
   const window = windowOf(trace, options);
   const pools = selected(trace, options.pool);
   const series = pools.map((pool) => poolSeries(trace, pool, window));

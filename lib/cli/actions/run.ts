@@ -6,22 +6,20 @@ import { all, type Client } from '../client.ts';
 import type { RunOptions } from '../commands/running.ts';
 import { refuseElsewhere, type Action, type Context } from '../context.ts';
 import type { Embedded } from '../embedded.ts';
-import { embeddedOptions } from '../engine-options.ts';
+import { embeddedOptions, NOT_BEGUN } from '../engine-options.ts';
 import { plural } from '../format.ts';
 import { readJobSource, type JobSource } from '../job-source.ts';
 import { watchJobs } from '../monitor.ts';
 import { json } from '../output.ts';
 import { routes } from '../routes.ts';
 import { difference, readRun, sumOf, writeRun, type Spent } from '../run-record.ts';
-import { onStopRequest, type StopSignal } from '../signals.ts';
+import { endedByStop, onStopRequest, SIGNAL_EXIT } from '../signals.ts';
 import { figures, summary, verdict, type JobResult, type RunResult } from '../views/summary.ts';
 import { goingOn, resumeCommand, unfinishedJobs } from '../unfinished.ts';
 import { submitOne } from './submit.ts';
 
 /** Wall time between two looks at something that is about to end. */
 const POLL_MS = 100;
-/** Exit codes of a program ended by a signal, as shells report them. */
-const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const satisfies Record<StopSignal, number>;
 /** Longest wall time that a second Ctrl-C waits for processes to be gone. */
 const AT_ONCE_MS = 3_000;
 
@@ -42,7 +40,9 @@ export const run: Action<RunOptions> = async (context, files, options) => {
   const sources: JobSource[] = [];
   for (const file of files) sources.push(await readJobSource(file, world.cwd, world.stdin));
   const { openEmbedded } = await import('../compose.ts');
-  const engine = await openEmbedded(embeddedOptions(options, world.cwd, options.dumpModel));
+  const engine = await endedByStop(context.output, NOT_BEGUN, () =>
+    openEmbedded(embeddedOptions(options, world.cwd, options.dumpModel)),
+  );
   try {
     return await runOn(engine, { context, sources, resume, dir: options.dir, path: resolve(world.cwd, options.dir) });
   } finally {

@@ -12,18 +12,21 @@ import type { RunOrder, RunResult, WorkloadFacts } from '../simulation/order.ts'
 import { ordersOf } from '../simulation/orders.ts';
 import { runAll, type Ran } from '../simulation/pool.ts';
 import { showProgress } from '../simulation/progress.ts';
-import { onStopRequest } from '../signals.ts';
+import { endedByStop, onStopRequest, SIGNAL_EXIT } from '../signals.ts';
 import { simulationSummary } from '../views/simulation.ts';
 
 /** Exit code of a program ended by SIGINT, as shells report it: what was simulated until then is reported as partial. */
-const PARTIAL = 130;
+const PARTIAL = SIGNAL_EXIT.SIGINT;
+const NOT_BEGUN = 'stopped: no simulation had begun';
 
 /**
  * `ebb simulate`: presets x windows x seeds, in parallel, compared. Where not one job was done the exit code is what `ebb run` would
  * have for it: that of the refusal, else of a failed job.
  */
 export const simulate: Action<SimulateOptions> = async (context, _args, options) => {
-  const { orders, report: path } = await ordersOf(options, context.world.cwd);
+  const { orders, report: path } = await endedByStop(context.output, NOT_BEGUN, () =>
+    ordersOf(options, context.world.cwd),
+  );
   const abort = new AbortController();
   const unlisten = onStopRequest((count) => {
     if (count > 1) process.exit(PARTIAL);

@@ -1,10 +1,10 @@
 import type { UpOptions } from '../commands/running.ts';
 import { refuseElsewhere, type Action } from '../context.ts';
-import { embeddedOptions } from '../engine-options.ts';
+import { embeddedOptions, NOT_BEGUN } from '../engine-options.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import { json } from '../output.ts';
 import { goingOn, unfinishedJobs } from '../unfinished.ts';
-import { onStopRequest, type StopSignal } from '../signals.ts';
+import { endedByStop, onStopRequest, SIGNAL_EXIT, type StopSignal } from '../signals.ts';
 
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
 
@@ -26,7 +26,7 @@ export const up: Action<UpOptions> = async ({ world, output, json: asJson, token
     });
   }
   const { openEmbedded } = await import('../compose.ts');
-  const engine = await openEmbedded(embeddedOptions(options, world.cwd));
+  const engine = await endedByStop(output, NOT_BEGUN, () => openEmbedded(embeddedOptions(options, world.cwd)));
   let unlisten = (): void => undefined;
   try {
     const url = await engine.listen({ bind: options.bind, port: options.port, token });
@@ -45,7 +45,7 @@ export const up: Action<UpOptions> = async ({ world, output, json: asJson, token
           );
           return;
         }
-        const exit = (): never => process.exit(130);
+        const exit = (): never => process.exit(SIGNAL_EXIT[signal]);
         engine.stop('at-once').then(exit, exit);
       });
     });

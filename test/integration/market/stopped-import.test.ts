@@ -7,20 +7,40 @@ import { afterAll, describe, expect, it } from '@jest/globals';
 
 const cwd = mkdtempSync(join(tmpdir(), 'ebb-stopped-'));
 afterAll(() => rmSync(cwd, { recursive: true, force: true }));
-const module = (path: string): string => JSON.stringify(new URL(`../../../lib/local/${path}`, import.meta.url).href);
+const module = (path: string): string => JSON.stringify(new URL(`../../../lib/${path}`, import.meta.url).href);
 const partials = (): string[] => readdirSync(cwd).filter((name) => name.endsWith('.partial'));
 
+interface Ended {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly said: string;
+}
+
 /** Imports in a process of its own, stopped in the middle by itself: at the first progress that it is told of. */
-async function stopped(
-  how: string,
-): Promise<{ readonly code: number | null; readonly signal: string | null; readonly said: string }> {
-  const program = `
+const stopped = (how: string): Promise<Ended> =>
+  ended(`
     import { readdirSync } from 'node:fs';
-    import { importMarket } from ${module('market-import.ts')};
+    import { importMarket } from ${module('local/market-import.ts')};
     await importMarket('prices.csv', 'p.ebbmarket', {
       onProgress: () => { console.log(readdirSync('.').filter((n) => n.endsWith('.partial')).length); ${how} },
     });
-    console.log('done');`;
+    console.log('done');`);
+
+/** The same by the command, which draws its progress on a terminal. */
+const stoppedCommand = (signal: string): Promise<Ended> =>
+  ended(`
+    import { importSource } from ${module('cli/actions/market.ts')};
+    const stderr = {
+      isTTY: true,
+      write: (text) => {
+        if (text.includes('reading')) process.kill(process.pid, '${signal}');
+        else process.stdout.write(text);
+      },
+    };
+    await importSource({ stdout: process.stdout, stderr }, 'prices.csv', { output: 'p.ebbmarket', maxIssues: 20 });
+    console.log('done');`);
+
+async function ended(program: string): Promise<Ended> {
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], { cwd });
   let said = '';
   child.stdout.on('data', (chunk) => (said += String(chunk)));
@@ -43,6 +63,16 @@ describe('an import that is stopped', () => {
     expect(ended.said).not.toContain('done');
     expect(ended.signal).toBe(signal);
     expect(partials()).toEqual([]);
+  });
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ])('by %s to the command: says so, exits with %i, and nothing half-written is left', async (signal, code) => {
+    const end = await stoppedCommand(signal);
+    expect(end).toMatchObject({ code, said: expect.stringContaining('p.ebbmarket was not written') });
+    expect(end.said).not.toContain('done');
+    expect(readdirSync(cwd)).toEqual(['prices.csv']);
   });
 
   it('by an exit: the same', async () => {

@@ -1,27 +1,24 @@
 /**
  * Fuzzes the HTTP API from its own OpenAPI document with schemathesis, against a server that it starts on a temporary
- * folder. Fails when any answer is a 5xx or contradicts the document. Needs Python >= 3.11; schemathesis and what it
- * needs are installed once, pinned by hash, into .cache/schemathesis.
+ * folder. Fails when any answer is a 5xx or contradicts the document. Needs Python 3.11; schemathesis and what it needs
+ * are installed once, pinned by hash.
  *
  *   node scripts/fuzz-api.ts [--examples 50] [--seed 1]
  *
  * The last line has the counts: `fuzz-api: N answers, 2xx A, 4xx B, 5xx 0`.
  */
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { pythonPrograms } from './installation.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const REQUIREMENTS = join(ROOT, 'scripts', 'schemathesis-requirements.txt');
-const VENV = join(ROOT, '.cache', 'schemathesis');
-const PROGRAM = join(VENV, process.platform === 'win32' ? 'Scripts' : 'bin');
 
 const { values } = parseArgs({
   options: { examples: { type: 'string', default: '50' }, seed: { type: 'string', default: '1' } },
@@ -41,14 +38,14 @@ const CHECKS = [
   'allow_header_conformance',
 ];
 
-install();
+const programs = await pythonPrograms('schemathesis', REQUIREMENTS);
 const dir = await mkdtemp(join(tmpdir(), 'ebb-fuzz-'));
 const server = spawn(process.execPath, [join(ROOT, 'scripts', 'serve-api.ts'), '--dir', dir], {
   stdio: ['ignore', 'pipe', 'inherit'],
 });
 const lines = createInterface({ input: server.stdout });
 const { url } = (await nextLine(lines)) as { url: string };
-const fuzzer = spawn(join(PROGRAM, 'schemathesis'), fuzzArguments(url), { stdio: 'inherit', cwd: dir });
+const fuzzer = spawn(join(programs, 'schemathesis'), fuzzArguments(url), { stdio: 'inherit', cwd: dir });
 const [code] = (await once(fuzzer, 'exit')) as [number | null];
 const answers = await stop(server);
 await rm(dir, { recursive: true });
@@ -74,27 +71,6 @@ function fuzzArguments(base: string): string[] {
     '--continue-on-failure',
     '--no-color',
   ];
-}
-
-function install(): void {
-  const stamp = join(VENV, 'requirements.sha256');
-  const wanted = createHash('sha256').update(readFileSync(REQUIREMENTS)).digest('hex');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
-  must('python3', ['-m', 'venv', '--clear', VENV]);
-  must(join(PROGRAM, 'pip'), [
-    'install',
-    '--quiet',
-    '--disable-pip-version-check',
-    '--require-hashes',
-    '-r',
-    REQUIREMENTS,
-  ]);
-  writeFileSync(stamp, wanted);
-}
-
-function must(command: string, args: string[]): void {
-  const { status, error } = spawnSync(command, args, { stdio: 'inherit' });
-  if (status !== 0) throw new Error(`${command} ${args[0] ?? ''} failed`, { cause: error });
 }
 
 async function nextLine(from: Interface): Promise<unknown> {

@@ -4,21 +4,15 @@
  * Functions. Every file is pinned by hash (requirements.txt, installer.txt, maven/*.sha256). One installation per set of
  * pins, shared by all checkouts.
  */
-import { execFile, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { copyFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { EbbError } from '../../lib/kernel/errors.ts';
-import { lockDirectory } from '../../lib/local/lock.ts';
+import { answers, installOnce, makeVenv, missingPython, must } from '../installation.ts';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
-/** LocalStack 4.9.2 runs on this Python; its pins were resolved for it. */
-const PYTHON = 'python3.11';
 /** The Java that DynamoDB Local 2.6 needs at least. */
 const JAVA_AT_LEAST = 17;
 /** Where LocalStack looks for the Java that it would have downloaded. */
@@ -26,11 +20,10 @@ const JAVA_EXPECTED = '21';
 /** The release that LocalStack names, and the folder in which it looks for it. */
 const JSONATA_FOLDER = join('jsonata', '0.9.7');
 const PINS = [
-  ...['requirements.txt', 'installer.txt'],
+  ...['requirements.txt', join('..', 'installer.txt')],
   ...['dynamodb.sha256', 'jsonata.sha256', 'IdleAgent.java', 'log4j2.xml'].map((name) => join('maven', name)),
 ];
 const COPY_JARS = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies';
-const RETRY_LOCK_MS = 500;
 
 export interface Installation {
   readonly python: string;
@@ -56,8 +49,9 @@ export type Need = 'stores' | 'functions';
 export function wayToRun(need: Need): Way {
   if (need === 'stores' && answers('docker', ['version', '--format', '{{.Server.Version}}'])) return { mode: 'docker' };
   const javaHome = findJavaHome();
+  const python = missingPython();
   const lacks = [
-    ...(answers(PYTHON, ['-c', 'import venv, ensurepip']) ? [] : [`${PYTHON} with venv`]),
+    ...(python === null ? [] : [python]),
     ...(javaHome === null ? [`JDK of version ${JAVA_AT_LEAST} or later`] : []),
     ...(find('mvn') === null ? ['Maven'] : []),
   ];
@@ -68,9 +62,6 @@ export function wayToRun(need: Need): Way {
       }
     : { mode: 'host', javaHome };
 }
-
-const answers = (command: string, args: string[]): boolean =>
-  spawnSync(command, args, { stdio: 'ignore', timeout: 20_000 }).status === 0;
 
 function find(program: string): string | null {
   const folders = (process.env['PATH'] ?? '').split(delimiter);
@@ -87,51 +78,16 @@ function findJavaHome(): string | null {
 
 /** The installation, made first where it is not there yet (some 20 s with a fast registry). Safe to call at once. */
 export async function install(javaHome: string): Promise<Installation> {
-  const digest = createHash('sha256');
-  for (const name of PINS) digest.update(readFileSync(join(HERE, name)));
-  digest.update(javaHome);
-  const cache = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache');
-  const home = join(cache, 'ebbtide', `localstack-${digest.digest('hex').slice(0, 16)}`);
-  const done = join(home, 'installed');
-  if (!existsSync(done)) {
-    mkdirSync(home, { recursive: true });
-    const held = await lock(join(home, 'lock'));
-    try {
-      if (!existsSync(done)) {
-        // The two halves come from different registries and take about as long as each other.
-        await Promise.all([installPython(home), installJava(home, javaHome)]);
-        writeFileSync(done, '');
-      }
-    } finally {
-      held.release();
-    }
-  }
+  const files = PINS.map((name) => join(HERE, name));
+  const home = await installOnce({ name: 'localstack', files, more: javaHome }, async (folder) => {
+    // The two halves come from different registries and take about as long as each other.
+    await Promise.all([makeVenv(join(folder, 'venv'), join(HERE, 'requirements.txt')), installJava(folder, javaHome)]);
+  });
   return {
     python: join(home, 'venv', 'bin', 'python'),
     libraries: join(home, 'libraries'),
     cache: join(home, 'cache'),
   };
-}
-
-async function lock(path: string): Promise<{ release(): void }> {
-  for (;;) {
-    try {
-      return lockDirectory(path);
-    } catch (error) {
-      if (!(error instanceof EbbError) || error.code !== 'engine.running') throw error;
-      await sleep(RETRY_LOCK_MS);
-    }
-  }
-}
-
-async function installPython(home: string): Promise<void> {
-  const venv = join(home, 'venv');
-  const python = join(venv, 'bin', 'python');
-  await must(PYTHON, ['-m', 'venv', '--clear', venv]);
-  const quiet = ['--quiet', '--disable-pip-version-check', '--require-hashes'];
-  await must(python, ['-m', 'pip', 'install', ...quiet, '-r', join(HERE, 'installer.txt')]);
-  const uv = ['-m', 'uv', 'pip', 'install', '--quiet', '--python', python, '--require-hashes'];
-  await must(python, [...uv, '-r', join(HERE, 'requirements.txt')]);
 }
 
 async function installJava(home: string, javaHome: string): Promise<void> {
@@ -196,14 +152,4 @@ async function makeLauncher(home: string, target: string): Promise<void> {
   copyFileSync(jar, join(target, 'ddb-local-loader-0.1.jar'));
   renameSync(jar, join(target, 'DynamoDBLocal.jar'));
   rmSync(build, { recursive: true });
-}
-
-async function must(command: string, args: string[]): Promise<void> {
-  try {
-    await promisify(execFile)(command, args, { maxBuffer: 2 ** 26 });
-  } catch (error) {
-    const { stderr, stdout } = error as { stderr?: string; stdout?: string };
-    const said = `${stdout ?? ''}${stderr ?? ''}`.trim().split('\n').slice(-15).join('\n');
-    throw new Error(`${command} ${args.slice(0, 4).join(' ')} ... failed\n${said}`, { cause: error });
-  }
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, it } from '@jest/globals';
+import { afterAll, beforeAll, describe } from '@jest/globals';
 import { CreateTableCommand, DeleteTableCommand, DynamoDBClient, waitUntilTableExists } from '@aws-sdk/client-dynamodb';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { EbbError } from '../../lib/kernel/errors.ts';
@@ -11,18 +11,11 @@ import { tableDefinition } from '../../lib/aws/store/keys.ts';
 import { lockDirectory } from '../../lib/local/lock.ts';
 import { wayToRun, type Need } from '../../scripts/localstack/install.ts';
 import { folderOf, running, start } from '../../scripts/localstack/server.ts';
+import { describeMissing, isSet } from './required.ts';
 
 /** The first start on a machine installs LocalStack. */
 const START_WITHIN_MS = 600_000;
 const REGION = 'eu-central-1';
-
-/** Set where these tests must run; elsewhere they are left out, loudly, where LocalStack cannot be had. */
-const isRequired = isSet('EBB_REQUIRE_LOCALSTACK') || isSet('CI');
-
-function isSet(name: string): boolean {
-  const value = process.env[name];
-  return value !== undefined && value !== '' && value !== '0' && value !== 'false';
-}
 
 /**
  * One LocalStack for all test files of a run, two where there is Docker: jest's main process owns it, it is ended by
@@ -127,13 +120,8 @@ export function describeOnLocalStack(name: string, tests: (on: OnLocalStack) => 
   const isGiven = isSet('EBB_LOCALSTACK_ENDPOINT');
   const way = isGiven ? null : wayToRun(need);
   const missing = way !== null && way.mode === null ? way.missing : null;
-  if (missing !== null && isRequired) {
-    it(`${name}: LocalStack`, () => {
-      throw new Error(`these tests must run here (CI or EBB_REQUIRE_LOCALSTACK is set) and cannot: ${missing}`);
-    });
-  } else if (missing !== null) {
-    console.warn(`NOT TESTED: ${name}. LocalStack cannot run here: ${missing}.`);
-    describe.skip(name, () => tests(new OnLocalStack(need)));
+  if (missing !== null) {
+    describeMissing(name, `LocalStack cannot run here: ${missing}`, () => tests(new OnLocalStack(need)));
   } else {
     describe(name, () => {
       const on = new OnLocalStack(need);

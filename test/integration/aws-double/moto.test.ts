@@ -1,7 +1,3 @@
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import {
   CreateLaunchTemplateCommand,
   DescribeAvailabilityZonesCommand,
@@ -21,7 +17,8 @@ import {
   RegisterTaskDefinitionCommand,
 } from '@aws-sdk/client-ecs';
 import { CloudWatchLogsClient, GetLogEventsCommand } from '@aws-sdk/client-cloudwatch-logs';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { describeOnMoto } from '../../support/moto.ts';
 import { Bench, refusal } from './bench.ts';
 
 /**
@@ -31,11 +28,6 @@ import { Bench, refusal } from './bench.ts';
  */
 /** Members that AWS documents (API_AvailabilityZone, API_TaskDefinition) and moto leaves out. */
 const NOT_IN_MOTO = ['.AvailabilityZones[].OptInStatus: string', '.taskDefinition.registeredAt: time'];
-/** Of its own installation, if there is one: no package of this project brings it. */
-const MOTO = 'moto_server';
-const hasMoto = spawnSync(MOTO, ['--help'], { stdio: 'ignore' }).status === 0;
-if (!hasMoto)
-  process.stderr.write('skipped: the double beside moto, for there is no moto_server (pip install "moto[server]")\n');
 
 interface Clients {
   readonly ec2: EC2Client;
@@ -43,36 +35,17 @@ interface Clients {
   readonly logs: CloudWatchLogsClient;
 }
 
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  return port;
-}
-
-(hasMoto ? describe : describe.skip)('beside moto', () => {
+describeOnMoto('beside moto', (server) => {
   let bench: Bench;
   let moto: Clients;
-  let server: ChildProcess;
 
   beforeAll(async () => {
     bench = await Bench.start();
-    const port = await freePort();
-    server = spawn(MOTO, ['-p', String(port)], { stdio: 'ignore' });
-    const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
-    const config = { endpoint: `http://127.0.0.1:${port}`, region: 'us-east-1', credentials, maxAttempts: 1 };
+    const { config } = server;
     moto = { ec2: new EC2Client(config), ecs: new ECSClient(config), logs: new CloudWatchLogsClient(config) };
-    await bench.until('moto', async () => {
-      try {
-        return await moto.ecs.send(new CreateClusterCommand({ clusterName: 'ebb' }));
-      } catch {
-        return undefined;
-      }
-    });
+    await moto.ecs.send(new CreateClusterCommand({ clusterName: 'ebb' }));
   });
   afterAll(async () => {
-    server.kill('SIGKILL');
     for (const client of [moto.ec2, moto.ecs, moto.logs]) client.destroy();
     await bench.close();
   });

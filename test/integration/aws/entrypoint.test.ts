@@ -10,7 +10,6 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -27,6 +26,7 @@ import { inputScript, outputScript } from '../../../lib/aws/fleet/staging.ts';
 import { placedInS3 } from '../../../lib/aws/placed.ts';
 import { parseJobFile } from '../../../lib/domain/job-file/job-file.ts';
 import { awsCliIn } from '../../support/aws-cli.ts';
+import { describeOnMoto } from '../../support/moto.ts';
 
 /** The entrypoint as a real process: real shells, real signals, real files, and an `aws` in its PATH. */
 
@@ -267,20 +267,6 @@ describe.each(SHELLS)('the entrypoint under %s', (...shell) => {
   });
 });
 
-const motoServer = 'moto_server';
-const realAws = spawnSync('sh', ['-c', 'command -v aws'], { encoding: 'utf8' }).stdout.trim();
-const hasReal = realAws !== '' && spawnSync(motoServer, ['--help'], { stdio: 'ignore' }).status === 0;
-if (!hasReal)
-  process.stderr.write('skipped: the entrypoint with the AWS CLI itself, for there is no aws or no moto_server\n');
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  return port;
-}
-
 /** Everything that has to do with S3, on one `aws` and what it works on. */
 function withS3(name: string, prepare: (bench: Bench) => Promise<Bucket>): void {
   describe(name, () => {
@@ -375,35 +361,19 @@ withS3('the entrypoint with a stand-in for the AWS CLI', async (bench) => {
   return new FolderBucket(join(bench.dir, 's3'));
 });
 
-(hasReal ? describe : describe.skip)('with the AWS CLI, on moto', () => {
-  let server: ChildProcess;
+describeOnMoto('with the AWS CLI, on moto', (moto) => {
   let s3: S3Client;
-  let endpoint = '';
-  beforeAll(async () => {
-    const port = await freePort();
-    server = spawn(motoServer, ['-p', String(port)], { stdio: 'ignore' });
-    endpoint = `http://127.0.0.1:${port}`;
-    const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
-    s3 = new S3Client({ endpoint, region: 'us-east-1', credentials, forcePathStyle: true, maxAttempts: 1 });
-    await until('moto', async () => {
-      try {
-        await s3.send(new ListObjectsV2Command({ Bucket: 'none' }));
-        return true;
-      } catch (error) {
-        return (error as Error).name === 'NoSuchBucket';
-      }
-    });
-  }, 60_000);
-  afterAll(() => {
-    s3.destroy();
-    server.kill('SIGKILL');
+  beforeAll(() => {
+    s3 = new S3Client({ ...moto.config, forcePathStyle: true });
   });
+  afterAll(() => s3.destroy());
 
   withS3('the entrypoint', async (bench) => {
-    await fetch(`${endpoint}/moto-api/reset`, { method: 'POST' });
+    await moto.reset();
     await s3.send(new CreateBucketCommand({ Bucket: BUCKET }));
     const as = 'AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test AWS_DEFAULT_REGION=us-east-1';
-    bench.tool('aws', `HOME='${process.env['HOME'] ?? ''}' ${as} exec '${realAws}' --endpoint-url ${endpoint} "$@"`);
+    const home = process.env['HOME'] ?? '';
+    bench.tool('aws', `HOME='${home}' ${as} exec '${moto.aws}' --endpoint-url ${moto.config.endpoint} "$@"`);
     return new MotoBucket(s3);
   });
 });

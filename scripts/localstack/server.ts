@@ -21,6 +21,11 @@ const READY_WITHIN_MS = 600_000;
 
 export interface LocalStack {
   readonly endpoint: string;
+  /**
+   * Of the DynamoDB Local behind LocalStack: each request takes half the processor time, and what is made here is known
+   * here only. LocalStack's own endpoint where that is a container.
+   */
+  readonly dynamodb: string;
   /** The process that ends LocalStack when it gets SIGTERM. */
   readonly guard: number;
   readonly mode: 'docker' | 'host';

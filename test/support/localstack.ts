@@ -10,7 +10,7 @@ import { DynamoStore, type DynamoStoreOptions } from '../../lib/aws/store/dynamo
 import { tableDefinition } from '../../lib/aws/store/keys.ts';
 import { lockDirectory } from '../../lib/local/lock.ts';
 import { wayToRun, type Need } from '../../scripts/localstack/install.ts';
-import { folderOf, running, start } from '../../scripts/localstack/server.ts';
+import { folderOf, running, start, type LocalStack } from '../../scripts/localstack/server.ts';
 import { describeMissing, isSet } from './required.ts';
 
 /** The first start on a machine installs LocalStack. */
@@ -23,14 +23,16 @@ const REGION = 'eu-central-1';
  */
 const OWNER = /jest-worker/.test(process.argv[1] ?? '') ? process.ppid : process.pid;
 
-async function endpointOfRun(need: Need): Promise<string> {
+type Endpoints = Pick<LocalStack, 'endpoint' | 'dynamodb'>;
+
+async function endpointsOfRun(need: Need): Promise<Endpoints> {
   const given = process.env['EBB_LOCALSTACK_ENDPOINT'];
-  if (given !== undefined && given !== '') return given;
+  if (given !== undefined && given !== '') return { endpoint: given, dynamodb: given };
   const folder = folderOf(OWNER, wayToRun(need).mode);
   mkdirSync(folder, { recursive: true });
   const lock = await lockFile(join(folder, 'lock'));
   try {
-    return (running(folder) ?? (await start(folder, OWNER, need))).endpoint;
+    return running(folder) ?? (await start(folder, OWNER, need));
   } finally {
     lock.release();
   }
@@ -50,7 +52,7 @@ async function lockFile(path: string): Promise<{ release(): void }> {
 /** What tests do with LocalStack. Valid while tests run, not before. */
 export class OnLocalStack {
   readonly #need: Need;
-  #endpoint = '';
+  #endpoints: Endpoints = { endpoint: '', dynamodb: '' };
   readonly #clients: { destroy(): void }[] = [];
   readonly #tables: string[] = [];
 
@@ -59,11 +61,16 @@ export class OnLocalStack {
   }
 
   async begin(): Promise<void> {
-    this.#endpoint = await endpointOfRun(this.#need);
+    this.#endpoints = await endpointsOfRun(this.#need);
   }
 
   get endpoint(): string {
-    return this.#endpoint;
+    return this.#endpoints.endpoint;
+  }
+
+  /** Where the tables of `place` are. */
+  get dynamodbEndpoint(): string {
+    return this.#endpoints.dynamodb;
   }
 
   async end(): Promise<void> {
@@ -73,7 +80,7 @@ export class OnLocalStack {
   }
 
   dynamodb(): DynamoDBClient {
-    return this.kept(new DynamoDBClient(this.config()));
+    return this.kept(new DynamoDBClient({ ...this.config(), endpoint: this.dynamodbEndpoint }));
   }
 
   s3(): S3Client {
@@ -88,7 +95,7 @@ export class OnLocalStack {
     maxAttempts: number;
   } {
     const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
-    return { endpoint: this.#endpoint, region: REGION, credentials, maxAttempts: 6 };
+    return { endpoint: this.endpoint, region: REGION, credentials, maxAttempts: 6 };
   }
 
   /** Ends with the tests. */

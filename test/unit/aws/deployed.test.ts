@@ -71,8 +71,6 @@ describeOnLocalStack('the deployed handlers', (on) => {
     });
     const place = await on.place();
     const client = on.dynamodb();
-    const url = await client.config.endpoint?.();
-    const localstack = `${url?.protocol}//${url?.hostname}:${url?.port}`;
     double = await startAwsDouble({
       trace,
       from: START_MS,
@@ -89,7 +87,8 @@ describeOnLocalStack('the deployed handlers', (on) => {
       },
     });
     Object.assign(process.env, {
-      AWS_ENDPOINT_URL: localstack,
+      AWS_ENDPOINT_URL: on.endpoint,
+      AWS_ENDPOINT_URL_DYNAMODB: on.dynamodbEndpoint,
       AWS_ENDPOINT_URL_EC2: double.url,
       AWS_ENDPOINT_URL_ECS: double.url,
       AWS_ENDPOINT_URL_CLOUDWATCH_LOGS: double.url,

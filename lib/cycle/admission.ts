@@ -5,7 +5,7 @@ import { brokenConstraint } from '../domain/constraints.ts';
 import type { RuntimeForecast } from '../domain/forecast.ts';
 import type { Admission, JobSpec, StageSpec } from '../domain/job.ts';
 import type { Pool } from '../domain/pool.ts';
-import { fits } from '../domain/resources.ts';
+import { fits, RESOURCE_KINDS, vector, type Resources } from '../domain/resources.ts';
 import type { RuntimeHistory } from '../domain/stages.ts';
 import { forecastFrom } from '../estimate/cold-start.ts';
 import { featuresOf } from '../estimate/template.ts';
@@ -49,7 +49,7 @@ function unplaceable(stage: StageSpec, { pools, vcpus }: AdmissionParts): EbbErr
   for (const pool of pools) {
     const broken = brokenConstraint(stage.constraints, pool);
     if (broken !== null) exclude(`constraint ${broken}`);
-    else if (!fits(stage.resources, pool.type.capacity)) exclude('resources');
+    else if (!fits(stage.resources, pool.type.capacity)) exclude(lackedBy(pool, stage.resources));
     else if (raw(pool.type.capacity.cpu) / 1000 > vcpus) exclude(`the limit of ${vcpus} vCPUs`);
     else return null;
   }
@@ -61,6 +61,15 @@ function unplaceable(stage: StageSpec, { pools, vcpus }: AdmissionParts): EbbErr
     next: 'ask for less, or drop constraints; `ebb pools` lists what there is',
   });
 }
+
+/** The kinds of which a machine of the pool has less than is needed, in words. */
+function lackedBy({ type: { capacity } }: Pool, need: Resources): string {
+  const has = vector(capacity);
+  const lacked = vector(need).flatMap((n, k) => (n > (has[k] ?? 0) ? [IN_WORDS[RESOURCE_KINDS[k] ?? 'cpu']] : []));
+  return `too little ${lacked.join(' and ')}`;
+}
+
+const IN_WORDS = { cpu: 'CPU', memory: 'memory', gpus: 'GPU', disk: 'disk' } as const;
 
 function deadline(spec: JobSpec, now: EpochMs, parts: AdmissionParts): Admission {
   const { config, vcpus, history } = parts;

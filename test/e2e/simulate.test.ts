@@ -115,6 +115,17 @@ describe('ebb simulate', () => {
     expect(stderr).toMatch(/1 refused at submission: job.unplaceable; .*no pool can hold a task/);
   });
 
+  it('says how to come by a market that has what the made-up one lacks', () => {
+    const cwd = folder('gpus');
+    const job = jobFile(cwd, { resources: { cpu: 1, gpu: 1 } });
+    const { status, stderr } = ebb(cwd, 'simulate', '--workload', job);
+    expect(status).toBe(2);
+    expect(stderr).toContain('too little GPU excludes 54');
+    const [, told] = /`ebb (market generate [^`]*)`/.exec(stderr) ?? [];
+    expect(ebb(cwd, ...(told ?? '').split(' ')).status).toBe(0);
+    expect(ebb(cwd, 'simulate', '--workload', job, '--market', 'gpus.ebbmarket').status).toBe(0);
+  });
+
   it('says which jobs come after the end, and leaves a log alone that it cannot write anew', () => {
     const cwd = folder('late');
     const late = ['simulate', '--workload', 'synthetic:jobs=40', '--from', '2026-01-18T23:30Z', '--preset', 'greedy'];

@@ -17,6 +17,11 @@ import { simulationSummary } from '../views/simulation.ts';
 
 /** Exit code of a program ended by SIGINT, as shells report it: what was simulated until then is reported as partial. */
 const PARTIAL = SIGNAL_EXIT.SIGINT;
+/** The made-up market is small on purpose; a market for other needs is made in a moment. */
+const OTHER_MARKET =
+  'the made-up market has machines of 2 to 16 vCPUs and no GPUs. For others make a market and name it, e.g. ' +
+  '`ebb market generate --types g4dn.2xlarge,g4dn.12xlarge,g5.48xlarge -o gpus.ebbmarket`, then --market gpus.ebbmarket; or ' +
+  'leave GPUs out of a trace: --workload-option gpus=ignore';
 const NOT_BEGUN = 'stopped: no simulation had begun';
 
 /**
@@ -89,6 +94,7 @@ async function report({ output, json: asJson }: Context, done: Done): Promise<vo
       const where = results.length > 1 ? `, in ${results.length} simulations` : '';
       output.note(`${count} refused at submission${where}: ${code}; ${example?.key ?? ''}: ${example?.what ?? ''}`);
     }
+    if (orders[0]?.market === null && refusals.some((r) => r.code === 'job.unplaceable')) output.note(OTHER_MARKET);
     output.line(simulationSummary(output, comparison, options.report ?? null));
   }
 }

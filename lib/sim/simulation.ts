@@ -1,8 +1,7 @@
 /**
  * The third driver: the engine of local mode and its use cases on a store and a fleet in memory, under a virtual clock.
  *
- * Things happen in one total order: by time; at one instant first what happens to instances and tasks, then submissions,
- * then the cycle; among equals by the order of being scheduled. Nothing reads the real time, and every draw comes from a
+ * Things happen in one total order (`inOrder`): by time, priority, sequence. Nothing reads the real time, and every draw comes from a
  * named stream of the seed, so the same input gives the same events, byte for byte.
  *
  * A step costs O(log waiting events); a cycle costs what the engine's costs: O(active jobs, running tasks, live instances, pools).
@@ -130,6 +129,19 @@ export async function simulate(input: SimulationInput): Promise<SimulationResult
   return simulation.run();
 }
 
+/** Where what happens comes from. Of its own it keeps the sequence: what was scheduled first comes first. */
+interface Source {
+  /** At one instant: instances and tasks, then submissions, then the cycle, which sees both. */
+  readonly priority: 0 | 1 | 2;
+  readonly nextMs: () => number;
+  readonly happen: (nowMs: number) => Promise<void> | void;
+}
+
+/** The event order: time, priority, sequence. */
+const inOrder = (a: Source, b: Source): number => compare(a.nextMs(), b.nextMs()) || a.priority - b.priority;
+
+const compare = (a: number, b: number): number => (a < b ? -1 : a > b ? 1 : 0);
+
 class Simulation {
   readonly #input: SimulationInput;
   readonly #clock: VirtualClock;
@@ -143,6 +155,7 @@ class Simulation {
   readonly #refused: Refusal[] = [];
   readonly #refusedOf = new Map<string, number>();
   readonly #arrivals: Arrivals;
+  readonly #sources: readonly Source[];
   #nextCycleMs = Infinity;
   #lastCycleMs = -Infinity;
   #instants = 0;
@@ -212,6 +225,25 @@ class Simulation {
     this.#ids = randomStream(seed, 'ids');
     this.#admit = admitter({ pools: market.pools(), vcpus: input.vcpus, config, history });
     this.#arrivals = new Arrivals(input.jobs, input.fromMs);
+    this.#sources = [
+      {
+        // What happens to instances and tasks.
+        priority: 0,
+        nextMs: () => raw(this.#fleet.nextMs() ?? epochMs(Infinity)),
+        happen: (nowMs) => {
+          if (this.#fleet.catchUp()) this.#trigger(nowMs);
+        },
+      },
+      {
+        priority: 1,
+        nextMs: () => this.#arrivals.nextMs,
+        happen: async (nowMs) => {
+          await this.#submitDue(nowMs);
+          this.#trigger(nowMs);
+        },
+      },
+      { priority: 2, nextMs: () => this.#nextCycleMs, happen: (nowMs) => this.#cycle(nowMs) },
+    ];
   }
 
   async run(): Promise<SimulationResult> {
@@ -238,23 +270,19 @@ class Simulation {
     const { signal, toMs } = this.#input;
     for (;;) {
       if (signal?.aborted === true) return 'aborted';
-      const arrivalMs = this.#arrivals.nextMs;
       // Without jobs and instances there is no cycle due, and what is left in the fleet's queue is void.
-      if (arrivalMs === Infinity && this.#nextCycleMs === Infinity) return 'done';
-      const fleetMs = raw(this.#fleet.nextMs() ?? epochMs(Infinity));
-      const nextMs = Math.min(fleetMs, arrivalMs, this.#nextCycleMs);
+      if (this.#arrivals.nextMs === Infinity && this.#nextCycleMs === Infinity) return 'done';
+      const next = this.#sources.reduce((a, b) => (inOrder(a, b) <= 0 ? a : b));
+      const nextMs = next.nextMs();
       if (nextMs > raw(toMs)) {
         await this.#clock.advanceTo(toMs);
         return 'time-over';
       }
-      await this.#clock.advanceTo(epochMs(nextMs));
-      if (fleetMs <= nextMs && this.#fleet.catchUp()) this.#trigger(nextMs);
-      if (arrivalMs <= nextMs) {
-        await this.#submitDue(nextMs);
-        this.#trigger(nextMs);
+      if (nextMs > raw(this.#clock.now())) {
+        await this.#clock.advanceTo(epochMs(nextMs));
+        if (++this.#instants % PROGRESS_INSTANTS === 0) await this.#report();
       }
-      if (this.#nextCycleMs <= nextMs) await this.#cycle(nextMs);
-      if (++this.#instants % PROGRESS_INSTANTS === 0) await this.#report();
+      await next.happen(nextMs);
     }
   }
 

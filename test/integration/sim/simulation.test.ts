@@ -25,6 +25,16 @@ describe('a simulation', () => {
     expect(totals).toMatchObject({ jobs: 2, tasks: 3, succeeded: 2, unfinished: 0, missed: 0, attempts: 3 });
   });
 
+  it('submits before it decides at one instant', async () => {
+    // A decision is due a minute after the first one, at the very instant of the second submission: the next would be at two minutes.
+    const minGapS = seconds(60);
+    const many = new Array<number>(40).fill(400);
+    const result = await simulated([simulatedJob('a', 0, [400]), simulatedJob('b', 60, many)], { minGapS });
+    const at = (type: string) => result.events.filter((e) => e.type === type).map((e) => raw(e.atMs) - raw(START_MS));
+    expect(at('job-submitted')).toEqual([0, 60_000]);
+    expect(at('instance-requested')).toContain(60_000);
+  });
+
   it('loses work to an interruption that no checkpoint kept, and none that one kept', async () => {
     const config = schedulerConfig.parse({ refundRule: 'none' });
     const lost = outcome(await simulated([simulatedJob('a', 0, [1500])], { config }));

@@ -1,5 +1,6 @@
 /**
- * Interruptions and prices to expect, for every bid that the decision can ask about.
+ * Interruptions and prices to expect, for every bid that the decision can ask about; and, where a trained model is chosen, what the
+ * API is asked of pools.
  *
  * A trained model, where one is chosen, lies beside this file in the function's asset. It is opened once per process, and so is the
  * state of its features: a process that stays warm takes in what is new of each pool since its last cycle, a new one
@@ -7,19 +8,22 @@
  */
 import { fileURLToPath } from 'node:url';
 import middy from '@middy/core';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { SchedulerConfig } from '../../lib/domain/config.ts';
 import type { Sight } from '../../lib/cycle/decision.ts';
 import { Forecasting } from '../../lib/cycle/forecasting.ts';
+import { poolForecasts } from '../../lib/cycle/pool-forecasts.ts';
 import { forecastNamed } from '../../lib/cycle/presets.ts';
 import { forecast } from '../../lib/cycle/steps.ts';
 import { FEATURES } from '../../lib/market/features/names.ts';
 import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
 import { composeDeployment } from '../../lib/aws/compose.ts';
-import { deployment } from '../../lib/aws/deployment.ts';
+import { deployment, type Deployment } from '../../lib/aws/deployment.ts';
 import { measureForecast } from '../../lib/aws/measures.ts';
-import { forecastInput } from '../../lib/aws/messages.ts';
+import { forecastAsked, forecastInput, type ForecastAsked } from '../../lib/aws/messages.ts';
+import { toPlain, type PlainForecasts } from '../../lib/aws/plain-forecasts.ts';
 import { lambdaStack, logger } from '../../lib/aws/stack.ts';
+import type { Market } from '../../lib/ports/market.ts';
 import { openForecast } from '../../lib/models/preemption.ts';
 
 const MODELS = { shipped: fileURLToPath(new URL('models/preemption', import.meta.url)), own: null };
@@ -38,18 +42,39 @@ async function opened(config: SchedulerConfig): Promise<Forecasting> {
   return new Forecasting({ chosen, config });
 }
 
-export const handler = middy<z.output<typeof forecastInput>, { market: string }>()
-  .use(lambdaStack('forecast', forecastInput))
-  .handler(async ({ execution, round, sight: reference }) => {
+type Asked = z.output<typeof forecastInput> | ForecastAsked;
+
+export const handler = middy<Asked, { market: string } | PlainForecasts>()
+  .use(lambdaStack('forecast', z.union([forecastInput, forecastAsked])))
+  .handler(async (asked) => {
     const of = deployment(composeDeployment);
-    const [sight, { market }, forecasting] = await Promise.all([
-      of.carrier.get<Sight>(reference),
-      of.market(),
-      forecastingOf(of.config),
-    ]);
+    const [{ market }, forecasting] = await Promise.all([of.market(), forecastingOf(of.config)]);
     const evidence = new CapacityEvidence();
     evidence.restore(await of.store.memory(evidence.prefix));
-    const made = await forecasting.of(sight.snapshot, { market, evidence });
-    measureForecast(sight.snapshot, made);
-    return { market: await of.carrier.put(forecast(sight, made, of.config), `${execution}/${round}/market`) };
+    return 'pools' in asked
+      ? ofPools(asked, { of, forecasting, market, evidence })
+      : ofDecision(asked, { of, forecasting, market, evidence });
   });
+
+interface Parts {
+  readonly of: Deployment;
+  readonly forecasting: Forecasting;
+  readonly market: Market;
+  readonly evidence: CapacityEvidence;
+}
+
+async function ofDecision(
+  { execution, round, sight: reference }: z.output<typeof forecastInput>,
+  { of, forecasting, market, evidence }: Parts,
+): Promise<{ market: string }> {
+  const sight = await of.carrier.get<Sight>(reference);
+  const made = await forecasting.of(sight.snapshot, { market, evidence });
+  measureForecast(sight.snapshot, made);
+  return { market: await of.carrier.put(forecast(sight, made, of.config), `${execution}/${round}/market`) };
+}
+
+async function ofPools(asked: ForecastAsked, { of, ...parts }: Parts): Promise<PlainForecasts> {
+  const wanted = new Set(asked.pools);
+  const pools = parts.market.pools().filter((pool) => wanted.has(pool.id));
+  return toPlain(await poolForecasts({ ...parts, config: of.config, now: of.clock.now() }, pools));
+}

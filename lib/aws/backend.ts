@@ -87,7 +87,7 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
       const parts = { pools: open, vcpus: config.vcpus, config: config.settings, history };
       return admitter(parts)(spec, clock.now());
     },
-    forecast: async (pools) => (await import('./forecasts.ts')).forecastsFromHistory(of, market, pools),
+    forecast: async (pools) => (await import('./forecasts.ts')).forecastsOf(of, market, pools),
     wake: () => {
       waking ??= wakeUnlessAwaited();
     },

@@ -69,6 +69,9 @@ export const lambdaEnvironment = z.strictObject({
   EBB_TRIGGER_QUEUE_ARN: name.optional().describe('ARN of that queue, for one-off schedules.'),
   EBB_SCHEDULE_GROUP: name.optional().describe('Group of the one-off schedules; absent: there are none.'),
   EBB_SCHEDULE_ROLE: name.optional().describe('ARN of the role with which they send to the queue.'),
+  EBB_FORECAST_FUNCTION: name
+    .optional()
+    .describe('Name of the function that asks the trained model, where one is chosen.'),
   EBB_CLOCK: fromJson.pipe(clockAnchor).optional().describe('JSON of a clock anchor; absent: the wall clock.'),
   EBB_VERSION: name.default('0.0.0').describe('The version that was deployed.'),
   POWERTOOLS_SERVICE_NAME: name.default('ebbtide'),

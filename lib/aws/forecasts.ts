@@ -1,27 +1,62 @@
+/**
+ * Forecasts of pools for the API. Those from history are made where they are asked for. A trained model lies with the function that
+ * decisions ask, 11 MB: it is asked there, and where it does not answer, history does and says so.
+ */
+import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { Forecasting } from '../cycle/forecasting.ts';
 import { poolForecasts } from '../cycle/pool-forecasts.ts';
 import { forecastNamed } from '../cycle/presets.ts';
-import { FROM_HISTORY } from '../domain/forecast.ts';
+import { FROM_HISTORY, type ChosenForecast } from '../domain/forecast.ts';
 import type { Pool } from '../domain/pool.ts';
+import { EbbError } from '../kernel/errors.ts';
 import { CapacityEvidence } from '../market/forecast/hazard.ts';
 import type { PoolForecasts } from '../ports/backend.ts';
 import type { Market } from '../ports/market.ts';
-import type { StoreParts } from './compose-store.ts';
+import { CLIENT, type StoreParts } from './compose-store.ts';
+import { classify } from './errors.ts';
+import type { ForecastAsked } from './messages.ts';
+import { fromPlain, type PlainForecasts } from './plain-forecasts.ts';
 
-/** Trained models lie with the function that decides ask, 11 MB: the API answers from history, and says so. */
-const NOT_HERE = 'the API of a deployment asks no model; its decisions do, as their plans say';
+type Parts = Pick<StoreParts, 'environment' | 'store' | 'clock'>;
 
-/** Forecasts of pools for the API. */
-export async function forecastsFromHistory(
-  { environment, store, clock }: Pick<StoreParts, 'environment' | 'store' | 'clock'>,
-  market: Market,
+export async function forecastsOf(of: Parts, market: Market, pools: readonly Pool[]): Promise<PoolForecasts> {
+  const { settings } = of.environment.EBB_CONFIG;
+  const name = forecastNamed(settings.forecast, settings.preset);
+  if (name === FROM_HISTORY.chosen) return fromHistory(of, { chosen: FROM_HISTORY, market }, pools);
+  try {
+    return await byTheModel(of, pools);
+  } catch (error) {
+    const { message } = classify(error, 'lambda Invoke');
+    const refused = `the function that asks the model gave no answer: ${message}`;
+    return fromHistory(of, { chosen: { chosen: name, model: null, refused }, market }, pools);
+  }
+}
+
+async function fromHistory(
+  { environment, store, clock }: Parts,
+  { chosen, market }: { readonly chosen: ChosenForecast; readonly market: Market },
   pools: readonly Pool[],
 ): Promise<PoolForecasts> {
   const config = environment.EBB_CONFIG.settings;
-  const name = forecastNamed(config.forecast, config.preset);
-  const chosen = name === FROM_HISTORY.chosen ? FROM_HISTORY : { chosen: name, model: null, refused: NOT_HERE };
   const evidence = new CapacityEvidence();
   evidence.restore(await store().memory(evidence.prefix));
   const forecasting = new Forecasting({ chosen, config });
   return poolForecasts({ forecasting, market, evidence, config, now: clock.now() }, pools);
+}
+
+async function byTheModel({ environment }: Parts, pools: readonly Pool[]): Promise<PoolForecasts> {
+  const { EBB_FORECAST_FUNCTION: FunctionName, EBB_REGION: region } = environment;
+  if (FunctionName === undefined) {
+    throw new EbbError('internal', { what: 'the deployment does not name the function that has the model' });
+  }
+  const asked: ForecastAsked = { pools: pools.map((pool) => pool.id) };
+  const answer = await new LambdaClient({ ...CLIENT, region }).send(
+    new InvokeCommand({ FunctionName, Payload: JSON.stringify(asked) }),
+  );
+  const text = Buffer.from(answer.Payload ?? []).toString();
+  if (answer.FunctionError !== undefined) {
+    const { errorMessage = text } = JSON.parse(text) as { readonly errorMessage?: string };
+    throw new EbbError('internal', { what: errorMessage });
+  }
+  return fromPlain(JSON.parse(text) as PlainForecasts);
 }

@@ -2,6 +2,7 @@
  * What the API's handlers wear where they are deployed, besides what they wear everywhere. Local mode brings its own backend, and loads
  * nothing of AWS: hence the imports when they are needed.
  */
+import type { MiddlewareObj } from '@middy/core';
 import { httpStack, type RequestFault } from '../api/stack.ts';
 
 /** Loaded with the first fault: a cold start does not wait for it. */
@@ -13,5 +14,11 @@ async function report(fault: RequestFault): Promise<void> {
 export async function handlerStack(): Promise<ReturnType<typeof httpStack>> {
   if (process.env['EBB_TABLE'] === undefined) return httpStack();
   const { deployedBackend } = await import('./backend.ts');
-  return [...httpStack({ report }), deployedBackend()];
+  return [...(await traces()), ...httpStack({ report }), deployedBackend()];
+}
+
+/** None without `traces: true`, and nothing is loaded for it. */
+async function traces(): Promise<readonly MiddlewareObj[]> {
+  if (process.env['POWERTOOLS_TRACE_ENABLED'] !== 'true') return [];
+  return [(await import('./request-trace.ts')).tracedRequests()];
 }

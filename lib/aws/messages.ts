@@ -48,6 +48,10 @@ export const estimateInput = looked.pick({ execution: true, round: true, sight: 
 
 export const forecastInput = looked.pick({ execution: true, round: true, sight: true });
 
+/** The API asks the same function about some pools, by their ids. */
+export const forecastAsked = z.object({ pools: z.array(z.string().min(1)) });
+export type ForecastAsked = z.output<typeof forecastAsked>;
+
 export const solveInput = looked.extend({ runtime: reference, market: reference });
 const solved = looked.omit({ sight: true }).extend({ decision: reference });
 export type Solved = z.output<typeof solved>;

@@ -30,7 +30,14 @@ import { Cycle, cycleArn } from './cycle.ts';
 import { EbbtideDashboard } from './dashboard.ts';
 import { EbbtideData } from './data.ts';
 import { Deploying } from './deploying.ts';
-import { EbbtideFunction, factsOf, FUNCTION_NAMES, type DeployedEnvironment, type FunctionName } from './functions.ts';
+import {
+  EbbtideFunction,
+  factsOf,
+  FUNCTION_NAMES,
+  mayAsk,
+  type DeployedEnvironment,
+  type FunctionName,
+} from './functions.ts';
 import { EbbtideMetrics } from './metrics.ts';
 import { Network, subnetList, type AnyVpc } from './network.ts';
 import { streamOf } from './rights.ts';
@@ -112,7 +119,8 @@ export class Ebbtide extends Construct {
       subnets: this.network.subnets,
       functions: this.functions,
     });
-    const { intake, api } = this.functions;
+    const { intake, api, forecast } = this.functions;
+    mayAsk(api, forecast);
     this.api = new HttpApi(this, 'Http', { config, intake, api, logRetention });
     this.metrics = new EbbtideMetrics(config.name);
     this.alarms = new EbbtideAlarms(this, 'Alarms', {

@@ -165,8 +165,10 @@ export const FUNCTION_NAMES = Object.keys(FUNCTIONS) as FunctionName[];
 
 export const factsOf = (name: FunctionName): FunctionFacts => FUNCTIONS[name];
 
-/** Every variable but the clock of a rehearsal, which tests add. */
-export type DeployedEnvironment = { readonly [K in Exclude<keyof LambdaEnvironment, 'EBB_CLOCK'>]-?: string };
+/** Every variable but the clock of a rehearsal, which tests add, and what only one function is told. */
+export type DeployedEnvironment = {
+  readonly [K in Exclude<keyof LambdaEnvironment, 'EBB_CLOCK' | 'EBB_FORECAST_FUNCTION'>]-?: string;
+};
 
 export interface EbbtideFunctionProps {
   readonly name: FunctionName;
@@ -238,6 +240,15 @@ export class EbbtideFunction extends lambda.Function {
 function tracingOf(isTraced: boolean, isUntraced: boolean): lambda.Tracing {
   if (!isTraced) return lambda.Tracing.DISABLED;
   return isUntraced ? lambda.Tracing.PASS_THROUGH : lambda.Tracing.ACTIVE;
+}
+
+/** `asker` may ask `asked`, and is told its name. */
+export function mayAsk(asker: EbbtideFunction, asked: EbbtideFunction): void {
+  const variable: keyof LambdaEnvironment = 'EBB_FORECAST_FUNCTION';
+  asker.addEnvironment(variable, asked.functionName);
+  asker.addToRolePolicy(
+    new iam.PolicyStatement({ sid: 'AskTheModel', actions: ['lambda:InvokeFunction'], resources: [asked.functionArn] }),
+  );
 }
 
 const powertoolsOf = (environment: DeployedEnvironment): Record<string, string> =>

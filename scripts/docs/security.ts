@@ -24,6 +24,7 @@ interface Resource {
 
 /** Why, for statements of roles that are not functions'. */
 const OTHER: Readonly<Record<string, string>> = {
+  AskTheModel: 'Forecasts of pools, where a trained model is chosen.',
   JoinCluster: 'The instance joins the cluster, and leaves it.',
   TakeOrders: 'The ECS agent is told what to run, and drains when EC2 takes the instance back.',
   ReportTasks: 'The ECS agent says what became of tasks.',

@@ -158,6 +158,18 @@ describe('rights', () => {
     });
   });
 
+  it('to ask another function has only the API, of the one that asks the trained model', () => {
+    const asking = roles.flatMap((r) =>
+      r.statements.filter((s) => s.actions.includes('lambda:InvokeFunction')).map((s) => [r.id, s.resources] as const),
+    );
+    expect(asking.filter(([id]) => id.startsWith('EbbtideFunctions'))).toEqual([
+      [
+        expect.stringMatching(/^EbbtideFunctionsApiRole/),
+        [expect.stringMatching(/EbbtideFunctionsForecast[\dA-F]{8}/)],
+      ],
+    ]);
+  });
+
   it('of estimate and forecast are to read, and to hand on what they find', () => {
     for (const start of ['EbbtideFunctionsEstimateRole', 'EbbtideFunctionsForecastRole']) {
       const writing = role(start).statements.filter((s) => s.actions.some((a) => /:(?:Put|Update|Delete)/.test(a)));

@@ -74,7 +74,9 @@ describe('the functions', () => {
 
   it.each(told)('%s reads the environment that it is given', (name) => {
     const { Variables } = propertiesOf(main, name)['Environment'] as { Variables: Record<string, unknown> };
-    const names = Object.keys(lambdaEnvironment.shape).filter((key) => key !== 'EBB_CLOCK');
+    const names = Object.keys(lambdaEnvironment.shape).filter(
+      (key) => key !== 'EBB_CLOCK' && (name === 'api' || key !== 'EBB_FORECAST_FUNCTION'),
+    );
     expect(Object.keys(Variables).sort()).toEqual(names.sort());
     const read = readEnvironment(
       Object.fromEntries(Object.entries(Variables).map(([key, value]) => [key, shown(value)])),

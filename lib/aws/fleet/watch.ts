@@ -5,6 +5,7 @@
 import { EbbError } from '../../kernel/errors.ts';
 import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
 import type { EndCause } from '../../domain/instance.ts';
+import { faultOf } from '../errors.ts';
 import type { Ec2, Seen } from './ec2.ts';
 import type { Ecs } from './ecs.ts';
 import { FOREIGN_IMAGE, meaningOf } from './ends.ts';
@@ -95,12 +96,23 @@ export class Watch {
         } catch (error) {
           // One instance that cannot be helped now must not keep the others waiting.
           if (!(error instanceof EbbError) || error.code === 'internal') throw error;
+          if (await this.#isLeftToSweep(instance, error)) continue;
           for (const { at } of group) failed.set(at, error);
         }
       }
     };
     await Promise.all(Array.from({ length: INSTANCES_AT_ONCE }, worker));
     return failed;
+  }
+
+  /**
+   * One that somebody stopped, and that EC2 must not end: all that events say of it is noted, and they would say it in vain until
+   * they are put aside as dead letters. The sweep asks again, and tells of it.
+   */
+  async #isLeftToSweep(instance: InstanceId, error: EbbError): Promise<boolean> {
+    if (faultOf(error.cause) !== 'denied') return false;
+    const record = await this.#parts.inbox.record(instance);
+    return record !== null && record.gone !== null && record.endRefused !== null;
   }
 
   /** Throws when what follows cannot be done now: the event is to be delivered again. */

@@ -87,6 +87,54 @@ it.each([
   60_000,
 );
 
+it('one that somebody stops and EC2 refuses to end is told of by the sweep alone, and once in each', async () => {
+  const handedBack: unknown[] = [];
+  const world = await AwsWorld.begin({}, (event, on) =>
+    on
+      .process()
+      .observe(event)
+      .catch((error: unknown) => {
+        handedBack.push(error);
+        throw error;
+      }),
+  );
+  const client = new EC2Client({
+    region: 'us-east-1',
+    credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+    endpoint: world.double.url,
+  });
+  try {
+    const process = world.process();
+    const token = await process.store.takeLease('a cycle');
+    await process.store.commit(token, [{ put: 'instance', value: instance(ID, { state: 'starting' }) }]);
+    await process.fleet.launch([{ key: effectKey('launch'), instance: ID, pool: POOL, bid: 'uncapped' }]);
+    await until(async () => (await stateIn(world)) === 'running');
+    world.double.knobs.set({
+      faults: [{ action: 'TerminateInstances', code: 'OperationNotPermitted', status: 400, times: 1000 }],
+    });
+    const ec2 = (await process.inbox.record(ID))?.ec2 ?? '';
+    await client.send(new StopInstancesCommand({ InstanceIds: [ec2] }));
+    await until(async () => (await process.fleet.observe(new Map())).some((o) => o.kind === 'instance-ended'));
+    await until(async () => ((await process.inbox.record(ID))?.endRefused ?? null) !== null);
+    const told: string[][] = [];
+    await until(async () => {
+      const { leaked, stuck } = await process.sweep();
+      told.push([...leaked, ...stuck].map((each) => each.ec2));
+      return told.filter((names) => names.length > 0).length === 2;
+    });
+    expect(told.filter((names) => names.length > 0)).toEqual([[ec2], [ec2]]);
+    expect(handedBack).toEqual([]);
+    world.double.knobs.set({ faults: [] });
+    await until(async () => {
+      await process.sweep();
+      return (await stateIn(world)) === 'terminated';
+    });
+  } finally {
+    client.destroy();
+    await world.close();
+  }
+}, 60_000);
+
 it('one that EC2 refuses to end is told again and again, until it can be ended', async () => {
   const { world, process } = await begun({ now: true });
   try {

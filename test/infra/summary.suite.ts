@@ -26,4 +26,29 @@ describe('a deployment with the defaults', () => {
   it('says where it can be reached', () => {
     expect(Object.keys(main.findOutputs('*')).sort()).toMatchSnapshot();
   });
+  it.each([
+    ['aws', '${region}.console.aws.amazon.com'],
+    ['aws-cn', 'console.amazonaws.cn'],
+    ['aws-us-gov', 'console.amazonaws-us-gov.com'],
+  ])('names the console of %s', (partition, host) => {
+    const { Conditions, Outputs } = main.toJSON() as {
+      Conditions: Record<string, { 'Fn::Equals': [unknown, string] }>;
+      Outputs: { Dashboard: { Value: unknown } };
+    };
+    const evaluated = (value: unknown): string => {
+      if (typeof value === 'string') return value;
+      const { Ref, 'Fn::If': choice, 'Fn::Join': join } = value as Record<string, [string, unknown, unknown]>;
+      if (choice !== undefined) {
+        const [left, right] = Conditions[choice[0]]?.['Fn::Equals'] ?? [];
+        expect(left).toEqual({ Ref: 'AWS::Partition' });
+        return evaluated(choice[right === partition ? 1 : 2]);
+      }
+      if (join !== undefined) return (join[1] as unknown[]).map(evaluated).join(join[0]);
+      expect(Ref).toBe('AWS::Region');
+      return '${region}';
+    };
+    expect(evaluated(Outputs.Dashboard.Value)).toBe(
+      `https://${host}/cloudwatch/home?region=\${region}#dashboards/dashboard/ebbtide`,
+    );
+  });
 });

@@ -7,16 +7,17 @@ export const LOG_PREFIX = 'ebb';
 /** Name of the log stream of a task, as the awslogs driver makes it. */
 export const logStreamOf = (task: string): string => `${LOG_PREFIX}/${CONTAINER}/${task.split('/').at(-1) ?? ''}`;
 
-/** Consoles of partitions other than `aws`, by how their regions begin ("AWS Management Console", endpoints). */
-const CONSOLES: readonly (readonly [string, string])[] = [
-  ['cn-', 'console.amazonaws.cn'],
-  ['us-gov-', 'console.amazonaws-us-gov.com'],
-];
+/** Consoles of partitions other than `aws`, and how their regions begin ("AWS Management Console", endpoints). */
+export const OTHER_CONSOLES = [
+  { partition: 'aws-cn', regions: 'cn-', host: 'console.amazonaws.cn' },
+  { partition: 'aws-us-gov', regions: 'us-gov-', host: 'console.amazonaws-us-gov.com' },
+] as const;
 
 /** The page of a log stream in the CloudWatch console, which encodes names twice and writes `$` for `%`. */
 export function logUrl(of: { readonly region: string; readonly logGroup: string }, stream: string): string {
   const { region, logGroup } = of;
   const twice = (name: string): string => encodeURIComponent(encodeURIComponent(name)).replaceAll('%', '$');
-  const host = CONSOLES.find(([start]) => region.startsWith(start))?.[1] ?? `${region}.console.aws.amazon.com`;
+  const other = OTHER_CONSOLES.find(({ regions }) => region.startsWith(regions));
+  const host = other?.host ?? `${region}.console.aws.amazon.com`;
   return `https://${host}/cloudwatch/home?region=${region}#logsV2:log-groups/log-group/${twice(logGroup)}/log-events/${twice(stream)}`;
 }

@@ -161,9 +161,20 @@ export const architectureOf = (config: Pick<DeploymentConfig, 'families'>): Arch
 export const historyDaysOf = ({ settings }: Pick<DeploymentConfig, 'settings'>): number =>
   schedulerConfig.parse(settings).historyDays;
 
+/** What holds keys at all: a file's content may be anything, and so may what a construct is given. Throws `usage`. */
+export function mappingOf(value: unknown, where: string): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw new EbbError('usage', {
+    what: 'the configuration is not a mapping of keys',
+    got: `${where}: ${Array.isArray(value) ? 'a list' : value === null ? 'nothing' : typeof value}`,
+    allowed: 'lines such as `budgetUsdPerDay: 20`; in code an object such as { budgetUsdPerDay: 20 }',
+    next: 'docs/deploy.md has an example',
+  });
+}
+
 /** Throws `usage` with every finding. `where` is what messages call the input: a file name, or the construct. */
 export function checkedDeployment(input: unknown, where: string): DeploymentConfig {
-  const parsed = deploymentConfig.safeParse(input);
+  const parsed = deploymentConfig.safeParse(mappingOf(input, where));
   const issues = parsed.success ? rules(parsed.data) : parsed.error.issues.flatMap(issuesOf);
   // What single keys mean together is looked at even when others are of the wrong form.
   if (!parsed.success) issues.push(...rules(presentable(input), new Set(issues.map((i) => i.at.split(/[.[]/)[0]))));

@@ -23,6 +23,7 @@ import {
   architectureOf,
   checkedDeployment,
   historyDaysOf,
+  mappingOf,
   type DeploymentConfig,
   type DeploymentConfigInput,
 } from './config.ts';
@@ -71,12 +72,16 @@ export class Ebbtide extends Construct {
   readonly dashboard: EbbtideDashboard;
 
   /** Throws `usage`, with every finding, when the properties are not those of a deployment. */
-  constructor(scope: Construct, id: string, { data, vpc, ...given }: EbbtideProps = {}) {
+  constructor(scope: Construct, id: string, props: EbbtideProps = {}) {
     super(scope, id);
+    const where = `Ebbtide at ${this.node.path}`;
+    // What is read from a file has this type by assertion only.
+    mappingOf(props, where);
+    const { data, vpc, ...given } = props;
     const isOwnVpc = isVpc(vpc);
     this.config = checkedDeployment(
       { ...placeOf(this), ...given, ...(vpc === undefined || isOwnVpc ? {} : { vpc }) },
-      `Ebbtide at ${this.node.path}`,
+      where,
     );
     const { config } = this;
     // The numbers of the enumeration are those of days.

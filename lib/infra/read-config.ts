@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { parseDocument } from 'yaml';
 import { EbbError } from '../kernel/errors.ts';
-import { checkedDeployment, type DeploymentConfig } from './config.ts';
+import { checkedDeployment, mappingOf, type DeploymentConfig } from './config.ts';
 
 export const CONFIG_FILE = 'ebbtide.config.yaml';
 /** `-c ebbtide:budgetUsdPerDay=20`; `-c ebbtide:config=PATH` names another file. */
@@ -59,15 +59,7 @@ function mapping(text: string, path: string): Record<string, unknown> {
       got: `${path}: ${text.length} characters`,
     });
   }
-  const value = parsed(text, path);
-  if (value === null) return {};
-  if (typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw new EbbError('usage', {
-    what: 'the configuration is not a mapping of keys',
-    got: `${path}: ${Array.isArray(value) ? 'a list' : typeof value}`,
-    allowed: 'lines such as `budgetUsdPerDay: 20`',
-    next: 'docs/deploy.md has an example',
-  });
+  return mappingOf(parsed(text, path) ?? {}, path);
 }
 
 function parsed(text: string, path: string): unknown {

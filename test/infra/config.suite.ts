@@ -1,7 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
+import { Stack } from 'aws-cdk-lib';
 import { EbbError } from '../../lib/kernel/errors.ts';
 import { architectureOf, checkedDeployment } from '../../lib/infra/config.ts';
+import { Ebbtide } from '../../lib/infra/ebbtide.ts';
 import { readDeployment, type ConfigSources } from '../../lib/infra/read-config.ts';
+import { newApp } from './synthesis.ts';
 
 const findings = (input: unknown): Record<string, string> => {
   try {
@@ -140,8 +143,20 @@ describe('the configuration of a deployment', () => {
     expect(broken.facts.got).toMatch(/ebbtide\.config\.yaml: .*line 2/s);
     const list = refusal(() => readDeployment(sources({ 'ebbtide.config.yaml': '- zones' })));
     expect(list.facts.got).toBe('ebbtide.config.yaml: a list');
+    const text = refusal(() => readDeployment(sources({ 'ebbtide.config.yaml': 'new' })));
+    expect(text.facts.got).toBe('ebbtide.config.yaml: string');
     const absent = refusal(() => readDeployment(sources({}, { 'ebbtide:config': 'prod.yaml' })));
     expect(absent.facts.got).toBe('prod.yaml: no such file');
     expect(readDeployment(sources({})).name).toBe('ebbtide');
+  });
+  it.each([
+    ['a list', ['c5', 'm5'], 'a list'],
+    ['text', 'families', 'string'],
+    ['what an empty file holds', null, 'nothing'],
+  ])('names the construct that is given %s', (_, props, got) => {
+    const stack = new Stack(newApp(), 'Mine');
+    const { facts } = refusal(() => new Ebbtide(stack, 'Ebb', props as object));
+    expect(facts).toMatchObject({ got: `Ebbtide at Mine/Ebb: ${got}`, allowed: expect.stringContaining('{ ') });
+    expect(refusal(() => checkedDeployment(props, 'mine.yaml')).facts.got).toBe(`mine.yaml: ${got}`);
   });
 });

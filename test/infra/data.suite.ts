@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Match, type Template } from 'aws-cdk-lib/assertions';
 import { tableDefinition } from '../../lib/aws/store/keys.ts';
-import { resourceNamed, resourcesOf, synthesis } from './synthesis.ts';
+import { resourceNamed, resourcesOf, synthesis, type Resource } from './synthesis.ts';
 
 describe('the stack of data', () => {
   let data: Template;
@@ -51,6 +51,22 @@ describe('the stack of data', () => {
         },
       },
     });
+  });
+
+  it('keeps nothing that has a name of ours: what a failed deployment leaves is in the way of no other', () => {
+    const resources = [data, main].flatMap((t) =>
+      Object.values((t.toJSON() as { Resources: Record<string, Resource> }).Resources),
+    );
+    const kept = resources.filter((r) => r.DeletionPolicy === 'Retain');
+    expect(kept.map((r) => r.Type).sort()).toEqual([
+      'AWS::ApiGateway::Account',
+      'AWS::DynamoDB::Table',
+      'AWS::IAM::Role',
+      'AWS::S3::Bucket',
+    ]);
+    for (const { Properties } of kept) {
+      expect(Object.keys(Properties).filter((key) => /^(?:\w+)?Name$/.test(key))).toEqual([]);
+    }
   });
 
   it('speaks TLS only', () => {

@@ -58,6 +58,9 @@ const SPEED = 10;
 const SETTINGS = { forecast: 'model' };
 const DEPLOYED_WITHIN_MS = 300_000;
 const DONE_WITHIN_MS = 360_000;
+const PAUSE_MS = 1000;
+/** Asking by the command line takes as much processor time as a cycle does. */
+const ASKED_EACH_MS = 4000;
 /** The trigger queue's batching window. */
 const LISTENS_MS = 2000;
 /** Wall seconds: as much of the market as there is capacity in the cheaper zone, so that it never suffices. */
@@ -129,6 +132,7 @@ describeOnLocalStack(
           return now.state === 'pending' || now.state === 'running' ? null : now;
         },
         DONE_WITHIN_MS,
+        ASKED_EACH_MS,
       );
     const settled = (by: Ask, id: string): Promise<JobCostView> =>
       until(
@@ -139,6 +143,7 @@ describeOnLocalStack(
           return cost.settled && isOver ? cost : null;
         },
         120_000,
+        ASKED_EACH_MS,
       );
     const happened = (type: string): readonly AwsEvent[] =>
       rehearsal.double.events.filter((event) => event['detail-type'] === type);
@@ -446,12 +451,12 @@ const items = (list: unknown): unknown => (list as { items: unknown }).items;
 
 const timeOf = (text: string): EpochMs => epochMs(Date.parse(text));
 
-async function until<T>(what: string, look: () => Promise<T | null>, withinMs: number): Promise<T> {
+async function until<T>(what: string, look: () => Promise<T | null>, withinMs: number, pauseMs = PAUSE_MS): Promise<T> {
   const patience = performance.now() + withinMs;
   for (;;) {
     const found = await look();
     if (found !== null) return found;
     if (performance.now() > patience) throw new Error(`not within ${withinMs / 1000} s: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }

@@ -5,8 +5,9 @@
  * the safety quantile) staying costs nothing but money: an interruption leaves time for on-demand. Past it an
  * interruption means a missed deadline. So when that moment would pass within two cycles, the two courses are compared:
  *   stay:  P(late) = q + (1 - q) P(left > slack)              q = P(interrupted before it is done)
- *   move:  P(late) = P(left from the checkpoint > slack - stop - start-up - restore)
- * and the attempt moves if that makes lateness less likely. An attempt that is nearly done stays.
+ *   move:  P(late) = P(left > slack - stop - start-up - restore - work done again)
+ * both given how long it has run already, which what begins again does not forget: a task without a checkpoint that has run for an
+ * hour takes more than an hour wherever it begins. The attempt moves if that makes lateness less likely. An attempt that is nearly done stays.
  */
 import { between, raw, seconds, type Seconds } from '../kernel/units.ts';
 import type { AttemptId } from '../kernel/ids.ts';
@@ -67,7 +68,8 @@ function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput
   // A program with a checkpoint signal saves when it is told to stop; without one only what it saved by itself is kept.
   const kept = running.stage.checkpoint === null ? workKeptS(running, snapshot.nowMs) : doneS;
   const overheadS = config.migrationS + config.startDelayMaxS + config.restoreS;
-  const moveLate = pLeftOver(running, { doneS: kept, overS: slackS - overheadS }, input);
+  const againS = raw(doneS) - raw(kept);
+  const moveLate = pLeftOver(running, { doneS, overS: slackS - overheadS - againS }, input);
   const curve = forecasts.market.interruption(view.pool, view.instance.bid);
   const lost = pInterruptedWithin(curve, seconds(meanLeftS(running, doneS, input)));
   const stayLate = lost + (1 - lost) * pLeftOver(running, { doneS, overS: slackS }, input);

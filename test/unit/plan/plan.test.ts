@@ -285,6 +285,20 @@ describe('the deadline guard', () => {
     const lost = running(100, { doneS: HOUR_S, keptS: 0, worth: due(5, 0.6 * HOUR_S, 100) });
     expect((await plan({ running: [lost], pInterrupted: 0.2 })).moves).toEqual([]);
   });
+
+  it('knows that what has run for long takes as long where it begins again', async () => {
+    // Nearly all take twelve minutes, which this one has outlived: it takes an hour, of which six minutes are left. The deadline is in
+    // half an hour.
+    const runtime = distribution([
+      [0.2 * HOUR_S, 99],
+      [HOUR_S, 1],
+    ]);
+    const slow = running(100, { runtime, doneS: 0.9 * HOUR_S, keptS: 0, worth: due(5, 0.5 * HOUR_S, 100) });
+    expect((await plan({ running: [slow], pInterrupted: 0.9 })).moves).toEqual([]);
+    // As long a way off that it can take the hour again, it leaves.
+    const free = { ...slow, worth: due(5, 1.5 * HOUR_S, 100) };
+    expect((await plan({ running: [free], pInterrupted: 0.9 })).moves).toHaveLength(1);
+  });
 });
 
 describe('the solver', () => {

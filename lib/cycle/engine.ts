@@ -200,7 +200,8 @@ export class Engine<S> {
   async #perform(state: WorkingState, records: WorkingState['openEffects']): Promise<boolean> {
     if (records.length === 0) return false;
     const outcomes = await act(this.#parts.fleet, state, records);
-    confirm(state, outcomes, { records, at: this.#parts.clock.now(), rests: this.#observer.rests });
+    const { clock, capacity } = this.#parts;
+    confirm(state, outcomes, { records, at: clock.now(), rests: this.#observer.rests, capacity });
     await this.#commit(state);
     return capacityRefused(outcomes, records);
   }

@@ -4,6 +4,7 @@ import { between, plus, raw, seconds, usd, ZERO_S, type EpochMs } from '../kerne
 import type { Instance } from '../domain/instance.ts';
 import type { Attempt } from '../domain/job.ts';
 import type { Effect, EffectOutcome, Plan } from '../domain/plan.ts';
+import type { CapacityEvidence } from '../market/forecast/hazard.ts';
 import type { EffectRecord, Store } from '../ports/store.ts';
 import { endAttempt, endInstance, interruptAttempts, settleJob } from './observe.ts';
 import type { WorkingState } from './working-state.ts';
@@ -164,11 +165,14 @@ export function confirm(
     if (outcome.status === 'failed') confirmFailed(state, record, outcome, context);
     else confirmOne(state, record, outcome, context);
   }
+  for (const [key, value] of context.capacity.takeDirty()) state.putMemory(key, value);
 }
 
 interface Confirming {
   readonly at: EpochMs;
   readonly rests: PoolRests;
+  /** Learns what was refused for want of capacity. */
+  readonly capacity: Pick<CapacityEvidence, 'refused' | 'takeDirty'>;
 }
 
 function confirmOne(
@@ -180,7 +184,7 @@ function confirmOne(
   state.putEffect({ ...record, outcome });
   const { effect } = record;
   if (effect.kind === 'launch') {
-    if (outcome.status === 'refused') refuseLaunch(state, effect, outcome.detail, context);
+    if (outcome.status === 'refused') refuseLaunch(state, effect, outcome, context);
     else if (context.rests.delete(effect.pool)) state.putMemory(`${REST_PREFIX}${effect.pool}`, '');
   } else if (outcome.status === 'refused' && effect.kind === 'start') {
     const attempt = state.attempts.get(effect.attempt);
@@ -233,11 +237,12 @@ function confirmFailed(
 function refuseLaunch(
   state: WorkingState,
   effect: Extract<Effect, { kind: 'launch' }>,
-  detail: string,
+  { why, detail }: Extract<EffectOutcome, { status: 'refused' }>,
   context: Confirming,
 ): void {
   const instance = state.instances.get(effect.instance);
   if (instance !== undefined && instance.state !== 'ended') endWithoutCost(state, instance, detail, context.at);
+  if (why === 'insufficient-capacity') context.capacity.refused(effect.pool, context.at);
   rest(state, effect.pool, detail, context);
 }
 

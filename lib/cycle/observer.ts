@@ -9,13 +9,14 @@ import { invariant } from '../kernel/errors.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { InstanceId, JobId, PoolId } from '../kernel/ids.ts';
-import { between, epochMs, gte, raw, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
+import { epochMs, gte, raw, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
 import type { Instance } from '../domain/instance.ts';
 import { isOver, type Job, type JobState } from '../domain/job.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
 import type { Limits, Snapshot } from '../domain/snapshot.ts';
 import type { JobFeatures, RuntimeHistory } from '../domain/stages.ts';
 import { featuresOf } from '../estimate/template.ts';
+import type { EndedInstance } from '../market/forecast/hazard.ts';
 import type { Fleet } from '../ports/fleet.ts';
 import type { Market } from '../ports/market.ts';
 import type { Store } from '../ports/store.ts';
@@ -40,7 +41,10 @@ export interface LearningHistory extends RuntimeHistory, Remembering {
 }
 /** Evidence about how often the market takes capacity back for its own reasons. */
 export interface CapacityLearning extends Remembering {
-  observe(pool: PoolId, exposureS: Seconds, interruptions: number): void;
+  /** A spot instance has ended. */
+  ended(pool: PoolId, instance: EndedInstance): void;
+  /** A launch was refused for want of capacity. */
+  refused(pool: PoolId, at: EpochMs): void;
 }
 
 export interface ObserverParts {
@@ -138,7 +142,8 @@ export class Observer {
     this.#spending.settled(rows);
     state.putInstance({ ...instance, costUsd: bill.totalUsd });
     if (pool.option === 'spot' && instance.launchedMs !== null) {
-      capacity.observe(pool.id, between(instance.launchedMs, endedMs), this.#takenForCapacity(instance) ? 1 : 0);
+      const takenMs = this.#takenForCapacity(instance) ? (instance.warnedMs ?? endedMs) : null;
+      capacity.ended(pool.id, { launchedMs: instance.launchedMs, endedMs, takenMs });
     }
   }
 

@@ -18,6 +18,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { EffectOutcome } from '../domain/plan.ts';
 import type { RuntimeHistory, Stages, Forecasts } from '../domain/stages.ts';
+import { CapacityEvidence } from '../market/forecast/hazard.ts';
 import { forecastTable, tabledForecast, type ForecastTable, type OutlookForecast } from '../market/forecast/table.ts';
 import type { Fleet } from '../ports/fleet.ts';
 import type { Store } from '../ports/store.ts';
@@ -120,9 +121,12 @@ export async function confirmOutcomes(
 ): Promise<{ readonly wasShort: boolean }> {
   const state = new WorkingState(await store.loadActive('known'));
   const records = state.openEffects.filter((e) => outcomes.has(e.key));
-  confirm(state, outcomes, { records, at: clock.now(), rests: await storedRests(store) });
+  const wasShort = capacityRefused(outcomes, records);
+  const capacity = new CapacityEvidence();
+  if (wasShort) capacity.restore(await store.memory(capacity.prefix));
+  confirm(state, outcomes, { records, at: clock.now(), rests: await storedRests(store), capacity });
   await commit(store, token, state);
-  return { wasShort: capacityRefused(outcomes, records) };
+  return { wasShort };
 }
 
 /** Engine time until the next cycle is due unless something happens before. */

@@ -1,6 +1,7 @@
 import { poolId, type PoolId } from '../../kernel/ids.ts';
-import { raw, type Seconds } from '../../kernel/units.ts';
+import { between, raw, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
+import { CapacityNews, poolNews, type PoolNews } from '../features/capacity-features.ts';
 
 /**
  * How often capacity is taken away, learned from what happened to our own instances: interruptions are Poisson in
@@ -32,14 +33,23 @@ const MEMORY_HOURS = 1000;
 const KEY_PREFIX = 'hazard/';
 const NOTHING: Observed = { exposureS: 0, interruptions: 0 };
 
+/** A spot instance that has ended. */
+export interface EndedInstance {
+  readonly launchedMs: EpochMs;
+  readonly endedMs: EpochMs;
+  /** When the market took it for want of capacity: its notice, which comes before its end; null: it did not. */
+  readonly takenMs: EpochMs | null;
+}
+
 /**
- * What was observed per pool. Lifecycle: `fromMemory` at start, `observe` as instances run and end, `takeDirty` into
+ * What was observed per pool, and with it what features for a trained forecast are made of (`news`). Lifecycle: `fromMemory` at start, `observe` as instances run and end, `takeDirty` into
  * the store's `memory` rows in the same commit as the observations, so that nothing counts twice after a crash.
  */
 export class CapacityEvidence {
   readonly #pools = new Map<PoolId, Observed>();
   readonly #families = new Map<string, Observed>();
   readonly #changed = new Set<PoolId>();
+  readonly news = new CapacityNews();
 
   readonly prefix = KEY_PREFIX;
 
@@ -55,11 +65,27 @@ export class CapacityEvidence {
     this.#pools.clear();
     this.#families.clear();
     this.#changed.clear();
+    this.news.clear();
     for (const [key, value] of rows) {
       if (!key.startsWith(KEY_PREFIX)) continue;
-      const parsed = parseObserved(value);
-      if (parsed !== null) this.#add(poolId(key.slice(KEY_PREFIX.length)), parsed);
+      const parsed = parseRow(value);
+      if (parsed === null) continue;
+      const pool = poolId(key.slice(KEY_PREFIX.length));
+      this.#add(pool, parsed.observed);
+      if (parsed.news !== null) this.news.restore(pool, parsed.news);
     }
+  }
+
+  ended(pool: PoolId, { launchedMs, endedMs, takenMs }: EndedInstance): void {
+    this.observe(pool, between(launchedMs, endedMs), takenMs === null ? 0 : 1);
+    this.news.held(pool, { fromMs: raw(launchedMs), toMs: raw(takenMs ?? endedMs), isTaken: takenMs !== null });
+    this.#changed.add(pool);
+  }
+
+  /** A launch was refused for want of capacity. */
+  refused(pool: PoolId, at: EpochMs): void {
+    this.news.refused(pool, raw(at));
+    this.#changed.add(pool);
   }
 
   /** Adds instance-time in a pool and the capacity interruptions in it. Interruptions by price belong to no call. */
@@ -90,7 +116,9 @@ export class CapacityEvidence {
   /** Memory rows of the pools observed since the last call. */
   takeDirty(): ReadonlyMap<string, string> {
     const rows = new Map<string, string>();
-    for (const pool of this.#changed) rows.set(KEY_PREFIX + pool, JSON.stringify(this.of(pool)));
+    for (const pool of this.#changed) {
+      rows.set(KEY_PREFIX + pool, JSON.stringify({ ...this.of(pool), news: this.news.of(pool) }));
+    }
     this.#changed.clear();
     return rows;
   }
@@ -120,7 +148,8 @@ function familyKey(pool: PoolId): string {
   return `${type.split('.')[0]}/${zone}`;
 }
 
-function parseObserved(text: string): Observed | null {
+/** Null for what is no such row. Without news: the row is one of an earlier version, or its news cannot be read. */
+function parseRow(text: string): { readonly observed: Observed; readonly news: PoolNews | null } | null {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -128,7 +157,8 @@ function parseObserved(text: string): Observed | null {
     return null;
   }
   if (typeof value !== 'object' || value === null) return null;
-  const { exposureS, interruptions } = value as Partial<Record<keyof Observed, unknown>>;
+  const { exposureS, interruptions, news } = value as Partial<Record<keyof Observed | 'news', unknown>>;
   const amount = (n: unknown): n is number => typeof n === 'number' && Number.isFinite(n) && n >= 0;
-  return amount(exposureS) && amount(interruptions) ? { exposureS, interruptions } : null;
+  if (!amount(exposureS) || !amount(interruptions)) return null;
+  return { observed: { exposureS, interruptions }, news: poolNews.safeParse(news).data ?? null };
 }

@@ -77,16 +77,42 @@ async function historyOf({ bench }: Run): Promise<Record<string, string>> {
   return Object.fromEntries(history.export());
 }
 
-/** Time that each spot pool's instances lived and how many the market took: here never for their price. */
-async function hazardOf({ bench }: Run): Promise<Record<string, { exposureS: number; interruptions: number }>> {
-  const pools: Record<string, { exposureS: number; interruptions: number }> = {};
+interface Hazard {
+  readonly exposureS: number;
+  readonly interruptions: number;
+  /** The notice of the last interruption, and whether a launch was ever refused. */
+  readonly lostMs: number | null;
+  readonly isRefused: boolean;
+}
+
+/** Time that each spot pool's instances lived, how many the market took, here never for their price, and where it had none. */
+async function hazardOf({ bench, launches }: Run): Promise<Record<string, Hazard>> {
+  const pools: Record<string, Hazard> = {};
+  const knownOf = (pool: string): Hazard =>
+    pools[`hazard/${pool}`] ?? { exposureS: 0, interruptions: 0, lostMs: null, isRefused: false };
   for (const i of (await bench.store.instances(null, 1000, null)).items) {
     if (!i.pool.endsWith('/spot') || i.launchedMs === null || i.endedMs === null) continue;
-    const known = (pools[`hazard/${i.pool}`] ??= { exposureS: 0, interruptions: 0 });
-    known.exposureS += (raw(i.endedMs) - raw(i.launchedMs)) / 1000;
-    known.interruptions += i.endCause === 'interrupted' ? 1 : 0;
+    const known = knownOf(i.pool);
+    const lostMs = i.endCause === 'interrupted' ? raw(i.warnedMs ?? i.endedMs) : -Infinity;
+    pools[`hazard/${i.pool}`] = {
+      ...known,
+      exposureS: known.exposureS + (raw(i.endedMs) - raw(i.launchedMs)) / 1000,
+      interruptions: known.interruptions + (i.endCause === 'interrupted' ? 1 : 0),
+      lostMs: Math.max(known.lostMs ?? -Infinity, lostMs) === -Infinity ? null : Math.max(known.lostMs ?? 0, lostMs),
+    };
+  }
+  for (const { pool, refused } of launches.values()) {
+    if (refused) pools[`hazard/${pool}`] = { ...knownOf(pool), isRefused: true };
   }
   return pools;
+}
+
+/** The same out of a row as it is stored. */
+function storedHazard(
+  row: Omit<Hazard, 'lostMs'> & { news: { lostMs: number | null; refusedMs: number | null } },
+): Hazard {
+  const { exposureS, interruptions, news } = row;
+  return { exposureS, interruptions, lostMs: news.lostMs, isRefused: news.refusedMs !== null };
 }
 
 /** Refusals in a row at the end, by pool. */
@@ -110,7 +136,10 @@ async function expectLearnedOnce(of: Run): Promise<void> {
   const learned = new LoggedHistory();
   learned.restore(await of.bench.store.memory('history/'));
   expect(Object.fromEntries(learned.predictor.export())).toEqual(await historyOf(of));
-  expect(parsed(await stored('hazard/'))).toEqual(await hazardOf(of));
+  const hazard = parsed<Parameters<typeof storedHazard>[0]>(await stored('hazard/'));
+  expect(Object.fromEntries(Object.entries(hazard).map(([key, row]) => [key, storedHazard(row)]))).toEqual(
+    await hazardOf(of),
+  );
   const rests = parsed<{ refusals: number }>(await stored('rest/'));
   expect(Object.fromEntries(Object.entries(rests).map(([key, r]) => [key, r.refusals]))).toEqual(refusalsOf(of));
   expect(await discrepancies(of.bench)).toEqual([]);

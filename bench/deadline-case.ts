@@ -1,14 +1,18 @@
 /** One job with a deadline on one series under one preset, for deadline-on-spot.ts and its tests. */
+import { basename, dirname } from 'node:path';
 import { presetNamed } from '../lib/cycle/presets.ts';
 import { schedulerConfig } from '../lib/domain/config.ts';
 import { certain } from '../lib/domain/distribution.ts';
+import { FROM_OBSERVED, type ChosenCapacity } from '../lib/domain/forecast.ts';
 import type { JobSpec } from '../lib/domain/job.ts';
 import type { EstimatePolicy } from '../lib/domain/stages.ts';
 import { forecastStages } from '../lib/estimate/stage-forecasts.ts';
 import { epochMs, plus, seconds, ZERO_S } from '../lib/kernel/units.ts';
 import { openMarket } from '../lib/local/market-import.ts';
 import { replayMarket } from '../lib/local/market-replay.ts';
+import { CAPACITY_FEATURES } from '../lib/market/features/capacity-features.ts';
 import type { MarketTrace } from '../lib/market/trace.ts';
+import { openCapacity } from '../lib/models/preemption.ts';
 import { outcomeOf } from '../lib/sim/outcome.ts';
 import { oracle } from '../lib/sim/oracle.ts';
 import { simulate } from '../lib/sim/simulation.ts';
@@ -27,7 +31,10 @@ export interface Case {
   readonly fraction: number;
   /** Set-up at each start. */
   readonly overheadHours: number;
+  /** `+capacity` after its name: the same preset, named so in the results. */
   readonly preset: string;
+  /** Folder of the version that forecasts capacity; absent or null: observed interruptions do. */
+  readonly capacity?: string | null;
 }
 
 export interface CaseResult extends Pick<Case, 'window' | 'fraction' | 'overheadHours' | 'preset'> {
@@ -51,6 +58,19 @@ const CYCLE_S = 120;
 
 const opened = new Map<string, MarketTrace>();
 
+const models = new Map<string, ChosenCapacity>();
+
+async function capacityOf(folder: string | null): Promise<ChosenCapacity> {
+  if (folder === null) return FROM_OBSERVED;
+  let model = models.get(folder);
+  if (model === undefined) {
+    const opened = await openCapacity(basename(folder), { shipped: null, own: dirname(folder) }, CAPACITY_FEATURES);
+    if (opened.refused !== null) throw new Error(opened.refused);
+    models.set(folder, (model = opened));
+  }
+  return model;
+}
+
 export async function runCase(c: Case): Promise<CaseResult> {
   let trace = opened.get(c.path);
   if (trace === undefined) opened.set(c.path, (trace = (await openMarket(c.path, c.cacheDir)).trace));
@@ -62,6 +82,7 @@ export async function runOn(trace: MarketTrace, c: Omit<Case, 'path' | 'cacheDir
   const windowS = c.hours * 3600;
   const setupS = seconds(c.overheadHours * 3600);
   const workS = c.fraction * windowS;
+  const preset = c.preset.split('+')[0] ?? c.preset;
   const spec = jobSpec(trace, { workS, setupS: c.overheadHours * 3600, windowS });
   const result = await simulate({
     trace,
@@ -71,7 +92,8 @@ export async function runOn(trace: MarketTrace, c: Omit<Case, 'path' | 'cacheDir
     jobs: [{ key: 'job', submittedS: 0, spec, truth: new Map([['main', { runtimeS: Float64Array.of(workS) }]]) }],
     namesJobs: false,
     deciders: (truth) =>
-      c.preset === 'oracle' ? oracle(truth) : { name: c.preset, stages: { ...presetNamed(c.preset), estimate: known } },
+      c.preset === 'oracle' ? oracle(truth) : { name: preset, stages: { ...presetNamed(preset), estimate: known } },
+    capacity: await capacityOf(c.capacity ?? null),
     solver: noSolver,
     config: schedulerConfig.parse({ cyclePeriodS: CYCLE_S, restoreS: c.overheadHours * 3600, refundRule: 'none' }),
     vcpus: 100_000,
@@ -81,12 +103,12 @@ export async function runOn(trace: MarketTrace, c: Omit<Case, 'path' | 'cacheDir
   });
   const { totals, jobs, refused } = outcomeOf(result, { preset: c.preset, seed: 1, fromMs });
   if (refused[0] !== undefined) throw new Error(`the job was refused: ${refused[0].what}`);
-  const { window, fraction, overheadHours, preset } = c;
+  const { window, fraction, overheadHours } = c;
   return {
     window,
     fraction,
     overheadHours,
-    preset,
+    preset: c.preset,
     usd: totals.billedUsd,
     late: totals.missed > 0,
     attempts: totals.attempts,

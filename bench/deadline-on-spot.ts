@@ -9,24 +9,28 @@
  * paper the running time is known, to all presets alike, and they plan with the set-up time (`restoreS`).
  * Presets were tuned on the windows of `--part tune` alone; `report` is the rest.
  *
+ * With --capacity VERSION (a folder that `bench/forecast-capacity.ts --tuned` and the training made) each preset that forecasts is also
+ * run with that model of capacity, as `PRESET+capacity`.
+ *
  * Reach: no job late by `ebbtide`; its mean cost below that of `spot-greedy` and `uniform-progress`.
  */
 import { fork } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { randomStream } from '../lib/kernel/random.ts';
 import { clusterRatio, fractionText } from './intervals.ts';
 import { runCase, type Case, type CaseResult } from './deadline-case.ts';
-import { openMarket } from '../lib/local/market-import.ts';
-import { EbbError } from '../lib/kernel/errors.ts';
-import { raw } from '../lib/kernel/units.ts';
+import { seriesIn, windowsOf, type Window } from './deadline-windows.ts';
 
 export const FRACTIONS = [0.2, 0.4, 0.6, 0.8] as const;
 export const OVERHEAD_HOURS = [0.05, 0.2, 0.4] as const;
 const PRESETS = ['on-demand', 'spot-greedy', 'uniform-progress', 'ebbtide', 'oracle'] as const;
+
+/** After a preset's name: with the model of capacity. */
+const BY_MODEL = '+capacity';
 
 const { values: options } = parseArgs({
   options: {
@@ -37,49 +41,10 @@ const { values: options } = parseArgs({
     procs: { type: 'string', default: '2' },
     seed: { type: 'string', default: '1' },
     json: { type: 'string' },
+    capacity: { type: 'string' },
     worker: { type: 'boolean', default: false },
   },
 });
-
-interface Series {
-  readonly path: string;
-  readonly name: string;
-  readonly startMs: number;
-  readonly endMs: number;
-}
-
-interface Window {
-  readonly series: Series;
-  readonly startMs: number;
-}
-
-async function seriesIn(folder: string, cacheDir: string): Promise<{ found: Series[]; left: string[] }> {
-  const found: Series[] = [];
-  const left: string[] = [];
-  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((f) => f.endsWith('.json'));
-  for (const file of files.sort()) {
-    const path = join(folder, file);
-    try {
-      const { trace } = await openMarket(path, cacheDir);
-      const name = `${basename(dirname(file))} ${basename(file, '.json')}`;
-      found.push({ path, name, startMs: raw(trace.startMs), endMs: raw(trace.endMs) });
-    } catch (error) {
-      if (!(error instanceof EbbError)) throw error;
-      left.push(`${file}: ${error.message.split('\n')[0]}`);
-    }
-  }
-  return { found, left };
-}
-
-/** The first half of each series' windows on the first half of the series is for tuning, all else is reported. */
-function windowsOf(series: readonly Series[], part: string, windowMs: number): Window[] {
-  return series.flatMap((s, index) => {
-    const count = Math.floor((s.endMs - s.startMs) / windowMs);
-    const all = Array.from({ length: count }, (_, n) => ({ series: s, startMs: s.startMs + n * windowMs }));
-    const tuned = index < series.length / 2 ? Math.ceil(count / 2) : 0;
-    return part === 'all' ? all : part === 'tune' ? all.slice(0, tuned) : all.slice(tuned);
-  });
-}
 
 /** A sample without repetition that takes from the series in turn, so that long ones do not outweigh the others. */
 function sampled(windows: readonly Window[], most: number, seed: number): Window[] {
@@ -113,7 +78,12 @@ async function main(): Promise<void> {
       Number(options.sample),
       Number(options.seed),
     );
-    const presets = options.presets.split(',');
+    const capacity = options.capacity === undefined ? null : resolve(options.capacity);
+    const presets = options.presets
+      .split(',')
+      .flatMap((preset) =>
+        capacity === null || ['on-demand', 'oracle'].includes(preset) ? [preset] : [preset, `${preset}${BY_MODEL}`],
+      );
     const cases = windows.flatMap((w, window) =>
       FRACTIONS.flatMap((fraction) =>
         OVERHEAD_HOURS.flatMap((overheadHours) =>
@@ -125,6 +95,7 @@ async function main(): Promise<void> {
             fraction,
             overheadHours,
             preset,
+            capacity: preset.endsWith(BY_MODEL) ? capacity : null,
             cacheDir,
           })),
         ),

@@ -1,11 +1,13 @@
 /**
  * Could a trained forecast of capacity beat the program's own (lib/market/forecast/hazard.ts)? (docs/forecast.md)
  *   node bench/forecast-capacity.ts --data DATASET --series FOLDER,FOLDER,..     draws the data set from series of availability
+ *   node bench/forecast-capacity.ts --data DATASET --tuned FOLDER               draws it from what bench/deadline-on-spot.ts may be
+ *                                                                                tuned on: nothing of its later range is looked at
  *   npm run train:preemption -- --data DATASET --output VERSION                  trains on it
  *   node bench/forecast-capacity.ts --data DATASET --model VERSION               judges both, by splits and horizons
  */
 import { tmpdir } from 'node:os';
-import { basename, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { openMarket } from '../lib/local/market-import.ts';
 import { openModel } from '../lib/models/model.ts';
@@ -13,39 +15,84 @@ import { machine } from './figures.ts';
 import { ALL_SOURCES, cellsOf, rowsOf, type Forecast, type Row } from '../lib/models/evaluation/cells.ts';
 import { lossModel } from '../lib/models/preemption.ts';
 import { askedOf, atHorizon, curvesOf, type Curves } from '../lib/models/evaluation/curves.ts';
-import { npyColumn } from '../lib/local/npy-column.ts';
-import { writeOutages, type Source } from './forecast/outages.ts';
+import { seriesIn, windowsOf } from './deadline-windows.ts';
+import { epochMs } from '../lib/kernel/units.ts';
+import { writeCapacityDataset, type CapacityDatasetPlan } from '../lib/local/capacity-dataset-folder.ts';
+import type { DatasetSource } from '../lib/local/dataset-folder.ts';
+import { seriesOf } from '../lib/market/capacity-dataset.ts';
+import { knownUntil } from '../lib/market/until.ts';
 import { datasetRows } from '../lib/local/models/dataset-rows.ts';
 import { outcomeWithin, type DatasetRows } from '../lib/models/evaluation/rows.ts';
 import { intervalText, METRIC_NAMES, METRICS } from '../lib/models/evaluation/scores.ts';
 
 const SEED = 1;
-const INSTANTS_PER_SERIES = 3000;
+const INSTANTS_PER_POOL = 3000;
 const SPLITS = ['test', 'unseen'];
+/** Of the windows that bench/deadline-on-spot.ts reports. */
+const WINDOW_MS = 24 * 3_600_000;
 
 const { values } = parseArgs({
-  options: { data: { type: 'string' }, series: { type: 'string' }, model: { type: 'string' } },
+  options: {
+    data: { type: 'string' },
+    series: { type: 'string' },
+    tuned: { type: 'string' },
+    model: { type: 'string' },
+  },
 });
 if (values.data === undefined) throw new Error('--data is needed: see the head of bench/forecast-capacity.ts');
 const data = resolve(values.data);
+const markets = join(tmpdir(), 'ebb-outages');
 if (values.series !== undefined) await draw(values.series.split(','));
+else if (values.tuned !== undefined) await drawTuned(values.tuned);
 else await judge();
 
 async function draw(folders: readonly string[]): Promise<void> {
-  const sources: Source[] = [];
+  const sources: DatasetSource[] = [];
   for (const folder of folders) {
-    const { trace } = await openMarket(resolve(folder), join(tmpdir(), 'ebb-outages'));
-    sources.push({ name: basename(folder), trace });
+    sources.push({ name: basename(folder), trace: (await openMarket(resolve(folder), markets)).trace });
   }
-  const { rows } = writeOutages(data, sources, { seed: SEED, instantsPerSeries: INSTANTS_PER_SERIES });
-  console.log(`${data}: ${rows} samples of ${sources.length} sources`);
+  write(sources, { shares: { train: 0.6, validation: 0.2 }, unseenShare: 0.2 });
+}
+
+/** Each folder of series up to the end of the windows that may be tuned on; nothing of them is kept to be judged on. */
+async function drawTuned(folder: string): Promise<void> {
+  const { found } = await seriesIn(resolve(folder), markets);
+  const tuned = windowsOf(found, 'tune', WINDOW_MS);
+  const sources: DatasetSource[] = [];
+  for (const [path, windows] of Map.groupBy(tuned, (w) => dirname(w.series.path))) {
+    const endMs = Math.min(
+      ...Map.groupBy(windows, (w) => w.series.name)
+        .values()
+        .map((of) => (of.at(-1)?.startMs ?? NaN) + WINDOW_MS),
+    );
+    const { trace } = await openMarket(path, markets);
+    const names = new Set(windows.map((w) => w.series.path));
+    if (names.size !== seriesOf(trace).length) throw new Error(`${path}: some of its series are not to be tuned on`);
+    sources.push({ name: basename(path), trace: knownUntil(trace, epochMs(endMs)) });
+  }
+  write(sources, { shares: { train: 0.75, validation: 0.25 }, unseenShare: 0 });
+}
+
+function write(sources: readonly DatasetSource[], plan: Pick<CapacityDatasetPlan, 'shares' | 'unseenShare'>): void {
+  const { rows, sources: drawn } = writeCapacityDataset(data, sources, {
+    seed: SEED,
+    instantsPerPool: INSTANTS_PER_POOL,
+    ...plan,
+  });
+  console.log(`${data}: ${rows} samples`);
+  for (const s of drawn)
+    console.log(`  ${s.name}: from ${s.from}, validation ${s.validationFrom}, test ${s.testFrom}, to ${s.to}`);
 }
 
 async function judge(): Promise<void> {
   const rows = datasetRows(data);
   const asked = askedOf(rows, SPLITS);
   const curves: Curves[] = [
-    { name: 'evidence (hazard.ts)', horizonsS: rows.manifest.horizonsS, p: floats(join(data, 'empirical.npy')) },
+    {
+      name: 'observed (hazard.ts)',
+      horizonsS: rows.manifest.horizonsS,
+      p: rows.observed ?? new Float32Array(),
+    },
   ];
   if (values.model !== undefined) {
     const opening = await openModel(resolve(values.model), rows.manifest.features);
@@ -72,12 +119,6 @@ function print(list: readonly Row[]): void {
   for (const row of list) {
     console.log(`  ${row.forecast.padEnd(24)}${METRICS.map((m) => intervalText(row.scores[m]).padEnd(22)).join('')}`);
   }
-}
-
-function floats(path: string): Float32Array {
-  const { values: numbers } = npyColumn(path);
-  if (!(numbers instanceof Float32Array)) throw new Error(`${path}: not of 32-bit numbers`);
-  return numbers;
 }
 
 /** One number for all: the share lost in the training range. */

@@ -50,7 +50,13 @@ if (values.data === undefined || values.markets === undefined) {
 
 async function recordAll(): Promise<void> {
   for (const folder of (values.model ?? []).map((path) => resolve(path))) {
-    const { record } = await judge([{ name: basename(folder), folder }], { rows, traces, split: 'test', seed: SEED });
+    const { record } = await judge([{ name: basename(folder), folder }], {
+      risk: 'price',
+      rows,
+      traces,
+      split: 'test',
+      seed: SEED,
+    });
     writeFileSync(join(folder, EVALUATION_FILE), `${JSON.stringify(record, null, 1)}\n`);
   }
 }

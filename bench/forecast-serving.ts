@@ -14,7 +14,7 @@ import { poolKey, type Pool } from '../lib/domain/pool.ts';
 import { FEATURES } from '../lib/market/features/names.ts';
 import { LearnedLosses } from '../lib/market/forecast/learned.ts';
 import { indexAt, type PriceArrays } from '../lib/market/steps.ts';
-import { openForecast, PREEMPTION } from '../lib/models/preemption.ts';
+import { openForecast, MODEL_OF } from '../lib/models/preemption.ts';
 import { shippedModels } from '../lib/models/versions.ts';
 import { asMs, machine, percentile } from './figures.ts';
 
@@ -89,7 +89,7 @@ async function timed(work: () => Promise<void>): Promise<Took> {
 }
 
 console.log(`forecasts by the model: ${machine()}`);
-const opened = await openForecast(args.forecast, { shipped: shippedModels(PREEMPTION), own: null }, FEATURES);
+const opened = await openForecast(args.forecast, { shipped: shippedModels(MODEL_OF.price), own: null }, FEATURES);
 if (opened.model === null) throw new Error(opened.refused ?? 'no model');
 const learned = new LearnedLosses(opened.model);
 const answered = async (nowMs: number): Promise<void> => {

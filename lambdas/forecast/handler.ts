@@ -15,6 +15,7 @@ import { Forecasting } from '../../lib/cycle/forecasting.ts';
 import { poolForecasts } from '../../lib/cycle/pool-forecasts.ts';
 import { forecastNamed } from '../../lib/cycle/presets.ts';
 import { forecast } from '../../lib/cycle/steps.ts';
+import { CAPACITY_FEATURES } from '../../lib/market/features/capacity-features.ts';
 import { FEATURES } from '../../lib/market/features/names.ts';
 import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
 import { composeDeployment } from '../../lib/aws/compose.ts';
@@ -24,9 +25,13 @@ import { forecastAsked, forecastInput, type ForecastAsked } from '../../lib/aws/
 import { toPlain, type PlainForecasts } from '../../lib/aws/plain-forecasts.ts';
 import { lambdaStack, logger } from '../../lib/aws/stack.ts';
 import type { Market } from '../../lib/ports/market.ts';
-import { openForecast } from '../../lib/models/preemption.ts';
+import { openCapacity, openForecast, MODEL_OF, type Risk } from '../../lib/models/preemption.ts';
+import type { ModelPlaces } from '../../lib/models/versions.ts';
 
-const MODELS = { shipped: fileURLToPath(new URL('models/preemption', import.meta.url)), own: null };
+const modelsOf = (risk: Risk): ModelPlaces => ({
+  shipped: fileURLToPath(new URL(`models/${MODEL_OF[risk]}`, import.meta.url)),
+  own: null,
+});
 
 let known: { readonly config: SchedulerConfig; readonly forecasting: Promise<Forecasting> } | null = null;
 
@@ -37,9 +42,13 @@ function forecastingOf(config: SchedulerConfig): Promise<Forecasting> {
 }
 
 async function opened(config: SchedulerConfig): Promise<Forecasting> {
-  const chosen = await openForecast(forecastNamed(config.forecast, config.preset), MODELS, FEATURES);
+  const chosen = await openForecast(forecastNamed(config.forecast, config.preset), modelsOf('price'), FEATURES);
   if (chosen.refused !== null) logger.warn(`${chosen.refused}; forecast from history`, { model: chosen.fault });
-  return new Forecasting({ chosen, config });
+  const capacity = await openCapacity(config.capacityForecast, modelsOf('capacity'), CAPACITY_FEATURES);
+  if (capacity.refused !== null) {
+    logger.warn(`${capacity.refused}; forecast from observed interruptions`, { model: capacity.fault });
+  }
+  return new Forecasting({ chosen, capacity, config });
 }
 
 type Asked = z.output<typeof forecastInput> | ForecastAsked;

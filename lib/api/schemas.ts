@@ -365,6 +365,21 @@ export const forecastOrigin = z
     byHistory: z
       .array(z.object({ why: z.string(), bids: count }))
       .describe('Bids that the model was to answer and history did, by reason.'),
+    capacity: z
+      .object({
+        chosen: z.string().describe('`model`, or a version of a model of capacity.'),
+        refused: z.string().nullable().describe('Why the chosen model cannot be asked; null where it can.'),
+        version: z
+          .string()
+          .nullable()
+          .describe('Of the trained model that answered; null: observed interruptions did.'),
+        byModel: count.describe('Spot pools that the model answered.'),
+        byObserved: z
+          .array(z.object({ why: z.string(), pools: count }))
+          .describe('Spot pools that the model was to answer and observed interruptions did, by reason.'),
+      })
+      .optional()
+      .describe('The same of the risk that capacity ends; absent where no model was chosen for it.'),
   })
   .meta({ id: 'ForecastOrigin' });
 

@@ -226,8 +226,13 @@ function effectView(e: Effect): PlanView['effects'][number] {
   }
 }
 
-export const forecastOriginView = (origin: ForecastOrigin | null): PlanView['forecast'] =>
-  origin === null ? null : { ...origin, byHistory: origin.byHistory.map((by) => ({ ...by })) };
+export function forecastOriginView(origin: ForecastOrigin | null): PlanView['forecast'] {
+  if (origin === null) return null;
+  const { capacity, byHistory, ...prices } = origin;
+  const view = { ...prices, byHistory: byHistory.map((by) => ({ ...by })) };
+  if (capacity === undefined) return view;
+  return { ...view, capacity: { ...capacity, byObserved: capacity.byObserved.map((by) => ({ ...by })) } };
+}
 
 export const poolForecastView = ({ pool, priceUsdPerHour, bids }: PoolForecast): PoolForecastView => ({
   pool,

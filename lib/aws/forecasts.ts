@@ -6,7 +6,7 @@ import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { Forecasting } from '../cycle/forecasting.ts';
 import { poolForecasts } from '../cycle/pool-forecasts.ts';
 import { forecastNamed } from '../cycle/presets.ts';
-import { FROM_HISTORY, type ChosenForecast } from '../domain/forecast.ts';
+import { FROM_HISTORY, FROM_OBSERVED, type ChosenCapacity, type ChosenForecast } from '../domain/forecast.ts';
 import type { Pool } from '../domain/pool.ts';
 import { EbbError } from '../kernel/errors.ts';
 import { CapacityEvidence } from '../market/forecast/hazard.ts';
@@ -22,25 +22,34 @@ type Parts = Pick<StoreParts, 'environment' | 'store' | 'clock'>;
 export async function forecastsOf(of: Parts, market: Market, pools: readonly Pool[]): Promise<PoolForecasts> {
   const { settings } = of.environment.EBB_CONFIG;
   const name = forecastNamed(settings.forecast, settings.preset);
-  if (name === FROM_HISTORY.chosen) return fromHistory(of, { chosen: FROM_HISTORY, market }, pools);
+  const ofCapacity = settings.capacityForecast;
+  if (name === FROM_HISTORY.chosen && ofCapacity === FROM_OBSERVED.chosen) {
+    return withoutModel(of, { chosen: FROM_HISTORY, capacity: FROM_OBSERVED, market }, pools);
+  }
   try {
     return await byTheModel(of, pools);
   } catch (error) {
     const { message } = classify(error, 'lambda Invoke');
     const refused = `the function that asks the model gave no answer: ${message}`;
-    return fromHistory(of, { chosen: { chosen: name, model: null, refused }, market }, pools);
+    const chosen = name === FROM_HISTORY.chosen ? FROM_HISTORY : { chosen: name, model: null, refused };
+    const capacity = ofCapacity === FROM_OBSERVED.chosen ? FROM_OBSERVED : { chosen: ofCapacity, model: null, refused };
+    return withoutModel(of, { chosen, capacity, market }, pools);
   }
 }
 
-async function fromHistory(
+async function withoutModel(
   { environment, store, clock }: Parts,
-  { chosen, market }: { readonly chosen: ChosenForecast; readonly market: Market },
+  {
+    chosen,
+    capacity,
+    market,
+  }: { readonly chosen: ChosenForecast; readonly capacity: ChosenCapacity; readonly market: Market },
   pools: readonly Pool[],
 ): Promise<PoolForecasts> {
   const config = environment.EBB_CONFIG.settings;
   const evidence = new CapacityEvidence();
   evidence.restore(await store().memory(evidence.prefix));
-  const forecasting = new Forecasting({ chosen, config });
+  const forecasting = new Forecasting({ chosen, capacity, config });
   return poolForecasts({ forecasting, market, evidence, config, now: clock.now() }, pools);
 }
 

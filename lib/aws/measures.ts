@@ -58,7 +58,8 @@ export function measureForecast(snapshot: Snapshot, forecast: MarketForecast): v
   measure('interruptionsExpected', expected);
   const { origin } = forecast;
   if (origin === undefined) return;
-  if (origin.refused !== null) measure('modelsRefused', 1);
+  const refused = [origin.refused, origin.capacity?.refused ?? null].filter((why) => why !== null);
+  if (refused.length > 0) measure('modelsRefused', refused.length);
   const instead = origin.byHistory.reduce((sum, { bids }) => sum + bids, 0);
   if (instead > 0) {
     measure('bidsByHistory', instead);

@@ -169,8 +169,10 @@ function spotTerms({ forecasts: { market } }: Deliberation, pool: Pool, bid: Bid
   const hour = pInterruptedWithin(market.interruption(pool, bid), HOUR);
   const at =
     price === null ? '' : ` at ${raw(price).toFixed(4)} USD/h (on-demand ${raw(pool.onDemandUsdPerHour).toFixed(4)})`;
-  const refused = market.origin?.refused ?? null;
-  return `${at}, P(interrupted within an hour) ${(hour * 100).toFixed(1)} %${refused === null ? '' : ` (${refused}; from history)`}`;
+  const { refused = null, capacity } = market.origin ?? {};
+  const instead = (why: string | null, by: string): string => (why === null ? '' : ` (${why}; ${by})`);
+  const refusals = `${instead(refused, 'from history')}${instead(capacity?.refused ?? null, 'from observed interruptions')}`;
+  return `${at}, P(interrupted within an hour) ${(hour * 100).toFixed(1)} %${refusals}`;
 }
 
 /** The forecasts of the pools that a job runs in, or else of the best that it could: few, since all else is among `considered`. */

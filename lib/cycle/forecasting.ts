@@ -5,19 +5,30 @@
  *
  * Lifecycle: one for the process. What it remembers is a function of the price history alone, so that another process answers alike.
  */
+import type { PoolId } from '../kernel/ids.ts';
 import { raw } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
-import type { ChosenForecast, ForecastOrigin } from '../domain/forecast.ts';
+import {
+  FROM_OBSERVED,
+  type CapacityOrigin,
+  type ChosenCapacity,
+  type ChosenForecast,
+  type ForecastOrigin,
+} from '../domain/forecast.ts';
 import type { Snapshot } from '../domain/snapshot.ts';
 import { bidsFor } from '../acquire/pools.ts';
 import { MarketForecaster } from '../market/forecast/forecaster.ts';
 import type { CapacityEvidence } from '../market/forecast/hazard.ts';
+import { heldSince } from '../market/features/capacity-features.ts';
+import { capacityRisks, type CapacityRisks } from '../market/forecast/learned-capacity.ts';
 import { LearnedLosses, type PriceLosses } from '../market/forecast/learned.ts';
 import type { Asked, OutlookForecast } from '../market/forecast/table.ts';
 import type { Market } from '../ports/market.ts';
 
 export interface ForecastingParts {
   readonly chosen: ChosenForecast;
+  /** Default: from observed interruptions. */
+  readonly capacity?: ChosenCapacity;
   readonly config: SchedulerConfig;
 }
 
@@ -49,11 +60,22 @@ export class Forecasting {
   /** O(new prices + bids) with a model; what history answers is computed when it is asked. */
   async of(scene: Scene, { market, evidence }: Known): Promise<OutlookForecast> {
     this.#market = market;
-    const { chosen, config } = this.#parts;
+    const { chosen, capacity = FROM_OBSERVED, config } = this.#parts;
     const asked = this.#learned === null ? [] : bidsAsked(scene, config);
     const losses = await this.#losses(scene, asked);
-    const forecast = this.#forecaster.at(scene.nowMs, evidence, losses);
-    return { ...forecast, origin: originOf(chosen, asked, losses) };
+    const pools = capacity.model === null ? [] : spotPools(scene);
+    const risks = await this.#risks(scene, pools, evidence);
+    const forecast = this.#forecaster.at(scene.nowMs, evidence, { losses, risks });
+    const origin = originOf(chosen, asked, losses);
+    if (capacity.chosen === FROM_OBSERVED.chosen) return { ...forecast, origin };
+    return { ...forecast, origin: { ...origin, capacity: capacityOrigin(capacity, pools, risks) } };
+  }
+
+  async #risks(scene: Scene, pools: readonly PoolId[], { news }: CapacityEvidence): Promise<CapacityRisks | null> {
+    const model = this.#parts.capacity?.model ?? null;
+    if (model === null) return null;
+    const held = heldSince(scene.instances.values().map(({ instance }) => instance));
+    return capacityRisks(model, { now: scene.nowMs, pools, news, held });
   }
 
   async #losses({ nowMs }: Scene, asked: readonly Asked[]): Promise<PriceLosses | null> {
@@ -101,4 +123,27 @@ function originOf(
   }
   const byHistory = [...instead].map(([why, bids]) => ({ why, bids })).sort((a, b) => b.bids - a.bids);
   return { chosen, refused, version: byModel > 0 ? (model?.version ?? null) : null, byModel, byHistory };
+}
+
+/** Spot pools that quote a price, and those of the instances there are. */
+function spotPools({ pools, instances }: Scene): PoolId[] {
+  const quoted = pools.flatMap(({ pool, quote }) => (pool.option === 'spot' && quote !== null ? [pool.id] : []));
+  const held = [...instances.values()].flatMap(({ pool }) => (pool.option === 'spot' ? [pool.id] : []));
+  return [...new Set([...quoted, ...held])];
+}
+
+function capacityOrigin(
+  { chosen, model, refused }: ChosenCapacity,
+  pools: readonly PoolId[],
+  risks: CapacityRisks | null,
+): CapacityOrigin {
+  const whys = pools.flatMap((pool) => {
+    const risk = risks?.(pool) ?? null;
+    return risk?.kind === 'none' ? [risk.why] : [];
+  });
+  const byModel = risks === null ? 0 : pools.length - whys.length;
+  const byObserved = [...Map.groupBy(whys, (why) => why)]
+    .map(([why, of]) => ({ why, pools: of.length }))
+    .sort((a, b) => b.pools - a.pools);
+  return { chosen, refused, version: byModel > 0 ? (model?.version ?? null) : null, byModel, byObserved };
 }

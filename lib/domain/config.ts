@@ -10,6 +10,13 @@ export const schedulerConfig = z.strictObject({
     .describe(
       'How prices are forecast: as the preset has it, from `history` (Proteus), by the trained `model` in use, or by one version of it (docs/forecast.md).',
     ),
+  capacityForecast: z
+    .string()
+    .regex(/^[\w][\w.-]{0,63}$/, 'must be `observed`, `model` or the version of a model')
+    .default('observed')
+    .describe(
+      'How the risk that capacity ends is forecast: from `observed` interruptions, by the trained `model` of capacity in use, or by one version of it (docs/forecast.md).',
+    ),
   cyclePeriodS: z
     .number()
     .positive()

@@ -170,18 +170,30 @@ export interface LossModel {
   >;
 }
 
-/** The forecast that was chosen, as it could be had. */
-export interface ChosenForecast {
-  /** What was chosen: `history`, `model`, a version, or `oracle`. */
+/** A trained model of capacity: rows of features (lib/market/features/capacity-features.ts) in, P(capacity ends within each horizon) out. */
+export interface CapacityModel extends LossModel {
+  /** Those that it was trained on. */
+  readonly pools: ReadonlySet<PoolId>;
+}
+
+/** A forecast that was chosen, as it could be had. */
+interface Chosen<M extends LossModel> {
+  /** What was chosen: without a model (`history`, `observed`, `oracle`), `model` or a version. */
   readonly chosen: string;
-  /** Null: prices are forecast from history. */
-  readonly model: LossModel | null;
+  /** Null: it is forecast without one. */
+  readonly model: M | null;
   /** Why the model that was chosen cannot be asked; null where one can, or none was chosen. For people. */
   readonly refused: string | null;
 }
+/** Of prices. */
+export type ChosenForecast = Chosen<LossModel>;
+/** Of capacity. */
+export type ChosenCapacity = Chosen<CapacityModel>;
 
 /** Prices forecast from their history, by choice. */
 export const FROM_HISTORY: ChosenForecast = { chosen: 'history', model: null, refused: null };
+/** Capacity forecast from observed interruptions, by choice. */
+export const FROM_OBSERVED: ChosenCapacity = { chosen: 'observed', model: null, refused: null };
 
 /** How the market forecast of a decision was made: stands in the plan's record. */
 export interface ForecastOrigin extends Pick<ChosenForecast, 'chosen' | 'refused'> {
@@ -191,6 +203,17 @@ export interface ForecastOrigin extends Pick<ChosenForecast, 'chosen' | 'refused
   readonly byModel: number;
   /** Those that history answered in its place, by reason; the most frequent first. */
   readonly byHistory: readonly { readonly why: string; readonly bids: number }[];
+  /** The same of capacity; absent where no model was chosen for it. */
+  readonly capacity?: CapacityOrigin;
+}
+
+export interface CapacityOrigin extends Pick<ChosenCapacity, 'chosen' | 'refused'> {
+  /** Of the trained model that answered; null: observed interruptions did. */
+  readonly version: string | null;
+  /** Spot pools that the model was to answer, and did. */
+  readonly byModel: number;
+  /** Those that observed interruptions answered in its place, by reason; the most frequent first. */
+  readonly byObserved: readonly { readonly why: string; readonly pools: number }[];
 }
 
 /** What is forecast of a spot pool now, for each bid that a decision would try. */

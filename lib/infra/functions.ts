@@ -76,7 +76,7 @@ export const FUNCTIONS = {
     memoryMiB: 1769,
     timeoutS: 60,
     rights: READING_STEP,
-    models: ['preemption'],
+    models: ['preemption', 'capacity'],
   },
   solve: {
     about: 'The plan: a mixed-integer program on HiGHS.',

@@ -1,23 +1,30 @@
 import { Forecasting, type ForecastingParts, type Known, type Scene } from '../cycle/forecasting.ts';
 import type { OutlookForecast } from '../market/forecast/table.ts';
+import { CAPACITY_FEATURES } from '../market/features/capacity-features.ts';
 import { FEATURES } from '../market/features/names.ts';
-import { openForecast, type OpenedForecast } from '../models/preemption.ts';
-import { modelInUse } from '../models/versions.ts';
+import { openCapacity, openForecast, type OpenedCapacity, type OpenedForecast } from '../models/preemption.ts';
+import { modelInUse, type ModelPlaces } from '../models/versions.ts';
 import { modelPlaces } from './model-places.ts';
 
 interface Parts {
   readonly dir: string;
-  /** `history`, `model` or a version. */
+  /** Of prices: `history`, `model` or a version. That of capacity stands in `config`. */
   readonly name: string;
   readonly config: ForecastingParts['config'];
 }
 
 interface Opened {
-  /** What `model` meant when it was opened. */
+  /** What the chosen names meant when they were opened. */
   readonly meant: string;
   readonly forecast: OpenedForecast;
+  readonly capacity: OpenedCapacity;
   readonly forecasting: Forecasting;
 }
+
+const closed = async ({ forecast, capacity }: Opened): Promise<void> => {
+  await forecast.close();
+  await capacity.close();
+};
 
 /**
  * The forecast of an engine's directory, with the version that is in use there: what `ebb models use` chose meanwhile is asked from
@@ -40,7 +47,7 @@ export class ForecastInUse {
 
   close(): Promise<void> {
     return this.#next(async () => {
-      await this.#opened?.forecast.close();
+      if (this.#opened !== null) await closed(this.#opened);
       this.#opened = null;
     });
   }
@@ -53,13 +60,17 @@ export class ForecastInUse {
 
   async #current(): Promise<Opened> {
     const { dir, name, config } = this.#parts;
-    const places = modelPlaces(dir);
-    const meant = name === 'model' ? JSON.stringify(await modelInUse(places)) : name;
+    const places = { price: modelPlaces(dir), capacity: modelPlaces(dir, 'capacity') };
+    const meant = `${await meaning(name, places.price)} ${await meaning(config.capacityForecast, places.capacity)}`;
     if (this.#opened?.meant === meant) return this.#opened;
     const before = this.#opened;
-    const forecast = await openForecast(name, places, FEATURES);
-    this.#opened = { meant, forecast, forecasting: new Forecasting({ chosen: forecast, config }) };
-    await before?.forecast.close();
+    const forecast = await openForecast(name, places.price, FEATURES);
+    const capacity = await openCapacity(config.capacityForecast, places.capacity, CAPACITY_FEATURES);
+    this.#opened = { meant, forecast, capacity, forecasting: new Forecasting({ chosen: forecast, capacity, config }) };
+    if (before !== null) await closed(before);
     return this.#opened;
   }
 }
+
+const meaning = async (name: string, places: ModelPlaces): Promise<string> =>
+  name === 'model' ? JSON.stringify(await modelInUse(places)) : name;

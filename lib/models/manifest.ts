@@ -31,6 +31,10 @@ export const modelManifest = z
       width,
       horizonsS: z.array(z.number().positive()).describe('What each column speaks of: this many seconds from now.'),
     }),
+    pools: z
+      .array(z.string())
+      .optional()
+      .describe('Of a model of capacity: the pools that it was trained on, `type/zone`; it is not asked about others.'),
     training: z
       .record(z.string(), z.json())
       .optional()

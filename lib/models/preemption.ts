@@ -1,20 +1,32 @@
-/** The model that forecasts price losses, chosen and opened for whoever asks it (lib/cycle/forecasting.ts). */
-import { FROM_HISTORY, type ChosenForecast, type LossModel } from '../domain/forecast.ts';
+/** The models that forecast losses, chosen and opened for whoever asks them (lib/cycle/forecasting.ts). */
+import { poolId } from '../kernel/ids.ts';
+import {
+  FROM_HISTORY,
+  FROM_OBSERVED,
+  type CapacityModel,
+  type ChosenCapacity,
+  type ChosenForecast,
+  type LossModel,
+} from '../domain/forecast.ts';
 import { openModel, type Model, type Refusal } from './model.ts';
 import { modelInUse, modelVersions, type ModelPlaces } from './versions.ts';
 
-export const PREEMPTION = 'preemption';
+/** What can take an instance away, and is forecast apart: the folder of its versions. */
+export const MODEL_OF = { price: 'preemption', capacity: 'capacity' } as const;
+export type Risk = keyof typeof MODEL_OF;
 
-export interface OpenedForecast extends ChosenForecast {
+interface Opened {
   /** What kind of fault it is that the chosen model has; null: none, or none was chosen. */
   readonly fault: Refusal['kind'] | null;
   close(): Promise<void>;
 }
+export type OpenedForecast = ChosenForecast & Opened;
+export type OpenedCapacity = ChosenCapacity & Opened;
 
 const nothing = async (): Promise<void> => undefined;
 
 /**
- * The forecast of that name: `history`, `model` (the version in use) or a version. Whatever is wrong with the model is part of
+ * The forecast of prices of that name: `history`, `model` (the version in use) or a version. Whatever is wrong with the model is part of
  * the answer, because history takes its place. `features`: what the program computes, in the order of its rows.
  */
 export async function openForecast(
@@ -24,12 +36,31 @@ export async function openForecast(
 ): Promise<OpenedForecast> {
   if (chosen === FROM_HISTORY.chosen) return { ...FROM_HISTORY, fault: null, close: nothing };
   const opening = await openVersion(chosen === 'model' ? null : chosen, places, features);
-  if (opening.kind !== 'open') {
-    return { chosen, model: null, refused: opening.what, fault: opening.kind, close: nothing };
-  }
+  if (opening.kind !== 'open') return refusedFor(chosen, opening);
   const { model } = opening;
   return { chosen, model: lossModel(model, features), refused: null, fault: null, close: () => model.close() };
 }
+
+/** The same of capacity: `observed`, `model` or a version. */
+export async function openCapacity(
+  chosen: string,
+  places: ModelPlaces,
+  features: readonly string[],
+): Promise<OpenedCapacity> {
+  if (chosen === FROM_OBSERVED.chosen) return { ...FROM_OBSERVED, fault: null, close: nothing };
+  const opening = await openVersion(chosen === 'model' ? null : chosen, places, features);
+  if (opening.kind !== 'open') return refusedFor(chosen, opening);
+  const { model } = opening;
+  return { chosen, model: capacityModel(model, features), refused: null, fault: null, close: () => model.close() };
+}
+
+const refusedFor = (chosen: string, { what, kind }: Refusal) => ({
+  chosen,
+  model: null,
+  refused: what,
+  fault: kind,
+  close: nothing,
+});
 
 async function openVersion(version: string | null, places: ModelPlaces, features: readonly string[]) {
   const inUse = version === null ? await modelInUse(places) : ({ kind: 'version', version } as const);
@@ -43,6 +74,11 @@ async function openVersion(version: string | null, places: ModelPlaces, features
   const what = `there is no model ${wanted}; ${known === '' ? 'there is none at all' : `there are ${known}`}`;
   return { kind: 'missing', what } satisfies Refusal;
 }
+
+const capacityModel = (model: Model, features: readonly string[]): CapacityModel => ({
+  ...lossModel(model, features),
+  pools: new Set(model.manifest.pools?.map((name) => poolId(`${name}/spot`))),
+});
 
 /** Rows that are asked at once: what the runtime holds between operators grows with them. */
 const MOST_ROWS = 2000;

@@ -17,7 +17,7 @@ import { Forecasting, type Scene } from '../cycle/forecasting.ts';
 import { newJob } from '../cycle/new-job.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { JobSpec } from '../domain/job.ts';
-import { FROM_HISTORY, type ChosenForecast } from '../domain/forecast.ts';
+import { FROM_HISTORY, type ChosenCapacity, type ChosenForecast } from '../domain/forecast.ts';
 import type { MarketForecast, Stages } from '../domain/stages.ts';
 import { capacityOf } from '../market/capacity.ts';
 import { CapacityEvidence } from '../market/forecast/hazard.ts';
@@ -56,6 +56,8 @@ export interface SimulationInput {
   readonly deciders: (truth: Truth) => Deciders;
   /** How prices are forecast; absent: from history. Deciders that bring a forecast of their own are not asked. */
   readonly forecast?: ChosenForecast;
+  /** How capacity is forecast; absent: from observed interruptions. */
+  readonly capacity?: ChosenCapacity;
   readonly solver: Solver;
   readonly config: SchedulerConfig;
   readonly vcpus: number;
@@ -194,7 +196,7 @@ class Simulation {
     const evidence = new CapacityEvidence();
     const deciders = input.deciders(this.#truth);
     const chosen = input.forecast ?? FROM_HISTORY;
-    const forecasting = new Forecasting({ chosen, config });
+    const forecasting = new Forecasting({ chosen, config, ...(input.capacity && { capacity: input.capacity }) });
     const forecast = async (scene: Scene): Promise<MarketForecast> => {
       if (deciders.forecast !== undefined) return deciders.forecast(scene.nowMs);
       const made = await forecasting.of(scene, { market, evidence });

@@ -6,7 +6,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { always } from './constant-model.ts';
+import { always, alwaysCapacity } from './constant-model.ts';
 
 const { values } = parseArgs({
   allowPositionals: true,
@@ -18,11 +18,18 @@ const { values } = parseArgs({
   },
 });
 const outcome = process.env['EBB_FAKE_TRAINER'] ?? '';
-const { sources } = JSON.parse(readFileSync(join(values.data, 'manifest.json'), 'utf8')) as { sources: unknown };
+const { sources, risk, pools } = JSON.parse(readFileSync(join(values.data, 'manifest.json'), 'utf8')) as {
+  sources: unknown;
+  risk?: 'capacity';
+  pools: string[];
+};
 if (outcome === 'fails') {
   console.error('no luck today');
   process.exit(3);
 }
-always(values.output, outcome === 'damaged' ? 0.5 : Number(outcome), { kind: values.model, sources });
+const p = outcome === 'damaged' ? 0.5 : Number(outcome);
+const training = { kind: values.model ?? null, sources };
+if (risk === 'capacity') alwaysCapacity(values.output, p, { pools, training });
+else always(values.output, p, training);
 if (outcome === 'damaged') writeFileSync(join(values.output, 'model.onnx'), 'other bytes');
 if (outcome === 'dies') process.kill(process.ppid, 'SIGKILL');

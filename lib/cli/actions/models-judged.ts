@@ -5,7 +5,7 @@ import { EbbError } from '../../kernel/errors.ts';
 import type { DatasetProgress, DatasetSource } from '../../local/dataset-folder.ts';
 import { openMarket } from '../../local/market-import.ts';
 import { judge, type Candidate } from '../../local/models/judging.ts';
-import { ownHistory } from '../../local/models/own-history.ts';
+import { ownHistory, ownInterruptions } from '../../local/models/own-history.ts';
 import { JUDGED_SPLIT, judgedRows } from '../../local/models/samples.ts';
 import { trainVersion, type Training } from '../../local/models/training.ts';
 import { versionNamed } from '../../models/library.ts';
@@ -18,16 +18,19 @@ import { onStopRequest } from '../signals.ts';
 import { judgementText, trainingText } from '../views/models.ts';
 import { placesOf } from './models.ts';
 
+/** Random instants: of prices per market, of capacity per pool. */
+const USUAL = { price: { train: 50_000, evaluate: 20_000 }, capacity: { train: 3000, evaluate: 3000 } } as const;
+
 export const evaluate: Action<EvaluateOptions> = async (context, [named], options) => {
   const { output, json: asJson } = context;
   const places = placesOf(context, options);
   const candidates = await candidatesOf(context, places, named);
   const sources = await sourcesOf(context, options);
-  const { seed, instants } = options;
-  const rows = judgedRows({ sources, seed, instants, onProgress: drawingNotes(context) });
+  const { seed, risk, instants = USUAL[risk].evaluate } = options;
+  const rows = judgedRows({ risk, sources, seed, instants, onProgress: drawingNotes(context) });
   output.note('asking the forecasts ...');
   const traces = sources.map((s) => s.trace);
-  const judgement = await judge(candidates, { rows, traces, split: JUDGED_SPLIT, seed });
+  const judgement = await judge(candidates, { risk, rows, traces, split: JUDGED_SPLIT, seed });
   if (asJson) json(output, judgement);
   else output.line(judgementText(output, judgement));
 };
@@ -68,7 +71,10 @@ async function versionAsCandidate(places: ModelPlaces, version: string): Promise
 /** The price histories that were named, else what the engine of --dir has seen. */
 async function sourcesOf({ world, output }: Context, options: DrawnOptions): Promise<readonly DatasetSource[]> {
   const dir = resolve(world.cwd, options.dir);
-  if (options.markets === undefined) return [await ownHistory(dir)];
+  if (options.markets === undefined) {
+    if (options.risk === 'capacity') throw noSeries(await ownInterruptions(dir));
+    return [await ownHistory(dir)];
+  }
   const catalogue =
     options.catalogue === undefined
       ? {}
@@ -82,6 +88,15 @@ async function sourcesOf({ world, output }: Context, options: DrawnOptions): Pro
   return sources;
 }
 
+/** What is held and ends because it is not needed any more tells little of how long capacity lasts: that needs whole series. */
+const noSeries = (seen: string): EbbError =>
+  new EbbError('usage', {
+    what: 'a model of capacity cannot be trained on, or judged by, what an engine itself has seen',
+    got: seen,
+    allowed: 'series of availability, up and down over the whole time (docs/forecast.md)',
+    next: 'name them with --markets; the rate of an engine’s own interruptions is what `capacityForecast=observed` goes by',
+  });
+
 /** Ten thousand bids at a time, as they are drawn. */
 const drawingNotes =
   ({ output }: Context) =>
@@ -94,13 +109,14 @@ const STOPPED = 130;
 export const train: Action<TrainOptions> = async (context, _args, options) => {
   const { output, json: asJson, world } = context;
   const places = placesOf(context, options);
+  if (options.risk === 'capacity' && options.model === 'lstm') throw noSequence();
   const at = new Date().toISOString();
   const version = await freeName(places, options.name, `${at.slice(0, 10)}-${options.model}`);
   const current = await usedIn(places);
   const sources = await sourcesOf(context, options);
-  const { seed, instants, model: kind } = options;
+  const { seed, risk, model: kind, instants = USUAL[risk].train } = options;
   const python = options.python?.includes('/') === true ? resolve(world.cwd, options.python) : (options.python ?? null);
-  const drawing = { sources, seed, instants, onProgress: drawingNotes(context) };
+  const drawing = { risk, sources, seed, instants, onProgress: drawingNotes(context) };
   const abort = new AbortController();
   const unlisten = onStopRequest(() => abort.abort());
   let training: Training;
@@ -120,6 +136,12 @@ export const train: Action<TrainOptions> = async (context, _args, options) => {
   else output.line(trainingText(output, training));
   return 0;
 };
+
+const noSequence = (): EbbError =>
+  new EbbError('usage', {
+    what: 'the network of the paper reads a sequence of prices, and capacity has none',
+    next: 'train trees: leave out --model lstm',
+  });
 
 /** The name that was given, else the usual one, numbered where there is such a version already. Throws `usage`. */
 async function freeName({ own, shipped }: ModelPlaces, given: string | undefined, usual: string): Promise<string> {

@@ -6,20 +6,21 @@ import { ownDrift } from '../../local/models/own-drift.ts';
 import { modelPlaces } from '../../local/model-places.ts';
 import { addChoice, knownChoices, standing, type Choice } from '../../models/choices.ts';
 import { libraryOf, versionNamed, type Library } from '../../models/library.ts';
+import type { Risk } from '../../models/preemption.ts';
 import { modelInUse, type InUse } from '../../models/versions.ts';
 import type { ListOptions, ShowOptions, UseOptions } from '../commands/models.ts';
 import { refuseElsewhere, type Action, type Context } from '../context.ts';
 import { json } from '../output.ts';
 import { driftText } from '../views/drift.ts';
-import { historyTable, inUseText, modelPage, modelsTable } from '../views/models.ts';
+import { historyTable, inUseText, modelPage, modelsTable, SETTING } from '../views/models.ts';
 
 /** Versions lie on this machine, also those of a deployment: before it is deployed. */
-export const placesOf = ({ world }: Context, options: { readonly dir: string }) => {
+export const placesOf = ({ world }: Context, options: { readonly dir: string; readonly risk: Risk }) => {
   refuseElsewhere(
     options,
     'name the directory of an engine with --dir; `ebb pools --drift` asks a deployment, and docs/forecast.md says how its version is chosen',
   );
-  return modelPlaces(resolve(world.cwd, options.dir));
+  return modelPlaces(resolve(world.cwd, options.dir), options.risk);
 };
 
 export const list: Action<ListOptions> = async (context, _args, options) => {
@@ -28,7 +29,7 @@ export const list: Action<ListOptions> = async (context, _args, options) => {
   if (asJson) json(output, library);
   else {
     output.line(modelsTable(output, library.models));
-    output.line(inUseText(library.inUse));
+    output.line(inUseText(library.inUse, options.risk));
   }
 };
 
@@ -40,12 +41,14 @@ export const show: Action<ShowOptions> = async (context, [version], options) => 
   const places = placesOf(context, options);
   const library = await libraryOf(places);
   const model = await found(library, places, version);
-  const check = await checkVersion(model.folder);
-  const drift = await ownDrift(resolve(context.world.cwd, options.dir), model.version);
+  const check = await checkVersion(model.folder, options.risk);
+  // Instances are kept with who forecast prices when they were bought.
+  const isOfPrices = options.risk === 'price';
+  const drift = isOfPrices ? await ownDrift(resolve(context.world.cwd, options.dir), model.version) : null;
   if (asJson) json(output, { ...model, check, drift });
   else {
     output.line(modelPage(output, model, check));
-    output.line(`\n${drift === null ? NO_ENGINE : driftText(output, drift, DRIFT_PAGE)}`);
+    if (isOfPrices) output.line(`\n${drift === null ? NO_ENGINE : driftText(output, drift, DRIFT_PAGE)}`);
   }
   return check.kind === 'whole' || check.kind === 'no-runtime' ? 0 : 9;
 };
@@ -81,27 +84,27 @@ export const use: Action<UseOptions> = async (context, [version], options) => {
   if (version === undefined) {
     if (current === undefined) {
       throw new EbbError('conflict', {
-        what: 'there is no choice to take back: the newest version that came with the program is in use',
+        what: `there is no choice to take back: ${inUseText(await modelInUse(places), options.risk)}`,
         next: 'choose one with `ebb models use VERSION`',
       });
     }
-    if (before !== undefined) await mustBeWhole(places, before.version);
+    if (before !== undefined) await mustBeWhole(places, before.version, options.risk);
     addChoice(places.own, { kind: 'rollback', ...made });
   } else if (current?.version !== version) {
-    await mustBeWhole(places, version);
+    await mustBeWhole(places, version, options.risk);
     addChoice(places.own, { kind: 'use', version, ...made });
   }
   const inUse = await modelInUse(places);
   if (asJson) json(output, inUse);
   else {
-    output.line(inUseText(inUse));
-    output.note('an engine that forecasts with `forecast=model` takes it up with its next decision');
+    output.line(inUseText(inUse, options.risk));
+    output.note(`an engine that forecasts with \`${SETTING[options.risk]}=model\` takes it up with its next decision`);
   }
 };
 
-/** A version that cannot be asked is not chosen: history would forecast in its place. */
-async function mustBeWhole(places: ReturnType<typeof modelPlaces>, version: string): Promise<void> {
-  const check = await checkVersion((await versionNamed(places, version)).folder);
+/** A version that cannot be asked is not chosen: what forecasts without a model would take its place. */
+async function mustBeWhole(places: ReturnType<typeof modelPlaces>, version: string, risk: Risk): Promise<void> {
+  const check = await checkVersion((await versionNamed(places, version)).folder, risk);
   if (check.kind === 'whole') return;
   throw new EbbError('model.unusable', {
     what: 'this version cannot be asked, so it is not chosen',
@@ -121,6 +124,6 @@ export const history: Action<ListOptions> = async (context, _args, options) => {
   if (asJson) json(output, { inUse, choices });
   else {
     output.line(historyTable(output, choices));
-    output.line(inUseText(inUse));
+    output.line(inUseText(inUse, options.risk));
   }
 };

@@ -1,9 +1,11 @@
 import { Option, type Command } from 'commander';
 import { lazily, type World } from '../context.ts';
+import type { Risk } from '../../models/preemption.ts';
 import { whole } from '../options.ts';
 
 interface DirOptions {
   readonly dir: string;
+  readonly risk: Risk;
 }
 export type ListOptions = DirOptions;
 export type ShowOptions = DirOptions;
@@ -17,7 +19,8 @@ export interface DrawnOptions extends DirOptions {
   readonly markets?: readonly string[];
   readonly catalogue?: string;
   readonly seed: number;
-  readonly instants: number;
+  /** Absent: as many as the command usually draws. */
+  readonly instants?: number;
 }
 export type EvaluateOptions = DrawnOptions;
 export interface TrainOptions extends DrawnOptions {
@@ -34,7 +37,7 @@ export function addModels(program: Command, world: World, finish: (code: number)
     .command('models')
     .summary('trained forecasts: list, judge, train and choose versions')
     .description(
-      'Versions of the trained model that forecasts how likely a bid is lost. Some came with the program; an engine’s directory can have its own, trained on its own market. `ebb up --set forecast=model` (also `run` and `simulate`) asks the version in use.',
+      'Versions of the trained model that forecasts how likely a bid is lost. Some came with the program; an engine’s directory can have its own, trained on its own market. `ebb up --set forecast=model` (also `run` and `simulate`) asks the version in use. With --risk capacity: versions of the model that forecasts how likely capacity ends, which `--set capacityForecast=model` asks; none of these came with the program.',
     );
   addLooking(models, world, finish);
   addJudging(models, world, finish);
@@ -46,6 +49,11 @@ export function addModels(program: Command, world: World, finish: (code: number)
 export const ofDirectory = (command: Command): Command =>
   command
     .option('--dir <path>', 'directory of the engine: its versions, its choices, its market', '.ebb')
+    .addOption(
+      new Option('--risk <risk>', 'what the versions forecast: that the price passes a bid, or that capacity ends')
+        .choices(['price', 'capacity'])
+        .default('price'),
+    )
     .option('--json', 'print as JSON');
 
 function addLooking(models: Command, world: World, finish: (code: number) => void): void {
@@ -75,15 +83,19 @@ function addLooking(models: Command, world: World, finish: (code: number) => voi
 
 const collect = (text: string, before: readonly string[] = []): string[] => [...before, ...text.split(',')];
 
-const drawn = (command: Command, instants: number): Command =>
+const drawn = (command: Command, usual: string): Command =>
   command
     .option(
       '--markets <list>',
-      'price histories instead of the prices that the engine of --dir has seen: market files, or raw data as for `market import`; separated by commas',
+      'price histories instead of the prices that the engine of --dir has seen, or series of availability (--risk capacity): market files, or raw data as for `market import`; separated by commas',
       collect,
     )
     .option('--catalogue <csv>', 'shapes and on-demand prices to use for raw data')
-    .addOption(new Option('--instants <n>', 'random instants per market').argParser(whole).default(instants))
+    .addOption(
+      new Option('--instants <n>', `random instants per market, of capacity per pool (default: ${usual})`).argParser(
+        whole,
+      ),
+    )
     .addOption(new Option('--seed <n>', 'seed').argParser(whole).default(1));
 
 function addJudging(models: Command, world: World, finish: (code: number) => void): void {
@@ -97,7 +109,7 @@ function addJudging(models: Command, world: World, finish: (code: number) => voi
         )
         .argument('[version]', 'version, or a folder with model.onnx (default: the one in use)'),
     ),
-    20_000,
+    '20000, 3000',
   )
     .addHelpText(
       'after',
@@ -113,10 +125,10 @@ function addTraining(models: Command, world: World, finish: (code: number) => vo
         .command('train')
         .summary('train a version on the deployment’s own prices, and take it if it is better')
         .description(
-          'Trains a new version on the prices that the engine of --dir has seen, or on --markets: on the first 60 % of the time, calibrated on the next 15 %. On the rest, at instants that neither has seen, it is judged beside the version in use. It is taken only if it is better: if the 95 % interval of the paired difference of their Brier scores over all horizons, by days, lies below 0. Otherwise the version in use stays; the new one is kept and can be chosen by hand.\n\nIt takes at least 28 days of prices, ONNX Runtime (`npm install onnxruntime-node`) and Python 3.11 or newer; the first time pinned packages with checked hashes are installed in the user’s cache (0.7 GB). Interruptions for want of capacity are not trained on: the engine learns their rate as it runs.',
+          'Trains a new version on the prices that the engine of --dir has seen, or on --markets: on the first 60 % of the time, calibrated on the next 15 %. On the rest, at instants that neither has seen, it is judged beside the version in use. It is taken only if it is better: if the 95 % interval of the paired difference of their Brier scores over all horizons, by days, lies below 0. Otherwise the version in use stays; the new one is kept and can be chosen by hand.\n\nIt takes at least 28 days of prices, ONNX Runtime (`npm install onnxruntime-node`) and Python 3.11 or newer; the first time pinned packages with checked hashes are installed in the user’s cache (0.7 GB). With --risk capacity it trains on the series of availability in --markets, at least 26 days in all; where no version is in use it must be better than observed interruptions.',
         ),
     ),
-    50_000,
+    '50000, 3000',
   )
     .addOption(
       new Option('--model <kind>', 'boosted trees, or the network of the paper')
@@ -127,7 +139,7 @@ function addTraining(models: Command, world: World, finish: (code: number) => vo
     .option('--python <path>', 'a Python that has the packages of models/training/preemption/requirements.txt already')
     .addHelpText(
       'after',
-      '\nExamples:\n  $ ebb models train\n  $ ebb market import history.json -o history.ebbmarket\n  $ ebb models train --markets history.ebbmarket --dir deployment',
+      '\nExamples:\n  $ ebb models train\n  $ ebb market import history.json -o history.ebbmarket\n  $ ebb models train --markets history.ebbmarket --dir deployment\n  $ ebb models train --risk capacity --markets spot-traces/aws-10-26-2022',
     )
     .action(lazily<TrainOptions>(world, finish, async () => (await import('../actions/models-judged.ts')).train));
 }

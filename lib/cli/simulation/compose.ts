@@ -12,9 +12,10 @@ import { replayMarket } from '../../local/market-replay.ts';
 import { readRecorded, type RecordedJob } from '../../local/recorded.ts';
 import { billingAt } from '../../market/billing.ts';
 import { defaultMarket } from '../../market/default-market.ts';
+import { CAPACITY_FEATURES } from '../../market/features/capacity-features.ts';
 import { FEATURES } from '../../market/features/names.ts';
 import type { MarketTrace } from '../../market/trace.ts';
-import { openForecast, type OpenedForecast } from '../../models/preemption.ts';
+import { openCapacity, openForecast, type OpenedCapacity, type OpenedForecast } from '../../models/preemption.ts';
 import { deterministic } from '../../plan/solver.ts';
 import type { EventRecord } from '../../ports/store.ts';
 import { decidersNamed, decidesItself } from '../../sim/deciders.ts';
@@ -42,6 +43,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
   const toMs = order.toMs === null ? trace.endMs : epochMs(order.toMs);
   const config = configOf(order, trace);
   const forecast = await forecastOf({ ...order, forecast: config.forecast });
+  const capacity = await capacityOf(config, order.dir);
   const solver = deterministic(highsSolver(), SOLVER_NODES);
   const log = order.log === null ? null : new EventLog(order.log);
   try {
@@ -54,6 +56,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
       namesJobs: source.namesJobs,
       deciders: decidersNamed(order.preset),
       forecast,
+      capacity,
       solver,
       config,
       vcpus: order.vcpus,
@@ -76,6 +79,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
   } finally {
     log?.close();
     await forecast.close();
+    await capacity.close();
     await solver.close();
   }
 }
@@ -99,6 +103,17 @@ export async function forecastOf({
     what: 'the model that is to forecast prices cannot be asked',
     got: opened.refused,
     next: 'name a version below models/preemption (docs/forecast.md), or leave prices to history: --set forecast=history',
+  });
+}
+
+/** The same of capacity. */
+async function capacityOf({ capacityForecast }: SchedulerConfig, dir: string): Promise<OpenedCapacity> {
+  const opened = await openCapacity(capacityForecast, modelPlaces(dir, 'capacity'), CAPACITY_FEATURES);
+  if (opened.refused === null) return opened;
+  throw new EbbError('usage', {
+    what: 'the model that is to forecast capacity cannot be asked',
+    got: opened.refused,
+    next: 'train one with `ebb models train --risk capacity` (docs/forecast.md), or leave it out: --set capacityForecast=observed',
   });
 }
 

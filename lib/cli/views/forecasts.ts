@@ -67,12 +67,28 @@ function passedText(drivers: Row['bid']['drivers']): string {
   return drivers.lastAboveS === 0 ? 'now' : `${duration(drivers.lastAboveS)} ago`;
 }
 
-/** Who forecast, and for how much of it history had to stand in. */
+/** Who forecast, and for how much of it history, or observed interruptions, had to stand in. */
 export function originText(origin: PlanView['forecast']): string {
   if (origin === null) return 'forecast from history';
-  const { chosen, refused, version, byHistory } = origin;
+  const { capacity } = origin;
+  return capacity === undefined ? priceOrigin(origin) : `${priceOrigin(origin)}; ${capacityOrigin(capacity)}`;
+}
+
+type Origin = NonNullable<PlanView['forecast']>;
+
+function priceOrigin({ chosen, refused, version, byHistory }: Origin): string {
   if (refused !== null) return `forecast from history, for ${chosen} cannot be asked: ${text(refused)}`;
   if (version === null && byHistory.length === 0) return 'forecast from history';
   const instead = byHistory.map(({ why, bids }) => `${plural(bids, 'bid')} from history: ${text(why)}`);
   return [version === null ? `${chosen} answered nothing` : `prices by the model ${version}`, ...instead].join('; ');
+}
+
+function capacityOrigin({ chosen, refused, version, byObserved }: NonNullable<Origin['capacity']>): string {
+  if (refused !== null) return `capacity from observed interruptions, for ${chosen} cannot be asked: ${text(refused)}`;
+  const instead = byObserved.map(
+    ({ why, pools }) => `${plural(pools, 'pool')} from observed interruptions: ${text(why)}`,
+  );
+  return [version === null ? `${chosen} answered of no pool` : `capacity by the model ${version}`, ...instead].join(
+    '; ',
+  );
 }

@@ -7,6 +7,7 @@ import { METRIC_NAMES, METRICS, type Metric } from '../../models/evaluation/scor
 import type { ShelvedModel } from '../../models/library.ts';
 import type { ModelManifest } from '../../models/manifest.ts';
 import { trainingFacts } from '../../models/training-facts.ts';
+import type { Risk } from '../../models/preemption.ts';
 import type { InUse } from '../../models/versions.ts';
 import { duration, instant, percent, plural } from '../format.ts';
 import type { Output } from '../output.ts';
@@ -57,9 +58,14 @@ function trainedOn(manifest: ModelManifest | null): string {
     : `${plural(sources.length, 'market')}, ${day(from)} to ${day(to)}`;
 }
 
-export function inUseText(inUse: InUse): string {
-  if (inUse.kind === 'none') return 'no trained model is there: `forecast=model` falls back on history';
-  if (inUse.kind === 'damaged') return `nothing is in use: ${inUse.what}; history forecasts`;
+/** The setting that chooses who forecasts a risk, and who does without a model. */
+export const SETTING: Record<Risk, string> = { price: 'forecast', capacity: 'capacityForecast' };
+const INSTEAD: Record<Risk, string> = { price: 'history', capacity: 'observed interruptions' };
+
+export function inUseText(inUse: InUse, risk: Risk): string {
+  if (inUse.kind === 'none')
+    return `no trained model is there: \`${SETTING[risk]}=model\` falls back on ${INSTEAD[risk]}`;
+  if (inUse.kind === 'damaged') return `nothing is in use: ${inUse.what}; the forecast is from ${INSTEAD[risk]}`;
   const { version, chosen } = inUse;
   if (chosen === null) return `in use (*): ${version}, the newest that came with the program`;
   const why = chosen.why === '' ? '' : `: ${text(chosen.why)}`;
@@ -108,7 +114,7 @@ function originLines(manifest: ModelManifest, bytes: number | null): string[] {
   const { kind, seed, rows, sources } = trainingFacts(manifest);
   const facts = [
     kind ?? 'kind not said',
-    ...(rows === null ? [] : [`${plural(rows, 'bid')} to train on`]),
+    ...(rows === null ? [] : [`${plural(rows, manifest.pools === undefined ? 'bid' : 'moment')} to train on`]),
     ...(seed === null ? [] : [`seed ${seed}`]),
     `${size(bytes)} of ONNX, opset ${manifest.opset}`,
   ];
@@ -118,6 +124,9 @@ function originLines(manifest: ModelManifest, bytes: number | null): string[] {
       (s) =>
         `Market: ${text(s.name)}: trained ${day(s.from)} to ${day(s.validationFrom)}, calibrated to ${day(s.testFrom)}, held out to ${day(s.to)}`,
     ),
+    ...(manifest.pools === undefined
+      ? []
+      : [`Pools (it is asked about no others): ${wrapped(manifest.pools.map(text))}`]),
     `Horizons: ${manifest.output.horizonsS.map((s) => duration(s)).join(', ')}`,
     `Features (${manifest.input.width}): ${wrapped(manifest.input.features.map(text))}`,
   ];
@@ -137,7 +146,7 @@ function wrapped(words: readonly string[]): string {
 
 /** Figures of a held-out range, with 95 % intervals by days. */
 export function evaluationText(output: Look, e: EvaluationRecord): string {
-  const head = `Lost within ${duration(e.horizonS)}: ${plural(e.bids, 'bid')} on ${plural(e.days, 'day')}, ${day(e.from)} to ${day(e.to)}, of ${e.markets.map(text).join(', ')}; ${percent(e.lostShare)} lost; 95 % intervals by days`;
+  const head = `Lost within ${duration(e.horizonS)}: ${plural(e.bids, e.asked === 'moments' ? 'moment' : 'bid')} on ${plural(e.days, 'day')}, ${day(e.from)} to ${day(e.to)}, of ${e.markets.map(text).join(', ')}; ${percent(e.lostShare)} lost; 95 % intervals by days`;
   const columns: Column<ForecastFigures>[] = [
     { title: 'FORECAST', cell: (f) => text(f.name) },
     ...METRICS.map((m) => ({ title: METRIC_NAMES[m].toUpperCase(), cell: (f: ForecastFigures) => interval(f[m]) })),

@@ -1,14 +1,15 @@
-import { FEATURES } from '../../market/features/names.ts';
 import { goldenParity, type Parity } from '../../models/golden.ts';
 import { openModel, type Refusal } from '../../models/model.ts';
+import type { Risk } from '../../models/preemption.ts';
+import { FEATURES_OF } from './features-of.ts';
 
 /** Whether a version can be asked here, and answers what it answered where it was trained. */
 export type Check =
   /** `golden.kind` unknown: it has no rows to compare. */
   { readonly kind: 'whole'; readonly golden: Parity } | Refusal;
 
-export async function checkVersion(folder: string): Promise<Check> {
-  const opening = await openModel(folder, FEATURES);
+export async function checkVersion(folder: string, risk: Risk): Promise<Check> {
+  const opening = await openModel(folder, FEATURES_OF[risk]);
   if (opening.kind !== 'open') return opening;
   const { model } = opening;
   try {

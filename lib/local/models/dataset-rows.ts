@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatasetRows, Numbers } from '../../models/evaluation/rows.ts';
+import { OBSERVED_COLUMN } from '../capacity-dataset-folder.ts';
 import { npyColumn } from '../npy-column.ts';
 
-/** What `ebb market dataset` wrote into a folder. */
+/** What was written into a folder: by `ebb market dataset`, or of capacity (capacity-dataset-folder.ts). */
 export function datasetRows(folder: string): DatasetRows {
   const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as DatasetRows['manifest'];
   const column = (name: string): Numbers => npyColumn(join(folder, `${name}.npy`)).values;
@@ -11,9 +12,11 @@ export function datasetRows(folder: string): DatasetRows {
   if (manifest.version !== 1 || !(features instanceof Float32Array)) {
     throw new Error(`${folder}: not a data set of version 1`);
   }
+  const observed = manifest.risk === 'capacity' ? column(OBSERVED_COLUMN) : null;
   return {
     manifest,
     features,
+    ...(observed instanceof Float32Array ? { observed } : {}),
     lossS: column('lossS'),
     watchedS: column('watchedS'),
     atMs: column('atMs'),

@@ -1,9 +1,8 @@
 /**
- * Versions judged beside one another and beside history, on the same bids: those of the last part of the time, at instants that none of them has
- * seen while it was trained.
+ * Versions judged beside one another and beside what forecasts without a model, on the same bids (of capacity: moments): those of the last
+ * part of the time, at instants that none of them has seen while it was trained.
  */
 import { EbbError } from '../../kernel/errors.ts';
-import { FEATURES } from '../../market/features/names.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import { cell, JUDGED_S, rowsOf, type Row } from '../../models/evaluation/cells.ts';
 import { brierDifference, type Difference } from '../../models/evaluation/comparison.ts';
@@ -12,11 +11,13 @@ import type { EvaluationRecord, ForecastFigures } from '../../models/evaluation/
 import { outcomeWithin, type DatasetRows } from '../../models/evaluation/rows.ts';
 import type { Interval } from '../../models/evaluation/scores.ts';
 import { openModel } from '../../models/model.ts';
-import { lossModel } from '../../models/preemption.ts';
+import { lossModel, type Risk } from '../../models/preemption.ts';
 import { seenBy, type Range } from '../../models/training-facts.ts';
+import { FEATURES_OF } from './features-of.ts';
 import { historicalMedians } from './medians.ts';
 
-export const HISTORY = 'history';
+/** What forecasts where no model does. */
+export const WITHOUT_MODEL: Record<Risk, string> = { price: 'history', capacity: 'observed' };
 
 export interface Candidate {
   readonly name: string;
@@ -24,13 +25,14 @@ export interface Candidate {
 }
 
 export interface Judgement {
-  /** Figures of the first candidate, the others and history, in their order. */
+  /** Figures of the first candidate, the others and what forecasts without a model, in their order. */
   readonly record: EvaluationRecord;
   /** The first candidate less each other forecast. */
   readonly differences: readonly { readonly than: string; readonly difference: Difference }[];
 }
 
 export interface Evidence {
+  readonly risk: Risk;
   readonly rows: DatasetRows;
   /** In the order of the data set's sources. */
   readonly traces: readonly MarketTrace[];
@@ -42,17 +44,16 @@ export interface Evidence {
 
 /** Throws `model.unusable` for a version that cannot be asked, `market.invalid` where nothing is left that none of them has seen. */
 export async function judge(candidates: readonly Candidate[], evidence: Evidence): Promise<Judgement> {
-  const { rows, traces, split, seed } = evidence;
-  const opened = await openAll(candidates);
+  const { risk, rows, split, seed } = evidence;
+  const opened = await openAll(candidates, risk);
   try {
     const seen = opened.flatMap(({ model }) => seenBy(model.manifest));
     const asked = heldOut(rows, split, seen);
     const curves: Curves[] = [];
     for (const { name, model } of opened) {
-      curves.push({ ...(await curvesOf(lossModel(model, FEATURES), rows, asked)), name });
+      curves.push({ ...(await curvesOf(lossModel(model, FEATURES_OF[risk]), rows, asked)), name });
     }
-    const p = historicalMedians(rows, traces, asked).rolling;
-    const all: Curves[] = [...curves, { name: HISTORY, horizonsS: [JUDGED_S], p }];
+    const all: Curves[] = [...curves, withoutModel(evidence, asked)];
     const [mine, ...others] = all;
     return {
       record: recordOf(rows, asked, { curves: all, split, seed }),
@@ -65,10 +66,16 @@ export async function judge(candidates: readonly Candidate[], evidence: Evidence
   }
 }
 
-async function openAll(candidates: readonly Candidate[]) {
+function withoutModel({ risk, rows, traces }: Evidence, asked: readonly number[]): Curves {
+  const name = WITHOUT_MODEL[risk];
+  if (rows.observed !== undefined) return { name, horizonsS: rows.manifest.horizonsS, p: rows.observed };
+  return { name, horizonsS: [JUDGED_S], p: historicalMedians(rows, traces, asked).rolling };
+}
+
+async function openAll(candidates: readonly Candidate[], risk: Risk) {
   const opened = [];
   for (const { name, folder } of candidates) {
-    const opening = await openModel(folder, FEATURES);
+    const opening = await openModel(folder, FEATURES_OF[risk]);
     if (opening.kind !== 'open') {
       for (const { model } of opened) await model.close();
       throw new EbbError('model.unusable', {
@@ -95,11 +102,11 @@ function heldOut(rows: DatasetRows, split: string, seen: readonly Range[]): numb
   throw new EbbError('market.invalid', {
     what:
       ofSplit.length === 0
-        ? 'no bid could be drawn from the last part of the prices'
-        : 'the last part of the prices was seen by a version while it was trained, and would flatter it',
+        ? 'nothing could be drawn from the last part of the market'
+        : 'the last part of the market was seen by a version while it was trained, and would flatter it',
     got: sources.map((s) => `${s.name}: ${s.from} to ${s.to}, judged from ${s.testFrom}`).join('; '),
-    allowed: `prices outside of ${seen.map((r) => `${iso(r.fromMs)} to ${iso(r.toMs)}`).join(', ') || 'nothing'}`,
-    next: 'give later prices, or longer histories, with --markets',
+    allowed: `times outside of ${seen.map((r) => `${iso(r.fromMs)} to ${iso(r.toMs)}`).join(', ') || 'nothing'}`,
+    next: 'give later markets, or longer ones, with --markets',
   });
 }
 
@@ -122,6 +129,7 @@ function recordOf(rows: DatasetRows, asked: readonly number[], { curves, split, 
     to: iso(times.reduce((a, b) => Math.max(a, b), -Infinity)),
     markets: rows.manifest.sources.map((s) => s.name),
     bids: asked.length,
+    ...(rows.manifest.risk === 'capacity' ? { asked: 'moments' as const } : {}),
     days: judged.days,
     lostShare: known(judged.lost.reduce((n, y) => n + y, 0) / asked.length) ?? 0,
     forecasts: rowsOf(judged, forecasts, seed).map(figuresOf),

@@ -10,11 +10,11 @@ import { join } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
 import { addChoice } from '../../models/choices.ts';
 import { EVALUATION_FILE } from '../../models/evaluation/record.ts';
-import { writeDataset, type DatasetManifest } from '../dataset-folder.ts';
+import type { Risk } from '../../models/preemption.ts';
 import { checkVersion } from './check.ts';
 import { datasetRows } from './dataset-rows.ts';
-import { judge, type Candidate, type Judgement } from './judging.ts';
-import { JUDGED_SPLIT, mustSuffice, ownPlan, type Drawing } from './samples.ts';
+import { judge, WITHOUT_MODEL, type Candidate, type Judgement } from './judging.ts';
+import { JUDGED_SPLIT, mustSuffice, writeSamples, type Drawing } from './samples.ts';
 import { runTrainer, trainingPython, type Surroundings } from './trainer.ts';
 
 export interface TrainingOrder {
@@ -47,22 +47,22 @@ const WORK = '.training-';
 /** Throws `market.invalid` for too little history, `conflict` for a version that is there, `model.training`, `model.unusable`. */
 export async function trainVersion(order: TrainingOrder, around: Surroundings): Promise<Training> {
   const { own, version, drawing } = order;
-  mustSuffice(drawing.sources);
+  mustSuffice(drawing);
   if (existsSync(join(own, version))) {
     throw new EbbError('conflict', { what: 'there is a version of this name already', got: version });
   }
-  const current = await whole(order.current, around);
+  const current = await whole(order.current, drawing.risk, around);
   const python = await trainingPython(order.python, around);
   sweep(own);
   const work = join(own, `${WORK}${process.pid}`);
   mkdirSync(work, { recursive: true, mode: 0o700 });
   try {
     const made = join(work, version);
-    const manifest = writeDataset(join(work, 'dataset'), drawing.sources, ownPlan(drawing), drawing.onProgress);
-    around.say(rangesText(manifest));
+    const samples = writeSamples(join(work, 'dataset'), drawing);
+    around.say(rangesText(samples));
     const args = ['--data', join(work, 'dataset'), '--output', made];
     await runTrainer(python, [...args, '--model', order.kind, '--seed', String(drawing.seed)], around);
-    await mustBeWhole(made);
+    await mustBeWhole(made, drawing.risk);
     around.say('judging it on the range that was held out ...');
     const judgement = await judged(join(work, 'dataset'), [{ name: version, folder: made }, current], drawing);
     writeFileSync(join(made, EVALUATION_FILE), `${JSON.stringify(judgement.record, null, 1)}\n`, { flush: true });
@@ -73,10 +73,10 @@ export async function trainVersion(order: TrainingOrder, around: Surroundings): 
   }
 }
 
-/** The version in use, if it can be asked: a damaged one cannot be compared with, and history forecasts in its place anyway. */
-async function whole(current: Candidate | null, { say }: Surroundings): Promise<Candidate | null> {
+/** The version in use, if it can be asked: a damaged one cannot be compared with, and is not what forecasts anyway. */
+async function whole(current: Candidate | null, risk: Risk, { say }: Surroundings): Promise<Candidate | null> {
   if (current === null) return null;
-  const check = await checkVersion(current.folder);
+  const check = await checkVersion(current.folder, risk);
   if (check.kind === 'whole') return current;
   if (check.kind === 'no-runtime') {
     throw new EbbError('model.unusable', {
@@ -85,7 +85,7 @@ async function whole(current: Candidate | null, { say }: Surroundings): Promise<
       next: 'install ONNX Runtime beside ebb: npm install onnxruntime-node',
     });
   }
-  say(`the version in use cannot be asked (${check.what}): the new one is compared with history`);
+  say(`the version in use cannot be asked (${check.what}): the new one is compared with ${WITHOUT_MODEL[risk]}`);
   return null;
 }
 
@@ -107,8 +107,8 @@ function isAlive(pid: number): boolean {
   }
 }
 
-async function mustBeWhole(folder: string): Promise<void> {
-  const check = await checkVersion(folder);
+async function mustBeWhole(folder: string, risk: Risk): Promise<void> {
+  const check = await checkVersion(folder, risk);
   if (check.kind === 'whole') return;
   throw new EbbError('model.training', {
     what: 'what was trained cannot be used, and is not kept',
@@ -120,14 +120,14 @@ async function mustBeWhole(folder: string): Promise<void> {
 function judged(
   dataset: string,
   candidates: readonly (Candidate | null)[],
-  { sources, seed }: Drawing,
+  { risk, sources, seed }: Drawing,
 ): Promise<Judgement> {
   const traces = sources.map((s) => s.trace);
   const present = candidates.filter((c) => c !== null);
-  return judge(present, { rows: datasetRows(dataset), traces, split: JUDGED_SPLIT, seed });
+  return judge(present, { risk, rows: datasetRows(dataset), traces, split: JUDGED_SPLIT, seed });
 }
 
-/** Better than the version in use, or than history where there is none: by the whole interval of the paired difference. */
+/** Better than the version in use, or where there is none than what forecasts without one: by the whole interval of the paired difference. */
 function choose({ own, version, at, by }: TrainingOrder, judgement: Judgement): Omit<Training, 'folder'> {
   const [against] = judgement.differences;
   const taken = against?.difference.verdict === 'better';
@@ -140,9 +140,9 @@ function choose({ own, version, at, by }: TrainingOrder, judgement: Judgement): 
   return { version, judgement, rival, taken };
 }
 
-const rangesText = ({ rows, sources }: DatasetManifest): string =>
+const rangesText = ({ rows, sources }: ReturnType<typeof writeSamples>): string =>
   [
-    `${rows.toLocaleString('en-US')} bids`,
+    `${rows.toLocaleString('en-US')} samples`,
     ...sources.map(
       (s) =>
         `${s.name}: trained from ${s.from}, calibrated from ${s.validationFrom}, held out from ${s.testFrom} to ${s.to}`,

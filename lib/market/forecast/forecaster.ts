@@ -6,6 +6,7 @@ import type { Bid, Pool } from '../../domain/pool.ts';
 import { indexAt, type PriceArrays } from '../steps.ts';
 import { LOOKED_BACK_MS, priceDrivers } from './drivers.ts';
 import { survivesCapacity, type CapacityEvidence, type HazardPosterior } from './hazard.ts';
+import type { CapacityRisks } from './learned-capacity.ts';
 import type { PriceLosses } from './learned.ts';
 import { correlationOf, expectedPriceOf, type PoolOutlook } from './outlook.ts';
 import { relativesOf } from './relatives.ts';
@@ -55,6 +56,18 @@ interface PoolCurves {
   readonly learned: PriceLosses | null;
 }
 
+/** What trained models say; absent or null: none was chosen. */
+interface Learned {
+  readonly losses?: PriceLosses | null;
+  readonly risks?: CapacityRisks | null;
+}
+
+/** P(capacity ends within HORIZONS_S), and what it rests on. */
+interface CapacityRisk {
+  readonly p: Float64Array;
+  readonly reason: string;
+}
+
 /**
  * Forecasts spot pools from prices and observed interruptions. Lives as long as the engine; `at` gives the view of one
  * instant. What is remembered is only ever a function of the history asked for: after a restart the same answers come
@@ -73,16 +86,19 @@ export class MarketForecaster {
   }
 
   /**
-   * The forecast as of `now`, for one cycle: answers are remembered within it. What a trained model says of prices goes
-   * before what history says.
+   * The forecast as of `now`, for one cycle: answers are remembered within it. What trained models say goes before what history
+   * and observed interruptions say.
    */
-  at(now: EpochMs, evidence: CapacityEvidence, learned: PriceLosses | null = null): OutlookForecast {
+  at(now: EpochMs, evidence: CapacityEvidence, { losses = null, risks = null }: Learned = {}): OutlookForecast {
     const pools = new Map<PoolId, PoolCurves>();
     return {
       interruption: (pool, bid) => {
         if (pool.option !== 'spot') return NEVER_INTERRUPTED;
         let known = pools.get(pool.id);
-        if (known === undefined) pools.set(pool.id, (known = { ...this.#curvesOf(pool, raw(now), evidence), learned }));
+        if (known === undefined) {
+          known = { ...this.#curvesOf(pool, raw(now), this.#capacityOf(pool, evidence, risks)), learned: losses };
+          pools.set(pool.id, known);
+        }
         let curve = known.curves.get(bid);
         if (curve === undefined) known.curves.set(bid, (curve = this.#interruption(pool, bid, known)));
         return curve;
@@ -103,16 +119,24 @@ export class MarketForecaster {
     };
   }
 
-  #curvesOf(pool: Pool, nowMs: number, evidence: CapacityEvidence): Omit<PoolCurves, 'learned'> {
-    const hazard = evidence.posterior(pool.id, this.#input.config);
+  #curvesOf(pool: Pool, nowMs: number, capacity: CapacityRisk): Omit<PoolCurves, 'learned'> {
     return {
       nowMs,
       price: this.#priceAt(pool.id, nowMs),
-      capacity: HORIZONS_S.map((h) => 1 - survivesCapacity(hazard, seconds(h))),
-      capacityReason: capacityReason(hazard),
+      capacity: capacity.p,
+      capacityReason: capacity.reason,
       byRung: new Map(),
       curves: new Map(),
     };
+  }
+
+  #capacityOf(pool: Pool, evidence: CapacityEvidence, risks: CapacityRisks | null): CapacityRisk {
+    const risk = risks?.(pool.id) ?? null;
+    if (risk?.kind === 'curve') return { p: risk.p, reason: `capacity: by the model ${risk.version}` };
+    const hazard = evidence.posterior(pool.id, this.#input.config);
+    const p = HORIZONS_S.map((h) => 1 - survivesCapacity(hazard, seconds(h)));
+    const instead = risks === null ? '' : ` (not by the model: ${risk?.why ?? 'it was not asked about this pool'})`;
+    return { p, reason: `${capacityReason(hazard)}${instead}` };
   }
 
   #interruption(pool: Pool, bid: Bid, known: PoolCurves): InterruptionCurve {

@@ -13,16 +13,11 @@ import { MarketFeatures, writeRow, type PoolView, type Unfit } from '../features
 import { FEATURE_WIDTH } from '../features/names.ts';
 import { WARM_UP_MS } from '../features/price-window.ts';
 import type { PriceArrays } from '../steps.ts';
-import { HORIZONS_S } from './survival.ts';
+import { askModel, type ModelCurve } from './model-curves.ts';
 import type { Asked } from './table.ts';
 
-/** P(the price passes the bid within HORIZONS_S), or why the model does not say. */
-export type PriceLoss =
-  | { readonly kind: 'curve'; readonly p: Float64Array; readonly version: string }
-  | { readonly kind: 'none'; readonly why: string };
-
-/** Null for a bid that was not asked about, or lies below the price. */
-export type PriceLosses = (pool: Pool, bid: Bid) => PriceLoss | null;
+/** P(the price passes the bid); null for a bid that was not asked about, or lies below the price. */
+export type PriceLosses = (pool: Pool, bid: Bid) => ModelCurve | null;
 
 /** Public price history in [from, to), the price in force at `from` first. */
 type History = (pool: PoolId, from: EpochMs, to: EpochMs) => PriceArrays;
@@ -65,7 +60,7 @@ export class LearnedLosses {
   /** O(new prices + bids). A model that gives a number that is no probability answers nothing at all: it is broken. */
   async losses(question: Question): Promise<PriceLosses> {
     const pools = this.#asked(this.#upTo(question), question);
-    const lossAt = await this.#run(batchOf(pools.values()));
+    const lossAt = await askModel(this.#model, batchOf(pools.values()));
     return (pool, bid) => {
       const of = pools.get(pool.id);
       if (of === undefined || bid === 'uncapped') return null;
@@ -98,23 +93,6 @@ export class LearnedLosses {
     if (fault !== null) return `the last price is ${fault === 'zero' ? 'zero' : 'no number'}`;
     const view = features.view(pool, raw(now));
     return view.kind === 'view' ? view : reasonOf(view);
-  }
-
-  /** What the model says of each row, or for people why it says nothing. */
-  async #run(batch: Float32Array): Promise<(row: number) => PriceLoss> {
-    const { version, horizonsS } = this.#model;
-    const none = (what: string) => (): PriceLoss => ({ kind: 'none', why: `model ${version} ${what}` });
-    if (batch.length === 0) return none('was not asked');
-    const answer = await this.#model.run(batch);
-    if (answer.kind === 'failed') return none(`cannot be run: ${answer.what}`);
-    if (answer.kind === 'not-finite') return none('gives numbers that are not finite');
-    if (!answer.values.every((p) => p >= 0 && p <= 1)) return none('gives numbers that are no probabilities');
-    const curves = curvesAt(horizonsS, answer.values);
-    return (row) => ({
-      kind: 'curve',
-      version,
-      p: curves.subarray(row * HORIZONS_S.length, (row + 1) * HORIZONS_S.length),
-    });
   }
 
   #upTo({ now, pools, history, completeUntil }: Question): MarketFeatures {
@@ -199,31 +177,4 @@ function reasonOf(unfit: Unfit): string {
     case 'clock-back':
       return 'the clock went back';
   }
-}
-
-/**
- * Curves at HORIZONS_S, one after the other, out of the model's at its horizons: the hazard is constant between these, and goes on
- * as in the last interval. O(rows x horizons), nothing allocated per row: there are ten thousand.
- */
-function curvesAt(horizonsS: readonly number[], p: Float32Array): Float64Array {
-  const width = horizonsS.length;
-  const knots = [0, ...horizonsS];
-  const places = Array.from(HORIZONS_S, (h) => {
-    const found = knots.findIndex((knot) => knot >= h);
-    const to = found < 1 ? width : found;
-    const [fromS = 0, toS = 1] = [knots[to - 1], knots[to]];
-    return { to, share: (h - fromS) / (toS - fromS) };
-  });
-  const curves = new Float64Array((p.length / width) * places.length);
-  /** Hazard up to a knot: 0 is now, 1 the first horizon. */
-  const cumulative = (first: number, knot: number): number =>
-    knot === 0 ? 0 : -Math.log1p(-Math.min(p[first + knot - 1] ?? NaN, 1 - 1e-7));
-  let at = 0;
-  for (let first = 0; first < p.length; first += width) {
-    for (const { to, share } of places) {
-      const low = cumulative(first, to - 1);
-      curves[at++] = -Math.expm1(-(low + (cumulative(first, to) - low) * share));
-    }
-  }
-  return curves;
 }

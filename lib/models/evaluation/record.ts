@@ -17,6 +17,10 @@ export const evaluationRecord = z.strictObject({
   to: z.iso.datetime(),
   markets: z.array(z.string()),
   bids: z.number(),
+  asked: z
+    .literal('moments')
+    .optional()
+    .describe('Of capacity: moments at which there was some are counted, not bids.'),
   days: z.number(),
   lostShare: z.number(),
   forecasts: z.array(

@@ -14,6 +14,8 @@ export interface SourceOfRows {
 }
 
 interface Manifest {
+  /** Absent: of prices. */
+  readonly risk?: 'capacity';
   readonly version: number;
   readonly rows: number;
   readonly plan: { readonly seed: number; readonly instants: number; readonly bidsPerInstant: number };
@@ -28,6 +30,8 @@ interface Manifest {
 export interface DatasetRows {
   readonly manifest: Manifest;
   readonly features: Float32Array;
+  /** Of a data set of capacity: what observed interruptions say, rows x horizons. */
+  readonly observed?: Float32Array;
   readonly lossS: Numbers;
   readonly watchedS: Numbers;
   readonly atMs: Numbers;

@@ -125,6 +125,7 @@ def manifest_of(data, opts, model, about):
         "sha256": hashlib.sha256(model).hexdigest(),
         "opset": export.OPSET,
         "input": {"name": export.INPUT, "width": len(of["features"]), "features": of["features"]},
+        **({"pools": trained_pools(data)} if of.get("risk") == "capacity" else {}),
         "output": {"name": export.OUTPUT, "width": len(data.horizons), "horizonsS": [int(h) for h in data.horizons]},
         "training": {
             "seed": opts.seed,
@@ -134,6 +135,11 @@ def manifest_of(data, opts, model, about):
             "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
         },
     }
+
+
+def trained_pools(data):
+    """The pools that it may be asked about: not those that were held out."""
+    return sorted({data.manifest["pools"][i] for i in np.unique(np.asarray(data.pool)[data.rows("train")])})
 
 
 def write(folder, model, golden, manifest):

@@ -1,14 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { epochMs } from '../../../lib/kernel/units.ts';
-import { randomStream } from '../../../lib/kernel/random.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { historicalMedians } from '../../../lib/local/models/medians.ts';
-import { npyColumn } from '../../../lib/local/npy-column.ts';
-import { OUTAGE_FEATURES, writeOutages } from '../../../bench/forecast/outages.ts';
-import { datasetRows } from '../../../lib/local/models/dataset-rows.ts';
 import { outcomeWithin, type DatasetRows } from '../../../lib/models/evaluation/rows.ts';
 import { pool } from '../acquire/world.ts';
 
@@ -110,59 +103,5 @@ describe('historical medians', () => {
     rows.watchedS.set([1800, 60, 1200]);
     expect([0, 1, 2].map((row) => outcomeWithin(rows, row, 3600))).toEqual(['lost', 'unknown', 'unknown']);
     expect([0, 1, 2].map((row) => outcomeWithin(rows, row, 900))).toEqual(['lived', 'lost', 'lived']);
-  });
-});
-
-describe('samples of outages', () => {
-  const folders: string[] = [];
-  afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
-  const DAYS = 20;
-  /** Up and down by a fair coin every hour; the same until `until` whatever the seed of what follows. */
-  function coins(untilMs: number, after: string): MarketTrace {
-    const [before, then] = [randomStream(1, 'test/coins'), randomStream(1, `test/${after}`)];
-    const at = Array.from({ length: DAYS * 24 }, (_, h) => T0 + h * HOUR);
-    const steps = [spot, other].map(() => ({
-      atMs: Float64Array.from(at),
-      available: Uint8Array.from(at, (ms) => ((ms <= untilMs ? before : then)() < 0.7 ? 1 : 0)),
-    }));
-    return trace({ availability: (id) => steps[id === spot.id ? 0 : 1] ?? null }, DAYS);
-  }
-  function drawn(market: MarketTrace) {
-    const folder = mkdtempSync(join(tmpdir(), 'ebb-outages-'));
-    folders.push(folder);
-    writeOutages(folder, [{ name: 'coins', trace: market }], { seed: 1, instantsPerSeries: 300 });
-    const rows = datasetRows(folder);
-    return { rows, empirical: npyColumn(join(folder, 'empirical.npy')), folder };
-  }
-
-  it('are lost when capacity ends, and only where there was some', () => {
-    const market = coins(Infinity, 'a');
-    const { rows } = drawn(market);
-    expect(rows.manifest.rows).toBeGreaterThan(200);
-    for (let row = 0; row < rows.manifest.rows; row++) {
-      const id = rows.manifest.pools[rows.pool[row] ?? -1] === 'm5.large/us-east-1a' ? spot.id : other.id;
-      const { atMs, available } = market.availability(id) ?? { atMs: [], available: [] };
-      const now = rows.atMs[row] ?? NaN;
-      const hours = Array.from(atMs, (ms, i) => ({ ms, isUp: available[i] === 1 }));
-      expect(hours.findLast((h) => h.ms <= now)?.isUp).toBe(true);
-      const ends = hours.find((h) => h.ms > now && !h.isUp)?.ms ?? Infinity;
-      const lossS = (ends - now) / 1000;
-      if (lossS <= 86_400) expect(rows.lossS[row]).toBeCloseTo(lossS, 0);
-      else expect(rows.lossS[row]).toBe(Infinity);
-    }
-  });
-
-  it('know nothing of what comes', () => {
-    const middle = T0 + 17 * DAY + HOUR / 2;
-    const [a, b] = [drawn(coins(middle, 'a')), drawn(coins(middle, 'b'))];
-    const width = OUTAGE_FEATURES.length;
-    const until = (d: typeof a): number => d.rows.atMs.findIndex((ms) => ms > middle);
-    const n = until(a);
-    expect(n).toBe(until(b));
-    expect(n).toBeGreaterThan(150);
-    expect(a.rows.features.slice(0, n * width)).toEqual(b.rows.features.slice(0, n * width));
-    expect(a.empirical.values.slice(0, n * 6)).toEqual(b.empirical.values.slice(0, n * 6));
-    expect([...a.rows.lossS.slice(0, n)]).not.toEqual([...b.rows.lossS.slice(0, n)]);
-    expect(JSON.parse(readFileSync(join(a.folder, 'manifest.json'), 'utf8'))).toMatchObject({ risk: 'capacity' });
   });
 });

@@ -26,6 +26,8 @@ describe('the table of forecasts', () => {
   });
 });
 
+const CAPACITY = { chosen: 'model', refused: null, version: 'c3', byModel: 2, byObserved: [] };
+
 describe('who forecast', () => {
   it.each([
     [null, 'forecast from history'],
@@ -42,6 +44,15 @@ describe('who forecast', () => {
     [
       { ...ORIGIN, version: null, byModel: 0, byHistory: [{ why: 'it gives no numbers', bids: 9 }] },
       'model answered nothing; 9 bids from history: it gives no numbers',
+    ],
+    [{ ...ORIGIN, capacity: CAPACITY }, 'prices by the model v7; capacity by the model c3'],
+    [
+      { ...ORIGIN, capacity: { ...CAPACITY, byObserved: [{ why: 'nothing was seen of it yet', pools: 1 }] } },
+      'prices by the model v7; capacity by the model c3; 1 pool from observed interruptions: nothing was seen of it yet',
+    ],
+    [
+      { ...ORIGIN, capacity: { ...CAPACITY, version: null, refused: 'it is damaged' } },
+      'prices by the model v7; capacity from observed interruptions, for model cannot be asked: it is damaged',
     ],
   ])('is said in a line: %#', (origin, line) => expect(originText(origin)).toBe(line));
 });

@@ -188,7 +188,7 @@ describe('the market forecast with a model', () => {
 
   it('joins its price losses with those of capacity, and says which version spoke', async () => {
     const losses = await new LearnedLosses(halving()).losses(question(END));
-    const market = new MarketForecaster({ config, history }).at(epochMs(END), none, losses);
+    const market = new MarketForecaster({ config, history }).at(epochMs(END), none, { losses });
     const curve = market.interruption(spot, bids[0] ?? 'uncapped');
     const survives = survivesCapacity(none.posterior(spot.id, config), hour);
     expect(pInterruptedWithin(curve, hour)).toBeCloseTo(1 - survives * 0.75, 5);
@@ -198,9 +198,9 @@ describe('the market forecast with a model', () => {
 
   it('answers from history where the model does not, and says why', async () => {
     const losses = await new LearnedLosses(halving()).losses(question(END + 40 * HOUR));
-    const [with_, without] = [losses, null].map((l) =>
+    const [with_, without] = [losses, null].map((by) =>
       new MarketForecaster({ config, history })
-        .at(epochMs(END + 40 * HOUR), none, l)
+        .at(epochMs(END + 40 * HOUR), none, { losses: by })
         .interruption(spot, usdPerHour(0.06)),
     );
     expect([...(with_?.pInterrupted ?? [])]).toEqual([...(without?.pInterrupted ?? [])]);

@@ -1,0 +1,225 @@
+/**
+ * Samples to train a forecast of capacity from: an instance is in a pool that has capacity; when does that end?
+ *
+ * Features are of what an engine would know (features/capacity-features.ts), which is less than the series of availability tells: it
+ * learns of a pool only when it asks for it or holds it. So engines are imagined that live for a while in the series. One begins
+ * knowing nothing, uses one pool or some, wants each of them now and then, asks again after a refusal as the scheduler does, and holds
+ * what it gets until capacity ends or it wants it no more. At random instants of its life it is asked for its features, where the series
+ * says that there is capacity; what became of that is read off the series.
+ *
+ * Split by time, and by pool, as data sets of prices are (dataset.ts). An outcome is watched up to the last horizon that ends in its range,
+ * whatever came of it: what is seen beyond would make the losses known and the lives not.
+ */
+import { unreachable } from '../kernel/errors.ts';
+import { epochMs, raw } from '../kernel/units.ts';
+import { randomStream, type Uniform } from '../kernel/random.ts';
+import type { PoolId } from '../kernel/ids.ts';
+import type { Pool } from '../domain/pool.ts';
+import { heldOut, LABEL_HORIZONS_S, type Split } from './dataset.ts';
+import { REFUSED_FOR_MS } from './features/capacity-features.ts';
+import { CapacityEvidence } from './forecast/hazard.ts';
+import { WARNING_MS } from './replay.ts';
+import { availableAt, indexAt } from './steps.ts';
+import type { AvailabilitySteps, MarketTrace } from './trace.ts';
+
+const HOUR_MS = 3_600_000;
+/** How long an engine lives, wants a pool, and does not: drawn evenly by their logarithm, hours. Ours. */
+const LIFE_H = { least: 6, most: 14 * 24 } as const;
+const WANTED_H = { least: 0.5, most: 48 } as const;
+const UNWANTED_H = { least: 0.1, most: 24 } as const;
+/** Instants that one life is asked at. */
+const INSTANTS_PER_LIFE = 50;
+
+export interface CapacityPlan {
+  readonly seed: number;
+  /** Random instants in each pool, on average, of which those without capacity give no sample. */
+  readonly instantsPerPool: number;
+  /** Shares of the time that train, and that validate; the rest tests. */
+  readonly shares: { readonly train: number; readonly validation: number };
+  /** TYPE/ZONE of pools that are never trained on. */
+  readonly unseen: ReadonlySet<string>;
+}
+
+export interface CapacitySample {
+  readonly pool: Pool;
+  readonly split: Split;
+  readonly atMs: number;
+  /** One number per CAPACITY_FEATURES. */
+  readonly features: Float32Array;
+  /** What the engine itself had observed until then. */
+  readonly evidence: CapacityEvidence;
+  /** Seconds until capacity ends, Infinity when that was not seen, and for how long it was watched. */
+  readonly lossS: number;
+  readonly watchedS: number;
+}
+
+export interface CapacityRanges {
+  readonly startMs: number;
+  readonly validationMs: number;
+  readonly testMs: number;
+  readonly endMs: number;
+}
+
+/** Spot pools that have a series of availability. */
+export const seriesOf = (trace: MarketTrace): readonly Pool[] =>
+  trace.pools.filter((pool) => pool.option === 'spot' && trace.availability(pool.id) !== null);
+
+/** A share of the pools, by type and zone, drawn from all sources that have them. */
+export const unseenPools = (names: readonly string[], share: number, seed: number): ReadonlySet<string> =>
+  heldOut([...new Set(names)], share, randomStream(seed, 'capacity/unseen'));
+
+export const poolName = (pool: Pool): string => `${pool.type.name}/${pool.zone}`;
+
+export function rangesOf({ startMs, endMs }: MarketTrace, shares: CapacityPlan['shares']): CapacityRanges {
+  const at = (share: number): number => raw(startMs) + share * (raw(endMs) - raw(startMs));
+  return {
+    startMs: raw(startMs),
+    validationMs: at(shares.train),
+    testMs: at(shares.train + shares.validation),
+    endMs: raw(endMs),
+  };
+}
+
+/** In the order of lives, each in the order of time. The same plan gives the same samples. */
+export function* sampleCapacity(trace: MarketTrace, plan: CapacityPlan): Generator<CapacitySample> {
+  const pools = seriesOf(trace);
+  const ranges = rangesOf(trace, plan.shares);
+  const lives = Math.ceil((plan.instantsPerPool * pools.length) / INSTANTS_PER_LIFE);
+  for (let n = 0; n < lives; n++) {
+    const named = (what: string): Uniform => randomStream(plan.seed, `capacity/${trace.name}/${n}/${what}`);
+    for (const { pool, atMs, ...known } of sightsOf(lifeIn(trace, pools, named))) {
+      const of = splitOf(atMs, ranges, plan.unseen.has(poolName(pool)));
+      if (of === null || !availableAt(trace.availability(pool.id), atMs)) continue;
+      const outcome = outcomeOf(lossMs(trace.availability(pool.id), atMs) - atMs, of.untilMs - atMs);
+      if (outcome !== null) yield { pool, split: of.split, atMs, ...known, ...outcome };
+    }
+  }
+}
+
+/** Its range and when that ends; null: of a pool that is held out, before the range that judges. */
+function splitOf(
+  atMs: number,
+  { validationMs, testMs, endMs }: CapacityRanges,
+  isUnseen: boolean,
+): { readonly split: Split; readonly untilMs: number } | null {
+  if (isUnseen) return atMs < testMs ? null : { split: 'unseen', untilMs: endMs };
+  if (atMs < validationMs) return { split: 'train', untilMs: validationMs };
+  return atMs < testMs ? { split: 'validation', untilMs: testMs } : { split: 'test', untilMs: endMs };
+}
+
+/** Null where not even the shortest horizon could be watched. */
+function outcomeOf(lossInMs: number, leftMs: number): { lossS: number; watchedS: number } | null {
+  const horizonS = LABEL_HORIZONS_S.findLast((h) => h * 1000 <= leftMs);
+  if (horizonS === undefined) return null;
+  const lossS = lossInMs / 1000;
+  return { lossS: lossS <= horizonS ? lossS : Infinity, watchedS: Math.min(lossS, horizonS) };
+}
+
+/** When capacity next ends, ms since the epoch; Infinity when that is not seen. */
+function lossMs(steps: AvailabilitySteps | null, atMs: number): number {
+  if (steps === null) return Infinity;
+  for (let i = indexAt(steps.atMs, atMs) + 1; i < steps.atMs.length; i++) {
+    if (steps.available[i] === 0) return steps.atMs[i] ?? Infinity;
+  }
+  return Infinity;
+}
+
+/** What an engine learns, when it learns it, and when it is asked. A notice tells that an instance is no longer to be counted on. */
+export type Happening = { readonly pool: Pool; readonly atMs: number } & (
+  | { readonly kind: 'launched' | 'noticed' | 'refused' | 'asked' }
+  | { readonly kind: 'ended'; readonly launchedMs: number; readonly takenMs: number | null }
+);
+
+/** A stream of random numbers for each of the things that are drawn: none of them depends on how many another takes. */
+type Streams = (what: string) => Uniform;
+
+/** All that happens in one life, in the order of time; among equals what is learned comes before what is asked. */
+function lifeIn(trace: MarketTrace, pools: readonly Pool[], streams: Streams): readonly Happening[] {
+  const random = streams('life');
+  const [startMs, endMs] = [raw(trace.startMs), raw(trace.endMs)];
+  const bornMs = startMs + random() * (endMs - startMs);
+  const diesMs = Math.min(endMs, bornMs + drawn(LIFE_H, random));
+  const used = usedOf(pools, random);
+  const happenings = used.flatMap((pool) => [
+    ...usesOf(pool, trace.availability(pool.id), { bornMs, diesMs, random: streams(pool.id) }),
+  ]);
+  for (let n = 0; n < INSTANTS_PER_LIFE; n++) {
+    const pool = used[Math.floor(random() * used.length)];
+    const atMs = Math.floor(bornMs + random() * (diesMs - bornMs));
+    if (pool !== undefined) happenings.push({ kind: 'asked', pool, atMs });
+  }
+  return happenings.sort((a, b) => a.atMs - b.atMs || Number(a.kind === 'asked') - Number(b.kind === 'asked'));
+}
+
+const drawn = ({ least, most }: { readonly least: number; readonly most: number }, random: Uniform): number =>
+  least * (most / least) ** random() * HOUR_MS;
+
+/** Half of the engines use one pool; the others each pool with even chances. */
+function usedOf(pools: readonly Pool[], random: Uniform): readonly Pool[] {
+  const one = Math.floor(random() * pools.length);
+  const isOne = random() < 0.5;
+  return pools.filter((_, i) => i === one || (!isOne && random() < 0.5));
+}
+
+interface Using {
+  readonly bornMs: number;
+  readonly diesMs: number;
+  readonly random: Uniform;
+}
+
+/** What comes of wanting a pool now and then. */
+function* usesOf(pool: Pool, steps: AvailabilitySteps | null, { bornMs, diesMs, random }: Using): Generator<Happening> {
+  for (let atMs = bornMs; atMs < diesMs; atMs += drawn(UNWANTED_H, random)) {
+    const untilMs = Math.min(diesMs, atMs + drawn(WANTED_H, random));
+    while (atMs < untilMs) {
+      if (!availableAt(steps, atMs)) {
+        yield { kind: 'refused', pool, atMs };
+        atMs += REFUSED_FOR_MS;
+        continue;
+      }
+      const launchedMs = atMs;
+      const takenMs = lossMs(steps, launchedMs);
+      const isTaken = takenMs <= untilMs;
+      atMs = isTaken ? takenMs + WARNING_MS : untilMs;
+      yield { kind: 'launched', pool, atMs: launchedMs };
+      if (isTaken) yield { kind: 'noticed', pool, atMs: takenMs };
+      yield { kind: 'ended', pool, atMs, launchedMs, takenMs: isTaken ? takenMs : null };
+    }
+  }
+}
+
+type Sight = Pick<CapacitySample, 'pool' | 'atMs' | 'features' | 'evidence'>;
+
+/** What an engine knows at the instants at which it is asked; nothing of a pool that it has seen nothing of. */
+export function* sightsOf(life: Iterable<Happening>): Generator<Sight> {
+  const evidence = new CapacityEvidence();
+  const held = new Map<PoolId, number>();
+  for (const happening of life) {
+    const { pool, atMs } = happening;
+    switch (happening.kind) {
+      case 'launched':
+        held.set(pool.id, atMs);
+        break;
+      case 'noticed':
+        held.delete(pool.id);
+        break;
+      case 'ended': {
+        held.delete(pool.id);
+        const [launchedMs, endedMs] = [epochMs(happening.launchedMs), epochMs(atMs)];
+        const takenMs = happening.takenMs === null ? null : epochMs(happening.takenMs);
+        evidence.ended(pool.id, { launchedMs, endedMs, takenMs });
+        break;
+      }
+      case 'refused':
+        evidence.refused(pool.id, epochMs(atMs));
+        break;
+      case 'asked': {
+        const features = evidence.news.at(atMs, held).features(pool.id);
+        if (features !== null) yield { pool, atMs, features, evidence };
+        break;
+      }
+      default:
+        unreachable(happening, 'happening');
+    }
+  }
+}

@@ -146,7 +146,7 @@ function wrapped(words: readonly string[]): string {
 
 /** Figures of a held-out range, with 95 % intervals by days. */
 export function evaluationText(output: Look, e: EvaluationRecord): string {
-  const head = `Lost within ${duration(e.horizonS)}: ${plural(e.bids, e.asked === 'moments' ? 'moment' : 'bid')} on ${plural(e.days, 'day')}, ${day(e.from)} to ${day(e.to)}, of ${e.markets.map(text).join(', ')}; ${percent(e.lostShare)} lost; 95 % intervals by days`;
+  const head = `Lost within ${duration(e.horizonS)}: ${plural(e.bids, askedOf(e))} on ${plural(e.days, 'day')}, ${day(e.from)} to ${day(e.to)}, of ${e.markets.map(text).join(', ')}; ${percent(e.lostShare)} lost; 95 % intervals by days`;
   const columns: Column<ForecastFigures>[] = [
     { title: 'FORECAST', cell: (f) => text(f.name) },
     ...METRICS.map((m) => ({ title: METRIC_NAMES[m].toUpperCase(), cell: (f: ForecastFigures) => interval(f[m]) })),
@@ -154,23 +154,25 @@ export function evaluationText(output: Look, e: EvaluationRecord): string {
   return `${head}\n${table(output, columns, e.forecasts, 'nothing was judged')}`;
 }
 
+const askedOf = ({ asked }: EvaluationRecord): string => (asked === 'moments' ? 'moment' : 'bid');
+
 const interval = ({ value, low, high }: ForecastFigures[Metric]): string =>
   value === null ? '-' : `${threeDigits(value)} [${threeDigits(low)}, ${threeDigits(high)}]`;
 
 /** Figures, then the first forecast against each other, paired. */
 export function judgementText(output: Look, { record, differences }: Judgement): string {
   const [first] = record.forecasts;
-  const lines = differences.map((d) => differenceText(first?.name ?? '', d));
+  const lines = differences.map((d) => differenceText(first?.name ?? '', d, askedOf(record)));
   return [evaluationText(output, record), '', ...lines].join('\n');
 }
 
 const VERDICTS = { better: 'better', worse: 'worse', undecided: 'not shown to be better or worse' } as const;
 
-export function differenceText(name: string, { than, difference }: Judgement['differences'][number]): string {
+function differenceText(name: string, { than, difference }: Judgement['differences'][number], asked: string): string {
   const { value, low, high, days, bids, horizonsS, verdict } = difference;
   const signed = (x: number): string => `${x < 0 ? '' : '+'}${x.toFixed(4)}`;
   const over = horizonsS.map((s) => duration(s)).join(', ');
-  return `${text(name)} against ${text(than)}: ${VERDICTS[verdict]}; Brier ${signed(value)} [${signed(low)}, ${signed(high)}] (${plural(bids, 'bid')}, ${plural(days, 'day')}; horizons ${over})`;
+  return `${text(name)} against ${text(than)}: ${VERDICTS[verdict]}; Brier ${signed(value)} [${signed(low)}, ${signed(high)}] (${plural(bids, asked)}, ${plural(days, 'day')}; horizons ${over})`;
 }
 
 /** What came of a training, the reason last. */

@@ -12,6 +12,7 @@ import { z } from 'zod';
 import type { SchedulerConfig } from '../../lib/domain/config.ts';
 import type { Sight } from '../../lib/cycle/decision.ts';
 import { Forecasting } from '../../lib/cycle/forecasting.ts';
+import { liveInstances } from '../../lib/api/known-instances.ts';
 import { poolForecasts } from '../../lib/cycle/pool-forecasts.ts';
 import { forecastNamed } from '../../lib/cycle/presets.ts';
 import { forecast } from '../../lib/cycle/steps.ts';
@@ -85,5 +86,6 @@ async function ofDecision(
 async function ofPools(asked: ForecastAsked, { of, ...parts }: Parts): Promise<PlainForecasts> {
   const wanted = new Set(asked.pools);
   const pools = parts.market.pools().filter((pool) => wanted.has(pool.id));
-  return toPlain(await poolForecasts({ ...parts, config: of.config, now: of.clock.now() }, pools));
+  const held = await liveInstances(of.store);
+  return toPlain(await poolForecasts({ ...parts, held, config: of.config, now: of.clock.now() }, pools));
 }

@@ -50,7 +50,8 @@ async function withoutModel(
   const evidence = new CapacityEvidence();
   evidence.restore(await store().memory(evidence.prefix));
   const forecasting = new Forecasting({ chosen, capacity, config });
-  return poolForecasts({ forecasting, market, evidence, config, now: clock.now() }, pools);
+  // No model is asked here, and observed interruptions do not look at what is held.
+  return poolForecasts({ forecasting, market, evidence, held: [], config, now: clock.now() }, pools);
 }
 
 async function byTheModel({ environment }: Parts, pools: readonly Pool[]): Promise<PoolForecasts> {

@@ -15,12 +15,13 @@ import {
   type ChosenForecast,
   type ForecastOrigin,
 } from '../domain/forecast.ts';
+import type { Instance } from '../domain/instance.ts';
 import type { Snapshot } from '../domain/snapshot.ts';
 import { bidsFor } from '../acquire/pools.ts';
 import { MarketForecaster } from '../market/forecast/forecaster.ts';
 import type { CapacityEvidence } from '../market/forecast/hazard.ts';
 import { heldSince } from '../market/features/capacity-features.ts';
-import { capacityRisks, type CapacityRisks } from '../market/forecast/learned-capacity.ts';
+import { capacityRisks, type CapacityQuestion, type CapacityRisks } from '../market/forecast/learned-capacity.ts';
 import { LearnedLosses, type PriceLosses } from '../market/forecast/learned.ts';
 import type { Asked, OutlookForecast } from '../market/forecast/table.ts';
 import type { Market } from '../ports/market.ts';
@@ -36,6 +37,8 @@ export interface ForecastingParts {
 export interface Known {
   readonly market: Pick<Market, 'pools' | 'history' | 'completeUntil'>;
   readonly evidence: CapacityEvidence;
+  /** Instances that are held, where the scene does not tell; absent: those of the scene. */
+  readonly held?: readonly Instance[];
 }
 
 /** The part of a snapshot that bids follow from. */
@@ -58,24 +61,23 @@ export class Forecasting {
   }
 
   /** O(new prices + bids) with a model; what history answers is computed when it is asked. */
-  async of(scene: Scene, { market, evidence }: Known): Promise<OutlookForecast> {
+  async of(scene: Scene, { market, evidence, held }: Known): Promise<OutlookForecast> {
     this.#market = market;
     const { chosen, capacity = FROM_OBSERVED, config } = this.#parts;
     const asked = this.#learned === null ? [] : bidsAsked(scene, config);
     const losses = await this.#losses(scene, asked);
     const pools = capacity.model === null ? [] : spotPools(scene);
-    const risks = await this.#risks(scene, pools, evidence);
+    const instances = held ?? scene.instances.values().map(({ instance }) => instance);
+    const risks = await this.#risks({ now: scene.nowMs, pools, news: evidence.news, held: heldSince(instances) });
     const forecast = this.#forecaster.at(scene.nowMs, evidence, { losses, risks });
     const origin = originOf(chosen, asked, losses);
     if (capacity.chosen === FROM_OBSERVED.chosen) return { ...forecast, origin };
     return { ...forecast, origin: { ...origin, capacity: capacityOrigin(capacity, pools, risks) } };
   }
 
-  async #risks(scene: Scene, pools: readonly PoolId[], { news }: CapacityEvidence): Promise<CapacityRisks | null> {
+  async #risks(question: CapacityQuestion): Promise<CapacityRisks | null> {
     const model = this.#parts.capacity?.model ?? null;
-    if (model === null) return null;
-    const held = heldSince(scene.instances.values().map(({ instance }) => instance));
-    return capacityRisks(model, { now: scene.nowMs, pools, news, held });
+    return model === null ? null : capacityRisks(model, question);
   }
 
   async #losses({ nowMs }: Scene, asked: readonly Asked[]): Promise<PriceLosses | null> {

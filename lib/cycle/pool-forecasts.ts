@@ -1,5 +1,6 @@
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { PoolForecast } from '../domain/forecast.ts';
+import type { Instance } from '../domain/instance.ts';
 import type { Pool } from '../domain/pool.ts';
 import { epochMs, raw, type EpochMs } from '../kernel/units.ts';
 import { bidsFor } from '../acquire/pools.ts';
@@ -11,13 +12,15 @@ interface Asking {
   readonly forecasting: Pick<Forecasting, 'of'>;
   readonly market: Market;
   readonly evidence: Known['evidence'];
+  /** Every instance that has not ended. */
+  readonly held: readonly Instance[];
   readonly config: Pick<SchedulerConfig, 'bidDeltas'>;
   readonly now: EpochMs;
 }
 
 /** What a decision now would forecast of each spot pool that quotes a price, for every bid that it would try. */
 export async function poolForecasts(
-  { forecasting, market, evidence, config, now }: Asking,
+  { forecasting, market, evidence, held, config, now }: Asking,
   pools: readonly Pool[],
 ): Promise<PoolForecasts> {
   const quoted = pools.flatMap((pool) => {
@@ -25,7 +28,7 @@ export async function poolForecasts(
     return quote === null ? [] : [{ pool, quote, open: true, closedReason: null }];
   });
   const scene = { nowMs: epochMs(raw(now)), pools: quoted, instances: new Map() };
-  const forecast = await forecasting.of(scene, { market, evidence });
+  const forecast = await forecasting.of(scene, { market, evidence, held });
   const { origin = null } = forecast;
   return {
     origin,

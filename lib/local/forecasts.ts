@@ -1,3 +1,4 @@
+import { liveInstances } from '../api/known-instances.ts';
 import { poolForecasts } from '../cycle/pool-forecasts.ts';
 import { forecastNamed } from '../cycle/presets.ts';
 import { CapacityEvidence } from '../market/forecast/hazard.ts';
@@ -21,6 +22,9 @@ export function localForecasts({ dir, world, market, store }: Asked): Backend['f
   return async (pools) => {
     const evidence = new CapacityEvidence();
     evidence.restore(await store.memory(evidence.prefix));
-    return poolForecasts({ forecasting, market, evidence, config, now: clock.now() }, pools);
+    return poolForecasts(
+      { forecasting, market, evidence, held: await liveInstances(store), config, now: clock.now() },
+      pools,
+    );
   };
 }

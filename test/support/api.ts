@@ -140,5 +140,5 @@ const forecastNow = ({ market, clock }: Backend, asked: readonly Pool[]): Return
   const config = schedulerConfig.parse({});
   const forecasting = new Forecasting({ chosen: FROM_HISTORY, config });
   const evidence = new CapacityEvidence();
-  return poolForecasts({ forecasting, market, evidence, config, now: clock.now() }, asked);
+  return poolForecasts({ forecasting, market, evidence, held: [], config, now: clock.now() }, asked);
 };

@@ -7,6 +7,9 @@ import {
   type CapacityModel,
   type ChosenCapacity,
 } from '../../../lib/domain/forecast.ts';
+import { poolForecasts } from '../../../lib/cycle/pool-forecasts.ts';
+import type { Instance } from '../../../lib/domain/instance.ts';
+import type { Market } from '../../../lib/ports/market.ts';
 import { Forecasting } from '../../../lib/cycle/forecasting.ts';
 import { CAPACITY_FEATURES } from '../../../lib/market/features/capacity-features.ts';
 import { CapacityEvidence } from '../../../lib/market/forecast/hazard.ts';
@@ -23,6 +26,7 @@ const market = {
   pools: () => [held, silent, stranger],
   history: () => ({ atMs: Float64Array.of(480_000 * HOUR - HOUR), usdPerHour: Float64Array.of(0.04) }),
 };
+const quoting = { ...market, quote: () => usdPerHour(0.04) } as unknown as Market;
 const scene = {
   nowMs: NOW,
   pools: [held, silent, stranger].map((p) => view(p, 0.04)),
@@ -106,6 +110,17 @@ describe('a forecast of capacity by a model', () => {
       ...plain.interruption(held, 'uncapped').pInterrupted,
     ]);
     expect(by_.origin?.capacity).toEqual({ chosen: 'c3', refused, version: null, byModel: 0, byObserved: [] });
+  });
+
+  it('is told what is held by who asks outside of a decision', async () => {
+    const instance = { pool: silent.id, state: 'ready', launchedMs: epochMs(480_000 * HOUR - HOUR) } as Instance;
+    const forecasting = new Forecasting({ chosen: FROM_HISTORY, config, capacity: by(model(0.25)) });
+    const { pools, origin } = await poolForecasts(
+      { forecasting, market: quoting, evidence, held: [instance], config, now: NOW },
+      [silent],
+    );
+    expect(origin?.capacity).toMatchObject({ version: 'c3', byModel: 1, byObserved: [] });
+    expect(pools[0]?.bids[0]?.curve.reason).toContain('capacity: by the model c3');
   });
 
   it('goes with the forecast to another process', async () => {

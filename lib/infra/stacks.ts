@@ -20,7 +20,6 @@ export function ebbtideStacks(app: Construct, config: DeploymentConfig): Ebbtide
     env,
     config,
     description: 'Ebbtide: table and bucket. Stays when the other stack goes.',
-    terminationProtection: config.keepData,
   });
   const main = new EbbtideStack(app, isDefault ? 'Ebbtide' : config.name, {
     env,

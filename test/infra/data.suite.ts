@@ -53,6 +53,11 @@ describe('the stack of data', () => {
     });
   });
 
+  it('are not protected as stacks: the CDK deletes one whose first deployment failed, and makes it anew', () => {
+    const { stacks } = synthesis({ keepData: true });
+    expect([stacks.data, stacks.main].map((stack) => stack.terminationProtection)).toEqual([false, false]);
+  });
+
   it('keeps nothing that has a name of ours: what a failed deployment leaves is in the way of no other', () => {
     const resources = [data, main].flatMap((t) =>
       Object.values((t.toJSON() as { Resources: Record<string, Resource> }).Resources),

@@ -26,6 +26,7 @@ import type {
   CancelAnswer,
   CostReport,
   ExplanationView,
+  ForecastList,
   InstanceList,
   InstanceView,
   JobCostView,
@@ -264,6 +265,9 @@ describeOnLocalStack(
         const forecasts = (await by<PlanList>('plans', '--limit', '200')).items.flatMap((plan) => plan.forecast ?? []);
         expect(forecasts.map((f) => f.refused).filter((refused) => refused !== null)).toEqual([]);
         expect(forecasts.some((f) => f.version !== null && f.byModel > 0)).toBe(true);
+        const { origin, items } = await by<ForecastList>('pools', '--forecast');
+        expect(items.length).toBeGreaterThan(0);
+        expect(origin).toMatchObject({ version: forecasts.at(-1)?.version, refused: null });
       }
       const cost = await settled(ask, job);
       expect(cost.total.totalUsd).toBeGreaterThan(0);

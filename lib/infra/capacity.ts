@@ -24,6 +24,8 @@ export interface CapacityProps {
   readonly network: Network;
   readonly bucket: s3.Bucket;
   readonly logRetention: logs.RetentionDays;
+  /** Whether the output of tasks stays when the stack is deleted. */
+  readonly keepData: boolean;
 }
 
 /** Tag of every instance: whose it is. The rights to end and tag instances are bound to it. */
@@ -55,7 +57,8 @@ export class Capacity extends Construct {
     });
     this.taskLogs = new logs.LogGroup(this, 'TaskLogs', {
       retention: logRetention,
-      removalPolicy: RemovalPolicy.DESTROY,
+      // What `ebb logs` serves: the one thing in this stack that is data. Its name is generated, so what is kept is in nobody's way.
+      removalPolicy: props.keepData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
     });
     this.instanceRole = this.#instanceRole();
     this.executionRole = this.#executionRole();

@@ -146,7 +146,9 @@ export const deploymentConfig = z
     keepData: z
       .boolean()
       .default(true)
-      .describe('Table and bucket outlive their stack. `false` for a trial that leaves nothing behind.'),
+      .describe(
+        'Table, bucket and the output of tasks outlive their stacks. `false` for a trial that leaves nothing behind.',
+      ),
   })
   .describe('A deployment of Ebbtide.');
 

@@ -47,7 +47,7 @@ import { TriggerQueue, Triggers } from './triggers.ts';
 import { deployedVersion } from './version.ts';
 
 export interface EbbtideProps extends Omit<DeploymentConfigInput, 'account' | 'region' | 'vpc'> {
-  /** Table and bucket, if they are to be in a stack of their own. Default: made here, and kept when the stack is deleted. */
+  /** Table and bucket, if they are to be in a stack of their own. Default: made here, and kept (`keepData`) when the stack is deleted. */
   readonly data?: EbbtideData;
   /** Where instances are: a VPC of your app, or what the configuration file can say. Default: a new one. */
   readonly vpc?: AnyVpc | DeploymentConfigInput['vpc'];
@@ -99,6 +99,7 @@ export class Ebbtide extends Construct {
       network: this.network,
       bucket: this.data.bucket,
       logRetention,
+      keepData: config.keepData,
     });
     this.trigger = new TriggerQueue(this, 'Trigger', {
       consumerTimeout: Duration.seconds(factsOf('observe').timeoutS),

@@ -175,7 +175,8 @@ compares them.
   per task would need a role or a session per attempt, which ECS does not give: keep apart what must not meet, in two deployments.
   Privileged containers are refused.
 - **Data** is encrypted at rest (table, bucket, queues, volumes, logs) and in transit (bucket, queues and topic refuse anything but
-  TLS). The table can be restored to any second of 35 days, the bucket's objects for 7. Both survive their stack.
+  TLS). The table can be restored to any second of 35 days, the bucket's objects for 7. Both survive their stack, as the
+  log of tasks does (\`keepData\`).
 - **Rights.** One role per function. No action is a pattern. \`*\` as a resource is only where AWS has no narrower one; each is
   explained below. Instances can be bought from one launch template into the deployment's own subnets, of Amazon's images, and ended only if
   they bear its tag. Four roles can be passed: the instances' to EC2, the tasks' two to ECS, and the schedules' to EventBridge Scheduler; no

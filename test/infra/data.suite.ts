@@ -10,7 +10,7 @@ describe('the stack of data', () => {
     ({ data, main } = synthesis());
   });
 
-  it('holds all data, and the other stack none', () => {
+  it('holds the table and the bucket, and the other stack none', () => {
     for (const type of ['AWS::DynamoDB::Table', 'AWS::S3::Bucket']) {
       expect(Object.keys(resourcesOf(data, type))).toHaveLength(1);
       expect(Object.keys(resourcesOf(main, type))).toHaveLength(0);
@@ -67,6 +67,7 @@ describe('the stack of data', () => {
       'AWS::ApiGateway::Account',
       'AWS::DynamoDB::Table',
       'AWS::IAM::Role',
+      'AWS::Logs::LogGroup',
       'AWS::S3::Bucket',
     ]);
     for (const { Properties } of kept) {
@@ -96,8 +97,16 @@ describe('the stack of data', () => {
     expect(Rules).toContainEqual(expect.objectContaining({ Prefix: 'cycle/', ExpirationInDays: 1, Status: 'Enabled' }));
   });
 
+  it('leaves the output of tasks when the other stack goes, and no other log', () => {
+    const groups = Object.entries(resourcesOf(main, 'AWS::Logs::LogGroup'));
+    const kept = groups.filter(([, group]) => group.DeletionPolicy === 'Retain');
+    expect(kept.map(([id]) => id)).toEqual([expect.stringMatching(/CapacityTaskLogs/)]);
+    expect(kept[0]?.[1].UpdateReplacePolicy).toBe('Retain');
+  });
+
   it('goes with its stack where that was asked for', () => {
-    const trial = synthesis({ keepData: false }).data;
+    const { data: trial, main: stateless } = synthesis({ keepData: false });
+    expect(resourceNamed(stateless, 'AWS::Logs::LogGroup', 'EbbtideCapacityTaskLogs').DeletionPolicy).toBe('Delete');
     trial.hasResource('AWS::DynamoDB::Table', {
       DeletionPolicy: 'Delete',
       Properties: { DeletionProtectionEnabled: false },

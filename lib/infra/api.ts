@@ -6,7 +6,7 @@ import * as iam from 'aws-cdk-lib/aws-iam';
 import type * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
-import { ERROR_CODES, type ErrorCode } from '../kernel/errors.ts';
+import { EbbError, ERROR_CODES, type ErrorCode } from '../kernel/errors.ts';
 import { BATCH_PATH, JOBS_PATH } from '../api/requests.ts';
 import { acknowledge } from './acknowledged.ts';
 import type { DeploymentConfig } from './config.ts';
@@ -22,10 +22,12 @@ const STAGE = 'v1';
 
 export class HttpApi extends Construct {
   readonly rest: apigateway.RestApi;
+  readonly #auth: DeploymentConfig['auth'];
 
   constructor(scope: Construct, id: string, props: HttpApiProps) {
     super(scope, id);
     const { config, logRetention } = props;
+    this.#auth = config.auth;
     const accessLog = new logs.LogGroup(this, 'AccessLog', {
       retention: logRetention,
       removalPolicy: RemovalPolicy.DESTROY,
@@ -54,7 +56,7 @@ export class HttpApi extends Construct {
     this.rest.node.tryRemoveChild('Endpoint');
     this.#routes(props);
     this.#faults();
-    this.#acknowledge(config.auth);
+    this.#acknowledge();
   }
 
   /** `POST` of the two submission paths goes to intake, everything else to api. */
@@ -114,7 +116,7 @@ export class HttpApi extends Construct {
     say(ResponseType.INTEGRATION_FAILURE, 'aws.unavailable');
   }
 
-  #acknowledge(auth: DeploymentConfig['auth']): void {
+  #acknowledge(): void {
     acknowledge(this.rest, {
       'AwsSolutions-APIG2':
         'The handlers check path, query and body against the schemas of the OpenAPI document and report every finding; the gateway would report one, in its own words.',
@@ -125,18 +127,18 @@ export class HttpApi extends Construct {
       // The same policy where the partition is known.
       'AwsSolutions-IAM4[Policy::arn:aws:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]':
         'API Gateway writes its logs with one role per region, for which AWS requires this managed policy.',
-      ...(auth === 'iam'
+      ...(this.#auth === 'iam'
         ? { 'AwsSolutions-COG4': 'Requests are signed with AWS credentials (IAM authorisation).' }
         : {}),
     });
   }
 
-  /** Reading everything. */
+  /** Reading everything. Throws `usage` where `auth` is jwt. */
   grantRead(grantee: iam.IGrantable): iam.Grant {
     return this.#grant(grantee, [['GET', '/*']]);
   }
 
-  /** Reading, submitting and cancelling. */
+  /** Reading, submitting and cancelling. Throws `usage` where `auth` is jwt. */
   grantSubmit(grantee: iam.IGrantable): iam.Grant {
     return this.#grant(grantee, [
       ['GET', '/*'],
@@ -148,6 +150,14 @@ export class HttpApi extends Construct {
   }
 
   #grant(grantee: iam.IGrantable, calls: readonly (readonly [method: string, path: string])[]): iam.Grant {
+    if (this.#auth === 'jwt') {
+      throw new EbbError('usage', {
+        what: 'with auth: jwt nobody can be let in by a grant',
+        got: 'a right to invoke the API, which a user pool’s authoriser ignores',
+        allowed: 'whoever has a token of the user pool in `userPoolArn`; grants are for auth: iam',
+        next: 'leave out the grant and give that caller a user of the pool, or set auth to iam',
+      });
+    }
     return iam.Grant.addToPrincipal({
       grantee,
       actions: ['execute-api:Invoke'],

@@ -145,12 +145,12 @@ export class Ebbtide extends Construct {
     });
   }
 
-  /** Lets somebody ask, through the API. With `auth: iam`. */
+  /** Lets somebody ask, through the API. Throws `usage` where `auth` is jwt: tokens decide there. */
   grantRead(grantee: iam.IGrantable): iam.Grant {
     return this.api.grantRead(grantee);
   }
 
-  /** Lets somebody ask, submit and cancel, through the API. With `auth: iam`. */
+  /** Lets somebody ask, submit and cancel, through the API. Throws `usage` where `auth` is jwt: tokens decide there. */
   grantSubmit(grantee: iam.IGrantable): iam.Grant {
     return this.api.grantSubmit(grantee);
   }

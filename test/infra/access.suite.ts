@@ -283,6 +283,16 @@ describe('rights', () => {
       ['GET/*', 'POST/api/jobs', 'POST/api/jobs/batch', 'POST/api/jobs/*/cancel', 'DELETE/api/jobs/*'].sort(),
     );
   });
+
+  it('cannot be granted where tokens decide: the right would open nothing', () => {
+    const userPoolArn = 'arn:aws:cognito-idp:eu-central-1:123456789012:userpool/eu-central-1_abc';
+    const { ebbtide } = synthesis({ auth: 'jwt', userPoolArn }).stacks.main;
+    const nobody = new iam.AccountPrincipal('123456789012');
+    for (const grant of [() => ebbtide.grantRead(nobody), () => ebbtide.grantSubmit(nobody)]) {
+      const allowed = expect.stringContaining('grants are for auth: iam');
+      expect(grant).toThrow(expect.objectContaining({ code: 'usage', facts: expect.objectContaining({ allowed }) }));
+    }
+  });
 });
 
 describe('the API', () => {

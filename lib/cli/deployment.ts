@@ -22,8 +22,8 @@ export interface Deployment {
   readonly token: string | null;
 }
 
-/** Name of the stack output that holds the address of the API. */
-export const API_URL_OUTPUT = 'ApiUrl';
+/** Stack outputs that hold the address of an API (lib/infra/outputs.ts): the first one's, and as the CDK names those of others. */
+const API_URL_OUTPUT = /^(?:ApiUrl|\w*OutputsApiUrl[\dA-F]{8})$/;
 /** Each look at the events is a request that is paid for. */
 const EVENTS_POLL_MS = 2_000;
 
@@ -128,12 +128,21 @@ function judged(deployment: Deployment, status: number, body: string): { status:
 async function addressOf({ stack }: Deployment, cloudFormation: CloudFormationClient): Promise<string> {
   const { DescribeStacksCommand } = await import('@aws-sdk/client-cloudformation');
   const { Stacks } = await cloudFormation.send(new DescribeStacksCommand({ StackName: stack }));
-  const address = Stacks?.[0]?.Outputs?.find((o) => o.OutputKey === API_URL_OUTPUT)?.OutputValue;
+  const outputs = (Stacks?.[0]?.Outputs ?? []).filter(({ OutputKey }) => API_URL_OUTPUT.test(OutputKey ?? ''));
+  // Which of several is meant is not to be guessed: jobs would run, and cost, in another deployment.
+  if (outputs.length > 1) {
+    throw new EbbError('usage', {
+      what: `the stack ${stack} holds ${outputs.length} Ebbtide deployments`,
+      got: outputs.map(({ OutputKey, OutputValue }) => `${OutputKey}: ${OutputValue}`).join(', '),
+      next: 'name the one that you mean by its address, with --url (or EBB_URL) beside --stack',
+    });
+  }
+  const address = outputs[0]?.OutputValue;
   if (address !== undefined) return address;
   throw new EbbError('engine.absent', {
     what: `the stack ${stack} is not an Ebbtide deployment`,
-    got: `it has no output ${API_URL_OUTPUT}`,
-    next: 'name the stateless stack of the deployment with --stack (`npx cdk list` shows its name)',
+    got: 'it has no output ApiUrl',
+    next: 'name the stateless stack of the deployment with --stack (`npx cdk list` shows its name), or the address of its API with --url',
   });
 }
 

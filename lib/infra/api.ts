@@ -52,7 +52,7 @@ export class HttpApi extends Construct {
         tracingEnabled: config.traces,
       },
     });
-    // The stacks say the address under a name that the command line knows.
+    // The address is an output under a name that the command line knows (outputs.ts).
     this.rest.node.tryRemoveChild('Endpoint');
     this.#routes(props);
     this.#faults();

@@ -41,6 +41,7 @@ import {
 } from './functions.ts';
 import { EbbtideMetrics } from './metrics.ts';
 import { Network, subnetList, type AnyVpc } from './network.ts';
+import { EbbtideOutputs } from './outputs.ts';
 import { streamOf } from './rights.ts';
 import { Schedules } from './schedules.ts';
 import { TriggerQueue, Triggers } from './triggers.ts';
@@ -70,6 +71,8 @@ export class Ebbtide extends Construct {
   readonly metrics: EbbtideMetrics;
   readonly alarms: EbbtideAlarms;
   readonly dashboard: EbbtideDashboard;
+  /** Address, dashboard, cycle and queues, as outputs of the stack. */
+  readonly outputs: EbbtideOutputs;
 
   /** Throws `usage`, with every finding, when the properties are not those of a deployment. */
   constructor(scope: Construct, id: string, props: EbbtideProps = {}) {
@@ -142,6 +145,12 @@ export class Ebbtide extends Construct {
       deadLetters: this.trigger.deadLetters,
       rest: this.api.rest,
       booking: [look, record, confirm].map((f) => f.logGroup),
+    });
+    this.outputs = new EbbtideOutputs(this, 'Outputs', {
+      name: config.name,
+      api: this.api,
+      cycle: this.cycle,
+      trigger: this.trigger,
     });
   }
 

@@ -1,7 +1,6 @@
 /** The two stacks of the app in this repository: data, which stays, and everything else, which may come and go. */
-import { Aws, CfnCondition, CfnOutput, Fn, Stack, type Environment, type StackProps } from 'aws-cdk-lib';
+import { CfnOutput, Fn, Stack, type Environment, type StackProps } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
-import { OTHER_CONSOLES } from '../aws/fleet/log-place.ts';
 import { acknowledge } from './acknowledged.ts';
 import { historyDaysOf, type DeploymentConfig } from './config.ts';
 import { EbbtideData } from './data.ts';
@@ -69,7 +68,6 @@ export class EbbtideStack extends Stack {
     });
     const { account: _, region: __, ...given } = config;
     this.ebbtide = new Ebbtide(this, 'Ebbtide', { ...given, data });
-    this.#outputs(config);
   }
 
   /**
@@ -81,26 +79,5 @@ export class EbbtideStack extends Stack {
     const zones = Fn.join(',', Fn.getAzs());
     const enough = Fn.split(',', Fn.join(',', new Array<string>(this.#zones).fill(zones)));
     return Array.from({ length: this.#zones }, (_, n) => Fn.select(n, enough));
-  }
-
-  #outputs({ name }: DeploymentConfig): void {
-    const { api, cycle, trigger } = this.ebbtide;
-    const outputs: Readonly<Record<string, string>> = {
-      ApiUrl: api.rest.url,
-      Dashboard: `https://${this.#console()}/cloudwatch/home?region=${this.region}#dashboards/dashboard/${name}`,
-      CycleArn: cycle.machine.stateMachineArn,
-      TriggerDeadLetters: trigger.deadLetters.queueUrl,
-      Try: `ebb --stack ${this.stackName} jobs`,
-    };
-    for (const [key, value] of Object.entries(outputs)) new CfnOutput(this, key, { value });
-  }
-
-  /** Host of the console, which is known only where the stack is deployed. */
-  #console(): string {
-    return OTHER_CONSOLES.reduce<string>((otherwise, { partition, host }) => {
-      const expression = Fn.conditionEquals(Aws.PARTITION, partition);
-      const isThere = new CfnCondition(this, `Is${partition.replaceAll('-', '')}`, { expression });
-      return Fn.conditionIf(isThere.logicalId, host, otherwise).toString();
-    }, `${this.region}.console.aws.amazon.com`);
   }
 }

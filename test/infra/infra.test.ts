@@ -14,5 +14,6 @@ import './deploy-page.suite.ts';
 import './functions.suite.ts';
 import './nag.suite.ts';
 import './operations.suite.ts';
+import './outputs.suite.ts';
 import './security-page.suite.ts';
 import './summary.suite.ts';

@@ -162,7 +162,8 @@ describeOnLocalStack(
     it('puts aside what fails for good, and does it when it is sent back', async () => {
       const region = REGION;
       const client = on.kept(new SQSClient({ ...on.config(), region }));
-      const dead = rehearsal.outputs['Ebbtide']?.['TriggerDeadLetters'] ?? '';
+      const outputs = rehearsal.outputs['Ebbtide'] ?? {};
+      const dead = outputs['TriggerDeadLetters'] ?? '';
       const { queueUrls } = await client.send(new ListDeadLetterSourceQueuesCommand({ QueueUrl: dead }));
       const QueueUrl = queueUrls?.[0] ?? '';
       const patience = async (seconds: string) =>
@@ -185,10 +186,8 @@ describeOnLocalStack(
       expect(await lengthOf(QueueUrl)).toBe(0);
       await broken.mend();
       // As docs/deploy.md says.
-      const { Attributes = {} } = await client.send(
-        new GetQueueAttributesCommand({ QueueUrl: dead, AttributeNames: ['QueueArn'] }),
-      );
-      await client.send(new StartMessageMoveTaskCommand({ SourceArn: Attributes['QueueArn'] }));
+      const { TriggerDeadLettersArn: SourceArn, TriggerQueueArn: DestinationArn } = outputs;
+      await client.send(new StartMessageMoveTaskCommand({ SourceArn, DestinationArn }));
       const empty = async () => ((await lengthOf(dead)) + (await lengthOf(QueueUrl)) === 0 ? true : null);
       await until('the letter is taken', empty, 60_000);
       await patience('120');

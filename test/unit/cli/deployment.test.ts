@@ -102,21 +102,48 @@ describe('a client of a deployment', () => {
     expect(seen[1]?.body).toBe('{"name":"x y"}');
   });
 
-  it('asks CloudFormation for the address, once', async () => {
-    process.env['AWS_ENDPOINT_URL_CLOUDFORMATION'] = address();
-    const stack = (outputs: string): string =>
-      `<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><DescribeStacksResult><Stacks><member><StackName>Ebbtide</StackName><StackStatus>CREATE_COMPLETE</StackStatus><CreationTime>2026-01-01T00:00:00Z</CreationTime>${outputs}</member></Stacks></DescribeStacksResult></DescribeStacksResponse>`;
-    const output = `<Outputs><member><OutputKey>ApiUrl</OutputKey><OutputValue>${address()}/prod/</OutputValue></member></Outputs>`;
-    answer = ({ request }) => ({ status: 200, body: request.url === '/' ? stack(output) : '{"items":[],"next":null}' });
-    const asking = client({ url: null });
-    await asking.get('/api/jobs');
-    await asking.get('/api/pools');
-    expect(seen.map((s) => s.request.url)).toEqual(['/', '/prod/api/jobs', '/prod/api/pools']);
+  describe('of a stack', () => {
+    const output = (key: string, value: string): string =>
+      `<member><OutputKey>${key}</OutputKey><OutputValue>${value}</OutputValue></member>`;
+    const described = (...outputs: readonly string[]): string =>
+      `<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><DescribeStacksResult><Stacks><member><StackName>Ebbtide</StackName><StackStatus>CREATE_COMPLETE</StackStatus><CreationTime>2026-01-01T00:00:00Z</CreationTime><Outputs>${outputs.join('')}</Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`;
+    const has = (...outputs: readonly string[]): void => {
+      process.env['AWS_ENDPOINT_URL_CLOUDFORMATION'] = address();
+      answer = ({ request }) => ({
+        status: 200,
+        body: request.url === '/' ? described(...outputs) : '{"items":[],"next":null}',
+      });
+    };
 
-    answer = () => ({ status: 200, body: stack('') });
-    const other = await refusal(client({ url: null, stack: 'Other' }).get('/api/jobs'));
-    expect(other).toMatchObject({ code: 'engine.absent' });
-    expect(other.facts.what).toBe('the stack Other is not an Ebbtide deployment');
+    it('asks CloudFormation for the address, once', async () => {
+      has(output('TheirApiUrl', 'https://theirs/'), output('ApiUrl', `${address()}/prod/`));
+      const asking = client({ url: null });
+      await asking.get('/api/jobs');
+      await asking.get('/api/pools');
+      expect(seen.map((s) => s.request.url)).toEqual(['/', '/prod/api/jobs', '/prod/api/pools']);
+    });
+
+    it('takes the name that the CDK makes up, where there is no other', async () => {
+      has(output('NightOutputsApiUrl0A1B2C3D', `${address()}/prod/`));
+      await client({ url: null }).get('/api/jobs');
+      expect(seen.map((s) => s.request.url)).toEqual(['/', '/prod/api/jobs']);
+    });
+
+    it('does not choose among several deployments', async () => {
+      has(output('ApiUrl', 'https://one/'), output('NightOutputsApiUrl0A1B2C3D', 'https://two/'));
+      const { code, facts } = await refusal(client({ url: null }).get('/api/jobs'));
+      expect(code).toBe('usage');
+      expect(facts.got).toBe('ApiUrl: https://one/, NightOutputsApiUrl0A1B2C3D: https://two/');
+      expect(facts.next).toContain('--url');
+    });
+
+    it('says that there is no deployment in it', async () => {
+      has(output('TheirApiUrl', 'https://theirs/'));
+      const other = await refusal(client({ url: null, stack: 'Other' }).get('/api/jobs'));
+      expect(other).toMatchObject({ code: 'engine.absent' });
+      expect(other.facts.what).toBe('the stack Other is not an Ebbtide deployment');
+      expect(other.facts.next).toContain('--url');
+    });
   });
 
   it('says who does not let it in, and passes on what the engine itself refuses', async () => {

@@ -1,0 +1,56 @@
+/**
+ * What CloudFormation says of a deployment once it is made, and the command line asks for (lib/cli/deployment.ts). The first
+ * Ebbtide of a stack has the plain names, whoever made the stack; those of any other are generated, as a name is there once.
+ */
+import { Aws, CfnCondition, CfnOutput, Fn, Lazy, Stack } from 'aws-cdk-lib';
+import { Construct } from 'constructs';
+import { OTHER_CONSOLES } from '../aws/fleet/log-place.ts';
+import type { HttpApi } from './api.ts';
+import type { Cycle } from './cycle.ts';
+import type { TriggerQueue } from './triggers.ts';
+
+export interface OutputsProps {
+  readonly name: string;
+  readonly api: HttpApi;
+  readonly cycle: Cycle;
+  readonly trigger: TriggerQueue;
+}
+
+export class EbbtideOutputs extends Construct {
+  constructor(scope: Construct, id: string, { name, api, cycle, trigger }: OutputsProps) {
+    super(scope, id);
+    const { region, stackName } = Stack.of(this);
+    const outputs: Readonly<Record<string, string>> = {
+      ApiUrl: api.rest.url,
+      Dashboard: `https://${this.#console(region)}/cloudwatch/home?region=${region}#dashboards/dashboard/${name}`,
+      CycleArn: cycle.machine.stateMachineArn,
+      TriggerDeadLetters: trigger.deadLetters.queueUrl,
+      TriggerDeadLettersArn: trigger.deadLetters.queueArn,
+      TriggerQueueArn: trigger.queue.queueArn,
+      Try: Lazy.string({
+        produce: () => `ebb --stack ${stackName}${this.#isAlone() ? '' : ` --url ${api.rest.url}`} jobs`,
+      }),
+    };
+    const isFirst = this.#isAlone();
+    for (const [key, value] of Object.entries(outputs)) {
+      const output = new CfnOutput(this, key, { value });
+      if (isFirst) output.overrideLogicalId(key);
+    }
+  }
+
+  /** No other Ebbtide is in the stack so far. */
+  #isAlone(): boolean {
+    const stack = Stack.of(this);
+    const all = stack.node.findAll().filter((c) => c instanceof EbbtideOutputs && Stack.of(c) === stack);
+    return all.length === 1;
+  }
+
+  /** Host of the console, which is known only where the stack is deployed. */
+  #console(region: string): string {
+    return OTHER_CONSOLES.reduce<string>((otherwise, { partition, host }) => {
+      const expression = Fn.conditionEquals(Aws.PARTITION, partition);
+      const isThere = new CfnCondition(this, `Is${partition.replaceAll('-', '')}`, { expression });
+      return Fn.conditionIf(isThere.logicalId, host, otherwise).toString();
+    }, `${region}.console.aws.amazon.com`);
+  }
+}

@@ -8,7 +8,8 @@ import type { EffectOutcome, RefusedWhy } from '../domain/plan.ts';
  * - `throttled`, `unavailable`: nothing happened or it is not known whether it did; the SDK has tried several times with
  *   growing, jittered pauses. The call is repeated later under the same key.
  * - `capacity`: the pool has no capacity now. It rests; another pool is asked meanwhile.
- * - `limit`: the account's quota of this kind is used up. The pool rests; pools under another quota are asked.
+ * - `limit`: a quota of the account is used up. The pool rests, as for `capacity`; which other pools share the quota is not known,
+ *   so the next plan may ask one of them, and have it refused too.
  * - `bid`: the price is above the highest one offered. The next plan offers more, or chooses another pool.
  * - `unsupported`: the pool's type is not offered in its zone. The pool quotes no price any more, and so is not asked again, until
  *   version, families or zones of the deployment change (prices.ts).

@@ -56,6 +56,8 @@ const HISTORY_S = 8 * 86_400;
 const TASK_S = 15;
 const REACH = { per1000Jobs: 0.02, idleMonth: 1 } as const;
 const MONTH_S = 730 * 3600;
+/** What lies in the table of a deployment that has done some work, as docs/deploy.md has it: 50 MB. */
+const STORED_GB = 0.05;
 const CYCLE = ['look', 'estimate', 'forecast', 'solve', 'record', 'act', 'confirm'] as const;
 
 const { values: args } = parseArgs({
@@ -349,6 +351,7 @@ function idleMonth(of: Metered): Usage {
   return summed([
     ...clocked,
     { alarmMonths: of.alarms, dashboardMonths: of.dashboards },
+    { storageGbMonths: STORED_GB, backupGbMonths: STORED_GB },
     // A queue's consumer asks five at a time, for 20 seconds each ("Using Lambda with Amazon SQS", polling).
     { queueRequests: (5 * MONTH_S) / 20 },
   ]);

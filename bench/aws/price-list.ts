@@ -27,6 +27,9 @@ const MILLION = 1_000_000;
 export const PRICES = {
   writeUnits: price([0.625, MILLION], 'write request units', 'dynamodb/pricing/on-demand/'),
   readUnits: price([0.125, MILLION], 'read request units', 'dynamodb/pricing/on-demand/'),
+  // Published by the month: 25 GB of storage are free.
+  storageGbMonths: price([0.25, 1], 'GB of the table for a month', 'dynamodb/pricing/on-demand/', 25),
+  backupGbMonths: price([0.2, 1], 'GB of point-in-time recovery for a month', 'dynamodb/pricing/on-demand/'),
   invocations: price([0.2, MILLION], 'Lambda requests', 'lambda/pricing/', MILLION),
   lambdaGbS: price([13.3334, MILLION], 'Lambda GB-seconds, Arm', 'lambda/pricing/', 400_000),
   apiRequests: price([3.5, MILLION], 'REST API requests', 'api-gateway/pricing/'),

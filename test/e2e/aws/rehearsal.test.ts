@@ -35,6 +35,8 @@ import type {
   PoolList,
   SubmitAnswer,
 } from '../../../lib/api/schemas.ts';
+import { httpClient, type Client } from '../../../lib/cli/client.ts';
+import { routes } from '../../../lib/cli/routes.ts';
 import { epochMs, type EpochMs } from '../../../lib/kernel/units.ts';
 import { putEventsTo, type AwsEvent } from '../../doubles/aws/events.ts';
 import { describeOnLocalStack } from '../../support/localstack.ts';
@@ -119,10 +121,8 @@ describeOnLocalStack(
     const ask: Ask = async (...args) => answered(await rehearsal.ebb(...args, '--json'), args);
     const askLocal: Ask = async (...args) => answered(await local.ebb(...args, '--json'), args);
 
-    const attemptsOf = async (url: string, id: string): Promise<readonly AttemptView[]> => {
-      const answer = await fetch(`${url}/api/jobs/${id}/attempts`);
-      return ((await answer.json()) as AttemptList).items;
-    };
+    const attemptsOf = async (client: Client, id: string): Promise<readonly AttemptView[]> =>
+      (await client.get<AttemptList>(routes.attempts(id))).items;
     const instances = async (by: Ask): Promise<readonly InstanceView[]> =>
       (await by<InstanceList>('instances', '--all', '--limit', '500')).items.toReversed();
     const ended = (by: Ask, id: string): Promise<JobView> =>
@@ -242,7 +242,7 @@ describeOnLocalStack(
     );
 
     it('serves what the task printed, why it ran where it ran, and what it cost', async () => {
-      const attempts = await attemptsOf(rehearsal.apiUrl, job);
+      const attempts = await attemptsOf(rehearsal.client(), job);
       const ran = attempts.filter((a) => a.startedAt !== null);
       expect(ran.at(-1)).toMatchObject({ outcome: 'succeeded' });
       expect(ran.length).toBeGreaterThan(1);
@@ -300,10 +300,10 @@ describeOnLocalStack(
         of
           .map(({ pool, option, bid }) => ({ pool, option, bid }))
           .filter((each, n, all) => JSON.stringify(each) !== JSON.stringify(all[n - 1]));
-      const outcomes = async (url: string, id: string) =>
-        (await attemptsOf(url, id)).filter((a) => a.startedAt !== null).map((a) => a.outcome);
+      const outcomes = async (client: Client, id: string) =>
+        (await attemptsOf(client, id)).filter((a) => a.startedAt !== null).map((a) => a.outcome);
       expect(decisions(aws)).toEqual(decisions(here));
-      expect(await outcomes(rehearsal.apiUrl, job)).toEqual(await outcomes(local.url, localJob));
+      expect(await outcomes(rehearsal.client(), job)).toEqual(await outcomes(httpClient(local.url, null), localJob));
       const [awsUsd, hereUsd] = [aws, here].map((of) => of.reduce((sum, i) => sum + (i.costUsd ?? 0), 0));
       const usdPerS = dearestSpotUsdPerHour / 3600;
       expect(Math.abs((awsUsd ?? 0) - (hereUsd ?? 0))).toBeLessThan(aws.length * SLOWER_S * SPEED * usdPerS);
@@ -413,7 +413,7 @@ describeOnLocalStack(
         jobs: await ask<unknown>('jobs').then(items),
         instances: await instances(ask),
         costs: (await ask<CostReport>('cost', '--by', 'job')).rows,
-        attempts: await attemptsOf(rehearsal.apiUrl, job),
+        attempts: await attemptsOf(rehearsal.client(), job),
       });
       // What the last instance cost is told by the cycle after its end.
       let before = await picture();

@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateLaunchTemplateCommand, DescribeSubnetsCommand, EC2Client } from '@aws-sdk/client-ec2';
 import { CreateClusterCommand, ECSClient } from '@aws-sdk/client-ecs';
+import type { Client } from '../../../lib/cli/client.ts';
+import { deploymentClient } from '../../../lib/cli/deployment.ts';
 import type { EpochMs } from '../../../lib/kernel/units.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { startAwsDouble, type AwsDouble } from '../../doubles/aws/double.ts';
@@ -125,6 +127,16 @@ export class Rehearsal {
   ebb(...args: string[]): Promise<Answer> {
     const env = awsEnvironment({ endpoint: this.#endpoint, region: this.#region });
     return ebb(['--stack', STACK, '--region', this.#region, '--url', this.apiUrl, ...args], env);
+  }
+
+  /** For what no command says: its requests are signed as the command line's are, in this process. */
+  client(): Client {
+    const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY } = awsEnvironment({
+      endpoint: this.#endpoint,
+      region: this.#region,
+    });
+    Object.assign(process.env, { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY });
+    return deploymentClient({ stack: STACK, profile: null, region: this.#region, url: this.apiUrl, token: null });
   }
 
   /** A job file to submit. */

@@ -12,10 +12,17 @@ import { EbbError } from '../kernel/errors.ts';
 import { CapacityEvidence } from '../market/forecast/hazard.ts';
 import type { PoolForecasts } from '../ports/backend.ts';
 import type { Market } from '../ports/market.ts';
-import { CLIENT, type StoreParts } from './compose-store.ts';
+import type { StoreParts } from './compose-store.ts';
 import { classify } from './errors.ts';
 import type { ForecastAsked } from './messages.ts';
 import { fromPlain, type PlainForecasts } from './plain-forecasts.ts';
+import { remainingMs } from './remaining.ts';
+import { reportFallback } from './request-log.ts';
+
+/** As long as a new process takes with a week of prices, many times over. */
+const ANSWER_WITHIN_MS = 12_000;
+/** Of the invocation: left for history's own answer. */
+const TO_FALL_BACK_MS = 8_000;
 
 type Parts = Pick<StoreParts, 'environment' | 'store' | 'clock'>;
 
@@ -31,6 +38,7 @@ export async function forecastsOf(of: Parts, market: Market, pools: readonly Poo
   } catch (error) {
     const { message } = classify(error, 'lambda Invoke');
     const refused = `the function that asks the model gave no answer: ${message}`;
+    reportFallback(refused);
     const chosen = name === FROM_HISTORY.chosen ? FROM_HISTORY : { chosen: name, model: null, refused };
     const capacity = ofCapacity === FROM_OBSERVED.chosen ? FROM_OBSERVED : { chosen: ofCapacity, model: null, refused };
     return withoutModel(of, { chosen, capacity, market }, pools);
@@ -54,15 +62,20 @@ async function withoutModel(
   return poolForecasts({ forecasting, market, evidence, held: [], config, now: clock.now() }, pools);
 }
 
+/** Asked once: who repeats it waits longer than the caller does. */
+let client: LambdaClient | null = null;
+const lambda = (region: string): LambdaClient => (client ??= new LambdaClient({ region, maxAttempts: 1 }));
+
 async function byTheModel({ environment }: Parts, pools: readonly Pool[]): Promise<PoolForecasts> {
   const { EBB_FORECAST_FUNCTION: FunctionName, EBB_REGION: region } = environment;
   if (FunctionName === undefined) {
     throw new EbbError('internal', { what: 'the deployment does not name the function that has the model' });
   }
   const asked: ForecastAsked = { pools: pools.map((pool) => pool.id) };
-  const answer = await new LambdaClient({ ...CLIENT, region }).send(
-    new InvokeCommand({ FunctionName, Payload: JSON.stringify(asked) }),
-  );
+  const withinMs = Math.max(1, Math.min(ANSWER_WITHIN_MS, remainingMs() - TO_FALL_BACK_MS));
+  const answer = await lambda(region).send(new InvokeCommand({ FunctionName, Payload: JSON.stringify(asked) }), {
+    abortSignal: AbortSignal.timeout(withinMs),
+  });
   const text = Buffer.from(answer.Payload ?? []).toString();
   if (answer.FunctionError !== undefined) {
     const { errorMessage = text } = JSON.parse(text) as { readonly errorMessage?: string };

@@ -8,3 +8,8 @@ const logger = new Logger();
 export function reportFault(fault: RequestFault): void {
   logger.error('a request failed', { ...fault });
 }
+
+/** What was asked for could not be had, and something else was answered in its place. */
+export function reportFallback(why: string): void {
+  logger.warn(why);
+}

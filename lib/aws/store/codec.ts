@@ -49,7 +49,11 @@ function plainOf(form: number | undefined, body: Uint8Array): Uint8Array {
     case DEFLATED:
       return inflateRawSync(body, { dictionary: DICTIONARY });
     default:
-      throw new EbbError('store.corrupt', { what: 'a stored value is of an unknown form', got: `form ${form}` });
+      throw new EbbError('store.corrupt', {
+        what: 'a stored value is of an unknown form',
+        got: `form ${form}`,
+        next: 'deploy the newest version; if it says the same, restore the table from its point-in-time backup',
+      });
   }
 }
 

@@ -177,7 +177,7 @@ export class Intake {
     // Somebody completes the same call, or has its id at the same time.
     if (status === 'refused' && !isSameArrival(item, held)) return false;
     // Ids of several are not all in the name of their item: they are known at once. Else the next look does it.
-    if (jobs.length > 1) await takeIn().catch(passing);
+    if (jobs.length > 1) await takeIn().catch(afterwards);
     return true;
   }
 
@@ -203,8 +203,9 @@ const idTaken = (id: string): EbbError =>
     next: 'submit it again: a new id is drawn',
   });
 
-function passing(error: unknown): void {
-  if (!(error instanceof EbbError) || !error.retryable) throw error;
+/** What was submitted is durable: a fault behind it is the next look's, not its submitter's, who would submit it again. */
+function afterwards(error: unknown): void {
+  if (!(error instanceof EbbError)) throw error;
 }
 
 /** The object that held a job is gone when the job is known. */

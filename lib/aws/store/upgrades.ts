@@ -3,8 +3,8 @@
  *
  * Every value (codec.ts) bears the version that wrote it, in items, in objects and in the log alike. A reader brings it up to its own
  * version, one step after another; nothing is rewritten for that: what is written anyway is written in the newest form, and
- * what is over and never written again is read in its old form for good. Items bear a version, too (`v`, of the last writer), so that
- * a reader that is older refuses those without a value as well.
+ * what is over and never written again is read in its old form for good. Items bear a version, too (`v`, of the last writer), which
+ * is looked at before their values are. Texts of `MEMORY` are their learners' own, who read what they wrote before.
  *
  * To change the form of a value: record what the present version writes (`npm run record:store`), append a step here, and never
  * change one that was released. Keys and attributes that are no values have no steps: what they mean never changes, and what is

@@ -1,11 +1,12 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { handler } from '../../../lambdas/forecast/handler.ts';
 import { provideDeployment, type Deployment } from '../../../lib/aws/deployment.ts';
 import { readEnvironment } from '../../../lib/aws/environment.ts';
 import { forecastsOf } from '../../../lib/aws/forecasts.ts';
+import { takeTime } from '../../../lib/aws/remaining.ts';
 import { DynamoStore } from '../../../lib/aws/store/dynamo-store.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { replayMarket } from '../../../lib/local/market-replay.ts';
@@ -41,17 +42,16 @@ const asked = (forecast: string, isNamed = true): ReturnType<typeof forecastsOf>
 describe('the API’s forecasts of pools in a deployment', () => {
   const kept = { ...process.env };
   const calls: string[] = [];
+  const logged: string[] = [];
   let lambda: Server;
-  let fails = false;
+  let does: 'answer' | 'fail' | 'hang' = 'answer';
 
   async function answerTo(request: IncomingMessage): Promise<unknown> {
     const asking = JSON.parse(await readText(request)) as unknown;
-    return fails ? { errorMessage: 'out of memory' } : invoke(handler, asking);
+    return does === 'fail' ? { errorMessage: 'out of memory' } : invoke(handler, asking);
   }
 
-  beforeEach(async () => {
-    calls.length = 0;
-    fails = false;
+  beforeAll(async () => {
     provideDeployment({
       store,
       clock,
@@ -61,7 +61,8 @@ describe('the API’s forecasts of pools in a deployment', () => {
     // What the Lambda service does with "Invoke" (its API reference).
     lambda = createServer((request, response) => {
       calls.push(request.url ?? '');
-      if (fails) response.setHeader('x-amz-function-error', 'Unhandled');
+      if (does === 'hang') return;
+      if (does === 'fail') response.setHeader('x-amz-function-error', 'Unhandled');
       void answerTo(request).then((answer) => response.end(JSON.stringify(answer)));
     });
     await new Promise<void>((resolve) => void lambda.listen(0, '127.0.0.1', resolve));
@@ -70,10 +71,21 @@ describe('the API’s forecasts of pools in a deployment', () => {
       AWS_ACCESS_KEY_ID: 'test',
       AWS_SECRET_ACCESS_KEY: 'test',
     });
+    // The log goes where CloudWatch reads it.
+    for (const stream of [process.stdout, process.stderr]) {
+      jest.spyOn(stream, 'write').mockImplementation((line) => logged.push(String(line)) > 0);
+    }
   });
-  afterEach(() => {
+  beforeEach(() => {
+    [calls.length, logged.length] = [0, 0];
+    does = 'answer';
+  });
+  afterAll(() => {
+    jest.restoreAllMocks();
+    lambda.closeAllConnections();
     lambda.close();
     provideDeployment(null);
+    takeTime({});
     process.env = { ...kept };
   });
 
@@ -96,7 +108,7 @@ describe('the API’s forecasts of pools in a deployment', () => {
   });
 
   it('are from history, with the reason, where the function fails or is not named', async () => {
-    fails = true;
+    does = 'fail';
     const { origin, pools } = await asked('model');
     expect(origin).toMatchObject({
       chosen: 'model',
@@ -104,6 +116,17 @@ describe('the API’s forecasts of pools in a deployment', () => {
       refused: 'the function that asks the model gave no answer: out of memory',
     });
     expect(pools).toEqual((await asked('history')).pools);
+    expect(logged.join('')).toMatch(/gave no answer: out of memory/);
     expect((await asked('model', false)).origin?.refused).toMatch(/does not name the function/);
+  });
+
+  it('are from history where the function takes longer than the caller waits', async () => {
+    does = 'hang';
+    // Of API Gateway's 29 s what a busy process may have left.
+    takeTime({ getRemainingTimeInMillis: () => 8_100 });
+    const { origin, pools } = await asked('model');
+    expect(calls).toHaveLength(1);
+    expect(origin?.refused).toMatch(/gave no answer/);
+    expect(pools).toEqual((await asked('history')).pools);
   });
 });

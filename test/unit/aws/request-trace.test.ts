@@ -39,20 +39,27 @@ afterAll(() => {
   daemon.close();
 });
 
-it('a request is a segment of the trace that it came with, without its body or the answer', async () => {
+const post = (body: string): object => ({
+  httpMethod: 'POST',
+  path: '/api/jobs',
+  resource: '/api/jobs',
+  headers: { 'content-type': 'application/json' },
+  body,
+  isBase64Encoded: false,
+  requestContext: { requestId: 'the-request' },
+});
+
+it.each([
+  ['that the store does not take', post(JSON.stringify({ name: SECRET }))],
+  // What is wrong with it is told by quoting it.
+  ['that is no JSON', post(`{"name": ${SECRET}}`)],
+])('a request %s is a segment of its trace, without its body or the answer', async (_, event) => {
   const { handler } = (await import('../../../lambdas/intake/handler.ts')) as { handler: unknown };
-  const answer = await invoke<APIGatewayProxyResult>(handler, {
-    httpMethod: 'POST',
-    path: '/api/jobs',
-    resource: '/api/jobs',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ name: SECRET }),
-    isBase64Encoded: false,
-    requestContext: { requestId: 'the-request' },
-  });
-  // No store answers there.
+  segments.length = 0;
+  const answer = await invoke<APIGatewayProxyResult>(handler, event);
   expect(answer.statusCode).toBeGreaterThanOrEqual(400);
   await until(() => segments.some(({ name }) => name === '## index.handler'));
+  expect(segments.find(({ name }) => name === '## index.handler')).toMatchObject({ error: true });
   expect(new Set(segments.map((segment) => segment.trace_id))).toEqual(new Set([TRACE]));
   expect(JSON.stringify(segments)).not.toContain(SECRET);
 });

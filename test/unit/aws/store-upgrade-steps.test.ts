@@ -13,6 +13,7 @@ jest.unstable_mockModule('../../../lib/aws/store/upgrades.ts', () => ({
     if (version === NEXT) return value;
     seen.push({ at, version });
     const now = present.upgraded(value, at, version) as { readonly instance?: { readonly pool: string } };
+    if (at.sk === 'runtimes|large|') return { ...now, value: 'another' };
     return at.sk === 'INSTANCE' ? { ...now, instance: { ...now.instance, pool: `${now.instance?.pool}!` } } : now;
   },
 }));
@@ -20,6 +21,7 @@ const { recorded } = await import('../../support/recorded-world.ts');
 const { answersOf, carriedOver, opened } = await import('../../support/stored-world.ts');
 
 interface Answers {
+  readonly memory: readonly (readonly [string, string])[];
   readonly instances: { readonly items: readonly { readonly id: string; readonly pool: string }[] };
 }
 
@@ -41,9 +43,9 @@ describe('a step of the schema', () => {
     expect(new Set(before.map(([, pool]) => pool))).toEqual(new Set(['c5.large/us-east-1a/spot!']));
     await carriedOver(opened(world).store);
     expect(await pools()).toEqual(before);
-  });
-
-  it('is offered all there is', () => {
+    // In the bucket.
+    expect(new Map(((await answersOf(opened(world))) as Answers).memory).get('runtimes|large')).toBe('another');
+    // All there is was offered.
     expect(new Set(seen.map(({ version }) => version))).toEqual(new Set([present.FIRST_VERSION]));
     expect([...new Set(seen.map(({ at }) => kindOf(at)))].sort()).toEqual([
       'A# ATTEMPT b',

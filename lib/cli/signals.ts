@@ -69,11 +69,12 @@ export async function endedByStop<T>(
   output: { note(text: string): void },
   said: string,
   work: () => Promise<T>,
+  source: SignalSource = process,
 ): Promise<T> {
   const unlisten = onStopRequest((_, signal) => {
     output.note(`\n${said}`);
     process.exit(SIGNAL_EXIT[signal]);
-  });
+  }, source);
   try {
     return await work();
   } finally {

@@ -26,7 +26,7 @@ import { writeMarket } from '../../local/market-file.ts';
 import { importMarket, openMarket, type ImportProgress, type ImportSummary } from '../../local/market-import.ts';
 import type { GenerateFlags, ImportFlags, MarketStreams, ShowFlags } from '../commands/market.ts';
 import { percent, plural } from '../format.ts';
-import { endedByStop } from '../signals.ts';
+import { endedByStop, type SignalSource } from '../signals.ts';
 import { table, type Column } from '../views/table.ts';
 
 export const day = (ms: number): string => new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
@@ -58,7 +58,11 @@ function progressOf(streams: MarketStreams): {
   };
 }
 
-const notesOf = ({ stderr }: MarketStreams) => ({ note: (text: string): void => void stderr.write(`${text}\n`) });
+/** Where nobody can ask for it, nothing is stopped. */
+const UNASKED: SignalSource = { on: () => undefined, off: () => undefined };
+
+const stoppable = <T>({ stderr, signals = UNASKED }: MarketStreams, said: string, work: () => Promise<T>): Promise<T> =>
+  endedByStop({ note: (text) => void stderr.write(`${text}\n`) }, said, work, signals);
 
 export async function importSource(streams: MarketStreams, source: string, options: ImportFlags): Promise<void> {
   const target = resolve(
@@ -68,7 +72,7 @@ export async function importSource(streams: MarketStreams, source: string, optio
   let summary: ImportSummary;
   try {
     const catalogue = await catalogueOption(options.catalogue);
-    summary = await endedByStop(notesOf(streams), `stopped: ${target} was not written`, () =>
+    summary = await stoppable(streams, `stopped: ${target} was not written`, () =>
       importMarket(source, target, {
         ...catalogue,
         ...(options.name === undefined ? {} : { name: options.name }),
@@ -179,7 +183,7 @@ interface PoolRow {
 
 async function opened(streams: MarketStreams, source: string, options: ShowFlags): ReturnType<typeof openMarket> {
   const catalogue = await catalogueOption(options.catalogue);
-  return endedByStop(notesOf(streams), 'stopped before the market was read', () =>
+  return stoppable(streams, 'stopped before the market was read', () =>
     openMarket(resolve(source), resolve(options.cache), catalogue),
   );
 }

@@ -1,10 +1,13 @@
 import { Command } from 'commander';
 import { instantMs, positive, whole } from '../options.ts';
+import type { SignalSource } from '../signals.ts';
 
 /** Where a market command writes; the process's own streams unless a test gives others. */
 export interface MarketStreams {
   readonly stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
   readonly stderr: NodeJS.WritableStream & { isTTY?: boolean };
+  /** Where stop requests come from. Absent: there are none. */
+  readonly signals?: SignalSource;
 }
 
 export interface ImportFlags {
@@ -58,7 +61,9 @@ const actions = () => import('../actions/market.ts');
 const collect = (text: string, before: readonly string[] = []): string[] => [...before, ...text.split(',')];
 
 /** `ebb market`: options and texts only; what a subcommand does, with the libraries it needs, is loaded when it runs. */
-export function marketCommand(streams: MarketStreams = process): Command {
+export function marketCommand(
+  streams: MarketStreams = { stdout: process.stdout, stderr: process.stderr, signals: process },
+): Command {
   const market = new Command('market').description(
     'Spot markets to rehearse on: convert real traces, generate markets, look at them.',
   );

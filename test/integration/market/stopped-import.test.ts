@@ -37,7 +37,7 @@ const stoppedCommand = (signal: string): Promise<Ended> =>
         else process.stdout.write(text);
       },
     };
-    await importSource({ stdout: process.stdout, stderr }, 'prices.csv', { output: 'p.ebbmarket', maxIssues: 20 });
+    await importSource({ stdout: process.stdout, stderr, signals: process }, 'prices.csv', { output: 'p.ebbmarket', maxIssues: 20 });
     console.log('done');`);
 
 async function ended(program: string): Promise<Ended> {

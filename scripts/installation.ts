@@ -16,7 +16,7 @@ import { lockDirectory } from '../lib/local/lock.ts';
 /** LocalStack 4.9.2 runs on this Python; all pins were resolved for it. */
 export const PYTHON = 'python3.11';
 const INSTALLER = fileURLToPath(new URL('installer.txt', import.meta.url));
-const RETRY_LOCK_MS = 500;
+const RETRY_LOCK_MS = 100;
 
 /** What decides about an installation: its name, the files that pin it, and what else it depends on. */
 interface Pins {
@@ -35,7 +35,7 @@ export async function installOnce(pins: Pins, make: (home: string) => Promise<vo
   const done = join(home, 'installed');
   if (existsSync(done)) return home;
   mkdirSync(home, { recursive: true });
-  const held = await lock(join(home, 'lock'));
+  const held = await awaitedLock(join(home, 'lock'));
   try {
     if (!existsSync(done)) {
       await make(home);
@@ -47,7 +47,8 @@ export async function installOnce(pins: Pins, make: (home: string) => Promise<vo
   return home;
 }
 
-async function lock(path: string): Promise<{ release(): void }> {
+/** The lock, once nobody else has it. */
+export async function awaitedLock(path: string): Promise<{ release(): void }> {
   for (;;) {
     try {
       return lockDirectory(path);

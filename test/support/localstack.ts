@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe } from '@jest/globals';
 import { CreateTableCommand, DeleteTableCommand, DynamoDBClient, waitUntilTableExists } from '@aws-sdk/client-dynamodb';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
-import { EbbError } from '../../lib/kernel/errors.ts';
 import { DynamoStore, type DynamoStoreOptions } from '../../lib/aws/store/dynamo-store.ts';
 import { tableDefinition } from '../../lib/aws/store/keys.ts';
-import { lockDirectory } from '../../lib/local/lock.ts';
+import { awaitedLock } from '../../scripts/installation.ts';
 import { wayToRun, type Need } from '../../scripts/localstack/install.ts';
 import { folderOf, running, start, type LocalStack } from '../../scripts/localstack/server.ts';
 import { describeMissing, isSet } from './required.ts';
@@ -30,22 +28,11 @@ async function endpointsOfRun(need: Need): Promise<Endpoints> {
   if (given !== undefined && given !== '') return { endpoint: given, dynamodb: given };
   const folder = folderOf(OWNER, wayToRun(need).mode);
   mkdirSync(folder, { recursive: true });
-  const lock = await lockFile(join(folder, 'lock'));
+  const lock = await awaitedLock(join(folder, 'lock'));
   try {
     return running(folder) ?? (await start(folder, OWNER, need));
   } finally {
     lock.release();
-  }
-}
-
-async function lockFile(path: string): Promise<{ release(): void }> {
-  for (;;) {
-    try {
-      return lockDirectory(path);
-    } catch (error) {
-      if (!(error instanceof EbbError) || error.code !== 'engine.running') throw error;
-      await sleep(100);
-    }
   }
 }
 

@@ -27,6 +27,7 @@ import { placedInS3 } from '../../../lib/aws/placed.ts';
 import { parseJobFile } from '../../../lib/domain/job-file/job-file.ts';
 import { awsCliIn } from '../../support/aws-cli.ts';
 import { describeOnMoto } from '../../support/moto.ts';
+import { describeMissing } from '../../support/required.ts';
 
 /** The entrypoint as a real process: real shells, real signals, real files, and an `aws` in its PATH. */
 
@@ -533,7 +534,6 @@ describe('the entrypoint, with what goes wrong', () => {
 });
 
 const hasPython = spawnSync('python3', ['--version'], { stdio: 'ignore' }).status === 0;
-if (!hasPython) process.stderr.write('skipped: the program of examples/aws-image, for there is no python3\n');
 
 describe('the example image', () => {
   const folder = join(import.meta.dirname, '../../../examples/aws-image');
@@ -548,9 +548,8 @@ describe('the example image', () => {
     expect(spec.stages.map((stage) => stage.workdir)).toEqual(['s3://your-bucket/primes', 's3://your-bucket/primes']);
   });
 
-  (hasPython ? it : it.skip)(
-    'counts all primes, though it is stopped on the way',
-    async () => {
+  const whole = (): void =>
+    it('counts all primes, though it is stopped on the way', async () => {
       awsCliIn(bench.tools, join(bench.dir, 's3'));
       const bucket = new FolderBucket(join(bench.dir, 's3'));
       await bucket.put('work/j1/ranges.txt', '1 600000\n');
@@ -571,7 +570,7 @@ describe('the example image', () => {
       expect(second).toMatchObject({ code: 0, stdout: `going on from ${at}\n` });
       // Counted by a sieve elsewhere; pi(600,000) in tables of primes.
       expect(await bucket.get('work/j1/counts/0.txt')).toBe('1 600000 49098\n');
-    },
-    90_000,
-  );
+    }, 90_000);
+  if (hasPython) whole();
+  else describeMissing('its program', 'there is no python3', whole);
 });

@@ -1,5 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { createHash } from 'node:crypto';
 import { EbbError } from '../kernel/errors.ts';
 import { seconds } from '../kernel/units.ts';
 import { schedulerConfig } from '../domain/config.ts';
@@ -10,14 +9,23 @@ import {
   seriesOf,
   unseenPools,
   type CapacityPlan,
+  type CapacityRanges,
   type CapacitySample,
 } from '../market/capacity-dataset.ts';
 import { LABEL_HORIZONS_S, SPLITS } from '../market/dataset.ts';
 import { CAPACITY_FEATURES } from '../market/features/capacity-features.ts';
 import { survivesCapacity } from '../market/forecast/hazard.ts';
+import type { MarketTrace } from '../market/trace.ts';
 import type { SourceOfRows } from '../models/evaluation/rows.ts';
-import { DATASET_VERSION, type DatasetSource } from './dataset-folder.ts';
-import { NpyWriter, type NpyType } from './npy-file.ts';
+import {
+  closeColumns,
+  columnsIn,
+  DATASET_VERSION,
+  writeWhole,
+  type Columns,
+  type ColumnTypes,
+} from './dataset-columns.ts';
+import type { DatasetSource } from './dataset-folder.ts';
 
 /** What observed interruptions say (lib/market/forecast/hazard.ts), beside the columns of every data set: samples x LABEL_HORIZONS_S. */
 export const OBSERVED_COLUMN = 'observed';
@@ -33,9 +41,8 @@ const COLUMNS = {
   source: 'uint8',
   split: 'uint8',
   bidKind: 'uint8',
-} as const satisfies Record<string, NpyType>;
-type Column = keyof typeof COLUMNS;
-const WIDTHS: Partial<Record<Column, number>> = {
+} as const satisfies ColumnTypes;
+const WIDTHS = {
   features: CAPACITY_FEATURES.length,
   [OBSERVED_COLUMN]: LABEL_HORIZONS_S.length,
 };
@@ -59,18 +66,28 @@ export function writeCapacityDataset(
   const names = [...new Set(sources.flatMap(({ trace }) => seriesOf(trace).map(poolName)))];
   if (names.length === 0) throw noSeries(sources);
   const unseen = unseenPools(names, unseenShare, plan.seed);
-  mkdirSync(folder, { recursive: true });
-  const writers = writersIn(folder);
+  const manifest = writeWhole(folder, (partial) => filled(partial, { names, sources, plan: { ...plan, unseen } }));
+  return { rows: manifest.rows, sources: manifest.sources };
+}
+
+interface Filling {
+  /** TYPE/ZONE of the pools, as the column `pool` counts through them. */
+  readonly names: readonly string[];
+  readonly sources: readonly DatasetSource[];
+  readonly plan: CapacityPlan;
+}
+
+function filled(partial: string, { names, sources, plan }: Filling) {
+  const columns = columnsIn(partial, COLUMNS, WIDTHS);
   let rows = 0;
   const summaries = sources.map(({ name, trace }, source) => {
-    for (const sample of sampleCapacity(trace, { ...plan, unseen })) {
-      write(writers, sample, { source, pool: names.indexOf(poolName(sample.pool)) });
+    for (const sample of sampleCapacity(trace, plan)) {
+      write(columns, sample, { source, pool: names.indexOf(poolName(sample.pool)) });
       rows++;
     }
-    return summaryOf(name, rangesOf(trace, plan.shares));
+    return summaryOf(name, trace, rangesOf(trace, plan.shares));
   });
-  const sha256 = Object.fromEntries(Object.entries(writers).map(([name, writer]) => [name, writer.close()]));
-  const manifest = {
+  return {
     version: DATASET_VERSION,
     risk: 'capacity',
     rows,
@@ -81,53 +98,60 @@ export function writeCapacityDataset(
     splits: SPLITS,
     bidKinds: ['none'],
     pools: names,
-    unseen: [...unseen],
-    sha256,
+    unseen: [...plan.unseen],
+    sha256: closeColumns<typeof COLUMNS>(columns),
     sources: summaries,
   };
-  writeFileSync(join(folder, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
-  return { rows, sources: summaries };
 }
-
-const writersIn = (folder: string): Record<Column, NpyWriter> =>
-  Object.fromEntries(
-    Object.entries(COLUMNS).map(([name, type]) => [
-      name,
-      new NpyWriter(join(folder, `${name}.npy`), type, WIDTHS[name as Column] ?? 0),
-    ]),
-  ) as Record<Column, NpyWriter>;
 
 /** The configured prior of the default settings: a data set is not of one deployment. */
 const PRIOR = schedulerConfig.parse({});
 
 function write(
-  writers: Record<Column, NpyWriter>,
+  columns: Columns<typeof COLUMNS>,
   sample: CapacitySample,
   at: { readonly source: number; readonly pool: number },
 ): void {
   const posterior = sample.evidence.posterior(sample.pool.id, PRIOR);
-  writers.features.pushAll(sample.features);
-  writers.observed.pushAll(Float32Array.from(LABEL_HORIZONS_S, (h) => 1 - survivesCapacity(posterior, seconds(h))));
-  writers.lossS.push(sample.lossS);
-  writers.watchedS.push(sample.watchedS);
-  writers.atMs.push(sample.atMs);
-  writers.bidUsd.push(NaN);
-  writers.pool.push(at.pool);
-  writers.source.push(at.source);
-  writers.split.push(SPLITS.indexOf(sample.split));
-  writers.bidKind.push(0);
+  columns.features.pushAll(sample.features);
+  columns.observed.pushAll(Float32Array.from(LABEL_HORIZONS_S, (h) => 1 - survivesCapacity(posterior, seconds(h))));
+  columns.lossS.push(sample.lossS);
+  columns.watchedS.push(sample.watchedS);
+  columns.atMs.push(sample.atMs);
+  columns.bidUsd.push(NaN);
+  columns.pool.push(at.pool);
+  columns.source.push(at.source);
+  columns.split.push(SPLITS.indexOf(sample.split));
+  columns.bidKind.push(0);
 }
 
-function summaryOf(name: string, { startMs, validationMs, testMs, endMs }: ReturnType<typeof rangesOf>): SourceOfRows {
+function summaryOf(
+  name: string,
+  trace: MarketTrace,
+  { startMs, validationMs, testMs, endMs }: CapacityRanges,
+): SourceOfRows {
   const iso = (ms: number): string => new Date(ms).toISOString();
   return {
     name,
-    sha256: '',
+    sha256: seriesDigest(trace),
     from: iso(startMs),
     validationFrom: iso(validationMs),
     testFrom: iso(testMs),
     to: iso(endMs),
   };
+}
+
+/** SHA-256 of the series: pools, instants and what was available from each on, in their order. */
+function seriesDigest(trace: MarketTrace): string {
+  const hash = createHash('sha256');
+  for (const pool of seriesOf(trace)) {
+    const series = trace.availability(pool.id);
+    if (series === null) continue;
+    hash.update(`${pool.id}\0`);
+    for (const { buffer, byteOffset, byteLength } of [series.atMs, series.available])
+      hash.update(new Uint8Array(buffer, byteOffset, byteLength));
+  }
+  return hash.digest('hex');
 }
 
 const noSeries = (sources: readonly DatasetSource[]): EbbError =>

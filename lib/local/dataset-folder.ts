@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { EbbError } from '../kernel/errors.ts';
 import { raw } from '../kernel/units.ts';
 import {
@@ -16,15 +14,8 @@ import {
 } from '../market/dataset.ts';
 import { BID_FEATURES, FEATURES, FEATURE_WIDTH, POOL_FEATURES, SEQUENCE_FEATURES } from '../market/features/names.ts';
 import type { MarketTrace } from '../market/trace.ts';
-import { NpyWriter, type NpyType } from './npy-file.ts';
+import { closeColumns, columnsIn, DATASET_VERSION, writeWhole, type ColumnTypes } from './dataset-columns.ts';
 import type { SourceOfRows } from '../models/evaluation/rows.ts';
-
-/**
- * A data set for training: a folder with one NumPy file per column and a manifest. Written beside its place as `NAME.PID.partial` and
- * renamed when it is complete, like market files (market-file.ts), so that nobody trains on half of one.
- */
-export const DATASET_VERSION = 1;
-const MANIFEST = 'manifest.json';
 
 const COLUMNS = {
   features: 'float32',
@@ -36,7 +27,7 @@ const COLUMNS = {
   source: 'uint8',
   split: 'uint8',
   bidKind: 'uint8',
-} as const satisfies Record<string, NpyType>;
+} as const satisfies ColumnTypes;
 type Column = keyof typeof COLUMNS;
 
 export interface DatasetSource {
@@ -81,32 +72,14 @@ export interface SourceSummary extends SourceOfRows {
   readonly leftOut: Readonly<Record<string, number>>;
 }
 
-/** Samples the sources one after the other. Throws `usage` when the folder is not empty, `market.invalid` when no sample is left. */
+/** A data set for training (dataset-columns.ts): samples the sources one after the other. Throws `usage` when the folder is not empty, `market.invalid` when no sample is left. */
 export function writeDataset(
   folder: string,
   sources: readonly DatasetSource[],
   plan: SamplingPlan,
   onProgress: (progress: DatasetProgress) => void = () => undefined,
 ): DatasetManifest {
-  if (existsSync(folder) && readdirSync(folder).length > 0) {
-    throw new EbbError('usage', {
-      what: 'the folder for the data set is not empty',
-      got: folder,
-      next: 'Name another with --output, or remove it.',
-    });
-  }
-  const partial = `${folder}.${process.pid}.partial`;
-  mkdirSync(partial, { recursive: true });
-  try {
-    const manifest = filled(partial, sources, { plan, onProgress });
-    writeFileSync(join(partial, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
-    rmSync(folder, { recursive: true, force: true });
-    renameSync(partial, folder);
-    return manifest;
-  } catch (error) {
-    rmSync(partial, { recursive: true, force: true });
-    throw error;
-  }
+  return writeWhole(folder, (partial) => filled(partial, sources, { plan, onProgress }));
 }
 
 interface Filling {
@@ -115,13 +88,7 @@ interface Filling {
 }
 
 function filled(partial: string, sources: readonly DatasetSource[], { plan, onProgress }: Filling): DatasetManifest {
-  const names = Object.keys(COLUMNS) as Column[];
-  const writers = Object.fromEntries(
-    names.map((name) => {
-      const width = name === 'features' ? FEATURE_WIDTH : 0;
-      return [name, new NpyWriter(join(partial, `${name}.npy`), COLUMNS[name], width)];
-    }),
-  ) as Record<Column, NpyWriter>;
+  const writers = columnsIn(partial, COLUMNS, { features: FEATURE_WIDTH });
   const pools = new Map<string, number>();
   let rows = 0;
   const summaries = sources.map((source, i) => {
@@ -144,7 +111,7 @@ function filled(partial: string, sources: readonly DatasetSource[], { plan, onPr
     }
     return tally.summary();
   });
-  const sha256 = Object.fromEntries(names.map((name) => [name, writers[name].close()])) as Record<Column, string>;
+  const sha256 = closeColumns<typeof COLUMNS>(writers);
   if (rows === 0) throw nothingSampled(summaries);
   return {
     version: DATASET_VERSION,

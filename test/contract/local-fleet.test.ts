@@ -1,7 +1,7 @@
-import { LocalFleetBench } from '../support/local-fleet.ts';
+import { LocalFleetBench, SPEED } from '../support/local-fleet.ts';
 import { fleetContract } from './fleet.ts';
 
 fleetContract('local supervisors, real processes', {
   toleranceS: Infinity,
-  make: async (startMs) => new LocalFleetBench(startMs),
+  make: async (startMs, slower) => new LocalFleetBench(startMs, { speed: SPEED / slower }),
 });

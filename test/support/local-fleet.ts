@@ -34,16 +34,16 @@ while [ "$i" -lt "$STEPS" ]; do
 done
 exit "$CODE"`;
 
-/** What a task of the contract runs, at `SPEED`. */
-export function programOf(p: Program, workdir: string) {
+/** What a task of the contract runs, at `speed`. */
+export function programOf(p: Program, workdir: string, speed: number) {
   const text = (n: number | undefined): string => (n === undefined ? '' : String(n));
-  const steps = Math.ceil((p.runtimeS / SPEED) * 10);
+  const steps = Math.ceil((p.runtimeS / speed) * 10);
   return {
     command: ['sh', '-c', SCRIPT],
     env: {
-      WALL_S: String(p.runtimeS / SPEED),
+      WALL_S: String(p.runtimeS / speed),
       STEPS: String(steps),
-      SAVE_EVERY: p.checkpointEveryS === undefined ? '' : String(Math.ceil((p.checkpointEveryS / SPEED) * 10)),
+      SAVE_EVERY: p.checkpointEveryS === undefined ? '' : String(Math.ceil((p.checkpointEveryS / speed) * 10)),
       FINISHES: text(p.finishesInS),
       CODE: String(p.exitCode),
       PRINTS: p.prints ?? '',
@@ -58,12 +58,14 @@ export class LocalFleetBench implements FleetDriver {
   readonly dir: string;
   readonly clock: Clock;
   readonly #options: Partial<LocalFleetOptions>;
+  readonly #speed: number;
   fleet: Fleet;
 
   constructor(startMs: EpochMs, options: Partial<LocalFleetOptions> = {}) {
     this.dir = realpathSync(mkdtempSync(join(tmpdir(), 'ebb-fleet-')));
     this.#options = options;
-    this.clock = scaledClock(wall, { wallMs: Date.now(), engineMs: raw(startMs), speed: options.speed ?? SPEED });
+    this.#speed = options.speed ?? SPEED;
+    this.clock = scaledClock(wall, { wallMs: Date.now(), engineMs: raw(startMs), speed: this.#speed });
     this.fleet = this.open();
   }
 
@@ -73,7 +75,7 @@ export class LocalFleetBench implements FleetDriver {
       dir: join(this.dir, 'fleet'),
       truth,
       clock: this.clock,
-      speed: SPEED,
+      speed: this.#speed,
       ...this.#options,
       limits: { killAfterS: 1, ...this.#options.limits },
     });
@@ -89,7 +91,7 @@ export class LocalFleetBench implements FleetDriver {
   }
 
   program(p: Program) {
-    return programOf(p, this.dir);
+    return programOf(p, this.dir, this.#speed);
   }
 
   /** Looks often; gives up after `withinS` engine seconds and some wall time for a machine that is busy. */
@@ -98,7 +100,7 @@ export class LocalFleetBench implements FleetDriver {
     done: (seen: readonly Observation[]) => boolean,
     withinS = 1000,
   ): Promise<readonly Observation[]> {
-    const end = plus(this.clock.now(), seconds(withinS + 20 * SPEED));
+    const end = plus(this.clock.now(), seconds(withinS + 20 * this.#speed));
     for (;;) {
       const seen = await this.fleet.observe(new Map());
       if (done(seen)) return seen;

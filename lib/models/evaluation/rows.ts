@@ -5,7 +5,7 @@ export type Numbers = Float32Array | Float64Array | Int32Array | Uint8Array;
 /** Ranges of one price history: ISO 8601. */
 export interface SourceOfRows {
   readonly name: string;
-  /** Of its prices. */
+  /** Of its prices, or of its series of availability. */
   readonly sha256: string;
   readonly from: string;
   readonly validationFrom: string;

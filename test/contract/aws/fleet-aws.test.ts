@@ -26,6 +26,12 @@ const USER_DATA = Buffer.from('#!/bin/sh\necho ECS_CLUSTER=ebb >> /etc/ecs/ecs.c
 /** Stratus 3.3.1: no instance of the market is up sooner. */
 const SOONEST_START_S = 30;
 
+interface BenchOptions {
+  readonly startMs: EpochMs;
+  readonly slower: number;
+  readonly knobs: KnobSettings;
+}
+
 /**
  * The fleet on the AWS double, with the part of the observing Lambda: the double's events go into it. S3 and the image's
  * entrypoint are played here: what a task writes into its checkpoint's folder is told as the event of its mark.
@@ -35,6 +41,7 @@ class AwsFleetBench implements FleetDriver {
   readonly #double: AwsDouble;
   readonly #on: AwsFleetOnAws;
   readonly #dir: string;
+  readonly #speed: number;
   readonly #clients: readonly { destroy(): void }[];
   readonly #saved = new Map<AttemptId, number>();
   readonly #faults: unknown[] = [];
@@ -44,7 +51,9 @@ class AwsFleetBench implements FleetDriver {
     readonly on: AwsFleetOnAws;
     readonly dir: string;
     readonly clients: readonly { destroy(): void }[];
+    readonly speed: number;
   }) {
+    this.#speed = of.speed;
     this.#double = of.double;
     this.#on = of.on;
     this.#dir = of.dir;
@@ -52,13 +61,15 @@ class AwsFleetBench implements FleetDriver {
     this.fleet = of.on.fleet;
   }
 
-  static async make(table: Table, startMs: EpochMs, knobs: KnobSettings): Promise<AwsFleetBench> {
+  static async make(table: Table, of: BenchOptions): Promise<AwsFleetBench> {
+    const { startMs, slower, knobs } = of;
+    const speed = SPEED / slower;
     const dir = realpathSync(mkdtempSync(join(tmpdir(), 'ebb-aws-fleet-')));
     let bench: AwsFleetBench | null = null;
     const double = await startAwsDouble({
       trace,
       from: startMs,
-      speed: SPEED,
+      speed,
       region: REGION,
       // Two minutes are 1.2 s at this speed: what answers the warning has calls to make, which take no less time than they do.
       limits: { killAfterS: 1, warningFloorS: 5 },
@@ -102,7 +113,7 @@ class AwsFleetBench implements FleetDriver {
       prices: async () => trace,
       rules: { billing: 'per-second', refundRule: 'first-hour' },
     });
-    bench = new AwsFleetBench({ double, on, dir, clients: [ec2, ecs, logs] });
+    bench = new AwsFleetBench({ double, on, dir, speed, clients: [ec2, ecs, logs] });
     return bench;
   }
 
@@ -123,7 +134,7 @@ class AwsFleetBench implements FleetDriver {
   }
 
   program(p: Program) {
-    return programOf(p, this.#dir);
+    return programOf(p, this.#dir, this.#speed);
   }
 
   async until(
@@ -131,7 +142,7 @@ class AwsFleetBench implements FleetDriver {
     done: (seen: readonly Observation[]) => boolean,
     withinS = 1000,
   ): Promise<readonly Observation[]> {
-    const end = plus(this.now(), seconds(withinS + 20 * SPEED));
+    const end = plus(this.now(), seconds(withinS + 20 * this.#speed));
     for (;;) {
       await this.#tellCheckpoints();
       const seen = await this.fleet.observe(new Map());
@@ -170,22 +181,22 @@ class AwsFleetBench implements FleetDriver {
   }
 }
 
-fleetContract('EC2 and ECS, on doubles alone', {
+fleetContract('EC2 and ECS, events doubled and out of order, on doubles alone', {
   toleranceS: Infinity,
-  make: (startMs) => AwsFleetBench.make(new Table({ client: new DynamoDouble().client(), name: 'table' }), startMs, {}),
+  make: (startMs, slower) =>
+    AwsFleetBench.make(new Table({ client: new DynamoDouble().client(), name: 'table' }), {
+      startMs,
+      slower,
+      knobs: { events: { duplicate: 0.3, reorderWindow: 3 } },
+    }),
 });
 
 describeOnLocalStack('the fleet on AWS', (on) => {
-  const table = async () => new Table({ client: on.dynamodb(), name: (await on.place()).table });
-
-  fleetContract('EC2 and ECS, on the double', {
+  fleetContract('EC2 and ECS on the double, DynamoDB on LocalStack', {
     toleranceS: Infinity,
-    make: async (startMs) => AwsFleetBench.make(await table(), startMs, {}),
-  });
-
-  fleetContract('EC2 and ECS, events doubled and out of order', {
-    toleranceS: Infinity,
-    make: async (startMs) =>
-      AwsFleetBench.make(await table(), startMs, { events: { duplicate: 0.3, reorderWindow: 3 } }),
+    make: async (startMs, slower) => {
+      const table = new Table({ client: on.dynamodb(), name: (await on.place()).table });
+      return AwsFleetBench.make(table, { startMs, slower, knobs: {} });
+    },
   });
 });

@@ -9,22 +9,22 @@ import { composeDeployment } from '../../lib/aws/compose.ts';
 import { deployment } from '../../lib/aws/deployment.ts';
 import { gaveUpInput } from '../../lib/aws/messages.ts';
 import { lambdaStack, logger, measure } from '../../lib/aws/stack.ts';
+import { strike } from '../../lib/aws/strike.ts';
 import type { Wake } from '../../lib/aws/wake.ts';
 
-const clock = z.object({ source: z.literal('aws.events'), 'detail-type': z.literal('Scheduled Event') });
-const input = z.union([gaveUpInput, clock]);
+const input = z.union([gaveUpInput, strike]);
 
 export const handler = middy<z.output<typeof input>, void>()
   .use(lambdaStack('acquire', input))
   .handler(async (event) => {
     const { wake } = deployment(composeDeployment);
     if ('fault' in event) await onFailure(wake, event);
-    else await onClock(wake);
+    else await onClock(wake, event.time);
   });
 
-async function onClock(wake: Wake): Promise<void> {
+async function onClock(wake: Wake, struckMs: number): Promise<void> {
   try {
-    const answer = await wake.wakeIfDue();
+    const answer = await wake.wakeIfDue(struckMs);
     logger.debug('the clock', { answer });
     if (answer !== 'revived') return;
     logger.warn('an execution of the cycle was not heard of any more');

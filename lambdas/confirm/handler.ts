@@ -14,7 +14,7 @@ const LONG_MS = 150_000;
 
 export const handler = middy<z.output<typeof confirmInput>, Confirmed>()
   .use(lambdaStack('confirm', confirmInput))
-  .handler(async ({ execution, round, beganMs, lookedMs, seen, token, dueInMs, acted }) => {
+  .handler(async ({ execution, round, began, entered, lookedMs, seen, token, dueInMs, acted }) => {
     const of = deployment(composeDeployment);
     let wasShort = false;
     const parts = await Promise.all(acted.map((a) => of.carrier.get<Outcomes>(a.outcomes)));
@@ -29,7 +29,7 @@ export const handler = middy<z.output<typeof confirmInput>, Confirmed>()
     if (wasShort && round < MAX_HURRIED) await of.wake.want();
     measure('cycleTime', of.nowMs() - lookedMs);
     const isWanted = await of.wake.end(execution, { seen, dueInMs });
-    const isLong = of.nowMs() - beganMs > LONG_MS;
+    const isLong = (entered ?? 0) - (began ?? 0) > LONG_MS;
     if (isWanted && isLong) await of.wake.handOver(execution);
-    return { again: isWanted && !isLong, execution, round: round + 1, beganMs };
+    return { again: isWanted && !isLong, execution, round: round + 1 };
   });

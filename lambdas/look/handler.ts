@@ -13,7 +13,7 @@ import { windowEndsOf } from '../../lib/aws/window-ends.ts';
 
 export const handler = middy<CycleStart, LookAnswer>()
   .use(lambdaStack('look', cycleStart))
-  .handler(async ({ execution, round, beganMs }) => {
+  .handler(async ({ execution, round }) => {
     const of = deployment(composeDeployment);
     const lookedMs = of.nowMs();
     const prices = await of.market();
@@ -40,7 +40,6 @@ export const handler = middy<CycleStart, LookAnswer>()
         idle: false,
         execution,
         round,
-        beganMs: beganMs ?? lookedMs,
         lookedMs,
         seen,
         token: sight.token,

@@ -6,15 +6,16 @@ import { composeObserving } from '../../lib/aws/compose-observing.ts';
 import { answerDeployment, customResourceEvent, type Answered } from '../../lib/aws/deploying/custom-resource.ts';
 import { observing, type FetchedPrices } from '../../lib/aws/observing.ts';
 import { lambdaStack, logger } from '../../lib/aws/stack.ts';
+import { strike } from '../../lib/aws/strike.ts';
 
-const input = z.union([z.object({ source: z.literal('aws.events') }), customResourceEvent]);
+const input = z.union([strike, customResourceEvent]);
 type Answer = Answered | (Partial<FetchedPrices> & { readonly changes: number });
 
 export const handler = middy<z.output<typeof input>, Answer>()
   .use(lambdaStack('prices', input))
   .handler(async (event) => {
     if ('ResponseURL' in event) return answerDeployment(event, fetchedForDeployment);
-    const fetched = await observing(composeObserving).fetchPrices({ isDeploying: false });
+    const fetched = await observing(composeObserving).fetchPrices({ struckMs: event.time });
     if (fetched === null) return { changes: 0 };
     say(fetched);
     return fetched;
@@ -30,7 +31,7 @@ function say(fetched: FetchedPrices): void {
 async function fetchedForDeployment({ Families, Zones }: Record<string, unknown>): Promise<void> {
   let fetched: FetchedPrices | null;
   try {
-    fetched = await observing(composeObserving).fetchPrices({ isDeploying: true });
+    fetched = await observing(composeObserving).fetchPrices('deploying');
   } catch (error) {
     // What passes must not undo a deployment: the clock asks again.
     if (!(error instanceof EbbError) || (error.code !== 'too-many-requests' && error.code !== 'aws.unavailable'))

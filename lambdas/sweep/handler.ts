@@ -1,18 +1,17 @@
 /** Compares EC2 and ECS with what is recorded, by the clock: finds what no event has told, and what nobody knows of. */
 import middy from '@middy/core';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { composeObserving } from '../../lib/aws/compose-observing.ts';
 import type { Swept } from '../../lib/aws/fleet/sweep.ts';
 import { observing } from '../../lib/aws/observing.ts';
 import { lambdaStack, logger, measure } from '../../lib/aws/stack.ts';
+import { strike } from '../../lib/aws/strike.ts';
 
-const input = z.object({ source: z.literal('aws.events') });
-
-export const handler = middy<z.output<typeof input>, Swept>()
-  .use(lambdaStack('sweep', input))
-  .handler(async () => {
+export const handler = middy<z.output<typeof strike>, Swept>()
+  .use(lambdaStack('sweep', strike))
+  .handler(async ({ time }) => {
     const of = observing(composeObserving);
-    const swept = await of.sweep();
+    const swept = await of.sweep(time);
     const { leaked, repaired, stuck, failed, isWork, defect } = swept;
     if (leaked.length + stuck.length > 0) measure('leakedInstances', leaked.length + stuck.length);
     if (stuck.length > 0) logger.error('instances cannot be ended', { stuck });

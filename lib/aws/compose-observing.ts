@@ -1,4 +1,3 @@
-import { lambdaClock } from './clock.ts';
 import { processParts, type Parts } from './compose.ts';
 import { noticeOf, type FleetEvent } from './fleet/events.ts';
 import { sweep, type SweepParts } from './fleet/sweep.ts';
@@ -8,6 +7,7 @@ import { refreshListPrices } from './price-list.ts';
 import type { FetchedPrices, Observed, Observing } from './observing.ts';
 import { PriceBook } from './price-book.ts';
 import { fetchPrices } from './prices.ts';
+import { struckAt } from './strike.ts';
 
 /** Times the longest start-up that is planned for, after which an instance is taken to never come up. */
 const START_PATIENCE = 5;
@@ -17,7 +17,7 @@ export function composeObserving(): Observing {
   const { EBB_CONFIG: config } = of.environment;
   return {
     observe: (events) => observeEvents(of.fleet(), events),
-    sweep: () => sweep(sweepParts(of, config.settings.startDelayMaxS * START_PATIENCE)),
+    sweep: (struckMs) => sweep(sweepParts(of, struckMs, config.settings.startDelayMaxS * START_PATIENCE)),
     fetchPrices: (asked) => pricesWhenDue(of, asked),
     wake: () => of.wake().wake(),
   };
@@ -26,8 +26,9 @@ export function composeObserving(): Observing {
 /** With nothing to do, prices as old as this are good enough: spot prices change some times a day. */
 const IDLE_PRICES_MS = 50 * 60_000;
 
-async function pricesWhenDue(of: Parts, { isDeploying }: { isDeploying: boolean }): Promise<FetchedPrices | null> {
-  const now = lambdaClock(of.environment.EBB_CLOCK).now();
+async function pricesWhenDue(of: Parts, asked: Parameters<Observing['fetchPrices']>[0]): Promise<FetchedPrices | null> {
+  const isDeploying = asked === 'deploying';
+  const now = isDeploying ? of.clock.now() : struckAt(asked.struckMs, of.environment.EBB_CLOCK);
   const feed = of.feed();
   if (!isDeploying) {
     const [{ checkedMs }, isIdle] = await Promise.all([new PriceBook(feed.table).read(), of.wake().isIdle()]);
@@ -76,7 +77,7 @@ export async function observeEvents(
   }
 }
 
-function sweepParts(of: Parts, startPatienceS: number): SweepParts {
+function sweepParts(of: Parts, struckMs: number, startPatienceS: number): SweepParts {
   const { inbox, ec2, ecs, hosts, watch } = of.fleet();
   return {
     inbox,
@@ -85,7 +86,7 @@ function sweepParts(of: Parts, startPatienceS: number): SweepParts {
     hosts,
     watch,
     store: of.store(),
-    clock: lambdaClock(of.environment.EBB_CLOCK),
+    now: struckAt(struckMs, of.environment.EBB_CLOCK),
     startPatienceS,
   };
 }

@@ -21,15 +21,12 @@ export const cycleStart = z.object({
   execution,
   /** How often this execution has looked before. */
   round: round.default(0),
-  /** Wall time at which its first round began; null: this is the first. */
-  beganMs: z.number().nullable().default(null),
 });
 export type CycleStart = z.output<typeof cycleStart>;
 
 const looked = z.object({
   execution,
   round,
-  beganMs: z.number(),
   /** Wall time at which this round began. */
   lookedMs: z.number(),
   /** Triggers that this round serves (wake.ts). */
@@ -66,7 +63,18 @@ export const actInput = recorded.pick({ execution: true, round: true, keys: true
 const acted = z.object({ outcomes: reference });
 export type Acted = z.output<typeof acted>;
 
-export const confirmInput = recorded.omit({ keys: true, batches: true }).extend({ acted: z.array(acted) });
+/** By the state machine's clock, which is one, as those of two Lambdas are not. Absent where an earlier version of it runs. */
+const instant = z.iso
+  .datetime({ offset: true })
+  .transform((text) => Date.parse(text))
+  .optional();
+export const confirmInput = recorded.omit({ keys: true, batches: true }).extend({
+  acted: z.array(acted),
+  /** When the execution began. */
+  began: instant,
+  /** When it came to this step. */
+  entered: instant,
+});
 /** What the state machine says when a step failed for good. */
 export const gaveUpInput = z.object({
   execution,
@@ -77,5 +85,4 @@ export interface Confirmed {
   readonly again: boolean;
   readonly execution: string;
   readonly round: number;
-  readonly beganMs: number;
 }

@@ -25,9 +25,10 @@ export interface Observed {
 
 export interface Observing {
   observe(events: readonly FleetEvent[]): Promise<Observed>;
-  sweep(): Promise<Swept>;
-  /** Fetches prices. Null: they are not due, for there is nothing to do and they are not old. */
-  fetchPrices(asked: { readonly isDeploying: boolean }): Promise<FetchedPrices | null>;
+  /** `struckMs`: when the clock struck (strike.ts). */
+  sweep(struckMs: number): Promise<Swept>;
+  /** Fetches prices. Null: the clock asked and they are not due, for there is nothing to do and they are not old. */
+  fetchPrices(asked: 'deploying' | { readonly struckMs: number }): Promise<FetchedPrices | null>;
   /** There may be something to do. */
   wake(): Promise<unknown>;
 }

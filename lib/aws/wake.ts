@@ -3,20 +3,22 @@
  * first of them starts an execution of the state machine, those that come while it runs are served by its next round.
  *
  * The item WAKE holds: `wanted` (triggers so far), `served` (how many of them the last cycle that ended had seen),
- * `running` and `beatMs` (the execution under way, and when it last began a round), `dueMs` (when to look again though
- * nothing happens; absent: nothing is left to do), `awaited` (a trigger was counted since the last round began, and a round will
- * follow for it).
+ * `running` and `beatMs` (the execution under way, and when it last began a round), `dueMs` and `dueInMs` (when to look again
+ * though nothing happens; absent: nothing is left to do), `awaited` (a trigger was counted since the last round began, and a
+ * round will follow for it), `beat` (another one with each round that begins or ends), `watched` and `watchedMs` (the beat
+ * that the clock's strikes have seen since then).
  *
  * Invariants: an execution ends only if nothing was wanted since its last round began, in one conditional write, so no trigger
- * is lost between its last look and its end. What counts is the counter, never a time: clocks of two Lambdas may differ. Times
- * only say when an execution that is not heard of any more is taken for dead. Two that run at once, should it come to that,
- * are kept apart by the store's fencing token.
+ * is lost between its last look and its end. What counts is the counter, never a time: clocks of two Lambdas may differ.
+ * Whether an execution is dead, and whether one is overdue, is told by the strikes of the minute's clock alone, which bear the
+ * time of who sends them: what stays the same from one strike to another, so long, does not go on by itself. Two executions
+ * that run at once, should it come to that, are kept apart by the store's fencing token.
  */
-import { timeOrderedText } from '../kernel/ids.ts';
+import { randomText, timeOrderedText } from '../kernel/ids.ts';
 import type { Uniform } from '../kernel/random.ts';
 import { flag, flagOf, number, numberOf, text, textAt, type Item } from './store/codec.ts';
 import type { Key } from './store/keys.ts';
-import type { Table } from './store/table.ts';
+import type { Condition, Table } from './store/table.ts';
 
 const WAKE: Key = { pk: 'WAKE', sk: 'WAKE' };
 /** An Express execution lasts five minutes at most (Step Functions, "Service quotas"). */
@@ -24,7 +26,7 @@ const STALE_MS = 5 * 60_000;
 
 export interface WakeParts {
   readonly table: Pick<Table, 'add' | 'get' | 'write'>;
-  /** Wall time. */
+  /** Wall time of this process: nothing that others rely on hangs on it. */
   readonly nowMs: () => number;
   readonly random: Uniform;
   /** Starts the state machine; `execution` names the run and is its input. */
@@ -60,17 +62,42 @@ export class Wake {
 
   /**
    * For the clock: starts an execution if one is due or was wanted and never ran, or, which is `revived`, one in place of another
-   * that has died. One read when there is nothing to do.
+   * that has died. One read when there is nothing to do. `struckMs`: when the clock struck, by itself.
    */
-  async wakeIfDue(): Promise<'started' | 'revived' | 'coalesced' | 'idle'> {
+  async wakeIfDue(struckMs: number): Promise<'started' | 'revived' | 'coalesced' | 'idle'> {
     const item = await this.#parts.table.get(WAKE);
     if (item === undefined) return 'idle';
-    const isRunning = textAt(item, 'running') !== '';
-    const dueMs = item['dueMs'] === undefined ? Infinity : numberOf(item, 'dueMs');
+    if (textAt(item, 'running') !== '') {
+      if (!(await this.#isSeenFor(item, STALE_MS, struckMs))) return 'idle';
+      const answer = await this.#take(item);
+      return answer === 'started' ? 'revived' : answer;
+    }
     const isUnserved = numberOf(item, 'wanted') > numberOf(item, 'served');
-    if (isRunning ? !this.#isStale(item) : !isUnserved && dueMs > this.#parts.nowMs()) return 'idle';
-    const answer = await this.#startUnlessRunning(item);
-    return isRunning && answer === 'started' ? 'revived' : answer;
+    return isUnserved || (await this.#isDue(item, struckMs)) ? this.#take(item) : 'idle';
+  }
+
+  /** By the clock of whoever said so, which may be slow; then by the strikes, within a minute. One too many looks in vain. */
+  async #isDue(item: Item, struckMs: number): Promise<boolean> {
+    if (item['dueMs'] === undefined) return false;
+    if (struckMs >= numberOf(item, 'dueMs')) return true;
+    return this.#isSeenFor(item, numberOf(item, 'dueInMs') - 1, struckMs);
+  }
+
+  /** Whether strikes have seen this beat for longer than `forMs`; the first that sees it is noted. */
+  async #isSeenFor(item: Item, forMs: number, struckMs: number): Promise<boolean> {
+    const beat = textAt(item, 'beat');
+    const watchedMs = numberOf(item, 'watchedMs');
+    if (item['watchedMs'] !== undefined && textAt(item, 'watched') === beat) return struckMs - watchedMs > forMs;
+    await this.#parts.table.write(
+      {
+        key: WAKE,
+        // A strike that comes late must not make this one look older than it is.
+        set: { watched: text(beat), watchedMs: number(Math.max(struckMs, watchedMs)) },
+        condition: stillAt(beat),
+      },
+      'nothing',
+    );
+    return false;
   }
 
   /** Whether nothing runs, nothing is wanted and nothing is due: the last cycle found nothing left to do. */
@@ -81,19 +108,22 @@ export class Wake {
     return textAt(item, 'running') === '' && item['dueMs'] === undefined && !isWanted;
   }
 
-  /** Whether something that should have happened did not: a cycle that died, or one that was due and did not begin. */
+  /**
+   * Whether something that should have happened did not: a cycle that died, or one that was due and did not begin. Only to be
+   * said: it is as right as the clocks of this process and of the cycle's are.
+   */
   async isLate(): Promise<boolean> {
     const item = await this.#parts.table.get(WAKE);
     if (item === undefined) return false;
-    if (textAt(item, 'running') !== '') return this.#isStale(item);
-    return item['dueMs'] !== undefined && this.#parts.nowMs() - numberOf(item, 'dueMs') > STALE_MS;
+    const since = textAt(item, 'running') === '' ? 'dueMs' : 'beatMs';
+    return item[since] !== undefined && this.#parts.nowMs() - numberOf(item, since) > STALE_MS;
   }
 
   /** A round of an execution begins. Null when another execution has taken its place; else what to end it with. */
   async begin(execution: string): Promise<number | null> {
     const { status, item } = await this.#parts.table.write({
       key: WAKE,
-      set: { running: text(execution), beatMs: number(this.#parts.nowMs()) },
+      set: { running: text(execution), beat: this.#beat(), beatMs: number(this.#parts.nowMs()) },
       remove: ['awaited'],
       condition: {
         expression: 'attribute_not_exists(running) OR running = :execution',
@@ -108,11 +138,12 @@ export class Wake {
    * to look again though nothing happens; null when nothing is left to do.
    */
   async end(execution: string, { seen, dueInMs }: { seen: number; dueInMs: number | null }): Promise<boolean> {
-    const due = dueInMs === null ? null : number(this.#parts.nowMs() + Math.max(0, Math.ceil(dueInMs)));
+    const inMs = dueInMs === null ? null : Math.max(0, Math.ceil(dueInMs));
+    const due = inMs === null ? {} : { dueMs: number(this.#parts.nowMs() + inMs), dueInMs: number(inMs) };
     const { status, item } = await this.#parts.table.write({
       key: WAKE,
-      set: { served: number(seen), ...(due === null ? {} : { dueMs: due }) },
-      remove: ['running', 'beatMs', ...(due === null ? ['dueMs'] : [])],
+      set: { served: number(seen), beat: this.#beat(), ...due },
+      remove: ['running', 'beatMs', ...(inMs === null ? ['dueMs', 'dueInMs'] : [])],
       condition: {
         expression: 'running = :execution AND (attribute_not_exists(wanted) OR wanted = :seen)',
         values: { ':execution': text(execution), ':seen': number(seen) },
@@ -137,12 +168,12 @@ export class Wake {
   }
 
   async #startUnlessRunning(item: Item): Promise<'started' | 'coalesced'> {
-    if (textAt(item, 'running') !== '' && !this.#isStale(item)) return 'coalesced';
-    return this.#take(item);
+    return textAt(item, 'running') === '' ? this.#take(item) : 'coalesced';
   }
 
-  #isStale(item: Item): boolean {
-    return this.#parts.nowMs() - numberOf(item, 'beatMs') > STALE_MS;
+  /** Means nothing but that it is another one than before. */
+  #beat(): Item[string] {
+    return text(randomText(this.#parts.random, 12));
   }
 
   /** Takes the place of the execution that `item` names, or of none; one of several that try at once does. */
@@ -151,11 +182,8 @@ export class Wake {
     const execution = `c-${timeOrderedText(this.#parts.nowMs(), this.#parts.random)}`;
     const { status } = await this.#parts.table.write({
       key: WAKE,
-      set: { running: text(execution), beatMs: number(this.#parts.nowMs()) },
-      condition:
-        before === ''
-          ? { expression: 'attribute_not_exists(running)' }
-          : { expression: 'running = :before', values: { ':before': text(before) } },
+      set: { running: text(execution), beat: this.#beat(), beatMs: number(this.#parts.nowMs()) },
+      condition: before === '' ? { expression: 'attribute_not_exists(running)' } : stillAt(textAt(item, 'beat')),
     });
     if (status === 'refused') return 'coalesced';
     try {
@@ -181,3 +209,9 @@ export class Wake {
     });
   }
 }
+
+/** No round has begun or ended since. An item of an earlier version has no beat. */
+const stillAt = (beat: string): Condition =>
+  beat === ''
+    ? { expression: 'attribute_not_exists(beat)' }
+    : { expression: 'beat = :beat', values: { ':beat': text(beat) } };

@@ -140,7 +140,8 @@ export class Cycle extends Construct {
         resultPath: '$.acted',
       }).itemProcessor(step('act', 'ActOnBatch')),
     );
-    const confirm = caught(step('confirm', 'Confirm', { payload: picked(confirmInput) }));
+    const times = { began: '$$.Execution.StartTime', entered: '$$.State.EnteredTime' };
+    const confirm = caught(step('confirm', 'Confirm', { payload: picked(confirmInput, times) }));
     const again = new sfn.Choice(this, 'Again?')
       .when(sfn.Condition.booleanEquals('$.again', true), look)
       .otherwise(done);

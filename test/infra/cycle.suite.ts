@@ -23,7 +23,7 @@ function steps(over: Partial<Record<string, (input: Record<string, unknown>, cal
   calls: string[];
 } {
   const calls: string[] = [];
-  const looked = { beganMs: 1, lookedMs: 2, seen: 3, token: 4, dueInMs: 5 };
+  const looked = { lookedMs: 2, seen: 3, token: 4, dueInMs: 5 };
   const answers: Record<string, readonly [z.ZodObject, (input: Record<string, unknown>) => unknown]> = {
     Look: [cycleStart, ({ execution, round }) => ({ idle: false, execution, round, ...looked, sight: 's3:sight' })],
     Estimate: [estimateInput, () => ({ runtime: 's3:runtime' })],
@@ -42,10 +42,7 @@ function steps(over: Partial<Record<string, (input: Record<string, unknown>, cal
     ],
     Act: [actInput, ({ batch }) => ({ outcomes: `s3:outcomes-${(batch as { from: number }).from}` })],
     Acquire: [gaveUpInput, () => null],
-    Confirm: [
-      confirmInput,
-      ({ execution, round, beganMs }) => ({ again: false, execution, round: (round as number) + 1, beganMs }),
-    ],
+    Confirm: [confirmInput, ({ execution, round }) => ({ again: false, execution, round: (round as number) + 1 })],
   };
   const invoke: Invoke = (resource, given) => {
     const name = /EbbtideFunctions(\w+?)[\dA-F]{8}/.exec(resource)?.[1] ?? '';
@@ -92,18 +89,19 @@ describe('the cycle', () => {
 
   it('looks again, as the next round, when something happened meanwhile', () => {
     const rounds: unknown[] = [];
+    const ran: number[] = [];
     const { invoke, calls } = steps({
-      Look: ({ round, beganMs }) => void rounds.push([round, beganMs]),
-      Confirm: ({ execution, round, beganMs }, call) =>
-        call < 3 ? { again: true, execution, round: (round as number) + 1, beganMs } : undefined,
+      Look: ({ round }) => void rounds.push(round),
+      Confirm: ({ execution, round, began, entered }, call) => {
+        ran.push(Number(entered) - Number(began));
+        return call < 3 ? { again: true, execution, round: (round as number) + 1 } : undefined;
+      },
     });
     expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Done');
     expect(calls).toEqual([...ONCE, ...ONCE, ...ONCE]);
-    expect(rounds).toEqual([
-      [0, null],
-      [1, 1],
-      [2, 1],
-    ]);
+    expect(rounds).toEqual([0, 1, 2]);
+    // How long it has run by then, by one clock.
+    expect(ran).toEqual([7500, 7500, 7500]);
   });
 
   it.each(['Look', 'Estimate', 'Forecast', 'Solve', 'Record', 'Act', 'Confirm'])(

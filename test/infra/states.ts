@@ -86,12 +86,18 @@ function walk(machine: Machine, input: unknown, world: World): { state: string; 
   throw new Error('does not end');
 }
 
+/** What every state may know of the execution. */
+const CLOCK = {
+  Execution: { StartTime: '2026-01-05T12:00:00.000Z' },
+  State: { EnteredTime: '2026-01-05T12:00:07.500Z' },
+};
+
 function result(state: State, value: unknown, world: World): unknown {
   switch (state.Type) {
     case 'Task':
       return world.invoke(
         state.Resource ?? '',
-        state.Parameters === undefined ? value : filled(state.Parameters, value),
+        state.Parameters === undefined ? value : filled(state.Parameters, value, CLOCK),
       );
     case 'Parallel':
       return (state.Branches ?? []).map((branch) => walk(branch, value, world).output);

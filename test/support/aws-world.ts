@@ -134,7 +134,7 @@ export class AwsWorld {
         for (const error of failed.values()) throw error;
         return isNews;
       },
-      sweep: (startPatienceS = 100_000) => sweep({ ...on, store, clock, startPatienceS }),
+      sweep: (startPatienceS = 100_000) => sweep({ ...on, store, now: clock.now(), startPatienceS }),
     };
   }
 

@@ -438,6 +438,8 @@ export type Duty =
 
 /** A call that was not answered is asked again after this, ms. */
 const AGAIN_MS = 60_000;
+/** Also where it was asked by a clock that was ahead of this one: asked once more it does the same, and nobody waits for that. */
+const isLongAgo = (askedMs: number, nowMs: number): boolean => Math.abs(nowMs - askedMs) > AGAIN_MS;
 
 export function duties(record: InstanceRecord, nowMs: number): readonly Duty[] {
   if (record.refused !== null) return [];
@@ -446,7 +448,7 @@ export function duties(record: InstanceRecord, nowMs: number): readonly Duty[] {
   for (const [attempt, a] of attemptsOf(record)) {
     if (a.task === null) {
       const isUnsure = a.triedMs !== null;
-      const isDue = a.triedMs === null ? isOpen(record) : nowMs - a.triedMs > AGAIN_MS;
+      const isDue = a.triedMs === null ? isOpen(record) : isLongAgo(a.triedMs, nowMs);
       if (record.host !== null && isDue) found.push({ do: 'start', attempt, host: record.host, isUnsure });
     } else if (!a.isStopSent) {
       // One that can save is stopped at the notice; another one runs on, and may be done in time.
@@ -454,14 +456,14 @@ export function duties(record: InstanceRecord, nowMs: number): readonly Duty[] {
       if (why !== null) found.push({ do: 'stop', attempt, task: a.task, why });
     }
   }
-  const isAsked = record.endAskedMs !== null && nowMs - record.endAskedMs <= AGAIN_MS;
+  const isAsked = record.endAskedMs !== null && !isLongAgo(record.endAskedMs, nowMs);
   if (record.isReleased && attemptsOf(record).length === 0 && !isAsked) found.push(...endDuty(record, nowMs));
   return found;
 }
 
 /** What was refused again and again is left to the sweep, which asks every few minutes. */
 function endDuty({ ec2, endRefused }: InstanceRecord, nowMs: number): readonly Duty[] {
-  const isLeft = endRefused !== null && endRefused.tries >= END_TRIES && nowMs - endRefused.atMs <= AGAIN_MS;
+  const isLeft = endRefused !== null && endRefused.tries >= END_TRIES && !isLongAgo(endRefused.atMs, nowMs);
   return ec2 === null || isLeft ? [] : [{ do: 'end', ec2 }];
 }
 

@@ -11,8 +11,7 @@
  */
 import { EbbError } from '../../kernel/errors.ts';
 import { instanceId, type InstanceId } from '../../kernel/ids.ts';
-import { raw } from '../../kernel/units.ts';
-import type { Clock } from '../../kernel/clock.ts';
+import { raw, type EpochMs } from '../../kernel/units.ts';
 import type { Store } from '../../ports/store.ts';
 import { namesInstance, type Ec2, type Seen } from './ec2.ts';
 import type { Ecs } from './ecs.ts';
@@ -28,7 +27,8 @@ export interface SweepParts {
   readonly hosts: Hosts;
   readonly watch: Watch;
   readonly store: Pick<Store, 'loadActive'>;
-  readonly clock: Clock;
+  /** Not by the clock of this process, which may differ from those of EC2 and ECS: what began just now would be taken for old. */
+  readonly now: EpochMs;
   /** The expected time from launch to first task times a few: an instance that is not up by then never will be. */
   readonly startPatienceS: number;
 }
@@ -66,8 +66,8 @@ const isLeft = ({ state }: Seen): boolean => state !== 'shutting-down' && state 
 
 /** Throws when EC2 or the table cannot be read. */
 export async function sweep(parts: SweepParts): Promise<Swept> {
-  const { inbox, ec2, store, clock } = parts;
-  const nowMs = raw(clock.now());
+  const { inbox, ec2, store } = parts;
+  const nowMs = raw(parts.now);
   // EC2 first: what is launched after this look is not missed in it.
   const seen = await ec2.all();
   const active = await store.loadActive();

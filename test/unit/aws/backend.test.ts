@@ -72,7 +72,7 @@ it('a submission whose message the queue does not take is found by the clock', a
   // Nothing runs yet: who serves a request may start nothing.
   expect(textAt(await table.get(WAKE), 'running')).toBe('');
   expect(started).toEqual([]);
-  expect(await wake.wakeIfDue()).toBe('started');
+  expect(await wake.wakeIfDue(Date.now())).toBe('started');
   expect(started).toHaveLength(1);
 });
 

@@ -74,7 +74,7 @@ class Rehearsal {
 
   /** What the state machine does with one execution. Returns its rounds. */
   async execute(execution: string): Promise<number> {
-    let next: { execution: string; round?: number; beganMs?: number } = { execution };
+    let next: { execution: string; round?: number } = { execution };
     for (let rounds = 1; ; rounds++) {
       const looked = await this.#step<LookAnswer>(look, next);
       if (looked.idle) return rounds;
@@ -104,7 +104,7 @@ class Rehearsal {
         await due.act(this.bench.store);
         await this.wake.wake();
       }
-      await this.wake.wakeIfDue();
+      await this.wake.wakeIfDue(raw(this.bench.clock.now()));
       for (let e = this.started.shift(); e !== undefined; e = this.started.shift()) {
         executions += 1;
         await this.execute(e);
@@ -148,7 +148,7 @@ describeOnLocalStack('the handlers of the cycle', (on) => {
     expect(await discrepancies(bench)).toEqual([]);
     // Nothing is left to do, and nothing is done.
     await bench.clock.advanceTo(plus(bench.clock.now(), seconds(3600)));
-    expect(await wake.wakeIfDue()).toBe('idle');
+    expect(await wake.wakeIfDue(raw(bench.clock.now()))).toBe('idle');
     expect(metrics.join('\n')).toContain('"QueueDepth"');
     expect(rehearsal.largestState).toBeLessThan(STATE_BYTES / 2);
   }, 120_000);

@@ -22,7 +22,11 @@ import { lambdaEnvironment } from '../../support/lambda-environment.ts';
 const SPEED = 60;
 const REGION = 'eu-central-1';
 const USER_DATA = Buffer.from('#!/bin/sh\necho ECS_CLUSTER=ebb >> /etc/ecs/ecs.config\n').toString('base64');
-const BY_CLOCK = { source: 'aws.events', 'detail-type': 'Scheduled Event' };
+const byClock = () => ({
+  source: 'aws.events',
+  'detail-type': 'Scheduled Event',
+  time: new Date().toISOString(),
+});
 
 type Name =
   | 'acquire'
@@ -207,7 +211,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
         await sqs.send(new DeleteMessageCommand({ QueueUrl: queue, ReceiptHandle }));
       }
     }
-    await call('acquire', BY_CLOCK);
+    await call('acquire', byClock());
     const execution = textAt(await table.get({ pk: 'WAKE', sk: 'WAKE' }), 'running');
     if (execution !== '') await execute(execution);
   }
@@ -249,10 +253,10 @@ describeOnLocalStack('the deployed handlers', (on) => {
     return (body as unknown as { job: { id: string } }).job.id;
   };
 
-  const live = async (): Promise<number> => ((await call<Swept>('sweep', BY_CLOCK)).isWork ? 1 : 0);
+  const live = async (): Promise<number> => ((await call<Swept>('sweep', byClock())).isWork ? 1 : 0);
 
   it('fetch prices, take a job, buy for it, run it and give everything back', async () => {
-    const { changes } = await call<{ changes: number }>('prices', BY_CLOCK);
+    const { changes } = await call<{ changes: number }>('prices', byClock());
     // Three zones have a price: the day before's and today's beginning, and what changed.
     expect(changes).toBeGreaterThanOrEqual(3);
     const id = await submit('hello', 'echo hello from $EBB_TASK_INDEX; sleep 1');
@@ -277,7 +281,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
       async () => (await stateOf(id)) === 'succeeded',
       async () => {
         await round();
-        if (++sweeps % 4 === 0) for (const i of (await call<Swept>('sweep', BY_CLOCK)).repaired) repaired.add(i);
+        if (++sweeps % 4 === 0) for (const i of (await call<Swept>('sweep', byClock())).repaired) repaired.add(i);
       },
     );
     expect(repaired.size).toBeGreaterThan(0);
@@ -298,7 +302,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
       'leak found',
       async () => leaked.has(instance),
       async () => {
-        for (const leak of (await call<Swept>('sweep', BY_CLOCK)).leaked) leaked.add(leak.instance ?? '');
+        for (const leak of (await call<Swept>('sweep', byClock())).leaked) leaked.add(leak.instance ?? '');
       },
     );
     await until(

@@ -170,6 +170,8 @@ describe('what is reported of an instance', () => {
     expect(duties(tried, at(62))).toEqual([]);
     // No answer came: it is asked again, as the same request.
     expect(duties(tried, at(200))).toEqual([{ do: 'start', attempt, host: 'arn:host', isUnsure: true }]);
+    // Nor is it waited for until a clock that was ahead has been caught up with.
+    expect(duties(tried, at(61 - 600))).toEqual([{ do: 'start', attempt, host: 'arn:host', isUnsure: true }]);
     const warned = fold(fold(tried, task), { is: 'warned', atMs: at(300), goneMs: at(420) });
     expect(duties(warned, at(301))).toEqual([{ do: 'stop', attempt, task: 'arn:task/0', why: 'interrupted' }]);
     expect(duties(fold(warned, { is: 'stop-sent', attempt }), at(302))).toEqual([]);

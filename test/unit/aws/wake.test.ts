@@ -1,23 +1,23 @@
-import { beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { randomStream } from '../../../lib/kernel/random.ts';
 import { Table } from '../../../lib/aws/store/table.ts';
 import { Wake } from '../../../lib/aws/wake.ts';
-import { describeOnLocalStack } from '../../support/localstack.ts';
+import { DynamoDouble } from '../../doubles/dynamodb/table.ts';
 
 const MINUTE_MS = 60_000;
 
-describeOnLocalStack('waking the cycle', (on) => {
+describe('waking the cycle', () => {
   let nowMs = 0;
   let started: string[] = [];
   let isBroken = false;
   let table: Table;
   let processes = 0;
 
-  /** Another Lambda on the same table. */
-  const another = (): Wake =>
+  /** Another Lambda on the same table; its clock is ahead by so much. */
+  const another = (aheadMs = 0): Wake =>
     new Wake({
       table,
-      nowMs: () => nowMs,
+      nowMs: () => nowMs + aheadMs,
       random: randomStream(1, `wake/${++processes}`),
       start: async (execution) => {
         if (isBroken) throw new Error('no state machine');
@@ -25,11 +25,14 @@ describeOnLocalStack('waking the cycle', (on) => {
       },
     });
 
-  beforeEach(async () => {
+  /** The minute's clock strikes. */
+  const strike = (aheadMs = 0): ReturnType<Wake['wakeIfDue']> => another(aheadMs).wakeIfDue(nowMs);
+
+  beforeEach(() => {
     nowMs = 1_000_000;
     started = [];
     isBroken = false;
-    table = new Table({ client: on.dynamodb(), name: (await on.place()).table });
+    table = new Table({ client: new DynamoDouble().client(), name: 'table' });
   });
 
   it('starts one execution however many want one at once', async () => {
@@ -109,20 +112,20 @@ describeOnLocalStack('waking the cycle', (on) => {
 
   it('does nothing by the clock until something is due', async () => {
     const wake = another();
-    expect(await wake.wakeIfDue()).toBe('idle');
+    expect(await strike()).toBe('idle');
     await wake.wake();
     const [execution = ''] = started;
-    expect(await wake.wakeIfDue()).toBe('idle');
+    expect(await strike()).toBe('idle');
     const seen = (await wake.begin(execution)) ?? 0;
     await wake.end(execution, { seen, dueInMs: MINUTE_MS });
     nowMs += MINUTE_MS - 1;
-    expect(await wake.wakeIfDue()).toBe('idle');
+    expect(await strike()).toBe('idle');
     nowMs += 1;
-    expect(await wake.wakeIfDue()).toBe('started');
+    expect(await strike()).toBe('started');
     const next = started[1] ?? '';
     await wake.end(next, { seen: (await wake.begin(next)) ?? 0, dueInMs: null });
     nowMs += 100 * MINUTE_MS;
-    expect(await wake.wakeIfDue()).toBe('idle');
+    expect(await strike()).toBe('idle');
     expect(started).toHaveLength(2);
   });
 
@@ -131,13 +134,37 @@ describeOnLocalStack('waking the cycle', (on) => {
     await wake.wake();
     const [dead = ''] = started;
     const seen = (await wake.begin(dead)) ?? 0;
+    expect(await strike()).toBe('idle');
     nowMs += 5 * MINUTE_MS;
-    expect(await another().wakeIfDue()).toBe('idle');
+    expect(await strike()).toBe('idle');
+    // Triggers do not judge: the clock will.
     nowMs += 1;
-    expect(await another().wakeIfDue()).toBe('revived');
+    expect(await another().wake()).toBe('coalesced');
+    expect(await strike()).toBe('revived');
     expect(await wake.begin(dead)).toBeNull();
     expect(await wake.end(dead, { seen, dueInMs: null })).toBe(false);
     expect(await another().wake()).toBe('coalesced');
+  });
+
+  it('hears of an execution by each round that begins or ends, also between two looks of one strike', async () => {
+    const wake = another();
+    await wake.wake();
+    const [execution = ''] = started;
+    for (let n = 0; n < 4; n++) {
+      await strike();
+      nowMs += 4 * MINUTE_MS;
+      const seen = (await wake.begin(execution)) ?? 0;
+      await another().wake();
+      expect(await wake.end(execution, { seen, dueInMs: null })).toBe(true);
+      expect(await strike()).toBe('idle');
+      nowMs += 4 * MINUTE_MS;
+    }
+    nowMs += 2 * MINUTE_MS;
+    const judged = strike();
+    // A round begins while the strike makes up its mind.
+    const begun = wake.begin(execution);
+    expect((await judged) === 'revived').toBe((await begun) === null);
+    expect(started).toHaveLength((await begun) === null ? 2 : 1);
   });
 
   it('does not wait for one that says that it failed: the clock or the next trigger starts another', async () => {
@@ -146,7 +173,7 @@ describeOnLocalStack('waking the cycle', (on) => {
     const [failed = ''] = started;
     await wake.begin(failed);
     expect(await another().gaveUp(failed)).toBe(true);
-    expect(await another().wakeIfDue()).toBe('started');
+    expect(await strike()).toBe('started');
     // Said twice, or too late: the other one keeps its place.
     expect(await another().gaveUp(failed)).toBe(false);
     expect(await another().wake()).toBe('coalesced');
@@ -168,7 +195,7 @@ describeOnLocalStack('waking the cycle', (on) => {
     isBroken = true;
     await expect(another().wake()).rejects.toThrow('no state machine');
     isBroken = false;
-    expect(await another().wakeIfDue()).toBe('started');
+    expect(await strike()).toBe('started');
     expect(started).toHaveLength(1);
   });
 
@@ -184,4 +211,61 @@ describeOnLocalStack('waking the cycle', (on) => {
     await wake.handOver(old);
     expect(started).toHaveLength(2);
   });
+
+  describe.each([10, -10].flatMap((of) => [10, 0, -10].map((by) => [of, by] as const)))(
+    'with clocks that are wrong by %i and %i minutes',
+    (ofCycle, ofOthers) => {
+      const [cycleMs, otherMs] = [ofCycle * MINUTE_MS, ofOthers * MINUTE_MS];
+
+      it('no execution loses its place while it goes on', async () => {
+        const wake = another(cycleMs);
+        await another(otherMs).wake();
+        const [execution = ''] = started;
+        for (let round = 0; round < 3; round++) {
+          const seen = await wake.begin(execution);
+          expect(seen).not.toBeNull();
+          for (let n = 0; n < 4; n++) {
+            nowMs += MINUTE_MS;
+            expect(await strike(otherMs)).toBe('idle');
+            expect(await another(otherMs).wake()).toBe('coalesced');
+          }
+          expect(await wake.end(execution, { seen: seen ?? 0, dueInMs: MINUTE_MS })).toBe(true);
+        }
+        expect(started).toEqual([execution]);
+      });
+
+      it('a dead one is found within minutes, and what was wanted of it is served', async () => {
+        await another(cycleMs).wake();
+        await another(cycleMs).begin(started[0] ?? '');
+        const answers: string[] = [];
+        for (let n = 0; n < 7; n++, nowMs += MINUTE_MS) answers.push(await strike(otherMs));
+        expect(answers.filter((a) => a === 'revived')).toHaveLength(1);
+        expect(await another(cycleMs).begin(started[1] ?? '')).toBe(1);
+      });
+
+      it('the next look is no later than a minute after it is due, whoever said when', async () => {
+        await another(otherMs).wake();
+        const cycle = another(cycleMs);
+        const seen = (await cycle.begin(started[0] ?? '')) ?? 0;
+        await cycle.end(started[0] ?? '', { seen, dueInMs: 3 * MINUTE_MS });
+        nowMs += MINUTE_MS / 2;
+        let minutes = 0;
+        for (; (await strike(otherMs)) !== 'started'; nowMs += MINUTE_MS) minutes++;
+        expect(minutes).toBeLessThanOrEqual(3);
+      });
+
+      it('a clock that goes back between two steps changes nothing', async () => {
+        await another(otherMs).wake();
+        const [execution = ''] = started;
+        const seen = (await another(cycleMs).begin(execution)) ?? 0;
+        await strike();
+        expect(await another(-cycleMs).end(execution, { seen, dueInMs: null })).toBe(false);
+        await another(-otherMs).wake();
+        expect(started).toHaveLength(2);
+        nowMs -= 10 * MINUTE_MS;
+        expect(await strike(otherMs)).toBe('idle');
+        expect(await another(cycleMs).begin(started[1] ?? '')).toBe(2);
+      });
+    },
+  );
 });

@@ -57,6 +57,7 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
     pools: () => prices().market.pools(),
     quote: (...asked) => prices().market.quote(...asked),
     history: (...asked) => prices().market.history(...asked),
+    completeUntil: () => prices().market.completeUntil?.() ?? null,
   };
   // What is durable must not be forgotten where the queue does not answer: the clock finds it then.
   const wakeUnlessAwaited = async (): Promise<void> => {

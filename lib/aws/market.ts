@@ -3,9 +3,9 @@ import type { PoolId } from '../kernel/ids.ts';
 import type { InstanceType, Pool } from '../domain/pool.ts';
 import { builtInCatalogue, type Catalogue } from '../market/catalogue.ts';
 import { WARM_UP_MS } from '../market/features/price-window.ts';
-import { indexAt, priceAt, traceOf, type SpotMarket } from '../market/steps.ts';
+import { priceAt, stepsWithin, traceOf, type SpotMarket } from '../market/steps.ts';
 import type { MarketTrace } from '../market/trace.ts';
-import type { Market, PriceSteps } from '../ports/market.ts';
+import type { Market } from '../ports/market.ts';
 import type { KnownMarket } from './deployment.ts';
 import { sourceOf, type ListPrices, type ListSource } from './list-prices.ts';
 import type { PriceBook } from './price-book.ts';
@@ -29,10 +29,11 @@ export const offeredType = (type: InstanceType): InstanceType => ({
 });
 
 /**
- * The Market port over a trace that ends at what is known: the newest price holds until another one is. Pools that are not
- * to be bought from quote no price: instances there may be, from before, but no new ones.
+ * The Market port over a trace that ends at what is known: the newest price holds until another one is, and what came after `now`
+ * is not shown to a process whose clock is behind. Pools that are not to be bought from quote no price: instances there may be,
+ * from before, but no new ones.
  */
-export function marketOf(trace: MarketTrace, isOpen: (pool: Pool) => boolean = () => true): Market {
+function marketOf(trace: MarketTrace, now: () => EpochMs, isOpen: (pool: Pool) => boolean): Market {
   const closed = new Set(trace.pools.filter((p) => !isOpen(p)).map((p) => p.id));
   const list = new Map(trace.pools.filter((p) => p.option !== 'spot').map((p) => [p.id, p.onDemandUsdPerHour]));
   return {
@@ -41,16 +42,11 @@ export function marketOf(trace: MarketTrace, isOpen: (pool: Pool) => boolean = (
       if (closed.has(pool)) return null;
       const price = list.get(pool);
       if (price !== undefined) return price;
-      const spot = priceAt(trace.prices(pool), raw(at));
+      const spot = priceAt(trace.prices(pool), Math.min(raw(at), raw(now())));
       return spot === null ? null : usdPerHour(spot);
     },
-    history: (pool, from, to): PriceSteps => {
-      const { atMs, usdPerHour: usd } = trace.prices(pool);
-      const first = Math.max(0, indexAt(atMs, raw(from)));
-      let end = indexAt(atMs, raw(to)) + 1;
-      while (end > first && (atMs[end - 1] ?? 0) >= raw(to)) end--;
-      return { atMs: atMs.subarray(first, end), usdPerHour: usd.subarray(first, end) };
-    },
+    // A change of this very instant is known.
+    history: (pool, from, to) => stepsWithin(trace.prices(pool), raw(from), Math.min(raw(to), raw(now()) + 1)),
   };
 }
 
@@ -90,8 +86,10 @@ export class AwsMarket {
     const known = this.#known;
     const version = `${checkedMs} ${listedMs} ${[...closed].sort().join()}`;
     if (known?.version === version) return known;
-    const toMs = raw(now());
-    const fromMs = toMs - historyS * 1000;
+    const nowMs = raw(now());
+    // What a clock that is ahead of this one has fetched is read all the same: it is shown when its time has come here, too.
+    const toMs = Math.max(nowMs, checkedMs ?? nowMs);
+    const fromMs = nowMs - historyS * 1000;
     const [prices, list] = await Promise.all([
       checkedMs === null ? new Map<string, SpotMarket['prices']>() : book.prices({ fromMs, toMs, checkedMs }),
       listedMs === null ? null : book.list(),
@@ -102,8 +100,8 @@ export class AwsMarket {
     this.#known = {
       trace,
       market: {
-        ...marketOf(trace, (p) => types.includes(p.type.name) && zones.includes(p.zone) && !closed.has(p.id)),
-        completeUntil: () => (checkedMs === null ? null : epochMs(checkedMs)),
+        ...marketOf(trace, now, (p) => types.includes(p.type.name) && zones.includes(p.zone) && !closed.has(p.id)),
+        completeUntil: () => (checkedMs === null ? null : epochMs(Math.min(checkedMs, raw(now())))),
       },
       checkedMs,
       version,

@@ -20,8 +20,8 @@ export const STATE: Key = { pk: 'PRICES', sk: 'STATE' };
 export const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
 export const partition = (day: number): string => `PRICES#${new Date(day * DAY_MS).toISOString().slice(0, 10)}`;
 
-/** Asked for again on each run: changes are published a little late. */
-export const OVERLAP_MS = 10 * 60_000;
+/** Asked for again on each run: changes are published a little late, and the clock that asked last may have been ahead. */
+export const OVERLAP_MS = 30 * 60_000;
 export interface Chunk {
   readonly atMs: readonly number[];
   readonly usd: readonly number[];

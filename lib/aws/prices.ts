@@ -33,7 +33,7 @@ export async function fetchPrices(parts: PriceFeedParts, now: EpochMs): Promise<
   const { table, historyS } = parts;
   const nowMs = raw(now);
   const checkedMs = numberOf(await table.get(STATE), 'checkedMs');
-  const fromMs = Math.max(nowMs - historyS * 1000, checkedMs - OVERLAP_MS);
+  const fromMs = Math.max(nowMs - historyS * 1000, Math.min(checkedMs, nowMs) - OVERLAP_MS);
   const fetched = await history(parts, fromMs, nowMs);
   let added = 0;
   // The price in force when a day began is that at the end of the day before.
@@ -103,17 +103,23 @@ function merged(
   for (const pool of new Set([...known.keys(), ...fetched.keys(), ...before.keys()])) {
     const chunk = known.get(pool);
     const changes: Changes = new Map((chunk?.atMs ?? []).map((at, i) => [at, chunk?.usd[i] ?? 0]));
-    const size = changes.size;
-    let inForce = before.get(pool) ?? null;
-    let inForceMs = -Infinity;
-    for (const [at, usd] of fetched.get(pool) ?? []) {
-      if (at >= startMs && at < startMs + DAY_MS) changes.set(at, usd);
-      else if (at < startMs && at > inForceMs) [inForceMs, inForce] = [at, usd];
-    }
-    if (inForce !== null && !changes.has(startMs)) changes.set(startMs, inForce);
-    if (changes.size > size) fresh.set(pool, changes);
+    const told = [...(fetched.get(pool) ?? [])];
+    const news = told.filter(([at]) => at >= startMs && at < startMs + DAY_MS);
+    // What was fetched says more than what is stored: a change of the day before may be published after this day has begun.
+    const began = inForceAt(told, startMs) ?? (changes.has(startMs) ? null : before.get(pool));
+    if (began !== null && began !== undefined) news.push([startMs, began]);
+    if (news.every(([at, usd]) => changes.get(at) === usd)) continue;
+    for (const [at, usd] of news) changes.set(at, usd);
+    fresh.set(pool, changes);
   }
   return { known, fresh };
+}
+
+/** The newest of the changes until `atMs`; null when there is none. */
+function inForceAt(changes: readonly (readonly [atMs: number, usd: number])[], atMs: number): number | null {
+  let newest: readonly [number, number] | null = null;
+  for (const change of changes) if (change[0] <= atMs && change[0] > (newest?.[0] ?? -Infinity)) newest = change;
+  return newest?.[1] ?? null;
 }
 
 function chunkOf(changes: Changes): Chunk {

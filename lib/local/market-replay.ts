@@ -1,8 +1,8 @@
 import type { PoolId } from '../kernel/ids.ts';
 import { raw, usdPerHour, type EpochMs, type UsdPerHour } from '../kernel/units.ts';
-import { indexAt, priceAt, type PriceArrays } from '../market/steps.ts';
+import { priceAt, stepsWithin } from '../market/steps.ts';
 import type { MarketTrace } from '../market/trace.ts';
-import type { Market, PriceSteps } from '../ports/market.ts';
+import type { Market } from '../ports/market.ts';
 
 /**
  * The public side of a trace: pools and prices up to the asked instant. Availability is never shown: as on EC2, capacity
@@ -26,20 +26,11 @@ export function replayMarket(trace: MarketTrace, now?: () => EpochMs): Market {
       return price === null ? null : usdPerHour(price);
     },
     completeUntil: () => (trace.isUnbroken === true && now !== undefined ? now() : null),
-    history: (pool, from, to) => within(trace.prices(pool), raw(from), historyEnd(raw(to), now)),
+    history: (pool, from, to) => stepsWithin(trace.prices(pool), raw(from), historyEnd(raw(to), now)),
   };
 }
 
 /** History is [from, to): a change at this very instant is known now, so the guard lets it through. */
 function historyEnd(to: number, now: (() => EpochMs) | undefined): number {
   return now === undefined ? to : Math.min(to, raw(now()) + 1);
-}
-
-/** Views of the steps within [from, to), the one in force at `from` first. */
-function within({ atMs, usdPerHour: price }: PriceArrays, from: number, to: number): PriceSteps {
-  const first = Math.max(0, indexAt(atMs, from));
-  let end = indexAt(atMs, to) + 1;
-  while (end > 0 && (atMs[end - 1] ?? 0) >= to) end--;
-  // An empty window [t, t) still names the price in force at t, unless that began at t itself.
-  return { atMs: atMs.subarray(first, Math.max(first, end)), usdPerHour: price.subarray(first, Math.max(first, end)) };
 }

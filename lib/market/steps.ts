@@ -24,6 +24,15 @@ export function priceAt(prices: PriceArrays, t: number): number | null {
   return i < 0 ? null : (prices.usdPerHour[i] ?? null);
 }
 
+/** Views of the steps within [from, to), the one in force at `from` first: in an empty window [t, t) unless it began at t itself. */
+export function stepsWithin({ atMs, usdPerHour: usd }: PriceArrays, from: number, to: number): PriceArrays {
+  const first = Math.max(0, indexAt(atMs, from));
+  let end = indexAt(atMs, to) + 1;
+  while (end > first && (atMs[end - 1] ?? 0) >= to) end--;
+  end = Math.max(first, end);
+  return { atMs: atMs.subarray(first, end), usdPerHour: usd.subarray(first, end) };
+}
+
 /** Whether there is capacity at `t`. A pool without steps always has; before the first step the first one's value holds. */
 export function availableAt(steps: AvailabilitySteps | null, t: number): boolean {
   if (steps === null || steps.atMs.length === 0) return true;

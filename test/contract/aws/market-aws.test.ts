@@ -1,0 +1,56 @@
+import { AwsMarket } from '../../../lib/aws/market.ts';
+import { PriceBook } from '../../../lib/aws/price-book.ts';
+import { fetchPrices } from '../../../lib/aws/prices.ts';
+import { Table } from '../../../lib/aws/store/table.ts';
+import { invariant } from '../../../lib/kernel/errors.ts';
+import { raw, type EpochMs } from '../../../lib/kernel/units.ts';
+import type { MarketTrace } from '../../../lib/market/trace.ts';
+import type { Market } from '../../../lib/ports/market.ts';
+import { DynamoDouble } from '../../doubles/dynamodb/table.ts';
+import { publishedPrices } from '../../support/published-prices.ts';
+import { marketContract, MARKETS, type MarketDriver } from '../market.ts';
+
+const TYPES = ['c5.large'];
+/** Longer than the contract's market. */
+const HISTORY_S = 3 * 86_400;
+/** So few that every question takes several answers. */
+const PAGE = 3;
+
+/** EC2 asked every so often by one process, and the table read by another, which lives on. */
+async function make(trace: MarketTrace): Promise<MarketDriver> {
+  const table = new Table({ client: new DynamoDouble().client(), name: 'table' });
+  let nowMs = trace.startMs;
+  const client = publishedPrices(trace, (at) => at <= raw(nowMs), PAGE);
+  const feed = { client, table, types: TYPES, zones: MARKETS, historyS: HISTORY_S };
+  const reader = new AwsMarket({
+    book: new PriceBook(table),
+    historyS: HISTORY_S,
+    zones: MARKETS,
+    types: TYPES,
+    now: () => nowMs,
+    deployment: 'one',
+  });
+  let known: Market | null = null;
+  const read = async (): Promise<void> => void (known = (await reader.prices()).market);
+  return {
+    get market() {
+      return invariant(known, 'time has begun');
+    },
+    goTo: async (atMs: EpochMs) => {
+      nowMs = atMs;
+      await fetchPrices(feed, nowMs);
+      await read();
+    },
+    close: async (pool) => {
+      await new PriceBook(table).close(pool, 'one');
+      await read();
+    },
+  };
+}
+
+marketContract('prices of EC2, kept in DynamoDB', {
+  make,
+  completeMs: (nowMs) => nowMs,
+  listsUnpriced: false,
+  ends: false,
+});

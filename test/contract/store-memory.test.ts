@@ -1,4 +1,6 @@
 import { MemoryStore } from '../../lib/sim/memory-store.ts';
 import { storeContract } from './store.ts';
 
-storeContract('memory', (retention, nowMs) => Promise.resolve(new MemoryStore(retention, {}, nowMs)));
+storeContract('memory', (retention, nowMs) => Promise.resolve(new MemoryStore(retention, {}, nowMs)), {
+  none: 'nothing of it outlives its process',
+});

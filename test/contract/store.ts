@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { EbbError } from '../../lib/kernel/errors.ts';
 import { attemptId, instanceId, jobId } from '../../lib/kernel/ids.ts';
 import { epochMs, raw } from '../../lib/kernel/units.ts';
 import type { Change, EventRecord, Store } from '../../lib/ports/store.ts';
 import type { Retention } from '../../lib/ports/store-retention.ts';
+import { codeOf } from '../support/code-of.ts';
 import { ageingContract } from './store-ageing.ts';
+import { crashContract, type Crashes } from './store-crashes.ts';
 import {
   attempt,
   effect,
@@ -19,15 +20,6 @@ import {
   task,
 } from './store-samples.ts';
 
-export const codeOf = async (work: Promise<unknown>): Promise<string> => {
-  try {
-    await work;
-    return 'no error';
-  } catch (error) {
-    return error instanceof EbbError ? error.code : `not an EbbError: ${String(error)}`;
-  }
-};
-
 const ids = (list: readonly { readonly id: string }[]): string[] => list.map((x) => x.id);
 const event = (text: string): Change => ({
   put: 'event',
@@ -37,9 +29,10 @@ const event = (text: string): Change => ({
 /** Gives an empty store with the given retention; `nowMs`: its wall clock. */
 export type OpenStore = (retention: Retention, nowMs: () => number) => Promise<Store>;
 
-/** What every implementation of the Store port keeps. */
-export function storeContract(name: string, open: OpenStore): void {
+/** What every implementation of the Store port keeps, whatever happens to the processes that write. */
+export function storeContract(name: string, open: OpenStore, crashes: Crashes): void {
   ageingContract(name, open);
+  crashContract(name, crashes);
 
   describe(`store contract: ${name}`, () => {
     let store: Store;

@@ -18,7 +18,7 @@ import { openSqliteStore } from '../../../lib/local/store/sqlite-store.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
 import type { Store } from '../../../lib/ports/store.ts';
-import { codeOf } from '../../contract/store.ts';
+import { codeOf } from '../../support/code-of.ts';
 import { job, plan, submission, task } from '../../contract/store-samples.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'ebb-store-faults-'));

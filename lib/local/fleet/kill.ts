@@ -14,7 +14,8 @@ export function killFleet(dir: string): void {
     const lock = inside.lock(join(instances, name));
     if (takeLock(lock)) continue;
     const pid = lockOwner(lock);
-    if (pid === null) continue;
+    // Taken by an engine of this very process before: its supervisor never came up.
+    if (pid === null || pid === process.pid) continue;
     try {
       process.kill(pid, 'SIGKILL');
     } catch {

@@ -17,6 +17,7 @@ import type { z } from 'zod';
 import { actInput, confirmInput, gaveUpInput, solveInput } from '../aws/messages.ts';
 import type { ErrorCode } from '../kernel/errors.ts';
 import { acknowledge, acknowledgeWildcards } from './acknowledged.ts';
+import { factsOf } from './functions.ts';
 
 export type CycleStep = 'look' | 'estimate' | 'forecast' | 'solve' | 'record' | 'act' | 'confirm';
 
@@ -32,6 +33,12 @@ export interface CycleProps {
 const ACT_CONCURRENCY = 10;
 /** An Express execution may last five minutes; this one is ended, and said to have been late, just before. */
 const TIMEOUT = Duration.seconds(290);
+/**
+ * Beyond a function's own time-out: it may take ten seconds to come up ("Understanding the Lambda execution environment
+ * lifecycle", init phase), and its answer some to arrive. So it is the Lambda service that says that a function was late, which
+ * is tried again; this one ends a wait for an answer that never comes, which is not.
+ */
+const ANSWER_S = 15;
 
 /** Faults that pass, under the names that lib/aws/stack.ts gives them. */
 const PASSING: readonly ErrorCode[] = ['aws.unavailable', 'too-many-requests', 'conflict'];
@@ -103,6 +110,7 @@ export class Cycle extends Construct {
           lambdaFunction: functions[name],
           payloadResponseOnly: true,
           retryOnServiceExceptions: false,
+          taskTimeout: sfn.Timeout.duration(Duration.seconds(factsOf(name).timeoutS + ANSWER_S)),
           ...options,
         }),
       );

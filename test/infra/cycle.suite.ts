@@ -12,7 +12,7 @@ import {
   solveInput,
 } from '../../lib/aws/messages.ts';
 import { shown } from './policies.ts';
-import { run, type Invoke, type Machine } from './states.ts';
+import { run, tasksOf, type Invoke, type Machine } from './states.ts';
 import { resourcesOf, synthesis } from './synthesis.ts';
 
 const fault = (name: string): Error => Object.assign(new Error(name), { name });
@@ -160,6 +160,33 @@ describe('the cycle', () => {
     });
     expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Failed');
     expect(calls.filter((c) => c === 'Acquire')).toHaveLength(5);
+  });
+
+  it('waits for each function as long as that may take to come up and to answer, and not without end', () => {
+    const timeouts = new Map(
+      Object.entries(resourcesOf(main, 'AWS::Lambda::Function')).map(([id, { Properties: p }]) => [id, p['Timeout']]),
+    );
+    const tasks = tasksOf(machine);
+    expect(tasks.map(([name]) => name).sort()).toEqual(
+      ['ActOnBatch', 'Confirm', 'Estimate', 'Forecast', 'GiveUp', 'Look', 'Record', 'Solve'].sort(),
+    );
+    for (const [, { Resource, TimeoutSeconds }] of tasks) {
+      const timeoutS = Number(timeouts.get(/\{(\w+)\.Arn\}/.exec(Resource ?? '')?.[1] ?? ''));
+      // Ten seconds is what a function may take to come up.
+      expect(TimeoutSeconds).toBeGreaterThan(timeoutS + 10);
+      expect(TimeoutSeconds).toBeLessThan(timeoutS + 30);
+      expect(TimeoutSeconds).toBeLessThan(machine.TimeoutSeconds ?? 0);
+    }
+  });
+
+  it('does not ask again where no answer came in time: the next execution does', () => {
+    const { invoke, calls } = steps({
+      Solve: () => {
+        throw fault('States.Timeout');
+      },
+    });
+    expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Failed');
+    expect(calls.slice(-2)).toEqual(['Solve', 'Acquire']);
   });
 
   it('is an Express machine that ends in time, with a name that its steps know', () => {

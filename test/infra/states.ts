@@ -25,6 +25,7 @@ interface State {
   readonly Branches?: readonly Machine[];
   readonly ItemProcessor?: Machine;
   readonly MaxConcurrency?: number;
+  readonly TimeoutSeconds?: number;
 }
 
 export interface Machine {
@@ -32,6 +33,15 @@ export interface Machine {
   readonly States: Record<string, State>;
   readonly TimeoutSeconds?: number;
 }
+
+/** The states that ask a function, those within others too, by their names. */
+export const tasksOf = ({ States }: Machine): (readonly [string, State])[] =>
+  Object.entries(States).flatMap(([name, state]) => [
+    ...(state.Type === 'Task' ? [[name, state] as const] : []),
+    ...[...(state.Branches ?? []), ...(state.ItemProcessor === undefined ? [] : [state.ItemProcessor])].flatMap(
+      tasksOf,
+    ),
+  ]);
 
 /** Runs the function that `resource` names. A thrown error's name is what Retry and Catch see. */
 export type Invoke = (resource: string, input: unknown) => unknown;

@@ -8,7 +8,7 @@ import { Tracer } from '@aws-lambda-powertools/tracer';
 import { captureLambdaHandler } from '@aws-lambda-powertools/tracer/middleware';
 import type { MiddlewareObj, Request } from '@middy/core';
 import type { z } from 'zod';
-import { EbbError, type ErrorCode } from '../kernel/errors.ts';
+import { EbbError, type ErrorCode, type Issue } from '../kernel/errors.ts';
 import { classify } from './errors.ts';
 import { METRIC_NAMESPACE, METRICS, type MetricKey } from './metrics.ts';
 import { timed } from './remaining.ts';
@@ -90,10 +90,10 @@ function checked(name: string, input: z.ZodType): MiddlewareObj {
     before: (request: Request) => {
       const parsed = input.safeParse(request.event);
       if (!parsed.success) {
-        const issues = parsed.error.issues.map((i) => ({ at: i.path.join('.') || 'event', message: i.message }));
+        const issues = parsed.error.issues.map(issueOf);
         throw new EbbError('usage', {
           what: `${name} was given an event that it does not understand`,
-          got: issues.map((i) => `${i.at}: ${i.message}`).join('; '),
+          got: issues.map(written).join('; '),
           issues,
         });
       }
@@ -101,3 +101,13 @@ function checked(name: string, input: z.ZodType): MiddlewareObj {
     },
   };
 }
+
+/** Of an event that may have several forms, which is none of them: what each of them misses. */
+function issueOf(issue: z.core.$ZodIssue): Issue {
+  const at = issue.path.join('.') || 'event';
+  if (issue.code !== 'invalid_union' || issue.errors.length === 0) return { at, message: issue.message };
+  const forms = issue.errors.map((form) => form.map((i) => written(issueOf(i))).join(', '));
+  return { at, message: `has none of its forms: ${forms.join('; or ')}` };
+}
+
+const written = ({ at, message }: Issue): string => `${at}: ${message}`;

@@ -120,6 +120,14 @@ describe('the API’s forecasts of pools in a deployment', () => {
     expect((await asked('model', false)).origin?.refused).toMatch(/does not name the function/);
   });
 
+  it('are refused to an event that is none of the two, which says what each of them misses', async () => {
+    await expect(invoke(handler, { execution: 'c-1', round: 0 })).rejects.toThrow(
+      /sight: .*expected string.*; or pools: /,
+    );
+    await expect(invoke(handler, { pools: ['a', ''] })).rejects.toThrow(/pools\.1: Too small/);
+    expect(logged.join('')).toContain('forecast was given an event that it does not understand');
+  });
+
   it('are from history where the function takes longer than the caller waits', async () => {
     does = 'hang';
     // Of API Gateway's 29 s what a busy process may have left.

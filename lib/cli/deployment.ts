@@ -7,6 +7,7 @@
  * no more.
  */
 import type { CloudFormationClient } from '@aws-sdk/client-cloudformation';
+import { API_URL_DESCRIPTION } from '../aws/outputs.ts';
 import { EbbError } from '../kernel/errors.ts';
 import { clientOver, type Client, type Send } from './client.ts';
 
@@ -22,7 +23,10 @@ export interface Deployment {
   readonly token: string | null;
 }
 
-/** Stack outputs that hold the address of an API (lib/infra/outputs.ts): the first one's, and as the CDK names those of others. */
+/**
+ * Stack outputs that hold the address of an API, where none is described as one (lib/infra/outputs.ts): the first one's, and as the
+ * CDK names those of others.
+ */
 const API_URL_OUTPUT = /^(?:ApiUrl|\w*OutputsApiUrl[\dA-F]{8})$/;
 /** Each look at the events is a request that is paid for. */
 const EVENTS_POLL_MS = 2_000;
@@ -128,7 +132,9 @@ function judged(deployment: Deployment, status: number, body: string): { status:
 async function addressOf({ stack }: Deployment, cloudFormation: CloudFormationClient): Promise<string> {
   const { DescribeStacksCommand } = await import('@aws-sdk/client-cloudformation');
   const { Stacks } = await cloudFormation.send(new DescribeStacksCommand({ StackName: stack }));
-  const outputs = (Stacks?.[0]?.Outputs ?? []).filter(({ OutputKey }) => API_URL_OUTPUT.test(OutputKey ?? ''));
+  const all = Stacks?.[0]?.Outputs ?? [];
+  const described = all.filter(({ Description }) => Description === API_URL_DESCRIPTION);
+  const outputs = described.length > 0 ? described : all.filter((o) => API_URL_OUTPUT.test(o.OutputKey ?? ''));
   // Which of several is meant is not to be guessed: jobs would run, and cost, in another deployment.
   if (outputs.length > 1) {
     throw new EbbError('usage', {

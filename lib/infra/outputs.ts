@@ -1,10 +1,12 @@
 /**
  * What CloudFormation says of a deployment once it is made, and the command line asks for (lib/cli/deployment.ts). The first
- * Ebbtide of a stack has the plain names, whoever made the stack; those of any other are generated, as a name is there once.
+ * Ebbtide of a stack has the plain names, whoever made the stack, but for those that the stack's own outputs have; the others are
+ * generated, as a name is there once. The command line knows the address by its description.
  */
-import { Aws, CfnCondition, CfnOutput, Fn, Lazy, Stack } from 'aws-cdk-lib';
+import { AspectPriority, Aspects, Aws, CfnCondition, CfnOutput, Fn, Lazy, Stack } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
 import { OTHER_CONSOLES } from '../aws/fleet/log-place.ts';
+import { API_URL_DESCRIPTION } from '../aws/outputs.ts';
 import type { HttpApi } from './api.ts';
 import type { Cycle } from './cycle.ts';
 import type { TriggerQueue } from './triggers.ts';
@@ -31,11 +33,23 @@ export class EbbtideOutputs extends Construct {
         produce: () => `ebb --stack ${stackName}${this.#isAlone() ? '' : ` --url ${api.rest.url}`} jobs`,
       }),
     };
-    const isFirst = this.#isAlone();
-    for (const [key, value] of Object.entries(outputs)) {
-      const output = new CfnOutput(this, key, { value });
-      if (isFirst) output.overrideLogicalId(key);
-    }
+    const made = Object.entries(outputs).map(
+      ([key, value]) =>
+        new CfnOutput(this, key, { value, ...(key === 'ApiUrl' ? { description: API_URL_DESCRIPTION } : {}) }),
+    );
+    if (!this.#isAlone()) return;
+    // When all that the app makes is there: an output of the stack's own may come after this one.
+    const visit = (node: unknown): void => {
+      if (node === this) this.#takePlainNames(made);
+    };
+    Aspects.of(this).add({ visit }, { priority: AspectPriority.MUTATING });
+  }
+
+  #takePlainNames(made: readonly CfnOutput[]): void {
+    const stack = Stack.of(this);
+    const others = stack.node.findAll().filter((c) => c instanceof CfnOutput && !made.includes(c) && c.stack === stack);
+    const taken = new Set(others.map((c) => stack.resolve((c as CfnOutput).logicalId) as string));
+    for (const output of made) if (!taken.has(output.node.id)) output.overrideLogicalId(output.node.id);
   }
 
   /** No other Ebbtide is in the stack so far. */

@@ -1,7 +1,8 @@
 /** What a stack says of the deployments in it, in an app of somebody else. */
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { Stack } from 'aws-cdk-lib';
+import { CfnOutput, Stack } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
+import { API_URL_DESCRIPTION } from '../../lib/aws/outputs.ts';
 import { Ebbtide } from '../../lib/infra/ebbtide.ts';
 import { newApp, synthesis } from './synthesis.ts';
 
@@ -45,6 +46,24 @@ describe('the outputs', () => {
     expect(outputsOf(synthesis().main)['Try']?.Value).toBe('ebb --stack Ebbtide jobs');
     expect(written('Try')).toMatch(/ebb --stack Own --url .*"DayHttpRest/);
     expect(written(nightly('Try'))).toMatch(/ebb --stack Own --url .*"NightHttpRest/);
+  });
+
+  it('leave the names to outputs of the stack’s own, whichever were there first', () => {
+    const stack = new Stack(newApp(), 'Shared');
+    new CfnOutput(stack, 'ApiUrl', { value: 'https://api.example.com' });
+    new Ebbtide(stack, 'Day');
+    new CfnOutput(stack, 'Dashboard', { value: 'https://grafana.example.com' });
+    const all = Template.fromStack(stack).findOutputs('*') as Record<string, { Value: unknown; Description?: string }>;
+    expect([all['ApiUrl']?.Value, all['Dashboard']?.Value]).toEqual([
+      'https://api.example.com',
+      'https://grafana.example.com',
+    ]);
+    expect(Object.keys(all)).toEqual(
+      expect.arrayContaining(['CycleArn', expect.stringMatching(/^DayOutputsDashboard[\dA-F]{8}$/)]),
+    );
+    // By this the command line finds it.
+    const described = Object.entries(all).filter(([, o]) => o.Description === API_URL_DESCRIPTION);
+    expect(described.map(([key]) => key)).toEqual([expect.stringMatching(/^DayOutputsApiUrl[\dA-F]{8}$/)]);
   });
 
   it('name both queues as a redrive asks for them', () => {

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { API_URL_DESCRIPTION } from '../../../lib/aws/outputs.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { deploymentClient, type Deployment } from '../../../lib/cli/deployment.ts';
 
@@ -125,6 +126,14 @@ describe('a client of a deployment', () => {
 
     it('takes the name that the CDK makes up, where there is no other', async () => {
       has(output('NightOutputsApiUrl0A1B2C3D', `${address()}/prod/`));
+      await client({ url: null }).get('/api/jobs');
+      expect(seen.map((s) => s.request.url)).toEqual(['/', '/prod/api/jobs']);
+    });
+
+    it('knows it by its description, whatever the name, from an output of the app', async () => {
+      const ours = output('NightOutputsApiUrl0A1B2C3D', `${address()}/prod/`);
+      const description = `<Description>${API_URL_DESCRIPTION}</Description>`;
+      has(output('ApiUrl', 'https://theirs/'), ours.replace('</member>', `${description}</member>`));
       await client({ url: null }).get('/api/jobs');
       expect(seen.map((s) => s.request.url)).toEqual(['/', '/prod/api/jobs']);
     });

@@ -1,10 +1,11 @@
-/** The CDK app as `cdk synth` runs it: a process, without credentials. */
+/** The CDK app by the CDK's command line, and as that runs it: a process, without credentials. */
 import { spawnSync, type SpawnSyncReturns } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from '@jest/globals';
+import { cdkSynth } from '../support/cdk-synth.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -27,15 +28,17 @@ describe('the CDK app', () => {
     });
   };
 
-  it('makes two templates with nothing configured and no credentials', () => {
-    const { status, stderr } = app({});
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    expect(readdirSync(join(folder, 'out')).filter((f) => f.endsWith('.template.json'))).toEqual([
+  it('makes two templates by the CDK’s command line, without network, credentials, environment and home', () => {
+    const { status, stderr, tried } = cdkSynth(folder, ['--no-validation']);
+    expect({ status, tried, said: status === 0 ? '' : stderr }).toEqual({ status: 0, tried: [], said: '' });
+    expect(readdirSync(join(folder, 'cdk.out')).filter((f) => f.endsWith('.template.json'))).toEqual([
       'Ebbtide.template.json',
       'EbbtideData.template.json',
     ]);
     // Nothing was looked up, so there is no account to be written down anywhere.
-    const manifest = JSON.parse(readFileSync(join(folder, 'out', 'manifest.json'), 'utf8')) as { missing?: unknown };
+    const manifest = JSON.parse(readFileSync(join(folder, 'cdk.out', 'manifest.json'), 'utf8')) as {
+      missing?: unknown;
+    };
     expect(manifest.missing).toBeUndefined();
   });
 

@@ -2,12 +2,15 @@
  * `npm run preflight`: what would stop `npx cdk deploy --all` with these credentials, before anything is made. Takes the same
  * configuration: ebbtide.config.yaml, and values as `-- -c ebbtide:maxVcpus=64`. Exit code 1 where something would.
  */
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { CloudFormationClient } from '@aws-sdk/client-cloudformation';
+import { EC2Client } from '@aws-sdk/client-ec2';
 import { defaultProvider } from '@aws-sdk/credential-provider-node';
 import pc from 'picocolors';
-import { preflight } from '../lib/aws/deploying/preflight.ts';
+import { preflight } from '../lib/aws/preflight/preflight.ts';
+import { imageParameterOf } from '../lib/aws/fleet/image.ts';
 import { renderError } from '../lib/cli/failure.ts';
+import { architectureOf } from '../lib/infra/config.ts';
 import { readDeployment } from '../lib/infra/read-config.ts';
 import { EbbError, type Issue } from '../lib/kernel/errors.ts';
 
@@ -18,19 +21,31 @@ const context = Object.fromEntries(
   values.context.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]),
 );
 
+/** The configuration is read before AWS is asked whose credentials these are. */
+const ANY_ACCOUNT = '000000000000';
+
+/** As the CDK has it: of the command line, or of cdk.json. */
+function qualifierIn(given: Readonly<Record<string, string>>): string | undefined {
+  const key = '@aws-cdk/core:bootstrapQualifier';
+  const { context: kept } = JSON.parse(readFileSync(new URL('../cdk.json', import.meta.url), 'utf8')) as {
+    context: Readonly<Record<string, string>>;
+  };
+  return given[key] ?? kept[key];
+}
+
 const lines = (mark: string, issues: readonly Issue[]): string =>
   issues.map(({ at, message }) => `${mark} ${at}: ${message}\n`).join('');
 
 try {
-  const given = readDeployment({ context });
-  const client = new CloudFormationClient(given.region === undefined ? {} : { region: given.region });
-  const region = await client.config.region().catch((cause: unknown) => {
+  const ofProfile = await new EC2Client().config.region().catch(() => undefined);
+  const { account: named, ...given } = readDeployment({ context, account: ANY_ACCOUNT, region: ofProfile });
+  const { region } = given;
+  if (region === undefined) {
     throw new EbbError('usage', {
       what: 'no AWS region is known',
       next: 'set `region` in ebbtide.config.yaml, or AWS_REGION, or a profile that has one',
-      cause,
     });
-  });
+  }
   const credentials = defaultProvider();
   await credentials().catch((cause: unknown) => {
     throw new EbbError('aws.refused', {
@@ -42,9 +57,10 @@ try {
   });
   const { account, failures, notes } = await preflight({
     caller: { region, credentials },
-    cloudFormation: client,
-    account: given.account,
-    maxVcpus: given.maxVcpus,
+    ec2: new EC2Client({ region, credentials }),
+    config: { ...given, ...(named === ANY_ACCOUNT ? {} : { account: named }) },
+    imageParameter: imageParameterOf(architectureOf(given)),
+    qualifier: qualifierIn(context),
   });
   process.stdout.write(`account ${account ?? 'unknown'}, region ${region}\n`);
   process.stdout.write(lines(pc.yellow('note'), notes) + lines(pc.red('STOPS'), failures));

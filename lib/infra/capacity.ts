@@ -9,6 +9,7 @@ import * as iam from 'aws-cdk-lib/aws-iam';
 import * as logs from 'aws-cdk-lib/aws-logs';
 import type * as s3 from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
+import { imageParameterOf } from '../aws/fleet/image.ts';
 import { ORDERS } from '../aws/fleet/marks.ts';
 import type { Arch } from '../domain/pool.ts';
 import { WORK_PREFIX } from '../domain/s3-uri.ts';
@@ -204,10 +205,6 @@ export class Capacity extends Construct {
     return template;
   }
 }
-
-/** https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html */
-const imageParameterOf = (arch: Arch): string =>
-  `/aws/service/ecs/optimized-ami/amazon-linux-2023/${arch === 'arm64' ? 'arm64/' : ''}recommended/image_id`;
 
 /**
  * Makes the instance one of the cluster's, with its Ebbtide id and pool (tags of the launch) as attributes, and stops the

@@ -13,6 +13,7 @@ import './data.suite.ts';
 import './deploy-page.suite.ts';
 import './functions.suite.ts';
 import './nag.suite.ts';
+import './needed.suite.ts';
 import './operations.suite.ts';
 import './outputs.suite.ts';
 import './security-page.suite.ts';

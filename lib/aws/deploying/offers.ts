@@ -1,6 +1,6 @@
 /**
- * Whether a region has what a deployment is configured to buy, asked before the rest of it is made. What is found names the
- * key of the configuration and what to do; docs/deploy.md has the same keys.
+ * Whether a region has what a deployment is configured to buy: asked by `npm run preflight`, and by the deployment itself before
+ * the rest of it is made. What is found names the key of the configuration and what to do; docs/deploy.md has the same keys.
  */
 import {
   DescribeInstanceTypeOfferingsCommand,
@@ -30,6 +30,8 @@ const MAX_PAGES = 50;
 export interface Checked {
   /** Families by zone in which nothing of them can be bought, where another zone has them. */
   readonly lacking: ReadonlyMap<string, readonly string[]>;
+  /** A type of each family that is offered. */
+  readonly types: ReadonlyMap<string, string>;
 }
 
 /**
@@ -39,7 +41,7 @@ export interface Checked {
 export async function checkRegion(client: EC2Client, asked: Asked): Promise<Checked> {
   const { Families: families, Zones: zones } = asked;
   const offered = await allowed('families', () => offersIn(client, asked));
-  const has = (family: string, zone: string): boolean => offered.get(zone)?.has(family) === true;
+  const has = (family: string, zone: string): boolean => offered.byZone.get(zone)?.has(family) === true;
   const issues: Issue[] = families
     .filter((family) => !zones.some((zone) => has(family, zone)))
     .map((family) => ({
@@ -58,15 +60,17 @@ export async function checkRegion(client: EC2Client, asked: Asked): Promise<Chec
     throw new EbbError('usage', { what, issues, next: 'docs/deploy.md lists every key' });
   }
   const lacking = zones.map((zone) => [zone, families.filter((family) => !has(family, zone))] as const);
-  return { lacking: new Map(lacking.filter(([, missing]) => missing.length > 0)) };
+  return { lacking: new Map(lacking.filter(([, missing]) => missing.length > 0)), types: offered.types };
 }
 
-/** Families on offer, by zone. */
-async function offersIn(
-  client: EC2Client,
-  { Families, Zones }: Asked,
-): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
-  const offered = new Map<string, Set<string>>();
+interface Offered {
+  /** Families. */
+  readonly byZone: Map<string, Set<string>>;
+  readonly types: Map<string, string>;
+}
+
+async function offersIn(client: EC2Client, { Families, Zones }: Asked): Promise<Offered> {
+  const offered: Offered = { byZone: new Map(), types: new Map() };
   let token: string | undefined;
   for (let pages = 0; pages < MAX_PAGES; pages++) {
     const answer = await client.send(
@@ -80,7 +84,9 @@ async function offersIn(
       }),
     );
     for (const { InstanceType: type = '', Location: zone = '' } of answer.InstanceTypeOfferings ?? []) {
-      offered.set(zone, (offered.get(zone) ?? new Set()).add(type.split('.')[0] ?? ''));
+      const [family = ''] = type.split('.');
+      if (!offered.types.has(family) || type.endsWith('.large')) offered.types.set(family, type);
+      offered.byZone.set(zone, (offered.byZone.get(zone) ?? new Set()).add(family));
     }
     token = answer.NextToken;
     if (token === undefined || token === '') break;

@@ -35,6 +35,8 @@ export const knobsSchema = z.strictObject({
   spotVcpus: z.int().min(0).nullable().default(null),
   /** The same on demand. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html#ec2-on-demand-instances-limits */
   onDemandVcpus: z.int().min(0).nullable().default(null),
+  /** Whether the account's one VPC is its default VPC, with a default subnet per zone. */
+  defaultVpc: z.boolean().default(true),
   /** How long a new resource cannot be described. https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html */
   describeDelayS: z.number().min(0).default(0),
   events: z

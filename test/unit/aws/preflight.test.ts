@@ -3,58 +3,134 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { CloudFormationClient } from '@aws-sdk/client-cloudformation';
-import { preflight, type Preflight } from '../../../lib/aws/deploying/preflight.ts';
+import { EC2Client } from '@aws-sdk/client-ec2';
+import { preflight, type Configured, type Preflight } from '../../../lib/aws/preflight/preflight.ts';
+import { EbbError } from '../../../lib/kernel/errors.ts';
+import { trace, START_MS } from '../../contract/fleet.ts';
+import { startAwsDouble, type AwsDouble } from '../../doubles/aws/double.ts';
+import { pool } from '../../support/builders.ts';
 
 const ACCOUNT = '111122223333';
+const QUALIFIED = 'cdk-hnb659fds';
+/** Whose keys a request is signed with. */
+const PERSON = 'AKIAPERSON';
+const DEPLOYER = 'ASIADEPLOY';
 
 /** What the account is like; each test turns one knob. Answers are as the services' API references have them. */
 interface Knobs {
   keys: 'good' | 'expired';
+  arn: string;
   bootstrap: number | 'none' | 'denied';
-  deployRole: 'granted' | 'denied';
-  spotRole: 'there' | 'absent' | 'denied';
+  /** Roles that may not be taken. */
+  refused: string[];
+  /** Roles that IAM does not have, and whether it may be asked at all. */
+  absentRoles: string[];
+  iam: 'open' | 'denied';
+  bucket: 200 | 403 | 404;
+  /** Answers of the simulator that are not "allowed", by action. */
+  verdicts: Record<string, string>;
   quotas: Record<string, number> | 'denied';
 }
 const HEALTHY: Knobs = {
   keys: 'good',
+  arn: `arn:aws:iam::${ACCOUNT}:user/me`,
   bootstrap: 27,
-  deployRole: 'granted',
-  spotRole: 'there',
+  refused: [],
+  absentRoles: [],
+  iam: 'open',
+  bucket: 200,
+  verdicts: {},
   quotas: { 'L-34B43A08': 640, 'L-1216C47A': 640 },
+};
+const CONFIG: Configured = { vpc: 'new', zones: 2, families: ['c5'], auth: 'iam', maxVcpus: 256 };
+
+/** The market of the contract, c5.large in four zones, and m5.large in the first of them. */
+const withM5: typeof trace = {
+  ...trace,
+  pools: [...trace.pools, pool({ type: 'm5.large', zone: trace.pools.map((p) => p.zone).sort()[0] ?? '' })],
 };
 
 let knobs: Knobs;
-let asked: { readonly action: string; readonly authorization: string }[];
+let asked: { readonly action: string; readonly authorization: string; readonly form: URLSearchParams }[];
 
 const fault = (code: string, message: string, status = 403): readonly [number, string] => [
   status,
   `<ErrorResponse><Error><Type>Sender</Type><Code>${code}</Code><Message>${message}</Message></Error></ErrorResponse>`,
 ];
+const jsonFault = (code: string, message: string): readonly [number, string] => [
+  400,
+  JSON.stringify({ __type: code, message }),
+];
 
-function answer(action: string, form: URLSearchParams, body: string): readonly [number, string] {
+const EXPLICIT = '<EvalDecision>explicitDeny</EvalDecision>';
+const IMPLICIT = '<EvalDecision>implicitDeny</EvalDecision>';
+/** Lists within a result have members of their own. */
+const STATEMENTS =
+  '<MatchedStatements><member><SourcePolicyId>p</SourcePolicyId><EndPosition><Line>9</Line></EndPosition></member></MatchedStatements>';
+const MISSING = '<MissingContextValues><member>iam:PermissionsBoundary</member></MissingContextValues>';
+
+/** In pages of ten, the most that must be read on. */
+function simulated(form: URLSearchParams): readonly [number, string] {
+  const actions = [...form].flatMap(([key, value]) => (key.startsWith('ActionNames.member.') ? [value] : []));
+  const from = Number(form.get('Marker') ?? 0);
+  const results = actions.slice(from, from + 10).map((action) => {
+    const verdict = knobs.verdicts[action] ?? '<EvalDecision>allowed</EvalDecision><MissingContextValues/>';
+    return `<member>${STATEMENTS}<EvalActionName>${action}</EvalActionName><EvalResourceName>*</EvalResourceName>${verdict}</member>`;
+  });
+  const rest = from + 10 < actions.length;
+  const next = rest
+    ? `<IsTruncated>true</IsTruncated><Marker>${from + 10}</Marker>`
+    : '<IsTruncated>false</IsTruncated>';
+  return [
+    200,
+    `<SimulatePrincipalPolicyResponse><SimulatePrincipalPolicyResult>${next}<EvaluationResults>${results.join('')}</EvaluationResults></SimulatePrincipalPolicyResult></SimulatePrincipalPolicyResponse>`,
+  ];
+}
+
+function answer(action: string, form: URLSearchParams, body: string, key: string): readonly [number, string] {
   switch (action) {
+    case 'HEAD':
+      return [knobs.bucket, ''];
     case 'GetCallerIdentity':
       return knobs.keys === 'good'
-        ? [200, `<GetCallerIdentityResult><Account>${ACCOUNT}</Account></GetCallerIdentityResult>`]
+        ? [
+            200,
+            `<GetCallerIdentityResult><Arn>${knobs.arn}</Arn><Account>${ACCOUNT}</Account></GetCallerIdentityResult>`,
+          ]
         : fault('ExpiredToken', 'The security token included in the request is expired');
-    case 'DescribeStacks':
-      if (knobs.bootstrap === 'denied') return fault('AccessDenied', 'not authorized: cloudformation:DescribeStacks');
-      if (knobs.bootstrap === 'none') return fault('ValidationError', 'Stack with id CDKToolkit does not exist', 400);
-      return [
-        200,
-        `<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><DescribeStacksResult><Stacks><member><StackName>CDKToolkit</StackName><Outputs><member><OutputKey>BootstrapVersion</OutputKey><OutputValue>${knobs.bootstrap}</OutputValue></member></Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`,
-      ];
-    case 'AssumeRole':
-      return knobs.deployRole === 'granted' &&
-        (form.get('RoleArn') ?? '').includes(`role/cdk-hnb659fds-deploy-role-${ACCOUNT}`)
-        ? [200, '<AssumeRoleResult/>']
-        : fault('AccessDenied', 'User: me is not authorized to perform: sts:AssumeRole');
-    case 'GetRole':
-      if (knobs.spotRole === 'absent') return fault('NoSuchEntity', 'The role cannot be found.', 404);
-      return knobs.spotRole === 'there' ? [200, '<GetRoleResult/>'] : fault('AccessDenied', 'iam:GetRole');
+    case 'GetParameter': {
+      const { Name } = JSON.parse(body) as { Name?: string };
+      if (knobs.bootstrap === 'denied' && key === PERSON)
+        return jsonFault('AccessDeniedException', 'no ssm:GetParameter');
+      if (knobs.bootstrap === 'none' || Name !== '/cdk-bootstrap/hnb659fds/version')
+        return jsonFault('ParameterNotFound', '');
+      const Value = knobs.bootstrap === 'denied' ? '27' : String(knobs.bootstrap);
+      return [200, JSON.stringify({ Parameter: { Name, Type: 'String', Value } })];
+    }
+    case 'AssumeRole': {
+      const [, role = ''] =
+        /role\/cdk-hnb659fds-(.*)-role-111122223333-eu-central-1$/.exec(form.get('RoleArn') ?? '') ?? [];
+      return role === '' || knobs.refused.includes(role)
+        ? fault('AccessDenied', 'User: me is not authorized to perform: sts:AssumeRole')
+        : [
+            200,
+            `<AssumeRoleResult><Credentials><AccessKeyId>${role === 'deploy' ? DEPLOYER : 'ASIAOTHER'}</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken></Credentials></AssumeRoleResult>`,
+          ];
+    }
+    case 'GetRole': {
+      if (knobs.iam === 'denied') return fault('AccessDenied', 'iam:GetRole');
+      const name = form.get('RoleName') ?? '';
+      return knobs.absentRoles.some((r) => name.includes(r))
+        ? fault('NoSuchEntity', 'The role cannot be found.', 404)
+        : [
+            200,
+            `<GetRoleResult><Role><Path>/x/</Path><Arn>arn:aws:iam::${ACCOUNT}:role/x/${name}</Arn></Role></GetRoleResult>`,
+          ];
+    }
+    case 'SimulatePrincipalPolicy':
+      return knobs.iam === 'denied' ? fault('AccessDenied', 'iam:SimulatePrincipalPolicy') : simulated(form);
     default: {
-      if (knobs.quotas === 'denied') return [400, '{"__type":"AccessDeniedException","Message":"no servicequotas"}'];
+      if (knobs.quotas === 'denied') return jsonFault('AccessDeniedException', 'no servicequotas');
       const { QuotaCode = '' } = JSON.parse(body) as { QuotaCode?: string };
       return [200, JSON.stringify({ Quota: { QuotaCode, Value: knobs.quotas[QuotaCode] } })];
     }
@@ -63,69 +139,75 @@ function answer(action: string, form: URLSearchParams, body: string): readonly [
 
 describe('preflight', () => {
   let server: Server;
+  let double: AwsDouble;
+  let ec2: EC2Client;
   const before = { ...process.env };
-  let cloudFormation: CloudFormationClient;
 
   beforeAll(async () => {
     server = createServer((request, response) => {
       void text(request).then((body) => {
         const form = new URLSearchParams(body);
-        const action = form.get('Action') ?? String(request.headers['x-amz-target']).split('.')[1] ?? '';
-        asked.push({ action, authorization: request.headers.authorization ?? '' });
-        const [status, content] = answer(action, form, body);
+        const target = String(request.headers['x-amz-target']).split('.')[1];
+        const action = request.method === 'HEAD' ? 'HEAD' : (form.get('Action') ?? target ?? '');
+        const authorization = request.headers.authorization ?? '';
+        asked.push({ action, authorization, form });
+        const key = /Credential=(\w+)\//.exec(authorization)?.[1] ?? '';
+        const [status, content] = answer(action, form, body, key);
         response.writeHead(status, { 'content-type': content.startsWith('{') ? 'application/json' : 'text/xml' });
         response.end(content);
       });
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-    for (const service of ['STS', 'IAM', 'SERVICE_QUOTAS']) process.env[`AWS_ENDPOINT_URL_${service}`] = url;
-    cloudFormation = new CloudFormationClient({
-      endpoint: url,
-      region: 'eu-central-1',
-      credentials: { accessKeyId: 'AKIA', secretAccessKey: 'secret' },
-      maxAttempts: 1,
-    });
+    for (const service of ['STS', 'IAM', 'SSM', 'S3', 'SERVICE_QUOTAS']) {
+      process.env[`AWS_ENDPOINT_URL_${service}`] = url;
+    }
+    double = await startAwsDouble({ trace: withM5, from: START_MS, speed: 1, region: 'eu-central-1' });
+    const credentials = { accessKeyId: PERSON, secretAccessKey: 'secret' };
+    ec2 = new EC2Client({ endpoint: double.url, region: 'eu-central-1', credentials, maxAttempts: 1 });
   });
-  afterAll(() => {
-    cloudFormation.destroy();
+  afterAll(async () => {
+    ec2.destroy();
+    await double.close();
     server.closeAllConnections();
     server.close();
     process.env = before;
   });
   beforeEach(() => {
-    knobs = { ...HEALTHY };
+    knobs = structuredClone(HEALTHY);
     asked = [];
+    double.knobs.set({ faults: [], defaultVpc: true });
   });
   afterEach(() => expect(asked.every((a) => a.authorization.startsWith('AWS4-HMAC-SHA256'))).toBe(true));
 
-  const look = (over: { account?: string; maxVcpus?: number } = {}): Promise<Preflight> =>
+  const look = (over: Partial<Configured> = {}): Promise<Preflight> =>
     preflight({
       caller: {
         region: 'eu-central-1',
-        credentials: () => Promise.resolve({ accessKeyId: 'AKIA', secretAccessKey: 'secret' }),
+        credentials: () => Promise.resolve({ accessKeyId: PERSON, secretAccessKey: 'secret' }),
       },
-      cloudFormation,
-      maxVcpus: 256,
-      ...over,
+      ec2,
+      config: { ...CONFIG, ...over },
+      imageParameter: '/aws/service/ecs/image_id',
     });
   const said = ({ failures, notes }: Preflight): readonly (readonly string[])[] => [
     failures.map((i) => `${i.at}: ${i.message}`),
     notes.map((i) => `${i.at}: ${i.message}`),
   ];
+  const zones = (): string[] => double.subnets.map((s) => s.zone).sort();
 
   it('finds nothing in an account that has everything, and changes nothing', async () => {
+    const began = double.calls.length;
     expect(await look({ account: ACCOUNT })).toEqual({ account: ACCOUNT, failures: [], notes: [] });
-    expect(asked.map((a) => a.action)).toEqual([
-      'GetCallerIdentity',
-      'DescribeStacks',
-      'AssumeRole',
-      'GetRole',
-      'GetServiceQuota',
-      'GetServiceQuota',
+    const actions = asked.map((a) => a.action);
+    expect(actions.filter((a) => a !== 'SimulatePrincipalPolicy')).toEqual([
+      ...['GetCallerIdentity', 'AssumeRole', 'AssumeRole', 'GetParameter', 'HEAD'],
+      ...['GetRole', 'GetRole', 'GetServiceQuota', 'GetServiceQuota'],
     ]);
+    const called = double.calls.slice(began).map((c) => c.action);
+    expect(new Set(called)).toEqual(new Set(['DescribeSubnets', 'DescribeInstanceTypeOfferings', 'RunInstances']));
     // IAM is one for all regions.
-    expect(asked[3]?.authorization).toContain('/us-east-1/iam/');
+    expect(asked.find((a) => a.action === 'GetRole')?.authorization).toContain('/us-east-1/iam/');
     expect(asked[0]?.authorization).toContain('/eu-central-1/sts/');
   });
 
@@ -141,36 +223,246 @@ describe('preflight', () => {
     ]);
   });
 
-  it.each([
-    ['none', /the CDK is not set up in eu-central-1: run `npx cdk bootstrap aws:\/\/111122223333\/eu-central-1`/],
-    [5, /is of version 5, and 6 is needed: run `npx cdk bootstrap/],
-  ] as const)('says what to run where the CDK is set up: %s', async (bootstrap, words) => {
-    knobs.bootstrap = bootstrap;
-    expect(said(await look())[0]).toEqual([expect.stringMatching(words)]);
-    expect(asked.map((a) => a.action)).not.toContain('AssumeRole');
+  it('says that AWS cannot be reached, and what to look at', async () => {
+    const url = process.env['AWS_ENDPOINT_URL_STS'];
+    process.env['AWS_ENDPOINT_URL_STS'] = 'http://127.0.0.1:1/';
+    const error = await look().catch((e: unknown) => e);
+    process.env['AWS_ENDPOINT_URL_STS'] = url;
+    expect(error).toBeInstanceOf(EbbError);
+    expect(error).toMatchObject({ code: 'aws.unavailable', facts: { next: expect.stringContaining('region') } });
   });
 
-  it('only notes what it may not look at', async () => {
-    Object.assign(knobs, { bootstrap: 'denied', spotRole: 'denied', quotas: 'denied' });
-    const [failures, notes] = said(await look());
-    expect(failures).toEqual([]);
-    expect(notes).toEqual([
-      expect.stringContaining('cloudformation:DescribeStacks'),
-      expect.stringContaining('iam:GetRole'),
-      expect.stringContaining('L-34B43A08 (spot): could not be looked at (servicequotas:GetServiceQuota)'),
-      expect.stringContaining('L-1216C47A (on-demand)'),
-    ]);
+  describe('about what is to be bought', () => {
+    it('names families that the region lacks, with the key and what to do, as the deployment does', async () => {
+      expect(said(await look({ families: ['c5', 'm99'] }))[0]).toEqual([
+        `families: m99 is offered in none of ${zones().slice(0, 2).join(', ')}; leave it out, or deploy to another region`,
+      ]);
+      expect(said(await look({ families: ['m99', 'r99'] }))[0]).toEqual([
+        expect.stringMatching(/^families: none of m99, r99 is offered in .*; choose others, or another region$/),
+      ]);
+    });
+
+    it('says which zones lack a family that others have', async () => {
+      const [, second] = zones();
+      expect(said(await look({ families: ['c5', 'm5'] }))).toEqual([
+        [],
+        [`families: ${second} has no m5: other zones have`],
+      ]);
+    });
+
+    it('names subnets that are elsewhere', async () => {
+      const [one, two] = double.subnets;
+      const vpc = { id: 'vpc-1', subnets: { [one?.zone ?? '']: two?.id ?? '' } };
+      expect(said(await look({ vpc }))[0]).toEqual([
+        `vpc.subnets.${one?.zone}: ${two?.id} is in ${two?.zone}; give a subnet of ${one?.zone}`,
+      ]);
+      const absent = { id: 'vpc-1', subnets: { [one?.zone ?? '']: 'subnet-0a1b2c3d' } };
+      expect(said(await look({ vpc: absent }))[0]).toEqual([
+        expect.stringMatching(
+          /^vpc\.subnets: .*'subnet-0a1b2c3d' does not exist; give subnets of this account and region$/,
+        ),
+      ]);
+    });
+
+    it('says that there is no default VPC where that is to be used, and asks all zones where it is not', async () => {
+      expect(said(await look({ vpc: 'default' }))).toEqual([[], []]);
+      double.knobs.set({ defaultVpc: false });
+      expect(said(await look({ vpc: 'default' }))[0]).toEqual([
+        'vpc: this region has no default VPC; set vpc to new, or to the id and subnets of one that you have',
+      ]);
+      expect(said(await look())).toEqual([[], []]);
+      expect(double.calls.at(-3)?.action).not.toBe('DescribeAvailabilityZones');
+      expect(double.calls.map((c) => c.action)).toContain('DescribeAvailabilityZones');
+    });
+
+    it('takes nothing for good that it may not ask', async () => {
+      double.knobs.set({ faults: [{ action: 'DescribeSubnets', code: 'UnauthorizedOperation', status: 403 }] });
+      expect(said(await look())).toEqual([
+        [],
+        [expect.stringMatching(/^families, vpc: could not be asked, the deployment will: .*UnauthorizedOperation/)],
+      ]);
+      double.knobs.set({
+        faults: [{ action: 'DescribeInstanceTypeOfferings', code: 'UnauthorizedOperation', status: 403 }],
+      });
+      expect(said(await look())[1]).toEqual([expect.stringMatching(/^families, vpc: could not be asked/)]);
+    });
+
+    it('says that the region is off', async () => {
+      double.knobs.set({ faults: [{ action: 'DescribeInstanceTypeOfferings', code: 'OptInRequired', status: 401 }] });
+      expect(said(await look())[0]).toEqual([expect.stringMatching(/^region: EC2 refuses/)]);
+    });
   });
 
-  it('names the right that is missing to deploy, and on what', async () => {
-    knobs.deployRole = 'denied';
-    expect(said(await look())[0]).toEqual([
-      expect.stringMatching(/^sts:AssumeRole: .*not authorized.*have sts:AssumeRole on .*role\/cdk-hnb659fds-\*/),
-    ]);
+  describe('about launches', () => {
+    const refuses = (message: string): void =>
+      double.knobs.set({
+        faults: [{ action: 'RunInstances', code: 'UnauthorizedOperation', message, status: 403, times: 2 }],
+      });
+
+    it('names what a policy of the organisation forbids', async () => {
+      refuses(
+        'You are not authorized to perform this operation. User: me is not authorized to perform: ec2:RunInstances on resource: x with an explicit deny in a service control policy. Encoded authorization failure message: 8sJ2k',
+      );
+      expect(said(await look())[0]).toEqual([
+        expect.stringMatching(
+          /^ec2:RunInstances: c5\.large \(on-demand\) may not be launched, by a policy of your organisation/,
+        ),
+        expect.stringMatching(
+          /^families: c5\.large \(spot\).*explicit deny in a service control policy\.; leave it out/,
+        ),
+      ]);
+    });
+
+    it('takes a right that only the asker lacks for a question that was not answered', async () => {
+      refuses('You are not authorized to perform this operation. Encoded authorization failure message: 8sJ2k');
+      expect(said(await look())).toEqual([
+        [],
+        [
+          'ec2:RunInstances: whether c5.large (on-demand), c5.large (spot) may be launched could not be asked: UnauthorizedOperation: You are not authorized to perform this operation.',
+        ],
+      ]);
+    });
+  });
+
+  describe('about the CDK’s roles', () => {
+    it.each([
+      [
+        'none',
+        /^bootstrap: the CDK is not set up in eu-central-1: run `npx cdk bootstrap aws:\/\/111122223333\/eu-central-1`/,
+      ],
+      [5, /^bootstrap: is of version 5, and 6 is needed: run `npx cdk bootstrap/],
+    ] as const)('says what to run where the CDK is set up: %s', async (bootstrap, words) => {
+      knobs.bootstrap = bootstrap;
+      expect(said(await look())[0]).toEqual([expect.stringMatching(words)]);
+    });
+
+    it('asks whether you could set it up, if nobody has', async () => {
+      Object.assign(knobs, { bootstrap: 'none', refused: ['deploy', 'file-publishing'] });
+      knobs.verdicts = { 'iam:CreateRole': IMPLICIT, 'iam:PutRolePolicy': IMPLICIT };
+      expect(said(await look())).toEqual([
+        [
+          expect.stringMatching(/^bootstrap: /),
+          expect.stringMatching(
+            /^your rights: lacks iam:CreateRole, iam:PutRolePolicy: no policy allows it .*npx cdk bootstrap/,
+          ),
+        ],
+        [],
+      ]);
+      expect(asked.find((a) => a.action === 'SimulatePrincipalPolicy')?.form.get('PolicySourceArn')).toBe(HEALTHY.arn);
+    });
+
+    it.each([
+      [`arn:aws:sts::${ACCOUNT}:assumed-role/Admin/me`, `arn:aws:iam::${ACCOUNT}:role/x/Admin`, []],
+      [
+        `arn:aws:iam::${ACCOUNT}:root`,
+        undefined,
+        [expect.stringMatching(/^your rights: .*could not be asked of arn:.*:root/)],
+      ],
+    ])('of a session its role is asked about, and of others nothing: %s', async (arn, principal, notes) => {
+      Object.assign(knobs, { bootstrap: 'none', arn });
+      expect(said(await look())[1]).toEqual(notes);
+      expect(asked.find((a) => a.action === 'SimulatePrincipalPolicy')?.form.get('PolicySourceArn')).toBe(principal);
+    });
+
+    it.each(['deploy', 'file-publishing'])('names the right that is missing to take one: %s', async (role) => {
+      knobs.refused = [role];
+      expect(said(await look())[0]).toEqual([
+        expect.stringMatching(
+          `^sts:AssumeRole: you may not take arn:aws:iam::${ACCOUNT}:role/${QUALIFIED}-${role}-role-.*not authorized.*have sts:AssumeRole on .*role/cdk-hnb659fds-\\*`,
+        ),
+      ]);
+    });
+
+    it('asks for the one that looks up only where something is looked up, which can be done without it', async () => {
+      knobs.refused = ['lookup'];
+      expect(said(await look())).toEqual([[], []]);
+      expect(said(await look({ vpc: 'default' }))).toEqual([
+        [],
+        [expect.stringMatching(/^sts:AssumeRole: you may not take .*lookup-role/)],
+      ]);
+    });
+
+    it('reads the version as the deploying role where you may not', async () => {
+      knobs.bootstrap = 'denied';
+      expect(said(await look())).toEqual([[], []]);
+      knobs.refused = ['deploy'];
+      expect(said(await look())[1]).toEqual([
+        expect.stringMatching(/^bootstrap: its version could not be asked \(ssm:GetParameter on \/cdk-bootstrap/),
+      ]);
+    });
+
+    it('looks for the bucket and for CloudFormation’s role, which can be gone though the rest is there', async () => {
+      Object.assign(knobs, { bucket: 404, absentRoles: ['cfn-exec'] });
+      expect(said(await look())[0]).toEqual([
+        expect.stringMatching(
+          /^bootstrap: cdk-hnb659fds-assets-111122223333-eu-central-1, for the code, is not there: delete/,
+        ),
+        expect.stringMatching(
+          /^cdk-hnb659fds-cfn-exec-role-111122223333-eu-central-1: is not there: run `npx cdk bootstrap/,
+        ),
+      ]);
+      Object.assign(knobs, { bucket: 403, absentRoles: [] });
+      expect(said(await look())).toEqual([[], [expect.stringMatching(/^bootstrap: whether .* could not be asked/)]]);
+    });
+  });
+
+  describe('about the rights that CloudFormation has', () => {
+    it('names each that is lacking, and who keeps it from the role', async () => {
+      knobs.verdicts = {
+        'iam:CreateRole': IMPLICIT,
+        'iam:PassRole': `${IMPLICIT}<PermissionsBoundaryDecisionDetail><AllowedByPermissionsBoundary>false</AllowedByPermissionsBoundary></PermissionsBoundaryDecisionDetail>`,
+        'lambda:CreateFunction': EXPLICIT,
+        'sqs:CreateQueue': EXPLICIT,
+        'dynamodb:CreateTable': `${EXPLICIT}<OrganizationsDecisionDetail><AllowedByOrganizations>false</AllowedByOrganizations></OrganizationsDecisionDetail>`,
+      };
+      const [failures, notes] = said(await look());
+      expect(notes).toEqual([]);
+      expect(failures?.toSorted()).toEqual(
+        [
+          'dynamodb:CreateTable: a policy of your organisation does not allow it',
+          'iam:CreateRole: no policy allows it on all resources',
+          'iam:PassRole: the permission boundary does not allow it',
+          'lambda:CreateFunction, sqs:CreateQueue: a policy denies it',
+        ].map((words) =>
+          expect.stringContaining(`cfn-exec-role-${ACCOUNT}-eu-central-1: lacks ${words}; CloudFormation`),
+        ),
+      );
+    });
+
+    it('asks about a new VPC only where one is made', async () => {
+      knobs.verdicts = { 'ec2:CreateVpc': IMPLICIT };
+      expect(said(await look())[0]).toEqual([expect.stringContaining('lacks ec2:CreateVpc: ')]);
+      expect(said(await look({ vpc: 'default' }))[0]).toEqual([]);
+    });
+
+    it('asks about the region that a condition would see: of IAM another one', async () => {
+      await look();
+      const contexts = asked
+        .filter((a) => a.action === 'SimulatePrincipalPolicy')
+        .map(({ form }) => [
+          form.get('ActionNames.member.1')?.split(':')[0] === 'iam',
+          form.get('ContextEntries.member.1.ContextKeyValues.member.1'),
+        ]);
+      expect(new Set(contexts.map(String))).toEqual(new Set(['true,us-east-1', 'false,eu-central-1']));
+    });
+
+    it('only notes what hangs on a condition, and what it may not ask', async () => {
+      knobs.verdicts = { 'iam:CreateRole': `${EXPLICIT}${MISSING}` };
+      expect(said(await look())).toEqual([[], [expect.stringMatching(/lacks iam:CreateRole: it hangs on conditions/)]]);
+      Object.assign(knobs, { iam: 'denied', quotas: 'denied' });
+      const [failures, notes] = said(await look());
+      expect(failures).toEqual([]);
+      expect(notes).toEqual([
+        expect.stringMatching(/cfn-exec-role.*rights could not be asked \(iam:SimulatePrincipalPolicy\): AccessDenied/),
+        expect.stringContaining('AWSServiceRoleForEC2Spot: could not be looked at (iam:GetRole)'),
+        expect.stringContaining('L-34B43A08 (spot): could not be looked at (servicequotas:GetServiceQuota)'),
+        expect.stringContaining('L-1216C47A (on-demand)'),
+      ]);
+    });
   });
 
   it('tells how the role of spot instances is made, once', async () => {
-    knobs.spotRole = 'absent';
+    knobs.absentRoles = ['AWSServiceRoleForEC2Spot'];
     const [failures, notes] = said(await look());
     expect(failures).toEqual([]);
     expect(notes).toEqual([

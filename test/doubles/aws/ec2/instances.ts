@@ -22,6 +22,18 @@ const describe = z.strictObject({
 });
 const terminate = z.strictObject({ InstanceId: z.array(z.string()).min(1).max(1000) });
 const stop = z.strictObject({ InstanceId: z.array(z.string()).min(1).max(1000) });
+/** A dry run only: whoever launches here calls CreateFleet. */
+const dryRun = z.strictObject({
+  DryRun: z.literal('true'),
+  MinCount: form.number.min(1),
+  MaxCount: form.number.min(1),
+  ImageId: z.string(),
+  InstanceType: z.string(),
+  SubnetId: z.string().optional(),
+  InstanceMarketOptions: z.strictObject({ MarketType: z.literal('spot') }).optional(),
+  MetadataOptions: z.strictObject({ HttpTokens: z.literal('required') }).optional(),
+  ClientToken: z.string().optional(),
+});
 const createTags = z.strictObject({ ResourceId: z.array(z.string()).min(1).max(1000), Tag: tagList.min(1) });
 
 /** The account's instances: what EC2 shows of what the capacity engine does. */
@@ -37,6 +49,10 @@ export class Instances {
     DescribeInstances: action(describe, (asked) => this.#describe(asked)),
     TerminateInstances: action(terminate, (asked) => this.#terminate(asked.InstanceId)),
     StopInstances: action(stop, (asked) => this.#stop(asked.InstanceId)),
+    /** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html: "the error response is DryRunOperation". */
+    RunInstances: action(dryRun, () => {
+      throw new AwsFault('DryRunOperation', 'Request would have succeeded, but DryRun flag is set.', { status: 412 });
+    }),
     CreateTags: action(createTags, ({ ResourceId, Tag }) => {
       for (const instance of this.#named(ResourceId)) for (const { Key, Value } of Tag) instance.tags.set(Key, Value);
       return { return: true };

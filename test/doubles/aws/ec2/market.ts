@@ -6,7 +6,7 @@ import { AwsFault } from '../fault.ts';
 import { nowMs, zoneId, zonesOf, type Place } from '../place.ts';
 import { filters, form, page, passes, type XmlValue } from '../query.ts';
 
-/** What EC2 says in public of what can be bought: types, zones, subnets, spot prices up to now. */
+/** What EC2 says in public of what can be bought: types, zones, networks, spot prices up to now. */
 const LINUX = ['Linux/UNIX', 'Linux/UNIX (Amazon VPC)'];
 
 const prices = z.strictObject({
@@ -37,6 +37,7 @@ const subnets = z.strictObject({
   MaxResults: form.number.min(5).max(1000).default(1000),
   NextToken: z.string().optional(),
 });
+const vpcs = z.strictObject({ VpcId: z.array(z.string()).default([]), Filter: filters });
 const zones = z.strictObject({ ZoneName: z.array(z.string()).default([]), Filter: filters });
 
 export const marketActions = (place: Place): Actions<{ readonly [name: string]: XmlValue }> => ({
@@ -44,6 +45,7 @@ export const marketActions = (place: Place): Actions<{ readonly [name: string]: 
   DescribeInstanceTypes: action(types, (asked) => instanceTypes(place, asked)),
   DescribeInstanceTypeOfferings: action(offerings, (asked) => offeringsShown(place, asked)),
   DescribeSubnets: action(subnets, (asked) => subnetsShown(place, asked)),
+  DescribeVpcs: action(vpcs, (asked) => vpcsShown(place, asked)),
   DescribeAvailabilityZones: action(zones, (asked) => zonesShown(place, asked)),
 });
 
@@ -175,7 +177,7 @@ function subnetsShown(place: Place, asked: z.infer<typeof subnets>): { readonly 
       passes(asked.Filter, (name) => {
         if (name === 'availability-zone') return [subnet.zone];
         if (name === 'vpc-id') return [place.vpcId];
-        if (name === 'default-for-az') return ['true'];
+        if (name === 'default-for-az') return [String(place.knobs.now.defaultVpc)];
         return name === 'subnet-id' ? [subnet.id] : null;
       }),
   );
@@ -188,10 +190,25 @@ function subnetsShown(place: Place, asked: z.infer<typeof subnets>): { readonly 
       availabilityZoneId: zoneId(subnet.zone),
       state: 'available',
       cidrBlock: `10.0.${16 * n}.0/20`,
-      defaultForAz: true,
+      defaultForAz: place.knobs.now.defaultVpc,
       ownerId: place.account,
     })),
     nextToken,
+  };
+}
+
+/** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeVpcs.html */
+function vpcsShown(place: Place, asked: z.infer<typeof vpcs>): { readonly [name: string]: XmlValue } {
+  const { vpcId, account } = place;
+  const isDefault = place.knobs.now.defaultVpc;
+  const missing = asked.VpcId.find((id) => id !== vpcId);
+  if (missing !== undefined) throw new AwsFault('InvalidVpcID.NotFound', `The vpc ID '${missing}' does not exist`);
+  const isShown = passes(asked.Filter, (name) => {
+    if (name === 'is-default') return [String(isDefault)];
+    return name === 'vpc-id' ? [vpcId] : null;
+  });
+  return {
+    vpcSet: isShown ? [{ vpcId, isDefault, ownerId: account, state: 'available', cidrBlock: '10.0.0.0/16' }] : [],
   };
 }
 

@@ -1,17 +1,25 @@
 /**
- * Questions to services of AWS of which nothing else here needs a client: three requests do not warrant three packages.
+ * Questions to services of AWS of which nothing else here needs a client: a request or two each do not warrant four packages.
  * Requests are signed by the library that signs them everywhere else (Signature Version 4).
  */
 import { Hash } from '@smithy/core/serde';
 import { HttpRequest } from '@smithy/core/transport';
 import { SignatureV4 } from '@smithy/signature-v4';
+import { EbbError } from '../../kernel/errors.ts';
+
+export interface Keys {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  /** Of those that end. */
+  readonly sessionToken?: string;
+}
 
 export interface Caller {
   readonly region: string;
-  readonly credentials: () => Promise<{ readonly accessKeyId: string; readonly secretAccessKey: string }>;
+  readonly credentials: () => Promise<Keys>;
 }
 
-export type Service = 'sts' | 'iam' | 'servicequotas';
+type Service = 'sts' | 'iam' | 'ssm' | 'servicequotas';
 
 /** What a service answered: its text, and the name of the error where it is one. */
 export interface Said {
@@ -66,16 +74,31 @@ async function ask(
   });
   const signed = await signer.sign(request);
   const { host: _, ...rest } = signed.headers;
-  const answer = await fetch(url, { method: 'POST', headers: rest, body });
+  const answer = await fetch(url, { method: 'POST', headers: rest, body }).catch((cause: unknown) => {
+    throw new EbbError('aws.unavailable', {
+      what: `${url.host} does not answer`,
+      got: String((cause as Error).cause ?? cause),
+      next: 'check the network, and the name of the region',
+      cause,
+    });
+  });
   const text = await answer.text();
   return { status: answer.status, text, ...(answer.ok ? { error: null, message: '' } : faultIn(text, answer.status)) };
 }
 
+export const wordsOf = ({ error, message }: Said): string => `${error ?? 'no answer that is understood'}: ${message}`;
+
+/** Whether it was the right to ask that was lacking. */
+export const isDenied = ({ error }: Said): boolean =>
+  /^(?:AccessDenied|AccessDeniedException|UnauthorizedOperation)$/.test(error ?? '');
+
+/** The text of an element that is there once, or at first. */
+export const textOf = (name: string, xml: string): string | null =>
+  new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml)?.[1] ?? null;
+
 /** Query APIs say `<Code>` and `<Message>`, JSON APIs `__type` and `message`. */
 function faultIn(text: string, status: number): { readonly error: string; readonly message: string } {
-  const [, code = /"__type"\s*:\s*"(?:[^"#]*#)?([^"]+)"/.exec(text)?.[1] ?? `HTTP ${status}`] =
-    /<Code>([^<]+)<\/Code>/.exec(text) ?? [];
-  const [, message = /"[Mm]essage"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? text.slice(0, 200)] =
-    /<Message>([^<]+)<\/Message>/.exec(text) ?? [];
-  return { error: code, message };
+  const [, type = `HTTP ${status}`] = /"__type"\s*:\s*"(?:[^"#]*#)?([^"]+)"/.exec(text) ?? [];
+  const [, words = text.slice(0, 200)] = /"[Mm]essage"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text) ?? [];
+  return { error: textOf('Code', text) ?? type, message: textOf('Message', text) ?? words };
 }

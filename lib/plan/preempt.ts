@@ -2,7 +2,8 @@
  * Running best-effort attempts that may give way, and what that costs (JamaisVu section 4.1.2).
  *
  * Cost of stopping one (USD) = the worth it would bring running on (the curve over the remaining time), plus the price of
- * the work past the checkpoint that is done again and of another start-up, plus an epsilon. As in the paper the cost
+ * the work past the checkpoint that is done again and of another start-up, plus an epsilon. What it still needs elsewhere is, like
+ * what it needs here, given how long it has run already: that work is done again in full, however short such work mostly is. As in the paper the cost
  * begins at the work's own value: work stops only where capacity is contended, and there nothing promises that it starts
  * again in time. The epsilon is the paper's too: work that runs is never exchanged for equal work that waits.
  */
@@ -76,16 +77,15 @@ export function preemptible(running: RunningTask, view: InstanceView, input: Pla
   const { snapshot, config, forecasts } = input;
   const { attempt } = running;
   const doneS = workDoneS(running, snapshot.nowMs);
-  const keptS = workKeptS(running, snapshot.nowMs);
+  const againS = raw(doneS) - raw(workKeptS(running, snapshot.nowMs));
   const runtime = forecastFor(forecasts.runtime, running)?.runtime ?? null;
   // The curve integrated over the running time that is left (JamaisVu section 4.3 with distributions as 3Sigma has them).
   const worthIn = (s: number): number => worthAt(worth.curve, epochMs(raw(snapshot.nowMs) + s * 1000));
   const forgone = runtime === null ? worthIn(raw(doneS)) : expectRemaining(runtime, doneS, worthIn);
   const leftS = runtime === null ? raw(doneS) : meanRemaining(runtime, doneS);
-  const againS = runtime === null ? raw(keptS) : meanRemaining(runtime, keptS);
   const usdPerS =
     (raw(view.pool.onDemandUsdPerHour) * dominantShare(attempt.resources, view.pool.type.capacity)) / 3600;
-  const redone = (Math.max(0, againS - leftS) + config.startDelayMeanS + config.restoreS) * usdPerS;
+  const redone = (againS + config.startDelayMeanS + config.restoreS) * usdPerS;
   const epsilon = EPSILON_USD + EPSILON_SHARE * leftS * usdPerS;
   const costUsd = Math.max(0, forgone) + redone + epsilon;
   const slots = slotsLeft(leftS, config.slotS);

@@ -221,6 +221,24 @@ describe('pre-emption', () => {
     expect(allotment.preemptions.map((p) => p.attempt)).toEqual(['saved.0']);
   });
 
+  it('knows that what has run for long takes as long where it begins again', async () => {
+    // Nearly all take twelve minutes, which this one has outlived: elsewhere all of its hour is run again, and of the other's the half.
+    const runtime = distribution([
+      [0.2 * HOUR_S, 99],
+      [2 * HOUR_S, 1],
+    ]);
+    const alike = { tasks: 2, cpus: 2, doneS: HOUR_S };
+    const allotment = await plan({
+      waiting: [{ name: 'a', worthUsd: 5, cpus: 2, offers: ['spot'] }],
+      running: [
+        { ...alike, name: 'outlived', instance: 'i-1', runtime, keptS: 0 },
+        { ...alike, name: 'saved', instance: 'i-2', runtime: certain(seconds(2 * HOUR_S)), keptS: 0.5 * HOUR_S },
+      ],
+      vcpus: 8,
+    });
+    expect(allotment.preemptions.map((p) => p.attempt)).toEqual(['saved.0']);
+  });
+
   it('gives up a whole machine where another kind is needed', async () => {
     const allotment = await plan({
       waiting: [{ name: 'a', worthUsd: 50, cpus: 4, offers: ['on-demand'], deadlineS: 2 * HOUR_S }],

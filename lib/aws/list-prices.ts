@@ -7,10 +7,8 @@
  * Where the list cannot be had, or lacks a type, prices are those of the built-in catalogue (us-east-1), and that is said.
  */
 import { bodyOf } from './store/codec.ts';
-import type { Key } from './store/keys.ts';
+import { PRICE_LIST } from './store/keys.ts';
 import type { Table } from './store/table.ts';
-
-export const LIST: Key = { pk: 'PRICES', sk: 'LIST' };
 
 /** Prices that AWS published for the region. */
 export interface ListPrices {
@@ -38,6 +36,6 @@ export const sourceOf = (list: ListPrices | null, types: readonly string[]): Lis
 
 /** As stored; null when it never was. */
 export async function readListPrices(table: Pick<Table, 'get'>): Promise<ListPrices | null> {
-  const item = await table.get(LIST);
+  const item = await table.get(PRICE_LIST);
   return item === undefined ? null : bodyOf<ListPrices>(item);
 }

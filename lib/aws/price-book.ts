@@ -10,15 +10,15 @@ import { builtInCatalogue, type Catalogue } from '../market/catalogue.ts';
 import { indexAt, type SpotMarket } from '../market/steps.ts';
 import { readListPrices, type ListPrices } from './list-prices.ts';
 import { bodyOf, numberOf, text, textAt } from './store/codec.ts';
-import type { Key } from './store/keys.ts';
+import { pricesOf, PRICES_STATE } from './store/keys.ts';
 import type { Table } from './store/table.ts';
 
 export const DAY_MS = 86_400_000;
 /** Attributes of STATE by pools that cannot be bought, each with the deployment that found out. */
 const CLOSED = 'closed:';
-export const STATE: Key = { pk: 'PRICES', sk: 'STATE' };
 export const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
-export const partition = (day: number): string => `PRICES#${new Date(day * DAY_MS).toISOString().slice(0, 10)}`;
+/** `2026-01-31` */
+export const dayText = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10);
 
 /** Asked for again on each run: changes are published a little late, and the clock that asked last may have been ahead. */
 export const OVERLAP_MS = 30 * 60_000;
@@ -35,7 +35,9 @@ export const typesOf = (families: readonly string[], catalogue: Catalogue = buil
   });
 
 export async function chunksOf(table: Table, day: number): Promise<ReadonlyMap<string, Chunk>> {
-  return new Map((await table.range({ pk: partition(day) })).map((item) => [textAt(item, 'sk'), bodyOf<Chunk>(item)]));
+  return new Map(
+    (await table.range({ pk: pricesOf(dayText(day)) })).map((item) => [textAt(item, 'sk'), bodyOf<Chunk>(item)]),
+  );
 }
 
 /** Prices as they lie in the table, with the days that are over remembered. */
@@ -53,7 +55,7 @@ export class PriceBook {
     readonly listedMs: number | null;
     readonly closed: ReadonlySet<string>;
   }> {
-    const item = await this.#table.get(STATE);
+    const item = await this.#table.get(PRICES_STATE);
     const at = (name: string): number | null => (item?.[name] === undefined ? null : numberOf(item, name));
     const closed = Object.keys(item ?? {}).filter(
       (name) => name.startsWith(CLOSED) && textAt(item, name) === deployment,
@@ -67,7 +69,7 @@ export class PriceBook {
 
   /** A pool's type is not offered in its zone: it is not to be bought from as long as the deployment is this one. */
   async close(pool: string, deployment: string): Promise<void> {
-    await this.#table.write({ key: STATE, set: { [`${CLOSED}${pool}`]: text(deployment) } });
+    await this.#table.write({ key: PRICES_STATE, set: { [`${CLOSED}${pool}`]: text(deployment) } });
   }
 
   /** On-demand prices of the region; null when they were never read. */

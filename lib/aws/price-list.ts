@@ -7,9 +7,9 @@ import { z } from 'zod';
 import { EbbError } from '../kernel/errors.ts';
 import { raw, type EpochMs } from '../kernel/units.ts';
 import { classify } from './errors.ts';
-import { LIST, readListPrices, sourceOf, type ListPrices, type ListSource } from './list-prices.ts';
-import { STATE } from './price-book.ts';
+import { readListPrices, sourceOf, type ListPrices, type ListSource } from './list-prices.ts';
 import { body, number, numberOf } from './store/codec.ts';
+import { PRICE_LIST, PRICES_STATE } from './store/keys.ts';
 import type { Table } from './store/table.ts';
 
 const DAY_MS = 86_400_000;
@@ -52,7 +52,7 @@ export interface PriceListParts {
 /** Fetches the list if that is due; null when it is not. Never throws for the list's sake: without it the catalogue serves. */
 export async function refreshListPrices(parts: PriceListParts, now: EpochMs): Promise<ListSource | null> {
   const { table, region, types } = parts;
-  const [state, stored] = await Promise.all([table.get(STATE), readListPrices(table)]);
+  const [state, stored] = await Promise.all([table.get(PRICES_STATE), readListPrices(table)]);
   const isSame = stored?.region === region && types.every((type) => Object.hasOwn(stored.usdPerHour, type));
   const dueMs = numberOf(state, 'listDueMs');
   // A family that is new is asked for at once; one that the list lacks must not be asked for every ten minutes.
@@ -63,14 +63,14 @@ export async function refreshListPrices(parts: PriceListParts, now: EpochMs): Pr
     usdPerHour = await productsOf(parts);
   } catch (error) {
     const fault = classify(error, 'pricing GetProducts');
-    await table.write({ key: STATE, set: { ...asked, listDueMs: number(raw(now) + AGAIN_MS) } });
+    await table.write({ key: PRICES_STATE, set: { ...asked, listDueMs: number(raw(now) + AGAIN_MS) } });
     const why = fault.message;
     return stored === null ? { source: 'catalogue', region: 'us-east-1', why } : sourceOf(stored, types);
   }
   const list: ListPrices = { region, usdPerHour };
-  await table.write({ key: LIST, set: { b: body(list) } });
+  await table.write({ key: PRICE_LIST, set: { b: body(list) } });
   await table.write({
-    key: STATE,
+    key: PRICES_STATE,
     set: { ...asked, listedMs: number(raw(now)), listDueMs: number(raw(now) + DAY_MS) },
   });
   return sourceOf(list, types);

@@ -7,8 +7,9 @@
 import { DescribeSpotPriceHistoryCommand, type EC2Client, type _InstanceType } from '@aws-sdk/client-ec2';
 import { raw, type EpochMs } from '../kernel/units.ts';
 import { classify } from './errors.ts';
-import { chunksOf, DAY_MS, dayOf, OVERLAP_MS, partition, STATE, type Chunk } from './price-book.ts';
+import { chunksOf, DAY_MS, dayOf, dayText, OVERLAP_MS, type Chunk } from './price-book.ts';
 import { body, number, numberOf } from './store/codec.ts';
+import { pricesKey, PRICES_STATE } from './store/keys.ts';
 import type { Table } from './store/table.ts';
 
 const KEEP_DAYS = 30;
@@ -32,7 +33,7 @@ export interface PriceFeedParts {
 export async function fetchPrices(parts: PriceFeedParts, now: EpochMs): Promise<number> {
   const { table, historyS } = parts;
   const nowMs = raw(now);
-  const checkedMs = numberOf(await table.get(STATE), 'checkedMs');
+  const checkedMs = numberOf(await table.get(PRICES_STATE), 'checkedMs');
   const fromMs = Math.max(nowMs - historyS * 1000, Math.min(checkedMs, nowMs) - OVERLAP_MS);
   const fetched = await history(parts, fromMs, nowMs);
   let added = 0;
@@ -43,13 +44,13 @@ export async function fetchPrices(parts: PriceFeedParts, now: EpochMs): Promise<
     await inParallel([...fresh], async ([pool, changes]) => {
       added += changes.size - (known.get(pool)?.atMs.length ?? 0);
       await table.write({
-        key: { pk: partition(day), sk: pool },
+        key: pricesKey(dayText(day), pool),
         set: { b: body(chunkOf(changes)), ttl: number((day + KEEP_DAYS) * (DAY_MS / 1000)) },
       });
     });
     before = await lastPrices(table, day);
   }
-  await table.write({ key: STATE, set: { checkedMs: number(nowMs) } });
+  await table.write({ key: PRICES_STATE, set: { checkedMs: number(nowMs) } });
   return added;
 }
 

@@ -1,5 +1,5 @@
 import { number, numberOf } from './store/codec.ts';
-import type { Key } from './store/keys.ts';
+import { spentKey } from './store/keys.ts';
 import type { Table } from './store/table.ts';
 
 const DAY_MS = 86_400_000;
@@ -7,7 +7,7 @@ const DAY_MS = 86_400_000;
 const KEEP_DAYS = 31;
 
 const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
-const keyOf = (day: number): Key => ({ pk: 'SPENT', sk: new Date(day * DAY_MS).toISOString().slice(0, 10) });
+const keyOf = (day: number) => spentKey(new Date(day * DAY_MS).toISOString().slice(0, 10));
 
 /**
  * What instances that have ended cost, summed by the day (UTC) of their end: for a graph and an alarm, so that no ledger is

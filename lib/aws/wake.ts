@@ -17,10 +17,9 @@
 import { randomText, timeOrderedText } from '../kernel/ids.ts';
 import type { Uniform } from '../kernel/random.ts';
 import { flag, flagOf, number, numberOf, text, textAt, type Item } from './store/codec.ts';
-import type { Key } from './store/keys.ts';
+import { WAKE } from './store/keys.ts';
 import type { Condition, Table } from './store/table.ts';
 
-const WAKE: Key = { pk: 'WAKE', sk: 'WAKE' };
 /** An Express execution lasts five minutes at most (Step Functions, "Service quotas"). */
 const STALE_MS = 5 * 60_000;
 

@@ -25,10 +25,9 @@ import { windowEndMs } from '../acquire/window.ts';
 import { faultOf } from './errors.ts';
 import { tokenOf } from './fleet/marks.ts';
 import { body, bodyOf } from './store/codec.ts';
-import type { Key } from './store/keys.ts';
+import { WINDOWS } from './store/keys.ts';
 import type { Table } from './store/table.ts';
 
-const WINDOWS: Key = { pk: 'WINDOWS', sk: 'WINDOWS' };
 const MINUTE_MS = 60_000;
 /**
  * A schedule fires within the minute after its time ("60-second precision", EventBridge Scheduler user guide); a cycle takes

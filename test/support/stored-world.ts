@@ -1,8 +1,15 @@
 import { createHash } from 'node:crypto';
+import type { EC2Client } from '@aws-sdk/client-ec2';
+import type { PricingClient } from '@aws-sdk/client-pricing';
+import type { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { DynamoStore } from '../../lib/aws/store/dynamo-store.ts';
 import { Inbox } from '../../lib/aws/fleet/inbox.ts';
 import { launchedRecord } from '../../lib/aws/fleet/record.ts';
 import { Table } from '../../lib/aws/store/table.ts';
+import { PriceBook } from '../../lib/aws/price-book.ts';
+import { refreshListPrices } from '../../lib/aws/price-list.ts';
+import { fetchPrices } from '../../lib/aws/prices.ts';
+import { WindowEnds } from '../../lib/aws/window-ends.ts';
 import { attemptId, effectKey, instanceId, jobId } from '../../lib/kernel/ids.ts';
 import { epochMs, mib, milliCpu, seconds, usd } from '../../lib/kernel/units.ts';
 import {
@@ -30,6 +37,7 @@ export interface StoredWorld {
 }
 
 export const WORLD_MS = Date.UTC(2026, 0, 1);
+const DAY_MS = 86_400_000;
 const HISTORY_DAYS = 90;
 /** Commits after which the log is carried over to the items (journal.ts). */
 const CARRIED_AFTER = 100;
@@ -37,7 +45,11 @@ const CARRIED_AFTER = 100;
 const LARGE = 22_500;
 
 /** The parts of a deployment that keep something, on the doubles. */
-export function opened({ table, objects }: StoredWorld): { readonly store: DynamoStore; readonly inbox: Inbox } {
+export function opened({ table, objects }: StoredWorld): {
+  readonly store: DynamoStore;
+  readonly inbox: Inbox;
+  readonly watched: Table;
+} {
   const nowMs = (): number => WORLD_MS;
   const store = new DynamoStore({
     dynamodb: table.client(),
@@ -47,7 +59,8 @@ export function opened({ table, objects }: StoredWorld): { readonly store: Dynam
     nowMs,
     retention: { plans: 500, events: 100_000, historyDays: HISTORY_DAYS },
   });
-  return { store, inbox: new Inbox(new Table({ client: table.client(), name: 'table', nowMs }), nowMs) };
+  const watched = new Table({ client: table.client(), name: 'table', nowMs });
+  return { store, inbox: new Inbox(watched, nowMs), watched };
 }
 
 /** What no compression makes short, the same each time. */
@@ -63,13 +76,14 @@ const largeSpec = spec({ name: 'large', labels: { noise: noise(LARGE) } });
 /** Lives through it as an engine's commits and a fleet's writes do. */
 export async function storedWorld(): Promise<StoredWorld> {
   const world: StoredWorld = { table: new DynamoDouble(), objects: new ObjectsDouble() };
-  const { store, inbox } = opened(world);
+  const { store, inbox, watched } = opened(world);
   const token = await store.takeLease('engine');
   await whatIsOver(store, token);
   await whatRuns(store, token);
   await carriedOver(store, token);
   await whatOnlyTheLogHas(store, token);
   await ofTheFleet(inbox);
+  await ofTheMarket(watched);
   return world;
 }
 
@@ -175,14 +189,42 @@ async function ofTheFleet(inbox: Inbox): Promise<void> {
   });
 }
 
+/** Prices, and schedules for windows that end. */
+async function ofTheMarket(table: Table): Promise<void> {
+  const [types, zones] = [['c5.large'], ['us-east-1a']];
+  const change = { InstanceType: 'c5.large', AvailabilityZone: 'us-east-1a', SpotPrice: '0.04' };
+  const at = { ...change, Timestamp: new Date(WORLD_MS - DAY_MS / 2) };
+  const ec2 = { send: async () => ({ SpotPriceHistory: [at] }) } as unknown as EC2Client;
+  await fetchPrices({ client: ec2, table, types, zones, historyS: DAY_MS / 1000 }, epochMs(WORLD_MS));
+  const product = {
+    product: { attributes: { instanceType: 'c5.large', regionCode: 'us-east-1' } },
+    terms: { OnDemand: { t: { priceDimensions: { d: { unit: 'Hrs', pricePerUnit: { USD: '0.085' } } } } } },
+  };
+  const pricing = { send: async () => ({ PriceList: [JSON.stringify(product)] }) } as unknown as PricingClient;
+  await refreshListPrices({ client: pricing, table, region: 'us-east-1', types }, epochMs(WORLD_MS));
+  await schedulesMade(table);
+}
+
+/** How many schedules are made for a window that ends then: none where its schedule is known. */
+async function schedulesMade(table: Table): Promise<number> {
+  let made = 0;
+  const client = { send: async () => (made += 1) } as unknown as SchedulerClient;
+  const place = { group: 'group', role: 'role', queue: 'queue' };
+  const windows = new WindowEnds({ client, table, ...place, nowMs: () => WORLD_MS, warn: () => undefined });
+  await windows.keep([WORLD_MS + DAY_MS / 24]);
+  return made;
+}
+
 const JOBS = ['j1', 'j2', 'j3', 'j4', 'j5'].map(jobId);
 const INSTANCES = ['i-1', 'i-2', 'i-3', 'i-4'].map(instanceId);
 
 /** Everything that can be asked, as plain JSON. Takes in what was submitted. */
-export async function answersOf({ store, inbox }: ReturnType<typeof opened>): Promise<unknown> {
+export async function answersOf({ store, inbox, watched }: ReturnType<typeof opened>): Promise<unknown> {
   const ofEach = async <K extends string, V>(keys: readonly K[], ask: (key: K) => Promise<V>): Promise<readonly V[]> =>
     Promise.all(keys.map(ask));
   const active = await store.loadActive();
+  const book = new PriceBook(watched);
+  const prices = await book.prices({ fromMs: WORLD_MS - DAY_MS, toMs: WORLD_MS, checkedMs: WORLD_MS });
   const answers = {
     active: { ...active, cursors: [...active.cursors] },
     jobs: await store.jobs({}, 100, null),
@@ -201,6 +243,9 @@ export async function answersOf({ store, inbox }: ReturnType<typeof opened>): Pr
     memory: [...(await store.memory(''))],
     record: await inbox.record(instanceId('i-2')),
     orders: [...(await inbox.orders([attemptId('j2.main.1.1')]))],
+    prices: [...prices].map(([pool, { atMs, usdPerHour }]) => [pool, [...atMs], [...usdPerHour]]),
+    listed: await book.list(),
+    schedules: await schedulesMade(watched),
   };
   return JSON.parse(JSON.stringify(answers, shortened)) as unknown;
 }

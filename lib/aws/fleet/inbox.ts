@@ -18,16 +18,10 @@ import { EbbError } from '../../kernel/errors.ts';
 import type { Observation } from '../../domain/observation.ts';
 import type { StartRequest } from '../../ports/fleet.ts';
 import { body, bodyOf, flag, flagOf, number, numberOf, text, textAt, type Item } from '../store/codec.ts';
-import { textOf, type Key } from '../store/keys.ts';
+import { ec2Key, fleetKey, markKey, NEWS, newsKey, textOf } from '../store/keys.ts';
 import type { Table } from '../store/table.ts';
 import { trimmed, type InstanceRecord } from './record.ts';
 import { markOf } from './marks.ts';
-
-const NEWS = 'NEWS';
-const recordKey = (instance: string): Key => ({ pk: `I#${instance}`, sk: 'FLEET' });
-const ec2Key = (ec2: string): Key => ({ pk: `E#${ec2}`, sk: 'FLEET' });
-const markKey = (mark: string): Key => ({ pk: `A#${mark}`, sk: 'ORDER' });
-const newsKey = (instance: string): Key => ({ pk: NEWS, sk: `I#${instance}` });
 
 /** A record meets few writers: those of one instance's events and of one cycle. */
 const MAX_ROUNDS = 20;
@@ -81,7 +75,7 @@ export class Inbox {
   }
 
   async records(instances: readonly InstanceId[]): Promise<readonly InstanceRecord[]> {
-    const items = await this.#table.getMany(instances.map(recordKey));
+    const items = await this.#table.getMany(instances.map(fleetKey));
     return [...items.values()].map((item) => this.#stored(item).record);
   }
 
@@ -124,7 +118,7 @@ export class Inbox {
   }
 
   async #read(instance: InstanceId): Promise<Stored | null> {
-    const item = await this.#table.get(recordKey(instance));
+    const item = await this.#table.get(fleetKey(instance));
     return item === undefined ? null : this.#stored(item);
   }
 
@@ -139,7 +133,7 @@ export class Inbox {
     if (hasNews) await this.#table.write({ key: newsKey(record.instance), set: { upTo: number(record.sequence) } });
     const version = (before?.version ?? 0) + 1;
     const { status, item } = await this.#table.write({
-      key: recordKey(record.instance),
+      key: fleetKey(record.instance),
       set: { b: body(record), n: number(version), ...this.#expiry() },
       condition:
         before === null

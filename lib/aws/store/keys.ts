@@ -101,6 +101,25 @@ export const memoryPrefix = (prefix: string): string => {
   return text.isWellFormed() ? text : text.slice(0, -1);
 };
 
+/** What the fleet knows of an instance, by our id and by EC2's; what an attempt was to run; what has news (fleet/inbox.ts). */
+export const fleetKey = (instance: string): Key => ({ pk: `I#${instance}`, sk: 'FLEET' });
+export const ec2Key = (ec2: string): Key => ({ pk: `E#${ec2}`, sk: 'FLEET' });
+export const markKey = (mark: string): Key => ({ pk: `A#${mark}`, sk: 'ORDER' });
+export const NEWS = 'NEWS';
+export const newsKey = (instance: string): Key => ({ pk: NEWS, sk: `I#${instance}` });
+
+/** Whether a cycle runs or is wanted (wake.ts), and which one-off schedules will want one (window-ends.ts). */
+export const WAKE: Key = { pk: 'WAKE', sk: 'WAKE' };
+export const WINDOWS: Key = { pk: 'WINDOWS', sk: 'WINDOWS' };
+/** What was spent on a day, `2026-01-31` (spent.ts). */
+export const spentKey = (day: string): Key => ({ pk: 'SPENT', sk: day });
+
+/** When prices were asked for, on-demand prices, and changes of spot prices by day and pool (price-book.ts, list-prices.ts). */
+export const PRICES_STATE: Key = { pk: 'PRICES', sk: 'STATE' };
+export const PRICE_LIST: Key = { pk: 'PRICES', sk: 'LIST' };
+export const pricesOf = (day: string): string => `PRICES#${day}`;
+export const pricesKey = (day: string, pool: string): Key => ({ pk: pricesOf(day), sk: pool });
+
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /** Names a key, in maps. */

@@ -8,6 +8,7 @@ import { ECSClient } from '@aws-sdk/client-ecs';
 import { PricingClient } from '@aws-sdk/client-pricing';
 import { HeadObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import { SchedulerClient } from '@aws-sdk/client-scheduler';
+import { LookMemory } from '../cycle/remembered.ts';
 import type { AttemptId } from '../kernel/ids.ts';
 import { Carrier } from './blobs.ts';
 import { lambdaClock } from './clock.ts';
@@ -123,11 +124,12 @@ export function composeDeployment(): Deployment {
       return of.wake();
     },
     get carrier() {
-      return new Carrier(of.blobs());
+      return new Carrier(of.blobs(), `${of.environment.EBB_VERSION} ${of.environment.EBB_CODE}`);
     },
     get spent() {
       return new Spent(of.table());
     },
+    memory: new LookMemory(),
     clock: lambdaClock(anchor),
     speed: anchor?.speed ?? 1,
     nowMs: wallMs,

@@ -74,6 +74,9 @@ export const lambdaEnvironment = z.strictObject({
     .describe('Name of the function that asks the trained model, where one is chosen.'),
   EBB_CLOCK: fromJson.pipe(clockAnchor).optional().describe('JSON of a clock anchor; absent: the wall clock.'),
   EBB_VERSION: name.default('0.0.0').describe('The version that was deployed.'),
+  EBB_CODE: name
+    .default('unknown')
+    .describe('Names the code of the functions: steps of the cycle take nothing from steps of other code.'),
   POWERTOOLS_SERVICE_NAME: name.default('ebbtide'),
   POWERTOOLS_METRICS_NAMESPACE: name.default('Ebbtide'),
   POWERTOOLS_LOG_LEVEL: z.enum(['DEBUG', 'INFO', 'WARN', 'ERROR']).default('INFO'),

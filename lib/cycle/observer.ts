@@ -3,7 +3,7 @@
  * takes one consistent picture of it all.
  *
  * Lifecycle: `recall` first, then per cycle `observe` (to be committed by the caller) and `snapshot`. Between cycles it
- * remembers what it may as well read again: accounts of jobs with a budget and the ends of jobs that others wait for.
+ * remembers what it may as well read again (`Remembered`).
  */
 import { invariant } from '../kernel/errors.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
@@ -23,8 +23,9 @@ import type { Store } from '../ports/store.ts';
 import { storedRests, type PoolRests } from './intents.ts';
 import { attribute } from './ledger.ts';
 import { applyObservations } from './observe.ts';
+import { Remembered } from './remembered.ts';
 import { takeSnapshot } from './snapshot.ts';
-import { Spending, type Prices } from './spending.ts';
+import type { Prices } from './spending.ts';
 import type { WorkingState } from './working-state.ts';
 
 /** What is learned and must survive, as rows of the store's memory. */
@@ -56,18 +57,20 @@ export interface ObserverParts {
   readonly config: Pick<SchedulerConfig, 'restoreS'>;
   readonly history: LearningHistory;
   readonly capacity: CapacityLearning;
+  /** Of an observer before this one; absent: nothing is. */
+  readonly remembered?: Remembered;
 }
 
 export class Observer {
   readonly #parts: ObserverParts;
   readonly #pools: ReadonlyMap<PoolId, Pool>;
-  readonly #finishedJobs = new Map<JobId, JobState>();
-  readonly #spending = new Spending();
+  readonly #remembered: Remembered;
   #rests: PoolRests = new Map();
 
   constructor(parts: ObserverParts) {
     this.#parts = parts;
     this.#pools = new Map(parts.market.pools().map((p) => [p.id, p]));
+    this.#remembered = parts.remembered ?? new Remembered();
   }
 
   /** Pools that rest; confirming outcomes changes it. */
@@ -75,14 +78,13 @@ export class Observer {
     return this.#rests;
   }
 
-  /** Takes what was learned, and which pools rest, from the store alone. */
-  async recall(): Promise<void> {
+  /** Takes what was learned, and which pools rest, from the store alone, and whatever else it remembers unless told that that holds. */
+  async recall(what: 'all' | 'learned' = 'all'): Promise<void> {
     const { store, history, capacity } = this.#parts;
     history.restore(await store.memory(history.prefix));
     capacity.restore(await store.memory(capacity.prefix));
     this.#rests = await storedRests(store);
-    this.#finishedJobs.clear();
-    this.#spending.forget();
+    if (what === 'all') this.#remembered.forget();
   }
 
   /** Takes in what happened, settles bills of ended instances, learns. To be committed in one piece: cursors are part of it. */
@@ -119,7 +121,7 @@ export class Observer {
   lastRanMs(snapshot: Snapshot): ReadonlyMap<JobId, EpochMs> {
     return new Map(
       [...snapshot.jobs.keys()].flatMap((job) => {
-        const ended = this.#spending.lastEndMs(job);
+        const ended = this.#remembered.spending.lastEndMs(job);
         return ended === null ? [] : [[job, ended] as const];
       }),
     );
@@ -139,7 +141,7 @@ export class Observer {
     );
     const rows = attribute({ instance, pool, bill, attempts: [...attempts.values()], jobs, until: endedMs });
     state.putLedger(id, rows);
-    this.#spending.settled(rows);
+    this.#remembered.spending.settled(rows);
     state.putInstance({ ...instance, costUsd: bill.totalUsd });
     if (pool.option === 'spot' && instance.launchedMs !== null) {
       const takenMs = this.#takenForCapacity(instance) ? (instance.warnedMs ?? endedMs) : null;
@@ -185,14 +187,16 @@ export class Observer {
   /** States of jobs that active ones wait for. A job that depended on a failed one cannot start any more: it fails. */
   async #dependencies(state: WorkingState): Promise<Map<JobId, JobState>> {
     const states = new Map<JobId, JobState>();
-    for (const job of state.activeJobs()) {
+    const active = state.activeJobs();
+    const { finishedJobs } = this.#remembered;
+    const read = await this.#readEnds(new Set(active.flatMap((job) => job.after)), state);
+    for (const job of active) {
       for (const id of job.after) {
-        const known =
-          state.jobs.get(id)?.state ?? this.#finishedJobs.get(id) ?? (await this.#parts.store.job(id))?.state;
+        const known = state.jobs.get(id)?.state ?? finishedJobs.get(id) ?? read.get(id)?.state;
         if (known === undefined) continue;
         states.set(id, known);
         if (!isOver(known)) continue;
-        this.#finishedJobs.set(id, known);
+        finishedJobs.set(id, known);
         if (known !== 'succeeded' && job.stateReason === null) {
           state.putJob({
             ...job,
@@ -204,9 +208,20 @@ export class Observer {
     return states;
   }
 
+  /** Jobs that others wait for, and that are neither active nor known to be over. */
+  async #readEnds(waitedFor: ReadonlySet<JobId>, { jobs }: WorkingState): Promise<ReadonlyMap<string, Job>> {
+    const { finishedJobs } = this.#remembered;
+    for (const id of finishedJobs.keys()) if (!waitedFor.has(id)) finishedJobs.delete(id);
+    const unknown = [...waitedFor].filter((id) => !jobs.has(id) && !finishedJobs.has(id));
+    const found = unknown.length === 0 ? [] : await this.#parts.store.findJobs(unknown);
+    // Where there is none of the id, one of that name is found, which is another.
+    return new Map([...found].filter(([id, job]) => job.id === id));
+  }
+
   /** Spending of jobs with a budget, accrued to now; a job that has used its budget up is brought to its end. */
   async #enforceBudgets(state: WorkingState, nowMs: EpochMs): Promise<ReadonlyMap<JobId, Usd>> {
-    await this.#spending.update(state, this.#parts.store);
+    const { spending } = this.#remembered;
+    await spending.update(state, this.#parts.store);
     const { market } = this.#parts;
     const prices: Prices = {
       nowMs,
@@ -218,7 +233,7 @@ export class Observer {
     for (const job of state.activeJobs()) {
       const { maxCostUsd } = job.spec;
       if (maxCostUsd === null) continue;
-      const total = this.#spending.spentUsd(job, state, prices);
+      const total = spending.spentUsd(job, state, prices);
       spent.set(job.id, total);
       if (gte(total, maxCostUsd) && job.stateReason === null) {
         state.putJob({ ...job, stateReason: `its budget of ${raw(maxCostUsd)} USD is used up (maxCost)` });

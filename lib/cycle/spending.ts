@@ -19,6 +19,9 @@ interface Account {
   lastEndMs: EpochMs | null;
 }
 
+/** Each is some reads of the store, which may be far away. */
+const OPENED_AT_ONCE = 16;
+
 /** What prices attempts whose bill is still to come. */
 export interface Prices {
   readonly nowMs: EpochMs;
@@ -52,8 +55,13 @@ export class Spending {
 
   async update(state: WorkingState, store: Pick<Store, 'ledger' | 'attempts'>): Promise<void> {
     const limited = new Set(state.activeJobs().flatMap((j) => (j.spec.maxCostUsd === null ? [] : [j.id])));
-    for (const job of this.#accounts.keys()) if (!limited.has(job)) this.#accounts.delete(job);
-    for (const job of limited) if (!this.#accounts.has(job)) await this.#open(job, store);
+    for (const [job, account] of this.#accounts) {
+      if (!limited.has(job) || hasMissedAnEnd(account, state)) this.#accounts.delete(job);
+    }
+    const fresh = [...limited].filter((job) => !this.#accounts.has(job));
+    for (let from = 0; from < fresh.length; from += OPENED_AT_ONCE) {
+      await Promise.all(fresh.slice(from, from + OPENED_AT_ONCE).map((job) => this.#open(job, store)));
+    }
     if (this.#accounts.size === 0) return;
     for (const attempt of state.attempts.values()) this.#note(attempt);
     for (const { unbilled } of this.#accounts.values()) {
@@ -88,6 +96,12 @@ export class Spending {
     if (attempt.endedMs === null) return;
     account.lastEndMs = account.lastEndMs === null ? attempt.endedMs : most(account.lastEndMs, attempt.endedMs);
   }
+}
+
+/** An attempt that ran when it was last seen, and that the state does not have any more, has ended where nobody was looking. */
+function hasMissedAnEnd({ unbilled }: Account, { attempts }: WorkingState): boolean {
+  for (const { id, endedMs } of unbilled.values()) if (endedMs === null && !attempts.has(id)) return true;
+  return false;
 }
 
 function lives(state: WorkingState, id: InstanceId): boolean {

@@ -29,30 +29,35 @@ import { giveUp } from './endings.ts';
 import { bidsAsked } from './forecasting.ts';
 import { confirm, capacityRefused, recordIntents, settleAll, storedRests } from './intents.ts';
 import { Observer, type ObserverParts } from './observer.ts';
+import type { LookMemory } from './remembered.ts';
 import { WorkingState } from './working-state.ts';
 
-export interface LookParts extends ObserverParts {
+export interface LookParts extends Omit<ObserverParts, 'remembered'> {
   readonly random: Uniform;
   /** Names this cycle in the lease. */
   readonly holder: string;
+  readonly memory: LookMemory;
 }
 
 /** Takes the lease, takes in what happened, and one picture of it all; `draining`: everything is to stop. Null: nothing is left to do. */
 export async function look(parts: LookParts, draining: boolean): Promise<Sight | null> {
-  const { store, clock, random } = parts;
+  const { store, clock, random, memory } = parts;
   const token = await store.takeLease(parts.holder);
-  const observer = new Observer(parts);
-  await observer.recall();
+  memory.begin(token);
+  const observer = new Observer({ ...parts, remembered: memory.remembered });
+  await observer.recall('learned');
   const state = new WorkingState(await store.loadActive());
   await observer.observe(state);
   await commit(store, token, state);
   settleAll(state, clock.now());
   if (state.isIdle && state.openEffects.length === 0) {
     await commit(store, token, state);
+    memory.end(token);
     return null;
   }
   const snapshot = await observer.snapshot(state);
   await commit(store, token, state);
+  memory.end(token);
   const plan = planId(`p-${timeOrderedText(raw(snapshot.nowMs), random)}`);
   return { token, plan, snapshot, lastRanMs: observer.lastRanMs(snapshot), draining };
 }

@@ -77,6 +77,15 @@ export function assemble(name: string, folder: string, { packaged, models, platf
   for (const model of models) copyModel(model, join(folder, 'models', model));
 }
 
+/** Names the code of these functions, whichever of its three places it comes from: other code, another name. */
+export function codeDigest(names: readonly string[]): string {
+  const { folder, functions } = bundles();
+  const digest = createHash('sha256');
+  const files = new Set(names.flatMap((name) => invariant(functions[name], `${name} is among the functions`)));
+  for (const file of [...files].sort()) digest.update(file).update(fs.readFileSync(join(folder, file)));
+  return digest.digest('hex').slice(0, 16);
+}
+
 /** ONNX Runtime, for who asks models; who has not installed it (it is large) does without, unless there is a model to ask. */
 function modelRuntime(models: readonly string[]): readonly PackagedName[] {
   const isNeeded = models.some((model) => modelFolder(model) !== undefined);

@@ -19,7 +19,8 @@ import type { ErrorCode } from '../kernel/errors.ts';
 import { acknowledge, acknowledgeWildcards } from './acknowledged.ts';
 import { factsOf } from './functions.ts';
 
-export type CycleStep = 'look' | 'estimate' | 'forecast' | 'solve' | 'record' | 'act' | 'confirm';
+export const CYCLE_STEPS = ['look', 'estimate', 'forecast', 'solve', 'record', 'act', 'confirm'] as const;
+export type CycleStep = (typeof CYCLE_STEPS)[number];
 
 export interface CycleProps {
   readonly name: string;

@@ -18,6 +18,7 @@ import { METRIC_NAMESPACE, type MetricKey } from '../aws/metrics.ts';
 import type { PurchaseOption } from '../domain/pool.ts';
 import { EbbtideAlarms } from './alarms.ts';
 import { HttpApi } from './api.ts';
+import { codeDigest } from './bundle.ts';
 import { Capacity } from './capacity.ts';
 import {
   architectureOf,
@@ -27,7 +28,7 @@ import {
   type DeploymentConfig,
   type DeploymentConfigInput,
 } from './config.ts';
-import { Cycle, cycleArn } from './cycle.ts';
+import { Cycle, CYCLE_STEPS, cycleArn } from './cycle.ts';
 import { EbbtideDashboard } from './dashboard.ts';
 import { EbbtideData } from './data.ts';
 import { Deploying } from './deploying.ts';
@@ -250,6 +251,8 @@ export class Ebbtide extends Construct {
       EBB_EXECUTION_ROLE: capacity.executionRole.roleArn,
       EBB_TASK_ROLE: capacity.taskRole.roleArn,
       EBB_VERSION: deployedVersion(),
+      // Without code nothing is handed on.
+      EBB_CODE: Stack.of(this).bundlingRequired ? codeDigest(CYCLE_STEPS) : 'none',
       POWERTOOLS_SERVICE_NAME: config.name,
       POWERTOOLS_METRICS_NAMESPACE: METRIC_NAMESPACE,
       POWERTOOLS_LOG_LEVEL: 'INFO',

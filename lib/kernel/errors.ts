@@ -91,6 +91,12 @@ export const ERROR_CODES = {
     about: 'AWS refuses a request: a right, a quota or a part of the deployment is missing.',
   },
   fenced: { http: 409, exit: 9, retryable: true, about: 'Another engine took over; this one may no longer act.' },
+  superseded: {
+    http: 409,
+    exit: 9,
+    retryable: false,
+    about: 'A deployment came between two steps of a cycle on AWS; the next cycle begins anew.',
+  },
   'model.unusable': {
     http: 409,
     exit: 9,

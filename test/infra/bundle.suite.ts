@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { deflateRawSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { assemble } from '../../lib/infra/bundle.ts';
+import { assemble, codeDigest } from '../../lib/infra/bundle.ts';
+import { CYCLE_STEPS } from '../../lib/infra/cycle.ts';
 import { PLATFORMS, type Platform } from '../../lib/infra/packages.ts';
 import { writeModel } from '../support/onnx-model.ts';
 import { factsOf, FUNCTION_NAMES, type FunctionName } from '../../lib/infra/functions.ts';
@@ -59,6 +60,13 @@ describe('the code of the functions', () => {
         'node_modules/highs/package.json',
       ],
     });
+  });
+
+  it('has a name, by which steps of the cycle tell theirs from other code', () => {
+    const names = [codeDigest(CYCLE_STEPS), codeDigest(['api']), codeDigest(['look'])];
+    expect(names).toEqual(names.map(() => expect.stringMatching(/^[\da-f]{16}$/)));
+    expect(new Set(names).size).toBe(3);
+    expect(codeDigest([...CYCLE_STEPS].reverse())).toBe(names[0]);
   });
 
   it('has native files of Lambda’s platform only', () => {

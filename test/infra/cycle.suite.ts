@@ -122,7 +122,7 @@ describe('the cycle', () => {
         expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Done');
         expect(calls.filter((c) => c === step)).toHaveLength(step === 'Act' ? 3 : 2);
       }
-      for (const name of ['internal', 'aws.refused', 'store.newer']) {
+      for (const name of ['internal', 'aws.refused', 'store.newer', 'superseded']) {
         const { invoke, calls } = steps({
           [step]: () => {
             throw fault(name);

@@ -1,5 +1,6 @@
 import { deserialize, serialize } from 'node:v8';
 import { reconcile, type EngineParts } from '../../lib/cycle/engine.ts';
+import { LookMemory } from '../../lib/cycle/remembered.ts';
 import * as steps from '../../lib/cycle/steps.ts';
 import type { Scene } from '../../lib/cycle/forecasting.ts';
 import type { RunningOffers } from '../../lib/cycle/running-offers.ts';
@@ -26,6 +27,7 @@ export type SteppedParts = Omit<EngineParts<Solver>, 'forecast'> & {
 export class SteppedEngine {
   readonly #parts: (step: Step) => SteppedParts;
   #known: RunningOffers = new Map();
+  readonly #memory = new LookMemory();
   #draining = false;
   #hurried = 0;
 
@@ -44,7 +46,7 @@ export class SteppedEngine {
 
   async cycle(): Promise<Seconds | null> {
     const looking = this.#parts('look');
-    const found = await steps.look(looking, this.#draining);
+    const found = await steps.look({ ...looking, memory: this.#memory }, this.#draining);
     if (found === null) {
       looking.onCycle?.({ atMs: looking.clock.now(), plan: null, idle: true, live: 0 });
       return null;

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Observation } from '../../../lib/domain/observation.ts';
-import { scaledClock, type ClockAnchor } from '../../../lib/kernel/clock.ts';
+import { scaledClock, type Clock, type ClockAnchor } from '../../../lib/kernel/clock.ts';
 import type { InstanceId } from '../../../lib/kernel/ids.ts';
 import { raw, type EpochMs } from '../../../lib/kernel/units.ts';
 import { createLocalFleet, type LocalFleetOptions } from '../../../lib/local/fleet/fleet.ts';
@@ -11,6 +11,7 @@ import { replayMarket } from '../../../lib/local/market-replay.ts';
 import { wallTime } from '../../../lib/local/wall.ts';
 import { capacityOf } from '../../../lib/market/capacity.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
+import type { Fleet } from '../../../lib/ports/fleet.ts';
 import { ContainerInstances } from './ecs/container-instances.ts';
 import { Definitions } from './ecs/definitions.ts';
 import type { Images } from './ecs/task.ts';
@@ -21,6 +22,7 @@ import { marketActions } from './ec2/market.ts';
 import { Templates } from './ec2/templates.ts';
 import { killFleet } from '../../../lib/local/fleet/kill.ts';
 import { EventLog, type AwsEvent, type Deliver } from './events.ts';
+import { jsonFaults } from './json.ts';
 import { KnobBoard, type KnobSettings } from './knobs.ts';
 import { LogStreams } from './logs.ts';
 import { priceListActions } from './pricing.ts';
@@ -55,6 +57,11 @@ export interface AwsDoubleOptions {
   readonly deliver?: Deliver;
   readonly knobs?: KnobSettings;
   readonly limits?: LocalFleetOptions['limits'];
+  /**
+   * In place of local mode's engine and scaled time: for thousands of tasks that are no processes, on a clock that a test moves.
+   * Tasks there end by themselves or with their instance; StopTask does not reach them.
+   */
+  readonly engine?: { readonly fleet: Fleet; readonly clock: Clock };
 }
 
 export interface AwsDouble {
@@ -72,6 +79,10 @@ export interface AwsDouble {
   readonly counts: ReadonlyMap<string, number>;
   /** What is to happen between a call's effect and its answer: the caller's end, for one. Null: nothing. */
   beforeAnswer(does: BeforeAnswer | null): void;
+  /** A call to ECS without the wire, uncounted: for thousands of them that only prepare what a test is about. */
+  ask(action: string, input: object): Promise<object>;
+  /** Resolves when all that the engine has reported is told and delivered. */
+  settled(): Promise<void>;
   readonly subnets: Place['subnets'];
   readonly dir: string;
   close(): Promise<void>;
@@ -88,11 +99,13 @@ const MEMORY_FRACTION = 0.95;
 export async function startAwsDouble(options: AwsDoubleOptions): Promise<AwsDouble> {
   const dir = folderOf(options.dir);
   const anchor = { wallMs: wallTime.epochMs(), engineMs: raw(options.from), speed: options.speed };
-  const clock = scaledClock(wallTime, anchor);
+  const clock = options.engine?.clock ?? scaledClock(wallTime, anchor);
   const truth = capacityOf(options.trace, { billing: 'per-second', refundRule: 'first-hour' });
   const fleetDir = join(dir, 'fleet');
-  const { speed, limits } = options;
-  const fleet = createLocalFleet({ dir: fleetDir, truth, clock, speed, ...(limits === undefined ? {} : { limits }) });
+  const { speed, limits, engine } = options;
+  const fleet =
+    engine?.fleet ??
+    createLocalFleet({ dir: fleetDir, truth, clock, speed, ...(limits === undefined ? {} : { limits }) });
   const knobs = new KnobBoard(options.knobs);
   const at = { account: options.account ?? ACCOUNT, region: options.region ?? 'us-east-1' };
   const place: Place = {
@@ -127,6 +140,8 @@ export async function startAwsDouble(options: AwsDoubleOptions): Promise<AwsDoub
     beforeAnswer: (does) => {
       server.beforeAnswer = does;
     },
+    ask: (action, input) => world.ask(action, input),
+    settled: () => world.settled(),
     subnets: place.subnets,
     dir,
     close: async () => {
@@ -134,7 +149,7 @@ export async function startAwsDouble(options: AwsDoubleOptions): Promise<AwsDoub
       await stop();
       await place.events.close();
       await fleet.close();
-      killFleet(fleetDir);
+      if (engine === undefined) killFleet(fleetDir);
       if (options.dir === undefined) rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
     },
   };
@@ -179,21 +194,39 @@ class World {
     };
   }
 
+  async ask(action: string, input: object): Promise<object> {
+    const known = this.services.ecs[action];
+    if (known === undefined) throw new Error(`the double does not play ecs ${action}`);
+    return known.run(input, jsonFaults);
+  }
+
+  async settled(): Promise<void> {
+    const { events } = this.#place;
+    for (let count = -1; count !== events.happened.count;) {
+      count = events.happened.count;
+      // An engine on a clock that stands still calls nobody for what it does at once.
+      this.#pumpSoon();
+      await this.#pumping;
+      await events.delivered();
+    }
+  }
+
   /** Takes in what the engine reports, as it comes. Returns how to stop. */
   follow(): () => Promise<void> {
-    const pump = (): void => {
-      this.#pumping = this.#pumping
-        .then(() => this.#pump())
-        .catch((error: unknown) => {
-          process.stderr.write(`aws-double: ${error instanceof Error ? (error.stack ?? '') : String(error)}\n`);
-        });
-    };
-    const unsubscribe = this.#place.fleet.onChange(pump);
+    const unsubscribe = this.#place.fleet.onChange(() => this.#pumpSoon());
     return async () => {
       unsubscribe();
       this.#tasks.close();
       await this.#pumping;
     };
+  }
+
+  #pumpSoon(): void {
+    this.#pumping = this.#pumping
+      .then(() => this.#pump())
+      .catch((error: unknown) => {
+        process.stderr.write(`aws-double: ${error instanceof Error ? (error.stack ?? '') : String(error)}\n`);
+      });
   }
 
   async #pump(): Promise<void> {

@@ -108,6 +108,14 @@ export class EventLog {
     }
   }
 
+  /** Resolves when everything that was sent is delivered or given up, and what came of that as well. */
+  async delivered(): Promise<void> {
+    for (let sending: Promise<void> | null = null; sending !== this.#sending;) {
+      sending = this.#sending;
+      await sending;
+    }
+  }
+
   /** Resolves when everything that has happened is delivered or given up. */
   async close(): Promise<void> {
     this.#closed = true;

@@ -54,6 +54,8 @@ interface Change {
 export class DynamoDouble {
   /** By partition and sort key; what is in it is replaced, never changed. */
   readonly #items = new Map<string, Item>();
+  /** The same, by partition: a query need not look at all there is. */
+  readonly #partitions = new Map<string, Map<string, Item>>();
 
   /** A client of it, for whoever takes the SDK's. `used`: told what each call consumed, one that was refused included. */
   client(used?: (use: Use) => void): DynamoDBClient {
@@ -78,7 +80,7 @@ export class DynamoDouble {
   /** One with these items in it. */
   static of(items: readonly Item[]): DynamoDouble {
     const double = new DynamoDouble();
-    for (const item of items) double.#items.set(textOf(item), item);
+    for (const item of items) double.#put(textOf(item), item);
     return double;
   }
 
@@ -89,6 +91,19 @@ export class DynamoDouble {
 
   get items(): readonly Item[] {
     return [...this.#items.values()];
+  }
+
+  #put(key: string, item: Item): void {
+    this.#items.set(key, item);
+    const pk = item['pk']?.S ?? '';
+    const partition = this.#partitions.get(pk);
+    if (partition === undefined) this.#partitions.set(pk, new Map([[key, item]]));
+    else partition.set(key, item);
+  }
+
+  #delete(key: string): void {
+    this.#partitions.get(this.#items.get(key)?.['pk']?.S ?? '')?.delete(key);
+    this.#items.delete(key);
   }
 
   #answer(name: string, input: unknown): unknown {
@@ -126,7 +141,9 @@ export class DynamoDouble {
     const range = IndexName === undefined ? 'sk' : (INDEXES[IndexName]?.[1] ?? '');
     const bindings = { names: input.ExpressionAttributeNames, values: input.ExpressionAttributeValues };
     const sign = ScanIndexForward ? 1 : -1;
-    const found = this.items
+    const pk = /\bpk = (:\w+)/.exec(KeyConditionExpression)?.[1] ?? '';
+    const partition = this.#partitions.get(bindings.values?.[pk]?.S ?? '');
+    const found = (pk === '' ? this.items : [...(partition?.values() ?? [])])
       .filter((item) => item[range] !== undefined && holds(KeyConditionExpression, item, bindings))
       .sort((a, b) => sign * inOrder(a, b, range));
     const start = input.ExclusiveStartKey;
@@ -199,13 +216,13 @@ export class DynamoDouble {
   #apply(change: Change, kind: 'update' | 'delete'): Item | undefined {
     const key = textOf(change.Key);
     if (kind === 'delete') {
-      this.#items.delete(key);
+      this.#delete(key);
       return undefined;
     }
     const bindings = { names: change.ExpressionAttributeNames, values: change.ExpressionAttributeValues };
     const after = updated(change.UpdateExpression ?? '', this.#items.get(key) ?? { ...change.Key }, bindings);
     if (sizeOf(after) > ITEM_BYTES) throw new Error('ValidationException: Item size has exceeded the maximum');
-    this.#items.set(key, Object.freeze(after));
+    this.#put(key, Object.freeze(after));
     return after;
   }
 }

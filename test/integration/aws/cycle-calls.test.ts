@@ -1,107 +1,146 @@
 /**
- * What one cycle asks of the store, each step in a process of its own that has run before, as in a deployment: it must not
- * grow with what runs, only with what changes. On the double of DynamoDB, which counts units as the service does.
+ * What the functions of a cycle ask of AWS, each a process of its own that has run before, as in a deployment: it must not grow with
+ * what runs, only with what changes. On the doubles, which count units of DynamoDB as the service does.
  */
-import { randomUUID } from 'node:crypto';
-import { expect, it } from '@jest/globals';
-import { DynamoStore } from '../../../lib/aws/store/dynamo-store.ts';
-import { jobId } from '../../../lib/kernel/ids.ts';
-import { mib, milliCpu } from '../../../lib/kernel/units.ts';
-import { ObjectsDouble } from '../../doubles/dynamodb/objects.ts';
-import { DynamoDouble } from '../../doubles/dynamodb/table.ts';
-import { job, spec, stage } from '../../support/builders.ts';
-import { EngineBench, work } from '../../support/engine-bench.ts';
-import { after, mixedTrace } from '../../support/mixed-workload.ts';
-import type { Step } from '../../support/stepped-engine.ts';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { provideDeployment } from '../../../lib/aws/deployment.ts';
+import type { Swept } from '../../../lib/aws/fleet/sweep.ts';
+import { ENDING_AFTER_S, RunningWorld, TASKS_PER_INSTANCE, type Tally } from '../../support/running-world.ts';
 
-/** From here on that market takes nothing back. */
-const CALM_MS = after(3600);
-/** Tasks that end while cycles are counted; all others go on. */
-const ENDING = 8;
-/** So many commits of nothing, and what is in the log is carried over to the items. */
-const COMMITS = 110;
-const TINY = { cpu: milliCpu(20), memory: mib(8), gpus: 0, disk: mib(0) };
+/** Tasks that end while cycles are counted, and as many that begin. */
+const CHANGES = 8;
+const CYCLES = 3;
+const PERIOD_S = 30;
+
+/** What a plan says of all jobs, also of those that go on: at most so much lies in the table, more in the bucket. */
+const EXPLAINED_KB = 16;
+
+type Tallies = ReadonlyMap<string, Tally>;
 
 interface Counted {
   readonly running: number;
-  readonly cycles: number;
-  readonly callsPerCycle: number;
-  readonly readUnitsPerCycle: number;
-  readonly writeUnitsPerCycle: number;
+  readonly calm: Tallies;
+  /** With CHANGES tasks that end, and CHANGES that begin. */
+  readonly changed: Tallies;
+  readonly executions: readonly [calm: number, changed: number];
+  readonly sweep: Tallies;
+  /** Null where so much runs that the test would be at it for long. */
+  readonly swept: Swept | null;
 }
 
 async function cyclesWith(running: number): Promise<Counted> {
-  const table = new DynamoDouble();
-  const place = { table: randomUUID(), bucket: 'bucket', s3: new ObjectsDouble().client() };
-  const used = { calls: 0, read: 0, written: 0 };
-  const stores = new Map<string, DynamoStore>();
-  const storeOf = (name: Step | 'outside'): DynamoStore => {
-    const known = stores.get(name);
-    if (known !== undefined) return known;
-    const store = new DynamoStore({
-      ...place,
-      dynamodb: table.client(),
-      meter: ({ operation, units }) => {
-        if (name === 'outside') return;
-        used.calls += 1;
-        if (operation === 'BatchGetItem' || operation === 'Query') used.read += units;
-        else used.written += units;
-      },
-    });
-    stores.set(name, store);
-    return store;
+  const world = await RunningWorld.of({ running, ending: CHANGES });
+  const cycles = async (count: number): Promise<void> => {
+    for (let n = 0; n < count; n++) {
+      await world.pass(PERIOD_S);
+      await world.cycle();
+    }
   };
-  const bench = new EngineBench({
-    trace: mixedTrace,
-    startMs: CALM_MS,
-    vcpus: 512,
-    stepped: true,
-    store: storeOf('outside'),
-    storeOf,
+  const changes = async (endS: number): Promise<void> => {
+    await world.pass(endS - world.ageS);
+    await cycles(1);
+    await world.submit(`at-${endS}`, CHANGES);
+    await cycles(CYCLES - 1);
+  };
+  const during = async (act: () => Promise<void>): Promise<readonly [Tallies, number]> => {
+    world.tallies.clear();
+    const before = world.executions;
+    await act();
+    return [new Map(world.tallies), world.executions - before];
+  };
+  try {
+    await world.carryOver();
+    await cycles(1);
+    await changes(ENDING_AFTER_S[0]);
+    const [calm, calmOnes] = await during(() => cycles(CYCLES));
+    expect(await world.running()).toEqual([running, running]);
+    const [changed, changedOnes] = await during(() => changes(ENDING_AFTER_S[1]));
+    expect(await world.running()).toEqual([running, running]);
+    return { running, calm, changed, executions: [calmOnes, changedOnes], ...(await sweptIn(world, running)) };
+  } finally {
+    provideDeployment(null);
+    await world.close();
+  }
+}
+
+async function sweptIn(world: RunningWorld, running: number): Promise<Pick<Counted, 'sweep' | 'swept'>> {
+  world.tallies.clear();
+  const swept = running > 1000 ? null : await world.sweep();
+  return { sweep: new Map(world.tallies), swept };
+}
+
+/** Calls by function and name, but for those of the store's buckets and of whoever only watches. */
+const callsOf = (tallies: Tallies, isWanted: (call: string) => boolean): Record<string, number> =>
+  Object.fromEntries(
+    [...tallies]
+      .flatMap(([call, { calls }]) => (isCounted(call) && isWanted(call) ? [[call, calls] as const] : []))
+      .sort(),
+  );
+const isCounted = (call: string): boolean => !call.startsWith('outside ');
+const isOfS3 = (call: string): boolean => call.includes(' s3 ');
+const unitsOf = (tallies: Tallies, isWanted: (call: string) => boolean): number =>
+  [...tallies].reduce((sum, [call, { units }]) => sum + (isCounted(call) && isWanted(call) ? units : 0), 0);
+const isRead = (call: string): boolean => / dynamodb (BatchGetItem|Query)$/.test(call);
+const isWrite = (call: string): boolean => call.includes(' dynamodb ') && !isRead(call);
+const total = (calls: Record<string, number>): number => Object.values(calls).reduce((sum, n) => sum + n, 0);
+
+describe('with 10,000 running tasks as with 100', () => {
+  let few: Counted;
+  let many: Counted;
+  beforeAll(async () => {
+    // Metrics and logs go where CloudWatch reads them.
+    jest.spyOn(process.stdout, 'write').mockReturnValue(true);
+    [few, many] = [await cyclesWith(100), await cyclesWith(10_000)];
+    jest.restoreAllMocks();
+    if (process.env['EBB_SHOW_METER'] === '1') process.stderr.write(shown([few, many]));
+  }, 240_000);
+  afterAll(() => {
+    jest.restoreAllMocks();
   });
-  const stages = [
-    stage({ name: 'ending', tasks: ENDING, resources: TINY, env: work(1200) }),
-    stage({ name: 'lasting', tasks: running, resources: TINY, env: work(40_000) }),
-  ];
-  await bench.submit([job({ name: 'big', submittedMs: CALM_MS, spec: spec({ name: 'big', deadline: null, stages }) })]);
-  const until = async (withinS: number): Promise<void> => {
-    await expect(bench.drive({ withinS })).rejects.toThrow('not done within');
-  };
-  await until(900);
-  // What the counted cycles leave in the log counts, and what those before them left does not.
-  await carryOver(storeOf('outside'));
-  const begun = (await bench.job(jobId('big'))).stages.map((s) => s.running);
-  const before = { ...used, cycles: bench.cycles.length };
-  await until(1200);
-  await carryOver(storeOf('confirm'));
-  const ended = (await bench.job(jobId('big'))).stages.map((s) => [s.running, s.succeeded]);
-  expect([begun, ended]).toEqual([
-    [ENDING, running],
-    [
-      [0, ENDING],
-      [running, 0],
-    ],
-  ]);
-  const cycles = bench.cycles.length - before.cycles;
-  return {
-    running,
-    cycles,
-    callsPerCycle: (used.calls - before.calls - COMMITS) / cycles,
-    readUnitsPerCycle: (used.read - before.read) / cycles,
-    writeUnitsPerCycle: (used.written - before.written - COMMITS) / cycles,
-  };
-}
 
-async function carryOver(store: DynamoStore): Promise<void> {
-  const token = await store.takeLease('test');
-  for (let n = 0; n < COMMITS; n++) await store.commit(token, []);
-}
+  it('a cycle in which nothing changes makes the same calls', () => {
+    expect(total(callsOf(few.calm, () => true))).toBeGreaterThan(10 * CYCLES);
+    expect(callsOf(many.calm, (call) => !isOfS3(call))).toEqual(callsOf(few.calm, (call) => !isOfS3(call)));
+  });
 
-it('a cycle asks as much of the store with 10,000 running tasks as with 100', async () => {
-  const [few, many] = [await cyclesWith(100), await cyclesWith(10_000)];
-  if (process.env['EBB_SHOW_METER'] === '1') process.stderr.write(`${JSON.stringify([few, many])}\n`);
-  expect(few.cycles).toBeGreaterThan(5);
-  expect(many.callsPerCycle).toBeLessThan(few.callsPerCycle + 2);
-  expect(many.readUnitsPerCycle).toBeLessThan(few.readUnitsPerCycle + 8);
-  expect(many.writeUnitsPerCycle).toBeLessThan(few.writeUnitsPerCycle + 8);
-}, 240_000);
+  it('so does one in which as many tasks end and begin', () => {
+    const calls = callsOf(few.changed, (call) => !isOfS3(call));
+    expect(calls['act ecs RunTask']).toBe(CHANGES);
+    expect(calls).toHaveProperty(['observe logs GetLogEvents']);
+    expect(callsOf(many.changed, (call) => !isOfS3(call))).toEqual(calls);
+  });
+
+  it.each(['calm', 'changed'] as const)('%s ones consume as much of DynamoDB', (which) => {
+    expect(unitsOf(many[which], isWrite)).toBeLessThan(unitsOf(few[which], isWrite) + EXPLAINED_KB * CYCLES);
+    // Each step reads what the one before has written.
+    expect(unitsOf(many[which], isRead)).toBeLessThan(unitsOf(few[which], isRead) + EXPLAINED_KB * CYCLES);
+  });
+
+  it.each(['calm', 'changed'] as const)('%s ones hand on by the bucket what is large, each thing once', (which) => {
+    const executions = many.executions[which === 'calm' ? 0 : 1];
+    const calls = callsOf(many[which], isOfS3);
+    // What was seen is read by three steps; forecasts, decision, and outcomes by one each.
+    expect(total(calls)).toBeLessThanOrEqual(12 * executions);
+  });
+
+  it('the sweep, which compares all there is, asks of each instance once, and finds what everybody knows', () => {
+    expect(callsOf(few.sweep, (call) => / (ec2|ecs) /.test(call))).toEqual({
+      'sweep ec2 DescribeInstances': 1,
+      'sweep ecs DescribeTasks': few.running / TASKS_PER_INSTANCE,
+    });
+    expect(few.swept).toMatchObject({ leaked: [], repaired: [], stuck: [], failed: [], defect: null });
+  });
+});
+
+function shown(all: readonly Counted[]): string {
+  const lines = all.flatMap(({ running, executions, ...phases }) =>
+    (['calm', 'changed', 'sweep'] as const).flatMap((phase) => [
+      `${running} ${phase} ${JSON.stringify(executions)}`,
+      ...[...phases[phase]]
+        .filter(([call]) => isCounted(call))
+        .sort()
+        .map(([call, { calls, units }]) => `  ${call}: ${calls} (${units})`),
+    ]),
+  );
+  return `${lines.join('\n')}\n`;
+}

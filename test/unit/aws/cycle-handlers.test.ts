@@ -1,29 +1,26 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { handler as act } from '../../../lambdas/act/handler.ts';
-import { handler as confirm } from '../../../lambdas/confirm/handler.ts';
-import { handler as estimate } from '../../../lambdas/estimate/handler.ts';
-import { handler as forecast } from '../../../lambdas/forecast/handler.ts';
 import { handler as look } from '../../../lambdas/look/handler.ts';
-import { handler as record } from '../../../lambdas/record/handler.ts';
-import { handler as solve } from '../../../lambdas/solve/handler.ts';
 import { allInstances } from '../../../lib/api/known-instances.ts';
 import { Carrier } from '../../../lib/aws/blobs.ts';
 import { provideDeployment, type Deployment } from '../../../lib/aws/deployment.ts';
-import type { Acted, Confirmed, LookAnswer, Recorded, Solved } from '../../../lib/aws/messages.ts';
 import { Spent } from '../../../lib/aws/spent.ts';
 import { Blobs } from '../../../lib/aws/store/blobs.ts';
 import { DynamoStore } from '../../../lib/aws/store/dynamo-store.ts';
 import { Table } from '../../../lib/aws/store/table.ts';
 import { Wake } from '../../../lib/aws/wake.ts';
+import { LookMemory } from '../../../lib/cycle/remembered.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { plus, raw, seconds, type EpochMs, type Seconds } from '../../../lib/kernel/units.ts';
 import { randomStream } from '../../../lib/kernel/random.ts';
 import { replayMarket } from '../../../lib/local/market-replay.ts';
 import { job, spec, stage } from '../../support/builders.ts';
+import { execute, stepIn } from '../../support/cycle-steps.ts';
 import { discrepancies, EngineBench, work } from '../../support/engine-bench.ts';
 import { ObjectsDouble } from '../../doubles/dynamodb/objects.ts';
 import { DynamoDouble } from '../../doubles/dynamodb/table.ts';
 import { MIXED_ENDS, mixedDeeds, mixedJobs, mixedTrace, START_MS } from '../../support/mixed-workload.ts';
+import type { Step } from '../../support/stepped-engine.ts';
 import { invoke } from './lambda.ts';
 
 /** Step Functions carries no more ("Service quotas"). */
@@ -63,7 +60,8 @@ class Rehearsal {
         limits: { vcpus: 64 },
         draining: false,
         wake: new Wake({ table, nowMs, random, start: async (execution) => void this.started.push(execution) }),
-        carrier: new Carrier(blobs),
+        memory: new LookMemory(),
+        carrier: new Carrier(blobs, 'test'),
         spent: new Spent(table),
         market: async () => ({ market: replayMarket(mixedTrace, now), checkedMs: nowMs() }),
       };
@@ -83,31 +81,14 @@ class Rehearsal {
   /** What happens while an execution goes on: after its first look. */
   between: () => Promise<void> = async () => undefined;
 
-  async #step<T>(handler: unknown, event: unknown): Promise<T> {
-    this.largestState = Math.max(this.largestState, JSON.stringify(event).length);
-    provideDeployment(this.#make());
-    return invoke<T>(handler, event);
-  }
-
-  /** What the state machine does with one execution. Returns its rounds. */
-  async execute(execution: string): Promise<number> {
-    let next: { execution: string; round?: number } = { execution };
-    for (let rounds = 1; ; rounds++) {
-      const looked = await this.#step<LookAnswer>(look, next);
-      if (looked.idle) return rounds;
-      if (rounds === 1) await this.between();
-      const [{ runtime }, { market }] = await Promise.all([
-        this.#step<{ runtime: string }>(estimate, looked),
-        this.#step<{ market: string }>(forecast, looked),
-      ]);
-      const solved = await this.#step<Solved>(solve, { ...looked, runtime, market });
-      const recorded = await this.#step<Recorded>(record, solved);
-      const acted: Acted[] = [];
-      for (const batch of recorded.batches) acted.push(await this.#step<Acted>(act, { ...recorded, batch }));
-      const confirmed = await this.#step<Confirmed>(confirm, { ...recorded, acted });
-      if (!confirmed.again) return rounds;
-      next = confirmed;
-    }
+  execute(execution: string): Promise<number> {
+    let looks = 0;
+    return execute(execution, async <T>(step: Step, event: unknown): Promise<T> => {
+      this.largestState = Math.max(this.largestState, JSON.stringify(event).length);
+      const answer = await stepIn<T>(this.#make(), step, event);
+      if (step === 'look' && ++looks === 1) await this.between();
+      return answer;
+    });
   }
 
   /** The minute's clock strikes, the fleet's news come in, executions run, until nothing is left to do. */

@@ -4,8 +4,10 @@
  *
  * A trained model, where one is chosen, lies beside this file in the function's asset. It is opened once per process, and so is the
  * state of its features: a process that stays warm takes in what is new of each pool since its last cycle, a new one
- * begins with the week of prices that it reads for its forecasts from history anyway.
+ * begins with the week of prices that it reads for its forecasts from history anyway. Questions of the API have a state of their
+ * own: they ask about now, and a decision that looked a moment before would find time gone back, and a week to be read anew.
  */
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import middy from '@middy/core';
 import { z } from 'zod';
@@ -29,27 +31,31 @@ import type { Market } from '../../lib/ports/market.ts';
 import { openCapacity, openForecast, MODEL_OF, type Risk } from '../../lib/models/preemption.ts';
 import type { ModelPlaces } from '../../lib/models/versions.ts';
 
-const modelsOf = (risk: Risk): ModelPlaces => ({
-  shipped: fileURLToPath(new URL(`models/${MODEL_OF[risk]}`, import.meta.url)),
-  own: null,
-});
-
-let known: { readonly config: SchedulerConfig; readonly forecasting: Promise<Forecasting> } | null = null;
-
-/** Of this process, which has one configuration all its life. */
-function forecastingOf(config: SchedulerConfig): Promise<Forecasting> {
-  if (known?.config !== config) known = { config, forecasting: opened(config) };
-  return known.forecasting;
+/** Each with a state of its own: the instants that it is asked about ascend. */
+interface Forecasters {
+  readonly decisions: Forecasting;
+  readonly questions: Forecasting;
 }
 
-async function opened(config: SchedulerConfig): Promise<Forecasting> {
+let known: { readonly config: SchedulerConfig; readonly forecasters: Promise<Forecasters> } | null = null;
+
+/** Of this process, which has one configuration all its life. */
+function forecastersOf({ config, models }: Deployment): Promise<Forecasters> {
+  const folder = models ?? fileURLToPath(new URL('models', import.meta.url));
+  if (known?.config !== config) known = { config, forecasters: opened(config, folder) };
+  return known.forecasters;
+}
+
+async function opened(config: SchedulerConfig, folder: string): Promise<Forecasters> {
+  const modelsOf = (risk: Risk): ModelPlaces => ({ shipped: join(folder, MODEL_OF[risk]), own: null });
   const chosen = await openForecast(forecastNamed(config.forecast, config.preset), modelsOf('price'), FEATURES);
   if (chosen.refused !== null) logger.warn(`${chosen.refused}; forecast from history`, { model: chosen.fault });
   const capacity = await openCapacity(config.capacityForecast, modelsOf('capacity'), CAPACITY_FEATURES);
   if (capacity.refused !== null) {
     logger.warn(`${capacity.refused}; forecast from observed interruptions`, { model: capacity.fault });
   }
-  return new Forecasting({ chosen, capacity, config });
+  const parts = { chosen, capacity, config };
+  return { decisions: new Forecasting(parts), questions: new Forecasting(parts) };
 }
 
 type Asked = z.output<typeof forecastInput> | ForecastAsked;
@@ -58,12 +64,12 @@ export const handler = middy<Asked, { market: string } | PlainForecasts>()
   .use(lambdaStack('forecast', z.union([forecastInput, forecastAsked])))
   .handler(async (asked) => {
     const of = deployment(composeDeployment);
-    const [{ market }, forecasting] = await Promise.all([of.market(), forecastingOf(of.config)]);
+    const [{ market }, { decisions, questions }] = await Promise.all([of.market(), forecastersOf(of)]);
     const evidence = new CapacityEvidence();
     evidence.restore(await of.store.memory(evidence.prefix));
     return 'pools' in asked
-      ? ofPools(asked, { of, forecasting, market, evidence })
-      : ofDecision(asked, { of, forecasting, market, evidence });
+      ? ofPools(asked, { of, forecasting: questions, market, evidence })
+      : ofDecision(asked, { of, forecasting: decisions, market, evidence });
   });
 
 interface Parts {

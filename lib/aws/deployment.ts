@@ -40,6 +40,8 @@ export interface Deployment {
   readonly windowEnds?: Pick<WindowEnds, 'keep'>;
   readonly carrier: Carrier;
   readonly spent: Spent;
+  /** Folder of trained models; absent: the one beside the function's code. */
+  readonly models?: string;
   /** Read anew when it may have changed. */
   market(): Promise<KnownMarket>;
 }

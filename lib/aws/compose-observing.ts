@@ -32,7 +32,7 @@ async function pricesWhenDue(of: Parts, asked: Parameters<Observing['fetchPrices
   const feed = of.feed();
   if (!isDeploying) {
     const [{ checkedMs }, isIdle] = await Promise.all([new PriceBook(feed.table).read(), of.wake().isIdle()]);
-    if (isIdle && checkedMs !== null && raw(now) - checkedMs < IDLE_PRICES_MS) return null;
+    if (isIdle && checkedMs !== null && Math.abs(raw(now) - checkedMs) < IDLE_PRICES_MS) return null;
   }
   const changes = await fetchPrices(feed, now);
   const onDemand = await refreshListPrices(of.priceList(), now);

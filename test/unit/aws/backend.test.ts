@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import { composeBackend, type DeployedBackend } from '../../../lib/aws/backend.ts';
 import { partsOf, type Parts } from '../../../lib/aws/compose.ts';
 import { readEnvironment } from '../../../lib/aws/environment.ts';
@@ -20,6 +20,8 @@ const WAKE = { pk: 'WAKE', sk: 'WAKE' };
 
 /** The API's backend as its environment says, with DynamoDB and S3 in their doubles, and a queue that cannot be reached. */
 class Bench {
+  /** How often prices were read. */
+  reads = 0;
   readonly started: string[] = [];
   readonly table: Table;
   readonly store: DynamoStore;
@@ -38,9 +40,11 @@ class Bench {
       start: async (execution) => void this.started.push(execution),
     });
     const environment = readEnvironment(lambdaEnvironment());
-    const market = { prices: async () => ({ market: {}, checkedMs: null, trace: {} }) } as unknown as ReturnType<
-      Parts['market']
-    >;
+    const prices = async (): Promise<object> => {
+      this.reads++;
+      return { market: {}, checkedMs: null, trace: {} };
+    };
+    const market = { prices } as unknown as ReturnType<Parts['market']>;
     this.backend = composeBackend({
       ...partsOf(environment),
       table: () => this.table,
@@ -61,6 +65,7 @@ beforeEach(() => {
   });
 });
 afterEach(() => {
+  jest.restoreAllMocks();
   process.env = { ...kept };
 });
 
@@ -118,4 +123,22 @@ it('what was learned is read, that included which is only in the log of runs yet
     [...rows].map(([key, value]) => ({ put: 'memory', key, value })),
   );
   await expect(backend.refresh()).resolves.toBeUndefined();
+});
+
+it('prices are read anew when they are old, also by a clock that was put back meanwhile', async () => {
+  const bench = new Bench();
+  const atMs = Date.now();
+  const clock = jest.spyOn(Date, 'now').mockReturnValue(atMs);
+  for (const [seconds, reads] of [
+    [0, 1],
+    [20, 1],
+    [40, 2],
+    [45, 2],
+    [-600, 3],
+    [-590, 3],
+  ] as const) {
+    clock.mockReturnValue(atMs + seconds * 1000);
+    await bench.backend.refresh();
+    expect([seconds, bench.reads]).toEqual([seconds, reads]);
+  }
 });

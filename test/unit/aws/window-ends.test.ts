@@ -100,6 +100,25 @@ describe('schedules before the ends of windows', () => {
     expect(double.calls).toEqual([]);
   });
 
+  it('are there in time whatever the clocks of the cycles say that keep them, and fire once', async () => {
+    const fired: string[] = [];
+    for (let minute = 0; minute <= 75; minute++) {
+      nowMs = at(minute);
+      for (const input of double.fire(nowMs))
+        fired.push(`${minute} ${(JSON.parse(input) as { minute: string }).minute}`);
+      // Ten minutes behind, then ten ahead, for as long: also when the window is about to end.
+      const clock = nowMs + (minute % 20 < 10 ? -10 : 10) * MINUTE_MS;
+      // A window that ends later is seen by all, one that has ended by none.
+      const ends = [at(60), at(70)].filter((end) => end > nowMs);
+      await keeper({ client, table, nowMs: () => clock }, warned).keep(ends);
+    }
+    expect(fired.filter((f) => f.startsWith('58') || f.startsWith('68'))).toEqual([
+      '58 2036-01-05T12:58',
+      '68 2036-01-05T13:08',
+    ]);
+    expect([...double.schedules]).toEqual([]);
+  });
+
   it('that somebody else deleted are as they should be', async () => {
     await another().keep([at(60)]);
     (double.schedules as Map<string, unknown>).clear();

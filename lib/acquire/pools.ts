@@ -1,6 +1,8 @@
+import type { PoolId } from '../kernel/ids.ts';
 import { plus, raw, seconds, usdPerHour, type EpochMs } from '../kernel/units.ts';
 import { pInterruptedWithin, type InterruptionCurve } from '../domain/forecast.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
+import { takesTasks } from '../domain/instance.ts';
 import type { Bid, Pool, PoolView } from '../domain/pool.ts';
 import { vector } from '../domain/resources.ts';
 import type { Snapshot } from '../domain/snapshot.ts';
@@ -35,6 +37,8 @@ export class PoolBook {
   readonly views: readonly PoolView[];
   /** Capacities, 4 numbers per pool in the order of RESOURCE_KINDS. */
   readonly capacity: Float64Array;
+  /** Those with an instance that takes tasks. */
+  readonly held: ReadonlySet<PoolId>;
   readonly market: MarketForecast;
   readonly nowMs: EpochMs;
   readonly config: SchedulerConfig;
@@ -45,6 +49,8 @@ export class PoolBook {
     // Ids order pools, so that nothing depends on the order in which the snapshot lists them.
     this.views = [...snapshot.pools].sort((a, b) => (a.pool.id < b.pool.id ? -1 : a.pool.id > b.pool.id ? 1 : 0));
     this.capacity = Float64Array.from(this.views.flatMap((v) => vector(v.pool.type.capacity)));
+    const there = [...snapshot.instances.values()].filter((view) => takesTasks(view.instance));
+    this.held = new Set(there.map((view) => view.pool.id));
     this.market = market;
     this.nowMs = snapshot.nowMs;
     this.config = config;

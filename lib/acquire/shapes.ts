@@ -31,7 +31,10 @@ export interface Shape {
 const CHEAPEST_PER_OFFER = 3;
 const SAFEST = 6;
 const STEADY = 3;
-/** Resting spot pools appraised where no other spot pool is open: waiting for one of them may be cheaper than on-demand. */
+/**
+ * Resting spot pools appraised where no other spot pool is open: waiting for one of them may be cheaper than on-demand, and of one
+ * that rests there may be instances with room. These come first.
+ */
 const RESTING = 3;
 
 /**
@@ -96,7 +99,9 @@ export class ShapeBook {
       }
     }
     const spotIsOpen = pools.some(({ priced }) => priced.pool.option === 'spot');
-    resting.sort((a, b) => restedUsd(a) - restedUsd(b));
+    const { held } = this.#book;
+    const isHeld = ({ priced }: ShapePool): number => Number(held.has(priced.pool.id));
+    resting.sort((a, b) => isHeld(b) - isHeld(a) || restedUsd(a) - restedUsd(b));
     return {
       id: of.id,
       pools: [...this.#shortlist(pools, fallback), ...(spotIsOpen ? [] : resting.slice(0, RESTING))],

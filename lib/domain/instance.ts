@@ -53,3 +53,7 @@ export function startedHourEndMs(launchedMs: EpochMs, now: EpochMs): EpochMs {
   const age = Math.max(0, raw(now) - raw(launchedMs));
   return epochMs(raw(launchedMs) + (Math.floor(age / HOUR_MS) + 1) * HOUR_MS);
 }
+
+/** An instance that may be given a task: not going away, nor recommended to be left. */
+export const takesTasks = ({ rebalance, state }: Instance): boolean =>
+  !rebalance && (state === 'requested' || state === 'starting' || state === 'ready');

@@ -15,7 +15,7 @@
  */
 import { raw } from '../kernel/units.ts';
 import type { JobId, PoolId } from '../kernel/ids.ts';
-import { isLive } from '../domain/instance.ts';
+import { isLive, takesTasks } from '../domain/instance.ts';
 import {
   RESOURCE_KINDS,
   countFits,
@@ -56,10 +56,6 @@ export const QUOTA = 'quota';
 export const roomOf = (pool: PoolId): string => `room_${pool}`;
 export const budgetOf = (job: JobId): string => `budget_${job}`;
 
-/** An instance that may be given a task: not going away, nor recommended to be left. */
-const takesTasks = ({ instance: { rebalance, state } }: InstanceView): boolean =>
-  !rebalance && (state === 'requested' || state === 'starting' || state === 'ready');
-
 /** `reservedMilliCpu`: what this cycle's moves to on-demand will need; they come first. */
 export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity {
   const { snapshot, config } = input;
@@ -68,7 +64,7 @@ export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity
   // Instances that are warned or being released are gone by the next slot.
   let staying = 0;
   for (const view of snapshot.instances.values()) {
-    if (takesTasks(view)) usable.push(view);
+    if (takesTasks(view.instance)) usable.push(view);
     if (!isLive(view.instance)) continue;
     live += milliCpuOf(view);
     if (view.instance.state !== 'warned' && view.instance.state !== 'releasing') staying += milliCpuOf(view);

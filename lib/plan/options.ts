@@ -17,6 +17,7 @@ import type { Pool, PoolView } from '../domain/pool.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import { worthAt } from '../domain/utility.ts';
+import type { Capacity } from './capacity.ts';
 import { relocationS } from './preempt.ts';
 
 /**
@@ -42,6 +43,8 @@ export interface PlannedOption {
 export interface OptionContext {
   readonly input: PlanInput;
   readonly pools: ReadonlyMap<PoolId, PoolView>;
+  /** Those with an instance that takes tasks. */
+  readonly held: Pick<ReadonlySet<PoolId>, 'has'>;
   /** Start of each slot. */
   readonly slotMs: readonly EpochMs[];
   /** Expected price over price now, per pool and slot. */
@@ -50,8 +53,10 @@ export interface OptionContext {
   readonly canFlee: boolean;
 }
 
-/** `headroomMilliCpu`: what may still be bought. */
-export function optionContext(input: PlanInput, headroomMilliCpu: number): OptionContext {
+export function optionContext(
+  input: PlanInput,
+  { headroomMilliCpu, rooms }: Pick<Capacity, 'headroomMilliCpu' | 'rooms'>,
+): OptionContext {
   const { snapshot, config, forecasts } = input;
   const pools = new Map(snapshot.pools.map((view) => [view.pool.id, view]));
   const slotMs = Array.from({ length: config.lookAheadSlots }, (_, slot) =>
@@ -72,7 +77,7 @@ export function optionContext(input: PlanInput, headroomMilliCpu: number): Optio
     return known[slot] ?? 1;
   };
   const waiting = snapshot.groups.reduce((sum, group) => sum + group.count * raw(group.need.cpu), 0);
-  return { input, pools, slotMs, priceFactor, canFlee: waiting <= headroomMilliCpu };
+  return { input, pools, held: rooms, slotMs, priceFactor, canFlee: waiting <= headroomMilliCpu };
 }
 
 /** Offers whose lateness is acceptable; where none is, the safest ones. */
@@ -116,6 +121,11 @@ export function startOptions(group: PendingGroup, context: OptionContext): reado
     const guarded = isGuarded(worth, startMs, input.config.cyclePeriodS);
     const safe = guarded ? offered.filter((offer) => poolOf(offer, context)?.option !== 'spot') : [];
     for (const offer of safe.length > 0 ? safe : usable) if (offer.opens === undefined) add(offer, slot, startMs);
+    // In a pool that rests nothing can be bought, but there may be room.
+    if (slot === 0 && safe.length === 0) {
+      for (const { opens, ...offer } of usable)
+        if (opens !== undefined && context.held.has(offer.pool)) add(offer, slot, startMs);
+    }
     // Whoever waits for a pool that rests waits for the next plan, whenever the rest ends.
     if (slot === 1) {
       const steady = cheapestRate(usable.filter((o) => poolOf(o, context)?.option !== 'spot'));

@@ -74,7 +74,7 @@ export interface Problem {
 export function problemOf(input: PlanInput, movesOf: MovesOf = guardMoves): Problem {
   const moves = movesOf(input);
   const capacity = capacityOf(input, reservedFor(moves));
-  const context = optionContext(input, capacity.headroomMilliCpu);
+  const context = optionContext(input, capacity);
   const groups = [...input.snapshot.groups].sort((a, b) => (a.id < b.id ? -1 : 1));
   const options = groups.map((group) => startOptions(group, context));
   const budgets = budgetsOf(input, groups, options);

@@ -8,8 +8,10 @@ import type { EffectOutcome, RefusedWhy } from '../domain/plan.ts';
  * - `throttled`, `unavailable`: nothing happened or it is not known whether it did; the SDK has tried several times with
  *   growing, jittered pauses. The call is repeated later under the same key.
  * - `capacity`: the pool has no capacity now. It rests; another pool is asked meanwhile.
- * - `limit`: a quota of the account is used up. The pool rests, as for `capacity`; which other pools share the quota is not known,
- *   so the next plan may ask one of them, and have it refused too.
+ * - `quota`: the account has no vCPUs left for this purchase option and class of families (lib/domain/quota.ts). All pools under
+ *   that quota rest; others, on-demand in place of spot, are asked meanwhile.
+ * - `limit`: another limit of the account is reached. The pool rests, as for `capacity`; which other pools share the limit is not
+ *   known, so the next plan may ask one of them, and have it refused too.
  * - `bid`: the price is above the highest one offered. The next plan offers more, or chooses another pool.
  * - `unsupported`: the pool's type is not offered in its zone. The pool quotes no price any more, and so is not asked again, until
  *   version, families or zones of the deployment change (prices.ts).
@@ -24,6 +26,7 @@ export type AwsFault =
   | 'throttled'
   | 'unavailable'
   | 'capacity'
+  | 'quota'
   | 'limit'
   | 'bid'
   | 'unsupported'
@@ -93,10 +96,11 @@ const FAULTS: Readonly<Record<string, AwsFault>> = {
   InsufficientHostCapacity: 'capacity',
   InsufficientReservedInstanceCapacity: 'capacity',
   UnfulfillableCapacity: 'capacity',
-  MaxSpotInstanceCountExceeded: 'limit',
+  // vCPUs of spot instances, and of on-demand ones ("Spot Instance quotas", "On-Demand Instance quotas").
+  MaxSpotInstanceCountExceeded: 'quota',
+  VcpuLimitExceeded: 'quota',
   MaxSpotFleetRequestCountExceeded: 'limit',
   InstanceLimitExceeded: 'limit',
-  VcpuLimitExceeded: 'limit',
   VolumeLimitExceeded: 'limit',
   MaxIOPSLimitExceeded: 'limit',
   AddressLimitExceeded: 'limit',
@@ -203,7 +207,8 @@ const MEANING: Readonly<Record<AwsFault, { readonly code: ErrorCode; readonly wh
     throttled: { code: 'too-many-requests', what: 'AWS takes no more requests now', next: 'try again in some seconds' },
     unavailable: { code: 'aws.unavailable', what: 'AWS does not answer', next: 'try again in some seconds' },
     capacity: { code: 'aws.unavailable', what: 'AWS has no capacity of this kind now', next: 'try another pool' },
-    limit: { code: 'aws.refused', what: 'a quota of the AWS account is used up', next: 'raise it in Service Quotas' },
+    quota: { code: 'aws.refused', what: 'a vCPU quota of the account is used up', next: 'raise it in Service Quotas' },
+    limit: { code: 'aws.refused', what: 'a limit of the account is reached', next: 'raise it in Service Quotas' },
     bid: { code: 'aws.refused', what: 'the price is above the highest one offered', next: 'offer more' },
     unsupported: { code: 'aws.refused', what: 'AWS does not offer this here', next: 'leave this type or zone out' },
     gone: { code: 'not-found', what: 'what the request is about is not there any more' },
@@ -234,8 +239,8 @@ export function classify(error: unknown, doing: string): EbbError {
 
 /**
  * What a fault means for an effect, and so for the next cycle (lib/cycle/intents.ts):
- * - `refused` closes it. A refused launch ends the instance that was to be, and its pool rests for 5 minutes; what
- *   is to be bought instead is decided at once. A refused start makes the task wait again.
+ * - `refused` closes it. A refused launch ends the instance that was to be, and its pool rests for 5 minutes, for want of a quota
+ *   all pools under that; what is to be bought instead is decided at once. A refused start makes the task wait again.
  * - `failed` leaves it open: the next cycle does it again under the same key.
  */
 const CONSEQUENCE: Readonly<Record<AwsFault, 'failed' | RefusedWhy>> = {
@@ -246,6 +251,7 @@ const CONSEQUENCE: Readonly<Record<AwsFault, 'failed' | RefusedWhy>> = {
   denied: 'failed',
   missing: 'failed',
   capacity: 'insufficient-capacity',
+  quota: 'quota',
   limit: 'limit',
   bid: 'bid-below-price',
   unsupported: 'invalid',

@@ -1,20 +1,14 @@
 import { invariant, unreachable } from '../kernel/errors.ts';
-import { effectKey, type EffectKey, type PoolId } from '../kernel/ids.ts';
-import { between, plus, raw, seconds, usd, ZERO_S, type EpochMs } from '../kernel/units.ts';
+import { effectKey, type EffectKey } from '../kernel/ids.ts';
+import { between, raw, seconds, usd, ZERO_S, type EpochMs } from '../kernel/units.ts';
 import type { Instance } from '../domain/instance.ts';
 import type { Attempt } from '../domain/job.ts';
 import type { Effect, EffectOutcome, Plan } from '../domain/plan.ts';
 import type { CapacityEvidence } from '../market/forecast/hazard.ts';
-import type { EffectRecord, Store } from '../ports/store.ts';
+import type { EffectRecord } from '../ports/store.ts';
 import { endAttempt, endInstance, interruptAttempts, settleJob } from './observe.ts';
+import { endRest, quotaKey, rest, type Resting } from './rests.ts';
 import type { WorkingState } from './working-state.ts';
-
-/**
- * A pool that had no capacity rests this long, then it is tried again. Longer rests after more refusals would miss most of
- * what there is: the median stretch of spot capacity in the eight series of 2022 is 30 minutes (spot-availability-2022-2023,
- * availability/1-node), and asking is free.
- */
-const REST_S = 300;
 
 /**
  * Writes a plan into the state: every effect as an intent without outcome, and what it will bring about. Committed in
@@ -122,27 +116,6 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
   });
 }
 
-/** How long a pool rests after refusals, kept across cycles and restarts. */
-export interface PoolRest {
-  readonly untilMs: number;
-  readonly refusals: number;
-  /** What the last refusal said. */
-  readonly detail?: string;
-}
-export type PoolRests = Map<PoolId, PoolRest>;
-const REST_PREFIX = 'rest/';
-/** Of a refusal's text: an item's place is bought by the KiB. */
-const MAX_DETAIL = 200;
-
-/** Which pools rest, as stored. */
-export async function storedRests(store: Pick<Store, 'memory'>): Promise<PoolRests> {
-  const rests: PoolRests = new Map();
-  for (const [key, value] of await store.memory(REST_PREFIX)) {
-    if (value !== '') rests.set(key.slice(REST_PREFIX.length) as PoolId, JSON.parse(value) as PoolRest);
-  }
-  return rests;
-}
-
 /**
  * A launch of which nobody could say for so long whether it happened is given up: tasks that count on its instance would
  * wait for ever. Should it have happened the instance is given back. Far more than an instance takes to be up: 234 s at most in the
@@ -168,9 +141,7 @@ export function confirm(
   for (const [key, value] of context.capacity.takeDirty()) state.putMemory(key, value);
 }
 
-interface Confirming {
-  readonly at: EpochMs;
-  readonly rests: PoolRests;
+interface Confirming extends Resting {
   /** Learns what was refused for want of capacity. */
   readonly capacity: Pick<CapacityEvidence, 'refused' | 'takeDirty'>;
 }
@@ -185,7 +156,7 @@ function confirmOne(
   const { effect } = record;
   if (effect.kind === 'launch') {
     if (outcome.status === 'refused') refuseLaunch(state, effect, outcome, context);
-    else if (context.rests.delete(effect.pool)) state.putMemory(`${REST_PREFIX}${effect.pool}`, '');
+    else endRest(state, effect.pool, context);
   } else if (outcome.status === 'refused' && effect.kind === 'start') {
     const attempt = state.attempts.get(effect.attempt);
     if (attempt !== undefined && attempt.state !== 'ended') {
@@ -243,20 +214,13 @@ function refuseLaunch(
   const instance = state.instances.get(effect.instance);
   if (instance !== undefined && instance.state !== 'ended') endWithoutCost(state, instance, detail, context.at);
   if (why === 'insufficient-capacity') context.capacity.refused(effect.pool, context.at);
-  rest(state, effect.pool, detail, context);
+  rest(state, why === 'quota' ? quotaKey(effect.pool) : effect.pool, detail, context);
 }
 
 /** Ends an instance that there never was. */
 function endWithoutCost(state: WorkingState, instance: Instance, detail: string, at: EpochMs): void {
   endInstance(state, instance, { at, cause: 'failed', detail });
   state.putInstance({ ...invariant(state.instances.get(instance.id), 'just put'), costUsd: usd(0) });
-}
-
-function rest(state: WorkingState, pool: PoolId, said: string, { at, rests }: Confirming): void {
-  const refusals = (rests.get(pool)?.refusals ?? 0) + 1;
-  const next: PoolRest = { untilMs: raw(plus(at, seconds(REST_S))), refusals, detail: said.slice(0, MAX_DETAIL) };
-  rests.set(pool, next);
-  state.putMemory(`${REST_PREFIX}${pool}`, JSON.stringify(next));
 }
 
 /** Decisions in a row that follow at once because capacity was refused: past them the period is waited for. */

@@ -20,10 +20,10 @@ import type { EndedInstance } from '../market/forecast/hazard.ts';
 import type { Fleet } from '../ports/fleet.ts';
 import type { Market } from '../ports/market.ts';
 import type { Store } from '../ports/store.ts';
-import { storedRests, type PoolRests } from './intents.ts';
 import { attribute } from './ledger.ts';
 import { applyObservations } from './observe.ts';
 import { Remembered } from './remembered.ts';
+import { endQuotaRest, restOf, storedRests, type PoolRests } from './rests.ts';
 import { takeSnapshot } from './snapshot.ts';
 import type { Prices } from './spending.ts';
 import type { WorkingState } from './working-state.ts';
@@ -73,7 +73,7 @@ export class Observer {
     this.#remembered = parts.remembered ?? new Remembered();
   }
 
-  /** Pools that rest; confirming outcomes changes it. */
+  /** What rests; confirming outcomes changes it. */
   get rests(): PoolRests {
     return this.#rests;
   }
@@ -143,6 +143,8 @@ export class Observer {
     state.putLedger(id, rows);
     this.#remembered.spending.settled(rows);
     state.putInstance({ ...instance, costUsd: bill.totalUsd });
+    // One that was given back without having run anything went for want of another beside it: that would be refused again.
+    if ([...attempts.values()].some((a) => a.startedMs !== null)) endQuotaRest(state, pool.id, this.#rests);
     if (pool.option === 'spot' && instance.launchedMs !== null) {
       const takenMs = this.#takenForCapacity(instance) ? (instance.warnedMs ?? endedMs) : null;
       capacity.ended(pool.id, { launchedMs: instance.launchedMs, endedMs, takenMs });
@@ -170,16 +172,13 @@ export class Observer {
   #poolViews(nowMs: EpochMs): PoolView[] {
     const { market } = this.#parts;
     return [...this.#pools.values()].map((pool) => {
-      const rest = this.#rests.get(pool.id);
-      const resting = rest !== undefined && rest.untilMs > raw(nowMs);
+      const rest = restOf(this.#rests, pool.id, nowMs);
       return {
         pool,
         quote: market.quote(pool.id, nowMs),
-        open: !resting,
-        closedReason: resting
-          ? `rests until ${new Date(rest.untilMs).toISOString()} after ${rest.refusals} refusal(s)${rest.detail === undefined ? '' : `: ${rest.detail}`}`
-          : null,
-        ...(resting ? { rest: { untilMs: epochMs(rest.untilMs), refusals: rest.refusals } } : {}),
+        open: rest === null,
+        closedReason: rest?.why ?? null,
+        ...(rest === null ? {} : { rest: { untilMs: epochMs(rest.untilMs), refusals: rest.refusals } }),
       };
     });
   }

@@ -177,9 +177,19 @@ export type EffectOutcome =
   /** Did not work and may the next time. `why`: it will not before a person has acted. */
   | { readonly status: 'failed'; readonly detail: string; readonly why?: 'denied' };
 
-/** `denied`: a right, or a part of the deployment, is missing. `no-answer`: nobody could say for long whether it happened. */
+/**
+ * `quota`: one that all pools share that `quotaOf` says. `denied`: a right, or a part of the deployment, is missing. `no-answer`:
+ * nobody could say for long whether it happened.
+ */
 export type RefusedWhy =
-  'insufficient-capacity' | 'bid-below-price' | 'limit' | 'instance-gone' | 'denied' | 'no-answer' | 'invalid';
+  | 'insufficient-capacity'
+  | 'bid-below-price'
+  | 'quota'
+  | 'limit'
+  | 'instance-gone'
+  | 'denied'
+  | 'no-answer'
+  | 'invalid';
 
 /** One offer in an explanation. */
 export interface ConsideredOffer {

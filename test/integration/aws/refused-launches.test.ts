@@ -23,7 +23,9 @@ it('a launch that CreateFleet answers with an error is over, whatever the error'
       InternalError: 'insufficient-capacity',
       SomethingNobodyKnows: 'insufficient-capacity',
       InsufficientInstanceCapacity: 'insufficient-capacity',
-      MaxSpotInstanceCountExceeded: 'limit',
+      MaxSpotInstanceCountExceeded: 'quota',
+      VcpuLimitExceeded: 'quota',
+      VolumeLimitExceeded: 'limit',
       SpotMaxPriceTooLow: 'bid-below-price',
       Unsupported: 'invalid',
     };

@@ -1,17 +1,20 @@
 import { describe, expect, it } from '@jest/globals';
 import { ANSWER_PATIENCE_S } from '../../../lib/cycle/intents.ts';
 import type { EffectOutcome } from '../../../lib/domain/plan.ts';
+import type { Job } from '../../../lib/domain/job.ts';
 import { invariant } from '../../../lib/kernel/errors.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
 import { between, plus, raw, seconds } from '../../../lib/kernel/units.ts';
 import type { Fleet } from '../../../lib/ports/fleet.ts';
-import { discrepancies, EngineBench, type Deed } from '../../support/engine-bench.ts';
-import { mixedJobs, mixedTrace, START_MS } from '../../support/mixed-workload.ts';
+import { job, resources, spec, stage } from '../../support/builders.ts';
+import { discrepancies, EngineBench, work, type Deed } from '../../support/engine-bench.ts';
+import { mixedJobs, mixedTrace, SAVES, START_MS } from '../../support/mixed-workload.ts';
 
 const WITHIN_S = 4 * 3600;
 /** Engine seconds from the submission to a request to cancel: before anything of it can run. */
 const CANCELLED_S = 20;
 const NO_ANSWER: EffectOutcome = { status: 'failed', detail: 'the line is dead' };
+const NO_QUOTA: EffectOutcome = { status: 'refused', why: 'quota', detail: 'MaxSpotInstanceCountExceeded' };
 const DENIED: EffectOutcome = { status: 'refused', why: 'denied', detail: 'UnauthorizedOperation: no right to buy' };
 
 interface Launching {
@@ -19,14 +22,24 @@ interface Launching {
   readonly isFirst: boolean;
   /** Engine seconds since the start. */
   readonly atS: number;
+  readonly pool: string;
+  /** Spot instances that there are. */
+  readonly spot: () => Promise<number>;
   readonly launch: () => Promise<EffectOutcome>;
 }
 type Meets = (of: Launching) => Promise<EffectOutcome>;
 
-/** One job of one task without a deadline, on a fleet each of whose launches meets something. */
-async function drive(meets: Meets, stepped: boolean, deeds: readonly Deed[] = []) {
+/** A job of two tasks without a deadline. */
+const RETRIED = mixedJobs().filter((j) => j.id === 'j-retried');
+
+interface Driven {
+  readonly deeds?: readonly Deed[];
+  readonly jobs?: readonly Job[];
+}
+
+/** Work on a fleet each of whose launches meets something. */
+async function drive(meets: Meets, stepped: boolean, { deeds = [], jobs = RETRIED }: Driven = {}) {
   const bench = new EngineBench({ trace: mixedTrace, startMs: START_MS, config: { refundRule: 'none' }, stepped });
-  const jobs = mixedJobs().filter((j) => j.id === 'j-retried');
   await bench.submit(jobs);
   const asked = new Map<string, number>();
   const met = (fleet: Fleet): Fleet =>
@@ -41,6 +54,8 @@ async function drive(meets: Meets, stepped: boolean, deeds: readonly Deed[] = []
               await meets({
                 isFirst: request.key === [...asked.keys()][0],
                 atS: raw(between(START_MS, bench.clock.now())),
+                pool: request.pool,
+                spot: async () => (await target.list()).filter((i) => i.live && i.pool.endsWith('/spot')).length,
                 launch: async () => invariant((await target.launch([request]))[0], 'a fleet answers every request'),
               }),
             );
@@ -108,11 +123,47 @@ describe.each([
       if (atS >= happensS) await launch();
       return NO_ANSWER;
     };
-    const { bench, job, asked } = await drive(meets, stepped, [cancel]);
+    const { bench, job, asked } = await drive(meets, stepped, { deeds: [cancel] });
     expect(job).toMatchObject({ state: 'cancelled', stateReason: 'cancelled on request' });
     expect(asked[0]).toBeGreaterThan(0);
     expect((await bench.fleet.list()).filter((i) => i.live)).toEqual([]);
     expect(await discrepancies(bench)).toEqual([]);
+  });
+
+  it('that meets a used-up quota is not asked for in another pool under it for five minutes', async () => {
+    const spotAtS: number[] = [];
+    const others: string[] = [];
+    const run = await drive(async ({ pool, atS, launch }) => {
+      if (!pool.endsWith('/spot')) others.push(pool);
+      else if (spotAtS.push(atS) < 3) return NO_QUOTA;
+      return launch();
+    }, stepped);
+    await expectNothingLeft(run);
+    const [first = 0, second = Infinity] = spotAtS;
+    expect(spotAtS.length).toBeGreaterThan(1);
+    // Spot alone is asked for here: it can wait.
+    expect(others).toEqual([]);
+    expect(second - first).toBeGreaterThanOrEqual(300);
+  });
+
+  it('that met a used-up quota is asked for again once an instance under it was taken', async () => {
+    const [refusedAtS, launchedAtS]: [number[], number[]] = [[], []];
+    const alone = stage({ tasks: 2, env: work(1500), resources: resources(3), checkpoint: SAVES });
+    const run = await drive(
+      async ({ atS, launch, spot }) => {
+        const isFull = (await spot()) > 0;
+        (isFull ? refusedAtS : launchedAtS).push(atS);
+        return isFull ? NO_QUOTA : launch();
+      },
+      stepped,
+      { jobs: [job({ submittedMs: START_MS, name: 'j-two', spec: spec({ name: 'two', stages: [alone] }) })] },
+    );
+    await expectNothingLeft(run);
+    const soon = launchedAtS.filter((at) => refusedAtS.some((r) => r < at && at - r < 300));
+    expect(soon).not.toEqual([]);
+    // Though the other one was refused, and its pool rests, the first is used and not given back.
+    const began = run.events.findIndex((e) => e.type === 'attempt-starting');
+    expect(run.events.slice(0, began).filter((e) => e.type === 'instance-released')).toEqual([]);
   });
 
   it('that is denied is asked for anew once its pool has rested, until it is allowed', async () => {

@@ -250,6 +250,7 @@ export class Fleets {
         };
       case 'insufficient-capacity':
         return { code: 'InsufficientInstanceCapacity', message: capacityMessage(type, subnet?.zone ?? '') };
+      case 'quota':
       case 'limit':
       case 'instance-gone':
       case 'denied':

@@ -1,0 +1,30 @@
+import type { PoolId } from '../kernel/ids.ts';
+
+/** Classes by the letters before the generation of their families, as AWS lists them (`G and VT`, ...). */
+const CLASSES: Readonly<Record<string, string>> = {
+  dl: 'dl',
+  f: 'f',
+  g: 'g',
+  gr: 'g',
+  hpc: 'hpc',
+  inf: 'inf',
+  mac: 'mac',
+  p: 'p',
+  trn: 'trn',
+  u: 'high-memory',
+  vt: 'g',
+  x: 'x',
+};
+/** `Standard (A, C, D, H, I, M, R, T, Z)`: of the rest, by their first letter. */
+const STANDARD = /^[acdhimrtz]/;
+
+/**
+ * Name of the vCPU quota of EC2 that a pool counts towards, such as `spot/standard`: there is one per purchase option and class of
+ * instance families, for a whole region ("Spot Instance quotas", "On-Demand Instance quotas", EC2 user guide). P5 has a spot quota
+ * apart from its predecessors; here all of P is one.
+ */
+export function quotaOf(pool: PoolId): string {
+  const [type = '', , option = ''] = pool.split('/');
+  const [letters = type] = /^[a-z]+/.exec(type) ?? [];
+  return `${option}/${CLASSES[letters] ?? (STANDARD.test(letters) ? 'standard' : letters)}`;
+}

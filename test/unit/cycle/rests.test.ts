@@ -1,0 +1,121 @@
+import { describe, expect, it } from '@jest/globals';
+import {
+  endQuotaRest,
+  endRest,
+  quotaKey,
+  rest,
+  restOf,
+  storedRests,
+  type PoolRests,
+} from '../../../lib/cycle/rests.ts';
+import { WorkingState } from '../../../lib/cycle/working-state.ts';
+import { poolKey, type PurchaseOption } from '../../../lib/domain/pool.ts';
+import { quotaOf } from '../../../lib/domain/quota.ts';
+import { epochMs, plus, raw, seconds, type EpochMs } from '../../../lib/kernel/units.ts';
+import { builtInCatalogue } from '../../../lib/market/catalogue.ts';
+
+const START_MS = epochMs(1_700_000_000_000);
+const at = (s: number): EpochMs => plus(START_MS, seconds(s));
+const pool = (type: string, option: PurchaseOption = 'spot', zone = 'a') => poolKey(type, zone, option);
+const M5 = pool('m5.large');
+
+const newState = (): WorkingState =>
+  new WorkingState({ jobs: [], attempts: [], tasks: [], instances: [], openEffects: [], cursors: new Map() });
+
+describe('the quota that a pool counts towards', () => {
+  it.each([
+    ['c6i.large', 'spot/standard'],
+    ['m7g.large', 'spot/standard'],
+    ['im4gn.large', 'spot/standard'],
+    ['is4gen.large', 'spot/standard'],
+    ['i3en.large', 'spot/standard'],
+    ['t3.nano', 'spot/standard'],
+    ['z1d.large', 'spot/standard'],
+    ['a1.large', 'spot/standard'],
+    ['hpc7a.12xlarge', 'spot/hpc'],
+    ['h1.2xlarge', 'spot/standard'],
+    ['d3en.xlarge', 'spot/standard'],
+    ['dl1.24xlarge', 'spot/dl'],
+    ['g5.xlarge', 'spot/g'],
+    ['gr6.4xlarge', 'spot/g'],
+    ['vt1.3xlarge', 'spot/g'],
+    ['p4d.24xlarge', 'spot/p'],
+    ['x2gd.medium', 'spot/x'],
+    ['f1.2xlarge', 'spot/f'],
+    ['inf2.xlarge', 'spot/inf'],
+    ['trn1.2xlarge', 'spot/trn'],
+    ['u-6tb1.56xlarge', 'spot/high-memory'],
+    ['u7i-12tb.224xlarge', 'spot/high-memory'],
+  ])('%s: %s', (type, quota) => {
+    expect(quotaOf(pool(type))).toBe(quota);
+  });
+
+  it('is another on demand, and the same in every zone', () => {
+    expect(quotaOf(pool('c6i.large', 'on-demand'))).toBe('on-demand/standard');
+    expect(quotaOf(pool('c6i.large', 'spot', 'b'))).toBe(quotaOf(pool('c6i.large')));
+  });
+
+  it('is one that AWS has for every family of the catalogue', () => {
+    const quotas = new Set(
+      builtInCatalogue()
+        .types()
+        .map((type) => quotaOf(pool(type))),
+    );
+    const known = ['standard', 'g', 'p', 'x', 'f', 'inf', 'trn', 'dl', 'hpc', 'high-memory'];
+    expect([...quotas].filter((q) => !known.includes(q.replace('spot/', '')))).toEqual([]);
+  });
+});
+
+describe('a pool rests', () => {
+  it('for five minutes, alone', () => {
+    const rests: PoolRests = new Map();
+    rest(newState(), M5, 'no capacity', { at: at(0), rests });
+    expect(restOf(rests, M5, at(299))).toMatchObject({
+      refusals: 1,
+      why: expect.stringMatching(/^rests until .* after 1 refusal\(s\): no capacity$/),
+    });
+    expect(restOf(rests, M5, at(300))).toBeNull();
+    expect(restOf(rests, pool('m5.xlarge'), at(1))).toBeNull();
+  });
+
+  it('with all that share its quota, and not with others, where that is used up', () => {
+    const rests: PoolRests = new Map();
+    rest(newState(), quotaKey(M5), 'MaxSpotInstanceCountExceeded', { at: at(0), rests });
+    for (const resting of [M5, pool('c6i.large', 'spot', 'b'), pool('r5.large')]) {
+      expect(restOf(rests, resting, at(1))?.why).toMatch(
+        /^all pools under the vCPU quota spot\/standard rest until .*MaxSpot/,
+      );
+    }
+    for (const open of [pool('m5.large', 'on-demand'), pool('x2gd.medium')])
+      expect(restOf(rests, open, at(1))).toBeNull();
+  });
+
+  it('until the later of the two ends', () => {
+    const rests: PoolRests = new Map();
+    rest(newState(), quotaKey(M5), 'quota', { at: at(0), rests });
+    rest(newState(), M5, 'no capacity', { at: at(100), rests });
+    expect(restOf(rests, M5, at(350))?.why).toContain('no capacity');
+    expect(restOf(rests, M5, at(350))?.untilMs).toBe(raw(at(400)));
+  });
+
+  it('no longer once a launch went well, but for a quota that was refused in the same moment', () => {
+    const rests: PoolRests = new Map();
+    rest(newState(), quotaKey(M5), 'quota', { at: at(0), rests });
+    endRest(newState(), M5, { at: at(0), rests });
+    expect(restOf(rests, M5, at(1))).not.toBeNull();
+    endRest(newState(), M5, { at: at(60), rests });
+    expect(restOf(rests, M5, at(61))).toBeNull();
+  });
+
+  it('no longer once an instance under the quota has ended; what the store has says the same', async () => {
+    const state = newState();
+    const rests: PoolRests = new Map();
+    rest(state, quotaKey(M5), 'quota', { at: at(0), rests });
+    rest(state, M5, 'no capacity', { at: at(0), rests });
+    endQuotaRest(state, pool('c6i.large', 'spot', 'b'), rests);
+    expect(restOf(rests, pool('r5.large'), at(1))).toBeNull();
+    expect(restOf(rests, M5, at(1))).not.toBeNull();
+    const rows = new Map(state.takeChanges().flatMap((c) => (c.put === 'memory' ? [[c.key, c.value] as const] : [])));
+    expect(await storedRests({ memory: () => Promise.resolve(rows) })).toEqual(rests);
+  });
+});

@@ -57,7 +57,7 @@ const GROUP = 'tasks';
 /** From here on that market takes nothing back. */
 const START_MS = after(3600);
 /** Of one instance, which they fill. */
-export const TASKS_PER_INSTANCE = 50;
+const TASKS_PER_INSTANCE = 50;
 const NEED = { cpu: milliCpu(80), memory: mib(64), gpus: 0, disk: mib(0) };
 /** From the moment the world is made: when the first of those that end do, and when the others. All other tasks go on. */
 export const ENDING_AFTER_S = [1200, 3000] as const;

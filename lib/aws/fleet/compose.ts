@@ -72,6 +72,6 @@ export function awsFleet(options: AwsFleetOptions): AwsFleetOnAws {
       options.onUnreadLog?.(attempt, error);
       return null;
     });
-  const watch = new Watch({ inbox, ec2, ecs, hosts, keptAt, lastWords, engineMs });
+  const watch = new Watch({ inbox, ec2, hosts, keptAt, lastWords, engineMs });
   return { fleet, inbox, ec2, ecs, hosts, watch };
 }

@@ -18,7 +18,7 @@ import type { Ecs } from './ecs.ts';
 import type { Hosts } from './hosts.ts';
 import type { Inbox } from './inbox.ts';
 import { END_TRIES, type EndRefused, type InstanceRecord } from './record.ts';
-import type { Watch } from './watch.ts';
+import { tasksOn, type Watch } from './watch.ts';
 
 export interface SweepParts {
   readonly inbox: Inbox;
@@ -64,7 +64,7 @@ const UNKNOWN_FROM_S = 300;
 /** One that is stopped costs money too, and can be started again. */
 const isLeft = ({ state }: Seen): boolean => state !== 'shutting-down' && state !== 'terminated';
 
-/** Throws when EC2 or the table cannot be read. */
+/** Throws when EC2, ECS or the table cannot be read. */
 export async function sweep(parts: SweepParts): Promise<Swept> {
   const { inbox, ec2, store } = parts;
   const nowMs = raw(parts.now);
@@ -165,6 +165,8 @@ async function lookAfterKnown(parts: SweepParts, { seen, known, troubles, nowMs 
   const open = (await inbox.records([...known].map(instanceId))).filter((r) => !r.isEnded && r.refused === null);
   const coming = open.flatMap((r) => (r.readyMs === null && r.ec2 !== null ? [r.ec2] : []));
   const registered = new Map((await ecs.hosts(coming)).map((h) => [h.ec2, h]));
+  // Of all instances together: ECS shows a hundred tasks at once, and lets an account ask some twenty times a second.
+  const tasks = new Map((await ecs.describe(open.flatMap(tasksOn))).map((t) => [t.taskArn ?? '', t]));
   const repaired: InstanceId[] = [];
   const ended: InstanceId[] = [];
   const stuck: Stuck[] = [];
@@ -175,7 +177,7 @@ async function lookAfterKnown(parts: SweepParts, { seen, known, troubles, nowMs 
     if (isNew) continue;
     const host = registered.get(record.ec2 ?? '');
     const isDone = await troubles.attempt(record.instance, async () => {
-      if (await watch.lookAfter(record, { shown, host }, nowMs)) repaired.push(record.instance);
+      if (await watch.lookAfter(record, { shown, host, tasks }, nowMs)) repaired.push(record.instance);
       if (host === undefined && (await neverCameUp(record, parts, nowMs))) ended.push(record.instance);
     });
     const now = isDone && record.endRefused === null ? null : await inbox.record(record.instance);

@@ -2,12 +2,12 @@
  * Takes in what AWS tells of instances and tasks, however often and in whatever order it tells it. What an event leaves
  * open is asked of EC2, so that what is recorded depends on what happened and not on which event came first.
  */
+import type { Task } from '@aws-sdk/client-ecs';
 import { EbbError } from '../../kernel/errors.ts';
 import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
 import type { EndCause } from '../../domain/instance.ts';
 import { faultOf } from '../errors.ts';
 import type { Ec2, Seen } from './ec2.ts';
-import type { Ecs } from './ecs.ts';
 import { FOREIGN_IMAGE, meaningOf } from './ends.ts';
 import { taskNotice, type Notice, type TaskNotice } from './events.ts';
 import type { Hosts } from './hosts.ts';
@@ -18,7 +18,6 @@ import type { LastWords } from './logs.ts';
 export interface WatchParts {
   readonly inbox: Inbox;
   readonly ec2: Ec2;
-  readonly ecs: Ecs;
   readonly hosts: Hosts;
   /** Wall time of the newest mark that an attempt's checkpoint was written; null when there is none. */
   readonly keptAt: (attempt: AttemptId) => Promise<number | null>;
@@ -50,7 +49,13 @@ const INSTANCES_AT_ONCE = 5;
 export interface World {
   readonly shown: Seen | undefined;
   readonly host: { readonly host: string; readonly atMs: number } | undefined;
+  /** Its tasks that ECS still knows, by ARN. */
+  readonly tasks: ReadonlyMap<string, Task>;
 }
+
+/** ARNs of the tasks that the record knows of. */
+export const tasksOn = (record: InstanceRecord): readonly string[] =>
+  attemptsOf(record).flatMap(([, { task }]) => (task === null ? [] : [task]));
 
 const KILLED_WITH_HOST = 'killed as its instance went down';
 
@@ -236,12 +241,10 @@ export class Watch {
     return seen === undefined || seen.state !== 'running';
   }
 
-  /** Asks ECS and EC2 about an instance, for events that never came. True when something was learned. */
+  /** Takes in what ECS and EC2 show of an instance, for events that never came. True when something was learned. */
   async lookAfter(record: InstanceRecord, world: World, nowMs: number): Promise<boolean> {
-    const { shown: seen, host } = world;
-    const { inbox, ecs } = this.#parts;
+    const { shown: seen, host, tasks: found } = world;
     const tasks = attemptsOf(record).flatMap(([attempt, a]) => (a.task === null ? [] : [{ attempt, task: a.task }]));
-    const found = new Map((await ecs.describe(tasks.map((t) => t.task))).map((t) => [t.taskArn ?? '', t]));
     const facts: Fact[] = host === undefined ? [] : [{ is: 'ready', atMs: host.atMs, host: host.host }];
     for (const { attempt, task } of tasks) {
       const now = found.get(task);
@@ -271,7 +274,7 @@ export class Watch {
     }
     const before = record.sequence;
     await this.#take(record, facts);
-    return ((await inbox.record(record.instance))?.sequence ?? before) > before;
+    return ((await this.#parts.inbox.record(record.instance))?.sequence ?? before) > before;
   }
 }
 

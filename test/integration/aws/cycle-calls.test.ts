@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { provideDeployment } from '../../../lib/aws/deployment.ts';
 import type { Swept } from '../../../lib/aws/fleet/sweep.ts';
-import { ENDING_AFTER_S, RunningWorld, TASKS_PER_INSTANCE, type Tally } from '../../support/running-world.ts';
+import { ENDING_AFTER_S, RunningWorld, type Tally } from '../../support/running-world.ts';
 
 /** Tasks that end while cycles are counted, and as many that begin. */
 const CHANGES = 8;
@@ -123,10 +123,10 @@ describe('with 10,000 running tasks as with 100', () => {
     expect(total(calls)).toBeLessThanOrEqual(12 * executions);
   });
 
-  it('the sweep, which compares all there is, asks of each instance once, and finds what everybody knows', () => {
+  it('the sweep, which compares all there is, asks of a hundred tasks at once, and finds what everybody knows', () => {
     expect(callsOf(few.sweep, (call) => / (ec2|ecs) /.test(call))).toEqual({
       'sweep ec2 DescribeInstances': 1,
-      'sweep ecs DescribeTasks': few.running / TASKS_PER_INSTANCE,
+      'sweep ecs DescribeTasks': few.running / 100,
     });
     expect(few.swept).toMatchObject({ leaked: [], repaired: [], stuck: [], failed: [], defect: null });
   });

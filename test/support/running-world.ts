@@ -369,20 +369,18 @@ export class RunningWorld {
     await store.submit(jobs.map((of) => ({ job: of, idempotency: null })));
     await store.loadActive();
     const token = await store.takeLease('outside');
-    // Everybody knows of them already.
-    this.#double.knobs.set({ events: { lose: 1 } });
-    for (const [i, of] of jobs.entries()) {
-      const on = await inbox.record(instanceId(`i-${i}`));
-      if (on?.host === null || on === null) throw new Error(`i-${i} is not ready`);
-      const commandOf = (index: number): string => {
-        const endS = i < 2 ? ENDING_AFTER_S[Math.floor(index / (ending / 2))] : undefined;
-        return endS === undefined ? 'lasting' : `ends-${endS}`;
-      };
-      const parts = { double: this.#double, inbox, job: of, on, nowMs: this.clock.now(), commandOf };
-      await store.commit(token, await writeTasks(parts));
-    }
-    await this.#double.settled();
-    this.#double.knobs.set({ events: {} });
+    await this.#double.quietly(async () => {
+      for (const [i, of] of jobs.entries()) {
+        const on = await inbox.record(instanceId(`i-${i}`));
+        if (on?.host === null || on === null) throw new Error(`i-${i} is not ready`);
+        const commandOf = (index: number): string => {
+          const endS = i < 2 ? ENDING_AFTER_S[Math.floor(index / (ending / 2))] : undefined;
+          return endS === undefined ? 'lasting' : `ends-${endS}`;
+        };
+        const parts = { double: this.#double, inbox, job: of, on, nowMs: this.clock.now(), commandOf };
+        await store.commit(token, await writeTasks(parts));
+      }
+    });
   }
 
   async close(): Promise<void> {

@@ -81,6 +81,8 @@ export interface AwsDouble {
   beforeAnswer(does: BeforeAnswer | null): void;
   /** A call to ECS without the wire, uncounted: for thousands of them that only prepare what a test is about. */
   ask(action: string, input: object): Promise<object>;
+  /** What happens until it is done is told to nobody: it is taken to be known. */
+  quietly(work: () => Promise<void>): Promise<void>;
   /** Resolves when all that the engine has reported is told and delivered. */
   settled(): Promise<void>;
   readonly subnets: Place['subnets'];
@@ -141,6 +143,7 @@ export async function startAwsDouble(options: AwsDoubleOptions): Promise<AwsDoub
       server.beforeAnswer = does;
     },
     ask: (action, input) => world.ask(action, input),
+    quietly: (work) => world.quietly(work),
     settled: () => world.settled(),
     subnets: place.subnets,
     dir,
@@ -198,6 +201,18 @@ class World {
     const known = this.services.ecs[action];
     if (known === undefined) throw new Error(`the double does not play ecs ${action}`);
     return known.run(input, jsonFaults);
+  }
+
+  async quietly(work: () => Promise<void>): Promise<void> {
+    const { events } = this.#place;
+    events.isQuiet = true;
+    try {
+      await work();
+      this.#pumpSoon();
+      await this.#pumping;
+    } finally {
+      events.isQuiet = false;
+    }
   }
 
   async settled(): Promise<void> {

@@ -143,7 +143,7 @@ export async function whole(store: Store): Promise<unknown> {
 /** Points at which to die, from before the first step until after the last; of many steps alike not each. */
 export function pointsUpTo(steps: number): readonly number[] {
   const all = range(steps + 1);
-  return all.filter((n) => n <= 8 || n >= steps - 2 || Number.isInteger(Math.log2(n)));
+  return all.filter((n) => n <= 5 || n >= steps - 1 || Number.isInteger(Math.log2(n) / 2));
 }
 
 /** What every store keeps wherever the process that writes dies. */

@@ -6,7 +6,7 @@
  * what is over and never written again is read in its old form for good. Items bear a version, too (`v`, of the last writer), which
  * is looked at before their values are. Texts of `MEMORY` are their learners' own, who read what they wrote before.
  *
- * To change the form of a value: record what the present version writes (`npm run record:store`), append a step here, and never
+ * To change the form of a value: append a step here, record what the new version writes (`npm run record:store`), and never
  * change one that was released. Keys and attributes that are no values have no steps: what they mean never changes, and what is
  * to mean something else gets a new name.
  */

@@ -32,7 +32,9 @@ export interface Said {
 
 /** "Service endpoints" of each service in the AWS General Reference; IAM has one for all regions, signed for us-east-1. */
 function placeOf(service: Service, region: string): { readonly url: URL; readonly region: string } {
-  const own = process.env[`AWS_ENDPOINT_URL_${service === 'servicequotas' ? 'SERVICE_QUOTAS' : service.toUpperCase()}`];
+  const name = service === 'servicequotas' ? 'SERVICE_QUOTAS' : service.toUpperCase();
+  // "Service-specific endpoints", AWS SDKs and Tools reference: as the clients have it.
+  const own = process.env[`AWS_ENDPOINT_URL_${name}`] ?? process.env['AWS_ENDPOINT_URL'];
   if (service === 'iam') return { url: new URL(own ?? 'https://iam.amazonaws.com/'), region: 'us-east-1' };
   return { url: new URL(own ?? `https://${service}.${region}.amazonaws.com/`), region };
 }

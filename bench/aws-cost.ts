@@ -276,12 +276,19 @@ function resourcesIn(rehearsal: Rehearsal): { readonly alarms: number; readonly 
   return { alarms: metrics, dashboards: resources.filter((r) => r.Type === 'AWS::CloudWatch::Dashboard').length };
 }
 
+/**
+ * What jobs have left in the store's log the sweep carries to its place when nothing runs any more: it is of their cost, whenever it
+ * happens. With nothing to carry over a sweep writes nothing.
+ */
+const carriesOver = (call: MeteredCall): boolean =>
+  functionOf(call.caller) === 'sweep' && call.service === 'dynamodb' && isWrite(call);
+
 function report(of: Metered): void {
   const within = (from: number, to: number) => (x: { readonly atMs: number }) => x.atMs >= from && x.atMs < to;
   const busy = within(of.fromMs, of.doneMs);
   // The clock's functions run whether or not there are jobs: they are part of the month.
   const isClocks = (name: string): boolean => ['prices', 'sweep'].includes(functionOf(name) ?? '');
-  const calls = of.calls.filter((c) => busy(c) && !isClocks(c.caller));
+  const calls = of.calls.filter((c) => (busy(c) && !isClocks(c.caller)) || (c.atMs >= of.fromMs && carriesOver(c)));
   const uses = usesOf(
     of.answers.filter((a) => busy(a) && !isClocks(a.name)),
     calls,
@@ -341,7 +348,8 @@ function report(of: Metered): void {
 /** Invocations of the clock's functions in the idle stretch, at the pace of the deployment; what is there at all times. */
 function idleMonth(of: Metered): Usage {
   const idle = (x: { readonly atMs: number }): boolean => x.atMs >= of.doneMs;
-  const uses = usesOf(of.answers.filter(idle), of.calls.filter(idle));
+  const calls = of.calls.filter((c) => idle(c) && !carriesOver(c));
+  const uses = usesOf(of.answers.filter(idle), calls);
   const pace = { acquire: EVERY.clock, prices: EVERY.prices, sweep: EVERY.sweep } as const;
   const clocked = Object.entries(pace).map(([name, every]) => {
     const use = uses.find((u) => u.name === name);

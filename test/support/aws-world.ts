@@ -28,7 +28,23 @@ const AT = { region: REGION, credentials: { accessKeyId: 'test', secretAccessKey
 const USER_DATA = Buffer.from('#!/bin/sh\necho ECS_CLUSTER=ebb >> /etc/ecs/ecs.config\n').toString('base64');
 /** Market seconds per wall second. */
 export const WORLD_SPEED = 200;
-const NAMES = { table: 'table', bucket: 'bucket' };
+export const NAMES = { table: 'table', bucket: 'bucket' };
+
+/** Of a fleet in a world of tests: what is the same whichever instances and tasks there are. */
+export const FLEET_PLACE = {
+  stack: 'world',
+  region: REGION,
+  cluster: 'ebb',
+  image: 'debian:stable-slim',
+  logGroup: 'tasks',
+  executionRole: 'arn:aws:iam::000000000000:role/execution',
+  taskRole: 'arn:aws:iam::000000000000:role/task',
+  bucket: NAMES.bucket,
+  checkpointDir: () => '/tmp',
+  keptAt: async () => null,
+  startDelayS: 60,
+  rules: { billing: 'per-second', refundRule: 'first-hour' },
+} as const;
 
 /** One process on the world. */
 export interface Process extends AwsFleetOnAws {
@@ -106,21 +122,10 @@ export class AwsWorld {
       clock,
       nowMs: () => Date.now(),
       anchor: this.double.anchor,
-      stack: 'world',
-      region: REGION,
+      ...FLEET_PLACE,
       launchTemplate: this.#template,
       subnets: new Map(this.double.subnets.map((s) => [s.zone, s.id])),
-      cluster: 'ebb',
-      image: 'debian:stable-slim',
-      logGroup: 'tasks',
-      executionRole: 'arn:aws:iam::000000000000:role/execution',
-      taskRole: 'arn:aws:iam::000000000000:role/task',
-      bucket: NAMES.bucket,
-      checkpointDir: () => '/tmp',
-      keptAt: async () => null,
-      startDelayS: 60,
       prices: async () => trace,
-      rules: { billing: 'per-second', refundRule: 'first-hour' },
     });
     return {
       ...on,

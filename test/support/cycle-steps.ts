@@ -6,7 +6,6 @@ import { handler as look } from '../../lambdas/look/handler.ts';
 import { handler as record } from '../../lambdas/record/handler.ts';
 import { handler as solve } from '../../lambdas/solve/handler.ts';
 import { provideDeployment, type Deployment } from '../../lib/aws/deployment.ts';
-import type { Acted, Confirmed, LookAnswer, Recorded, Solved } from '../../lib/aws/messages.ts';
 import { invoke } from '../unit/aws/lambda.ts';
 import type { Step } from './stepped-engine.ts';
 
@@ -16,24 +15,4 @@ const HANDLERS: Readonly<Record<Step, unknown>> = { look, estimate, forecast, so
 export async function stepIn<T>(deployment: Deployment, step: Step, event: unknown): Promise<T> {
   provideDeployment(deployment);
   return invoke<T>(HANDLERS[step], event);
-}
-
-export type RunStep = <T>(step: Step, event: unknown) => Promise<T>;
-
-/** What the state machine does with one execution. Returns its rounds. */
-export async function execute(execution: string, step: RunStep): Promise<number> {
-  let next: { execution: string; round?: number } = { execution };
-  for (let rounds = 1; ; rounds++) {
-    const looked = await step<LookAnswer>('look', next);
-    if (looked.idle) return rounds;
-    const { runtime } = await step<{ runtime: string }>('estimate', looked);
-    const { market } = await step<{ market: string }>('forecast', looked);
-    const solved = await step<Solved>('solve', { ...looked, runtime, market });
-    const recorded = await step<Recorded>('record', solved);
-    const acted: Acted[] = [];
-    for (const batch of recorded.batches) acted.push(await step<Acted>('act', { ...recorded, batch }));
-    const confirmed = await step<Confirmed>('confirm', { ...recorded, acted });
-    if (!confirmed.again) return rounds;
-    next = confirmed;
-  }
 }

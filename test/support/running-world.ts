@@ -39,21 +39,20 @@ import type { AwsEvent } from '../doubles/aws/events.ts';
 import { startSchedulerDouble, type SchedulerDouble } from '../doubles/aws/scheduler.ts';
 import { ObjectsDouble } from '../doubles/dynamodb/objects.ts';
 import { DynamoDouble } from '../doubles/dynamodb/table.ts';
+import { FLEET_PLACE, NAMES } from './aws-world.ts';
 import { job, spec, stage } from './builders.ts';
-import { execute, stepIn } from './cycle-steps.ts';
+import { stepIn } from './cycle-steps.ts';
+import { execute } from './state-machine.ts';
 import { after, mixedTrace } from './mixed-workload.ts';
 import type { Step } from './stepped-engine.ts';
 import { writeTasks } from './written-tasks.ts';
 
 const REGION = 'us-east-1';
 const AT = { region: REGION, credentials: { accessKeyId: 'test', secretAccessKey: 'test' }, maxAttempts: 1 };
-const NAMES = { table: 'table', bucket: 'bucket' };
 const TYPES = ['c5.xlarge'];
 const ZONES = ['a', 'b'];
 /** Never taken back, and the market has nothing cheaper that is as safe: nothing is moved. */
 const POOL = poolId('c5.xlarge/b/spot');
-const IMAGE = 'debian:stable-slim';
-const GROUP = 'tasks';
 /** From here on that market takes nothing back. */
 const START_MS = after(3600);
 /** Of one instance, which they fill. */
@@ -177,21 +176,10 @@ export class RunningWorld {
       clock: this.clock,
       nowMs: this.#nowMs,
       anchor: undefined,
-      stack: 'world',
-      region: REGION,
+      ...FLEET_PLACE,
       launchTemplate: this.#template,
       subnets: new Map(this.#double.subnets.map((s) => [s.zone, s.id])),
-      cluster: 'ebb',
-      image: IMAGE,
-      logGroup: GROUP,
-      executionRole: 'arn:aws:iam::000000000000:role/execution',
-      taskRole: 'arn:aws:iam::000000000000:role/task',
-      bucket: NAMES.bucket,
-      checkpointDir: () => '/tmp',
-      keptAt: async () => null,
-      startDelayS: 60,
       prices: async () => mixedTrace,
-      rules: { billing: 'per-second', refundRule: 'first-hour' },
     });
   }
 
@@ -338,7 +326,7 @@ export class RunningWorld {
     this.#template = LaunchTemplate?.LaunchTemplateId ?? '';
     const logConfiguration = {
       logDriver: 'awslogs' as const,
-      options: { 'awslogs-group': GROUP, 'awslogs-region': REGION, 'awslogs-stream-prefix': LOG_PREFIX },
+      options: { 'awslogs-group': FLEET_PLACE.logGroup, 'awslogs-region': REGION, 'awslogs-stream-prefix': LOG_PREFIX },
     };
     await ecs.send(
       new RegisterTaskDefinitionCommand({
@@ -346,7 +334,14 @@ export class RunningWorld {
         requiresCompatibilities: ['EC2'],
         networkMode: 'bridge',
         containerDefinitions: [
-          { name: CONTAINER, image: IMAGE, essential: true, command: ['true'], memory: 128, logConfiguration },
+          {
+            name: CONTAINER,
+            image: FLEET_PLACE.image,
+            essential: true,
+            command: ['true'],
+            memory: 128,
+            logConfiguration,
+          },
         ],
       }),
     );

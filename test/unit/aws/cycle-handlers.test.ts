@@ -15,7 +15,8 @@ import { plus, raw, seconds, type EpochMs, type Seconds } from '../../../lib/ker
 import { randomStream } from '../../../lib/kernel/random.ts';
 import { replayMarket } from '../../../lib/local/market-replay.ts';
 import { job, spec, stage } from '../../support/builders.ts';
-import { execute, stepIn } from '../../support/cycle-steps.ts';
+import { stepIn } from '../../support/cycle-steps.ts';
+import { execute } from '../../support/state-machine.ts';
 import { discrepancies, EngineBench, work } from '../../support/engine-bench.ts';
 import { ObjectsDouble } from '../../doubles/dynamodb/objects.ts';
 import { DynamoDouble } from '../../doubles/dynamodb/table.ts';

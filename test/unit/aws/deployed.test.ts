@@ -5,7 +5,6 @@ import { CreateClusterCommand, ECSClient } from '@aws-sdk/client-ecs';
 import { CreateStateMachineCommand, SFNClient } from '@aws-sdk/client-sfn';
 import { CreateQueueCommand, DeleteMessageCommand, ReceiveMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
-import type { Acted, Confirmed, LookAnswer, Recorded, Solved } from '../../../lib/aws/messages.ts';
 import { textAt } from '../../../lib/aws/store/codec.ts';
 import { Table } from '../../../lib/aws/store/table.ts';
 import { provideBackend } from '../../../lib/api/backend.ts';
@@ -17,6 +16,7 @@ import { NEEDS, rightsOnPage } from '../../support/rights.ts';
 import { describeOnLocalStack } from '../../support/localstack.ts';
 import { invoke } from './lambda.ts';
 import { lambdaEnvironment } from '../../support/lambda-environment.ts';
+import { execute } from '../../support/state-machine.ts';
 
 /** Market seconds per wall second. */
 const SPEED = 60;
@@ -175,24 +175,6 @@ describeOnLocalStack('the deployed handlers', (on) => {
     return { status: answer.status, body: JSON.parse(answer.body) as Record<string, unknown> };
   };
 
-  /** What the state machine does with one execution. */
-  async function execute(execution: string): Promise<void> {
-    let next: object = { execution };
-    for (;;) {
-      const looked = await call<LookAnswer>('look', next);
-      if (looked.idle) return;
-      const { runtime } = await call<{ runtime: string }>('estimate', looked);
-      const { market } = await call<{ market: string }>('forecast', looked);
-      const solved = await call<Solved>('solve', { ...looked, runtime, market });
-      const recorded = await call<Recorded>('record', solved);
-      const acted: Acted[] = [];
-      for (const batch of recorded.batches) acted.push(await call<Acted>('act', { ...recorded, batch }));
-      const confirmed = await call<Confirmed>('confirm', { ...recorded, acted });
-      if (!confirmed.again) return;
-      next = confirmed;
-    }
-  }
-
   /** Messages of the queue go to their Lambda, the clock strikes, executions that were started run. */
   async function round(): Promise<void> {
     const { Messages = [] } = await sqs.send(
@@ -213,7 +195,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
     }
     await call('acquire', byClock());
     const execution = textAt(await table.get({ pk: 'WAKE', sk: 'WAKE' }), 'running');
-    if (execution !== '') await execute(execution);
+    if (execution !== '') await execute(execution, call);
   }
 
   async function until(what: string, done: () => Promise<boolean>, each: () => Promise<unknown>): Promise<void> {

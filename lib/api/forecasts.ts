@@ -28,9 +28,9 @@ export async function listForecasts(of: Backend, query: z.output<typeof forecast
 }
 
 /** What was forecast of the spot instances that the store knows, and what came. Reads all of them: once for each answer. */
-export async function forecastDrift(of: Backend, { limit, by }: z.output<typeof driftQuery>): Promise<DriftView> {
+export async function forecastDrift(of: Backend, { limit, by, risk }: z.output<typeof driftQuery>): Promise<DriftView> {
   const now = of.clock.now();
-  const { overall, pools } = driftOf(await allInstances(of.store, null), now, by ?? null);
+  const { overall, pools } = driftOf(await allInstances(of.store, null), now, { risk, by: by ?? null });
   const shown = pools.slice(0, limit).map(({ pool, drift }) => ({ pool, drift }));
-  return { by: by ?? null, asOf: iso(now), overall, pools: shown, morePools: pools.length - shown.length };
+  return { by: by ?? null, risk, asOf: iso(now), overall, pools: shown, morePools: pools.length - shown.length };
 }

@@ -242,7 +242,8 @@ export const API_OPERATIONS: readonly Operation[] = [
     method: 'GET',
     path: '/api/forecasts/drift',
     summary: 'Whether spot instances are interrupted as often as was forecast when they were bought.',
-    description: 'Of the instances that are held or still known, in all and by pool. Capacity and price are in both.',
+    description:
+      'Of the instances that are held or still known, in all and by pool. Capacity and price are in both, unless it is asked of capacity alone.',
     params: NO_PARAMS,
     query: request.driftQuery,
     answers: { 200: json('What was forecast, and what came.', schema.driftView) },

@@ -1,7 +1,7 @@
 /** What the HTTP API takes: paths, queries, headers, envelopes. Answers are in lib/api/schemas.ts. */
 import { z } from 'zod';
 import type {} from 'zod-openapi';
-import { jobState, purchaseOption, taskState } from './schemas.ts';
+import { driftRisk, jobState, purchaseOption, taskState } from './schemas.ts';
 
 /** Largest request body, bytes. A stage of 10,000 tasks is one line, so a job file near this is a mistake. */
 export const MAX_BODY_BYTES = 1_048_576;
@@ -113,7 +113,10 @@ export const forecastsQuery = z.strictObject({
 });
 export const driftQuery = z.strictObject({
   limit: limit(1000, 100).describe('Most pools.'),
-  by: text(200).optional().describe('Only instances bought by forecasts of this version of a model, or `history`.'),
+  by: text(200)
+    .optional()
+    .describe('Only instances bought by forecasts of this version of a model, `history` or (of capacity) `observed`.'),
+  risk: driftRisk.default('any').describe('Interruptions of any cause, or for want of capacity alone.'),
 });
 export const instancesQuery = z.strictObject({
   limit: limit(1000, 100),

@@ -409,6 +409,7 @@ export const poolForecast = z
   .meta({ id: 'PoolForecast' });
 export type PoolForecastView = z.infer<typeof poolForecast>;
 
+export const driftRisk = z.enum(['any', 'capacity']);
 const drift = z
   .object({
     instances: count,
@@ -427,6 +428,7 @@ const drift = z
 export const driftView = z
   .object({
     by: z.string().nullable().describe('Whose forecasts; null: anybody’s.'),
+    risk: driftRisk.describe('Which interruptions: all, or for want of capacity.'),
     asOf: instant,
     overall: drift,
     pools: z.array(z.object({ pool: z.string(), drift })).describe('The most expected interruptions first.'),

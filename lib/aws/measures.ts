@@ -99,7 +99,7 @@ function booked(rows: readonly LedgerRow[]): object[] {
 function measureHeld(instance: Instance): void {
   const { endedMs, costUsd, forecast, pool } = instance;
   if (endedMs === null || costUsd === null || forecast === undefined) return;
-  const { instances, hours, expected, observed } = driftOf([instance], endedMs, null).overall;
+  const { instances, hours, expected, observed } = driftOf([instance], endedMs, { risk: 'any', by: null }).overall;
   if (instances === 0) return;
   measure('endedExpected', expected);
   measure('endedInterrupted', observed);

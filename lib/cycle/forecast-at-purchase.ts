@@ -16,10 +16,14 @@ export function forecastAtPurchase(
 ): ForecastAtPurchase | null {
   const pool = pools.find((p) => p.pool.id === id)?.pool;
   if (pool?.option !== 'spot') return null;
-  const curve = market.interruption(pool, bid);
+  const capacity = market.capacity?.(pool) ?? null;
   return {
     by: market.origin?.version ?? 'history',
     horizonS: KEPT_S,
-    pInterrupted: KEPT_S.map((s) => Number(pInterruptedWithin(curve, seconds(s)).toPrecision(4))),
+    pInterrupted: kept(market.interruption(pool, bid)),
+    ...(capacity === null ? {} : { capacity: { by: capacity.by, pInterrupted: kept(capacity) } }),
   };
 }
+
+const kept = (curve: Parameters<typeof pInterruptedWithin>[0]): readonly number[] =>
+  KEPT_S.map((s) => Number(pInterruptedWithin(curve, seconds(s)).toPrecision(4)));

@@ -1,9 +1,9 @@
 import { invariant, unreachable } from '../kernel/errors.ts';
 import { effectKey, type EffectKey } from '../kernel/ids.ts';
 import { between, raw, seconds, usd, ZERO_S, type EpochMs } from '../kernel/units.ts';
-import type { Instance } from '../domain/instance.ts';
+import type { Instance, MarketCause } from '../domain/instance.ts';
 import type { Attempt } from '../domain/job.ts';
-import type { Effect, EffectOutcome, Plan } from '../domain/plan.ts';
+import type { Effect, EffectOutcome, Plan, RefusedWhy } from '../domain/plan.ts';
 import type { CapacityEvidence } from '../market/forecast/hazard.ts';
 import type { EffectRecord } from '../ports/store.ts';
 import { endAttempt, endInstance, interruptAttempts, settleJob } from './observe.ts';
@@ -212,10 +212,19 @@ function refuseLaunch(
   context: Confirming,
 ): void {
   const instance = state.instances.get(effect.instance);
-  if (instance !== undefined && instance.state !== 'ended') endWithoutCost(state, instance, detail, context.at);
+  if (instance !== undefined && instance.state !== 'ended') {
+    const marketCause = REFUSED_BY_MARKET[why];
+    const refused = marketCause === undefined ? instance : { ...instance, marketCause };
+    endWithoutCost(state, refused, detail, context.at);
+  }
   if (why === 'insufficient-capacity') context.capacity.refused(effect.pool, context.at);
   rest(state, why === 'quota' ? quotaKey(effect.pool) : effect.pool, detail, context);
 }
+
+const REFUSED_BY_MARKET: Partial<Record<RefusedWhy, MarketCause>> = {
+  'insufficient-capacity': 'capacity',
+  'bid-below-price': 'price',
+};
 
 /** Ends an instance that there never was. */
 function endWithoutCost(state: WorkingState, instance: Instance, detail: string, at: EpochMs): void {

@@ -10,7 +10,7 @@ import type { SchedulerConfig } from '../domain/config.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { InstanceId, JobId, PoolId } from '../kernel/ids.ts';
 import { epochMs, gte, raw, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
-import type { Instance } from '../domain/instance.ts';
+import type { Instance, MarketCause } from '../domain/instance.ts';
 import { isOver, type Job, type JobState } from '../domain/job.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
 import type { Limits, Snapshot } from '../domain/snapshot.ts';
@@ -142,21 +142,23 @@ export class Observer {
     const rows = attribute({ instance, pool, bill, attempts: [...attempts.values()], jobs, until: endedMs });
     state.putLedger(id, rows);
     this.#remembered.spending.settled(rows);
-    state.putInstance({ ...instance, costUsd: bill.totalUsd });
+    const marketCause = this.#marketCause(instance);
+    state.putInstance({ ...instance, costUsd: bill.totalUsd, ...(marketCause === null ? {} : { marketCause }) });
     // One that was given back without having run anything went for want of another beside it: that would be refused again.
     if ([...attempts.values()].some((a) => a.startedMs !== null)) endQuotaRest(state, pool.id, this.#rests);
     if (pool.option === 'spot' && instance.launchedMs !== null) {
-      const takenMs = this.#takenForCapacity(instance) ? (instance.warnedMs ?? endedMs) : null;
+      const takenMs = marketCause === 'capacity' ? (instance.warnedMs ?? endedMs) : null;
       capacity.ended(pool.id, { launchedMs: instance.launchedMs, endedMs, takenMs });
     }
   }
 
-  /** An interruption while the price was still within the bid was about capacity, not price. */
-  #takenForCapacity(instance: Instance): boolean {
-    if (instance.endCause !== 'interrupted') return false;
+  /** An interruption while the price was still within the bid was about capacity, not price. Null: it was none. */
+  #marketCause(instance: Instance): MarketCause | null {
+    if (instance.endCause !== 'interrupted') return null;
     const at = instance.warnedMs ?? instance.endedMs;
     const quote = at === null ? null : this.#parts.market.quote(instance.pool, at);
-    return instance.bid === 'uncapped' || quote === null || raw(quote) <= raw(instance.bid);
+    const isWithin = instance.bid === 'uncapped' || quote === null || raw(quote) <= raw(instance.bid);
+    return isWithin ? 'capacity' : 'price';
   }
 
   async #jobsOf(state: WorkingState, ids: readonly JobId[]): Promise<Map<string, Job>> {

@@ -99,8 +99,13 @@ export interface InterruptionCurve {
   readonly reason: string;
 }
 
+/** P(capacity ends within h) alone. `by`: the version of the trained model that says so, or `observed`. */
+export interface CapacityCurve extends Omit<InterruptionCurve, 'reason'> {
+  readonly by: string;
+}
+
 /** P(interrupted within `h`): linear between horizons and from 0, constant hazard beyond the last one. */
-export function pInterruptedWithin(curve: InterruptionCurve, h: Seconds): number {
+export function pInterruptedWithin(curve: Omit<InterruptionCurve, 'reason'>, h: Seconds): number {
   const s = raw(h);
   if (s <= 0) return 0;
   let fromS = 0;

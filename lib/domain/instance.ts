@@ -17,7 +17,16 @@ export interface ForecastAtPurchase {
   /** Seconds, ascending, and P(interrupted within each). */
   readonly horizonS: readonly number[];
   readonly pInterrupted: readonly number[];
+  /** Of capacity alone, within the same horizons. Absent in records of versions that kept none. */
+  readonly capacity?: {
+    /** The version of the trained model that was asked about capacity, or `observed`. */
+    readonly by: string;
+    readonly pInterrupted: readonly number[];
+  };
 }
+
+/** Why the market takes an instance or launches none: there is no capacity, or the price is above the bid. */
+export type MarketCause = 'capacity' | 'price';
 
 export interface Instance {
   readonly id: InstanceId;
@@ -38,6 +47,8 @@ export interface Instance {
   readonly rebalance: boolean;
   readonly endedMs: EpochMs | null;
   readonly endCause: EndCause | null;
+  /** Of one that was interrupted, or whose launch was refused. Absent of others, and in records of versions that kept none. */
+  readonly marketCause?: MarketCause;
   /** Final bill; null until it ended. */
   readonly costUsd: Usd | null;
   /** Absent where nothing was forecast: on demand, and in records of versions that kept none. */

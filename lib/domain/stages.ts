@@ -1,7 +1,14 @@
 import type { GroupId, InstanceId } from '../kernel/ids.ts';
 import type { EpochMs, Seconds, UsdPerHour } from '../kernel/units.ts';
 import type { SchedulerConfig } from './config.ts';
-import type { ForecastOrigin, InterruptionCurve, Offer, PriceDrivers, RuntimeForecast } from './forecast.ts';
+import type {
+  CapacityCurve,
+  ForecastOrigin,
+  InterruptionCurve,
+  Offer,
+  PriceDrivers,
+  RuntimeForecast,
+} from './forecast.ts';
 import type { TaskRef } from './job.ts';
 import type { Allotment, ConsideredOffer, Placement, Purchase, Release, StartOption, Worth } from './plan.ts';
 import type { Bid, Pool } from './pool.ts';
@@ -44,6 +51,8 @@ export interface MarketForecast {
   readonly origin?: ForecastOrigin;
   /** What the risk of a bid rests on; null where there is no price, or no bid to be passed. */
   drivers?(pool: Pool, bid: Bid): PriceDrivers | null;
+  /** The part of capacity in what a bid risks; null where nothing ends it, or nobody says. */
+  capacity?(pool: Pool): CapacityCurve | null;
 }
 
 export interface Forecasts {

@@ -13,6 +13,7 @@ const EDGE_S = 1;
 export function withTrueInterruptions(forecast: MarketForecast, truth: CapacityTruth, now: EpochMs): MarketForecast {
   return {
     ...forecast,
+    capacity: () => null,
     interruption: (pool, bid) => {
       if (pool.option !== 'spot') return NEVER_INTERRUPTED;
       const taken = truth.interruption(pool.id, now, bid);

@@ -13,6 +13,7 @@ import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '
 import type { Action } from '../context.ts';
 import { json, type Output } from '../output.ts';
 import { routes } from '../routes.ts';
+import type { DriftRisk } from '../../market/forecast/drift.ts';
 import { driftText } from '../views/drift.ts';
 import { forecastsTable, originText } from '../views/forecasts.ts';
 import { costTable, instancesTable, plansTable, poolsTable } from '../views/capacity.ts';
@@ -39,8 +40,8 @@ export const pools: Action<PoolsOptions> = async ({ output, json: asJson, client
     await forecasts({ output, asJson, engine }, { zone, type, limit });
     return;
   }
-  if (options.drift === true) {
-    await drift({ output, asJson, engine }, options);
+  if (options.drift !== undefined) {
+    await drift({ output, asJson, engine }, { ...options, risk: options.drift });
     return;
   }
   const found = await all<PoolView>(engine, routes.pools, { option, zone, type });
@@ -61,7 +62,10 @@ interface Asking {
 }
 
 /** Of all pools: filters choose among those that are for sale, and drift is of those that were bought. */
-async function drift({ output, asJson, engine }: Asking, { option, zone, type, limit }: PoolsOptions): Promise<void> {
+async function drift(
+  { output, asJson, engine }: Asking,
+  { option, zone, type, limit, risk }: PoolsOptions & { readonly risk: DriftRisk },
+): Promise<void> {
   const filter = option ?? zone ?? type;
   if (filter !== undefined) {
     throw new EbbError('usage', {
@@ -70,9 +74,9 @@ async function drift({ output, asJson, engine }: Asking, { option, zone, type, l
       next: 'leave out --option, --zone and --type',
     });
   }
-  const found = await engine.get<DriftView>(routes.drift, { limit: Math.max(1, Math.min(limit, 1000)) });
+  const found = await engine.get<DriftView>(routes.drift, { limit: Math.max(1, Math.min(limit, 1000)), risk });
   if (asJson) json(output, found);
-  else output.line(driftText(output, found, { whose: 'forecasts of this engine', limit, rest: found.morePools }));
+  else output.line(driftText(output, found, { risk, whose: 'forecasts of this engine', limit, rest: found.morePools }));
 }
 
 async function forecasts(

@@ -11,6 +11,7 @@ import { modelInUse, type InUse } from '../../models/versions.ts';
 import type { ListOptions, ShowOptions, UseOptions } from '../commands/models.ts';
 import { refuseElsewhere, type Action, type Context } from '../context.ts';
 import { json } from '../output.ts';
+import type { DriftRisk } from '../../market/forecast/drift.ts';
 import { driftText } from '../views/drift.ts';
 import { historyTable, inUseText, modelPage, modelsTable, SETTING } from '../views/models.ts';
 
@@ -34,7 +35,9 @@ export const list: Action<ListOptions> = async (context, _args, options) => {
 };
 
 const NO_ENGINE = 'Drift: no engine has worked in this directory';
-const DRIFT_PAGE = { whose: 'forecasts of this version', limit: 10, rest: 0 };
+const DRIFT_PAGE = { whose: 'forecasts of this version', limit: 10, rest: 0 } as const;
+/** Whoever forecasts prices joins capacity to them. */
+const DRIFT_RISK: Record<Risk, DriftRisk> = { price: 'any', capacity: 'capacity' };
 
 export const show: Action<ShowOptions> = async (context, [version], options) => {
   const { output, json: asJson } = context;
@@ -42,13 +45,12 @@ export const show: Action<ShowOptions> = async (context, [version], options) => 
   const library = await libraryOf(places);
   const model = await found(library, places, version);
   const check = await checkVersion(model.folder, options.risk);
-  // Instances are kept with who forecast prices when they were bought.
-  const isOfPrices = options.risk === 'price';
-  const drift = isOfPrices ? await ownDrift(resolve(context.world.cwd, options.dir), model.version) : null;
+  const risk = DRIFT_RISK[options.risk];
+  const drift = await ownDrift(resolve(context.world.cwd, options.dir), { risk, by: model.version });
   if (asJson) json(output, { ...model, check, drift });
   else {
     output.line(modelPage(output, model, check));
-    if (isOfPrices) output.line(`\n${drift === null ? NO_ENGINE : driftText(output, drift, DRIFT_PAGE)}`);
+    output.line(`\n${drift === null ? NO_ENGINE : driftText(output, drift, { ...DRIFT_PAGE, risk })}`);
   }
   return check.kind === 'whole' || check.kind === 'no-runtime' ? 0 : 9;
 };

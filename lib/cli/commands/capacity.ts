@@ -11,7 +11,7 @@ export interface PoolsOptions {
   readonly type?: string;
   readonly limit: number;
   readonly forecast?: boolean;
-  readonly drift?: boolean;
+  readonly drift?: 'any' | 'capacity';
 }
 export interface InstancesOptions {
   readonly all?: boolean;
@@ -45,7 +45,14 @@ export function addCapacity(program: Command, world: World, finish: (code: numbe
         'drift',
       ),
     )
-    .option('--drift', 'how often instances were interrupted, against the forecasts that they were bought by')
+    .addOption(
+      new Option(
+        '--drift [risk]',
+        'how often instances were interrupted, against the forecasts that they were bought by: of any cause, or for want of capacity alone',
+      )
+        .choices(['any', 'capacity'])
+        .preset('any'),
+    )
     .option('--json', 'print as JSON')
     .addHelpText(
       'after',

@@ -73,7 +73,7 @@ function addLooking(models: Command, world: World, finish: (code: number) => voi
       .command('show')
       .summary('one version: where it comes from, whether it is whole, how good it is')
       .description(
-        'Shows a version: what it was trained on, its horizons and features, its figures; checks the hash of its file and that it answers here what it answered where it was trained. Then drift: how many interruptions were forecast of the spot instances that it was used to buy, and how many came, per pool and in all.',
+        'Shows a version: what it was trained on, its horizons and features, its figures; checks the hash of its file and that it answers here what it answered where it was trained. Then drift: how many interruptions were forecast of the spot instances that it was used to buy, and how many came, per pool and in all; with --risk capacity those for want of capacity.',
       )
       .argument('[version]', 'version (default: the one in use)'),
   )

@@ -1,4 +1,4 @@
-import type { Drift } from '../../market/forecast/drift.ts';
+import type { Drift, DriftRisk } from '../../market/forecast/drift.ts';
 import { plural } from '../format.ts';
 import type { Output } from '../output.ts';
 import { table } from './table.ts';
@@ -10,6 +10,7 @@ interface Shown {
 }
 
 interface Page {
+  readonly risk: DriftRisk;
   /** Who bought: `forecasts of ...`. */
   readonly whose: string;
   /** Most pools that are shown. */
@@ -21,7 +22,7 @@ interface Page {
 /** Interruptions of the instances that were bought by a forecast, as it had them and as they came. */
 export function driftText(output: Pick<Output, 'colors'>, { overall, pools }: Shown, page: Page): string {
   if (overall.instances === 0) return `Drift: no spot instance that is known was bought by ${page.whose}`;
-  const head = `Drift: ${plural(overall.instances, 'spot instance')} bought by ${page.whose}, ${overall.hours.toFixed(1)} hours: ${overall.expected.toFixed(2)} interruptions expected, ${overall.observed} came; ${verdict(overall)}`;
+  const head = `Drift: ${plural(overall.instances, 'spot instance')} bought by ${page.whose}, ${overall.hours.toFixed(1)} hours: ${overall.expected.toFixed(2)} interruptions ${page.risk === 'capacity' ? 'for want of capacity ' : ''}expected, ${overall.observed} came; ${verdict(overall)}`;
   const column = (title: string, cell: (d: Drift) => string) => ({
     title,
     cell: ({ drift }: Shown['pools'][number]) => cell(drift),

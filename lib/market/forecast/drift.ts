@@ -3,6 +3,7 @@
  * that this forecast adds up to over the time for which it was held is what was to be expected of it, whatever ended it
  * (a release, a loss of another kind or now only ends the watching). Observed less expected then has mean 0 where forecasts are right, and
  * observed is Poisson in the expected: Andersen, Borgan, Gill, Keiding, "Statistical Models Based on Counting Processes", 1993, II.4.
+ * Of capacity alone it is the hazard of capacity against interruptions for want of it; one by the price then only ends the watching.
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import { raw, type EpochMs } from '../../kernel/units.ts';
@@ -23,18 +24,39 @@ export interface Drifts {
   readonly pools: readonly { readonly pool: PoolId; readonly drift: Drift }[];
 }
 
-type Watched = Pick<Instance, 'pool' | 'forecast' | 'launchedMs' | 'endedMs' | 'endCause'>;
+type Watched = Pick<Instance, 'pool' | 'forecast' | 'launchedMs' | 'endedMs' | 'endCause' | 'marketCause'>;
+
+/** What is compared: interruptions of any cause, or for want of capacity. */
+export type DriftRisk = 'any' | 'capacity';
+export interface DriftQuestion {
+  readonly risk: DriftRisk;
+  /** Only instances bought by forecasts of this version, `history` or (of capacity) `observed`; null: by any. */
+  readonly by: string | null;
+}
 /** A forecast of certainty would expect infinitely many. */
 const MOST_P = 1 - 1e-6;
 
 /** Interruptions to be expected of an instance until its end, or now, by the forecast that it was bought by; null: there was none. */
-export function expectedInterruptions({ forecast, launchedMs, endedMs }: Watched, now: EpochMs): number | null {
-  if (forecast === undefined || launchedMs === null) return null;
+export function expectedInterruptions(instance: Watched, now: EpochMs, { risk, by }: DriftQuestion): number | null {
+  const { launchedMs, endedMs } = instance;
+  const forecast = forecastOf(instance, risk);
+  if (forecast === null || launchedMs === null || (by !== null && forecast.by !== by)) return null;
   return hazardWithin(forecast, Math.max(0, raw(endedMs ?? now) - raw(launchedMs)) / 1000);
 }
 
+/** Null where none of this risk was kept. */
+function forecastOf({ forecast }: Watched, risk: DriftRisk): Omit<ForecastAtPurchase, 'capacity'> | null {
+  if (forecast === undefined) return null;
+  if (risk === 'any') return forecast;
+  const { horizonS, capacity } = forecast;
+  return capacity === undefined ? null : { horizonS, ...capacity };
+}
+
+const isTaken = ({ endCause, marketCause }: Watched, risk: DriftRisk): boolean =>
+  endCause === 'interrupted' && (risk === 'any' || marketCause === 'capacity');
+
 /** -log P(kept for `s`): the hazard is constant between horizons, and after the last one as from the beginning to there. */
-function hazardWithin({ horizonS, pInterrupted }: ForecastAtPurchase, s: number): number {
+function hazardWithin({ horizonS, pInterrupted }: Omit<ForecastAtPurchase, 'capacity'>, s: number): number {
   let [fromS, fromHazard] = [0, 0];
   for (const [i, toS] of horizonS.entries()) {
     const toHazard = -Math.log1p(-Math.min(MOST_P, pInterrupted[i] ?? 0));
@@ -44,13 +66,13 @@ function hazardWithin({ horizonS, pInterrupted }: ForecastAtPurchase, s: number)
   return fromS === 0 ? 0 : (fromHazard * s) / fromS;
 }
 
-/** `by`: only instances bought by forecasts of this version, or `history`; null: all that were bought by any. O(instances). */
-export function driftOf(instances: Iterable<Watched>, now: EpochMs, by: string | null): Drifts {
+/** O(instances). */
+export function driftOf(instances: Iterable<Watched>, now: EpochMs, asked: DriftQuestion): Drifts {
   const sums = new Map<PoolId, Sum>();
   const overall = newSum();
   for (const instance of instances) {
-    const { pool, forecast, launchedMs, endedMs, endCause } = instance;
-    const expected = by === null || forecast?.by === by ? expectedInterruptions(instance, now) : null;
+    const { pool, launchedMs, endedMs } = instance;
+    const expected = expectedInterruptions(instance, now, asked);
     if (expected === null || launchedMs === null) continue;
     const of = sums.get(pool) ?? newSum();
     sums.set(pool, of);
@@ -58,7 +80,7 @@ export function driftOf(instances: Iterable<Watched>, now: EpochMs, by: string |
       sum.instances++;
       sum.hours += Math.max(0, raw(endedMs ?? now) - raw(launchedMs)) / 3_600_000;
       sum.expected += expected;
-      if (endCause === 'interrupted') sum.observed++;
+      if (isTaken(instance, asked.risk)) sum.observed++;
     }
   }
   const pools = [...sums].map(([pool, sum]) => ({ pool, drift: driftFrom(sum) }));

@@ -1,7 +1,7 @@
 import type { PoolId } from '../../kernel/ids.ts';
 import { epochMs, raw, seconds, usdPerHour, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
-import { NEVER_INTERRUPTED, type InterruptionCurve } from '../../domain/forecast.ts';
+import { FROM_OBSERVED, NEVER_INTERRUPTED, type InterruptionCurve } from '../../domain/forecast.ts';
 import type { Bid, Pool } from '../../domain/pool.ts';
 import { indexAt, type PriceArrays } from '../steps.ts';
 import { LOOKED_BACK_MS, priceDrivers } from './drivers.ts';
@@ -50,6 +50,7 @@ interface PoolCurves {
   readonly nowMs: number;
   readonly price: number | null;
   readonly capacity: Float64Array;
+  readonly capacityBy: string;
   readonly capacityReason: string;
   readonly byRung: Map<number, RungCurve | null>;
   readonly curves: Map<Bid, InterruptionCurve>;
@@ -65,6 +66,8 @@ interface Learned {
 /** P(capacity ends within HORIZONS_S), and what it rests on. */
 interface CapacityRisk {
   readonly p: Float64Array;
+  /** The version of the model, or `observed`. */
+  readonly by: string;
   readonly reason: string;
 }
 
@@ -91,17 +94,26 @@ export class MarketForecaster {
    */
   at(now: EpochMs, evidence: CapacityEvidence, { losses = null, risks = null }: Learned = {}): OutlookForecast {
     const pools = new Map<PoolId, PoolCurves>();
+    const knownOf = (pool: Pool): PoolCurves => {
+      let known = pools.get(pool.id);
+      if (known === undefined) {
+        known = { ...this.#curvesOf(pool, raw(now), this.#capacityOf(pool, evidence, risks)), learned: losses };
+        pools.set(pool.id, known);
+      }
+      return known;
+    };
     return {
       interruption: (pool, bid) => {
         if (pool.option !== 'spot') return NEVER_INTERRUPTED;
-        let known = pools.get(pool.id);
-        if (known === undefined) {
-          known = { ...this.#curvesOf(pool, raw(now), this.#capacityOf(pool, evidence, risks)), learned: losses };
-          pools.set(pool.id, known);
-        }
+        const known = knownOf(pool);
         let curve = known.curves.get(bid);
         if (curve === undefined) known.curves.set(bid, (curve = this.#interruption(pool, bid, known)));
         return curve;
+      },
+      capacity: (pool) => {
+        if (pool.option !== 'spot') return null;
+        const { capacity, capacityBy } = knownOf(pool);
+        return { by: capacityBy, horizonS: HORIZONS_S, pInterrupted: capacity };
       },
       expectedPrice: (pool, at) =>
         expectedPriceOf(pool, pool.option === 'on-demand' ? null : this.#outlook(pool, raw(now)), now, at),
@@ -124,6 +136,7 @@ export class MarketForecaster {
       nowMs,
       price: this.#priceAt(pool.id, nowMs),
       capacity: capacity.p,
+      capacityBy: capacity.by,
       capacityReason: capacity.reason,
       byRung: new Map(),
       curves: new Map(),
@@ -132,11 +145,12 @@ export class MarketForecaster {
 
   #capacityOf(pool: Pool, evidence: CapacityEvidence, risks: CapacityRisks | null): CapacityRisk {
     const risk = risks?.(pool.id) ?? null;
-    if (risk?.kind === 'curve') return { p: risk.p, reason: `capacity: by the model ${risk.version}` };
+    if (risk?.kind === 'curve')
+      return { p: risk.p, by: risk.version, reason: `capacity: by the model ${risk.version}` };
     const hazard = evidence.posterior(pool.id, this.#input.config);
     const p = HORIZONS_S.map((h) => 1 - survivesCapacity(hazard, seconds(h)));
     const instead = risks === null ? '' : ` (not by the model: ${risk?.why ?? 'it was not asked about this pool'})`;
-    return { p, reason: `${capacityReason(hazard)}${instead}` };
+    return { p, by: FROM_OBSERVED.chosen, reason: `${capacityReason(hazard)}${instead}` };
   }
 
   #interruption(pool: Pool, bid: Bid, known: PoolCurves): InterruptionCurve {

@@ -10,6 +10,7 @@ import { raw, usdPerHour, type EpochMs } from '../../kernel/units.ts';
 import { invariant } from '../../kernel/errors.ts';
 import {
   NEVER_INTERRUPTED,
+  type CapacityCurve,
   type ForecastOrigin,
   type InterruptionCurve,
   type PriceDrivers,
@@ -30,6 +31,8 @@ export interface ForecastTable {
   readonly curves: ReadonlyMap<string, InterruptionCurve>;
   readonly outlooks: ReadonlyMap<PoolId, PoolOutlook>;
   readonly drivers: ReadonlyMap<string, PriceDrivers>;
+  /** Absent in one that an earlier version made, whose cycle a deployment has overtaken. */
+  readonly capacities?: ReadonlyMap<PoolId, CapacityCurve>;
   readonly origin?: ForecastOrigin;
 }
 
@@ -43,6 +46,7 @@ export function forecastTable(forecast: OutlookForecast, nowMs: EpochMs, asked: 
   const curves = new Map<string, InterruptionCurve>();
   const outlooks = new Map<PoolId, PoolOutlook>();
   const drivers = new Map<string, PriceDrivers>();
+  const capacities = new Map<PoolId, CapacityCurve>();
   for (const { pool, bid } of asked) {
     if (pool.option === 'on-demand') continue;
     if (pool.option === 'spot') {
@@ -51,21 +55,24 @@ export function forecastTable(forecast: OutlookForecast, nowMs: EpochMs, asked: 
       curves.set(key, forecast.interruption(pool, bid));
       const of = forecast.drivers?.(pool, bid) ?? null;
       if (of !== null) drivers.set(key, of);
+      const capacity = capacities.has(pool.id) ? null : (forecast.capacity?.(pool) ?? null);
+      if (capacity !== null) capacities.set(pool.id, capacity);
     }
     if (outlooks.has(pool.id)) continue;
     const outlook = forecast.outlook(pool);
     if (outlook !== null) outlooks.set(pool.id, outlook);
   }
-  return { nowMs, curves, outlooks, drivers, ...withOrigin(forecast) };
+  return { nowMs, curves, outlooks, drivers, capacities, ...withOrigin(forecast) };
 }
 
 /** The forecast that a table was made from. Throws an internal error for a bid that the table was not made for. */
 export function tabledForecast(table: ForecastTable): MarketForecast {
-  const { nowMs, curves, outlooks, drivers } = table;
+  const { nowMs, curves, outlooks, drivers, capacities } = table;
   const of = (pool: Pool): PoolOutlook | null => outlooks.get(pool.id) ?? null;
   return {
     ...withOrigin(table),
     drivers: (pool, bid) => drivers.get(keyOf(pool, bid)) ?? null,
+    capacity: (pool) => capacities?.get(pool.id) ?? null,
     interruption: (pool, bid) =>
       pool.option === 'spot'
         ? invariant(curves.get(keyOf(pool, bid)), `no forecast was made for ${keyOf(pool, bid)}`)

@@ -431,6 +431,13 @@ describe('capacity', () => {
     expect(own).toMatchObject({ by: 'v1', overall: { expected: expect.closeTo(0.75, 9) }, morePools: 0 });
     expect(own.overall.ratio?.high).toBeCloseTo(5.572 / 0.75, 2);
     problemIn(await api.get('/api/forecasts/drift?limit=0'), 400, 'usage');
+    const capacity = { by: 'observed', pInterrupted: [1 - Math.exp(-0.125)] };
+    const forecast = { by: 'v1', horizonS: [3600], pInterrupted: [0.5], capacity };
+    await commit(bought('i-5', 'v1', { forecast, endedMs: hourAgo, endCause: 'interrupted', marketCause: 'capacity' }));
+    const ofCapacity = answerOf(await api.get('/api/forecasts/drift?risk=capacity'), 200, schema.driftView);
+    expect(ofCapacity).toMatchObject({ risk: 'capacity', overall: { instances: 1, observed: 1 } });
+    expect(ofCapacity.overall.expected).toBeCloseTo(0.125, 9);
+    problemIn(await api.get('/api/forecasts/drift?risk=price'), 400, 'usage');
   });
 
   it('lists instances with what they cost and what runs on them', async () => {

@@ -8,6 +8,7 @@ import {
   type ChosenCapacity,
 } from '../../../lib/domain/forecast.ts';
 import { poolForecasts } from '../../../lib/cycle/pool-forecasts.ts';
+import { forecastAtPurchase } from '../../../lib/cycle/forecast-at-purchase.ts';
 import type { Instance } from '../../../lib/domain/instance.ts';
 import type { Market } from '../../../lib/ports/market.ts';
 import { Forecasting } from '../../../lib/cycle/forecasting.ts';
@@ -123,11 +124,25 @@ describe('a forecast of capacity by a model', () => {
     expect(pools[0]?.bids[0]?.curve.reason).toContain('capacity: by the model c3');
   });
 
+  it('is kept with what is bought by it, beside that of all risks', async () => {
+    const bought = { pool: held.id, bid: usdPerHour(0.05) };
+    const kept = async (capacity?: ChosenCapacity) => forecastAtPurchase(scene, await forecastBy(capacity), bought);
+    const [trained, plain] = [await kept(by(model(0.25))), await kept()];
+    const hour = trained?.horizonS.indexOf(3600) ?? NaN;
+    expect(trained?.capacity?.by).toBe('c3');
+    expect(trained?.capacity?.pInterrupted[hour]).toBeCloseTo(0.25, 4);
+    expect(trained?.pInterrupted[hour]).toBeGreaterThan(0.25);
+    expect(plain?.capacity?.by).toBe('observed');
+    expect(await kept(by(model(0.25, { pools: new Set() })))).toMatchObject({ capacity: { by: 'observed' } });
+  });
+
   it('goes with the forecast to another process', async () => {
     const made = await forecastBy(by(model(0.25)));
     const table = forecastTable(made, NOW, [{ pool: held, bid: 'uncapped' }]);
     const there = tabledForecast(structuredClone(table));
     expect(there.interruption(held, 'uncapped')).toEqual(made.interruption(held, 'uncapped'));
     expect(there.origin).toEqual(made.origin);
+    expect(there.capacity?.(held)).toEqual(made.capacity?.(held));
+    expect(there.capacity?.(held)?.by).toBe('c3');
   });
 });

@@ -8,6 +8,7 @@ import { driftOf, expectedInterruptions, poissonInterval } from '../../../lib/ma
 const HOUR = 3_600_000;
 const NOW = epochMs(1000 * HOUR);
 const A = poolId('m5.large/us-east-1a/spot');
+const ANY = { risk: 'any', by: null } as const;
 const B = poolId('c5.large/us-east-1a/spot');
 
 /** Held for so many hours, bought by a forecast of a constant hazard per hour. */
@@ -42,12 +43,12 @@ describe('the exact interval of a Poisson mean', () => {
 
 describe('drift', () => {
   it('expects of an instance the hazard over the time for which it was held', () => {
-    expect(expectedInterruptions(held(1, 0.3), NOW)).toBeCloseTo(0.3, 6);
-    expect(expectedInterruptions(held(2, 0.3), NOW)).toBeCloseTo(0.6, 6);
+    expect(expectedInterruptions(held(1, 0.3), NOW, ANY)).toBeCloseTo(0.3, 6);
+    expect(expectedInterruptions(held(2, 0.3), NOW, ANY)).toBeCloseTo(0.6, 6);
     // Beyond the last horizon the hazard goes on; one that runs is watched until now.
-    expect(expectedInterruptions(held(100, 0.01), NOW)).toBeCloseTo(1, 6);
-    expect(expectedInterruptions(held(1, 0.001, { endedMs: null, endCause: null }), NOW)).toBeCloseTo(1, 6);
-    expect(expectedInterruptions({ ...held(1, 0.3), launchedMs: null }, NOW)).toBe(null);
+    expect(expectedInterruptions(held(100, 0.01), NOW, ANY)).toBeCloseTo(1, 6);
+    expect(expectedInterruptions(held(1, 0.001, { endedMs: null, endCause: null }), NOW, ANY)).toBeCloseTo(1, 6);
+    expect(expectedInterruptions({ ...held(1, 0.3), launchedMs: null }, NOW, ANY)).toBe(null);
   });
 
   it('is told per pool and of all, by version or of any', () => {
@@ -59,7 +60,7 @@ describe('drift', () => {
       held(1, 2, { forecast: { by: 'history', horizonS: [3600], pInterrupted: [1 - Math.exp(-2)] } }),
       unforecast,
     ];
-    const { overall, pools } = driftOf(list, NOW, 'v1');
+    const { overall, pools } = driftOf(list, NOW, { risk: 'any', by: 'v1' });
     expect(overall).toMatchObject({ instances: 3, hours: 4, observed: 1 });
     expect(overall.expected).toBeCloseTo(1.75, 6);
     expect(overall.ratio?.value).toBeCloseTo(1 / 1.75, 6);
@@ -68,8 +69,34 @@ describe('drift', () => {
       [A, 2, 1],
       [B, 1, 0],
     ]);
-    expect(driftOf(list, NOW, null).overall.instances).toBe(4);
-    expect(driftOf([], NOW, null)).toMatchObject({ overall: { instances: 0, ratio: null }, pools: [] });
+    expect(driftOf(list, NOW, ANY).overall.instances).toBe(4);
+    expect(driftOf([], NOW, ANY)).toMatchObject({ overall: { instances: 0, ratio: null }, pools: [] });
+  });
+
+  it('of capacity alone holds its own hazard against interruptions for want of it', () => {
+    const kept = (by: string, hazard: number) => {
+      const { horizonS, pInterrupted } = held(1, 5).forecast;
+      return {
+        by: 'v1',
+        horizonS,
+        pInterrupted,
+        capacity: { by, pInterrupted: held(1, hazard).forecast.pInterrupted },
+      };
+    };
+    const list = [
+      held(1, 5, { forecast: kept('c1', 0.5), endCause: 'interrupted', marketCause: 'capacity' }),
+      held(2, 5, { forecast: kept('c1', 0.25), endCause: 'interrupted', marketCause: 'price' }),
+      held(1, 5, { forecast: kept('observed', 0.125) }),
+      // One of a version that kept nothing of capacity, and a launch that was refused.
+      held(1, 5, { endCause: 'interrupted' }),
+      held(1, 5, { forecast: kept('c1', 1), launchedMs: null, endCause: 'failed', marketCause: 'capacity' }),
+    ];
+    const { overall } = driftOf(list, NOW, { risk: 'capacity', by: null });
+    expect(overall).toMatchObject({ instances: 3, hours: 4, observed: 1 });
+    expect(overall.expected).toBeCloseTo(1.125, 6);
+    expect(driftOf(list, NOW, { risk: 'capacity', by: 'c1' }).overall.expected).toBeCloseTo(1, 6);
+    expect(driftOf(list, NOW, { risk: 'capacity', by: 'v1' }).overall.instances).toBe(0);
+    expect(driftOf(list, NOW, { risk: 'any', by: 'v1' }).overall).toMatchObject({ instances: 4, observed: 3 });
   });
 
   it('is none where instances are lost as forecast, some released before, and is seen where they are lost twice as often', () => {
@@ -80,10 +107,10 @@ describe('drift', () => {
         const [lost, released] = [-Math.log(1 - random()) / rate, 8 * random()];
         return held(Math.min(lost, released), hazard, { endCause: lost < released ? 'interrupted' : 'released' });
       });
-    const right = driftOf(lives(hazard), NOW, null).overall.ratio;
+    const right = driftOf(lives(hazard), NOW, ANY).overall.ratio;
     expect(right?.low).toBeLessThan(1);
     expect(right?.high).toBeGreaterThan(1);
-    const wrong = driftOf(lives(2 * hazard), NOW, null).overall.ratio;
+    const wrong = driftOf(lives(2 * hazard), NOW, ANY).overall.ratio;
     expect(wrong?.low).toBeGreaterThan(1.8);
     expect(wrong?.high).toBeLessThan(2.2);
   });

@@ -55,5 +55,5 @@ export const shorten = (text: string, width: number): string =>
 
 /** Control characters of foreign text (job names, log lines in tables) shown instead of sent to the terminal. */
 export const visible = (text: string): string =>
-  // eslint-disable-next-line no-control-regex -- finding control characters is what this is for
+  // oxlint-disable-next-line no-control-regex -- finding control characters is what this is for
   text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`);

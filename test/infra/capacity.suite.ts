@@ -16,7 +16,7 @@ const environment = (main: Template): Record<string, string> => {
   const [, found] =
     Object.entries(resourcesOf(main, 'AWS::Lambda::Function')).find(([id]) => id.startsWith('EbbtideFunctionsLook')) ??
     [];
-  const { Variables } = found?.Properties['Environment'] as { Variables: Record<string, unknown> };
+  const { Variables } = found!.Properties['Environment'] as { Variables: Record<string, unknown> };
   return Object.fromEntries(Object.entries(Variables).map(([key, value]) => [key, shown(value)]));
 };
 

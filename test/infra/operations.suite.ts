@@ -60,7 +60,7 @@ describe('the archive', () => {
     const [mapping] = Object.values(resourcesOf(main, 'AWS::Lambda::EventSourceMapping')).filter(
       (m) => m.Properties['FilterCriteria'] !== undefined,
     );
-    const { Filters } = mapping?.Properties['FilterCriteria'] as { Filters: { Pattern: string }[] };
+    const { Filters } = mapping!.Properties['FilterCriteria'] as { Filters: { Pattern: string }[] };
     // The Lambda service takes five.
     expect(
       Filters.map((f) => (JSON.parse(f.Pattern) as { dynamodb: { Keys: { pk: unknown } } }).dynamodb.Keys.pk),

@@ -39,10 +39,10 @@ const STAGE_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 const OWNER = /^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$/;
 const LABEL_KEY = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
 const ENV_KEY = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_]{0,255}$/;
-// eslint-disable-next-line no-control-regex -- NUL ends a text in the operating system's calls.
+// oxlint-disable-next-line no-control-regex -- NUL ends a text in the operating system's calls.
 const WITHOUT_NUL = /^[^\u0000]*$/;
 /** Relative, below the working directory, without NUL. */
-// eslint-disable-next-line no-control-regex -- as above
+// oxlint-disable-next-line no-control-regex -- as above
 const GLOB = /^(?![/\\~]|[A-Za-z]:)(?!(?:.*[/\\])?\.\.(?:[/\\]|$))[^\u0000]+$/s;
 
 const text = (allowed: string, pattern: RegExp): z.ZodString =>

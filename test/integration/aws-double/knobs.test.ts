@@ -201,7 +201,7 @@ describe('the wire', () => {
 
   it('carries any text that XML can', async () => {
     const [id] = idsOf(await bench.ec2.send(bench.fleet('calm'))) as [string];
-    // eslint-disable-next-line no-control-regex
+    // oxlint-disable-next-line no-control-regex
     const forbidden = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff\ud800-\udfff]/;
     const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 30 }).filter((t) => !forbidden.test(t));
     await fc.assert(

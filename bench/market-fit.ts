@@ -156,7 +156,7 @@ function writeFitted(model: MarketModel): void {
     file,
     `import type { MarketModel } from './regimes.ts';\n\n/**\n * The generator's parameters, fitted by bench/market-fit.ts (\`--write\` makes this file): spiky from the first two thirds of\n * us-east-1 spot prices of 2015 and 2016, smooth from those of 2021, capacity from the spot availability series of 2022\n * and 2023 (docs/datasets.md names the sources, docs/market.md shows the fit).\n */\nexport const FITTED: MarketModel = ${JSON.stringify(model, rounded)};\n`,
   );
-  console.log(`\nwrote ${file}; format it with prettier`);
+  console.log(`\nwrote ${file}; format it: npm run format`);
 }
 
 const spans = (profiles: readonly PriceProfile[]): { values: number[]; weights: number[] } => ({

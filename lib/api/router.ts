@@ -116,7 +116,8 @@ function pathValues(pattern: RegExp, path: string, issues: Issue[]): Record<stri
 
 function valuesOf(event: APIGatewayProxyEvent): Record<string, readonly string[] | undefined> {
   const many = event.multiValueQueryStringParameters as
-    APIGatewayProxyEvent['multiValueQueryStringParameters'] | undefined;
+    | APIGatewayProxyEvent['multiValueQueryStringParameters']
+    | undefined;
   if (many !== null && many !== undefined) return many;
   const single = event.queryStringParameters as APIGatewayProxyEvent['queryStringParameters'] | undefined;
   if (single === null || single === undefined) return {};

@@ -22,7 +22,8 @@ export type Choice = z.output<typeof choice>;
 export type Use = Extract<Choice, { kind: 'use' }>;
 
 export type Choices =
-  { readonly kind: 'choices'; readonly list: readonly Choice[] } | { readonly kind: 'damaged'; readonly what: string };
+  | { readonly kind: 'choices'; readonly list: readonly Choice[] }
+  | { readonly kind: 'damaged'; readonly what: string };
 
 /** `own`: the folder of a directory's own versions; it need not be there. */
 export const choicesFile = (own: string): string => join(own, 'in-use.json');

@@ -30,7 +30,8 @@ export type Opening = { readonly kind: 'open'; readonly model: Model } | Refusal
 
 /** What a model answers: rows x `output.width` numbers, or the first row in which one is not finite. */
 export type Answer =
-  { readonly kind: 'values'; readonly values: Float32Array } | { readonly kind: 'not-finite'; readonly row: number };
+  | { readonly kind: 'values'; readonly values: Float32Array }
+  | { readonly kind: 'not-finite'; readonly row: number };
 
 export interface Model {
   readonly manifest: ModelManifest;

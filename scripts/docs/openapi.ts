@@ -5,12 +5,12 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { format } from 'prettier';
 import { openApiDocument } from '../../lib/api/openapi.ts';
 import { OPERATIONS } from '../../lib/api/operations.ts';
+import { formatted } from './page.ts';
 
 const file = fileURLToPath(new URL('../../docs/reference/openapi.json', import.meta.url));
-const wanted = await format(JSON.stringify(openApiDocument(OPERATIONS)), { parser: 'json', printWidth: 120 });
+const wanted = await formatted(file, JSON.stringify(openApiDocument(OPERATIONS)));
 
 if (process.argv.includes('--check')) {
   const stored = await readFile(file, 'utf8').catch(() => '');

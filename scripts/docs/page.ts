@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
-import { format, resolveConfig } from 'prettier';
+import { format } from 'oxfmt';
+import options from '../../.oxfmtrc.json' with { type: 'json' };
 
 /**
  * Writes a generated page, or with `--check` says whether the one that is there is what would be written: exit code 1
@@ -8,8 +9,7 @@ import { format, resolveConfig } from 'prettier';
  */
 export async function publish(file: URL, markdown: string): Promise<void> {
   const path = file.pathname;
-  const config = await resolveConfig(path);
-  const text = await format(markdown, { ...config, parser: 'markdown' });
+  const text = await formatted(path, markdown);
   const name = relative(process.cwd(), path);
   if (!process.argv.includes('--check')) {
     writeFileSync(file, text);
@@ -19,6 +19,13 @@ export async function publish(file: URL, markdown: string): Promise<void> {
   if (current(file) === text) return;
   console.error(`${name} is not what the sources say: run \`npm run docs\` and commit it`);
   process.exitCode = 1;
+}
+
+/** As `npm run format` would leave the text in a file of that name. */
+export async function formatted(name: string, text: string): Promise<string> {
+  const { code, errors } = await format(name, text, options);
+  if (errors.length > 0) throw new Error(`${name}: ${errors.map((error) => error.message).join('; ')}`);
+  return code;
 }
 
 function current(file: URL): string | null {

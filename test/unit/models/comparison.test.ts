@@ -47,8 +47,8 @@ describe('the difference of two forecasts', () => {
   it('is that of the squared errors, averaged over the horizons that both have and then over bids', () => {
     // Lost after half an hour, after five hours, never.
     const rows = bids([1800, 18_000, Infinity]);
-    const mine = curves('mine', [3600, DAY_S], [[0.5, 0.5], [0, 1], [0, 0]]); // prettier-ignore
-    const other = curves('other', [900, 3600, DAY_S], [[0, 1, 1], [0, 0, 0], [0, 0.5, 1]]); // prettier-ignore
+    const mine = curves('mine', [3600, DAY_S], [[0.5, 0.5], [0, 1], [0, 0]]); // oxfmt-ignore
+    const other = curves('other', [900, 3600, DAY_S], [[0, 1, 1], [0, 0, 0], [0, 0.5, 1]]); // oxfmt-ignore
     const { value, bids: count, days, horizonsS, verdict } = brierDifference(rows, rowsOf(rows), [mine, other], 1);
     const first = (0.25 - 0 + (0.25 - 0)) / 2;
     const second = (0 - 0 + (0 - 1)) / 2;

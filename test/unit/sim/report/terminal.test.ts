@@ -50,7 +50,7 @@ describe('bad news', () => {
       compare(costs.flatMap(([a, b], s) => [run('a', s, a), run('b', s, b)])).differences.map(cheaper);
     expect(verdict([[1, 2]])).toEqual(['a (one run)']);
     expect(verdict([[2, 2]])).toEqual(['neither']);
-    expect(verdict([[3, 2], [5, 2], [4, 2]])).toEqual(['b']); // prettier-ignore
-    expect(verdict([[3, 2], [1, 2], [2.2, 2]])).toEqual(['no difference shown']); // prettier-ignore
+    expect(verdict([[3, 2], [5, 2], [4, 2]])).toEqual(['b']); // oxfmt-ignore
+    expect(verdict([[3, 2], [1, 2], [2.2, 2]])).toEqual(['no difference shown']); // oxfmt-ignore
   });
 });

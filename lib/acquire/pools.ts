@@ -37,24 +37,31 @@ export class PoolBook {
   readonly views: readonly PoolView[];
   /** Capacities, 4 numbers per pool in the order of RESOURCE_KINDS. */
   readonly capacity: Float64Array;
-  /** Those with an instance that takes tasks. */
-  readonly held: ReadonlySet<PoolId>;
   readonly market: MarketForecast;
   readonly nowMs: EpochMs;
   readonly config: SchedulerConfig;
   readonly #inAnHour: EpochMs;
+  readonly #instances: Snapshot['instances'];
+  #held: ReadonlySet<PoolId> | null = null;
   readonly #priced: (PricedPool | undefined)[] = [];
 
   constructor(snapshot: Snapshot, market: MarketForecast, config: SchedulerConfig) {
     // Ids order pools, so that nothing depends on the order in which the snapshot lists them.
     this.views = [...snapshot.pools].sort((a, b) => (a.pool.id < b.pool.id ? -1 : a.pool.id > b.pool.id ? 1 : 0));
     this.capacity = Float64Array.from(this.views.flatMap((v) => vector(v.pool.type.capacity)));
-    const there = [...snapshot.instances.values()].filter((view) => takesTasks(view.instance));
-    this.held = new Set(there.map((view) => view.pool.id));
+    this.#instances = snapshot.instances;
     this.market = market;
     this.nowMs = snapshot.nowMs;
     this.config = config;
     this.#inAnHour = plus(snapshot.nowMs, seconds(HOUR_S));
+  }
+
+  /** Those with an instance that takes tasks. O(instances) when it is first asked for: where a pool rests. */
+  get held(): ReadonlySet<PoolId> {
+    if (this.#held !== null) return this.#held;
+    const held = new Set<PoolId>();
+    for (const { instance, pool } of this.#instances.values()) if (takesTasks(instance)) held.add(pool.id);
+    return (this.#held = held);
   }
 
   /** Bids and risks of an open pool with a quote. */

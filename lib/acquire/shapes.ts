@@ -99,8 +99,7 @@ export class ShapeBook {
       }
     }
     const spotIsOpen = pools.some(({ priced }) => priced.pool.option === 'spot');
-    const { held } = this.#book;
-    const isHeld = ({ priced }: ShapePool): number => Number(held.has(priced.pool.id));
+    const isHeld = ({ priced }: ShapePool): number => Number(this.#book.held.has(priced.pool.id));
     resting.sort((a, b) => isHeld(b) - isHeld(a) || restedUsd(a) - restedUsd(b));
     return {
       id: of.id,

@@ -18,7 +18,7 @@ import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption
 import type { Pool } from '../domain/pool.ts';
 import {
   runningNamed,
-  stoppingIn,
+  runningParts,
   workDoneS,
   workKeptS,
   type PendingGroup,
@@ -201,7 +201,7 @@ function sidesOf(): (stage: StageSpec, onSpot: boolean) => Side {
 /** Keeps room for attempts that are stopping to go on elsewhere: without it their new instance would be given back first. */
 function placeReturning(context: PlacingContext, hosts: readonly Host[]) {
   const sides = sidesOf();
-  const tasks = stoppingIn(context.snapshot).flatMap((r): TaskToPlace[] => {
+  const tasks = runningParts(context.snapshot).stopping.flatMap((r): TaskToPlace[] => {
     const job = context.snapshot.jobs.get(r.attempt.job);
     if (job === undefined || isEnding(job)) return [];
     const fromSpot = context.snapshot.instances.get(r.attempt.instance)?.pool.option === 'spot';

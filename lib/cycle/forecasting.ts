@@ -67,17 +67,19 @@ export class Forecasting {
     const asked = this.#learned === null ? [] : bidsAsked(scene, config);
     const losses = await this.#losses(scene, asked);
     const pools = capacity.model === null ? [] : spotPools(scene);
-    const instances = held ?? scene.instances.values().map(({ instance }) => instance);
-    const risks = await this.#risks({ now: scene.nowMs, pools, news: evidence.news, held: heldSince(instances) });
+    const risks = await this.#risks(() => {
+      const instances = held ?? scene.instances.values().map(({ instance }) => instance);
+      return { now: scene.nowMs, pools, news: evidence.news, held: heldSince(instances) };
+    });
     const forecast = this.#forecaster.at(scene.nowMs, evidence, { losses, risks });
     const origin = originOf(chosen, asked, losses);
     if (capacity.chosen === FROM_OBSERVED.chosen) return { ...forecast, origin };
     return { ...forecast, origin: { ...origin, capacity: capacityOrigin(capacity, pools, risks) } };
   }
 
-  async #risks(question: CapacityQuestion): Promise<CapacityRisks | null> {
+  async #risks(question: () => CapacityQuestion): Promise<CapacityRisks | null> {
     const model = this.#parts.capacity?.model ?? null;
-    return model === null ? null : capacityRisks(model, question);
+    return model === null ? null : capacityRisks(model, question());
   }
 
   async #losses({ nowMs }: Scene, asked: readonly Asked[]): Promise<PriceLosses | null> {

@@ -26,7 +26,7 @@ interface Charge {
  * when shares sum to more than the instance, they are scaled down to it. An attempt's time up to its last checkpoint
  * (all of it when it succeeded) is work, the rest wasted. Rows sum to the bill exactly up to floating point: each piece
  * is divided among its moments by time, and idle takes what is left.
- * O(pieces x attempts + attempts log attempts + cuts x attempts alive at once).
+ * O(pieces + attempts log attempts + cuts x attempts alive at once) for pieces in the order of time.
  */
 export function attribute(of: {
   readonly instance: Instance;
@@ -71,6 +71,9 @@ export function attribute(of: {
       toMs,
     });
   };
+  const cuts = new Cuts(intervals);
+  let aliveAt = sweep(intervals);
+  let reachedMs = -Infinity;
   for (const piece of of.bill.pieces) {
     const fromMs = raw(piece.fromMs);
     const toMs = raw(piece.toMs);
@@ -79,12 +82,9 @@ export function attribute(of: {
       charge(null, { fromMs, toMs, usd: piece.usd, onDemandUsd: piece.onDemandUsd });
       continue;
     }
-    const inside = intervals.filter((i) => i.toMs > fromMs && i.fromMs < toMs);
-    const cuts = cutsIn(inside, fromMs, toMs);
-    const aliveAt = sweep(inside);
-    for (let c = 0; c + 1 < cuts.length; c++) {
-      const a = cuts[c] ?? 0;
-      const b = cuts[c + 1] ?? 0;
+    if (fromMs < reachedMs) aliveAt = sweep(intervals);
+    for (let a = fromMs; a < toMs;) {
+      const b = Math.min(toMs, cuts.after(a));
       const part = (b - a) / (toMs - fromMs);
       // One for all shares of the moment: `charge` keeps its numbers, not the record.
       const portion: Charge = { fromMs: a, toMs: b, usd: 0, onDemandUsd: 0 };
@@ -94,12 +94,15 @@ export function attribute(of: {
         charge(interval, portion);
       };
       const alive = aliveAt(a);
-      const sum = alive.reduce((s, i) => s + i.share, 0);
+      let sum = 0;
+      for (const i of alive) sum += i.share;
       const shrink = sum > 1 ? 1 / sum : 1;
       for (const i of alive) chargeShare(i, i.share * shrink);
       const idle = Math.max(0, 1 - sum * shrink);
       if (idle > 1e-12) chargeShare(null, idle);
+      a = b;
     }
+    reachedMs = toMs;
   }
   return [...totals.values()].map((t) => ({
     ...t.row,
@@ -131,22 +134,28 @@ function sweep(intervals: readonly Interval[]): (atMs: number) => readonly Inter
   };
 }
 
-/** Where anything begins or ends within [from, to], the ends of it included; ascending, each once. */
-function cutsIn(intervals: readonly Interval[], from: number, to: number): Float64Array {
-  const cuts = new Float64Array(2 * intervals.length + 2);
-  cuts[0] = from;
-  cuts[1] = to;
-  intervals.forEach((interval, i) => {
-    cuts[2 * i + 2] = clamp(interval.fromMs, from, to);
-    cuts[2 * i + 3] = clamp(interval.toMs, from, to);
-  });
-  cuts.sort();
-  let count = 1;
-  for (let i = 1; i < cuts.length; i++) if (cuts[i] !== cuts[i - 1]) cuts[count++] = cuts[i] as number;
-  return cuts.subarray(0, count);
-}
+/** Where intervals begin and end. */
+class Cuts {
+  readonly #atMs: Float64Array;
+  #next = 0;
 
-const clamp = (x: number, low: number, high: number): number => Math.min(Math.max(x, low), high);
+  constructor(intervals: readonly Interval[]) {
+    this.#atMs = new Float64Array(2 * intervals.length);
+    intervals.forEach(({ fromMs, toMs }, i) => {
+      this.#atMs[2 * i] = fromMs;
+      this.#atMs[2 * i + 1] = toMs;
+    });
+    this.#atMs.sort();
+  }
+
+  /** The first one after that time; Infinity where there is none. O(cuts passed since the last call). */
+  after(ms: number): number {
+    const at = this.#atMs;
+    while (this.#next > 0 && (at[this.#next - 1] as number) > ms) this.#next--;
+    while (this.#next < at.length && (at[this.#next] as number) <= ms) this.#next++;
+    return at[this.#next] ?? Infinity;
+  }
+}
 
 function intervalsOf(attempt: Attempt, pool: Pool, until: EpochMs): Interval[] {
   if (attempt.startedMs === null) return [];

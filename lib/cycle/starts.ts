@@ -33,7 +33,7 @@ import {
 } from '../domain/resources.ts';
 import {
   runningNamed,
-  stoppingIn,
+  runningParts,
   workDoneS,
   type PendingGroup,
   type RunningTask,
@@ -115,8 +115,6 @@ export function placeStarts(context: PlacingContext, allotment: Allotment, hosts
   return { placements: [...now, ...elsewhere], reserved, leftovers, needed };
 }
 
-const NO_TASKS: ReadonlyMap<TaskRef, TaskToPlace> = new Map();
-
 const stageOf = ({ job, stage }: TaskRef): string => `${job}/${stage}`;
 
 /** The first of what the plan stops on an instance that make room for `short`. */
@@ -139,7 +137,7 @@ interface Yielding {
 function yieldingOn(snapshot: Snapshot, { preemptions }: Allotment): ReadonlyMap<InstanceId, Yielding> {
   const preempted = new Set(preemptions.map((p) => p.attempt));
   const yielding = new Map<InstanceId, Yielding>();
-  const touched = new Set<InstanceId>(stoppingIn(snapshot).map((r) => r.attempt.instance));
+  const touched = new Set<InstanceId>(runningParts(snapshot).stopping.map((r) => r.attempt.instance));
   for (const { attempt } of runningNamed(snapshot, preempted).values()) touched.add(attempt.instance);
   if (touched.size === 0) return yielding;
   for (const [id, view] of snapshot.instances) {
@@ -185,10 +183,11 @@ function roomNow(
   chosen: readonly Placement[],
   { hosts, tasks }: { readonly hosts: readonly Host[]; readonly tasks: readonly TaskToPlace[] },
 ): { readonly now: readonly Placement[]; readonly reserved: readonly Placement[] } {
+  if (chosen.length === 0) return { now: [], reserved: [] };
   const taken = new Set(chosen.map(instanceOf));
   const free = new Map<InstanceId | null, Resources>();
-  for (const h of taken.size === 0 ? [] : hosts) if (taken.has(idOf(h))) free.set(idOf(h), h.free);
-  const of = chosen.length === 0 ? NO_TASKS : new Map<TaskRef, TaskToPlace>(tasks.map((t) => [t.task, t]));
+  for (const h of hosts) if (taken.has(idOf(h))) free.set(idOf(h), h.free);
+  const of = new Map<TaskRef, TaskToPlace>(tasks.map((t) => [t.task, t]));
   const unitOf = (p: Placement): string | TaskRef => of.get(p.task)?.gang ?? p.task;
   const needOf = (p: Placement): Resources => of.get(p.task)?.need ?? NO_RESOURCES;
   const now: Placement[] = [];

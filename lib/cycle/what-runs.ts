@@ -6,8 +6,9 @@ import type { Attempt, Job, StageSpec } from '../domain/job.ts';
 import type { Pool } from '../domain/pool.ts';
 import type { Resources } from '../domain/resources.ts';
 import {
+  isDated,
   isStopping,
-  rememberStopping,
+  rememberParts,
   type InstanceView,
   type RunningTask,
   type Snapshot,
@@ -40,8 +41,9 @@ export interface RunningTerms {
  */
 export class WhatRuns {
   readonly #running = new Map<AttemptId, RunningTask>();
-  /** Of those what is stopping. */
+  /** Of those what is stopping, and what runs before a deadline. */
   readonly #stopping = new Map<AttemptId, RunningTask>();
+  readonly #dated = new Map<AttemptId, RunningTask>();
   readonly #views = new Map<InstanceId, InstanceView>();
   readonly #changedAttempts = new Set<AttemptId>();
   readonly #changedInstances = new Set<InstanceId>();
@@ -73,7 +75,7 @@ export class WhatRuns {
     this.#changedAttempts.clear();
     this.#changedInstances.clear();
     const running = [...this.#running.values()];
-    rememberStopping(running, [...this.#stopping.values()]);
+    rememberParts(running, { stopping: [...this.#stopping.values()], dated: [...this.#dated.values()] });
     return { running, instances: new Map(this.#views) };
   }
 
@@ -82,6 +84,8 @@ export class WhatRuns {
     else this.#running.set(id, running);
     if (running !== null && isStopping(running)) this.#stopping.set(id, running);
     else this.#stopping.delete(id);
+    if (running !== null && isDated(running)) this.#dated.set(id, running);
+    else this.#dated.delete(id);
   }
 
   #viewOf(instance: Instance, there: readonly Attempt[], { poolById }: RunningTerms): InstanceView {

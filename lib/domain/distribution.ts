@@ -77,17 +77,49 @@ export function meanRemaining(d: Distribution, done: Seconds): number {
   return sum;
 }
 
-/** `quantile(remaining(d, done), p)`, likewise. */
+/**
+ * `quantile(remaining(d, done), p)`, likewise. Which point it is follows from how many points `done` has passed, and is remembered:
+ * O(log points) once all have been asked about. `d` must not change any more.
+ */
 export function quantileRemaining(d: Distribution, done: Seconds, p: number): Seconds {
   const first = firstAfter(d, done);
   if (first === d.atS.length) return done;
+  const points = pointsAt(d, p);
+  const known = points[first] as number;
+  const at = known === UNKNOWN ? (points[first] = quantileFrom(d, first, p)) : known;
+  return seconds((d.atS[at] ?? 0) - raw(done));
+}
+
+const UNKNOWN = -1;
+
+/** Of one distribution and p: the point of the quantile by the first point that is left. */
+interface QuantilePoints {
+  readonly p: number;
+  readonly points: Int32Array;
+  /** Of the same distribution and another p. */
+  readonly next: QuantilePoints | null;
+}
+
+const quantilePoints = new WeakMap<Distribution, QuantilePoints>();
+
+function pointsAt(d: Distribution, p: number): Int32Array {
+  const head = quantilePoints.get(d) ?? null;
+  for (let known = head; known !== null; known = known.next) if (known.p === p) return known.points;
+  const points = new Int32Array(d.atS.length).fill(UNKNOWN);
+  quantilePoints.set(d, { p, points, next: head });
+  return points;
+}
+
+/** Index of the quantile of what is left from the point `first` on. */
+function quantileFrom(d: Distribution, first: number, p: number): number {
+  const { atS, weight } = d;
   const total = massFrom(d, first);
   let mass = 0;
-  for (let i = first; i < d.atS.length; i++) {
-    mass += (d.weight[i] ?? 0) / total;
-    if (mass >= p - 1e-12) return seconds((d.atS[i] ?? 0) - raw(done));
+  for (let i = first; i < atS.length; i++) {
+    mass += (weight[i] ?? 0) / total;
+    if (mass >= p - 1e-12) return i;
   }
-  return seconds((d.atS.at(-1) ?? 0) - raw(done));
+  return atS.length - 1;
 }
 
 /** P(duration > s) of `remaining(d, done)`, likewise. */
@@ -112,11 +144,16 @@ export function expectRemaining(d: Distribution, done: Seconds, f: (s: number) =
   return sum;
 }
 
-/** Index of the first point above `done`. */
+/** Index of the first point above `done`; as many as there are, where none is. */
 function firstAfter({ atS }: Distribution, done: Seconds): number {
-  let first = 0;
-  while (first < atS.length && (atS[first] ?? 0) <= raw(done)) first++;
-  return first;
+  let low = 0;
+  let high = atS.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((atS[middle] as number) <= raw(done)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 function massFrom({ weight }: Distribution, first: number): number {

@@ -99,21 +99,33 @@ export function runningByJob({ running }: Pick<Snapshot, 'running'>): ReadonlyMa
   return jobs;
 }
 
-const stopping = new WeakMap<readonly RunningTask[], readonly RunningTask[]>();
+/** Parts of what runs that are asked for in each cycle, in no order. */
+export interface RunningParts {
+  readonly stopping: readonly RunningTask[];
+  /** What runs before a deadline. */
+  readonly dated: readonly RunningTask[];
+}
 
-/** What is stopping, in no order. O(running tasks) once for each snapshot, O(1) where it is remembered. */
-export function stoppingIn({ running }: Pick<Snapshot, 'running'>): readonly RunningTask[] {
-  let found = stopping.get(running);
-  if (found === undefined) rememberStopping(running, (found = running.filter(isStopping)));
+const parts = new WeakMap<readonly RunningTask[], RunningParts>();
+
+/** O(running tasks) once for each snapshot, O(1) where they are remembered. */
+export function runningParts({ running }: Pick<Snapshot, 'running'>): RunningParts {
+  let found = parts.get(running);
+  if (found === undefined) {
+    found = { stopping: running.filter(isStopping), dated: running.filter(isDated) };
+    rememberParts(running, found);
+  }
   return found;
 }
 
-/** For whoever keeps what runs by difference, and so knows which of it `isStopping` without looking through it. */
-export function rememberStopping(running: readonly RunningTask[], found: readonly RunningTask[]): void {
-  stopping.set(running, found);
+/** For whoever keeps what runs by difference, and so knows its parts without looking through it. */
+export function rememberParts(running: readonly RunningTask[], found: RunningParts): void {
+  parts.set(running, found);
 }
 
 export const isStopping = ({ attempt }: RunningTask): boolean => attempt.state === 'stopping';
+export const isDated = ({ attempt, deadlineMs }: RunningTask): boolean =>
+  deadlineMs !== null && attempt.state === 'running';
 
 /** Of these attempts those that run, by id. O(running tasks), of which only these are put into the map. */
 export function runningNamed(snapshot: Snapshot, ids: Iterable<AttemptId>): ReadonlyMap<AttemptId, RunningTask> {

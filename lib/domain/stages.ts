@@ -68,6 +68,11 @@ export interface Worths {
    * what runs is by far the most there is, and most of it nobody asks about.
    */
   readonly ofRunning: (running: RunningTask) => Worth | undefined;
+  /**
+   * False only where the last safe start of a running attempt surely lies more than `withinS` ahead, or there is none. It takes
+   * less than working that out, which of most that runs is needless. Absent: anything may be due.
+   */
+  readonly mayBeDue?: (running: RunningTask, withinS: number) => boolean;
 }
 export type ValuePolicy = (snapshot: Snapshot, forecasts: Forecasts, config: SchedulerConfig) => Worths;
 

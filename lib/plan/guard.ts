@@ -13,9 +13,9 @@ import { between, raw, seconds, type Seconds } from '../kernel/units.ts';
 import type { AttemptId } from '../kernel/ids.ts';
 import { exceedsRemaining } from '../domain/distribution.ts';
 import { forecastFor, pInterruptedWithin } from '../domain/forecast.ts';
-import { workDoneS, workKeptS, type InstanceView, type RunningTask } from '../domain/snapshot.ts';
+import { runningParts, workDoneS, workKeptS, type InstanceView, type RunningTask } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
-import { isGuarded } from './options.ts';
+import { GUARD_CYCLES, isGuarded } from './options.ts';
 import { meanLeftS } from './preempt.ts';
 
 export interface Move {
@@ -30,32 +30,22 @@ export interface Move {
 /** Which running attempts are to go on elsewhere; each at most once, by id. */
 export type MovesOf = (input: PlanInput) => readonly Move[];
 
-/** Attempts to move, by id. Attempts that are ending, or on an instance that is going, are not asked again. */
+/**
+ * Attempts to move, by id. Attempts that are ending, or on an instance that is going, are not asked again. O(running attempts with a
+ * deadline), of which only those whose last safe moment may be near are looked at.
+ */
 export function guardMoves(input: PlanInput): readonly Move[] {
-  const { snapshot } = input;
+  const { snapshot, worths, config } = input;
+  const withinS = GUARD_CYCLES * config.cyclePeriodS;
   const moves: Move[] = [];
-  for (const view of snapshot.instances.values()) {
-    if (view.pool.option !== 'spot') continue;
-    const there = dueOn(view);
-    if (there.length === 0 || view.instance.state === 'warned') continue;
-    for (const running of there) {
-      const reason = reasonToMove(running, view, input);
-      if (reason !== null) moves.push({ attempt: running.attempt.id, reason, running, view });
-    }
+  for (const running of runningParts(snapshot).dated) {
+    if (worths.mayBeDue?.(running, withinS) === false) continue;
+    const view = snapshot.instances.get(running.attempt.instance);
+    if (view === undefined || view.pool.option !== 'spot' || view.instance.state === 'warned') continue;
+    const reason = reasonToMove(running, view, input);
+    if (reason !== null) moves.push({ attempt: running.attempt.id, reason, running, view });
   }
   return moves.sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
-}
-
-const due = new WeakMap<InstanceView, readonly RunningTask[]>();
-
-/** What runs there with a deadline: mostly nothing, and known for as long as nothing changes on the instance. */
-function dueOn(view: InstanceView): readonly RunningTask[] {
-  let there = due.get(view);
-  if (there === undefined) {
-    there = view.attempts.filter((r) => r.deadlineMs !== null && r.attempt.state === 'running');
-    due.set(view, there);
-  }
-  return there;
 }
 
 function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput): string | null {

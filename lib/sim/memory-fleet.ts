@@ -1,4 +1,3 @@
-import TinyQueue from 'tinyqueue';
 import type { Clock } from '../kernel/clock.ts';
 import { EbbError } from '../kernel/errors.ts';
 import type { AttemptId, EffectKey, InstanceId } from '../kernel/ids.ts';
@@ -30,6 +29,7 @@ import type {
   StartRequest,
   StopRequest,
 } from '../ports/fleet.ts';
+import { Schedule } from './schedule.ts';
 
 /**
  * A fleet in memory: the same meaning as the local one, with tasks that are scripts and time that is a clock's. All that
@@ -96,12 +96,6 @@ interface MemoryInstance {
   observations: Observation[];
 }
 
-interface Scheduled {
-  readonly atMs: number;
-  readonly sequence: number;
-  readonly happen: () => void;
-}
-
 type Fact = Observation extends infer O ? (O extends Observation ? Omit<O, 'instance' | 'sequence'> : never) : never;
 
 export class MemoryFleet implements Fleet {
@@ -115,10 +109,9 @@ export class MemoryFleet implements Fleet {
   /** What checkpoints hold, by job and task. */
   readonly #kept = new Map<string, Map<string, Seconds>>();
   readonly #stdout = new Map<AttemptId, string>();
-  readonly #queue = new TinyQueue<Scheduled>([], (a, b) => a.atMs - b.atMs || a.sequence - b.sequence);
+  readonly #schedule = new Schedule();
   readonly #wakes = new Set<() => void>();
   #launched = 0;
-  #scheduled = 0;
   #observed = 0;
   #happened = 0;
   #nap: AbortController | null = null;
@@ -477,7 +470,7 @@ export class MemoryFleet implements Fleet {
   }
 
   #at(at: EpochMs, happen: () => void): void {
-    this.#queue.push({ atMs: raw(at), sequence: this.#scheduled++, happen });
+    this.#schedule.add(raw(at), happen);
   }
 
   /** As if the instance had never been: its bill, its list entry and answers under its keys. For a driver that bounds its memory. */
@@ -502,8 +495,8 @@ export class MemoryFleet implements Fleet {
 
   /** When the next thing is due; null when nothing is. For a driver that moves time itself and does not listen. */
   nextMs(): EpochMs | null {
-    const next = this.#queue.peek();
-    return next === undefined ? null : epochMs(next.atMs);
+    const nextMs = this.#schedule.nextMs;
+    return nextMs === null ? null : epochMs(nextMs);
   }
 
   /** How many things have happened so far. */
@@ -522,9 +515,8 @@ export class MemoryFleet implements Fleet {
   #catchUp(): boolean {
     const now = raw(this.#clock.now());
     let happened = false;
-    for (let next = this.#queue.peek(); next !== undefined && next.atMs <= now; next = this.#queue.peek()) {
-      this.#queue.pop();
-      next.happen();
+    for (let nextMs = this.#schedule.nextMs; nextMs !== null && nextMs <= now; nextMs = this.#schedule.nextMs) {
+      this.#schedule.take()?.();
       this.#happened++;
       happened = true;
     }
@@ -534,12 +526,12 @@ export class MemoryFleet implements Fleet {
   /** Sleeps on the clock until the next thing is due, while somebody wants to know. */
   #napUntilNext(): void {
     this.#stopNap();
-    const next = this.#queue.peek();
-    if (next === undefined || this.#wakes.size === 0) return;
+    const { nextMs } = this.#schedule;
+    if (nextMs === null || this.#wakes.size === 0) return;
     const nap = new AbortController();
     this.#nap = nap;
     // `then`, not `await`: a virtual clock lets exactly what hangs on this promise run before it moves on.
-    void this.#clock.sleep(between(this.#clock.now(), epochMs(next.atMs)), nap.signal).then(() => {
+    void this.#clock.sleep(between(this.#clock.now(), epochMs(nextMs)), nap.signal).then(() => {
       if (nap.signal.aborted) return;
       if (this.#catchUp()) this.#wake();
       this.#napUntilNext();

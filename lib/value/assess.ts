@@ -69,7 +69,13 @@ export function valuePolicy(draw: DrawCurve): ValuePolicy {
         stage?.lasting ?? (stage && worthOf(stage, { ...carried(r, snapshot.nowMs), wavesBeforeS: ZERO_S }, config))
       );
     };
-    return { groups, ofRunning } satisfies Worths;
+    const mayBeDue = (r: RunningTask, withinS: number): boolean => {
+      const stage = stageOf(r.attempt.job, r.stage);
+      if (stage === undefined || stage.taskDeadlineMs === null) return false;
+      const slackS = (raw(stage.taskDeadlineMs) - raw(snapshot.nowMs)) / 1000;
+      return slackS <= withinS + mostNeededS(stage, workDoneS(r, snapshot.nowMs), config);
+    };
+    return { groups, ofRunning, mayBeDue } satisfies Worths;
   };
 }
 
@@ -230,6 +236,19 @@ function worthOf(stage: StageWorth, progress: Progress, config: SchedulerConfig)
   const neededS = config.startDelayMaxS + restoreS + raw(progress.wavesBeforeS) + restartS;
   return new StagesWorth(stage, minus(taskDeadlineMs, seconds(neededS)));
 }
+
+/**
+ * More than `worthOf` ever takes off the deadline of a running attempt that has done `done`. Where that is less than the longest run
+ * of the forecast, no more than that run is left and done again; else the back-off adds at most what it is over and one
+ * cycle, and no more than `done` is done again (restartQuantileS).
+ */
+const mostNeededS = ({ runtime }: StageWorth, done: Seconds, config: SchedulerConfig): number =>
+  config.startDelayMaxS +
+  config.restoreS +
+  Math.max(runtime.atS.at(-1) ?? 0, 2 * raw(done) + config.cyclePeriodS) +
+  ROUNDING_S;
+
+const ROUNDING_S = 1;
 
 /** A class for its getter, which an object literal would get anew each time: worths are made for each running task in each cycle. */
 class StagesWorth implements Worth {

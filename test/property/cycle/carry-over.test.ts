@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { WorkingState } from '../../../lib/cycle/working-state.ts';
 import { isLive } from '../../../lib/domain/instance.ts';
 import { isOver, type Attempt, type TaskState } from '../../../lib/domain/job.ts';
-import { stoppingIn } from '../../../lib/domain/snapshot.ts';
+import { runningParts, type RunningTask } from '../../../lib/domain/snapshot.ts';
 import { attemptId, instanceId, jobId, poolId } from '../../../lib/kernel/ids.ts';
 import { raw, seconds } from '../../../lib/kernel/units.ts';
 import { MemoryStore } from '../../../lib/sim/memory-store.ts';
@@ -124,6 +124,7 @@ function runsByRows(state: WorkingState): unknown {
   return {
     running: live,
     stopping: live.filter((a) => a.state === 'stopping').sort(byId),
+    dated: live.filter((a) => a.state === 'running' && (state.jobs.get(a.job)?.deadlineMs ?? null) !== null).sort(byId),
     instances: [...state.instances.values()].filter(isLive).map((i) => {
       const there = live.filter((a) => a.instance === i.id);
       return { instance: i, there, cpu: 2000 - 500 * there.length, memory: 4096 - 512 * there.length };
@@ -131,13 +132,14 @@ function runsByRows(state: WorkingState): unknown {
   };
 }
 
+const attemptsOf = (running: readonly RunningTask[]): readonly Attempt[] => running.map((r) => r.attempt).sort(byId);
+
 function runsKept(state: WorkingState): { readonly now: unknown; readonly was: () => unknown } {
   const { running, instances } = state.whatRuns(TERMS);
   const was = (): unknown => ({
     running: running.map((r) => r.attempt),
-    stopping: stoppingIn({ running })
-      .map((r) => r.attempt)
-      .sort(byId),
+    stopping: attemptsOf(runningParts({ running }).stopping),
+    dated: attemptsOf(runningParts({ running }).dated),
     instances: [...instances.values()].map((v) => ({
       instance: v.instance,
       there: v.attempts.map((r) => r.attempt),

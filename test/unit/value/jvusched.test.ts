@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { certain, distribution, type Distribution } from '../../../lib/domain/distribution.ts';
 import type { Job, StageProgress, StageSpec } from '../../../lib/domain/job.ts';
@@ -268,6 +269,38 @@ describe('times', () => {
     expect(safeS(run(1000, 900))).toBe(7200 - 160 - 10 - 2700);
     // Outlived its estimate by two cycles of 60 s: the next increment ends three cycles beyond it.
     expect(safeS(run(3600 + 120, 0))).toBe(7200 - 160 - (3600 + 180));
+  });
+
+  it('a running attempt may be due whenever its last safe start is that near, and is not while it is far', () => {
+    const tens = (max: number) => fc.integer({ min: 0, max }).map((s) => s * 10);
+    const scene = fc.record({ deadlineS: tens(4000), doneS: tens(2000), savedS: tens(2000), withinS: tens(30) });
+    let due = 0;
+    fc.assert(
+      fc.property(scene, fc.array(fc.integer({ min: 1, max: 900 }), { minLength: 1, maxLength: 5 }), (is, runs) => {
+        const of = deadlineJob([stage()], { deadlineS: is.deadlineS });
+        const running: RunningTask = {
+          attempt: attempt({ job: of.id, resumedFromS: seconds(is.doneS), startedMs: null }),
+          class: 'deadline',
+          stage: invariant(of.spec.stages[0], 'stage'),
+          deadlineMs: of.deadlineMs,
+          readS: seconds(0),
+          savedS: seconds(Math.min(is.savedS, is.doneS)),
+        };
+        const runtimes = { main: distribution(runs.map((s) => [10 * s, 1])) };
+        const { ofRunning, mayBeDue } = evaluate({ of, runtimes, running: [running] });
+        const safeS = (raw(invariant(ofRunning(running)?.latestSafeStartMs, 'safe')) - T0) / 1000;
+        if (safeS <= is.withinS) due++;
+        if (safeS <= is.withinS) expect(mayBeDue?.(running, is.withinS)).toBe(true);
+      }),
+    );
+    expect(due).toBeGreaterThan(10);
+    const far = deadlineJob([stage()], { deadlineS: 86_400 });
+    const running = {
+      attempt: attempt({ job: far.id }),
+      stage: far.spec.stages[0],
+      deadlineMs: far.deadlineMs,
+    } as RunningTask;
+    expect(evaluate({ of: far, running: [running] }).mayBeDue?.(running, 120)).toBe(false);
   });
 });
 

@@ -7,7 +7,7 @@ import type { Effect, EffectOutcome, Plan, RefusedWhy } from '../domain/plan.ts'
 import type { CapacityEvidence } from '../market/forecast/hazard.ts';
 import type { EffectRecord } from '../ports/store.ts';
 import { endAttempt, endInstance, interruptAttempts, settleJob } from './observe.ts';
-import { endRest, quotaKey, rest, type Resting } from './rests.ts';
+import { endRest, rest, restQuota, type Resting } from './rests.ts';
 import type { WorkingState } from './working-state.ts';
 
 /**
@@ -218,7 +218,8 @@ function refuseLaunch(
     endWithoutCost(state, refused, detail, context.at);
   }
   if (why === 'insufficient-capacity') context.capacity.refused(effect.pool, context.at);
-  rest(state, why === 'quota' ? quotaKey(effect.pool) : effect.pool, detail, context);
+  if (why === 'quota') restQuota(state, effect.pool, detail, context);
+  else rest(state, effect.pool, detail, context);
 }
 
 const REFUSED_BY_MARKET: Partial<Record<RefusedWhy, MarketCause>> = {

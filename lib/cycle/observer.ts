@@ -13,6 +13,7 @@ import { epochMs, gte, raw, type EpochMs, type Seconds, type Usd } from '../kern
 import type { Instance, MarketCause } from '../domain/instance.ts';
 import { isOver, type Job, type JobState } from '../domain/job.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
+import { quotaOf } from '../domain/quota.ts';
 import type { Limits, Snapshot } from '../domain/snapshot.ts';
 import type { JobFeatures, RuntimeHistory } from '../domain/stages.ts';
 import { featuresOf } from '../estimate/template.ts';
@@ -23,7 +24,7 @@ import type { Store } from '../ports/store.ts';
 import { attribute } from './ledger.ts';
 import { applyObservations } from './observe.ts';
 import { Remembered } from './remembered.ts';
-import { endQuotaRest, restOf, storedRests, type PoolRests } from './rests.ts';
+import { endQuotaRest, quotaUses, restOf, storedRests, type PoolRests } from './rests.ts';
 import { takeSnapshot } from './snapshot.ts';
 import type { Prices } from './spending.ts';
 import type { WorkingState } from './working-state.ts';
@@ -108,7 +109,7 @@ export class Observer {
     return takeSnapshot({
       state,
       nowMs,
-      pools: this.#poolViews(nowMs),
+      pools: this.#poolViews(state, nowMs),
       poolById: this.#pools,
       dependencies: await this.#dependencies(state),
       spentUsd,
@@ -171,16 +172,19 @@ export class Observer {
     return jobs;
   }
 
-  #poolViews(nowMs: EpochMs): PoolView[] {
+  #poolViews(state: WorkingState, nowMs: EpochMs): PoolView[] {
     const { market } = this.#parts;
+    const uses = quotaUses(state, { rests: this.#rests, pools: this.#pools, at: nowMs });
     return [...this.#pools.values()].map((pool) => {
       const rest = restOf(this.#rests, pool.id, nowMs);
+      const quota = uses.size === 0 ? undefined : uses.get(quotaOf(pool.id));
       return {
         pool,
         quote: market.quote(pool.id, nowMs),
         open: rest === null,
         closedReason: rest?.why ?? null,
         ...(rest === null ? {} : { rest: { untilMs: epochMs(rest.untilMs), refusals: rest.refusals } }),
+        ...(quota === undefined ? {} : { quota }),
       };
     });
   }

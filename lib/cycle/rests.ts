@@ -1,9 +1,12 @@
 /**
  * Pools that rest: what was refused is not asked again at once. A pool rests alone, or with all that share a quota which is used
- * up (lib/domain/quota.ts). Kept across cycles and restarts in the store's memory; written by whoever confirms outcomes or observes.
+ * up (lib/domain/quota.ts), and of such a quota it is kept how little was too much. Kept across cycles and restarts in the store's
+ * memory; written by whoever confirms outcomes or observes.
  */
 import type { PoolId } from '../kernel/ids.ts';
 import { plus, raw, seconds, type EpochMs } from '../kernel/units.ts';
+import { isLive, type Instance } from '../domain/instance.ts';
+import type { Pool } from '../domain/pool.ts';
 import { quotaOf } from '../domain/quota.ts';
 import type { Store } from '../ports/store.ts';
 import type { WorkingState } from './working-state.ts';
@@ -15,12 +18,22 @@ import type { WorkingState } from './working-state.ts';
  */
 const REST_S = 300;
 
+/**
+ * What was too much for a quota is thought to be too much for so long. Quotas are raised on request, within hours or days; a gang
+ * that does not fit costs, each time it is tried, what its first instances are charged at least.
+ */
+const BOUND_S = 3600;
+
 export interface PoolRest {
   readonly untilMs: number;
   /** In a row. */
   readonly refusals: number;
   /** What the last refusal said. */
   readonly detail?: string;
+  /** Of a quota: which launch was refused last, until it is known how much there was then. */
+  readonly refused?: { readonly pool: PoolId; readonly atMs: number };
+  /** Of a quota: so many mCPU at once are too much, seen then. */
+  readonly bound?: { readonly milliCpu: number; readonly atMs: number };
 }
 export type QuotaKey = `quota/${string}`;
 export type PoolRests = Map<PoolId | QuotaKey, PoolRest>;
@@ -47,8 +60,21 @@ export interface Resting {
 
 /** A launch was refused. */
 export function rest(state: WorkingState, key: PoolId | QuotaKey, said: string, { at, rests }: Resting): void {
-  const refusals = (rests.get(key)?.refusals ?? 0) + 1;
-  const next: PoolRest = { untilMs: endingMs(at), refusals, detail: said.slice(0, MAX_DETAIL) };
+  const before = rests.get(key);
+  const refusals = (before?.refusals ?? 0) + 1;
+  put(state, key, { ...before, untilMs: endingMs(at), refusals, detail: said.slice(0, MAX_DETAIL) }, rests);
+}
+
+/** A launch was refused because the quota of its pool is used up. */
+export function restQuota(state: WorkingState, pool: PoolId, said: string, resting: Resting): void {
+  const key = quotaKey(pool);
+  rest(state, key, said, resting);
+  const { rests, at } = resting;
+  const next = rests.get(key);
+  if (next !== undefined) put(state, key, { ...next, refused: { pool, atMs: raw(at) } }, rests);
+}
+
+function put(state: WorkingState, key: PoolId | QuotaKey, next: PoolRest, rests: PoolRests): void {
   rests.set(key, next);
   state.putMemory(`${REST_PREFIX}${key}`, JSON.stringify(next));
 }
@@ -57,12 +83,21 @@ export function rest(state: WorkingState, key: PoolId | QuotaKey, said: string, 
 export function endRest(state: WorkingState, pool: PoolId, { at, rests }: Resting): void {
   forget(state, pool, rests);
   const shared = rests.get(quotaKey(pool));
-  if (shared !== undefined && shared.untilMs < endingMs(at)) forget(state, quotaKey(pool), rests);
+  if (shared !== undefined && shared.untilMs < endingMs(at)) endShared(state, quotaKey(pool), rests);
 }
 
 /** An instance has ended that was of use: its quota has room again. */
 export const endQuotaRest = (state: WorkingState, pool: PoolId, rests: PoolRests): void =>
-  forget(state, quotaKey(pool), rests);
+  endShared(state, quotaKey(pool), rests);
+
+/** How much was too much is kept. */
+function endShared(state: WorkingState, key: QuotaKey, rests: PoolRests): void {
+  const before = rests.get(key);
+  if (before === undefined || before.untilMs === 0) return;
+  const { refused, bound } = before;
+  if (refused === undefined && bound === undefined) forget(state, key, rests);
+  else put(state, key, { untilMs: 0, refusals: 0, ...(refused && { refused }), ...(bound && { bound }) }, rests);
+}
 
 function forget(state: WorkingState, key: PoolId | QuotaKey, rests: PoolRests): void {
   if (rests.delete(key)) state.putMemory(`${REST_PREFIX}${key}`, '');
@@ -91,4 +126,62 @@ export function restOf(
     refusals,
     why: `${who} until ${new Date(untilMs).toISOString()} after ${refusals} refusal(s)${said}`,
   };
+}
+
+/** vCPUs under one quota that was refused, mCPU: those of live instances, and how many at once are too much. */
+export interface QuotaUse {
+  readonly usedMilliCpu: number;
+  readonly boundMilliCpu: number;
+}
+
+/**
+ * What is known of quotas that refused something within BOUND_S, by their names. A refusal that is new says that what there is and the
+ * refused one together are too much; more than a bound says shows that the quota was raised. O(live instances) where there is any.
+ */
+export function quotaUses(
+  state: WorkingState,
+  { rests, pools, at }: Resting & { readonly pools: ReadonlyMap<PoolId, Pool> },
+): ReadonlyMap<string, QuotaUse> {
+  const uses = new Map<string, QuotaUse>();
+  const shared = [...rests].filter((entry): entry is [QuotaKey, PoolRest] => entry[0].startsWith(QUOTA_PREFIX));
+  const known = shared.filter(([, { refused, bound }]) => refused !== undefined || bound !== undefined);
+  if (known.length === 0) return uses;
+  const used = usedByQuota(state.instances.values(), pools);
+  for (const [key, row] of known) {
+    const quota = key.slice(QUOTA_PREFIX.length);
+    const usedMilliCpu = used.get(quota) ?? 0;
+    const bound = boundOf(row, usedMilliCpu, { pools, at });
+    if (bound !== row.bound) {
+      const { refused: _, bound: __, ...left } = row;
+      if (bound === undefined && left.untilMs <= raw(at)) forget(state, key, rests);
+      else put(state, key, { ...left, ...(bound && { bound }) }, rests);
+    }
+    if (bound !== undefined) uses.set(quota, { usedMilliCpu, boundMilliCpu: bound.milliCpu });
+  }
+  return uses;
+}
+
+const QUOTA_PREFIX = 'quota/';
+
+function boundOf(
+  { refused, bound }: PoolRest,
+  usedMilliCpu: number,
+  { pools, at }: { readonly pools: ReadonlyMap<PoolId, Pool>; readonly at: EpochMs },
+): PoolRest['bound'] {
+  const isKnown = bound !== undefined && bound.atMs + BOUND_S * 1000 > raw(at) && usedMilliCpu < bound.milliCpu;
+  const stands = isKnown ? bound : undefined;
+  const size = refused === undefined ? undefined : pools.get(refused.pool)?.type.capacity.cpu;
+  if (refused === undefined || size === undefined) return stands;
+  return { milliCpu: Math.min(stands?.milliCpu ?? Infinity, usedMilliCpu + raw(size)), atMs: refused.atMs };
+}
+
+function usedByQuota(instances: Iterable<Instance>, pools: ReadonlyMap<PoolId, Pool>): ReadonlyMap<string, number> {
+  const used = new Map<string, number>();
+  for (const instance of instances) {
+    const cpu = isLive(instance) ? pools.get(instance.pool)?.type.capacity.cpu : undefined;
+    if (cpu === undefined) continue;
+    const quota = quotaOf(instance.pool);
+    used.set(quota, (used.get(quota) ?? 0) + raw(cpu));
+  }
+  return used;
 }

@@ -42,4 +42,9 @@ export interface PoolView {
   readonly closedReason: string | null;
   /** Of a pool that rests after refusals: when it is tried again, and refusals in a row. Absent: it does not rest. */
   readonly rest?: { readonly untilMs: EpochMs; readonly refusals: number };
+  /**
+   * Of a pool whose vCPU quota refused something lately, mCPU: what live instances under it have, and how many at once are too much,
+   * as far as refusals tell.
+   */
+  readonly quota?: { readonly usedMilliCpu: number; readonly boundMilliCpu: number };
 }

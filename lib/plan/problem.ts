@@ -7,7 +7,7 @@
 import { ZERO_USD, raw } from '../kernel/units.ts';
 import type { JobId } from '../kernel/ids.ts';
 import { countFits, vector } from '../domain/resources.ts';
-import type { Pool } from '../domain/pool.ts';
+import type { Pool, PoolView } from '../domain/pool.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import {
@@ -256,10 +256,20 @@ function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): C
   const buyable = option.slot > 0 || (view?.open === true && view.quote !== null);
   if (buyable && perMachine >= 1) {
     const within = option.slot === 0 ? build.quotaMilliCpu : capacity.limitMilliCpu;
-    const machines = Math.floor(within / machineMilliCpu + 1e-9);
+    // What is not a gang uses what it gets. Of a gang nothing would run while the first of its instances are paid for.
+    const atOnce = isGang(group) ? atOnceMilliCpu(view, option.slot) : Infinity;
+    const machines = Math.floor(Math.min(within, atOnce) / machineMilliCpu + 1e-9);
     add('new', machines * perMachine, { partition: QUOTA, perUnit: [machineMilliCpu / Math.min(perMachine, 1e6)] });
   }
   return members;
+}
+
+/** mCPU of new instances that the account's quota of a pool may still bear at once, as far as its refusals tell. */
+function atOnceMilliCpu(view: PoolView | undefined, slot: number): number {
+  if (view?.quota === undefined) return Infinity;
+  const { usedMilliCpu, boundMilliCpu } = view.quota;
+  // Less than the bound, which was refused; in a later slot what runs may have ended.
+  return Math.max(0, boundMilliCpu - 1 - (slot === 0 ? usedMilliCpu : 0));
 }
 
 /**

@@ -1,6 +1,8 @@
 /** Why a group, or what is left of it, does not start now: a reason from a closed list and a sentence with numbers. */
 import { raw } from '../kernel/units.ts';
 import type { Allotment, WaitReason } from '../domain/plan.ts';
+import type { PoolView } from '../domain/pool.ts';
+import { quotaOf } from '../domain/quota.ts';
 import { tasksBy, type Selection } from './fill.ts';
 import type { PlannedOption } from './options.ts';
 import { usdText, type GroupChoices, type Problem } from './problem.ts';
@@ -98,7 +100,8 @@ function noRoom(problem: Problem, entry: GroupChoices, later: PlannedOption | nu
   if (closed !== null) return { why: 'capacity', detail: `${closed}${next}` };
   if (entry.gang) {
     const needs = tidy((entry.group.count * raw(entry.group.need.cpu)) / 1000);
-    const detail = `its ${entry.group.count} tasks start together and need ${needs} vCPUs at once; ${quota}${next}`;
+    const lacks = quotaTooSmall(problem, entry) ?? quota;
+    const detail = `its ${entry.group.count} tasks start together and need ${needs} vCPUs at once; ${lacks}${next}`;
     return { why: 'gang', detail };
   }
   const machines = [...new Set(entry.options.map((o) => raw(o.pool.type.capacity.cpu) / 1000))];
@@ -108,6 +111,23 @@ function noRoom(problem: Problem, entry: GroupChoices, later: PlannedOption | nu
       ? `the smallest instance it may use has ${count(smallest, 'vCPU')}`
       : 'other work brings more for the room that is left';
   return { why: 'capacity', detail: `${quota}, and ${each}${next}` };
+}
+
+/** When the account's quota of every pool that a gang might use now refused what it needs, or less: which one bears most. */
+function quotaTooSmall(problem: Problem, entry: GroupChoices): string | null {
+  const pools = new Set(entry.options.map((o) => o.pool.id));
+  const views = problem.input.snapshot.pools.filter((view) => pools.has(view.pool.id));
+  let most: PoolView | null = null;
+  for (const view of views) {
+    if (view.quota === undefined) return null;
+    if (view.quota.boundMilliCpu > (most?.quota?.boundMilliCpu ?? -1)) most = view;
+  }
+  if (most?.quota === undefined) return null;
+  const { usedMilliCpu, boundMilliCpu } = most.quota;
+  return (
+    `the account's vCPU quota ${quotaOf(most.pool.id)} refused ${tidy(boundMilliCpu / 1000)} at once and has ` +
+    `${tidy(usedMilliCpu / 1000)} in use: ask AWS for a higher one, or make the gang smaller; it is tried again within the hour`
+  );
 }
 
 /** When every pool that it might use now is closed: which, and why. */

@@ -23,8 +23,9 @@ interface Launching {
   /** Engine seconds since the start. */
   readonly atS: number;
   readonly pool: string;
-  /** Spot instances that there are. */
+  /** Spot instances that there are, and instances of all kinds. */
   readonly spot: () => Promise<number>;
+  readonly live: () => Promise<number>;
   readonly launch: () => Promise<EffectOutcome>;
 }
 type Meets = (of: Launching) => Promise<EffectOutcome>;
@@ -56,6 +57,7 @@ async function drive(meets: Meets, stepped: boolean, { deeds = [], jobs = RETRIE
                 atS: raw(between(START_MS, bench.clock.now())),
                 pool: request.pool,
                 spot: async () => (await target.list()).filter((i) => i.live && i.pool.endsWith('/spot')).length,
+                live: async () => (await target.list()).filter((i) => i.live).length,
                 launch: async () => invariant((await target.launch([request]))[0], 'a fleet answers every request'),
               }),
             );
@@ -164,6 +166,37 @@ describe.each([
     // Though the other one was refused, and its pool rests, the first is used and not given back.
     const began = run.events.findIndex((e) => e.type === 'attempt-starting');
     expect(run.events.slice(0, began).filter((e) => e.type === 'instance-released')).toEqual([]);
+  });
+
+  it('of a gang that the quota is too small for is not bought and given back every five minutes', async () => {
+    const RAISED_S = 3 * 3600;
+    const boughtAtS: number[] = [];
+    const gang = stage({ tasks: 4, gang: true, env: work(600), resources: resources(3), checkpoint: SAVES });
+    const single = stage({ tasks: 1, env: work(300), resources: resources(3), checkpoint: SAVES });
+    const run = await drive(
+      async ({ atS, launch, live }) => {
+        if (atS < RAISED_S && (await live()) >= 2) return NO_QUOTA;
+        boughtAtS.push(atS);
+        return launch();
+      },
+      stepped,
+      {
+        jobs: [
+          job({ submittedMs: START_MS, name: 'j-gang', spec: spec({ name: 'gang', stages: [gang] }) }),
+          job({ submittedMs: START_MS, name: 'j-single', spec: spec({ name: 'single', stages: [single] }) }),
+        ],
+      },
+    );
+    await expectNothingLeft(run);
+    const jobs = await run.bench.jobs();
+    const overS = (name: string): number =>
+      raw(between(START_MS, invariant(jobs.find((j) => j.spec.name === name)?.finishedMs, `${name} is over`)));
+    expect(overS('single')).toBeLessThan(3600);
+    // One for the single task, and two under each of the quotas, of spot and on demand, in each hour in which they may have been raised.
+    const before = boughtAtS.filter((s) => s < RAISED_S).length;
+    expect(before).toBeGreaterThan(3);
+    expect(before).toBeLessThanOrEqual(1 + 3 * 4);
+    expect(overS('gang')).toBeGreaterThan(RAISED_S);
   });
 
   it('that is denied is asked for anew once its pool has rested, until it is allowed', async () => {

@@ -3,8 +3,10 @@ import {
   endQuotaRest,
   endRest,
   quotaKey,
+  quotaUses,
   rest,
   restOf,
+  restQuota,
   storedRests,
   type PoolRests,
 } from '../../../lib/cycle/rests.ts';
@@ -13,6 +15,8 @@ import { poolKey, type PurchaseOption } from '../../../lib/domain/pool.ts';
 import { quotaOf } from '../../../lib/domain/quota.ts';
 import { epochMs, plus, raw, seconds, type EpochMs } from '../../../lib/kernel/units.ts';
 import { builtInCatalogue } from '../../../lib/market/catalogue.ts';
+import { instance } from '../../contract/store-samples.ts';
+import { pool as anyPool } from '../../support/builders.ts';
 
 const START_MS = epochMs(1_700_000_000_000);
 const at = (s: number): EpochMs => plus(START_MS, seconds(s));
@@ -117,5 +121,62 @@ describe('a pool rests', () => {
     expect(restOf(rests, M5, at(1))).not.toBeNull();
     const rows = new Map(state.takeChanges().flatMap((c) => (c.put === 'memory' ? [[c.key, c.value] as const] : [])));
     expect(await storedRests({ memory: () => Promise.resolve(rows) })).toEqual(rests);
+  });
+});
+
+describe('what was too much for a quota', () => {
+  const pools = new Map(
+    (['m5.large', 'm5.xlarge', 'x2gd.medium'] as const).map((type) => {
+      const id = pool(type);
+      return [id, anyPool({ type, zone: 'a', cpus: type === 'm5.xlarge' ? 4 : 2 })] as const;
+    }),
+  );
+  const withInstances = (count: number): WorkingState => {
+    const state = newState();
+    for (let i = 0; i < count; i++) state.putInstance(instance(`i-${i}`, { pool: M5, state: 'ready' }));
+    state.putInstance(instance('i-other', { pool: pool('x2gd.medium'), state: 'ready' }));
+    state.putInstance(instance('i-ended', { pool: M5, state: 'ended' }));
+    return state;
+  };
+  const boundOf = (state: WorkingState, rests: PoolRests, s: number) =>
+    quotaUses(state, { rests, pools, at: at(s) }).get('spot/standard');
+
+  it('is what there was and what was refused, the least of several refusals, for an hour', () => {
+    const rests: PoolRests = new Map();
+    const state = withInstances(3);
+    expect(boundOf(state, rests, 0)).toBeUndefined();
+    restQuota(state, pool('m5.xlarge'), 'quota', { at: at(0), rests });
+    expect(boundOf(state, rests, 1)).toEqual({ usedMilliCpu: 6000, boundMilliCpu: 10_000 });
+    expect(quotaUses(state, { rests, pools, at: at(1) }).has('spot/x')).toBe(false);
+    restQuota(state, M5, 'quota', { at: at(600), rests });
+    expect(boundOf(state, rests, 601)).toEqual({ usedMilliCpu: 6000, boundMilliCpu: 8000 });
+    expect(boundOf(withInstances(1), rests, 602)).toEqual({ usedMilliCpu: 2000, boundMilliCpu: 8000 });
+    expect(boundOf(state, rests, 600 + 3599)).toBeDefined();
+    expect(boundOf(state, rests, 600 + 3600)).toBeUndefined();
+  });
+
+  it('is forgotten once as much is there: the quota was raised', () => {
+    const rests: PoolRests = new Map();
+    restQuota(newState(), M5, 'quota', { at: at(0), rests });
+    expect(boundOf(withInstances(3), rests, 1)).toMatchObject({ boundMilliCpu: 8000 });
+    expect(boundOf(withInstances(4), rests, 2)).toBeUndefined();
+  });
+
+  it('outlives the rest of the pools, and the process', async () => {
+    const rests: PoolRests = new Map();
+    const state = withInstances(3);
+    restQuota(state, M5, 'quota', { at: at(0), rests });
+    boundOf(state, rests, 1);
+    endQuotaRest(state, M5, rests);
+    expect(restOf(rests, M5, at(2))).toBeNull();
+    const rows = new Map(state.takeChanges().flatMap((c) => (c.put === 'memory' ? [[c.key, c.value] as const] : [])));
+    const stored = await storedRests({ memory: () => Promise.resolve(rows) });
+    expect(stored).toEqual(rests);
+    expect(boundOf(state, stored, 3)).toMatchObject({ boundMilliCpu: 8000 });
+    // With the next refusal it is the first again.
+    rest(state, quotaKey(M5), 'quota', { at: at(4), rests: stored });
+    expect(restOf(stored, M5, at(5))?.refusals).toBe(1);
+    expect(boundOf(state, stored, 4000)).toBeUndefined();
+    expect(stored.has(quotaKey(M5))).toBe(false);
   });
 });

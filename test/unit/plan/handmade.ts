@@ -85,6 +85,8 @@ export interface Handmade {
   readonly pInterrupted?: number;
   readonly config?: Partial<SchedulerConfig>;
   readonly spotOpen?: boolean;
+  /** Of every pool. */
+  readonly quota?: PoolView['quota'];
 }
 
 export const flat = (worthUsd: number): Worth => ({
@@ -116,7 +118,7 @@ export function handmade(h: Handmade): PlanInput {
       closedReason: h.spotOpen === false ? 'insufficient capacity' : null,
     },
     view(ON_DEMAND, 0.2),
-  ];
+  ].map((of) => (h.quota === undefined ? of : { ...of, quota: h.quota }));
   const waiting = h.waiting ?? [];
   const running = h.running ?? [];
   const views = running.map(viewOf);

@@ -149,6 +149,28 @@ describe('gangs', () => {
     }
   });
 
+  it('are not begun where the quota of the account refused as much at once, which what starts alone is', async () => {
+    const within = (used: number, bound: number) => ({ usedMilliCpu: used * 1000, boundMilliCpu: bound * 1000 });
+    const six = (over: Partial<Handmade>) =>
+      handmade({ waiting: [{ name: 'a', count: 6, gang: true, worthUsd: 1 }], ...over });
+    for (const policy of [greedyPlan, fcfsPlan, milpPlan]) {
+      for (const quota of [within(0, 8), within(4, 12)]) {
+        const allotment = await policy(six({ quota }), highs);
+        expect(allotment.starts).toEqual([]);
+        expect(allotment.waits).toMatchObject([{ why: 'gang', count: 6 }]);
+        expect(allotment.waits[0]?.detail).toMatch(
+          /need 6 vCPUs at once; the account's vCPU quota \S+ refused (8|12) at once/,
+        );
+      }
+      for (const quota of [within(0, 12), within(4, 16)]) {
+        const { starts } = await policy(six({ quota }), highs);
+        expect(starts.map((s) => s.count)).toEqual([6]);
+      }
+      const alone = handmade({ waiting: [{ name: 'a', count: 6, worthUsd: 1 }], quota: within(4, 8) });
+      expect((await policy(alone, highs)).starts).not.toEqual([]);
+    }
+  });
+
   it('may fill room and new machines together', async () => {
     const allotment = await plan({
       waiting: [{ name: 'a', count: 6, gang: true, worthUsd: 1, offers: ['spot'] }],

@@ -12,6 +12,7 @@ import {
   type CapacityRanges,
   type CapacitySample,
 } from '../market/capacity-dataset.ts';
+import { sampleRecord, type CapacityRecord } from '../market/capacity-record.ts';
 import { LABEL_HORIZONS_S, SPLITS } from '../market/dataset.ts';
 import { CAPACITY_FEATURES } from '../market/features/capacity-features.ts';
 import { survivesCapacity } from '../market/forecast/hazard.ts';
@@ -52,6 +53,12 @@ export interface CapacityDatasetPlan extends Omit<CapacityPlan, 'unseen'> {
   readonly unseenShare: number;
 }
 
+/** What an engine's own instances tell, by a name for people. */
+export interface RecordSource {
+  readonly name: string;
+  readonly record: CapacityRecord;
+}
+
 export interface CapacityDataset {
   readonly rows: number;
   readonly sources: readonly SourceOfRows[];
@@ -63,33 +70,56 @@ export function writeCapacityDataset(
   sources: readonly DatasetSource[],
   { unseenShare, ...plan }: CapacityDatasetPlan,
 ): CapacityDataset {
-  const names = [...new Set(sources.flatMap(({ trace }) => seriesOf(trace).map(poolName)))];
+  const names = [...new Set(sources.flatMap(({ trace }) => seriesOf(trace).map(({ id }) => poolName(id))))];
   if (names.length === 0) throw noSeries(sources);
-  const unseen = unseenPools(names, unseenShare, plan.seed);
-  const manifest = writeWhole(folder, (partial) => filled(partial, { names, sources, plan: { ...plan, unseen } }));
-  return { rows: manifest.rows, sources: manifest.sources };
+  const full = { ...plan, unseen: unseenPools(names, unseenShare, plan.seed) };
+  const told = sources.map(({ name, trace }) => ({
+    summary: summaryOf(name, seriesDigest(trace), rangesOf(trace, plan.shares)),
+    samples: () => sampleCapacity(trace, full),
+  }));
+  return written(folder, { names, told, plan: full, isCensored: false });
+}
+
+/** The same of an engine's own record, whose samples are watched as far as instances were held. */
+export function writeRecordDataset(
+  folder: string,
+  { name, record }: RecordSource,
+  plan: Omit<CapacityPlan, 'unseen'>,
+): CapacityDataset {
+  const names = [...new Set(record.lives.map(({ pool }) => poolName(pool)))];
+  const told = {
+    summary: summaryOf(name, recordDigest(record), rangesOf(record, plan.shares)),
+    samples: () => sampleRecord(record, { ...plan, instants: plan.instantsPerPool * names.length }),
+  };
+  return written(folder, { names, told: [told], plan: { ...plan, unseen: new Set() }, isCensored: true });
 }
 
 interface Filling {
   /** TYPE/ZONE of the pools, as the column `pool` counts through them. */
   readonly names: readonly string[];
-  readonly sources: readonly DatasetSource[];
+  readonly told: readonly { readonly summary: SourceOfRows; readonly samples: () => Iterable<CapacitySample> }[];
   readonly plan: CapacityPlan;
+  readonly isCensored: boolean;
 }
 
-function filled(partial: string, { names, sources, plan }: Filling) {
+function written(folder: string, filling: Filling): CapacityDataset {
+  const { rows, sources } = writeWhole(folder, (partial) => filled(partial, filling));
+  return { rows, sources };
+}
+
+function filled(partial: string, { names, told, plan, isCensored }: Filling) {
   const columns = columnsIn(partial, COLUMNS, WIDTHS);
   let rows = 0;
-  const summaries = sources.map(({ name, trace }, source) => {
-    for (const sample of sampleCapacity(trace, plan)) {
+  for (const [source, { samples }] of told.entries()) {
+    for (const sample of samples()) {
       write(columns, sample, { source, pool: names.indexOf(poolName(sample.pool)) });
       rows++;
     }
-    return summaryOf(name, trace, rangesOf(trace, plan.shares));
-  });
+  }
   return {
     version: DATASET_VERSION,
     risk: 'capacity',
+    ...(isCensored ? { censored: true } : {}),
     rows,
     plan: { seed: plan.seed, instants: plan.instantsPerPool, bidsPerInstant: 1 },
     horizonsS: LABEL_HORIZONS_S,
@@ -100,7 +130,7 @@ function filled(partial: string, { names, sources, plan }: Filling) {
     pools: names,
     unseen: [...plan.unseen],
     sha256: closeColumns<typeof COLUMNS>(columns),
-    sources: summaries,
+    sources: told.map(({ summary }) => summary),
   };
 }
 
@@ -112,7 +142,7 @@ function write(
   sample: CapacitySample,
   at: { readonly source: number; readonly pool: number },
 ): void {
-  const posterior = sample.evidence.posterior(sample.pool.id, PRIOR);
+  const posterior = sample.evidence.posterior(sample.pool, PRIOR);
   columns.features.pushAll(sample.features);
   columns.observed.pushAll(Float32Array.from(LABEL_HORIZONS_S, (h) => 1 - survivesCapacity(posterior, seconds(h))));
   columns.lossS.push(sample.lossS);
@@ -127,13 +157,13 @@ function write(
 
 function summaryOf(
   name: string,
-  trace: MarketTrace,
+  sha256: string,
   { startMs, validationMs, testMs, endMs }: CapacityRanges,
 ): SourceOfRows {
   const iso = (ms: number): string => new Date(ms).toISOString();
   return {
     name,
-    sha256: seriesDigest(trace),
+    sha256,
     from: iso(startMs),
     validationFrom: iso(validationMs),
     testFrom: iso(testMs),
@@ -153,6 +183,12 @@ function seriesDigest(trace: MarketTrace): string {
   }
   return hash.digest('hex');
 }
+
+/** SHA-256 of what the instances tell. */
+const recordDigest = ({ lives, refusals }: CapacityRecord): string =>
+  createHash('sha256')
+    .update(JSON.stringify([lives, refusals]))
+    .digest('hex');
 
 const noSeries = (sources: readonly DatasetSource[]): EbbError =>
   new EbbError('market.invalid', {

@@ -9,6 +9,8 @@
  *
  * Split by time, and by pool, as data sets of prices are (dataset.ts). An outcome is watched up to the last horizon that ends in its range,
  * whatever came of it: what is seen beyond would make the losses known and the lives not.
+ *
+ * What an engine's own instances tell is drawn by capacity-record.ts, with the same features.
  */
 import { unreachable } from '../kernel/errors.ts';
 import { epochMs, raw } from '../kernel/units.ts';
@@ -16,7 +18,7 @@ import { randomStream, type Uniform } from '../kernel/random.ts';
 import type { PoolId } from '../kernel/ids.ts';
 import type { Pool } from '../domain/pool.ts';
 import { heldOut, LABEL_HORIZONS_S, type Split } from './dataset.ts';
-import { REFUSED_FOR_MS } from './features/capacity-features.ts';
+import { REFUSED_FOR_MS, type HeldSince } from './features/capacity-features.ts';
 import { CapacityEvidence } from './forecast/hazard.ts';
 import { WARNING_MS } from './replay.ts';
 import { availableAt, indexAt } from './steps.ts';
@@ -41,14 +43,14 @@ export interface CapacityPlan {
 }
 
 export interface CapacitySample {
-  readonly pool: Pool;
+  readonly pool: PoolId;
   readonly split: Split;
   readonly atMs: number;
   /** One number per CAPACITY_FEATURES. */
   readonly features: Float32Array;
   /** What the engine itself had observed until then. */
   readonly evidence: CapacityEvidence;
-  /** Seconds until capacity ends, Infinity when that was not seen, and for how long it was watched. */
+  /** Seconds until capacity ends, Infinity when that was not seen, and for how long it was watched: until then at most. */
   readonly lossS: number;
   readonly watchedS: number;
 }
@@ -68,9 +70,13 @@ export const seriesOf = (trace: MarketTrace): readonly Pool[] =>
 export const unseenPools = (names: readonly string[], share: number, seed: number): ReadonlySet<string> =>
   heldOut([...new Set(names)], share, randomStream(seed, 'capacity/unseen'));
 
-export const poolName = (pool: Pool): string => `${pool.type.name}/${pool.zone}`;
+/** TYPE/ZONE of `c5.large/us-east-1a/spot` (lib/domain/pool.ts, poolKey). */
+export const poolName = (pool: PoolId): string => pool.slice(0, pool.lastIndexOf('/'));
 
-export function rangesOf({ startMs, endMs }: MarketTrace, shares: CapacityPlan['shares']): CapacityRanges {
+export function rangesOf(
+  { startMs, endMs }: Pick<MarketTrace, 'startMs' | 'endMs'>,
+  shares: CapacityPlan['shares'],
+): CapacityRanges {
   const at = (share: number): number => raw(startMs) + share * (raw(endMs) - raw(startMs));
   return {
     startMs: raw(startMs),
@@ -89,15 +95,15 @@ export function* sampleCapacity(trace: MarketTrace, plan: CapacityPlan): Generat
     const named = (what: string): Uniform => randomStream(plan.seed, `capacity/${trace.name}/${n}/${what}`);
     for (const { pool, atMs, ...known } of sightsOf(lifeIn(trace, pools, named))) {
       const of = splitOf(atMs, ranges, plan.unseen.has(poolName(pool)));
-      if (of === null || !availableAt(trace.availability(pool.id), atMs)) continue;
-      const outcome = outcomeOf(lossMs(trace.availability(pool.id), atMs) - atMs, of.untilMs - atMs);
+      if (of === null || !availableAt(trace.availability(pool), atMs)) continue;
+      const outcome = outcomeOf(lossMs(trace.availability(pool), atMs) - atMs, of.untilMs - atMs);
       if (outcome !== null) yield { pool, split: of.split, atMs, ...known, ...outcome };
     }
   }
 }
 
 /** Its range and when that ends; null: of a pool that is held out, before the range that judges. */
-function splitOf(
+export function splitOf(
   atMs: number,
   { validationMs, testMs, endMs }: CapacityRanges,
   isUnseen: boolean,
@@ -125,15 +131,19 @@ function lossMs(steps: AvailabilitySteps | null, atMs: number): number {
 }
 
 /** What an engine learns, when it learns it, and when it is asked. A notice tells that an instance is no longer to be counted on. */
-export type Happening = { readonly pool: Pool; readonly atMs: number } & (
-  | { readonly kind: 'launched' | 'noticed' | 'refused' | 'asked' }
-  | { readonly kind: 'ended'; readonly launchedMs: number; readonly takenMs: number | null }
+export type Happening = { readonly pool: PoolId; readonly atMs: number } & (
+  | { readonly kind: 'refused' | 'asked' }
+  | { readonly kind: 'launched' | 'noticed'; readonly instance: string }
+  | { readonly kind: 'ended'; readonly instance: string; readonly launchedMs: number; readonly takenMs: number | null }
 );
+/** In the order of time; among equals what is learned comes before what is asked. */
+export const inOrder = (happenings: readonly Happening[]): readonly Happening[] =>
+  happenings.toSorted((a, b) => a.atMs - b.atMs || Number(a.kind === 'asked') - Number(b.kind === 'asked'));
 
 /** A stream of random numbers for each of the things that are drawn: none of them depends on how many another takes. */
 type Streams = (what: string) => Uniform;
 
-/** All that happens in one life, in the order of time; among equals what is learned comes before what is asked. */
+/** All that happens in one life. */
 function lifeIn(trace: MarketTrace, pools: readonly Pool[], streams: Streams): readonly Happening[] {
   const random = streams('life');
   const [startMs, endMs] = [raw(trace.startMs), raw(trace.endMs)];
@@ -141,14 +151,14 @@ function lifeIn(trace: MarketTrace, pools: readonly Pool[], streams: Streams): r
   const diesMs = Math.min(endMs, bornMs + drawn(LIFE_H, random));
   const used = usedOf(pools, random);
   const happenings = used.flatMap((pool) => [
-    ...usesOf(pool, trace.availability(pool.id), { bornMs, diesMs, random: streams(pool.id) }),
+    ...usesOf(pool.id, trace.availability(pool.id), { bornMs, diesMs, random: streams(pool.id) }),
   ]);
   for (let n = 0; n < INSTANTS_PER_LIFE; n++) {
     const pool = used[Math.floor(random() * used.length)];
     const atMs = Math.floor(bornMs + random() * (diesMs - bornMs));
-    if (pool !== undefined) happenings.push({ kind: 'asked', pool, atMs });
+    if (pool !== undefined) happenings.push({ kind: 'asked', pool: pool.id, atMs });
   }
-  return happenings.sort((a, b) => a.atMs - b.atMs || Number(a.kind === 'asked') - Number(b.kind === 'asked'));
+  return inOrder(happenings);
 }
 
 const drawn = ({ least, most }: { readonly least: number; readonly most: number }, random: Uniform): number =>
@@ -168,7 +178,11 @@ interface Using {
 }
 
 /** What comes of wanting a pool now and then. */
-function* usesOf(pool: Pool, steps: AvailabilitySteps | null, { bornMs, diesMs, random }: Using): Generator<Happening> {
+function* usesOf(
+  pool: PoolId,
+  steps: AvailabilitySteps | null,
+  { bornMs, diesMs, random }: Using,
+): Generator<Happening> {
   for (let atMs = bornMs; atMs < diesMs; atMs += drawn(UNWANTED_H, random)) {
     const untilMs = Math.min(diesMs, atMs + drawn(WANTED_H, random));
     while (atMs < untilMs) {
@@ -178,12 +192,13 @@ function* usesOf(pool: Pool, steps: AvailabilitySteps | null, { bornMs, diesMs, 
         continue;
       }
       const launchedMs = atMs;
+      const instance = String(launchedMs);
       const takenMs = lossMs(steps, launchedMs);
       const isTaken = takenMs <= untilMs;
       atMs = isTaken ? takenMs + WARNING_MS : untilMs;
-      yield { kind: 'launched', pool, atMs: launchedMs };
-      if (isTaken) yield { kind: 'noticed', pool, atMs: takenMs };
-      yield { kind: 'ended', pool, atMs, launchedMs, takenMs: isTaken ? takenMs : null };
+      yield { kind: 'launched', pool, atMs: launchedMs, instance };
+      if (isTaken) yield { kind: 'noticed', pool, atMs: takenMs, instance };
+      yield { kind: 'ended', pool, atMs, instance, launchedMs, takenMs: isTaken ? takenMs : null };
     }
   }
 }
@@ -193,33 +208,56 @@ type Sight = Pick<CapacitySample, 'pool' | 'atMs' | 'features' | 'evidence'>;
 /** What an engine knows at the instants at which it is asked; nothing of a pool that it has seen nothing of. */
 export function* sightsOf(life: Iterable<Happening>): Generator<Sight> {
   const evidence = new CapacityEvidence();
-  const held = new Map<PoolId, number>();
+  const held = new HeldInstances();
   for (const happening of life) {
     const { pool, atMs } = happening;
     switch (happening.kind) {
       case 'launched':
-        held.set(pool.id, atMs);
+        held.add(pool, happening.instance, atMs);
         break;
       case 'noticed':
-        held.delete(pool.id);
+        held.remove(pool, happening.instance);
         break;
       case 'ended': {
-        held.delete(pool.id);
+        held.remove(pool, happening.instance);
         const [launchedMs, endedMs] = [epochMs(happening.launchedMs), epochMs(atMs)];
         const takenMs = happening.takenMs === null ? null : epochMs(happening.takenMs);
-        evidence.ended(pool.id, { launchedMs, endedMs, takenMs });
+        evidence.ended(pool, { launchedMs, endedMs, takenMs });
         break;
       }
       case 'refused':
-        evidence.refused(pool.id, epochMs(atMs));
+        evidence.refused(pool, epochMs(atMs));
         break;
       case 'asked': {
-        const features = evidence.news.at(atMs, held).features(pool.id);
+        const features = evidence.news.at(atMs, held.since()).features(pool);
         if (features !== null) yield { pool, atMs, features, evidence };
         break;
       }
       default:
         unreachable(happening, 'happening');
     }
+  }
+}
+
+/** Launched and not to be given up yet, by pool. */
+class HeldInstances {
+  readonly #pools = new Map<PoolId, Map<string, number>>();
+
+  add(pool: PoolId, instance: string, launchedMs: number): void {
+    let of = this.#pools.get(pool);
+    if (of === undefined) this.#pools.set(pool, (of = new Map<string, number>()));
+    of.set(instance, launchedMs);
+  }
+
+  remove(pool: PoolId, instance: string): void {
+    const of = this.#pools.get(pool);
+    of?.delete(instance);
+    if (of?.size === 0) this.#pools.delete(pool);
+  }
+
+  since(): HeldSince {
+    return new Map(
+      [...this.#pools].map(([pool, of]) => [pool, of.values().reduce((a, b) => Math.min(a, b), Infinity)]),
+    );
   }
 }

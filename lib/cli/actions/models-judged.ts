@@ -5,8 +5,8 @@ import { EbbError } from '../../kernel/errors.ts';
 import type { DatasetProgress, DatasetSource } from '../../local/dataset-folder.ts';
 import { openMarket } from '../../local/market-import.ts';
 import { judge, type Candidate } from '../../local/models/judging.ts';
-import { ownHistory, ownInterruptions } from '../../local/models/own-history.ts';
-import { JUDGED_SPLIT, judgedRows } from '../../local/models/samples.ts';
+import { ownHistory, ownRecord } from '../../local/models/own-history.ts';
+import { JUDGED_SPLIT, judgedRows, type Drawing } from '../../local/models/samples.ts';
 import { trainVersion, type Training } from '../../local/models/training.ts';
 import { versionNamed } from '../../models/library.ts';
 import { versionName } from '../../models/manifest.ts';
@@ -25,11 +25,11 @@ export const evaluate: Action<EvaluateOptions> = async (context, [named], option
   const { output, json: asJson } = context;
   const places = placesOf(context, options);
   const candidates = await candidatesOf(context, places, named);
-  const sources = await sourcesOf(context, options);
+  const from = await drawnFrom(context, options);
   const { seed, risk, instants = USUAL[risk].evaluate } = options;
-  const rows = judgedRows({ risk, sources, seed, instants, onProgress: drawingNotes(context) });
+  const rows = judgedRows({ risk, from, seed, instants, onProgress: drawingNotes(context) });
   output.note('asking the forecasts ...');
-  const traces = sources.map((s) => s.trace);
+  const traces = 'own' in from ? [] : from.traces.map((s) => s.trace);
   const judgement = await judge(candidates, { risk, rows, traces, split: JUDGED_SPLIT, seed });
   if (asJson) json(output, judgement);
   else output.line(judgementText(output, judgement));
@@ -68,13 +68,18 @@ async function versionAsCandidate(places: ModelPlaces, version: string): Promise
   return { name: version, folder };
 }
 
-/** The price histories that were named, else what the engine of --dir has seen. */
-async function sourcesOf({ world, output }: Context, options: DrawnOptions): Promise<readonly DatasetSource[]> {
-  const dir = resolve(world.cwd, options.dir);
-  if (options.markets === undefined) {
-    if (options.risk === 'capacity') throw noSeries(await ownInterruptions(dir));
-    return [await ownHistory(dir)];
-  }
+/** The histories that were named, else what the engine of --dir has seen. */
+async function drawnFrom(context: Context, options: DrawnOptions): Promise<Drawing['from']> {
+  const dir = resolve(context.world.cwd, options.dir);
+  const { markets, risk } = options;
+  if (markets !== undefined) return { traces: await tracesOf(context, { ...options, dir, markets }) };
+  return risk === 'capacity' ? { own: await ownRecord(dir) } : { traces: [await ownHistory(dir)] };
+}
+
+async function tracesOf(
+  { world, output }: Context,
+  options: DrawnOptions & { readonly markets: readonly string[] },
+): Promise<readonly DatasetSource[]> {
   const catalogue =
     options.catalogue === undefined
       ? {}
@@ -83,19 +88,13 @@ async function sourcesOf({ world, output }: Context, options: DrawnOptions): Pro
   for (const market of options.markets) {
     output.note(`reading ${market} ...`);
     const path = resolve(world.cwd, market);
-    sources.push({ name: basename(path), trace: (await openMarket(path, join(dir, 'markets'), catalogue)).trace });
+    sources.push({
+      name: basename(path),
+      trace: (await openMarket(path, join(options.dir, 'markets'), catalogue)).trace,
+    });
   }
   return sources;
 }
-
-/** What is held and ends because it is not needed any more tells little of how long capacity lasts: that needs whole series. */
-const noSeries = (seen: string): EbbError =>
-  new EbbError('usage', {
-    what: 'a model of capacity cannot be trained on, or judged by, what an engine itself has seen',
-    got: seen,
-    allowed: 'series of availability, up and down over the whole time (docs/forecast.md)',
-    next: 'name them with --markets; the rate of an engine’s own interruptions is what `capacityForecast=observed` goes by',
-  });
 
 /** Ten thousand bids at a time, as they are drawn. */
 const drawingNotes =
@@ -113,10 +112,10 @@ export const train: Action<TrainOptions> = async (context, _args, options) => {
   const at = new Date().toISOString();
   const version = await freeName(places, options.name, `${at.slice(0, 10)}-${options.model}`);
   const current = await usedIn(places);
-  const sources = await sourcesOf(context, options);
+  const from = await drawnFrom(context, options);
   const { seed, risk, model: kind, instants = USUAL[risk].train } = options;
   const python = options.python?.includes('/') === true ? resolve(world.cwd, options.python) : (options.python ?? null);
-  const drawing = { risk, sources, seed, instants, onProgress: drawingNotes(context) };
+  const drawing = { risk, from, seed, instants, onProgress: drawingNotes(context) };
   const abort = new AbortController();
   const unlisten = onStopRequest(() => abort.abort());
   let training: Training;

@@ -87,7 +87,7 @@ const drawn = (command: Command, usual: string): Command =>
   command
     .option(
       '--markets <list>',
-      'price histories instead of the prices that the engine of --dir has seen, or series of availability (--risk capacity): market files, or raw data as for `market import`; separated by commas',
+      'price histories, or series of availability (--risk capacity), instead of what the engine of --dir has seen: market files, or raw data as for `market import`; separated by commas',
       collect,
     )
     .option('--catalogue <csv>', 'shapes and on-demand prices to use for raw data')
@@ -125,7 +125,7 @@ function addTraining(models: Command, world: World, finish: (code: number) => vo
         .command('train')
         .summary('train a version on the deployment’s own prices, and take it if it is better')
         .description(
-          'Trains a new version on the prices that the engine of --dir has seen, or on --markets: on the first 60 % of the time, calibrated on the next 15 %. On the rest, at instants that neither has seen, it is judged beside the version in use. It is taken only if it is better: if the 95 % interval of the paired difference of their Brier scores over all horizons, by days, lies below 0. Otherwise the version in use stays; the new one is kept and can be chosen by hand.\n\nIt takes at least 28 days of prices, ONNX Runtime (`npm install onnxruntime-node`) and Python 3.11 or newer; the first time pinned packages with checked hashes are installed in the user’s cache (0.7 GB). With --risk capacity it trains on the series of availability in --markets, at least 26 days in all; where no version is in use it must be better than observed interruptions.',
+          'Trains a new version on the prices that the engine of --dir has seen, or on --markets: on the first 60 % of the time, calibrated on the next 15 %. On the rest, at instants that neither has seen, it is judged beside the version in use. It is taken only if it is better: if the 95 % interval of the paired difference of their Brier scores over all horizons, by days, lies below 0. Otherwise the version in use stays; the new one is kept and can be chosen by hand.\n\nIt takes at least 28 days of prices, ONNX Runtime (`npm install onnxruntime-node`) and Python 3.11 or newer; the first time pinned packages with checked hashes are installed in the user’s cache (0.7 GB). With --risk capacity it trains on what the engine’s own instances tell, at least 28 days in which capacity that was held ended 60 times, or on the series of availability in --markets, at least 26 days in all; where no version is in use it must be better than observed interruptions.',
         ),
     ),
     '50000, 3000',

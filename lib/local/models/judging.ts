@@ -5,6 +5,7 @@
 import { EbbError } from '../../kernel/errors.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import { cell, JUDGED_S, rowsOf, type Row } from '../../models/evaluation/cells.ts';
+import { LEAST_WATCHED, watchingOf } from '../../models/evaluation/censoring.ts';
 import { brierDifference, type Difference } from '../../models/evaluation/comparison.ts';
 import { askedOf, atHorizon, curvesOf, type Curves } from '../../models/evaluation/curves.ts';
 import type { EvaluationRecord, ForecastFigures } from '../../models/evaluation/record.ts';
@@ -92,9 +93,9 @@ async function openAll(candidates: readonly Candidate[], risk: Risk) {
   return opened;
 }
 
-/** Rows of the split whose fate within the hour is known, at instants that nobody has seen. */
+/** Rows of the split at instants that nobody has seen, and whose fate within the hour is known, or that others stand for. */
 function heldOut(rows: DatasetRows, split: string, seen: readonly Range[]): number[] {
-  const ofSplit = askedOf(rows, [split]).filter((row) => outcomeWithin(rows, row, JUDGED_S) !== 'unknown');
+  const ofSplit = askedOf(rows, [split]).filter((row) => rows.manifest.censored === true || isKnown(rows, row));
   const at = (row: number): number => rows.atMs[row] ?? NaN;
   const asked = ofSplit.filter((row) => !seen.some(({ fromMs, toMs }) => at(row) >= fromMs && at(row) < toMs));
   if (asked.length > 0) return asked;
@@ -110,6 +111,8 @@ function heldOut(rows: DatasetRows, split: string, seen: readonly Range[]): numb
   });
 }
 
+const isKnown = (rows: DatasetRows, row: number): boolean => outcomeWithin(rows, row, JUDGED_S) !== 'unknown';
+
 const iso = (ms: number): string => new Date(ms).toISOString();
 
 interface Judged {
@@ -119,7 +122,13 @@ interface Judged {
 }
 
 function recordOf(rows: DatasetRows, asked: readonly number[], { curves, split, seed }: Judged): EvaluationRecord {
-  const judged = cell(rows, { source: 'together', split, protocol: 'all bids' }, { mine: asked, horizonS: JUDGED_S });
+  const { weight, share } = watchingOf(rows, asked);
+  const mine = asked.filter((row) => isKnown(rows, row));
+  if (share(JUDGED_S) < LEAST_WATCHED) throw seldomWatched(share(JUDGED_S));
+  const of = { mine, horizonS: JUDGED_S, weight };
+  const judged = cell(rows, { source: 'together', split, protocol: 'all bids' }, of);
+  const total = mine.reduce((sum, row) => sum + weight(row, JUDGED_S), 0);
+  const lost = mine.reduce((sum, row, i) => sum + (judged.lost[i] ?? 0) * weight(row, JUDGED_S), 0);
   const forecasts = curves.map((each) => atHorizon(each, JUDGED_S));
   const times = asked.map((row) => rows.atMs[row] ?? NaN);
   return {
@@ -128,13 +137,21 @@ function recordOf(rows: DatasetRows, asked: readonly number[], { curves, split, 
     from: iso(times.reduce((a, b) => Math.min(a, b), Infinity)),
     to: iso(times.reduce((a, b) => Math.max(a, b), -Infinity)),
     markets: rows.manifest.sources.map((s) => s.name),
-    bids: asked.length,
+    bids: mine.length,
     ...(rows.manifest.risk === 'capacity' ? { asked: 'moments' as const } : {}),
     days: judged.days,
-    lostShare: known(judged.lost.reduce((n, y) => n + y, 0) / asked.length) ?? 0,
+    lostShare: known(lost / total) ?? 0,
     forecasts: rowsOf(judged, forecasts, seed).map(figuresOf),
   };
 }
+
+const seldomWatched = (share: number): EbbError =>
+  new EbbError('market.invalid', {
+    what: 'instances were hardly ever held long enough to tell what came of them within the hour',
+    got: `${(100 * share).toFixed(1)} % of the moments could have been watched for an hour`,
+    allowed: `at least ${100 * LEAST_WATCHED} %`,
+    next: 'train on series of availability, with --markets',
+  });
 
 function figuresOf({ forecast, scores }: Row): ForecastFigures {
   const { accuracy, f1, aucPr, brier, ece } = scores;

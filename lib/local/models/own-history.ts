@@ -3,28 +3,36 @@ import { basename, join } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
 import { epochMs, raw } from '../../kernel/units.ts';
 import { allInstances } from '../../api/known-instances.ts';
+import { recordOf } from '../../market/capacity-record.ts';
 import { knownUntil } from '../../market/until.ts';
+import type { RecordSource } from '../capacity-dataset-folder.ts';
 import type { DatasetSource } from '../dataset-folder.ts';
 import { earlierLife } from '../earlier-life.ts';
 import { openSqliteStore } from '../store/sqlite-store.ts';
 import { readWorldRecord } from '../world-record.ts';
 import { knownWorld } from '../world.ts';
 
-/** What an engine of a directory has seen of capacity, in words: spot instances that ended, interruptions, and over which time. */
-export async function ownInterruptions(dir: string): Promise<string> {
+/** What the instances of an engine's directory tell of capacity, up to the last instant that it worked at. Throws `not-found`. */
+export async function ownRecord(dir: string): Promise<RecordSource> {
   const path = join(dir, 'ebb.db');
-  if (!existsSync(path)) return 'no engine has worked in this directory';
+  if (!existsSync(path)) throw noEngine(dir, 'no engine has worked in this directory');
   const store = openSqliteStore({ path });
   try {
-    const ended = (await allInstances(store, false)).filter((i) => i.pool.endsWith('/spot') && i.launchedMs !== null);
-    const interrupted = ended.filter((i) => i.endCause === 'interrupted').length;
-    const times = ended.flatMap((i) => [raw(i.launchedMs ?? i.requestedMs), raw(i.endedMs ?? i.requestedMs)]);
-    const days = times.length === 0 ? 0 : (Math.max(...times) - Math.min(...times)) / 86_400_000;
-    return `${ended.length} spot instances that ended within ${days.toFixed(1)} days, ${interrupted} of them interrupted`;
+    const { lastMs } = await earlierLife(store);
+    const record = lastMs === null ? null : recordOf(await allInstances(store, null), epochMs(lastMs));
+    if (record === null) throw noEngine(dir, 'the engine of this directory has never asked for a spot instance');
+    return { name: basename(dir), record };
   } finally {
     await store.close();
   }
 }
+
+const noEngine = (dir: string, what: string): EbbError =>
+  new EbbError('not-found', {
+    what,
+    got: dir,
+    next: 'name series of availability with --markets, or the --dir of an earlier `ebb up` or `ebb run`',
+  });
 
 /**
  * The prices that the engine of a directory has seen: its market, up to the last instant that it worked at. What the market has after that

@@ -6,7 +6,8 @@ import { raw } from '../../kernel/units.ts';
 import type { DatasetRows, SourceOfRows } from '../../models/evaluation/rows.ts';
 import { LEAST_DAYS } from '../../models/evaluation/comparison.ts';
 import type { Risk } from '../../models/preemption.ts';
-import { writeCapacityDataset } from '../capacity-dataset-folder.ts';
+import { lossesIn, type CapacityRecord } from '../../market/capacity-record.ts';
+import { writeCapacityDataset, writeRecordDataset, type RecordSource } from '../capacity-dataset-folder.ts';
 import { writeDataset, type DatasetProgress, type DatasetSource } from '../dataset-folder.ts';
 import { datasetRows } from './dataset-rows.ts';
 
@@ -22,10 +23,17 @@ const LEAST_HISTORY_DAYS = 28;
 /** Of series of availability, all together: the quarter that is held out touches as many days as it takes to conclude something. */
 const LEAST_SERIES_DAYS = (LEAST_DAYS - 0.5) * 4;
 const DAY_MS = 86_400_000;
+/**
+ * Times that an engine must have lost capacity which it held: ten for each of the six hazards that are fitted. Peduzzi et al., "A simulation study
+ * of the number of events per variable", Journal of Clinical Epidemiology 49, 1996. That is for one number each; whether features
+ * tell anything beyond it is what the judging is for.
+ */
+const LEAST_LOSSES = 60;
 
 export interface Drawing {
   readonly risk: Risk;
-  readonly sources: readonly DatasetSource[];
+  /** Histories of prices or series of availability, or (of capacity) what an engine's own instances tell. */
+  readonly from: { readonly traces: readonly DatasetSource[] } | { readonly own: RecordSource };
   readonly seed: number;
   /** Random instants of the whole time: per market; of capacity per pool. */
   readonly instants: number;
@@ -35,11 +43,13 @@ export interface Drawing {
 /** A data set of them, in a folder. No pool is held out: whoever trains for their own market wants all of it learned. */
 export function writeSamples(
   folder: string,
-  { risk, sources, seed, instants, onProgress }: Drawing,
+  { risk, from, seed, instants, onProgress }: Drawing,
 ): { readonly rows: number; readonly sources: readonly SourceOfRows[] } {
   const plan = { seed, shares: SHARES, unseenShare: 0 };
-  if (risk === 'capacity') return writeCapacityDataset(folder, sources, { ...plan, instantsPerPool: instants });
-  return writeDataset(folder, sources, { ...plan, instants, bidsPerInstant: BIDS_PER_INSTANT }, onProgress);
+  if ('own' in from) return writeRecordDataset(folder, from.own, { ...plan, instantsPerPool: instants });
+  const { traces } = from;
+  if (risk === 'capacity') return writeCapacityDataset(folder, traces, { ...plan, instantsPerPool: instants });
+  return writeDataset(folder, traces, { ...plan, instants, bidsPerInstant: BIDS_PER_INSTANT }, onProgress);
 }
 
 /** Bids to judge by: those of the last part of the time (JUDGED_SPLIT), among others. */
@@ -54,8 +64,25 @@ export function judgedRows(drawing: Drawing): DatasetRows {
   }
 }
 
-/** Throws `market.invalid` where a market is too short to train on and be judged after. */
-export function mustSuffice({ risk, sources }: Pick<Drawing, 'risk' | 'sources'>): void {
+/** Throws `market.invalid` where there is too little to train on and be judged after. */
+export function mustSuffice({ risk, from }: Pick<Drawing, 'risk' | 'from'>): void {
+  if ('own' in from) ownMustSuffice(from.own.record);
+  else tracesMustSuffice(risk, from.traces);
+}
+
+function ownMustSuffice(record: CapacityRecord): void {
+  const days = (raw(record.endMs) - raw(record.startMs)) / DAY_MS;
+  const losses = lossesIn(record);
+  if (days >= LEAST_HISTORY_DAYS && losses >= LEAST_LOSSES) return;
+  throw new EbbError('market.invalid', {
+    what: 'the engine has seen too little of capacity to train on',
+    got: `${record.lives.length} spot instances within ${days.toFixed(1)} days; capacity that was held ended ${losses} times, ${record.refusals.length} launches found none`,
+    allowed: `at least ${LEAST_HISTORY_DAYS} days, of which the last quarter is held out to judge by, in which capacity that was held ended ${LEAST_LOSSES} times`,
+    next: 'train later, or on series of availability, with --markets; until then `capacityForecast=observed` goes by the rate of interruptions',
+  });
+}
+
+function tracesMustSuffice(risk: Risk, sources: readonly DatasetSource[]): void {
   const lengths = sources.map(({ name, trace }) => ({ name, days: (raw(trace.endMs) - raw(trace.startMs)) / DAY_MS }));
   const total = lengths.reduce((sum, { days }) => sum + days, 0);
   if (risk === 'price' ? lengths.every(({ days }) => days >= LEAST_HISTORY_DAYS) : total >= LEAST_SERIES_DAYS) return;

@@ -8,7 +8,7 @@ import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { EbbError, invariant } from '../../kernel/errors.ts';
 import { besideProgram } from '../../models/versions.ts';
@@ -39,15 +39,23 @@ export async function runTrainer(python: string, args: readonly string[], around
   });
 }
 
+/** Where the Python lies that is made for this list of packages, or is to. */
+export function environmentOf({ env }: Pick<Surroundings, 'env'>): string {
+  const digest = createHash('sha256')
+    .update(readFileSync(program('requirements.txt')))
+    .digest('hex')
+    .slice(0, 12);
+  const cache = env['XDG_CACHE_HOME'] ?? join(env['HOME'] ?? homedir(), '.cache');
+  return join(cache, 'ebbtide', 'training', digest, PYTHON);
+}
+const PYTHON = join('bin', 'python');
+
 /** A Python with the packages. `given`: one that has them already. The first call takes minutes and 0.7 GB. Throws `model.training`. */
 export async function trainingPython(given: string | null, around: Surroundings): Promise<string> {
   if (given !== null) return given;
-  const requirements = program('requirements.txt');
-  const digest = createHash('sha256').update(readFileSync(requirements)).digest('hex').slice(0, 12);
-  const cache = around.env['XDG_CACHE_HOME'] ?? join(around.env['HOME'] ?? homedir(), '.cache');
-  const home = join(cache, 'ebbtide', 'training', digest);
-  const python = join('bin', 'python');
-  if (existsSync(join(home, python))) return join(home, python);
+  const made = environmentOf(around);
+  if (existsSync(made)) return made;
+  const home = dirname(dirname(made));
   const base = await systemPython(around);
   const partial = `${home}.${process.pid}.partial`;
   around.say(`making a Python environment with the pinned packages in ${home} (0.7 GB, a few minutes) ...`);
@@ -55,12 +63,12 @@ export async function trainingPython(given: string | null, around: Surroundings)
     mkdirSync(partial, { recursive: true });
     await must([base, '-m', 'venv', partial], around);
     const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--require-hashes'];
-    await must([join(partial, python), ...install, '-r', requirements], around);
+    await must([join(partial, PYTHON), ...install, '-r', program('requirements.txt')], around);
     if (!existsSync(home)) renameSync(partial, home);
   } finally {
     rmSync(partial, { recursive: true, force: true });
   }
-  return join(home, python);
+  return made;
 }
 
 async function systemPython(around: Surroundings): Promise<string> {

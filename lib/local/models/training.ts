@@ -120,9 +120,9 @@ async function mustBeWhole(folder: string, risk: Risk): Promise<void> {
 function judged(
   dataset: string,
   candidates: readonly (Candidate | null)[],
-  { risk, sources, seed }: Drawing,
+  { risk, from, seed }: Drawing,
 ): Promise<Judgement> {
-  const traces = sources.map((s) => s.trace);
+  const traces = 'own' in from ? [] : from.traces.map((s) => s.trace);
   const present = candidates.filter((c) => c !== null);
   return judge(present, { risk, rows: datasetRows(dataset), traces, split: JUDGED_SPLIT, seed });
 }

@@ -1,4 +1,5 @@
 /** What is judged together: one source, or all, in one split, by one protocol; and every forecast's scores on it. */
+import type { Weighing } from './censoring.ts';
 import { outcomeWithin, type DatasetRows } from './rows.ts';
 import { drawnScores, intervalOf, METRICS, type Drawn, type Interval, type Metric } from './scores.ts';
 
@@ -23,6 +24,8 @@ export interface Cell {
   readonly lost: Uint8Array;
   readonly day: Int32Array;
   readonly days: number;
+  /** How much each row counts; absent: once. */
+  readonly weight?: Float64Array;
 }
 
 /** Rows of `splits` whose outcome within `horizonS` is known, by source, split and protocol; empty cells are left out. */
@@ -48,11 +51,17 @@ export function cellsOf(rows: DatasetRows, splits: readonly string[], horizonS =
   );
 }
 
+interface OfCell {
+  readonly mine: readonly number[];
+  readonly horizonS: number;
+  readonly weight?: Weighing;
+}
+
 /** Rows `mine`, of which each has a known outcome within `horizonS`. */
 export function cell(
   rows: DatasetRows,
   named: Pick<Cell, 'source' | 'split' | 'protocol'>,
-  { mine, horizonS }: { readonly mine: readonly number[]; readonly horizonS: number },
+  { mine, horizonS, weight }: OfCell,
 ): Cell {
   const dates = new Map<number, number>();
   const day = Int32Array.from(mine, (row) => {
@@ -61,13 +70,15 @@ export function cell(
     return dates.get(date) ?? -1;
   });
   const lost = Uint8Array.from(mine, (row) => (outcomeWithin(rows, row, horizonS) === 'lost' ? 1 : 0));
-  return { ...named, rows: mine, lost, day, days: dates.size };
+  const weights = weight === undefined ? {} : { weight: Float64Array.from(mine, (row) => weight(row, horizonS)) };
+  return { ...named, rows: mine, lost, day, days: dates.size, ...weights };
 }
 
-export const judgedBy = (cell: Cell, { p }: Forecast): { p: Float64Array; lost: Uint8Array; day: Int32Array } => ({
-  p: Float64Array.from(cell.rows, (row) => p[row] ?? NaN),
-  lost: cell.lost,
-  day: cell.day,
+export const judgedBy = ({ rows, lost, day, weight }: Cell, { p }: Forecast) => ({
+  p: Float64Array.from(rows, (row) => p[row] ?? NaN),
+  lost,
+  day,
+  ...(weight === undefined ? {} : { weight }),
 });
 
 export interface Against {

@@ -1,8 +1,9 @@
 /**
  * Which of two forecasts is better, paired: both are asked about the same bids. Bids of one day share its spikes, so that days are what is
- * drawn again; on fewer than a week of them nothing is concluded.
+ * drawn again; on fewer than a week of them nothing is concluded. Of a censored data set the rows that are known stand for the others (censoring.ts).
  */
 import { randomStream } from '../../kernel/random.ts';
+import { LEAST_WATCHED, watchingOf, type Weighing } from './censoring.ts';
 import type { Curves } from './curves.ts';
 import { outcomeWithin, type DatasetRows } from './rows.ts';
 import { intervalOf, type Interval } from './scores.ts';
@@ -22,7 +23,7 @@ export interface Difference extends Interval {
 /**
  * Brier score of `mine` less that of `other`: below 0 where mine is better. The squared errors of a bid are averaged over the horizons that
  * both forecast and at which its fate is known, so that a bid counts once. Interval: 95 %, bootstrap over days.
- * `asked`: rows of which both answered. O(rows x horizons + resamples x days).
+ * `asked`: rows of which both answered. O(rows log rows + rows x horizons + resamples x days).
  */
 export function brierDifference(
   rows: DatasetRows,
@@ -30,10 +31,12 @@ export function brierDifference(
   [mine, other]: readonly [Curves, Curves],
   seed: number,
 ): Difference {
-  const horizonsS = mine.horizonsS.filter((h) => other.horizonsS.includes(h));
+  const { weight, share } = watchingOf(rows, asked);
+  const isCensored = rows.manifest.censored === true;
+  const horizonsS = mine.horizonsS.filter((h) => other.horizonsS.includes(h) && share(h) >= LEAST_WATCHED);
   const sums = new Map<number, { sum: number; bids: number }>();
   for (const row of asked) {
-    const difference = ofBid(rows, row, { mine, other, horizonsS });
+    const difference = ofBid(rows, row, { mine, other, horizonsS, weight, isCensored });
     if (difference === null) continue;
     const date = Math.floor((rows.atMs[row] ?? 0) / DAY_MS);
     const before = sums.get(date) ?? { sum: 0, bids: 0 };
@@ -60,20 +63,23 @@ interface Pair {
   readonly mine: Curves;
   readonly other: Curves;
   readonly horizonsS: readonly number[];
+  readonly weight: Weighing;
+  readonly isCensored: boolean;
 }
 
-/** Null where its fate is known at no horizon. */
-function ofBid(rows: DatasetRows, row: number, { mine, other, horizonsS }: Pair): number | null {
+/** Null where its fate is known at no horizon; in a censored data set others stand for it there, and it counts as 0. */
+function ofBid(rows: DatasetRows, row: number, { mine, other, horizonsS, weight, isCensored }: Pair): number | null {
   let sum = 0;
   let known = 0;
   for (const h of horizonsS) {
-    const outcome = outcomeWithin(rows, row, h);
-    if (outcome === 'unknown') continue;
-    const y = outcome === 'lost' ? 1 : 0;
-    sum += (at(mine, row, h) - y) ** 2 - (at(other, row, h) - y) ** 2;
+    const w = weight(row, h);
+    if (w === 0) continue;
+    const y = outcomeWithin(rows, row, h) === 'lost' ? 1 : 0;
+    sum += w * ((at(mine, row, h) - y) ** 2 - (at(other, row, h) - y) ** 2);
     known++;
   }
-  return known === 0 ? null : sum / known;
+  const of = isCensored ? horizonsS.length : known;
+  return of === 0 ? null : sum / of;
 }
 
 const at = ({ p, horizonsS }: Curves, row: number, horizonS: number): number =>

@@ -16,6 +16,8 @@ export interface SourceOfRows {
 interface Manifest {
   /** Absent: of prices. */
   readonly risk?: 'capacity';
+  /** Rows are watched as far as something was held: those unknown are no random part, and are weighed for (censoring.ts). */
+  readonly censored?: true;
   readonly version: number;
   readonly rows: number;
   readonly plan: { readonly seed: number; readonly instants: number; readonly bidsPerInstant: number };
@@ -46,11 +48,12 @@ export type Outcome = 'lost' | 'lived' | 'unknown';
 
 /**
  * Unknown also near the end of a trace whatever was seen: to count losses there, where lives cannot be told, would make bids look
- * worse than they were.
+ * worse than they were. Where the data set is censored that is weighed for, there as anywhere.
  */
 export function outcomeWithin(rows: DatasetRows, row: number, horizonS: number): Outcome {
+  const isCensored = rows.manifest.censored === true;
   const to = Date.parse(rows.manifest.sources[rows.source[row] ?? -1]?.to ?? '');
-  if (!(to - (rows.atMs[row] ?? NaN) >= horizonS * 1000)) return 'unknown';
+  if (!isCensored && !(to - (rows.atMs[row] ?? NaN) >= horizonS * 1000)) return 'unknown';
   if ((rows.lossS[row] ?? Infinity) <= horizonS) return 'lost';
   return (rows.watchedS[row] ?? 0) >= horizonS ? 'lived' : 'unknown';
 }

@@ -20,6 +20,8 @@ export interface Judged {
   readonly lost: ArrayLike<number>;
   /** Day of each row, from 0 on. */
   readonly day: ArrayLike<number>;
+  /** How much each row counts; absent: once. */
+  readonly weight?: ArrayLike<number>;
 }
 
 /** The paper's: "will be pre-empted" from one half on. */
@@ -32,10 +34,11 @@ interface Sorted {
   readonly lost: Uint8Array;
   readonly day: Int32Array;
   readonly days: number;
+  readonly weight: Float64Array;
 }
 
 /** By descending probability: average precision is one pass then. */
-function sorted({ p, lost, day }: Judged): Sorted {
+function sorted({ p, lost, day, weight }: Judged): Sorted {
   const order = Uint32Array.from({ length: p.length }, (_, i) => i).sort((a, b) => (p[b] ?? 0) - (p[a] ?? 0));
   const days = Int32Array.from(order, (i) => day[i] ?? 0);
   return {
@@ -43,17 +46,18 @@ function sorted({ p, lost, day }: Judged): Sorted {
     lost: Uint8Array.from(order, (i) => lost[i] ?? 0),
     day: days,
     days: days.reduce((most, d) => Math.max(most, d), -1) + 1,
+    weight: Float64Array.from(order, (i) => (weight === undefined ? 1 : (weight[i] ?? 0))),
   };
 }
 
-/** `weight`: of each day's rows. O(rows). Undefined ratios are NaN: no losses have no average precision. */
-function weighted({ p, lost, day }: Sorted, weight: ArrayLike<number>): Scores {
+/** `ofDay`: what the rows of each day count for. O(rows). Undefined ratios are NaN: no losses have no average precision. */
+function weighted({ p, lost, day, weight }: Sorted, ofDay: ArrayLike<number>): Scores {
   const said = new Float64Array(BINS);
   const was = new Float64Array(BINS);
   let [total, hits, alarms, losses, squares, precision] = [0, 0, 0, 0, 0, 0];
   let [above, lostAbove, tied, lostTied] = [0, 0, 0, 0];
   for (let i = 0; i < p.length; i++) {
-    const w = weight[day[i] ?? 0] ?? 0;
+    const w = (weight[i] ?? 0) * (ofDay[day[i] ?? 0] ?? 0);
     const x = p[i] ?? 0;
     const y = (lost[i] ?? 0) * w;
     total += w;

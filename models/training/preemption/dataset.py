@@ -18,6 +18,12 @@ class Dataset:
             setattr(self, name, np.load(self.folder / f"{name}.npy", mmap_mode="r"))
         self.horizons = np.asarray(self.manifest["horizonsS"], np.float32)
         self.kinds = self.manifest["kinds"]
+        # Rows are watched as far as something was held, not up to a horizon: what is not known of them is no random part.
+        self.is_censored = self.manifest.get("censored", False)
+
+    def lengths(self):
+        """Of the intervals between horizons, seconds."""
+        return np.diff(self.horizons, prepend=0)
 
     def rows(self, split, source=None):
         chosen = np.asarray(self.split) == self.manifest["splits"].index(split)
@@ -39,6 +45,20 @@ class Dataset:
     def end_ms(self):
         ends = [datetime.datetime.fromisoformat(s["to"].replace("Z", "+00:00")) for s in self.manifest["sources"]]
         return np.array([end.timestamp() * 1000 for end in ends])
+
+    def watched_shares(self, rows):
+        """Of each interval, the share for which a row was watched, and whether it was lost there: both [rows, horizons]."""
+        loss, watched = np.asarray(self.lossS)[rows], np.asarray(self.watchedS)[rows]
+        begins = self.horizons - self.lengths()
+        until = np.minimum(loss, watched)[:, None]
+        share = np.clip((until - begins) / self.lengths(), 0, 1)
+        return share, ((begins < loss[:, None]) | (begins == 0)) & (loss[:, None] <= self.horizons)
+
+    def losses(self, rows):
+        """How many different losses these rows tell of: rows of one time that something was held share their end."""
+        loss = np.asarray(self.lossS)[rows]
+        ends = np.asarray(self.atMs)[rows] + 1000 * loss
+        return len(set(zip(np.asarray(self.pool)[rows][np.isfinite(loss)], np.round(ends[np.isfinite(loss)], -4))))
 
     def intervals(self, rows):
         """In which interval a bid was lost, whether it was, and how many intervals it is known to have survived."""

@@ -30,9 +30,9 @@ class Graph:
         self.nodes.append(helper.make_node(op, inputs, outputs, **attributes))
         return outputs[-1]
 
-    def curve(self, logit, calibration):
-        """From logits of hazards, or what goes into softplus for them: the calibrated curve."""
-        self.node("Softplus", [logit], "hazard")
+    def curve(self, raw, calibration, link="Softplus"):
+        """From logits of hazards, or what goes into softplus for them, or (Exp) their logarithms: the calibrated curve."""
+        self.node(link, [raw], "hazard")
         self.node("Pow", ["hazard", self.constant("power", calibration["power"])], "bent")
         self.node("Mul", ["bent", self.constant("factor", calibration["factor"])], "calibrated")
         self.node("CumSum", ["calibrated", self.constant("axis", 1, np.int64)], "cumulative")
@@ -110,25 +110,30 @@ def lstm(p, norm, calibration, kinds):
     return g.bytes(sum(kinds.values()), horizons)
 
 
-def trees(models, calibration, kinds):
-    """All ensembles of trees_model.py in one TreeEnsembleRegressor, each adding to its interval's logit."""
+def trees(models, calibration, kinds, link="Softplus"):
+    """All ensembles of trees_model.py, or (Exp) of watched_trees.py, in one TreeEnsembleRegressor, each adding to its interval's number."""
     g = Graph()
     flat = {name: [] for name in ["treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids"]}
     leaf = {name: [] for name in ["treeids", "nodeids", "ids", "weights"]}
     tree = 0
     for k, model in enumerate(models):
-        for predictors in getattr(model, "_predictors", []):
-            add_tree(predictors[0].nodes, tree, k, flat, leaf)
+        ensemble = [predictors[0].nodes for predictors in getattr(model, "_predictors", [])]
+        for nodes in ensemble or [NO_SPLIT]:
+            add_tree(nodes, tree, k, flat, leaf)
             tree += 1
-    if tree == 0:
-        raise SystemExit("too few losses in the data set for any tree: give `ebb market dataset` longer histories")
+    if not any(hasattr(model, "_predictors") for model in models):
+        raise SystemExit("too few losses in the data set for any tree: give longer histories")
     attributes = {f"nodes_{name}": values for name, values in flat.items()}
     attributes |= {f"target_{name}": values for name, values in leaf.items()}
     bases = [float(np.ravel(m._baseline_prediction)[0]) if hasattr(m, "_predictors") else m.base for m in models]
     domain = "ai.onnx.ml"
     g.node("TreeEnsembleRegressor", [INPUT], "logit", domain=domain, n_targets=len(models), base_values=bases, **attributes)
-    g.curve("logit", calibration)
+    g.curve("logit", calibration, link)
     return g.bytes(sum(kinds.values()), len(models))
+
+
+# Of an interval whose hazard is one number: ONNX Runtime leaves the base out where an output has no tree.
+NO_SPLIT = [{"is_leaf": True, "value": 0.0}]
 
 
 def add_tree(nodes, tree, interval, flat, leaf):

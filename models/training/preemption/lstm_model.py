@@ -81,6 +81,11 @@ def hazards(p, x, kinds, dropped=None):
     return jax.nn.softplus(level - jnp.einsum("rkj,rj->rk", slopes, ramps))
 
 
+def watched_terms(hazard, share, lost):
+    """Negative log-likelihood per row of what was watched for a share of each interval and lost in it or not (watched_trees.py)."""
+    return jnp.sum(share * hazard - jnp.where(lost, jnp.log(hazard), 0.0), axis=1)
+
+
 def loss_terms(hazard, interval, lost, known):
     """Negative log-likelihood of interval-censored survival per row.
 

@@ -17,6 +17,7 @@ import lstm_model
 import lstm_training
 import rivals
 import trees_model
+import watched_trees
 from dataset import Dataset
 from normalisation import Normalisation
 
@@ -53,22 +54,31 @@ def training_rows(data, limit, seed):
 
 def train_trees(data, train, held, norm, opts):
     """The ONNX model, what it should answer to rows by the program that fitted it, and a log."""
-    models = trees_model.fit(train, held, data.kinds, {"seed": opts.seed, "horizons": len(data.horizons)}, say)
-    bends = calibration.calibrate(trees_model.hazards(models, held[0]), *held[1:])
+    of = watched_trees if data.is_censored else trees_model
+    models = of.fit(train, held, data.kinds, {"seed": opts.seed, "horizons": len(data.horizons), "lengths": data.lengths()}, say)
+    bends = calibration.calibrate(of.hazards(models, held[0]), *terms_of(data, held))
 
     def answers(x):
-        return calibration.bent(trees_model.hazards(models, x), bends)
+        return calibration.bent(of.hazards(models, x), bends)
 
     kept = [len(getattr(m, "_predictors", [])) for m in models]
     about = {"kind": "trees", "trees": kept, **trees_model.SHAPE}
-    return export.trees(models, bends, data.kinds), answers, about
+    return export.trees(models, bends, data.kinds, "Exp" if data.is_censored else "Softplus"), answers, about
+
+
+def terms_of(data, held):
+    """The losses of validation rows by their hazards, and what holds their calibration."""
+    if not data.is_censored:
+        return lambda hazard: lstm_model.loss_terms(hazard, *held[1:]), calibration.PULL
+    pull = calibration.pull_of(len(held[0]), held[2].sum(), data.losses(data.rows("validation")))
+    return lambda hazard: lstm_model.watched_terms(hazard, *held[1:]), pull
 
 
 def train_lstm(data, train, held, norm, opts):
     scaled = [(norm(part[0]), *part[1:]) for part in (train, held)]
     of = {"seed": opts.seed, "horizons": len(data.horizons), "epochs": opts.epochs, "patience": opts.patience}
     p, log = lstm_training.fit(*scaled, data.kinds, of, say)
-    bends = calibration.calibrate(lstm_model.hazards(p, scaled[1][0], data.kinds), *held[1:])
+    bends = calibration.calibrate(lstm_model.hazards(p, scaled[1][0], data.kinds), *terms_of(data, held))
 
     def answers(x):
         return calibration.bent(np.asarray(lstm_model.hazards(p, norm(x), data.kinds)), bends)
@@ -79,7 +89,8 @@ def train_lstm(data, train, held, norm, opts):
 
 
 def rows_of(data, rows):
-    return (np.asarray(data.features[rows]), *data.intervals(rows))
+    seen = data.watched_shares(rows) if data.is_censored else data.intervals(rows)
+    return (np.asarray(data.features[rows]), *seen)
 
 
 def golden_of(data, answers):

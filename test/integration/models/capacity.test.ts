@@ -4,9 +4,13 @@ import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { poolId } from '../../../lib/kernel/ids.ts';
+import { epochMs } from '../../../lib/kernel/units.ts';
 import { openSqliteStore } from '../../../lib/local/store/sqlite-store.ts';
 import { openCapacity } from '../../../lib/models/preemption.ts';
 import { CAPACITY_FEATURES } from '../../../lib/market/features/capacity-features.ts';
+import { job as submitted } from '../../support/builders.ts';
+import { livedBy } from '../../support/recorded-engine.ts';
 import { always, alwaysCapacity } from '../../support/constant-model.ts';
 
 const EBB = join(process.cwd(), 'bin', 'ebb.mjs');
@@ -178,11 +182,55 @@ describe('its life', () => {
     expect(models(dir, 'use', '--rollback').stdout).toContain('falls back on observed interruptions');
   }, 120_000);
 
-  it('needs series, long ones, and trees', () => {
+  /** A directory whose engine has kept instances for so many days, given back after two hours on average. */
+  async function workedFor(days: number): Promise<string> {
     const dir = newDir();
-    const own = train(dir, '0.5');
-    expect(own.status).toBe(2);
-    expect(own.stderr).toMatch(/no engine has worked in this directory[^]*--markets/);
+    const startMs = Date.UTC(2026, 0, 5);
+    const [pools, hazard] = [[poolId(`${POOL}/spot`)], () => 0.3];
+    const instances = livedBy({ seed: 1, pools, startMs, days, hazard, givenBackAfterH: 2, outageH: 0.5, idleH: 0.5 });
+    mkdirSync(dir);
+    const store = openSqliteStore({ path: join(dir, 'ebb.db') });
+    await store.submit([{ job: submitted({ submittedMs: epochMs(startMs + days * 86_400_000) }), idempotency: null }]);
+    const token = await store.takeLease('test');
+    await store.commit(
+      token,
+      instances.map((value) => ({ put: 'instance', value })),
+    );
+    await store.close();
+    return dir;
+  }
+
+  it('goes on with what the engine has seen itself: given back is no loss and no life, but watched as far as that', async () => {
+    const dir = await workedFor(40);
+    const versions = ['right', 'dear', 'cheap'].map((name, i) => {
+      const p = [0.26, 0.6, 0.01][i];
+      return JSON.parse(train(dir, String(p), '--name', name, '--instants', '1500', '--json').stdout) as {
+        readonly taken: boolean;
+        readonly rival: string;
+        readonly judgement: { readonly record: { readonly lostShare: number; readonly bids: number } };
+      };
+    });
+    // 0.3 an hour: 26 % are lost within it. Of those whose fate is known it would be a third and more.
+    expect(versions[0]?.judgement.record.lostShare).toBeGreaterThan(0.2);
+    expect(versions[0]?.judgement.record.lostShare).toBeLessThan(0.32);
+    expect(versions.map((v) => v.rival)).toEqual(['observed', 'observed', 'observed']);
+    expect(versions.slice(1).map((v) => v.taken)).toEqual([false, false]);
+    const judged = models(dir, 'evaluate', 'dear', '--instants', '1500');
+    expect(judged.stdout).toMatch(/dear against observed: worse/);
+  }, 120_000);
+
+  it('says what is missing where the engine has seen too little', async () => {
+    const none = train(newDir(), '0.5');
+    expect(none.status).not.toBe(0);
+    expect(none.stderr).toMatch(/no engine has worked in this directory[^]*--markets/);
+    const little = train(await workedFor(10), '0.5');
+    expect(little.stderr).toMatch(
+      /seen too little[^]*within 10\.0 days; capacity that was held ended \d+ times[^]*at least 28 days[^]*60 times/,
+    );
+  }, 60_000);
+
+  it('needs long series, and trees', () => {
+    const dir = newDir();
     const short = join(scratch, 'aws-04-19-2023', 'us-west-2a_v100_1.json');
     mkdirSync(join(scratch, 'aws-04-19-2023'));
     const data = Array.from({ length: 20 * 144 }, (_, tick) => (tick % 12 < 9 ? 1 : 0));

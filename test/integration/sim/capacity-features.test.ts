@@ -59,16 +59,17 @@ function lifeOf(log: readonly Logged[]): Happening[] {
   const launched = new Map(events.filter((e) => e.type === 'instance-requested').map((e) => [of(e), raw(e.atMs)]));
   const noticed = new Map(events.filter((e) => e.type === 'instance-warned').map((e) => [of(e), raw(e.atMs)]));
   return log.flatMap((logged): Happening[] => {
-    if ('askedMs' in logged) return [{ kind: 'asked', pool: spot, atMs: logged.askedMs }];
+    if ('askedMs' in logged) return [{ kind: 'asked', pool: spot.id, atMs: logged.askedMs }];
     const { event } = logged;
     const [atMs, id] = [raw(event.atMs), of(event)];
     if (event.data['pool'] !== spot.id) return [];
-    if (event.type === 'instance-requested') return refused.has(id) ? [] : [{ kind: 'launched', pool: spot, atMs }];
-    if (event.type === 'instance-failed') return [{ kind: 'refused', pool: spot, atMs }];
-    if (event.type === 'instance-warned') return [{ kind: 'noticed', pool: spot, atMs }];
+    const at = { pool: spot.id, atMs };
+    if (event.type === 'instance-requested') return refused.has(id) ? [] : [{ kind: 'launched', instance: id, ...at }];
+    if (event.type === 'instance-failed') return [{ kind: 'refused', ...at }];
+    if (event.type === 'instance-warned') return [{ kind: 'noticed', instance: id, ...at }];
     if (event.type !== 'instance-interrupted' && event.type !== 'instance-released') return [];
     const takenMs = event.type === 'instance-interrupted' ? (noticed.get(id) ?? atMs) : null;
-    return [{ kind: 'ended', pool: spot, atMs, launchedMs: launched.get(id) ?? NaN, takenMs }];
+    return [{ kind: 'ended', instance: id, ...at, launchedMs: launched.get(id) ?? NaN, takenMs }];
   });
 }
 

@@ -41,7 +41,7 @@ type Drawn = Omit<CapacitySample, 'evidence'> & { readonly hours: number };
 const drawn = (market: MarketTrace, over: Partial<CapacityPlan> = {}): Drawn[] =>
   Array.from(sampleCapacity(market, { ...plan, ...over }), ({ evidence, ...sample }) => ({
     ...sample,
-    hours: evidence.of(sample.pool.id).exposureS,
+    hours: evidence.of(sample.pool).exposureS,
   }));
 
 describe('samples of capacity', () => {
@@ -50,7 +50,7 @@ describe('samples of capacity', () => {
     const samples = drawn(market);
     expect(samples.length).toBeGreaterThan(600);
     for (const { pool: of, atMs: now, lossS, watchedS } of samples) {
-      const { atMs = [], available = [] } = market.availability(of.id) ?? {};
+      const { atMs = [], available = [] } = market.availability(of) ?? {};
       const hours = Array.from(atMs, (ms, i) => ({ ms, isUp: available[i] === 1 }));
       expect(hours.findLast((h) => h.ms <= now)?.isUp).toBe(true);
       const ends = ((hours.find((h) => h.ms > now && !h.isUp)?.ms ?? Infinity) - now) / 1000;
@@ -86,7 +86,7 @@ describe('samples of capacity', () => {
 
   it('of pools that are held out are of the last range alone, and of others never theirs', () => {
     const samples = drawn(coins(Infinity, 'a'), { unseen: new Set(['m5.xlarge/us-east-1a']) });
-    for (const { pool: of, split } of samples) expect(split === 'unseen').toBe(of.id === other.id);
+    for (const { pool: of, split } of samples) expect(split === 'unseen').toBe(of === other.id);
     expect(new Set(samples.map((s) => s.split))).toEqual(new Set(['train', 'validation', 'test', 'unseen']));
     for (const s of samples) if (s.split === 'unseen') expect(s.atMs).toBeGreaterThanOrEqual(T0 + 16 * DAY);
   });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { randomStream } from '../../../lib/kernel/random.ts';
 import { brierDifference, LEAST_DAYS } from '../../../lib/models/evaluation/comparison.ts';
 import type { Curves } from '../../../lib/models/evaluation/curves.ts';
 import type { DatasetRows } from '../../../lib/models/evaluation/rows.ts';
@@ -40,6 +41,12 @@ const curves = (name: string, horizonsS: readonly number[], p: readonly (readonl
   name,
   horizonsS,
   p: Float32Array.from(p.flat()),
+});
+/** The same for some of its horizons. */
+const only = ({ name, horizonsS, p }: Curves, wanted: readonly number[]): Curves => ({
+  name,
+  horizonsS: wanted,
+  p: p.filter((_, i) => wanted.includes(horizonsS[i % horizonsS.length] ?? NaN)),
 });
 const rowsOf = (rows: DatasetRows): number[] => Array.from({ length: rows.atMs.length }, (_, i) => i);
 
@@ -96,5 +103,43 @@ describe('the difference of two forecasts', () => {
     expect(from).toBeLessThan(0);
     expect(to).toBeGreaterThan(0);
     expect(brierDifference(rows, rowsOf(rows), [low, low], 1)).toMatchObject({ verdict: 'undecided', value: 0 });
+  });
+
+  it('is that of all rows where some stopped being watched, for which others stand', () => {
+    const random = randomStream(1, 'test/censoring');
+    const drawn = (mean: number): number => -Math.log(1 - random()) * mean;
+    const lossesS = Array.from({ length: 4000 }, () => drawn(30_000));
+    const heldS = lossesS.map(() => drawn(20_000));
+    const all = { ...bids(lossesS), atMs: Float64Array.from(lossesS, (_, i) => T0 + (i % 50) * DAY_S * 1000) };
+    const until = lossesS.map((s, i) => Math.min(s, heldS[i] ?? NaN));
+    const censored: DatasetRows = {
+      ...all,
+      manifest: { ...all.manifest, censored: true },
+      lossS: Float32Array.from(lossesS, (s, i) => (s === until[i] ? s : Infinity)),
+      watchedS: Float32Array.from(until),
+    };
+    const FIVE_HOURS_S = 18_000;
+    const says = (meanS: number): Curves => {
+      const curve = [FIVE_HOURS_S, DAY_S].map((h) => 1 - Math.exp(-h / meanS));
+      const p = lossesS.map(() => curve);
+      return curves(`${meanS}`, [FIVE_HOURS_S, DAY_S], p);
+    };
+    const between = (of: DatasetRows, horizons = [FIVE_HOURS_S]) => {
+      const [mine, other] = [says(30_000), says(8000)].map((c) => only(c, horizons));
+      if (mine === undefined || other === undefined) throw new Error('two are compared');
+      return brierDifference(of, rowsOf(of), [mine, other], 1);
+    };
+    const [whole, weighed] = [between(all), between(censored)];
+    expect(whole.verdict).toBe('better');
+    expect(weighed.verdict).toBe('better');
+    expect(weighed.bids).toBe(4000);
+    expect(weighed.low).toBeLessThan(whole.value);
+    expect(weighed.high).toBeGreaterThan(whole.value);
+    // Lives that were not watched to the end left out, more seems lost than was, and who says too much seems right.
+    const leftOut = between({ ...censored, manifest: all.manifest });
+    expect(leftOut.low).toBeGreaterThan(whole.value);
+    // One in 75 was watched for a day: what became of so few is not judged.
+    expect(between(censored, [FIVE_HOURS_S, DAY_S]).horizonsS).toEqual([FIVE_HOURS_S]);
+    expect(between(all, [FIVE_HOURS_S, DAY_S]).horizonsS).toEqual([FIVE_HOURS_S, DAY_S]);
   });
 });

@@ -1,3 +1,5 @@
+import { raw } from '../../lib/kernel/units.ts';
+import type { Clock } from '../../lib/kernel/clock.ts';
 import type { Fleet } from '../../lib/ports/fleet.ts';
 import type { Store } from '../../lib/ports/store.ts';
 import { Crash, type Between } from './engine-bench.ts';
@@ -21,11 +23,15 @@ export class Crashes {
   /** Calls of all engines: the method, and the numbers of those calls (from 1) that had more than one request. */
   readonly calls: string[] = [];
   readonly batches: number[] = [];
+  /** When each of them was made. */
+  readonly madeMs: number[] = [];
   readonly #points: CrashPoint[];
+  readonly #clock: Clock;
   #sinceLast = 0;
 
-  constructor(points: readonly CrashPoint[]) {
+  constructor(points: readonly CrashPoint[], clock: Clock) {
     this.#points = [...points];
+    this.#clock = clock;
   }
 
   /** The ports for one engine. */
@@ -55,6 +61,7 @@ export class Crashes {
 
   #reached(method: string, args: readonly unknown[]): CrashPoint['when'] | null {
     this.calls.push(method);
+    this.madeMs.push(raw(this.#clock.now()));
     if (method.startsWith('fleet.') && requests(args).length > 1) this.batches.push(this.calls.length);
     this.#sinceLast += 1;
     const next = this.#points[0];

@@ -34,7 +34,7 @@ async function run(of: {
     vcpus: VCPUS,
     ...(of.solver === undefined ? {} : { preset: 'ebbtide', solver: deterministic(of.solver, MAX_NODES) }),
   });
-  const crashes = new Crashes(of.points ?? []);
+  const crashes = new Crashes(of.points ?? [], bench.clock);
   await bench.submit(mixedJobs());
   await bench.drive({ deeds: mixedDeeds(), through: () => crashes.between() });
   return { bench, crashes };

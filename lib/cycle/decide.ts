@@ -91,7 +91,7 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
   const hosts = hostsThere({ snapshot, forecasts }, stopping);
   const appraised = appraiseMoves(input, forecasts, movesOf(allotment, worths));
   const { moves } = appraised;
-  const context: PlacingContext = { snapshot, forecasts, groups, stages, config };
+  const context: PlacingContext = { snapshot, forecasts, groups, stages, config, worths: worths.groups };
   const returning = placeReturning(context, hosts);
   const moved = placeMoves(context, moves, returning.hosts);
   const started = placeStarts(context, allotment, moved.hosts);

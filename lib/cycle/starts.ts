@@ -7,6 +7,8 @@
  * 2. What found nothing there: wherever there is room now that nobody waits for. What was meant for spot goes to on-demand
  *    only where it costs nothing: beside work that stays longer, or within an hour that is paid. Else it would keep an
  *    instance that could go, and the way back to spot (lib/plan/returns.ts) would undo the start at once.
+ * 3. If then something waits that may be late for it (urgency.ts): from the beginning, but all that is urgent first, the earliest deadline
+ *    before the others, on instances of its pool that are up.
  * What the plan stops is `needed` only where a start of the first kind needs the room, or where it empties an instance for
  * quota and something is left to buy for: stopping work for what then starts elsewhere, or cannot start at all, would
  * be undone and repeated by each of the next plans. Nor does a task give way to another of its own stage, whatever the plan
@@ -14,13 +16,13 @@
  */
 import { invariant } from '../kernel/errors.ts';
 import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
-import { between, gt, most, ZERO_S, type Seconds } from '../kernel/units.ts';
+import { between, gt, most, raw, ZERO_S, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { quantileRemaining } from '../domain/distribution.ts';
 import { startedHourEndMs } from '../domain/instance.ts';
 import type { TaskRef } from '../domain/job.ts';
-import type { Allotment, Placement, StartOption } from '../domain/plan.ts';
+import type { Allotment, Placement, StartOption, Worth } from '../domain/plan.ts';
 import type { Pool } from '../domain/pool.ts';
 import {
   fits,
@@ -40,9 +42,10 @@ import {
   type Snapshot,
 } from '../domain/snapshot.ts';
 import type { Forecasts, Host, Leftover, Stages, TaskToPlace } from '../domain/stages.ts';
-import { forecastFor } from '../domain/forecast.ts';
+import { forecastFor, type RuntimeForecast } from '../domain/forecast.ts';
 import { withFree } from './hosts.ts';
 import { membersOf } from './snapshot.ts';
+import { urgentDeadlineMs } from './urgency.ts';
 
 export interface PlacingContext {
   readonly snapshot: Snapshot;
@@ -50,6 +53,7 @@ export interface PlacingContext {
   readonly groups: ReadonlyMap<GroupId, PendingGroup>;
   readonly stages: Pick<Stages<never>, 'place'>;
   readonly config: SchedulerConfig;
+  readonly worths: ReadonlyMap<GroupId, Worth>;
 }
 
 export interface Started {
@@ -74,9 +78,75 @@ interface Wanted {
 
 export function placeStarts(context: PlacingContext, allotment: Allotment, hosts: readonly Host[]): Started {
   const wanted = wantedStarts(context, allotment);
-  const tasks = wanted.flatMap((w) => w.tasks);
-  if (tasks.length === 0) return { placements: [], reserved: [], leftovers: [], needed: new Set() };
+  if (wanted.length === 0) return { placements: [], reserved: [], leftovers: [], needed: new Set() };
   const yielding = yieldingOn(context.snapshot, allotment);
+  const isUp = isUpIn(context.snapshot, yielding);
+  const urgent = urgentOf(context, wanted);
+  const started = placeWanted(context, { wanted, hosts, yielding });
+  if (urgent.length === 0 || begins(urgent, started.placements, hosts.filter(isUp))) return started;
+  const first = placeUrgent(context, urgent, hosts.filter(isUp));
+  if (first.length === 0) return started;
+  const begun = new Set<TaskRef>(first.map((p) => p.task));
+  const waiting = wanted.map((w) => ({ ...w, tasks: w.tasks.filter((t) => !begun.has(t.task)) }));
+  const tasks = wanted.flatMap((w) => w.tasks);
+  const others = placeWanted(context, { wanted: waiting, hosts: afterPlacing(hosts, tasks, first), yielding });
+  return { ...others, placements: [...first, ...others.placements] };
+}
+
+/** Whether an instance is up and nothing gives way on it. */
+const isUpIn =
+  ({ instances }: Snapshot, yielding: ReadonlyMap<InstanceId, Yielding>) =>
+  ({ on }: Host): boolean =>
+    'instance' in on && instances.get(on.instance)?.instance.state === 'ready' && !yielding.has(on.instance);
+
+interface Urgent extends Wanted {
+  readonly deadlineMs: number;
+}
+
+/** The earliest deadline first. Gangs are left to the packer, for all of one must be up at once. */
+function urgentOf({ worths, forecasts, snapshot }: PlacingContext, wanted: readonly Wanted[]): readonly Urgent[] {
+  const { nowMs } = snapshot;
+  return wanted
+    .flatMap((w): Urgent[] => {
+      const { group } = w;
+      if (group.stage.gang) return [];
+      const of = { worth: worths.get(group.id), forecast: forecastOf(group, forecasts), nowMs };
+      const deadlineMs = urgentDeadlineMs(group, of);
+      return deadlineMs === null ? [] : [{ ...w, deadlineMs }];
+    })
+    .sort((a, b) => a.deadlineMs - b.deadlineMs);
+}
+
+/** Whether all that is urgent begins, for then the packer's choice stands. */
+function begins(urgent: readonly Urgent[], placements: readonly Placement[], up: readonly Host[]): boolean {
+  const there = new Set(up.map(idOf));
+  const begun = new Set<TaskRef>(placements.flatMap((p) => (there.has(instanceOf(p)) ? [p.task] : [])));
+  return urgent.every((w) => w.tasks.every((t) => begun.has(t.task)));
+}
+
+/** O(urgent groups x hosts with room in their pools). */
+function placeUrgent(context: PlacingContext, urgent: readonly Urgent[], hosts: readonly Host[]): Placement[] {
+  const pools = new Set<string>(urgent.map((w) => w.option.offer.pool));
+  const hasRoom = ({ free }: Host): boolean => raw(free.cpu) > 0;
+  let up = hosts.filter((h) => pools.has(h.pool.id) && hasRoom(h));
+  const placements: Placement[] = [];
+  for (const of of urgent) {
+    if (up.length === 0) break;
+    const placed = context.stages.place(inChosenPool(of), up);
+    if (placed.length > 0) up = afterPlacing(up, of.tasks, placed).filter(hasRoom);
+    placements.push(...placed);
+  }
+  return placements;
+}
+
+interface Placing {
+  readonly wanted: readonly Wanted[];
+  readonly hosts: readonly Host[];
+  readonly yielding: ReadonlyMap<InstanceId, Yielding>;
+}
+
+function placeWanted(context: PlacingContext, { wanted, hosts, yielding }: Placing): Started {
+  const tasks = wanted.flatMap((w) => w.tasks);
   const later = yielding.size === 0 ? hosts : hosts.map((h) => withRoomMade(h, yielding));
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), later);
   const { now, reserved } = roomNow(chosen, { hosts, tasks });
@@ -304,12 +374,11 @@ function inChosenPool({ option, tasks }: Wanted): TaskToPlace[] {
 
 /** A task's own running time still to come, as one number for packing: the median. */
 function runtimeOf(group: PendingGroup, forecasts: Forecasts): Seconds {
-  const forecast = invariant(
-    forecasts.runtime.get(`${group.job}/${group.stage.name}`),
-    `no runtime forecast for ${group.job}/${group.stage.name}`,
-  );
-  return quantileRemaining(forecast.runtime, group.keptS, 0.5);
+  return quantileRemaining(forecastOf(group, forecasts).runtime, group.keptS, 0.5);
 }
+
+const forecastOf = ({ job, stage }: PendingGroup, forecasts: Forecasts): RuntimeForecast =>
+  invariant(forecasts.runtime.get(`${job}/${stage.name}`), `no runtime forecast for ${job}/${stage.name}`);
 
 export function afterPlacing(
   hosts: readonly Host[],

@@ -215,6 +215,36 @@ describe('work on on-demand that the plan sends back to spot', () => {
   });
 });
 
+describe('a task that would be late if it waited for an instance to start', () => {
+  const urgent = (id: string, deadlineS: number, runtimeS = 30): Job => {
+    const made = fresh(id, 1, 3, { expectedRuntimeS: seconds(runtimeS) });
+    return { ...made, deadlineMs: at(deadlineS), spec: { ...made.spec, class: 'deadline' as const } };
+  };
+  /** The instance that is up has the first name and the other job is the longer one: that is what the packer would put together. */
+  const scene = (first: Job, other: Job): Scene => ({
+    jobs: [first, other],
+    instances: [host('i-a', onDemand), host('i-z', onDemand, { state: 'starting', readyMs: null })],
+    allotment: { starts: [first, other].map((j) => start(j, 'fresh', 1, onDemand)) },
+  });
+
+  it('begins before one with a later deadline that is as urgent', async () => {
+    const [first, other] = [urgent('j-first', NOW_S + 100), urgent('j-other', NOW_S + 150, 60)];
+    expect(startsOf((await decided(scene(first, other))).plan)).toEqual(['j-first']);
+    expect(startsOf((await decided(scene(other, first))).plan)).toEqual(['j-first']);
+  });
+
+  it('begins before one that has the time, or no deadline', async () => {
+    const first = urgent('j-first', NOW_S + 100);
+    for (const other of [urgent('j-other', NOW_S + 50_000, 60), fresh('j-other', 1, 3)])
+      expect(startsOf((await decided(scene(first, other))).plan)).toEqual(['j-first']);
+  });
+
+  it('lets others begin where it is late however soon it does', async () => {
+    const [late, other] = [urgent('j-late', NOW_S + 1, 3000), urgent('j-other', NOW_S + 150)];
+    expect(startsOf((await decided(scene(late, other))).plan)).toEqual(['j-other']);
+  });
+});
+
 describe('a start that is meant for spot and finds no room there', () => {
   const quick = fresh('j-quick', 1, 1);
   const beside = (runtimeS: number, over: Partial<Scene> = {}): Scene => {

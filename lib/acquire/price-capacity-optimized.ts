@@ -18,7 +18,9 @@ const SAFEST_PART = 1 / 3;
  * allocation strategies to determine how EC2 Fleet or Spot Fleet fulfills Spot and On-Demand capacity";
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-allocation-strategy.html). What AWS believes is not
  * public; the forecast of this program stands in for it. No bids: AWS advises against a maximum price. One task per
- * instance, as a fleet that scales by the number of tasks has it. Where the plan chose capacity that stays, that.
+ * instance, as a fleet that scales by the number of tasks has it. Where the plan chose on-demand, the
+ * machine with the lowest price that holds the task (`lowest-price`, EC2's default for On-Demand): nobody shares it, so that a task's share
+ * of a large one, which the plan goes by, is no price of anything.
  * Gangs whole or not at all; stops at the vCPU limit. O(leftovers x pools log pools).
  */
 export const priceCapacityOptimized: AcquirePolicy = (input) => {
@@ -47,27 +49,28 @@ export const priceCapacityOptimized: AcquirePolicy = (input) => {
 
 function poolFor({ group, option }: Leftover, open: readonly PoolView[], input: AcquireInput): Pool | null {
   const chosen = open.find((v) => v.pool.id === option.offer.pool)?.pool ?? null;
-  if (chosen === null || chosen.option !== 'spot') return chosen;
+  if (chosen === null || chosen.option === 'reserved') return chosen;
   const able = open
     .filter(
       ({ pool }) =>
-        pool.option === 'spot' &&
+        pool.option === chosen.option &&
         fits(group.need, pool.type.capacity) &&
         brokenConstraint(group.stage.constraints, pool) === null,
     )
-    .map(({ pool, quote }) => ({
-      pool,
-      usdPerHour: raw(quote ?? pool.onDemandUsdPerHour),
-      risk: pInterruptedWithin(input.forecasts.market.interruption(pool, 'uncapped'), NEAR_S),
-    }))
-    .sort((a, b) => a.risk - b.risk || a.usdPerHour - b.usdPerHour || (a.pool.id < b.pool.id ? -1 : 1));
-  // Pools as safe as the last of the safest part are as good as it: without evidence all are alike, and price decides.
-  const limit = able[Math.max(0, Math.ceil(able.length * SAFEST_PART) - 1)]?.risk ?? 0;
-  return (
-    able
-      .filter((p) => p.risk <= limit + 1e-9)
-      .sort((a, b) => a.usdPerHour - b.usdPerHour || (a.pool.id < b.pool.id ? -1 : 1))[0]?.pool ?? null
+    .map(({ pool, quote }) => ({ pool, usdPerHour: raw(quote ?? pool.onDemandUsdPerHour) }))
+    .sort((a, b) => a.usdPerHour - b.usdPerHour || (a.pool.id < b.pool.id ? -1 : 1));
+  const safe = chosen.option === 'spot' ? safestOf(able, input) : able;
+  return safe[0]?.pool ?? null;
+}
+
+/** Pools as safe as the last of the safest part are as good as it: without evidence all are alike, and price decides. */
+function safestOf<P extends { readonly pool: Pool }>(able: readonly P[], { forecasts }: AcquireInput): readonly P[] {
+  const risks = new Map(
+    able.map((p) => [p, pInterruptedWithin(forecasts.market.interruption(p.pool, 'uncapped'), NEAR_S)]),
   );
+  const ascending = [...risks.values()].sort((a, b) => a - b);
+  const limit = ascending[Math.max(0, Math.ceil(able.length * SAFEST_PART) - 1)] ?? 0;
+  return able.filter((p) => (risks.get(p) ?? 0) <= limit + 1e-9);
 }
 
 const byDeadlineThenId = (a: Leftover, b: Leftover): number =>

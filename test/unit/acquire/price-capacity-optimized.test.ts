@@ -43,6 +43,22 @@ describe('price-capacity-optimized', () => {
     expect(bought([want({ id: 'a', count: 2, pools: [steady] })])).toEqual([[steady.pool.id, 2, 'uncapped']]);
   });
 
+  it('then takes the cheapest machine that holds the task, though a share of a larger one were cheaper', () => {
+    const large = view(pool({ type: 'm5.8xlarge', option: 'on-demand', vcpus: 32, gib: 128, onDemand: 1 }), 1);
+    const facts = { pools: [...pools, large] };
+    const need = resources(1, 1);
+    expect(bought([want({ id: 'a', count: 2, pools: [large] })], facts)).toEqual([[steady.pool.id, 2, 'uncapped']]);
+    const big = group({ id: 'b', count: 2, need: resources(8, 1) });
+    expect(bought([want({ id: 'b', count: 2, group: big, pools: [large] })], facts)).toEqual([
+      [large.pool.id, 2, 'uncapped'],
+    ]);
+    const bound = group({ id: 'c', count: 1, need });
+    const typed = { ...bound, stage: { ...bound.stage, constraints: { instanceTypes: ['m5.8xlarge'] } } };
+    expect(bought([want({ id: 'c', count: 1, group: typed, pools: [large] })], facts)).toEqual([
+      [large.pool.id, 1, 'uncapped'],
+    ]);
+  });
+
   it('stops at the vCPU limit, with gangs whole or not at all', () => {
     expect(bought([want({ id: 'a', count: 5 })], { vcpus: 6 })).toEqual([[id('d'), 3, 'uncapped']]);
     const gang = group({ id: 'a', count: 5, need: resources(1, 1) });

@@ -27,7 +27,9 @@ import { supplyRows, type Draw, type Partition, type RowUse, type Supply, type S
 
 /**
  * How much cheaper (fraction of the cost) a start in free room counts: the instance is paid for whether used or not,
- * and a plan that changes pools between cycles would leave what it just bought idle.
+ * and a plan that changes pools between cycles would leave what it just bought idle. Now only: room that comes free later is
+ * given back when nobody is there to take it, and waiting for it used up slack that then was missing, or was bought back at
+ * on-demand prices.
  */
 export const ROOM_CREDIT = 0.05;
 
@@ -224,7 +226,8 @@ function choicesOf(group: PendingGroup, index: number, options: readonly Planned
       return;
     }
     for (const member of members) {
-      const netUsd = planned.netUsd + (member.name === 'room' ? ROOM_CREDIT * planned.option.costUsd : 0);
+      const isThere = member.name === 'room' && planned.option.slot === 0;
+      const netUsd = planned.netUsd + (isThere ? ROOM_CREDIT * planned.option.costUsd : 0);
       if (netUsd > 0) made.push({ id: `${label}.${member.name}`, group: index, planned, netUsd, members: [member] });
     }
   });

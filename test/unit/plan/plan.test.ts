@@ -95,6 +95,15 @@ describe('waiting', () => {
     expect(allotment.starts).toHaveLength(1);
   });
 
+  it('does not wait for room that others leave later where it can have a machine now', async () => {
+    const allotment = await plan({
+      waiting: [{ name: 'a', worthUsd: 10, deadlineS: 3 * HOUR_S, safeStartS: 1.5 * HOUR_S }],
+      running: [{ name: 'r', instance: 'i-1', tasks: 4, cpus: 1, runtime: certain(seconds(900)) }],
+    });
+    expect(allotment.starts.map((s) => [s.option.offer.pool, s.count])).toEqual([[SPOT.id, 1]]);
+    expect(allotment.waits).toEqual([]);
+  });
+
   it('says how much of the quota is taken when there is no room', async () => {
     const allotment = await plan({
       waiting: [{ name: 'a', count: 2, worthUsd: 1, cpus: 4 }],

@@ -100,7 +100,9 @@ describe('ebb simulate', () => {
     expect(status).toBe(0);
     expect(stderr).toContain('Prices of 1 market are assumed: a flat 0.3 of on-demand');
     expect(readFileSync(join(cwd, 'r.html'), 'utf8')).toContain('Prices of 1 market are assumed');
-    expect((JSON.parse(ebb(cwd, ...args, '--json').stdout) as Answer).marketNotes).toHaveLength(2);
+    const { marketNotes } = JSON.parse(ebb(cwd, ...args, '--json').stdout) as Answer;
+    expect(marketNotes).toHaveLength(3);
+    expect(marketNotes.at(-1)).toMatch(/^Billed by the second/);
   });
 
   it('says which jobs no policy would have been given', () => {

@@ -73,7 +73,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
     return {
       outcome,
       workload: source.facts(),
-      marketNotes,
+      marketNotes: [...marketNotes, billingText(config)],
       tookS: (performance.now() - began) / 1000,
     };
   } finally {
@@ -136,6 +136,13 @@ function configOf({ config, setupS }: RunOrder, trace: MarketTrace): SchedulerCo
     ...config,
   });
 }
+
+/** What costs of old and of new markets differ by most: jobs of minutes pay for hours. */
+const billingText = ({ billing, refundRule }: SchedulerConfig): string =>
+  (billing === 'per-hour'
+    ? 'Billed by the hour, a started one in full, as EC2 did until October 2017 (--set billing=per-second for today'
+    : 'Billed by the second, a minute at least (--set billing=per-hour for as it was until October 2017') +
+  `); ${refundRule === 'first-hour' ? 'what the market takes in its first hour is free' : 'what the market takes is paid for as well'}.`;
 
 interface Source {
   readonly jobs: AsyncIterable<WorkloadJob> | Iterable<WorkloadJob>;

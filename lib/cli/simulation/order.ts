@@ -53,7 +53,7 @@ export interface ToRun {
 export interface RunResult {
   readonly outcome: RunOutcome;
   readonly workload: WorkloadFacts;
-  /** What was assumed when the market was imported. */
+  /** What was assumed when the market was imported, and how it is billed. */
   readonly marketNotes: readonly string[];
   /** Real time, s. */
   readonly tookS: number;

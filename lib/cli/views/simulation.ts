@@ -63,7 +63,7 @@ export function presetsTable(output: Paint, presets: readonly PresetFigures[]): 
 
 /** What the short titles of the table mean. */
 const LEGEND =
-  'COST per run; OF LIST: of the same work at on-demand prices, nothing wasted; NOT DONE: jobs unfinished, failed, refused or past the end; TAKEN: instances that the market interrupted, per run.';
+  'COST per run; OF LIST: of the same work at on-demand prices, nothing wasted; NOT DONE: jobs unfinished, failed, refused or past the end; WASTED, IDLE: of the cost, work that was lost and capacity that ran nothing; UTILISED: of the instance-hours, what ran work; TAKEN: instances that the market interrupted, per run.';
 
 const NOTHING = '-';
 

@@ -55,7 +55,7 @@ function pastTheEnd({ runs }: Doubted): string[] {
     const least = Math.min(...cut.map((r) => r.totals.notSubmitted));
     const jobs = `${least === most ? '' : `${least} to `}${most}${most >= COUNTED_PAST_END ? ' or more' : ''}`;
     warnings.push(
-      `The workload goes on after the end of the simulation${inRuns(cut, runs)}: ${jobs} of its jobs were never submitted. Begin earlier, end later, or take fewer jobs or a longer market.`,
+      `The workload goes on after the end of the simulation${inRuns(cut, runs)}: ${jobs} of its jobs were never submitted. Begin earlier, end later, or take fewer jobs, a denser part of a trace (--workload-option fromS=SECONDS) or a longer market.`,
     );
   }
   const open = runs.filter((r) => r.ended === 'time-over' && r.totals.unfinished > 0);

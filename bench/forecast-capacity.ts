@@ -51,7 +51,7 @@ async function draw(folders: readonly string[]): Promise<void> {
   for (const folder of folders) {
     sources.push({ name: basename(folder), trace: (await openMarket(resolve(folder), markets)).trace });
   }
-  write(sources, { shares: { train: 0.6, validation: 0.2 }, unseenShare: 0.2 });
+  await write(sources, { shares: { train: 0.6, validation: 0.2 }, unseenShare: 0.2 });
 }
 
 /** Each folder of series up to the end of the windows that may be tuned on; nothing of them is kept to be judged on. */
@@ -70,11 +70,14 @@ async function drawTuned(folder: string): Promise<void> {
     if (names.size !== seriesOf(trace).length) throw new Error(`${path}: some of its series are not to be tuned on`);
     sources.push({ name: basename(path), trace: knownUntil(trace, epochMs(endMs)) });
   }
-  write(sources, { shares: { train: 0.75, validation: 0.25 }, unseenShare: 0 });
+  await write(sources, { shares: { train: 0.75, validation: 0.25 }, unseenShare: 0 });
 }
 
-function write(sources: readonly DatasetSource[], plan: Pick<CapacityDatasetPlan, 'shares' | 'unseenShare'>): void {
-  const { rows, sources: drawn } = writeCapacityDataset(data, sources, {
+async function write(
+  sources: readonly DatasetSource[],
+  plan: Pick<CapacityDatasetPlan, 'shares' | 'unseenShare'>,
+): Promise<void> {
+  const { rows, sources: drawn } = await writeCapacityDataset(data, sources, {
     seed: SEED,
     instantsPerPool: INSTANTS_PER_POOL,
     ...plan,

@@ -22,9 +22,11 @@ import {
   closeColumns,
   columnsIn,
   DATASET_VERSION,
+  told,
   writeWhole,
   type Columns,
   type ColumnTypes,
+  type DatasetProgress,
 } from './dataset-columns.ts';
 import type { DatasetSource } from './dataset-folder.ts';
 
@@ -65,55 +67,59 @@ export interface CapacityDataset {
 }
 
 /** Writes a data set as `ebb market dataset` does, of capacity and so without bids. Throws `market.invalid` when there is no series. */
-export function writeCapacityDataset(
+export async function writeCapacityDataset(
   folder: string,
   sources: readonly DatasetSource[],
   { unseenShare, ...plan }: CapacityDatasetPlan,
-): CapacityDataset {
+  onProgress: Progress = () => undefined,
+): Promise<CapacityDataset> {
   const names = [...new Set(sources.flatMap(({ trace }) => seriesOf(trace).map(({ id }) => poolName(id))))];
   if (names.length === 0) throw noSeries(sources);
   const full = { ...plan, unseen: unseenPools(names, unseenShare, plan.seed) };
-  const told = sources.map(({ name, trace }) => ({
+  const drawn = sources.map(({ name, trace }) => ({
     summary: summaryOf(name, seriesDigest(trace), rangesOf(trace, plan.shares)),
     samples: () => sampleCapacity(trace, full),
   }));
-  return written(folder, { names, told, plan: full, isCensored: false });
+  return written(folder, { names, drawn, plan: full, isCensored: false, onProgress });
 }
 
 /** The same of an engine's own record, whose samples are watched as far as instances were held. */
-export function writeRecordDataset(
+export async function writeRecordDataset(
   folder: string,
   { name, record }: RecordSource,
   plan: Omit<CapacityPlan, 'unseen'>,
-): CapacityDataset {
+  onProgress: Progress = () => undefined,
+): Promise<CapacityDataset> {
   const names = [...new Set(record.lives.map(({ pool }) => poolName(pool)))];
-  const told = {
+  const drawn = {
     summary: summaryOf(name, recordDigest(record), rangesOf(record, plan.shares)),
     samples: () => sampleRecord(record, { ...plan, instants: plan.instantsPerPool * names.length }),
   };
-  return written(folder, { names, told: [told], plan: { ...plan, unseen: new Set() }, isCensored: true });
+  return written(folder, { names, drawn: [drawn], plan: { ...plan, unseen: new Set() }, isCensored: true, onProgress });
 }
 
 interface Filling {
   /** TYPE/ZONE of the pools, as the column `pool` counts through them. */
   readonly names: readonly string[];
-  readonly told: readonly { readonly summary: SourceOfRows; readonly samples: () => Iterable<CapacitySample> }[];
+  readonly drawn: readonly { readonly summary: SourceOfRows; readonly samples: () => Iterable<CapacitySample> }[];
   readonly plan: CapacityPlan;
   readonly isCensored: boolean;
+  readonly onProgress: Progress;
 }
+type Progress = (progress: DatasetProgress) => void;
 
-function written(folder: string, filling: Filling): CapacityDataset {
-  const { rows, sources } = writeWhole(folder, (partial) => filled(partial, filling));
+async function written(folder: string, filling: Filling): Promise<CapacityDataset> {
+  const { rows, sources } = await writeWhole(folder, (partial) => filled(partial, filling));
   return { rows, sources };
 }
 
-function filled(partial: string, { names, told, plan, isCensored }: Filling) {
+async function filled(partial: string, { names, drawn, plan, isCensored, onProgress }: Filling) {
   const columns = columnsIn(partial, COLUMNS, WIDTHS);
   let rows = 0;
-  for (const [source, { samples }] of told.entries()) {
+  for (const [source, { samples, summary }] of drawn.entries()) {
     for (const sample of samples()) {
       write(columns, sample, { source, pool: names.indexOf(poolName(sample.pool)) });
-      rows++;
+      await told({ source: summary.name, rows: ++rows }, onProgress);
     }
   }
   return {
@@ -130,7 +136,7 @@ function filled(partial: string, { names, told, plan, isCensored }: Filling) {
     pools: names,
     unseen: [...plan.unseen],
     sha256: closeColumns<typeof COLUMNS>(columns),
-    sources: told.map(({ summary }) => summary),
+    sources: drawn.map(({ summary }) => summary),
   };
 }
 

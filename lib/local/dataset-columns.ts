@@ -1,7 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
 import { EbbError } from '../kernel/errors.ts';
 import { NpyWriter, type NpyType } from './npy-file.ts';
+import { onSuddenEnd } from './sudden-end.ts';
 
 /**
  * The folder of a data set: one NumPy file per column and a manifest. Written beside its place as `NAME.PID.partial` and renamed when it
@@ -10,8 +12,30 @@ import { NpyWriter, type NpyType } from './npy-file.ts';
 export const DATASET_VERSION = 1;
 const MANIFEST = 'manifest.json';
 
-/** Throws `usage` when the folder is not empty. `fill` writes the columns and answers with the manifest; what it throws leaves nothing. */
-export function writeWhole<M extends object>(folder: string, fill: (partial: string) => M): M {
+/** How many rows of a source have been drawn. */
+export interface DatasetProgress {
+  readonly source: string;
+  readonly rows: number;
+}
+
+/** So many rows at a time: between them somebody may ask to stop, and is heard. */
+const ROWS_AT_A_TIME = 10_000;
+
+/** Tells of every ROWS_AT_A_TIME rows, and lets the process hear what it was sent. What `onProgress` throws ends the drawing. */
+export async function told(progress: DatasetProgress, onProgress: (progress: DatasetProgress) => void): Promise<void> {
+  if (progress.rows % ROWS_AT_A_TIME !== 0) return;
+  await turn();
+  onProgress(progress);
+}
+
+/**
+ * Throws `usage` when the folder is not empty. `fill` writes the columns and answers with the manifest; what it throws leaves nothing,
+ * nor does an end of the process before it is done.
+ */
+export async function writeWhole<M extends object>(
+  folder: string,
+  fill: (partial: string) => Promise<M> | M,
+): Promise<M> {
   if (existsSync(folder) && readdirSync(folder).length > 0) {
     throw new EbbError('usage', {
       what: 'the folder for the data set is not empty',
@@ -21,8 +45,9 @@ export function writeWhole<M extends object>(folder: string, fill: (partial: str
   }
   const partial = `${folder}.${process.pid}.partial`;
   mkdirSync(partial, { recursive: true });
+  const unwatch = onSuddenEnd(() => rmSync(partial, { recursive: true, force: true }));
   try {
-    const manifest = fill(partial);
+    const manifest = await fill(partial);
     writeFileSync(join(partial, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
     rmSync(folder, { recursive: true, force: true });
     renameSync(partial, folder);
@@ -30,6 +55,8 @@ export function writeWhole<M extends object>(folder: string, fill: (partial: str
   } catch (error) {
     rmSync(partial, { recursive: true, force: true });
     throw error;
+  } finally {
+    unwatch();
   }
 }
 

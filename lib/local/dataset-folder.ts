@@ -14,7 +14,15 @@ import {
 } from '../market/dataset.ts';
 import { BID_FEATURES, FEATURES, FEATURE_WIDTH, POOL_FEATURES, SEQUENCE_FEATURES } from '../market/features/names.ts';
 import type { MarketTrace } from '../market/trace.ts';
-import { closeColumns, columnsIn, DATASET_VERSION, writeWhole, type ColumnTypes } from './dataset-columns.ts';
+import {
+  closeColumns,
+  columnsIn,
+  DATASET_VERSION,
+  told,
+  writeWhole,
+  type ColumnTypes,
+  type DatasetProgress,
+} from './dataset-columns.ts';
 import type { SourceOfRows } from '../models/evaluation/rows.ts';
 
 const COLUMNS = {
@@ -33,11 +41,6 @@ type Column = keyof typeof COLUMNS;
 export interface DatasetSource {
   readonly name: string;
   readonly trace: MarketTrace;
-}
-
-export interface DatasetProgress {
-  readonly source: string;
-  readonly rows: number;
 }
 
 /** Written as JSON beside the columns; times are ISO 8601. */
@@ -73,12 +76,12 @@ export interface SourceSummary extends SourceOfRows {
 }
 
 /** A data set for training (dataset-columns.ts): samples the sources one after the other. Throws `usage` when the folder is not empty, `market.invalid` when no sample is left. */
-export function writeDataset(
+export async function writeDataset(
   folder: string,
   sources: readonly DatasetSource[],
   plan: SamplingPlan,
   onProgress: (progress: DatasetProgress) => void = () => undefined,
-): DatasetManifest {
+): Promise<DatasetManifest> {
   return writeWhole(folder, (partial) => filled(partial, sources, { plan, onProgress }));
 }
 
@@ -87,11 +90,16 @@ interface Filling {
   readonly onProgress: (progress: DatasetProgress) => void;
 }
 
-function filled(partial: string, sources: readonly DatasetSource[], { plan, onProgress }: Filling): DatasetManifest {
+async function filled(
+  partial: string,
+  sources: readonly DatasetSource[],
+  { plan, onProgress }: Filling,
+): Promise<DatasetManifest> {
   const writers = columnsIn(partial, COLUMNS, { features: FEATURE_WIDTH });
   const pools = new Map<string, number>();
   let rows = 0;
-  const summaries = sources.map((source, i) => {
+  const summaries: SourceSummary[] = [];
+  for (const [i, source] of sources.entries()) {
     const tally = new Tally(source, plan);
     for (const sample of tally.samples) {
       const name = poolName(sample.pool);
@@ -107,10 +115,10 @@ function filled(partial: string, sources: readonly DatasetSource[], { plan, onPr
       writers.bidKind.push(BID_KINDS.indexOf(sample.bidKind));
       rows++;
       tally.count(sample);
-      if (rows % 10_000 === 0) onProgress({ source: source.name, rows });
+      await told({ source: source.name, rows }, onProgress);
     }
-    return tally.summary();
-  });
+    summaries.push(tally.summary());
+  }
   const sha256 = closeColumns<typeof COLUMNS>(writers);
   if (rows === 0) throw nothingSampled(summaries);
   return {

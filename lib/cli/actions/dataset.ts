@@ -5,7 +5,7 @@ import { openMarket } from '../../local/market-import.ts';
 import type { SamplingPlan } from '../../market/dataset.ts';
 import type { DatasetFlags, MarketStreams } from '../commands/market.ts';
 import { percent, plural } from '../format.ts';
-import { catalogueOption, day, line, number, printJson } from './market.ts';
+import { catalogueOption, day, line, number, printJson, stoppable } from './market.ts';
 
 export async function dataset(
   streams: MarketStreams,
@@ -14,26 +14,34 @@ export async function dataset(
 ): Promise<void> {
   const plan = planOf(options);
   const progress = progressOf(streams);
-  const opened: DatasetSource[] = [];
+  const target = resolve(options.output);
   let manifest: DatasetManifest;
   try {
-    for (const source of sources) {
-      progress.show(`reading ${source}`);
-      const { trace } = await openMarket(
-        resolve(source),
-        resolve(options.cache),
-        await catalogueOption(options.catalogue),
-      );
-      opened.push({ name: basename(resolve(source)), trace });
-    }
-    manifest = writeDataset(resolve(options.output), opened, plan, ({ source, rows }) =>
-      progress.show(`sampling ${source}: ${number(rows)} rows`),
+    manifest = await stoppable(streams, `stopped: ${target} was not written`, async () =>
+      writeDataset(target, await opened(sources, options, progress.show), plan, ({ source, rows }) =>
+        progress.show(`sampling ${source}: ${number(rows)} rows`),
+      ),
     );
   } finally {
     progress.clear();
   }
-  if (options.json === true) printJson(streams, { path: resolve(options.output), ...manifest });
-  else report(streams, options.output, manifest);
+  if (options.json === true) printJson(streams, { path: target, ...manifest });
+  else report(streams, target, manifest);
+}
+
+async function opened(
+  sources: readonly string[],
+  options: DatasetFlags,
+  show: (text: string) => void,
+): Promise<readonly DatasetSource[]> {
+  const traces: DatasetSource[] = [];
+  for (const source of sources) {
+    show(`reading ${source}`);
+    const path = resolve(source);
+    const { trace } = await openMarket(path, resolve(options.cache), await catalogueOption(options.catalogue));
+    traces.push({ name: basename(path), trace });
+  }
+  return traces;
 }
 
 function planOf(options: DatasetFlags): SamplingPlan {
@@ -71,7 +79,7 @@ function progressOf({ stderr }: MarketStreams): { readonly show: (text: string) 
 }
 
 function report(streams: MarketStreams, path: string, manifest: DatasetManifest): void {
-  line(streams, resolve(path));
+  line(streams, path);
   line(
     streams,
     `${number(manifest.rows)} bids in ${plural(manifest.pools.length, 'pool')}, seed ${manifest.plan.seed}`,

@@ -61,8 +61,11 @@ function progressOf(streams: MarketStreams): {
 /** Where nobody can ask for it, nothing is stopped. */
 const UNASKED: SignalSource = { on: () => undefined, off: () => undefined };
 
-const stoppable = <T>({ stderr, signals = UNASKED }: MarketStreams, said: string, work: () => Promise<T>): Promise<T> =>
-  endedByStop({ note: (text) => void stderr.write(`${text}\n`) }, said, work, signals);
+export const stoppable = <T>(
+  { stderr, signals = UNASKED }: MarketStreams,
+  said: string,
+  work: () => Promise<T>,
+): Promise<T> => endedByStop({ note: (text) => void stderr.write(`${text}\n`) }, said, work, signals);
 
 export async function importSource(streams: MarketStreams, source: string, options: ImportFlags): Promise<void> {
   const target = resolve(

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
-import type { DatasetProgress, DatasetSource } from '../../local/dataset-folder.ts';
+import type { DatasetProgress } from '../../local/dataset-columns.ts';
+import type { DatasetSource } from '../../local/dataset-folder.ts';
 import { openMarket } from '../../local/market-import.ts';
 import { judge, type Candidate } from '../../local/models/judging.ts';
 import { ownHistory, ownRecord } from '../../local/models/own-history.ts';
@@ -14,7 +15,7 @@ import { modelInUse, type ModelPlaces } from '../../models/versions.ts';
 import type { DrawnOptions, EvaluateOptions, TrainOptions } from '../commands/models.ts';
 import type { Action, Context } from '../context.ts';
 import { json } from '../output.ts';
-import { onStopRequest } from '../signals.ts';
+import { endedByStop, onStopRequest, SIGNAL_EXIT, type StopSignal } from '../signals.ts';
 import { judgementText, trainingText } from '../views/models.ts';
 import { placesOf } from './models.ts';
 
@@ -25,12 +26,14 @@ export const evaluate: Action<EvaluateOptions> = async (context, [named], option
   const { output, json: asJson } = context;
   const places = placesOf(context, options);
   const candidates = await candidatesOf(context, places, named);
-  const from = await drawnFrom(context, options);
   const { seed, risk, instants = USUAL[risk].evaluate } = options;
-  const rows = judgedRows({ risk, from, seed, instants, onProgress: drawingNotes(context) });
+  const { from, drawn } = await endedByStop(output, 'stopped', async () => {
+    const from = await drawnFrom(context, options);
+    return { from, drawn: await judgedRows({ risk, from, seed, instants, onProgress: drawingNotes(context) }) };
+  });
   output.note('asking the forecasts ...');
   const traces = 'own' in from ? [] : from.traces.map((s) => s.trace);
-  const judgement = await judge(candidates, { risk, rows, traces, split: JUDGED_SPLIT, seed });
+  const judgement = await judge(candidates, { risk, rows: drawn, traces, split: JUDGED_SPLIT, seed });
   if (asJson) json(output, judgement);
   else output.line(judgementText(output, judgement));
 };
@@ -96,14 +99,13 @@ async function tracesOf(
   return sources;
 }
 
-/** Ten thousand bids at a time, as they are drawn. */
+/** As they are drawn. */
 const drawingNotes =
   ({ output }: Context) =>
   ({ source, rows }: DatasetProgress): void =>
-    output.note(`drawing bids from ${source}: ${rows.toLocaleString('en-US')}`);
+    output.note(`drawing samples from ${source}: ${rows.toLocaleString('en-US')}`);
 
-/** Exit code of a program ended by SIGINT, as shells report it. */
-const STOPPED = 130;
+const STOPPED = 'stopped; nothing was changed';
 
 export const train: Action<TrainOptions> = async (context, _args, options) => {
   const { output, json: asJson, world } = context;
@@ -112,12 +114,12 @@ export const train: Action<TrainOptions> = async (context, _args, options) => {
   const at = new Date().toISOString();
   const version = await freeName(places, options.name, `${at.slice(0, 10)}-${options.model}`);
   const current = await usedIn(places);
-  const from = await drawnFrom(context, options);
+  const from = await endedByStop(output, STOPPED, () => drawnFrom(context, options));
   const { seed, risk, model: kind, instants = USUAL[risk].train } = options;
   const python = options.python?.includes('/') === true ? resolve(world.cwd, options.python) : (options.python ?? null);
   const drawing = { risk, from, seed, instants, onProgress: drawingNotes(context) };
   const abort = new AbortController();
-  const unlisten = onStopRequest(() => abort.abort());
+  const unlisten = onStopRequest((_, signal) => abort.abort(signal));
   let training: Training;
   try {
     training = await trainVersion(
@@ -126,8 +128,8 @@ export const train: Action<TrainOptions> = async (context, _args, options) => {
     );
   } catch (error) {
     if (!abort.signal.aborted) throw error;
-    output.note('stopped; nothing was changed');
-    return STOPPED;
+    output.note(STOPPED);
+    return SIGNAL_EXIT[abort.signal.reason as StopSignal];
   } finally {
     unlisten();
   }

@@ -8,7 +8,9 @@ import { LEAST_DAYS } from '../../models/evaluation/comparison.ts';
 import type { Risk } from '../../models/preemption.ts';
 import { lossesIn, type CapacityRecord } from '../../market/capacity-record.ts';
 import { writeCapacityDataset, writeRecordDataset, type RecordSource } from '../capacity-dataset-folder.ts';
-import { writeDataset, type DatasetProgress, type DatasetSource } from '../dataset-folder.ts';
+import type { DatasetProgress } from '../dataset-columns.ts';
+import { writeDataset, type DatasetSource } from '../dataset-folder.ts';
+import { onSuddenEnd } from '../sudden-end.ts';
 import { datasetRows } from './dataset-rows.ts';
 
 /**
@@ -41,26 +43,30 @@ export interface Drawing {
 }
 
 /** A data set of them, in a folder. No pool is held out: whoever trains for their own market wants all of it learned. */
-export function writeSamples(
+export async function writeSamples(
   folder: string,
   { risk, from, seed, instants, onProgress }: Drawing,
-): { readonly rows: number; readonly sources: readonly SourceOfRows[] } {
+): Promise<{ readonly rows: number; readonly sources: readonly SourceOfRows[] }> {
   const plan = { seed, shares: SHARES, unseenShare: 0 };
-  if ('own' in from) return writeRecordDataset(folder, from.own, { ...plan, instantsPerPool: instants });
+  const ofCapacity = { ...plan, instantsPerPool: instants };
+  if ('own' in from) return writeRecordDataset(folder, from.own, ofCapacity, onProgress);
   const { traces } = from;
-  if (risk === 'capacity') return writeCapacityDataset(folder, traces, { ...plan, instantsPerPool: instants });
+  if (risk === 'capacity') return writeCapacityDataset(folder, traces, ofCapacity, onProgress);
   return writeDataset(folder, traces, { ...plan, instants, bidsPerInstant: BIDS_PER_INSTANT }, onProgress);
 }
 
 /** Bids to judge by: those of the last part of the time (JUDGED_SPLIT), among others. */
-export function judgedRows(drawing: Drawing): DatasetRows {
+export async function judgedRows(drawing: Drawing): Promise<DatasetRows> {
   const scratch = mkdtempSync(join(tmpdir(), 'ebb-judged-'));
+  const discard = (): void => rmSync(scratch, { recursive: true, force: true });
+  const unwatch = onSuddenEnd(discard);
   try {
     const folder = join(scratch, 'dataset');
-    writeSamples(folder, drawing);
+    await writeSamples(folder, drawing);
     return datasetRows(folder);
   } finally {
-    rmSync(scratch, { recursive: true, force: true });
+    unwatch();
+    discard();
   }
 }
 

@@ -44,9 +44,18 @@ export interface Training {
 
 const WORK = '.training-';
 
-/** Throws `market.invalid` for too little history, `conflict` for a version that is there, `model.training`, `model.unusable`. */
+/** Stopped by the signal it throws, and has changed nothing. Throws `market.invalid` for too little history, `conflict` for a version that is there, `model.training`, `model.unusable`. */
 export async function trainVersion(order: TrainingOrder, around: Surroundings): Promise<Training> {
-  const { own, version, drawing } = order;
+  const { own, version } = order;
+  const { say, signal } = around;
+  const goOn = (): void => signal?.throwIfAborted();
+  const drawing: Drawing = {
+    ...order.drawing,
+    onProgress: (progress) => {
+      goOn();
+      order.drawing.onProgress(progress);
+    },
+  };
   mustSuffice(drawing);
   if (existsSync(join(own, version))) {
     throw new EbbError('conflict', { what: 'there is a version of this name already', got: version });
@@ -58,14 +67,15 @@ export async function trainVersion(order: TrainingOrder, around: Surroundings): 
   mkdirSync(work, { recursive: true, mode: 0o700 });
   try {
     const made = join(work, version);
-    const samples = writeSamples(join(work, 'dataset'), drawing);
-    around.say(rangesText(samples));
+    const samples = await writeSamples(join(work, 'dataset'), drawing);
+    say(rangesText(samples));
     const args = ['--data', join(work, 'dataset'), '--output', made];
     await runTrainer(python, [...args, '--model', order.kind, '--seed', String(drawing.seed)], around);
     await mustBeWhole(made, drawing.risk);
-    around.say('judging it on the range that was held out ...');
+    say('judging it on the range that was held out ...');
     const judgement = await judged(join(work, 'dataset'), [{ name: version, folder: made }, current], drawing);
     writeFileSync(join(made, EVALUATION_FILE), `${JSON.stringify(judgement.record, null, 1)}\n`, { flush: true });
+    goOn();
     renameSync(made, join(own, version));
     return { ...choose(order, judgement), folder: join(own, version) };
   } finally {
@@ -140,7 +150,7 @@ function choose({ own, version, at, by }: TrainingOrder, judgement: Judgement): 
   return { version, judgement, rival, taken };
 }
 
-const rangesText = ({ rows, sources }: ReturnType<typeof writeSamples>): string =>
+const rangesText = ({ rows, sources }: Awaited<ReturnType<typeof writeSamples>>): string =>
   [
     `${rows.toLocaleString('en-US')} samples`,
     ...sources.map(

@@ -1,4 +1,4 @@
-/** An import that is stopped leaves nothing behind. */
+/** An import that is stopped, or a data set being drawn, leaves nothing behind. */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,19 +26,25 @@ const stopped = (how: string): Promise<Ended> =>
     });
     console.log('done');`);
 
-/** The same by the command, which draws its progress on a terminal. */
-const stoppedCommand = (signal: string): Promise<Ended> =>
+/** The same by a command, which draws its progress on a terminal: `what` of it is told when it is to stop. */
+const stoppedCommand = (signal: string, what: string, command: string): Promise<Ended> =>
   ended(`
     import { importSource } from ${module('cli/actions/market.ts')};
+    import { dataset } from ${module('cli/actions/dataset.ts')};
     const stderr = {
       isTTY: true,
       write: (text) => {
-        if (text.includes('reading')) process.kill(process.pid, '${signal}');
+        if (text.includes('${what}')) process.kill(process.pid, '${signal}');
         else process.stdout.write(text);
       },
     };
-    await importSource({ stdout: process.stdout, stderr, signals: process }, 'prices.csv', { output: 'p.ebbmarket', maxIssues: 20 });
+    const streams = { stdout: process.stdout, stderr, signals: process };
+    ${command}
     console.log('done');`);
+
+const IMPORT = "await importSource(streams, 'prices.csv', { output: 'p.ebbmarket', maxIssues: 20 });";
+const DRAWING = `const plan = { seed: 1, instants: 40_000, bids: 4, train: 0.6, validation: 0.2, unseen: 0 };
+  await dataset(streams, ['prices.csv'], { ...plan, output: 'drawn', cache: 'cache' });`;
 
 async function ended(program: string): Promise<Ended> {
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], { cwd });
@@ -69,10 +75,21 @@ describe('an import that is stopped', () => {
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ])('by %s to the command: says so, exits with %i, and nothing half-written is left', async (signal, code) => {
-    const end = await stoppedCommand(signal);
+    const end = await stoppedCommand(signal, 'reading', IMPORT);
     expect(end).toMatchObject({ code, said: expect.stringContaining('p.ebbmarket was not written') });
     expect(end.said).not.toContain('done');
     expect(readdirSync(cwd)).toEqual(['prices.csv']);
+  });
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ])('a data set, by %s: says so, exits with %i, and nothing half-written is left', async (signal, code) => {
+    const end = await stoppedCommand(signal, 'sampling', DRAWING);
+    expect(end).toMatchObject({ code, said: expect.stringContaining('drawn was not written') });
+    expect(end.said).not.toContain('done');
+    expect(readdirSync(cwd).sort()).toEqual(['cache', 'prices.csv']);
+    rmSync(join(cwd, 'cache'), { recursive: true });
   });
 
   it('by an exit: the same', async () => {

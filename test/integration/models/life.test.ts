@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -204,6 +205,24 @@ describe('training', () => {
     expect(train(dir, '0.15', '--name', 'next').status).toBe(0);
     expect(readdirSync(ownOf(dir)).filter((name) => name.startsWith('.'))).toEqual([]);
     expect(await versions(dir)).toEqual(['next']);
+  });
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('stopped by %s as it draws says so, exits with %i, and has changed nothing', async (signal, code) => {
+    const dir = newDir();
+    const args = ['models', 'train', '--dir', dir, '--markets', market, '--python', python, '--instants', '60000'];
+    const child = spawn(process.execPath, [EBB, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+    let said = '';
+    child.stderr.on('data', (chunk) => {
+      const before = said;
+      said += String(chunk);
+      if (said.includes('drawing samples') && !before.includes('drawing samples')) child.kill(signal);
+    });
+    expect(await once(child, 'close')).toEqual([code, null]);
+    expect(said).toContain('stopped; nothing was changed');
+    expect(readdirSync(ownOf(dir))).toEqual([]);
   });
 
   it('on too little history is refused, with how much there is and how much it takes', () => {

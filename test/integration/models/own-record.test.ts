@@ -39,7 +39,7 @@ async function trained(name: string, givenBackAfterH: number | null): Promise<st
   const record = recordOf(livedBy(life), epochMs(T0 + DAYS * 24 * HOUR));
   if (record === null) throw new Error('nothing was recorded');
   const data = join(scratch, `${name}-data`);
-  writeRecordDataset(
+  await writeRecordDataset(
     data,
     { name, record },
     { seed: 1, instantsPerPool: 2000, shares: { train: 0.6, validation: 0.15 } },

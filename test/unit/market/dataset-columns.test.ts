@@ -14,9 +14,9 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 describe('writeWhole', () => {
-  it('shows the folder only when its columns and the manifest are complete', () => {
+  it('shows the folder only when its columns and the manifest are complete', async () => {
     const folder = join(dir, 'dataset');
-    writeWhole(folder, (partial) => {
+    await writeWhole(folder, (partial) => {
       const columns = columnsIn(partial, { n: 'uint8' }, {});
       columns.n.push(7);
       expect(readdirSync(dir)).toEqual([`dataset.${process.pid}.partial`]);
@@ -27,30 +27,30 @@ describe('writeWhole', () => {
     expect(readFileSync(join(folder, 'n.npy')).at(-1)).toBe(7);
   });
 
-  it('leaves nothing of what failed half-way', () => {
+  it('leaves nothing of what failed half-way', async () => {
     const folder = join(dir, 'dataset');
     const failing = (partial: string): never => {
       writeFileSync(join(partial, 'n.npy'), '');
       throw new Error('no space left');
     };
-    expect(() => writeWhole(folder, failing)).toThrow('no space left');
+    await expect(writeWhole(folder, failing)).rejects.toThrow('no space left');
     expect(readdirSync(dir)).toEqual([]);
   });
 
-  it('touches no folder that has something in it', () => {
+  it('touches no folder that has something in it', async () => {
     const folder = join(dir, 'dataset');
     mkdirSync(folder);
     writeFileSync(join(folder, 'mine'), '');
-    expect(() => writeWhole(folder, () => ({}))).toThrow('not empty');
+    await expect(writeWhole(folder, () => ({}))).rejects.toThrow('not empty');
     expect(readdirSync(folder)).toEqual(['mine']);
   });
 });
 
 describe('a data set of capacity', () => {
-  it('is not begun where no market has a series', () => {
+  it('is not begun where no market has a series', async () => {
     const market = traceOf({ name: 'none', startMs: epochMs(0), endMs: epochMs(1) }, []);
     const plan = { seed: 1, instantsPerPool: 1, shares: { train: 0.6, validation: 0.2 }, unseenShare: 0 };
-    expect(() => writeCapacityDataset(join(dir, 'dataset'), [{ name: 'none', trace: market }], plan)).toThrow(
+    await expect(writeCapacityDataset(join(dir, 'dataset'), [{ name: 'none', trace: market }], plan)).rejects.toThrow(
       'no market tells when there was capacity',
     );
     expect(readdirSync(dir)).toEqual([]);

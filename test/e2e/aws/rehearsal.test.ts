@@ -182,10 +182,11 @@ describeOnLocalStack(
       const broken = await BrokenFunction.begin({ endpoint: on.endpoint, region }, 'Reads the queue', instead);
       try {
         await client.send(new SendMessageCommand({ QueueUrl, MessageBody: '{"why":"a test"}' }));
-        const letters = async (): Promise<true | null> => ((await lengthOf(dead)) === 1 ? true : null);
+        // What else fails is put aside in the same queue: a run of the clock on a busy machine.
+        const letters = async (): Promise<true | null> =>
+          (await lengthOf(dead)) > 0 && (await lengthOf(QueueUrl)) === 0 ? true : null;
         // On a busy machine somebody may have gone on listening: then the first try is hidden for the three minutes all the same.
         await until('a dead letter', letters, 270_000);
-        expect(await lengthOf(QueueUrl)).toBe(0);
       } finally {
         await broken.mend();
       }

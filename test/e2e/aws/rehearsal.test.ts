@@ -181,10 +181,20 @@ describeOnLocalStack(
       const instead = { EBB_STATE_MACHINE: `arn:aws:states:${region}:000000000000:stateMachine:none` };
       const broken = await BrokenFunction.begin({ endpoint: on.endpoint, region }, 'Reads the queue', instead);
       try {
-        await client.send(new SendMessageCommand({ QueueUrl, MessageBody: '{"why":"a test"}' }));
+        const send = async () => client.send(new SendMessageCommand({ QueueUrl, MessageBody: '{"why":"a test"}' }));
+        await send();
+        let sentMs = performance.now();
         // What else fails is put aside in the same queue: a run of the clock on a busy machine.
-        const letters = async (): Promise<true | null> =>
-          (await lengthOf(dead)) > 0 && (await lengthOf(QueueUrl)) === 0 ? true : null;
+        const letters = async (): Promise<true | null> => {
+          if ((await lengthOf(QueueUrl)) > 0) return null;
+          if ((await lengthOf(dead)) > 0) return true;
+          // A process of the function that was still going its old way has taken it.
+          if (performance.now() > sentMs + 30_000) {
+            await send();
+            sentMs = performance.now();
+          }
+          return null;
+        };
         // On a busy machine somebody may have gone on listening: then the first try is hidden for the three minutes all the same.
         await until('a dead letter', letters, 270_000);
       } finally {

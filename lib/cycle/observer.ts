@@ -24,7 +24,7 @@ import type { Store } from '../ports/store.ts';
 import { attribute } from './ledger.ts';
 import { applyObservations } from './observe.ts';
 import { Remembered } from './remembered.ts';
-import { endQuotaRest, quotaUses, restOf, storedRests, type PoolRests } from './rests.ts';
+import { boundQuotas, endQuotaRest, quotaUses, restOf, storedRests, type PoolRests } from './rests.ts';
 import { takeSnapshot } from './snapshot.ts';
 import type { Prices } from './spending.ts';
 import type { WorkingState } from './working-state.ts';
@@ -97,6 +97,7 @@ export class Observer {
     const unsettled = new Set<InstanceId>(observed.ended);
     for (const id of state.endedInstances) if (state.instances.get(id)?.costUsd === null) unsettled.add(id);
     for (const id of unsettled) await this.#settle(state, id);
+    boundQuotas(state, { rests: this.#rests, pools: this.#pools, at: this.#parts.clock.now() });
     for (const part of [this.#parts.history, this.#parts.capacity]) {
       for (const [key, value] of part.takeDirty()) state.putMemory(key, value);
     }

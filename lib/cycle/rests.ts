@@ -58,20 +58,23 @@ export interface Resting {
   readonly rests: PoolRests;
 }
 
-/** A launch was refused. */
-export function rest(state: WorkingState, key: PoolId | QuotaKey, said: string, { at, rests }: Resting): void {
-  const before = rests.get(key);
-  const refusals = (before?.refusals ?? 0) + 1;
-  put(state, key, { ...before, untilMs: endingMs(at), refusals, detail: said.slice(0, MAX_DETAIL) }, rests);
+interface Refusal {
+  readonly said: string;
+  readonly refused?: NonNullable<PoolRest['refused']>;
 }
 
+/** A launch was refused. */
+export const rest = (state: WorkingState, pool: PoolId, said: string, resting: Resting): void =>
+  putRest(state, pool, { said }, resting);
+
 /** A launch was refused because the quota of its pool is used up. */
-export function restQuota(state: WorkingState, pool: PoolId, said: string, resting: Resting): void {
-  const key = quotaKey(pool);
-  rest(state, key, said, resting);
-  const { rests, at } = resting;
-  const next = rests.get(key);
-  if (next !== undefined) put(state, key, { ...next, refused: { pool, atMs: raw(at) } }, rests);
+export const restQuota = (state: WorkingState, pool: PoolId, said: string, resting: Resting): void =>
+  putRest(state, quotaKey(pool), { said, refused: { pool, atMs: raw(resting.at) } }, resting);
+
+function putRest(state: WorkingState, key: PoolId | QuotaKey, { said, ...how }: Refusal, { at, rests }: Resting): void {
+  const before = rests.get(key);
+  const refusals = (before?.refusals ?? 0) + 1;
+  put(state, key, { ...before, ...how, untilMs: endingMs(at), refusals, detail: said.slice(0, MAX_DETAIL) }, rests);
 }
 
 function put(state: WorkingState, key: PoolId | QuotaKey, next: PoolRest, rests: PoolRests): void {
@@ -134,39 +137,53 @@ export interface QuotaUse {
   readonly boundMilliCpu: number;
 }
 
+interface Bounding extends Resting {
+  readonly pools: ReadonlyMap<PoolId, Pool>;
+}
+
 /**
- * What is known of quotas that refused something within BOUND_S, by their names. A refusal that is new says that what there is and the
- * refused one together are too much; more than a bound says shows that the quota was raised. O(live instances) where there is any.
+ * Takes in what refusals say of quotas: what there is and the refused one together are too much, for BOUND_S. More than a bound says shows that
+ * the quota was raised. O(live instances) where a quota refused something.
  */
-export function quotaUses(
-  state: WorkingState,
-  { rests, pools, at }: Resting & { readonly pools: ReadonlyMap<PoolId, Pool> },
-): ReadonlyMap<string, QuotaUse> {
-  const uses = new Map<string, QuotaUse>();
-  const shared = [...rests].filter((entry): entry is [QuotaKey, PoolRest] => entry[0].startsWith(QUOTA_PREFIX));
-  const known = shared.filter(([, { refused, bound }]) => refused !== undefined || bound !== undefined);
-  if (known.length === 0) return uses;
-  const used = usedByQuota(state.instances.values(), pools);
-  for (const [key, row] of known) {
-    const quota = key.slice(QUOTA_PREFIX.length);
-    const usedMilliCpu = used.get(quota) ?? 0;
+export function boundQuotas(state: WorkingState, bounding: Bounding): void {
+  const { rests, pools, at } = bounding;
+  for (const { key, row, usedMilliCpu } of quotasIn(state, bounding)) {
     const bound = boundOf(row, usedMilliCpu, { pools, at });
-    if (bound !== row.bound) {
-      const { refused: _, bound: __, ...left } = row;
-      if (bound === undefined && left.untilMs <= raw(at)) forget(state, key, rests);
-      else put(state, key, { ...left, ...(bound && { bound }) }, rests);
-    }
-    if (bound !== undefined) uses.set(quota, { usedMilliCpu, boundMilliCpu: bound.milliCpu });
+    if (bound === row.bound) continue;
+    const { refused: _, bound: __, ...left } = row;
+    if (bound === undefined && left.untilMs <= raw(at)) forget(state, key, rests);
+    else put(state, key, { ...left, ...(bound && { bound }) }, rests);
+  }
+}
+
+/** What is known of quotas that refused something, by their names. O(live instances) where there is any. */
+export function quotaUses(state: Pick<WorkingState, 'instances'>, bounding: Bounding): ReadonlyMap<string, QuotaUse> {
+  const uses = new Map<string, QuotaUse>();
+  for (const { key, row, usedMilliCpu } of quotasIn(state, bounding)) {
+    const bound = boundOf(row, usedMilliCpu, bounding);
+    if (bound !== undefined) uses.set(nameOf(key), { usedMilliCpu, boundMilliCpu: bound.milliCpu });
   }
   return uses;
 }
 
 const QUOTA_PREFIX = 'quota/';
+const nameOf = (key: QuotaKey): string => key.slice(QUOTA_PREFIX.length);
+
+/** Those of which something is known, with what live instances have of them. */
+function quotasIn({ instances }: Pick<WorkingState, 'instances'>, { rests, pools }: Bounding) {
+  const known = [...rests].filter(
+    (entry): entry is [QuotaKey, PoolRest] =>
+      entry[0].startsWith(QUOTA_PREFIX) && (entry[1].refused !== undefined || entry[1].bound !== undefined),
+  );
+  if (known.length === 0) return [];
+  const used = usedByQuota(instances.values(), pools);
+  return known.map(([key, row]) => ({ key, row, usedMilliCpu: used.get(nameOf(key)) ?? 0 }));
+}
 
 function boundOf(
   { refused, bound }: PoolRest,
   usedMilliCpu: number,
-  { pools, at }: { readonly pools: ReadonlyMap<PoolId, Pool>; readonly at: EpochMs },
+  { pools, at }: Pick<Bounding, 'pools' | 'at'>,
 ): PoolRest['bound'] {
   const isKnown = bound !== undefined && bound.atMs + BOUND_S * 1000 > raw(at) && usedMilliCpu < bound.milliCpu;
   const stands = isKnown ? bound : undefined;

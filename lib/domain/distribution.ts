@@ -77,49 +77,17 @@ export function meanRemaining(d: Distribution, done: Seconds): number {
   return sum;
 }
 
-/**
- * `quantile(remaining(d, done), p)`, likewise. Which point it is follows from how many points `done` has passed, and is remembered:
- * O(log points) once all have been asked about. `d` must not change any more.
- */
+/** `quantile(remaining(d, done), p)`, likewise. */
 export function quantileRemaining(d: Distribution, done: Seconds, p: number): Seconds {
   const first = firstAfter(d, done);
   if (first === d.atS.length) return done;
-  const points = pointsAt(d, p);
-  const known = points[first] as number;
-  const at = known === UNKNOWN ? (points[first] = quantileFrom(d, first, p)) : known;
-  return seconds((d.atS[at] ?? 0) - raw(done));
-}
-
-const UNKNOWN = -1;
-
-/** Of one distribution and p: the point of the quantile by the first point that is left. */
-interface QuantilePoints {
-  readonly p: number;
-  readonly points: Int32Array;
-  /** Of the same distribution and another p. */
-  readonly next: QuantilePoints | null;
-}
-
-const quantilePoints = new WeakMap<Distribution, QuantilePoints>();
-
-function pointsAt(d: Distribution, p: number): Int32Array {
-  const head = quantilePoints.get(d) ?? null;
-  for (let known = head; known !== null; known = known.next) if (known.p === p) return known.points;
-  const points = new Int32Array(d.atS.length).fill(UNKNOWN);
-  quantilePoints.set(d, { p, points, next: head });
-  return points;
-}
-
-/** Index of the quantile of what is left from the point `first` on. */
-function quantileFrom(d: Distribution, first: number, p: number): number {
-  const { atS, weight } = d;
   const total = massFrom(d, first);
   let mass = 0;
-  for (let i = first; i < atS.length; i++) {
-    mass += (weight[i] ?? 0) / total;
-    if (mass >= p - 1e-12) return i;
+  for (let i = first; i < d.atS.length; i++) {
+    mass += (d.weight[i] ?? 0) / total;
+    if (mass >= p - 1e-12) return seconds((d.atS[i] ?? 0) - raw(done));
   }
-  return atS.length - 1;
+  return seconds((d.atS.at(-1) ?? 0) - raw(done));
 }
 
 /** P(duration > s) of `remaining(d, done)`, likewise. */

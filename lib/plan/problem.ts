@@ -268,7 +268,7 @@ function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): C
 }
 
 /** mCPU of new instances that the account's quota of a pool may still bear at once, as far as its refusals tell. */
-function atOnceMilliCpu(view: PoolView | undefined, slot: number): number {
+export function atOnceMilliCpu(view: PoolView | undefined, slot: number): number {
   if (view?.quota === undefined) return Infinity;
   const { usedMilliCpu, boundMilliCpu } = view.quota;
   // Less than the bound, which was refused; in a later slot what runs may have ended.

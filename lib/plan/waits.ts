@@ -3,9 +3,10 @@ import { raw } from '../kernel/units.ts';
 import type { Allotment, WaitReason } from '../domain/plan.ts';
 import type { PoolView } from '../domain/pool.ts';
 import { quotaOf } from '../domain/quota.ts';
+import { countFits } from '../domain/resources.ts';
 import { tasksBy, type Selection } from './fill.ts';
 import type { PlannedOption } from './options.ts';
-import { usdText, type GroupChoices, type Problem } from './problem.ts';
+import { atOnceMilliCpu, usdText, type GroupChoices, type Problem } from './problem.ts';
 
 type Wait = Allotment['waits'][number];
 interface Why {
@@ -113,15 +114,12 @@ function noRoom(problem: Problem, entry: GroupChoices, later: PlannedOption | nu
   return { why: 'capacity', detail: `${quota}, and ${each}${next}` };
 }
 
-/** When the account's quota of every pool that a gang might use now refused what it needs, or less: which one bears most. */
-function quotaTooSmall(problem: Problem, entry: GroupChoices): string | null {
-  const pools = new Set(entry.options.map((o) => o.pool.id));
+/** When no pool that a gang might use has a quota that bears all of it at once: which one bears most. */
+function quotaTooSmall(problem: Problem, { group, options }: GroupChoices): string | null {
+  const pools = new Set(options.map((o) => o.pool.id));
   const views = problem.input.snapshot.pools.filter((view) => pools.has(view.pool.id));
-  let most: PoolView | null = null;
-  for (const view of views) {
-    if (view.quota === undefined) return null;
-    if (view.quota.boundMilliCpu > (most?.quota?.boundMilliCpu ?? -1)) most = view;
-  }
+  if (views.some((view) => tasksAtOnce(group, view) >= group.count)) return null;
+  const [most] = views.toSorted((a, b) => (b.quota?.boundMilliCpu ?? 0) - (a.quota?.boundMilliCpu ?? 0));
   if (most?.quota === undefined) return null;
   const { usedMilliCpu, boundMilliCpu } = most.quota;
   return (
@@ -129,6 +127,10 @@ function quotaTooSmall(problem: Problem, entry: GroupChoices): string | null {
     `${tidy(usedMilliCpu / 1000)} in use: ask AWS for a higher one, or make the gang smaller; it is tried again within the hour`
   );
 }
+
+/** How many tasks fit on new machines of a pool, as far as its quota goes. */
+const tasksAtOnce = ({ need }: GroupChoices['group'], view: PoolView): number =>
+  Math.floor(atOnceMilliCpu(view, 0) / raw(view.pool.type.capacity.cpu)) * countFits(need, view.pool.type.capacity);
 
 /** When every pool that it might use now is closed: which, and why. */
 function closedPools(problem: Problem, entry: GroupChoices): string | null {

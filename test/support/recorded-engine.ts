@@ -1,8 +1,9 @@
 /** What an engine keeps of the instances that it held where capacity comes and goes by chance. */
-import { effectKey, instanceId, type PoolId } from '../../lib/kernel/ids.ts';
+import type { PoolId } from '../../lib/kernel/ids.ts';
 import { randomStream, type Uniform } from '../../lib/kernel/random.ts';
 import { epochMs } from '../../lib/kernel/units.ts';
 import type { Instance } from '../../lib/domain/instance.ts';
+import { instance } from '../contract/store-samples.ts';
 
 const HOUR_MS = 3_600_000;
 const RETRY_MS = 300_000;
@@ -32,7 +33,7 @@ function* heldIn(pool: PoolId, life: Living): Generator<Instance> {
   let n = 0;
   let atMs = startMs;
   let availableMs = startMs;
-  const made = (over: Partial<Instance>): Instance => ({ ...BLANK, id: instanceId(`i-${pool}-${n++}`), pool, ...over });
+  const made = (over: Partial<Instance>): Instance => instance(`i-${pool}-${n++}`, { pool, launchedMs: null, ...over });
   while (atMs < endMs) {
     if (atMs < availableMs) {
       const [requestedMs, endedMs] = [epochMs(atMs), epochMs(atMs)];
@@ -73,20 +74,3 @@ function lossAfter(fromMs: number, { hazard, startMs, days }: Living, random: Un
   }
   return Infinity;
 }
-
-const BLANK: Instance = {
-  id: instanceId('i'),
-  allocation: effectKey('a'),
-  pool: '' as PoolId,
-  bid: 'uncapped',
-  state: 'requested',
-  requestedMs: epochMs(0),
-  launchedMs: null,
-  readyMs: null,
-  warnedMs: null,
-  goneMs: null,
-  rebalance: false,
-  endedMs: null,
-  endCause: null,
-  costUsd: null,
-};

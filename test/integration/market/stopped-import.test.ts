@@ -42,9 +42,17 @@ const stoppedCommand = (signal: string, what: string, command: string): Promise<
     ${command}
     console.log('done');`);
 
-const IMPORT = "await importSource(streams, 'prices.csv', { output: 'p.ebbmarket', maxIssues: 20 });";
-const DRAWING = `const plan = { seed: 1, instants: 40_000, bids: 4, train: 0.6, validation: 0.2, unseen: 0 };
-  await dataset(streams, ['prices.csv'], { ...plan, output: 'drawn', cache: 'cache' });`;
+const IMPORT = {
+  what: 'reading',
+  target: 'p.ebbmarket',
+  command: "await importSource(streams, 'prices.csv', { output: 'p.ebbmarket', maxIssues: 20 });",
+};
+const DRAWING = {
+  what: 'sampling',
+  target: 'drawn',
+  command: `const plan = { seed: 1, instants: 40_000, bids: 4, train: 0.6, validation: 0.2, unseen: 0 };
+  await dataset(streams, ['prices.csv'], { ...plan, output: 'drawn', cache: 'cache' });`,
+};
 
 async function ended(program: string): Promise<Ended> {
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], { cwd });
@@ -72,25 +80,19 @@ describe('an import that is stopped', () => {
   });
 
   it.each([
-    ['SIGINT', 130],
-    ['SIGTERM', 143],
-  ])('by %s to the command: says so, exits with %i, and nothing half-written is left', async (signal, code) => {
-    const end = await stoppedCommand(signal, 'reading', IMPORT);
-    expect(end).toMatchObject({ code, said: expect.stringContaining('p.ebbmarket was not written') });
-    expect(end.said).not.toContain('done');
-    expect(readdirSync(cwd)).toEqual(['prices.csv']);
-  });
-
-  it.each([
-    ['SIGINT', 130],
-    ['SIGTERM', 143],
-  ])('a data set, by %s: says so, exits with %i, and nothing half-written is left', async (signal, code) => {
-    const end = await stoppedCommand(signal, 'sampling', DRAWING);
-    expect(end).toMatchObject({ code, said: expect.stringContaining('drawn was not written') });
-    expect(end.said).not.toContain('done');
-    expect(readdirSync(cwd).sort()).toEqual(['cache', 'prices.csv']);
-    rmSync(join(cwd, 'cache'), { recursive: true });
-  });
+    { signal: 'SIGINT', code: 130, ...IMPORT },
+    { signal: 'SIGTERM', code: 143, ...IMPORT },
+    { signal: 'SIGINT', code: 130, ...DRAWING },
+    { signal: 'SIGTERM', code: 143, ...DRAWING },
+  ])(
+    'by $signal to a command: says so, exits with $code, and nothing half-written is left ($what)',
+    async ({ signal, code, what, command, target }) => {
+      const end = await stoppedCommand(signal, what, command);
+      expect(end).toMatchObject({ code, said: expect.stringContaining(`${target} was not written`) });
+      expect(end.said).not.toContain('done');
+      expect(readdirSync(cwd).filter((name) => name !== 'prices.csv' && name !== 'cache')).toEqual([]);
+    },
+  );
 
   it('by an exit: the same', async () => {
     expect(await stopped('process.exit(7);')).toMatchObject({ code: 7 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import {
+  boundQuotas,
   endQuotaRest,
   endRest,
   quotaKey,
@@ -84,7 +85,7 @@ describe('a pool rests', () => {
 
   it('with all that share its quota, and not with others, where that is used up', () => {
     const rests: PoolRests = new Map();
-    rest(newState(), quotaKey(M5), 'MaxSpotInstanceCountExceeded', { at: at(0), rests });
+    restQuota(newState(), M5, 'MaxSpotInstanceCountExceeded', { at: at(0), rests });
     for (const resting of [M5, pool('c6i.large', 'spot', 'b'), pool('r5.large')]) {
       expect(restOf(rests, resting, at(1))?.why).toMatch(
         /^all pools under the vCPU quota spot\/standard rest until .*MaxSpot/,
@@ -96,7 +97,7 @@ describe('a pool rests', () => {
 
   it('until the later of the two ends', () => {
     const rests: PoolRests = new Map();
-    rest(newState(), quotaKey(M5), 'quota', { at: at(0), rests });
+    restQuota(newState(), M5, 'quota', { at: at(0), rests });
     rest(newState(), M5, 'no capacity', { at: at(100), rests });
     expect(restOf(rests, M5, at(350))?.why).toContain('no capacity');
     expect(restOf(rests, M5, at(350))?.untilMs).toBe(raw(at(400)));
@@ -104,7 +105,7 @@ describe('a pool rests', () => {
 
   it('no longer once a launch went well, but for a quota that was refused in the same moment', () => {
     const rests: PoolRests = new Map();
-    rest(newState(), quotaKey(M5), 'quota', { at: at(0), rests });
+    restQuota(newState(), M5, 'quota', { at: at(0), rests });
     endRest(newState(), M5, { at: at(0), rests });
     expect(restOf(rests, M5, at(1))).not.toBeNull();
     endRest(newState(), M5, { at: at(60), rests });
@@ -114,7 +115,7 @@ describe('a pool rests', () => {
   it('no longer once an instance under the quota has ended; what the store has says the same', async () => {
     const state = newState();
     const rests: PoolRests = new Map();
-    rest(state, quotaKey(M5), 'quota', { at: at(0), rests });
+    restQuota(state, M5, 'quota', { at: at(0), rests });
     rest(state, M5, 'no capacity', { at: at(0), rests });
     endQuotaRest(state, pool('c6i.large', 'spot', 'b'), rests);
     expect(restOf(rests, pool('r5.large'), at(1))).toBeNull();
@@ -138,8 +139,11 @@ describe('what was too much for a quota', () => {
     state.putInstance(instance('i-ended', { pool: M5, state: 'ended' }));
     return state;
   };
-  const boundOf = (state: WorkingState, rests: PoolRests, s: number) =>
-    quotaUses(state, { rests, pools, at: at(s) }).get('spot/standard');
+  /** As a cycle does: what refusals say is taken in, then it is asked. */
+  const boundOf = (state: WorkingState, rests: PoolRests, s: number) => {
+    boundQuotas(state, { rests, pools, at: at(s) });
+    return quotaUses(state, { rests, pools, at: at(s) }).get('spot/standard');
+  };
 
   it('is what there was and what was refused, the least of several refusals, for an hour', () => {
     const rests: PoolRests = new Map();
@@ -151,7 +155,7 @@ describe('what was too much for a quota', () => {
     restQuota(state, M5, 'quota', { at: at(600), rests });
     expect(boundOf(state, rests, 601)).toEqual({ usedMilliCpu: 6000, boundMilliCpu: 8000 });
     expect(boundOf(withInstances(1), rests, 602)).toEqual({ usedMilliCpu: 2000, boundMilliCpu: 8000 });
-    expect(boundOf(state, rests, 600 + 3599)).toBeDefined();
+    expect(boundOf(state, rests, 600 + 3599)).toEqual({ usedMilliCpu: 6000, boundMilliCpu: 8000 });
     expect(boundOf(state, rests, 600 + 3600)).toBeUndefined();
   });
 
@@ -174,8 +178,9 @@ describe('what was too much for a quota', () => {
     expect(stored).toEqual(rests);
     expect(boundOf(state, stored, 3)).toMatchObject({ boundMilliCpu: 8000 });
     // With the next refusal it is the first again.
-    rest(state, quotaKey(M5), 'quota', { at: at(4), rests: stored });
+    restQuota(state, M5, 'quota', { at: at(4), rests: stored });
     expect(restOf(stored, M5, at(5))?.refusals).toBe(1);
+    expect(boundOf(state, stored, 6)).toMatchObject({ boundMilliCpu: 8000 });
     expect(boundOf(state, stored, 4000)).toBeUndefined();
     expect(stored.has(quotaKey(M5))).toBe(false);
   });

@@ -7,7 +7,7 @@ import type { LedgerRow } from '../domain/ledger.ts';
 import type { InstanceView, Snapshot } from '../domain/snapshot.ts';
 import type { MarketForecast } from '../domain/stages.ts';
 import type { PurchaseOption } from '../domain/pool.ts';
-import { driftOf } from '../market/forecast/drift.ts';
+import { driftOf, type Drift, type DriftRisk } from '../market/forecast/drift.ts';
 import type { Change, Store } from '../ports/store.ts';
 import type { KnownMarket } from './deployment.ts';
 import { startOfDay, type Spent } from './spent.ts';
@@ -94,17 +94,31 @@ function booked(rows: readonly LedgerRow[]): object[] {
 
 /**
  * What was forecast of a spot instance, once, when its bill is settled. Summed over instances that ended, what came less what was expected has mean 0
- * where forecasts are right, whatever ended them (lib/market/forecast/drift.ts); by pool the log has it, because pools have no bound.
+ * where forecasts are right, whatever ended them (lib/market/forecast/drift.ts). By pool, and capacity and price apart, the log has it: pools
+ * have no bound, and each number of every risk would be a series that is paid for.
  */
 function measureHeld(instance: Instance): void {
   const { endedMs, costUsd, forecast, pool } = instance;
   if (endedMs === null || costUsd === null || forecast === undefined) return;
-  const { instances, hours, expected, observed } = driftOf([instance], endedMs, { risk: 'any', by: null }).overall;
-  if (instances === 0) return;
-  measure('endedExpected', expected);
-  measure('endedInterrupted', observed);
-  logger.info(HELD, { pool, by: forecast.by, hours, expected, interrupted: observed });
+  const drift = (risk: DriftRisk): Drift => driftOf([instance], endedMs, { risk, by: null }).overall;
+  const any = drift('any');
+  if (any.instances === 0) return;
+  measure('endedExpected', any.expected);
+  measure('endedInterrupted', any.observed);
+  const said = { pool, by: forecast.by, hours: any.hours, expected: any.expected, interrupted: any.observed };
+  logger.info(HELD, { ...said, ...apart(any, drift('capacity')) });
 }
+
+/** The risks apart: they are forecast as independent ones, so that their hazards add up. Nothing where that of capacity was not kept. */
+const apart = (any: Drift, capacity: Drift): object =>
+  capacity.instances === 0
+    ? {}
+    : {
+        capacityExpected: capacity.expected,
+        capacityInterrupted: capacity.observed,
+        priceExpected: Math.max(0, any.expected - capacity.expected),
+        priceInterrupted: any.observed - capacity.observed,
+      };
 
 async function measureChange(change: Change, spent: Spent): Promise<void> {
   if (change.put === 'job' && isOver(change.value.state)) {

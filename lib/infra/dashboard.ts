@@ -102,8 +102,9 @@ function health({ metrics, alarms, deadLetters, rest, booking }: DashboardProps)
         left: [metrics.summed('endedExpected'), metrics.summed('endedInterrupted')],
         leftYAxis: { min: 0 },
       }),
-      heldByPool(booking),
+      held(booking, 'The same, capacity and price apart', { width: HALF }),
     ],
+    [held(booking, `The same by pool: the ${EXPECTED_POOLS} with most to expect`, { by: 'pool', width: 2 * HALF })],
     [
       graph('Age of prices, seconds', { left: [metrics.metric('priceAge', { statistic: cloudwatch.Stats.MAXIMUM })] }),
       graph('Executions that failed or were not started; what AWS denied', {
@@ -153,21 +154,34 @@ const booked = (
     height: HEIGHT,
   });
 
-/** By pool out of lines that lib/aws/measures.ts writes; `EXPECTED_POOLS` bounds the table, not what is written. */
-const heldByPool = (logs: readonly ILogGroup[]): cloudwatch.LogQueryWidget =>
+/** Interruptions as forecast and as they came, capacity and price apart, out of lines that lib/aws/measures.ts writes. */
+const held = (
+  logs: readonly ILogGroup[],
+  title: string,
+  of: { readonly by?: 'pool'; readonly width: number },
+): cloudwatch.LogQueryWidget =>
   new cloudwatch.LogQueryWidget({
-    title: `The same by pool: the ${EXPECTED_POOLS} with most to expect`,
+    title,
     logGroupNames: logs.map((log) => log.logGroupName),
     view: cloudwatch.LogQueryVisualizationType.TABLE,
     queryLines: [
       `filter message = "${HELD}"`,
-      'stats count(*) as instances, sum(hours) as held, sum(expected) as forecast, sum(interrupted) as came by pool',
-      'sort forecast desc',
-      `limit ${EXPECTED_POOLS}`,
+      `stats ${HELD_SUMS.map(([field, name]) => `sum(${field}) as ${name}`).join(', ')}${of.by === undefined ? '' : ` by ${of.by}`}`,
+      ...(of.by === undefined ? [] : ['sort forecast desc', `limit ${EXPECTED_POOLS}`]),
     ],
-    width: HALF,
+    width: of.width,
     height: HEIGHT,
   });
+
+const HELD_SUMS = [
+  ['hours', 'held'],
+  ['expected', 'forecast'],
+  ['interrupted', 'came'],
+  ['capacityExpected', 'capacityForecast'],
+  ['capacityInterrupted', 'capacityCame'],
+  ['priceExpected', 'priceForecast'],
+  ['priceInterrupted', 'priceCame'],
+] as const;
 
 const graph = (title: string, props: cloudwatch.GraphWidgetProps): cloudwatch.GraphWidget =>
   new cloudwatch.GraphWidget({ title, width: HALF, height: HEIGHT, ...props });

@@ -221,7 +221,8 @@ describe('the dashboard', () => {
   it('sums interruptions as forecast and as they came, and by pool out of the log for a bounded number of pools', () => {
     const text = body();
     for (const key of ['endedExpected', 'endedInterrupted']) expect(text).toContain(`RUNNING_SUM(FILL(${key}, 0))`);
-    expect(text).toMatch(/sum\(expected\) as forecast, sum\(interrupted\) as came by pool.{1,60}limit 20/);
+    expect(text).toMatch(/sum\(expected\) as forecast, sum\(interrupted\) as came.{1,300} by pool.{1,60}limit 20/);
+    for (const risk of ['capacity', 'price']) expect(text).toContain(`sum(${risk}Expected) as ${risk}Forecast`);
   });
 
   it('draws the deployment’s own numbers', () => {

@@ -66,3 +66,25 @@ it('what was forecast of spot instances is counted once for each, when it is pai
     EndedInterrupted: [1, 0],
   });
 });
+
+it('capacity and price are told apart in the log, where the forecast of capacity was kept', async () => {
+  const both = { by: 'v1', horizonS: [3600], pInterrupted: [1 - Math.exp(-0.3)] };
+  const forecast = { ...both, capacity: { by: 'observed', pInterrupted: [1 - Math.exp(-0.1)] } };
+  const paid = { state: 'ended', endedMs: epochMs(2 * HOUR), costUsd: usd(0.1) } as const;
+  const lines = await written([
+    instance({ id: instanceId('i-1'), forecast, ...paid, endCause: 'interrupted', marketCause: 'capacity' }),
+    instance({ id: instanceId('i-2'), forecast, ...paid, endCause: 'interrupted', marketCause: 'price' }),
+    instance({ id: instanceId('i-3'), forecast, ...paid, endCause: 'released' }),
+    instance({ id: instanceId('i-4'), forecast: both, ...paid, endCause: 'released' }),
+  ]);
+  const held = lines.filter((l) => l['message'] === 'held');
+  const expected = { capacityExpected: expect.closeTo(0.2, 9), priceExpected: expect.closeTo(0.4, 9) };
+  expect(held.slice(0, 3)).toMatchObject([
+    { ...expected, capacityInterrupted: 1, priceInterrupted: 0 },
+    { ...expected, capacityInterrupted: 0, priceInterrupted: 1 },
+    { ...expected, capacityInterrupted: 0, priceInterrupted: 0 },
+  ]);
+  expect(held[3]).not.toHaveProperty('capacityExpected');
+  // A series for each would be paid for.
+  expect(lines.flatMap((l) => Object.keys(l)).filter((key) => /^(Capacity|Price)/.test(key))).toEqual([]);
+});

@@ -31,8 +31,10 @@ export const clock = (iso: string): string => iso.slice(11, 19);
 
 /** `3.1%`; `<0.1%` rather than a false zero. */
 export function percent(fraction: number): string {
-  if (fraction > 0 && fraction < 0.001) return '<0.1%';
-  return `${(fraction * 100).toFixed(fraction === 0 || fraction >= 0.1 ? 0 : 1)}%`;
+  const size = Math.abs(fraction);
+  const sign = fraction < 0 ? '-' : '';
+  if (size > 0 && size < 0.001) return `${sign}<0.1%`;
+  return `${sign}${(size * 100).toFixed(size === 0 || size >= 0.1 ? 0 : 1)}%`;
 }
 
 export const plural = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
@@ -57,3 +59,7 @@ export const shorten = (text: string, width: number): string =>
 export const visible = (text: string): string =>
   // oxlint-disable-next-line no-control-regex -- finding control characters is what this is for
   text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`);
+
+/** As one word of a shell's command line. */
+export const shellWord = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

@@ -44,7 +44,7 @@ export function setting(text: string, previous: Readonly<Record<string, unknown>
   return { ...previous, [text.slice(0, at)]: jsonOrText(text.slice(at + 1)) };
 }
 
-function jsonOrText(text: string): unknown {
+export function jsonOrText(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {

@@ -1,6 +1,6 @@
 import type { HealthView, JobList, JobSummary } from '../api/schemas.ts';
 import type { Client } from './client.ts';
-import { plural } from './format.ts';
+import { plural, shellWord } from './format.ts';
 import { routes } from './routes.ts';
 
 /** Jobs of the directory that are not over; at most 1000 of them. */
@@ -22,6 +22,3 @@ export async function goingOn(client: Client, jobs: number, dir: string): Promis
  */
 export const resumeCommand = (dir: string, env: Readonly<Record<string, string | undefined>>): string =>
   env['EBB_RESUME_COMMAND'] ?? `ebb run --resume${dir === '.ebb' ? '' : ` --dir ${shellWord(dir)}`}`;
-
-const shellWord = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

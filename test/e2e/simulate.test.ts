@@ -214,7 +214,11 @@ describe('ebb simulate', () => {
     expect(status).toBe(2);
   });
 
-  it('reports what it has when it is stopped, and says that it is partial', async () => {
+  const stops = [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const;
+  it.each(stops)('reports what it has when %s stops it, and says that it is partial', async (signal, code) => {
     const cwd = folder('stopped');
     const args = ['simulate', '--workload', 'synthetic:jobs=100000,perHour=600', '--report', 'r.html', '--json'];
     const child = spawn(process.execPath, [EBB, ...args], { cwd });
@@ -227,8 +231,8 @@ describe('ebb simulate', () => {
         if (/events\/s/.test(seen.stderr)) resolve();
       }),
     );
-    child.kill('SIGINT');
-    expect(await new Promise((resolve) => child.on('close', resolve))).toBe(130);
+    child.kill(signal);
+    expect(await new Promise((resolve) => child.on('close', resolve))).toBe(code);
     expect(seen.stderr).toContain('stopping');
     const { presets, warnings } = JSON.parse(seen.stdout) as Answer;
     expect(presets.map((p) => [p.preset, p.aborted])).toEqual([['ebbtide', 1]]);

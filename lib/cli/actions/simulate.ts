@@ -1,5 +1,4 @@
-import { renameSync, writeFileSync } from 'node:fs';
-import { ERROR_CODES, type ErrorCode } from '../../kernel/errors.ts';
+import { EbbError, ERROR_CODES, type ErrorCode } from '../../kernel/errors.ts';
 import { VERSION } from '../../local/version.ts';
 import { compare, type Comparison } from '../../sim/report/comparison.ts';
 import { refusalsOf } from '../../sim/report/details.ts';
@@ -7,16 +6,16 @@ import { pricesOf } from '../../sim/report/prices.ts';
 import type { SimulateOptions } from '../commands/simulate.ts';
 import type { Action, Context } from '../context.ts';
 import { json } from '../output.ts';
+import { commandOf } from '../simulation/command-line.ts';
 import { marketOf } from '../simulation/compose.ts';
 import type { RunOrder, RunResult, WorkloadFacts } from '../simulation/order.ts';
 import { ordersOf } from '../simulation/orders.ts';
 import { runAll, type Ran } from '../simulation/pool.ts';
 import { showProgress } from '../simulation/progress.ts';
-import { endedByStop, onStopRequest, SIGNAL_EXIT } from '../signals.ts';
+import { writeWhole } from '../simulation/targets.ts';
+import { endedByStop, onStopRequest, SIGNAL_EXIT, type StopSignal } from '../signals.ts';
 import { simulationSummary } from '../views/simulation.ts';
 
-/** Exit code of a program ended by SIGINT, as shells report it: what was simulated until then is reported as partial. */
-const PARTIAL = SIGNAL_EXIT.SIGINT;
 /** The made-up market is small on purpose; a market for other needs is made in a moment. */
 const OTHER_MARKET =
   'the made-up market has machines of 2 to 16 vCPUs and no GPUs. For others make a market and name it, e.g. ' +
@@ -33,10 +32,10 @@ export const simulate: Action<SimulateOptions> = async (context, _args, options)
     ordersOf(options, context.world.cwd),
   );
   const abort = new AbortController();
-  const unlisten = onStopRequest((count) => {
-    if (count > 1) process.exit(PARTIAL);
+  const unlisten = onStopRequest((count, signal) => {
+    if (count > 1) process.exit(SIGNAL_EXIT[signal]);
     context.output.note('\nstopping: what has been simulated so far is reported (Ctrl-C again reports nothing)');
-    abort.abort();
+    abort.abort(signal);
   });
   const progress = await showProgress(context.output, orders);
   let ran: Ran;
@@ -53,7 +52,7 @@ export const simulate: Action<SimulateOptions> = async (context, _args, options)
   else if (failure === null) context.output.note('nothing to report: no simulation had begun');
   unlisten();
   if (failure !== null) throw failure;
-  return abort.signal.aborted ? PARTIAL : exitOf(results);
+  return abort.signal.aborted ? SIGNAL_EXIT[abort.signal.reason as StopSignal] : exitOf(results);
 };
 
 function exitOf(results: readonly RunResult[]): number {
@@ -81,7 +80,8 @@ async function report({ output, json: asJson }: Context, done: Done): Promise<vo
     results.map((r) => r.outcome),
     orders.map((o) => o.preset),
   );
-  if (path !== null) await writeReport(path, { ...done, comparison });
+  // Hours may have gone into the figures: a page that cannot be written any more does not take them along.
+  const unwritten = path === null ? null : await writeReport(path, { ...done, comparison }).then(() => null, asKnown);
   const { workload, marketNotes = [] } = results[0] ?? {};
   const refusals = refusalsOf(results.map((r) => r.outcome));
   if (asJson)
@@ -95,11 +95,17 @@ async function report({ output, json: asJson }: Context, done: Done): Promise<vo
       output.note(`${count} refused at submission${where}: ${code}; ${example?.key ?? ''}: ${example?.what ?? ''}`);
     }
     if (orders[0]?.market === null && refusals.some((r) => r.code === 'job.unplaceable')) output.note(OTHER_MARKET);
-    output.line(simulationSummary(output, comparison, options.report ?? null));
+    output.line(simulationSummary(output, comparison, unwritten === null ? (options.report ?? null) : null));
   }
+  if (unwritten !== null) throw unwritten;
 }
 
-/** Whole or not at all. */
+function asKnown(error: unknown): EbbError {
+  if (error instanceof EbbError) return error;
+  throw error;
+}
+
+/** Throws EbbError where it cannot be written. */
 async function writeReport(
   path: string,
   { options, orders, results, comparison }: Done & { readonly comparison: Comparison },
@@ -122,9 +128,7 @@ async function writeReport(
     comparison,
     prices: pricesOf(trace, runs),
   });
-  const temporary = `${path}.part`;
-  writeFileSync(temporary, text);
-  renameSync(temporary, path);
+  writeWhole(path, text);
 }
 
 /** What the reader left out, changed and could not use: for people. */
@@ -145,41 +149,6 @@ function placed({ file, line, what }: WorkloadFacts['report']['bad']['first'][nu
   if (line > 0) return `${file}:${line}: ${what}`;
   return what.startsWith(file) ? what : `${file}: ${what}`;
 }
-
-/** The command line again, as far as it decides what comes out. */
-function commandOf(options: SimulateOptions): string {
-  const given = Object.entries(options).filter(([name]) => DECIDES.some((d) => d === name));
-  const words = given.flatMap(([name, value]): string[] => {
-    const flag = `--${name.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`;
-    if (value === undefined) return [];
-    if (name === 'from' || name === 'to') return [`${flag} ${new Date(value as number).toISOString()}`];
-    if (Array.isArray(value)) return [`${flag} ${value.join(',')}`];
-    if (typeof value === 'object')
-      return Object.entries(value as object).map(([k, v]) => `${flag} ${k}=${JSON.stringify(v)}`);
-    return [`${flag} ${String(value)}`];
-  });
-  return ['ebb simulate', ...words].join(' ');
-}
-
-const DECIDES = [
-  'workload',
-  'replay',
-  'market',
-  'preset',
-  'compare',
-  'from',
-  'to',
-  'windows',
-  'seeds',
-  'seed',
-  'scale',
-  'jobsLimit',
-  'workloadOption',
-  'set',
-  'vcpus',
-  'gap',
-  'setup',
-] as const satisfies readonly (keyof SimulateOptions)[];
 
 const factsOf = ({ report, ...facts }: WorkloadFacts) => ({
   ...facts,

@@ -1,5 +1,5 @@
 /** Composes one simulation from its order: market, workload, deciders, solver. The composition root of a thread. */
-import { closeSync, openSync, writeSync } from 'node:fs';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { EbbError } from '../../kernel/errors.ts';
 import { epochMs, raw, seconds, type EpochMs } from '../../kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../domain/config.ts';
@@ -24,6 +24,7 @@ import { ORACLE_FORECAST } from '../../sim/true-interruptions.ts';
 import { simulate, type Progress } from '../../sim/simulation.ts';
 import { openWorkload, type StageTruth, type WorkloadJob } from '../../sim/workload/workload.ts';
 import type { RunOrder, RunResult, WorkloadFacts } from './order.ts';
+import { unwritten } from './targets.ts';
 import { usualStart } from './windows.ts';
 
 /** Branch-and-bound nodes that a plan's solver may look at: it begins from a good plan, and rarely needs more than a few. */
@@ -244,8 +245,12 @@ class EventLog {
   }
 
   #flush(): void {
-    this.#file ??= openSync(this.#path, 'w');
-    if (this.#lines.length > 0) writeSync(this.#file, `${this.#lines.join('\n')}\n`);
+    try {
+      this.#file ??= openSync(this.#path, 'w');
+      if (this.#lines.length > 0) writeFileSync(this.#file, `${this.#lines.join('\n')}\n`);
+    } catch (error) {
+      throw unwritten('--log', this.#path, error);
+    }
     this.#lines = [];
   }
 }

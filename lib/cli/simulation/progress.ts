@@ -7,6 +7,8 @@ import type { RunProgress } from './pool.ts';
 const REDRAW_MS = 250;
 const LINE_MS = 15_000;
 const BAR_WIDTH = 20;
+/** Below it a bar tells nothing. */
+const SHORTEST_BAR = 5;
 
 export interface ProgressDisplay {
   readonly update: (run: number, progress: RunProgress | null) => void;
@@ -24,7 +26,7 @@ export async function showProgress(output: Output, orders: readonly RunOrder[]):
   const runs = new Map<number, Seen>();
   const redraw = output.liveNotes ? (await import('log-update')).createLogUpdate(process.stderr) : null;
   const draw = (): void => {
-    const lines = linesOf(orders, runs, performance.now());
+    const lines = linesOf(orders, runs, { nowMs: performance.now(), columns: output.columns });
     if (redraw === null) for (const line of lines) output.note(line);
     else redraw(lines.join('\n'));
   };
@@ -41,20 +43,29 @@ export async function showProgress(output: Output, orders: readonly RunOrder[]):
   };
 }
 
-function linesOf(orders: readonly RunOrder[], runs: ReadonlyMap<number, Seen>, nowMs: number): string[] {
-  const done = [...runs.values()].filter((r) => r.done).length;
-  const running = [...runs].filter(([, r]) => !r.done && r.latest !== null);
-  return [`simulated ${done} of ${orders.length}`, ...running.map(([i, seen]) => lineOf(orders[i], seen, nowMs))];
+interface Moment {
+  readonly nowMs: number;
+  /** Of the terminal: a line that is longer would be two. */
+  readonly columns: number;
 }
 
-function lineOf(order: RunOrder | undefined, { latest, startedMs }: Seen, nowMs: number): string {
+function linesOf(orders: readonly RunOrder[], runs: ReadonlyMap<number, Seen>, moment: Moment): string[] {
+  const done = [...runs.values()].filter((r) => r.done).length;
+  const running = [...runs].filter(([, r]) => !r.done && r.latest !== null);
+  return [`simulated ${done} of ${orders.length}`, ...running.map(([i, seen]) => lineOf(orders[i], seen, moment))];
+}
+
+function lineOf(order: RunOrder | undefined, { latest, startedMs }: Seen, { nowMs, columns }: Moment): string {
   if (latest === null || order === undefined) return '';
   const { nowMs: at, steps, submitted } = latest;
   const tookS = (nowMs - startedMs) / 1000;
   const { share, left } = standing(latest, tookS);
   const name = `${order.preset}, seed ${order.seed}`.padEnd(24);
   const perS = Math.round(steps / Math.max(tookS, 0.001)).toLocaleString('en-US');
-  return `${name} ${bar({ done: share, active: 0, total: 1 }, BAR_WIDTH)} ${instant(new Date(at).toISOString())}  ${submitted} jobs  ${perS} events/s  ${left}`;
+  const rest = `${instant(new Date(at).toISOString())}  ${submitted} jobs  ${perS} events/s  ${left}`;
+  const roomFor = Math.min(BAR_WIDTH, columns - name.length - rest.length - 3);
+  const drawn = roomFor < SHORTEST_BAR ? '' : `${bar({ done: share, active: 0, total: 1 }, roomFor)} `;
+  return `${name} ${drawn}${rest}`;
 }
 
 /**
@@ -69,7 +80,7 @@ export function standing(
   const ofJobs = mostJobs === null ? 0 : Math.min(1, arrived / mostJobs);
   const share = Math.max(ofWindow, ofJobs);
   if (share === 0) return { share, left: '' };
-  if (ofJobs === 1) return { share, left: 'all submitted, the last of them end' };
+  if (ofJobs === 1) return { share, left: 'last jobs end' };
   const leftS = (tookS / share) * (1 - share);
   return { share, left: ofJobs > ofWindow ? `about ${duration(leftS)} left` : `at most ${duration(leftS)} left` };
 }

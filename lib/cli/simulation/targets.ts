@@ -1,7 +1,8 @@
 /** Files that a simulation writes: refused before hours are spent on what cannot be written. */
-import { accessSync, constants, lstatSync, realpathSync, statSync } from 'node:fs';
+import { accessSync, constants, lstatSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
+import { hasCode } from '../../local/fleet/files.ts';
 
 export interface Targets {
   readonly report: string | null;
@@ -48,3 +49,24 @@ function targetOf(flag: string, path: string, plainOnly: boolean): string {
   }
   return target;
 }
+
+/** Whole or not at all. Throws EbbError as `unwritten` has it. */
+export function writeWhole(path: string, text: string): void {
+  const temporary = `${path}.part`;
+  try {
+    writeFileSync(temporary, text);
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw unwritten('--report', path, error);
+  }
+}
+
+/** What was writable when the simulation began is not any more. */
+export const unwritten = (flag: string, path: string, cause: unknown): EbbError =>
+  new EbbError(hasCode(cause, 'ENOSPC', 'EDQUOT', 'EFBIG') ? 'store.full' : 'usage', {
+    what: `${flag} could not be written`,
+    got: `${path}: ${cause instanceof Error ? cause.message : String(cause)}`,
+    next: 'the same command makes the same file: name one in a folder with room that you may write',
+    cause,
+  });

@@ -63,7 +63,7 @@ export function presetsTable(output: Paint, presets: readonly PresetFigures[]): 
 
 /** What the short titles of the table mean. */
 const LEGEND =
-  'COST per run; OF LIST: of the same work at on-demand prices, nothing wasted; NOT DONE: jobs unfinished, failed, refused or past the end; WASTED, IDLE: of the cost, work that was lost and capacity that ran nothing; UTILISED: of the instance-hours, what ran work; TAKEN: instances that the market interrupted, per run.';
+  'COST per run; OF LIST: of the same work at the on-demand prices of its instances, nothing wasted or idle; NOT DONE: jobs unfinished, failed, refused or past the end; WASTED, IDLE: of the cost, work that was lost and capacity that ran nothing; UTILISED: of the instance-hours, what ran work; TAKEN: instances that the market interrupted, per run.';
 
 const NOTHING = '-';
 
@@ -118,4 +118,8 @@ const signed =
   (x: number): string =>
     x > 0 ? `+${format(x)}` : format(x);
 
-const points = (x: number): string => signed((y) => `${Number((y * 100).toFixed(2))} pp`)(x);
+/** The sign is that of what is shown. */
+function points(x: number): string {
+  const shown = Number((x * 100).toFixed(2));
+  return `${shown > 0 ? '+' : ''}${shown} pp`;
+}

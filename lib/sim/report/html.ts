@@ -96,6 +96,10 @@ function body(input: ReportInput, comparison: Comparison, leftOut: number): Mark
           role="img"
           aria-label="Mean cost per run of each preset: work, wasted and idle. The table above has the figures."
         ></div>
+        <p class="note">
+          Same work on demand: at the on-demand prices of the instances that it ran on, nothing wasted or idle. It
+          differs between presets that choose other instances.
+        </p>
       </section>
 
       ${comparison.differences.length === 0 ? null : differencesSection(comparison)}

@@ -1,7 +1,14 @@
 /** The parts of the page that are written into it: what was run, what went wrong, the figures of presets. No script needed. */
 import type { RunOutcome } from '../outcome.ts';
 import { count, dollars, duration, minute, NONE, percent, plural, ratio } from './client/format.ts';
-import { choices, type Comparison, type Difference, type Estimate, type PresetFigures } from './comparison.ts';
+import {
+  choices,
+  REFERENCES,
+  type Comparison,
+  type Difference,
+  type Estimate,
+  type PresetFigures,
+} from './comparison.ts';
 import type { Interval } from './bootstrap.ts';
 import { html, type Markup } from './markup.ts';
 
@@ -105,7 +112,7 @@ const names = (presets: readonly PresetFigures[]): string => presets.map((p) => 
 /** Presets that miss more than this are not among those whose cost is worth comparing. */
 const MISSED_MOST = 0.01;
 
-function goodNews({ presets }: Comparison): readonly string[] {
+export function goodNews({ presets }: Pick<Comparison, 'presets'>): readonly string[] {
   const clean = presets.filter((p) => shortcomings(p) === '' && p.notSubmitted === 0 && p.aborted === 0);
   const lines = clean.length === 0 ? [] : [`All jobs done, no deadline missed: ${names(clean)}.`];
   const possible = choices(presets);
@@ -115,9 +122,15 @@ function goodNews({ presets }: Comparison): readonly string[] {
   const [best] = possible.length > 1 ? kept : possible;
   if (best === undefined) return lines;
   const among = possible.length > 1 ? `Cheapest of those that miss at most ${MISSED_MOST * 100} %: ` : '';
-  const share = best.toOnDemandPrices.value;
-  const against = share === null ? '' : `, ${percent(share)} of what the same work costs on demand`;
-  return [...lines, `${among}${best.preset}, ${dollars(best.costUsd.value ?? NaN)} per run${against}.`];
+  return [...lines, `${among}${best.preset}, ${dollars(best.costUsd.value ?? NaN)} per run${against(best)}.`];
+}
+
+/** What idles is in the cost of the preset `on-demand` too, so that where it ran it is what a cost is held against. */
+function against({ preset, toOnDemand, toOnDemandPrices }: PresetFigures): string {
+  if (preset !== REFERENCES.onDemand && toOnDemand !== null && toOnDemand.value !== null)
+    return `, ${percent(toOnDemand.value)} of the cost of the preset ${REFERENCES.onDemand}`;
+  const { value } = toOnDemandPrices;
+  return value === null ? '' : `, ${percent(value)} of the same work at on-demand prices with nothing idle`;
 }
 
 /** A figure with its interval below it, unless its ends read alike. */
@@ -145,7 +158,7 @@ const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
   { title: 'Cost per run', hint: 'what the provider bills, USD', cell: (p) => figure(p.costUsd, dollars) },
   {
     title: 'Of on-demand prices',
-    hint: 'cost over the same work at on-demand prices with nothing wasted or idle',
+    hint: 'cost over the same work at the on-demand prices of the instances that it ran on, nothing wasted or idle',
     cell: (p) => figure(p.toOnDemandPrices, percent),
   },
   { title: '÷ on-demand', hint: 'cost over that of the preset on-demand', cell: (p) => figure(p.toOnDemand, ratio) },
@@ -153,7 +166,9 @@ const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
   {
     title: 'Missed deadlines',
     hint: 'of the admitted jobs that have one',
-    cell: (p) => html`${count(p.missed)} of ${count(p.deadlines)}<span class="interval">${share(p.missedShare)}</span>`,
+    cell: (p) =>
+      html`${count(p.missed)} of
+      ${count(p.deadlines)}${share(p.missedShare).map((part) => html`<span class="interval">${part}</span>`)}`,
     bad: (p) => p.missed > 0,
   },
   {
@@ -195,10 +210,10 @@ const notDone = (p: PresetFigures): readonly string[] =>
 
 const oneDigit = (x: number): string => count(x, 1);
 
-function share({ value, interval }: Estimate): string {
-  if (value === null) return NONE;
+function share({ value, interval }: Estimate): readonly string[] {
+  if (value === null) return [NONE];
   const range = rangeOf(interval, percent);
-  return range === null ? percent(value) : `${percent(value)}, ${range}`;
+  return [percent(value), ...(range === null ? [] : [range])];
 }
 
 const DURATION_COLUMNS: readonly Column<PresetFigures>[] = [
@@ -246,7 +261,11 @@ const signed =
   (x: number): string =>
     x > 0 ? `+${format(x)}` : format(x);
 
-const points = (x: number): string => `${signed((y) => String(Number((y * 100).toFixed(2))).replace('-', '−'))(x)} pp`;
+/** The sign is that of what is shown. */
+function points(x: number): string {
+  const shown = Number((x * 100).toFixed(2));
+  return `${shown > 0 ? '+' : ''}${shown} pp`.replace('-', '−');
+}
 
 /** Which of two presets costs less, as far as the runs can tell. */
 export function cheaper({ a, b, costUsd: { value, interval } }: Difference): string {

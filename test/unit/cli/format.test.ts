@@ -32,6 +32,8 @@ it.each([
   [0.031, '3.1%'],
   [0.5, '50%'],
   [1, '100%'],
+  [-0.0004, '-<0.1%'],
+  [-0.5, '-50%'],
 ])('the fraction %d reads %s', (fraction, text) => expect(percent(fraction)).toBe(text));
 
 it('shows instants in UTC and times that do not exist yet as a dash', () => {

@@ -106,7 +106,9 @@ class Page {
   #pools({ pools }: RunPayload): void {
     byId('pool-rows', HTMLTableSectionElement).replaceChildren(...pools.map(poolRow));
     byId('pools-note', HTMLElement).textContent =
-      pools.length === 0 ? 'Nothing was bought.' : `${plural(pools.length, 'pool')}, most spent on first.`;
+      pools.length === 0
+        ? 'Nothing was bought.'
+        : `${plural(pools.length, 'pool')}${pools.length > 1 ? ', most spent on first' : ''}.`;
   }
 
   #refused({ refused }: RunPayload): void {

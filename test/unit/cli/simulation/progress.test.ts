@@ -25,6 +25,6 @@ describe('the time that a simulation has left', () => {
 
   it('promises nothing before it has begun, nor when only the last jobs run', () => {
     expect(standing(at(0, 0, 1000), 1)).toEqual({ share: 0, left: '' });
-    expect(standing(at(5, 1000, 1000), 60)).toEqual({ share: 1, left: 'all submitted, the last of them end' });
+    expect(standing(at(5, 1000, 1000), 60)).toEqual({ share: 1, left: 'last jobs end' });
   });
 });

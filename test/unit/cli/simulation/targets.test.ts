@@ -1,8 +1,17 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { targetsOf } from '../../../../lib/cli/simulation/targets.ts';
+import { targetsOf, unwritten, writeWhole } from '../../../../lib/cli/simulation/targets.ts';
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'ebb-targets-')));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -37,5 +46,18 @@ describe('files that a simulation writes', () => {
   it('are not one and the same, whatever they are called', () => {
     expect(() => targetsOf({ report: at('x'), log: at('sub/../x') })).toThrow('name the same file');
     expect(() => targetsOf({ report: at('link.html'), log: at('plain.html') })).toThrow('name the same file');
+  });
+
+  it('are written whole or not at all, and what can no longer be written is said', () => {
+    writeWhole(at('whole.html'), 'new');
+    expect(readFileSync(at('whole.html'), 'utf8')).toBe('new');
+    mkdirSync(at('meanwhile'));
+    // A folder stands where the page was to go, and one that was there is gone.
+    expect(() => writeWhole(at('meanwhile'), 'new')).toThrow(/--report could not be written.*meanwhile/);
+    expect(() => writeWhole(at('gone/r.html'), 'new')).toThrow(expect.objectContaining({ code: 'usage' }));
+    expect(readdirSync(folder).filter((name) => name.endsWith('.part'))).toEqual([]);
+    expect(unwritten('--log', at('l'), Object.assign(new Error('no space'), { code: 'ENOSPC' })).code).toBe(
+      'store.full',
+    );
   });
 });

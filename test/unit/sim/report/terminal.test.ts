@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import pc from 'picocolors';
 import { simulationSummary } from '../../../../lib/cli/views/simulation.ts';
-import { badNews, cheaper } from '../../../../lib/sim/report/sections.ts';
+import { badNews, cheaper, goodNews } from '../../../../lib/sim/report/sections.ts';
 import { compare } from '../../../../lib/sim/report/comparison.ts';
 import { outcome } from './outcomes.ts';
 
@@ -35,6 +35,22 @@ describe('in the terminal', () => {
       ),
     ).toBeLessThan(120);
   });
+});
+
+it('a difference too small to be shown has no sign', () => {
+  const cells = [0, 1, 2].flatMap((seed) => [
+    run('a', seed, 5, { missed: 1, deadlines: 10_000_000 }),
+    run('b', seed, 5, { missed: seed, deadlines: 10_000_000 }),
+  ]);
+  const rows = simulationSummary(PLAIN, compare(cells), null).split('\n');
+  expect(rows.find((row) => row.startsWith('a - b'))).toMatch(/ 0 pp$/);
+});
+
+it('the good news holds the cheapest against the preset on-demand, where that ran', () => {
+  expect(goodNews(compare(several)).at(-1)).toMatch(
+    / ebbtide, \$7\.00 per run, 32 % of the cost of the preset on-demand\.$/,
+  );
+  expect(goodNews(compare([run('ebbtide', 1, 5)])).at(-1)).toMatch(/25 % of the same work at on-demand prices/);
 });
 
 describe('bad news', () => {

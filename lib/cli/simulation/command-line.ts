@@ -1,0 +1,46 @@
+import type { SimulateOptions } from '../commands/simulate.ts';
+import { shellWord } from '../format.ts';
+import { jsonOrText } from '../options.ts';
+
+/** What decides what comes out, in the order in which it is shown. */
+const DECIDES = [
+  'workload',
+  'replay',
+  'market',
+  'preset',
+  'compare',
+  'from',
+  'to',
+  'windows',
+  'seeds',
+  'seed',
+  'scale',
+  'jobsLimit',
+  'workloadOption',
+  'set',
+  'vcpus',
+  'gap',
+  'setup',
+] as const satisfies readonly (keyof SimulateOptions)[];
+
+/** The command line again, as far as it decides what comes out: to be pasted into a shell. */
+export function commandOf(options: SimulateOptions): string {
+  const words = DECIDES.flatMap((name): string[] => {
+    const flag = `--${name.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`;
+    const value = options[name];
+    const word = (text: string): string => `${flag} ${shellWord(text)}`;
+    if (value === undefined || value === UNSAID[name]) return [];
+    if (name === 'from' || name === 'to') return [word(new Date(value as number).toISOString())];
+    if (Array.isArray(value)) return [word(value.join(','))];
+    if (typeof value === 'object') return Object.entries(value).map(([k, v]) => word(`${k}=${settingText(v)}`));
+    return [word(String(value))];
+  });
+  return ['ebb simulate', ...words].join(' ');
+}
+
+/** Text that would be read as something else is quoted. */
+const settingText = (value: unknown): string =>
+  typeof value === 'string' && jsonOrText(value) === value ? value : JSON.stringify(value);
+
+/** What an option is where it is not given. */
+const UNSAID: Partial<Record<keyof SimulateOptions, unknown>> = { windows: 1, seeds: 1, setup: 0 };

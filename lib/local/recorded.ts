@@ -1,9 +1,11 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { EbbError } from '../kernel/errors.ts';
-import { between, raw, type EpochMs } from '../kernel/units.ts';
-import type { Attempt, Job, StageSpec } from '../domain/job.ts';
+import { epochMs, raw, type EpochMs } from '../kernel/units.ts';
+import type { Attempt, Job } from '../domain/job.ts';
 import type { Store } from '../ports/store.ts';
+import { earlierLife } from './earlier-life.ts';
+import { stageRuntimes } from './recorded-runtimes.ts';
 import { openSqliteStore } from './store/sqlite-store.ts';
 import { readWorldRecord, type WorldRecord } from './world-record.ts';
 
@@ -14,7 +16,7 @@ export interface RecordedJob {
   readonly runtimeS: ReadonlyMap<string, Float64Array>;
   /** Tries of each task that failed by themselves before one succeeded. */
   readonly failures: ReadonlyMap<string, Uint16Array>;
-  /** Tasks that never finished: how long they take is a guess (the median of their stage, else what was expected). */
+  /** Tasks that never finished: how long they take is a guess (`stageRuntimes`). */
   readonly guessed: number;
 }
 
@@ -24,10 +26,12 @@ export interface Recorded {
   readonly jobs: readonly RecordedJob[];
   /** When the first instance was asked for; null where none was, or its event is no longer kept. */
   readonly firstPurchaseMs: EpochMs | null;
+  /** Whether jobs were not over yet. */
+  readonly open: boolean;
+  /** What the directory's instances cost so far. */
+  readonly billedUsd: number;
 }
 
-/** Where nothing tells how long a task takes. */
-const UNKNOWN_S = 600;
 /** Among so many events the first purchase is looked for. */
 const FIRST_EVENTS = 1000;
 
@@ -47,13 +51,19 @@ export async function readRecorded(dir: string): Promise<Recorded> {
   }
   const store = openSqliteStore({ path: database });
   try {
+    const { lastMs, open } = await earlierLife(store);
     const jobs: RecordedJob[] = [];
-    for await (const job of allJobs(store)) jobs.push(recordedJob(job, await store.attempts(job.id)));
+    for await (const job of allJobs(store)) {
+      jobs.push(recordedJob(job, await store.attempts(job.id), epochMs(lastMs ?? 0)));
+    }
+    const costs = await store.costs('pool');
     const purchase = (await store.events(0, FIRST_EVENTS)).find((e) => e.type === 'instance-requested');
     return {
       world,
       jobs: jobs.sort((a, b) => raw(a.job.submittedMs) - raw(b.job.submittedMs)),
       firstPurchaseMs: purchase?.atMs ?? null,
+      open,
+      billedUsd: costs.reduce((sum, c) => sum + c.workUsd + c.wastedUsd + c.idleUsd, 0),
     };
   } finally {
     await store.close();
@@ -69,39 +79,15 @@ async function* allJobs(store: Store): AsyncGenerator<Job> {
   } while (after !== null);
 }
 
-function recordedJob(job: Job, attempts: readonly Attempt[]): RecordedJob {
+function recordedJob(job: Job, attempts: readonly Attempt[], untilMs: EpochMs): RecordedJob {
   const byStage = Map.groupBy(attempts, (a) => a.stage);
-  const runtimeS = new Map<string, Float64Array>();
-  const failures = new Map<string, Uint16Array>();
-  let guessed = 0;
-  for (const stage of job.spec.stages) {
-    const mine = byStage.get(stage.name) ?? [];
-    const found = new Float64Array(stage.tasks).fill(NaN);
-    const failed = new Uint16Array(stage.tasks);
-    for (const a of mine) {
-      if (a.outcome === 'succeeded') found[a.index] = ranS(a);
-      if (a.outcome === 'failed') failed[a.index] = (failed[a.index] ?? 0) + 1;
-    }
-    const guess = guessOf(stage, found);
-    found.forEach((s, i) => {
-      if (!Number.isNaN(s)) return;
-      guessed++;
-      found[i] = guess;
-    });
-    runtimeS.set(stage.name, found);
-    failures.set(stage.name, failed);
-  }
-  return { job, runtimeS, failures, guessed };
-}
-
-/** From the task's beginning to its end: what its checkpoint held, and the last attempt. */
-const ranS = (a: Attempt): number =>
-  a.startedMs === null || a.endedMs === null
-    ? NaN
-    : Math.max(1, raw(a.resumedFromS) + raw(between(a.startedMs, a.endedMs)));
-
-function guessOf(stage: StageSpec, found: Float64Array): number {
-  const known = found.filter((s) => !Number.isNaN(s)).sort();
-  const median = known[Math.floor(known.length / 2)];
-  return median ?? (stage.expectedRuntimeS === null ? UNKNOWN_S : raw(stage.expectedRuntimeS));
+  const stages = job.spec.stages.map(
+    (stage) => [stage.name, stageRuntimes(stage, byStage.get(stage.name) ?? [], untilMs)] as const,
+  );
+  return {
+    job,
+    runtimeS: new Map(stages.map(([name, { runtimeS }]) => [name, runtimeS])),
+    failures: new Map(stages.map(([name, { failures }]) => [name, failures])),
+    guessed: stages.reduce((n, [, { guessed }]) => n + guessed, 0),
+  };
 }

@@ -9,7 +9,7 @@ import { modelPlaces } from '../../local/model-places.ts';
 import { highsSolver } from '../../local/highs-solver.ts';
 import { openMarket } from '../../local/market-import.ts';
 import { replayMarket } from '../../local/market-replay.ts';
-import { readRecorded, type RecordedJob } from '../../local/recorded.ts';
+import { readRecorded, type Recorded, type RecordedJob } from '../../local/recorded.ts';
 import { billingAt } from '../../market/billing.ts';
 import { defaultMarket } from '../../market/default-market.ts';
 import { CAPACITY_FEATURES } from '../../market/features/capacity-features.ts';
@@ -23,6 +23,7 @@ import { outcomeOf } from '../../sim/outcome.ts';
 import { ORACLE_FORECAST } from '../../sim/true-interruptions.ts';
 import { simulate, type Progress } from '../../sim/simulation.ts';
 import { openWorkload, type StageTruth, type WorkloadJob } from '../../sim/workload/workload.ts';
+import { dollars, instant, plural } from '../format.ts';
 import type { RunOrder, RunResult, WorkloadFacts } from './order.ts';
 import { unwritten } from './targets.ts';
 import { usualStart } from './windows.ts';
@@ -169,7 +170,8 @@ async function sourceOf({ workload }: RunOrder): Promise<Source> {
 }
 
 async function recordedSource(dir: string): Promise<Source> {
-  const { jobs, world, firstPurchaseMs } = await readRecorded(dir);
+  const recorded = await readRecorded(dir);
+  const { jobs, firstPurchaseMs } = recorded;
   const first = jobs[0];
   if (first === undefined) {
     throw new EbbError('workload.invalid', {
@@ -179,15 +181,7 @@ async function recordedSource(dir: string): Promise<Source> {
     });
   }
   const startMs = raw(first.job.submittedMs);
-  const guessed = jobs.reduce((n, j) => n + j.guessed, 0);
-  const notes = [
-    `recorded by preset ${world.preset}, from ${new Date(startMs).toISOString()}`,
-    ...(guessed === 0
-      ? []
-      : [
-          `${guessed} task(s) did not finish there: their running time is the median of their stage, else what was expected`,
-        ]),
-  ];
+  const notes = recordNotes(recorded, startMs);
   const tasks = jobs.reduce((n, { job }) => n + job.stages.reduce((m, s) => m + s.tasks, 0), 0);
   const report = { jobs: jobs.length, tasks, bad: { count: 0, first: [] }, dropped: new Map(), adjusted: new Map() };
   const names = new Map<string, string>(jobs.map(({ job }) => [job.id, job.spec.name]));
@@ -203,6 +197,22 @@ async function recordedSource(dir: string): Promise<Source> {
     recordedFromMs: first.job.submittedMs,
     facts: () => ({ name: dir, format: 'recorded', notes, report }),
   };
+}
+
+/** What happened there, for people to hold the answer against, and what a record cannot tell. */
+function recordNotes({ jobs, world, billedUsd, open }: Recorded, startMs: number): readonly string[] {
+  const guessed = jobs.reduce((n, j) => n + j.guessed, 0);
+  // Of instances that live there is no bill yet.
+  const sofar = open ? 'not all of its jobs are over yet' : `there it cost ${dollars(billedUsd)} in all`;
+  return [
+    `Recorded by preset ${world.preset}, from ${instant(new Date(startMs).toISOString())} UTC; ${sofar}.`,
+    'A task takes as long as it took on its instance there, whatever type it is given here.',
+    ...(guessed === 0
+      ? []
+      : [
+          `${plural(guessed, 'task')} did not finish there. How long they take is a guess: as long as tries that failed, else the median of their stage, else what was expected; and no less than they had run.`,
+        ]),
+  ];
 }
 
 /** What it waits for has other ids here, and is found by name. */

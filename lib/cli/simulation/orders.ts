@@ -1,4 +1,5 @@
 /** What `ebb simulate` was asked for, as one order for each simulation. */
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
 import { raw } from '../../kernel/units.ts';
@@ -40,7 +41,7 @@ export async function ordersOf(options: SimulateOptions, cwd: string): Promise<O
   const record = replay === null ? null : readWorldRecord(replay);
   const firstSeed = options.seed ?? 1;
   const seeds = Array.from({ length: options.seeds }, (_, i) => firstSeed + i);
-  const market = path(options.market) ?? record?.market ?? null;
+  const market = path(options.market) ?? marketOfRecord(record);
   const marketSeed = (seed: number): number => record?.seed ?? DEFAULT_SEED + seed - firstSeed;
   const place = { market, cache: join(resolve(cwd, options.dir), 'markets') };
   const { trace } = await marketOf({ ...place, marketSeed: marketSeed(firstSeed) });
@@ -64,6 +65,17 @@ export async function ordersOf(options: SimulateOptions, cwd: string): Promise<O
     return { ...base, preset, seed, marketSeed: marketSeed(seed), fromMs, workload };
   });
   return { orders, report: files.report };
+}
+
+/** Null: a generated one, or there is no record. */
+function marketOfRecord(record: WorldRecord | null): string | null {
+  const market = record?.market ?? null;
+  if (market === null || existsSync(market)) return market;
+  throw new EbbError('market.invalid', {
+    what: 'the market that the record was made on is not there any more',
+    got: market,
+    next: 'put it back, or name another one by --market',
+  });
 }
 
 interface Deciding {

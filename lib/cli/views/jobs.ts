@@ -93,7 +93,7 @@ export function costText(cost: JobCostView): string {
   const { totalUsd, wastedUsd, onDemandUsd } = cost.total;
   const parts = [`${dollars(totalUsd)}${cost.settled ? '' : ' so far'}`];
   if (onDemandUsd > 0) parts.push(`${dollars(onDemandUsd)} on on-demand`);
-  if (wastedUsd > 0) parts.push(`${dollars(wastedUsd)} lost to interruptions`);
+  if (wastedUsd > 0) parts.push(`${dollars(wastedUsd)} of it for work that was lost`);
   if (cost.maxCostUsd !== null) parts.push(`at most ${dollars(cost.maxCostUsd)}`);
   return parts.join(', ');
 }

@@ -51,7 +51,7 @@ it('status shows stages, cost, and the reason of the state only while the job is
   const cost = jobCostOf({ totalUsd: 0.5, onDemandUsd: 2, wastedUsd: 0.1 });
   const open = jobStatus(PLAIN, jobOf({ headline: 'waits for a cheaper price' }), cost);
   expect(open).toContain('waits for a cheaper price');
-  expect(open).toContain('$0.5000, $2.00 on on-demand, $0.1000 lost to interruptions');
+  expect(open).toContain('$0.5000, $2.00 on on-demand, $0.1000 of it for work that was lost');
   expect(open).toMatch(/frames +█{10}▒{7}░{3} +3\/6, 2 running +1 vCPU, 512 MiB/);
   const over = jobOf({ headline: 'waits', state: 'succeeded', finishedAt: NOW, onTime: true });
   expect(jobStatus(PLAIN, over, cost)).not.toContain('waits');

@@ -78,6 +78,15 @@ describe('a replay', () => {
     expect(order?.config).toMatchObject({ billing: 'per-second', restoreS: 500 });
   });
 
+  it('says which market is gone, and how to name another', async () => {
+    const moved = mkdtempSync(join(cwd, 'moved'));
+    const market = join(cwd, 'gone.ebbmarket');
+    writeWorldRecord(moved, { version: 1, market, fromMs: null, settings: {}, ...record });
+    await expect(orders({ replay: moved })).rejects.toMatchObject({
+      facts: { got: market, next: expect.stringContaining('--market') },
+    });
+  });
+
   it.each([
     [{ scale: 2 }, '--scale'],
     [{ jobsLimit: 3 }, '--jobs-limit'],

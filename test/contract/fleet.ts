@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { Checkpoint } from '../../lib/domain/job.ts';
 import type { Observation } from '../../lib/domain/observation.ts';
 import { poolKey, type Bid, type InstanceType } from '../../lib/domain/pool.ts';
@@ -123,48 +123,69 @@ export const ofKind = <K extends Observation['kind']>(
 export const endOf = (seen: readonly Observation[], attempt: AttemptId) =>
   ofKind(seen, 'attempt-ended').find((o) => o.attempt === attempt);
 
+/** The fleet of one test, which is made anew where this machine was too slow. */
+class Bench {
+  readonly #maker: FleetDriverMaker;
+  driver: FleetDriver;
+  private constructor(maker: FleetDriverMaker, driver: FleetDriver) {
+    this.#maker = maker;
+    this.driver = driver;
+  }
+
+  static async begin(maker: FleetDriverMaker): Promise<Bench> {
+    return new Bench(maker, await maker.make(START_MS, 1));
+  }
+
+  get fleet(): Fleet {
+    return this.driver.fleet;
+  }
+
+  /** What must have happened before the market or the instance does its part. A busy machine is given more time for it. */
+  async inTime(what: string, prepare: () => Promise<boolean>): Promise<void> {
+    for (const slower of [4, 16, 64]) {
+      if (await prepare()) return;
+      await this.driver.close();
+      this.driver = await this.#maker.make(START_MS, slower);
+    }
+    throw new Error(`this machine is too slow for ${what}`);
+  }
+
+  async savedBeforeTheWarning(program: Program): Promise<StartRequest> {
+    let start: StartRequest | null = null;
+    await this.inTime('a checkpoint before the warning', async () => {
+      await this.fleet.launch([{ ...launch, pool: SPIKY }]);
+      start = startOf(this.driver, { instance: i1, attempt: a1, program });
+      await this.fleet.start([start]);
+      const first = (seen: readonly Observation[]) =>
+        seen.find((o) => o.kind === 'attempt-checkpointed' || o.kind === 'instance-warned');
+      const seen = await this.driver.until('a checkpoint or the warning', (all) => first(all) !== undefined, 2000);
+      return first(seen)?.kind === 'attempt-checkpointed';
+    });
+    return start!;
+  }
+}
+
+const i1 = instanceId('i-0001');
+const a1 = attemptId('1.1');
+const launch = { key: effectKey('launch/1'), instance: i1, pool: CALM, bid: BID };
+const has = (kind: Observation['kind']) => (seen: readonly Observation[]) => seen.some((o) => o.kind === kind);
+const ended = (attempt: AttemptId) => (seen: readonly Observation[]) => endOf(seen, attempt) !== undefined;
+
 /** Runs the contract against the fleets that `maker` makes. */
 export function fleetContract(name: string, maker: FleetDriverMaker): void {
-  describe(`Fleet contract: ${name}`, () => {
-    let driver: FleetDriver;
-    let fleet: Fleet;
-    const i1 = instanceId('i-0001');
-    const a1 = attemptId('1.1');
-    const launch = { key: effectKey('launch/1'), instance: i1, pool: CALM, bid: BID };
-    const has = (kind: Observation['kind']) => (seen: readonly Observation[]) => seen.some((o) => o.kind === kind);
-    const ended = (attempt: AttemptId) => (seen: readonly Observation[]) => endOf(seen, attempt) !== undefined;
-
-    const begin = async (slower: number): Promise<void> => {
-      driver = await maker.make(START_MS, slower);
-      fleet = driver.fleet;
-    };
-    beforeEach(async () => begin(1));
-    afterEach(async () => driver.close());
-
-    /** What must have happened before the market or the instance does its part. A busy machine is given more time for it. */
-    const inTime = async (what: string, prepare: () => Promise<boolean>): Promise<void> => {
-      for (const slower of [4, 16, 64]) {
-        if (await prepare()) return;
-        await driver.close();
-        await begin(slower);
+  /** On a fleet of its own, beside other tests: most of its time it waits for the market. */
+  const onFleet = (does: string, test: (bench: Bench) => Promise<void>): void =>
+    it.concurrent(does, async () => {
+      const bench = await Bench.begin(maker);
+      try {
+        await test(bench);
+      } finally {
+        await bench.driver.close();
       }
-      throw new Error(`this machine is too slow for ${what}`);
-    };
-    const savedBeforeTheWarning = async (program: Program): Promise<StartRequest> => {
-      let start: StartRequest | null = null;
-      await inTime('a checkpoint before the warning', async () => {
-        await fleet.launch([{ ...launch, pool: SPIKY }]);
-        start = startOf(driver, { instance: i1, attempt: a1, program });
-        await fleet.start([start]);
-        const first = (seen: readonly Observation[]) =>
-          seen.find((o) => o.kind === 'attempt-checkpointed' || o.kind === 'instance-warned');
-        const seen = await driver.until('a checkpoint or the warning', (all) => first(all) !== undefined, 2000);
-        return first(seen)?.kind === 'attempt-checkpointed';
-      });
-      return start!;
-    };
+    });
 
-    it('launches an instance that is ready after 30 to 160 s and says so in order', async () => {
+  describe(`Fleet contract: ${name}`, () => {
+    onFleet('launches an instance that is ready after 30 to 160 s and says so in order', async ({ driver, fleet }) => {
       const [outcome] = await fleet.launch([launch]);
       expect(outcome).toEqual({ status: 'done' });
       const seen = await driver.until('ready', has('instance-ready'));
@@ -182,7 +203,7 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
       expect(known).toEqual({ instance: i1, pool: CALM, bid: BID, launchedMs: launched!.atMs, live: true });
     });
 
-    it('launches once however often it is asked', async () => {
+    onFleet('launches once however often it is asked', async ({ driver, fleet }) => {
       await fleet.launch([launch]);
       expect(await fleet.launch([launch, launch])).toEqual([{ status: 'done' }, { status: 'done' }]);
       const seen = await driver.until('ready', has('instance-ready'));
@@ -190,7 +211,7 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
       expect(await fleet.list()).toHaveLength(1);
     });
 
-    it('answers each request as the market does, in order, and the same when asked again', async () => {
+    onFleet('answers each request as the market does, in order, and the same when asked again', async ({ fleet }) => {
       const requests = [
         { key: effectKey('l/1'), instance: instanceId('i-a'), pool: CALM, bid: usdPerHour(0.01) },
         { key: effectKey('l/2'), instance: instanceId('i-b'), pool: EMPTY, bid: BID },
@@ -210,27 +231,30 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
       expect((await fleet.list()).map((i) => i.instance)).toEqual(['i-c']);
     });
 
-    it('runs a task that was sent before the instance was up, once, and reports its whole running time', async () => {
-      await fleet.launch([launch]);
-      const start = startOf(driver, { instance: i1, attempt: a1, program: { runtimeS: 60, exitCode: 0 } });
-      expect(await fleet.start([start])).toEqual([{ status: 'done' }]);
-      expect(await fleet.start([start])).toEqual([{ status: 'done' }]);
-      const seen = await driver.until('the end of the task', ended(a1));
-      expect(await fleet.start([start])).toEqual([{ status: 'done' }]);
-      expect(ofKind(seen, 'attempt-started')).toHaveLength(1);
-      expect(ofKind(seen, 'attempt-ended')).toHaveLength(1);
-      const [started] = ofKind(seen, 'attempt-started');
-      const [ready] = ofKind(seen, 'instance-ready');
-      const end = endOf(seen, a1)!;
-      expect(raw(started!.atMs)).toBeGreaterThanOrEqual(raw(ready!.atMs));
-      expect(end).toMatchObject({ exitCode: 0, exitSignal: null, stopped: null });
-      const ranS = (raw(end.atMs) - raw(started!.atMs)) / 1000;
-      expect(raw(end.keptS)).toBeCloseTo(ranS, 6);
-      expect(ranS).toBeGreaterThanOrEqual(60 - Math.min(maker.toleranceS, 10));
-      expect(ranS).toBeLessThanOrEqual(60 + maker.toleranceS);
-    });
+    onFleet(
+      'runs a task that was sent before the instance was up, once, and reports its whole running time',
+      async ({ driver, fleet }) => {
+        await fleet.launch([launch]);
+        const start = startOf(driver, { instance: i1, attempt: a1, program: { runtimeS: 60, exitCode: 0 } });
+        expect(await fleet.start([start])).toEqual([{ status: 'done' }]);
+        expect(await fleet.start([start])).toEqual([{ status: 'done' }]);
+        const seen = await driver.until('the end of the task', ended(a1));
+        expect(await fleet.start([start])).toEqual([{ status: 'done' }]);
+        expect(ofKind(seen, 'attempt-started')).toHaveLength(1);
+        expect(ofKind(seen, 'attempt-ended')).toHaveLength(1);
+        const [started] = ofKind(seen, 'attempt-started');
+        const [ready] = ofKind(seen, 'instance-ready');
+        const end = endOf(seen, a1)!;
+        expect(raw(started!.atMs)).toBeGreaterThanOrEqual(raw(ready!.atMs));
+        expect(end).toMatchObject({ exitCode: 0, exitSignal: null, stopped: null });
+        const ranS = (raw(end.atMs) - raw(started!.atMs)) / 1000;
+        expect(raw(end.keptS)).toBeCloseTo(ranS, 6);
+        expect(ranS).toBeGreaterThanOrEqual(60 - Math.min(maker.toleranceS, 10));
+        expect(ranS).toBeLessThanOrEqual(60 + maker.toleranceS);
+      },
+    );
 
-    it('reports a failure with its exit code, and nothing kept of it', async () => {
+    onFleet('reports a failure with its exit code, and nothing kept of it', async ({ driver, fleet }) => {
       await fleet.launch([launch]);
       await fleet.start([startOf(driver, { instance: i1, attempt: a1, program: { runtimeS: 20, exitCode: 3 } })]);
       const seen = await driver.until('the end of the task', ended(a1));
@@ -239,38 +263,43 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
       expect(raw(end.keptS)).toBe(0);
     });
 
-    it('stops a task on request: its checkpoint keeps what it did, and stopping again changes nothing', async () => {
-      await fleet.launch([launch]);
-      const program = { runtimeS: 5000, exitCode: 0, checkpointEveryS: 100 };
-      await fleet.start([startOf(driver, { instance: i1, attempt: a1, program })]);
-      const saved = await driver.until('a checkpoint', has('attempt-checkpointed'));
-      const stop = { key: effectKey('stop/1'), attempt: a1, instance: i1, why: 'preempted' as const };
-      expect(await fleet.stop([stop])).toEqual([{ status: 'done' }]);
-      expect(await fleet.stop([stop])).toEqual([{ status: 'done' }]);
-      const seen = await driver.until('the end of the task', ended(a1));
-      expect(await fleet.stop([stop])).toEqual([{ status: 'done' }]);
-      const end = endOf(seen, a1)!;
-      expect(end.stopped).toBe('preempted');
-      expect(end.exitCode).not.toBe(0);
-      const [started] = ofKind(seen, 'attempt-started');
-      const ranS = (raw(end.atMs) - raw(started!.atMs)) / 1000;
-      expect(raw(end.keptS)).toBeGreaterThanOrEqual(raw(ofKind(saved, 'attempt-checkpointed').at(-1)!.keptS));
-      expect(raw(end.keptS)).toBeLessThanOrEqual(ranS);
-    });
-
-    it('never begins a task that is stopped before the instance is up', async () => {
-      await inTime('a stop before the instance is up', async () => {
+    onFleet(
+      'stops a task on request: its checkpoint keeps what it did, and stopping again changes nothing',
+      async ({ driver, fleet }) => {
         await fleet.launch([launch]);
-        await fleet.start([startOf(driver, { instance: i1, attempt: a1, program: { runtimeS: 20, exitCode: 0 } })]);
-        await fleet.stop([{ key: effectKey('stop/1'), attempt: a1, instance: i1, why: 'cancelled' }]);
-        return !has('instance-ready')(await fleet.observe(new Map()));
+        const program = { runtimeS: 5000, exitCode: 0, checkpointEveryS: 100 };
+        await fleet.start([startOf(driver, { instance: i1, attempt: a1, program })]);
+        const saved = await driver.until('a checkpoint', has('attempt-checkpointed'));
+        const stop = { key: effectKey('stop/1'), attempt: a1, instance: i1, why: 'preempted' as const };
+        expect(await fleet.stop([stop])).toEqual([{ status: 'done' }]);
+        expect(await fleet.stop([stop])).toEqual([{ status: 'done' }]);
+        const seen = await driver.until('the end of the task', ended(a1));
+        expect(await fleet.stop([stop])).toEqual([{ status: 'done' }]);
+        const end = endOf(seen, a1)!;
+        expect(end.stopped).toBe('preempted');
+        expect(end.exitCode).not.toBe(0);
+        const [started] = ofKind(seen, 'attempt-started');
+        const ranS = (raw(end.atMs) - raw(started!.atMs)) / 1000;
+        expect(raw(end.keptS)).toBeGreaterThanOrEqual(raw(ofKind(saved, 'attempt-checkpointed').at(-1)!.keptS));
+        expect(raw(end.keptS)).toBeLessThanOrEqual(ranS);
+      },
+    );
+
+    onFleet('never begins a task that is stopped before the instance is up', async (bench) => {
+      await bench.inTime('a stop before the instance is up', async () => {
+        await bench.fleet.launch([launch]);
+        await bench.fleet.start([
+          startOf(bench.driver, { instance: i1, attempt: a1, program: { runtimeS: 20, exitCode: 0 } }),
+        ]);
+        await bench.fleet.stop([{ key: effectKey('stop/1'), attempt: a1, instance: i1, why: 'cancelled' }]);
+        return !has('instance-ready')(await bench.fleet.observe(new Map()));
       });
-      const seen = await driver.until('the end of the task', ended(a1));
+      const seen = await bench.driver.until('the end of the task', ended(a1));
       expect(endOf(seen, a1)).toMatchObject({ exitCode: null, stopped: 'cancelled', usage: null });
       expect(ofKind(seen, 'attempt-started')).toHaveLength(0);
     });
 
-    it('ends a task that runs longer than its timeout', async () => {
+    onFleet('ends a task that runs longer than its timeout', async ({ driver, fleet }) => {
       await fleet.launch([launch]);
       const program = { runtimeS: 50_000, exitCode: 0 };
       await fleet.start([startOf(driver, { instance: i1, attempt: a1, program, timeoutS: seconds(120) })]);
@@ -281,27 +310,34 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
       expect((raw(end.atMs) - raw(started!.atMs)) / 1000).toBeGreaterThanOrEqual(120);
     });
 
-    it("gives a hint, then the two-minute warning, then takes the instance, at the market's times", async () => {
-      await fleet.launch([{ ...launch, pool: SPIKY }]);
-      const seen = await driver.until('the end of the instance', has('instance-ended'), 2000);
-      const [hint] = ofKind(seen, 'instance-rebalance');
-      const [warned] = ofKind(seen, 'instance-warned');
-      const [end] = ofKind(seen, 'instance-ended');
-      expect(raw(hint!.atMs)).toBe(at(HINT_S));
-      expect(raw(warned!.atMs)).toBe(at(SPIKE_S));
-      expect(raw(warned!.goneMs)).toBe(at(SPIKE_S + 120));
-      expect(end).toMatchObject({ cause: 'interrupted', atMs: epochMs(at(SPIKE_S + 120)) });
-      expect((await fleet.list())[0]!.live).toBe(false);
-    });
+    onFleet(
+      "gives a hint, then the two-minute warning, then takes the instance, at the market's times",
+      async ({ driver, fleet }) => {
+        await fleet.launch([{ ...launch, pool: SPIKY }]);
+        const seen = await driver.until('the end of the instance', has('instance-ended'), 2000);
+        const [hint] = ofKind(seen, 'instance-rebalance');
+        const [warned] = ofKind(seen, 'instance-warned');
+        const [end] = ofKind(seen, 'instance-ended');
+        expect(raw(hint!.atMs)).toBe(at(HINT_S));
+        expect(raw(warned!.atMs)).toBe(at(SPIKE_S));
+        expect(raw(warned!.goneMs)).toBe(at(SPIKE_S + 120));
+        expect(end).toMatchObject({ cause: 'interrupted', atMs: epochMs(at(SPIKE_S + 120)) });
+        expect((await fleet.list())[0]!.live).toBe(false);
+      },
+    );
 
-    it('interrupts tasks: what they saved is kept, and the next attempt can go on from it', async () => {
-      const start = await savedBeforeTheWarning({ runtimeS: 5000, exitCode: 0, checkpointEveryS: 60 });
-      await driver.until('the warning', has('instance-warned'), 2000);
-      const late = startOf(driver, { instance: i1, attempt: attemptId('9.1'), program: { runtimeS: 1, exitCode: 0 } });
-      expect(await fleet.start([late])).toMatchObject([{ status: 'refused', why: 'instance-gone' }]);
+    onFleet('interrupts tasks: what they saved is kept, and the next attempt can go on from it', async (bench) => {
+      const start = await bench.savedBeforeTheWarning({ runtimeS: 5000, exitCode: 0, checkpointEveryS: 60 });
+      await bench.driver.until('the warning', has('instance-warned'), 2000);
+      const late = startOf(bench.driver, {
+        instance: i1,
+        attempt: attemptId('9.1'),
+        program: { runtimeS: 1, exitCode: 0 },
+      });
+      expect(await bench.fleet.start([late])).toMatchObject([{ status: 'refused', why: 'instance-gone' }]);
       // The first one was accepted before the warning, and stays so.
-      expect(await fleet.start([start])).toEqual([{ status: 'done' }]);
-      const seen = await driver.until('the end of the instance', has('instance-ended'), 2000);
+      expect(await bench.fleet.start([start])).toEqual([{ status: 'done' }]);
+      const seen = await bench.driver.until('the end of the instance', has('instance-ended'), 2000);
       const end = endOf(seen, a1)!;
       const [started] = ofKind(seen, 'attempt-started');
       expect(end.stopped).toBe('interrupted');
@@ -312,13 +348,13 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
       expect(seen.at(-1)!.kind).toBe('instance-ended');
     });
 
-    it('counts a task that finishes within the warning as finished', async () => {
-      await savedBeforeTheWarning({ runtimeS: 5000, exitCode: 0, checkpointEveryS: 60, finishesInS: 1 });
-      const seen = await driver.until('the end of the instance', has('instance-ended'), 2000);
+    onFleet('counts a task that finishes within the warning as finished', async (bench) => {
+      await bench.savedBeforeTheWarning({ runtimeS: 5000, exitCode: 0, checkpointEveryS: 60, finishesInS: 1 });
+      const seen = await bench.driver.until('the end of the instance', has('instance-ended'), 2000);
       expect(endOf(seen, a1)).toMatchObject({ exitCode: 0, stopped: null });
     });
 
-    it('charges nothing for an instance that the market took in its first hour', async () => {
+    onFleet('charges nothing for an instance that the market took in its first hour', async ({ driver, fleet }) => {
       await fleet.launch([{ ...launch, pool: SPIKY }]);
       const running = await driver.until('ready', has('instance-ready'));
       const early = await fleet.bill(i1, running[1]!.atMs);
@@ -329,7 +365,7 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
       expect(bill.pieces.at(-1)!.toMs).toEqual(epochMs(at(SPIKE_S + 120)));
     });
 
-    it('gives back an instance: its tasks are stopped, and the bill stands still', async () => {
+    onFleet('gives back an instance: its tasks are stopped, and the bill stands still', async ({ driver, fleet }) => {
       await fleet.launch([launch]);
       await fleet.start([startOf(driver, { instance: i1, attempt: a1, program: { runtimeS: 9000, exitCode: 0 } })]);
       await driver.until('the start of the task', has('attempt-started'));
@@ -356,7 +392,7 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
       ).toMatchObject([{ status: 'refused', why: 'instance-gone' }]);
     });
 
-    it('knows nothing of instances that never were', async () => {
+    onFleet('knows nothing of instances that never were', async ({ driver, fleet }) => {
       const nowhere = instanceId('i-none');
       const start = startOf(driver, { instance: nowhere, attempt: a1, program: { runtimeS: 1, exitCode: 0 } });
       expect(await fleet.start([start])).toMatchObject([{ status: 'refused', why: 'instance-gone' }]);
@@ -367,7 +403,7 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
       expect(await fleet.observe(new Map())).toEqual([]);
     });
 
-    it('reports what comes after a cursor, and all of it again to who has none', async () => {
+    onFleet('reports what comes after a cursor, and all of it again to who has none', async ({ driver, fleet }) => {
       await fleet.launch([launch]);
       await fleet.start([startOf(driver, { instance: i1, attempt: a1, program: { runtimeS: 20, exitCode: 0 } })]);
       await driver.until('the end of the task', ended(a1));
@@ -378,7 +414,7 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
       }
     });
 
-    it('serves logs in pieces', async () => {
+    onFleet('serves logs in pieces', async ({ driver, fleet }) => {
       await fleet.launch([launch]);
       const program = { runtimeS: 20, exitCode: 0, prints: 'grüße' };
       await fleet.start([startOf(driver, { instance: i1, attempt: a1, program })]);
@@ -397,7 +433,7 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
       });
     });
 
-    it('calls back when there is something to observe, until told not to', async () => {
+    onFleet('calls back when there is something to observe, until told not to', async ({ driver, fleet }) => {
       let wakes = 0;
       const stop = fleet.onChange(() => wakes++);
       await fleet.launch([launch]);

@@ -91,13 +91,19 @@ export class OnLocalStack {
     return client;
   }
 
-  /** A new, empty table and bucket. */
-  async place(): Promise<{ readonly table: string; readonly bucket: string }> {
+  /** A new, empty table. */
+  async table(): Promise<string> {
     const name = `ebb-${randomUUID()}`;
     const client = this.dynamodb();
     await client.send(new CreateTableCommand(tableDefinition(name)));
     this.#tables.push(name);
     await waitUntilTableExists({ client, maxWaitTime: 30, minDelay: 0.1, maxDelay: 0.5 }, { TableName: name });
+    return name;
+  }
+
+  /** A new, empty table, and a bucket of the same name. */
+  async place(): Promise<{ readonly table: string; readonly bucket: string }> {
+    const name = await this.table();
     await this.s3().send(
       new CreateBucketCommand({ Bucket: name, CreateBucketConfiguration: { LocationConstraint: REGION } }),
     );

@@ -153,7 +153,7 @@ class AwsFleetBench implements FleetDriver {
           `no ${what} in: ${JSON.stringify(seen)}\nfaults: ${this.#faults.map(String).join('\n')}\n${events.join('\n')}`,
         );
       }
-      await new Promise((resolve) => setTimeout(resolve, 40));
+      await new Promise((resolve) => setTimeout(resolve, 120));
     }
   }
 
@@ -195,7 +195,7 @@ describeOnLocalStack('the fleet on AWS', (on) => {
   fleetContract('EC2 and ECS on the double, DynamoDB on LocalStack', {
     toleranceS: Infinity,
     make: async (startMs, slower) => {
-      const table = new Table({ client: on.dynamodb(), name: (await on.place()).table });
+      const table = new Table({ client: on.dynamodb(), name: await on.table() });
       return AwsFleetBench.make(table, { startMs, slower, knobs: {} });
     },
   });

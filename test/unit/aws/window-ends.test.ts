@@ -154,7 +154,7 @@ describeOnLocalStack('schedules before the ends of windows, kept by EventBridge 
   beforeAll(async () => {
     const client = on.kept(new SchedulerClient(on.config()));
     await client.send(new CreateScheduleGroupCommand({ Name: GROUP }));
-    given = { client, table: new Table({ client: on.dynamodb(), name: (await on.place()).table }), nowMs: () => NOON };
+    given = { client, table: new Table({ client: on.dynamodb(), name: await on.table() }), nowMs: () => NOON };
   });
 
   it('are stored, and removed', async () => {

@@ -284,6 +284,10 @@ export const instanceView = z
     rebalance: z.boolean().describe('A rebalance recommendation came.'),
     endedAt: instant.nullable(),
     endCause: z.enum(['interrupted', 'released', 'lost', 'failed']).nullable(),
+    marketCause: z
+      .enum(['capacity', 'price'])
+      .nullable()
+      .describe('Of one that was interrupted, or whose launch was refused: no capacity, or a price above the bid.'),
     costUsd: usd.nullable().describe('The final bill, or what has accrued until now; null when nothing is billed yet.'),
     running: z
       .array(z.object({ attempt: z.string(), job: z.string(), stage: z.string(), index: count }))

@@ -200,6 +200,7 @@ export function instanceView(i: Instance, extras: InstanceExtras): InstanceView 
     rebalance: i.rebalance,
     endedAt: isoOrNull(i.endedMs),
     endCause: i.endCause,
+    marketCause: i.marketCause ?? null,
     costUsd: extras.costUsd,
     running: extras.running.map((a) => ({ attempt: a.id, job: a.job, stage: a.stage, index: a.index })),
   };

@@ -219,10 +219,10 @@ function eventParser(into: EventView[]): EventSourceParser {
   });
 }
 
-/** Follows `next` until the end: all items of a list. */
+/** Follows `next` until the end: all items of a list, or all from a cursor on. */
 export async function all<T>(client: Client, path: string, query: Query = {}): Promise<T[]> {
   const items: T[] = [];
-  let cursor: string | undefined;
+  let cursor = query['cursor'];
   do {
     const page = await client.get<{ items: T[]; next: string | null }>(path, { ...query, cursor });
     items.push(...page.items);

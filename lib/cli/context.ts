@@ -71,14 +71,20 @@ function deploymentOf(world: World, options: GlobalOptions, url: string | null):
 
 /** For commands whose engine is in this process: an option that names another one is a mistake, and not to be passed over. */
 export function refuseElsewhere(given: object, instead: string): void {
-  const options: Partial<GlobalOptions> = given;
-  const named = (['stack', 'profile', 'region', 'url'] as const).find((name) => options[name] !== undefined);
-  if (named === undefined) return;
+  const named = elsewhere(given);
+  if (named === null) return;
   throw new EbbError('usage', {
     what: 'this command works with an engine of its own, in this process',
-    got: `--${named} ${options[named] ?? ''}`,
+    got: `--${named}`,
     next: instead,
   });
+}
+
+/** The engine elsewhere that a command line names, by option and value, as in `stack Ebbtide`; null: none. */
+export function elsewhere(given: object): string | null {
+  const options: Partial<GlobalOptions> = given;
+  const named = (['stack', 'profile', 'region', 'url'] as const).find((name) => options[name] !== undefined);
+  return named === undefined ? null : `${named} ${options[named] ?? ''}`;
 }
 
 function checkedUrl(text: string): string {

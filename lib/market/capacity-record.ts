@@ -55,13 +55,16 @@ export interface RecordPlan extends Pick<CapacityPlan, 'seed' | 'shares'> {
   readonly instants: number;
 }
 
-type Kept = Pick<
+/** What is told of an instance, by whoever kept it. */
+export interface KeptInstance extends Pick<
   Instance,
-  'id' | 'pool' | 'bid' | 'requestedMs' | 'launchedMs' | 'warnedMs' | 'endedMs' | 'endCause' | 'marketCause'
->;
+  'pool' | 'bid' | 'launchedMs' | 'warnedMs' | 'endedMs' | 'endCause' | 'marketCause'
+> {
+  readonly id: string;
+}
 
 /** Null where nothing was ever asked of a spot pool. O(instances). */
-export function recordOf(instances: Iterable<Kept>, now: EpochMs): CapacityRecord | null {
+export function recordOf(instances: Iterable<KeptInstance>, now: EpochMs): CapacityRecord | null {
   const spot = [...instances].filter((i) => i.pool.endsWith('/spot'));
   const lives = spot.flatMap((i) => lifeOf(i, raw(now)) ?? []);
   const refusals = spot.flatMap(({ pool, launchedMs, marketCause, endedMs }) =>
@@ -73,7 +76,7 @@ export function recordOf(instances: Iterable<Kept>, now: EpochMs): CapacityRecor
   return { lives, refusals, startMs: epochMs(startMs), endMs: now };
 }
 
-function lifeOf(instance: Kept, nowMs: number): RecordedLife | null {
+function lifeOf(instance: KeptInstance, nowMs: number): RecordedLife | null {
   const { id, pool, launchedMs, warnedMs, endedMs } = instance;
   if (launchedMs === null) return null;
   const fromMs = raw(launchedMs);
@@ -89,7 +92,7 @@ function lifeOf(instance: Kept, nowMs: number): RecordedLife | null {
 }
 
 /** Records of versions that kept no cause tell it only of what had no bid to be passed. */
-function isTaken({ endCause, marketCause, warnedMs, bid }: Kept): boolean {
+function isTaken({ endCause, marketCause, warnedMs, bid }: KeptInstance): boolean {
   if (marketCause !== undefined) return marketCause === 'capacity';
   return bid === 'uncapped' && (endCause === 'interrupted' || warnedMs !== null);
 }

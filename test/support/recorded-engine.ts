@@ -62,7 +62,8 @@ function* heldIn(pool: PoolId, life: Living): Generator<Instance> {
   }
 }
 
-const drawn = (meanH: number, random: Uniform): number => -Math.log(1 - random()) * meanH * HOUR_MS;
+/** Whole milliseconds, as engines keep them. */
+const drawn = (meanH: number, random: Uniform): number => Math.floor(-Math.log(1 - random()) * meanH * HOUR_MS);
 
 /** Minute by minute; Infinity: not within the days. */
 function lossAfter(fromMs: number, { hazard, startMs, days }: Living, random: Uniform): number {

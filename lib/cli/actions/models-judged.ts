@@ -12,8 +12,10 @@ import { trainVersion, type Training } from '../../local/models/training.ts';
 import { versionNamed } from '../../models/library.ts';
 import { versionName } from '../../models/manifest.ts';
 import { modelInUse, type ModelPlaces } from '../../models/versions.ts';
+import { modelPlaces } from '../../local/model-places.ts';
 import type { DrawnOptions, EvaluateOptions, TrainOptions } from '../commands/models.ts';
-import type { Action, Context } from '../context.ts';
+import { elsewhere, type Action, type Context } from '../context.ts';
+import { engineRecord } from '../engine-record.ts';
 import { json } from '../output.ts';
 import { endedByStop, onStopRequest, SIGNAL_EXIT, type StopSignal } from '../signals.ts';
 import { judgementText, trainingText } from '../views/models.ts';
@@ -24,7 +26,7 @@ const USUAL = { price: { train: 50_000, evaluate: 20_000 }, capacity: { train: 3
 
 export const evaluate: Action<EvaluateOptions> = async (context, [named], options) => {
   const { output, json: asJson } = context;
-  const places = placesOf(context, options);
+  const places = placesFor(context, options);
   const candidates = await candidatesOf(context, places, named);
   const { seed, risk, instants = USUAL[risk].evaluate } = options;
   const { from, drawn } = await endedByStop(output, 'stopped', async () => {
@@ -71,12 +73,26 @@ async function versionAsCandidate(places: ModelPlaces, version: string): Promise
   return { name: version, folder };
 }
 
-/** The histories that were named, else what the engine of --dir has seen. */
+/** Whose instances tell of capacity, where they are asked of an engine elsewhere; null: of that of --dir, or of nobody's. */
+const toldBy = ({ risk, markets, ...options }: DrawnOptions): string | null =>
+  risk === 'capacity' && markets === undefined ? elsewhere(options) : null;
+
+/** Versions lie on this machine, whoever tells what they are made of. */
+const placesFor = (context: Context, options: DrawnOptions) =>
+  toldBy(options) === null
+    ? placesOf(context, options)
+    : modelPlaces(resolve(context.world.cwd, options.dir), options.risk);
+
+/** The histories that were named, else what the engine has seen that was named, else that of --dir. */
 async function drawnFrom(context: Context, options: DrawnOptions): Promise<Drawing['from']> {
   const dir = resolve(context.world.cwd, options.dir);
   const { markets, risk } = options;
   if (markets !== undefined) return { traces: await tracesOf(context, { ...options, dir, markets }) };
-  return risk === 'capacity' ? { own: await ownRecord(dir) } : { traces: [await ownHistory(dir)] };
+  if (risk === 'price') return { traces: [await ownHistory(dir)] };
+  const engine = toldBy(options);
+  if (engine === null) return { own: await ownRecord(dir) };
+  context.output.note('asking for the instances that were held ...');
+  return { own: await engineRecord(await context.client(), engine) };
 }
 
 async function tracesOf(
@@ -109,7 +125,7 @@ const STOPPED = 'stopped; nothing was changed';
 
 export const train: Action<TrainOptions> = async (context, _args, options) => {
   const { output, json: asJson, world } = context;
-  const places = placesOf(context, options);
+  const places = placesFor(context, options);
   if (options.risk === 'capacity' && options.model === 'lstm') throw noSequence();
   const at = new Date().toISOString();
   const version = await freeName(places, options.name, `${at.slice(0, 10)}-${options.model}`);

@@ -19,7 +19,7 @@ import { historyTable, inUseText, modelPage, modelsTable, SETTING } from '../vie
 export const placesOf = ({ world }: Context, options: { readonly dir: string; readonly risk: Risk }) => {
   refuseElsewhere(
     options,
-    'name the directory of an engine with --dir; `ebb pools --drift` asks a deployment, and docs/forecast.md says how its version is chosen',
+    'name the directory of an engine with --dir; of a deployment `train` and `evaluate` can ask for the instances that it held (--risk capacity), `ebb pools --drift` for its drift, and docs/forecast.md says how its version is chosen',
   );
   return modelPlaces(resolve(world.cwd, options.dir), options.risk);
 };

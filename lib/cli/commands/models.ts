@@ -125,7 +125,7 @@ function addTraining(models: Command, world: World, finish: (code: number) => vo
         .command('train')
         .summary('train a version on the deployment’s own prices, and take it if it is better')
         .description(
-          'Trains a new version on the prices that the engine of --dir has seen, or on --markets: on the first 60 % of the time, calibrated on the next 15 %. On the rest, at instants that neither has seen, it is judged beside the version in use. It is taken only if it is better: if the 95 % interval of the paired difference of their Brier scores over all horizons, by days, lies below 0. Otherwise the version in use stays; the new one is kept and can be chosen by hand.\n\nIt takes at least 28 days of prices, ONNX Runtime (`npm install onnxruntime-node`) and Python 3.11 or newer; the first time pinned packages with checked hashes are installed in the user’s cache (0.7 GB). With --risk capacity it trains on what the engine’s own instances tell, at least 28 days in which capacity that was held ended 60 times, or on the series of availability in --markets, at least 26 days in all; where no version is in use it must be better than observed interruptions.',
+          'Trains a new version on the prices that the engine of --dir has seen, or on --markets: on the first 60 % of the time, calibrated on the next 15 %. On the rest, at instants that neither has seen, it is judged beside the version in use. It is taken only if it is better: if the 95 % interval of the paired difference of their Brier scores over all horizons, by days, lies below 0. Otherwise the version in use stays; the new one is kept and can be chosen by hand.\n\nIt takes at least 28 days of prices, ONNX Runtime (`npm install onnxruntime-node`) and Python 3.11 or newer; the first time pinned packages with checked hashes are installed in the user’s cache (0.7 GB). With --risk capacity it trains on what the engine’s own instances tell, at least 28 days in which capacity that was held ended 60 times: of that of --dir, or of the engine or deployment that --url or --stack names; or on the series of availability in --markets, at least 26 days in all; where no version is in use it must be better than observed interruptions.',
         ),
     ),
     '50000, 3000',
@@ -139,7 +139,7 @@ function addTraining(models: Command, world: World, finish: (code: number) => vo
     .option('--python <path>', 'a Python that has the packages of models/training/preemption/requirements.txt already')
     .addHelpText(
       'after',
-      '\nExamples:\n  $ ebb models train\n  $ ebb market import history.json -o history.ebbmarket\n  $ ebb models train --markets history.ebbmarket --dir deployment\n  $ ebb models train --risk capacity --markets spot-traces/aws-10-26-2022',
+      '\nExamples:\n  $ ebb models train\n  $ ebb market import history.json -o history.ebbmarket\n  $ ebb models train --markets history.ebbmarket --dir deployment\n  $ ebb models train --risk capacity --markets spot-traces/aws-10-26-2022\n  $ ebb models train --risk capacity --stack Ebbtide',
     )
     .action(lazily<TrainOptions>(world, finish, async () => (await import('../actions/models-judged.ts')).train));
 }

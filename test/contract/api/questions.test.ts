@@ -448,7 +448,16 @@ describe('capacity', () => {
     expect(live[0]?.costUsd).toBeCloseTo(0.05, 9);
     const over = answerOf(await api.get('/api/instances?live=false'), 200, schema.instanceList).items;
     expect(over.map((i) => [i.id, i.costUsd, i.endCause])).toEqual([['i-over', 0.02, 'released']]);
-    expect(answerOf(await api.get('/api/instances'), 200, schema.instanceList).items).toHaveLength(2);
+    const interrupted = { state: 'ended', endCause: 'interrupted', marketCause: 'price', endedMs: hourAgo } as const;
+    await commit({ put: 'instance', value: instance({ id: instanceId('i-lost'), ...interrupted }) });
+    const all = answerOf(await api.get('/api/instances'), 200, schema.instanceList).items;
+    expect(new Map(all.map((i) => [i.id, i.marketCause]))).toEqual(
+      new Map([
+        ['i-live', null],
+        ['i-over', null],
+        ['i-lost', 'price'],
+      ]),
+    );
     problemIn(await api.get('/api/instances?live=yes'), 400, 'usage');
   });
 });

@@ -4,13 +4,20 @@ import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { clientOver } from '../../../lib/cli/client.ts';
+import { engineRecord } from '../../../lib/cli/engine-record.ts';
+import { VirtualClock } from '../../../lib/kernel/clock.ts';
 import { poolId } from '../../../lib/kernel/ids.ts';
 import { epochMs } from '../../../lib/kernel/units.ts';
 import { openSqliteStore } from '../../../lib/local/store/sqlite-store.ts';
+import { ownRecord } from '../../../lib/local/models/own-history.ts';
+import type { CapacityRecord } from '../../../lib/market/capacity-record.ts';
 import { openCapacity } from '../../../lib/models/preemption.ts';
 import { CAPACITY_FEATURES } from '../../../lib/market/features/capacity-features.ts';
+import { apiUnderTest } from '../../support/api.ts';
 import { job as submitted } from '../../support/builders.ts';
 import { livedBy } from '../../support/recorded-engine.ts';
+import { ebb as inProcess } from '../../unit/cli/world.ts';
 import { always, alwaysCapacity } from '../../support/constant-model.ts';
 
 const EBB = join(process.cwd(), 'bin', 'ebb.mjs');
@@ -218,6 +225,31 @@ describe('its life', () => {
     const judged = models(dir, 'evaluate', 'dear', '--instants', '1500');
     expect(judged.stdout).toMatch(/dear against observed: worse/);
   }, 120_000);
+
+  it('asks an engine elsewhere for its instances, which tell the same', async () => {
+    const dir = await workedFor(90);
+    const { record } = await ownRecord(dir);
+    const store = openSqliteStore({ path: join(dir, 'ebb.db') });
+    const api = apiUnderTest({ store, clock: new VirtualClock(record.endMs) });
+    const asked = await engineRecord(
+      clientOver(({ path }) => api.get(path)),
+      'there',
+    );
+    await store.close();
+    // The newest come first there.
+    const inOrder = (of: CapacityRecord) => ({ ...of, lives: of.lives.toSorted((a, b) => a.fromMs - b.fromMs) });
+    expect({ ...asked, record: inOrder(asked.record) }).toEqual({ name: 'there', record: inOrder(record) });
+    // One page is not all.
+    expect(record.lives.length + record.refusals.length).toBeGreaterThan(1000);
+  });
+
+  it('asks one that is not there, and for capacity alone', async () => {
+    const nobody = ['--dir', newDir(), '--url', 'http://127.0.0.1:9'];
+    const absent = await inProcess(['models', 'train', '--risk', 'capacity', ...nobody]);
+    expect(absent).toMatchObject({ code: 10, stderr: expect.stringContaining('no engine answers at this address') });
+    const prices = await inProcess(['models', 'train', ...nobody]);
+    expect(prices).toMatchObject({ code: 2, stderr: expect.stringContaining('--url http://127.0.0.1:9') });
+  });
 
   it('says what is missing where the engine has seen too little', async () => {
     const none = train(newDir(), '0.5');

@@ -119,6 +119,7 @@ export const instanceOf = (of: Partial<InstanceView> = {}): InstanceView => ({
   rebalance: false,
   endedAt: null,
   endCause: null,
+  marketCause: null,
   costUsd: 0.01,
   running: [{ attempt: 'a-1', job: 'j-1', stage: 'frames', index: 4 }],
   ...of,

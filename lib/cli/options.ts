@@ -17,10 +17,22 @@ export function whole(text: string): number {
 export const between =
   (least: number, most: number, what: string, parse: (text: string) => number) =>
   (text: string): number => {
-    const n = parse(text);
-    if (n < least || n > most) throw new InvalidArgumentError(`Allowed: ${what} from ${least} to ${most}.`);
+    const n = parsedBy(parse, text);
+    // What the parser alone would allow is wider.
+    if (n === null || n < least || n > most) {
+      throw new InvalidArgumentError(`Allowed: ${what} from ${least} to ${most}.`);
+    }
     return n;
   };
+
+function parsedBy(parse: (text: string) => number, text: string): number | null {
+  try {
+    return parse(text);
+  } catch (error) {
+    if (error instanceof InvalidArgumentError) return null;
+    throw error;
+  }
+}
 
 export function port(text: string): number {
   const n = whole(text);

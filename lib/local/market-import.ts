@@ -161,7 +161,7 @@ class Collector implements RawSink {
         what: 'no usable line in the market data',
         at: source,
         got: `${this.#badLines} bad lines, ${[...this.#skipped.values()].reduce((a, b) => a + b, 0)} left out`,
-        next: 'See the lines named below, or `ebb market formats`.',
+        next: 'See `ebb market formats` for what a line looks like.',
         issues: this.#issues,
       });
     }

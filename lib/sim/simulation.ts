@@ -404,8 +404,16 @@ class Arrivals {
 function expectWindow({ fromMs, toMs, trace }: SimulationInput): void {
   const iso = (t: EpochMs): string =>
     Math.abs(raw(t)) <= LAST_INSTANT_MS ? new Date(raw(t)).toISOString() : `${raw(t)} ms`;
-  const possible = raw(fromMs) < raw(toMs) && Math.abs(raw(toMs)) <= LAST_INSTANT_MS;
-  if (possible && raw(fromMs) >= raw(trace.startMs) && raw(fromMs) < raw(trace.endMs)) return;
+  const within = raw(fromMs) >= raw(trace.startMs) && raw(fromMs) < raw(trace.endMs);
+  if (within && raw(toMs) <= raw(fromMs)) {
+    throw new EbbError('usage', {
+      what: 'the simulation ends before it begins',
+      got: `${iso(fromMs)} to ${iso(toMs)}`,
+      allowed: `an end after the beginning; the market ends at ${iso(trace.endMs)}`,
+      next: 'choose --to after --from; without --from it begins after a week or more of prices',
+    });
+  }
+  if (within && Math.abs(raw(toMs)) <= LAST_INSTANT_MS) return;
   throw new EbbError('usage', {
     what: 'the simulation and the market do not overlap in time',
     got: `${iso(fromMs)} to ${iso(toMs)}`,

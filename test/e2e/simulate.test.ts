@@ -191,7 +191,11 @@ describe('ebb simulate', () => {
     ['an empty file', ['--workload', 'empty.csv'], /empty\.csv/],
     ['a setting of the generator that is none', ['--workload', 'synthetic:jbos=3'], /jbos[^]*allowed:[^]*jobs/],
     ['times outside the market', ['--from', '2031-01-01T00:00:00Z'], /do not overlap in time/],
-    ['an end before the beginning', ['--from', '2026-01-15T00:00:00Z', '--to', '2026-01-14T00:00:00Z'], /error:/],
+    [
+      'an end before the beginning',
+      ['--from', '2026-01-15T00:00:00Z', '--to', '2026-01-14T00:00:00Z'],
+      /ends before it begins/,
+    ],
     ['a report that cannot be written', ['--report', 'no/such/folder/r.html'], /its folder does not exist[^]*mkdir -p/],
     ['a log of several runs', ['--seeds', '2', '--log', 'l.jsonl'], /--log is the log of one simulation/],
     ['a log over its report', ['--report', 'r.html', '--log', 'r.html'], /name the same file/],

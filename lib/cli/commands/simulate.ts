@@ -28,6 +28,9 @@ export interface SimulateOptions {
 
 const list = (text: string): string[] => text.split(',').map((name) => name.trim());
 const count = between(1, 10_000, 'a whole number', whole);
+/** More than any trace has. */
+const MOST_JOBS = 1_000_000_000;
+const jobCount = between(1, MOST_JOBS, 'a whole number', whole);
 const DAY_S = 86_400;
 const upToADay = between(0, DAY_S, 'seconds', (text) => (text.trim() === '0' ? 0 : positive(text)));
 
@@ -61,7 +64,7 @@ export function addSimulate(program: Command, world: World, finish: (code: numbe
     .option('--seeds <n>', 'repeat with so many seeds; each has its own market where one is generated', count, 1)
     .option('--seed <n>', 'the first seed (default: 1)', whole)
     .option('--scale <x>', 'so many times the arrivals; below 1 a fraction of them', positive)
-    .option('--jobs-limit <n>', 'at most so many jobs', whole)
+    .option('--jobs-limit <n>', 'at most so many jobs', jobCount)
     .option('--workload-option <key=value>', 'an option of the reader, may be repeated: see docs/workloads.md', setting)
     .option('--set <key=value>', 'one setting of the scheduler, may be repeated: see `ebb config`', setting)
     .option('--vcpus <n>', 'most vCPUs running at once (default: 100000; of a replay its own)', positive)

@@ -68,7 +68,8 @@ export function resolveOptions(options: WorkloadOptions): ResolvedOptions {
   if (!parsed.success) {
     const issues = parsed.error.issues.map((i) => ({ at: i.path.join('.'), message: i.message }));
     throw new EbbError('usage', {
-      what: `the options of the workload are not as expected: ${issues.map((i) => `${i.at} ${i.message}`).join('; ')}`,
+      what: `the options of the workload are not as expected: ${issues.map((i) => `${i.at} ${i.message}`.trim()).join('; ')}`,
+      allowed: Object.keys(workloadOptions.shape).join(', '),
       next: 'docs/workloads.md has all options',
       issues,
     });

@@ -236,6 +236,8 @@ describe('ebb simulate', () => {
       }),
     );
     child.kill(signal);
+    // As `timeout` does, which signals the process and then its group.
+    child.kill(signal);
     expect(await new Promise((resolve) => child.on('close', resolve))).toBe(code);
     expect(seen.stderr).toContain('stopping');
     const { presets, warnings } = JSON.parse(seen.stdout) as Answer;

@@ -21,6 +21,8 @@ const OTHER_MARKET =
   'the made-up market has machines of 2 to 16 vCPUs and no GPUs. For others make a market and name it, e.g. ' +
   '`ebb market generate --types g4dn.2xlarge,g4dn.12xlarge,g5.48xlarge -o gpus.ebbmarket`, then --market gpus.ebbmarket; or ' +
   'leave GPUs out of a trace: --workload-option gpus=ignore';
+/** `timeout` and others signal a process and then its group: within so long that is one request. */
+const ONE_REQUEST_MS = 300;
 const NOT_BEGUN = 'stopped: no simulation had begun';
 
 /**
@@ -32,8 +34,13 @@ export const simulate: Action<SimulateOptions> = async (context, _args, options)
     ordersOf(options, context.world.cwd),
   );
   const abort = new AbortController();
+  let askedMs = -Infinity;
   const unlisten = onStopRequest((count, signal) => {
-    if (count > 1) process.exit(SIGNAL_EXIT[signal]);
+    if (count > 1) {
+      if (performance.now() - askedMs > ONE_REQUEST_MS) process.exit(SIGNAL_EXIT[signal]);
+      return;
+    }
+    askedMs = performance.now();
     context.output.note('\nstopping: what has been simulated so far is reported (Ctrl-C again reports nothing)');
     abort.abort(signal);
   });

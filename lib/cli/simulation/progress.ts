@@ -6,6 +6,8 @@ import type { RunProgress } from './pool.ts';
 /** Wall time between two pictures on a terminal, and between two lines elsewhere. */
 const REDRAW_MS = 250;
 const LINE_MS = 15_000;
+/** From a simulation's first word to the first line, which comes sooner than the others: it tells how long to wait. */
+const FIRST_LINE_MS = 2000;
 const BAR_WIDTH = 20;
 /** Below it a bar tells nothing. */
 const SHORTEST_BAR = 5;
@@ -31,13 +33,16 @@ export async function showProgress(output: Output, orders: readonly RunOrder[]):
     else redraw(lines.join('\n'));
   };
   const timer = setInterval(draw, redraw === null ? LINE_MS : REDRAW_MS);
+  let first: NodeJS.Timeout | null = null;
   return {
     update: (run, progress) => {
       const known = runs.get(run) ?? { startedMs: performance.now(), latest: null, done: false };
+      if (redraw === null && progress !== null) first ??= setTimeout(draw, FIRST_LINE_MS);
       runs.set(run, { ...known, latest: progress ?? known.latest, done: progress === null });
     },
     close: () => {
       clearInterval(timer);
+      if (first !== null) clearTimeout(first);
       redraw?.clear();
     },
   };

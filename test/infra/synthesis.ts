@@ -30,7 +30,9 @@ export function newApp({ isChecked = false } = {}): App {
   };
   const outdir = mkdtempSync(join(tmpdir(), 'ebb-cdk-'));
   folders.push(outdir);
-  return new App({ outdir, builtinCloudFormationValidation: isChecked, context: { ...flags, ...QUICK } });
+  // Where each construct was made: nobody reads it here, and in jest it is dear.
+  const stackTraces = false;
+  return new App({ outdir, stackTraces, builtinCloudFormationValidation: isChecked, context: { ...flags, ...QUICK } });
 }
 
 const folders: string[] = [];

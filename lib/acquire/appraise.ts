@@ -1,11 +1,12 @@
 import type { GroupId } from '../kernel/ids.ts';
 import { between, epochMs, raw } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
-import { mean, remaining, type Distribution } from '../domain/distribution.ts';
+import { mean, type Distribution } from '../domain/distribution.ts';
 import type { RuntimeForecast } from '../domain/forecast.ts';
 import type { StageSpec } from '../domain/job.ts';
 import type { Worth } from '../domain/plan.ts';
 import type { PendingGroup, Snapshot } from '../domain/snapshot.ts';
+import { doneOnceS, workToDo } from '../domain/work-to-do.ts';
 import { withOffers, type AppraisePolicy, type GroupOffers } from '../domain/stages.ts';
 import { outcomeBefore, unhurriedOutcome, type Outcome, type Terms, type Unhurried } from './outcome.ts';
 import type { CurveTable } from './curve-table.ts';
@@ -76,7 +77,7 @@ function taskOf(
   { worth, snapshot, config }: TaskContext,
 ): AppraisedTask {
   const restores = raw(group.keptS) > 0;
-  const left = restores ? remaining(forecast.runtime, group.keptS) : forecast.runtime;
+  const left = raw(doneOnceS(group)) > 0 ? workToDo(forecast.runtime, group) : forecast.runtime;
   const runtime = restores ? { atS: left.atS.map((s) => s + config.restoreS), weight: left.weight } : left;
   const { taskDeadlineMs, latestSafeStartMs } = worth;
   return {

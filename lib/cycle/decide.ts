@@ -249,15 +249,17 @@ function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: read
 function groupToMove(m: Move, nowMs: EpochMs): PendingGroup {
   const { constraints, checkpoint } = m.running.stage;
   const keptS = workKeptS(m.running, nowMs);
+  const ranS = workDoneS(m.running, nowMs);
   const id = moveGroup(m);
   if (!m.toSpot) {
     const staying: Constraints = { ...constraints, purchaseOptions: ['on-demand', 'reserved'] };
-    return pendingAgain(m.running, { id, keptS, constraints: staying });
+    return pendingAgain(m.running, { id, keptS, ranS, constraints: staying });
   }
   return pendingAgain(m.running, {
     id,
     constraints,
-    keptS: checkpoint === null ? keptS : workDoneS(m.running, nowMs),
+    keptS: checkpoint === null ? keptS : ranS,
+    ranS,
   });
 }
 

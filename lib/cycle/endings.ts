@@ -2,7 +2,7 @@ import type { GroupId, JobId } from '../kernel/ids.ts';
 import { gt, least, lte, plus, raw, seconds, ZERO_USD, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
-import { meanRemaining } from '../domain/distribution.ts';
+import { meanToDo } from '../domain/work-to-do.ts';
 import type { Job } from '../domain/job.ts';
 import type { UtilityCurve } from '../domain/plan.ts';
 import type { PoolView } from '../domain/pool.ts';
@@ -125,7 +125,7 @@ function leastTaskUsd(d: Deliberation, group: PendingGroup, config: EndingContex
   for (const o of [...(offers?.offers ?? []), ...(offers?.considered ?? [])]) {
     leastUsd = Math.min(leastUsd, o.expectedCostUsd);
   }
-  const hours = forecast === undefined ? 0 : meanRemaining(forecast.runtime, group.keptS) / 3600;
+  const hours = forecast === undefined ? 0 : meanToDo(forecast.runtime, group) / 3600;
   for (const view of d.snapshot.pools) {
     const share = dominantShare(group.need, view.pool.type.capacity);
     if (share > 1 || brokenConstraint(group.stage.constraints, view.pool) !== null) continue;

@@ -1,6 +1,6 @@
 import { invariant, unreachable } from '../kernel/errors.ts';
 import type { InstanceId } from '../kernel/ids.ts';
-import { add, between, gt, plus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
+import { add, between, gt, most, plus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { EndCause, Instance } from '../domain/instance.ts';
 import type { Attempt, AttemptOutcome, Job, StageSpec, Task } from '../domain/job.ts';
 import type { Observation } from '../domain/observation.ts';
@@ -199,7 +199,7 @@ export function endAttempt(state: WorkingState, attempt: Attempt, end: AttemptEn
     }
     case 'interrupted':
     case 'preempted':
-      state.moveTask(task, { ...task, state: 'waiting', keptS });
+      state.moveTask(task, { ...task, state: 'waiting', keptS, ...ranAtLeast(task, attempt, { at: end.at, keptS }) });
       break;
     case 'cancelled':
       state.moveTask(task, { ...task, state: 'cancelled' });
@@ -209,6 +209,20 @@ export function endAttempt(state: WorkingState, attempt: Attempt, end: AttemptEn
   }
   settleJob(state, attempt.job, end.at);
   return null;
+}
+
+/**
+ * How long a task is known to run, where that is more than it keeps. An attempt that resumed read its checkpoint before it went on, which
+ * is no running time, so that no more than what it keeps is known of it.
+ */
+function ranAtLeast(
+  task: Task,
+  { startedMs, resumedFromS }: Attempt,
+  { at, keptS }: { readonly at: EpochMs; readonly keptS: Seconds },
+): Pick<Task, 'ranS'> {
+  const ranS = startedMs === null || raw(resumedFromS) > 0 ? ZERO_S : most(ZERO_S, between(startedMs, at));
+  const longest = most(task.ranS ?? ZERO_S, ranS);
+  return gt(longest, keptS) ? { ranS: longest } : {};
 }
 
 const specOf = (state: WorkingState, attempt: Attempt): StageSpec =>

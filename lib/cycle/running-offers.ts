@@ -25,7 +25,12 @@ const MOST_PER_CYCLE = 16;
 /** A running attempt that would have to start again, from what it can take along: `keptS`. */
 export const pendingAgain = (
   { attempt, stage, deadlineMs, class: jobClass }: RunningTask,
-  { id, constraints, keptS }: Pick<PendingGroup, 'id' | 'keptS'> & { readonly constraints: Constraints },
+  {
+    id,
+    constraints,
+    keptS,
+    ranS,
+  }: Pick<PendingGroup, 'id' | 'keptS'> & { readonly ranS: Seconds } & { readonly constraints: Constraints },
 ): PendingGroup => ({
   id,
   job: attempt.job,
@@ -34,6 +39,7 @@ export const pendingAgain = (
   count: 1,
   members: { indices: [attempt.index] },
   keptS,
+  ranS,
   submittedMs: attempt.placedMs,
   deadlineMs,
   need: attempt.resources,
@@ -61,10 +67,12 @@ export function runningGroups<S>(input: DecideInput<S>, worths: Worths): readonl
       isFresh(knownOffers?.get(job), running, { nowMs: snapshot.nowMs, freshS })
     )
       continue;
+    const doneS = workDoneS(running, snapshot.nowMs);
     const group = pendingAgain(running, {
       id: groupId(`running/${job}`),
       constraints: stage.constraints,
-      keptS: workDoneS(running, snapshot.nowMs),
+      keptS: doneS,
+      ranS: doneS,
     });
     due.push({ group, attempt: attempt.id, worth });
   }

@@ -20,6 +20,7 @@ import { between, gt, most, raw, ZERO_S, type Seconds } from '../kernel/units.ts
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { quantileRemaining } from '../domain/distribution.ts';
+import { quantileToDo } from '../domain/work-to-do.ts';
 import { startedHourEndMs } from '../domain/instance.ts';
 import type { TaskRef } from '../domain/job.ts';
 import type { Allotment, Placement, StartOption, Worth } from '../domain/plan.ts';
@@ -374,7 +375,7 @@ function inChosenPool({ option, tasks }: Wanted): TaskToPlace[] {
 
 /** A task's own running time still to come, as one number for packing: the median. */
 function runtimeOf(group: PendingGroup, forecasts: Forecasts): Seconds {
-  return quantileRemaining(forecastOf(group, forecasts).runtime, group.keptS, 0.5);
+  return quantileToDo(forecastOf(group, forecasts).runtime, group, 0.5);
 }
 
 const forecastOf = ({ job, stage }: PendingGroup, forecasts: Forecasts): RuntimeForecast =>

@@ -3,7 +3,7 @@
  * for a task that must begin now could come up and be given to one that came later and has time, while the first waits for the other's.
  */
 import { between, raw, type EpochMs } from '../kernel/units.ts';
-import { quantileRemaining } from '../domain/distribution.ts';
+import { quantileToDo } from '../domain/work-to-do.ts';
 import type { RuntimeForecast } from '../domain/forecast.ts';
 import type { Worth } from '../domain/plan.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
@@ -13,11 +13,11 @@ import type { PendingGroup } from '../domain/snapshot.ts';
  * is still to come, there is no deadline, or not even the shortest run that is known would be in time, for which nobody is to wait.
  */
 export function urgentDeadlineMs(
-  { keptS }: Pick<PendingGroup, 'keptS'>,
+  group: Pick<PendingGroup, 'keptS' | 'ranS'>,
   of: { readonly worth: Worth | undefined; readonly forecast: RuntimeForecast; readonly nowMs: EpochMs },
 ): number | null {
   const { latestSafeStartMs = null, taskDeadlineMs = null } = of.worth ?? {};
   if (latestSafeStartMs === null || taskDeadlineMs === null || raw(latestSafeStartMs) > raw(of.nowMs)) return null;
-  const leastS = raw(quantileRemaining(of.forecast.runtime, keptS, 0));
+  const leastS = raw(quantileToDo(of.forecast.runtime, group, 0));
   return raw(between(of.nowMs, taskDeadlineMs)) < leastS ? null : raw(taskDeadlineMs);
 }

@@ -147,6 +147,8 @@ export interface Task extends TaskRef {
   readonly failures: number;
   /** Running time whose result a checkpoint keeps: what the next attempt need not do again. */
   readonly keptS: Seconds;
+  /** The longest that an attempt ran which was interrupted or pre-empted: it takes longer. Absent: nothing beyond what is kept is known. */
+  readonly ranS?: Seconds;
   /** Not to be started before (back-off after a failure). */
   readonly notBeforeMs: EpochMs | null;
 }

@@ -17,6 +17,8 @@ export interface PendingGroup {
   readonly members: { readonly freshFrom: number } | { readonly indices: readonly number[] };
   /** Work that a checkpoint keeps for each of them. */
   readonly keptS: Seconds;
+  /** Each of them ran longer than that before, kept or not (work-to-do.ts). Absent: what is kept. */
+  readonly ranS?: Seconds;
   readonly submittedMs: EpochMs;
   /** The job's deadline; null for best-effort. */
   readonly deadlineMs: EpochMs | null;

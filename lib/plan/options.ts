@@ -10,12 +10,13 @@
 import { between, epochMs, plus, raw, seconds, type EpochMs } from '../kernel/units.ts';
 import type { PoolId } from '../kernel/ids.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
-import { certain, mean, remaining, type Distribution } from '../domain/distribution.ts';
+import { certain, mean, type Distribution } from '../domain/distribution.ts';
 import type { Offer } from '../domain/forecast.ts';
 import type { StartOption, Worth } from '../domain/plan.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
+import { workToDo } from '../domain/work-to-do.ts';
 import { worthAt } from '../domain/utility.ts';
 import type { Capacity } from './capacity.ts';
 import { relocationS } from './preempt.ts';
@@ -292,7 +293,7 @@ function stretchedWorth({ curve, taskDeadlineMs }: Worth, { fromMs, left, factor
 function leftToRun(group: PendingGroup, input: PlanInput): Distribution | null {
   const forecast = input.forecasts.runtime.get(`${group.job}/${group.stage.name}`);
   if (forecast === undefined) return null;
-  const left = remaining(forecast.runtime, group.keptS);
+  const left = workToDo(forecast.runtime, group);
   const { restoreS } = input.config;
   return raw(group.keptS) > 0 ? { atS: left.atS.map((s) => s + restoreS), weight: left.weight } : left;
 }

@@ -16,7 +16,8 @@
  * - work without a deadline has no line: it runs on spot or waits.
  */
 import { between, raw, type EpochMs, type Seconds } from '../kernel/units.ts';
-import { quantile, remaining } from '../domain/distribution.ts';
+import { quantile } from '../domain/distribution.ts';
+import { doneOnceS, quantileToDo } from '../domain/work-to-do.ts';
 import type { Worth } from '../domain/plan.ts';
 import { workDoneS, type InstanceView, type RunningTask } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
@@ -63,10 +64,12 @@ interface Of {
   readonly stage: string;
   readonly worth: Worth | undefined;
   readonly submittedMs: EpochMs | undefined;
+  /** What it can carry on from, and how long it is known to run at least. */
   readonly doneS: Seconds;
+  readonly ranS: Seconds;
 }
 
-function standingOf({ stage, worth, submittedMs, doneS }: Of, input: PlanInput): Standing | null {
+function standingOf({ stage, worth, submittedMs, doneS, ranS }: Of, input: PlanInput): Standing | null {
   const forecast = input.forecasts.runtime.get(stage);
   if (forecast === undefined || submittedMs === undefined || !worth?.taskDeadlineMs) return null;
   const { safetyQuantile, startDelayMaxS, restoreS } = input.config;
@@ -76,7 +79,7 @@ function standingOf({ stage, worth, submittedMs, doneS }: Of, input: PlanInput):
     deadlineMs: worth.taskDeadlineMs,
     workS: raw(quantile(forecast.runtime, safetyQuantile)),
     doneS: raw(doneS),
-    leftS: raw(quantile(remaining(forecast.runtime, doneS), safetyQuantile)),
+    leftS: raw(quantileToDo(forecast.runtime, { keptS: doneS, ranS }, safetyQuantile)),
     changeoverS: startDelayMaxS + restoreS,
   });
 }
@@ -87,7 +90,8 @@ export const uniformProgressPlan = coursePlan({
   pending: (group, input) => {
     const worth = input.worths.groups.get(group.id);
     const { submittedMs, keptS: doneS } = group;
-    const at = standingOf({ stage: `${group.job}/${group.stage.name}`, worth, submittedMs, doneS }, input);
+    const of = { stage: `${group.job}/${group.stage.name}`, worth, submittedMs, doneS, ranS: doneOnceS(group) };
+    const at = standingOf(of, input);
     const guarded = worth !== undefined && isGuarded(worth, input.snapshot.nowMs, input.config.cyclePeriodS);
     if (guarded || (at !== null && at.safetyS < 0)) return { take: 'steady', why: 'its safety net is reached' };
     if (hasSpot(group, input)) return { take: 'spot', why: 'a spot pool can be had' };
@@ -106,7 +110,7 @@ function backToSpot(running: RunningTask, view: InstanceView, input: PlanInput):
   const worth = input.worths.ofRunning(running);
   const submittedMs = job?.submittedMs;
   const doneS = workDoneS(running, input.snapshot.nowMs);
-  const at = standingOf({ stage: `${attempt.job}/${attempt.stage}`, worth, submittedMs, doneS }, input);
+  const at = standingOf({ stage: `${attempt.job}/${attempt.stage}`, worth, submittedMs, doneS, ranS: doneS }, input);
   if (at === null || at.safetyS < 0 || at.aheadAfterTwoS < 0) return null;
   const reason = `it is ${Math.round(at.aheadAfterTwoS)} s ahead of where uniform progress has it in two changeovers`;
   return { attempt: attempt.id, reason, running, view, to: 'spot' };

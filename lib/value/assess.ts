@@ -5,6 +5,7 @@ import { mean, type Distribution } from '../domain/distribution.ts';
 import { forecastFor } from '../domain/forecast.ts';
 import type { Job, StageSpec } from '../domain/job.ts';
 import type { UtilityCurve, Worth } from '../domain/plan.ts';
+import { doneOnceS } from '../domain/work-to-do.ts';
 import { workDoneS, workKeptS, type RunningTask } from '../domain/snapshot.ts';
 import type { Forecasts, ValuePolicy, Worths } from '../domain/stages.ts';
 import { stageDurationS, stageGraph, wavesBefore, type StageSize } from './critical-path.ts';
@@ -60,7 +61,7 @@ export function valuePolicy(draw: DrawCurve): ValuePolicy {
     for (const g of snapshot.groups) {
       const stage = stageOf(g.job, g.stage);
       if (stage === undefined) continue;
-      groups.set(g.id, worthOf(stage, { done: g.keptS, kept: g.keptS, wavesBeforeS: stage.wavesBeforeS }, config));
+      groups.set(g.id, worthOf(stage, { done: doneOnceS(g), kept: g.keptS, wavesBeforeS: stage.wavesBeforeS }, config));
     }
     const ofRunning = (r: RunningTask): Worth | undefined => {
       const stage = stageOf(r.attempt.job, r.stage);

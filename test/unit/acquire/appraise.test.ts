@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { groupId } from '../../../lib/kernel/ids.ts';
 import { raw, seconds, usdPerHour } from '../../../lib/kernel/units.ts';
-import { certain } from '../../../lib/domain/distribution.ts';
+import { certain, distribution } from '../../../lib/domain/distribution.ts';
 import { appraise, lossOf } from '../../../lib/acquire/appraise.ts';
 import { bidsFor } from '../../../lib/acquire/pools.ts';
 import {
@@ -179,6 +179,15 @@ describe('appraisal', () => {
       }).offers.find((o) => o.pool === 'm5.large/b/on-demand');
     expect(raw(kept(0)?.expectedDurationS ?? seconds(NaN))).toBeCloseTo(3600, 9);
     expect(raw(kept(1800)?.expectedDurationS ?? seconds(NaN))).toBeCloseTo(1810, 9);
+    const [again] = offersOf({
+      groups: [group({ id: 'g', ranS: seconds(1000) })],
+      runtime: () =>
+        distribution([
+          [600, 0.5],
+          [3600, 0.5],
+        ]),
+    }).offers.filter((o) => o.pool === 'm5.large/b/on-demand');
+    expect(raw(again?.expectedDurationS ?? seconds(NaN))).toBeCloseTo(3600, 9);
   });
 
   it('gives groups that are alike the same offers under their own names', () => {

@@ -1,0 +1,31 @@
+/**
+ * What tasks that wait have yet to run. One that began before is known to run longer than it ran then, whether that was kept or not: as
+ * if it had never run, a task that outlived the short part of its forecast would be thought short again each time it begins.
+ */
+import { most, raw, seconds, type Seconds } from '../kernel/units.ts';
+import { meanRemaining, quantileRemaining, remaining, type Distribution } from './distribution.ts';
+import type { Task } from './job.ts';
+import type { PendingGroup } from './snapshot.ts';
+
+type Begun = Pick<PendingGroup | Task, 'keptS' | 'ranS'>;
+
+/** Work done at least once: the whole running time is longer. */
+export const doneOnceS = ({ keptS, ranS }: Begun): Seconds => (ranS === undefined ? keptS : most(keptS, ranS));
+
+/** Of that what is done again. */
+const againS = (of: Begun): number => raw(doneOnceS(of)) - raw(of.keptS);
+
+/** Running time to come, from what is kept, by the running time in all. */
+export function workToDo(runtime: Distribution, of: Begun): Distribution {
+  const left = remaining(runtime, doneOnceS(of));
+  const again = againS(of);
+  return again === 0 ? left : { atS: left.atS.map((s) => s + again), weight: left.weight };
+}
+
+/** Seconds; `mean(workToDo(..))`. */
+export const meanToDo = (runtime: Distribution, of: Begun): number =>
+  meanRemaining(runtime, doneOnceS(of)) + againS(of);
+
+/** `quantile(workToDo(..), p)`. */
+export const quantileToDo = (runtime: Distribution, of: Begun, p: number): Seconds =>
+  seconds(raw(quantileRemaining(runtime, doneOnceS(of), p)) + againS(of));

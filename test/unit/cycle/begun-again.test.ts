@@ -1,0 +1,109 @@
+/** What is known of how long a task takes that began before, and was interrupted. */
+import { describe, expect, it } from '@jest/globals';
+import { attemptId, jobId } from '../../../lib/kernel/ids.ts';
+import { epochMs, plus, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
+import type { Attempt, Task } from '../../../lib/domain/job.ts';
+import { certain, distribution, quantile } from '../../../lib/domain/distribution.ts';
+import { meanToDo, quantileToDo, workToDo } from '../../../lib/domain/work-to-do.ts';
+import { endAttempt } from '../../../lib/cycle/observe.ts';
+import { takeSnapshot } from '../../../lib/cycle/snapshot.ts';
+import { WorkingState } from '../../../lib/cycle/working-state.ts';
+import { attempt, job, spec, stage } from '../../support/builders.ts';
+
+const START_MS = epochMs(1_700_000_000_000);
+const JOB = jobId('j-1');
+
+/** Tasks of one job whose first attempts began at the start; each is ended as it is said. */
+function afterEnds(
+  ends: readonly {
+    readonly ranS: number;
+    readonly outcome: 'interrupted' | 'failed';
+    readonly resumedFromS?: number;
+  }[],
+) {
+  const tasks = ends.map((_, index): Task => ({
+    ...{ job: JOB, stage: 'main', index, state: 'running', attempts: 1, failures: 0 },
+    keptS: ZERO_S,
+    notBeforeMs: null,
+  }));
+  const attempts = ends.map(({ resumedFromS = 0 }, index): Attempt =>
+    attempt({
+      ...{ id: attemptId(`a-${index}`), job: JOB, stage: 'main', index, state: 'running' },
+      startedMs: START_MS,
+      resumedFromS: seconds(resumedFromS),
+    }),
+  );
+  const stages = [stage({ tasks: ends.length, retries: 5 })];
+  const counts = { tasks: ends.length, nextFresh: ends.length, running: ends.length };
+  const none = { waiting: 0, succeeded: 0, failed: 0, cancelled: 0 };
+  const of = job({ id: JOB, spec: spec({ stages }), stages: [{ name: 'main', ...counts, ...none }] });
+  const state = new WorkingState({ jobs: [of], attempts, tasks, instances: [], openEffects: [], cursors: new Map() });
+  ends.forEach(({ ranS, outcome }, i) => {
+    const at = plus(START_MS, seconds(ranS));
+    const rest = { exitCode: null, exitSignal: null, keptS: ZERO_S, usage: null, reason: null };
+    endAttempt(state, attempts[i] as Attempt, { at, outcome, ...rest });
+  });
+  const nowMs = plus(START_MS, seconds(1e6));
+  const { tasks: waiting, groups } = takeSnapshot({
+    ...{ state, nowMs, pools: [], poolById: new Map(), dependencies: new Map(), spentUsd: new Map() },
+    limits: { vcpus: 8 },
+  });
+  return { waiting, groups };
+}
+
+describe('a task that was interrupted', () => {
+  it('is known to take longer than it ran; one that failed, or read a checkpoint first, is not', () => {
+    const ended = [
+      { ranS: 700, outcome: 'interrupted' },
+      { ranS: 700, outcome: 'failed' },
+      { ranS: 700, outcome: 'interrupted', resumedFromS: 50 },
+    ] as const;
+    expect(afterEnds(ended).waiting.map((t) => t.ranS)).toEqual([700, undefined, undefined]);
+  });
+
+  it('waits with those that ran about as long, by what is true of all of them', () => {
+    const { groups } = afterEnds([700, 800, 5000].map((ranS) => ({ ranS, outcome: 'interrupted' })));
+    expect(groups.map((g) => [g.count, g.keptS, g.ranS])).toEqual([
+      [2, 0, 700],
+      [1, 0, 5000],
+    ]);
+  });
+});
+
+describe('the work to do', () => {
+  const runtime = distribution([
+    [600, 0.5],
+    [900, 0.3],
+    [5000, 0.2],
+  ]);
+  const points = ({ atS, weight }: typeof runtime) => [...atS].map((s, i) => [s, weight[i]]);
+  const of = (keptS: number, ranS?: number) => ({
+    keptS: seconds(keptS),
+    ...(ranS === undefined ? {} : { ranS: seconds(ranS) }),
+  });
+
+  it('is all of a run that is longer than those before, less what is kept', () => {
+    expect(workToDo(runtime, of(0))).toEqual(runtime);
+    expect(points(workToDo(runtime, of(0, 700)))).toEqual([
+      [900, 0.6],
+      [5000, 0.4],
+    ]);
+    expect(points(workToDo(runtime, of(200, 700)))).toEqual([
+      [700, 0.6],
+      [4800, 0.4],
+    ]);
+    // What is kept says as much.
+    expect(points(workToDo(runtime, of(700, 650)))).toEqual([
+      [200, 0.6],
+      [4300, 0.4],
+    ]);
+    // Longer than any that is known: as long again.
+    expect(workToDo(certain(seconds(60)), of(0, 100))).toEqual(certain(seconds(200)));
+  });
+
+  it('has the mean and quantiles that are asked for alone', () => {
+    const left = workToDo(runtime, of(200, 700));
+    expect(meanToDo(runtime, of(200, 700))).toBeCloseTo(700 * 0.6 + 4800 * 0.4, 9);
+    for (const p of [0.1, 0.5, 0.7, 1]) expect(quantileToDo(runtime, of(200, 700), p)).toBe(quantile(left, p));
+  });
+});

@@ -17,7 +17,6 @@ import { CAPACITY_FEATURES } from '../../../lib/market/features/capacity-feature
 import { apiUnderTest } from '../../support/api.ts';
 import { job as submitted } from '../../support/builders.ts';
 import { livedBy } from '../../support/recorded-engine.ts';
-import { ebb as inProcess } from '../../unit/cli/world.ts';
 import { always, alwaysCapacity } from '../../support/constant-model.ts';
 
 const EBB = join(process.cwd(), 'bin', 'ebb.mjs');
@@ -243,12 +242,12 @@ describe('its life', () => {
     expect(record.lives.length + record.refusals.length).toBeGreaterThan(1000);
   });
 
-  it('asks one that is not there, and for capacity alone', async () => {
+  it('asks one that is not there, and for capacity alone', () => {
     const nobody = ['--dir', newDir(), '--url', 'http://127.0.0.1:9'];
-    const absent = await inProcess(['models', 'train', '--risk', 'capacity', ...nobody]);
-    expect(absent).toMatchObject({ code: 10, stderr: expect.stringContaining('no engine answers at this address') });
-    const prices = await inProcess(['models', 'train', ...nobody]);
-    expect(prices).toMatchObject({ code: 2, stderr: expect.stringContaining('--url http://127.0.0.1:9') });
+    const absent = ebb('models', 'train', '--risk', 'capacity', ...nobody);
+    expect(absent).toMatchObject({ status: 10, stderr: expect.stringContaining('no engine answers at this address') });
+    const prices = ebb('models', 'train', ...nobody);
+    expect(prices).toMatchObject({ status: 2, stderr: expect.stringContaining('--url http://127.0.0.1:9') });
   });
 
   it('says what is missing where the engine has seen too little', async () => {

@@ -14,5 +14,8 @@ export default class Environment extends TestEnvironment {
     vm.createContext = ordinaryContext;
     super(config, context);
     vm.createContext = createContext;
+    // In a worker these lead to jest, which a command run in this process would take for its launcher (lib/cli/signals.ts).
+    delete this.global.process.send;
+    delete this.global.process.channel;
   }
 }

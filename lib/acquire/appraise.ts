@@ -6,7 +6,7 @@ import type { RuntimeForecast } from '../domain/forecast.ts';
 import type { StageSpec } from '../domain/job.ts';
 import type { Worth } from '../domain/plan.ts';
 import type { PendingGroup, Snapshot } from '../domain/snapshot.ts';
-import { doneOnceS, workToDo } from '../domain/work-to-do.ts';
+import { workToDo } from '../domain/work-to-do.ts';
 import { withOffers, type AppraisePolicy, type GroupOffers } from '../domain/stages.ts';
 import { outcomeBefore, unhurriedOutcome, type Outcome, type Terms, type Unhurried } from './outcome.ts';
 import type { CurveTable } from './curve-table.ts';
@@ -77,7 +77,7 @@ function taskOf(
   { worth, snapshot, config }: TaskContext,
 ): AppraisedTask {
   const restores = raw(group.keptS) > 0;
-  const left = raw(doneOnceS(group)) > 0 ? workToDo(forecast.runtime, group) : forecast.runtime;
+  const left = workToDo(forecast.runtime, group);
   const runtime = restores ? { atS: left.atS.map((s) => s + config.restoreS), weight: left.weight } : left;
   const { taskDeadlineMs, latestSafeStartMs } = worth;
   return {

@@ -127,8 +127,10 @@ function pendingOf(job: Job, stage: StageSpec, context: PendingContext): void {
 /** What tasks of a stage are told apart by, once they have begun. */
 function progressOf(task: Task): string {
   const kept = `kept-${Math.floor(raw(task.keptS) / KEPT_BUCKET_S)}`;
-  if (task.ranS === undefined) return kept;
-  return `${kept}-ran-${Math.floor(Math.log(1 + raw(task.ranS) / KEPT_BUCKET_S) / Math.log(RAN_RATIO))}`;
+  const ranS = doneOnceS(task);
+  // What it kept later says as much.
+  if (!gt(ranS, task.keptS)) return kept;
+  return `${kept}-ran-${Math.floor(Math.log(1 + raw(ranS) / KEPT_BUCKET_S) / Math.log(RAN_RATIO))}`;
 }
 
 /** What is true of all of them. */

@@ -15,8 +15,9 @@ export const doneOnceS = ({ keptS, ranS }: Begun): Seconds => (ranS === undefine
 /** Of that what is done again. */
 const againS = (of: Begun): number => raw(doneOnceS(of)) - raw(of.keptS);
 
-/** Running time to come, from what is kept, by the running time in all. */
+/** Running time to come, from what is kept, by the running time in all; of what never ran the very same. */
 export function workToDo(runtime: Distribution, of: Begun): Distribution {
+  if (raw(doneOnceS(of)) === 0) return runtime;
   const left = remaining(runtime, doneOnceS(of));
   const again = againS(of);
   return again === 0 ? left : { atS: left.atS.map((s) => s + again), weight: left.weight };

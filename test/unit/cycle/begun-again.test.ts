@@ -2,7 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { attemptId, jobId } from '../../../lib/kernel/ids.ts';
 import { epochMs, plus, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
-import type { Attempt, Task } from '../../../lib/domain/job.ts';
+import type { Attempt, StageSpec, Task } from '../../../lib/domain/job.ts';
 import { certain, distribution, quantile } from '../../../lib/domain/distribution.ts';
 import { meanToDo, quantileToDo, workToDo } from '../../../lib/domain/work-to-do.ts';
 import { endAttempt } from '../../../lib/cycle/observe.ts';
@@ -19,11 +19,14 @@ function afterEnds(
     readonly ranS: number;
     readonly outcome: 'interrupted' | 'failed';
     readonly resumedFromS?: number;
+    readonly ranBeforeS?: number;
   }[],
+  checkpoint: StageSpec['checkpoint'] = null,
 ) {
-  const tasks = ends.map((_, index): Task => ({
+  const tasks = ends.map(({ ranBeforeS }, index): Task => ({
     ...{ job: JOB, stage: 'main', index, state: 'running', attempts: 1, failures: 0 },
     keptS: ZERO_S,
+    ...(ranBeforeS === undefined ? {} : { ranS: seconds(ranBeforeS) }),
     notBeforeMs: null,
   }));
   const attempts = ends.map(({ resumedFromS = 0 }, index): Attempt =>
@@ -33,7 +36,7 @@ function afterEnds(
       resumedFromS: seconds(resumedFromS),
     }),
   );
-  const stages = [stage({ tasks: ends.length, retries: 5 })];
+  const stages = [stage({ tasks: ends.length, retries: 5, checkpoint })];
   const counts = { tasks: ends.length, nextFresh: ends.length, running: ends.length };
   const none = { waiting: 0, succeeded: 0, failed: 0, cancelled: 0 };
   const of = job({ id: JOB, spec: spec({ stages }), stages: [{ name: 'main', ...counts, ...none }] });
@@ -68,6 +71,13 @@ describe('a task that was interrupted', () => {
       [1, 0, 5000],
     ]);
   });
+
+  it('waits with the others once it keeps more than it ran', () => {
+    const kept = { ranS: 60, outcome: 'interrupted', resumedFromS: 800 } as const;
+    const saving = { signal: 'SIGTERM', graceS: seconds(60), everyS: seconds(600) } as const;
+    const { groups } = afterEnds([kept, { ...kept, ranBeforeS: 700 }], saving);
+    expect(groups.map((g) => [g.count, g.keptS, g.ranS])).toEqual([[2, 800, undefined]]);
+  });
 });
 
 describe('the work to do', () => {
@@ -83,7 +93,7 @@ describe('the work to do', () => {
   });
 
   it('is all of a run that is longer than those before, less what is kept', () => {
-    expect(workToDo(runtime, of(0))).toEqual(runtime);
+    expect(workToDo(runtime, of(0))).toBe(runtime);
     expect(points(workToDo(runtime, of(0, 700)))).toEqual([
       [900, 0.6],
       [5000, 0.4],

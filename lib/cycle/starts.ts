@@ -84,8 +84,8 @@ export function placeStarts(context: PlacingContext, allotment: Allotment, hosts
   const isUp = isUpIn(context.snapshot, yielding);
   const urgent = urgentOf(context, wanted);
   const started = placeWanted(context, { wanted, hosts, yielding });
-  if (urgent.length === 0 || begins(urgent, started.placements, hosts.filter(isUp))) return started;
-  const first = placeUrgent(context, urgent, hosts.filter(isUp));
+  if (urgent.length === 0 || begins(urgent, started.placements, isUp)) return started;
+  const first = placeUrgent(context, urgent, { hosts, isUp });
   if (first.length === 0) return started;
   const begun = new Set<TaskRef>(first.map((p) => p.task));
   const waiting = wanted.map((w) => ({ ...w, tasks: w.tasks.filter((t) => !begun.has(t.task)) }));
@@ -95,10 +95,12 @@ export function placeStarts(context: PlacingContext, allotment: Allotment, hosts
 }
 
 /** Whether an instance is up and nothing gives way on it. */
+type IsUp = (instance: InstanceId | null) => boolean;
+
 const isUpIn =
-  ({ instances }: Snapshot, yielding: ReadonlyMap<InstanceId, Yielding>) =>
-  ({ on }: Host): boolean =>
-    'instance' in on && instances.get(on.instance)?.instance.state === 'ready' && !yielding.has(on.instance);
+  ({ instances }: Snapshot, yielding: ReadonlyMap<InstanceId, Yielding>): IsUp =>
+  (id) =>
+    id !== null && instances.get(id)?.instance.state === 'ready' && !yielding.has(id);
 
 interface Urgent extends Wanted {
   readonly deadlineMs: number;
@@ -119,17 +121,20 @@ function urgentOf({ worths, forecasts, snapshot }: PlacingContext, wanted: reado
 }
 
 /** Whether all that is urgent begins, for then the packer's choice stands. */
-function begins(urgent: readonly Urgent[], placements: readonly Placement[], up: readonly Host[]): boolean {
-  const there = new Set(up.map(idOf));
-  const begun = new Set<TaskRef>(placements.flatMap((p) => (there.has(instanceOf(p)) ? [p.task] : [])));
+function begins(urgent: readonly Urgent[], placements: readonly Placement[], isUp: IsUp): boolean {
+  const begun = new Set<TaskRef>(placements.flatMap((p) => (isUp(instanceOf(p)) ? [p.task] : [])));
   return urgent.every((w) => w.tasks.every((t) => begun.has(t.task)));
 }
 
 /** O(urgent groups x hosts with room in their pools). */
-function placeUrgent(context: PlacingContext, urgent: readonly Urgent[], hosts: readonly Host[]): Placement[] {
+function placeUrgent(
+  context: PlacingContext,
+  urgent: readonly Urgent[],
+  { hosts, isUp }: { readonly hosts: readonly Host[]; readonly isUp: IsUp },
+): Placement[] {
   const pools = new Set<string>(urgent.map((w) => w.option.offer.pool));
   const hasRoom = ({ free }: Host): boolean => raw(free.cpu) > 0;
-  let up = hosts.filter((h) => pools.has(h.pool.id) && hasRoom(h));
+  let up = hosts.filter((h) => pools.has(h.pool.id) && hasRoom(h) && isUp(idOf(h)));
   const placements: Placement[] = [];
   for (const of of urgent) {
     if (up.length === 0) break;

@@ -1,8 +1,9 @@
 /**
  * How good trained forecasts of price losses are, beside the historical median and the paper's other classifiers (docs/forecast.md).
- *   npm run bench:forecast -- --data DATASET --markets M,M,.. --model VERSION.. [--rivals FOLDER] [--report FILE] [--record]
+ *   npm run bench:forecast -- --data DATASET --markets M,M,.. --model VERSION.. [--rivals FOLDER] [--report FILE] [--record] [--split S..]
  * DATASET: what `ebb market dataset` drew from the markets, M: those, files or folders of traces. VERSION: folders with model.onnx, asked through onnxruntime-node as
  * when they serve. FOLDER: what `npm run train:preemption -- --rivals` wrote. Bootstraps draw days, seed 1.
+ * --split: which parts are judged; unless told test and unseen, on which nothing is chosen. What is still to be chosen is judged on validation.
  * --record: writes the later range's figures beside each VERSION, for `ebb models list` and `show`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -30,8 +31,6 @@ import { judge } from '../lib/local/models/judging.ts';
 import { printEvaluation } from './forecast/tables.ts';
 
 const SEED = 1;
-/** Nothing is chosen on these. */
-const SPLITS = ['test', 'unseen'];
 const ABLATION = 'ablation: ';
 
 const { values } = parseArgs({
@@ -42,6 +41,7 @@ const { values } = parseArgs({
     rivals: { type: 'string' },
     report: { type: 'string', default: 'out/forecast.html' },
     record: { type: 'boolean', default: false },
+    split: { type: 'string', multiple: true, default: ['test', 'unseen'] },
   },
 });
 if (values.data === undefined || values.markets === undefined) {
@@ -102,7 +102,7 @@ async function tracesOf(rows: DatasetRows, paths: readonly string[]): Promise<Ma
 
 function curveRows(rows: DatasetRows, models: readonly Curves[]): CurveRow[] {
   return rows.manifest.horizonsS.flatMap((horizonS) =>
-    cellsOf(rows, SPLITS, horizonS)
+    cellsOf(rows, values.split, horizonS)
       .filter((cell) => cell.protocol === 'all bids')
       .flatMap((cell) =>
         models.map((model) => {
@@ -122,8 +122,8 @@ function curveRows(rows: DatasetRows, models: readonly Curves[]): CurveRow[] {
 }
 
 const rows = datasetRows(resolve(values.data));
-const cells = cellsOf(rows, SPLITS);
-const asked = askedOf(rows, SPLITS);
+const cells = cellsOf(rows, values.split);
+const asked = askedOf(rows, values.split);
 const traces = await tracesOf(rows, values.markets.split(','));
 if (values.record) await recordAll();
 const medians = historicalMedians(rows, traces, asked);

@@ -1,6 +1,6 @@
 /**
- * Trains the pre-emption forecast (docs/forecast.md):
- *   npm run train:preemption -- --data DATASET [--markets M,M,.. [--instants N]] [--output VERSION] [--model trees|lstm] ..
+ * Trains the pre-emption forecast (docs/forecast-training.md):
+ *   npm run train:preemption -- --data DATASET [--markets M,M,.. [--instants N] [--points times|prices]] [--output VERSION] [--model trees|lstm] ..
  *
  * DATASET is what `ebb market dataset` wrote; with --markets (market files, or folders of traces) it is drawn from them first,
  * so that one command goes from prices to a model. The first run makes a Python environment in the user's cache from pinned packages
@@ -16,7 +16,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const args = process.argv.slice(2);
 const markets = taken('--markets');
-const instants = taken('--instants');
+const drawing = ['--instants', '--points'].flatMap(takenWhole);
 const isHelp = args.includes('--help') || args.includes('-h');
 const named = args.includes('--output') || isHelp;
 if (markets !== null) drawDataset(markets.split(','));
@@ -41,14 +41,19 @@ function taken(option: string): string | null {
   process.exit(1);
 }
 
+/** The option with its value, as it was given; nothing where it was not. */
+function takenWhole(option: string): string[] {
+  const value = taken(option);
+  return value === null ? [] : [option, value];
+}
+
 function drawDataset(sources: readonly string[]): void {
   const folder = args[args.indexOf('--data') + 1];
   if (!args.includes('--data') || folder === undefined) {
     process.stderr.write('--markets needs --data, the folder for the data set that is drawn from them\n');
     process.exit(1);
   }
-  const more = instants === null ? [] : ['--instants', instants];
-  const command = ['market', 'dataset', ...sources, '--output', folder, ...more];
+  const command = ['market', 'dataset', ...sources, '--output', folder, ...drawing];
   const { status } = spawnSync(process.execPath, [join(ROOT, 'bin', 'ebb.mjs'), ...command], { stdio: 'inherit' });
   if (status !== 0) process.exit(status ?? 1);
 }

@@ -7,8 +7,9 @@ import { intervalText, METRIC_NAMES, METRICS, RESAMPLES, type Interval } from '.
 
 const points = ({ value, low, high }: Interval): string =>
   `${(100 * value).toFixed(1)} [${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]`;
+const SPLIT_NAMES: Readonly<Record<string, string>> = { test: 'later', unseen: 'unseen pools' };
 export const cellName = ({ source, split, protocol }: Cell): string =>
-  `${source}, ${split === 'test' ? 'later' : 'unseen pools'}, ${protocol}`;
+  `${source}, ${SPLIT_NAMES[split] ?? split}, ${protocol}`;
 
 /** Accuracy in points and F1 in per cent above one of the medians; F1 has no ratio to a forecast that never says "lost". */
 export function gain(row: Row, rows: readonly Row[], median: string): string {
@@ -23,8 +24,10 @@ export const sourcesText = ({ manifest }: Evaluation): string[] =>
     (s) => `${s.name}: ${s.from} to ${s.to}, validation from ${s.validationFrom}, judged from ${s.testFrom}`,
   );
 
-export const planText = ({ manifest, seed, machine }: Evaluation): string =>
-  `${machine}; data set ${manifest.sha256['features']?.slice(0, 12)}, seed ${manifest.plan.seed}, ${manifest.plan.instants} instants a market, ${manifest.plan.bidsPerInstant} bids each; ${RESAMPLES} resamples of days, seed ${seed}`;
+export function planText({ manifest: { plan, sha256 }, seed, machine }: Evaluation): string {
+  const instants = `${plan.instants} ${plan.points === 'prices' ? 'published prices' : 'instants'} a market`;
+  return `${machine}; data set ${sha256['features']?.slice(0, 12)}, seed ${plan.seed}, ${instants}, ${plan.bidsPerInstant} bids each; ${RESAMPLES} resamples of days, seed ${seed}`;
+}
 
 export function printEvaluation(evaluation: Evaluation): void {
   console.log(planText(evaluation));

@@ -13,6 +13,19 @@ export function whole(text: string): number {
   return Number(text);
 }
 
+export function fromOne(text: string): number {
+  const n = parsedBy(whole, text);
+  if (n === null || n < 1) throw new InvalidArgumentError('Allowed: a whole number from 1.');
+  return n;
+}
+
+/** Of a whole. */
+export function share(text: string): number {
+  const n = text.trim() === '' ? NaN : Number(text);
+  if (!(n >= 0 && n < 1)) throw new InvalidArgumentError('Allowed: a share, from 0 to below 1.');
+  return n;
+}
+
 /** A number within bounds, both of them allowed; `what` says what it is a number of. */
 export const between =
   (least: number, most: number, what: string, parse: (text: string) => number) =>

@@ -39,11 +39,18 @@ export type Split = (typeof SPLITS)[number];
 export const BID_KINDS = ['delta', 'near-on-demand'] as const;
 type BidKind = (typeof BID_KINDS)[number];
 
+/**
+ * What a "random point in the spot market history" (Tributary, section 2.2.1) is drawn from: the time, or the prices that were
+ * published, so that a pool is asked about most when its price changes often.
+ */
+export type Points = 'times' | 'prices';
+
 export interface SamplingPlan {
   readonly seed: number;
   /** Instants in all pools together; the same number in each, within one. */
   readonly instants: number;
   readonly bidsPerInstant: number;
+  readonly points: Points;
   /** Shares of the trace's time that train, and that validate; the rest tests. */
   readonly shares: { readonly train: number; readonly validation: number };
   /** Share of the pools that are held out. */
@@ -156,7 +163,7 @@ export const featurePool = (pool: Pool): FeaturePool => ({
   onDemandUsd: raw(pool.onDemandUsdPerHour),
 });
 
-/** Random instants of all pools in the order of time; as many in each pool, between its first and its last price. */
+/** Random instants of all pools in the order of time; as many in each pool, from its first to its last price. */
 function instantsOf(
   trace: MarketTrace,
   pools: readonly Pool[],
@@ -167,10 +174,15 @@ function instantsOf(
     const count = Math.floor(((i + 1) * total) / pools.length) - Math.floor((i * total) / pools.length);
     const random = randomStream(plan.seed, `dataset/instants/${pool.id}`);
     const { atMs } = trace.prices(pool.id);
-    const [first = 0, last = 0] = [atMs[0], atMs.at(-1)];
-    return Array.from({ length: count }, () => ({ pool, atMs: Math.floor(first + random() * (last - first)) }));
+    return Array.from({ length: count }, () => ({ pool, atMs: pointOf(atMs, plan.points, random()) }));
   });
   return instants.sort((a, b) => a.atMs - b.atMs);
+}
+
+function pointOf(atMs: Float64Array, points: Points, u: number): number {
+  if (points === 'prices') return atMs[Math.floor(u * atMs.length)] ?? NaN;
+  const [first = 0, last = 0] = [atMs[0], atMs.at(-1)];
+  return Math.floor(first + u * (last - first));
 }
 
 /** Gives the features every price of every pool up to an instant, in the order of time: instants must not descend. */

@@ -46,13 +46,6 @@ async function opened(
 
 function planOf(options: DatasetFlags): SamplingPlan {
   const { train, validation, unseen } = options;
-  const share = (name: string, value: number): void => {
-    if (value >= 0 && value < 1) return;
-    throw new EbbError('usage', { what: `--${name} is a share`, got: String(value), allowed: '0 to below 1' });
-  };
-  share('train', train);
-  share('validation', validation);
-  share('unseen', unseen);
   if (train + validation >= 1) {
     throw new EbbError('usage', {
       what: '--train and --validation leave no time to test on',
@@ -64,6 +57,7 @@ function planOf(options: DatasetFlags): SamplingPlan {
     seed: options.seed,
     instants: options.instants,
     bidsPerInstant: options.bids,
+    points: options.points,
     shares: { train, validation },
     unseenShare: unseen,
   };

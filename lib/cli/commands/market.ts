@@ -1,5 +1,6 @@
-import { Command } from 'commander';
-import { instantMs, positive, whole } from '../options.ts';
+import { Command, Option } from 'commander';
+import type { Points } from '../../market/dataset.ts';
+import { fromOne, instantMs, positive, share, whole } from '../options.ts';
 import type { SignalSource } from '../signals.ts';
 
 /** Where a market command writes; the process's own streams unless a test gives others. */
@@ -49,6 +50,7 @@ export interface DatasetFlags {
   readonly seed: number;
   readonly instants: number;
   readonly bids: number;
+  readonly points: Points;
   readonly train: number;
   readonly validation: number;
   readonly unseen: number;
@@ -163,11 +165,19 @@ function addDataset(market: Command, streams: MarketStreams): void {
     .argument('<sources...>', 'market files, or raw data as for `import`')
     .requiredOption('-o, --output <folder>', 'folder to write: a NumPy file per column, and manifest.json')
     .option('--seed <n>', 'seed', whole, 1)
-    .option('--instants <n>', 'random instants per source, as many in each of its pools', whole, 50_000)
-    .option('--bids <n>', 'bids at each instant', whole, 4)
-    .option('--train <share>', 'share of the time to train on', positive, 0.6)
-    .option('--validation <share>', 'share of the time, after that, to validate on', positive, 0.2)
-    .option('--unseen <share>', 'share of the pools to hold out', Number, 0.15)
+    .option('--instants <n>', 'random instants per source, as many in each of its pools', fromOne, 50_000)
+    .option('--bids <n>', 'bids at each instant', fromOne, 4)
+    .addOption(
+      new Option(
+        '--points <points>',
+        'what instants are drawn from, evenly: times, or the prices that were published, which asks most about pools that change often',
+      )
+        .choices(['times', 'prices'] satisfies Points[])
+        .default('times'),
+    )
+    .option('--train <share>', 'share of the time to train on', share, 0.6)
+    .option('--validation <share>', 'share of the time, after that, to validate on', share, 0.2)
+    .option('--unseen <share>', 'share of the pools to hold out', share, 0.15)
     .option('--catalogue <csv>', 'shapes and on-demand prices to use for raw data')
     .option('--cache <dir>', 'where raw data is kept once converted', '.ebb/markets')
     .option('--json', 'print the manifest as JSON')

@@ -52,7 +52,8 @@ export async function writeSamples(
   if ('own' in from) return writeRecordDataset(folder, from.own, ofCapacity, onProgress);
   const { traces } = from;
   if (risk === 'capacity') return writeCapacityDataset(folder, traces, ofCapacity, onProgress);
-  return writeDataset(folder, traces, { ...plan, instants, bidsPerInstant: BIDS_PER_INSTANT }, onProgress);
+  const ofPrices = { ...plan, instants, bidsPerInstant: BIDS_PER_INSTANT, points: 'times' } as const;
+  return writeDataset(folder, traces, ofPrices, onProgress);
 }
 
 /** Bids to judge by: those of the last part of the time (JUDGED_SPLIT), among others. */

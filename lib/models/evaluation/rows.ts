@@ -20,7 +20,13 @@ interface Manifest {
   readonly censored?: true;
   readonly version: number;
   readonly rows: number;
-  readonly plan: { readonly seed: number; readonly instants: number; readonly bidsPerInstant: number };
+  readonly plan: {
+    readonly seed: number;
+    readonly instants: number;
+    readonly bidsPerInstant: number;
+    /** Of prices: what instants were drawn from; absent: from the time. */
+    readonly points?: 'times' | 'prices';
+  };
   readonly features: readonly string[];
   readonly splits: readonly string[];
   readonly pools: readonly string[];

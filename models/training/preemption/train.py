@@ -1,4 +1,4 @@
-"""Trains and exports the pre-emption forecast: `npm run train:preemption -- --data DIR` (docs/forecast.md)."""
+"""Trains and exports the pre-emption forecast: `npm run train:preemption -- --data DIR` (docs/forecast-training.md)."""
 
 import argparse
 import hashlib
@@ -129,7 +129,7 @@ def main():
 
 def manifest_of(data, opts, model, about):
     of = data.manifest
-    plan = {name: of["plan"][name] for name in ["seed", "instants", "bidsPerInstant"]}
+    plan = {name: of["plan"][name] for name in ["seed", "instants", "bidsPerInstant", "points"] if name in of["plan"]}
     return {
         "name": of.get("risk", "preemption"),
         "version": pathlib.Path(opts.output).name,

@@ -126,6 +126,23 @@ describe('ebb market dataset', () => {
     expect(seen.lived).toBeGreaterThan(50);
   });
 
+  it.each([
+    ['prices', 1],
+    ['times', 0],
+  ])('asks at random %s of a history', async (points, share) => {
+    const { folder, manifest } = await make(`at-${points}`, '--points', points);
+    const { trace } = readMarket(market);
+    const published = new Set(
+      trace.pools.flatMap((p) =>
+        p.option === 'spot' ? [...trace.prices(p.id).atMs].map((atMs) => `${p.type.name}/${p.zone} ${atMs}`) : [],
+      ),
+    );
+    const [at = [], pool = []] = ['atMs', 'pool'].map((name) => npy(join(folder, `${name}.npy`)).values);
+    const hits = at.filter((atMs, row) => published.has(`${manifest.pools[pool[row] ?? -1]} ${atMs}`));
+    expect(at.length).toBeGreaterThan(500);
+    expect(hits.length / at.length).toBeCloseTo(share, 2);
+  });
+
   it('keeps ranges of time and pools apart, and a day between', async () => {
     const { folder, manifest } = await make('splits', '--unseen', '0.3');
     const [source] = manifest.sources;

@@ -1,5 +1,6 @@
 import { CommanderError } from 'commander';
 import { EbbError, ERROR_CODES, type ErrorCode } from '../kernel/errors.ts';
+import { hasCode } from '../local/fleet/files.ts';
 import type { Problem } from '../api/schemas.ts';
 import type { Output } from './output.ts';
 
@@ -27,11 +28,18 @@ export const errorAsJson = (error: EbbError): string => {
   return JSON.stringify({ error: { code: error.code, exit: error.exit, ...facts } });
 };
 
-/** Every thrown thing as an EbbError. Commander's complaints are usage errors; anything unknown is a defect of ours. */
+/** Every thrown thing as an EbbError. Commander's complaints, and paths that the system refuses, are usage errors; anything unknown is a defect of ours. */
 export function asEbbError(thrown: unknown): EbbError {
   if (thrown instanceof EbbError) return thrown;
   if (thrown instanceof CommanderError) return usageError(thrown);
   const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+  if (hasCode(error, 'ENOSPC', 'EDQUOT', 'EFBIG')) {
+    return new EbbError('store.full', { what: error.message, next: 'free some space, then try again', cause: thrown });
+  }
+  if (hasCode(error, 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EROFS')) {
+    const next = 'name a path that is of that kind and yours to use';
+    return new EbbError('usage', { what: 'a path cannot be used', got: error.message, next, cause: thrown });
+  }
   return new EbbError('internal', {
     what: 'ebb met something it was not made for',
     got: `${error.name}: ${error.message}`,

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { EbbError } from '../kernel/errors.ts';
 import { readEvaluation, type EvaluationRecord } from './evaluation/record.ts';
-import { modelManifest, type ModelManifest } from './manifest.ts';
+import { MANIFEST_FILE, MODEL_FILE, modelManifest, type ModelManifest } from './manifest.ts';
 import { modelInUse, modelVersions, type InUse, type ModelPlaces, type ModelVersion } from './versions.ts';
 
 export interface ShelvedModel extends ModelVersion {
@@ -42,28 +42,28 @@ export async function versionNamed(places: ModelPlaces, version: string): Promis
     what: 'there is no such version of the model',
     got: version,
     allowed: versions.length === 0 ? 'there is none at all' : versions.map((v) => v.version).join(', '),
-    next: 'see `ebb models list`; versions of an engine’s own lie in its --dir',
+    next: 'see `ebb models list`, with the same --risk; versions of an engine’s own lie in its --dir',
   });
 }
 
 async function filesOf(folder: string): Promise<Pick<ShelvedModel, 'damage' | 'manifest' | 'bytes' | 'evaluation'>> {
   const evaluation = await readEvaluation(folder);
   const manifest = await manifestOf(folder);
-  const model = await bytesOf(join(folder, 'model.onnx'));
+  const model = await bytesOf(join(folder, MODEL_FILE));
   const damage =
     manifest === null
-      ? 'manifest.json is not there or cannot be read'
+      ? `${MANIFEST_FILE} is not there or cannot be read`
       : model === null
-        ? 'model.onnx is not there'
+        ? `${MODEL_FILE} is not there`
         : createHash('sha256').update(model).digest('hex') === manifest.sha256
           ? null
-          : 'the SHA-256 of model.onnx is not that of the manifest';
+          : `the SHA-256 of ${MODEL_FILE} is not that of the manifest`;
   return { damage, manifest, bytes: model?.length ?? null, evaluation };
 }
 
 async function manifestOf(folder: string): Promise<ModelManifest | null> {
   try {
-    return modelManifest.safeParse(JSON.parse(await readFile(join(folder, 'manifest.json'), 'utf8'))).data ?? null;
+    return modelManifest.safeParse(JSON.parse(await readFile(join(folder, MANIFEST_FILE), 'utf8'))).data ?? null;
   } catch {
     return null;
   }

@@ -1,8 +1,12 @@
 /**
  * What lies beside a trained model: which bytes it belongs to, what goes into the model and what comes out. A model is a
- * folder `models/<name>/<version>/` with `model.onnx` and `manifest.json`.
+ * folder `models/<name>/<version>/` with these two files.
  */
 import { z } from 'zod';
+
+/** Files of a version. */
+export const MODEL_FILE = 'model.onnx';
+export const MANIFEST_FILE = 'manifest.json';
 
 const width = z.number().int().min(1).max(4096);
 /** Name of a model or a version, as written by hand: `v3`, `2026-11-21`, `1.4.0`. */

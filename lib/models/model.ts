@@ -5,14 +5,11 @@
  * ONNX Runtime is loaded when a model is opened and not before: who has no model pays nothing for it.
  */
 import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type * as Onnx from 'onnxruntime-node';
 import { invariant } from '../kernel/errors.ts';
-import { modelManifest, type ModelManifest } from './manifest.ts';
-
-const MODEL_FILE = 'model.onnx';
-const MANIFEST_FILE = 'manifest.json';
+import { MANIFEST_FILE, MODEL_FILE, modelManifest, type ModelManifest } from './manifest.ts';
 
 /** Why there is no model to ask. */
 export interface Refusal {
@@ -39,27 +36,6 @@ export interface Model {
   run(batch: Float32Array): Promise<Answer>;
   close(): Promise<void>;
 }
-
-/**
- * The newest version below a folder `models/<name>`: the last by name, numbers in it compared as numbers. An older one does
- * not stand in for one that is refused: it would hide that.
- */
-export async function openNewest(folder: string, knownFeatures: Iterable<string>): Promise<Opening> {
-  const newest = (await versionsIn(folder)).sort(byNumbers).at(-1);
-  if (newest === undefined) return { kind: 'missing', what: 'no trained model is deployed' };
-  return openModel(join(folder, newest), knownFeatures);
-}
-
-async function versionsIn(folder: string): Promise<string[]> {
-  try {
-    const entries = await readdir(folder, { withFileTypes: true });
-    return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
-  } catch {
-    return [];
-  }
-}
-
-const byNumbers = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true });
 
 /** Opens one version. It is asked once, with zeros, before it counts as open: so it gives numbers, and is warm. */
 export async function openModel(folder: string, knownFeatures: Iterable<string>): Promise<Opening> {
@@ -117,17 +93,22 @@ async function filesOf(
   } catch (error) {
     return { kind: 'missing', what: `a model lacks a file: ${messageOf(error)}` };
   }
-  const parsed = modelManifest.safeParse(jsonOf(text));
+  const unreadable = (what: string): Refusal => ({
+    kind: 'damaged',
+    what: `${join(folder, MANIFEST_FILE)} cannot be read: ${what}`,
+  });
+  const json = jsonOf(text);
+  if (json === undefined) return unreadable('it is no JSON');
+  const parsed = modelManifest.safeParse(json);
   if (parsed.success) return { manifest: parsed.data, bytes };
-  const issues = parsed.error.issues.map((i) => `${i.path.join('.') || MANIFEST_FILE}: ${i.message}`);
-  return { kind: 'damaged', what: `a model has a manifest that cannot be read: ${issues.join('; ')}` };
+  return unreadable(parsed.error.issues.map((i) => `${i.path.join('.') || 'the whole'}: ${i.message}`).join('; '));
 }
 
 function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return null;
+    return undefined;
   }
 }
 

@@ -2,10 +2,10 @@
  * Opens a model and asks it, in a process of its own: in jest, ONNX Runtime is given arrays of another realm, which it
  * refuses. `node test/support/ask-model.ts '<Question>'` prints an Asked.
  */
-import { openNewest } from '../../lib/models/model.ts';
+import { openModel } from '../../lib/models/model.ts';
 
 export interface Question {
-  /** Of the versions. */
+  /** Of the version. */
   readonly folder: string;
   readonly known: readonly string[];
   readonly batches: readonly (readonly number[])[];
@@ -23,7 +23,7 @@ export interface Asked {
 }
 
 async function asked({ folder, known, batches }: Question): Promise<Asked> {
-  const opening = await openNewest(folder, known);
+  const opening = await openModel(folder, known);
   if (opening.kind !== 'open') return { ...opening, isLoaded: isLoaded() };
   const { model } = opening;
   const { version, output } = model.manifest;

@@ -9,8 +9,10 @@ import { judge, type Candidate } from '../../local/models/judging.ts';
 import { ownHistory, ownRecord } from '../../local/models/own-history.ts';
 import { JUDGED_SPLIT, judgedRows, type Drawing } from '../../local/models/samples.ts';
 import { trainVersion, type Training } from '../../local/models/training.ts';
+import { knownChoices } from '../../models/choices.ts';
 import { versionNamed } from '../../models/library.ts';
-import { versionName } from '../../models/manifest.ts';
+import { MODEL_FILE, versionName } from '../../models/manifest.ts';
+import type { Risk } from '../../models/preemption.ts';
 import { modelInUse, type ModelPlaces } from '../../models/versions.ts';
 import { modelPlaces } from '../../local/model-places.ts';
 import type { DrawnOptions, EvaluateOptions, TrainOptions } from '../commands/models.ts';
@@ -19,7 +21,7 @@ import { engineRecord } from '../engine-record.ts';
 import { json } from '../output.ts';
 import { endedByStop, onStopRequest, SIGNAL_EXIT, type StopSignal } from '../signals.ts';
 import { judgementText, trainingText } from '../views/models.ts';
-import { placesOf } from './models.ts';
+import { noneInUse, placesOf } from './models.ts';
 
 /** Random instants: of prices per market, of capacity per pool. */
 const USUAL = { price: { train: 50_000, evaluate: 20_000 }, capacity: { train: 3000, evaluate: 3000 } } as const;
@@ -27,7 +29,7 @@ const USUAL = { price: { train: 50_000, evaluate: 20_000 }, capacity: { train: 3
 export const evaluate: Action<EvaluateOptions> = async (context, [named], options) => {
   const { output, json: asJson } = context;
   const places = placesFor(context, options);
-  const candidates = await candidatesOf(context, places, named);
+  const candidates = await candidatesOf(context, places, { named, risk: options.risk });
   const { seed, risk, instants = USUAL[risk].evaluate } = options;
   const { from, drawn } = await endedByStop(output, 'stopped', async () => {
     const from = await drawnFrom(context, options);
@@ -44,18 +46,15 @@ export const evaluate: Action<EvaluateOptions> = async (context, [named], option
 async function candidatesOf(
   { world }: Context,
   places: ModelPlaces,
-  named: string | undefined,
+  { named, risk }: { readonly named: string | undefined; readonly risk: Risk },
 ): Promise<readonly Candidate[]> {
   const used = await usedIn(places);
   if (named === undefined) {
     if (used !== null) return [used];
-    throw new EbbError('not-found', {
-      what: 'no version of the model is in use',
-      next: 'name one: see `ebb models list`',
-    });
+    throw noneInUse(risk);
   }
   const folder = resolve(world.cwd, named);
-  const wanted = existsSync(join(folder, 'model.onnx'))
+  const wanted = existsSync(join(folder, MODEL_FILE))
     ? { name: basename(folder), folder }
     : await versionAsCandidate(places, named);
   if (used === null || used.folder === wanted.folder) return [wanted];
@@ -129,6 +128,8 @@ export const train: Action<TrainOptions> = async (context, _args, options) => {
   if (options.risk === 'capacity' && options.model === 'lstm') throw noSequence();
   const at = new Date().toISOString();
   const version = await freeName(places, options.name, `${at.slice(0, 10)}-${options.model}`);
+  // What a version that is taken would be added to: damaged, it is refused before the work and not after.
+  knownChoices(places.own);
   const current = await usedIn(places);
   const from = await endedByStop(output, STOPPED, () => drawnFrom(context, options));
   const { seed, risk, model: kind, instants = USUAL[risk].train } = options;

@@ -5,7 +5,7 @@ import { checkVersion } from '../../local/models/check.ts';
 import { ownDrift } from '../../local/models/own-drift.ts';
 import { modelPlaces } from '../../local/model-places.ts';
 import { addChoice, knownChoices, standing, type Choice } from '../../models/choices.ts';
-import { libraryOf, versionNamed, type Library } from '../../models/library.ts';
+import { libraryOf, versionNamed } from '../../models/library.ts';
 import type { Risk } from '../../models/preemption.ts';
 import { modelInUse, type InUse } from '../../models/versions.ts';
 import type { ListOptions, ShowOptions, UseOptions } from '../commands/models.ts';
@@ -19,7 +19,7 @@ import { historyTable, inUseText, modelPage, modelsTable, SETTING } from '../vie
 export const placesOf = ({ world }: Context, options: { readonly dir: string; readonly risk: Risk }) => {
   refuseElsewhere(
     options,
-    'name the directory of an engine with --dir; of a deployment `train` and `evaluate` can ask for the instances that it held (--risk capacity), `ebb pools --drift` for its drift, and docs/forecast.md says how its version is chosen',
+    'name the directory of an engine with --dir; of a deployment `train` and `evaluate` can ask for the instances that it held (--risk capacity), `ebb pools --drift` for its drift, and docs/forecast-training.md says how its version is chosen',
   );
   return modelPlaces(resolve(world.cwd, options.dir), options.risk);
 };
@@ -30,7 +30,7 @@ export const list: Action<ListOptions> = async (context, _args, options) => {
   if (asJson) json(output, library);
   else {
     output.line(modelsTable(output, library.models));
-    output.line(inUseText(library.inUse, options.risk));
+    output.line(inUseText(library.inUse, options.risk, ' (*)'));
   }
 };
 
@@ -43,7 +43,11 @@ export const show: Action<ShowOptions> = async (context, [version], options) => 
   const { output, json: asJson } = context;
   const places = placesOf(context, options);
   const library = await libraryOf(places);
-  const model = await found(library, places, version);
+  const wanted = await versionNamed(places, version ?? usedIn(library.inUse, options.risk));
+  const model = library.models.find((m) => m.version === wanted.version);
+  if (model === undefined) {
+    throw new EbbError('not-found', { what: 'the version is not there any more', got: wanted.version });
+  }
   const check = await checkVersion(model.folder, options.risk);
   const risk = DRIFT_RISK[options.risk];
   const drift = await ownDrift(resolve(context.world.cwd, options.dir), { risk, by: model.version });
@@ -55,20 +59,21 @@ export const show: Action<ShowOptions> = async (context, [version], options) => 
   return check.kind === 'whole' || check.kind === 'no-runtime' ? 0 : 9;
 };
 
-async function found(library: Library, places: ReturnType<typeof modelPlaces>, version: string | undefined) {
-  const wanted = await versionNamed(places, version ?? usedIn(library.inUse));
-  const model = library.models.find((m) => m.version === wanted.version);
-  if (model !== undefined) return model;
-  throw new EbbError('not-found', { what: 'the version is not there any more', got: wanted.version });
+function usedIn(inUse: InUse, risk: Risk): string {
+  if (inUse.kind === 'version') return inUse.version;
+  if (inUse.kind === 'none') throw noneInUse(risk);
+  throw new EbbError('not-found', { what: inUse.what, next: 'remove it, or name a version: see `ebb models list`' });
 }
 
-function usedIn(inUse: InUse): string {
-  if (inUse.kind === 'version') return inUse.version;
-  throw new EbbError('not-found', {
-    what: inUse.kind === 'damaged' ? inUse.what : 'no version of the model is in use',
-    next: 'name one: see `ebb models list`',
+/** Of prices versions come with the program, of capacity none do. */
+export const noneInUse = (risk: Risk): EbbError =>
+  new EbbError('not-found', {
+    what: 'no version of the model is in use',
+    next:
+      risk === 'price'
+        ? 'name one: see `ebb models list`'
+        : 'train one with `ebb models train --risk capacity`, or name one: see `ebb models list --risk capacity`',
   });
-}
 
 export const use: Action<UseOptions> = async (context, [version], options) => {
   const { output, json: asJson } = context;

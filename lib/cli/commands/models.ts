@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { lazily, type World } from '../context.ts';
 import type { Risk } from '../../models/preemption.ts';
-import { whole } from '../options.ts';
+import { fromOne, whole } from '../options.ts';
 
 interface DirOptions {
   readonly dir: string;
@@ -93,7 +93,7 @@ const drawn = (command: Command, usual: string): Command =>
     .option('--catalogue <csv>', 'shapes and on-demand prices to use for raw data')
     .addOption(
       new Option('--instants <n>', `random instants per market, of capacity per pool (default: ${usual})`).argParser(
-        whole,
+        fromOne,
       ),
     )
     .addOption(new Option('--seed <n>', 'seed').argParser(whole).default(1));

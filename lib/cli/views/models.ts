@@ -62,14 +62,15 @@ function trainedOn(manifest: ModelManifest | null): string {
 export const SETTING: Record<Risk, string> = { price: 'forecast', capacity: 'capacityForecast' };
 const INSTEAD: Record<Risk, string> = { price: 'history', capacity: 'observed interruptions' };
 
-export function inUseText(inUse: InUse, risk: Risk): string {
+/** `mark`: what the version has before it in a list. */
+export function inUseText(inUse: InUse, risk: Risk, mark = ''): string {
   if (inUse.kind === 'none')
     return `no trained model is there: \`${SETTING[risk]}=model\` falls back on ${INSTEAD[risk]}`;
   if (inUse.kind === 'damaged') return `nothing is in use: ${inUse.what}; the forecast is from ${INSTEAD[risk]}`;
   const { version, chosen } = inUse;
-  if (chosen === null) return `in use (*): ${version}, the newest that came with the program`;
+  if (chosen === null) return `in use${mark}: ${version}, the newest that came with the program`;
   const why = chosen.why === '' ? '' : `: ${text(chosen.why)}`;
-  return `in use (*): ${version}, chosen ${instant(chosen.at)} by ${text(chosen.by)}${why}`;
+  return `in use${mark}: ${version}, chosen ${instant(chosen.at)} by ${text(chosen.by)}${why}`;
 }
 
 export function historyTable(output: Look, choices: readonly Choice[]): string {
@@ -116,7 +117,7 @@ function originLines(manifest: ModelManifest, bytes: number | null): string[] {
     kind ?? 'kind not said',
     ...(rows === null ? [] : [`${plural(rows, manifest.pools === undefined ? 'bid' : 'moment')} to train on`]),
     ...(seed === null ? [] : [`seed ${seed}`]),
-    `${size(bytes)} of ONNX, opset ${manifest.opset}`,
+    bytes === null ? `opset ${manifest.opset}` : `${size(bytes)} of ONNX, opset ${manifest.opset}`,
   ];
   return [
     `Model: ${facts.join(', ')}`,

@@ -122,7 +122,7 @@ describe('an engine', () => {
     alwaysCapacity(join(ownOf(dir), 'mine'), 0.25, { pools: [POOL] });
     expect(ebb('models', 'use', 'mine', '--risk', 'capacity', '--dir', dir)).toMatchObject({
       status: 0,
-      stdout: expect.stringContaining('in use (*): mine'),
+      stdout: expect.stringContaining('in use: mine'),
     });
     const job = { name: 'some', command: 'sleep 2', tasks: 2, resources: { cpu: 5, memory: '64MiB' } };
     writeFileSync(join(scratch, 'some.json'), JSON.stringify(job));
@@ -184,7 +184,7 @@ describe('its life', () => {
     expect(judged.stdout).toMatch(/second against first: worse[^]*second against observed/);
     // Versions of prices are another matter.
     expect(ebb('models', 'list', '--dir', dir).stdout).not.toContain('first');
-    expect(models(dir, 'use', '--rollback').stdout).toContain('in use (*): hopeful');
+    expect(models(dir, 'use', '--rollback').stdout).toContain('in use: hopeful');
     expect(models(dir, 'use', '--rollback').stdout).toContain('falls back on observed interruptions');
   }, 120_000);
 

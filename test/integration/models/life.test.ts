@@ -197,6 +197,15 @@ describe('training', () => {
     expect(readdirSync(ownOf(dir))).toEqual([]);
   });
 
+  it('is not begun where what it would be added to is damaged', () => {
+    const dir = newDir();
+    mkdirSync(ownOf(dir), { recursive: true });
+    writeFileSync(join(ownOf(dir), 'in-use.json'), '{');
+    const { status, stderr } = train(dir, '0.15');
+    expect(status).toBe(9);
+    expect(stderr).toMatch(/^error: .*in-use\.json.* is damaged/);
+  });
+
   it('that dies half-way leaves no version, and the next one clears up', async () => {
     const dir = newDir();
     train(dir, 'dies');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { checkedSettings } from '../../../lib/cli/engine-options.ts';
-import { renderError } from '../../../lib/cli/failure.ts';
+import { asEbbError, renderError } from '../../../lib/cli/failure.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { PLAIN } from './world.ts';
 
@@ -12,6 +12,21 @@ const shownOf = (set: Readonly<Record<string, unknown>>): string => {
   }
   return 'no error';
 };
+
+describe('an error of the system', () => {
+  const system = (code: string): Error => Object.assign(new Error(`${code}: refused, mkdir '/x/y'`), { code });
+
+  it.each([
+    ['ENOTDIR', 'usage'],
+    ['EROFS', 'usage'],
+    ['ENOSPC', 'store.full'],
+    ['ENOENT', 'internal'],
+  ])('%s is %s, with the path', (code, expected) => {
+    const error = asEbbError(system(code));
+    expect(error.code).toBe(expected);
+    expect(renderError(error, PLAIN)).toContain(`${code}: refused, mkdir '/x/y'`);
+  });
+});
 
 describe('an error on the terminal', () => {
   it('names a single setting that is none, and the nearest one', () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { openModel, openNewest, type Opening } from '../../../lib/models/model.ts';
+import { openModel, type Opening } from '../../../lib/models/model.ts';
 import type { Asked, Question } from '../../support/ask-model.ts';
 import { denseModel, writeModel, type DenseModel } from '../../support/onnx-model.ts';
 
@@ -27,10 +27,9 @@ function newFolder(): string {
   folders.push(folder);
   return folder;
 }
-/** A folder with that model as its only version. */
 function folderWith(...[model, change]: [DenseModel, Parameters<typeof writeModel>[2]?]): string {
   const folder = newFolder();
-  writeModel(join(folder, 'v1'), model, change);
+  writeModel(folder, model, change);
   return folder;
 }
 function ask(folder: string, batches: Question['batches'], known: readonly string[] = FEATURES): Asked {
@@ -115,7 +114,7 @@ describe('a model', () => {
         writeFileSync(join(folder, 'manifest.json'), '{');
       },
       { kind: 'damaged' },
-      /manifest/,
+      /manifest\.json cannot be read: it is no JSON/,
     ],
     [
       'with a manifest of other widths',
@@ -149,25 +148,6 @@ describe('a model', () => {
     const opening = await openModel(folder, FEATURES);
     expect(opening).toMatchObject(expected);
     expect('what' in opening ? opening.what : '').toMatch(what);
-  });
-});
-
-describe('the newest model', () => {
-  it('is the last version, counted and not spelled, and none stands in for it', async () => {
-    const folder = newFolder();
-    for (const version of ['v2', 'v10', 'v9']) {
-      writeModel(join(folder, version), SIGMOID, (m) => ({ ...m, version }));
-    }
-    expect(ask(folder, [])).toMatchObject({ kind: 'open', version: 'v10' });
-    writeFileSync(join(folder, 'v10', 'model.onnx'), '');
-    expect((await openNewest(folder, FEATURES)).kind).toBe('damaged');
-  });
-
-  it('is missing where there is no folder', async () => {
-    expect(await openNewest(join(newFolder(), 'none'), FEATURES)).toEqual({
-      kind: 'missing',
-      what: 'no trained model is deployed',
-    });
   });
 });
 

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { FEATURES } from '../../../lib/market/features/names.ts';
+import { randomStream } from '../../../lib/kernel/random.ts';
+import { BID_FEATURES, FEATURES } from '../../../lib/market/features/names.ts';
 import { modelManifest } from '../../../lib/models/manifest.ts';
 import { openForecast } from '../../../lib/models/preemption.ts';
 import { shippedModels } from '../../../lib/models/versions.ts';
@@ -71,20 +72,29 @@ describe.each(versions)('the shipped model %s', (version) => {
   });
 
   it('says no less for a longer time, and no more for a higher bid', () => {
-    const { inputs } = read<Golden>(version, 'golden.json');
-    const at = FEATURES.indexOf('bidDeltaUsd');
-    // Every feature of the bid rises with it, which is what a model may rely on.
-    const bids = inputs.flatMap((row) => [0, 0.1, 1, 3].map((more) => row.map((x, i) => (i < at ? x : x + more))));
-    const { answers } = ask({ chosen: version, places, batches: [bids.flat()] });
-    const p = answers[0] as readonly number[];
-    const width = p.length / bids.length;
-    for (let row = 0; row < bids.length; row++) {
-      for (let h = 0; h < width; h++) {
-        const here = p[row * width + h] ?? NaN;
-        if (h > 0) expect(here).toBeGreaterThanOrEqual((p[row * width + h - 1] ?? NaN) - 1e-7);
-        if (row % 4 > 0) expect(here).toBeLessThanOrEqual((p[(row - 1) * width + h] ?? NaN) + 1e-7);
+    const random = randomStream(5, 'test/raised-bids');
+    const STEPS = 5;
+    // No feature of the bid falls when it rises, which is what a model may rely on: each row raises some of them by any amount.
+    const raised = read<Golden>(version, 'golden.json').inputs.flatMap((row) => {
+      const rows = [[...row]];
+      for (let s = 1; s < STEPS; s++) {
+        const isRaised = (i: number): boolean => i >= FEATURES.length - BID_FEATURES.length && random() < 0.7;
+        rows.push((rows.at(-1) ?? []).map((x, i) => (isRaised(i) ? x + random() * s : x)));
       }
+      return rows;
+    });
+    const { answers } = ask({ chosen: version, places, batches: [raised.flat()] });
+    const p = answers[0] as readonly number[];
+    const width = p.length / raised.length;
+    let fell = 0;
+    for (const [at, here] of p.entries()) {
+      if (at % width > 0) expect(here).toBeGreaterThanOrEqual((p[at - 1] ?? NaN) - 1e-7);
+      if (at % (STEPS * width) < width) continue;
+      const before = p[at - width] ?? NaN;
+      expect(here).toBeLessThanOrEqual(before + 1e-7);
+      if (here < before - 0.01) fell++;
     }
+    expect(fell).toBeGreaterThan(10);
   });
 
   it('is refused when a byte of it is another, and history is left', async () => {

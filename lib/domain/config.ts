@@ -15,7 +15,7 @@ export const schedulerConfig = z.strictObject({
     .regex(/^[\w][\w.-]{0,63}$/, 'must be `observed`, `model` or the version of a model')
     .default('observed')
     .describe(
-      'How the risk that capacity ends is forecast: from `observed` interruptions, by the trained `model` of capacity in use, or by one version of it (docs/forecast.md).',
+      'How the risk that capacity ends is forecast: from `observed` interruptions, by the trained `model` of capacity in use, or by one version of it (docs/forecast-capacity.md).',
     ),
   cyclePeriodS: z
     .number()

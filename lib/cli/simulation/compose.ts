@@ -115,7 +115,7 @@ async function capacityOf({ capacityForecast }: SchedulerConfig, dir: string): P
   throw new EbbError('usage', {
     what: 'the model that is to forecast capacity cannot be asked',
     got: opened.refused,
-    next: 'train one with `ebb models train --risk capacity` (docs/forecast.md), or leave it out: --set capacityForecast=observed',
+    next: 'train one with `ebb models train --risk capacity` (docs/forecast-capacity.md), or leave it out: --set capacityForecast=observed',
   });
 }
 

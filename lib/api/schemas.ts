@@ -424,7 +424,7 @@ const drift = z
       .object({ value: z.number(), low: z.number(), high: z.number() })
       .nullable()
       .describe(
-        'Observed by expected with its exact 95 % interval; 1 where forecasts are right. Null: nothing was expected.',
+        'Observed by expected with its 95 % interval, for which instances of a pool that are taken at once are one event; 1 where forecasts are right. Null: nothing was expected.',
       ),
   })
   .meta({ id: 'Drift' });

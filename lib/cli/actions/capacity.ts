@@ -37,6 +37,13 @@ export const pools: Action<PoolsOptions> = async ({ output, json: asJson, client
   const { option, zone, type, limit } = options;
   const engine = await client();
   if (options.forecast === true) {
+    if (option !== undefined && option !== 'spot') {
+      throw new EbbError('usage', {
+        what: '--forecast is of spot pools: no other is taken away',
+        got: `--option ${option}`,
+        next: 'leave out --option',
+      });
+    }
     await forecasts({ output, asJson, engine }, { zone, type, limit });
     return;
   }

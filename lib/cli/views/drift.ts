@@ -51,7 +51,7 @@ const ratioText = ({ ratio }: Drift): string =>
 function verdict(drift: Drift): string {
   const { ratio } = drift;
   if (ratio === null) return 'nothing to compare';
-  const said = `${ratioText(drift)} times as many (exact 95 % interval)`;
+  const said = `${ratioText(drift)} times as many (95 % interval; what is taken at once in a pool is one event)`;
   if (ratio.low > 1) return `${said}: more than forecast`;
   return ratio.high < 1 ? `${said}: fewer than forecast` : `${said}: no drift is shown`;
 }

@@ -1,20 +1,22 @@
 /**
  * Whether interruptions come as often as was forecast. Each instance is held against the forecast that it was bought by: the hazard
  * that this forecast adds up to over the time for which it was held is what was to be expected of it, whatever ended it
- * (a release, a loss of another kind or now only ends the watching). Observed less expected then has mean 0 where forecasts are right, and
- * observed is Poisson in the expected: Andersen, Borgan, Gill, Keiding, "Statistical Models Based on Counting Processes", 1993, II.4.
+ * (a release, a loss of another kind or now only ends the watching). Observed less expected then has mean 0 where forecasts are right:
+ * Andersen, Borgan, Gill, Keiding, "Statistical Models Based on Counting Processes", 1993, II.4. Instances of a pool that are taken at once
+ * share what took them, so that they count as one event of that size for the interval.
  * Of capacity alone it is the hazard of capacity against interruptions for want of it; one by the price then only ends the watching.
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import { raw, type EpochMs } from '../../kernel/units.ts';
 import type { ForecastAtPurchase, Instance } from '../../domain/instance.ts';
+import { rateInterval } from './rate-interval.ts';
 
 export interface Drift {
   readonly instances: number;
   readonly hours: number;
   readonly expected: number;
   readonly observed: number;
-  /** Observed by expected, with its exact 95 % interval; 1 where forecasts are right. Null where nothing was expected. */
+  /** Observed by expected, with its 95 % interval; 1 where forecasts are right. Null where nothing was expected. */
   readonly ratio: { readonly value: number; readonly low: number; readonly high: number } | null;
 }
 
@@ -82,9 +84,11 @@ export function driftOf(instances: Iterable<Watched>, now: EpochMs, asked: Drift
       sum.expected += expected;
       if (isTaken(instance, asked.risk)) sum.observed++;
     }
+    if (isTaken(instance, asked.risk) && endedMs !== null) of.takenMs.push(raw(endedMs));
   }
-  const pools = [...sums].map(([pool, sum]) => ({ pool, drift: driftFrom(sum) }));
-  return { overall: driftFrom(overall), pools: pools.sort((a, b) => b.drift.expected - a.drift.expected) };
+  const pools = [...sums].map(([pool, sum]) => ({ pool, drift: driftFrom(sum, takenAtOnce(sum)) }));
+  const atOnce = [...sums.values()].flatMap(takenAtOnce);
+  return { overall: driftFrom(overall, atOnce), pools: pools.sort((a, b) => b.drift.expected - a.drift.expected) };
 }
 
 interface Sum {
@@ -92,46 +96,31 @@ interface Sum {
   hours: number;
   expected: number;
   observed: number;
+  /** When each instance was taken; of a pool alone. */
+  readonly takenMs: number[];
 }
-const newSum = (): Sum => ({ instances: 0, hours: 0, expected: 0, observed: 0 });
+const newSum = (): Sum => ({ instances: 0, hours: 0, expected: 0, observed: 0, takenMs: [] });
 
-function driftFrom(sum: Sum): Drift {
+/** EC2's notice: what one event takes is gone within it. */
+const AT_ONCE_MS = 120_000;
+
+/** How many instances of the pool were taken each time. */
+function takenAtOnce({ takenMs }: Sum): number[] {
+  const counts: number[] = [];
+  let firstMs = -Infinity;
+  for (const atMs of takenMs.toSorted((a, b) => a - b)) {
+    if (atMs - firstMs > AT_ONCE_MS) {
+      firstMs = atMs;
+      counts.push(0);
+    }
+    counts.push((counts.pop() ?? 0) + 1);
+  }
+  return counts;
+}
+
+function driftFrom({ takenMs: _, ...sum }: Sum, atOnce: readonly number[]): Drift {
   const { expected, observed } = sum;
   if (expected <= 0) return { ...sum, ratio: null };
-  const { low, high } = poissonInterval(observed);
+  const { low, high } = rateInterval(atOnce);
   return { ...sum, ratio: { value: observed / expected, low: low / expected, high: high / expected } };
-}
-
-/** P that a Poisson number falls outside of its interval on one side: 95 % in all. */
-const TAIL = 0.025;
-
-/** Exact interval of a Poisson mean of which `count` was seen: Garwood, "Fiducial limits for the Poisson distribution", Biometrika 28, 1936. */
-export function poissonInterval(count: number): { readonly low: number; readonly high: number } {
-  // Both tails fall or rise with the mean: the mean at which each is TAIL is found by bisection.
-  const most = count + 6 * Math.sqrt(count + 1) + 10;
-  const low = count === 0 ? 0 : crossing((mean) => 1 - atMost(count - 1, mean) < TAIL, most);
-  return { low, high: crossing((mean) => atMost(count, mean) > TAIL, most) };
-}
-
-/** Where `isBelow` turns false in [0, most]. */
-function crossing(isBelow: (mean: number) => boolean, most: number): number {
-  let [from, to] = [0, most];
-  for (let step = 0; step < 60; step++) {
-    const middle = (from + to) / 2;
-    if (isBelow(middle)) from = middle;
-    else to = middle;
-  }
-  return (from + to) / 2;
-}
-
-/** P(a Poisson number of this mean <= count). O(count). */
-function atMost(count: number, mean: number): number {
-  if (mean === 0) return 1;
-  let logTerm = -mean;
-  let sum = Math.exp(logTerm);
-  for (let k = 1; k <= count; k++) {
-    logTerm += Math.log(mean / k);
-    sum += Math.exp(logTerm);
-  }
-  return Math.min(1, sum);
 }

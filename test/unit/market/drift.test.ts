@@ -3,7 +3,8 @@ import { poolId } from '../../../lib/kernel/ids.ts';
 import { randomStream } from '../../../lib/kernel/random.ts';
 import { epochMs } from '../../../lib/kernel/units.ts';
 import type { Instance } from '../../../lib/domain/instance.ts';
-import { driftOf, expectedInterruptions, poissonInterval } from '../../../lib/market/forecast/drift.ts';
+import { driftOf, expectedInterruptions } from '../../../lib/market/forecast/drift.ts';
+import { rateInterval } from '../../../lib/market/forecast/rate-interval.ts';
 
 const HOUR = 3_600_000;
 const NOW = epochMs(1000 * HOUR);
@@ -25,7 +26,7 @@ function held(hours: number, hazard: number, of: Partial<Instance> = {}) {
   };
 }
 
-describe('the exact interval of a Poisson mean', () => {
+describe('the interval of a rate', () => {
   // Tables of Garwood 1936, as in Ulm, American Journal of Epidemiology 131, 1990.
   it.each([
     [0, 0, 3.689],
@@ -34,10 +35,16 @@ describe('the exact interval of a Poisson mean', () => {
     [10, 4.795, 18.39],
     [50, 37.111, 65.919],
     [100, 81.364, 121.627],
-  ])('of %i is that of the tables', (count, low, high) => {
-    const found = poissonInterval(count);
+  ])('of %i that came one by one is that of the tables', (count, low, high) => {
+    const found = rateInterval(new Array<number>(count).fill(1));
     expect(found.low).toBeCloseTo(low, 2);
     expect(found.high).toBeCloseTo(high, 2);
+  });
+
+  it('of events that each take ten is that of ten times as few, tenfold', () => {
+    const [ten, one] = [rateInterval([10, 10, 10]), rateInterval([1, 1, 1])];
+    expect(ten.low).toBeCloseTo(10 * one.low, 6);
+    expect(ten.high).toBeCloseTo(10 * one.high, 6);
   });
 });
 
@@ -103,9 +110,14 @@ describe('drift', () => {
     const random = randomStream(1, 'test/drift');
     const hazard = 0.2;
     const lives = (rate: number) =>
-      Array.from({ length: 2000 }, () => {
+      Array.from({ length: 2000 }, (_, i) => {
         const [lost, released] = [-Math.log(1 - random()) / rate, 8 * random()];
-        return held(Math.min(lost, released), hazard, { endCause: lost < released ? 'interrupted' : 'released' });
+        const [hours, endCause] = [Math.min(lost, released), lost < released ? 'interrupted' : 'released'] as const;
+        return held(hours, hazard, {
+          endCause,
+          launchedMs: epochMs(i * HOUR),
+          endedMs: epochMs((i + hours) * HOUR),
+        });
       });
     const right = driftOf(lives(hazard), NOW, ANY).overall.ratio;
     expect(right?.low).toBeLessThan(1);
@@ -113,5 +125,22 @@ describe('drift', () => {
     const wrong = driftOf(lives(2 * hazard), NOW, ANY).overall.ratio;
     expect(wrong?.low).toBeGreaterThan(1.8);
     expect(wrong?.high).toBeLessThan(2.2);
+  });
+
+  it('is not seen where pools are lost as forecast, with all that is held of them', () => {
+    const random = randomStream(2, 'test/drift-at-once');
+    const [HAZARD, PER_POOL, POOLS, TRIES] = [0.1, 8, 20, 300];
+    const holds = Array.from({ length: TRIES }, () => {
+      const list = Array.from({ length: POOLS }, (_, k) => {
+        const lost = -Math.log(1 - random()) / HAZARD;
+        const pool = poolId(`m5.large/zone-${k}/spot`);
+        const life = held(Math.min(lost, 10), HAZARD, { pool, endCause: lost < 10 ? 'interrupted' : 'released' });
+        return new Array<typeof life>(PER_POOL).fill(life);
+      });
+      const { ratio } = driftOf(list.flat(), NOW, ANY).overall;
+      return ratio !== null && ratio.low <= 1 && ratio.high >= 1;
+    });
+    // By instances, each for itself, it would be seen in every second try.
+    expect(holds.filter(Boolean).length / TRIES).toBeGreaterThan(0.93);
   });
 });

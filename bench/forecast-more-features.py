@@ -1,13 +1,16 @@
 """Would more features of other pools, or of the pool's own past, make the forecast of prices sharper? On the validation range alone (docs/results.md).
 
-    EBB_DATA_DIR=TRACES PYTHON bench/forecast-more-features.py DATASET
+    EBB_DATA_DIR=TRACES PYTHON bench/forecast-more-features.py DATASET [--told]
 
 with the Python that `npm run train:preemption` makes, the data set that it draws, and the traces that this was drawn from. Boosting on the
 label "lost within the hour" (models/training/preemption/rivals.py) is fitted to the present features, and with groups of the ones below
 beside them. Differences on the validation range, bids as in the paper, have intervals from bootstraps over days, paired. A feature of
 an instant is made of prices published until then, of a week but for excursions: what a forecast has when it is asked.
+
+With --told the groups are of the hour that follows instead, which no forecast has: what one would need to know to be right more often.
 """
 
+import argparse
 import csv
 import datetime
 import gzip
@@ -150,7 +153,7 @@ def seen_of(market, i, q, mine):
     return columns
 
 
-def summed_up(market, neighbours_of):
+def summed_up(market, neighbours_of, seen_of=seen_of):
     """Least, mean and most of what the neighbours say; nothing (NaN) where there are none."""
     columns = {}
     for i, mine in market.own.items():
@@ -164,9 +167,13 @@ def summed_up(market, neighbours_of):
     return columns
 
 
+def elsewhere(market, i):
+    return [q for q in market.ids if q != i and market.type_of(q) == market.type_of(i)]
+
+
 def zones(market):
     """The same type in other zones."""
-    return summed_up(market, lambda i: [q for q in market.ids if q != i and market.type_of(q) == market.type_of(i)])
+    return summed_up(market, lambda i: elsewhere(market, i))
 
 
 def siblings(market, i):
@@ -318,7 +325,70 @@ def grid(of):
     return at, np.log(price), peak, peak - price, *state_at(of, at)
 
 
-GROUPS = {
+# --- Groups of what is to come.
+
+
+def of_each_pool(market, said):
+    columns = {}
+    for i, mine in market.own.items():
+        for name, value in said(market.series[i], market.t[mine]).items():
+            columns.setdefault(name, np.full(len(market.t), np.nan))[mine] = value
+    return columns
+
+
+def next_at(of, t):
+    """The change that comes next, and whether one does."""
+    i = of.index(t) + 1
+    return np.minimum(i, len(of.at) - 1), i < len(of.at)
+
+
+def next_when(market):
+    """How long until the price changes."""
+
+    def said(of, t):
+        i, comes = next_at(of, t)
+        return {"untilNext": np.where(comes, log_hours(of.at[i] - t), np.nan)}
+
+    return of_each_pool(market, said)
+
+
+def next_way(market):
+    """Whether it rises or falls then, and not when nor how far."""
+
+    def said(of, t):
+        i, comes = next_at(of, t)
+        return {"nextRises": np.where(comes, np.sign(of.usd[i] - of.price(t)), np.nan)}
+
+    return of_each_pool(market, said)
+
+
+def how_often(market):
+    """How often the price changes within the hour."""
+    return of_each_pool(market, lambda of, t: {"changes": np.log1p(of.index(t + HOUR) - of.index(t))})
+
+
+def others_next(market):
+    """How such a bid fares within the hour in other zones and in other sizes of the zone."""
+
+    def coming(market, i, q, mine):
+        of, od, t = market.series[q], market.on_demand[q], market.t[mine]
+        bid = market.bid[mine] / market.on_demand[i] * od
+        peak = of.most(t, t + HOUR)
+        return {"above+": far(bid - peak, od), "rise": np.log(peak / of.price(t)), "change": np.log(of.price(t + HOUR) / of.price(t))}
+
+    found = {}
+    for name, neighbours in [("zones", lambda i: elsewhere(market, i)), ("sizes", lambda i: [q for q in siblings(market, i) if q != i])]:
+        found |= {f"{name}-{column}": value for column, value in summed_up(market, neighbours, coming).items()}
+    return found
+
+
+TOLD = {
+    "when it changes": next_when,
+    "which way": next_way,
+    "how often": how_often,
+    "other pools' hour": others_next,
+}
+KNOWN = {
     "other zones": zones,
     "other sizes": family,
     "zone and region": breadth,
@@ -327,16 +397,17 @@ GROUPS = {
     "own levels": levels,
     "own analogues": analogues,
 }
-OWN = [group for group in GROUPS if group.startswith("own")]
-FITTED = {"present": [], **{group: [group] for group in GROUPS}, "other pools": [group for group in GROUPS if group not in OWN], "own past": OWN, "all": list(GROUPS)}
+OWN = [group for group in KNOWN if group.startswith("own")]
+TOGETHER = {"other pools": [group for group in KNOWN if group not in OWN], "own past": OWN, "all": list(KNOWN)}
+TOLD_TOGETHER = {"when and which way": ["when it changes", "which way"]}
 
 
-def drawn(data, folder):
+def drawn(data, folder, makers):
     """By group: names, and columns for all rows of the data set."""
     of = {}
     for k in range(len(data.manifest["sources"])):
         market = Market(data, k, folder)
-        for group, make in GROUPS.items():
+        for group, make in makers.items():
             for name, column in make(market).items():
                 whole = of.setdefault(group, {}).setdefault(name, np.full(len(data.pool), np.nan, np.float32))
                 whole[market.rows] = column
@@ -374,13 +445,13 @@ def labelled(data, split):
     return rows[known[:, LABEL]], lost[known[:, LABEL], LABEL]
 
 
-def answers(data, groups, held):
+def answers(data, groups, held, together):
     """What the forecast with each set of groups says to the rows held."""
     rows, y = labelled(data, "train")
     if len(rows) > rivals.ROWS:
         some = np.sort(np.random.default_rng(SEED).choice(len(rows), rivals.ROWS, replace=False))
         rows, y = rows[some], y[some]
-    for name, chosen in FITTED.items():
+    for name, chosen in {"present": [], **{group: [group] for group in groups}, **together}.items():
         names = [column for group in chosen for column in groups[group][0]]
         falls = np.concatenate([trees_model.monotone(data.kinds), [-1 if column.endswith("+") else 0 for column in names]])
         x, asked = (np.concatenate([np.asarray(data.features[of]), *(groups[group][1][of] for group in chosen)], axis=1) for of in (rows, held))
@@ -389,10 +460,15 @@ def answers(data, groups, held):
 
 
 def main():
-    data = Dataset(sys.argv[1])
-    groups = drawn(data, pathlib.Path(os.environ["EBB_DATA_DIR"]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset")
+    parser.add_argument("--told", action="store_true", help="groups of the hour that follows")
+    opts = parser.parse_args()
+    data = Dataset(opts.dataset)
+    makers, together = (TOLD, TOLD_TOGETHER) if opts.told else (KNOWN, TOGETHER)
+    groups = drawn(data, pathlib.Path(os.environ["EBB_DATA_DIR"]), makers)
     held, y = labelled(data, "validation")
-    said = dict(answers(data, groups, held))
+    said = dict(answers(data, groups, held, together))
     source, day = np.asarray(data.source)[held], np.asarray(data.atMs)[held] // DAY
     by_delta = np.asarray(data.bidKind)[held] == data.manifest["bidKinds"].index("delta")
     for k, market in enumerate(data.manifest["sources"]):
@@ -401,7 +477,7 @@ def main():
         print(f"{market['name']}: {mine.sum()} bids")
         for name, p in said.items():
             against = "" if name == "present" else f"; {gains(p[mine], base, y[mine], day[mine])}"
-            print(f"  {name:16} {scores(p[mine], y[mine])}{against}", flush=True)
+            print(f"  {name:18} {scores(p[mine], y[mine])}{against}", flush=True)
 
 
 main()

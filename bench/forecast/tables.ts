@@ -58,7 +58,7 @@ function printCurve({ curve }: Evaluation): void {
   for (const { cell, forecast, horizonS, said, was, scores } of curve) {
     const of = [said, was, scores.brier, scores.f1, scores.ece].map((x) => x.toFixed(3)).join('  ');
     console.log(
-      `  ${`${cell.source} ${cell.split}`.padEnd(34)}${forecast.padEnd(20)}${String(horizonS).padStart(6)} s  ${of}`,
+      `  ${`${cell.source} ${cell.split}`.padEnd(40)}${forecast.padEnd(20)}${String(horizonS).padStart(6)} s  ${of}`,
     );
   }
   for (const [forecast, list] of Map.groupBy(curve, (c) => c.forecast)) {
@@ -101,7 +101,7 @@ function printAblation({ ablation }: Evaluation): void {
   console.log('\nFeatures, by boosting on the 1 h label, bids of the paper');
   for (const { cell, forecast, scores } of ablation.filter((r) => r.cell.protocol === 'paper')) {
     console.log(
-      `  ${`${cell.source} ${cell.split}`.padEnd(34)}${forecast.padEnd(40)}${METRICS.map((m) => intervalText(scores[m]).padEnd(22)).join('')}`,
+      `  ${`${cell.source} ${cell.split}`.padEnd(40)}${forecast.padEnd(40)}${METRICS.map((m) => intervalText(scores[m]).padEnd(22)).join('')}`,
     );
   }
 }

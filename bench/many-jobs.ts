@@ -1,6 +1,6 @@
 /**
  * Many jobs with deadlines at once, on the spot prices of 2016 and of 2021: cost and misses of each preset.
- *   node bench/many-jobs.ts [--part report|tune] [--markets 2016,2021] [--last-share 0.2] [--windows 4] [--jobs 32] [--presets a,b@FORECAST] [--seed 1] [--json FILE]
+ *   node bench/many-jobs.ts [--part report|tune] [--markets 2016,2021] [--last-share 0.2] [--windows 4] [--jobs 32] [--presets a,b@FORECAST] [--seed 1] [--parts] [--json FILE]
  * needs EBB_DATA_DIR (default ../shared/data) with spot-prices-us-east-1-2016 and -2021.
  *
  * A window is the time in which the jobs of one synthetic workload arrive; windows are spread evenly over the market after
@@ -14,6 +14,8 @@
  *
  * What one preset would turn down at submission (it has learned other running times) none is given, so that all run the
  * same jobs.
+ *
+ * `--parts` prints where the money of each preset went, by window and in all (cost-parts.ts).
  *
  * Reach: `ebbtide` cheapest among the presets with at most 1 % of the deadlines missed; the oracle is the bound.
  */
@@ -36,6 +38,7 @@ import { simulate } from '../lib/sim/simulation.ts';
 import { openWorkload } from '../lib/sim/workload/open.ts';
 import type { WorkloadJob } from '../lib/sim/workload/workload.ts';
 import { forecastOf } from '../lib/cli/simulation/compose.ts';
+import { PARTS_HEADER, PartsTally, partsText, sumOf, type CostParts } from './cost-parts.ts';
 import { clusterRatio, fractionText } from './intervals.ts';
 
 const PRESETS = ['on-demand', 'spot-greedy', 'uniform-progress', 'fleet', 'ebbtide', 'oracle'] as const;
@@ -71,6 +74,7 @@ const { values: options } = parseArgs({
     jobs: { type: 'string', default: '32' },
     presets: { type: 'string', default: PRESETS.join(',') },
     seed: { type: 'string', default: '1' },
+    parts: { type: 'boolean', default: false },
     json: { type: 'string' },
   },
 });
@@ -85,6 +89,7 @@ interface Run {
   readonly interruptions: number;
   readonly utilisation: number;
   readonly refused: readonly string[];
+  readonly parts: CostParts;
   readonly tookS: number;
 }
 
@@ -126,6 +131,7 @@ async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob
   const fromMs = epochMs(startMs);
   const lastS = jobs.at(-1)?.submittedS ?? 0;
   const solver = deterministic(highsSolver(), SOLVER_NODES);
+  const tally = new PartsTally();
   const forecast = await forecastOf({ preset, dir: '.ebb', forecast: asked });
   try {
     const result = await simulate({
@@ -146,6 +152,7 @@ async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob
       seed: Number(options.seed),
       minGapS: seconds(5),
       setupS: ZERO_S,
+      onSettled: tally.add,
     });
     const { totals, refused } = outcomeOf(result, { preset, seed: Number(options.seed), fromMs });
     return {
@@ -158,6 +165,7 @@ async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob
       interruptions: totals.interruptions,
       utilisation: totals.utilisation,
       refused: refused.map((r) => r.key),
+      parts: tally.parts,
       tookS: (performance.now() - began) / 1000,
     };
   } finally {
@@ -188,6 +196,7 @@ async function windowRuns(setting: Setting, presets: readonly string[], all: rea
         console.log(
           `  ${r.preset.padEnd(17)} $${r.usd.toFixed(2).padStart(8)}  ${r.missed} missed, ${r.interruptions} interruptions, ${(100 * r.utilisation).toFixed(0)} % used (${r.tookS.toFixed(1)} s)`,
         );
+      if (options.parts) printParts(runs);
       return runs;
     }
   }
@@ -237,6 +246,12 @@ async function main(): Promise<void> {
   if (options.json !== undefined) writeFileSync(options.json, JSON.stringify(runs));
 }
 
+function printParts(runs: readonly Run[]): void {
+  console.log(`  ${PARTS_HEADER}`);
+  for (const [preset, of] of Map.groupBy(runs, (r) => r.preset))
+    console.log(`  ${partsText(preset, sumOf(of.map((r) => r.parts)))}`);
+}
+
 /** Costs as ratios of sums over windows, intervals by resampling windows. */
 function report(title: string, runs: readonly Run[], presets: readonly string[]): void {
   const windows = [...Map.groupBy(runs, (r) => `${r.market} ${r.window}`).values()];
@@ -255,6 +270,7 @@ function report(title: string, runs: readonly Run[], presets: readonly string[])
     const to = (other: string): string => (presets.includes(other) ? fractionText(ratio(preset, other)) : '-');
     console.log(`${preset.padEnd(18)} ${to('on-demand').padEnd(23)} ${to('oracle').padEnd(23)} ${share}`);
   }
+  if (options.parts) printParts(runs);
   const able = presets.filter((p) => p !== 'oracle' && missed(p).missed <= MOST_MISSED * missed(p).jobs);
   const total = (preset: string): number => windows.reduce((sum, of) => sum + usd(of, preset), 0);
   const cheapest = able.toSorted((a, b) => total(a) - total(b));

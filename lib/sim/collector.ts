@@ -30,6 +30,17 @@ export interface CollectorParts {
   readonly namesJobs: boolean;
   /** Told of a job that is forgotten. */
   readonly onForget: (job: JobId) => void;
+  /** Told of each instance once, with what it cost; absent: nobody asks. */
+  readonly onSettled?: (settled: Settled) => void;
+}
+
+/** An instance whose bill is known, or that lives at the end of a simulation, and what ran on it. */
+export interface Settled {
+  readonly instance: Instance;
+  readonly pool: Pool;
+  /** They sum to its bill. */
+  readonly rows: readonly LedgerRow[];
+  readonly attempts: readonly Attempt[];
 }
 
 export class Collector {
@@ -123,6 +134,8 @@ export class Collector {
       if (attempt.outcome === 'interrupted' && attempt.startedMs !== null) this.rows.interrupted(attempt.job);
     }
     this.#use(instance, rows, hours);
+    const pool = this.#pools.get(instance.pool);
+    if (pool !== undefined) this.#parts.onSettled?.({ instance, pool, rows, attempts });
   }
 
   #use(instance: Instance, rows: readonly LedgerRow[], hours: readonly number[]): void {

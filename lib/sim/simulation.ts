@@ -28,7 +28,7 @@ import type { EventRecord } from '../ports/store.ts';
 import type { Retention } from '../ports/store-retention.ts';
 import { MemoryFleet } from './memory-fleet.ts';
 import { MemoryStore } from './memory-store.ts';
-import { Collector } from './collector.ts';
+import { Collector, type Settled } from './collector.ts';
 import { PassingHistory } from './passing-history.ts';
 import { ORACLE_FORECAST, withTrueInterruptions } from './true-interruptions.ts';
 import { Truth } from './truth.ts';
@@ -67,6 +67,7 @@ export interface SimulationInput {
   /** What a program needs at the start of each attempt before its work begins, that there is no trace of. */
   readonly setupS: Seconds;
   readonly onEvent?: (event: EventRecord) => void;
+  readonly onSettled?: (settled: Settled) => void;
   readonly onProgress?: (progress: Progress) => void;
   /** Ends the simulation where it stands: what has been simulated until then is the result. */
   readonly signal?: AbortSignal;
@@ -191,6 +192,7 @@ class Simulation {
         this.#truth.forget(job);
         this.#fleet.forgetTasks(job);
       },
+      ...(input.onSettled && { onSettled: input.onSettled }),
     });
     const history = new PassingHistory();
     const evidence = new CapacityEvidence();

@@ -19,7 +19,6 @@ import type { Pool } from '../domain/pool.ts';
 import {
   runningNamed,
   runningParts,
-  workDoneS,
   workKeptS,
   type PendingGroup,
   type RunningTask,
@@ -35,6 +34,7 @@ import {
   type TaskToPlace,
   type Worths,
 } from '../domain/stages.ts';
+import { begunBy } from '../domain/work-to-do.ts';
 import { attemptName, taskKey } from './working-state.ts';
 import { forecastAtPurchase } from './forecast-at-purchase.ts';
 import { withoutExchanges } from './exchange.ts';
@@ -249,7 +249,7 @@ function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: read
 function groupToMove(m: Move, nowMs: EpochMs): PendingGroup {
   const { constraints, checkpoint } = m.running.stage;
   const keptS = workKeptS(m.running, nowMs);
-  const ranS = workDoneS(m.running, nowMs);
+  const { keptS: doneS, ranS } = begunBy(m.running, nowMs);
   const id = moveGroup(m);
   if (!m.toSpot) {
     const staying: Constraints = { ...constraints, purchaseOptions: ['on-demand', 'reserved'] };
@@ -258,7 +258,7 @@ function groupToMove(m: Move, nowMs: EpochMs): PendingGroup {
   return pendingAgain(m.running, {
     id,
     constraints,
-    keptS: checkpoint === null ? keptS : ranS,
+    keptS: checkpoint === null ? keptS : doneS,
     ranS,
   });
 }

@@ -4,7 +4,8 @@ import { invariant } from '../kernel/errors.ts';
 import { raw } from '../kernel/units.ts';
 import { quantile } from '../domain/distribution.ts';
 import { forecastFor, forecastOf, type RuntimeForecast } from '../domain/forecast.ts';
-import { workDoneS, type PendingGroup } from '../domain/snapshot.ts';
+import type { PendingGroup } from '../domain/snapshot.ts';
+import { begunBy, doneOnceS, type Begun } from '../domain/work-to-do.ts';
 import { worthAt } from '../domain/utility.ts';
 import type { Deliberation } from './decide.ts';
 
@@ -84,7 +85,7 @@ export function expectedStarts(d: Deliberation): ReadonlyMap<GroupId, number> {
     .map(({ group: id, count }) => {
       const group = invariant(groups.get(id), `group ${id} waits and is not pending`);
       const forecast = forecastOf(d.forecasts.runtime, { job: group.job, stage: group.stage.name });
-      const runtimeS = leftS(forecast, raw(group.keptS));
+      const runtimeS = leftS(forecast, group);
       const queued: Queued = {
         group: id,
         tasks: count,
@@ -109,13 +110,14 @@ function density(d: Deliberation, group: PendingGroup, runtimeS: number): number
   return worthAt(worth.curve, d.snapshot.nowMs) / Math.max(raw(group.need.cpu) * runtimeS, 1e-9);
 }
 
-/** Median of what is left of a task after so much is done. */
-type MedianLeftS = (forecast: RuntimeForecast | undefined, doneS: number) => number;
+/** Median of what a task has yet to run. */
+type MedianLeftS = (forecast: RuntimeForecast | undefined, of: Begun) => number;
 
 /** Remembers the medians of whole tasks. */
 function medians(): MedianLeftS {
   const whole = new Map<RuntimeForecast, number>();
-  return (forecast, doneS) => {
+  return (forecast, of) => {
+    const onceS = raw(doneOnceS(of));
     let medianS = 0;
     if (forecast !== undefined) {
       const known = whole.get(forecast);
@@ -123,13 +125,13 @@ function medians(): MedianLeftS {
       if (known === undefined) whole.set(forecast, medianS);
     }
     // What has outlived its median is taken to be half-way, as domain/distribution.ts does with whole forecasts.
-    return medianS > doneS ? medianS - doneS : doneS;
+    return (medianS > onceS ? medianS : 2 * onceS) - raw(of.keptS);
   };
 }
 
 const runningEnds = (d: Deliberation, leftS: MedianLeftS): Busy[] =>
   d.snapshot.running.map((running) => ({
-    inS: leftS(forecastFor(d.forecasts.runtime, running), raw(workDoneS(running, d.snapshot.nowMs))),
+    inS: leftS(forecastFor(d.forecasts.runtime, running), begunBy(running, d.snapshot.nowMs)),
     milliCpu: raw(running.attempt.resources.cpu),
   }));
 

@@ -2,8 +2,9 @@ import { groupId, type AttemptId, type GroupId, type JobId } from '../kernel/ids
 import { plus, lt, seconds, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { Constraints } from '../domain/job.ts';
 import type { Worth } from '../domain/plan.ts';
-import { runningByJob, workDoneS, type PendingGroup, type RunningTask } from '../domain/snapshot.ts';
+import { runningByJob, type PendingGroup, type RunningTask } from '../domain/snapshot.ts';
 import type { Forecasts, GroupOffers, Worths } from '../domain/stages.ts';
+import { begunBy, type Begun } from '../domain/work-to-do.ts';
 import type { DecideInput } from './decide.ts';
 
 /** What there is for what is left of a job that only runs: for its first running attempt, as of `atMs`. */
@@ -25,12 +26,7 @@ const MOST_PER_CYCLE = 16;
 /** A running attempt that would have to start again, from what it can take along: `keptS`. */
 export const pendingAgain = (
   { attempt, stage, deadlineMs, class: jobClass }: RunningTask,
-  {
-    id,
-    constraints,
-    keptS,
-    ranS,
-  }: Pick<PendingGroup, 'id' | 'keptS'> & { readonly ranS: Seconds } & { readonly constraints: Constraints },
+  { id, constraints, keptS, ranS }: Pick<PendingGroup, 'id'> & Required<Begun> & { readonly constraints: Constraints },
 ): PendingGroup => ({
   id,
   job: attempt.job,
@@ -67,12 +63,10 @@ export function runningGroups<S>(input: DecideInput<S>, worths: Worths): readonl
       isFresh(knownOffers?.get(job), running, { nowMs: snapshot.nowMs, freshS })
     )
       continue;
-    const doneS = workDoneS(running, snapshot.nowMs);
     const group = pendingAgain(running, {
       id: groupId(`running/${job}`),
       constraints: stage.constraints,
-      keptS: doneS,
-      ranS: doneS,
+      ...begunBy(running, snapshot.nowMs),
     });
     due.push({ group, attempt: attempt.id, worth });
   }

@@ -19,8 +19,7 @@ import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
 import { between, gt, most, raw, ZERO_S, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
-import { quantileRemaining } from '../domain/distribution.ts';
-import { quantileToDo } from '../domain/work-to-do.ts';
+import { begunBy, quantileToDo } from '../domain/work-to-do.ts';
 import { startedHourEndMs } from '../domain/instance.ts';
 import type { TaskRef } from '../domain/job.ts';
 import type { Allotment, Placement, StartOption, Worth } from '../domain/plan.ts';
@@ -34,14 +33,7 @@ import {
   vector,
   type Resources,
 } from '../domain/resources.ts';
-import {
-  runningNamed,
-  runningParts,
-  workDoneS,
-  type PendingGroup,
-  type RunningTask,
-  type Snapshot,
-} from '../domain/snapshot.ts';
+import { runningNamed, runningParts, type PendingGroup, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, Host, Leftover, Stages, TaskToPlace } from '../domain/stages.ts';
 import { forecastFor, type RuntimeForecast } from '../domain/forecast.ts';
 import { withFree } from './hosts.ts';
@@ -366,9 +358,9 @@ export function leftOf(
   running: RunningTask,
   { snapshot, forecasts }: Pick<PlacingContext, 'snapshot' | 'forecasts'>,
 ): Seconds {
-  const doneS = workDoneS(running, snapshot.nowMs);
+  const of = begunBy(running, snapshot.nowMs);
   const forecast = forecastFor(forecasts.runtime, running);
-  return forecast === undefined ? doneS : quantileRemaining(forecast.runtime, doneS, 0.5);
+  return forecast === undefined ? of.ranS : quantileToDo(forecast.runtime, of, 0.5);
 }
 
 /** The tasks of one start, in the pool of its option only; tasks of one group share the function that says so. */

@@ -2,7 +2,7 @@ import type { AttemptId, InstanceId, PoolId } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
 import { add, mib, milliCpu, raw, ZERO_S, type Seconds } from '../kernel/units.ts';
 import { isLive, type Instance } from '../domain/instance.ts';
-import type { Attempt, Job, StageSpec } from '../domain/job.ts';
+import type { Attempt, Job, StageSpec, Task } from '../domain/job.ts';
 import type { Pool } from '../domain/pool.ts';
 import type { Resources } from '../domain/resources.ts';
 import {
@@ -19,6 +19,8 @@ export interface RunningRows {
   readonly jobs: ReadonlyMap<string, Job>;
   readonly attempts: ReadonlyMap<AttemptId, Attempt>;
   readonly instances: ReadonlyMap<InstanceId, Instance>;
+  /** Of an attempt that has not ended. */
+  readonly taskOf: (attempt: Attempt) => Pick<Task, 'ranS'> | undefined;
   readonly attemptsOn: (instance: InstanceId) => readonly Attempt[];
 }
 
@@ -35,8 +37,8 @@ export interface RunningTerms {
  * to the next. So it is kept, and only what was told to have changed is made anew.
  *
  * It is right because rows never change, they are replaced, and every replacement is told (`changedAttempt`, `changedInstance`);
- * because nothing in a running task or a view depends on the time (domain/snapshot.ts); and because a job's specification
- * and deadline are as submitted. Order: of both maps that in which attempts and instances came, as in the rows.
+ * because nothing in a running task or a view depends on the time (domain/snapshot.ts); because a job's specification
+ * and deadline are as submitted; and because how long a task ran before changes when an attempt of it ends. Order: of both maps that in which attempts and instances came, as in the rows.
  * Invariant: after `now` all hold exactly what is live. Memory: what is live.
  */
 export class WhatRuns {
@@ -64,7 +66,9 @@ export class WhatRuns {
       const attempt = rows.attempts.get(id);
       this.#put(
         id,
-        attempt === undefined || attempt.state === 'ended' ? null : runningTask(stageOf(attempt), attempt, terms),
+        attempt === undefined || attempt.state === 'ended'
+          ? null
+          : runningTask({ ...stageOf(attempt), task: rows.taskOf(attempt) }, attempt, terms),
       );
     }
     for (const id of this.#changedInstances) {
@@ -125,7 +129,11 @@ function stagesOf(jobs: ReadonlyMap<string, Job>): (attempt: Attempt) => StageOf
   };
 }
 
-function runningTask({ job, stage }: StageOf, attempt: Attempt, { restoreS }: RunningTerms): RunningTask {
+function runningTask(
+  { job, stage, task }: StageOf & { readonly task: Pick<Task, 'ranS'> | undefined },
+  attempt: Attempt,
+  { restoreS }: RunningTerms,
+): RunningTask {
   return {
     attempt,
     class: job.spec.class,
@@ -134,6 +142,7 @@ function runningTask({ job, stage }: StageOf, attempt: Attempt, { restoreS }: Ru
     // Else work would look further on while it runs than it is when it waits again, and would be sent to and fro.
     readS: raw(attempt.resumedFromS) > 0 ? restoreS : ZERO_S,
     savedS: stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, attempt.keptS),
+    ...(task?.ranS === undefined ? {} : { ranS: task.ranS }),
   };
 }
 

@@ -236,7 +236,9 @@ export class WorkingState {
   /** What runs, and each live instance with what runs on it. `terms` are the same at each call. */
   whatRuns(terms: RunningTerms): Pick<Snapshot, 'running' | 'instances'> {
     const { jobs, attempts, instances } = this;
-    return this.#whatRuns.now({ jobs, attempts, instances, attemptsOn: (id) => this.attemptsOn(id) }, terms);
+    const taskOf = (attempt: Attempt): Task | undefined => this.#task(attempt);
+    const attemptsOn = (id: InstanceId): Attempt[] => this.attemptsOn(id);
+    return this.#whatRuns.now({ jobs, attempts, instances, taskOf, attemptsOn }, terms);
   }
 
   /** Tried tasks of a job. O(its tasks). */

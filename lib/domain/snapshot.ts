@@ -39,6 +39,8 @@ export interface RunningTask {
   readonly readS: Seconds;
   /** Work, of all that was ever done, that a checkpoint holds. */
   readonly savedS: Seconds;
+  /** Its task ran longer than that in an attempt before, which was lost (work-to-do.ts). Absent: nothing beyond what it resumed from. */
+  readonly ranS?: Seconds;
 }
 
 /** Work done in all by then: resumed + this attempt's running time, less the reading of the checkpoint. */

@@ -24,7 +24,7 @@ import {
   vector,
   type Resources,
 } from '../domain/resources.ts';
-import { workDoneS, type InstanceView } from '../domain/snapshot.ts';
+import type { InstanceView } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import { mayYield, meanLeftS, preemptible, slotsLeft, type Preemptible } from './preempt.ts';
 import type { Partition } from './strl/supply.ts';
@@ -137,8 +137,7 @@ function roomPartition(pool: PoolId, views: readonly InstanceView[], input: Plan
     add(0, view.free);
     // What ends gives its room back in a later slot, at the earliest in the next one.
     if (lookAheadSlots <= 1) continue;
-    for (const r of view.attempts)
-      add(slotsLeft(meanLeftS(r, workDoneS(r, input.snapshot.nowMs), input), slotS), r.attempt.resources);
+    for (const r of view.attempts) add(slotsLeft(meanLeftS(r, input), slotS), r.attempt.resources);
   }
   const capacity = Array.from({ length: lookAheadSlots }, (_, slot) =>
     Array.from(free.subarray(slot * kinds, (slot + 1) * kinds), withoutRounding),
@@ -181,7 +180,7 @@ export function committedUsd(input: PlanInput): ReadonlyMap<JobId, number> {
     for (const running of view.attempts) {
       const { job, resources } = running.attempt;
       const share = dominantShare(resources, view.pool.type.capacity);
-      const hours = meanLeftS(running, workDoneS(running, input.snapshot.nowMs), input) / 3600;
+      const hours = meanLeftS(running, input) / 3600;
       committed.set(job, (committed.get(job) ?? 0) + share * raw(view.pool.onDemandUsdPerHour) * hours);
     }
   }

@@ -6,15 +6,15 @@
  * interruption means a missed deadline. So when that moment would pass within two cycles, the two courses are compared:
  *   stay:  P(late) = q + (1 - q) P(left > slack)              q = P(interrupted before it is done)
  *   move:  P(late) = P(left > slack - stop - start-up - restore - work done again)
- * both given how long it has run already, which what begins again does not forget: a task without a checkpoint that has run for an
+ * both given how long it has run already, now or before, which what begins again does not forget: a task without a checkpoint that has run for an
  * hour takes more than an hour wherever it begins. The attempt moves if that makes lateness less likely. An attempt that is nearly done stays.
  */
-import { between, raw, seconds, type Seconds } from '../kernel/units.ts';
+import { between, raw, seconds } from '../kernel/units.ts';
 import type { AttemptId } from '../kernel/ids.ts';
-import { exceedsRemaining } from '../domain/distribution.ts';
 import { forecastFor, pInterruptedWithin } from '../domain/forecast.ts';
 import { runningParts, workDoneS, workKeptS, type InstanceView, type RunningTask } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
+import { begunBy, doneOnceS, exceedsToDo } from '../domain/work-to-do.ts';
 import { GUARD_CYCLES, isGuarded } from './options.ts';
 import { meanLeftS } from './preempt.ts';
 
@@ -59,10 +59,10 @@ function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput
   const kept = running.stage.checkpoint === null ? workKeptS(running, snapshot.nowMs) : doneS;
   const overheadS = config.migrationS + config.startDelayMaxS + config.restoreS;
   const againS = raw(doneS) - raw(kept);
-  const moveLate = pLeftOver(running, { doneS, overS: slackS - overheadS - againS }, input);
+  const moveLate = pLeftOver(running, slackS - overheadS - againS, input);
   const curve = forecasts.market.interruption(view.pool, view.instance.bid);
-  const lost = pInterruptedWithin(curve, seconds(meanLeftS(running, doneS, input)));
-  const stayLate = lost + (1 - lost) * pLeftOver(running, { doneS, overS: slackS }, input);
+  const lost = pInterruptedWithin(curve, seconds(meanLeftS(running, input)));
+  const stayLate = lost + (1 - lost) * pLeftOver(running, slackS, input);
   if (moveLate >= stayLate) return null;
   const minutes = Math.round((raw(worth.latestSafeStartMs ?? snapshot.nowMs) - raw(snapshot.nowMs)) / 6000) / 10;
   const moment = minutes >= 0 ? `is in ${minutes} min` : `was ${-minutes} min ago`;
@@ -72,15 +72,12 @@ function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput
   );
 }
 
-/** P(more than `overS` is left to run after `doneS`). */
-function pLeftOver(
-  running: RunningTask,
-  { doneS, overS }: { readonly doneS: Seconds; readonly overS: number },
-  { forecasts }: PlanInput,
-): number {
+/** P(more than `overS` is left to run). */
+function pLeftOver(running: RunningTask, overS: number, { snapshot, forecasts }: PlanInput): number {
+  const of = begunBy(running, snapshot.nowMs);
   const forecast = forecastFor(forecasts.runtime, running);
-  if (forecast === undefined) return raw(doneS) > overS ? 1 : 0;
-  return exceedsRemaining(forecast.runtime, doneS, seconds(overS));
+  if (forecast === undefined) return raw(doneOnceS(of)) > overS ? 1 : 0;
+  return exceedsToDo(forecast.runtime, of, seconds(overS));
 }
 
 const percent = (p: number): string => `${(100 * p).toFixed(1)} %`;

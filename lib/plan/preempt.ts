@@ -7,15 +7,16 @@
  * begins at the work's own value: work stops only where capacity is contended, and there nothing promises that it starts
  * again in time. The epsilon is the paper's too: work that runs is never exchanged for equal work that waits.
  */
-import { between, epochMs, raw, type Seconds } from '../kernel/units.ts';
+import { between, epochMs, raw } from '../kernel/units.ts';
 import type { AttemptId } from '../kernel/ids.ts';
-import { certain, expectRemaining, meanRemaining, remaining, type Distribution } from '../domain/distribution.ts';
+import { certain, type Distribution } from '../domain/distribution.ts';
 import { forecastFor } from '../domain/forecast.ts';
 import type { Attempt } from '../domain/job.ts';
 import type { PreemptOption } from '../domain/plan.ts';
 import { dominantShare } from '../domain/resources.ts';
-import { workDoneS, workKeptS, type InstanceView, type RunningTask } from '../domain/snapshot.ts';
+import { workKeptS, type InstanceView, type RunningTask } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
+import { begunBy, doneOnceS, expectToDo, meanToDo, workToDo } from '../domain/work-to-do.ts';
 import { worthAt } from '../domain/utility.ts';
 
 /** USD; above solver tolerances and rounding, below the cost of a minute on the smallest instance. */
@@ -35,15 +36,17 @@ export interface Preemptible {
 }
 
 /** Distribution of what an attempt still has to run. */
-export function leftOf(running: RunningTask, doneS: Seconds, input: PlanInput): Distribution {
+export function leftOf(running: RunningTask, input: PlanInput): Distribution {
+  const of = begunBy(running, input.snapshot.nowMs);
   const forecast = forecastFor(input.forecasts.runtime, running);
-  return forecast === undefined ? certain(doneS) : remaining(forecast.runtime, doneS);
+  return forecast === undefined ? certain(doneOnceS(of)) : workToDo(forecast.runtime, of);
 }
 
 /** Mean of that distribution, seconds. */
-export function meanLeftS(running: RunningTask, doneS: Seconds, input: PlanInput): number {
+export function meanLeftS(running: RunningTask, input: PlanInput): number {
+  const of = begunBy(running, input.snapshot.nowMs);
   const forecast = forecastFor(input.forecasts.runtime, running);
-  return forecast === undefined ? raw(doneS) : meanRemaining(forecast.runtime, doneS);
+  return forecast === undefined ? raw(doneOnceS(of)) : meanToDo(forecast.runtime, of);
 }
 
 /** Slots that an attempt is expected to hold its resources from now; >= 1. */
@@ -76,13 +79,13 @@ export function preemptible(running: RunningTask, view: InstanceView, input: Pla
   if (worth === undefined || !mayYield(running, input)) return null;
   const { snapshot, config, forecasts } = input;
   const { attempt } = running;
-  const doneS = workDoneS(running, snapshot.nowMs);
-  const againS = raw(doneS) - raw(workKeptS(running, snapshot.nowMs));
+  const of = begunBy(running, snapshot.nowMs);
+  const againS = raw(of.keptS) - raw(workKeptS(running, snapshot.nowMs));
   const runtime = forecastFor(forecasts.runtime, running)?.runtime ?? null;
   // The curve integrated over the running time that is left (JamaisVu section 4.3 with distributions as 3Sigma has them).
   const worthIn = (s: number): number => worthAt(worth.curve, epochMs(raw(snapshot.nowMs) + s * 1000));
-  const forgone = runtime === null ? worthIn(raw(doneS)) : expectRemaining(runtime, doneS, worthIn);
-  const leftS = runtime === null ? raw(doneS) : meanRemaining(runtime, doneS);
+  const forgone = runtime === null ? worthIn(raw(of.ranS)) : expectToDo(runtime, of, worthIn);
+  const leftS = meanLeftS(running, input);
   const usdPerS =
     (raw(view.pool.onDemandUsdPerHour) * dominantShare(attempt.resources, view.pool.type.capacity)) / 3600;
   const redone = (againS + config.startDelayMeanS + config.restoreS) * usdPerS;

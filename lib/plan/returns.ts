@@ -121,7 +121,7 @@ function visitTo({ pool, machines, usdPerHour }: Candidate, view: InstanceView, 
   const meanPrice = forecasts.market.meanPrice?.(pool) ?? null;
   const there = Math.max(usdPerHour, meanPrice === null ? 0 : machines * raw(meanPrice)) / 3600;
   if (there >= here) return null;
-  const stayS = longest(view.attempts, (r) => raw(mean(leftOf(r, workDoneS(r, snapshot.nowMs), input))));
+  const stayS = longest(view.attempts, (r) => raw(mean(leftOf(r, input))));
   const redoneS = longest(view.attempts, (r) =>
     r.stage.checkpoint === null
       ? Math.max(0, raw(workDoneS(r, snapshot.nowMs)) - raw(workKeptS(r, snapshot.nowMs)))

@@ -17,9 +17,9 @@
  */
 import { between, raw, type EpochMs, type Seconds } from '../kernel/units.ts';
 import { quantile } from '../domain/distribution.ts';
-import { doneOnceS, quantileToDo } from '../domain/work-to-do.ts';
+import { begunBy, doneOnceS, quantileToDo } from '../domain/work-to-do.ts';
 import type { Worth } from '../domain/plan.ts';
-import { workDoneS, type InstanceView, type RunningTask } from '../domain/snapshot.ts';
+import type { InstanceView, RunningTask } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import { coursePlan, hasSpot, type Course } from './course.ts';
 import type { Move } from './guard.ts';
@@ -109,8 +109,8 @@ function backToSpot(running: RunningTask, view: InstanceView, input: PlanInput):
   const job = input.snapshot.jobs.get(attempt.job);
   const worth = input.worths.ofRunning(running);
   const submittedMs = job?.submittedMs;
-  const doneS = workDoneS(running, input.snapshot.nowMs);
-  const at = standingOf({ stage: `${attempt.job}/${attempt.stage}`, worth, submittedMs, doneS, ranS: doneS }, input);
+  const { keptS: doneS, ranS } = begunBy(running, input.snapshot.nowMs);
+  const at = standingOf({ stage: `${attempt.job}/${attempt.stage}`, worth, submittedMs, doneS, ranS }, input);
   if (at === null || at.safetyS < 0 || at.aheadAfterTwoS < 0) return null;
   const reason = `it is ${Math.round(at.aheadAfterTwoS)} s ahead of where uniform progress has it in two changeovers`;
   return { attempt: attempt.id, reason, running, view, to: 'spot' };

@@ -5,8 +5,8 @@ import { mean, type Distribution } from '../domain/distribution.ts';
 import { forecastFor } from '../domain/forecast.ts';
 import type { Job, StageSpec } from '../domain/job.ts';
 import type { UtilityCurve, Worth } from '../domain/plan.ts';
-import { doneOnceS } from '../domain/work-to-do.ts';
-import { workDoneS, workKeptS, type RunningTask } from '../domain/snapshot.ts';
+import { begunBy, doneOnceS } from '../domain/work-to-do.ts';
+import { workKeptS, type RunningTask } from '../domain/snapshot.ts';
 import type { Forecasts, ValuePolicy, Worths } from '../domain/stages.ts';
 import { stageDurationS, stageGraph, wavesBefore, type StageSize } from './critical-path.ts';
 import { rememberedPrices, type TaskPrice } from './on-demand-price.ts';
@@ -74,7 +74,7 @@ export function valuePolicy(draw: DrawCurve): ValuePolicy {
       const stage = stageOf(r.attempt.job, r.stage);
       if (stage === undefined || stage.taskDeadlineMs === null) return false;
       const slackS = (raw(stage.taskDeadlineMs) - raw(snapshot.nowMs)) / 1000;
-      return slackS <= withinS + mostNeededS(stage, workDoneS(r, snapshot.nowMs), config);
+      return slackS <= withinS + mostNeededS(stage, begunBy(r, snapshot.nowMs).ranS, config);
     };
     return { groups, ofRunning, mayBeDue } satisfies Worths;
   };
@@ -109,8 +109,8 @@ function onceAsked(jobs: ReadonlyMap<JobId, Job>, assess: (job: Job) => Readonly
  * since the last checkpoint as lost would send half-done jobs to on-demand with hours to spare.
  */
 function carried(running: RunningTask, nowMs: EpochMs): { readonly done: Seconds; readonly kept: Seconds } {
-  const done = workDoneS(running, nowMs);
-  return { done, kept: running.stage.checkpoint === null ? workKeptS(running, nowMs) : done };
+  const { keptS, ranS } = begunBy(running, nowMs);
+  return { done: ranS, kept: running.stage.checkpoint === null ? workKeptS(running, nowMs) : keptS };
 }
 
 /** What the reason of a worth is made of. */

@@ -4,7 +4,7 @@ import { attemptId, jobId } from '../../../lib/kernel/ids.ts';
 import { epochMs, plus, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
 import type { Attempt, StageSpec, Task } from '../../../lib/domain/job.ts';
 import { certain, distribution, quantile } from '../../../lib/domain/distribution.ts';
-import { meanToDo, quantileToDo, workToDo } from '../../../lib/domain/work-to-do.ts';
+import { begunBy, exceedsToDo, expectToDo, meanToDo, quantileToDo, workToDo } from '../../../lib/domain/work-to-do.ts';
 import { endAttempt } from '../../../lib/cycle/observe.ts';
 import { takeSnapshot } from '../../../lib/cycle/snapshot.ts';
 import { WorkingState } from '../../../lib/cycle/working-state.ts';
@@ -47,11 +47,24 @@ function afterEnds(
     endAttempt(state, attempts[i] as Attempt, { at, outcome, ...rest });
   });
   const nowMs = plus(START_MS, seconds(1e6));
-  const { tasks: waiting, groups } = takeSnapshot({
-    ...{ state, nowMs, pools: [], poolById: new Map(), dependencies: new Map(), spentUsd: new Map() },
-    limits: { vcpus: 8 },
-  });
-  return { waiting, groups };
+  const snapshot = () =>
+    takeSnapshot({
+      ...{ state, nowMs, pools: [], poolById: new Map(), dependencies: new Map(), spentUsd: new Map() },
+      limits: { vcpus: 8 },
+    });
+  const { tasks: waiting, groups } = snapshot();
+  /** What runs once each of them has begun again. */
+  const againRunning = () => {
+    for (const { index } of attempts) {
+      const { keptS } = state.beginTask({ job: JOB, stage: 'main', index });
+      const id = attemptId(`again-${index}`);
+      state.putAttempt(
+        attempt({ ...{ id, job: JOB, index, state: 'running', resumedFromS: keptS }, startedMs: nowMs }),
+      );
+    }
+    return snapshot().running;
+  };
+  return { waiting, groups, againRunning };
 }
 
 describe('a task that was interrupted', () => {
@@ -77,6 +90,29 @@ describe('a task that was interrupted', () => {
     const saving = { signal: 'SIGTERM', graceS: seconds(60), everyS: seconds(600) } as const;
     const { groups } = afterEnds([kept, { ...kept, ranBeforeS: 700 }], saving);
     expect(groups.map((g) => [g.count, g.keptS, g.ranS])).toEqual([[2, 800, undefined]]);
+  });
+});
+
+describe('a task that runs again', () => {
+  const runtime = distribution([
+    [600, 0.5],
+    [900, 0.3],
+    [5000, 0.2],
+  ]);
+
+  it('is still known to take longer than it ran before, until it has run longer', () => {
+    const [running] = afterEnds([{ ranS: 700, outcome: 'interrupted' }]).againRunning();
+    if (running === undefined) throw new Error('nothing runs');
+    const after = (s: number) => begunBy(running, plus(START_MS, seconds(1e6 + s)));
+    expect(after(100)).toEqual({ keptS: 100, ranS: 700 });
+    expect(quantileToDo(runtime, after(100), 0.5)).toBe(800);
+    expect(after(850)).toEqual({ keptS: 850, ranS: 850 });
+  });
+
+  it('is as any other where nothing was lost', () => {
+    const [running] = afterEnds([{ ranS: 700, outcome: 'failed' }]).againRunning();
+    expect(running).toBeDefined();
+    expect(running).not.toHaveProperty('ranS');
   });
 });
 
@@ -115,5 +151,13 @@ describe('the work to do', () => {
     const left = workToDo(runtime, of(200, 700));
     expect(meanToDo(runtime, of(200, 700))).toBeCloseTo(700 * 0.6 + 4800 * 0.4, 9);
     for (const p of [0.1, 0.5, 0.7, 1]) expect(quantileToDo(runtime, of(200, 700), p)).toBe(quantile(left, p));
+    // All is more than 699 s, 4800 s alone are more than 700.
+    for (const [s, p] of [
+      [699, 1],
+      [700, 0.4],
+      [4800, 0],
+    ] as const)
+      expect(exceedsToDo(runtime, of(200, 700), seconds(s))).toBeCloseTo(p, 9);
+    expect(expectToDo(runtime, of(200, 700), (s) => s * s)).toBeCloseTo(700 ** 2 * 0.6 + 4800 ** 2 * 0.4, 3);
   });
 });

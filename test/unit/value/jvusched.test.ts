@@ -255,13 +255,14 @@ describe('times', () => {
 
   it('a running attempt must be able to begin again from its last checkpoint', () => {
     const of = deadlineJob([stage()]);
-    const run = (doneS: number, keptS: number): RunningTask => ({
+    const run = (doneS: number, keptS: number, before: Pick<RunningTask, 'ranS'> = {}): RunningTask => ({
       attempt: attempt({ job: of.id, resumedFromS: seconds(doneS), startedMs: null }),
       class: 'deadline',
       stage: invariant(of.spec.stages[0], 'stage'),
       deadlineMs: of.deadlineMs,
       readS: seconds(0),
       savedS: seconds(keptS),
+      ...before,
     });
     const safeS = (r: RunningTask) => {
       const worth = evaluate({ of, running: [r] }).ofRunning(r);
@@ -271,11 +272,14 @@ describe('times', () => {
     expect(safeS(run(1000, 900))).toBe(7200 - 160 - 10 - 2700);
     // Outlived its estimate by two cycles of 60 s: the next increment ends three cycles beyond it.
     expect(safeS(run(3600 + 120, 0))).toBe(7200 - 160 - (3600 + 180));
+    // So did an attempt before.
+    expect(safeS(run(10, 0, { ranS: seconds(3600 + 120) }))).toBe(7200 - 160 - (3600 + 180));
   });
 
   it('a running attempt may be due whenever its last safe start is that near, and is not while it is far', () => {
     const tens = (max: number) => fc.integer({ min: 0, max }).map((s) => s * 10);
-    const scene = fc.record({ deadlineS: tens(4000), doneS: tens(2000), savedS: tens(2000), withinS: tens(30) });
+    const times = { deadlineS: tens(4000), doneS: tens(2000), savedS: tens(2000), ranS: tens(2000), withinS: tens(30) };
+    const scene = fc.record(times);
     let due = 0;
     fc.assert(
       fc.property(scene, fc.array(fc.integer({ min: 1, max: 900 }), { minLength: 1, maxLength: 5 }), (is, runs) => {
@@ -287,6 +291,7 @@ describe('times', () => {
           deadlineMs: of.deadlineMs,
           readS: seconds(0),
           savedS: seconds(Math.min(is.savedS, is.doneS)),
+          ranS: seconds(is.ranS),
         };
         const runtimes = { main: distribution(runs.map((s) => [10 * s, 1])) };
         const { ofRunning, mayBeDue } = evaluate({ of, runtimes, running: [running] });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { epochMs, plus, raw, seconds } from '../../../lib/kernel/units.ts';
+import type { Settled } from '../../../lib/sim/collector.ts';
 import { outcomeOf } from '../../../lib/sim/outcome.ts';
 import { COUNTED_PAST_END, TEXTS_KEPT } from '../../../lib/sim/simulation.ts';
 import { resources } from '../../support/builders.ts';
@@ -71,8 +72,16 @@ describe('a simulation', () => {
 
   it('charges all that the fleet bills, to jobs or to nobody, and each pool its own', async () => {
     const jobs = Array.from({ length: 30 }, (_, i) => simulatedJob(`j${i}`, i * 240, [100 + 37 * i, 900 - 11 * i]));
-    const { totals, pools, jobs: rows } = outcome(await simulated(jobs));
+    const told: Settled[] = [];
+    const {
+      totals,
+      pools,
+      jobs: rows,
+    } = outcome(await simulated(jobs, { onSettled: (settled) => told.push(settled) }));
     const sum = (values: Iterable<number>): number => [...values].reduce((a, b) => a + b, 0);
+    expect(sum(told.flatMap((t) => t.rows.map((row) => row.usd)))).toBeCloseTo(totals.billedUsd, 9);
+    expect(new Set(told.map((t) => t.instance.id)).size).toBe(told.length);
+    expect(sum(told.map((t) => t.attempts.length))).toBe(totals.attempts);
     expect(totals.billedUsd).toBeGreaterThan(0.1);
     expect(sum(pools.map((p) => p.billedUsd))).toBeCloseTo(totals.billedUsd, 9);
     expect(sum(rows.workUsd)).toBeCloseTo(totals.workUsd, 9);

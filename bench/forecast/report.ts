@@ -38,6 +38,11 @@ export interface Evaluation {
   readonly verdicts: readonly { readonly cell: Cell; readonly list: readonly Verdicts[] }[];
 }
 
+/** Plots are drawn once, on white: where the page is dark they are turned over, with their hues kept. */
+const PLOT_STYLE = `
+.charts svg { background: #fff; max-width: 100%; height: auto; }
+@media (prefers-color-scheme: dark) { .charts svg { filter: invert(.91) hue-rotate(180deg); } }
+`;
 const PLOT = { width: 560, height: 400 } as const;
 const RECALLS = 120;
 /** Okabe and Ito: told apart also without colour vision. */
@@ -51,7 +56,7 @@ export async function forecastReport(evaluation: Evaluation): Promise<string> {
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <title>Forecasts of price losses</title>
-        ${rawElement('style', {}, `${STYLE}\n.charts svg { background: #fff; max-width: 100%; height: auto; }`)}
+        ${rawElement('style', {}, STYLE + PLOT_STYLE)}
       </head>
       <body>
         <header><h1>Forecasts of price losses</h1></header>
@@ -77,10 +82,16 @@ const head = (names: readonly string[]): Markup =>
       ${names.map((name, i) => html`<th scope="col" ${new Markup(i === 0 ? '' : 'class="right"')}>${name}</th>`)}
     </tr>
   </thead>`;
+/** Between a value and its interval, and between accuracy and F1. */
+const BREAK = / (?=\[[^\]]*\]$)|(?<= pt), /;
+function stacked(text: string): Markup {
+  const [first = '', second] = text.split(BREAK);
+  return html`${first}${second === undefined ? null : html`<span class="interval">${second}</span>`}`;
+}
 const line = ([first = '', ...rest]: readonly string[]): Markup =>
   html`<tr>
     <th scope="row">${first}</th>
-    ${rest.map((text) => html`<td class="right">${text}</td>`)}
+    ${rest.map((text) => html`<td class="right">${stacked(text)}</td>`)}
   </tr>`;
 const table = (names: readonly string[], lines: readonly (readonly string[])[]): Markup =>
   html`<div class="scroll">

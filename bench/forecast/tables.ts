@@ -19,9 +19,11 @@ export function gain(row: Row, rows: readonly Row[], median: string): string {
   return `${points(accuracy)} pt, F1 ${Number.isFinite(f1.value) ? `${points(f1)} %` : '-'}`;
 }
 
+const day = (iso: string): string => iso.slice(0, 10);
 export const sourcesText = ({ manifest }: Evaluation): string[] =>
   manifest.sources.map(
-    (s) => `${s.name}: ${s.from} to ${s.to}, validation from ${s.validationFrom}, judged from ${s.testFrom}`,
+    (s) =>
+      `${s.name}: ${day(s.from)} to ${day(s.to)}, validation from ${day(s.validationFrom)}, later range from ${day(s.testFrom)}`,
   );
 
 export function planText({ manifest: { plan, sha256 }, seed, machine }: Evaluation): string {

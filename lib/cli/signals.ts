@@ -4,12 +4,16 @@
  * A terminal delivers Ctrl-C to every process of its group, and bin/ebb.mjs, where it stands in for an older Node,
  * also passes on what it got as a message. `max(direct, passed on)` counts a press once whichever way it came; a signal
  * sent to only one of the two processes counts as well. When the launcher is gone (the channel closed) that is a stop
- * request too: nothing may outlive the command that the user sees.
+ * request too: nothing may outlive the command that the user sees. What comes within ONE_REQUEST_MS of a request belongs to it:
+ * `timeout` and others signal a process and then its group.
  */
 export type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
 /** Exit codes of a program ended by a signal, as shells report them. */
 export const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const satisfies Record<StopSignal, number>;
+
+/** Shorter than two presses that are meant as two. */
+export const ONE_REQUEST_MS = 300;
 
 const SIGNALS: readonly StopSignal[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
@@ -26,21 +30,31 @@ export interface SignalSource {
 export function onStopRequest(
   handler: (count: number, signal: StopSignal) => void,
   source: SignalSource = process,
+  nowMs: () => number = () => performance.now(),
 ): () => void {
   const direct = new Map<StopSignal, number>();
   const passedOn = new Map<StopSignal, number>();
-  let handled = 0;
+  let arrived = 0;
+  let requests = 0;
+  let requestedMs = -Infinity;
   let launcherGone = 0;
 
   const total = (): number =>
     SIGNALS.reduce((sum, s) => sum + Math.max(direct.get(s) ?? 0, passedOn.get(s) ?? 0), launcherGone);
+  const request = (signal: StopSignal): void => {
+    const isNew = arrived < total();
+    arrived = total();
+    if (!isNew || nowMs() - requestedMs < ONE_REQUEST_MS) return;
+    requestedMs = nowMs();
+    handler(++requests, signal);
+  };
   const arrive = (via: Map<StopSignal, number>, signal: StopSignal): void => {
     via.set(signal, (via.get(signal) ?? 0) + 1);
-    while (handled < total()) handler(++handled, signal);
+    request(signal);
   };
   const onDisconnect = (): void => {
     launcherGone = 1;
-    while (handled < total()) handler(++handled, 'SIGTERM');
+    request('SIGTERM');
   };
 
   const listeners: [string, (message: unknown) => void][] = SIGNALS.map((s) => [s, () => arrive(direct, s)]);

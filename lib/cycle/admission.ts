@@ -50,17 +50,22 @@ function unplaceable(stage: StageSpec, { pools, vcpus }: AdmissionParts): EbbErr
     const broken = brokenConstraint(stage.constraints, pool);
     if (broken !== null) exclude(`constraint ${broken}`);
     else if (!fits(stage.resources, pool.type.capacity)) exclude(lackedBy(pool, stage.resources));
-    else if (raw(pool.type.capacity.cpu) / 1000 > vcpus) exclude(`the limit of ${vcpus} vCPUs`);
+    else if (raw(pool.type.capacity.cpu) / 1000 > vcpus) exclude(limitText(vcpus));
     else return null;
   }
+  const isOverLimit = excluded.has(limitText(vcpus));
   const counts = [...excluded].sort((a, b) => b[1] - a[1]).map(([why, n]) => `${why} excludes ${n}`);
   return new EbbError('job.unplaceable', {
     what: `no pool can hold a task of stage ${stage.name}`,
     got: `${pools.length} pools: ${counts.join(', ')}`,
     allowed: 'at least one pool that satisfies all constraints and is large enough',
-    next: 'ask for less, or drop constraints; `ebb pools` lists what there is',
+    next: isOverLimit ? MORE_VCPUS : 'ask for less, or drop constraints; `ebb pools` lists what there is',
   });
 }
+
+/** The next step where there are machines large enough, and only the limit leaves them out. */
+export const MORE_VCPUS = 'allow more vCPUs at once, or ask for less';
+const limitText = (vcpus: number): string => `the limit of ${vcpus} vCPUs`;
 
 /** The kinds of which a machine of the pool has less than is needed, in words. */
 function lackedBy({ type: { capacity } }: Pool, need: Resources): string {

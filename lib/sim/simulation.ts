@@ -90,6 +90,8 @@ export interface Refusal {
   readonly code: string;
   /** Empty past the first TEXTS_KEPT of a code. */
   readonly what: string;
+  /** What to do about it; empty where nothing is known. */
+  readonly next: string;
 }
 
 export type EndReason = 'done' | 'time-over' | 'aborted';
@@ -326,7 +328,12 @@ class Simulation {
       if (!(error instanceof EbbError) || error.code === 'internal') throw error;
       const before = this.#refusedOf.get(error.code) ?? 0;
       this.#refusedOf.set(error.code, before + 1);
-      this.#refused.push({ key, code: error.code, what: before < TEXTS_KEPT ? error.message : '' });
+      this.#refused.push({
+        key,
+        code: error.code,
+        what: before < TEXTS_KEPT ? error.message : '',
+        next: error.facts.next ?? '',
+      });
     }
   }
 

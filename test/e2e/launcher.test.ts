@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, describe, expect, it } from '@jest/globals';
+import { ONE_REQUEST_MS } from '../../lib/cli/signals.ts';
 
 const ROOT = process.cwd();
 const scratch = mkdtempSync(join(tmpdir(), 'ebb-launcher-'));
@@ -130,7 +131,7 @@ describe('signals through the launcher', () => {
       const ended = new Promise<number | null>((resolve) => launcher.on('exit', resolve));
       process.kill(-(launcher.pid ?? 0), 'SIGINT');
       await until(() => output().includes('stop 1 SIGINT'));
-      await delay(300);
+      await delay(ONE_REQUEST_MS);
       expect(output()).not.toContain('stop 2');
       process.kill(launcher.pid ?? 0, 'SIGINT');
       expect(await ended).toBe(130);
@@ -143,6 +144,7 @@ describe('signals through the launcher', () => {
     process.kill(launcher.pid ?? 0, 'SIGKILL');
     // Its output pipe outlives the launcher, so what it prints on the way is seen.
     await until(() => output().includes('stop 1 SIGTERM'));
+    await delay(ONE_REQUEST_MS);
     process.kill(pid, 'SIGTERM');
     await until(() => !lives(pid));
   });

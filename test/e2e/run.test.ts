@@ -70,6 +70,8 @@ describe('ebb run', () => {
     const cwd = folder('stopped', { command: SLOW, checkpoint: { grace: '1s' }, ...SMALL });
     const { child, ended, seen } = await started(cwd, 'job.json', ...FAST);
     child.kill('SIGINT');
+    // As `timeout` does, which signals the process and then its group.
+    child.kill('SIGINT');
     expect(await ended).toBe(130);
     expect(seen.stderr).toMatch(/Go on with: ebb run --resume$/m);
     const { status, stderr } = ebb(cwd, 'run', '--resume');

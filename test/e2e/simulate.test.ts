@@ -128,6 +128,14 @@ describe('ebb simulate', () => {
     expect(ebb(cwd, 'simulate', '--workload', job, '--market', 'gpus.ebbmarket').status).toBe(0);
   });
 
+  it('speaks of no other market where the limit of vCPUs leaves out its machines', () => {
+    const cwd = folder('limit');
+    const { status, stderr } = ebb(cwd, 'simulate', '--workload', jobFile(cwd), '--vcpus', '1');
+    expect(status).toBe(2);
+    expect(stderr).toContain('the limit of 1 vCPUs excludes 54');
+    expect(stderr).not.toContain('ebb market generate');
+  });
+
   it('says which jobs come after the end, and leaves a log alone that it cannot write anew', () => {
     const cwd = folder('late');
     const late = ['simulate', '--workload', 'synthetic:jobs=40', '--from', '2026-01-18T23:30Z', '--preset', 'greedy'];

@@ -1,3 +1,4 @@
+import { MORE_VCPUS } from '../../cycle/admission.ts';
 import { EbbError, ERROR_CODES, type ErrorCode } from '../../kernel/errors.ts';
 import { VERSION } from '../../local/version.ts';
 import { compare, type Comparison } from '../../sim/report/comparison.ts';
@@ -21,8 +22,6 @@ const OTHER_MARKET =
   'the made-up market has machines of 2 to 16 vCPUs and no GPUs. For others make a market and name it, e.g. ' +
   '`ebb market generate --types g4dn.2xlarge,g4dn.12xlarge,g5.48xlarge -o gpus.ebbmarket`, then --market gpus.ebbmarket; or ' +
   'leave GPUs out of a trace: --workload-option gpus=ignore';
-/** `timeout` and others signal a process and then its group: within so long that is one request. */
-const ONE_REQUEST_MS = 300;
 const NOT_BEGUN = 'stopped: no simulation had begun';
 
 /**
@@ -34,13 +33,8 @@ export const simulate: Action<SimulateOptions> = async (context, _args, options)
     ordersOf(options, context.world.cwd),
   );
   const abort = new AbortController();
-  let askedMs = -Infinity;
   const unlisten = onStopRequest((count, signal) => {
-    if (count > 1) {
-      if (performance.now() - askedMs > ONE_REQUEST_MS) process.exit(SIGNAL_EXIT[signal]);
-      return;
-    }
-    askedMs = performance.now();
+    if (count > 1) process.exit(SIGNAL_EXIT[signal]);
     context.output.note('\nstopping: what has been simulated so far is reported (Ctrl-C again reports nothing)');
     abort.abort(signal);
   });
@@ -101,11 +95,15 @@ async function report({ output, json: asJson }: Context, done: Done): Promise<vo
       const where = results.length > 1 ? `, in ${results.length} simulations` : '';
       output.note(`${count} refused at submission${where}: ${code}; ${example?.key ?? ''}: ${example?.what ?? ''}`);
     }
-    if (orders[0]?.market === null && refusals.some((r) => r.code === 'job.unplaceable')) output.note(OTHER_MARKET);
+    if (orders[0]?.market === null && results.some(lacksMachines)) output.note(OTHER_MARKET);
     output.line(simulationSummary(output, comparison, unwritten === null ? (options.report ?? null) : null));
   }
   if (unwritten !== null) throw unwritten;
 }
+
+/** Whether the market has no machine for some job, however many vCPUs may run at once. */
+const lacksMachines = ({ outcome }: RunResult): boolean =>
+  outcome.refused.some((r) => r.code === 'job.unplaceable' && r.next !== MORE_VCPUS);
 
 function asKnown(error: unknown): EbbError {
   if (error instanceof EbbError) return error;

@@ -7,8 +7,9 @@ import { createInterface } from 'node:readline';
 import type { EpochMs } from '../../../lib/kernel/units.ts';
 import { raw } from '../../../lib/kernel/units.ts';
 import { writeMarket } from '../../../lib/local/market-file.ts';
-import { ebb, type Answer } from './command-line.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
+import { stopAtOnce } from '../../support/stop-at-once.ts';
+import { ebb, type Answer } from './command-line.ts';
 
 export interface LocalStage {
   /** When it begins. */
@@ -54,13 +55,7 @@ export class LocalSide {
   }
 
   async end(): Promise<void> {
-    const ended = new Promise((resolve) => this.#engine.once('exit', resolve));
-    // Twice: at once, without asking the tasks.
-    if (this.#engine.exitCode === null) {
-      this.#engine.kill('SIGINT');
-      this.#engine.kill('SIGINT');
-      await ended;
-    }
+    await stopAtOnce(this.#engine);
     rmSync(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, expect, it } from '@jest/globals';
 import type { PlanList } from '../../../lib/api/schemas.ts';
 import { always } from '../../support/constant-model.ts';
+import { stopAtOnce } from '../../support/stop-at-once.ts';
 
 const EBB = join(process.cwd(), 'bin', 'ebb.mjs');
 const SHIPPED = '2026-11-21-trees';
@@ -15,12 +16,7 @@ const dir = join(scratch, 'engine');
 let engine: ChildProcess | null = null;
 
 afterEach(async () => {
-  if (engine === null || engine.exitCode !== null) return;
-  const ended = new Promise((resolve) => engine?.once('exit', resolve));
-  // Twice: at once, without asking the tasks.
-  engine.kill('SIGINT');
-  engine.kill('SIGINT');
-  await ended;
+  if (engine !== null) await stopAtOnce(engine);
 });
 afterAll(() => rmSync(scratch, { recursive: true, force: true, maxRetries: 5 }));
 

@@ -149,7 +149,12 @@ describe('a simulation', () => {
     const { refused } = await simulated(late);
     expect(refused).toHaveLength(TEXTS_KEPT + 5);
     expect(refused.filter((r) => r.what !== '')).toHaveLength(TEXTS_KEPT);
-    expect(refused.at(-1)).toEqual({ key: `late-${TEXTS_KEPT + 4}`, code: 'job.deadline-impossible', what: '' });
+    expect(refused.at(-1)).toEqual({
+      key: `late-${TEXTS_KEPT + 4}`,
+      code: 'job.deadline-impossible',
+      what: '',
+      next: refused[0]?.next,
+    });
   });
 
   it('forgets what checkpoints held of jobs that failed', async () => {

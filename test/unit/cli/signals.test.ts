@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
-import { onStopRequest, type SignalSource } from '../../../lib/cli/signals.ts';
+import { ONE_REQUEST_MS, onStopRequest, type SignalSource } from '../../../lib/cli/signals.ts';
 
 function listening(launched: boolean) {
   const process = new EventEmitter();
@@ -11,24 +11,46 @@ function listening(launched: boolean) {
     process,
     launched ? { send: (m: unknown) => sent.push(m), channel: { unref: () => void unreferenced++ } } : {},
   );
-  const unlisten = onStopRequest((count) => requests.push(count), source);
-  return { process, sent, requests, unlisten, unreferenced: () => unreferenced };
+  let ms = 0;
+  const unlisten = onStopRequest(
+    (count) => requests.push(count),
+    source,
+    () => ms,
+  );
+  const pass = (more: number): void => void (ms += more);
+  return { process, sent, requests, unlisten, pass, unreferenced: () => unreferenced };
 }
 
 describe('stop requests', () => {
   it('counts each signal', () => {
-    const { process, requests } = listening(false);
+    const { process, requests, pass } = listening(false);
     process.emit('SIGINT');
+    pass(ONE_REQUEST_MS);
+    process.emit('SIGTERM');
+    expect(requests).toEqual([1, 2]);
+  });
+
+  it('counts once what comes at once, as `timeout` signals a process and then its group', () => {
+    const { process, requests, pass } = listening(false);
+    process.emit('SIGTERM');
+    pass(ONE_REQUEST_MS - 1);
+    process.emit('SIGTERM');
+    expect(requests).toEqual([1]);
+    // Not put off by what belonged to the first.
+    pass(1);
     process.emit('SIGTERM');
     expect(requests).toEqual([1, 2]);
   });
 
   it('counts a press once that came by the terminal and by the launcher, in either order', () => {
-    const { process, requests } = listening(true);
+    const { process, requests, pass } = listening(true);
     process.emit('SIGINT');
+    pass(ONE_REQUEST_MS);
     process.emit('message', { signal: 'SIGINT' });
     expect(requests).toEqual([1]);
+    pass(ONE_REQUEST_MS);
     process.emit('message', { signal: 'SIGINT' });
+    pass(ONE_REQUEST_MS);
     process.emit('SIGINT');
     expect(requests).toEqual([1, 2]);
   });

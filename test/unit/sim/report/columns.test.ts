@@ -73,7 +73,12 @@ describe('what is left out', () => {
   });
 
   it('refused jobs: all are counted, the first few named', async () => {
-    const refused = Array.from({ length: 9 }, (_, i) => ({ key: `k${i}`, code: i < 7 ? 'x' : 'y', what: 'why' }));
+    const refused = Array.from({ length: 9 }, (_, i) => ({
+      key: `k${i}`,
+      code: i < 7 ? 'x' : 'y',
+      what: 'why',
+      next: '',
+    }));
     const runs = [outcome({ refused })];
     const { payload } = await detailsOf(runs, compare(runs), { prices: [] });
     expect(payload.runs[0]?.refused.map((r) => [r.code, r.count, r.first.map((f) => f.key)])).toEqual([

@@ -182,6 +182,7 @@ export function fabricated({
       key: `refused-${i}`,
       code: 'job.deadline-impossible',
       what: 'deadline: it cannot be met, even on on-demand <now>',
+      next: '',
     })),
     totals: {
       jobs: n,

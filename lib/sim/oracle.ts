@@ -93,18 +93,30 @@ function lasting(
   { snapshot, config, truth }: { snapshot: Snapshot; config: SchedulerConfig; truth: Truth },
 ): ReadonlyMap<GroupId, GroupOffers> {
   const kept = new Map(offers);
+  const takenMs = whenTaken(snapshot.nowMs, truth);
   for (const group of snapshot.groups) {
     const all = offers.get(group.id);
     if (all === undefined || group.stage.checkpoint !== null) continue;
     const longestS = longestOf(group, truth);
     const doneMs = raw(snapshot.nowMs) + 1000 * (config.startDelayMaxS + raw(truth.setupS) + longestS);
-    const lasts = ({ pool, bid }: Offer): boolean => {
-      const taken = truth.capacity.interruption(pool, snapshot.nowMs, bid);
-      return taken === null || raw(taken.warnMs) >= doneMs;
-    };
+    const lasts = (offer: Offer): boolean => takenMs(offer) >= doneMs;
     kept.set(group.id, withOffers(all, all.offers.filter(lasts)));
   }
   return kept;
+}
+
+/** When what is bought now by an offer will be given notice: looked up once for all groups that have it, in a trace of many prices. */
+function whenTaken(nowMs: EpochMs, { capacity }: Truth): (offer: Pick<Offer, 'pool' | 'bid'>) => number {
+  const known = new Map<string, number>();
+  return ({ pool, bid }) => {
+    const key = `${pool} ${bid === 'uncapped' ? bid : raw(bid)}`;
+    let takenMs = known.get(key);
+    if (takenMs === undefined) {
+      const taken = capacity.interruption(pool, nowMs, bid);
+      known.set(key, (takenMs = taken === null ? Infinity : raw(taken.warnMs)));
+    }
+    return takenMs;
+  };
 }
 
 /** Running time of the longest task of a group. */

@@ -11,7 +11,7 @@ const PRIOR_RUNS = 2;
 /** Runs from which a specific history speaks alone: where the hint's weight falls below a tenth. */
 const ENOUGH_RUNS = 18;
 
-type Stage = Pick<StageSpec, 'expectedRuntimeS' | 'timeoutS'>;
+type Stage = Pick<StageSpec, 'expectedRuntimeS' | 'timeoutS' | 'checkpoint'>;
 
 /**
  * One forecast from what there is: the history's answer (or null) and the user's hint (or none).
@@ -20,7 +20,8 @@ type Stage = Pick<StageSpec, 'expectedRuntimeS' | 'timeoutS'>;
  *   one: n runs against HINT_RUNS.
  * - A broad history (same owner, all jobs) tells little of this job: with a hint it counts for nothing, else a stage of
  *   two minutes would be given an hour's tail by its neighbour. Without one, a history of "all jobs" is a cold start:
- *   blended with the prior, and the reason says what to do.
+ *   blended with the prior, and the reason says what to do. So is any broad one of a stage that saves nothing, which an interruption
+ *   sets back to its beginning: what it does not know of its own running time it must not be bet on.
  * - With nothing at all: the prior.
  *
  * `timeoutS` caps the result. Neither argument may be changed afterwards: a stage's last answer is remembered as long as the stage is there.
@@ -83,21 +84,28 @@ function withHistory(history: RuntimeForecast, stage: Stage): RuntimeForecast {
         `of ${wordsForDuration(raw(hint))}`,
     };
   }
-  if (evidence.feature !== 'all') return history;
+  if (!evidence.broad || (evidence.feature !== 'all' && stage.checkpoint !== null)) return history;
   let known = coldStarts.get(history);
-  if (known === undefined) coldStarts.set(history, (known = coldStart(history, evidence.samples)));
+  if (known === undefined) coldStarts.set(history, (known = coldStart(history, evidence)));
   return known;
 }
 
 /** The same for every job that nothing is known of. */
 const coldStarts = new WeakMap<RuntimeForecast, RuntimeForecast>();
 
-function coldStart(history: RuntimeForecast, samples: number): RuntimeForecast {
+function coldStart(
+  history: RuntimeForecast,
+  { samples, feature }: NonNullable<RuntimeForecast['evidence']>,
+): RuntimeForecast {
+  const whose =
+    feature === 'all'
+      ? 'no earlier run has this owner, name or program; assumed to be like any other job'
+      : 'no earlier run has this name or program; assumed to be like others of its owner';
   const weight = samples / (samples + PRIOR_RUNS);
   return {
     ...history,
     runtime: blend(history.runtime, weight, priorDistribution()),
     basis: 'prior',
-    reason: `cold start: no earlier run has this owner, name or program; assumed to be like any other job (${history.reason}); ${ADVICE}`,
+    reason: `cold start: ${whose} (${history.reason}); ${ADVICE}`,
   };
 }

@@ -12,6 +12,11 @@ import { fileURLToPath } from 'node:url';
 import { EbbError } from '../lib/kernel/errors.ts';
 import { runTrainer, trainingPython, type Surroundings } from '../lib/local/models/trainer.ts';
 
+const DRAWING = `
+  --markets M,M,..      draws the data set first, into --data: market files, or
+                        folders of traces
+  --instants N, --points times|prices
+                        how it is drawn: see \`ebb market dataset --help\``;
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const args = process.argv.slice(2);
@@ -24,10 +29,13 @@ const output = named ? [] : ['--output', join(ROOT, 'out', 'models', 'preemption
 const around: Surroundings = { env: process.env, say: (text) => void process.stderr.write(`${text}\n`) };
 try {
   await runTrainer(await trainingPython(null, around), [...args, ...output], around);
-  if (!named) process.stdout.write(`${output[1]}\n`);
+  if (isHelp) around.say(DRAWING);
+  else if (!named) process.stdout.write(`${output[1]}\n`);
 } catch (error) {
   if (!(error instanceof EbbError)) throw error;
-  around.say(error.message);
+  // What it got was said as it came.
+  const { what, allowed, next } = error.facts;
+  around.say([what, allowed, next].filter((text) => text !== undefined).join('; '));
   process.exitCode = 1;
 }
 

@@ -7,15 +7,20 @@ import pathlib
 import numpy as np
 
 
+COLUMNS = ["features", "lossS", "watchedS", "atMs", "pool", "source", "split", "bidKind"]
+
+
 class Dataset:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
-        self.manifest = json.loads((self.folder / "manifest.json").read_text())
+        try:
+            self.manifest = json.loads((self.folder / "manifest.json").read_text())
+            for name in COLUMNS:
+                setattr(self, name, np.load(self.folder / f"{name}.npy", mmap_mode="r"))
+        except (OSError, ValueError) as error:
+            raise SystemExit(f"{folder} holds no whole data set ({error}): draw one with `ebb market dataset`") from None
         if self.manifest["version"] != 1:
             raise SystemExit(f"{folder}: a data set of version {self.manifest['version']}, not 1")
-        names = ["features", "lossS", "watchedS", "atMs", "pool", "source", "split", "bidKind"]
-        for name in names:
-            setattr(self, name, np.load(self.folder / f"{name}.npy", mmap_mode="r"))
         self.horizons = np.asarray(self.manifest["horizonsS"], np.float32)
         self.kinds = self.manifest["kinds"]
         # Rows are watched as far as something was held, not up to a horizon: what is not known of them is no random part.

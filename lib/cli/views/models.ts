@@ -2,6 +2,7 @@ import type { Check } from '../../local/models/check.ts';
 import type { Judgement } from '../../local/models/judging.ts';
 import type { Training } from '../../local/models/training.ts';
 import type { Choice } from '../../models/choices.ts';
+import { LEAST_DAYS } from '../../models/evaluation/comparison.ts';
 import type { EvaluationRecord, ForecastFigures } from '../../models/evaluation/record.ts';
 import { METRIC_NAMES, METRICS, type Metric } from '../../models/evaluation/scores.ts';
 import type { ShelvedModel } from '../../models/library.ts';
@@ -145,12 +146,19 @@ function wrapped(words: readonly string[]): string {
   return lines.join(',\n  ');
 }
 
+/** Days drawn anew tell how uncertain a figure is only where there are some. */
+const intervalsOf = ({ days }: { readonly days: number }): boolean => days >= LEAST_DAYS;
+const FEW_DAYS = `fewer than ${LEAST_DAYS} days, so no intervals`;
+
 /** Figures of a held-out range, with 95 % intervals by days. */
 export function evaluationText(output: Look, e: EvaluationRecord): string {
-  const head = `Lost within ${duration(e.horizonS)}: ${plural(e.bids, askedOf(e))} on ${plural(e.days, 'day')}, ${day(e.from)} to ${day(e.to)}, of ${e.markets.map(text).join(', ')}; ${percent(e.lostShare)} lost; 95 % intervals by days`;
+  const head = `Lost within ${duration(e.horizonS)}: ${plural(e.bids, askedOf(e))} on ${plural(e.days, 'day')}, ${day(e.from)} to ${day(e.to)}, of ${e.markets.map(text).join(', ')}; ${percent(e.lostShare)} lost; ${intervalsOf(e) ? '95 % intervals by days' : FEW_DAYS}`;
   const columns: Column<ForecastFigures>[] = [
     { title: 'FORECAST', cell: (f) => text(f.name) },
-    ...METRICS.map((m) => ({ title: METRIC_NAMES[m].toUpperCase(), cell: (f: ForecastFigures) => interval(f[m]) })),
+    ...METRICS.map((m) => ({
+      title: METRIC_NAMES[m].toUpperCase(),
+      cell: (f: ForecastFigures) => (intervalsOf(e) ? interval(f[m]) : threeDigits(f[m].value)),
+    })),
   ];
   return `${head}\n${table(output, columns, e.forecasts, 'nothing was judged')}`;
 }
@@ -173,7 +181,8 @@ function differenceText(name: string, { than, difference }: Judgement['differenc
   const { value, low, high, days, bids, horizonsS, verdict } = difference;
   const signed = (x: number): string => `${x < 0 ? '' : '+'}${x.toFixed(4)}`;
   const over = horizonsS.map((s) => duration(s)).join(', ');
-  return `${text(name)} against ${text(than)}: ${VERDICTS[verdict]}; Brier ${signed(value)} [${signed(low)}, ${signed(high)}] (${plural(bids, asked)}, ${plural(days, 'day')}; horizons ${over})`;
+  const interval = intervalsOf(difference) ? ` [${signed(low)}, ${signed(high)}]` : '';
+  return `${text(name)} against ${text(than)}: ${VERDICTS[verdict]}; Brier ${signed(value)}${interval} (${plural(bids, asked)}, ${plural(days, 'day')}; horizons ${over})`;
 }
 
 /** What came of a training, the reason last. */

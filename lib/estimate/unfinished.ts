@@ -8,9 +8,9 @@
  */
 import { distribution, type Distribution } from '../domain/distribution.ts';
 import type { RuntimeForecast } from '../domain/forecast.ts';
-import { workDoneS, type Snapshot } from '../domain/snapshot.ts';
+import type { Snapshot } from '../domain/snapshot.ts';
 import type { JobFeatures } from '../domain/stages.ts';
-import { doneOnceS } from '../domain/work-to-do.ts';
+import { begunBy, doneOnceS } from '../domain/work-to-do.ts';
 import { raw, type Seconds } from '../kernel/units.ts';
 import { wordsForDuration } from './predictor.ts';
 import { capped } from './prior.ts';
@@ -53,7 +53,7 @@ export class Unfinished {
   constructor({ jobs, running, tasks, nowMs }: Pick<Snapshot, 'jobs' | 'running' | 'tasks' | 'nowMs'>) {
     for (const r of running) {
       const job = jobs.get(r.attempt.job);
-      if (job !== undefined) this.#add(featuresOf(job.spec, r.stage, job.submittedMs), workDoneS(r, nowMs));
+      if (job !== undefined) this.#add(featuresOf(job.spec, r.stage, job.submittedMs), doneOnceS(begunBy(r, nowMs)));
     }
     for (const task of tasks) {
       const job = jobs.get(task.job);

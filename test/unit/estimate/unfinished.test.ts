@@ -130,6 +130,13 @@ describe('runs that have not ended', () => {
     expect(at(forecastOf(train, history, { with: [other], tasks: [waits] }).runtime, 0.95)).toBeGreaterThan(before);
   });
 
+  it('count as what they ran before, where they run again', () => {
+    const train = jobOf('train-1');
+    const history = learned(train, [60, 60]);
+    const again = { ...runningFor(train, 40), ranS: seconds(5000) };
+    expect(at(forecastOf(train, history, { running: [again] }).runtime, 0.95)).toBeGreaterThan(5000 * 0.8);
+  });
+
   it('say the most of a job that no run has ended of, whose owner is known by other programs', () => {
     const history = learned(jobOf('hello'), SHORT);
     const train = jobOf('train-1');

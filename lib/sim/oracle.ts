@@ -33,11 +33,14 @@ import {
   type AppraisePolicy,
   type EstimatePolicy,
   type GroupOffers,
+  type Host,
   type MarketForecast,
+  type PlacePolicy,
   type PlanPolicy,
+  type TaskToPlace,
 } from '../domain/stages.ts';
 import { forecastStages } from '../estimate/stage-forecasts.ts';
-import type { GroupId, JobId } from '../kernel/ids.ts';
+import type { GroupId, InstanceId, JobId } from '../kernel/ids.ts';
 import { raw, usdPerHour, type EpochMs } from '../kernel/units.ts';
 import { availableAt, indexAt, priceAt } from '../market/steps.ts';
 import { coursePlan, hasSpot, type Course } from '../plan/course.ts';
@@ -59,9 +62,16 @@ const MOST_POINTS = 32;
 
 export function oracle(truth: Truth): Deciders {
   const courses = new Courses(truth);
+  const ebbtide = presetNamed('ebbtide');
+  let inHand: Picture | null = null;
   const open = (snapshot: Snapshot): Snapshot => openNow(snapshot, truth);
-  const seeing: AppraisePolicy = (snapshot, forecasts, worths, config) =>
-    lasting(appraise(open(snapshot), forecasts, worths, config), { snapshot, config, truth });
+  const seeing: AppraisePolicy = (snapshot, forecasts, worths, config) => {
+    inHand = { snapshot, config, truth };
+    return lasting(appraise(open(snapshot), forecasts, worths, config), inHand);
+  };
+  // Room is placed in the picture that was appraised.
+  const place: PlacePolicy = (tasks, hosts) =>
+    ebbtide.place(inHand === null ? tasks : whereTheyLast(tasks, inHand), hosts);
   const acquire: AcquirePolicy = (input) => cheapestSpot({ ...input, snapshot: open(input.snapshot) });
   const planned = coursePlan({
     pending: (group, input) => courses.pending(group, input),
@@ -74,7 +84,7 @@ export function oracle(truth: Truth): Deciders {
   const plan: PlanPolicy<unknown> = (input, solver) => planned({ ...input, snapshot: open(input.snapshot) }, solver);
   return {
     name: 'oracle',
-    stages: { ...presetNamed('ebbtide'), estimate: trueRuntimes(truth), appraise: seeing, plan, acquire },
+    stages: { ...ebbtide, estimate: trueRuntimes(truth), appraise: seeing, plan, acquire, place },
     forecast: () => trueForecast(truth),
   };
 }
@@ -87,10 +97,16 @@ function openNow(snapshot: Snapshot, { capacity }: Truth): Snapshot {
   return { ...snapshot, pools };
 }
 
+interface Picture {
+  readonly snapshot: Snapshot;
+  readonly config: SchedulerConfig;
+  readonly truth: Truth;
+}
+
 /** Without the spot offers that are taken before a task of a stage that saves nothing is done. */
 function lasting(
   offers: ReadonlyMap<GroupId, GroupOffers>,
-  { snapshot, config, truth }: { snapshot: Snapshot; config: SchedulerConfig; truth: Truth },
+  { snapshot, config, truth }: Picture,
 ): ReadonlyMap<GroupId, GroupOffers> {
   const kept = new Map(offers);
   const takenMs = whenTaken(snapshot.nowMs, truth);
@@ -117,6 +133,37 @@ function whenTaken(nowMs: EpochMs, { capacity }: Truth): (offer: Pick<Offer, 'po
     }
     return takenMs;
   };
+}
+
+/**
+ * Tasks of stages that save nothing, kept from instances that are taken before they are done: one that is there was bought at another
+ * time, and maybe at a lower bid, than what was appraised.
+ */
+function whereTheyLast(tasks: readonly TaskToPlace[], { snapshot, config, truth }: Picture): readonly TaskToPlace[] {
+  const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
+  const takenMs = new Map<InstanceId, number>();
+  const lasts = (host: Host, group: PendingGroup): boolean => {
+    const view = 'instance' in host.on ? snapshot.instances.get(host.on.instance) : undefined;
+    if (view === undefined || view.pool.option !== 'spot') return true;
+    const { id, pool, bid, launchedMs, requestedMs, readyMs } = view.instance;
+    let until = takenMs.get(id);
+    if (until === undefined) {
+      const taken = truth.capacity.interruption(pool, launchedMs ?? requestedMs, bid);
+      takenMs.set(id, (until = taken === null ? Infinity : raw(taken.warnMs)));
+    }
+    const nowMs = raw(snapshot.nowMs);
+    const upMs = Math.max(nowMs, readyMs === null ? nowMs + 1000 * config.startDelayMaxS : raw(readyMs));
+    return until >= upMs + 1000 * (raw(truth.setupS) + longestOf(group, truth));
+  };
+  // Tasks that share who is allowed go on sharing it: packers count on that.
+  const shared = new Map<TaskToPlace['allowed'], TaskToPlace['allowed']>();
+  return tasks.map((task) => {
+    const group = groups.get(task.group);
+    if (group === undefined || group.stage.checkpoint !== null) return task;
+    let allowed = shared.get(task.allowed);
+    if (allowed === undefined) shared.set(task.allowed, (allowed = (host) => task.allowed(host) && lasts(host, group)));
+    return { ...task, allowed };
+  });
 }
 
 /** Running time of the longest task of a group. */

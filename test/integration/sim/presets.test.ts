@@ -5,6 +5,7 @@ import { schedulerConfig } from '../../../lib/domain/config.ts';
 import type { Stages } from '../../../lib/domain/stages.ts';
 import { epochMs, plus, raw, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
 import { replayMarket } from '../../../lib/local/market-replay.ts';
+import { traceOf, type SpotMarket } from '../../../lib/market/steps.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import type { Solver } from '../../../lib/plan/solver.ts';
 import { oracle } from '../../../lib/sim/oracle.ts';
@@ -12,7 +13,7 @@ import { outcomeOf } from '../../../lib/sim/outcome.ts';
 import { simulate, type Deciders } from '../../../lib/sim/simulation.ts';
 import type { Truth } from '../../../lib/sim/truth.ts';
 import type { WorkloadJob } from '../../../lib/sim/workload/workload.ts';
-import { resources, spec, stage } from '../../support/builders.ts';
+import { pool, resources, spec, stage } from '../../support/builders.ts';
 import { onOffMarket as market, START } from '../../support/on-off-market.ts';
 import { noSolver } from '../../support/no-solver.ts';
 
@@ -45,11 +46,12 @@ describe('a long job with a deadline on spot that comes and goes', () => {
   }, 60_000);
 });
 
-async function run(jobs: readonly WorkloadJob[], deciders: (truth: Truth) => Deciders) {
-  const trace = market([
-    [0, 0.6],
-    [0.8, 40],
-  ]);
+const ON_OFF = market([
+  [0, 0.6],
+  [0.8, 40],
+]);
+
+async function run(jobs: readonly WorkloadJob[], deciders: (truth: Truth) => Deciders, trace = ON_OFF) {
   const events: { atMs: number; text: string }[] = [];
   const result = await simulate({
     trace,
@@ -94,12 +96,16 @@ describe('the fleet preset', () => {
 
 describe('the oracle', () => {
   // Spot is gone from 0.6 h to 0.8 h.
-  const job = (over: { readonly runtimeS: number; readonly deadlineS: number }): WorkloadJob => ({
-    key: 'one',
-    submittedS: 0,
+  const job = (over: {
+    readonly runtimeS: number;
+    readonly deadlineS: number;
+    readonly submittedS?: number;
+  }): WorkloadJob => ({
+    key: `at-${over.submittedS ?? 0}`,
+    submittedS: over.submittedS ?? 0,
     truth: new Map([['main', { runtimeS: Float64Array.of(over.runtimeS) }]]),
     spec: spec({
-      name: 'one',
+      name: `at-${over.submittedS ?? 0}`,
       class: 'deadline',
       deadline: { afterS: seconds(over.deadlineS) },
       stages: [stage({ tasks: 1, resources: resources(1), checkpoint: null, expectedRuntimeS: seconds(60) })],
@@ -109,6 +115,30 @@ describe('the oracle', () => {
   it('runs what saves nothing where it will not be taken', async () => {
     const { outcome } = await run([job({ runtimeS: 3000, deadlineS: 4200 })], oracle);
     expect(outcome.totals).toMatchObject({ succeeded: 1, missed: 0, interruptions: 0, attempts: 1 });
+  }, 60_000);
+
+  it('leaves room alone that will be taken before', async () => {
+    const zone = (name: string, price: number): SpotMarket => ({
+      type: pool().type,
+      zone: name,
+      onDemandUsdPerHour: 1,
+      prices: { atMs: Float64Array.of(START - 3_600_000), usdPerHour: Float64Array.of(price) },
+      availability: null,
+    });
+    const soonGone = { atMs: Float64Array.of(START, START + 2_160_000), available: Uint8Array.of(1, 0) };
+    const span = { startMs: epochMs(START - 3_600_000), endMs: epochMs(START + 4 * 86_400_000) };
+    const cheap = { ...zone('test-1a', 0.3), availability: soonGone };
+    const trace = traceOf({ name: 'two zones', ...span }, [cheap, zone('test-1b', 0.4)]);
+    // The first is on the cheap machine, with room beside it, when the second comes, which would be taken there.
+    const jobs = [job({ runtimeS: 600, deadlineS: 4200 }), job({ runtimeS: 3000, deadlineS: 8000, submittedS: 200 })];
+    const { outcome, events } = await run(jobs, oracle, trace);
+    expect(outcome.totals).toMatchObject({ succeeded: 2, missed: 0, interruptions: 0, attempts: 2 });
+    expect(
+      events
+        .map((e) => e.text)
+        .filter((text) => /spot/.test(text))
+        .join(),
+    ).toMatch(/test-1a.*test-1b/);
   }, 60_000);
 
   it('does what can only be late', async () => {

@@ -263,12 +263,14 @@ function report(title: string, runs: readonly Run[], presets: readonly string[])
       .filter((r) => r.preset === preset)
       .reduce((n, r) => ({ missed: n.missed + r.missed, jobs: n.jobs + r.jobs }), { missed: 0, jobs: 0 });
   console.log(`\n${title}: ${windows.length} windows; 95 % intervals by resampling windows`);
-  console.log('preset             / on-demand             / oracle                missed');
+  console.log('preset             / on-demand             / ebbtide               / oracle                missed');
   for (const preset of presets) {
     const m = missed(preset);
     const share = `${m.missed} of ${m.jobs} (${((100 * m.missed) / Math.max(1, m.jobs)).toFixed(1)} %)`;
     const to = (other: string): string => (presets.includes(other) ? fractionText(ratio(preset, other)) : '-');
-    console.log(`${preset.padEnd(18)} ${to('on-demand').padEnd(23)} ${to('oracle').padEnd(23)} ${share}`);
+    console.log(
+      `${preset.padEnd(18)} ${to('on-demand').padEnd(23)} ${to('ebbtide').padEnd(23)} ${to('oracle').padEnd(23)} ${share}`,
+    );
   }
   if (options.parts) printParts(runs);
   const able = presets.filter((p) => p !== 'oracle' && missed(p).missed <= MOST_MISSED * missed(p).jobs);

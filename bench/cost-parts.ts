@@ -18,6 +18,8 @@ const IDLE = ['start-up', 'room', 'empty'] as const;
 type Idle = (typeof IDLE)[number];
 
 export interface CostParts {
+  /** The bills of the machines of each purchase option, which the rest divides. */
+  readonly billedUsd: Readonly<Record<'spot' | 'on-demand', number>>;
   /** USD and vCPU-hours of work that was kept; a task's vCPUs are those it asks for. */
   readonly work: Readonly<Record<'spot' | 'on-demand', { readonly usd: number; readonly vcpuHours: number }>>;
   readonly lostUsd: number;
@@ -29,6 +31,7 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] extends object ? Writable<T[
 
 export class PartsTally {
   readonly #sums: Writable<CostParts> = {
+    billedUsd: { spot: 0, 'on-demand': 0 },
     work: { spot: { usd: 0, vcpuHours: 0 }, 'on-demand': { usd: 0, vcpuHours: 0 } },
     lostUsd: 0,
     idleUsd: { 'start-up': 0, room: 0, empty: 0 },
@@ -48,6 +51,7 @@ export class PartsTally {
     for (const a of attempts) work.vcpuHours += (raw(a.resources.cpu) / 1000) * (raw(a.keptS) / 3600);
     let idleUsd = 0;
     for (const { kind, usd } of rows) {
+      this.#sums.billedUsd[option] += usd;
       if (kind === 'work') work.usd += usd;
       else if (kind === 'wasted') this.#sums.lostUsd += usd;
       else idleUsd += usd;
@@ -99,6 +103,7 @@ export function sumOf(all: readonly CostParts[]): CostParts {
     vcpuHours: sum((p) => p.work[option].vcpuHours),
   });
   return {
+    billedUsd: { spot: sum((p) => p.billedUsd.spot), 'on-demand': sum((p) => p.billedUsd['on-demand']) },
     work: { spot: workOn('spot'), 'on-demand': workOn('on-demand') },
     lostUsd: sum((p) => p.lostUsd),
     idleUsd: {
@@ -111,16 +116,16 @@ export function sumOf(all: readonly CostParts[]): CostParts {
 }
 
 export const PARTS_HEADER =
-  'preset                total   work: spot  (USD/vCPU-h)  on-demand  (USD/vCPU-h, share)    lost  start-up    room   empty   launches';
+  'preset                total  machines: on-demand   work: spot  (USD/vCPU-h)  on-demand  (USD/vCPU-h, share)    lost  start-up    room   empty   launches';
 
-export function partsText(name: string, { work, lostUsd, idleUsd, launches }: CostParts): string {
+export function partsText(name: string, { billedUsd, work, lostUsd, idleUsd, launches }: CostParts): string {
   const { spot, 'on-demand': steady } = work;
-  const totalUsd = spot.usd + steady.usd + lostUsd + IDLE.reduce((sum, when) => sum + idleUsd[when], 0);
+  const totalUsd = billedUsd.spot + billedUsd['on-demand'];
   const rate = ({ usd, vcpuHours }: typeof spot): string => (vcpuHours > 0 ? usd / vcpuHours : 0).toFixed(4);
   const share = (100 * steady.vcpuHours) / Math.max(1e-9, spot.vcpuHours + steady.vcpuHours);
   const usd = (x: number, width: number): string => x.toFixed(2).padStart(width);
   return (
-    `${name.padEnd(18)} ${usd(totalUsd, 8)} ${usd(spot.usd, 12)}      ${rate(spot)}  ${usd(steady.usd, 11)}  ${rate(steady).padStart(10)}, ` +
+    `${name.padEnd(18)} ${usd(totalUsd, 8)} ${usd(billedUsd['on-demand'], 20)} ${usd(spot.usd, 12)}      ${rate(spot)}  ${usd(steady.usd, 11)}  ${rate(steady).padStart(10)}, ` +
     `${share.toFixed(1).padStart(4)} % ${usd(lostUsd, 10)} ${usd(idleUsd['start-up'], 9)} ${usd(idleUsd.room, 7)} ${usd(idleUsd.empty, 7)}   ` +
     `${launches.spot} + ${launches['on-demand']}`
   );

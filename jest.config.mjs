@@ -8,6 +8,6 @@ export default {
     '\\.ts$': ['@swc/jest', { jsc: { parser: { syntax: 'typescript' }, target: 'es2024' }, module: { type: 'es6' } }],
   },
   globalTeardown: '<rootDir>/test/support/localstack-end.mjs',
-  maxWorkers: 2,
+  maxWorkers: 3,
   testTimeout: 60_000,
 };

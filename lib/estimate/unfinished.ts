@@ -8,9 +8,11 @@
  */
 import { distribution, type Distribution } from '../domain/distribution.ts';
 import type { RuntimeForecast } from '../domain/forecast.ts';
+import type { StageSpec } from '../domain/job.ts';
 import type { Snapshot } from '../domain/snapshot.ts';
 import type { JobFeatures } from '../domain/stages.ts';
 import { begunBy, doneOnceS } from '../domain/work-to-do.ts';
+import type { JobId } from '../kernel/ids.ts';
 import { raw, type Seconds } from '../kernel/units.ts';
 import { wordsForDuration } from './predictor.ts';
 import { capped } from './prior.ts';
@@ -20,8 +22,9 @@ import { featuresOf } from './template.ts';
 /** Bounds are rounded down to steps of a fifth, from half a minute on: start-up and cycles tell no less apart. */
 const LEAST_S = 30;
 const STEP = 1.2;
+const LOG_STEP = Math.log(STEP);
 /** A week; what runs longer counts as that. */
-const STEPS = Math.ceil(Math.log((7 * 86_400) / LEAST_S) / Math.log(STEP));
+const STEPS = Math.ceil(Math.log((7 * 86_400) / LEAST_S) / LOG_STEP);
 const STEPS_S = Float64Array.from({ length: STEPS }, (_, k) => LEAST_S * STEP ** k);
 /** Fewer unfinished runs than this share of those that ended move no quantile that anything is decided by. */
 const TOO_FEW = 0.02;
@@ -51,15 +54,22 @@ export class Unfinished {
   readonly #byFeature = new Map<string, ReadonlyMap<string, Bounds>>();
 
   constructor({ jobs, running, tasks, nowMs }: Pick<Snapshot, 'jobs' | 'running' | 'tasks' | 'nowMs'>) {
+    // Tasks of a stage come one after the other, so that most are counted where the last one was.
+    let last: { readonly job: JobId; readonly stage: StageSpec; readonly bounds: Bounds } | null = null;
     for (const r of running) {
-      const job = jobs.get(r.attempt.job);
-      if (job !== undefined) this.#add(featuresOf(job.spec, r.stage, job.submittedMs), doneOnceS(begunBy(r, nowMs)));
+      const { job: id } = r.attempt;
+      if (last === null || last.stage !== r.stage || last.job !== id) {
+        const job = jobs.get(id);
+        if (job === undefined) continue;
+        last = { job: id, stage: r.stage, bounds: this.#boundsOf(featuresOf(job.spec, r.stage, job.submittedMs)) };
+      }
+      count(last.bounds, doneOnceS(begunBy(r, nowMs)));
     }
     for (const task of tasks) {
       const job = jobs.get(task.job);
       const stage = job?.spec.stages.find((s) => s.name === task.stage);
       if (job !== undefined && stage !== undefined)
-        this.#add(featuresOf(job.spec, stage, job.submittedMs), doneOnceS(task));
+        count(this.#boundsOf(featuresOf(job.spec, stage, job.submittedMs)), doneOnceS(task));
     }
   }
 
@@ -72,13 +82,11 @@ export class Unfinished {
     return known.get(shared(features)) ?? null;
   }
 
-  #add(features: JobFeatures, lastedS: Seconds): void {
-    const step = stepOf(raw(lastedS));
-    if (step < 0) return;
+  #boundsOf(features: JobFeatures): Bounds {
     const key = likeness(features);
     let alike = this.#alike.get(key);
     if (alike === undefined) this.#alike.set(key, (alike = { features, bounds: new Uint32Array(STEPS) }));
-    alike.bounds[step] = (alike.bounds[step] ?? 0) + 1;
+    return alike.bounds;
   }
 
   #by(shared: Shared): ReadonlyMap<string, Bounds> {
@@ -93,8 +101,14 @@ export class Unfinished {
   }
 }
 
+function count(bounds: Bounds, lastedS: Seconds): void {
+  const step = stepOf(raw(lastedS));
+  if (step >= 0) bounds[step] = (bounds[step] ?? 0) + 1;
+}
+
+/** The last step that is not above `s`; -1: there is none. */
 const stepOf = (s: number): number =>
-  s < LEAST_S ? -1 : Math.min(STEPS - 1, Math.floor(Math.log(s / LEAST_S) / Math.log(STEP) + 1e-9));
+  s < LEAST_S ? -1 : Math.min(STEPS - 1, Math.floor(Math.log(s / LEAST_S) / LOG_STEP + 1e-9));
 
 /** All that features are made of but the time, as one text; put together once for each stage. */
 const likenesses = new WeakMap<JobFeatures, string>();
@@ -105,40 +119,69 @@ function likeness(f: JobFeatures): string {
   return text;
 }
 
-/** The last answer for a forecast, and the bounds that it was given. */
-const answers = new WeakMap<RuntimeForecast, { readonly told: string; readonly forecast: RuntimeForecast }>();
+/** What is remembered of a forecast. */
+interface Remembered {
+  readonly masses: Float64Array;
+  /** Together. */
+  readonly runs: number;
+  /** What lasted less than the shortest run that ended says nothing: bounds from here on count. */
+  readonly from: number;
+  /** The last answer, and what was asked. */
+  last: { readonly bounds: Bounds; readonly timeoutS: Seconds | null; readonly forecast: RuntimeForecast } | null;
+}
+
+const remembered = new WeakMap<RuntimeForecast, Remembered>();
+
+function remember(ended: RuntimeForecast): Remembered {
+  let of = remembered.get(ended);
+  if (of === undefined) {
+    const masses = massesOf(ended);
+    const runs = masses.reduce((sum, n) => sum + n, 0);
+    of = { masses, runs, from: Math.max(0, stepOf(ended.runtime.atS[0] ?? 0)), last: null };
+    remembered.set(ended, of);
+  }
+  return of;
+}
 
 /**
  * A forecast with unfinished runs counted beside those that it rests on; the very same where they change nothing. No attempt runs longer
- * than `timeoutS`.
+ * than `timeoutS`. O(STEPS) where the bounds are those of the last time, which they are for most stages in most cycles.
  */
 export function withUnfinished(
   ended: RuntimeForecast,
   bounds: Bounds | null,
   timeoutS: Seconds | null,
 ): RuntimeForecast {
-  const masses = massesOf(ended);
-  const first = stepOf(ended.runtime.atS[0] ?? 0);
-  // What lasted less than the shortest run that ended says nothing.
-  const told = (bounds ?? NONE).map((n, k) => (k < first ? 0 : n));
-  const count = told.reduce((sum, n) => sum + n, 0);
-  if (count < TOO_FEW * masses.reduce((sum, n) => sum + n, 0) && !isRolling(ended)) return ended;
-  const text = `${told.join()} ${timeoutS === null ? '' : raw(timeoutS)}`;
-  const last = answers.get(ended);
-  if (last?.told === text) return last.forecast;
-  const lasted = `${count} unfinished, the longest for ${wordsForDuration(longestS(told))} so far`;
-  const forecast = {
-    ...ended,
-    runtime: capped(productLimit(ended.runtime.atS, masses, lastedOf(told)), timeoutS),
-    reason: count === 0 ? ended.reason : `${ended.reason}; ${lasted}`,
-  };
-  answers.set(ended, { told: text, forecast });
+  const of = remember(ended);
+  const asked = bounds ?? NONE;
+  if (of.last?.timeoutS === timeoutS && isSame(of.last.bounds, asked, of.from)) return of.last.forecast;
+  const forecast = counted(ended, of, { lasted: lastedOf(asked, of.from), timeoutS });
+  of.last = { bounds: asked, timeoutS, forecast };
   return forecast;
 }
 
-const NONE: Bounds = new Uint32Array(STEPS);
+function isSame(a: Bounds, b: Bounds, from: number): boolean {
+  if (a === b) return true;
+  for (let k = from; k < STEPS; k++) if (a[k] !== b[k]) return false;
+  return true;
+}
 
-const longestS = (bounds: Bounds): number => STEPS_S[bounds.findLastIndex((n) => n > 0)] ?? 0;
+function counted(
+  ended: RuntimeForecast,
+  { masses, runs }: Remembered,
+  { lasted, timeoutS }: { readonly lasted: Lasted; readonly timeoutS: Seconds | null },
+): RuntimeForecast {
+  const count = lasted.reduce((sum, [, n]) => sum + n, 0);
+  if (count < TOO_FEW * runs && !isRolling(ended)) return ended;
+  const words = `${count} unfinished, the longest for ${wordsForDuration(lasted.at(-1)?.[0] ?? 0)} so far`;
+  return {
+    ...ended,
+    runtime: capped(productLimit(ended.runtime.atS, masses, lasted), timeoutS),
+    reason: count === 0 ? ended.reason : `${ended.reason}; ${words}`,
+  };
+}
+
+const NONE: Bounds = new Uint32Array(STEPS);
 
 const isRolling = ({ evidence }: RuntimeForecast): boolean => evidence?.estimator.endsWith('rolling') ?? false;
 
@@ -170,8 +213,8 @@ const BEYOND = [6 / 5, 2, 6] as const;
 /** So many runs that have lasted so long and not ended; ascending. */
 type Lasted = readonly (readonly [seconds: number, runs: number])[];
 
-const lastedOf = (bounds: Bounds): Lasted =>
-  [...bounds].flatMap((n, k) => (n === 0 ? [] : [[STEPS_S[k] ?? 0, n] as const]));
+const lastedOf = (bounds: Bounds, from: number): Lasted =>
+  [...bounds].flatMap((n, k) => (n === 0 || k < from ? [] : [[STEPS_S[k] ?? 0, n] as const]));
 
 /**
  * The product-limit estimate of runs that ended, `masses` of them at each of `atS`, and unfinished ones. What these say lies beyond the last

@@ -4,6 +4,7 @@ import type { Instance } from '../../lib/domain/instance.ts';
 import type { Attempt, Job, JobSpec, StageSpec } from '../../lib/domain/job.ts';
 import { poolKey, type Pool, type PurchaseOption } from '../../lib/domain/pool.ts';
 import type { Resources } from '../../lib/domain/resources.ts';
+import type { Snapshot } from '../../lib/domain/snapshot.ts';
 
 /** Small valid values; a test names only what it is about. */
 
@@ -148,3 +149,18 @@ export const attempt = (over: Partial<Attempt> & { index?: number; number?: numb
     ...over,
   };
 };
+
+/** Nothing waits, nothing runs and nothing can be had. */
+export const snapshot = (over: Partial<Snapshot> = {}): Snapshot => ({
+  nowMs: epochMs(1_700_000_000_000),
+  jobs: new Map(),
+  tasks: [],
+  groups: [],
+  running: [],
+  blocked: [],
+  instances: new Map(),
+  pools: [],
+  spentUsd: new Map(),
+  limits: { vcpus: 100 },
+  ...over,
+});

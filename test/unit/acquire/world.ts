@@ -10,6 +10,7 @@ import { poolKey, type Bid, type Pool, type PoolView, type PurchaseOption } from
 import type { Resources } from '../../../lib/domain/resources.ts';
 import type { InstanceView, PendingGroup, Snapshot } from '../../../lib/domain/snapshot.ts';
 import type { Forecasts, MarketForecast, Worths } from '../../../lib/domain/stages.ts';
+import { snapshot } from '../../support/builders.ts';
 
 /** Builders of plain domain values for tests and benchmarks of acquisition and placement. */
 export const NOW: EpochMs = epochMs(1_700_000_000_000);
@@ -160,18 +161,13 @@ export function world(facts: WorldFacts): World {
   const groups = facts.groups ?? [];
   const runtime = facts.runtime ?? (() => distribution([[3600, 1]]));
   return {
-    snapshot: {
+    snapshot: snapshot({
       nowMs: NOW,
-      jobs: new Map(),
-      tasks: [],
       groups,
-      running: [],
-      blocked: [],
       instances: new Map((facts.instances ?? []).map((i) => [i.instance.id, i])),
       pools: facts.pools,
-      spentUsd: new Map(),
       limits: { vcpus: facts.vcpus ?? 1e9 },
-    },
+    }),
     forecasts: {
       runtime: new Map(
         groups.map((g) => [

@@ -6,21 +6,10 @@ import { userHint } from '../../../lib/estimate/hint.ts';
 import { jvuPredict } from '../../../lib/estimate/jvupredict.ts';
 import { JvuPredict } from '../../../lib/estimate/predictor.ts';
 import { featuresOf } from '../../../lib/estimate/template.ts';
-import { epochMs, raw, seconds } from '../../../lib/kernel/units.ts';
-import { job, spec, stage } from '../../support/builders.ts';
+import { raw, seconds } from '../../../lib/kernel/units.ts';
+import { job, snapshot, spec, stage } from '../../support/builders.ts';
 
-const snapshotOf = (...jobs: Job[]): Snapshot => ({
-  nowMs: epochMs(1_700_000_000_000),
-  jobs: new Map(jobs.map((j) => [j.id, j])),
-  tasks: [],
-  groups: [],
-  running: [],
-  blocked: [],
-  instances: new Map(),
-  pools: [],
-  spentUsd: new Map(),
-  limits: { vcpus: 100 },
-});
+const snapshotOf = (...jobs: Job[]): Snapshot => snapshot({ jobs: new Map(jobs.map((j) => [j.id, j])) });
 
 function jobWith(over: Partial<StageSpec>): Job {
   return job({ spec: spec({ name: 'train-1', owner: 'ada', stages: [stage(over)] }) });

@@ -8,7 +8,7 @@ import { featuresOf } from '../../../lib/estimate/template.ts';
 import { productLimit } from '../../../lib/estimate/unfinished.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
 import { epochMs, minus, raw, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
-import { attempt, job, spec, stage } from '../../support/builders.ts';
+import { attempt, job, snapshot, spec, stage } from '../../support/builders.ts';
 
 const NOW = epochMs(1_700_000_000_000);
 const SAVES = { signal: 'SIGTERM', graceS: seconds(30), everyS: null } as const;
@@ -74,20 +74,8 @@ describe('runs that have not ended', () => {
   });
   const forecastOf = (of: Job, history: JvuPredict, more: Partial<Snapshot> & { with?: readonly Job[] } = {}) => {
     const jobs = [of, ...(more.with ?? [])];
-    const snapshot: Snapshot = {
-      nowMs: NOW,
-      jobs: new Map(jobs.map((j) => [j.id, j])),
-      tasks: [],
-      groups: [],
-      running: [],
-      blocked: [],
-      instances: new Map(),
-      pools: [],
-      spentUsd: new Map(),
-      limits: { vcpus: 100 },
-      ...more,
-    };
-    const forecast = jvuPredict(snapshot, history).get(`${of.id}/main`);
+    const there = snapshot({ nowMs: NOW, jobs: new Map(jobs.map((j) => [j.id, j])), ...more });
+    const forecast = jvuPredict(there, history).get(`${of.id}/main`);
     if (forecast === undefined) throw new Error('the stage has no forecast');
     return forecast;
   };

@@ -34,6 +34,7 @@ import { poolKey, type InstanceType, type Pool, type PoolView } from '../../../l
 import { countFits, dominantShare, minusResources, times, type Resources } from '../../../lib/domain/resources.ts';
 import type { InstanceView, PendingGroup, RunningTask } from '../../../lib/domain/snapshot.ts';
 import type { GroupOffers, PlanInput } from '../../../lib/domain/stages.ts';
+import { snapshot } from '../../support/builders.ts';
 
 export interface ScenarioShape {
   readonly seed: number;
@@ -100,18 +101,15 @@ export function scenario(shape: ScenarioShape): PlanInput {
   const wanted = groups.reduce((sum, g) => sum + (g.count * raw(g.need.cpu)) / 1000, 0);
   const live = [...instances.values()].reduce((sum, v) => sum + raw(v.pool.type.capacity.cpu) / 1000, 0);
   return {
-    snapshot: {
+    snapshot: snapshot({
       nowMs: NOW,
       jobs,
-      tasks: [],
       groups,
       running,
-      blocked: [],
       instances,
       pools,
-      spentUsd: new Map(),
       limits: { vcpus: Math.ceil(live + wanted * shape.supply) },
-    },
+    }),
     forecasts: { runtime, market: marketOf(pools) },
     worths: { groups: worths, ofRunning: (r) => attempts.get(r.attempt.id) },
     offers,

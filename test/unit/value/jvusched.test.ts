@@ -5,7 +5,7 @@ import { certain, distribution, type Distribution } from '../../../lib/domain/di
 import type { Job, StageProgress, StageSpec } from '../../../lib/domain/job.ts';
 import type { Worth } from '../../../lib/domain/plan.ts';
 import type { Pool } from '../../../lib/domain/pool.ts';
-import type { PendingGroup, RunningTask, Snapshot } from '../../../lib/domain/snapshot.ts';
+import type { PendingGroup, RunningTask } from '../../../lib/domain/snapshot.ts';
 import type { Forecasts, ValuePolicy } from '../../../lib/domain/stages.ts';
 import { worthAt } from '../../../lib/domain/utility.ts';
 import { invariant } from '../../../lib/kernel/errors.ts';
@@ -14,7 +14,7 @@ import { epochMs, mib, milliCpu, raw, seconds, usd, ZERO_S } from '../../../lib/
 import { jvuSched } from '../../../lib/value/jvusched.ts';
 import { sharpDeadline } from '../../../lib/value/sharp-deadline.ts';
 import { strictPriority } from '../../../lib/value/strict-priority.ts';
-import { attempt, job, pool, spec, stage } from '../../support/builders.ts';
+import { attempt, job, pool, snapshot, spec, stage } from '../../support/builders.ts';
 
 const config = schedulerConfig.parse({ startDelayMeanS: 95, startDelayMaxS: 160, restoreS: 10, safetyQuantile: 0.95 });
 const T0 = 1_700_000_000_000;
@@ -34,18 +34,14 @@ interface Scene {
 
 function evaluate(scene: Scene) {
   const { of, groups = [], running = [], vcpus = 1000, on = machine, policy = jvuSched } = scene;
-  const snapshot: Snapshot = {
+  const now = snapshot({
     nowMs: at(0),
     jobs: new Map([[of.id, of]]),
-    tasks: [],
     groups,
     running,
-    blocked: [],
-    instances: new Map(),
     pools: [{ pool: on, quote: on.onDemandUsdPerHour, open: true, closedReason: null }],
-    spentUsd: new Map(),
     limits: { vcpus },
-  };
+  });
   const forecasts: Forecasts = {
     runtime: new Map(
       of.spec.stages.map((s) => [
@@ -55,7 +51,7 @@ function evaluate(scene: Scene) {
     ),
     market: { interruption: never, expectedPrice: never, correlation: never },
   };
-  return policy(snapshot, forecasts, config);
+  return policy(now, forecasts, config);
 }
 
 function never(): never {

@@ -63,15 +63,9 @@ const MOST_POINTS = 32;
 export function oracle(truth: Truth): Deciders {
   const courses = new Courses(truth);
   const ebbtide = presetNamed('ebbtide');
-  let inHand: Picture | null = null;
   const open = (snapshot: Snapshot): Snapshot => openNow(snapshot, truth);
-  const seeing: AppraisePolicy = (snapshot, forecasts, worths, config) => {
-    inHand = { snapshot, config, truth };
-    return lasting(appraise(open(snapshot), forecasts, worths, config), inHand);
-  };
-  // Room is placed in the picture that was appraised.
-  const place: PlacePolicy = (tasks, hosts) =>
-    ebbtide.place(inHand === null ? tasks : whereTheyLast(tasks, inHand), hosts);
+  const seeing: AppraisePolicy = (snapshot, forecasts, worths, config) =>
+    lasting(appraise(open(snapshot), forecasts, worths, config), { snapshot, config, truth });
   const acquire: AcquirePolicy = (input) => cheapestSpot({ ...input, snapshot: open(input.snapshot) });
   const planned = coursePlan({
     pending: (group, input) => courses.pending(group, input),
@@ -81,7 +75,14 @@ export function oracle(truth: Truth): Deciders {
     },
     moves: () => [],
   });
-  const plan: PlanPolicy<unknown> = (input, solver) => planned({ ...input, snapshot: open(input.snapshot) }, solver);
+  // A packer is told tasks and hosts alone. What is placed was planned just before; what moves is appraised in between.
+  let inHand: Picture | null = null;
+  const plan: PlanPolicy<unknown> = ({ snapshot, ...input }, solver) => {
+    inHand = { snapshot, config: input.config, truth };
+    return planned({ ...input, snapshot: open(snapshot) }, solver);
+  };
+  const place: PlacePolicy = (tasks, hosts) =>
+    ebbtide.place(inHand === null ? tasks : whereTheyLast(tasks, inHand), hosts);
   return {
     name: 'oracle',
     stages: { ...ebbtide, estimate: trueRuntimes(truth), appraise: seeing, plan, acquire, place },

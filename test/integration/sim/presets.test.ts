@@ -117,29 +117,53 @@ describe('the oracle', () => {
     expect(outcome.totals).toMatchObject({ succeeded: 1, missed: 0, interruptions: 0, attempts: 1 });
   }, 60_000);
 
-  it('leaves room alone that will be taken before', async () => {
-    const zone = (name: string, price: number): SpotMarket => ({
-      type: pool().type,
-      zone: name,
-      onDemandUsdPerHour: 1,
-      prices: { atMs: Float64Array.of(START - 3_600_000), usdPerHour: Float64Array.of(price) },
-      availability: null,
-    });
-    const soonGone = { atMs: Float64Array.of(START, START + 2_160_000), available: Uint8Array.of(1, 0) };
-    const span = { startMs: epochMs(START - 3_600_000), endMs: epochMs(START + 4 * 86_400_000) };
-    const cheap = { ...zone('test-1a', 0.3), availability: soonGone };
-    const trace = traceOf({ name: 'two zones', ...span }, [cheap, zone('test-1b', 0.4)]);
-    // The first is on the cheap machine, with room beside it, when the second comes, which would be taken there.
-    const jobs = [job({ runtimeS: 600, deadlineS: 4200 }), job({ runtimeS: 3000, deadlineS: 8000, submittedS: 200 })];
-    const { outcome, events } = await run(jobs, oracle, trace);
-    expect(outcome.totals).toMatchObject({ succeeded: 2, missed: 0, interruptions: 0, attempts: 2 });
-    expect(
-      events
-        .map((e) => e.text)
-        .filter((text) => /spot/.test(text))
-        .join(),
-    ).toMatch(/test-1a.*test-1b/);
-  }, 60_000);
+  /** As where other work moves: what that may go to is appraised between the plan and the placing. */
+  const appraisingAgain = (truth: Truth): Deciders => {
+    const { stages, ...rest } = oracle(truth);
+    const plan: typeof stages.plan = async (input, solver) => {
+      const planned = await stages.plan(input, solver);
+      const { snapshot, forecasts, config } = input;
+      stages.appraise(
+        { ...snapshot, groups: [] },
+        forecasts,
+        { groups: new Map(), ofRunning: () => undefined },
+        config,
+      );
+      return planned;
+    };
+    return { ...rest, stages: { ...stages, plan } };
+  };
+
+  it.each([
+    ['', oracle],
+    [', also where other work moves', appraisingAgain],
+  ])(
+    'leaves room alone that will be taken before%s',
+    async (_, deciders) => {
+      const zone = (name: string, price: number): SpotMarket => ({
+        type: pool().type,
+        zone: name,
+        onDemandUsdPerHour: 1,
+        prices: { atMs: Float64Array.of(START - 3_600_000), usdPerHour: Float64Array.of(price) },
+        availability: null,
+      });
+      const soonGone = { atMs: Float64Array.of(START, START + 2_160_000), available: Uint8Array.of(1, 0) };
+      const span = { startMs: epochMs(START - 3_600_000), endMs: epochMs(START + 4 * 86_400_000) };
+      const cheap = { ...zone('test-1a', 0.3), availability: soonGone };
+      const trace = traceOf({ name: 'two zones', ...span }, [cheap, zone('test-1b', 0.4)]);
+      // The first is on the cheap machine, with room beside it, when the second comes, which would be taken there.
+      const jobs = [job({ runtimeS: 600, deadlineS: 4200 }), job({ runtimeS: 3000, deadlineS: 8000, submittedS: 200 })];
+      const { outcome, events } = await run(jobs, deciders, trace);
+      expect(outcome.totals).toMatchObject({ succeeded: 2, missed: 0, interruptions: 0, attempts: 2 });
+      expect(
+        events
+          .map((e) => e.text)
+          .filter((text) => /spot/.test(text))
+          .join(),
+      ).toMatch(/test-1a.*test-1b/);
+    },
+    60_000,
+  );
 
   it('does what can only be late', async () => {
     const { outcome } = await run([job({ runtimeS: 3000, deadlineS: 600 })], oracle);

@@ -9,7 +9,7 @@ import { raw, type EpochMs } from '../../../lib/kernel/units.ts';
 import { createLocalFleet, type LocalFleetOptions } from '../../../lib/local/fleet/fleet.ts';
 import { replayMarket } from '../../../lib/local/market-replay.ts';
 import { wallTime } from '../../../lib/local/wall.ts';
-import { capacityOf } from '../../../lib/market/capacity.ts';
+import { capacityOf, type CapacityTruth } from '../../../lib/market/capacity.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import type { Fleet } from '../../../lib/ports/fleet.ts';
 import { ContainerInstances } from './ecs/container-instances.ts';
@@ -38,6 +38,8 @@ import { AwsServer, type BeforeAnswer, type Call, type Services } from './server
  */
 export interface AwsDoubleOptions {
   readonly trace: MarketTrace;
+  /** What becomes of instances, where it is not as the trace has it. */
+  readonly truth?: CapacityTruth;
   /** Market time of the double's first instant. */
   readonly from: EpochMs;
   /** Market seconds per wall second. */
@@ -102,7 +104,7 @@ export async function startAwsDouble(options: AwsDoubleOptions): Promise<AwsDoub
   const dir = folderOf(options.dir);
   const anchor = { wallMs: wallTime.epochMs(), engineMs: raw(options.from), speed: options.speed };
   const clock = options.engine?.clock ?? scaledClock(wallTime, anchor);
-  const truth = capacityOf(options.trace, { billing: 'per-second', refundRule: 'first-hour' });
+  const truth = options.truth ?? capacityOf(options.trace, { billing: 'per-second', refundRule: 'first-hour' });
   const fleetDir = join(dir, 'fleet');
   const { speed, limits, engine } = options;
   const fleet =

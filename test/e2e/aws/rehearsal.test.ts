@@ -48,8 +48,9 @@ import {
   BRIEF_ZONE,
   dearestSpotUsdPerHour,
   FAMILIES,
+  marketOpenedAt,
+  marketOpenedByLaunch,
   REGION,
-  rehearsalMarket,
   rehearsalStart,
   STEADY_ZONE,
   UP_S,
@@ -80,7 +81,6 @@ type Ask = <T>(...args: string[]) => Promise<T>;
 describeOnLocalStack(
   'a deployment, from its job file to its ledger',
   (on) => {
-    const market = rehearsalMarket();
     let rehearsal: Rehearsal;
     let local: LocalSide;
     const ends: (() => Promise<void>)[] = [];
@@ -92,7 +92,7 @@ describeOnLocalStack(
 
     beforeAll(async () => {
       const stage = {
-        trace: market.trace,
+        ...marketOpenedByLaunch(),
         from: rehearsalStart,
         speed: SPEED,
         region: REGION,
@@ -225,17 +225,13 @@ describeOnLocalStack(
         expectedRuntime: `${(WORK_S * SPEED) / 60}m`,
         checkpoint: { signal: 'SIGUSR1', grace: '1s', every: '1m' },
       });
-      market.open(rehearsal.double.now());
       const first = await ask<SubmitAnswer>('submit', file, '--key', 'one');
       const again = await ask<SubmitAnswer>('submit', file, '--key', 'one');
       expect(first.outcome).toBe('created');
       expect(again).toMatchObject({ outcome: 'repeated', job: { id: first.job.id } });
       job = first.job.id;
-      local = await LocalSide.begin(market.trace, {
-        from: timeOf(first.job.submittedAt),
-        speed: SPEED,
-        settings: SETTINGS,
-      });
+      const from = timeOf(first.job.submittedAt);
+      local = await LocalSide.begin(marketOpenedAt(from), { from, speed: SPEED, settings: SETTINGS });
       ends.push(() => local.end());
       const here = await askLocal<SubmitAnswer>('submit', file);
       localJob = here.job.id;

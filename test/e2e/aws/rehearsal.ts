@@ -10,6 +10,7 @@ import { CreateClusterCommand, ECSClient } from '@aws-sdk/client-ecs';
 import type { Client } from '../../../lib/cli/client.ts';
 import { deploymentClient } from '../../../lib/cli/deployment.ts';
 import type { EpochMs } from '../../../lib/kernel/units.ts';
+import type { CapacityTruth } from '../../../lib/market/capacity.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { startAwsDouble, type AwsDouble } from '../../doubles/aws/double.ts';
 import { putEventsTo } from '../../doubles/aws/events.ts';
@@ -20,6 +21,8 @@ import { launchTemplateData, type Template } from './template.ts';
 
 export interface Stage {
   readonly trace: MarketTrace;
+  /** What becomes of instances, where it is not as the trace has it. */
+  readonly truth?: CapacityTruth;
   readonly from: EpochMs;
   /** Market seconds per wall second. */
   readonly speed: number;

@@ -14,21 +14,67 @@ export interface Distribution {
 
 /** Builds a distribution from unsorted points; equal points merge, weights are normalised. */
 export function distribution(points: readonly (readonly [seconds: number, weight: number])[]): Distribution {
-  const sorted = points.filter(([, w]) => w > 0).sort((a, b) => a[0] - b[0]);
-  const at: number[] = [];
-  const weight: number[] = [];
+  return distributionOf(
+    Float64Array.from(points, ([s]) => s),
+    Float64Array.from(points, ([, w]) => w),
+  );
+}
+
+/** The same of points in two arrays, which it takes over. O(points) where they ascend, or nearly so. */
+export function distributionOf(atS: Float64Array, weight: Float64Array): Distribution {
+  const sorted = sortPoints(atS, weight);
   let total = 0;
-  for (const [s, w] of sorted) {
+  let count = 0;
+  for (let i = 0; i < sorted; i++) {
+    const s = atS[i] as number;
+    const w = weight[i] as number;
     total += w;
-    if (at.at(-1) === s) weight[weight.length - 1] = invariant(weight.at(-1), 'weights follow points') + w;
+    if (count > 0 && atS[count - 1] === s) weight[count - 1] = (weight[count - 1] as number) + w;
     else {
-      at.push(s);
-      weight.push(w);
+      atS[count] = s;
+      weight[count++] = w;
     }
   }
-  invariant(at[0], 'a distribution has at least one point of positive weight');
-  return { atS: Float64Array.from(at), weight: Float64Array.from(weight, (w) => w / total) };
+  invariant(count === 0 ? null : count, 'a distribution has at least one point of positive weight');
+  for (let i = 0; i < count; i++) weight[i] = (weight[i] as number) / total;
+  return count === atS.length ? { atS, weight } : { atS: atS.subarray(0, count), weight: weight.subarray(0, count) };
 }
+
+/** Moves points of positive weight to the front, ascending, equal ones in the order in which they came. Returns how many they are. */
+function sortPoints(atS: Float64Array, weight: Float64Array): number {
+  let count = 0;
+  for (let i = 0; i < atS.length; i++) {
+    const s = atS[i] as number;
+    const w = weight[i] as number;
+    if (!(w > 0)) continue;
+    let at = count++;
+    for (; at > 0 && (atS[at - 1] as number) > s; at--) {
+      atS[at] = atS[at - 1] as number;
+      weight[at] = weight[at - 1] as number;
+    }
+    atS[at] = s;
+    weight[at] = w;
+  }
+  return count;
+}
+
+/**
+ * Zeroed doubles, carved out of shared buffers: an ArrayBuffer of its own for every forecast costs six times the rest
+ * of making it. A buffer is freed when the last of the forecasts in it is; none is used twice.
+ */
+export function doubles(count: number): Float64Array {
+  const bytes = count * Float64Array.BYTES_PER_ELEMENT;
+  if (used + bytes > buffer.byteLength) {
+    buffer = new ArrayBuffer(Math.max(BUFFER_BYTES, bytes));
+    used = 0;
+  }
+  const view = new Float64Array(buffer, used, count);
+  used += bytes;
+  return view;
+}
+const BUFFER_BYTES = 8192;
+let buffer = new ArrayBuffer(0);
+let used = 0;
 
 /** All mass at one duration. */
 export const certain = (s: Seconds): Distribution => ({ atS: Float64Array.of(raw(s)), weight: Float64Array.of(1) });

@@ -2,7 +2,10 @@ import type { EstimatePolicy } from '../domain/stages.ts';
 import { forecastFrom } from './cold-start.ts';
 import { forecastStages } from './stage-forecasts.ts';
 import { featuresOf } from './template.ts';
-import { Unfinished, withUnfinished } from './unfinished.ts';
+import { Unfinished } from './unfinished.ts';
+import { withUnfinished } from './with-unfinished.ts';
+
+const unfinished = new Unfinished();
 
 /**
  * Runtimes from history (JVuPredict, JamaisVu section 3), from the user's `expectedRuntime` where history is thin or
@@ -13,21 +16,21 @@ import { Unfinished, withUnfinished } from './unfinished.ts';
  * nothing: many jobs on the prices of 2016 and 2021 cost half as much again (docs/results.md), with none late either way.
  */
 export const jvuPredict: EstimatePolicy = (snapshot, history) => {
-  let begun: Unfinished | null = null;
+  let begun: ReturnType<Unfinished['at']> | null = null;
   return forecastStages(snapshot, (job, stage) => {
     const features = featuresOf(job.spec, stage, job.submittedMs);
     const ended = history.predict(features);
     if (stage.checkpoint !== null) return forecastFrom(ended, stage);
-    const unfinished = (begun ??= new Unfinished(snapshot));
+    const running = (begun ??= unfinished.at(snapshot));
     const evidence = ended?.evidence;
     const counted =
       ended === null || evidence === undefined
         ? ended
-        : withUnfinished(ended, unfinished.sharing(evidence.feature, features), stage.timeoutS);
+        : withUnfinished(ended, running.sharing(evidence.feature, features), stage.timeoutS);
     const forecast = forecastFrom(counted, stage);
     // Of a job that no run has ended of, those that have not say the most.
     return evidence?.broad === false
       ? forecast
-      : withUnfinished(forecast, unfinished.sharing('job', features), stage.timeoutS);
+      : withUnfinished(forecast, running.sharing('job', features), stage.timeoutS);
   });
 };

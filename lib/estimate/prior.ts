@@ -1,5 +1,5 @@
 import { raw, seconds, type Seconds } from '../kernel/units.ts';
-import { distribution, type Distribution } from '../domain/distribution.ts';
+import { distribution, distributionOf, doubles, type Distribution } from '../domain/distribution.ts';
 
 /**
  * Standard normal quantiles at the middle of ten equally likely slices (5 %, 15 % .. 95 %), and the 99 % quantile for the
@@ -37,14 +37,24 @@ export const priorDistribution = (): Distribution => PRIOR;
 export function blend(a: Distribution, weight: number, b: Distribution): Distribution {
   if (weight >= 1) return a;
   if (weight <= 0) return b;
-  const points: [number, number][] = [];
-  a.atS.forEach((s, i) => points.push([s, (a.weight[i] ?? 0) * weight]));
-  b.atS.forEach((s, i) => points.push([s, (b.weight[i] ?? 0) * (1 - weight)]));
-  return distribution(points);
+  const points = a.atS.length + b.atS.length;
+  const atS = doubles(points);
+  const weights = doubles(points);
+  atS.set(a.atS);
+  atS.set(b.atS, a.atS.length);
+  for (let i = 0; i < points; i++) {
+    const j = i - a.atS.length;
+    weights[i] = j < 0 ? (a.weight[i] ?? 0) * weight : (b.weight[j] ?? 0) * (1 - weight);
+  }
+  return distributionOf(atS, weights);
 }
 
 /** No attempt runs longer than its timeout: what lies beyond counts as the timeout. */
 export function capped(d: Distribution, timeout: Seconds | null): Distribution {
   if (timeout === null || (d.atS.at(-1) ?? 0) <= raw(timeout)) return d;
-  return distribution(Array.from(d.atS, (s, i) => [Math.min(s, raw(timeout)), d.weight[i] ?? 0]));
+  const atS = doubles(d.atS.length);
+  const weight = doubles(d.atS.length);
+  for (let i = 0; i < atS.length; i++) atS[i] = Math.min(d.atS[i] ?? 0, raw(timeout));
+  weight.set(d.weight);
+  return distributionOf(atS, weight);
 }

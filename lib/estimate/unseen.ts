@@ -1,4 +1,4 @@
-import type { Distribution } from '../domain/distribution.ts';
+import { doubles, type Distribution } from '../domain/distribution.ts';
 import type { Bins } from './histogram.ts';
 
 /**
@@ -16,8 +16,8 @@ export function withUnseen(values: Float64Array, weights: Float64Array, bins: Bi
     if (i > 0 && values[bins.values + i] !== values[bins.values + i - 1]) distinct++;
   }
   const seen = runs / (runs + 1) / total;
-  const atS = room(distinct + 2);
-  const weight = room(distinct + 2);
+  const atS = doubles(distinct + 2);
+  const weight = doubles(distinct + 2);
   atS[0] = (values[bins.values] as number) / 2;
   weight[0] = 0.5 / (runs + 1);
   let last = 0;
@@ -30,21 +30,3 @@ export function withUnseen(values: Float64Array, weights: Float64Array, bins: Bi
   weight[last + 1] = 0.5 / (runs + 1);
   return { atS, weight };
 }
-
-/**
- * Zeroed doubles, carved out of shared buffers: an ArrayBuffer of its own for every forecast costs six times the rest
- * of making it. A buffer is freed when the last of the forecasts in it is; none is used twice.
- */
-function room(doubles: number): Float64Array {
-  const bytes = doubles * Float64Array.BYTES_PER_ELEMENT;
-  if (used + bytes > buffer.byteLength) {
-    buffer = new ArrayBuffer(Math.max(BUFFER_BYTES, bytes));
-    used = 0;
-  }
-  const view = new Float64Array(buffer, used, doubles);
-  used += bytes;
-  return view;
-}
-const BUFFER_BYTES = 8192;
-let buffer = new ArrayBuffer(0);
-let used = 0;

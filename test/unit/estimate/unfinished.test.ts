@@ -5,7 +5,7 @@ import type { RunningTask, Snapshot } from '../../../lib/domain/snapshot.ts';
 import { jvuPredict } from '../../../lib/estimate/jvupredict.ts';
 import { JvuPredict } from '../../../lib/estimate/predictor.ts';
 import { featuresOf } from '../../../lib/estimate/template.ts';
-import { productLimit } from '../../../lib/estimate/unfinished.ts';
+import { productLimit } from '../../../lib/estimate/with-unfinished.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
 import { epochMs, minus, raw, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
 import { attempt, job, snapshot, spec, stage } from '../../support/builders.ts';
@@ -39,10 +39,16 @@ describe('the product-limit estimate', () => {
     [35, 1],
   ] as const;
 
+  const lastedOf = (points: readonly (readonly [seconds: number, runs: number])[]) => ({
+    atS: Float64Array.from(points, ([s]) => s),
+    runs: Uint32Array.from(points, ([, n]) => n),
+    from: 0,
+  });
+
   it('is that of the textbook', () => {
     const atS = Float64Array.from([...ended.map(([s]) => s), 1000]);
     const masses = Float64Array.from([...ended.map(([, n]) => n), 0]);
-    const { atS: points, weight } = productLimit(atS, masses, going);
+    const { atS: points, weight } = productLimit(atS, masses, lastedOf(going));
     const survival = (s: number): number => weight.reduce((sum, w, i) => (points[i]! > s ? sum + w : sum), 0);
     const table = [0.857, 0.807, 0.753, 0.69, 0.627, 0.538, 0.448];
     for (const [i, [s]] of ended.entries()) expect(survival(s)).toBeCloseTo(table[i] ?? NaN, 3);
@@ -54,7 +60,10 @@ describe('the product-limit estimate', () => {
 
   it('is what ended where nothing goes on', () => {
     const atS = Float64Array.of(10, 20, 40);
-    expect(productLimit(atS, Float64Array.of(1, 2, 1), [])).toEqual({ atS, weight: Float64Array.of(0.25, 0.5, 0.25) });
+    expect(productLimit(atS, Float64Array.of(1, 2, 1), lastedOf([]))).toEqual({
+      atS,
+      weight: Float64Array.of(0.25, 0.5, 0.25),
+    });
   });
 });
 

@@ -90,8 +90,9 @@ class AttemptFold {
   readonly #file: SourceFile;
   readonly #tally: Tally;
   readonly #jobs = new Map<string, JobFold>();
-  readonly #requests = new Map<string, number>();
-  readonly #requestCells: (readonly [cpu: number, mem: number])[] = [];
+  /** By CPU, then by memory: its place among the requests. */
+  readonly #requestIds = new Map<number, Map<number, number>>();
+  readonly #requests: (readonly [cpu: number, mem: number])[] = [];
   /** Running time of the first attempt that finished; -1: none did. */
   readonly #finishedS: number[] = [];
   /** Of the longest attempt that ended otherwise; -1: none ran. */
@@ -110,11 +111,10 @@ class AttemptFold {
   }
 
   add({ line, cells }: Row<(typeof COLUMNS)[number]>): void {
-    const wrong = faultIn(cells);
-    if (wrong !== null) return this.#tally.bad(this.#file.label, line, wrong);
-    const atS = Number(cells.submit_s);
-    const job = this.#job(cells, line, atS);
-    const index = Number(cells.task_index);
+    const attempt = attemptIn(cells);
+    if (typeof attempt === 'string') return this.#tally.bad(this.#file.label, line, attempt);
+    const { index, number, submitS } = attempt;
+    const job = this.#job(cells, line, submitS);
     let task = job.tasks.get(index);
     if (task === undefined) {
       task = this.#finishedS.length;
@@ -125,50 +125,47 @@ class AttemptFold {
       this.#request.push(0);
       this.#attempt.push(0);
     }
-    if (Number(cells.attempt) <= (this.#attempt[task] ?? 0)) {
+    if (number <= (this.#attempt[task] ?? 0)) {
       const which = `attempt ${cells.attempt} of task ${index} of job ${cells.job_id}`;
       return this.#tally.bad(this.#file.label, line, `${which} comes after a later one, or twice`);
     }
-    job.firstS = Math.min(job.firstS, atS);
-    this.#attempt[task] = Number(cells.attempt);
-    this.#end(task, cells);
+    job.firstS = Math.min(job.firstS, submitS);
+    this.#attempt[task] = number;
+    this.#end(task, attempt);
   }
 
   #job(cells: Cells, line: number, atS: number): JobFold {
-    let job = this.#jobs.get(cells.job_id);
+    const id = cells.job_id;
+    let job = this.#jobs.get(id);
     if (job === undefined) {
       job = { line, priority: cells.priority, schedClass: cells.sched_class, firstS: atS, tasks: new Map() };
-      this.#jobs.set(cells.job_id, job);
+      this.#jobs.set(id, job);
     }
     return job;
   }
 
-  #end(task: number, cells: Cells): void {
+  #end(task: number, { cpu, mem, ranS, end }: TraceAttempt): void {
     // Submitted again after it had finished: the first time counts.
     if ((this.#finishedS[task] ?? -1) >= 0) return;
-    this.#request[task] = this.#requestOf(cells);
-    if (cells.schedule_s === '' || cells.end_s === '') return;
-    const ranS = Number(cells.end_s) - Number(cells.schedule_s);
-    if (cells.end_event === 'FINISH') this.#finishedS[task] = ranS;
+    this.#request[task] = this.#requestOf(cpu, mem);
+    if (ranS === null) return;
+    if (end === 'FINISH') this.#finishedS[task] = ranS;
     else this.#ranS[task] = Math.max(this.#ranS[task] ?? -1, ranS);
-    if (cells.end_event === 'FAIL') this.#failures[task] = (this.#failures[task] ?? 0) + 1;
+    if (end === 'FAIL') this.#failures[task] = (this.#failures[task] ?? 0) + 1;
   }
 
-  #requestOf(cells: Cells): number {
-    const key = `${cells.cpu_req}/${cells.mem_req}`;
-    let id = this.#requests.get(key);
-    if (id === undefined) {
-      id = this.#requestCells.length;
-      this.#requests.set(key, id);
-      this.#requestCells.push([Number(cells.cpu_req), Number(cells.mem_req)]);
-    }
+  #requestOf(cpu: number, mem: number): number {
+    let ids = this.#requestIds.get(cpu);
+    if (ids === undefined) this.#requestIds.set(cpu, (ids = new Map<number, number>()));
+    let id = ids.get(mem);
+    if (id === undefined) ids.set(mem, (id = this.#requests.push([cpu, mem]) - 1));
     return id;
   }
 
   /** The jobs by their first submission. */
   *take(context: ReadContext, names: ReadonlyMap<string, GoogleNames>): Generator<Submission> {
     const { vcpus, memoryGiB } = context.options.machine ?? LARGEST;
-    const resources = this.#requestCells.map(([cpu, mem]) => request(cpu * vcpus, mem * memoryGiB * 1024));
+    const resources = this.#requests.map(([cpu, mem]) => request(cpu * vcpus, mem * memoryGiB * 1024));
     // Array.sort is stable: ties stay in the order of the file.
     const jobs = [...this.#jobs].sort(([, a], [, b]) => a.firstS - b.firstS);
     for (const [id, fold] of jobs) {
@@ -229,41 +226,51 @@ const namesWithout = (id: string): GoogleNames => ({
   program: `program-${letters(Number(id))}`,
 });
 
-const CLASSES = ['sched_class', 'priority'] as const;
-const REQUESTS = ['cpu_req', 'mem_req'] as const;
+/** A row, its cells read. */
+interface TraceAttempt {
+  readonly index: number;
+  readonly number: number;
+  readonly submitS: number;
+  /** Null: it was not scheduled, or has not ended. */
+  readonly ranS: number | null;
+  readonly end: string;
+  readonly cpu: number;
+  readonly mem: number;
+}
 
-function faultIn(cells: Cells): string | null {
+const ID = /^\d{1,15}$/;
+const CLASS = /^\d{1,2}$/;
+
+/** What a row says, or what is wrong with it. */
+function attemptIn(cells: Cells): TraceAttempt | string {
+  const { job_id: id, sched_class: schedClass, priority, end_event: end } = cells;
   const index = amountIn(cells.task_index);
-  const attempt = amountIn(cells.attempt);
-  if (!/^\d{1,15}$/.test(cells.job_id)) return `job_id is a number; got ${quote(cells.job_id)}`;
+  const number = amountIn(cells.attempt);
+  const submitS = amountIn(cells.submit_s);
+  const cpu = amountIn(cells.cpu_req);
+  const mem = amountIn(cells.mem_req);
+  if (!ID.test(id)) return `job_id is a number; got ${quote(id)}`;
   if (index === null || !Number.isInteger(index) || index > MOST_INDEX) {
     return `task_index is a whole number up to ${MOST_INDEX}; got ${quote(cells.task_index)}`;
   }
-  if (attempt === null || !Number.isInteger(attempt) || attempt < 1) {
+  if (number === null || !Number.isInteger(number) || number < 1) {
     return `attempt is a whole number from 1; got ${quote(cells.attempt)}`;
   }
-  if (amountIn(cells.submit_s) === null) return `submit_s is a number >= 0; got ${quote(cells.submit_s)}`;
-  if (!ENDS.has(cells.end_event)) return `end_event is a known one; got ${quote(cells.end_event)}`;
-  for (const name of CLASSES) {
-    if (!/^\d{1,2}$/.test(cells[name])) return `${name} is a number from 0 to 99; got ${quote(cells[name])}`;
-  }
-  for (const name of REQUESTS) {
-    const fraction = amountIn(cells[name]);
-    if (fraction === null || fraction > 1) return `${name} is a fraction from 0 to 1; got ${quote(cells[name])}`;
-  }
-  return faultInTimes(cells);
+  if (submitS === null) return `submit_s is a number >= 0; got ${quote(cells.submit_s)}`;
+  if (!ENDS.has(end)) return `end_event is a known one; got ${quote(end)}`;
+  if (!CLASS.test(schedClass)) return `sched_class is a number from 0 to 99; got ${quote(schedClass)}`;
+  if (!CLASS.test(priority)) return `priority is a number from 0 to 99; got ${quote(priority)}`;
+  if (cpu === null || cpu > 1) return `cpu_req is a fraction from 0 to 1; got ${quote(cells.cpu_req)}`;
+  if (mem === null || mem > 1) return `mem_req is a fraction from 0 to 1; got ${quote(cells.mem_req)}`;
+  const ranS = ranIn(cells, end);
+  return typeof ranS === 'string' ? ranS : { index, number, submitS, ranS, end, cpu, mem };
 }
 
-function faultInTimes(cells: Cells): string | null {
-  const startS = numberIn(cells.schedule_s);
-  const endS = numberIn(cells.end_s);
-  const rule = brokenByTimes(cells, startS, endS);
-  return rule === null ? null : `${rule}; got ${quote(cells.schedule_s)} to ${quote(cells.end_s)}`;
-}
-
-function brokenByTimes({ end_event }: Cells, startS: number | null, endS: number | null): string | null {
-  if (Number.isNaN(startS) || Number.isNaN(endS)) return 'schedule_s and end_s are numbers';
-  if (startS !== null && endS !== null && endS < startS) return 'an attempt ends after it is scheduled';
-  const lacks = startS === null || endS === null;
-  return end_event === 'FINISH' && lacks ? 'an attempt that finished has its times' : null;
+function ranIn({ schedule_s: start, end_s: stop }: Cells, end: string): number | string | null {
+  const startS = numberIn(start);
+  const endS = numberIn(stop);
+  const got = (rule: string): string => `${rule}; got ${quote(start)} to ${quote(stop)}`;
+  if (Number.isNaN(startS) || Number.isNaN(endS)) return got('schedule_s and end_s are numbers');
+  if (startS === null || endS === null) return end === 'FINISH' ? got('an attempt that finished has its times') : null;
+  return endS < startS ? got('an attempt ends after it is scheduled') : endS - startS;
 }

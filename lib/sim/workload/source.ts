@@ -19,7 +19,7 @@ const HEAD_BYTES = 65_536;
 /** Decompressed at once: with zlib's own 16 KiB half the time goes into passing pieces on. */
 const CHUNK_BYTES = 262_144;
 /** A line longer than this is no line of a trace (the longest known, a DAG with all its measurements, has 0.3 MB). */
-const MAX_LINE_CHARACTERS = 64 * 2 ** 20;
+const MAX_LINE_BYTES = 64 * 2 ** 20;
 
 /** The files that a path names, sorted by path. Throws EbbError `workload.invalid` when there is none. */
 export async function sourceFiles(path: string): Promise<SourceFile[]> {
@@ -81,35 +81,42 @@ export interface Line {
   readonly text: string;
 }
 
-/** The lines of a file that are not empty, in batches of what is decompressed at once. */
-async function* lineBatches(file: SourceFile, tally: Tally): AsyncGenerator<readonly Line[]> {
+const NEWLINE = 10;
+const RETURN = 13;
+
+/** The text of a file, decompressed, in pieces that end where a line does. */
+async function* textsOf(file: SourceFile, tally: Tally, line: () => number): AsyncGenerator<string> {
   const decoder = new TextDecoder();
-  let rest = '';
-  let line = 1;
-  const taken = (parts: readonly string[]): Line[] => {
-    const lines: Line[] = [];
-    for (const part of parts) {
-      const text = part.endsWith('\r') ? part.slice(0, -1) : part;
-      if (text !== '') lines.push({ line, text });
-      line++;
-    }
-    return lines;
-  };
-  for await (const piece of bytesOf(file, tally, () => line)) {
-    const parts = (rest + decoder.decode(piece, { stream: true })).split('\n');
-    rest = parts.pop() ?? '';
-    yield taken(parts);
-    if (rest.length > MAX_LINE_CHARACTERS) {
-      tally.bad(file.label, line, 'a line is too long; the rest of the file is left out');
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const piece of bytesOf(file, tally, line)) {
+    const end = piece.lastIndexOf(NEWLINE) + 1;
+    if (end > 0) yield decoder.decode(Buffer.concat([rest, piece.subarray(0, end)]), { stream: true });
+    rest = end > 0 ? piece.subarray(end) : Buffer.concat([rest, piece]);
+    if (rest.length > MAX_LINE_BYTES) {
+      tally.bad(file.label, line(), 'a line is too long; the rest of the file is left out');
       return;
     }
   }
-  yield taken([rest + decoder.decode()]);
+  yield decoder.decode(rest);
+}
+
+/** Where a line that begins at `from` ends, and where the next one begins. */
+function lineFrom(text: string, from: number): { readonly to: number; readonly next: number } {
+  const newline = text.indexOf('\n', from);
+  const end = newline === -1 ? text.length : newline;
+  return { to: text.charCodeAt(end - 1) === RETURN ? end - 1 : end, next: end + 1 };
 }
 
 /** The lines of a file that are not empty. */
 export async function* linesOf(file: SourceFile, tally: Tally): AsyncGenerator<Line> {
-  for await (const lines of lineBatches(file, tally)) yield* lines;
+  let line = 1;
+  for await (const text of textsOf(file, tally, () => line)) {
+    for (let from = 0; from < text.length; line++) {
+      const { to, next } = lineFrom(text, from);
+      if (from < to) yield { line, text: text.slice(from, to) };
+      from = next;
+    }
+  }
 }
 
 /** A row of a table: its cells in the order of the columns asked for. */
@@ -138,68 +145,120 @@ export async function* tableOf<C extends string>(
   const { columns, delimiter, hasHeader } = table;
   const cellsIn = await splitter(delimiter);
   let width = columns.length;
-  let named = hasHeader
-    ? null
-    : cellsNamed(
-        columns,
-        columns.map((_, i) => i),
-      );
-  for await (const lines of lineBatches(file, tally)) {
+  let named = hasHeader ? null : cellsNamed(columns, [...columns.keys()]);
+  let line = 1;
+  for await (const text of textsOf(file, tally, () => line)) {
     const rows: Row<C>[] = [];
-    for (const { line, text } of lines) {
-      const cells = cellsIn(text);
-      if (cells === null) tally.bad(file.label, line, `a line that is no row; got ${quote(text)}`);
+    const plainCells = plainCellsIn(text, delimiter);
+    for (let next = 0; next < text.length; line++) {
+      const from = next;
+      const end = lineFrom(text, from);
+      next = end.next;
+      if (from === end.to) continue;
+      const cells = plainCells(from, end.to) ?? cellsIn(text.slice(from, end.to));
+      if (cells === null) tally.bad(file.label, line, `a line that is no row; got ${quote(text.slice(from, end.to))}`);
       else if (named === null) {
-        width = cells.length;
-        named = cellsNamed(columns, placesOf(cells, columns, file));
-      } else if (cells.length !== width) {
-        tally.bad(file.label, line, `a row has ${width} cells; got ${cells.length}`);
-      } else rows.push({ line, cells: named(BLANK.test(text) ? cells.map((cell) => cell.trim()) : cells) });
+        width = cells.count;
+        named = cellsNamed(columns, placesOf(cells.all(), columns, file));
+      } else if (cells.count !== width) {
+        tally.bad(file.label, line, `a row has ${width} cells; got ${cells.count}`);
+      } else rows.push({ line, cells: named(cells) });
     }
     yield rows;
   }
 }
 
-const BLANK = /\s/;
+/** The cells of a line: one after the other in a text, with a character between them. */
+class Cells {
+  readonly #text: string;
+  /** One before the first cell begins, then where each ends, from `first` on. */
+  readonly #ends: readonly number[];
+  readonly #first: number;
+  readonly count: number;
 
-/**
- * Cells of a line by the names of their columns, `places` being where each column is. A name is looked up where it is asked for:
- * a record made for each row takes as long as all the rest of reading it.
- */
+  constructor(text: string, ends: readonly number[], first: number, count: number) {
+    this.#text = text;
+    this.#ends = ends;
+    this.#first = first;
+    this.count = count;
+  }
+
+  at(place: number): string {
+    const i = this.#first + place;
+    return this.#text.slice((this.#ends[i] ?? 0) + 1, this.#ends[i + 1]);
+  }
+
+  all(): string[] {
+    return Array.from({ length: this.count }, (_, place) => this.at(place));
+  }
+}
+
+/** Cells by the names of their columns, `places` being where each column is. A text is made of a cell where it is asked for: of most nobody asks. */
 function cellsNamed<C extends string>(
   columns: readonly C[],
   places: readonly number[],
-): (cells: readonly string[]) => Readonly<Record<C, string>> {
-  class Cells {
-    readonly ofLine: readonly string[];
-    constructor(ofLine: readonly string[]) {
-      this.ofLine = ofLine;
+): (cells: Cells) => Readonly<Record<C, string>> {
+  class Named {
+    readonly cells: Cells;
+    constructor(cells: Cells) {
+      this.cells = cells;
     }
   }
   columns.forEach((column, i) => {
     const place = places[i] ?? 0;
-    Object.defineProperty(Cells.prototype, column, {
-      get(this: Cells): string {
-        return this.ofLine[place] ?? '';
+    Object.defineProperty(Named.prototype, column, {
+      get(this: Named): string {
+        return this.cells.at(place);
       },
     });
   });
-  return (cells) => new Cells(cells) as unknown as Readonly<Record<C, string>>;
+  return (cells) => new Named(cells) as unknown as Readonly<Record<C, string>>;
 }
 
+const QUOTE = 34;
+const SPACE = 32;
+const LAST_OF_ASCII = 126;
+
 /**
- * The cells of a line; null for a line with quotes that do not match. Traces hardly ever quote, and a line without quotes
- * is its cells between delimiters: csv-parse, which takes five times as long, reads the others. A cell of two lines is none.
+ * Finds the cells of a line in [from, to) of the text by their delimiters alone; null where there are quotes, blanks or letters beyond ASCII (of
+ * which some are blanks). Traces hardly ever have any.
  */
-async function splitter(delimiter: string): Promise<(text: string) => readonly string[] | null> {
+function plainCellsIn(text: string, delimiter: string): (from: number, to: number) => Cells | null {
+  const ends: number[] = [];
+  const between = delimiter.charCodeAt(0);
+  return (from, to) => {
+    const first = ends.length;
+    ends.push(from - 1);
+    for (let i = from; i < to; i++) {
+      const code = text.charCodeAt(i);
+      if (code === between) ends.push(i);
+      else if (code <= SPACE || code > LAST_OF_ASCII || code === QUOTE) {
+        ends.length = first;
+        return null;
+      }
+    }
+    ends.push(to);
+    return new Cells(text, ends, first, ends.length - first - 1);
+  };
+}
+
+/** The cells of any line, without blanks around them; null where quotes do not match. A cell of two lines is none. */
+async function splitter(delimiter: string): Promise<(text: string) => Cells | null> {
   const { parse } = await import('csv-parse/sync');
-  return (text) => {
+  const cellsIn = (text: string): readonly string[] | null => {
     if (!text.includes('"')) return text.split(delimiter);
     try {
       return parse(text, { delimiter })[0] ?? null;
     } catch {
       return null;
     }
+  };
+  return (text) => {
+    const cells = cellsIn(text)?.map((cell) => cell.trim());
+    if (cells === undefined) return null;
+    const ends = [-1];
+    for (const cell of cells) ends.push((ends.at(-1) ?? -1) + 1 + cell.length);
+    return new Cells(cells.join('\n'), ends, 0, cells.length);
   };
 }
 

@@ -72,6 +72,23 @@ describe('opening a workload', () => {
     expect(report.bad.count).toBe(0);
   });
 
+  it('reads cells in any letters, without blanks around them', async () => {
+    const pods =
+      'name, cpu_milli,memory_mib,num_gpu,gpu_milli,qos,pod_phase,creation_time,deletion_time,scheduled_time\n' +
+      'pöd-1,500,2048,0,0,BE,Succeeded,100,160,110\n' +
+      '\u00A0pod-2,500,2048,0,0,BE,Succeeded,100,170,110\n' +
+      'pod-3,500,2048,0,0,BE,Succeeded,100,180,110,\n' +
+      '\n' +
+      ' pod-4 ,500\t,2048,0,0,BE,Succeeded,100,190,110';
+    const { jobs, report } = await collect(written('pods.csv', pods));
+    expect(jobs.map((j) => [j.key, runtimes(j)['main']])).toEqual([
+      ['pöd-1', [50]],
+      ['pod-2', [60]],
+      ['pod-4', [80]],
+    ]);
+    expect(report.bad.first).toEqual([{ file: 'pods.csv', line: 4, what: 'a row has 10 cells; got 11' }]);
+  });
+
   it('uses what came before the damage in an unfinished gzip, and says so', async () => {
     const rows = Array.from({ length: 5000 }, (_, i) => `job${i}\t${i}\t1\t${(i * 7919) % 100_000}\t0\t0\n`);
     const bytes = gzipSync(rows.join(''));

@@ -1,4 +1,4 @@
-import type { AttemptId, InstanceId, PoolId } from '../kernel/ids.ts';
+import type { AttemptId, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
 import { add, mib, milliCpu, raw, ZERO_S, type Seconds } from '../kernel/units.ts';
 import { isLive, type Instance } from '../domain/instance.ts';
@@ -14,11 +14,13 @@ import {
   type Snapshot,
 } from '../domain/snapshot.ts';
 
+type ByKey<K, V> = Pick<ReadonlyMap<K, V>, 'get'>;
+
 /** Where the rows are that it is made of; `attemptsOn` in the order in which attempts came, ended ones included. */
 export interface RunningRows {
-  readonly jobs: ReadonlyMap<string, Job>;
-  readonly attempts: ReadonlyMap<AttemptId, Attempt>;
-  readonly instances: ReadonlyMap<InstanceId, Instance>;
+  readonly jobs: ByKey<JobId, Job>;
+  readonly attempts: ByKey<AttemptId, Attempt>;
+  readonly instances: ByKey<InstanceId, Instance>;
   /** Of an attempt that has not ended. */
   readonly taskOf: (attempt: Attempt) => Pick<Task, 'ranS'> | undefined;
   readonly attemptsOn: (instance: InstanceId) => readonly Attempt[];
@@ -115,7 +117,7 @@ interface StageOf {
 }
 
 /** Job and stage of an attempt. Attempts of one stage come one after the other, so that most are answered by the last answer. */
-function stagesOf(jobs: ReadonlyMap<string, Job>): (attempt: Attempt) => StageOf {
+function stagesOf(jobs: ByKey<JobId, Job>): (attempt: Attempt) => StageOf {
   let last: StageOf | null = null;
   return (attempt) => {
     if (last !== null && last.job.id === attempt.job && last.stage.name === attempt.stage) return last;

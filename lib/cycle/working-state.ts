@@ -7,6 +7,7 @@ import type { LedgerRow } from '../domain/ledger.ts';
 import type { Plan } from '../domain/plan.ts';
 import type { Snapshot } from '../domain/snapshot.ts';
 import type { ActiveState, Change, EffectRecord, OthersChanges } from '../ports/store.ts';
+import { Rows, TaskRows } from './rows.ts';
 import { WhatRuns, type RunningTerms } from './what-runs.ts';
 
 export const taskKey = (t: TaskRef): string => `${t.job}/${t.stage}/${t.index}`;
@@ -19,13 +20,13 @@ export const attemptName = (t: TaskRef, number: number): AttemptId =>
  * may serve the next use case too (`carryOver`); its memory is bounded by what is active.
  */
 export class WorkingState {
-  readonly jobs = new Map<JobId, Job>();
-  readonly #tasks = new Map<JobId, JobTasks>();
-  readonly attempts = new Map<AttemptId, Attempt>();
-  readonly instances = new Map<InstanceId, Instance>();
+  readonly jobs = new Rows<JobId, Job>();
+  readonly #tasks = new TaskRows();
+  readonly attempts = new Rows<AttemptId, Attempt>();
+  readonly instances = new Rows<InstanceId, Instance>();
   #openEffects: readonly EffectRecord[];
   #cursors: ReadonlyMap<InstanceId, number>;
-  /** One map for each kind: ids are their keys as they are. */
+  /** Of the other kinds, by key. */
   readonly #touched = new Map<Change['put'], Map<string, Change>>();
   readonly #appended: Change[] = [];
   /** Made when first asked for: attempts by instance, in the order of `attempts`. */
@@ -36,14 +37,14 @@ export class WorkingState {
   #over = nothingOver();
 
   constructor(active: ActiveState) {
-    for (const j of active.jobs) this.jobs.set(j.id, j);
-    for (const t of active.tasks) this.#setTask(t);
+    for (const j of active.jobs) this.jobs.load(j.id, j);
+    for (const t of active.tasks) this.#tasks.load(t);
     for (const i of active.instances) {
-      this.instances.set(i.id, i);
+      this.instances.load(i.id, i);
       this.#whatRuns.changedInstance(i.id);
     }
     for (const a of active.attempts) {
-      this.attempts.set(a.id, a);
+      this.attempts.load(a.id, a);
       this.#whatRuns.changedAttempt(a);
     }
     this.#openEffects = active.openEffects;
@@ -79,12 +80,12 @@ export class WorkingState {
       this.instances.delete(id);
       this.#attemptsOn?.delete(id);
     }
-    for (const { job, stage, index } of tasks) this.#tasks.get(job)?.get(stage)?.delete(index);
+    for (const task of tasks) this.#tasks.delete(task);
     for (const id of endedJobs) {
       this.jobs.delete(id);
-      this.#tasks.delete(id);
+      this.#tasks.deleteJob(id);
     }
-    for (const job of jobs) this.jobs.set(job.id, job);
+    for (const job of jobs) this.jobs.load(job.id, job);
     this.#openEffects = openEffects;
     this.#cursors = cursors;
   }
@@ -99,24 +100,21 @@ export class WorkingState {
   }
 
   putJob(value: Job): void {
-    this.jobs.set(value.id, value);
+    this.jobs.put(value.id, value);
     if (isOver(value.state)) this.#over.jobs.push(value.id);
-    this.#touch(value.id, { put: 'job', value });
   }
 
   putAttempt(value: Attempt): void {
     if (this.#attemptsOn !== null && !this.attempts.has(value.id)) addTo(this.#attemptsOn, value.instance, value.id);
-    this.attempts.set(value.id, value);
+    this.attempts.put(value.id, value);
     this.#whatRuns.changedAttempt(value);
     if (!isLiveAttempt(value)) this.#over.attempts.push(value.id);
-    this.#touch(value.id, { put: 'attempt', value });
   }
 
   putInstance(value: Instance): void {
-    this.instances.set(value.id, value);
+    this.instances.put(value.id, value);
     this.#whatRuns.changedInstance(value.id);
     if (!isLive(value)) this.#over.instances.push(value.id);
-    this.#touch(value.id, { put: 'instance', value });
   }
 
   putEffect(value: EffectRecord): void {
@@ -160,7 +158,7 @@ export class WorkingState {
 
   /** Takes the next never-tried task of a stage, or a waiting one, into `running`. Returns it with its attempt counted. */
   beginTask(ref: TaskRef): Task {
-    const known = this.#task(ref);
+    const known = this.#tasks.get(ref);
     if (known !== undefined) {
       const begun: Task = { ...known, state: 'running', attempts: known.attempts + 1, notBeforeMs: null };
       this.moveTask(known, begun);
@@ -173,7 +171,7 @@ export class WorkingState {
   }
 
   task(ref: TaskRef): Task {
-    return invariant(this.#task(ref), `task ${taskKey(ref)} has an attempt but no record`);
+    return invariant(this.#tasks.get(ref), `task ${taskKey(ref)} has an attempt but no record`);
   }
 
   stage(ref: TaskRef): StageProgress {
@@ -187,6 +185,10 @@ export class WorkingState {
   /** What to commit since the last call. */
   takeChanges(): readonly Change[] {
     const changes: Change[] = [];
+    for (const value of this.jobs.takePut()) changes.push({ put: 'job', value });
+    for (const value of this.#tasks.takePut()) changes.push({ put: 'task', value });
+    for (const value of this.instances.takePut()) changes.push({ put: 'instance', value });
+    for (const value of this.attempts.takePut()) changes.push({ put: 'attempt', value });
     for (const of of this.#touched.values()) of.forEach((change) => changes.push(change));
     for (const change of this.#appended) changes.push(change);
     this.#touched.clear();
@@ -195,7 +197,9 @@ export class WorkingState {
   }
 
   get changed(): boolean {
-    return this.#touched.size + this.#appended.length > 0;
+    const { jobs, attempts, instances } = this;
+    const put = jobs.countPut + this.#tasks.countPut + attempts.countPut + instances.countPut;
+    return put + this.#touched.size + this.#appended.length > 0;
   }
 
   activeJobs(): Job[] {
@@ -220,8 +224,7 @@ export class WorkingState {
   /** Tried tasks of a stage that wait, in the order in which they were first tried. O(tried tasks), O(1) where the job counts none. */
   waitingTasks({ id, stages }: Pick<Job, 'id' | 'stages'>, stage: string): Task[] {
     const counted = stages.some((s) => s.name === stage && s.waiting > 0);
-    const tried = counted ? this.#tasks.get(id)?.get(stage) : undefined;
-    return tried === undefined ? [] : chosen(tried, (t) => t.state === 'waiting');
+    return counted ? this.#tasks.ofStage(id, stage).filter((t) => t.state === 'waiting') : [];
   }
 
   /** Every attempt known on an instance, ended ones included. O(its attempts), after O(attempts) once. */
@@ -236,15 +239,14 @@ export class WorkingState {
   /** What runs, and each live instance with what runs on it. `terms` are the same at each call. */
   whatRuns(terms: RunningTerms): Pick<Snapshot, 'running' | 'instances'> {
     const { jobs, attempts, instances } = this;
-    const taskOf = (attempt: Attempt): Task | undefined => this.#task(attempt);
+    const taskOf = (attempt: Attempt): Task | undefined => this.#tasks.get(attempt);
     const attemptsOn = (id: InstanceId): Attempt[] => this.attemptsOn(id);
     return this.#whatRuns.now({ jobs, attempts, instances, taskOf, attemptsOn }, terms);
   }
 
   /** Tried tasks of a job. O(its tasks). */
   tasksOf(job: JobId): Task[] {
-    const stages = this.#tasks.get(job);
-    return stages === undefined ? [] : [...stages.values()].flatMap((tasks) => [...tasks.values()]);
+    return this.#tasks.ofJob(job);
   }
 
   #touch(key: string, change: Change): void {
@@ -253,22 +255,9 @@ export class WorkingState {
     else of.set(key, change);
   }
 
-  #task({ job, stage, index }: TaskRef): Task | undefined {
-    return this.#tasks.get(job)?.get(stage)?.get(index);
-  }
-
-  #setTask(value: Task): void {
-    let stages = this.#tasks.get(value.job);
-    if (stages === undefined) this.#tasks.set(value.job, (stages = new Map() as JobTasks));
-    const tasks = stages.get(value.stage);
-    if (tasks === undefined) stages.set(value.stage, new Map([[value.index, value]]));
-    else tasks.set(value.index, value);
-  }
-
   #storeTask(value: Task): void {
-    this.#setTask(value);
+    this.#tasks.put(value);
     if (value.state !== 'waiting' && value.state !== 'running') this.#over.tasks.push(value);
-    this.#touch(taskKey(value), { put: 'task', value });
   }
 
   #count(ref: TaskRef, change: (s: StageProgress) => StageProgress): void {
@@ -276,9 +265,6 @@ export class WorkingState {
     this.putJob({ ...job, stages: job.stages.map((s) => (s.name === ref.stage ? change(s) : s)) });
   }
 }
-
-/** By stage, then by index: texts that name a task are put together for what changes, not for all there are. */
-type JobTasks = Map<string, Map<number, Task>>;
 
 interface Over {
   readonly jobs: JobId[];
@@ -291,8 +277,7 @@ const nothingOver = (): Over => ({ jobs: [], tasks: [], attempts: [], instances:
 
 const isLiveAttempt = (a: Attempt): boolean => a.state !== 'ended';
 
-/** By `forEach`, which makes nothing on the way, where an iterator makes an object for each value. */
-function chosen<T>(of: ReadonlyMap<unknown, T>, wanted: (value: T) => boolean): T[] {
+function chosen<T>(of: Rows<unknown, T>, wanted: (value: T) => boolean): T[] {
   const found: T[] = [];
   of.forEach((value) => {
     if (wanted(value)) found.push(value);
@@ -306,7 +291,7 @@ function addTo<K, V>(index: Map<K, V[]>, key: K, value: V): void {
   else known.push(value);
 }
 
-function valuesOf<K, V>(keys: readonly K[] | undefined, values: ReadonlyMap<K, V>): V[] {
+function valuesOf<K, V>(keys: readonly K[] | undefined, values: Rows<K, V>): V[] {
   const found: V[] = [];
   for (const key of keys ?? []) found.push(values.get(key) as V);
   return found;

@@ -12,17 +12,17 @@ export class Arrivals<V> {
     this.#isOpen = isOpen;
   }
 
-  /** True where there was none of that key. */
-  put(key: string, value: V): boolean {
+  /** Its row where there was none of that key, else null. */
+  put(key: string, value: V): Row<V> | null {
     const known = this.#byKey.get(key);
     if (known !== undefined) {
       known.value = value;
-      return false;
+      return null;
     }
     const row = { value, arrival: ++this.#arrivals };
     this.#rows.push(row);
     this.#byKey.set(key, row);
-    return true;
+    return row;
   }
 
   /** As if it had never been put. */
@@ -36,16 +36,6 @@ export class Arrivals<V> {
 
   get(key: string): V | undefined {
     return this.#byKey.get(key)?.value ?? undefined;
-  }
-
-  /** Of those keys that are known, in their order. */
-  valuesOf(keys: ReadonlySet<string>): V[] {
-    const values: V[] = [];
-    keys.forEach((key) => {
-      const value = this.get(key);
-      if (value !== undefined) values.push(value);
-    });
-    return values;
   }
 
   /** Those that are not over, in the order in which they came. O(all that is known): an engine asks once. */
@@ -90,28 +80,37 @@ export class Arrivals<V> {
   }
 }
 
-interface Row<V> {
+/** Of an entity, for as long as it is known: then its value is null. */
+export interface Row<V> {
   value: V | null;
   readonly arrival: number;
+}
+
+export function valuesOf<V>(rows: ReadonlySet<Row<V>>): V[] {
+  const values: V[] = [];
+  rows.forEach(({ value }) => {
+    if (value !== null) values.push(value);
+  });
+  return values;
 }
 
 /** Empty rows that are let stand before they are swept out. */
 const SWEEP_AT = 1024;
 
-const NONE: ReadonlySet<string> = new Set();
+const NONE: ReadonlySet<never> = new Set<never>();
 
-/** Values in lists by a key, without duplicates. */
-export class Index {
-  readonly #lists = new Map<string, Set<string>>();
+/** Members in lists by a key, without duplicates. */
+export class Index<M> {
+  readonly #lists = new Map<string, Set<M>>();
 
-  add(of: string, key: string): void {
+  add(of: string, member: M): void {
     const list = this.#lists.get(of);
-    if (list === undefined) this.#lists.set(of, new Set([key]));
-    else list.add(key);
+    if (list === undefined) this.#lists.set(of, new Set([member]));
+    else list.add(member);
   }
 
   /** In the order in which they were added. To be read before anything is added or removed. */
-  get(of: string): ReadonlySet<string> {
+  get(of: string): ReadonlySet<M> {
     return this.#lists.get(of) ?? NONE;
   }
 
@@ -119,9 +118,9 @@ export class Index {
     return this.#lists.has(of);
   }
 
-  remove(of: string, key: string): void {
+  remove(of: string, member: M): void {
     const list = this.#lists.get(of);
-    if (list?.delete(key) === true && list.size === 0) this.#lists.delete(of);
+    if (list?.delete(member) === true && list.size === 0) this.#lists.delete(of);
   }
 
   forget(of: string): void {

@@ -23,7 +23,8 @@ import { CostSums, costsBy, KEPT_SUMS, type By } from '../ports/store-costs.ts';
 import { decodeCursor, pageOf } from '../ports/store-paging.ts';
 import { expectKnown } from '../ports/store-changes.ts';
 import { AGED_OUT, DAY_MS, DEFAULT_RETENTION, type Retention } from '../ports/store-retention.ts';
-import { Arrivals, Index } from './memory-state.ts';
+import { TaskRows } from '../cycle/rows.ts';
+import { Arrivals, Index, valuesOf, type Row } from './memory-state.ts';
 
 /** Told of what is stored as it is stored; may not change the store before the call that stored it has returned. */
 export interface StoreWatcher {
@@ -31,6 +32,8 @@ export interface StoreWatcher {
   readonly job?: (job: Job) => void;
   readonly instance?: (instance: Instance) => void;
 }
+
+const isOpen = (t: Task): boolean => t.state === 'waiting' || t.state === 'running';
 
 const ascending = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
@@ -43,13 +46,12 @@ export class MemoryStore implements Store {
   readonly #watcher: StoreWatcher;
   readonly #nowMs: () => number;
   readonly #jobs = new Arrivals<Job>((j) => !isOver(j.state));
-  readonly #tasks = new Arrivals<Task>((t) => t.state === 'waiting' || t.state === 'running');
+  readonly #tasks = new TaskRows();
   readonly #attempts = new Arrivals<Attempt>((a) => a.state !== 'ended');
   readonly #instances = new Arrivals<Instance>(isLive);
-  readonly #tasksOf = new Index();
-  readonly #attemptsOf = new Index();
-  readonly #attemptsOn = new Index();
-  readonly #jobsNamed = new Index();
+  readonly #attemptsOf = new Index<Row<Attempt>>();
+  readonly #attemptsOn = new Index<Row<Attempt>>();
+  readonly #jobsNamed = new Index<JobId>();
   /** Jobs that were not over when somebody asked for their end. */
   readonly #cancelRequested = new Set<JobId>();
   readonly #idempotency = new Map<string, { readonly digest: string; readonly job: JobId; readonly atMs: number }>();
@@ -72,7 +74,7 @@ export class MemoryStore implements Store {
   /** Those without an outcome. What became of the others no one asks here. */
   readonly #openEffects = new Map<string, EffectRecord>();
   readonly #ledger = new Map<InstanceId, readonly LedgerRow[]>();
-  readonly #ledgerOf = new Index();
+  readonly #ledgerOf = new Index<InstanceId>();
   #events: EventRecord[] = [];
   readonly #cursors = new Map<InstanceId, number>();
   readonly #memory = new Map<string, string>();
@@ -170,18 +172,17 @@ export class MemoryStore implements Store {
       case 'job':
         this.#putJob(change.value);
         break;
-      case 'task': {
-        const { job, stage, index } = change.value;
-        const key = `${job}/${stage}/${index}`;
-        if (this.#tasks.put(key, change.value)) this.#tasksOf.add(job, key);
+      case 'task':
+        this.#tasks.load(change.value);
+        break;
+      case 'attempt': {
+        // An attempt never changes its job or instance: both follow from its id.
+        const row = this.#attempts.put(change.value.id, change.value);
+        if (row === null) break;
+        this.#attemptsOf.add(change.value.job, row);
+        this.#attemptsOn.add(change.value.instance, row);
         break;
       }
-      case 'attempt':
-        // An attempt never changes its job or instance: both follow from its id.
-        if (!this.#attempts.put(change.value.id, change.value)) break;
-        this.#attemptsOf.add(change.value.job, change.value.id);
-        this.#attemptsOn.add(change.value.instance, change.value.id);
-        break;
       case 'instance':
         this.#instances.put(change.value.id, change.value);
         if (this.#ages && change.value.state === 'ended' && change.value.costUsd !== null)
@@ -263,12 +264,12 @@ export class MemoryStore implements Store {
   }
 
   #ageOutJob(id: JobId): void {
-    const attempts = this.#attemptsOf.get(id);
-    if (this.#attempts.valuesOf(attempts).some((a) => a.state !== 'ended')) return;
-    for (const attempt of attempts) {
-      const instance = this.#attempts.get(attempt)?.instance;
-      if (instance !== undefined) this.#attemptsOn.remove(instance, attempt);
-      this.#attempts.forget(attempt);
+    const rows = this.#attemptsOf.get(id);
+    if (valuesOf(rows).some((a) => a.state !== 'ended')) return;
+    for (const row of rows) {
+      if (row.value === null) continue;
+      this.#attemptsOn.remove(row.value.instance, row);
+      this.#attempts.forget(row.value.id);
     }
     this.#attemptsOf.forget(id);
     this.forgetJob(id);
@@ -289,10 +290,10 @@ export class MemoryStore implements Store {
 
   /** As if the instance and what ran on it had never been. For a driver that has kept of it what it needs, and bounds its memory. */
   forgetInstance(id: InstanceId): void {
-    for (const attempt of this.#attemptsOn.get(id)) {
-      const job = this.#attempts.get(attempt)?.job;
-      if (job !== undefined) this.#attemptsOf.remove(job, attempt);
-      this.#attempts.forget(attempt);
+    for (const row of this.#attemptsOn.get(id)) {
+      if (row.value === null) continue;
+      this.#attemptsOf.remove(row.value.job, row);
+      this.#attempts.forget(row.value.id);
     }
     this.#attemptsOn.forget(id);
     for (const row of this.#ledger.get(id) ?? []) if (row.job !== null) this.#ledgerOf.remove(row.job, id);
@@ -305,18 +306,16 @@ export class MemoryStore implements Store {
   forgetJob(id: JobId): void {
     const name = this.#jobs.get(id)?.spec.name;
     if (name !== undefined) this.#jobsNamed.remove(name, id);
-    for (const key of this.#tasksOf.get(id)) this.#tasks.forget(key);
-    this.#tasksOf.forget(id);
+    this.#tasks.deleteJob(id);
     this.#explanations.delete(id);
     this.#jobs.forget(id);
   }
 
   async loadActive(): Promise<ActiveState> {
     const jobs = this.#jobs.open();
-    const active = new Set(jobs.map((j) => j.id));
     return {
       jobs,
-      tasks: this.#tasks.open().filter((t) => active.has(t.job)),
+      tasks: jobs.flatMap(({ id }) => this.#tasks.ofJob(id).filter(isOpen)),
       attempts: this.#attempts.open(),
       instances: this.#instances.open(),
       openEffects: [...this.#openEffects.values()],
@@ -367,12 +366,11 @@ export class MemoryStore implements Store {
   }
 
   async tasks(job: JobId): Promise<readonly Task[]> {
-    const tasks = this.#tasks.valuesOf(this.#tasksOf.get(job));
-    return tasks.sort((a, b) => ascending(a.stage, b.stage) || a.index - b.index);
+    return this.#tasks.ofJob(job).sort((a, b) => ascending(a.stage, b.stage) || a.index - b.index);
   }
 
   async attempts(job: JobId): Promise<readonly Attempt[]> {
-    return this.#attempts.valuesOf(this.#attemptsOf.get(job));
+    return valuesOf(this.#attemptsOf.get(job));
   }
 
   /** Whether any attempt of the job is known. O(1). */
@@ -381,7 +379,7 @@ export class MemoryStore implements Store {
   }
 
   async attemptsOn(instance: InstanceId): Promise<readonly Attempt[]> {
-    return this.#attempts.valuesOf(this.#attemptsOn.get(instance));
+    return valuesOf(this.#attemptsOn.get(instance));
   }
 
   async attempt(id: AttemptId): Promise<Attempt | null> {
@@ -413,7 +411,7 @@ export class MemoryStore implements Store {
 
   async ledger(of: { readonly job: JobId } | { readonly instance: InstanceId } | 'all'): Promise<readonly LedgerRow[]> {
     if (of !== 'all' && 'instance' in of) return this.#ledger.get(of.instance) ?? [];
-    const instances = of === 'all' ? this.#ledger.keys() : (this.#ledgerOf.get(of.job) as ReadonlySet<InstanceId>);
+    const instances = of === 'all' ? this.#ledger.keys() : this.#ledgerOf.get(of.job);
     const rows = [...instances].sort(ascending).flatMap((id) => this.#ledger.get(id) ?? []);
     return of === 'all' ? rows : rows.filter((row) => row.job === of.job);
   }

@@ -90,15 +90,15 @@ function act(state: WorkingState, d: Deed, serial: number): void {
 }
 
 const picture = (state: WorkingState): unknown => ({
-  jobs: [...state.jobs],
-  tasks: [...state.jobs.keys()]
-    .flatMap((id) => state.tasksOf(id))
+  jobs: [...state.jobs.values()],
+  tasks: [...state.jobs.values()]
+    .flatMap(({ id }) => state.tasksOf(id))
     .sort((a, b) => (a.job < b.job ? -1 : a.job > b.job ? 1 : a.index - b.index)),
-  attempts: [...state.attempts],
-  instances: [...state.instances],
+  attempts: [...state.attempts.values()],
+  instances: [...state.instances.values()],
   openEffects: state.openEffects,
   cursors: new Map(state.cursors),
-  on: [...state.instances.keys()].map((id) => state.attemptsOn(id)),
+  on: [...state.instances.values()].map(({ id }) => state.attemptsOn(id)),
   ended: state.endedInstances,
 });
 
@@ -206,6 +206,30 @@ describe('the active state kept from cycle to cycle', () => {
       'waits',
     ]) {
       expect([what, (seen.get(what) ?? 0) > 100]).toEqual([what, true]);
+    }
+  });
+
+  it('is committed as it is at last, one change for each, however often it was put', async () => {
+    const state = new WorkingState(await new MemoryStore().loadActive());
+    const { job } = submission('j0');
+    const ref = { job: job.id, stage: 'main', index: 0 };
+    for (let round = 0; round < 2; round++) {
+      state.putJob(job);
+      state.beginTask(ref);
+      state.moveTask(state.task(ref), { ...state.task(ref), state: 'waiting' });
+      const began = attempt('a1', ref);
+      state.putAttempt(began);
+      state.putAttempt({ ...began, state: 'stopping' });
+      state.putInstance(instance('i-0'));
+      state.putInstance({ ...instance('i-0'), state: 'releasing' });
+      const changes = state.takeChanges();
+      expect(changes).toMatchObject([
+        { put: 'job', value: { id: 'j0' } },
+        { put: 'task', value: { state: 'waiting', attempts: round + 1 } },
+        { put: 'instance', value: { state: 'releasing' } },
+        { put: 'attempt', value: { state: 'stopping' } },
+      ]);
+      expect([state.changed, state.takeChanges()]).toEqual([false, []]);
     }
   });
 

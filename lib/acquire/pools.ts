@@ -16,20 +16,6 @@ interface BidForecast {
   readonly table: CurveTable;
 }
 
-/** A pool that can be bought from now. */
-export interface PricedPool {
-  readonly pool: Pool;
-  readonly priceUsdPerHour: number;
-  readonly meanPriceUsdPerHour: number | null;
-  /** The lower of the price now and the one expected in an hour. */
-  readonly lowPriceUsdPerHour: number;
-  readonly bids: readonly BidForecast[];
-  /** Least fraction of running time that is charged over its bids: below 1 where first hours are likely refunded. */
-  readonly leastCharged: number;
-  /** P(interrupted within an hour) of its safest bid. */
-  readonly hazard: number;
-}
-
 const HOUR_S = 3600;
 
 /** The snapshot's pools by index, what they offer computed on first use: most pools never survive the filters. */
@@ -40,7 +26,6 @@ export class PoolBook {
   readonly market: MarketForecast;
   readonly nowMs: EpochMs;
   readonly config: SchedulerConfig;
-  readonly #inAnHour: EpochMs;
   readonly #instances: Snapshot['instances'];
   #held: ReadonlySet<PoolId> | null = null;
   readonly #priced: (PricedPool | undefined)[] = [];
@@ -53,7 +38,6 @@ export class PoolBook {
     this.market = market;
     this.nowMs = snapshot.nowMs;
     this.config = config;
-    this.#inAnHour = plus(snapshot.nowMs, seconds(HOUR_S));
   }
 
   /** Those with an instance that takes tasks. O(instances) when it is first asked for: where a pool rests. */
@@ -64,7 +48,7 @@ export class PoolBook {
     return (this.#held = held);
   }
 
-  /** Bids and risks of an open pool with a quote. */
+  /** A pool with a quote. */
   priced(index: number): PricedPool {
     return (this.#priced[index] ??= this.#price(index));
   }
@@ -72,26 +56,77 @@ export class PoolBook {
   #price(index: number): PricedPool {
     const view = this.views[index];
     if (view === undefined || view.quote === null) throw new RangeError(`pool ${index} has no price`);
-    const { pool } = view;
-    const priceUsdPerHour = raw(view.quote);
+    return new PricedPool(view.pool, raw(view.quote), this);
+  }
+}
+
+/** A pool that can be bought from now. What is known of it besides its price is worked out when it is asked: of most pools it never is. */
+export class PricedPool {
+  readonly pool: Pool;
+  readonly priceUsdPerHour: number;
+  readonly #of: Pick<PoolBook, 'market' | 'nowMs' | 'config'>;
+  #lowPriceUsdPerHour: number | null = null;
+  #bids: readonly BidForecast[] | null = null;
+
+  constructor(pool: Pool, priceUsdPerHour: number, of: Pick<PoolBook, 'market' | 'nowMs' | 'config'>) {
+    this.pool = pool;
+    this.priceUsdPerHour = priceUsdPerHour;
+    this.#of = of;
+  }
+
+  get meanPriceUsdPerHour(): number | null {
+    return rawOrNull(this.#of.market.meanPrice?.(this.pool) ?? null);
+  }
+
+  /** The lower of the price now and the one expected in an hour. */
+  get lowPriceUsdPerHour(): number {
+    return (this.#lowPriceUsdPerHour ??= this.lowestBy(plus(this.#of.nowMs, seconds(HOUR_S))));
+  }
+
+  /** The lower of the price now and the one expected at a later time. */
+  lowestBy(at: EpochMs): number {
+    return Math.min(this.priceUsdPerHour, this.expectedUsdPerHour(at));
+  }
+
+  /** Of a spot pool whose price is not forecast, and of any other: the price now. */
+  expectedUsdPerHour(at: EpochMs): number {
+    const expected = this.pool.option === 'spot' ? this.#of.market.expectedPrice(this.pool, at) : null;
+    return rawOrNull(expected) ?? this.priceUsdPerHour;
+  }
+
+  get bids(): readonly BidForecast[] {
+    return (this.#bids ??= this.#forecastBids());
+  }
+
+  /** Least fraction of running time that is charged over its bids, where first hours are refunded: below 1 where that is likely. */
+  get leastCharged(): number {
+    return Math.min(1, ...this.bids.map(({ table }) => chargedInFirstHour(table)));
+  }
+
+  /** P(interrupted within an hour) of its safest bid. */
+  get hazard(): number {
+    return Math.min(1, ...this.#lostInAnHour());
+  }
+
+  /** The same of its riskiest bid. */
+  get highestHazard(): number {
+    return Math.max(0, ...this.#lostInAnHour());
+  }
+
+  #lostInAnHour(): readonly number[] {
+    return this.bids.map(({ curve }) => pInterruptedWithin(curve, seconds(HOUR_S)));
+  }
+
+  #forecastBids(): readonly BidForecast[] {
+    const { market, config } = this.#of;
     const bids: BidForecast[] = [];
-    for (const bid of bidsFor(pool, priceUsdPerHour, this.config)) {
-      const curve = this.market.interruption(pool, bid);
+    for (const bid of bidsFor(this.pool, this.priceUsdPerHour, config)) {
+      const curve = market.interruption(this.pool, bid);
       const lower = bids.at(-1);
       const table = lower !== undefined && isSameCurve(lower.curve, curve) ? lower.table : tabulate(curve);
       bids.push({ bid, curve, table });
     }
-    const later = pool.option === 'spot' ? this.market.expectedPrice(pool, this.#inAnHour) : null;
-    const refunds = pool.option === 'spot' && this.config.refundRule === 'first-hour';
-    return {
-      pool,
-      priceUsdPerHour,
-      meanPriceUsdPerHour: rawOrNull(this.market.meanPrice?.(pool) ?? null),
-      lowPriceUsdPerHour: later === null ? priceUsdPerHour : Math.min(priceUsdPerHour, raw(later)),
-      bids,
-      leastCharged: refunds ? Math.min(1, ...bids.map(({ table }) => chargedInFirstHour(table))) : 1,
-      hazard: Math.min(1, ...bids.map(({ curve }) => pInterruptedWithin(curve, seconds(HOUR_S)))),
-    };
+    return bids;
   }
 }
 

@@ -1,24 +1,12 @@
 import type { GroupId } from '../kernel/ids.ts';
+import { once } from '../kernel/once.ts';
 import { raw, seconds, usdPerHour } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Offer } from '../domain/forecast.ts';
 import type { ConsideredOffer } from '../domain/plan.ts';
-import type { Bid, Pool } from '../domain/pool.ts';
 import type { GroupOffers } from '../domain/stages.ts';
+import type { AtLeast, Kind, Option, Place, SpotPool } from './kinds.ts';
 import type { Outcome } from './outcome.ts';
-import type { Shape } from './shapes.ts';
-
-/** A pool at a bid, as one shape of task sees it. */
-export interface Place {
-  readonly pool: Pool;
-  readonly bid: Bid;
-  readonly priceUsdPerHour: number;
-  readonly share: number;
-  /** Fraction of the cost that preferences are worth. */
-  readonly preferred: number;
-  /** Of a pool that rests after refusals. */
-  readonly opens: Offer['opens'] | undefined;
-}
 
 /** A place, appraised for one class of tasks. */
 export interface Candidate {
@@ -28,8 +16,10 @@ export interface Candidate {
 
 interface Choice {
   readonly group: GroupId;
-  readonly shape: Shape;
-  readonly candidates: readonly Candidate[];
+  readonly excluded: GroupOffers['excluded'];
+  readonly kind: Pick<Kind, 'steady' | 'spot'>;
+  /** What the deadline makes of options. */
+  readonly candidates: (options: readonly Option[]) => readonly Candidate[];
   readonly task: { readonly blind: boolean };
   readonly config: SchedulerConfig;
 }
@@ -42,34 +32,106 @@ const MOST_CONSIDERED = 12;
  * less preferences; where there is none, by P(late). Kept are the best bid of each pool first and further bids of a pool only
  * where pools run out, always with the cheapest on-demand pool. A task of unknown running time with a deadline that
  * an interruption would set back stays off spot wherever anything else fits.
+ *
+ * Spot pools that cannot be among the kept are not looked at, but for explanations.
  */
-export function choose({ group, shape, candidates, task, config }: Choice): GroupOffers {
-  const ranked = [...candidates].sort(byCost);
-  const finite = ranked.filter((c) => Number.isFinite(c.outcome.costUsd));
-  const steady = finite.filter((c) => c.place.pool.option !== 'spot');
-  const able = task.blind && steady.length > 0 ? steady : finite;
-  const onTime = able.filter((c) => c.outcome.pLate <= config.maxLateProbability);
+export function choose(choice: Choice): GroupOffers {
+  const { group, excluded, config } = choice;
+  const seen = lookAround(choice);
+  const able = seen.candidates.filter((c) => Number.isFinite(c.outcome.costUsd)).sort(byCost);
+  const onTime = able.filter((c) => isOnTime(c, config));
   const eligible = onTime.length > 0 ? onTime : [...able].sort(byLateness);
-  const best = eligible[0];
   const kept = diversified(eligible, config.offersPerGroup);
   const onDemand = able.find((c) => c.place.pool.option === 'on-demand');
   if (onDemand !== undefined && !kept.includes(onDemand)) {
     if (kept.length >= config.offersPerGroup) kept.pop();
     kept.push(onDemand);
   }
-  const keptSet = new Set(kept);
-  const verdicts: Verdicts = { task, config, best, keptSet, eligible: new Set(eligible), steady: steady.length > 0 };
-  let told: readonly ConsideredOffer[] | null = null;
+  // Listed when it is read: only explanations do.
+  const told = once(() => consideredOf(choice, seen, { kept, best: eligible[0], anyOnTime: onTime.length > 0 }));
   return {
     offers: kept.map((c) => offerOf(group, c, config)),
-    excluded: shape.excluded,
-    // Listed when it is read: only explanations do.
+    excluded,
     get considered() {
-      if (told !== null) return told;
-      const rest = ranked.filter((c) => !keptSet.has(c));
-      return (told = [...kept, ...oneBidPerPool(rest)].slice(0, MOST_CONSIDERED).map((c) => considered(c, verdicts)));
+      return told();
     },
   };
+}
+
+/** Candidates that were looked at, and of which spot pools. */
+interface Seen {
+  readonly candidates: readonly Candidate[];
+  readonly pools: ReadonlySet<SpotPool>;
+  readonly isOffSpot: boolean;
+}
+
+/** All that stays, and of spot all that may be kept. */
+function lookAround({ kind, candidates, task, config }: Choice): Seen {
+  const found = [...candidates(kind.steady)];
+  const pools = new Set<SpotPool>();
+  const isOffSpot = task.blind && found.length > 0;
+  if (isOffSpot) return { candidates: found, pools, isOffSpot };
+  const standing = new Standing(config);
+  for (const c of found) standing.add([c]);
+  for (const some of kind.spot) {
+    if (standing.beats(some)) break;
+    for (const pool of some.pools()) {
+      if (standing.beats(pool)) break;
+      const bids = candidates(pool.options());
+      standing.add(bids);
+      found.push(...bids);
+      pools.add(pool);
+    }
+  }
+  return { candidates: found, pools, isOffSpot };
+}
+
+/** Sums of floating-point products differ by so much where they are put together in another order. */
+const ROUNDING = 1e-9;
+
+/** What the pools cost that would be kept if there were no others. */
+class Standing {
+  readonly #config: SchedulerConfig;
+  /** Of the best bid of each pool that is on time, ascending; no more than are kept. */
+  readonly #netUsd: number[] = [];
+
+  constructor(config: SchedulerConfig) {
+    this.#config = config;
+  }
+
+  /** All bids of a pool. */
+  add(bids: readonly Candidate[]): void {
+    const best = bids.reduce((usd, c) => (isOnTime(c, this.#config) ? Math.min(usd, net(c)) : usd), Infinity);
+    if (best === Infinity) return;
+    this.#netUsd.push(best);
+    this.#netUsd.sort((a, b) => a - b);
+    this.#netUsd.length = Math.min(this.#netUsd.length, this.#config.offersPerGroup);
+  }
+
+  /** Whether what costs so much at least is surely not kept. */
+  beats({ leastUsd }: AtLeast): boolean {
+    const last = this.#netUsd[this.#config.offersPerGroup - 1];
+    return last !== undefined && last < leastUsd * (1 - ROUNDING);
+  }
+}
+
+const isOnTime = (c: Candidate, { maxLateProbability }: SchedulerConfig): boolean =>
+  c.outcome.pLate <= maxLateProbability;
+
+interface Chosen {
+  readonly kept: readonly Candidate[];
+  readonly best: Candidate | undefined;
+  readonly anyOnTime: boolean;
+}
+
+function consideredOf({ kind, candidates, config }: Choice, seen: Seen, chosen: Chosen): readonly ConsideredOffer[] {
+  const { kept, best, anyOnTime } = chosen;
+  const unseen = kind.spot.flatMap((some) => some.pools()).filter((pool) => !seen.pools.has(pool));
+  const ranked = [...seen.candidates, ...unseen.flatMap((pool) => candidates(pool.options()))].sort(byCost);
+  const keptSet = new Set(kept);
+  const verdicts: Verdicts = { config, best, keptSet, anyOnTime, isOffSpot: seen.isOffSpot };
+  const rest = ranked.filter((c) => !keptSet.has(c));
+  return [...kept, ...oneBidPerPool(rest)].slice(0, MOST_CONSIDERED).map((c) => considered(c, verdicts));
 }
 
 /** An offer as the contract has it. */
@@ -133,12 +195,13 @@ function oneBidPerPool(ranked: readonly Candidate[]): Candidate[] {
 }
 
 interface Verdicts {
-  readonly task: { readonly blind: boolean };
   readonly config: SchedulerConfig;
   readonly best: Candidate | undefined;
   readonly keptSet: ReadonlySet<Candidate>;
-  readonly eligible: ReadonlySet<Candidate>;
-  readonly steady: boolean;
+  /** Only then lateness rules out. */
+  readonly anyOnTime: boolean;
+  /** For nothing is known of the running time. */
+  readonly isOffSpot: boolean;
 }
 
 function considered(c: Candidate, v: Verdicts): ConsideredOffer {
@@ -162,11 +225,11 @@ function verdict(c: Candidate, v: Verdicts): string {
   if (!Number.isFinite(c.outcome.costUsd)) {
     return 'not taken: interrupted too often ever to finish, and there is no on-demand pool to go to';
   }
-  if (v.task.blind && c.place.pool.option === 'spot' && v.steady) {
+  if (v.isOffSpot && c.place.pool.option === 'spot') {
     return 'not taken: nothing is known of the running time, there is a deadline, and an interruption loses work, so only capacity that stays is safe';
   }
   if (v.keptSet.has(c)) return keptVerdict(c, v);
-  if (!v.eligible.has(c)) {
+  if (v.anyOnTime && !isOnTime(c, v.config)) {
     return `not taken: late with probability ${percent(c.outcome.pLate)}, over the allowed ${percent(v.config.maxLateProbability)}`;
   }
   const same = v.best !== undefined && [...v.keptSet].some((k) => k.place.pool.id === c.place.pool.id);
@@ -178,7 +241,7 @@ function verdict(c: Candidate, v: Verdicts): string {
 function keptVerdict(c: Candidate, v: Verdicts): string {
   const late =
     c.outcome.pLate > v.config.maxLateProbability ? `; late with probability ${percent(c.outcome.pLate)}` : '';
-  if (v.task.blind && v.steady) {
+  if (v.isOffSpot) {
     return `kept: nothing is known of the running time, there is a deadline, and an interruption loses work, so it stays off spot${late}`;
   }
   if (c.place.opens !== undefined) return `kept for later: it gave no capacity lately and rests${premium(c, v)}${late}`;

@@ -1,3 +1,4 @@
+import { once } from '../kernel/once.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import type { Offer } from '../domain/forecast.ts';
 import type { Constraints, Preference } from '../domain/job.ts';
@@ -5,7 +6,7 @@ import { vector, type Resources } from '../domain/resources.ts';
 import type { PoolBook, PricedPool } from './pools.ts';
 
 /** A pool as one shape of task sees it. */
-interface ShapePool {
+export interface ShapePool {
   readonly priced: PricedPool;
   /** Dominant share of one task. */
   readonly share: number;
@@ -18,13 +19,22 @@ interface ShapePool {
 /** Tasks with the same need, constraints and preferences: pools are filtered once for all of them. */
 export interface Shape {
   readonly id: number;
-  /** Worth appraising; see `shortlist`. */
-  readonly pools: readonly ShapePool[];
+  /** The cheapest pools that are never interrupted. */
+  readonly steady: readonly ShapePool[];
+  /** Spot pools worth appraising, for work whose interruptions are refunded, or not. */
+  readonly spot: (isRefunded: boolean) => Shortlist;
   /** Cheapest on-demand pool, US dollars per hour of one task's share; null when none fits. */
   readonly fallbackUsdPerHour: number | null;
   readonly excluded: readonly { readonly constraint: string; readonly pools: number }[];
-  /** Pools that fit and are open, of which `pools` is the shortlist. */
-  readonly feasible: number;
+}
+
+/** Spot pools that enter the full appraisal, the others only where the first ones do not do. */
+interface Shortlist {
+  readonly cheapest: readonly ShapePool[];
+  /** US dollars per hour of one task's share that `safest` cost at least, at the best price within the hour. */
+  readonly safestFromUsd: number;
+  /** Of what is left the safest. Asks for the risk of all that is left. */
+  readonly safest: () => readonly ShapePool[];
 }
 
 /** Spot pools appraised in full per offer that is kept, by lowest price; and how many more by lowest risk. */
@@ -98,51 +108,65 @@ export class ShapeBook {
         pools.push({ priced, share, preferred: preferredFraction(of.preferences, priced) });
       }
     }
-    const spotIsOpen = pools.some(({ priced }) => priced.pool.option === 'spot');
+    const byPrice = (p: ShapePool): Ranked => ({ p, usd: lowUsd(p) });
+    const steady = pools.filter(({ priced }) => priced.pool.option !== 'spot').map(byPrice);
+    const spot = pools.filter(({ priced }) => priced.pool.option === 'spot');
     const isHeld = ({ priced }: ShapePool): number => Number(this.#book.held.has(priced.pool.id));
-    resting.sort((a, b) => isHeld(b) - isHeld(a) || restedUsd(a) - restedUsd(b));
+    if (spot.length === 0) resting.sort((a, b) => isHeld(b) - isHeld(a) || lowUsd(a) - lowUsd(b));
+    const listed = (isRefunded: boolean): Shortlist =>
+      spot.length === 0 ? listOf(resting.slice(0, RESTING)) : this.#shortlist(spot, { fallback, isRefunded });
+    const refunded = once(() => listed(true));
+    const charged = once(() => listed(false));
     return {
       id: of.id,
-      pools: [...this.#shortlist(pools, fallback), ...(spotIsOpen ? [] : resting.slice(0, RESTING))],
+      steady: calmest(steady.sort(cheaper)),
+      spot: (isRefunded) => (isRefunded ? refunded() : charged()),
       fallbackUsdPerHour: fallback === Infinity ? null : fallback,
       excluded: [...excluded].map(([constraint, n]) => ({ constraint, pools: n })),
-      feasible: pools.length,
     };
   }
 
   /**
    * What enters the full appraisal: by price the cheapest spot pools at their best (now or in an hour, whichever is lower, less refunds and
-   * preferences), by risk the safest ones that are still cheaper than on-demand, and the cheapest pools that are never
-   * interrupted. A pool left out is dearer than all kept ones even if it were never interrupted, and riskier too.
+   * preferences), by risk the safest ones that are still cheaper than on-demand. A pool left out is dearer than all kept
+   * ones even if it were never interrupted, and riskier too.
    */
-  #shortlist(pools: readonly ShapePool[], fallback: number): ShapePool[] {
-    const spot: Ranked[] = [];
-    const steady: Ranked[] = [];
-    for (const p of pools) {
-      const { pool, lowPriceUsdPerHour, leastCharged } = p.priced;
-      const usd = lowPriceUsdPerHour * p.share * (1 - p.preferred) * leastCharged;
-      (pool.option === 'spot' ? spot : steady).push({ p, usd });
-    }
-    spot.sort(cheaper);
-    steady.sort(cheaper);
+  #shortlist(spot: readonly ShapePool[], of: { readonly fallback: number; readonly isRefunded: boolean }): Shortlist {
+    const ranked = spot
+      .map((p): Ranked => ({ p, usd: lowUsd(p) * (of.isRefunded ? p.priced.leastCharged : 1) }))
+      .sort(cheaper);
     const cheapest = CHEAPEST_PER_OFFER * this.#book.config.offersPerGroup;
-    const kept = spot.slice(0, cheapest);
-    const safest = spot
-      .slice(cheapest)
-      .filter(({ usd }) => usd < fallback)
-      .sort((a, b) => a.p.priced.hazard - b.p.priced.hazard || a.usd - b.usd)
-      .slice(0, SAFEST);
-    const onDemand = steady.findIndex(({ p }) => p.priced.pool.option === 'on-demand');
-    const calm = steady.filter((_, i) => i < STEADY || i === onDemand);
-    return [...kept, ...safest, ...calm].map(({ p }) => p);
+    const rest = ranked.slice(cheapest).filter(({ usd }) => usd < of.fallback);
+    return {
+      cheapest: ranked.slice(0, cheapest).map(({ p }) => p),
+      safestFromUsd: rest[0]?.usd ?? Infinity,
+      safest: () =>
+        rest
+          .map(({ p, usd }) => ({ p, usd, hazard: p.priced.hazard }))
+          .sort((a, b) => a.hazard - b.hazard || a.usd - b.usd)
+          .slice(0, SAFEST)
+          .map(({ p }) => p),
+    };
   }
+}
+
+const listOf = (cheapest: readonly ShapePool[]): Shortlist => ({
+  cheapest,
+  safestFromUsd: Infinity,
+  safest: () => [],
+});
+
+/** Of pools that are never interrupted, the cheapest first. */
+function calmest(steady: readonly Ranked[]): ShapePool[] {
+  const onDemand = steady.findIndex(({ p }) => p.priced.pool.option === 'on-demand');
+  return steady.filter((_, i) => i < STEADY || i === onDemand).map(({ p }) => p);
 }
 
 /** Chance that the next try succeeds after so many refusals in a row and no success between: Laplace's rule of succession. */
 const chanceAfter = (refusals: number): number => 1 / (refusals + 2);
 
-const restedUsd = ({ priced, share, preferred }: ShapePool): number =>
-  priced.lowPriceUsdPerHour * share * (1 - preferred);
+/** US dollars per hour of one task's share, at the best price within the hour, less preferences. */
+const lowUsd = ({ priced, share, preferred }: ShapePool): number => priced.lowPriceUsdPerHour * share * (1 - preferred);
 
 interface Ranked {
   readonly p: ShapePool;

@@ -6,6 +6,7 @@
 import { SQSClient } from '@aws-sdk/client-sqs';
 import type { MiddlewareObj } from '@middy/core';
 import type { AttemptId } from '../kernel/ids.ts';
+import { once } from '../kernel/once.ts';
 import { raw } from '../kernel/units.ts';
 import { invariant } from '../kernel/errors.ts';
 import { admitter } from '../cycle/admission.ts';
@@ -14,7 +15,7 @@ import { LoggedHistory } from '../estimate/logged-history.ts';
 import type { Backend, Health } from '../ports/backend.ts';
 import type { Market } from '../ports/market.ts';
 import { lambdaClock } from './clock.ts';
-import { once, processStore, uniform, wallMs, type StoreParts } from './compose-store.ts';
+import { processStore, uniform, wallMs, type StoreParts } from './compose-store.ts';
 import { logStreamOf, logUrl } from './fleet/log-place.ts';
 import type { AwsPrices } from './market.ts';
 import { ARCHIVE_PREFIX } from './store/keys.ts';

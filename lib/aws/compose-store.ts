@@ -6,6 +6,7 @@ import { randomInt } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { S3Client } from '@aws-sdk/client-s3';
 import type { Clock } from '../kernel/clock.ts';
+import { once } from '../kernel/once.ts';
 import type { Uniform } from '../kernel/random.ts';
 import { DEFAULT_RETENTION } from '../ports/store-retention.ts';
 import { lambdaClock } from './clock.ts';
@@ -26,11 +27,6 @@ export const CLIENT = { maxAttempts: MAX_ATTEMPTS } as const;
 export const wallMs = (): number => Date.now();
 /** 48 bits of a secure source. */
 export const uniform: Uniform = () => randomInt(2 ** 48 - 1) / (2 ** 48 - 1);
-
-export const once = <T>(make: () => T): (() => T) => {
-  let made: { readonly value: T } | null = null;
-  return () => (made ??= { value: make() }).value;
-};
 
 export interface StoreParts {
   readonly environment: Environment;

@@ -1,0 +1,172 @@
+import { once } from '../kernel/once.ts';
+import { epochMs, raw, type EpochMs } from '../kernel/units.ts';
+import type { Distribution } from '../domain/distribution.ts';
+import type { Offer } from '../domain/forecast.ts';
+import type { Bid, Pool } from '../domain/pool.ts';
+import type { GroupOffers } from '../domain/stages.ts';
+import type { CurveTable } from './curve-table.ts';
+import { unhurriedOutcome, type Terms, type Unhurried } from './outcome.ts';
+import type { PoolBook } from './pools.ts';
+import type { Shape, ShapePool } from './shapes.ts';
+
+const HOUR_S = 3600;
+
+/** What tasks of one kind have in common. */
+export interface KindOfWork {
+  /** What is left to run, the checkpoint read first. */
+  readonly runtime: Distribution;
+  readonly meanS: number;
+  readonly terms: Pick<Terms, 'lossS' | 'restoreS' | 'startMeanS' | 'startMaxS'>;
+}
+
+/** A pool at a bid, as one shape of task sees it. */
+export interface Place {
+  readonly pool: Pool;
+  readonly bid: Bid;
+  readonly priceUsdPerHour: number;
+  readonly share: number;
+  /** Fraction of the cost that preferences are worth. */
+  readonly preferred: number;
+  /** Of a pool that rests after refusals. */
+  readonly opens: Offer['opens'] | undefined;
+}
+
+/** A place with its outcome where no deadline presses, and what that was worked out from. */
+export interface Option {
+  readonly place: Place;
+  /** The same record for bids of a pool that pay the same and are interrupted alike: they have one outcome. */
+  readonly appraised: Appraised;
+}
+export interface Appraised {
+  readonly unhurried: Unhurried;
+  readonly table: CurveTable;
+  readonly rates: Rates;
+}
+type Rates = Pick<Terms, 'rate' | 'fallbackRate' | 'freeBeforeS'>;
+
+/** What costs `leastUsd` at least, preferences taken off. */
+export interface AtLeast {
+  readonly leastUsd: number;
+}
+/** Some of the spot pools of a kind, by what they cost at least; worked out when it is asked for. */
+export interface SpotPools extends AtLeast {
+  readonly pools: () => readonly SpotPool[];
+}
+export interface SpotPool extends AtLeast {
+  readonly options: () => readonly Option[];
+}
+
+/** Of one shape and running time. What comes of it where no deadline presses is worked out once, pool by pool as they are asked for. */
+export class Kind {
+  readonly classes = new Map<string, GroupOffers>();
+  /** Of pools that are never interrupted. */
+  readonly steady: readonly Option[];
+  readonly #shape: Shape;
+  readonly #work: KindOfWork;
+  readonly #book: PoolBook;
+  #spot: readonly SpotPools[] | null = null;
+
+  constructor(shape: Shape, work: KindOfWork, book: PoolBook) {
+    this.#shape = shape;
+    this.#work = work;
+    this.#book = book;
+    this.steady = shape.steady.flatMap((pool) => this.#options(pool));
+  }
+
+  /** Shortlisted spot pools: the cheapest, then the safest. */
+  get spot(): readonly SpotPools[] {
+    return (this.#spot ??= this.#listed());
+  }
+
+  #listed(): readonly SpotPools[] {
+    const { lossS } = this.#work.terms;
+    const isRefunded = this.#book.config.refundRule === 'first-hour' && Number.isFinite(lossS);
+    const { cheapest, safest, safestFromUsd } = this.#shape.spot(isRefunded);
+    const ascending = (pools: readonly ShapePool[]): readonly SpotPool[] =>
+      pools.map((pool) => this.#spotPool(pool, isRefunded)).sort((a, b) => a.leastUsd - b.leastUsd);
+    return [
+      { leastUsd: 0, pools: once(() => ascending(cheapest)) },
+      { leastUsd: (safestFromUsd * this.#work.meanS) / HOUR_S, pools: once(() => ascending(safest())) },
+    ];
+  }
+
+  /**
+   * The least it can cost, from the closed forms of outcome.ts: interruptions make work longer and what is fled to is no cheaper than
+   * `fallback`, so that only a refund goes below the price of the running time; and only of work that is saved, for else what is refunded
+   * has to be run again. Refunded of a try is no more than what is interrupted within the hour.
+   */
+  #spotPool(pool: ShapePool, isRefunded: boolean): SpotPool {
+    const { meanS } = this.#work;
+    const { priced, share, preferred } = pool;
+    const rate = (priced.lowestBy(this.#halfway) * share) / HOUR_S;
+    const charged = isRefunded ? 1 - priced.highestHazard : 1;
+    const leastUsd = Math.min(rate, this.#fallbackRate ?? Infinity) * meanS * charged * (1 - preferred);
+    return { leastUsd, options: once(() => this.#options(pool)) };
+  }
+
+  get #halfway(): EpochMs {
+    const { startDelayMeanS } = this.#book.config;
+    return epochMs(raw(this.#book.nowMs) + (startDelayMeanS + this.#work.meanS / 2) * 1000);
+  }
+
+  get #fallbackRate(): number | null {
+    const { fallbackUsdPerHour } = this.#shape;
+    return fallbackUsdPerHour === null ? null : fallbackUsdPerHour / HOUR_S;
+  }
+
+  /** One for each bid of the pool. */
+  #options({ priced, share, preferred, opens }: ShapePool): Option[] {
+    const { pool, priceUsdPerHour } = priced;
+    const spot = pool.option === 'spot';
+    const price = priced.expectedUsdPerHour(this.#halfway);
+    const freeBeforeS = spot && this.#book.config.refundRule === 'first-hour' ? HOUR_S : 0;
+    const fallbackRate = this.#fallbackRate;
+    const { runtime, terms } = this.#work;
+    let last: Appraised | null = null;
+    return priced.bids.map(({ bid, table }): Option => {
+      // A capped bid never pays more than the bid; an uncapped one also pays the spikes, which the mean holds.
+      const paid =
+        bid === 'uncapped'
+          ? spot
+            ? Math.max(price, priced.meanPriceUsdPerHour ?? 0)
+            : price
+          : Math.min(price, raw(bid));
+      const rate = (paid * share) / HOUR_S;
+      if (last === null || last.table !== table || last.rates.rate !== rate) {
+        const rates: Rates = { rate, fallbackRate, freeBeforeS };
+        last = { unhurried: unhurriedOutcome(runtime, table, { ...terms, ...rates }), table, rates };
+      }
+      return { place: { pool, bid, priceUsdPerHour, share, preferred, opens }, appraised: last };
+    });
+  }
+}
+
+/** Kinds by content, made on first use. Running times are told apart by number: their texts are long, and hashed once. */
+export class KindBook {
+  readonly #book: PoolBook;
+  readonly #runtimes = new Map<string, number>();
+  readonly #kinds = new Map<string, Kind>();
+
+  constructor(book: PoolBook) {
+    this.#book = book;
+  }
+
+  of(shape: Shape, work: KindOfWork): Kind {
+    const text = textOf(work.runtime);
+    let runtime = this.#runtimes.get(text);
+    if (runtime === undefined) this.#runtimes.set(text, (runtime = this.#runtimes.size));
+    const key = `${shape.id} ${runtime} ${work.terms.lossS} ${work.terms.restoreS}`;
+    let kind = this.#kinds.get(key);
+    if (kind === undefined) this.#kinds.set(key, (kind = new Kind(shape, work, this.#book)));
+    return kind;
+  }
+}
+
+/** Of forecasts, which are asked again in each cycle until something is learned: forgotten with them. */
+const texts = new WeakMap<Distribution, string>();
+
+function textOf(runtime: Distribution): string {
+  let text = texts.get(runtime);
+  if (text === undefined) texts.set(runtime, (text = `${runtime.atS.join()} ${runtime.weight.join()}`));
+  return text;
+}

@@ -1,0 +1,12 @@
+/** Made when it is first asked for; what it is made from is then let go. */
+export function once<T>(make: () => T): () => T {
+  let source: (() => T) | null = make;
+  let made: T | null = null;
+  return () => {
+    if (source !== null) {
+      made = source();
+      source = null;
+    }
+    return made as T;
+  };
+}

@@ -6,7 +6,7 @@ import type { Attempt, Job, StageSpec, Task } from '../domain/job.ts';
 import type { Pool } from '../domain/pool.ts';
 import type { Resources } from '../domain/resources.ts';
 import {
-  isDated,
+  isAtRisk,
   isStopping,
   rememberParts,
   type InstanceView,
@@ -45,9 +45,9 @@ export interface RunningTerms {
  */
 export class WhatRuns {
   readonly #running = new Map<AttemptId, RunningTask>();
-  /** Of those what is stopping, and what runs before a deadline. */
+  /** Of those what is stopping, and what an interruption may make late. */
   readonly #stopping = new Map<AttemptId, RunningTask>();
-  readonly #dated = new Map<AttemptId, RunningTask>();
+  readonly #atRisk = new Map<AttemptId, RunningTask>();
   readonly #views = new Map<InstanceId, InstanceView>();
   readonly #changedAttempts = new Set<AttemptId>();
   readonly #changedInstances = new Set<InstanceId>();
@@ -66,12 +66,12 @@ export class WhatRuns {
     const stageOf = stagesOf(rows.jobs);
     for (const id of this.#changedAttempts) {
       const attempt = rows.attempts.get(id);
-      this.#put(
-        id,
-        attempt === undefined || attempt.state === 'ended'
-          ? null
-          : runningTask({ ...stageOf(attempt), task: rows.taskOf(attempt) }, attempt, terms),
-      );
+      if (attempt === undefined || attempt.state === 'ended') this.#remove(id);
+      else {
+        const on = rows.instances.get(attempt.instance);
+        const running = runningTask({ ...stageOf(attempt), task: rows.taskOf(attempt) }, attempt, terms);
+        this.#put(running, on && terms.poolById.get(on.pool));
+      }
     }
     for (const id of this.#changedInstances) {
       const instance = rows.instances.get(id);
@@ -81,17 +81,23 @@ export class WhatRuns {
     this.#changedAttempts.clear();
     this.#changedInstances.clear();
     const running = [...this.#running.values()];
-    rememberParts(running, { stopping: [...this.#stopping.values()], dated: [...this.#dated.values()] });
+    rememberParts(running, { stopping: [...this.#stopping.values()], atRisk: [...this.#atRisk.values()] });
     return { running, instances: new Map(this.#views) };
   }
 
-  #put(id: AttemptId, running: RunningTask | null): void {
-    if (running === null) this.#running.delete(id);
-    else this.#running.set(id, running);
-    if (running !== null && isStopping(running)) this.#stopping.set(id, running);
+  #remove(id: AttemptId): void {
+    this.#running.delete(id);
+    this.#stopping.delete(id);
+    this.#atRisk.delete(id);
+  }
+
+  #put(running: RunningTask, on: Pool | undefined): void {
+    const { id } = running.attempt;
+    this.#running.set(id, running);
+    if (isStopping(running)) this.#stopping.set(id, running);
     else this.#stopping.delete(id);
-    if (running !== null && isDated(running)) this.#dated.set(id, running);
-    else this.#dated.delete(id);
+    if (isAtRisk(running, on)) this.#atRisk.set(id, running);
+    else this.#atRisk.delete(id);
   }
 
   #viewOf(instance: Instance, there: readonly Attempt[], { poolById }: RunningTerms): InstanceView {

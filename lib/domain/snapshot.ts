@@ -106,17 +106,18 @@ export function runningByJob({ running }: Pick<Snapshot, 'running'>): ReadonlyMa
 /** Parts of what runs that are asked for in each cycle, in no order. */
 export interface RunningParts {
   readonly stopping: readonly RunningTask[];
-  /** What runs before a deadline. */
-  readonly dated: readonly RunningTask[];
+  /** What runs before a deadline on capacity that may be taken away. */
+  readonly atRisk: readonly RunningTask[];
 }
 
 const parts = new WeakMap<readonly RunningTask[], RunningParts>();
 
 /** O(running tasks) once for each snapshot, O(1) where they are remembered. */
-export function runningParts({ running }: Pick<Snapshot, 'running'>): RunningParts {
+export function runningParts({ running, instances }: Pick<Snapshot, 'running' | 'instances'>): RunningParts {
   let found = parts.get(running);
   if (found === undefined) {
-    found = { stopping: running.filter(isStopping), dated: running.filter(isDated) };
+    const atRisk = running.filter((r) => isAtRisk(r, instances.get(r.attempt.instance)?.pool));
+    found = { stopping: running.filter(isStopping), atRisk };
     rememberParts(running, found);
   }
   return found;
@@ -128,8 +129,8 @@ export function rememberParts(running: readonly RunningTask[], found: RunningPar
 }
 
 export const isStopping = ({ attempt }: RunningTask): boolean => attempt.state === 'stopping';
-export const isDated = ({ attempt, deadlineMs }: RunningTask): boolean =>
-  deadlineMs !== null && attempt.state === 'running';
+export const isAtRisk = ({ attempt, deadlineMs }: RunningTask, on: Pool | undefined): boolean =>
+  deadlineMs !== null && attempt.state === 'running' && on?.option === 'spot';
 
 /** Of these attempts those that run, by id. O(running tasks), of which only these are put into the map. */
 export function runningNamed(snapshot: Snapshot, ids: Iterable<AttemptId>): ReadonlyMap<AttemptId, RunningTask> {

@@ -32,16 +32,16 @@ export type MovesOf = (input: PlanInput) => readonly Move[];
 
 /**
  * Attempts to move, by id. Attempts that are ending, or on an instance that is going, are not asked again. O(running attempts with a
- * deadline), of which only those whose last safe moment may be near are looked at.
+ * deadline on spot), of which only those whose last safe moment may be near are looked at.
  */
 export function guardMoves(input: PlanInput): readonly Move[] {
   const { snapshot, worths, config } = input;
   const withinS = GUARD_CYCLES * config.cyclePeriodS;
   const moves: Move[] = [];
-  for (const running of runningParts(snapshot).dated) {
+  for (const running of runningParts(snapshot).atRisk) {
     if (worths.mayBeDue?.(running, withinS) === false) continue;
     const view = snapshot.instances.get(running.attempt.instance);
-    if (view === undefined || view.pool.option !== 'spot' || view.instance.state === 'warned') continue;
+    if (view === undefined || view.instance.state === 'warned') continue;
     const reason = reasonToMove(running, view, input);
     if (reason !== null) moves.push({ attempt: running.attempt.id, reason, running, view });
   }

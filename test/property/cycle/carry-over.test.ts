@@ -43,7 +43,7 @@ function act(state: WorkingState, d: Deed, serial: number): void {
   const jobs = [...state.jobs.values()].filter((j) => !isOver(j.state));
   switch (d.does) {
     case 'launch':
-      state.putInstance(instance(`i-${serial}`));
+      state.putInstance(instance(`i-${serial}`, serial % 2 === 0 ? {} : { pool: ON_DEMAND }));
       state.putCursor(instanceId(`i-${serial}`), serial);
       return;
     case 'begin': {
@@ -111,12 +111,20 @@ function waits(state: WorkingState): { readonly now: unknown; readonly byRows: u
   };
 }
 
+const SPOT = poolId('c5.large/us-east-1a/spot');
+const ON_DEMAND = poolId('c5.large/us-east-1a/on-demand');
 const TERMS = {
-  poolById: new Map([[poolId('c5.large/us-east-1a/spot'), pool({ cpus: 2, memoryMiB: 4096 })]]),
+  poolById: new Map([
+    [SPOT, pool({ cpus: 2, memoryMiB: 4096, option: 'spot' })],
+    [ON_DEMAND, pool({ cpus: 2, memoryMiB: 4096, option: 'on-demand' })],
+  ]),
   restoreS: seconds(30),
 };
 
 const byId = (a: Attempt, b: Attempt): number => (a.id < b.id ? -1 : 1);
+
+const isAtRisk = (state: WorkingState, { state: is, job, instance: on }: Attempt): boolean =>
+  is === 'running' && (state.jobs.get(job)?.deadlineMs ?? null) !== null && state.instances.get(on)?.pool === SPOT;
 
 /** What runs by the rows alone: who is live, in their order, and what is left of each instance. */
 function runsByRows(state: WorkingState): unknown {
@@ -124,7 +132,7 @@ function runsByRows(state: WorkingState): unknown {
   return {
     running: live,
     stopping: live.filter((a) => a.state === 'stopping').sort(byId),
-    dated: live.filter((a) => a.state === 'running' && (state.jobs.get(a.job)?.deadlineMs ?? null) !== null).sort(byId),
+    atRisk: live.filter((a) => isAtRisk(state, a)).sort(byId),
     instances: [...state.instances.values()].filter(isLive).map((i) => {
       const there = live.filter((a) => a.instance === i.id);
       return { instance: i, there, cpu: 2000 - 500 * there.length, memory: 4096 - 512 * there.length };
@@ -138,8 +146,8 @@ function runsKept(state: WorkingState): { readonly now: unknown; readonly was: (
   const { running, instances } = state.whatRuns(TERMS);
   const was = (): unknown => ({
     running: running.map((r) => r.attempt),
-    stopping: attemptsOf(runningParts({ running }).stopping),
-    dated: attemptsOf(runningParts({ running }).dated),
+    stopping: attemptsOf(runningParts({ running, instances }).stopping),
+    atRisk: attemptsOf(runningParts({ running, instances }).atRisk),
     instances: [...instances.values()].map((v) => ({
       instance: v.instance,
       there: v.attempts.map((r) => r.attempt),

@@ -6,7 +6,7 @@ import type { Bid, Pool } from '../domain/pool.ts';
 import type { GroupOffers } from '../domain/stages.ts';
 import type { CurveTable } from './curve-table.ts';
 import { unhurriedOutcome, type Terms, type Unhurried } from './outcome.ts';
-import type { PoolBook } from './pools.ts';
+import { isSame, type PoolBook } from './pools.ts';
 import type { Shape, ShapePool } from './shapes.ts';
 
 const HOUR_S = 3600;
@@ -141,10 +141,12 @@ export class Kind {
   }
 }
 
-/** Kinds by content, made on first use. Running times are told apart by number: their texts are long, and hashed once. */
+/** Kinds by content, made on first use. */
 export class KindBook {
   readonly #book: PoolBook;
-  readonly #runtimes = new Map<string, number>();
+  /** Running times that differ, by their mean: few have the same. */
+  readonly #runtimes = new Map<number, NumberedRuntime[]>();
+  #runtimeCount = 0;
   readonly #kinds = new Map<string, Kind>();
 
   constructor(book: PoolBook) {
@@ -152,21 +154,27 @@ export class KindBook {
   }
 
   of(shape: Shape, work: KindOfWork): Kind {
-    const text = textOf(work.runtime);
-    let runtime = this.#runtimes.get(text);
-    if (runtime === undefined) this.#runtimes.set(text, (runtime = this.#runtimes.size));
-    const key = `${shape.id} ${runtime} ${work.terms.lossS} ${work.terms.restoreS}`;
+    const key = `${shape.id} ${this.#numberOf(work)} ${work.terms.lossS} ${work.terms.restoreS}`;
     let kind = this.#kinds.get(key);
     if (kind === undefined) this.#kinds.set(key, (kind = new Kind(shape, work, this.#book)));
     return kind;
   }
+
+  #numberOf({ runtime, meanS }: KindOfWork): number {
+    let alike = this.#runtimes.get(meanS);
+    if (alike === undefined) this.#runtimes.set(meanS, (alike = []));
+    const known = alike.find((of) => isSameDistribution(of.runtime, runtime));
+    if (known !== undefined) return known.number;
+    const number = this.#runtimeCount++;
+    alike.push({ runtime, number });
+    return number;
+  }
 }
 
-/** Of forecasts, which are asked again in each cycle until something is learned: forgotten with them. */
-const texts = new WeakMap<Distribution, string>();
-
-function textOf(runtime: Distribution): string {
-  let text = texts.get(runtime);
-  if (text === undefined) texts.set(runtime, (text = `${runtime.atS.join()} ${runtime.weight.join()}`));
-  return text;
+interface NumberedRuntime {
+  readonly runtime: Distribution;
+  readonly number: number;
 }
+
+const isSameDistribution = (a: Distribution, b: Distribution): boolean =>
+  a === b || (isSame(a.atS, b.atS) && isSame(a.weight, b.weight));

@@ -134,7 +134,7 @@ export class PricedPool {
 const isSameCurve = (a: InterruptionCurve, b: InterruptionCurve): boolean =>
   a === b || (isSame(a.pInterrupted, b.pInterrupted) && isSame(a.horizonS, b.horizonS));
 
-const isSame = (a: Float64Array, b: Float64Array): boolean =>
+export const isSame = (a: Float64Array, b: Float64Array): boolean =>
   a === b || (a.length === b.length && a.every((x, i) => x === b[i]));
 
 const rawOrNull = (price: ReturnType<typeof usdPerHour> | null): number | null => (price === null ? null : raw(price));

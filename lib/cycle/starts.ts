@@ -143,27 +143,32 @@ interface Placing {
   readonly yielding: ReadonlyMap<InstanceId, Yielding>;
 }
 
-function placeWanted(context: PlacingContext, { wanted, hosts, yielding }: Placing): Started {
+function placeWanted(context: PlacingContext, placing: Placing): Started {
+  const { wanted, hosts, yielding } = placing;
+  if (yielding.size > 0) return placeWhereWorkYields(context, placing);
+  // What has room has it now.
+  const chosen = context.stages.place(wanted.flatMap(inChosenPool), hosts);
+  const { elsewhere, leftovers } = placeRest(context, {
+    wanted,
+    chosen,
+    spare: (of) => afterPlacing(hosts, of, chosen),
+  });
+  return { placements: [...chosen, ...elsewhere], reserved: [], leftovers, needed: new Set() };
+}
+
+function placeWhereWorkYields(context: PlacingContext, { wanted, hosts, yielding }: Placing): Started {
   const tasks = wanted.flatMap((w) => w.tasks);
-  const later = yielding.size === 0 ? hosts : hosts.map((h) => withRoomMade(h, yielding));
+  const later = hosts.map((h) => withRoomMade(h, yielding));
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), later);
   const { now, reserved } = roomNow(chosen, { hosts, tasks });
-  const placed = new Set<TaskRef>(chosen.map((p) => p.task));
-
-  const rest = tasks.filter((t) => !placed.has(t.task));
+  const left = afterPlacing(hosts, tasks, now);
   const cleared = clearedBy(yielding, { snapshot: context.snapshot, chosen });
-  const spare = (): Host[] => spareRoom({ hosts, later, tasks, now, chosen }).filter((h) => !cleared.has(idOf(h)));
-  const elsewhere = rest.length === 0 ? [] : context.stages.place(rest, spare());
-  for (const p of elsewhere) placed.add(p.task);
+  const spare = (): Host[] => spareRoom(left, afterPlacing(later, tasks, chosen)).filter((h) => !cleared.has(idOf(h)));
+  const { elsewhere, leftovers } = placeRest(context, { wanted, chosen, spare });
 
-  const leftovers = wanted.flatMap(({ tasks: of, ...w }): Leftover[] => {
-    const count = of.reduce((n, t) => (placed.has(t.task) ? n : n + 1), 0);
-    return count === 0 ? [] : [{ ...w, count }];
-  });
   const needed = new Set<AttemptId>();
-  if (yielding.size === 0) return { placements: [...now, ...elsewhere], reserved, leftovers, needed };
   const free = new Map(
-    afterPlacing(hosts, tasks, now).flatMap((h) => {
+    left.flatMap((h) => {
       const id = idOf(h);
       return id !== null && yielding.has(id) ? [[id, h.free] as const] : [];
     }),
@@ -181,6 +186,28 @@ function placeWanted(context: PlacingContext, { wanted, hosts, yielding }: Placi
     for (const r of stops) needed.add(r.attempt.id);
   }
   return { placements: [...now, ...elsewhere], reserved, leftovers, needed };
+}
+
+/** What found nothing in its chosen pool: elsewhere, or left over. `spare`: what those have left, if anything is to be placed there. */
+function placeRest(
+  context: PlacingContext,
+  of: {
+    readonly wanted: readonly Wanted[];
+    readonly chosen: readonly Placement[];
+    readonly spare: (tasks: readonly TaskToPlace[]) => readonly Host[];
+  },
+): { readonly elsewhere: readonly Placement[]; readonly leftovers: readonly Leftover[] } {
+  const tasks = of.wanted.flatMap((w) => w.tasks);
+  if (of.chosen.length === tasks.length) return { elsewhere: [], leftovers: [] };
+  const placed = new Set<TaskRef>(of.chosen.map((p) => p.task));
+  const rest = tasks.filter((t) => !placed.has(t.task));
+  const elsewhere = context.stages.place(rest, of.spare(tasks));
+  for (const p of elsewhere) placed.add(p.task);
+  const leftovers = of.wanted.flatMap(({ tasks: own, ...w }): Leftover[] => {
+    const count = own.reduce((n, t) => (placed.has(t.task) ? n : n + 1), 0);
+    return count === 0 ? [] : [{ ...w, count }];
+  });
+  return { elsewhere, leftovers };
 }
 
 const stageOf = ({ job, stage }: TaskRef): string => `${job}/${stage}`;
@@ -278,15 +305,7 @@ function roomNow(
 }
 
 /** Room now, less what is reserved of it: no more than what is free now, and than what stays free later. */
-function spareRoom(of: {
-  readonly hosts: readonly Host[];
-  readonly later: readonly Host[];
-  readonly tasks: readonly TaskToPlace[];
-  readonly now: readonly Placement[];
-  readonly chosen: readonly Placement[];
-}): Host[] {
-  const free = afterPlacing(of.hosts, of.tasks, of.now);
-  const stays = afterPlacing(of.later, of.tasks, of.chosen);
+function spareRoom(free: readonly Host[], stays: readonly Host[]): Host[] {
   return free.map((host, i) => {
     const later = stays[i] ?? host;
     if (later === host) return host;

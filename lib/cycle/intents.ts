@@ -89,7 +89,9 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
   );
   const task = state.beginTask(effect.task);
   const attempt: Attempt = {
-    ...effect.task,
+    job: job.id,
+    stage: stage.name,
+    index: effect.task.index,
     id: effect.attempt,
     number: task.attempts,
     instance: effect.instance,

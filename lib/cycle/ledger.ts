@@ -13,7 +13,7 @@ interface Interval {
   readonly attempt: Attempt;
 }
 
-/** A part of a piece of the bill. */
+/** A part of a piece of the bill, or all parts of one interval. */
 interface Charge {
   fromMs: number;
   toMs: number;
@@ -39,10 +39,7 @@ export function attribute(of: {
 }): LedgerRow[] {
   const intervals = of.attempts.flatMap((a) => intervalsOf(a, of.pool, of.until));
   /** By interval: an attempt has one of each kind at most. */
-  const totals = new Map<
-    Interval | null,
-    { row: Omit<LedgerRow, 'usd' | 'onDemandUsd'>; usd: number; onDemandUsd: number; fromMs: number; toMs: number }
-  >();
+  const totals = new Map<Interval | null, Charge>();
   const charge = (interval: Interval | null, part: Charge): void => {
     const { fromMs, toMs, usd, onDemandUsd } = part;
     const known = totals.get(interval);
@@ -52,24 +49,7 @@ export function attribute(of: {
       known.toMs = Math.max(known.toMs, toMs);
       return;
     }
-    const job = interval === null ? undefined : of.jobs.get(interval.attempt.job);
-    totals.set(interval, {
-      row: {
-        instance: of.instance.id,
-        pool: of.pool.id,
-        kind: interval === null ? 'idle' : interval.kind,
-        attempt: interval?.attempt.id ?? null,
-        job: interval?.attempt.job ?? null,
-        owner: job?.spec.owner ?? null,
-        template: job?.template ?? null,
-        fromMs: of.until,
-        toMs: of.until,
-      },
-      usd,
-      onDemandUsd,
-      fromMs,
-      toMs,
-    });
+    totals.set(interval, { usd, onDemandUsd, fromMs, toMs });
   };
   const cuts = new Cuts(intervals);
   let aliveAt = sweep(intervals);
@@ -104,13 +84,24 @@ export function attribute(of: {
     }
     reachedMs = toMs;
   }
-  return [...totals.values()].map((t) => ({
-    ...t.row,
-    fromMs: epochMs(t.fromMs),
-    toMs: epochMs(t.toMs),
-    usd: t.usd,
-    onDemandUsd: t.onDemandUsd,
-  }));
+  const rows: LedgerRow[] = [];
+  totals.forEach(({ fromMs, toMs, usd, onDemandUsd }, interval) => {
+    const job = interval === null ? undefined : of.jobs.get(interval.attempt.job);
+    rows.push({
+      instance: of.instance.id,
+      pool: of.pool.id,
+      kind: interval === null ? 'idle' : interval.kind,
+      attempt: interval?.attempt.id ?? null,
+      job: interval?.attempt.job ?? null,
+      owner: job?.spec.owner ?? null,
+      template: job?.template ?? null,
+      fromMs: epochMs(fromMs),
+      toMs: epochMs(toMs),
+      usd,
+      onDemandUsd,
+    });
+  });
+  return rows;
 }
 
 /**

@@ -11,7 +11,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { InstanceId, JobId, PoolId } from '../kernel/ids.ts';
 import { epochMs, gte, raw, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
 import type { Instance, MarketCause } from '../domain/instance.ts';
-import { isOver, type Job, type JobState } from '../domain/job.ts';
+import { isOver, type Attempt, type Job, type JobState } from '../domain/job.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
 import { quotaOf } from '../domain/quota.ts';
 import type { Limits, Snapshot } from '../domain/snapshot.ts';
@@ -24,7 +24,7 @@ import type { Store } from '../ports/store.ts';
 import { attribute } from './ledger.ts';
 import { applyObservations } from './observe.ts';
 import { Remembered } from './remembered.ts';
-import { boundQuotas, endQuotaRest, quotaUses, restOf, storedRests, type PoolRests } from './rests.ts';
+import { boundQuotas, endQuotaRest, quotaUses, restingAt, restOf, storedRests, type PoolRests } from './rests.ts';
 import { takeSnapshot } from './snapshot.ts';
 import type { Prices } from './spending.ts';
 import type { WorkingState } from './working-state.ts';
@@ -135,19 +135,15 @@ export class Observer {
     const endedMs = instance.endedMs ?? this.#parts.clock.now();
     const pool = this.#pool(instance);
     const bill = await fleet.bill(id, endedMs);
-    const attempts = new Map((await store.attemptsOn(id)).map((a) => [a.id, a]));
-    for (const a of state.attemptsOn(id)) attempts.set(a.id, a);
-    const jobs = await this.#jobsOf(
-      state,
-      [...attempts.values()].map((a) => a.job),
-    );
-    const rows = attribute({ instance, pool, bill, attempts: [...attempts.values()], jobs, until: endedMs });
+    const attempts = latestOf(await store.attemptsOn(id), state.attemptsOn(id));
+    const jobs = await this.#jobsOf(state, new Set(attempts.map((a) => a.job)));
+    const rows = attribute({ instance, pool, bill, attempts, jobs, until: endedMs });
     state.putLedger(id, rows);
     this.#remembered.spending.settled(rows);
     const marketCause = this.#marketCause(instance);
     state.putInstance({ ...instance, costUsd: bill.totalUsd, ...(marketCause === null ? {} : { marketCause }) });
     // One that was given back without having run anything went for want of another beside it: that would be refused again.
-    if ([...attempts.values()].some((a) => a.startedMs !== null)) endQuotaRest(state, pool.id, this.#rests);
+    if (attempts.some((a) => a.startedMs !== null)) endQuotaRest(state, pool.id, this.#rests);
     if (pool.option === 'spot' && instance.launchedMs !== null) {
       const takenMs = marketCause === 'capacity' ? (instance.warnedMs ?? endedMs) : null;
       capacity.ended(pool.id, { launchedMs: instance.launchedMs, endedMs, takenMs });
@@ -163,8 +159,8 @@ export class Observer {
     return isWithin ? 'capacity' : 'price';
   }
 
-  async #jobsOf(state: WorkingState, ids: readonly JobId[]): Promise<Map<string, Job>> {
-    const over = [...new Set(ids)].filter((id) => !state.jobs.has(id));
+  async #jobsOf(state: WorkingState, ids: ReadonlySet<JobId>): Promise<Map<string, Job>> {
+    const over = [...ids].filter((id) => !state.jobs.has(id));
     const jobs = new Map<string, Job>(over.length === 0 ? [] : await this.#parts.store.findJobs(over));
     for (const id of ids) {
       const job = state.jobs.get(id);
@@ -176,8 +172,9 @@ export class Observer {
   #poolViews(state: WorkingState, nowMs: EpochMs): PoolView[] {
     const { market } = this.#parts;
     const uses = quotaUses(state, { rests: this.#rests, pools: this.#pools, at: nowMs });
+    const resting = restingAt(this.#rests, nowMs);
     return [...this.#pools.values()].map((pool) => {
-      const rest = restOf(this.#rests, pool.id, nowMs);
+      const rest = resting.size === 0 ? null : restOf(resting, pool.id, nowMs);
       const quota = uses.size === 0 ? undefined : uses.get(quotaOf(pool.id));
       return {
         pool,
@@ -251,4 +248,12 @@ export class Observer {
   #pool(instance: Instance): Pool {
     return invariant(this.#pools.get(instance.pool), `instance ${instance.id} is in unknown pool ${instance.pool}`);
   }
+}
+
+/** Attempts as the state has them, where it has them, and those that it only has last. */
+function latestOf(stored: readonly Attempt[], known: readonly Attempt[]): readonly Attempt[] {
+  if (known.length === 0) return stored;
+  const attempts = new Map(stored.map((a) => [a.id, a]));
+  for (const a of known) attempts.set(a.id, a);
+  return [...attempts.values()];
 }

@@ -90,8 +90,9 @@ export function endRest(state: WorkingState, pool: PoolId, { at, rests }: Restin
 }
 
 /** An instance has ended that was of use: its quota has room again. */
-export const endQuotaRest = (state: WorkingState, pool: PoolId, rests: PoolRests): void =>
-  endShared(state, quotaKey(pool), rests);
+export function endQuotaRest(state: WorkingState, pool: PoolId, rests: PoolRests): void {
+  if (rests.size > 0) endShared(state, quotaKey(pool), rests);
+}
 
 /** How much was too much is kept. */
 function endShared(state: WorkingState, key: QuotaKey, rests: PoolRests): void {
@@ -107,6 +108,10 @@ function forget(state: WorkingState, key: PoolId | QuotaKey, rests: PoolRests): 
 }
 
 const endingMs = (at: EpochMs): number => raw(plus(at, seconds(REST_S)));
+
+/** What rests now, of all that ever did: mostly nothing. */
+export const restingAt = (rests: PoolRests, now: EpochMs): PoolRests =>
+  new Map([...rests].filter(([, { untilMs }]) => untilMs > raw(now)));
 
 /** Why a pool is not to be asked now, and until when; null: it may be. */
 export function restOf(

@@ -164,7 +164,9 @@ export class WorkingState {
       this.moveTask(known, begun);
       return begun;
     }
-    const fresh: Task = { ...ref, state: 'running', attempts: 1, failures: 0, keptS: ZERO_S, notBeforeMs: null };
+    const { job, stage, index } = ref;
+    const tried = { state: 'running', attempts: 1, failures: 0, keptS: ZERO_S, notBeforeMs: null } as const;
+    const fresh: Task = { job, stage, index, ...tried };
     this.#storeTask(fresh);
     this.#count(ref, (s) => ({ ...s, nextFresh: Math.max(s.nextFresh, ref.index + 1), running: s.running + 1 }));
     return fresh;

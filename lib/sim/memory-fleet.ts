@@ -88,8 +88,8 @@ interface MemoryInstance {
   cause: EndCause | null;
   /** Attempts that have not ended. */
   readonly attempts: Map<AttemptId, MemoryAttempt>;
-  /** Requests about it that were answered. */
-  readonly keys: EffectKey[];
+  /** What requests about it were answered. */
+  readonly outcomes: Map<EffectKey, EffectOutcome>;
   /** Every attempt that ever came here: each is started once. */
   readonly seen: Set<AttemptId>;
   readonly stoppedBefore: Map<AttemptId, StopReason>;
@@ -105,7 +105,8 @@ export class MemoryFleet implements Fleet {
   readonly #instances = new Map<InstanceId, MemoryInstance>();
   /** Those of which something has not been seen by the caller of `observe`: of most nothing has happened since it asked last. */
   readonly #reporting = new Set<MemoryInstance>();
-  readonly #outcomes = new Map<EffectKey, EffectOutcome>();
+  /** What requests were answered that are about no instance that there is. */
+  readonly #refused = new Map<EffectKey, EffectOutcome>();
   /** What checkpoints hold, by job and task. */
   readonly #kept = new Map<string, Map<string, Seconds>>();
   readonly #stdout = new Map<AttemptId, string>();
@@ -145,16 +146,22 @@ export class MemoryFleet implements Fleet {
   ): readonly EffectOutcome[] {
     this.#catchUp();
     const outcomes = requests.map((request) => {
-      const known = this.#outcomes.get(request.key);
+      const before = this.#answersOf(request.instance);
+      const known = before.get(request.key) ?? this.#refused.get(request.key);
       if (known !== undefined) return known;
       const outcome = act(request);
-      this.#outcomes.set(request.key, outcome);
-      this.#instances.get(request.instance)?.keys.push(request.key);
+      // A launch makes its instance.
+      const answers = before === this.#refused ? this.#answersOf(request.instance) : before;
+      answers.set(request.key, outcome);
       return outcome;
     });
     this.#catchUp();
     this.#napUntilNext();
     return outcomes;
+  }
+
+  #answersOf(id: InstanceId): Map<EffectKey, EffectOutcome> {
+    return this.#instances.get(id)?.outcomes ?? this.#refused;
   }
 
   #launch(request: LaunchRequest): EffectOutcome {
@@ -180,7 +187,7 @@ export class MemoryFleet implements Fleet {
       endedMs: null,
       cause: null,
       attempts: new Map(),
-      keys: [],
+      outcomes: new Map(),
       seen: new Set(),
       stoppedBefore: new Map(),
       observations: [],
@@ -466,7 +473,7 @@ export class MemoryFleet implements Fleet {
     const id = instance.request.instance;
     this.#observed++;
     this.#reporting.add(instance);
-    instance.observations.push({ instance: id, sequence: instance.observations.length + 1, ...fact });
+    instance.observations.push({ ...fact, instance: id, sequence: instance.observations.length + 1 });
   }
 
   #at(at: EpochMs, happen: () => void): void {
@@ -477,8 +484,7 @@ export class MemoryFleet implements Fleet {
   forget(id: InstanceId): void {
     const instance = this.#instances.get(id);
     if (instance === undefined) return;
-    for (const key of instance.keys) this.#outcomes.delete(key);
-    for (const attempt of instance.seen) this.#stdout.delete(attempt);
+    if (this.#stdout.size > 0) for (const attempt of instance.seen) this.#stdout.delete(attempt);
     this.#instances.delete(id);
     this.#reporting.delete(instance);
   }

@@ -4,7 +4,7 @@ import { pInterruptedWithin, type InterruptionCurve } from '../domain/forecast.t
 import type { SchedulerConfig } from '../domain/config.ts';
 import { takesTasks } from '../domain/instance.ts';
 import type { Bid, Pool, PoolView } from '../domain/pool.ts';
-import { vector } from '../domain/resources.ts';
+import { RESOURCE_KINDS, vector } from '../domain/resources.ts';
 import type { Snapshot } from '../domain/snapshot.ts';
 import type { MarketForecast } from '../domain/stages.ts';
 import { readCurve, tabulate, type CurvePoint, type CurveTable } from './curve-table.ts';
@@ -17,6 +17,7 @@ interface BidForecast {
 }
 
 const HOUR_S = 3600;
+const KINDS = RESOURCE_KINDS.length;
 
 /** The snapshot's pools by index, what they offer computed on first use: most pools never survive the filters. */
 export class PoolBook {
@@ -33,7 +34,8 @@ export class PoolBook {
   constructor(snapshot: Snapshot, market: MarketForecast, config: SchedulerConfig) {
     // Ids order pools, so that nothing depends on the order in which the snapshot lists them.
     this.views = [...snapshot.pools].sort((a, b) => (a.pool.id < b.pool.id ? -1 : a.pool.id > b.pool.id ? 1 : 0));
-    this.capacity = Float64Array.from(this.views.flatMap((v) => vector(v.pool.type.capacity)));
+    this.capacity = new Float64Array(this.views.length * KINDS);
+    this.views.forEach((v, i) => this.capacity.set(vector(v.pool.type.capacity), i * KINDS));
     this.#instances = snapshot.instances;
     this.market = market;
     this.nowMs = snapshot.nowMs;

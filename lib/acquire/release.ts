@@ -17,10 +17,12 @@ const MARGIN_S = 30;
  */
 export const releaseIdle: ReleasePolicy = ({ snapshot, used, config }) => {
   const releases: Release[] = [];
-  const idle = [...snapshot.instances.values()].filter(
-    ({ instance: { id, state }, attempts }) =>
-      (state === 'starting' || state === 'ready') && attempts.length === 0 && !used.has(id),
-  );
+  const idle: InstanceView[] = [];
+  for (const view of snapshot.instances.values()) {
+    if (view.attempts.length > 0) continue;
+    const { id, state } = view.instance;
+    if ((state === 'starting' || state === 'ready') && !used.has(id)) idle.push(view);
+  }
   for (const view of idle.sort(byId)) {
     const reason = reasonToRelease(view, snapshot.nowMs, config);
     if (reason !== null) releases.push({ instance: view.instance.id, reason });

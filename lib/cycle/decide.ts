@@ -88,9 +88,10 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
   const planned = await stages.plan({ snapshot, forecasts, worths, offers, config }, input.solver);
   const allotment = withoutExchanges(planned, snapshot, groups);
   const stopping = new Set<AttemptId>(allotment.preemptions.map((p) => p.attempt));
-  const hosts = hostsThere({ snapshot, forecasts }, stopping);
   const appraised = appraiseMoves(input, forecasts, movesOf(allotment, worths));
   const { moves } = appraised;
+  const placesAny = allotment.starts.length + moves.length + runningParts(snapshot).stopping.length > 0;
+  const hosts = placesAny ? hostsThere({ snapshot, forecasts }, stopping) : [];
   const context: PlacingContext = { snapshot, forecasts, groups, stages, config, worths: worths.groups };
   const returning = placeReturning(context, hosts);
   const moved = placeMoves(context, moves, returning.hosts);

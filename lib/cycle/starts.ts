@@ -130,6 +130,7 @@ function placeUrgent(
   const placements: Placement[] = [];
   for (const of of urgent) {
     if (up.length === 0) break;
+    if (!up.some((h) => h.pool.id === of.option.offer.pool && fits(of.group.need, h.free))) continue;
     const placed = context.stages.place(inChosenPool(of), up);
     if (placed.length > 0) up = afterPlacing(up, of.tasks, placed).filter(hasRoom);
     placements.push(...placed);
@@ -401,8 +402,8 @@ export function afterPlacing(
   hosts: readonly Host[],
   tasks: readonly TaskToPlace[],
   placements: readonly Placement[],
-): Host[] {
-  if (placements.length === 0) return [...hosts];
+): readonly Host[] {
+  if (placements.length === 0) return hosts;
   const need = new Map(tasks.map((t) => [t.group, t.need]));
   const takenBy = Map.groupBy(placements, (p) => ('instance' in p.on ? p.on.instance : ''));
   return hosts.map((h) => {

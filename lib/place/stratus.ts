@@ -54,8 +54,11 @@ class Packer {
   constructor(room: Room, runs: readonly Run[]) {
     this.#room = room;
     this.#answers = new Answers(room, runs);
-    this.#remainingS = Float64Array.from(room.hosts, (h) => raw(h.remainingS));
-    room.hosts.forEach(({ pool }, h) => this.#bin(pool, binOf(this.#remainingS[h] ?? 0)).push(h));
+    this.#remainingS = new Float64Array(room.hosts.length);
+    room.hosts.forEach(({ pool, remainingS }, h) => {
+      this.#remainingS[h] = raw(remainingS);
+      this.#bin(pool, binOf(raw(remainingS))).push(h);
+    });
   }
 
   place(unit: readonly Run[]): Placement[] {

@@ -42,7 +42,7 @@ import { explain } from './explain.ts';
 import { InstanceHost } from './hosts.ts';
 import { isEnding } from './observe.ts';
 import { appraiseAll, pendingAgain, runningGroups, runningOffersOf, type RunningOffers } from './running-offers.ts';
-import { afterPlacing, leftOf, placeStarts, type PlacingContext } from './starts.ts';
+import { afterPlacing, leftOf, leftOfEach, placeStarts, type PlacingContext } from './starts.ts';
 import { membersOf } from './snapshot.ts';
 
 export interface DecideInput<S> {
@@ -152,7 +152,7 @@ const NO_OFFERS: RunningOffers = new Map();
 /** Instances that can take a task now or once they are up. Warned, releasing and soon-to-be-rebalanced ones take none. */
 function hostsThere(of: Pick<PlacingContext, 'snapshot' | 'forecasts'>, stopping: ReadonlySet<AttemptId>): Host[] {
   const hosts: Host[] = [];
-  const stays = (r: RunningTask): Seconds => leftOf(r, of);
+  const stays = leftOfEach(of);
   const left =
     stopping.size === 0 ? stays : (r: RunningTask): Seconds => (stopping.has(r.attempt.id) ? ZERO_S : stays(r));
   for (const view of of.snapshot.instances.values()) {

@@ -3,7 +3,7 @@ import type { GroupId } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
 import { raw } from '../kernel/units.ts';
 import { quantile } from '../domain/distribution.ts';
-import { forecastFor, forecastOf, type RuntimeForecast } from '../domain/forecast.ts';
+import { forecastFor, type RuntimeForecast } from '../domain/forecast.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
 import { begunBy, doneOnceS, type Begun } from '../domain/work-to-do.ts';
 import { worthAt } from '../domain/utility.ts';
@@ -84,7 +84,7 @@ export function expectedStarts(d: Deliberation): ReadonlyMap<GroupId, number> {
   const queue = waits
     .map(({ group: id, count }) => {
       const group = invariant(groups.get(id), `group ${id} waits and is not pending`);
-      const forecast = forecastOf(d.forecasts.runtime, { job: group.job, stage: group.stage.name });
+      const forecast = d.forecasts.runtime.get(`${group.job}/${group.stage.name}`);
       const runtimeS = leftS(forecast, group);
       const queued: Queued = {
         group: id,

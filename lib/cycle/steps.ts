@@ -17,7 +17,8 @@ import { raw, type Seconds } from '../kernel/units.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { EffectOutcome } from '../domain/plan.ts';
-import type { RuntimeHistory, Stages, Forecasts } from '../domain/stages.ts';
+import type { RuntimeForecast } from '../domain/forecast.ts';
+import type { RuntimeHistory, StageKey, Stages, Forecasts } from '../domain/stages.ts';
 import { CapacityEvidence } from '../market/forecast/hazard.ts';
 import { forecastTable, tabledForecast, type ForecastTable, type OutlookForecast } from '../market/forecast/table.ts';
 import type { Fleet } from '../ports/fleet.ts';
@@ -63,13 +64,13 @@ export async function look(parts: LookParts, draining: boolean): Promise<Sight |
   return { token, plan, snapshot, lastRanMs: observer.lastRanMs(snapshot), draining };
 }
 
-/** Running times. The history is the stored one, recalled by the caller. */
+/** Running times, all of them: another process asks. The history is the stored one, recalled by the caller. */
 export function estimate<S>(
   sight: Sight,
   stages: Pick<Stages<S>, 'estimate'>,
   history: RuntimeHistory,
-): Forecasts['runtime'] {
-  return isOpen(sight) ? stages.estimate(sight.snapshot, history) : new Map();
+): ReadonlyMap<StageKey, RuntimeForecast> {
+  return new Map(isOpen(sight) ? stages.estimate(sight.snapshot, history) : []);
 }
 
 /** Interruptions and prices, for every bid that the decision can ask about. */

@@ -24,30 +24,9 @@ export interface RuntimeForecast {
   };
 }
 
-/** By job, then by stage: made once for each map that is asked. */
-const byJob = new WeakMap<ReadonlyMap<string, RuntimeForecast>, Map<string, Map<string, RuntimeForecast>>>();
-
-/**
- * The forecast under `${job}/${stage}`, without putting the key together: asked several times for each running task in
- * each cycle. O(1), after O(stages) once for each map, which must not change any more.
- */
-export function forecastOf(
-  runtime: ReadonlyMap<string, RuntimeForecast>,
-  { job, stage }: { readonly job: string; readonly stage: string },
-): RuntimeForecast | undefined {
-  let jobs = byJob.get(runtime);
-  if (jobs === undefined) {
-    jobs = new Map();
-    for (const [key, forecast] of runtime) {
-      const slash = key.indexOf('/');
-      const id = key.slice(0, slash);
-      let stages = jobs.get(id);
-      if (stages === undefined) jobs.set(id, (stages = new Map<string, RuntimeForecast>()));
-      stages.set(key.slice(slash + 1), forecast);
-    }
-    byJob.set(runtime, jobs);
-  }
-  return jobs.get(job)?.get(stage);
+/** Under `${job}/${stage}`. */
+interface ByStage {
+  get(key: string): RuntimeForecast | undefined;
 }
 
 interface Known {
@@ -55,35 +34,25 @@ interface Known {
   readonly forecast: RuntimeForecast | undefined;
 }
 
-/** Of the map that was asked last: one cycle asks the same one, several times for each running task. */
-let lastAsked: { readonly runtime: ReadonlyMap<string, RuntimeForecast>; readonly known: Map<object, Known> } = {
+/** Of those that were asked last: one cycle asks the same ones, several times for each running task. */
+let lastAsked: { readonly runtime: ByStage; readonly known: Map<object, Known> } = {
   runtime: new Map(),
   known: new Map(),
 };
 
-/** What `forecastFor` is to answer for a stage of a map in the making: then it looks nothing up. O(1). */
-export function rememberForecast(
-  runtime: ReadonlyMap<string, RuntimeForecast>,
-  stage: object,
-  known: { readonly job: string; readonly forecast: RuntimeForecast },
-): void {
-  if (lastAsked.runtime !== runtime) lastAsked = { runtime, known: new Map() };
-  lastAsked.known.set(stage, known);
-}
-
 /**
- * `forecastOf` for a running task, remembered by the very record of its stage: one look-up by identity and no text to hash. The
- * map must not change any more. Remembers the stages of one map.
+ * The forecast for a running task, remembered by the very record of its stage: one look-up by identity and no text to hash. What is asked
+ * must not change any more. Remembers the stages of one snapshot.
  */
 export function forecastFor(
-  runtime: ReadonlyMap<string, RuntimeForecast>,
+  runtime: ByStage,
   { attempt, stage }: { readonly attempt: { readonly job: string; readonly stage: string }; readonly stage: object },
 ): RuntimeForecast | undefined {
   if (lastAsked.runtime !== runtime) lastAsked = { runtime, known: new Map() };
   const known = lastAsked.known.get(stage);
   // Jobs that were submitted with one specification share its records.
   if (known?.job === attempt.job) return known.forecast;
-  const forecast = forecastOf(runtime, attempt);
+  const forecast = runtime.get(`${attempt.job}/${attempt.stage}`);
   lastAsked.known.set(stage, { job: attempt.job, forecast });
   return forecast;
 }

@@ -35,8 +35,14 @@ export interface RuntimeHistory {
 /** `${job}/${stage}`. */
 export type StageKey = string;
 
-/** Forecast of a whole task (from its beginning) for each stage that waits or runs. */
-export type EstimatePolicy = (snapshot: Snapshot, history: RuntimeHistory) => ReadonlyMap<StageKey, RuntimeForecast>;
+/**
+ * Of each stage that waits or runs the forecast of a whole task, from its beginning. It may be made when it is first asked for, as long as
+ * nothing is learned in between: most stages nobody asks about. To go through them makes all. A map is one.
+ */
+export interface StageForecasts extends Iterable<[StageKey, RuntimeForecast]> {
+  get(key: StageKey): RuntimeForecast | undefined;
+}
+export type EstimatePolicy = (snapshot: Snapshot, history: RuntimeHistory) => StageForecasts;
 
 /** What is known of spot pools: forecasts are made on demand and remembered within a cycle. */
 export interface MarketForecast {
@@ -56,7 +62,7 @@ export interface MarketForecast {
 }
 
 export interface Forecasts {
-  readonly runtime: ReadonlyMap<StageKey, RuntimeForecast>;
+  readonly runtime: StageForecasts;
   readonly market: MarketForecast;
 }
 

@@ -15,13 +15,12 @@ const unfinished = new Unfinished();
  * What saves its state loses little by that, and the last safe moment of a tail that is mostly guessed would keep it off spot for
  * nothing: many jobs on the prices of 2016 and 2021 cost half as much again (docs/results.md), with none late either way.
  */
-export const jvuPredict: EstimatePolicy = (snapshot, history) => {
-  let begun: ReturnType<Unfinished['at']> | null = null;
-  return forecastStages(snapshot, (job, stage) => {
+export const jvuPredict: EstimatePolicy = (snapshot, history) =>
+  forecastStages(snapshot, (job, stage) => {
     const features = featuresOf(job.spec, stage, job.submittedMs);
     const ended = history.predict(features);
     if (stage.checkpoint !== null) return forecastFrom(ended, stage);
-    const running = (begun ??= unfinished.at(snapshot));
+    const running = unfinished.at(snapshot);
     const evidence = ended?.evidence;
     const counted =
       ended === null || evidence === undefined
@@ -33,4 +32,3 @@ export const jvuPredict: EstimatePolicy = (snapshot, history) => {
       ? forecast
       : withUnfinished(forecast, running.sharing('job', features), stage.timeoutS);
   });
-};

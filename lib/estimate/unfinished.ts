@@ -55,6 +55,8 @@ interface Sharing {
   bounds: Bounds | null;
 }
 
+type Shown = Pick<Snapshot, 'jobs' | 'running' | 'tasks' | 'nowMs'>;
+
 /**
  * What has begun and not ended, as of the snapshot that it was shown last.
  *
@@ -66,8 +68,16 @@ export class Unfinished {
   readonly #running = new Lasting<Alike>();
   readonly #alike = new Map<string, Alike>();
   readonly #sharing = new Map<string, Map<string, Sharing>>();
+  #shown: Shown | null = null;
 
-  at({ jobs, running, tasks, nowMs }: Pick<Snapshot, 'jobs' | 'running' | 'tasks' | 'nowMs'>): Pick<this, 'sharing'> {
+  /** As of a snapshot; O(1) where it was shown last. */
+  at(snapshot: Shown): Pick<this, 'sharing'> {
+    if (this.#shown !== snapshot) this.#look(snapshot);
+    this.#shown = snapshot;
+    return this;
+  }
+
+  #look({ jobs, running, tasks, nowMs }: Shown): void {
     const alikeTo = (id: JobId, stage: StageSpec | undefined): Alike | null => {
       const job = jobs.get(id);
       return job === undefined || stage === undefined
@@ -82,7 +92,6 @@ export class Unfinished {
       if (alike !== null) count(alike, lastStepAt(raw(doneOnceS(task))));
     }
     for (const alike of this.#alike.values()) this.#conclude(alike);
-    return this;
   }
 
   /** Of runs that share a feature with a job; null: of none. */

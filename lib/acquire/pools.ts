@@ -1,4 +1,5 @@
 import type { PoolId } from '../kernel/ids.ts';
+import { once } from '../kernel/once.ts';
 import { plus, raw, seconds, usdPerHour, type EpochMs } from '../kernel/units.ts';
 import { pInterruptedWithin, type InterruptionCurve } from '../domain/forecast.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
@@ -68,7 +69,12 @@ export class PricedPool {
   readonly priceUsdPerHour: number;
   readonly #of: Pick<PoolBook, 'market' | 'nowMs' | 'config'>;
   #lowPriceUsdPerHour: number | null = null;
-  #bids: readonly BidForecast[] | null = null;
+  readonly #bidding = once(() => {
+    const bids = this.#forecastBids();
+    const lost = bids.map(({ curve }) => pInterruptedWithin(curve, seconds(HOUR_S)));
+    const leastCharged = Math.min(1, ...bids.map(({ table }) => chargedInFirstHour(table)));
+    return { bids, leastCharged, hazard: Math.min(1, ...lost), highestHazard: Math.max(0, ...lost) };
+  });
 
   constructor(pool: Pool, priceUsdPerHour: number, of: Pick<PoolBook, 'market' | 'nowMs' | 'config'>) {
     this.pool = pool;
@@ -97,26 +103,22 @@ export class PricedPool {
   }
 
   get bids(): readonly BidForecast[] {
-    return (this.#bids ??= this.#forecastBids());
+    return this.#bidding().bids;
   }
 
   /** Least fraction of running time that is charged over its bids, where first hours are refunded: below 1 where that is likely. */
   get leastCharged(): number {
-    return Math.min(1, ...this.bids.map(({ table }) => chargedInFirstHour(table)));
+    return this.#bidding().leastCharged;
   }
 
   /** P(interrupted within an hour) of its safest bid. */
   get hazard(): number {
-    return Math.min(1, ...this.#lostInAnHour());
+    return this.#bidding().hazard;
   }
 
   /** The same of its riskiest bid. */
   get highestHazard(): number {
-    return Math.max(0, ...this.#lostInAnHour());
-  }
-
-  #lostInAnHour(): readonly number[] {
-    return this.bids.map(({ curve }) => pInterruptedWithin(curve, seconds(HOUR_S)));
+    return this.#bidding().highestHazard;
   }
 
   #forecastBids(): readonly BidForecast[] {

@@ -235,13 +235,13 @@ describeOnLocalStack(
       ends.push(() => local.end());
       const here = await askLocal<SubmitAnswer>('submit', file);
       localJob = here.job.id;
-    }, 60_000);
+    }, 180_000);
     let localJob = '';
 
     it(
       'buys one instance although the Lambda that does dies, survives interruptions, and finishes',
       async () => {
-        await until('the buyer is killed', async () => (killed.length > 0 ? true : null), 60_000);
+        await until('the buyer is killed', async () => (killed.length > 0 ? true : null), 180_000);
         killCaller('RunTask');
         const end = await ended(ask, job);
         phase('the job');
@@ -249,7 +249,7 @@ describeOnLocalStack(
         expect(killed).toEqual(['CreateFleet', 'RunTask']);
         expect(happened('EC2 Spot Instance Interruption Warning').length).toBeGreaterThan(0);
       },
-      DONE_WITHIN_MS + 90_000,
+      DONE_WITHIN_MS + 210_000,
     );
 
     it('serves what the task printed, why it ran where it ran, and what it cost', async () => {
@@ -436,7 +436,7 @@ describeOnLocalStack(
           before = await picture();
           return isDeepStrictEqual(before, last) ? true : null;
         },
-        60_000,
+        120_000,
       );
       const calls = rehearsal.double.counts.get('ec2:CreateFleet');
       const events = rehearsal.double.events.toReversed();
@@ -447,7 +447,7 @@ describeOnLocalStack(
       expect(await picture()).toEqual(before);
       expect(rehearsal.double.counts.get('ec2:CreateFleet')).toBe(calls);
       phase(`${events.length} events told again`);
-    }, 120_000);
+    }, 240_000);
   },
   'functions',
 );

@@ -212,10 +212,7 @@ function considered(c: Candidate, v: Verdicts): ConsideredOffer {
     pInterrupted: c.outcome.pInterrupted,
     pLate: c.outcome.pLate,
     expectedCostUsd: c.outcome.costUsd,
-    // Put into words when it is read: each cycle appraises all that waits, and few of its verdicts are ever told.
-    get verdict() {
-      return verdict(c, v);
-    },
+    verdict: verdict(c, v),
   };
 }
 

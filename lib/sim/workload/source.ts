@@ -87,17 +87,23 @@ const RETURN = 13;
 /** The text of a file, decompressed, in pieces that end where a line does. */
 async function* textsOf(file: SourceFile, tally: Tally, line: () => number): AsyncGenerator<string> {
   const decoder = new TextDecoder();
-  let rest: Buffer = Buffer.alloc(0);
+  let rest: Buffer[] = [];
+  let restBytes = 0;
   for await (const piece of bytesOf(file, tally, line)) {
     const end = piece.lastIndexOf(NEWLINE) + 1;
-    if (end > 0) yield decoder.decode(Buffer.concat([rest, piece.subarray(0, end)]), { stream: true });
-    rest = end > 0 ? piece.subarray(end) : Buffer.concat([rest, piece]);
-    if (rest.length > MAX_LINE_BYTES) {
+    if (end > 0) {
+      yield decoder.decode(Buffer.concat([...rest, piece.subarray(0, end)]), { stream: true });
+      rest = [];
+      restBytes = 0;
+    }
+    rest.push(piece.subarray(end));
+    restBytes += piece.length - end;
+    if (restBytes > MAX_LINE_BYTES) {
       tally.bad(file.label, line(), 'a line is too long; the rest of the file is left out');
       return;
     }
   }
-  yield decoder.decode(rest);
+  yield decoder.decode(Buffer.concat(rest));
 }
 
 /** Where a line that begins at `from` ends, and where the next one begins. */

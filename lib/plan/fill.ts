@@ -4,20 +4,27 @@
  * Then, for what found no room now, the cheapest work that may give way does, where that brings more than it costs.
  */
 import type { Kill } from './kills.ts';
-import type { Choice, Problem } from './problem.ts';
+import { MOST_MEMBERS, type Choice, type Problem } from './problem.ts';
 import type { RowUse } from './strl/supply.ts';
 
 /** Units per member of each choice, and per kill. */
 export interface Selection {
-  readonly units: readonly Float64Array[];
+  /** By `unitsAt`. One array for all: large plans have tens of thousands of choices, and several selections are made of each. */
+  readonly units: Float64Array;
   readonly kills: Float64Array;
   readonly objectiveUsd: number;
 }
 
+export const unitsAt = (choice: number, member: number): number => choice * MOST_MEMBERS + member;
+
+/** Of nothing selected. */
+export const noUnits = ({ choices }: Pick<Problem, 'choices'>): Float64Array =>
+  new Float64Array(choices.length * MOST_MEMBERS);
+
 /** Tasks that a selection starts by a choice, over its members. */
-export function tasksBy(selection: Selection, choice: number): number {
+export function tasksBy({ units }: Pick<Selection, 'units'>, choice: number): number {
   let total = 0;
-  for (const units of selection.units[choice] ?? []) total += units;
+  for (let member = 0; member < MOST_MEMBERS; member++) total += units[unitsAt(choice, member)] ?? 0;
   return total;
 }
 
@@ -28,24 +35,26 @@ export class Filling {
   readonly problem: Problem;
   readonly free: Float64Array;
   readonly waiting: Float64Array;
-  readonly units: Float64Array[];
+  readonly units: Float64Array;
   readonly kills: Float64Array;
 
   constructor(problem: Problem) {
     this.problem = problem;
     this.free = Float64Array.from(problem.rows.capacity);
     this.waiting = Float64Array.from(problem.groups, (g) => g.group.count);
-    this.units = problem.choices.map((c) => new Float64Array(c.members.length));
+    this.units = noUnits(problem);
     this.kills = new Float64Array(problem.kills.length);
   }
 
   /** As if filled so; the selection itself is not changed. */
   static of(problem: Problem, { units, kills }: Selection): Filling {
     const filling = new Filling(problem);
-    units.forEach((of, index) => of.forEach((count, member) => filling.change(index, member, count)));
-    units.forEach((of, index) => {
-      const group = problem.choices[index]?.group ?? 0;
-      for (const count of of) filling.waiting[group] = (filling.waiting[group] ?? 0) - count;
+    problem.choices.forEach(({ group, members }, index) => {
+      members.forEach((_, member) => {
+        const count = units[unitsAt(index, member)] ?? 0;
+        filling.change(index, member, count);
+        filling.waiting[group] = (filling.waiting[group] ?? 0) - count;
+      });
     });
     kills.forEach((count, index) => stop(filling, index, count));
     return filling;
@@ -77,12 +86,12 @@ export class Filling {
     const group = choice && this.problem.groups[choice.group];
     if (choice === undefined || group === undefined) return;
     if (most < 1 || (this.waiting[choice.group] ?? 0) < 1) return;
-    const already = this.units[index]?.reduce((a, b) => a + b, 0) ?? 0;
+    const already = tasksBy(this, index);
     const waiting = Math.min(this.waiting[choice.group] ?? 0, group.gang && most > 0 ? Infinity : most - already);
     if (waiting < 1) return;
     let total = 0;
     const taken = choice.members.map((member, m) => {
-      const wanted = Math.min(waiting - total, member.atMost - (this.units[index]?.[m] ?? 0));
+      const wanted = Math.min(waiting - total, member.atMost - this.unitsOf(index, m));
       const count = this.fits(member.use, wanted);
       this.change(index, m, count);
       total += count;
@@ -95,13 +104,16 @@ export class Filling {
     this.waiting[choice.group] = (this.waiting[choice.group] ?? 0) - total;
   }
 
+  unitsOf(index: number, member: number): number {
+    return this.units[unitsAt(index, member)] ?? 0;
+  }
+
   /** Adds units of a choice's member, or takes them away. */
   change(index: number, member: number, count: number): void {
     const use = this.problem.choices[index]?.members[member]?.use;
-    const units = this.units[index];
-    if (use === undefined || units === undefined || count === 0) return;
+    if (use === undefined || count === 0) return;
     this.take(use, count);
-    units[member] = (units[member] ?? 0) + count;
+    this.units[unitsAt(index, member)] = this.unitsOf(index, member) + count;
   }
 
   selection(): Selection {
@@ -110,10 +122,10 @@ export class Filling {
 }
 
 /** Expected worth less cost of a selection, USD. */
-export function objectiveOf(problem: Problem, units: readonly Float64Array[], kills: Float64Array): number {
+export function objectiveOf(problem: Problem, units: Float64Array, kills: Float64Array): number {
   let total = 0;
-  problem.choices.forEach((choice, i) => {
-    for (const count of units[i] ?? []) total += count * choice.netUsd;
+  problem.choices.forEach(({ members, netUsd }, i) => {
+    for (let member = 0; member < members.length; member++) total += (units[unitsAt(i, member)] ?? 0) * netUsd;
   });
   problem.kills.forEach((kill, i) => (total -= (kills[i] ?? 0) * kill.costUsd));
   return total;
@@ -125,7 +137,9 @@ export function overdrawn(problem: Problem, selection: Selection): readonly stri
   const take = (use: RowUse, count: number): void => {
     use.row.forEach((row, i) => (free[row] = (free[row] ?? 0) - count * (use.coefficient[i] ?? 0)));
   };
-  problem.choices.forEach((choice, i) => choice.members.forEach((m, k) => take(m.use, selection.units[i]?.[k] ?? 0)));
+  problem.choices.forEach((choice, i) =>
+    choice.members.forEach((m, k) => take(m.use, selection.units[unitsAt(i, k)] ?? 0)),
+  );
   problem.kills.forEach((kill, i) => take(kill.use, -(selection.kills[i] ?? 0)));
   const names: string[] = [];
   free.forEach((left, row) => {

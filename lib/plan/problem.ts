@@ -40,6 +40,9 @@ export interface ChoiceMember {
   readonly atMost: number;
 }
 
+/** One of each name. */
+export const MOST_MEMBERS = 2;
+
 /** Tasks of a group by one option. Divisible groups have one member per choice; a gang's may come from both at once. */
 export interface Choice {
   readonly id: string;

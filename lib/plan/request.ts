@@ -5,8 +5,7 @@
  */
 import { killLnCk, lnCk, max, nCk, sum, type Assignment, type Expression } from './strl/expression.ts';
 import type { Partition, Supply } from './strl/supply.ts';
-import type { Selection } from './fill.ts';
-import { objectiveOf } from './fill.ts';
+import { noUnits, objectiveOf, tasksBy, unitsAt, type Selection } from './fill.ts';
 import type { Choice, GroupChoices, Problem } from './problem.ts';
 
 export interface Request {
@@ -61,8 +60,9 @@ function divisible(choice: Choice, { group }: GroupChoices, tasks: string | null
 export function assignmentOf(problem: Problem, selection: Selection): Assignment {
   const assignment = new Map<string, readonly number[]>();
   problem.choices.forEach((choice, i) => {
-    const units = selection.units[i];
-    if (units?.some((u) => u > 0) === true) assignment.set(choice.id, [...units]);
+    if (tasksBy(selection, i) === 0) return;
+    const units = choice.members.map((_, m) => selection.units[unitsAt(i, m)] ?? 0);
+    assignment.set(choice.id, units);
   });
   problem.kills.forEach((kill, i) => {
     if ((selection.kills[i] ?? 0) > 0) assignment.set(kill.id, [selection.kills[i] ?? 0]);
@@ -72,10 +72,8 @@ export function assignmentOf(problem: Problem, selection: Selection): Assignment
 
 /** The leaves' units as a selection. */
 export function selectionOf(problem: Problem, assignment: Assignment): Selection {
-  const units = problem.choices.map((choice) => {
-    const found = assignment.get(choice.id);
-    return Float64Array.from(choice.members, (_, m) => found?.[m] ?? 0);
-  });
+  const units = noUnits(problem);
+  problem.choices.forEach((choice, i) => units.set(assignment.get(choice.id) ?? [], unitsAt(i, 0)));
   const kills = Float64Array.from(problem.kills, (kill) => assignment.get(kill.id)?.[0] ?? 0);
   return { units, kills, objectiveUsd: objectiveOf(problem, units, kills) };
 }

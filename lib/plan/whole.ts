@@ -13,15 +13,15 @@ import { raw } from '../kernel/units.ts';
 import { RESOURCE_KINDS, vector } from '../domain/resources.ts';
 import type { Pool } from '../domain/pool.ts';
 import { QUOTA } from './capacity.ts';
-import { Filling, keepRunning, stop, type Selection } from './fill.ts';
+import { Filling, keepRunning, stop, unitsAt, type Selection } from './fill.ts';
 import type { Choice, Problem } from './problem.ts';
 
 export function affordable(problem: Problem, selection: Selection): Selection {
   const returning = quotaStops(problem, selection);
-  if (returning.length === 0 || fitsWhole(problem, selection.units, selection.kills)) return selection;
+  if (returning.length === 0 || fitsWhole(problem, selection)) return selection;
   const filling = Filling.of(problem, selection);
   for (const kill of returning) {
-    while ((filling.kills[kill] ?? 0) >= 1 && !fitsWhole(problem, filling.units, filling.kills)) {
+    while ((filling.kills[kill] ?? 0) >= 1 && !fitsWhole(problem, filling)) {
       stop(filling, kill, -1);
       dropOverdrawn(filling);
     }
@@ -50,12 +50,12 @@ const quotaOf = (draws: Problem['kills'][number]['draws']): number =>
   draws.find((d) => d.partition === QUOTA)?.perUnit[0] ?? 0;
 
 /** Whether this cycle's purchases, in whole machines, keep within the quota that is free and what the stops return. */
-function fitsWhole(problem: Problem, units: readonly ArrayLike<number>[], kills: ArrayLike<number>): boolean {
+function fitsWhole(problem: Problem, { units, kills }: Pick<Selection, 'units' | 'kills'>): boolean {
   const needs = new Map<Pool, Float64Array>();
   problem.choices.forEach((choice, index) => {
     const { option, pool } = choice.planned;
     const member = choice.members.findIndex((m) => m.name === 'new');
-    const tasks = member < 0 ? 0 : (units[index]?.[member] ?? 0);
+    const tasks = member < 0 ? 0 : (units[unitsAt(index, member)] ?? 0);
     const group = problem.groups[choice.group]?.group;
     if (option.slot > 0 || tasks < 1 || group === undefined) return;
     const sum = needs.get(pool) ?? new Float64Array(RESOURCE_KINDS.length);
@@ -90,7 +90,7 @@ function dropMember(
   const use = choice.members[member]?.use;
   const overdraws = (): boolean => use?.row.some((row) => (filling.free[row] ?? 0) < -1e-6) === true;
   const gang = filling.problem.groups[choice.group]?.gang === true;
-  const taken = (m: number): number => filling.units[index]?.[m] ?? 0;
+  const taken = (m: number): number => filling.unitsOf(index, m);
   const give = (m: number, count: number): void => {
     filling.change(index, m, -count);
     filling.waiting[choice.group] = (filling.waiting[choice.group] ?? 0) + count;

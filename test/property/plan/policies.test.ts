@@ -6,7 +6,7 @@ import type { Allotment } from '../../../lib/domain/plan.ts';
 import { countFits, plusResources, times, vector } from '../../../lib/domain/resources.ts';
 import type { PlanInput } from '../../../lib/domain/stages.ts';
 import { fcfsPlan } from '../../../lib/plan/fcfs.ts';
-import { overdrawn, type Selection } from '../../../lib/plan/fill.ts';
+import { overdrawn, unitsAt, type Selection } from '../../../lib/plan/fill.ts';
 import { greedyPlan, greedySelection } from '../../../lib/plan/greedy.ts';
 import { lagrangian, unconstrained } from '../../../lib/plan/lagrangian.ts';
 import { milpPlan, modelOf, planProblem } from '../../../lib/plan/milp.ts';
@@ -81,7 +81,7 @@ function boughtWhole(problem: Problem, { units }: Selection): number {
   const pools = new Map<string, { mcpu: number; share: number[] }>();
   problem.choices.forEach((choice, i) => {
     const member = choice.members.findIndex((m) => m.name === 'new');
-    const tasks = units[i]?.[member] ?? 0;
+    const tasks = member < 0 ? 0 : (units[unitsAt(i, member)] ?? 0);
     const need = problem.groups[choice.group]?.group.need;
     if (choice.planned.option.slot > 0 || tasks < 1 || need === undefined) return;
     const { id, type } = choice.planned.pool;

@@ -8,7 +8,7 @@ import type { Worth } from '../domain/plan.ts';
 import type { PendingGroup, Snapshot } from '../domain/snapshot.ts';
 import { workToDo } from '../domain/work-to-do.ts';
 import { withOffers, type AppraisePolicy, type GroupOffers } from '../domain/stages.ts';
-import { KindBook, type Appraised, type KindOfWork, type Option } from './kinds.ts';
+import { KindBook, type Appraised, type KindOfWork, type Options } from './kinds.ts';
 import { outcomeBefore, type Outcome, type Terms } from './outcome.ts';
 import { PoolBook } from './pools.ts';
 import { choose, type Candidate } from './ranking.ts';
@@ -45,7 +45,7 @@ export const appraise: AppraisePolicy = (snapshot, forecasts, worths, config) =>
     const key = classKey(task);
     let offers = kind.classes.get(key);
     if (offers === undefined) {
-      const candidates = (options: readonly Option[]): Candidate[] => candidatesOf(options, task);
+      const candidates = (options: Options): Candidate[] => candidatesOf(options, task);
       offers = choose({ group: group.id, excluded: shape.excluded, kind, candidates, task, config });
       kind.classes.set(key, offers);
     }
@@ -108,14 +108,15 @@ export function lossOf({ checkpoint }: Pick<StageSpec, 'checkpoint'>): number {
 const classKey = ({ blind, terms }: AppraisedTask): string => `${blind} ${terms.deadlineInS} ${terms.safeInS}`;
 
 /** What the deadline of one class makes of its kind's options. */
-function candidatesOf(options: readonly Option[], { runtime, terms }: AppraisedTask): Candidate[] {
+function candidatesOf({ places, appraised, rates }: Options, { runtime, terms }: AppraisedTask): Candidate[] {
   let last: Appraised | null = null;
   let outcome: Outcome | null = null;
-  return options.map(({ place, appraised }): Candidate => {
-    if (outcome === null || last !== appraised) {
-      const { unhurried, table, rates } = appraised;
-      outcome = outcomeBefore(unhurried, { runtime, table, terms: { ...terms, ...rates } });
-      last = appraised;
+  return places.map((place, i): Candidate => {
+    const of = appraised[i] as Appraised;
+    if (outcome === null || last !== of) {
+      const { table, rate } = of;
+      outcome = outcomeBefore(of, { runtime, table, terms: { ...terms, ...rates, rate } });
+      last = of;
     }
     return { place, outcome };
   });

@@ -1,13 +1,11 @@
 import { once } from '../kernel/once.ts';
 import { epochMs, raw, type EpochMs } from '../kernel/units.ts';
 import type { Distribution } from '../domain/distribution.ts';
-import type { Offer } from '../domain/forecast.ts';
-import type { Bid, Pool } from '../domain/pool.ts';
 import type { GroupOffers } from '../domain/stages.ts';
 import type { CurveTable } from './curve-table.ts';
 import { unhurriedOutcome, type Terms, type Unhurried } from './outcome.ts';
 import { isSame, type PoolBook } from './pools.ts';
-import type { Shape, ShapePool } from './shapes.ts';
+import type { Place, Shape, ShapePool } from './shapes.ts';
 
 const HOUR_S = 3600;
 
@@ -19,28 +17,16 @@ export interface KindOfWork {
   readonly terms: Pick<Terms, 'lossS' | 'restoreS' | 'startMeanS' | 'startMaxS'>;
 }
 
-/** A pool at a bid, as one shape of task sees it. */
-export interface Place {
-  readonly pool: Pool;
-  readonly bid: Bid;
-  readonly priceUsdPerHour: number;
-  readonly share: number;
-  /** Fraction of the cost that preferences are worth. */
-  readonly preferred: number;
-  /** Of a pool that rests after refusals. */
-  readonly opens: Offer['opens'] | undefined;
+/** The places of a pool, with what comes of each where no deadline presses. */
+export interface Options {
+  readonly places: readonly Place[];
+  /** For each place. The same record for bids that pay the same and are interrupted alike: they have one outcome. */
+  readonly appraised: readonly Appraised[];
+  readonly rates: Omit<Rates, 'rate'>;
 }
-
-/** A place with its outcome where no deadline presses, and what that was worked out from. */
-export interface Option {
-  readonly place: Place;
-  /** The same record for bids of a pool that pay the same and are interrupted alike: they have one outcome. */
-  readonly appraised: Appraised;
-}
-export interface Appraised {
-  readonly unhurried: Unhurried;
+/** What comes of it, and what that was worked out from. */
+export interface Appraised extends Unhurried, Pick<Rates, 'rate'> {
   readonly table: CurveTable;
-  readonly rates: Rates;
 }
 type Rates = Pick<Terms, 'rate' | 'fallbackRate' | 'freeBeforeS'>;
 
@@ -53,14 +39,14 @@ export interface SpotPools extends AtLeast {
   readonly pools: () => readonly SpotPool[];
 }
 export interface SpotPool extends AtLeast {
-  readonly options: () => readonly Option[];
+  readonly options: () => Options;
 }
 
 /** Of one shape and running time. What comes of it where no deadline presses is worked out once, pool by pool as they are asked for. */
 export class Kind {
   readonly classes = new Map<string, GroupOffers>();
   /** Of pools that are never interrupted. */
-  readonly steady: readonly Option[];
+  readonly steady: readonly Options[];
   readonly #shape: Shape;
   readonly #work: KindOfWork;
   readonly #book: PoolBook;
@@ -70,7 +56,7 @@ export class Kind {
     this.#shape = shape;
     this.#work = work;
     this.#book = book;
-    this.steady = shape.steady.flatMap((pool) => this.#options(pool));
+    this.steady = shape.steady.map((pool) => this.#options(pool));
   }
 
   /** Shortlisted spot pools: the cheapest, then the safest. */
@@ -114,16 +100,14 @@ export class Kind {
     return fallbackUsdPerHour === null ? null : fallbackUsdPerHour / HOUR_S;
   }
 
-  /** One for each bid of the pool. */
-  #options({ priced, share, preferred, opens }: ShapePool): Option[] {
-    const { pool, priceUsdPerHour } = priced;
-    const spot = pool.option === 'spot';
+  #options({ priced, share, places }: ShapePool): Options {
+    const spot = priced.pool.option === 'spot';
     const price = priced.expectedUsdPerHour(this.#halfway);
     const freeBeforeS = spot && this.#book.config.refundRule === 'first-hour' ? HOUR_S : 0;
-    const fallbackRate = this.#fallbackRate;
+    const rates = { fallbackRate: this.#fallbackRate, freeBeforeS };
     const { runtime, terms } = this.#work;
     let last: Appraised | null = null;
-    return priced.bids.map(({ bid, table }): Option => {
+    const appraised = priced.bids.map(({ bid, table }): Appraised => {
       // A capped bid never pays more than the bid; an uncapped one also pays the spikes, which the mean holds.
       const paid =
         bid === 'uncapped'
@@ -132,12 +116,11 @@ export class Kind {
             : price
           : Math.min(price, raw(bid));
       const rate = (paid * share) / HOUR_S;
-      if (last === null || last.table !== table || last.rates.rate !== rate) {
-        const rates: Rates = { rate, fallbackRate, freeBeforeS };
-        last = { unhurried: unhurriedOutcome(runtime, table, { ...terms, ...rates }), table, rates };
-      }
-      return { place: { pool, bid, priceUsdPerHour, share, preferred, opens }, appraised: last };
+      if (last !== null && last.table === table && last.rate === rate) return last;
+      const { outcome, safeFromS } = unhurriedOutcome(runtime, table, { ...terms, ...rates, rate });
+      return (last = { outcome, safeFromS, table, rate });
     });
+    return { places, appraised, rates };
   }
 }
 

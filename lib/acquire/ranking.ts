@@ -5,8 +5,9 @@ import type { SchedulerConfig } from '../domain/config.ts';
 import type { Offer } from '../domain/forecast.ts';
 import type { ConsideredOffer } from '../domain/plan.ts';
 import type { GroupOffers } from '../domain/stages.ts';
-import type { AtLeast, Kind, Option, Place, SpotPool } from './kinds.ts';
+import type { AtLeast, Kind, Options } from './kinds.ts';
 import type { Outcome } from './outcome.ts';
+import type { Place } from './shapes.ts';
 
 /** A place, appraised for one class of tasks. */
 export interface Candidate {
@@ -19,7 +20,7 @@ interface Choice {
   readonly excluded: GroupOffers['excluded'];
   readonly kind: Pick<Kind, 'steady' | 'spot'>;
   /** What the deadline makes of options. */
-  readonly candidates: (options: readonly Option[]) => readonly Candidate[];
+  readonly candidates: (options: Options) => readonly Candidate[];
   readonly task: { readonly blind: boolean };
   readonly config: SchedulerConfig;
 }
@@ -37,8 +38,9 @@ const MOST_CONSIDERED = 12;
  */
 export function choose(choice: Choice): GroupOffers {
   const { group, excluded, config } = choice;
-  const seen = lookAround(choice);
-  const able = seen.candidates.filter((c) => Number.isFinite(c.outcome.costUsd)).sort(byCost);
+  const able = lookAround(choice)
+    .filter((c) => Number.isFinite(c.outcome.costUsd))
+    .sort(byCost);
   const onTime = able.filter((c) => isOnTime(c, config));
   const eligible = onTime.length > 0 ? onTime : [...able].sort(byLateness);
   const kept = diversified(eligible, config.offersPerGroup);
@@ -47,30 +49,35 @@ export function choose(choice: Choice): GroupOffers {
     if (kept.length >= config.offersPerGroup) kept.pop();
     kept.push(onDemand);
   }
-  // Listed when it is read: only explanations do.
-  const told = once(() => consideredOf(choice, seen, { kept, best: eligible[0], anyOnTime: onTime.length > 0 }));
-  return {
-    offers: kept.map((c) => offerOf(group, c, config)),
-    excluded,
-    get considered() {
-      return told();
-    },
-  };
+  const chosen: Chosen = { kept, best: eligible[0], anyOnTime: onTime.length > 0 };
+  const offers = kept.map((c) => offerOf(group, c, config));
+  return tellingLater(
+    { offers, excluded },
+    once(() => consideredOf(choice, chosen)),
+  );
 }
 
-/** Candidates that were looked at, and of which spot pools. */
-interface Seen {
-  readonly candidates: readonly Candidate[];
-  readonly pools: ReadonlySet<SpotPool>;
-  readonly isOffSpot: boolean;
-}
+/**
+ * Lists what was considered when it is read: only explanations do. On its own, for what is in reach of `choose` is all that was appraised,
+ * which is let go when the list is made.
+ */
+const tellingLater = (
+  of: Pick<GroupOffers, 'offers' | 'excluded'>,
+  told: () => GroupOffers['considered'],
+): GroupOffers => ({
+  ...of,
+  get considered() {
+    return told();
+  },
+});
+
+const isOffSpot = ({ kind, task }: Choice): boolean => task.blind && kind.steady.length > 0;
 
 /** All that stays, and of spot all that may be kept. */
-function lookAround({ kind, candidates, task, config }: Choice): Seen {
-  const found = [...candidates(kind.steady)];
-  const pools = new Set<SpotPool>();
-  const isOffSpot = task.blind && found.length > 0;
-  if (isOffSpot) return { candidates: found, pools, isOffSpot };
+function lookAround(choice: Choice): readonly Candidate[] {
+  const { kind, candidates, config } = choice;
+  const found = kind.steady.flatMap(candidates);
+  if (isOffSpot(choice)) return found;
   const standing = new Standing(config);
   for (const c of found) standing.add([c]);
   for (const some of kind.spot) {
@@ -80,10 +87,9 @@ function lookAround({ kind, candidates, task, config }: Choice): Seen {
       const bids = candidates(pool.options());
       standing.add(bids);
       found.push(...bids);
-      pools.add(pool);
     }
   }
-  return { candidates: found, pools, isOffSpot };
+  return found;
 }
 
 /** Sums of floating-point products differ by so much where they are put together in another order. */
@@ -124,13 +130,16 @@ interface Chosen {
   readonly anyOnTime: boolean;
 }
 
-function consideredOf({ kind, candidates, config }: Choice, seen: Seen, chosen: Chosen): readonly ConsideredOffer[] {
-  const { kept, best, anyOnTime } = chosen;
-  const unseen = kind.spot.flatMap((some) => some.pools()).filter((pool) => !seen.pools.has(pool));
-  const ranked = [...seen.candidates, ...unseen.flatMap((pool) => candidates(pool.options()))].sort(byCost);
-  const keptSet = new Set(kept);
-  const verdicts: Verdicts = { config, best, keptSet, anyOnTime, isOffSpot: seen.isOffSpot };
-  const rest = ranked.filter((c) => !keptSet.has(c));
+/** Of all pools, also those that needed no look. */
+function consideredOf(choice: Choice, { kept, best, anyOnTime }: Chosen): readonly ConsideredOffer[] {
+  const { kind, candidates, config } = choice;
+  const spot = kind.spot.flatMap((some) => some.pools()).map((pool) => pool.options());
+  const keptSet = new Set(kept.map((c) => c.place));
+  const verdicts: Verdicts = { config, best, keptSet, anyOnTime, isOffSpot: isOffSpot(choice) };
+  const rest = [...kind.steady, ...spot]
+    .flatMap(candidates)
+    .filter((c) => !keptSet.has(c.place))
+    .sort(byCost);
   return [...kept, ...oneBidPerPool(rest)].slice(0, MOST_CONSIDERED).map((c) => considered(c, verdicts));
 }
 
@@ -197,7 +206,7 @@ function oneBidPerPool(ranked: readonly Candidate[]): Candidate[] {
 interface Verdicts {
   readonly config: SchedulerConfig;
   readonly best: Candidate | undefined;
-  readonly keptSet: ReadonlySet<Candidate>;
+  readonly keptSet: ReadonlySet<Place>;
   /** Only then lateness rules out. */
   readonly anyOnTime: boolean;
   /** For nothing is known of the running time. */
@@ -225,11 +234,11 @@ function verdict(c: Candidate, v: Verdicts): string {
   if (v.isOffSpot && c.place.pool.option === 'spot') {
     return 'not taken: nothing is known of the running time, there is a deadline, and an interruption loses work, so only capacity that stays is safe';
   }
-  if (v.keptSet.has(c)) return keptVerdict(c, v);
+  if (v.keptSet.has(c.place)) return keptVerdict(c, v);
   if (v.anyOnTime && !isOnTime(c, v.config)) {
     return `not taken: late with probability ${percent(c.outcome.pLate)}, over the allowed ${percent(v.config.maxLateProbability)}`;
   }
-  const same = v.best !== undefined && [...v.keptSet].some((k) => k.place.pool.id === c.place.pool.id);
+  const same = v.best !== undefined && [...v.keptSet].some((k) => k.pool.id === c.place.pool.id);
   return same
     ? `not kept: another bid in this pool is better${premium(c, v)}`
     : `not kept: others are better${premium(c, v)}`;

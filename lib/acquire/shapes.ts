@@ -2,18 +2,49 @@ import { once } from '../kernel/once.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import type { Offer } from '../domain/forecast.ts';
 import type { Constraints, Preference } from '../domain/job.ts';
+import type { Bid, Pool } from '../domain/pool.ts';
 import { vector, type Resources } from '../domain/resources.ts';
 import type { PoolBook, PricedPool } from './pools.ts';
 
+/** A pool at a bid, as one shape of task sees it. */
+export interface Place {
+  readonly pool: Pool;
+  readonly bid: Bid;
+  readonly priceUsdPerHour: number;
+  readonly share: number;
+  readonly preferred: number;
+  readonly opens: Offer['opens'] | undefined;
+}
+
 /** A pool as one shape of task sees it. */
-export interface ShapePool {
+export class ShapePool {
   readonly priced: PricedPool;
   /** Dominant share of one task. */
   readonly share: number;
   /** What matching preferences take off the price, as a fraction in [0, 1]. */
   readonly preferred: number;
   /** Of a pool that rests after refusals. */
-  readonly opens?: Offer['opens'];
+  readonly opens: Offer['opens'] | undefined;
+  #places: readonly Place[] | null = null;
+
+  constructor({
+    priced,
+    share,
+    preferred,
+    opens,
+  }: Pick<ShapePool, 'priced' | 'share' | 'preferred'> & Partial<Pick<ShapePool, 'opens'>>) {
+    this.priced = priced;
+    this.share = share;
+    this.preferred = preferred;
+    this.opens = opens;
+  }
+
+  /** For each bid of the pool: the same for all that is appraised there, whatever its running time. */
+  get places(): readonly Place[] {
+    const { priced, share, preferred, opens } = this;
+    const { pool, priceUsdPerHour } = priced;
+    return (this.#places ??= priced.bids.map(({ bid }) => ({ pool, bid, priceUsdPerHour, share, preferred, opens })));
+  }
 }
 
 /** Tasks with the same need, constraints and preferences: pools are filtered once for all of them. */
@@ -101,11 +132,11 @@ export class ShapeBook {
         if (view.rest === undefined || view.pool.option !== 'spot') continue;
         const priced = this.#book.priced(index);
         const opens = { atMs: view.rest.untilMs, p: chanceAfter(view.rest.refusals) };
-        resting.push({ priced, share, preferred: preferredFraction(of.preferences, priced), opens });
+        resting.push(new ShapePool({ priced, share, preferred: preferredFraction(of.preferences, priced), opens }));
       } else {
         const priced = this.#book.priced(index);
         if (view.pool.option === 'on-demand') fallback = Math.min(fallback, priced.priceUsdPerHour * share);
-        pools.push({ priced, share, preferred: preferredFraction(of.preferences, priced) });
+        pools.push(new ShapePool({ priced, share, preferred: preferredFraction(of.preferences, priced) }));
       }
     }
     const byPrice = (p: ShapePool): Ranked => ({ p, usd: lowUsd(p) });

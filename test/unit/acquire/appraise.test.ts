@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import { groupId } from '../../../lib/kernel/ids.ts';
 import { raw, seconds, usdPerHour } from '../../../lib/kernel/units.ts';
@@ -220,5 +222,30 @@ describe('bids', () => {
   });
   it('are none on demand', () => {
     expect(bidsFor(pool({ option: 'on-demand' }), 0.1, deltas)).toEqual(['uncapped']);
+  });
+});
+
+/** Offers, and what they were appraised from: held by nobody else. */
+function appraisedOnce() {
+  const w = world({ pools: [...spots, ...onDemand], groups: [group({ id: 'g' })] });
+  const offers = appraise(w.snapshot, w.forecasts, w.worths, config()).get(groupId('g'));
+  return { offers, market: new WeakRef(w.forecasts.market) };
+}
+
+/** Collects what nothing holds; what was looked at by a weak reference is held until the turn is over. */
+async function collected<T extends WeakKey>(of: WeakRef<T>): Promise<T | undefined> {
+  await new Promise(setImmediate);
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  return of.deref();
+}
+
+describe('what was appraised', () => {
+  it('is kept until it is told what was considered, and then let go', async () => {
+    const { offers, market } = appraisedOnce();
+    expect(await collected(market)).toBeDefined();
+    expect(offers?.considered).not.toHaveLength(0);
+    expect(await collected(market)).toBeUndefined();
+    expect(offers?.offers).not.toHaveLength(0);
   });
 });

@@ -3,8 +3,7 @@
  * and that stands behind 3Sigma's per-feature distributions (SLearn section 2.3).
  *
  * A histogram is a block of `BLOCK` doubles inside a larger array, so that a hundred thousand of them are one
- * allocation. Layout from its offset: [bins in use, 1 if bins were ever merged, BINS + 1 centroids, BINS + 1 weights]
- * (one spare bin holds the value being added until two bins merge).
+ * allocation. Layout from its offset: [bins in use, 1 if bins were ever merged, BINS centroids, BINS weights].
  *
  * Invariants: centroids ascend strictly; weights are > 0 and sum to the number of values added; the weighted mean of the
  * centroids is the mean of the values (merging keeps sums). As long as at most BINS distinct values came, it is exact.
@@ -18,9 +17,9 @@
 export const BINS = 32;
 const LOSSY = 1;
 const CENTROIDS = 2;
-const WEIGHTS = CENTROIDS + BINS + 1;
+const WEIGHTS = CENTROIDS + BINS;
 /** Doubles that one histogram takes. */
-export const BLOCK = WEIGHTS + BINS + 1;
+export const BLOCK = WEIGHTS + BINS;
 
 /** Adds `value` (> 0) to the histogram at `at`. */
 export function addToHistogram(h: Float64Array, at: number, value: number): void {
@@ -38,6 +37,10 @@ export function addToHistogram(h: Float64Array, at: number, value: number): void
     h[weights + low] = (h[weights + low] as number) + 1;
     return;
   }
+  if (count === BINS) {
+    addToFull(h, at, low, value);
+    return;
+  }
   for (let i = count; i > low; i--) {
     h[first + i] = h[first + i - 1] as number;
     h[weights + i] = h[weights + i - 1] as number;
@@ -45,38 +48,69 @@ export function addToHistogram(h: Float64Array, at: number, value: number): void
   h[first + low] = value;
   h[weights + low] = 1;
   h[at] = count + 1;
-  if (count + 1 > BINS) mergeClosest(h, at);
 }
 
-function mergeClosest(h: Float64Array, at: number): void {
+/** Adds a bin of `value` before that at `low` and merges the two that are then closest, at once: only bins between the two places move. */
+function addToFull(h: Float64Array, at: number, low: number, value: number): void {
   const first = at + CENTROIDS;
   const weights = at + WEIGHTS;
-  const count = h[at] as number;
-  let closest = 0;
-  let left = h[first] as number;
-  let right = h[first + 1] as number;
-  let lowLeft = left;
-  let lowRight = right;
-  for (let i = 1; i + 1 < count; i++) {
-    left = right;
-    right = h[first + i + 1] as number;
-    // right / left < lowRight / lowLeft without dividing.
+  h[at + LOSSY] = 1;
+  const closest = closestWith(h, first, low, value);
+  if (closest === low - 1 || closest === low) {
+    const weight = h[weights + closest] as number;
+    h[first + closest] = ((h[first + closest] as number) * weight + value) / (weight + 1);
+    h[weights + closest] = weight + 1;
+    return;
+  }
+  const left = closest < low ? closest : closest - 1;
+  const a = h[weights + left] as number;
+  const b = h[weights + left + 1] as number;
+  const merged = ((h[first + left] as number) * a + (h[first + left + 1] as number) * b) / (a + b);
+  h[first + closest] = merged;
+  h[weights + closest] = a + b;
+  // Of two bins there is one now: the other's place moves to where the value belongs.
+  let hole = closest < low ? closest + 1 : closest - 1;
+  for (; hole < low - 1; hole++) {
+    h[first + hole] = h[first + hole + 1] as number;
+    h[weights + hole] = h[weights + hole + 1] as number;
+  }
+  for (; hole > low; hole--) {
+    h[first + hole] = h[first + hole - 1] as number;
+    h[weights + hole] = h[weights + hole - 1] as number;
+  }
+  h[first + hole] = value;
+  h[weights + hole] = 1;
+}
+
+/**
+ * Of BINS bins from `first` with one of `value` before that at `low`: which one is closest to the one after it, the first of several. Looks from
+ * `value` to both sides: the gap that it halves is often the smallest then.
+ */
+function closestWith(h: Float64Array, first: number, low: number, value: number): number {
+  let closest = low;
+  let lowLeft = value;
+  let lowRight = low === BINS ? Infinity : (h[first + low] as number);
+  let right = value;
+  for (let i = low - 1; i >= 0; i--) {
+    const left = h[first + i] as number;
+    // right / left <= lowRight / lowLeft without dividing.
+    if (right * lowLeft <= lowRight * left) {
+      lowLeft = left;
+      lowRight = right;
+      closest = i;
+    }
+    right = left;
+  }
+  for (let i = low + 1; i < BINS; i++) {
+    const left = h[first + i - 1] as number;
+    right = h[first + i] as number;
     if (right * lowLeft < lowRight * left) {
       lowLeft = left;
       lowRight = right;
       closest = i;
     }
   }
-  const a = h[weights + closest] as number;
-  const b = h[weights + closest + 1] as number;
-  h[first + closest] = ((h[first + closest] as number) * a + (h[first + closest + 1] as number) * b) / (a + b);
-  h[weights + closest] = a + b;
-  for (let i = closest + 1; i + 1 < count; i++) {
-    h[first + i] = h[first + i + 1] as number;
-    h[weights + i] = h[weights + i + 1] as number;
-  }
-  h[at] = count - 1;
-  h[at + LOSSY] = 1;
+  return closest;
 }
 
 /**

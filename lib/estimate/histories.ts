@@ -134,9 +134,11 @@ export class Histories {
         f[o + SQUARED_ERROR + e] = (f[o + SQUARED_ERROR + e] as number) + error * error;
       }
     }
-    f[o + RING + (n % RECENT)] = runtimeS;
+    // Of whole numbers: of doubles a remainder is a call.
+    const newest = (n >>> 0) % RECENT;
+    f[o + RING + newest] = runtimeS;
     const filtered = this.#filtered(o, n);
-    f[o + FILTERED_RING + (n % RECENT)] = filtered;
+    f[o + FILTERED_RING + newest] = filtered;
     f[o + N] = n + 1;
     f[o + SUM] = (f[o + SUM] as number) + runtimeS;
     f[o + FILTERED_SUM] = (f[o + FILTERED_SUM] as number) + filtered;
@@ -153,11 +155,13 @@ export class Histories {
    */
   #filtered(o: number, n: number): number {
     const f = this.#slots;
-    const a = f[o + RING + (n % RECENT)] as number;
-    if (n === 0) return a;
-    const b = f[o + RING + ((n - 1) % RECENT)] as number;
-    if (n === 1) return (a + b) / 2;
-    const c = f[o + RING + ((n - 2) % RECENT)] as number;
+    const ring = o + RING;
+    const count = n >>> 0;
+    const a = f[ring + (count % RECENT)] as number;
+    if (count === 0) return a;
+    const b = f[ring + ((count - 1) % RECENT)] as number;
+    if (count === 1) return (a + b) / 2;
+    const c = f[ring + ((count - 2) % RECENT)] as number;
     return Math.max(Math.min(a, b), Math.min(Math.max(a, b), c));
   }
 

@@ -24,6 +24,25 @@ function exactMedian(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
 }
 
+/** Centroids and weights, by inserting each value and then looking at all pairs. */
+function mergedOneByOne(values: readonly number[]): { centroids: number[]; weights: number[] } {
+  const bins: { centroid: number; weight: number }[] = [];
+  for (const value of values) {
+    const same = bins.find((b) => b.centroid === value);
+    if (same !== undefined) same.weight++;
+    else bins.push({ centroid: value, weight: 1 });
+    bins.sort((a, b) => a.centroid - b.centroid);
+    if (bins.length <= BINS) continue;
+    const ratios = bins.slice(1).map((b, i) => b.centroid / (bins[i]?.centroid ?? NaN));
+    const at = ratios.indexOf(Math.min(...ratios));
+    const [a, b] = bins.slice(at, at + 2);
+    if (a === undefined || b === undefined) throw new RangeError('there are two bins to merge');
+    const weight = a.weight + b.weight;
+    bins.splice(at, 2, { centroid: (a.centroid * a.weight + b.centroid * b.weight) / weight, weight });
+  }
+  return { centroids: bins.map((b) => b.centroid), weights: bins.map((b) => b.weight) };
+}
+
 const runtime = fc.double({ min: 0.001, max: 1e6, noNaN: true });
 
 describe('streaming histogram', () => {
@@ -42,6 +61,17 @@ describe('streaming histogram', () => {
       }),
       { seed: 11, numRuns: 300 },
     );
+  });
+
+  it('merges the two bins with the smallest ratio between them, wherever the value goes', () => {
+    for (const seed of [1, 2, 3, 4, 5]) {
+      const draw = randomLogNormal.source(randomStream(seed, 'merged'))(Math.log(100), seed / 3);
+      const values = Array.from({ length: 400 }, () => draw());
+      const { centroids, weights } = readHistogram(histogramOf(values), OFFSET);
+      const expected = mergedOneByOne(values);
+      expect(weights).toEqual(expected.weights);
+      centroids.forEach((c, i) => expect(c / (expected.centroids[i] ?? NaN)).toBeCloseTo(1, 9));
+    }
   });
 
   it('writes nothing outside its block', () => {

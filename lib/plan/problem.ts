@@ -35,7 +35,6 @@ export const ROOM_CREDIT = 0.05;
 
 export interface ChoiceMember {
   readonly name: 'room' | 'new';
-  readonly draws: readonly Draw[];
   readonly use: RowUse;
   readonly atMost: number;
 }
@@ -45,7 +44,6 @@ export const MOST_MEMBERS = 2;
 
 /** Tasks of a group by one option. Divisible groups have one member per choice; a gang's may come from both at once. */
 export interface Choice {
-  readonly id: string;
   readonly group: number;
   readonly planned: PlannedOption;
   /** USD per task, > 0. */
@@ -218,22 +216,21 @@ export const usdText = (x: number): string => `$${x >= 1 || x === 0 ? x.toFixed(
 
 function choicesOf(group: PendingGroup, index: number, options: readonly PlannedOption[], build: Build): Choice[] {
   const made: Choice[] = [];
-  options.forEach((planned, position) => {
-    const label = `g${index}.o${position}.s${planned.option.slot}`;
+  for (const planned of options) {
     const members = membersOf(group, planned, build);
     if (isGang(group)) {
       const room = members.reduce((sum, m) => sum + m.atMost, 0);
       if (planned.netUsd > 0 && room >= group.count) {
-        made.push({ id: label, group: index, planned, netUsd: planned.netUsd, members });
+        made.push({ group: index, planned, netUsd: planned.netUsd, members });
       }
-      return;
+      continue;
     }
     for (const member of members) {
       const isThere = member.name === 'room' && planned.option.slot === 0;
       const netUsd = planned.netUsd + (isThere ? ROOM_CREDIT * planned.option.costUsd : 0);
-      if (netUsd > 0) made.push({ id: `${label}.${member.name}`, group: index, planned, netUsd, members: [member] });
+      if (netUsd > 0) made.push({ group: index, planned, netUsd, members: [member] });
     }
-  });
+  }
   const kept = isGang(group) ? made : undominated(made, build.budgets.left.has(group.job));
   return kept.sort((a, b) => b.netUsd - a.netUsd || a.planned.option.slot - b.planned.option.slot);
 }
@@ -247,9 +244,8 @@ function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): C
   const members: ChoiceMember[] = [];
   const add = (name: ChoiceMember['name'], atMost: number, draw: Draw): void => {
     if (atMost < 1) return;
-    const draws = [draw, ...budget];
-    const use = rows.use(draws, option.slot, option.slot + slots);
-    members.push({ name, draws, use, atMost: Math.min(group.count, atMost) });
+    const use = rows.use([draw, ...budget], option.slot, option.slot + slots);
+    members.push({ name, use, atMost: Math.min(group.count, atMost) });
   };
   const room = capacity.rooms.get(pool.id);
   if (room !== undefined) {
@@ -297,7 +293,7 @@ function dominates(a: Choice, b: Choice, budgeted: boolean): boolean {
   if (x === undefined || y === undefined || x.name !== 'new' || a.planned.option.slot !== b.planned.option.slot)
     return false;
   return (
-    (x.draws[0]?.perUnit[0] ?? 0) <= (y.draws[0]?.perUnit[0] ?? 0) + 1e-9 &&
+    (x.use.draws[0]?.perUnit[0] ?? 0) <= (y.use.draws[0]?.perUnit[0] ?? 0) + 1e-9 &&
     a.planned.slots <= b.planned.slots &&
     x.atMost >= y.atMost &&
     (!budgeted || a.planned.option.costUsd <= b.planned.option.costUsd + 1e-12)

@@ -13,6 +13,16 @@ export interface Request {
   readonly supply: Supply;
 }
 
+/** Made when a solver is asked, which for most plans it is not. */
+function leafOf({ group, planned, members }: Choice, { gang, options }: GroupChoices): string {
+  const id = `g${group}.o${options.indexOf(planned)}.s${planned.option.slot}`;
+  return gang ? id : `${id}.${members[0]?.name}`;
+}
+
+/** Of all choices, in their order. */
+const leavesOf = ({ choices, groups }: Problem): readonly string[] =>
+  choices.map((choice) => leafOf(choice, groups[choice.group] as GroupChoices));
+
 const tasksOf = (index: number): string => `tasks_g${index}`;
 
 export function requestOf(problem: Problem): Request {
@@ -45,24 +55,35 @@ const timesOf = (choice: Choice): { readonly start: number; readonly duration: n
   duration: choice.planned.slots,
 });
 
-function whole(choice: Choice, { group }: GroupChoices): Expression {
-  const set = choice.members.map(({ name, draws, atMost }) => ({ name, draws, atMost }));
-  return nCk({ id: choice.id, set, k: group.count, value: choice.netUsd * group.count, ...timesOf(choice) });
+function whole(choice: Choice, of: GroupChoices): Expression {
+  const set = choice.members.map(({ name, use, atMost }) => ({ name, draws: use.draws, atMost }));
+  return nCk({ id: leafOf(choice, of), set, ...countOf(choice, of), ...timesOf(choice) });
 }
 
-function divisible(choice: Choice, { group }: GroupChoices, tasks: string | null): Expression {
+function divisible(choice: Choice, of: GroupChoices, tasks: string | null): Expression {
   const counted = tasks === null ? [] : [{ partition: tasks, perUnit: [1] }];
-  const set = choice.members.map(({ name, draws, atMost }) => ({ name, draws: [...draws, ...counted], atMost }));
-  return lnCk({ id: choice.id, set, k: group.count, value: choice.netUsd * group.count, ...timesOf(choice) });
+  const set = choice.members.map(({ name, use, atMost }) => ({ name, draws: [...use.draws, ...counted], atMost }));
+  return lnCk({ id: leafOf(choice, of), set, ...countOf(choice, of), ...timesOf(choice) });
 }
+
+const countOf = (
+  { netUsd }: Choice,
+  { group: { count } }: GroupChoices,
+): { readonly k: number; readonly value: number } => ({
+  k: count,
+  value: netUsd * count,
+});
 
 /** A selection as units of the expression's leaves. */
 export function assignmentOf(problem: Problem, selection: Selection): Assignment {
   const assignment = new Map<string, readonly number[]>();
-  problem.choices.forEach((choice, i) => {
+  leavesOf(problem).forEach((leaf, i) => {
     if (tasksBy(selection, i) === 0) return;
-    const units = choice.members.map((_, m) => selection.units[unitsAt(i, m)] ?? 0);
-    assignment.set(choice.id, units);
+    const members = problem.choices[i]?.members ?? [];
+    assignment.set(
+      leaf,
+      members.map((_, m) => selection.units[unitsAt(i, m)] ?? 0),
+    );
   });
   problem.kills.forEach((kill, i) => {
     if ((selection.kills[i] ?? 0) > 0) assignment.set(kill.id, [selection.kills[i] ?? 0]);
@@ -73,7 +94,7 @@ export function assignmentOf(problem: Problem, selection: Selection): Assignment
 /** The leaves' units as a selection. */
 export function selectionOf(problem: Problem, assignment: Assignment): Selection {
   const units = noUnits(problem);
-  problem.choices.forEach((choice, i) => units.set(assignment.get(choice.id) ?? [], unitsAt(i, 0)));
+  leavesOf(problem).forEach((leaf, i) => units.set(assignment.get(leaf) ?? [], unitsAt(i, 0)));
   const kills = Float64Array.from(problem.kills, (kill) => assignment.get(kill.id)?.[0] ?? 0);
   return { units, kills, objectiveUsd: objectiveOf(problem, units, kills) };
 }

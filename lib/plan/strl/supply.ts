@@ -31,6 +31,8 @@ export interface Draw {
 
 /** Sparse use of supply rows by one unit: `coefficient[i]` on row `row[i]`. */
 export interface RowUse {
+  /** What the unit draws on. */
+  readonly draws: readonly Draw[];
   readonly row: Int32Array;
   readonly coefficient: Float64Array;
 }
@@ -104,7 +106,7 @@ function usedRows(
       });
     }
   }
-  return { row: Int32Array.from(rows), coefficient: Float64Array.from(coefficients) };
+  return { draws, row: Int32Array.from(rows), coefficient: Float64Array.from(coefficients) };
 }
 
 function rowName(owners: readonly { readonly first: number; readonly partition: Partition }[], row: number): string {

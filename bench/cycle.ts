@@ -14,8 +14,9 @@ import { parseArgs } from 'node:util';
 import { invariant } from '../lib/kernel/errors.ts';
 import { planId } from '../lib/kernel/ids.ts';
 import { plus, seconds } from '../lib/kernel/units.ts';
-import { schedulerConfig } from '../lib/domain/config.ts';
+import { schedulerConfig, type SchedulerConfig } from '../lib/domain/config.ts';
 import type { PlanInput, Stages } from '../lib/domain/stages.ts';
+import type { JvuPredict } from '../lib/estimate/predictor.ts';
 import { decide } from '../lib/cycle/decide.ts';
 import { explain } from '../lib/cycle/explain.ts';
 import { recordIntents } from '../lib/cycle/intents.ts';
@@ -28,7 +29,14 @@ import { allotmentOf } from '../lib/plan/allotment.ts';
 import { planProblem, type Planned } from '../lib/plan/milp.ts';
 import { problemOf, type Problem } from '../lib/plan/problem.ts';
 import type { Solver } from '../lib/plan/solver.ts';
-import { benchHistory, benchMarket, benchSnapshot, benchState, type LoadShape } from './cycle-load.ts';
+import {
+  benchHistory,
+  benchMarket,
+  benchSnapshot,
+  benchState,
+  type BenchMarket,
+  type LoadShape,
+} from './cycle-load.ts';
 import { asCount, asMs, asPercent, gapsOf, machine, peakMiB, percentile, printLine, type Gaps } from './figures.ts';
 
 const { values: args } = parseArgs({
@@ -133,58 +141,71 @@ async function measure(size: string): Promise<void> {
   const forecaster = new MarketForecaster({ history: (...of) => world.market.history(...of), config });
   const figures: Figure[] = [];
   for (let seed = 1; seed <= seeds; seed++) {
-    const nowMs = plus(world.fromMs, seconds(60 * seed));
-    const load = benchState(shape, world, seed, nowMs);
-    const watch = new Stopwatch();
-    const captured: Captured = {};
-    const stages = timed(presetNamed('ebbtide'), watch, captured);
-    const began = performance.now();
-    const cpuBegan = process.cpuUsage();
-    const snapshot = watch.time('snapshot', () => benchSnapshot(load, world, nowMs));
-    const decideBegan = performance.now();
-    const { plan, deliberation } = await decide({
-      snapshot,
-      forecasts: {
-        runtime: stages.estimate(snapshot, history),
-        market: forecaster.at(nowMs, new CapacityEvidence()),
-      },
-      stages,
-      preset: 'ebbtide',
-      solver,
-      config,
-      plan: planId(`p-${seed}`),
-      token: 1,
-    });
-    const decidedMs = performance.now() - decideBegan;
-    watch.time('intents', () => recordIntents(load.state, plan));
-    const ms = performance.now() - began;
-    const cpu = process.cpuUsage(cpuBegan);
-    // Explained a second time to know its share: decide does it inside.
-    watch.time('explain', () => explain(deliberation));
-    const inStages = watch.of('estimate', 'value', 'appraise', 'plan', 'place', 'acquire', 'release', 'explain');
-    watch.add('effects', Math.max(0, decidedMs - inStages));
-    const problem = invariant(captured.problem, 'the plan stage ran');
-    const figure: Figure = {
-      ms,
-      cpuMs: (cpu.user + cpu.system) / 1000,
-      solverMs: plan.solve.elapsedMs,
-      gaps: await gapsOf(problem, invariant(captured.planned, 'the plan stage ran'), solver),
-      watch,
-      used: `${plan.solve.used}/${plan.solve.status}`,
-      tasks: snapshot.groups.reduce((n, g) => n + g.count, 0),
-      effects: plan.effects.length,
-      options: problem.choices.length,
-    };
+    const figure = await decided(seed, { shape, world, history, forecaster, solver, config });
     figures.push(figure);
     if (args.verbose) {
+      const { ms, cpuMs, gaps, used, watch } = figure;
       const parts = PARTS.map((part) => `${part} ${watch.of(part).toFixed(0)}`).join(' ');
-      console.log(
-        `  seed ${seed}: ${asMs(ms)} cpu ${asMs(figure.cpuMs)} gap ${asPercent(figure.gaps.plan)} ${figure.used}: ${parts}`,
-      );
+      console.log(`  seed ${seed}: ${asMs(ms)} cpu ${asMs(cpuMs)} gap ${asPercent(gaps.plan)} ${used}: ${parts}`);
     }
   }
   await solver.close();
   print(figures);
+}
+
+interface Bench {
+  readonly shape: LoadShape;
+  readonly world: BenchMarket;
+  readonly history: JvuPredict;
+  readonly forecaster: MarketForecaster;
+  readonly solver: Solver;
+  readonly config: SchedulerConfig;
+}
+
+/** One decision. As an engine's round it lets go of all that it was made of, so that the next one finds none of it in memory. */
+async function decided(seed: number, { shape, world, history, forecaster, solver, config }: Bench): Promise<Figure> {
+  const nowMs = plus(world.fromMs, seconds(60 * seed));
+  const load = benchState(shape, world, seed, nowMs);
+  const watch = new Stopwatch();
+  const captured: Captured = {};
+  const stages = timed(presetNamed('ebbtide'), watch, captured);
+  const began = performance.now();
+  const cpuBegan = process.cpuUsage();
+  const snapshot = watch.time('snapshot', () => benchSnapshot(load, world, nowMs));
+  const decideBegan = performance.now();
+  const { plan, deliberation } = await decide({
+    snapshot,
+    forecasts: {
+      runtime: stages.estimate(snapshot, history),
+      market: forecaster.at(nowMs, new CapacityEvidence()),
+    },
+    stages,
+    preset: 'ebbtide',
+    solver,
+    config,
+    plan: planId(`p-${seed}`),
+    token: 1,
+  });
+  const decidedMs = performance.now() - decideBegan;
+  watch.time('intents', () => recordIntents(load.state, plan));
+  const ms = performance.now() - began;
+  const cpu = process.cpuUsage(cpuBegan);
+  // Explained a second time to know its share: decide does it inside.
+  watch.time('explain', () => explain(deliberation));
+  const inStages = watch.of('estimate', 'value', 'appraise', 'plan', 'place', 'acquire', 'release', 'explain');
+  watch.add('effects', Math.max(0, decidedMs - inStages));
+  const problem = invariant(captured.problem, 'the plan stage ran');
+  return {
+    ms,
+    cpuMs: (cpu.user + cpu.system) / 1000,
+    solverMs: plan.solve.elapsedMs,
+    gaps: await gapsOf(problem, invariant(captured.planned, 'the plan stage ran'), solver),
+    watch,
+    used: `${plan.solve.used}/${plan.solve.status}`,
+    tasks: snapshot.groups.reduce((n, g) => n + g.count, 0),
+    effects: plan.effects.length,
+    options: problem.choices.length,
+  };
 }
 
 function print(figures: readonly Figure[]): void {

@@ -9,15 +9,17 @@ import { Room, unitsOf, type Run } from './room.ts';
 export const firstFit: PlacePolicy = (tasks, hosts) => {
   const units = unitsOf(tasks);
   const room = new Room(hosts, units.flat());
-  return units.flatMap((unit) => placeUnit(unit, room));
+  const order = room.hosts.map((_, h) => h).sort((a, b) => room.byName(a, b));
+  return units.flatMap((unit) => placeUnit(unit, room, order));
 };
 
-function placeUnit(unit: readonly Run[], room: Room): Placement[] {
+function placeUnit(unit: readonly Run[], room: Room, order: readonly number[]): Placement[] {
   const placements: Placement[] = [];
   const taken: { readonly run: Run; readonly host: number }[] = [];
   for (const run of unit) {
     let next = 0;
-    for (let h = 0; h < room.hosts.length && next < run.tasks.length; h++) {
+    for (const h of order) {
+      if (next === run.tasks.length) break;
       const host = room.hosts[h];
       if (host === undefined || !room.fits(run.need, h) || !run.allowed(host)) continue;
       while (next < run.tasks.length && room.fits(run.need, h)) {

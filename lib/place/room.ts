@@ -23,7 +23,7 @@ const ANY_POOL = (): boolean => true;
 
 /** Free resources of the hosts that can take anything, while packing, in one array: KINDS numbers per host. */
 export class Room {
-  /** Those that a run may use, with room for a task of one, by name. */
+  /** Those that a run may use, with room for a task of one, in the order in which they come. */
   readonly hosts: readonly Host[];
   readonly free: Float64Array;
   /** What a host must at least have free to take any task. */
@@ -33,9 +33,7 @@ export class Room {
 
   constructor(hosts: readonly Host[], runs: readonly Run[]) {
     this.#least = RESOURCE_KINDS.map((_, k) => runs.reduce((least, r) => Math.min(least, r.need[k] ?? 0), Infinity));
-    // Those without room for anything are left out. Names order the others, so that the packing does not depend on the
-    // order in which they come.
-    this.hosts = withRoom(hosts, distinctNeeds(runs), asked(runs)).sort(compareHosts);
+    this.hosts = withRoom(hosts, distinctNeeds(runs), asked(runs));
     this.free = new Float64Array(this.hosts.length * KINDS);
     this.hosts.forEach(({ free }, h) => {
       this.free[h * KINDS] = raw(free.cpu);
@@ -69,6 +67,14 @@ export class Room {
     let sum = 0;
     for (let k = 0; k < KINDS; k++) sum += (this.free[h * KINDS + k] ?? 0) * (this.#scale[k] ?? 0);
     return sum;
+  }
+
+  /**
+   * Order by name, for hosts that are alike otherwise: then the packing does not depend on the order in which they come, and
+   * nobody has to sort them all.
+   */
+  byName(a: number, b: number): number {
+    return compareHosts(this.hosts[a] as Host, this.hosts[b] as Host);
   }
 
   /** Takes `sign` x need: 1 to place, -1 to undo. */

@@ -108,7 +108,7 @@ class Packer {
 
   #sameBin(run: Run, c: Context & { readonly native: number }): void {
     const distance = (h: number): number => Math.abs((this.#remainingS[h] ?? 0) - run.runtimeS);
-    const closer = (a: number, b: number): number => distance(a) - distance(b) || a - b;
+    const closer = (a: number, b: number): number => distance(a) - distance(b) || this.#room.byName(a, b);
     const candidates = this.#candidates(c.native, c);
     // Most runs are of one task: for that one the first is found, and the others need not be in order.
     for (const h of c.end - c.moves.length === 1 ? first(candidates, closer) : candidates.sort(closer)) {
@@ -178,13 +178,13 @@ class Packer {
 
   /** The one with the most available resources, or none. */
   #roomiest(hosts: readonly number[]): number[] {
-    return first(hosts, (a, b) => this.#room.available(b) - this.#room.available(a) || a - b);
+    return first(hosts, (a, b) => this.#room.available(b) - this.#room.available(a) || this.#room.byName(a, b));
   }
 
   #byRoom(hosts: readonly number[]): TinyQueue<Roomy> {
     return new TinyQueue(
       hosts.map((host) => ({ host, available: this.#room.available(host) })),
-      (a, b) => b.available - a.available || a.host - b.host,
+      (a, b) => b.available - a.available || this.#room.byName(a.host, b.host),
     );
   }
 

@@ -16,12 +16,12 @@
  */
 import { invariant } from '../kernel/errors.ts';
 import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
-import { between, gt, most, raw, ZERO_S, type Seconds } from '../kernel/units.ts';
+import { between, gt, most, raw, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { begunBy, quantileToDo } from '../domain/work-to-do.ts';
 import { startedHourEndMs } from '../domain/instance.ts';
-import type { TaskRef } from '../domain/job.ts';
+import type { StageSpec, TaskRef } from '../domain/job.ts';
 import type { Allotment, Placement, StartOption, Worth } from '../domain/plan.ts';
 import type { Pool } from '../domain/pool.ts';
 import {
@@ -383,15 +383,26 @@ export function leftOf(
   return forecast === undefined ? of.ranS : quantileToDo(forecast.runtime, of, 0.5);
 }
 
-/** `leftOf` for what runs on an instance, one after the other: most began together with the one before, and have as much left. */
+/** `leftOf` for what runs, one after the other: most of a stage began together with others of it, and have as much left. */
 export function leftOfEach(of: Pick<PlacingContext, 'snapshot' | 'forecasts'>): (running: RunningTask) => Seconds {
-  let last: RunningTask | null = null;
-  let left = ZERO_S;
+  /** Of each stage, for each time at which any of it began the one that was asked about last. */
+  const known = new Map<StageSpec, Map<EpochMs | null, Asked>>();
+  let last: Asked | null = null;
   return (running) => {
-    if (last === null || !isAsFar(running, last)) left = leftOf(running, of);
-    last = running;
-    return left;
+    if (last !== null && isAsFar(running, last.running)) return last.leftS;
+    let begun = known.get(running.stage);
+    if (begun === undefined) known.set(running.stage, (begun = new Map<EpochMs | null, Asked>()));
+    const { startedMs } = running.attempt;
+    const before = begun.get(startedMs);
+    if (before !== undefined && isAsFar(running, before.running)) last = before;
+    else begun.set(startedMs, (last = { running, leftS: leftOf(running, of) }));
+    return last.leftS;
   };
+}
+
+interface Asked {
+  readonly running: RunningTask;
+  readonly leftS: Seconds;
 }
 
 const isAsFar = (a: RunningTask, b: RunningTask): boolean =>

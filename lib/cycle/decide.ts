@@ -42,7 +42,8 @@ import { explain } from './explain.ts';
 import { InstanceHost } from './hosts.ts';
 import { isEnding } from './observe.ts';
 import { appraiseAll, pendingAgain, runningGroups, runningOffersOf, type RunningOffers } from './running-offers.ts';
-import { afterPlacing, leftOf, leftOfEach, placeStarts, type PlacingContext } from './starts.ts';
+import { leftOfEach, type LeftOf } from './left-of.ts';
+import { afterPlacing, placeStarts, type PlacingContext } from './starts.ts';
 import { membersOf } from './snapshot.ts';
 
 export interface DecideInput<S> {
@@ -91,8 +92,9 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
   const appraised = appraiseMoves(input, forecasts, movesOf(allotment, worths));
   const { moves } = appraised;
   const placesAny = allotment.starts.length + moves.length + runningParts(snapshot).stopping.length > 0;
-  const hosts = placesAny ? hostsThere({ snapshot, forecasts }, stopping) : [];
-  const context: PlacingContext = { snapshot, forecasts, groups, stages, config, worths: worths.groups };
+  const leftOf = leftOfEach({ snapshot, forecasts });
+  const hosts = placesAny ? hostsThere(snapshot, leftOf, stopping) : [];
+  const context: PlacingContext = { snapshot, forecasts, groups, stages, config, worths: worths.groups, leftOf };
   const returning = placeReturning(context, hosts);
   const moved = placeMoves(context, moves, returning.hosts);
   const started = placeStarts(context, allotment, moved.hosts);
@@ -150,12 +152,10 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
 const NO_OFFERS: RunningOffers = new Map();
 
 /** Instances that can take a task now or once they are up. Warned, releasing and soon-to-be-rebalanced ones take none. */
-function hostsThere(of: Pick<PlacingContext, 'snapshot' | 'forecasts'>, stopping: ReadonlySet<AttemptId>): Host[] {
+function hostsThere({ instances }: Snapshot, leftOf: LeftOf, stopping: ReadonlySet<AttemptId>): Host[] {
   const hosts: Host[] = [];
-  const stays = leftOfEach(of);
-  const left =
-    stopping.size === 0 ? stays : (r: RunningTask): Seconds => (stopping.has(r.attempt.id) ? ZERO_S : stays(r));
-  for (const view of of.snapshot.instances.values()) {
+  const left: LeftOf = stopping.size === 0 ? leftOf : (r) => (stopping.has(r.attempt.id) ? ZERO_S : leftOf(r));
+  for (const view of instances.values()) {
     const { instance } = view;
     if (instance.state === 'warned' || instance.state === 'releasing' || instance.rebalance) continue;
     hosts.push(new InstanceHost(view, left));
@@ -211,7 +211,7 @@ function placeReturning(context: PlacingContext, hosts: readonly Host[]) {
         task: r.attempt,
         group: groupId(`return/${r.attempt.id}`),
         need: r.attempt.resources,
-        runtimeS: leftOf(r, context),
+        runtimeS: context.leftOf(r),
         gang: null,
         // Spot is left for being unsafe. Anything else is left for spot, or for somebody more urgent, and then there is
         // hardly room on spot: what there is may be kept for it until it has stopped.
@@ -230,7 +230,7 @@ function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: read
     task: m.running.attempt,
     group: moveGroup(m),
     need: m.running.attempt.resources,
-    runtimeS: leftOf(m.running, context),
+    runtimeS: context.leftOf(m.running),
     gang: null,
     ...sides(m.running.stage, m.toSpot),
   }));
@@ -310,7 +310,7 @@ function leftoversOf(
       worthUsd: 0,
       costUsd: offer.expectedCostUsd,
     };
-    return [{ group, option, count: 1, runtimeS: leftOf(move.running, context) }];
+    return [{ group, option, count: 1, runtimeS: context.leftOf(move.running) }];
   });
 }
 

@@ -2,8 +2,9 @@ import { most, ZERO_S, type Seconds } from '../kernel/units.ts';
 import type { Placement } from '../domain/plan.ts';
 import type { Pool } from '../domain/pool.ts';
 import type { Resources } from '../domain/resources.ts';
-import type { InstanceView, RunningTask } from '../domain/snapshot.ts';
+import type { InstanceView } from '../domain/snapshot.ts';
 import type { Host } from '../domain/stages.ts';
+import type { LeftOf } from './left-of.ts';
 
 /**
  * An instance that is there, as the packer sees it. Most have no room for anything, so what runs on them is looked at only when
@@ -15,18 +16,13 @@ export class InstanceHost implements Host {
   readonly capacity: Resources;
   readonly free: Resources;
   readonly #view: InstanceView;
-  readonly #leftOf: (running: RunningTask) => Seconds;
+  readonly #leftOf: LeftOf;
   /** The one that this was made of by `withFree`: what is left is looked for once. */
   readonly #of: InstanceHost | null;
   #remainingS: Seconds | null = null;
 
   /** `leftOf`: what a task of the instance still has to run; 0 for one that is about to stop. */
-  constructor(
-    view: InstanceView,
-    leftOf: (running: RunningTask) => Seconds,
-    of: InstanceHost | null = null,
-    free = view.free,
-  ) {
+  constructor(view: InstanceView, leftOf: LeftOf, of: InstanceHost | null = null, free = view.free) {
     this.on = of?.on ?? { instance: view.instance.id };
     this.pool = view.pool;
     this.capacity = view.pool.type.capacity;

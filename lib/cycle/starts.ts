@@ -16,12 +16,12 @@
  */
 import { invariant } from '../kernel/errors.ts';
 import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
-import { between, gt, most, raw, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
+import { between, gt, most, raw, ZERO_S, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
-import { begunBy, quantileToDo } from '../domain/work-to-do.ts';
+import { quantileToDo } from '../domain/work-to-do.ts';
 import { startedHourEndMs } from '../domain/instance.ts';
-import type { StageSpec, TaskRef } from '../domain/job.ts';
+import type { TaskRef } from '../domain/job.ts';
 import type { Allotment, Placement, StartOption, Worth } from '../domain/plan.ts';
 import type { Pool } from '../domain/pool.ts';
 import {
@@ -35,8 +35,9 @@ import {
 } from '../domain/resources.ts';
 import { runningNamed, runningParts, type PendingGroup, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, Host, Leftover, Stages, TaskToPlace } from '../domain/stages.ts';
-import { forecastFor, type RuntimeForecast } from '../domain/forecast.ts';
+import type { RuntimeForecast } from '../domain/forecast.ts';
 import { withFree } from './hosts.ts';
+import type { LeftOf } from './left-of.ts';
 import { membersOf } from './snapshot.ts';
 import { urgentDeadlineMs } from './urgency.ts';
 
@@ -47,6 +48,7 @@ export interface PlacingContext {
   readonly stages: Pick<Stages<never>, 'place'>;
   readonly config: SchedulerConfig;
   readonly worths: ReadonlyMap<GroupId, Worth>;
+  readonly leftOf: LeftOf;
 }
 
 export interface Started {
@@ -349,7 +351,7 @@ function wantedStarts(context: PlacingContext, allotment: Allotment): readonly W
  * How long an instance is there and paid for whatever else is put on it: until the last task is done that neither stops nor
  * leaves for spot, or until the end of the hour that is charged. Remembered per instance; O(its tasks) when first asked.
  */
-function freeTimeOf({ snapshot, forecasts, config }: PlacingContext, { moves }: Allotment): (host: Host) => Seconds {
+function freeTimeOf({ snapshot, leftOf, config }: PlacingContext, { moves }: Allotment): (host: Host) => Seconds {
   const leaving = new Set(moves.map((m) => m.running.attempt.id));
   const known = new Map<InstanceId, Seconds>();
   const timeOn = (id: InstanceId): Seconds => {
@@ -358,7 +360,7 @@ function freeTimeOf({ snapshot, forecasts, config }: PlacingContext, { moves }: 
     const staying = view.attempts.filter((r) => r.attempt.state !== 'stopping' && !leaving.has(r.attempt.id));
     const { launchedMs } = view.instance;
     return staying.reduce(
-      (longest, r) => most(longest, leftOf(r, { snapshot, forecasts })),
+      (longest, r) => most(longest, leftOf(r)),
       config.billing === 'per-hour' && launchedMs !== null
         ? between(snapshot.nowMs, startedHourEndMs(launchedMs, snapshot.nowMs))
         : ZERO_S,
@@ -372,46 +374,6 @@ function freeTimeOf({ snapshot, forecasts, config }: PlacingContext, { moves }: 
     return time;
   };
 }
-
-/** What a running task still has to run, as one number for packing: the median. */
-export function leftOf(
-  running: RunningTask,
-  { snapshot, forecasts }: Pick<PlacingContext, 'snapshot' | 'forecasts'>,
-): Seconds {
-  const of = begunBy(running, snapshot.nowMs);
-  const forecast = forecastFor(forecasts.runtime, running);
-  return forecast === undefined ? of.ranS : quantileToDo(forecast.runtime, of, 0.5);
-}
-
-/** `leftOf` for what runs, one after the other: most of a stage began together with others of it, and have as much left. */
-export function leftOfEach(of: Pick<PlacingContext, 'snapshot' | 'forecasts'>): (running: RunningTask) => Seconds {
-  /** Of each stage, for each time at which any of it began the one that was asked about last. */
-  const known = new Map<StageSpec, Map<EpochMs | null, Asked>>();
-  let last: Asked | null = null;
-  return (running) => {
-    if (last !== null && isAsFar(running, last.running)) return last.leftS;
-    let begun = known.get(running.stage);
-    if (begun === undefined) known.set(running.stage, (begun = new Map<EpochMs | null, Asked>()));
-    const { startedMs } = running.attempt;
-    const before = begun.get(startedMs);
-    if (before !== undefined && isAsFar(running, before.running)) last = before;
-    else begun.set(startedMs, (last = { running, leftS: leftOf(running, of) }));
-    return last.leftS;
-  };
-}
-
-interface Asked {
-  readonly running: RunningTask;
-  readonly leftS: Seconds;
-}
-
-const isAsFar = (a: RunningTask, b: RunningTask): boolean =>
-  a.stage === b.stage &&
-  a.attempt.job === b.attempt.job &&
-  a.attempt.startedMs === b.attempt.startedMs &&
-  a.attempt.resumedFromS === b.attempt.resumedFromS &&
-  a.readS === b.readS &&
-  a.ranS === b.ranS;
 
 /** The tasks of one start, in the pool of its option only; tasks of one group share the function that says so. */
 function inChosenPool({ option, tasks }: Wanted): TaskToPlace[] {

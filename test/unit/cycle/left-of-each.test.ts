@@ -4,7 +4,7 @@ import { epochMs, raw, seconds } from '../../../lib/kernel/units.ts';
 import { distribution } from '../../../lib/domain/distribution.ts';
 import type { RunningTask } from '../../../lib/domain/snapshot.ts';
 import type { Forecasts } from '../../../lib/domain/stages.ts';
-import { leftOf, leftOfEach } from '../../../lib/cycle/starts.ts';
+import { leftOf, leftOfEach } from '../../../lib/cycle/left-of.ts';
 import { attempt, snapshot, stage } from '../../support/builders.ts';
 import { market } from '../acquire/world.ts';
 

@@ -27,7 +27,6 @@ export function applyObservations(state: WorkingState, observations: readonly Ob
   for (const o of observations) {
     if (o.sequence <= (cursors.get(o.instance) ?? state.cursors.get(o.instance) ?? 0)) continue;
     cursors.set(o.instance, o.sequence);
-    state.putCursor(o.instance, o.sequence);
     const instance = state.instances.get(o.instance);
     if (instance === undefined || instance.state === 'ended') continue;
     switch (o.kind) {
@@ -91,6 +90,7 @@ export function applyObservations(state: WorkingState, observations: readonly Ob
         unreachable(o, 'observation');
     }
   }
+  for (const [instance, sequence] of cursors) state.putCursor(instance, sequence);
   return { completions, ended };
 }
 

@@ -62,8 +62,11 @@ export class Rows<K, V> {
     this.#set(key, value);
   }
 
-  put(key: K, value: V): void {
+  /** True where there was none of that key. */
+  put(key: K, value: V): boolean {
+    const known = this.#rows.size;
     this.#puts.note(this.#set(key, value));
+    return this.#rows.size > known;
   }
 
   delete(key: K): void {

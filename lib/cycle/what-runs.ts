@@ -16,14 +16,13 @@ import {
 
 type ByKey<K, V> = Pick<ReadonlyMap<K, V>, 'get'>;
 
-/** Where the rows are that it is made of; `attemptsOn` in the order in which attempts came, ended ones included. */
+/** Where the rows are that it is made of. */
 export interface RunningRows {
   readonly jobs: ByKey<JobId, Job>;
   readonly attempts: ByKey<AttemptId, Attempt>;
   readonly instances: ByKey<InstanceId, Instance>;
   /** Of an attempt that has not ended. */
   readonly taskOf: (attempt: Attempt) => Pick<Task, 'ranS'> | undefined;
-  readonly attemptsOn: (instance: InstanceId) => readonly Attempt[];
 }
 
 /** The same for all of an engine's life. */
@@ -49,12 +48,12 @@ export class WhatRuns {
   readonly #stopping = new Map<AttemptId, RunningTask>();
   readonly #atRisk = new Map<AttemptId, RunningTask>();
   readonly #views = new Map<InstanceId, InstanceView>();
-  readonly #changedAttempts = new Set<AttemptId>();
+  /** With where they are. */
+  readonly #changedAttempts = new Map<AttemptId, InstanceId>();
   readonly #changedInstances = new Set<InstanceId>();
 
   changedAttempt({ id, instance }: Pick<Attempt, 'id' | 'instance'>): void {
-    this.#changedAttempts.add(id);
-    this.#changedInstances.add(instance);
+    this.#changedAttempts.set(id, instance);
   }
 
   changedInstance(id: InstanceId): void {
@@ -63,26 +62,44 @@ export class WhatRuns {
 
   /** O(what has changed x what is on the same instances), and a copy of what there is: a snapshot stays as it was taken. */
   now(rows: RunningRows, terms: RunningTerms): Pick<Snapshot, 'running' | 'instances'> {
-    const stageOf = stagesOf(rows.jobs);
-    for (const id of this.#changedAttempts) {
-      const attempt = rows.attempts.get(id);
-      if (attempt === undefined || attempt.state === 'ended') this.#remove(id);
-      else {
-        const on = rows.instances.get(attempt.instance);
-        const running = runningTask({ ...stageOf(attempt), task: rows.taskOf(attempt) }, attempt, terms);
-        this.#put(running, on && terms.poolById.get(on.pool));
-      }
-    }
+    const changed = this.#takeAttempts(rows, terms);
+    for (const id of changed.keys()) this.#changedInstances.add(id);
     for (const id of this.#changedInstances) {
       const instance = rows.instances.get(id);
       if (instance === undefined || !isLive(instance)) this.#views.delete(id);
-      else this.#views.set(id, this.#viewOf(instance, rows.attemptsOn(id), terms));
+      else this.#views.set(id, viewOf(instance, changed.get(id) ?? this.#on(id), terms));
     }
-    this.#changedAttempts.clear();
     this.#changedInstances.clear();
     const running = [...this.#running.values()];
     rememberParts(running, { stopping: [...this.#stopping.values()], atRisk: [...this.#atRisk.values()] });
     return { running, instances: new Map(this.#views) };
+  }
+
+  /** Takes over what attempts have become. Returns what runs where one of them is, in the order in which attempts came. */
+  #takeAttempts(rows: RunningRows, terms: RunningTerms): ReadonlyMap<InstanceId, readonly RunningTask[]> {
+    const stageOf = stagesOf(rows.jobs);
+    const changed = new Map<InstanceId, RunningTask[]>();
+    for (const [id, on] of this.#changedAttempts) {
+      let there = changed.get(on);
+      if (there === undefined) changed.set(on, (there = [...this.#on(on)]));
+      const before = this.#running.get(id);
+      const attempt = rows.attempts.get(id);
+      if (attempt === undefined || attempt.state === 'ended') {
+        this.#remove(id);
+        replace(there, before, null);
+      } else {
+        const instance = rows.instances.get(on);
+        const running = runningTask({ ...stageOf(attempt), task: rows.taskOf(attempt) }, attempt, terms);
+        this.#put(running, instance && terms.poolById.get(instance.pool));
+        replace(there, before, running);
+      }
+    }
+    this.#changedAttempts.clear();
+    return changed;
+  }
+
+  #on(instance: InstanceId): readonly RunningTask[] {
+    return this.#views.get(instance)?.attempts ?? [];
   }
 
   #remove(id: AttemptId): void {
@@ -99,22 +116,22 @@ export class WhatRuns {
     if (isAtRisk(running, on)) this.#atRisk.set(id, running);
     else this.#atRisk.delete(id);
   }
+}
 
-  #viewOf(instance: Instance, there: readonly Attempt[], { poolById }: RunningTerms): InstanceView {
-    const pool = invariant(
-      poolById.get(instance.pool),
-      `instance ${instance.id} is in an unknown pool ${instance.pool}`,
-    );
-    const free: Filling = { ...pool.type.capacity };
-    const attempts: RunningTask[] = [];
-    for (const { id, resources } of there) {
-      const running = this.#running.get(id);
-      if (running === undefined) continue;
-      attempts.push(running);
-      takeFrom(free, resources);
-    }
-    return { instance, pool, free, attempts };
-  }
+/** Puts what an attempt has become in the place of what it was, a new one last, and takes out one that has ended. */
+function replace(there: RunningTask[], before: RunningTask | undefined, after: RunningTask | null): void {
+  const at = before === undefined ? -1 : there.indexOf(before);
+  if (after === null) {
+    if (at !== -1) there.splice(at, 1);
+  } else if (at === -1) there.push(after);
+  else there[at] = after;
+}
+
+function viewOf(instance: Instance, attempts: readonly RunningTask[], { poolById }: RunningTerms): InstanceView {
+  const pool = invariant(poolById.get(instance.pool), `instance ${instance.id} is in an unknown pool ${instance.pool}`);
+  const free: Filling = { ...pool.type.capacity };
+  for (const { attempt } of attempts) takeFrom(free, attempt.resources);
+  return { instance, pool, free, attempts };
 }
 
 interface StageOf {

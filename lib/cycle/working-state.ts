@@ -105,8 +105,8 @@ export class WorkingState {
   }
 
   putAttempt(value: Attempt): void {
-    if (this.#attemptsOn !== null && !this.attempts.has(value.id)) addTo(this.#attemptsOn, value.instance, value.id);
-    this.attempts.put(value.id, value);
+    const isNew = this.attempts.put(value.id, value);
+    if (isNew && this.#attemptsOn !== null) addTo(this.#attemptsOn, value.instance, value.id);
     this.#whatRuns.changedAttempt(value);
     if (!isLiveAttempt(value)) this.#over.attempts.push(value.id);
   }
@@ -242,8 +242,7 @@ export class WorkingState {
   whatRuns(terms: RunningTerms): Pick<Snapshot, 'running' | 'instances'> {
     const { jobs, attempts, instances } = this;
     const taskOf = (attempt: Attempt): Task | undefined => this.#tasks.get(attempt);
-    const attemptsOn = (id: InstanceId): Attempt[] => this.attemptsOn(id);
-    return this.#whatRuns.now({ jobs, attempts, instances, taskOf, attemptsOn }, terms);
+    return this.#whatRuns.now({ jobs, attempts, instances, taskOf }, terms);
   }
 
   /** Tried tasks of a job. O(its tasks). */

@@ -1,24 +1,44 @@
-import { epochMs, lt, plus, raw, seconds, type EpochMs } from '../kernel/units.ts';
+import { epochMs, least, lt, plus, raw, type EpochMs } from '../kernel/units.ts';
+import { invariant } from '../kernel/errors.ts';
 import type { Instance } from '../domain/instance.ts';
 import type { Attempt, Job } from '../domain/job.ts';
 import type { Bill, LedgerKind, LedgerRow } from '../domain/ledger.ts';
 import type { Pool } from '../domain/pool.ts';
 import { dominantShare } from '../domain/resources.ts';
 
-interface Interval {
-  readonly fromMs: number;
-  readonly toMs: number;
-  readonly share: number;
-  readonly kind: Exclude<LedgerKind, 'idle'>;
-  readonly attempt: Attempt;
-}
-
-/** A part of a piece of the bill, or all parts of one interval. */
+/** Part of a bill: of one of its pieces, or all that somebody has to answer for. */
 interface Charge {
   fromMs: number;
   toMs: number;
   usd: number;
   onDemandUsd: number;
+}
+
+/** Who answers for a part of the bill. */
+interface Payer {
+  readonly kind: LedgerKind;
+  /** Null: nobody ran. */
+  readonly attempt: Attempt | null;
+  /** Null until something is charged. */
+  charge: Charge | null;
+}
+
+interface Interval extends Payer {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly share: number;
+  /** Its place among all. */
+  readonly place: number;
+}
+
+interface Attributed {
+  readonly instance: Instance;
+  readonly pool: Pool;
+  readonly bill: Bill;
+  readonly attempts: readonly Attempt[];
+  readonly jobs: ReadonlyMap<string, Job>;
+  /** For an instance that still lives: attempts that run count until here. */
+  readonly until: EpochMs;
 }
 
 /**
@@ -28,28 +48,21 @@ interface Charge {
  * is divided among its moments by time, and idle takes what is left.
  * O(pieces + attempts log attempts + cuts x attempts alive at once) for pieces in the order of time.
  */
-export function attribute(of: {
-  readonly instance: Instance;
-  readonly pool: Pool;
-  readonly bill: Bill;
-  readonly attempts: readonly Attempt[];
-  readonly jobs: ReadonlyMap<string, Job>;
-  /** For an instance that still lives: attempts that run count until here. */
-  readonly until: EpochMs;
-}): LedgerRow[] {
-  const intervals = of.attempts.flatMap((a) => intervalsOf(a, of.pool, of.until));
-  /** By interval: an attempt has one of each kind at most. */
-  const totals = new Map<Interval | null, Charge>();
-  const charge = (interval: Interval | null, part: Charge): void => {
-    const { fromMs, toMs, usd, onDemandUsd } = part;
-    const known = totals.get(interval);
-    if (known !== undefined) {
-      known.usd += usd;
-      known.onDemandUsd += onDemandUsd;
-      known.toMs = Math.max(known.toMs, toMs);
+export function attribute(of: Attributed): LedgerRow[] {
+  const intervals = intervalsOf(of);
+  const idle: Payer = { kind: 'idle', attempt: null, charge: null };
+  /** In the order in which they were charged first. */
+  const payers: Payer[] = [];
+  const charge = (payer: Payer, { fromMs, toMs, usd, onDemandUsd }: Charge): void => {
+    const known = payer.charge;
+    if (known === null) {
+      payer.charge = { usd, onDemandUsd, fromMs, toMs };
+      payers.push(payer);
       return;
     }
-    totals.set(interval, { usd, onDemandUsd, fromMs, toMs });
+    known.usd += usd;
+    known.onDemandUsd += onDemandUsd;
+    known.toMs = Math.max(known.toMs, toMs);
   };
   const cuts = new Cuts(intervals);
   let aliveAt = sweep(intervals);
@@ -59,7 +72,7 @@ export function attribute(of: {
     const toMs = raw(piece.toMs);
     if (toMs <= fromMs) {
       // A charge without extent (a billing minimum) is nobody's work.
-      charge(null, { fromMs, toMs, usd: piece.usd, onDemandUsd: piece.onDemandUsd });
+      charge(idle, { fromMs, toMs, usd: piece.usd, onDemandUsd: piece.onDemandUsd });
       continue;
     }
     if (fromMs < reachedMs) aliveAt = sweep(intervals);
@@ -68,40 +81,41 @@ export function attribute(of: {
       const part = (b - a) / (toMs - fromMs);
       // One for all shares of the moment: `charge` keeps its numbers, not the record.
       const portion: Charge = { fromMs: a, toMs: b, usd: 0, onDemandUsd: 0 };
-      const chargeShare = (interval: Interval | null, share: number): void => {
+      const chargeShare = (payer: Payer, share: number): void => {
         portion.usd = piece.usd * part * share;
         portion.onDemandUsd = piece.onDemandUsd * part * share;
-        charge(interval, portion);
+        charge(payer, portion);
       };
       const alive = aliveAt(a);
       let sum = 0;
       for (const i of alive) sum += i.share;
       const shrink = sum > 1 ? 1 / sum : 1;
       for (const i of alive) chargeShare(i, i.share * shrink);
-      const idle = Math.max(0, 1 - sum * shrink);
-      if (idle > 1e-12) chargeShare(null, idle);
+      const left = Math.max(0, 1 - sum * shrink);
+      if (left > 1e-12) chargeShare(idle, left);
       a = b;
     }
     reachedMs = toMs;
   }
-  const rows: LedgerRow[] = [];
-  totals.forEach(({ fromMs, toMs, usd, onDemandUsd }, interval) => {
-    const job = interval === null ? undefined : of.jobs.get(interval.attempt.job);
-    rows.push({
-      instance: of.instance.id,
-      pool: of.pool.id,
-      kind: interval === null ? 'idle' : interval.kind,
-      attempt: interval?.attempt.id ?? null,
-      job: interval?.attempt.job ?? null,
-      owner: job?.spec.owner ?? null,
-      template: job?.template ?? null,
-      fromMs: epochMs(fromMs),
-      toMs: epochMs(toMs),
-      usd,
-      onDemandUsd,
-    });
-  });
-  return rows;
+  return payers.map((payer) => rowOf(payer, of));
+}
+
+function rowOf({ kind, attempt, charge }: Payer, { instance, pool, jobs }: Attributed): LedgerRow {
+  const { fromMs, toMs, usd, onDemandUsd } = invariant(charge, 'who is charged has a charge');
+  const job = attempt === null ? undefined : jobs.get(attempt.job);
+  return {
+    instance: instance.id,
+    pool: pool.id,
+    kind,
+    attempt: attempt?.id ?? null,
+    job: attempt?.job ?? null,
+    owner: job?.spec.owner ?? null,
+    template: job?.template ?? null,
+    fromMs: epochMs(fromMs),
+    toMs: epochMs(toMs),
+    usd,
+    onDemandUsd,
+  };
 }
 
 /**
@@ -109,19 +123,19 @@ export function attribute(of: {
  * that lives for days runs thousands of attempts, of which a few at once.
  */
 function sweep(intervals: readonly Interval[]): (atMs: number) => readonly Interval[] {
-  const byStart = intervals.map((_, i) => i).sort((a, b) => (intervals[a]?.fromMs ?? 0) - (intervals[b]?.fromMs ?? 0));
+  const byStart = intervals.toSorted((a, b) => a.fromMs - b.fromMs);
   let next = 0;
-  let alive: number[] = [];
+  let alive: Interval[] = [];
   return (atMs) => {
     const before = next;
-    alive = alive.filter((i) => (intervals[i]?.toMs ?? 0) > atMs);
+    alive = alive.filter((i) => i.toMs > atMs);
     for (; next < byStart.length; next++) {
-      const i = byStart[next] as number;
-      if ((intervals[i]?.fromMs ?? 0) > atMs) break;
-      if ((intervals[i]?.toMs ?? 0) > atMs) alive.push(i);
+      const interval = byStart[next] as Interval;
+      if (interval.fromMs > atMs) break;
+      if (interval.toMs > atMs) alive.push(interval);
     }
-    if (next > before) alive.sort((a, b) => a - b);
-    return alive.map((i) => intervals[i] as Interval);
+    if (next > before) alive.sort((a, b) => a.place - b.place);
+    return alive;
   };
 }
 
@@ -148,18 +162,25 @@ class Cuts {
   }
 }
 
-function intervalsOf(attempt: Attempt, pool: Pool, until: EpochMs): Interval[] {
-  if (attempt.startedMs === null) return [];
-  const share = dominantShare(attempt.resources, pool.type.capacity);
-  const ended = attempt.endedMs ?? until;
-  const keptUntil =
-    attempt.outcome === 'succeeded' || attempt.outcome === null
-      ? ended
-      : plus(attempt.startedMs, seconds(raw(attempt.keptS)));
-  const cut = lt(keptUntil, ended) ? keptUntil : ended;
-  const pieces: Interval[] = [];
-  if (lt(attempt.startedMs, cut))
-    pieces.push({ fromMs: raw(attempt.startedMs), toMs: raw(cut), share, kind: 'work', attempt });
-  if (lt(cut, ended)) pieces.push({ fromMs: raw(cut), toMs: raw(ended), share, kind: 'wasted', attempt });
-  return pieces;
+/** Attempt by attempt. */
+function intervalsOf({ attempts, pool, until }: Attributed): Interval[] {
+  const intervals: Interval[] = [];
+  for (const attempt of attempts) {
+    const { startedMs } = attempt;
+    if (startedMs === null) continue;
+    const share = dominantShare(attempt.resources, pool.type.capacity);
+    const endMs = attempt.endedMs ?? until;
+    const cutMs = least(keptUntil(attempt, startedMs, endMs), endMs);
+    const add = (kind: LedgerKind, from: EpochMs, to: EpochMs): void => {
+      const place = intervals.length;
+      if (lt(from, to)) intervals.push({ kind, attempt, charge: null, fromMs: raw(from), toMs: raw(to), share, place });
+    };
+    add('work', startedMs, cutMs);
+    add('wasted', cutMs, endMs);
+  }
+  return intervals;
 }
+
+/** Until when an attempt's time is work. */
+const keptUntil = ({ outcome, keptS }: Attempt, startedMs: EpochMs, endMs: EpochMs): EpochMs =>
+  outcome === 'succeeded' || outcome === null ? endMs : plus(startedMs, keptS);

@@ -63,6 +63,8 @@ export interface TaskScript {
 /** A program that answers no signal: from SIGTERM to SIGKILL, as the local fleet waits. */
 const KILL_AFTER_S = 5;
 const DONE: EffectOutcome = { status: 'done' };
+/** A start that was done: its instance remembers the attempt, so that the key need not be. */
+const STARTED: EffectOutcome = { status: 'done' };
 
 type StopReason = 'interrupted' | 'preempted' | 'cancelled' | 'timed-out';
 
@@ -86,12 +88,10 @@ interface MemoryInstance {
   state: 'starting' | 'ready' | 'warned' | 'releasing' | 'ended';
   endedMs: EpochMs | null;
   cause: EndCause | null;
-  /** Attempts that have not ended. */
-  readonly attempts: Map<AttemptId, MemoryAttempt>;
+  /** Every attempt that ever came here, for each is started once; null: it has ended. */
+  readonly attempts: Map<AttemptId, MemoryAttempt | null>;
   /** What requests about it were answered. */
   readonly outcomes: Map<EffectKey, EffectOutcome>;
-  /** Every attempt that ever came here: each is started once. */
-  readonly seen: Set<AttemptId>;
   readonly stoppedBefore: Map<AttemptId, StopReason>;
   observations: Observation[];
 }
@@ -152,7 +152,7 @@ export class MemoryFleet implements Fleet {
       const outcome = act(request);
       // A launch makes its instance.
       const answers = before === this.#refused ? this.#answersOf(request.instance) : before;
-      answers.set(request.key, outcome);
+      if (outcome !== STARTED) answers.set(request.key, outcome);
       return outcome;
     });
     this.#catchUp();
@@ -188,7 +188,6 @@ export class MemoryFleet implements Fleet {
       cause: null,
       attempts: new Map(),
       outcomes: new Map(),
-      seen: new Set(),
       stoppedBefore: new Map(),
       observations: [],
     };
@@ -263,11 +262,10 @@ export class MemoryFleet implements Fleet {
 
   #start(request: StartRequest): EffectOutcome {
     const instance = this.#instances.get(request.instance);
+    if (instance?.attempts.has(request.attempt) === true) return STARTED;
     if (instance === undefined || instance.state === 'ended' || instance.state === 'warned') {
       return goneOutcome(request.instance, instance);
     }
-    if (instance.seen.has(request.attempt)) return DONE;
-    instance.seen.add(request.attempt);
     const attempt: MemoryAttempt = {
       request,
       script: null,
@@ -284,7 +282,7 @@ export class MemoryFleet implements Fleet {
       attempt.stopped = stopped ?? 'interrupted';
       this.#end(instance, attempt, { atMs, exitCode: null, exitSignal: null });
     } else if (instance.state === 'ready') this.#begin(instance, attempt, atMs);
-    return DONE;
+    return STARTED;
   }
 
   #begin(instance: MemoryInstance, attempt: MemoryAttempt, atMs: EpochMs): void {
@@ -335,6 +333,7 @@ export class MemoryFleet implements Fleet {
     const instance = this.#instances.get(request.instance);
     if (instance === undefined || instance.state === 'ended') return goneOutcome(request.instance, instance);
     const attempt = instance.attempts.get(request.attempt);
+    if (attempt === null) return DONE;
     if (attempt === undefined) instance.stoppedBefore.set(request.attempt, request.why);
     else this.#stop(instance, attempt, { why: request.why, atMs: this.#clock.now() });
     return DONE;
@@ -376,7 +375,7 @@ export class MemoryFleet implements Fleet {
     attempt.ended = true;
     const { request, startedMs } = attempt;
     const keptBeforeS = this.#keptOf(request);
-    instance.attempts.delete(request.attempt);
+    instance.attempts.set(request.attempt, null);
     if (end.exitCode === 0 && startedMs !== null) {
       attempt.keptS = workedS(attempt, end.atMs);
       this.#kept.get(request.task.job)?.delete(taskOf(request));
@@ -484,7 +483,7 @@ export class MemoryFleet implements Fleet {
   forget(id: InstanceId): void {
     const instance = this.#instances.get(id);
     if (instance === undefined) return;
-    if (this.#stdout.size > 0) for (const attempt of instance.seen) this.#stdout.delete(attempt);
+    if (this.#stdout.size > 0) for (const attempt of instance.attempts.keys()) this.#stdout.delete(attempt);
     this.#instances.delete(id);
     this.#reporting.delete(instance);
   }
@@ -561,7 +560,8 @@ interface AttemptEnd {
 }
 
 /** A copy: what is done to one may end others. */
-const live = (instance: MemoryInstance): MemoryAttempt[] => [...instance.attempts.values()];
+const live = (instance: MemoryInstance): MemoryAttempt[] =>
+  [...instance.attempts.values()].filter((attempt) => attempt !== null);
 
 /** Running time less what went into setting up. */
 function workedS({ startedMs, script }: MemoryAttempt, atMs: EpochMs): Seconds {

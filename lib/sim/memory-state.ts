@@ -86,16 +86,54 @@ export interface Row<V> {
   readonly arrival: number;
 }
 
-export function valuesOf<V>(rows: ReadonlySet<Row<V>>): V[] {
-  const values: V[] = [];
-  rows.forEach(({ value }) => {
-    if (value !== null) values.push(value);
-  });
-  return values;
-}
-
 /** Empty rows that are let stand before they are swept out. */
 const SWEEP_AT = 1024;
+
+/** Rows in lists by a key, in the order in which they were added. A row belongs to one list, and is forgotten once. */
+export class RowLists<V> {
+  readonly #lists = new Map<string, RowList<V>>();
+
+  add(of: string, row: Row<V>): void {
+    const list = this.#lists.get(of);
+    if (list === undefined) this.#lists.set(of, { rows: [row], known: 1 });
+    else {
+      list.rows.push(row);
+      list.known++;
+    }
+  }
+
+  values(of: string): V[] {
+    const values: V[] = [];
+    for (const { value } of this.#lists.get(of)?.rows ?? []) if (value !== null) values.push(value);
+    return values;
+  }
+
+  has(of: string): boolean {
+    return this.#lists.has(of);
+  }
+
+  /** One of the list has been forgotten: its row is empty now. */
+  forgotten(of: string): void {
+    const list = this.#lists.get(of);
+    if (list === undefined) return;
+    list.known--;
+    if (list.known === 0) this.#lists.delete(of);
+    else if (list.rows.length > 2 * list.known + SWEEP_LIST_AT) list.rows = list.rows.filter((r) => r.value !== null);
+  }
+
+  /** All of the list. */
+  forget(of: string): void {
+    this.#lists.delete(of);
+  }
+}
+
+interface RowList<V> {
+  rows: Row<V>[];
+  /** Rows that are not empty. */
+  known: number;
+}
+
+const SWEEP_LIST_AT = 16;
 
 const NONE: ReadonlySet<never> = new Set<never>();
 
@@ -114,16 +152,8 @@ export class Index<M> {
     return this.#lists.get(of) ?? NONE;
   }
 
-  has(of: string): boolean {
-    return this.#lists.has(of);
-  }
-
   remove(of: string, member: M): void {
     const list = this.#lists.get(of);
     if (list?.delete(member) === true && list.size === 0) this.#lists.delete(of);
-  }
-
-  forget(of: string): void {
-    this.#lists.delete(of);
   }
 }

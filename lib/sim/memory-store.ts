@@ -24,7 +24,7 @@ import { decodeCursor, pageOf } from '../ports/store-paging.ts';
 import { expectKnown } from '../ports/store-changes.ts';
 import { AGED_OUT, DAY_MS, DEFAULT_RETENTION, type Retention } from '../ports/store-retention.ts';
 import { TaskRows } from '../cycle/rows.ts';
-import { Arrivals, Index, valuesOf, type Row } from './memory-state.ts';
+import { Arrivals, Index, RowLists } from './memory-state.ts';
 
 /** Told of what is stored as it is stored; may not change the store before the call that stored it has returned. */
 export interface StoreWatcher {
@@ -49,8 +49,8 @@ export class MemoryStore implements Store {
   readonly #tasks = new TaskRows();
   readonly #attempts = new Arrivals<Attempt>((a) => a.state !== 'ended');
   readonly #instances = new Arrivals<Instance>(isLive);
-  readonly #attemptsOf = new Index<Row<Attempt>>();
-  readonly #attemptsOn = new Index<Row<Attempt>>();
+  readonly #attemptsOf = new RowLists<Attempt>();
+  readonly #attemptsOn = new RowLists<Attempt>();
   readonly #jobsNamed = new Index<JobId>();
   /** Jobs that were not over when somebody asked for their end. */
   readonly #cancelRequested = new Set<JobId>();
@@ -264,12 +264,11 @@ export class MemoryStore implements Store {
   }
 
   #ageOutJob(id: JobId): void {
-    const rows = this.#attemptsOf.get(id);
-    if (valuesOf(rows).some((a) => a.state !== 'ended')) return;
-    for (const row of rows) {
-      if (row.value === null) continue;
-      this.#attemptsOn.remove(row.value.instance, row);
-      this.#attempts.forget(row.value.id);
+    const attempts = this.#attemptsOf.values(id);
+    if (attempts.some((a) => a.state !== 'ended')) return;
+    for (const attempt of attempts) {
+      this.#attempts.forget(attempt.id);
+      this.#attemptsOn.forgotten(attempt.instance);
     }
     this.#attemptsOf.forget(id);
     this.forgetJob(id);
@@ -290,10 +289,9 @@ export class MemoryStore implements Store {
 
   /** As if the instance and what ran on it had never been. For a driver that has kept of it what it needs, and bounds its memory. */
   forgetInstance(id: InstanceId): void {
-    for (const row of this.#attemptsOn.get(id)) {
-      if (row.value === null) continue;
-      this.#attemptsOf.remove(row.value.job, row);
-      this.#attempts.forget(row.value.id);
+    for (const attempt of this.#attemptsOn.values(id)) {
+      this.#attempts.forget(attempt.id);
+      this.#attemptsOf.forgotten(attempt.job);
     }
     this.#attemptsOn.forget(id);
     for (const row of this.#ledger.get(id) ?? []) if (row.job !== null) this.#ledgerOf.remove(row.job, id);
@@ -370,7 +368,7 @@ export class MemoryStore implements Store {
   }
 
   async attempts(job: JobId): Promise<readonly Attempt[]> {
-    return valuesOf(this.#attemptsOf.get(job));
+    return this.#attemptsOf.values(job);
   }
 
   /** Whether any attempt of the job is known. O(1). */
@@ -379,7 +377,7 @@ export class MemoryStore implements Store {
   }
 
   async attemptsOn(instance: InstanceId): Promise<readonly Attempt[]> {
-    return valuesOf(this.#attemptsOn.get(instance));
+    return this.#attemptsOn.values(instance);
   }
 
   async attempt(id: AttemptId): Promise<Attempt | null> {

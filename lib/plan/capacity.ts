@@ -37,7 +37,9 @@ export interface Room {
   readonly views: () => readonly InstanceView[];
   /** How many instances there are. */
   readonly count: number;
-  /** What is free on an instance with what may give way there. In no order; added up when first asked for. */
+  /** What is free on an instance. In no order. */
+  readonly free: (position: number) => Resources;
+  /** The same with what may give way there; added up when first asked for. */
   readonly yielding: (position: number) => Resources;
 }
 
@@ -107,6 +109,7 @@ function roomIn(pool: PoolId, there: readonly InstanceView[], input: PlanInput):
     views: () => (sorted ??= [...there].sort(byId)),
     partition: () => (partition ??= roomPartition(pool, there, input)),
     count: there.length,
+    free: (position) => (there[position] as InstanceView).free,
     yielding: (position) => (yielding[position] ??= withYielding(there[position] as InstanceView, input)),
   };
 }
@@ -149,21 +152,24 @@ function roomPartition(pool: PoolId, views: readonly InstanceView[], input: Plan
 export type Fitting = (need: Resources, room: Room, most: number) => number;
 
 /**
- * Instances are looked at until as many fit as were asked for, and on from there when more are. So where there is room, or much
- * that may give way, a few answer; where there is none all are looked at, once for each distinct need.
+ * Instances are looked at until as many fit as were asked for, and on from there when more are. What may give way is added up only where
+ * too few fit beside all of it. So where there is room, or much that may give way, a few answer; where there is none all are
+ * looked at, once for each distinct need.
  */
 export function fittings(): Fitting {
-  const known = new Map<Room, Map<string, Counted>>();
+  const known = new Map<Room, Map<string, { readonly beside: Counted; readonly instead: Counted }>>();
   return (need, room, most) => {
     let of = known.get(room);
-    if (of === undefined) known.set(room, (of = new Map<string, Counted>()));
+    if (of === undefined) known.set(room, (of = new Map()));
     const key = vector(need).join();
     let counted = of.get(key);
-    if (counted === undefined) of.set(key, (counted = { fit: 0, seen: 0 }));
-    while (counted.fit < most && counted.seen < room.count) {
-      counted.fit += countFits(need, room.yielding(counted.seen++));
-    }
-    return Math.min(counted.fit, most);
+    if (counted === undefined) of.set(key, (counted = { beside: { fit: 0, seen: 0 }, instead: { fit: 0, seen: 0 } }));
+    const { beside, instead } = counted;
+    while (beside.fit < most && beside.seen < room.count) beside.fit += countFits(need, room.free(beside.seen++));
+    if (beside.fit >= most) return most;
+    while (instead.fit < most && instead.seen < room.count)
+      instead.fit += countFits(need, room.yielding(instead.seen++));
+    return Math.min(instead.fit, most);
   };
 }
 

@@ -1,3 +1,4 @@
+import { doubles } from '../domain/distribution.ts';
 import type { InterruptionCurve } from '../domain/forecast.ts';
 
 /**
@@ -21,9 +22,9 @@ export interface CurvePoint {
 /** Same reading of the curve as pInterruptedWithin: linear between horizons, constant hazard beyond the last. O(horizons). */
 export function tabulate(curve: InterruptionCurve): CurveTable {
   const n = curve.horizonS.length;
-  const atS = new Float64Array(n + 1);
-  const lost = new Float64Array(n + 1);
-  const aliveS = new Float64Array(n + 1);
+  const atS = doubles(n + 1);
+  const lost = doubles(n + 1);
+  const aliveS = doubles(n + 1);
   for (let i = 0; i < n; i++) {
     const to = curve.horizonS[i] ?? 0;
     const p = curve.pInterrupted[i] ?? 0;

@@ -138,8 +138,12 @@ export class PricedPool {
 const isSameCurve = (a: InterruptionCurve, b: InterruptionCurve): boolean =>
   a === b || (isSame(a.pInterrupted, b.pInterrupted) && isSame(a.horizonS, b.horizonS));
 
-export const isSame = (a: Float64Array, b: Float64Array): boolean =>
-  a === b || (a.length === b.length && a.every((x, i) => x === b[i]));
+export function isSame(a: Float64Array, b: Float64Array): boolean {
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
 
 const rawOrNull = (price: ReturnType<typeof usdPerHour> | null): number | null => (price === null ? null : raw(price));
 

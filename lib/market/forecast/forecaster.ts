@@ -1,6 +1,7 @@
 import type { PoolId } from '../../kernel/ids.ts';
 import { epochMs, raw, seconds, usdPerHour, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
+import { doubles } from '../../domain/distribution.ts';
 import { FROM_OBSERVED, NEVER_INTERRUPTED, type InterruptionCurve } from '../../domain/forecast.ts';
 import type { Bid, Pool } from '../../domain/pool.ts';
 import { indexAt, type PriceArrays } from '../steps.ts';
@@ -148,7 +149,7 @@ export class MarketForecaster {
     if (risk?.kind === 'curve')
       return { p: risk.p, by: risk.version, reason: `capacity: by the model ${risk.version}` };
     const hazard = evidence.posterior(pool.id, this.#input.config);
-    const p = HORIZONS_S.map((h) => 1 - survivesCapacity(hazard, seconds(h)));
+    const p = overHorizons((h) => 1 - survivesCapacity(hazard, seconds(h)));
     const instead = risks === null ? '' : ` (not by the model: ${risk?.why ?? 'it was not asked about this pool'})`;
     return { p, by: FROM_OBSERVED.chosen, reason: `${capacityReason(hazard)}${instead}` };
   }
@@ -168,7 +169,7 @@ export class MarketForecaster {
   #withPrice(pool: Pool, bid: number, known: PoolCurves): { pInterrupted: Float64Array; reason: string } {
     const { price, capacity } = known;
     if (price !== null && price > bid) {
-      const passed = HORIZONS_S.map(() => 1);
+      const passed = overHorizons(() => 1);
       return { pInterrupted: eitherTakes(capacity, passed), reason: `the price ${price} is above the bid already` };
     }
     const delta = bid - (price ?? bid);
@@ -214,7 +215,7 @@ export class MarketForecaster {
       });
       if (curves.length === 0) continue;
       const all = curves.map(extended);
-      const p = HORIZONS_S.map((_, h) => all.reduce((sum, curve) => sum + (curve[h] ?? 0), 0) / all.length);
+      const p = overHorizons((_, h) => all.reduce((sum, curve) => sum + (curve[h] ?? 0), 0) / all.length);
       return { p, whose: `mean of ${curves.length} pool(s) of ${name}` };
     }
     return null;
@@ -302,16 +303,23 @@ export class MarketForecaster {
   }
 }
 
+/** A probability for each horizon: curves are made for each bid in each cycle. */
+function overHorizons(at: (horizonS: number, index: number) => number): Float64Array {
+  const p = doubles(HORIZONS_S.length);
+  for (let i = 0; i < p.length; i++) p[i] = at(HORIZONS_S[i] as number, i);
+  return p;
+}
+
 /** Independent competing risks: an instance lives while neither has taken it. */
 const eitherTakes = (capacity: Float64Array, price: Float64Array | null): Float64Array =>
-  capacity.map((c, i) => 1 - (1 - c) * (1 - (price?.[i] ?? 0)));
+  overHorizons((_, i) => 1 - (1 - (capacity[i] ?? 0)) * (1 - (price?.[i] ?? 0)));
 
 /** Horizons that history is too short for go on at the constant hazard of the last one it answers. */
 function extended({ p }: PriceLossCurve): Float64Array {
   const last = p.length - 1;
   const lastP = p[last] ?? 0;
   const lastS = HORIZONS_S[last] ?? 1;
-  return HORIZONS_S.map((h, i) => (i <= last ? (p[i] ?? 0) : 1 - (1 - lastP) ** (h / lastS)));
+  return overHorizons((h, i) => (i <= last ? (p[i] ?? 0) : 1 - (1 - lastP) ** (h / lastS)));
 }
 
 /**
@@ -328,7 +336,7 @@ const COLD_START: readonly { readonly above: number; readonly perHour: number }[
 
 function coldStart(relativeDelta: number): Float64Array {
   const perHour = COLD_START.find((row) => relativeDelta >= row.above)?.perHour ?? 0;
-  return HORIZONS_S.map((h) => 1 - Math.exp((-perHour * h) / 3600));
+  return overHorizons((h) => 1 - Math.exp((-perHour * h) / 3600));
 }
 
 const capacityReason = ({ shape, rateHours }: HazardPosterior): string =>

@@ -71,11 +71,10 @@ export class PriceSurvival {
   #openFrom: number[] = [];
   #openTo: number[] = [];
   #compactAt = COMPACT_ABOVE;
-  /** The last curve, and the hours that it rests on. */
+  /** The last curve, and until before when it rests on the same hours. */
   #last: {
     readonly statistic: DayStatistic;
-    readonly oldest: number;
-    readonly until: Float64Array;
+    readonly beforeMs: number;
     readonly curve: PriceLossCurve | null;
   } | null = null;
 
@@ -191,14 +190,15 @@ export class PriceSurvival {
   curve(statistic: DayStatistic = 'median'): PriceLossCurve | null {
     if (this.#firstMs === null) return null;
     const now = this.#takenMs;
+    if (this.#last?.statistic === statistic && now < this.#last.beforeMs) return this.#last.curve;
     const oldest = Math.ceil(Math.max(this.#firstMs, now - this.#windowMs) / CELL_MS);
     const until = HORIZONS_MS.map((horizonMs) => Math.floor((now - horizonMs) / CELL_MS) - 1);
-    const last = this.#last;
-    const isSame =
-      last?.statistic === statistic && last.oldest === oldest && last.until.every((hour, h) => hour === until[h]);
-    if (isSame) return last.curve;
+    const beforeMs = until.reduce(
+      (before, hour, h) => Math.min(before, (hour + 2) * CELL_MS + (HORIZONS_MS[h] ?? 0)),
+      oldest * CELL_MS + this.#windowMs,
+    );
     const curve = this.#curve(statistic, oldest, until);
-    this.#last = { statistic, oldest, until, curve };
+    this.#last = { statistic, beforeMs, curve };
     return curve;
   }
 

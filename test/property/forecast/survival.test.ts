@@ -93,7 +93,7 @@ describe('survival of hypothetical bids', () => {
     expect(nonTrivial).toBeGreaterThan(20);
   });
 
-  it('is the same however many calls it takes to learn it, and never descends', () => {
+  it('is the same however many calls it takes to learn it and whatever was asked meanwhile, and never descends', () => {
     fc.assert(
       fc.property(histories, fc.array(fc.integer({ min: 1, max: 900 }), { minLength: 1, maxLength: 30 }), (h, gaps) => {
         const bit = new PriceSurvival(0.011, 2 * 24 * HOUR);
@@ -101,6 +101,7 @@ describe('survival of hypothetical bids', () => {
         for (const gap of gaps) {
           now += gap * MINUTE;
           bit.advance(h, now);
+          bit.curve();
         }
         const whole = new PriceSurvival(0.011, 2 * 24 * HOUR);
         whole.advance(h, now);

@@ -157,10 +157,10 @@ export type Fitting = (need: Resources, room: Room, most: number) => number;
  * looked at, once for each distinct need.
  */
 export function fittings(): Fitting {
-  const known = new Map<Room, Map<string, { readonly beside: Counted; readonly instead: Counted }>>();
+  const known = new Map<Room, Map<string, Fits>>();
   return (need, room, most) => {
     let of = known.get(room);
-    if (of === undefined) known.set(room, (of = new Map()));
+    if (of === undefined) known.set(room, (of = new Map<string, Fits>()));
     const key = vector(need).join();
     let counted = of.get(key);
     if (counted === undefined) of.set(key, (counted = { beside: { fit: 0, seen: 0 }, instead: { fit: 0, seen: 0 } }));
@@ -173,6 +173,11 @@ export function fittings(): Fitting {
   };
 }
 
+/** Beside what runs, and with what may give way. */
+interface Fits {
+  readonly beside: Counted;
+  readonly instead: Counted;
+}
 /** How many fit on the instances that were seen. */
 interface Counted {
   fit: number;

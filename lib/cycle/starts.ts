@@ -238,7 +238,8 @@ function yieldingOn(snapshot: Snapshot, { preemptions }: Allotment): ReadonlyMap
   const touched = new Set<InstanceId>(runningParts(snapshot).stopping.map((r) => r.attempt.instance));
   for (const { attempt } of runningNamed(snapshot, preempted).values()) touched.add(attempt.instance);
   if (touched.size === 0) return yielding;
-  for (const [id, view] of snapshot.instances) {
+  for (const view of snapshot.instances.values()) {
+    const { id } = view.instance;
     if (!touched.has(id)) continue;
     const stopping = view.attempts.filter((r) => r.attempt.state === 'stopping');
     const stopped = view.attempts.filter((r) => r.attempt.state !== 'stopping' && preempted.has(r.attempt.id));

@@ -18,6 +18,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { EffectOutcome } from '../domain/plan.ts';
 import type { RuntimeForecast } from '../domain/forecast.ts';
+import type { Snapshot } from '../domain/snapshot.ts';
 import type { RuntimeHistory, StageKey, Stages, Forecasts } from '../domain/stages.ts';
 import { CapacityEvidence } from '../market/forecast/hazard.ts';
 import { forecastTable, tabledForecast, type ForecastTable, type OutlookForecast } from '../market/forecast/table.ts';
@@ -61,8 +62,14 @@ export async function look(parts: LookParts, draining: boolean): Promise<Sight |
   await commit(store, token, state);
   memory.end(token);
   const plan = planId(`p-${timeOrderedText(raw(snapshot.nowMs), random)}`);
-  return { token, plan, snapshot, lastRanMs: observer.lastRanMs(snapshot), draining };
+  return { token, plan, snapshot: asData(snapshot), lastRanMs: observer.lastRanMs(snapshot), draining };
 }
+
+/** What another process can read: its index of instances is its own. */
+const asData = (snapshot: Snapshot): Snapshot => ({
+  ...snapshot,
+  instances: new Map(snapshot.instances.values().map((view) => [view.instance.id, view])),
+});
 
 /** Running times, all of them: another process asks. The history is the stored one, recalled by the caller. */
 export function estimate<S>(

@@ -48,6 +48,8 @@ export class WhatRuns {
   readonly #stopping = new Map<AttemptId, RunningTask>();
   readonly #atRisk = new Map<AttemptId, RunningTask>();
   readonly #views = new Map<InstanceId, InstanceView>();
+  /** Those of the last snapshot, which share `#views`. */
+  #given: Views | null = null;
   /** With where they are. */
   readonly #changedAttempts = new Map<AttemptId, InstanceId>();
   readonly #changedInstances = new Set<InstanceId>();
@@ -60,8 +62,9 @@ export class WhatRuns {
     this.#changedInstances.add(id);
   }
 
-  /** O(what has changed x what is on the same instances), and a copy of what there is: a snapshot stays as it was taken. */
+  /** O(what has changed x what is on the same instances), and lists of what there is: a snapshot stays as it was taken. */
   now(rows: RunningRows, terms: RunningTerms): Pick<Snapshot, 'running' | 'instances'> {
+    this.#given?.part();
     const changed = this.#takeAttempts(rows, terms);
     for (const id of changed.keys()) this.#changedInstances.add(id);
     for (const id of this.#changedInstances) {
@@ -72,7 +75,8 @@ export class WhatRuns {
     this.#changedInstances.clear();
     const running = [...this.#running.values()];
     rememberParts(running, { stopping: [...this.#stopping.values()], atRisk: [...this.#atRisk.values()] });
-    return { running, instances: new Map(this.#views) };
+    this.#given = new Views(this.#views);
+    return { running, instances: this.#given };
   }
 
   /** Takes over what attempts have become. Returns what runs where one of them is, in the order in which attempts came. */
@@ -115,6 +119,38 @@ export class WhatRuns {
     else this.#stopping.delete(id);
     if (isAtRisk(running, on)) this.#atRisk.set(id, running);
     else this.#atRisk.delete(id);
+  }
+}
+
+/**
+ * The views of a snapshot: a list, and an index that it shares with who made it, until that goes on. Who asks for one later, which
+ * hardly anybody does, has an index made of the list.
+ */
+class Views {
+  readonly #list: readonly InstanceView[];
+  #byId: ReadonlyMap<InstanceId, InstanceView> | null;
+
+  constructor(byId: ReadonlyMap<InstanceId, InstanceView>) {
+    this.#list = [...byId.values()];
+    this.#byId = byId;
+  }
+
+  get(id: InstanceId): InstanceView | undefined {
+    this.#byId ??= new Map(this.#list.map((view) => [view.instance.id, view]));
+    return this.#byId.get(id);
+  }
+
+  get size(): number {
+    return this.#list.length;
+  }
+
+  values(): ArrayIterator<InstanceView> {
+    return this.#list.values();
+  }
+
+  /** What it shares is about to change. */
+  part(): void {
+    this.#byId = null;
   }
 }
 

@@ -87,7 +87,8 @@ export interface Snapshot {
   readonly groups: readonly PendingGroup[];
   readonly running: readonly RunningTask[];
   readonly blocked: readonly BlockedJob[];
-  readonly instances: ReadonlyMap<InstanceId, InstanceView>;
+  /** In the order in which they came. */
+  readonly instances: Pick<ReadonlyMap<InstanceId, InstanceView>, 'get' | 'values' | 'size'>;
   readonly pools: readonly PoolView[];
   /** Spent so far per job, accrued to now. */
   readonly spentUsd: ReadonlyMap<JobId, Usd>;

@@ -13,6 +13,8 @@ import { pool } from '../../support/builders.ts';
 const SEED = 20261122;
 const JOBS = 4;
 const INSTANCES = ['i-0', 'i-1', 'i-2'];
+/** Of all that there may come to be. */
+const NAMES = Array.from({ length: 80 }, (_, n) => instanceId(`i-${n}`));
 
 const index = fc.nat(3);
 const deed = fc.oneof(
@@ -133,6 +135,8 @@ function runsByRows(state: WorkingState): unknown {
     running: live,
     stopping: live.filter((a) => a.state === 'stopping').sort(byId),
     atRisk: live.filter((a) => isAtRisk(state, a)).sort(byId),
+    size: [...state.instances.values()].filter(isLive).length,
+    found: NAMES.map((id) => state.instances.get(id)).map((i) => (i !== undefined && isLive(i) ? i : undefined)),
     instances: [...state.instances.values()].filter(isLive).map((i) => {
       const there = live.filter((a) => a.instance === i.id);
       return { instance: i, there, cpu: 2000 - 500 * there.length, memory: 4096 - 512 * there.length };
@@ -148,6 +152,8 @@ function runsKept(state: WorkingState): { readonly now: unknown; readonly was: (
     running: running.map((r) => r.attempt),
     stopping: attemptsOf(runningParts({ running, instances }).stopping),
     atRisk: attemptsOf(runningParts({ running, instances }).atRisk),
+    size: instances.size,
+    found: NAMES.map((id) => instances.get(id)?.instance),
     instances: [...instances.values()].map((v) => ({
       instance: v.instance,
       there: v.attempts.map((r) => r.attempt),

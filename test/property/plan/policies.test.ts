@@ -201,7 +201,7 @@ describe('plan policies', () => {
             groups: [...snapshot.groups].reverse(),
             pools: [...snapshot.pools].reverse(),
             running: [...snapshot.running].reverse(),
-            instances: new Map([...snapshot.instances].reverse()),
+            instances: new Map([...snapshot.instances.values()].reverse().map((view) => [view.instance.id, view])),
           },
           offers: new Map([...input.offers].reverse()),
         };

@@ -3,10 +3,9 @@ import { once } from '../kernel/once.ts';
 import { plus, raw, seconds, usdPerHour, type EpochMs } from '../kernel/units.ts';
 import { pInterruptedWithin, type InterruptionCurve } from '../domain/forecast.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
-import { takesTasks } from '../domain/instance.ts';
 import type { Bid, Pool, PoolView } from '../domain/pool.ts';
 import { RESOURCE_KINDS, vector } from '../domain/resources.ts';
-import type { Snapshot } from '../domain/snapshot.ts';
+import { instanceParts, type Snapshot } from '../domain/snapshot.ts';
 import type { MarketForecast } from '../domain/stages.ts';
 import { readCurve, tabulate, type CurvePoint, type CurveTable } from './curve-table.ts';
 
@@ -29,7 +28,6 @@ export class PoolBook {
   readonly nowMs: EpochMs;
   readonly config: SchedulerConfig;
   readonly #instances: Snapshot['instances'];
-  #held: ReadonlySet<PoolId> | null = null;
   readonly #priced: (PricedPool | undefined)[] = [];
 
   constructor(snapshot: Snapshot, market: MarketForecast, config: SchedulerConfig) {
@@ -43,12 +41,9 @@ export class PoolBook {
     this.config = config;
   }
 
-  /** Those with an instance that takes tasks. O(instances) when it is first asked for: where a pool rests. */
-  get held(): ReadonlySet<PoolId> {
-    if (this.#held !== null) return this.#held;
-    const held = new Set<PoolId>();
-    for (const { instance, pool } of this.#instances.values()) if (takesTasks(instance)) held.add(pool.id);
-    return (this.#held = held);
+  /** Those with an instance that takes tasks. */
+  get held(): Pick<ReadonlySet<PoolId>, 'has'> {
+    return instanceParts({ instances: this.#instances }).takingTasks;
   }
 
   /** A pool with a quote. */

@@ -1,7 +1,7 @@
 import { plus, raw, seconds, type EpochMs } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Release } from '../domain/plan.ts';
-import type { InstanceView } from '../domain/snapshot.ts';
+import { instanceParts, type InstanceView } from '../domain/snapshot.ts';
 import type { ReleasePolicy } from '../domain/stages.ts';
 
 /** Per-second billing charges at least this long (EC2 since 2017-10-02; Tributary 2.1.1). */
@@ -18,8 +18,7 @@ const MARGIN_S = 30;
 export const releaseIdle: ReleasePolicy = ({ snapshot, used, config }) => {
   const releases: Release[] = [];
   const idle: InstanceView[] = [];
-  for (const view of snapshot.instances.values()) {
-    if (view.attempts.length > 0) continue;
+  for (const view of instanceParts(snapshot).idle) {
     const { id, state } = view.instance;
     if ((state === 'starting' || state === 'ready') && !used.has(id)) idle.push(view);
   }

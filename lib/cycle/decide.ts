@@ -17,6 +17,7 @@ import type { Constraints, Job, StageSpec, TaskRef } from '../domain/job.ts';
 import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
 import type { Pool } from '../domain/pool.ts';
 import {
+  instanceParts,
   runningNamed,
   runningParts,
   workKeptS,
@@ -152,13 +153,11 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
 const NO_OFFERS: RunningOffers = new Map();
 
 /** Instances that can take a task now or once they are up. Warned, releasing and soon-to-be-rebalanced ones take none. */
-function hostsThere({ instances }: Snapshot, leftOf: LeftOf, stopping: ReadonlySet<AttemptId>): Host[] {
+function hostsThere(snapshot: Snapshot, leftOf: LeftOf, stopping: ReadonlySet<AttemptId>): Host[] {
   const hosts: Host[] = [];
   const left: LeftOf = stopping.size === 0 ? leftOf : (r) => (stopping.has(r.attempt.id) ? ZERO_S : leftOf(r));
-  for (const view of instances.values()) {
-    const { instance } = view;
-    if (instance.state === 'warned' || instance.state === 'releasing' || instance.rebalance) continue;
-    hosts.push(new InstanceHost(view, left));
+  for (const there of instanceParts(snapshot).takingTasks.values()) {
+    for (const view of there) hosts.push(new InstanceHost(view, left));
   }
   return hosts;
 }

@@ -1,14 +1,17 @@
 import type { AttemptId, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
 import { add, mib, milliCpu, raw, ZERO_S, type Seconds } from '../kernel/units.ts';
-import { isLive, type Instance } from '../domain/instance.ts';
+import { isLive, takesTasks, type Instance } from '../domain/instance.ts';
 import type { Attempt, Job, StageSpec, Task } from '../domain/job.ts';
 import type { Pool } from '../domain/pool.ts';
 import type { Resources } from '../domain/resources.ts';
 import {
   isAtRisk,
+  isIdle,
   isStopping,
+  rememberInstanceParts,
   rememberParts,
+  type InstanceParts,
   type InstanceView,
   type RunningTask,
   type Snapshot,
@@ -50,6 +53,10 @@ export class WhatRuns {
   readonly #views = new Map<InstanceId, InstanceView>();
   /** Those of the last snapshot, which share `#views`. */
   #given: Views | null = null;
+  /** Of those what may be given a task, what may not, and what nothing runs on. */
+  readonly #takingTasks = new Map<PoolId, Map<InstanceId, InstanceView>>();
+  readonly #leaving = new Map<InstanceId, InstanceView>();
+  readonly #idle = new Map<InstanceId, InstanceView>();
   /** With where they are. */
   readonly #changedAttempts = new Map<AttemptId, InstanceId>();
   readonly #changedInstances = new Set<InstanceId>();
@@ -69,14 +76,23 @@ export class WhatRuns {
     for (const id of changed.keys()) this.#changedInstances.add(id);
     for (const id of this.#changedInstances) {
       const instance = rows.instances.get(id);
-      if (instance === undefined || !isLive(instance)) this.#views.delete(id);
-      else this.#views.set(id, viewOf(instance, changed.get(id) ?? this.#on(id), terms));
+      if (instance === undefined || !isLive(instance)) this.#removeView(id);
+      else this.#putView(viewOf(instance, changed.get(id) ?? this.#on(id), terms));
     }
     this.#changedInstances.clear();
     const running = [...this.#running.values()];
     rememberParts(running, { stopping: [...this.#stopping.values()], atRisk: [...this.#atRisk.values()] });
     this.#given = new Views(this.#views);
+    rememberInstanceParts(this.#given, this.#instanceParts());
     return { running, instances: this.#given };
+  }
+
+  #instanceParts(): InstanceParts {
+    const takingTasks = new Map<PoolId, readonly InstanceView[]>();
+    this.#takingTasks.forEach((there, pool) => {
+      if (there.size > 0) takingTasks.set(pool, [...there.values()]);
+    });
+    return { takingTasks, leaving: [...this.#leaving.values()], idle: [...this.#idle.values()] };
   }
 
   /** Takes over what attempts have become. Returns what runs where one of them is, in the order in which attempts came. */
@@ -112,13 +128,35 @@ export class WhatRuns {
     this.#atRisk.delete(id);
   }
 
+  #removeView(id: InstanceId): void {
+    const view = this.#views.get(id);
+    if (view === undefined) return;
+    this.#views.delete(id);
+    this.#takingTasks.get(view.pool.id)?.delete(id);
+    this.#leaving.delete(id);
+    this.#idle.delete(id);
+  }
+
+  #putView(view: InstanceView): void {
+    const { instance, pool } = view;
+    this.#views.set(instance.id, view);
+    const takes = takesTasks(instance);
+    keep(this.#takingTasksIn(pool.id), { id: instance.id, is: view, if: takes });
+    keep(this.#leaving, { id: instance.id, is: view, if: !takes });
+    keep(this.#idle, { id: instance.id, is: view, if: isIdle(view) });
+  }
+
+  #takingTasksIn(pool: PoolId): Map<InstanceId, InstanceView> {
+    let there = this.#takingTasks.get(pool);
+    if (there === undefined) this.#takingTasks.set(pool, (there = new Map<InstanceId, InstanceView>()));
+    return there;
+  }
+
   #put(running: RunningTask, on: Pool | undefined): void {
     const { id } = running.attempt;
     this.#running.set(id, running);
-    if (isStopping(running)) this.#stopping.set(id, running);
-    else this.#stopping.delete(id);
-    if (isAtRisk(running, on)) this.#atRisk.set(id, running);
-    else this.#atRisk.delete(id);
+    keep(this.#stopping, { id, is: running, if: isStopping(running) });
+    keep(this.#atRisk, { id, is: running, if: isAtRisk(running, on) });
   }
 }
 
@@ -152,6 +190,11 @@ class Views {
   part(): void {
     this.#byId = null;
   }
+}
+
+function keep<K, V>(part: Map<K, V>, row: { readonly id: K; readonly is: V; readonly if: boolean }): void {
+  if (row.if) part.set(row.id, row.is);
+  else part.delete(row.id);
 }
 
 /** Puts what an attempt has become in the place of what it was, a new one last, and takes out one that has ended. */

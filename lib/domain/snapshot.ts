@@ -1,7 +1,7 @@
-import type { AttemptId, GroupId, JobId, InstanceId } from '../kernel/ids.ts';
+import type { AttemptId, GroupId, JobId, InstanceId, PoolId } from '../kernel/ids.ts';
 import { add, between, least, most, sub, ZERO_S, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
 import type { Attempt, Job, JobClass, StageSpec, Task } from './job.ts';
-import type { Instance } from './instance.ts';
+import { takesTasks, type Instance } from './instance.ts';
 import type { Pool, PoolView } from './pool.ts';
 import type { Resources } from './resources.ts';
 
@@ -128,6 +128,43 @@ export function runningParts({ running, instances }: Pick<Snapshot, 'running' | 
 export function rememberParts(running: readonly RunningTask[], found: RunningParts): void {
   parts.set(running, found);
 }
+
+/** Parts of what is rented that are asked for in each cycle. */
+export interface InstanceParts {
+  /** Those that may be given a task, by pool. In no order. */
+  readonly takingTasks: ReadonlyMap<PoolId, readonly InstanceView[]>;
+  /** The others: going away, or recommended to be left. */
+  readonly leaving: readonly InstanceView[];
+  /** What nothing runs on. */
+  readonly idle: readonly InstanceView[];
+}
+
+const partsOfInstances = new WeakMap<Snapshot['instances'], InstanceParts>();
+
+/** O(instances) once for each snapshot, O(1) where they are remembered. */
+export function instanceParts({ instances }: Pick<Snapshot, 'instances'>): InstanceParts {
+  let found = partsOfInstances.get(instances);
+  if (found === undefined) {
+    const views = [...instances.values()];
+    found = {
+      takingTasks: Map.groupBy(
+        views.filter((v) => takesTasks(v.instance)),
+        (v) => v.pool.id,
+      ),
+      leaving: views.filter((v) => !takesTasks(v.instance)),
+      idle: views.filter(isIdle),
+    };
+    rememberInstanceParts(instances, found);
+  }
+  return found;
+}
+
+/** As `rememberParts`. */
+export function rememberInstanceParts(instances: Snapshot['instances'], found: InstanceParts): void {
+  partsOfInstances.set(instances, found);
+}
+
+export const isIdle = ({ attempts }: InstanceView): boolean => attempts.length === 0;
 
 export const isStopping = ({ attempt }: RunningTask): boolean => attempt.state === 'stopping';
 export const isAtRisk = ({ attempt, deadlineMs }: RunningTask, on: Pool | undefined): boolean =>

@@ -15,7 +15,7 @@
  */
 import { raw } from '../kernel/units.ts';
 import type { JobId, PoolId } from '../kernel/ids.ts';
-import { isLive, takesTasks } from '../domain/instance.ts';
+import { isLive } from '../domain/instance.ts';
 import {
   RESOURCE_KINDS,
   countFits,
@@ -24,7 +24,7 @@ import {
   vector,
   type Resources,
 } from '../domain/resources.ts';
-import type { InstanceView } from '../domain/snapshot.ts';
+import { instanceParts, type InstanceView } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import { mayYield, meanLeftS, preemptible, slotsLeft, type Preemptible } from './preempt.ts';
 import type { Partition } from './strl/supply.ts';
@@ -61,19 +61,20 @@ export const budgetOf = (job: JobId): string => `budget_${job}`;
 /** `reservedMilliCpu`: what this cycle's moves to on-demand will need; they come first. */
 export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity {
   const { snapshot, config } = input;
-  const usable: InstanceView[] = [];
-  let live = 0;
+  const { takingTasks, leaving } = instanceParts(snapshot);
+  const rooms = new Map<PoolId, Room>();
+  let taking = 0;
+  for (const [pool, there] of [...takingTasks].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    rooms.set(pool, roomIn(pool, there, input));
+    taking += milliCpuOf(there[0]) * there.length;
+  }
+  let live = taking;
   // Instances that are warned or being released are gone by the next slot.
-  let staying = 0;
-  for (const view of snapshot.instances.values()) {
-    if (takesTasks(view.instance)) usable.push(view);
+  let staying = taking;
+  for (const view of leaving) {
     if (!isLive(view.instance)) continue;
     live += milliCpuOf(view);
     if (view.instance.state !== 'warned' && view.instance.state !== 'releasing') staying += milliCpuOf(view);
-  }
-  const rooms = new Map<PoolId, Room>();
-  for (const [pool, there] of [...Map.groupBy(usable, (view) => view.pool.id)].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    rooms.set(pool, roomIn(pool, there, input));
   }
   const limitMilliCpu = snapshot.limits.vcpus * 1000;
   const left = (used: number): number => Math.max(0, limitMilliCpu - used - reservedMilliCpu);
@@ -91,7 +92,8 @@ export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity
     limitMilliCpu,
     preemptible: () =>
       (appraised ??= new Map(
-        usable
+        [...takingTasks.values()]
+          .flat()
           .sort(byId)
           .map((view) => [
             view.instance.id,
@@ -119,7 +121,8 @@ const byId = (a: InstanceView, b: InstanceView): number => (a.instance.id < b.in
 const withYielding = (view: InstanceView, input: PlanInput): Resources =>
   view.attempts.reduce((free, r) => (mayYield(r, input) ? plusResources(free, r.attempt.resources) : free), view.free);
 
-const milliCpuOf = (view: InstanceView): number => raw(view.pool.type.capacity.cpu);
+const milliCpuOf = (view: InstanceView | undefined): number =>
+  view === undefined ? 0 : raw(view.pool.type.capacity.cpu);
 
 /** Sums of fractions differ in their last digits with the order of the summands, which is to leave no trace in a plan. */
 const withoutRounding = (sum: number): number => Math.round(sum * 1e6) / 1e6;

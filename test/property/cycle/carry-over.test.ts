@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { WorkingState } from '../../../lib/cycle/working-state.ts';
-import { isLive } from '../../../lib/domain/instance.ts';
+import { isLive, takesTasks, type Instance } from '../../../lib/domain/instance.ts';
 import { isOver, type Attempt, type TaskState } from '../../../lib/domain/job.ts';
-import { runningParts, type RunningTask } from '../../../lib/domain/snapshot.ts';
+import { instanceParts, runningParts, type InstanceView, type RunningTask } from '../../../lib/domain/snapshot.ts';
 import { attemptId, instanceId, jobId, poolId } from '../../../lib/kernel/ids.ts';
 import { raw, seconds } from '../../../lib/kernel/units.ts';
 import { MemoryStore } from '../../../lib/sim/memory-store.ts';
@@ -32,6 +32,7 @@ const deed = fc.oneof(
   },
   fc.record({ does: fc.constant('stop' as const), nth: fc.nat(9) }),
   fc.record({ does: fc.constant('lose' as const), nth: index }),
+  fc.record({ does: fc.constant('warn' as const), nth: index }),
   fc.record({ does: fc.constant('finish' as const), job: index }),
   fc.record({ does: fc.constant('effect' as const), key: index, open: fc.boolean() }),
   { weight: 3, arbitrary: fc.record({ does: fc.constant('cycle' as const) }) },
@@ -78,6 +79,11 @@ function act(state: WorkingState, d: Deed, serial: number): void {
       state.putInstance({ ...lost, state: 'ended' });
       return;
     }
+    case 'warn': {
+      const warned = instances[d.nth % Math.max(1, instances.length)];
+      if (warned !== undefined) state.putInstance({ ...warned, rebalance: true });
+      return;
+    }
     case 'finish': {
       const of = jobs[d.job % Math.max(1, jobs.length)];
       if (of !== undefined && !attempts.some((a) => a.job === of.id)) state.putJob({ ...of, state: 'cancelled' });
@@ -115,15 +121,16 @@ function waits(state: WorkingState): { readonly now: unknown; readonly byRows: u
 
 const SPOT = poolId('c5.large/us-east-1a/spot');
 const ON_DEMAND = poolId('c5.large/us-east-1a/on-demand');
+const C5 = { type: 'c5.large', zone: 'us-east-1a', cpus: 2, memoryMiB: 4096 };
 const TERMS = {
   poolById: new Map([
-    [SPOT, pool({ cpus: 2, memoryMiB: 4096, option: 'spot' })],
-    [ON_DEMAND, pool({ cpus: 2, memoryMiB: 4096, option: 'on-demand' })],
+    [SPOT, pool({ ...C5, option: 'spot' })],
+    [ON_DEMAND, pool({ ...C5, option: 'on-demand' })],
   ]),
   restoreS: seconds(30),
 };
 
-const byId = (a: Attempt, b: Attempt): number => (a.id < b.id ? -1 : 1);
+const byId = <T extends { readonly id: string }>(a: T, b: T): number => (a.id < b.id ? -1 : 1);
 
 const isAtRisk = (state: WorkingState, { state: is, job, instance: on }: Attempt): boolean =>
   is === 'running' && (state.jobs.get(job)?.deadlineMs ?? null) !== null && state.instances.get(on)?.pool === SPOT;
@@ -131,8 +138,13 @@ const isAtRisk = (state: WorkingState, { state: is, job, instance: on }: Attempt
 /** What runs by the rows alone: who is live, in their order, and what is left of each instance. */
 function runsByRows(state: WorkingState): unknown {
   const live = [...state.attempts.values()].filter((a) => a.state !== 'ended');
+  const rented = [...state.instances.values()].filter(isLive).sort(byId);
   return {
     running: live,
+    spot: rented.filter((i) => takesTasks(i) && i.pool === SPOT),
+    onDemand: rented.filter((i) => takesTasks(i) && i.pool === ON_DEMAND),
+    leaving: rented.filter((i) => !takesTasks(i)),
+    idle: rented.filter((i) => live.every((a) => a.instance !== i.id)),
     stopping: live.filter((a) => a.state === 'stopping').sort(byId),
     atRisk: live.filter((a) => isAtRisk(state, a)).sort(byId),
     size: [...state.instances.values()].filter(isLive).length,
@@ -146,10 +158,18 @@ function runsByRows(state: WorkingState): unknown {
 
 const attemptsOf = (running: readonly RunningTask[]): readonly Attempt[] => running.map((r) => r.attempt).sort(byId);
 
+const instancesOf = (views: readonly InstanceView[] = []): readonly Instance[] =>
+  views.map((v) => v.instance).sort(byId);
+
 function runsKept(state: WorkingState): { readonly now: unknown; readonly was: () => unknown } {
   const { running, instances } = state.whatRuns(TERMS);
+  const { takingTasks, leaving, idle } = instanceParts({ instances });
   const was = (): unknown => ({
     running: running.map((r) => r.attempt),
+    spot: instancesOf(takingTasks.get(SPOT)),
+    onDemand: instancesOf(takingTasks.get(ON_DEMAND)),
+    leaving: instancesOf(leaving),
+    idle: instancesOf(idle),
     stopping: attemptsOf(runningParts({ running, instances }).stopping),
     atRisk: attemptsOf(runningParts({ running, instances }).atRisk),
     size: instances.size,
@@ -214,6 +234,7 @@ describe('the active state kept from cycle to cycle', () => {
       'begin',
       'end',
       'lose',
+      'warn',
       'finish',
       'effect',
       'attempts',

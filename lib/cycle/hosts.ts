@@ -11,7 +11,6 @@ import type { LeftOf } from './left-of.ts';
  * their remaining time is asked for. Use `withFree` to change what is free: a spread would lose the rest.
  */
 export class InstanceHost implements Host {
-  readonly on: Placement['on'];
   readonly pool: Pool;
   readonly capacity: Resources;
   readonly free: Resources;
@@ -19,17 +18,21 @@ export class InstanceHost implements Host {
   readonly #leftOf: LeftOf;
   /** The one that this was made of by `withFree`: what is left is looked for once. */
   readonly #of: InstanceHost | null;
+  #on: Placement['on'] | null = null;
   #remainingS: Seconds | null = null;
 
   /** `leftOf`: what a task of the instance still has to run; 0 for one that is about to stop. */
   constructor(view: InstanceView, leftOf: LeftOf, of: InstanceHost | null = null, free = view.free) {
-    this.on = of?.on ?? { instance: view.instance.id };
     this.pool = view.pool;
     this.capacity = view.pool.type.capacity;
     this.free = free;
     this.#view = view;
     this.#leftOf = leftOf;
     this.#of = of;
+  }
+
+  get on(): Placement['on'] {
+    return (this.#on ??= this.#of?.on ?? { instance: this.#view.instance.id });
   }
 
   get remainingS(): Seconds {

@@ -103,7 +103,12 @@ function distinctNeeds(runs: readonly Run[]): Float64Array {
 /** Those that any of the needs fits on. Every host there is, for every packing: no vectors in between. */
 function withRoom(hosts: readonly Host[], needs: Float64Array, mayUse: (pool: Pool) => boolean): Host[] {
   const kept: Host[] = [];
+  // Those of a pool mostly come one after the other.
+  let pool: Pool | null = null;
+  let may = false;
   for (const host of hosts) {
+    if (host.pool !== pool) may = mayUse((pool = host.pool));
+    if (!may) continue;
     const { cpu, memory, gpus, disk } = host.free;
     for (let n = 0; n < needs.length; n += KINDS) {
       const fits =
@@ -112,7 +117,7 @@ function withRoom(hosts: readonly Host[], needs: Float64Array, mayUse: (pool: Po
         (needs[n + 2] as number) <= gpus + SLACK &&
         (needs[n + 3] as number) <= raw(disk) + SLACK;
       if (!fits) continue;
-      if (mayUse(host.pool)) kept.push(host);
+      kept.push(host);
       break;
     }
   }

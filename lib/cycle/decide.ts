@@ -9,7 +9,7 @@ import {
   type PlanId,
 } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
-import { gt, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
+import { gt, raw, seconds, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import type { Offer } from '../domain/forecast.ts';
@@ -21,6 +21,7 @@ import {
   runningNamed,
   runningParts,
   workKeptS,
+  type InstanceView,
   type PendingGroup,
   type RunningTask,
   type Snapshot,
@@ -43,7 +44,7 @@ import { explain } from './explain.ts';
 import { InstanceHost } from './hosts.ts';
 import { isEnding } from './observe.ts';
 import { appraiseAll, pendingAgain, runningGroups, runningOffersOf, type RunningOffers } from './running-offers.ts';
-import { leftOfEach, type LeftOf } from './left-of.ts';
+import { leftOfEach, longestLeft, type LeftOf } from './left-of.ts';
 import { afterPlacing, placeStarts, type PlacingContext } from './starts.ts';
 import { membersOf } from './snapshot.ts';
 
@@ -155,9 +156,11 @@ const NO_OFFERS: RunningOffers = new Map();
 /** Instances that can take a task now or once they are up. Warned, releasing and soon-to-be-rebalanced ones take none. */
 function hostsThere(snapshot: Snapshot, leftOf: LeftOf, stopping: ReadonlySet<AttemptId>): Host[] {
   const hosts: Host[] = [];
-  const left: LeftOf = stopping.size === 0 ? leftOf : (r) => (stopping.has(r.attempt.id) ? ZERO_S : leftOf(r));
+  const staying = ({ attempts, distinct }: InstanceView): readonly RunningTask[] =>
+    stopping.size === 0 ? (distinct ?? attempts) : attempts.filter((r) => !stopping.has(r.attempt.id));
+  const remainingOf = (view: InstanceView): Seconds => longestLeft(staying(view), leftOf);
   for (const there of instanceParts(snapshot).takingTasks.values()) {
-    for (const view of there) hosts.push(new InstanceHost(view, left));
+    for (const view of there) hosts.push(new InstanceHost(view, remainingOf));
   }
   return hosts;
 }

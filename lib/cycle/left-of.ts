@@ -1,6 +1,5 @@
-import type { EpochMs, Seconds } from '../kernel/units.ts';
+import { most, ZERO_S, type Seconds } from '../kernel/units.ts';
 import { forecastFor } from '../domain/forecast.ts';
-import type { StageSpec } from '../domain/job.ts';
 import type { RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts } from '../domain/stages.ts';
 import { begunBy, quantileToDo } from '../domain/work-to-do.ts';
@@ -19,32 +18,17 @@ export function leftOf(running: RunningTask, { snapshot, forecasts }: Known): Se
 
 export type LeftOf = (running: RunningTask) => Seconds;
 
-/** `leftOf` for what runs, one after the other: most of a stage began together with others of it, and have as much left. */
+/** `leftOf`, asked once for all that are alike. */
 export function leftOfEach(of: Known): LeftOf {
-  /** Of each stage, for each time at which any of it began the one that was asked about last. */
-  const known = new Map<StageSpec, Map<EpochMs | null, Asked>>();
-  let last: Asked | null = null;
+  const known = new Map<RunningTask, Seconds>();
   return (running) => {
-    if (last !== null && isAsFar(running, last.running)) return last.leftS;
-    let begun = known.get(running.stage);
-    if (begun === undefined) known.set(running.stage, (begun = new Map<EpochMs | null, Asked>()));
-    const { startedMs } = running.attempt;
-    const before = begun.get(startedMs);
-    if (before !== undefined && isAsFar(running, before.running)) last = before;
-    else begun.set(startedMs, (last = { running, leftS: leftOf(running, of) }));
-    return last.leftS;
+    const one = running.like ?? running;
+    let left = known.get(one);
+    if (left === undefined) known.set(one, (left = leftOf(one, of)));
+    return left;
   };
 }
 
-interface Asked {
-  readonly running: RunningTask;
-  readonly leftS: Seconds;
-}
-
-const isAsFar = (a: RunningTask, b: RunningTask): boolean =>
-  a.stage === b.stage &&
-  a.attempt.job === b.attempt.job &&
-  a.attempt.startedMs === b.attempt.startedMs &&
-  a.attempt.resumedFromS === b.attempt.resumedFromS &&
-  a.readS === b.readS &&
-  a.ranS === b.ranS;
+/** What the one with most left still has to run; 0 of none. */
+export const longestLeft = (tasks: readonly RunningTask[], leftOf: LeftOf): Seconds =>
+  tasks.reduce((longest, r) => most(longest, leftOf(r)), ZERO_S);

@@ -37,7 +37,7 @@ import { runningNamed, runningParts, type PendingGroup, type RunningTask, type S
 import type { Forecasts, Host, Leftover, Stages, TaskToPlace } from '../domain/stages.ts';
 import type { RuntimeForecast } from '../domain/forecast.ts';
 import { withFree } from './hosts.ts';
-import type { LeftOf } from './left-of.ts';
+import { longestLeft, type LeftOf } from './left-of.ts';
 import { membersOf } from './snapshot.ts';
 import { urgentDeadlineMs } from './urgency.ts';
 
@@ -360,8 +360,8 @@ function freeTimeOf({ snapshot, leftOf, config }: PlacingContext, { moves }: All
     if (view === undefined) return ZERO_S;
     const staying = view.attempts.filter((r) => r.attempt.state !== 'stopping' && !leaving.has(r.attempt.id));
     const { launchedMs } = view.instance;
-    return staying.reduce(
-      (longest, r) => most(longest, leftOf(r)),
+    return most(
+      longestLeft(staying, leftOf),
       config.billing === 'per-hour' && launchedMs !== null
         ? between(snapshot.nowMs, startedHourEndMs(launchedMs, snapshot.nowMs))
         : ZERO_S,

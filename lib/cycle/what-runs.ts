@@ -5,6 +5,7 @@ import { isLive, takesTasks, type Instance } from '../domain/instance.ts';
 import type { Attempt, Job, StageSpec, Task } from '../domain/job.ts';
 import type { Pool } from '../domain/pool.ts';
 import type { Resources } from '../domain/resources.ts';
+import { Alike, distinctOf } from './alike.ts';
 import {
   isAtRisk,
   isIdle,
@@ -60,6 +61,7 @@ export class WhatRuns {
   /** With where they are. */
   readonly #changedAttempts = new Map<AttemptId, InstanceId>();
   readonly #changedInstances = new Set<InstanceId>();
+  readonly #alike = new Alike();
 
   changedAttempt({ id, instance }: Pick<Attempt, 'id' | 'instance'>): void {
     this.#changedAttempts.set(id, instance);
@@ -109,7 +111,8 @@ export class WhatRuns {
         replace(there, before, null);
       } else {
         const instance = rows.instances.get(on);
-        const running = runningTask({ ...stageOf(attempt), task: rows.taskOf(attempt) }, attempt, terms);
+        const of = { ...stageOf(attempt), task: rows.taskOf(attempt) };
+        const running = this.#alike.of(runningTask(of, attempt, terms));
         this.#put(running, instance && terms.poolById.get(instance.pool));
         replace(there, before, running);
       }
@@ -210,7 +213,7 @@ function viewOf(instance: Instance, attempts: readonly RunningTask[], { poolById
   const pool = invariant(poolById.get(instance.pool), `instance ${instance.id} is in an unknown pool ${instance.pool}`);
   const free: Filling = { ...pool.type.capacity };
   for (const { attempt } of attempts) takeFrom(free, attempt.resources);
-  return { instance, pool, free, attempts };
+  return { instance, pool, free, attempts, distinct: distinctOf(attempts) };
 }
 
 interface StageOf {

@@ -41,6 +41,11 @@ export interface RunningTask {
   readonly savedS: Seconds;
   /** Its task ran longer than that in an attempt before, which was lost (work-to-do.ts). Absent: nothing beyond what it resumed from. */
   readonly ranS?: Seconds;
+  /**
+   * Another of its stage, perhaps over by now, that is as far at any time: what is left of both is worked out once
+   * (cycle/alike.ts). Absent: it is like nothing but itself.
+   */
+  readonly like?: RunningTask;
 }
 
 /** Work done in all by then: resumed + this attempt's running time, less the reading of the checkpoint. */
@@ -61,6 +66,8 @@ export interface InstanceView {
   /** Capacity less the needs of its attempts. */
   readonly free: Resources;
   readonly attempts: readonly RunningTask[];
+  /** What `attempts` are like, mostly each once: all that asking them how far they are can tell. Absent: themselves. */
+  readonly distinct?: readonly RunningTask[];
 }
 
 /** A job that is waiting for something other than capacity. */

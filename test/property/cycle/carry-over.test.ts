@@ -181,6 +181,8 @@ function runsKept(state: WorkingState): { readonly now: unknown; readonly was: (
       memory: raw(v.free.memory),
     })),
   });
+  for (const { attempts, distinct } of instances.values())
+    expect(new Set(distinct)).toEqual(new Set(attempts.map((r) => r.like ?? r)));
   return { now: was(), was };
 }
 

@@ -4,6 +4,7 @@ import { epochMs, raw, seconds } from '../../../lib/kernel/units.ts';
 import { distribution } from '../../../lib/domain/distribution.ts';
 import type { RunningTask } from '../../../lib/domain/snapshot.ts';
 import type { Forecasts } from '../../../lib/domain/stages.ts';
+import { Alike, distinctOf } from '../../../lib/cycle/alike.ts';
 import { leftOf, leftOfEach } from '../../../lib/cycle/left-of.ts';
 import { attempt, snapshot, stage } from '../../support/builders.ts';
 import { market } from '../acquire/world.ts';
@@ -51,10 +52,22 @@ const forecasts: Forecasts = {
   market: market([]),
 };
 
-it.each(UNLIKE)('is asked again of a task that differs from the one before in %s', (_, other) => {
-  const of = { snapshot: snapshot({ nowMs: epochMs(NOW) }), forecasts };
+const of = { snapshot: snapshot({ nowMs: epochMs(NOW) }), forecasts };
+
+it.each(UNLIKE)('is another for a task that differs from the one before in %s', (_, other) => {
+  const alike = new Alike();
   const left = leftOfEach(of);
-  const answers = [running(), running(), other, other, running()].map((r) => [raw(left(r)), raw(leftOf(r, of))]);
+  const tasks = [running(), running(), other, other, running()].map((r) => alike.of(r));
+  const answers = tasks.map((r) => [raw(left(r)), raw(leftOf(r, of))]);
   for (const [answer, expected] of answers) expect(answer).toBe(expected);
   expect(answers[2]).not.toEqual(answers[1]);
+});
+
+it('is asked of one of those that are alike, and of an instance where they follow each other once', () => {
+  const alike = new Alike();
+  const [a, b, later] = [running(), running(), running({}, { startedMs: epochMs(NOW - 60_000) })].map((r) =>
+    alike.of(r),
+  );
+  expect(distinctOf([a, b, later, a] as RunningTask[])).toEqual([a, later, a]);
+  expect(b?.like).toBe(a);
 });

@@ -43,16 +43,30 @@ export class Lasting<T> {
   follow(running: readonly RunningTask[], of: (r: RunningTask) => T | null): void {
     const before = this.#running;
     this.#reserve(running.length);
+    let from = 0;
     let to = 0;
-    for (let from = 0; from < before.length && to < running.length; from++) {
-      const was = before[from] as RunningTask;
-      const is = running[to] as RunningTask;
-      if (was === is && this.#with[from] !== null) this.#move(from, to++);
-      else if (was.attempt.id === is.attempt.id) this.#put(to++, is, of);
+    while (from < before.length && to < running.length) {
+      const same = this.#sameFrom(from, running, to);
+      this.#move(from, to, same);
+      from += same;
+      to += same;
+      const is = running[to];
+      // What has become another record is there still; what is not is gone.
+      if (is !== undefined && is.attempt.id === before[from]?.attempt.id) this.#put(to++, is, of);
+      from++;
     }
     for (; to < running.length; to++) this.#put(to, running[to] as RunningTask, of);
     this.#with.length = running.length;
     this.#running = running;
+  }
+
+  /** How many rows from there on are as they were: they are moved at once. */
+  #sameFrom(from: number, running: readonly RunningTask[], to: number): number {
+    const before = this.#running;
+    const most = Math.min(before.length - from, running.length - to);
+    let same = 0;
+    while (same < most && before[from + same] === running[to + same] && this.#with[from + same] !== null) same++;
+    return same;
   }
 
   /** Each with the last step that it has reached by then; -1: none. */
@@ -72,11 +86,12 @@ export class Lasting<T> {
     }
   }
 
-  #move(from: number, to: number): void {
-    if (from === to) return;
-    this.#with[to] = this.#with[from] as T;
-    this.#facts.copyWithin(to * FACTS, from * FACTS, (from + 1) * FACTS);
-    this.#steps[to] = this.#steps[from] as number;
+  #move(from: number, to: number, rows: number): void {
+    if (from === to || rows === 0) return;
+    // Array's own copyWithin takes 25 times as long.
+    for (let i = 0; i < rows; i++) this.#with[to + i] = this.#with[from + i] as T;
+    this.#facts.copyWithin(to * FACTS, from * FACTS, (from + rows) * FACTS);
+    this.#steps.copyWithin(to, from, from + rows);
   }
 
   #put(to: number, r: RunningTask, of: (r: RunningTask) => T | null): void {

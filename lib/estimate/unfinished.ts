@@ -121,7 +121,7 @@ export class Unfinished {
   /** All of its runs are counted: those that are gone are forgotten. */
   #conclude(alike: Alike): void {
     const { bounds, counting, runs } = alike;
-    if (counting.some((n, k) => n !== bounds[k])) {
+    if (!isSame(counting, bounds)) {
       alike.bounds = counting;
       alike.counting = new Uint32Array(STEPS);
       for (const sharing of alike.sharing) sharing.bounds = null;
@@ -137,6 +137,11 @@ export class Unfinished {
       if (all.size === 0) this.#sharing.get(feature)?.delete(key);
     }
   }
+}
+
+function isSame(a: Bounds, b: Bounds): boolean {
+  for (let k = 0; k < STEPS; k++) if (a[k] !== b[k]) return false;
+  return true;
 }
 
 function count(alike: Alike, step: number): void {

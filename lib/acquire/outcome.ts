@@ -113,7 +113,7 @@ function expected(runtime: Distribution, table: CurveTable, t: Omit<Terms, 'dead
       t.fallbackRate === null
         ? Infinity
         : t.rate * (alive - freeS) + t.fallbackRate * (f * (t.startMeanS + t.restoreS + r) - interruptedS + lostOnce);
-    const tries = interruptionsWhenAgain(r, f, { alive, lostOnce, terms: t });
+    const tries = interruptionsWhenAgain(r, point, lostOnce, t);
     const again = Number.isFinite(tries)
       ? t.rate * (r + (tries / f) * (lostOnce + f * (t.restoreS + t.startMeanS) - freeS))
       : Infinity;
@@ -162,15 +162,11 @@ const NEVER_DONE: Unhurried = {
 /** Reused: the core is single-threaded and no outcome is worked out within another one. */
 const point: CurvePoint = { lost: 0, aliveS: 0 };
 
-/** Expected interruptions until a task of length r is done on this offer alone. */
-function interruptionsWhenAgain(
-  r: number,
-  f: number,
-  x: { readonly alive: number; readonly lostOnce: number; readonly terms: UndatedTerms },
-): number {
-  if (x.terms.lossS >= r) return f >= 1 ? Infinity : f / (1 - f);
-  const perS = x.alive > 0 ? f / x.alive : Infinity;
-  const repeated = perS * (x.lostOnce / f + x.terms.restoreS);
+/** Expected interruptions until a task of length r is done on this offer alone; the curve is read at r. */
+function interruptionsWhenAgain(r: number, { lost: f, aliveS }: CurvePoint, lostOnce: number, t: UndatedTerms): number {
+  if (t.lossS >= r) return f >= 1 ? Infinity : f / (1 - f);
+  const perS = aliveS > 0 ? f / aliveS : Infinity;
+  const repeated = perS * (lostOnce / f + t.restoreS);
   return repeated < 1 ? (perS * r) / (1 - repeated) : Infinity;
 }
 

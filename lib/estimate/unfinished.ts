@@ -78,11 +78,15 @@ export class Unfinished {
   }
 
   #look({ jobs, running, tasks, nowMs }: Shown): void {
+    // What begins together is of one stage: most are answered by the last answer.
+    let last: { readonly id: JobId; readonly stage: StageSpec; readonly alike: Alike } | null = null;
     const alikeTo = (id: JobId, stage: StageSpec | undefined): Alike | null => {
+      if (last !== null && last.id === id && last.stage === stage) return last.alike;
       const job = jobs.get(id);
-      return job === undefined || stage === undefined
-        ? null
-        : this.#alikeTo(featuresOf(job.spec, stage, job.submittedMs));
+      if (job === undefined || stage === undefined) return null;
+      const alike = this.#alikeTo(featuresOf(job.spec, stage, job.submittedMs));
+      last = { id, stage, alike };
+      return alike;
     };
     this.#running.follow(running, (r) => alikeTo(r.attempt.job, r.stage));
     this.#running.each(nowMs, count);

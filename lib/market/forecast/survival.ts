@@ -54,6 +54,17 @@ export interface PriceLossCurve {
   readonly days: number;
 }
 
+/** A curve, and until before when it rests on the same hours. */
+interface Made {
+  readonly statistic: DayStatistic;
+  readonly beforeMs: number;
+  readonly curve: PriceLossCurve | null;
+  /** The oldest hour that it rests on; for each horizon the newest one, and the share of bids that are lost within it. */
+  readonly oldest: number;
+  readonly until: Float64Array;
+  readonly shares: readonly number[];
+}
+
 /** Survival of bids at one delta in one pool. Lives across cycles; `advance` takes in what is new. Time must not go back. */
 export class PriceSurvival {
   readonly #delta: number;
@@ -71,12 +82,7 @@ export class PriceSurvival {
   #openFrom: number[] = [];
   #openTo: number[] = [];
   #compactAt = COMPACT_ABOVE;
-  /** The last curve, and until before when it rests on the same hours. */
-  #last: {
-    readonly statistic: DayStatistic;
-    readonly beforeMs: number;
-    readonly curve: PriceLossCurve | null;
-  } | null = null;
+  #last: Made | null = null;
 
   /** @param deltaUsd bid above the price, USD per hour, >= 0. @param windowMs how far back history counts. */
   constructor(deltaUsd: number, windowMs: number) {
@@ -197,31 +203,30 @@ export class PriceSurvival {
       (before, hour, h) => Math.min(before, (hour + 2) * CELL_MS + (HORIZONS_MS[h] ?? 0)),
       oldest * CELL_MS + this.#windowMs,
     );
-    const curve = this.#curve(statistic, oldest, until);
-    this.#last = { statistic, beforeMs, curve };
+    const shares = this.#shares(statistic, oldest, until);
+    const days = fullDays((until[0] ?? 0) - oldest + 1);
+    const curve = shares.length === 0 ? null : { p: neverDescending(shares), days };
+    this.#last = { statistic, beforeMs, curve, oldest, until, shares };
     return curve;
   }
 
-  #curve(statistic: DayStatistic, oldest: number, until: Float64Array): PriceLossCurve | null {
-    const p: number[] = [];
-    let days = 0;
-    let soFar = 0;
+  /** Those of the last curve that rest on the same hours are still true: most of the hour one horizon alone has another. */
+  #shares(statistic: DayStatistic, oldest: number, until: Float64Array): readonly number[] {
+    const last = this.#last?.statistic === statistic && this.#last.oldest === oldest ? this.#last : null;
+    const shares: number[] = [];
     for (let h = 0; h < HORIZONS; h++) {
       const newest = until[h] ?? 0;
       const cells = newest - oldest + 1;
       if (cells < LEAST_CELLS) break;
-      const shares = this.#dailyShares(newest, cells, h);
-      if (h === 0) days = shares.length;
-      // Longer horizons rest on fewer days, which may have been calmer: a curve never descends.
-      soFar = Math.max(soFar, statistic === 'median' ? median(shares) : mean(shares));
-      p.push(Math.min(1, soFar));
+      const known = last?.until[h] === newest ? last.shares[h] : undefined;
+      shares.push(known ?? CENTRE[statistic](this.#dailyShares(newest, cells, h)));
     }
-    return p.length === 0 ? null : { p: Float64Array.from(p), days };
+    return shares;
   }
 
   /** Share of lost bids per full day counted back from the newest watched hour; what is left over at the old end is dropped. */
   #dailyShares(newest: number, cells: number, h: number): number[] {
-    const days = Math.max(1, Math.floor(cells / CELLS_PER_DAY));
+    const days = fullDays(cells);
     const perDay = Math.min(cells, CELLS_PER_DAY);
     const shares: number[] = [];
     for (let d = 0; d < days; d++) {
@@ -235,6 +240,14 @@ export class PriceSurvival {
   }
 }
 
+const fullDays = (cells: number): number => Math.max(1, Math.floor(cells / CELLS_PER_DAY));
+
+/** Longer horizons rest on fewer days, which may have been calmer: a curve never descends. */
+function neverDescending(shares: readonly number[]): Float64Array {
+  let soFar = 0;
+  return Float64Array.from(shares, (share) => Math.min(1, (soFar = Math.max(soFar, share))));
+}
+
 const mean = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0) / values.length;
 
 function median(values: number[]): number {
@@ -243,6 +256,8 @@ function median(values: number[]): number {
   const upper = values[middle] ?? 0;
   return values.length % 2 === 1 ? upper : ((values[middle - 1] ?? 0) + upper) / 2;
 }
+
+const CENTRE: Readonly<Record<DayStatistic, (values: number[]) => number>> = { median, mean };
 
 /** Rungs per factor of ten of the ladder that deltas are rounded down to: 33 % apart, so 1e-4, 1e-3, 0.01, 0.1 are rungs. */
 const RUNGS_PER_DECADE = 8;

@@ -30,7 +30,7 @@ export class WorkingState {
   readonly #touched = new Map<Change['put'], Map<string, Change>>();
   readonly #appended: Change[] = [];
   /** Made when first asked for: attempts by instance, in the order of `attempts`. */
-  #attemptsOn: Map<InstanceId, AttemptId[]> | null = null;
+  #attemptsOn: Map<InstanceId, Set<AttemptId>> | null = null;
   /** Told of each row that is put. */
   readonly #whatRuns = new WhatRuns();
   /** What came to its end since the last `carryOver`: a load would leave it out. */
@@ -94,9 +94,8 @@ export class WorkingState {
     const attempt = this.attempts.get(id);
     this.attempts.delete(id);
     if (attempt === undefined || this.#attemptsOn === null) return;
-    const there = this.#attemptsOn.get(attempt.instance)?.filter((other) => other !== id) ?? [];
-    if (there.length === 0) this.#attemptsOn.delete(attempt.instance);
-    else this.#attemptsOn.set(attempt.instance, there);
+    const there = this.#attemptsOn.get(attempt.instance);
+    if (there?.delete(id) === true && there.size === 0) this.#attemptsOn.delete(attempt.instance);
   }
 
   putJob(value: Job): void {
@@ -286,14 +285,14 @@ function chosen<T>(of: Rows<unknown, T>, wanted: (value: T) => boolean): T[] {
   return found;
 }
 
-function addTo<K, V>(index: Map<K, V[]>, key: K, value: V): void {
+function addTo<K, V>(index: Map<K, Set<V>>, key: K, value: V): void {
   const known = index.get(key);
-  if (known === undefined) index.set(key, [value]);
-  else known.push(value);
+  if (known === undefined) index.set(key, new Set([value]));
+  else known.add(value);
 }
 
-function valuesOf<K, V>(keys: readonly K[] | undefined, values: Rows<K, V>): V[] {
+function valuesOf<K, V>(keys: ReadonlySet<K> | undefined, values: Rows<K, V>): V[] {
   const found: V[] = [];
-  for (const key of keys ?? []) found.push(values.get(key) as V);
+  keys?.forEach((key) => found.push(values.get(key) as V));
   return found;
 }

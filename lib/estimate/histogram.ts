@@ -3,23 +3,25 @@
  * and that stands behind 3Sigma's per-feature distributions (SLearn section 2.3).
  *
  * A histogram is a block of `BLOCK` doubles inside a larger array, so that a hundred thousand of them are one
- * allocation. Layout from its offset: [bins in use, 1 if bins were ever merged, BINS centroids, BINS weights].
+ * allocation. Layout from its offset: [bins in use, least ratio, BINS + 1 centroids, BINS + 1 weights]
+ * (one spare bin holds the value being added until two bins merge). Least ratio: 0 until bins are merged for the first time, then a
+ * number >= 1 that no two neighbouring centroids are closer than.
  *
  * Invariants: centroids ascend strictly; weights are > 0 and sum to the number of values added; the weighted mean of the
  * centroids is the mean of the values (merging keeps sums). As long as at most BINS distinct values came, it is exact.
  *
  * One departure from the paper: the two bins to merge are those with the smallest ratio between centroids, not the
  * smallest difference. Runtimes span five decades; differences would spend all bins on the few longest ones.
- * Adding costs O(BINS), memory is O(BINS) whatever the number of values.
+ * Adding costs O(log BINS) mostly (`absorb`), O(BINS) else; memory is O(BINS) whatever the number of values.
  */
 
 /** Bins kept per histogram. SLearn and 3Sigma name no number; 32 keeps the median of a log-normal within 2 % (test). */
 export const BINS = 32;
-const LOSSY = 1;
+const LEAST_RATIO = 1;
 const CENTROIDS = 2;
-const WEIGHTS = CENTROIDS + BINS;
+const WEIGHTS = CENTROIDS + BINS + 1;
 /** Doubles that one histogram takes. */
-export const BLOCK = WEIGHTS + BINS;
+export const BLOCK = WEIGHTS + BINS + 1;
 
 /** Adds `value` (> 0) to the histogram at `at`. */
 export function addToHistogram(h: Float64Array, at: number, value: number): void {
@@ -37,10 +39,7 @@ export function addToHistogram(h: Float64Array, at: number, value: number): void
     h[weights + low] = (h[weights + low] as number) + 1;
     return;
   }
-  if (count === BINS) {
-    addToFull(h, at, low, value);
-    return;
-  }
+  if (count === BINS && absorb(h, at, low, value)) return;
   for (let i = count; i > low; i--) {
     h[first + i] = h[first + i - 1] as number;
     h[weights + i] = h[weights + i - 1] as number;
@@ -48,69 +47,59 @@ export function addToHistogram(h: Float64Array, at: number, value: number): void
   h[first + low] = value;
   h[weights + low] = 1;
   h[at] = count + 1;
-}
-
-/** Adds a bin of `value` before that at `low` and merges the two that are then closest, at once: only bins between the two places move. */
-function addToFull(h: Float64Array, at: number, low: number, value: number): void {
-  const first = at + CENTROIDS;
-  const weights = at + WEIGHTS;
-  h[at + LOSSY] = 1;
-  const closest = closestWith(h, first, low, value);
-  if (closest === low - 1 || closest === low) {
-    const weight = h[weights + closest] as number;
-    h[first + closest] = ((h[first + closest] as number) * weight + value) / (weight + 1);
-    h[weights + closest] = weight + 1;
-    return;
-  }
-  const left = closest < low ? closest : closest - 1;
-  const a = h[weights + left] as number;
-  const b = h[weights + left + 1] as number;
-  const merged = ((h[first + left] as number) * a + (h[first + left + 1] as number) * b) / (a + b);
-  h[first + closest] = merged;
-  h[weights + closest] = a + b;
-  // Of two bins there is one now: the other's place moves to where the value belongs.
-  let hole = closest < low ? closest + 1 : closest - 1;
-  for (; hole < low - 1; hole++) {
-    h[first + hole] = h[first + hole + 1] as number;
-    h[weights + hole] = h[weights + hole + 1] as number;
-  }
-  for (; hole > low; hole--) {
-    h[first + hole] = h[first + hole - 1] as number;
-    h[weights + hole] = h[weights + hole - 1] as number;
-  }
-  h[first + hole] = value;
-  h[weights + hole] = 1;
+  if (count + 1 > BINS) mergeClosest(h, at);
 }
 
 /**
- * Of BINS bins from `first` with one of `value` before that at `low`: which one is closest to the one after it, the first of several. Looks from
- * `value` to both sides: the gap that it halves is often the smallest then.
+ * Adds `value`, which belongs before the bin at `low`, to the closer one of the bins beside it where it is closer to that than any two bins
+ * are to each other: these two would be merged. False where that is not known. Once a histogram is full it is hardly ever false.
  */
-function closestWith(h: Float64Array, first: number, low: number, value: number): number {
-  let closest = low;
-  let lowLeft = value;
-  let lowRight = low === BINS ? Infinity : (h[first + low] as number);
-  let right = value;
-  for (let i = low - 1; i >= 0; i--) {
-    const left = h[first + i] as number;
-    // right / left <= lowRight / lowLeft without dividing.
-    if (right * lowLeft <= lowRight * left) {
-      lowLeft = left;
-      lowRight = right;
-      closest = i;
-    }
-    right = left;
-  }
-  for (let i = low + 1; i < BINS; i++) {
-    const left = h[first + i - 1] as number;
-    right = h[first + i] as number;
+function absorb(h: Float64Array, at: number, low: number, value: number): boolean {
+  const first = at + CENTROIDS;
+  const below = low === 0 ? 0 : (h[first + low - 1] as number);
+  const above = low === BINS ? Infinity : (h[first + low] as number);
+  const isAbove = value * value > below * above;
+  const least = h[at + LEAST_RATIO] as number;
+  if ((isAbove ? above / value : value / below) >= least) return false;
+  const into = isAbove ? low : low - 1;
+  const weight = h[at + WEIGHTS + into] as number;
+  const centroid = ((h[first + into] as number) * weight + value) / (weight + 1);
+  h[first + into] = centroid;
+  h[at + WEIGHTS + into] = weight + 1;
+  // The bin has moved towards its neighbour on the other side of the value.
+  h[at + LEAST_RATIO] = Math.min(least, isAbove ? centroid / below : above / centroid);
+  return true;
+}
+
+function mergeClosest(h: Float64Array, at: number): void {
+  const first = at + CENTROIDS;
+  const weights = at + WEIGHTS;
+  const count = h[at] as number;
+  let closest = 0;
+  let left = h[first] as number;
+  let right = h[first + 1] as number;
+  let lowLeft = left;
+  let lowRight = right;
+  for (let i = 1; i + 1 < count; i++) {
+    left = right;
+    right = h[first + i + 1] as number;
+    // right / left < lowRight / lowLeft without dividing.
     if (right * lowLeft < lowRight * left) {
       lowLeft = left;
       lowRight = right;
       closest = i;
     }
   }
-  return closest;
+  const a = h[weights + closest] as number;
+  const b = h[weights + closest + 1] as number;
+  h[first + closest] = ((h[first + closest] as number) * a + (h[first + closest + 1] as number) * b) / (a + b);
+  h[weights + closest] = a + b;
+  for (let i = closest + 1; i + 1 < count; i++) {
+    h[first + i] = h[first + i + 1] as number;
+    h[weights + i] = h[weights + i + 1] as number;
+  }
+  h[at] = count - 1;
+  h[at + LEAST_RATIO] = lowRight / lowLeft;
 }
 
 /**
@@ -123,7 +112,7 @@ export function histogramMedian(h: Float64Array, at: number, total: number): num
   const weights = at + WEIGHTS;
   const target = total / 2;
   let below = 0;
-  if (h[at + LOSSY] === 0) {
+  if (h[at + LEAST_RATIO] === 0) {
     for (let i = 0; i < count; i++) {
       below += h[weights + i] as number;
       if (below > target || i + 1 === count) return h[first + i] as number;
@@ -171,7 +160,7 @@ export function readHistogram(h: Float64Array, at: number): HistogramState {
   return {
     centroids: [...h.subarray(values, values + count)],
     weights: [...h.subarray(weights, weights + count)],
-    lossy: h[at + LOSSY] === 1,
+    lossy: h[at + LEAST_RATIO] !== 0,
   };
 }
 
@@ -179,7 +168,8 @@ export function readHistogram(h: Float64Array, at: number): HistogramState {
 export function writeHistogram(h: Float64Array, at: number, state: HistogramState): void {
   h.fill(0, at, at + BLOCK);
   h[at] = state.centroids.length;
-  h[at + LOSSY] = state.lossy ? 1 : 0;
+  // What it is needs not be known: neighbours are never closer than 1.
+  h[at + LEAST_RATIO] = state.lossy ? 1 : 0;
   h.set(state.centroids, at + CENTROIDS);
   h.set(state.weights, at + WEIGHTS);
 }

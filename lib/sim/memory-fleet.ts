@@ -379,14 +379,17 @@ export class MemoryFleet implements Fleet {
     if (end.exitCode === 0 && startedMs !== null) {
       attempt.keptS = workedS(attempt, end.atMs);
       this.#kept.get(request.task.job)?.delete(taskOf(request));
-    } else {
+    } else if (raw(attempt.keptS) > 0) {
       const ofJob = this.#kept.get(request.task.job) ?? new Map<string, Seconds>();
       this.#kept.set(request.task.job, ofJob.set(taskOf(request), add(keptBeforeS, attempt.keptS)));
     }
+    const { atMs, exitCode, exitSignal } = end;
     this.#observe(instance, {
       kind: 'attempt-ended',
       attempt: request.attempt,
-      ...end,
+      atMs,
+      exitCode,
+      exitSignal,
       stopped: end.exitCode === 0 ? null : attempt.stopped,
       keptS: this.#reportedS(attempt, keptBeforeS),
       usage: startedMs === null ? null : (attempt.script?.usage ?? null),

@@ -46,7 +46,7 @@ import { isEnding } from './observe.ts';
 import { appraiseAll, pendingAgain, runningGroups, runningOffersOf, type RunningOffers } from './running-offers.ts';
 import { leftOfEach, longestLeft, type LeftOf } from './left-of.ts';
 import { afterPlacing, placeStarts, type PlacingContext } from './starts.ts';
-import { membersOf } from './snapshot.ts';
+import { memberOf } from './snapshot.ts';
 
 export interface DecideInput<S> {
   readonly snapshot: Snapshot;
@@ -500,7 +500,7 @@ function readyPlacements(snapshot: Snapshot, placements: readonly Placement[]): 
     const group = invariant(groups.get(p.group), `a task of group ${p.group} is placed, which does not wait`);
     const nth = started.get(p.group) ?? 0;
     started.set(p.group, nth + 1);
-    const index = invariant(membersOf(group, nth, nth + 1)[0], `group ${p.group} has no task ${nth}`);
+    const index = invariant(memberOf(group, nth), `group ${p.group} has no task ${nth}`);
     const task: TaskRef = { job: p.task.job, stage: p.task.stage, index };
     return [{ task, instance: p.on.instance, reason: p.reason, fresh: 'freshFrom' in group.members }];
   });

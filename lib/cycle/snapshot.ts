@@ -180,6 +180,10 @@ function group(
   };
 }
 
+/** The task of a group that is the nth, counted from 0. */
+export const memberOf = ({ members }: Pick<PendingGroup, 'members'>, nth: number): number | undefined =>
+  'indices' in members ? members.indices[nth] : members.freshFrom + nth;
+
 /** The tasks of a group, first to last. */
 export function membersOf(
   g: { readonly members: PendingGroup['members']; readonly count: number },

@@ -399,9 +399,11 @@ export function afterPlacing(
   if (placements.length === 0) return hosts;
   const need = new Map(tasks.map((t) => [t.group, t.need]));
   const takenBy = Map.groupBy(placements, (p) => ('instance' in p.on ? p.on.instance : ''));
+  let lookedFor = takenBy.size;
   return hosts.map((h) => {
-    const mine = 'instance' in h.on ? takenBy.get(h.on.instance) : undefined;
+    const mine = lookedFor > 0 && 'instance' in h.on ? takenBy.get(h.on.instance) : undefined;
     if (mine === undefined) return h;
+    lookedFor--;
     const free = mine.reduce(
       (f, p) => minusResources(f, invariant(need.get(p.group), 'a placed task has a need')),
       h.free,

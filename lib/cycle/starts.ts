@@ -237,12 +237,10 @@ function yieldingOn(snapshot: Snapshot, { preemptions }: Allotment): ReadonlyMap
   const yielding = new Map<InstanceId, Yielding>();
   const touched = new Set<InstanceId>(runningParts(snapshot).stopping.map((r) => r.attempt.instance));
   for (const { attempt } of runningNamed(snapshot, preempted).values()) touched.add(attempt.instance);
-  if (touched.size === 0) return yielding;
-  for (const view of snapshot.instances.values()) {
-    const { id } = view.instance;
-    if (!touched.has(id)) continue;
-    const stopping = view.attempts.filter((r) => r.attempt.state === 'stopping');
-    const stopped = view.attempts.filter((r) => r.attempt.state !== 'stopping' && preempted.has(r.attempt.id));
+  for (const id of touched) {
+    const attempts = snapshot.instances.get(id)?.attempts ?? [];
+    const stopping = attempts.filter((r) => r.attempt.state === 'stopping');
+    const stopped = attempts.filter((r) => r.attempt.state !== 'stopping' && preempted.has(r.attempt.id));
     if (stopping.length + stopped.length > 0) yielding.set(id, { stopping, stopped });
   }
   return yielding;

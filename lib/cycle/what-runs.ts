@@ -52,12 +52,12 @@ export class WhatRuns {
   readonly #stopping = new Map<AttemptId, RunningTask>();
   readonly #atRisk = new Map<AttemptId, RunningTask>();
   readonly #views = new Map<InstanceId, InstanceView>();
-  /** Those of the last snapshot, which share `#views`. */
-  #given: Views | null = null;
   /** Of those what may be given a task, what may not, and what nothing runs on. */
   readonly #takingTasks = new Map<PoolId, Map<InstanceId, InstanceView>>();
   readonly #leaving = new Map<InstanceId, InstanceView>();
   readonly #idle = new Map<InstanceId, InstanceView>();
+  /** Those of the last snapshot, which share `#views`. */
+  #given: Views | null = null;
   /** With where they are. */
   readonly #changedAttempts = new Map<AttemptId, InstanceId>();
   readonly #changedInstances = new Set<InstanceId>();
@@ -195,6 +195,7 @@ class Views {
   }
 }
 
+/** Puts a row into a part of its table, or takes it out where it does not belong there any more. */
 function keep<K, V>(part: Map<K, V>, row: { readonly id: K; readonly is: V; readonly if: boolean }): void {
   if (row.if) part.set(row.id, row.is);
   else part.delete(row.id);

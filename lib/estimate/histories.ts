@@ -62,7 +62,7 @@ export interface HistoryState {
 
 /**
  * Runtime histories, one per slot, each in bounded memory: sums, a ring of the last 20, and from the second runtime on
- * two streaming histograms (raw and median-filtered). 63 doubles per slot and 2 x 68 more with histograms: 0.5 to 1.6 kB
+ * two streaming histograms (raw and median-filtered). 63 doubles per slot and 2 x 66 more with histograms: 0.5 to 1.6 kB
  * however many runtimes came. Adding is O(BINS + RECENT), reading a prediction O(1).
  */
 export class Histories {

@@ -190,7 +190,7 @@ async function decided(seed: number, { shape, world, history, forecaster, solver
   watch.time('intents', () => recordIntents(load.state, plan));
   const ms = performance.now() - began;
   const cpu = process.cpuUsage(cpuBegan);
-  // Explained a second time to know its share: decide does it inside.
+  // Explained a second time, for decide does it inside: lists of what was considered are there by then, and count as effects.
   watch.time('explain', () => explain(deliberation));
   const inStages = watch.of('estimate', 'value', 'appraise', 'plan', 'place', 'acquire', 'release', 'explain');
   watch.add('effects', Math.max(0, decidedMs - inStages));

@@ -1,8 +1,10 @@
-// `npm test`: installs what is missing, runs every test, and ends with `N passed, N failed` on standard output.
+// `npm test`: installs what is missing, runs every test, and ends on standard output with a line for each test that
+// failed and `N passed, N failed`.
 // Arguments go to jest: `npm test -- test/unit/cli`.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { ensureInstalled, projectEnv, projectNode, run } from './toolchain.mjs';
 
 await ensureInstalled();
@@ -22,17 +24,33 @@ const code = await run(
   // jest's own report is on stderr; its JSON on stdout is for programs, and is in the file as well.
   { env: projectEnv(node), stdio: ['inherit', 'ignore', 'inherit'] },
 );
-const { passed, failed } = count(results);
+const { passed, failed, failures } = count(results);
 rmSync(scratch, { recursive: true, force: true });
+for (const failure of failures) console.log(failure);
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = code !== 0 ? code : failed > 0 ? 1 : 0;
 
 /** A test file that does not even load counts as one failure, and so does jest dying without a result. */
 function count(file) {
+  let r;
   try {
-    const r = JSON.parse(readFileSync(file, 'utf8'));
-    return { passed: r.numPassedTests, failed: r.numFailedTests + r.numRuntimeErrorTestSuites };
+    r = JSON.parse(readFileSync(file, 'utf8'));
   } catch {
-    return { passed: 0, failed: 1 };
+    return { passed: 0, failed: 1, failures: ['failed: jest ended without results'] };
   }
+  const failures = r.testResults
+    .filter((suite) => suite.status === 'failed')
+    .flatMap((suite) => {
+      const tests = suite.assertionResults.filter((test) => test.status === 'failed');
+      return tests.length === 0
+        ? [line(suite.name, 'does not load', suite.message)]
+        : tests.map((test) => line(suite.name, test.fullName, test.failureMessages.join('\n')));
+    });
+  return { passed: r.numPassedTests, failed: r.numFailedTests + r.numRuntimeErrorTestSuites, failures };
+}
+
+/** `failed: FILE: TEST: the beginning of what was wrong`, without colours. */
+function line(file, test, message) {
+  const plain = stripVTControlCharacters(message).replaceAll(/\s+/gu, ' ').trim();
+  return `failed: ${relative(process.cwd(), file)}: ${test}: ${plain.slice(0, 300)}`;
 }

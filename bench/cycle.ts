@@ -111,6 +111,7 @@ function timed(stages: Stages<Solver>, watch: Stopwatch, captured: Captured): St
       return allotment;
     },
     place: (...of) => watch.time('place', () => stages.place(...of)),
+    queue: (...of) => watch.time('place', () => stages.queue(...of)),
     acquire: (...of) => watch.time('acquire', () => stages.acquire(...of)),
     release: (...of) => watch.time('release', () => stages.release(...of)),
   };

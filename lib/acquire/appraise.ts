@@ -3,6 +3,7 @@ import { between, raw } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { mean } from '../domain/distribution.ts';
 import type { RuntimeForecast } from '../domain/forecast.ts';
+import { NOTICE_S } from '../domain/instance.ts';
 import type { StageSpec } from '../domain/job.ts';
 import type { Worth } from '../domain/plan.ts';
 import type { PendingGroup, Snapshot } from '../domain/snapshot.ts';
@@ -13,9 +14,6 @@ import { outcomeBefore, type Outcome, type Terms } from './outcome.ts';
 import { PoolBook } from './pools.ts';
 import { choose, type Candidate } from './ranking.ts';
 import { ShapeBook } from './shapes.ts';
-
-/** EC2 gives two minutes of notice (EC2 User Guide, "Spot Instance interruption notices"). */
-const WARNING_S = 120;
 
 /**
  * Appraises pools and bids for each pending group: expected cost with work done again and refunds, P(interrupted),
@@ -100,7 +98,7 @@ function taskOf(
  */
 export function lossOf({ checkpoint }: Pick<StageSpec, 'checkpoint'>): number {
   if (checkpoint === null) return Infinity;
-  if (raw(checkpoint.graceS) <= WARNING_S) return 0;
+  if (raw(checkpoint.graceS) <= raw(NOTICE_S)) return 0;
   return checkpoint.everyS === null ? Infinity : raw(checkpoint.everyS) / 2;
 }
 

@@ -74,12 +74,14 @@ export interface Deliberation {
   readonly placements: readonly Placement[];
   /** Starts that wait for work to stop on their instance. */
   readonly reserved: readonly Placement[];
+  /** Starts that wait for a place that other tasks have. */
+  readonly inTurn: ReadonlyMap<GroupId, number>;
   readonly purchases: readonly Purchase[];
   readonly releases: readonly Release[];
 }
 
 /**
- * value -> appraise -> plan -> place on what is there -> acquire for the rest -> release what is not used.
+ * value -> appraise -> plan -> place on what is there -> queue for it -> acquire for the rest -> release what is not used.
  * Deciding acts on nothing: the result is a plan whose effects carry keys made from the plan's id.
  */
 export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; deliberation: Deliberation }> {
@@ -135,6 +137,7 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
     allotment,
     placements: started.placements,
     reserved: started.reserved,
+    inTurn: started.inTurn,
     purchases,
     releases,
   };

@@ -248,6 +248,18 @@ function explainGroup(
       expectedStartMs: d.snapshot.nowMs,
     });
   }
+  const inTurn = d.inTurn.get(group.id) ?? 0;
+  if (inTurn > 0) {
+    accounted += inTurn;
+    out.waiting.push({
+      stage: group.stage.name,
+      tasks: inTurn,
+      why: 'capacity',
+      detail: 'it waits its turn on places of other short tasks, which run, start or are bought',
+      wouldChange: 'nothing: it starts when one of these places comes free',
+      expectedStartMs: null,
+    });
+  }
   for (const s of index.starts.get(group.id) ?? []) {
     const tasks = Math.max(0, s.count - accounted);
     accounted = Math.max(0, accounted - s.count);

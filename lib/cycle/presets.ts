@@ -11,6 +11,7 @@ import { jvuPredict } from '../estimate/jvupredict.ts';
 import { EbbError } from '../kernel/errors.ts';
 import { firstFit } from '../place/first-fit.ts';
 import { onePerInstance } from '../place/one-per-instance.ts';
+import { eachItsPlace, shortTasksQueue } from '../place/queue.ts';
 import { stratusPack } from '../place/stratus.ts';
 import { fcfsPlan } from '../plan/fcfs.ts';
 import { greedyPlan } from '../plan/greedy.ts';
@@ -40,6 +41,7 @@ const ebbtide: Stages<Solver> = {
   acquire: stratusTributary,
   release: releaseIdle,
   place: stratusPack,
+  queue: shortTasksQueue,
 };
 
 /** Every preset names one policy per stage; leaving a stage out does not compile. */
@@ -73,6 +75,7 @@ const PRESETS = {
       acquire: priceCapacityOptimized,
       release: releaseIdle,
       place: onePerInstance,
+      queue: eachItsPlace,
     },
   },
   'spot-fleet': {
@@ -85,6 +88,7 @@ const PRESETS = {
       acquire: cheapestSpot,
       release: releaseIdle,
       place: firstFit,
+      queue: eachItsPlace,
     },
   },
 } satisfies Record<string, Preset>;

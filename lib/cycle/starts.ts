@@ -4,7 +4,8 @@
  *
  * 1. Each start in the pool that the plan chose for it, where work that is stopping, or that the plan stops, counts as
  *    gone: that room is meant for these tasks and nobody else. What needs it waits for it (`reserved`).
- * 2. What found nothing there: wherever there is room now that nobody waits for. What was meant for spot goes to on-demand
+ * 2. What found nothing there: wherever there is room now that nobody waits for. What was meant for capacity that stays goes to spot
+ *    only where that is up and gives notice for longer than the task runs. What was meant for spot goes to on-demand
  *    only where it costs nothing: beside work that stays longer, or within an hour that is paid. Else it would keep an
  *    instance that could go, and the way back to spot (lib/plan/returns.ts) would undo the start at once.
  * 3. If then something waits that may be late for it (urgency.ts): from the beginning, but all that is urgent first, the earliest deadline
@@ -16,11 +17,11 @@
  */
 import { invariant } from '../kernel/errors.ts';
 import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
-import { between, gt, most, raw, ZERO_S, type Seconds } from '../kernel/units.ts';
+import { add, between, gt, lte, most, raw, seconds, ZERO_S, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { quantileToDo } from '../domain/work-to-do.ts';
-import { startedHourEndMs } from '../domain/instance.ts';
+import { NOTICE_S, startedHourEndMs } from '../domain/instance.ts';
 import type { TaskRef } from '../domain/job.ts';
 import type { Allotment, Placement, StartOption, Worth } from '../domain/plan.ts';
 import type { Pool } from '../domain/pool.ts';
@@ -34,7 +35,7 @@ import {
   type Resources,
 } from '../domain/resources.ts';
 import { runningNamed, runningParts, type PendingGroup, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
-import type { Forecasts, Host, Leftover, Stages, TaskToPlace } from '../domain/stages.ts';
+import type { Forecasts, Host, Leftover, Queued, QueueInput, Stages, TaskToPlace } from '../domain/stages.ts';
 import type { RuntimeForecast } from '../domain/forecast.ts';
 import { withFree } from './hosts.ts';
 import { longestLeft, type LeftOf } from './left-of.ts';
@@ -45,7 +46,7 @@ export interface PlacingContext {
   readonly snapshot: Snapshot;
   readonly forecasts: Forecasts;
   readonly groups: ReadonlyMap<GroupId, PendingGroup>;
-  readonly stages: Pick<Stages<never>, 'place'>;
+  readonly stages: Pick<Stages<never>, 'place' | 'queue'>;
   readonly config: SchedulerConfig;
   readonly worths: ReadonlyMap<GroupId, Worth>;
   readonly leftOf: LeftOf;
@@ -58,6 +59,8 @@ export interface Started {
   readonly reserved: readonly Placement[];
   /** To be bought for. */
   readonly leftovers: readonly Leftover[];
+  /** Wait for a place that others have, on instances that are up or starting. */
+  readonly inTurn: Queued['inTurn'];
   /** Of the plan's pre-emptions those that something needs. */
   readonly needed: ReadonlySet<AttemptId>;
 }
@@ -68,23 +71,33 @@ interface Wanted {
   readonly option: StartOption;
   readonly count: number;
   readonly runtimeS: Seconds;
+  /** Not meant for spot, but surely done within the notice that the market gives: spot that is up does not endanger them. */
+  readonly isBrief: boolean;
+  readonly inPool: (pool: Pool) => boolean;
   readonly tasks: readonly TaskToPlace[];
 }
 
 export function placeStarts(context: PlacingContext, allotment: Allotment, hosts: readonly Host[]): Started {
-  const wanted = wantedStarts(context, allotment);
-  if (wanted.length === 0) return { placements: [], reserved: [], leftovers: [], needed: new Set() };
   const yielding = yieldingOn(context.snapshot, allotment);
   const isUp = isUpIn(context.snapshot, yielding);
+  const wanted = wantedStarts(context, allotment, isUp);
+  if (wanted.length === 0) return { ...NOTHING_WAITS, placements: [], reserved: [], needed: new Set() };
   const urgent = urgentOf(context, wanted);
-  const started = placeWanted(context, { wanted, hosts, yielding });
+  const behind = new Map(allotment.waits.flatMap((w) => (w.why === 'capacity' ? [[w.group, w.count]] : [])));
+  const started = placeWanted(context, { wanted, hosts, yielding, behind, begun: [] });
   if (urgent.length === 0 || begins(urgent, started.placements, isUp)) return started;
   const first = placeUrgent(context, urgent, { hosts, isUp });
   if (first.length === 0) return started;
   const begun = new Set<TaskRef>(first.map((p) => p.task));
   const waiting = wanted.map((w) => ({ ...w, tasks: w.tasks.filter((t) => !begun.has(t.task)) }));
   const tasks = wanted.flatMap((w) => w.tasks);
-  const others = placeWanted(context, { wanted: waiting, hosts: afterPlacing(hosts, tasks, first), yielding });
+  const others = placeWanted(context, {
+    wanted: waiting,
+    hosts: afterPlacing(hosts, tasks, first),
+    yielding,
+    behind,
+    begun: first,
+  });
   return { ...others, placements: [...first, ...others.placements] };
 }
 
@@ -120,20 +133,29 @@ function begins(urgent: readonly Urgent[], placements: readonly Placement[], isU
   return urgent.every((w) => w.tasks.every((t) => begun.has(t.task)));
 }
 
+/** Where what is urgent begins before anything else does: in its own pool, or wherever it may where it is done in no time. */
+const beginsIn = ({ isBrief, option, group }: Wanted, pool: Pool): boolean =>
+  isBrief ? brokenConstraint(group.stage.constraints, pool) === null : pool.id === option.offer.pool;
+
 /** O(urgent groups x hosts with room in their pools). */
 function placeUrgent(
   context: PlacingContext,
   urgent: readonly Urgent[],
   { hosts, isUp }: { readonly hosts: readonly Host[]; readonly isUp: IsUp },
 ): Placement[] {
-  const pools = new Set<string>(urgent.map((w) => w.option.offer.pool));
+  const asked = new Map<Pool, boolean>();
+  const isAsked = (pool: Pool): boolean => {
+    let known = asked.get(pool);
+    if (known === undefined) asked.set(pool, (known = urgent.some((w) => beginsIn(w, pool))));
+    return known;
+  };
   const hasRoom = ({ free }: Host): boolean => raw(free.cpu) > 0;
-  let up = hosts.filter((h) => pools.has(h.pool.id) && hasRoom(h) && isUp(idOf(h)));
+  let up = hosts.filter((h) => hasRoom(h) && isUp(idOf(h)) && isAsked(h.pool));
   const placements: Placement[] = [];
   for (const of of urgent) {
     if (up.length === 0) break;
-    if (!up.some((h) => h.pool.id === of.option.offer.pool && fits(of.group.need, h.free))) continue;
-    const placed = context.stages.place(inChosenPool(of), up);
+    if (!up.some((h) => beginsIn(of, h.pool) && fits(of.group.need, h.free))) continue;
+    const placed = context.stages.place(of.isBrief ? of.tasks : inChosenPool(of), up);
     if (placed.length > 0) up = afterPlacing(up, of.tasks, placed).filter(hasRoom);
     placements.push(...placed);
   }
@@ -144,6 +166,10 @@ interface Placing {
   readonly wanted: readonly Wanted[];
   readonly hosts: readonly Host[];
   readonly yielding: ReadonlyMap<InstanceId, Yielding>;
+  /** Tasks of a group that the plan lets wait for room. */
+  readonly behind: QueueInput['behind'];
+  /** What has been placed already. */
+  readonly begun: readonly Placement[];
 }
 
 function placeWanted(context: PlacingContext, placing: Placing): Started {
@@ -151,15 +177,13 @@ function placeWanted(context: PlacingContext, placing: Placing): Started {
   if (yielding.size > 0) return placeWhereWorkYields(context, placing);
   // What has room has it now.
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), hosts);
-  const { elsewhere, leftovers } = placeRest(context, {
-    wanted,
-    chosen,
-    spare: (of) => afterPlacing(hosts, of, chosen),
-  });
-  return { placements: [...chosen, ...elsewhere], reserved: [], leftovers, needed: new Set() };
+  const spare = (of: readonly TaskToPlace[]): readonly Host[] => afterPlacing(hosts, of, chosen);
+  const { elsewhere, ...waiting } = placeRest(context, placing, { chosen, spare });
+  return { ...waiting, placements: [...chosen, ...elsewhere], reserved: [], needed: new Set() };
 }
 
-function placeWhereWorkYields(context: PlacingContext, { wanted, hosts, yielding }: Placing): Started {
+function placeWhereWorkYields(context: PlacingContext, placing: Placing): Started {
+  const { wanted, hosts, yielding } = placing;
   const tasks = wanted.flatMap((w) => w.tasks);
   const later = hosts.map((h) => withRoomMade(h, yielding));
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), later);
@@ -167,7 +191,8 @@ function placeWhereWorkYields(context: PlacingContext, { wanted, hosts, yielding
   const left = afterPlacing(hosts, tasks, now);
   const cleared = clearedBy(yielding, { snapshot: context.snapshot, chosen });
   const spare = (): Host[] => spareRoom(left, afterPlacing(later, tasks, chosen)).filter((h) => !cleared.has(idOf(h)));
-  const { elsewhere, leftovers } = placeRest(context, { wanted, chosen, spare });
+  const { elsewhere, ...waits } = placeRest(context, placing, { chosen, spare });
+  const { leftovers } = waits;
 
   const needed = new Set<AttemptId>();
   const free = new Map(
@@ -188,30 +213,40 @@ function placeWhereWorkYields(context: PlacingContext, { wanted, hosts, yielding
     const stops = isCleared ? stopped : stopsFor(short, free.get(instance) ?? NO_RESOURCES, { ...there, stopped });
     for (const r of stops) needed.add(r.attempt.id);
   }
-  return { placements: [...now, ...elsewhere], reserved, leftovers, needed };
+  return { ...waits, placements: [...now, ...elsewhere], reserved, needed };
 }
 
-/** What found nothing in its chosen pool: elsewhere, or left over. `spare`: what those have left, if anything is to be placed there. */
+/**
+ * What found nothing in its chosen pool: elsewhere, in turn, or left over. `spare`: what those have left, if anything is to be placed
+ * there.
+ */
 function placeRest(
   context: PlacingContext,
+  { wanted, yielding, behind, begun }: Placing,
   of: {
-    readonly wanted: readonly Wanted[];
     readonly chosen: readonly Placement[];
     readonly spare: (tasks: readonly TaskToPlace[]) => readonly Host[];
   },
-): { readonly elsewhere: readonly Placement[]; readonly leftovers: readonly Leftover[] } {
-  const tasks = of.wanted.flatMap((w) => w.tasks);
-  if (of.chosen.length === tasks.length) return { elsewhere: [], leftovers: [] };
+): { readonly elsewhere: readonly Placement[] } & Queued {
+  const tasks = wanted.flatMap((w) => w.tasks);
+  if (of.chosen.length === tasks.length) return { ...NOTHING_WAITS, elsewhere: [] };
   const placed = new Set<TaskRef>(of.chosen.map((p) => p.task));
   const rest = tasks.filter((t) => !placed.has(t.task));
   const elsewhere = context.stages.place(rest, of.spare(tasks));
   for (const p of elsewhere) placed.add(p.task);
-  const leftovers = of.wanted.flatMap(({ tasks: own, ...w }): Leftover[] => {
+  const leftovers = wanted.flatMap(({ tasks: own, group, option, runtimeS, inPool }) => {
     const count = own.reduce((n, t) => (placed.has(t.task) ? n : n + 1), 0);
-    return count === 0 ? [] : [{ ...w, count }];
+    return count === 0 ? [] : [{ group, option, runtimeS, inPool, count }];
   });
-  return { elsewhere, leftovers };
+  if (leftovers.length === 0) return { ...NOTHING_WAITS, elsewhere };
+  const { snapshot, forecasts, worths, leftOf, config } = context;
+  const placements = [...begun, ...of.chosen, ...elsewhere];
+  const giveWay = new Set([...yielding.values()].flatMap(({ stopped }) => stopped.map((r) => r.attempt.id)));
+  const input = { snapshot, forecasts, worths, leftOf, placements, giveWay, behind, leftovers, config };
+  return { ...context.stages.queue(input), elsewhere };
 }
+
+const NOTHING_WAITS: Queued = { leftovers: [], inTurn: new Map() };
 
 const stageOf = ({ job, stage }: TaskRef): string => `${job}/${stage}`;
 
@@ -316,7 +351,8 @@ function spareRoom(free: readonly Host[], stays: readonly Host[]): Host[] {
   });
 }
 
-function wantedStarts(context: PlacingContext, allotment: Allotment): readonly Wanted[] {
+function wantedStarts(context: PlacingContext, allotment: Allotment, isUp: IsUp): readonly Wanted[] {
+  const { safetyQuantile, restoreS } = context.config;
   const taken = new Map<GroupId, number>();
   const freeTime = freeTimeOf(context, allotment);
   return allotment.starts.map(({ option, count }) => {
@@ -328,10 +364,15 @@ function wantedStarts(context: PlacingContext, allotment: Allotment): readonly W
     const from = taken.get(group.id) ?? 0;
     taken.set(group.id, from + count);
     const spotAllowed = option.offer.pool.endsWith('/spot');
+    const longestS = (): Seconds => quantileToDo(forecastOf(group, context.forecasts).runtime, group, safetyQuantile);
+    const readS = raw(group.keptS) > 0 ? seconds(restoreS) : ZERO_S;
+    const isBrief = !spotAllowed && lte(add(longestS(), readS), NOTICE_S);
     const suits = (host: Host): boolean =>
-      spotAllowed ? host.pool.option !== 'on-demand' || !gt(runtimeS, freeTime(host)) : host.pool.option !== 'spot';
+      spotAllowed
+        ? host.pool.option !== 'on-demand' || !gt(runtimeS, freeTime(host))
+        : host.pool.option !== 'spot' || (isBrief && isUp(idOf(host)));
     const inPool = (pool: Pool): boolean =>
-      (spotAllowed || pool.option !== 'spot') && brokenConstraint(group.stage.constraints, pool) === null;
+      (spotAllowed || isBrief || pool.option !== 'spot') && brokenConstraint(group.stage.constraints, pool) === null;
     const allowed = (host: Host): boolean => suits(host) && inPool(host.pool);
     const tasks = membersOf(group, from, from + count).map((index): TaskToPlace => ({
       task: { job: group.job, stage: group.stage.name, index },
@@ -342,7 +383,7 @@ function wantedStarts(context: PlacingContext, allotment: Allotment): readonly W
       allowed,
       inPool,
     }));
-    return { group, option, count, runtimeS, tasks };
+    return { group, option, count, runtimeS, isBrief, inPool, tasks };
   });
 }
 

@@ -61,6 +61,11 @@ export const schedulerConfig = z.strictObject({
     .nonnegative()
     .default(160)
     .describe('Longest start-up that is planned for. Stratus 3.3.1.'),
+  turnoverS: z
+    .number()
+    .nonnegative()
+    .default(5)
+    .describe('Expected time from the end of a task to the start of the next one in its place.'),
   restoreS: z.number().nonnegative().default(10).describe('Time a task takes to read its checkpoint and go on.'),
   migrationS: z.number().nonnegative().default(30).describe('Time to checkpoint and stop an attempt when moving it.'),
   correlationPenalty: z

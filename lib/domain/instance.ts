@@ -1,5 +1,5 @@
 import type { EffectKey, InstanceId, PoolId } from '../kernel/ids.ts';
-import { epochMs, raw, type EpochMs, type Usd } from '../kernel/units.ts';
+import { epochMs, raw, seconds, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
 import type { Bid } from './pool.ts';
 
 /**
@@ -54,6 +54,9 @@ export interface Instance {
   /** Absent where nothing was forecast: on demand, and in records of versions that kept none. */
   readonly forecast?: ForecastAtPurchase;
 }
+
+/** EC2 gives two minutes of notice (EC2 User Guide, "Spot Instance interruption notices"). */
+export const NOTICE_S: Seconds = seconds(120);
 
 export const isLive = (i: Instance): boolean => i.state !== 'ended';
 

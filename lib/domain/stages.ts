@@ -1,4 +1,4 @@
-import type { GroupId, InstanceId } from '../kernel/ids.ts';
+import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
 import type { EpochMs, Seconds, UsdPerHour } from '../kernel/units.ts';
 import type { SchedulerConfig } from './config.ts';
 import type {
@@ -125,6 +125,31 @@ export interface Leftover {
   readonly count: number;
   readonly runtimeS: Seconds;
 }
+
+export interface QueueInput {
+  readonly snapshot: Snapshot;
+  readonly forecasts: Forecasts;
+  readonly worths: ReadonlyMap<GroupId, Worth>;
+  /** Of running tasks, what they still have to run. */
+  readonly leftOf: (running: RunningTask) => Seconds;
+  /** What of this cycle's starts has room, now or once work has given way, on instances that are up or starting. */
+  readonly placements: readonly Placement[];
+  /** Running tasks that the plan stops for that. */
+  readonly giveWay: ReadonlySet<AttemptId>;
+  /** Tasks of these groups that wait for room, beyond those that start now. */
+  readonly behind: ReadonlyMap<GroupId, number>;
+  readonly leftovers: readonly (Leftover & Required<Pick<TaskToPlace, 'inPool'>>)[];
+  readonly config: SchedulerConfig;
+}
+export interface Queued {
+  /** What is bought for: a place for each of `count`, which may serve several tasks one after the other. */
+  readonly leftovers: readonly Leftover[];
+  /** Tasks that wait for a place that others have now, or will have first. */
+  readonly inTurn: ReadonlyMap<GroupId, number>;
+}
+/** Which of the leftovers wait for places that are taken, and how many places the others get. Input order does not matter. */
+export type QueuePolicy = (input: QueueInput) => Queued;
+
 export interface AcquireInput {
   readonly snapshot: Snapshot;
   readonly forecasts: Forecasts;
@@ -180,4 +205,5 @@ export interface Stages<S> {
   readonly acquire: AcquirePolicy;
   readonly release: ReleasePolicy;
   readonly place: PlacePolicy;
+  readonly queue: QueuePolicy;
 }

@@ -92,6 +92,7 @@ export function settingsOf({ speed, settings }: WorldRecord, trace: MarketTrace)
     billing: billingAt(trace.endMs),
     // Wall-clock overheads of real processes weigh `speed` times as much in engine time.
     cyclePeriodS: Math.max(defaults.cyclePeriodS, 2 * minGapS),
+    turnoverS: Math.max(defaults.turnoverS, minGapS),
     migrationS: Math.max(defaults.migrationS, STOP_WALL_S * speed),
     restoreS: Math.max(defaults.restoreS, RESTORE_WALL_S * speed),
     // The market's clock runs on while the solver thinks: a plan must not be old before it is made.

@@ -4,14 +4,16 @@
  * Until an attempt's last safe moment (`latestSafeStartMs`: begin or resume on on-demand and still be done in time at
  * the safety quantile) staying costs nothing but money: an interruption leaves time for on-demand. Past it an
  * interruption means a missed deadline. So when that moment would pass within two cycles, the two courses are compared:
- *   stay:  P(late) = q + (1 - q) P(left > slack)              q = P(interrupted before it is done)
+ *   stay:  P(late) = q + (1 - q) P(left > slack)              q = P(interrupted before it is done); 0 of what
+ *                                                       is expected to end within the notice
  *   move:  P(late) = P(left > slack - stop - start-up - restore - work done again)
  * both given how long it has run already, now or before, which what begins again does not forget: a task without a checkpoint that has run for an
  * hour takes more than an hour wherever it begins. The attempt moves if that makes lateness less likely. An attempt that is nearly done stays.
  */
-import { between, raw, seconds } from '../kernel/units.ts';
+import { between, lte, raw, seconds } from '../kernel/units.ts';
 import type { AttemptId } from '../kernel/ids.ts';
 import { forecastFor, pInterruptedWithin } from '../domain/forecast.ts';
+import { NOTICE_S } from '../domain/instance.ts';
 import { runningParts, workDoneS, workKeptS, type InstanceView, type RunningTask } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import { begunBy, doneOnceS, exceedsToDo } from '../domain/work-to-do.ts';
@@ -61,7 +63,8 @@ function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput
   const againS = raw(doneS) - raw(kept);
   const moveLate = pLeftOver(running, slackS - overheadS - againS, input);
   const curve = forecasts.market.interruption(view.pool, view.instance.bid);
-  const lost = pInterruptedWithin(curve, seconds(meanLeftS(running, input)));
+  const left = seconds(meanLeftS(running, input));
+  const lost = lte(left, NOTICE_S) ? 0 : pInterruptedWithin(curve, left);
   const stayLate = lost + (1 - lost) * pLeftOver(running, slackS, input);
   if (moveLate >= stayLate) return null;
   const minutes = Math.round((raw(worth.latestSafeStartMs ?? snapshot.nowMs) - raw(snapshot.nowMs)) / 6000) / 10;

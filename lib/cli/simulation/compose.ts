@@ -129,12 +129,13 @@ export const marketOf = async ({
   readonly notes: readonly string[];
 }> => (market === null ? { trace: defaultMarket(marketSeed), notes: [] } : openMarket(market, cache));
 
-/** As local mode has it: billing as of the market's time, then what the user set. */
-function configOf({ config, setupS }: RunOrder, trace: MarketTrace): SchedulerConfig {
-  const restoreS = schedulerConfig.shape.restoreS.parse(undefined);
+/** As local mode has it: billing as of the market's time, what follows from the gap between decisions, then what the user set. */
+function configOf({ config, setupS, minGapS }: RunOrder, trace: MarketTrace): SchedulerConfig {
+  const defaults = schedulerConfig.parse({});
   return schedulerConfig.parse({
     billing: billingAt(trace.endMs),
-    restoreS: Math.max(restoreS, setupS),
+    restoreS: Math.max(defaults.restoreS, setupS),
+    turnoverS: Math.max(defaults.turnoverS, minGapS),
     ...config,
   });
 }

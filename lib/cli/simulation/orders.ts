@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
 import { raw } from '../../kernel/units.ts';
-import type { SchedulerConfig } from '../../domain/config.ts';
+import { schedulerConfig, type SchedulerConfig } from '../../domain/config.ts';
 import { settingsOf, vcpuLimit, MIN_GAP_WALL_S } from '../../local/world.ts';
 import { readWorldRecord, type WorldRecord } from '../../local/world-record.ts';
 import { DEFAULT_SEED } from '../../market/default-market.ts';
@@ -132,7 +132,9 @@ function termsOf(
   if (record === null) return { config: settings, vcpus, minGapS: gap };
   const recorded = settingsOf(record, trace);
   const restoreS = Math.max(recorded.restoreS, options.setup);
-  return { config: { ...recorded, restoreS, ...settings }, vcpus, minGapS: gap };
+  const usualS = schedulerConfig.parse({}).turnoverS;
+  const turnoverS = options.gap === undefined ? recorded.turnoverS : Math.max(usualS, gap);
+  return { config: { ...recorded, restoreS, turnoverS, ...settings }, vcpus, minGapS: gap };
 }
 
 /** Null: when the first recorded job was submitted. */

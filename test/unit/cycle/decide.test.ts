@@ -9,10 +9,11 @@ import type { Instance } from '../../../lib/domain/instance.ts';
 import type { Attempt, Job, StageProgress, StageSpec, Task } from '../../../lib/domain/job.ts';
 import type { Allotment, Plan } from '../../../lib/domain/plan.ts';
 import type { Pool } from '../../../lib/domain/pool.ts';
-import type { MarketForecast, PlanPolicy } from '../../../lib/domain/stages.ts';
+import type { MarketForecast, PlanPolicy, QueuePolicy } from '../../../lib/domain/stages.ts';
 import { invariant } from '../../../lib/kernel/errors.ts';
 import { attemptId, groupId, instanceId, jobId, planId } from '../../../lib/kernel/ids.ts';
 import { epochMs, plus, raw, seconds, usdPerHour, ZERO_S, type EpochMs } from '../../../lib/kernel/units.ts';
+import { eachItsPlace } from '../../../lib/place/queue.ts';
 import type { Solver } from '../../../lib/plan/solver.ts';
 import { attempt, instance, job, pool, resources, spec, stage } from '../../support/builders.ts';
 import { noSolver } from '../../support/no-solver.ts';
@@ -56,6 +57,8 @@ interface Scene {
   readonly before?: Deliberation;
   readonly billing?: 'per-second' | 'per-hour';
   readonly explains?: boolean;
+  /** The preset's own where absent. */
+  readonly queue?: QueuePolicy;
 }
 
 async function decided(scene: Scene): Promise<{ plan: Plan; deliberation: Deliberation }> {
@@ -85,7 +88,8 @@ async function decided(scene: Scene): Promise<{ plan: Plan; deliberation: Delibe
     solve: { ...solve, boundKind: null, gap: null, gapOfCost: null, variables: 0, constraints: 0, elapsedMs: 0 },
     ...scene.allotment,
   });
-  const stages = { ...presetNamed('greedy'), plan };
+  const preset = presetNamed('greedy');
+  const stages = { ...preset, plan, queue: scene.queue ?? preset.queue };
   const market: MarketForecast = {
     interruption: () => NEVER_INTERRUPTED,
     expectedPrice: priceOf,
@@ -173,9 +177,21 @@ const fresh = (id: string, tasks: number, cpus: number, over: Partial<StageSpec>
   return job({ name: id, submittedMs: at(0), spec: spec({ name: id, stages: [made] }) });
 };
 const start = (of: Job, kind: 'fresh' | 'gang', count: number, where: Pool = spot): Allotment['starts'][number] => {
-  const offer = { pool: where.id, bid: 'uncapped', startDelayS: seconds(90), expectedCostUsd: 0.1 } as Offer;
-  const option = {
+  const offer: Offer = {
     group: groupId(`${of.id}/main/${kind}`),
+    pool: where.id,
+    bid: 'uncapped',
+    priceUsdPerHour: priceOf(where),
+    share: 0.25,
+    startDelayS: seconds(90),
+    pInterrupted: 0,
+    pLate: 0,
+    expectedLostS: ZERO_S,
+    expectedDurationS: seconds(600),
+    expectedCostUsd: 0.1,
+  };
+  const option = {
+    group: offer.group,
     offer,
     slot: 0,
     startMs: at(NOW_S),
@@ -288,6 +304,56 @@ describe('a start that is meant for spot and finds no room there', () => {
   it('takes any room on spot', async () => {
     const other = { ...beside(600), instances: [host('i-test', onDemand), host('i-spot', pool({ zone: 'b' }))] };
     expect(startsOf((await decided(other)).plan)).toEqual(['j-quick']);
+  });
+});
+
+describe('a start that is meant for capacity that stays and finds no room there', () => {
+  const scene = (runtimeS: number, there: Instance, over: Partial<StageSpec> = {}): Scene => {
+    const one = fresh('j-one', 1, 1, { expectedRuntimeS: seconds(runtimeS), ...over });
+    return { jobs: [one], instances: [there], allotment: { starts: [start(one, 'fresh', 1, onDemand)] } };
+  };
+
+  it('takes room on spot that is up where it is done within the notice that the market gives', async () => {
+    const { plan } = await decided(scene(20, host('i-spot', spot)));
+    expect([startsOf(plan), keysOf(plan, 'launch')]).toEqual([['j-one'], []]);
+  });
+
+  it('does not where it takes longer, where spot is still to start, or where spot is forbidden to it', async () => {
+    const constraints = { purchaseOptions: ['on-demand' as const] };
+    for (const of of [
+      scene(200, host('i-spot', spot)),
+      scene(20, host('i-spot', spot, { state: 'starting', readyMs: null })),
+      scene(20, host('i-spot', spot), { constraints }),
+    ]) {
+      const { plan } = await decided(of);
+      expect([startsOf(plan), keysOf(plan, 'launch').length]).toEqual([[], 1]);
+    }
+  });
+});
+
+describe('short tasks that wait for a place that others have', () => {
+  it('are not bought for, and their job says so', async () => {
+    const busy = jobOf('j-busy', { running: 1 }, { expectedRuntimeS: seconds(20) });
+    const short = fresh('j-short', 3, 2, { expectedRuntimeS: seconds(20) });
+    const scene: Scene = {
+      jobs: [busy, short],
+      attempts: [runs('a0', busy, { resources: resources(4), startedMs: at(NOW_S - 5) })],
+      instances: [host('i-test', spot)],
+      allotment: { starts: [start(short, 'fresh', 3)] },
+    };
+    const { plan } = await decided(scene);
+    expect([keysOf(plan, 'launch'), startsOf(plan)]).toEqual([[], []]);
+    const [explained] = plan.explanations.filter((e) => e.job === 'j-short');
+    expect(explained?.waiting.map((w) => [w.tasks, w.why, w.detail, w.wouldChange])).toEqual([
+      [
+        3,
+        'capacity',
+        'it waits its turn on places of other short tasks, which run, start or are bought',
+        'nothing: it starts when one of these places comes free',
+      ],
+    ]);
+    const fleet = await decided({ ...scene, queue: eachItsPlace });
+    expect(keysOf(fleet.plan, 'launch').length).toBeGreaterThan(0);
   });
 });
 

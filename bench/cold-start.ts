@@ -47,6 +47,7 @@ const ENVIRONMENT = {
   EBB_BUCKET: 'bucket',
   EBB_CLUSTER: 'cluster',
   EBB_LAUNCH_TEMPLATE: 'lt-0',
+  EBB_LAUNCH_TEMPLATE_VERSION: '1',
   EBB_SUBNETS: 'eu-central-1a=subnet-0',
   EBB_STATE_MACHINE: 'arn:aws:states:eu-central-1:123456789012:stateMachine:ebbtide-cycle',
   EBB_TRIGGER_QUEUE: 'https://sqs.eu-central-1.amazonaws.com/123456789012/trigger',

@@ -21,7 +21,7 @@ import { decide } from '../lib/cycle/decide.ts';
 import { explain } from '../lib/cycle/explain.ts';
 import { recordIntents } from '../lib/cycle/intents.ts';
 import { presetNamed } from '../lib/cycle/presets.ts';
-import { YOUNG_GENERATION_MIB } from '../lib/local/engine.ts';
+import { YOUNG_GENERATION_MIB } from '../lib/local/engine-watch.ts';
 import { highsSolver } from '../lib/local/highs-solver.ts';
 import { MarketForecaster } from '../lib/market/forecast/forecaster.ts';
 import { CapacityEvidence } from '../lib/market/forecast/hazard.ts';

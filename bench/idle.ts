@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { tokenIn } from '../lib/local/http/token.ts';
 import { machine } from './figures.ts';
 import { FORMS, productAs, temporaryFolder, usageOf, type Form } from './product.ts';
 
@@ -35,15 +36,17 @@ const TINY = {
 };
 
 async function untilQuiet(url: string, workdir: string): Promise<void> {
+  const authorization = `Bearer ${tokenIn(join(workdir, 'ebb', 'token'))}`;
   const body = JSON.stringify({ ...TINY, stages: TINY.stages.map((s) => ({ ...s, workdir })) });
   const made = await fetch(`${url}/api/jobs`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json' },
+    headers: { 'content-type': 'application/json', authorization },
     body,
   });
   if (made.status !== 201) throw new Error(`the tiny job was refused: ${await made.text()}`);
   const { job } = (await made.json()) as { job: { id: string } };
-  const ask = async <T>(path: string): Promise<T> => (await (await fetch(`${url}${path}`)).json()) as T;
+  const ask = async <T>(path: string): Promise<T> =>
+    (await (await fetch(`${url}${path}`, { headers: { authorization } })).json()) as T;
   for (let waited = 0; waited < BUSY_S; waited++) {
     const { state } = await ask<{ state: string }>(`/api/jobs/${job.id}`);
     const { items } = await ask<{ items: unknown[] }>('/api/instances?live=true');

@@ -1,25 +1,35 @@
 /**
- * Intake over HTTP: single-job POSTs, each durable (SQLite, WAL, synchronous FULL) before its answer. The server runs in
- * a process of its own on the same machine; the load generator shares its cores.
+ * Intake over HTTP, each job durable (SQLite, WAL, synchronous FULL) before its answer. The server runs in a process of its own on the
+ * same machine; whoever sends shares its cores.
  *
- *   node bench/intake.ts [--seconds 10] [--connections 64] [--dir FOLDER]
+ *   node bench/intake.ts [--seconds 10] [--connections 64] [--jobs 20000] [--dir FOLDER]
  *
- * Prints the highest throughput, then the latency at half that rate (autocannon sends a second's share of each connection
- * in a burst, which is harder than an even rate), then checks that every acknowledged job is in the
- * database that the stopped server leaves behind.
+ * 1. Single submissions from many connections: the highest throughput, then the latency at half that rate (autocannon sends a second's
+ *    share of each connection in a burst, which is harder than an even rate); then every acknowledged job is looked for in the database
+ *    that the stopped server leaves behind.
+ * 2. One client, single submissions one after another, then batches (POST /api/jobs/batch), to the same server.
+ * 3. End to end: `ebb submit` of --jobs jobs, as documents of one YAML file, as JSON lines and as 5,000 files, to a real engine
+ *    (scripts/serve-engine.ts: admission, engine thread and instances as `ebb up` has them), which schedules and runs them meanwhile.
+ *    Timed: the whole command, process start and reading included; and its requests alone, from the first that the server gets until the last is
+ *    answered. A job that is answered is in the database from which the engine's next cycle takes it. Then the same command again under its
+ *    key. Besides, the longest wait of a health check (one every 20 ms) while jobs are taken: what others notice.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
+import { Agent, createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
+import { MAX_BATCH_JOBS } from '../lib/api/requests.ts';
+import type { BatchAnswer } from '../lib/api/schemas.ts';
 import { SqliteStore } from '../lib/local/store/sqlite-store.ts';
 
-/** What intake is to reach: at least this many jobs a second, and this latency at half the highest rate. */
+/** What intake is to reach: at least this many jobs a second (single ones, and end to end), and this latency at half the highest rate. */
 const TARGET_JOBS_PER_S = 2000;
 const TARGET_P99_MS = 50;
 
@@ -27,11 +37,13 @@ const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '10' },
     connections: { type: 'string', default: '64' },
+    jobs: { type: 'string', default: '20000' },
     dir: { type: 'string' },
   },
 });
 const secondsOfLoad = Number(values.seconds);
 const connections = Number(values.connections);
+const jobCount = Number(values.jobs);
 
 const JOB = JSON.stringify({
   name: 'nightly-render-2026-03-01',
@@ -55,8 +67,8 @@ interface Served {
   readonly url: string;
 }
 
-async function serve(dir: string): Promise<Served> {
-  const script = fileURLToPath(new URL('../scripts/serve-api.ts', import.meta.url));
+async function serve(dir: string, program: 'serve-api' | 'serve-engine'): Promise<Served> {
+  const script = fileURLToPath(new URL(`../scripts/${program}.ts`, import.meta.url));
   const child = spawn(process.execPath, [...process.execArgv, script, '--dir', dir], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -101,6 +113,148 @@ async function stored(dir: string): Promise<Set<string>> {
   return ids;
 }
 
+/** Sequential, so that a minute is enough. */
+const ONE_BY_ONE = 1000;
+const FILES = 5000;
+const HEALTH_EVERY_MS = 20;
+
+async function post(url: string, path: string, body: string, key: string): Promise<unknown> {
+  const headers = { 'content-type': 'application/json', 'idempotency-key': key };
+  const answer = await fetch(`${url}${path}`, { method: 'POST', headers, body });
+  if (!answer.ok) throw new Error(`${path} answers ${answer.status}: ${await answer.text()}`);
+  return answer.json();
+}
+
+async function oneClient(url: string): Promise<{ readonly singlePerS: number; readonly batchPerS: number }> {
+  let began = performance.now();
+  for (let i = 0; i < ONE_BY_ONE; i++) await post(url, '/api/jobs', JOB, `single-${i}`);
+  const singlePerS = ONE_BY_ONE / ((performance.now() - began) / 1000);
+  began = performance.now();
+  for (let i = 0; i < jobCount; i += MAX_BATCH_JOBS) {
+    const jobs = Array<string>(Math.min(MAX_BATCH_JOBS, jobCount - i)).fill(JOB);
+    const { created } = (await post(
+      url,
+      '/api/jobs/batch',
+      `{"jobs":[${jobs.join(',')}]}`,
+      `batch-${i}`,
+    )) as BatchAnswer;
+    if (created !== jobs.length) throw new Error(`${created} of ${jobs.length} jobs of a batch were created`);
+  }
+  return { singlePerS, batchPerS: jobCount / ((performance.now() - began) / 1000) };
+}
+
+async function ended(served: Served): Promise<void> {
+  served.process.kill('SIGTERM');
+  await once(served.process, 'exit');
+}
+
+const yaml = (i: number): string => `name: job-${i}\ncommand: ["true"]\nresources:\n  cpu: 1\n  memory: 256MiB\n`;
+const line = (i: number): string =>
+  JSON.stringify({ name: `job-${i}`, command: ['true'], resources: { cpu: 1, memory: '256MiB' } });
+const each = (count: number, text: (i: number) => string): string[] => Array.from({ length: count }, (_, i) => text(i));
+
+/** What `ebb submit` is given: files by name. */
+const FORMS: readonly (readonly [string, () => ReadonlyMap<string, string>])[] = [
+  ['one YAML file', () => new Map([['jobs.yaml', each(jobCount, yaml).join('---\n')]])],
+  ['JSON lines', () => new Map([['jobs.ndjson', each(jobCount, line).join('\n')]])],
+  [`${FILES} YAML files`, () => new Map(each(FILES, yaml).map((text, i) => [`job-${i}.yaml`, text]))],
+];
+
+/** Longest wait for an answer of the health check until it is stopped. */
+function healthOf(url: string): () => Promise<number> {
+  let isOver = false;
+  let longestMs = 0;
+  const asking = (async () => {
+    while (!isOver) {
+      const began = performance.now();
+      await (await fetch(`${url}/api/health`)).text();
+      longestMs = Math.max(longestMs, performance.now() - began);
+      await new Promise((resolve) => setTimeout(resolve, HEALTH_EVERY_MS));
+    }
+  })();
+  return async () => {
+    isOver = true;
+    await asking;
+    return longestMs;
+  };
+}
+
+/** Between client and engine: when the first request came, and when the last one was answered. */
+async function relay(target: string): Promise<{ readonly url: string; readonly spanMs: () => number; close(): void }> {
+  let firstMs: number | null = null;
+  let lastMs = 0;
+  const server = createServer((request, response) => {
+    firstMs ??= performance.now();
+    const { method, url: path, headers } = request;
+    const passed = httpRequest(`${target}${path ?? ''}`, { method, headers, agent: AGENT }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+      answer.on('end', () => (lastMs = performance.now()));
+    });
+    request.pipe(passed);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    spanMs: () => lastMs - (firstMs ?? lastMs),
+    close: () => void server.close(),
+  };
+}
+const AGENT = new Agent({ keepAlive: true });
+
+async function submit(
+  url: string,
+  cwd: string,
+  names: readonly string[],
+): Promise<{ readonly tookS: number; readonly outcomes: readonly string[] }> {
+  const began = performance.now();
+  const child = spawn(process.execPath, [EBB, 'submit', '--key', 'bench', '--json', ...names], {
+    cwd,
+    env: { ...process.env, EBB_URL: url },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let text = '';
+  child.stdout.on('data', (piece) => (text += String(piece)));
+  const [code] = (await once(child, 'close')) as [number | null];
+  const tookS = (performance.now() - began) / 1000;
+  if (code !== 0) throw new Error(`ebb submit ended with ${code}`);
+  return { tookS, outcomes: (JSON.parse(text) as { outcome: string }[]).map((a) => a.outcome) };
+}
+const EBB = fileURLToPath(new URL('../bin/ebb.mjs', import.meta.url));
+
+async function endToEnd(form: string, filesOf: () => ReadonlyMap<string, string>): Promise<void> {
+  const home = await mkdtemp(join(tmpdir(), 'ebb-submit-'));
+  const [jobs, engineDir] = [join(home, 'jobs'), join(home, 'engine')];
+  await mkdir(jobs);
+  await mkdir(engineDir);
+  const files = filesOf();
+  for (const [name, text] of files) await writeFile(join(jobs, name), text);
+  const engine = await serve(engineDir, 'serve-engine');
+  const between = await relay(engine.url);
+  try {
+    const health = healthOf(engine.url);
+    const first = await submit(between.url, jobs, [...files.keys()]);
+    const requestsS = between.spanMs() / 1000;
+    const longestMs = await health();
+    const again = await submit(engine.url, jobs, [...files.keys()]);
+    const count = first.outcomes.length;
+    const isWhole = first.outcomes.every((o) => o === 'created') && again.outcomes.every((o) => o === 'repeated');
+    if (!isWhole) process.exitCode = 1;
+    const perS = count / requestsS;
+    console.log(
+      `ebb submit    ${form}, ${count} jobs: ${perS.toFixed(0)} jobs/s from first request to last answer (target ${TARGET_JOBS_PER_S}: ${(perS / TARGET_JOBS_PER_S).toFixed(2)}x), ` +
+        `${(count / first.tookS).toFixed(0)} jobs/s with start and reading (${first.tookS.toFixed(1)} s); again ${again.tookS.toFixed(1)} s; ` +
+        `health check at most ${longestMs.toFixed(0)} ms; ${isWhole ? 'each job made once' : 'NOT each job made once'}`,
+    );
+  } finally {
+    between.close();
+    await ended(engine);
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
 const dir = values.dir ?? (await mkdtemp(join(tmpdir(), 'ebb-intake-')));
 const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string;
@@ -113,13 +267,13 @@ console.log(`load average before: ${loadavg()[0]?.toFixed(1)}`);
 console.log(`body ${Buffer.byteLength(JOB)} bytes, ${connections} connections, ${secondsOfLoad} s per phase`);
 
 const acknowledged = new Set<string>();
-const server = await serve(dir);
+const server = await serve(dir, 'serve-api');
 await load(server.url, 3, null, acknowledged);
 const full = await load(server.url, secondsOfLoad, null, acknowledged);
 const jobsPerS = full['2xx'] / full.duration;
 const half = await load(server.url, secondsOfLoad, Math.round(jobsPerS / 2), acknowledged);
-server.process.kill('SIGTERM');
-await once(server.process, 'exit');
+const { singlePerS, batchPerS } = await oneClient(server.url);
+await ended(server);
 
 const refused = full.non2xx + half.non2xx;
 const errors = full.errors + half.errors;
@@ -137,4 +291,8 @@ console.log(
 console.log(
   `durability    ${acknowledged.size} acknowledged, ${inDatabase.size} in the database, ${lost.length} lost; ${refused} refused, ${errors} errors`,
 );
+console.log(
+  `one client    ${singlePerS.toFixed(0)} jobs/s one by one (${ONE_BY_ONE} jobs), ${batchPerS.toFixed(0)} jobs/s in batches of ${MAX_BATCH_JOBS} (${jobCount} jobs): ${(batchPerS / singlePerS).toFixed(0)}x`,
+);
+for (const [form, files] of FORMS) await endToEnd(form, files);
 if (lost.length > 0 || refused > 0 || errors > 0) process.exitCode = 1;

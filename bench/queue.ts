@@ -64,6 +64,8 @@ function inputOf(tasks: number): QueueInput {
         bid: 'uncapped' as const,
         priceUsdPerHour: usdPerHour(0.1),
         share: 0.1,
+        newShare: 0.1,
+        chargedShare: 0.1,
         startDelayS: seconds(95),
         pInterrupted: 0,
         pLate: 0,
@@ -73,7 +75,7 @@ function inputOf(tasks: number): QueueInput {
       },
     },
   }));
-  const none = { placements: [], giveWay: new Set<never>(), behind: new Map<never, number>() };
+  const none = { placements: [], giveWay: new Set<never>(), behind: new Map<never, number>(), unknownAs: () => null };
   return {
     snapshot,
     forecasts,

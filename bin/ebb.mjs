@@ -13,7 +13,7 @@ import { existsSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { judge, packagedNode } from './runtime.mjs';
+import { howToGetNode, judge, packagedNode } from './runtime.mjs';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 /** Set for the process that the launcher starts, so that it never starts a third. */
@@ -24,10 +24,10 @@ const packaged = own === 'tested' ? null : packagedNode(nodeModule.createRequire
 if (own === 'tested' || (packaged === null && own === 'possible') || process.env[RELAUNCHED] === '1') await runHere();
 else if (packaged !== null) standInFor(packaged);
 else
-  refuse('node-version', `Ebbtide cannot run on this Node and the packaged Node 24 is missing`, {
+  refuse('node-version', 'Ebbtide cannot run on this Node, and it has no Node 24 of its own here', {
     got: `Node ${process.versions.node} on ${process.platform}-${process.arch}`,
     allowed: 'Node 24 or newer (22.13 at least)',
-    next: 'install Node 24, or reinstall ebbtide without --omit=optional so that its own Node comes along',
+    next: howToGetNode(),
   });
 
 async function runHere() {

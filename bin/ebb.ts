@@ -13,4 +13,5 @@ process.exitCode = await main(process.argv.slice(2), {
   stdin: process.stdin,
   env: process.env,
   cwd: process.cwd(),
+  isOwn: true,
 });

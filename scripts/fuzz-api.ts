@@ -1,7 +1,8 @@
 /**
- * Fuzzes the HTTP API from its own OpenAPI document with schemathesis, against a server that it starts on a temporary
- * folder. Fails when any answer is a 5xx or contradicts the document. Needs Python 3.11; schemathesis and what it needs
- * are installed once, pinned by hash.
+ * Fuzzes the HTTP API of a real engine that it starts on a temporary folder: from its own OpenAPI document with schemathesis, then with job
+ * files full of wildcards and braces. Fails when any answer is a 5xx, contradicts the document or takes longer than REQUEST_LIMIT_MS, when
+ * the engine schedules nothing more afterwards, and when SIGTERM does not end it. Needs Python 3.11; schemathesis and what it needs are
+ * installed once, pinned by hash.
  *
  *   node scripts/fuzz-api.ts [--examples 50] [--seed 1]
  *
@@ -15,6 +16,9 @@ import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import fc from 'fast-check';
+import { MAX_BATCH_JOBS } from '../lib/api/requests.ts';
+import { hostileStage } from '../test/support/hostile-stage.ts';
 import { pythonPrograms } from './installation.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -23,6 +27,13 @@ const REQUIREMENTS = join(ROOT, 'scripts', 'schemathesis-requirements.txt');
 const { values } = parseArgs({
   options: { examples: { type: 'string', default: '50' }, seed: { type: 'string', default: '1' } },
 });
+
+/** Far above what a loaded machine needs for one request. */
+const REQUEST_LIMIT_MS = 20_000;
+/** For one job to be scheduled and run behind all the others. */
+const PATIENCE_MS = 600_000;
+/** For SIGTERM to end the engine. */
+const END_PATIENCE_MS = 60_000;
 
 /**
  * What must hold of every answer. Left out: checks that a generated value is refused or taken (a document cannot say
@@ -40,13 +51,15 @@ const CHECKS = [
 
 const programs = await pythonPrograms('schemathesis', REQUIREMENTS);
 const dir = await mkdtemp(join(tmpdir(), 'ebb-fuzz-'));
-const server = spawn(process.execPath, [join(ROOT, 'scripts', 'serve-api.ts'), '--dir', dir], {
+const server = spawn(process.execPath, [join(ROOT, 'scripts', 'serve-engine.ts'), '--dir', dir], {
   stdio: ['ignore', 'pipe', 'inherit'],
 });
 const lines = createInterface({ input: server.stdout });
 const { url } = (await nextLine(lines)) as { url: string };
 const fuzzer = spawn(join(programs, 'schemathesis'), fuzzArguments(url), { stdio: 'inherit', cwd: dir });
 const [code] = (await once(fuzzer, 'exit')) as [number | null];
+await postHostile(url);
+await goesOn(url);
 const answers = await stop(server);
 await rm(dir, { recursive: true });
 
@@ -57,6 +70,49 @@ process.stdout.write(`fuzz-api: ${all} answers, 2xx ${total('2')}, 4xx ${total('
 // Without answers of both kinds the fuzzer has not reached what it is to test.
 if (code !== 0 || total('5') > 0 || total('2') === 0 || total('4') === 0) process.exitCode = 1;
 
+/** Job files whose patterns a naive matcher or expander never ends with: one by one, then in batches. */
+async function postHostile(base: string): Promise<void> {
+  const keys = fc.sample(hostileStage, { numRuns: 10 * Number(values.examples), seed: Number(values.seed) });
+  const jobs = keys.map((stage, i) => ({
+    name: `hostile-${i}`,
+    stages: [{ name: 'main', command: 'true', ...stage }],
+    workdir: dir,
+  }));
+  for (const job of jobs) {
+    const status = await post(base, '/api/jobs', job);
+    if (![201, 400, 422].includes(status)) throw new Error(`answer ${status} to ${JSON.stringify(job).slice(0, 500)}`);
+  }
+  for (let i = 0; i < jobs.length; i += MAX_BATCH_JOBS) {
+    const status = await post(base, '/api/jobs/batch', { jobs: jobs.slice(i, i + MAX_BATCH_JOBS) });
+    if (status !== 200 && status !== 413) throw new Error(`answer ${status} to a batch of hostile jobs`);
+  }
+}
+
+/** A plain job still runs to its end. */
+async function goesOn(base: string): Promise<void> {
+  const name = 'after-all-that';
+  const status = await post(base, '/api/jobs', { name, command: 'true', workdir: dir });
+  if (status !== 201) throw new Error(`the engine takes no plain job any more: answer ${status}`);
+  const since = performance.now();
+  for (let state = ''; state !== 'succeeded';) {
+    if (performance.now() - since > PATIENCE_MS) throw new Error(`the engine is stuck: a plain job is still ${state}`);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const answer = await fetch(`${base}/api/jobs/${name}`, { signal: AbortSignal.timeout(REQUEST_LIMIT_MS) });
+    ({ state } = (await answer.json()) as { state: string });
+  }
+}
+
+async function post(base: string, path: string, body: object): Promise<number> {
+  const answer = await fetch(`${base}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(REQUEST_LIMIT_MS),
+  });
+  await answer.text();
+  return answer.status;
+}
+
 function fuzzArguments(base: string): string[] {
   return [
     'run',
@@ -65,7 +121,7 @@ function fuzzArguments(base: string): string[] {
     ...['--max-examples', values.examples],
     ...['--seed', values.seed],
     ...['--phases', 'examples,coverage,fuzzing,stateful'],
-    ...['--request-timeout', '20'],
+    ...['--request-timeout', String(REQUEST_LIMIT_MS / 1000)],
     ...['--suppress-health-check', 'all'],
     ...['--generation-database', 'none'],
     '--continue-on-failure',
@@ -81,6 +137,8 @@ async function nextLine(from: Interface): Promise<unknown> {
 /** Ends the server; what it counted. */
 async function stop(process: ChildProcess): Promise<Record<string, number>> {
   const counted = nextLine(lines);
+  const late = setTimeout(() => process.kill('SIGKILL'), END_PATIENCE_MS);
+  process.once('exit', () => clearTimeout(late));
   process.kill('SIGTERM');
   return ((await counted) as { answers: Record<string, number> }).answers;
 }

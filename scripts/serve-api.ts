@@ -12,7 +12,7 @@ import { EbbError } from '../lib/kernel/errors.ts';
 import { randomStream } from '../lib/kernel/random.ts';
 import { epochMs, raw, usd } from '../lib/kernel/units.ts';
 import { provideBackend } from '../lib/api/backend.ts';
-import { dispatcher, type Dispatch } from '../lib/api/dispatch.ts';
+import { dispatcher } from '../lib/api/dispatch.ts';
 import { brokenConstraint } from '../lib/domain/constraints.ts';
 import type { Admission, JobSpec } from '../lib/domain/job.ts';
 import type { Pool } from '../lib/domain/pool.ts';
@@ -25,6 +25,7 @@ import { builtInCatalogue } from '../lib/market/catalogue.ts';
 import { traceOf } from '../lib/market/steps.ts';
 import { handler as api } from '../lambdas/api/handler.ts';
 import { handler as intake } from '../lambdas/intake/handler.ts';
+import { counted } from './counted-answers.ts';
 
 const { values } = parseArgs({ options: { dir: { type: 'string' } } });
 if (values.dir === undefined) throw new EbbError('usage', { what: '--dir is missing', next: 'Name an empty folder.' });
@@ -75,24 +76,20 @@ provideBackend({
   forecast: async () => ({ origin: null, pools: [] }),
   wake: () => undefined,
   health: async () => ({
-    status: 'stale',
+    status: 'degraded',
+    detail: 'there is no engine here',
     version: '0',
     engineStartedMs: now,
     lastCycleMs: null,
     market: { name: trace.name, fromMs: raw(trace.startMs), toMs: raw(trace.endMs), speed: 1 },
     preset: 'none',
+    disk: null,
   }),
 });
 
-const answers: Record<string, number> = {};
-const dispatch = dispatcher({ intake, api });
-const counted: Dispatch = async (request) => {
-  const response = await dispatch(request);
-  answers[response.status] = (answers[response.status] ?? 0) + 1;
-  return response;
-};
+const { dispatch, answers } = counted(dispatcher({ intake, api }));
 
-const server = await serveApi({ dispatch: counted, port: 0 });
+const server = await serveApi({ dispatch, port: 0 });
 console.log(JSON.stringify({ url: server.url }));
 await once(process, 'SIGTERM');
 await server.close();

@@ -24,6 +24,7 @@ import { randomStream } from '../lib/kernel/random.ts';
 import { raw } from '../lib/kernel/units.ts';
 import { createLocalFleet } from '../lib/local/fleet/fleet.ts';
 import { killFleet } from '../lib/local/fleet/kill.ts';
+import { tokenIn } from '../lib/local/http/token.ts';
 import { openSqliteStore } from '../lib/local/store/sqlite-store.ts';
 import { knownWorld } from '../lib/local/world.ts';
 import { capacityOf } from '../lib/market/capacity.ts';
@@ -125,7 +126,7 @@ async function submitAll(current: () => Engine | null): Promise<void> {
 /** Null when the engine died over it. */
 async function sent(url: string, jobs: readonly object[], key: string): Promise<BatchAnswer | null> {
   try {
-    return await httpClient(url, null).post<BatchAnswer>('/api/jobs/batch', {
+    return await httpClient(url, tokenIn(join(dir, 'token'))).post<BatchAnswer>('/api/jobs/batch', {
       body: { jobs },
       headers: { 'idempotency-key': key },
     });

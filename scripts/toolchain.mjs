@@ -6,7 +6,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { packagedNode } from '../bin/runtime.mjs';
+import { howToGetNode, packagedNode } from '../bin/runtime.mjs';
 
 export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -40,8 +40,7 @@ export function projectNode() {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
   if (major >= 24 || (major === 22 && minor >= 18)) return process.execPath;
   console.error(
-    `Node ${process.versions.node} cannot run this project and no packaged Node 24 was installed for ` +
-      `${process.platform}-${process.arch}. Install Node 24 and run the command again.`,
+    `Node ${process.versions.node} cannot run this project (22.18 or newer, 24 is tested): ${howToGetNode()}, then run the command again.`,
   );
   return process.exit(9);
 }

@@ -2,21 +2,23 @@
 import middy from '@middy/core';
 import type { z } from 'zod';
 import type { EffectKey } from '../../lib/kernel/ids.ts';
-import { perform } from '../../lib/cycle/steps.ts';
+import { perform, type Outcomes } from '../../lib/cycle/steps.ts';
 import { composeDeployment } from '../../lib/aws/compose.ts';
 import { deployment } from '../../lib/aws/deployment.ts';
-import { actInput, type Acted } from '../../lib/aws/messages.ts';
+import { actInput, OUTCOMES_BYTES, type Acted } from '../../lib/aws/messages.ts';
+import { isLate } from '../../lib/aws/late.ts';
+import { remainingMs } from '../../lib/aws/remaining.ts';
 import { lambdaStack, logger, measure } from '../../lib/aws/stack.ts';
-
-/** What the outcomes of all parts may take of the 256 KiB that the state machine carries. */
-const ALL_OUTCOMES_BYTES = 65_536;
 
 export const handler = middy<z.output<typeof actInput>, Acted>()
   .use(lambdaStack('act', actInput))
-  .handler(async ({ execution, round, keys: reference, batches, batch: { from, to } }) => {
+  .handler(async ({ execution, round, began, keys: listed, batches, batch: { from, to } }) => {
     const { carrier, store, fleet } = deployment(composeDeployment);
-    const keys = (await carrier.get<readonly EffectKey[]>(reference)).slice(from, to);
-    const outcomes = await perform({ store, fleet }, keys);
+    const keys = (await carrier.get<readonly EffectKey[]>(listed)).slice(from, to);
+    // What the other parts did is confirmed all the same; this one is done by the next cycle.
+    const isLeft = isLate(began, Date.now(), remainingMs());
+    if (isLeft) logger.warn('a part of the effects is left to the next cycle: this one has no time left', { from, to });
+    const outcomes: Outcomes = isLeft ? new Map() : await perform({ store, fleet }, keys);
     let denied = 0;
     for (const [key, outcome] of outcomes) {
       if (outcome.status === 'failed') logger.warn('an effect failed and is tried again', { key, ...outcome });
@@ -26,5 +28,6 @@ export const handler = middy<z.output<typeof actInput>, Acted>()
     }
     if (denied > 0) measure('effectsDenied', denied);
     const name = `${execution}/${round}/outcomes-${from}`;
-    return { outcomes: await carrier.put(outcomes, name, Math.floor(ALL_OUTCOMES_BYTES / batches.length)) };
+    const reference = await carrier.put(outcomes, name, Math.floor(OUTCOMES_BYTES / batches.length));
+    return { outcomes: reference, left: isLeft ? keys.length : 0 };
   });

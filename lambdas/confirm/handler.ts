@@ -7,14 +7,19 @@ import { composeDeployment } from '../../lib/aws/compose.ts';
 import { deployment } from '../../lib/aws/deployment.ts';
 import { measuredStore } from '../../lib/aws/measures.ts';
 import { confirmInput, type Confirmed } from '../../lib/aws/messages.ts';
+import { inTime } from '../../lib/aws/late.ts';
 import { lambdaStack, measure } from '../../lib/aws/stack.ts';
 
-/** An Express execution ends after five minutes; one that has run for half of them leaves the next round to another. */
-const LONG_MS = 150_000;
+/**
+ * An Express execution ends after five minutes (lib/aws/late.ts); one that has run for so long leaves the next round to another,
+ * which has all the time that there is.
+ */
+const LONG_MS = 90_000;
 
 export const handler = middy<z.output<typeof confirmInput>, Confirmed>()
   .use(lambdaStack('confirm', confirmInput))
-  .handler(async ({ execution, round, began, entered, lookedMs, seen, token, dueInMs, acted }) => {
+  .use(inTime())
+  .handler(async ({ execution, round, began, entered, lookedMs, seen, token, dueInMs, acted, left }) => {
     const of = deployment(composeDeployment);
     let wasShort = false;
     const parts = await Promise.all(acted.map((a) => of.carrier.get<Outcomes>(a.outcomes)));
@@ -26,10 +31,11 @@ export const handler = middy<z.output<typeof confirmInput>, Confirmed>()
         outcomes,
       ));
     }
-    if (wasShort && round < MAX_HURRIED) await of.wake.want();
+    const isLeft = left > 0 || acted.some((a) => a.left > 0);
+    if (isLeft || (wasShort && round < MAX_HURRIED)) await of.wake.want();
     measure('cycleTime', of.nowMs() - lookedMs);
     const isWanted = await of.wake.end(execution, { seen, dueInMs });
-    const isLong = (entered ?? 0) - (began ?? 0) > LONG_MS;
+    const isLong = Date.parse(entered ?? '') - Date.parse(began ?? '') > LONG_MS;
     if (isWanted && isLong) await of.wake.handOver(execution);
     return { again: isWanted && !isLong, execution, round: round + 1 };
   });

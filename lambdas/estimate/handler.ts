@@ -8,10 +8,12 @@ import { LoggedHistory } from '../../lib/estimate/logged-history.ts';
 import { composeDeployment } from '../../lib/aws/compose.ts';
 import { deployment } from '../../lib/aws/deployment.ts';
 import { estimateInput } from '../../lib/aws/messages.ts';
+import { inTime } from '../../lib/aws/late.ts';
 import { lambdaStack } from '../../lib/aws/stack.ts';
 
 export const handler = middy<z.output<typeof estimateInput>, { runtime: string }>()
   .use(lambdaStack('estimate', estimateInput))
+  .use(inTime())
   .handler(async ({ execution, round, sight: reference }) => {
     const { carrier, store, config } = deployment(composeDeployment);
     const sight = await carrier.get<Sight>(reference);

@@ -26,6 +26,7 @@ import { deployment, type Deployment } from '../../lib/aws/deployment.ts';
 import { measureForecast } from '../../lib/aws/measures.ts';
 import { forecastAsked, forecastInput, type ForecastAsked } from '../../lib/aws/messages.ts';
 import { toPlain, type PlainForecasts } from '../../lib/aws/plain-forecasts.ts';
+import { inTime } from '../../lib/aws/late.ts';
 import { lambdaStack, logger } from '../../lib/aws/stack.ts';
 import type { Market } from '../../lib/ports/market.ts';
 import { openCapacity, openForecast, MODEL_OF, type Risk } from '../../lib/models/preemption.ts';
@@ -62,6 +63,7 @@ type Asked = z.output<typeof forecastInput> | ForecastAsked;
 
 export const handler = middy<Asked, { market: string } | PlainForecasts>()
   .use(lambdaStack('forecast', z.union([forecastInput, forecastAsked])))
+  .use(inTime())
   .handler(async (asked) => {
     const of = deployment(composeDeployment);
     const [{ market }, { decisions, questions }] = await Promise.all([of.market(), forecastersOf(of)]);

@@ -6,14 +6,16 @@ import { LoggedHistory } from '../../lib/estimate/logged-history.ts';
 import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
 import { composeDeployment } from '../../lib/aws/compose.ts';
 import { deployment } from '../../lib/aws/deployment.ts';
-import { measuredStore, measureSight } from '../../lib/aws/measures.ts';
+import { measuredStore, measureHeldJobs, measureSight } from '../../lib/aws/measures.ts';
 import { cycleStart, type CycleStart, type LookAnswer } from '../../lib/aws/messages.ts';
+import { inTime } from '../../lib/aws/late.ts';
 import { lambdaStack } from '../../lib/aws/stack.ts';
 import { windowEndsOf } from '../../lib/aws/window-ends.ts';
 
 export const handler = middy<CycleStart, LookAnswer>()
   .use(lambdaStack('look', cycleStart))
-  .handler(async ({ execution, round }) => {
+  .use(inTime())
+  .handler(async ({ execution, round, began }) => {
     const of = deployment(composeDeployment);
     const lookedMs = of.nowMs();
     const prices = await of.market();
@@ -27,6 +29,7 @@ export const handler = middy<CycleStart, LookAnswer>()
         history: new LoggedHistory(),
         capacity: new CapacityEvidence(),
         holder: execution,
+        onHeld: measureHeldJobs,
       };
       const sight = await look(parts, of.draining);
       if (sight === null) {
@@ -40,6 +43,7 @@ export const handler = middy<CycleStart, LookAnswer>()
         idle: false,
         execution,
         round,
+        ...(began === undefined ? {} : { began }),
         lookedMs,
         seen,
         token: sight.token,

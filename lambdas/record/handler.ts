@@ -7,24 +7,25 @@ import { batchesOf } from '../../lib/aws/batches.ts';
 import { composeDeployment } from '../../lib/aws/compose.ts';
 import { deployment } from '../../lib/aws/deployment.ts';
 import { measuredStore } from '../../lib/aws/measures.ts';
-import { recordInput, type Recorded } from '../../lib/aws/messages.ts';
+import { PARTS, recordInput, type Recorded } from '../../lib/aws/messages.ts';
+import { inTime } from '../../lib/aws/late.ts';
 import { lambdaStack } from '../../lib/aws/stack.ts';
-
-/** Effects done by one `act`: some seconds of calls to EC2 and ECS. */
-const BATCH = 25;
 
 export const handler = middy<z.output<typeof recordInput>, Recorded>()
   .use(lambdaStack('record', recordInput))
+  .use(inTime())
   .handler(async ({ decision: reference, ...state }) => {
     const { carrier, store, spent } = deployment(composeDeployment);
     const keys = await record(
       measuredStore(store, spent),
       await carrier.get<Omit<Decision, 'runningOffers'>>(reference),
     );
-    const parts = keys.length === 0 ? { keys, batches: [] } : batchesOf(await store.loadActive('known'), keys, BATCH);
+    const parts =
+      keys.length === 0 ? { keys, batches: [], left: 0 } : batchesOf(await store.loadActive('known'), keys, PARTS);
     return {
       ...state,
       keys: await carrier.put(parts.keys, `${state.execution}/${state.round}/keys`),
       batches: [...parts.batches],
+      left: parts.left,
     };
   });

@@ -15,6 +15,7 @@ import type { ForecastTable } from '../../lib/market/forecast/table.ts';
 import { composeDeployment } from '../../lib/aws/compose.ts';
 import { deployment } from '../../lib/aws/deployment.ts';
 import { solveInput, type Solved } from '../../lib/aws/messages.ts';
+import { inTime } from '../../lib/aws/late.ts';
 import { lambdaStack, measure } from '../../lib/aws/stack.ts';
 
 const solver = highsSolver({ worker: new URL(import.meta.url) });
@@ -26,6 +27,7 @@ let known: RunningOffers = new Map();
 
 export const handler = middy<z.output<typeof solveInput>, Solved>()
   .use(lambdaStack('solve', solveInput))
+  .use(inTime())
   .handler(async ({ sight: seen, runtime, market, ...state }) => {
     const { carrier, config } = deployment(composeDeployment);
     const sight = await carrier.get<Sight>(seen);

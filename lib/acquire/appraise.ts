@@ -25,6 +25,7 @@ import { ShapeBook } from './shapes.ts';
  * - class (kind + deadline): what the deadline changes of it, and the ranking.
  * Spot pools are looked at from the cheapest on, until what is left of the shortlist can no longer be kept whatever its risk; where no
  * risk is taken, none is. Explanations look at all of it.
+ * What a task pays of an instance follows from all that waits (demand.ts), so groups are appraised together.
  * O(shapes x pools log pools + kinds x shortlist x bids x bins), and as much for classes whose deadline is near. The same answer
  * whatever the order of groups and pools.
  */
@@ -33,12 +34,17 @@ export const appraise: AppraisePolicy = (snapshot, forecasts, worths, config) =>
   const shapes = new ShapeBook(book);
   const kinds = new KindBook(book);
   const result = new Map<GroupId, GroupOffers>();
-  for (const group of snapshot.groups) {
+  // In the order of ids: sums of waiting work do not depend on the order of the input.
+  const waiting = [...snapshot.groups].sort(byId).flatMap((group) => {
     const forecast = forecasts.runtime.get(`${group.job}/${group.stage.name}`);
     const worth = worths.groups.get(group.id);
-    if (forecast === undefined || worth === undefined) continue;
+    if (forecast === undefined || worth === undefined) return [];
     const shape = shapes.of(group.need, group.stage.constraints, group.stage.preferences);
     const task = taskOf(group, forecast, { worth, snapshot, config });
+    shapes.add(shape, group.count, task.meanS);
+    return [{ group, shape, task }];
+  });
+  for (const { group, shape, task } of waiting) {
     const kind = kinds.of(shape, task);
     const key = classKey(task);
     let offers = kind.classes.get(key);
@@ -51,6 +57,8 @@ export const appraise: AppraisePolicy = (snapshot, forecasts, worths, config) =>
   }
   return result;
 };
+
+const byId = (a: PendingGroup, b: PendingGroup): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
 /** All that the appraisal of one task depends on besides its shape. */
 interface AppraisedTask extends KindOfWork {
@@ -106,7 +114,7 @@ export function lossOf({ checkpoint }: Pick<StageSpec, 'checkpoint'>): number {
 const classKey = ({ blind, terms }: AppraisedTask): string => `${blind} ${terms.deadlineInS} ${terms.safeInS}`;
 
 /** What the deadline of one class makes of its kind's options. */
-function candidatesOf({ places, appraised, rates }: Options, { runtime, terms }: AppraisedTask): Candidate[] {
+function candidatesOf({ places, appraised, shares, rates }: Options, { runtime, terms }: AppraisedTask): Candidate[] {
   let last: Appraised | null = null;
   let outcome: Outcome | null = null;
   return places.map((place, i): Candidate => {
@@ -116,7 +124,7 @@ function candidatesOf({ places, appraised, rates }: Options, { runtime, terms }:
       outcome = outcomeBefore(of, { runtime, table, terms: { ...terms, ...rates, rate } });
       last = of;
     }
-    return { place, outcome };
+    return { place, shares, outcome };
   });
 }
 

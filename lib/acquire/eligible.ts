@@ -55,5 +55,5 @@ export function effectiveUsdPerHour(offer: Offer, leftover: Leftover, config: Sc
   const net = offer.expectedCostUsd - (offer.preferenceUsd ?? 0);
   // Start-up is paid once per instance whatever runs on it: it weighs most where the work is short.
   const startUp = (raw(offer.priceUsdPerHour) * config.startDelayMeanS) / 3600 / hours;
-  return Math.max(net / (offer.share * hours) + startUp, 1e-6);
+  return Math.max(net / (offer.chargedShare * hours) + startUp, 1e-6);
 }

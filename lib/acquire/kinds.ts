@@ -5,7 +5,7 @@ import type { GroupOffers } from '../domain/stages.ts';
 import type { CurveTable } from './curve-table.ts';
 import { unhurriedOutcome, type Terms, type Unhurried } from './outcome.ts';
 import { isSame, type PoolBook } from './pools.ts';
-import type { Place, Shape, ShapePool } from './shapes.ts';
+import type { Place, Shape, ShapePool, Shares } from './shapes.ts';
 
 const HOUR_S = 3600;
 
@@ -22,6 +22,7 @@ export interface Options {
   readonly places: readonly Place[];
   /** For each place. The same record for bids that pay the same and are interrupted alike: they have one outcome. */
   readonly appraised: readonly Appraised[];
+  readonly shares: Shares;
   readonly rates: Omit<Rates, 'rate'>;
 }
 /** What comes of it, and what that was worked out from. */
@@ -56,7 +57,7 @@ export class Kind {
     this.#shape = shape;
     this.#work = work;
     this.#book = book;
-    this.steady = shape.steady.map((pool) => this.#options(pool));
+    this.steady = shape.steady().map((pool) => this.#options(pool));
   }
 
   /** Shortlisted spot pools: the cheapest, then the safest. */
@@ -83,10 +84,11 @@ export class Kind {
    */
   #spotPool(pool: ShapePool, isRefunded: boolean): SpotPool {
     const { meanS } = this.#work;
-    const { priced, share, preferred } = pool;
+    const { priced, preferred } = pool;
+    const { charged: share } = this.#shape.shares(pool, meanS);
     const rate = (priced.lowestBy(this.#halfway) * share) / HOUR_S;
-    const charged = isRefunded ? 1 - priced.highestHazard : 1;
-    const leastUsd = Math.min(rate, this.#fallbackRate ?? Infinity) * meanS * charged * (1 - preferred);
+    const kept = isRefunded ? 1 - priced.highestHazard : 1;
+    const leastUsd = Math.min(rate, this.#fallbackRate ?? Infinity) * meanS * kept * (1 - preferred);
     return { leastUsd, options: once(() => this.#options(pool)) };
   }
 
@@ -95,12 +97,24 @@ export class Kind {
     return epochMs(raw(this.#book.nowMs) + (startDelayMeanS + this.#work.meanS / 2) * 1000);
   }
 
+  #fallback: { readonly usdPerS: number | null } | null = null;
+
+  /** Cheapest on-demand pool, US dollars per second that the task pays there; null when none fits. */
   get #fallbackRate(): number | null {
-    const { fallbackUsdPerHour } = this.#shape;
-    return fallbackUsdPerHour === null ? null : fallbackUsdPerHour / HOUR_S;
+    return (this.#fallback ??= { usdPerS: this.#cheapestOnDemand() }).usdPerS;
   }
 
-  #options({ priced, share, places }: ShapePool): Options {
+  #cheapestOnDemand(): number | null {
+    const rates = this.#shape
+      .steady()
+      .filter(({ priced }) => priced.pool.option === 'on-demand')
+      .map((p) => (p.priced.priceUsdPerHour * this.#shape.shares(p, this.#work.meanS).charged) / HOUR_S);
+    return rates.length === 0 ? null : Math.min(...rates);
+  }
+
+  #options(shapePool: ShapePool): Options {
+    const { priced, places } = shapePool;
+    const shares = this.#shape.shares(shapePool, this.#work.meanS);
     const spot = priced.pool.option === 'spot';
     const price = priced.expectedUsdPerHour(this.#halfway);
     const freeBeforeS = spot && this.#book.config.refundRule === 'first-hour' ? HOUR_S : 0;
@@ -115,12 +129,12 @@ export class Kind {
             ? Math.max(price, priced.meanPriceUsdPerHour ?? 0)
             : price
           : Math.min(price, raw(bid));
-      const rate = (paid * share) / HOUR_S;
+      const rate = (paid * shares.charged) / HOUR_S;
       if (last !== null && last.table === table && last.rate === rate) return last;
       const { outcome, safeFromS } = unhurriedOutcome(runtime, table, { ...terms, ...rates, rate });
       return (last = { outcome, safeFromS, table, rate });
     });
-    return { places, appraised, rates };
+    return { places, appraised, shares, rates };
   }
 }
 

@@ -4,7 +4,7 @@ import { plus, raw, seconds, usdPerHour, type EpochMs } from '../kernel/units.ts
 import { pInterruptedWithin, type InterruptionCurve } from '../domain/forecast.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Bid, Pool, PoolView } from '../domain/pool.ts';
-import { RESOURCE_KINDS, vector } from '../domain/resources.ts';
+import { fits, fromVector, NO_RESOURCES, RESOURCE_KINDS, vector, type Resources } from '../domain/resources.ts';
 import { instanceParts, type Snapshot } from '../domain/snapshot.ts';
 import type { MarketForecast } from '../domain/stages.ts';
 import { readCurve, tabulate, type CurvePoint, type CurveTable } from './curve-table.ts';
@@ -29,6 +29,7 @@ export class PoolBook {
   readonly config: SchedulerConfig;
   readonly #instances: Snapshot['instances'];
   readonly #priced: (PricedPool | undefined)[] = [];
+  readonly #mostFree = new Map<PoolId, Resources>();
 
   constructor(snapshot: Snapshot, market: MarketForecast, config: SchedulerConfig) {
     // Ids order pools, so that nothing depends on the order in which the snapshot lists them.
@@ -46,6 +47,18 @@ export class PoolBook {
     return instanceParts({ instances: this.#instances }).takingTasks;
   }
 
+  /** Whether some instance of the pool may have room for a task: by the most that is free of each resource on any of them. */
+  hasRoom(pool: PoolId, need: Resources): boolean {
+    const there = instanceParts({ instances: this.#instances }).takingTasks.get(pool);
+    if (there === undefined) return false;
+    let most = this.#mostFree.get(pool);
+    if (most === undefined) {
+      most = there.reduce((free, view) => mostOf(free, view.free), NO_RESOURCES);
+      this.#mostFree.set(pool, most);
+    }
+    return fits(need, most);
+  }
+
   /** A pool with a quote. */
   priced(index: number): PricedPool {
     return (this.#priced[index] ??= this.#price(index));
@@ -57,6 +70,11 @@ export class PoolBook {
     return new PricedPool(view.pool, raw(view.quote), this);
   }
 }
+
+const mostOf = (a: Resources, b: Resources): Resources => {
+  const other = vector(b);
+  return fromVector(vector(a).map((x, kind) => Math.max(x, other[kind] ?? 0)));
+};
 
 /** A pool that can be bought from now. What is known of it besides its price is worked out when it is asked: of most pools it never is. */
 export class PricedPool {

@@ -7,11 +7,12 @@ import type { ConsideredOffer } from '../domain/plan.ts';
 import type { GroupOffers } from '../domain/stages.ts';
 import type { AtLeast, Kind, Options } from './kinds.ts';
 import type { Outcome } from './outcome.ts';
-import type { Place } from './shapes.ts';
+import type { Place, Shares } from './shapes.ts';
 
 /** A place, appraised for one class of tasks. */
 export interface Candidate {
   readonly place: Place;
+  readonly shares: Shares;
   readonly outcome: Outcome;
 }
 
@@ -73,6 +74,15 @@ const tellingLater = (
 
 const isOffSpot = ({ kind, task }: Choice): boolean => task.blind && kind.steady.length > 0;
 
+/**
+ * Whether what an instance is paid per hour has a bound that its user would accept. Work that may only use spot cannot leave a pool whose price
+ * soars, so it bids no more than the on-demand price.
+ */
+const isBounded = ({ place: { pool, bid } }: Candidate, { kind }: Pick<Choice, 'kind'>): boolean =>
+  kind.steady.length > 0 ||
+  pool.option !== 'spot' ||
+  (bid !== 'uncapped' && raw(bid) <= raw(pool.onDemandUsdPerHour) + 1e-9);
+
 /** All that stays, and of spot all that may be kept. */
 function lookAround(choice: Choice): readonly Candidate[] {
   const { kind, candidates, config } = choice;
@@ -84,7 +94,7 @@ function lookAround(choice: Choice): readonly Candidate[] {
     if (standing.beats(some)) break;
     for (const pool of some.pools()) {
       if (standing.beats(pool)) break;
-      const bids = candidates(pool.options());
+      const bids = candidates(pool.options()).filter((c) => isBounded(c, choice));
       standing.add(bids);
       found.push(...bids);
     }
@@ -138,7 +148,7 @@ function consideredOf(choice: Choice, { kept, best, anyOnTime }: Chosen): readon
   const verdicts: Verdicts = { config, best, keptSet, anyOnTime, isOffSpot: isOffSpot(choice) };
   const rest = [...kind.steady, ...spot]
     .flatMap(candidates)
-    .filter((c) => !keptSet.has(c.place))
+    .filter((c) => !keptSet.has(c.place) && isBounded(c, choice))
     .sort(byCost);
   return [...kept, ...oneBidPerPool(rest)].slice(0, MOST_CONSIDERED).map((c) => considered(c, verdicts));
 }
@@ -150,7 +160,9 @@ function offerOf(group: GroupId, c: Candidate, config: SchedulerConfig): Offer {
     pool: c.place.pool.id,
     bid: c.place.bid,
     priceUsdPerHour: usdPerHour(c.place.priceUsdPerHour),
-    share: c.place.share,
+    share: c.shares.own,
+    newShare: c.shares.ofNew,
+    chargedShare: c.shares.charged,
     startDelayS: seconds(config.startDelayMeanS),
     pInterrupted: c.outcome.pInterrupted,
     pLate: c.outcome.pLate,

@@ -39,7 +39,10 @@ function reasonOf(list: readonly Bought[], count: number): string {
   for (const b of list) {
     const capacity = vector(b.pool.type.capacity);
     const utilisation = Math.max(
-      ...b.free.map((f, k) => 1 - f / Math.max(capacity[k] ?? 0, 1e-9)).filter(Number.isFinite),
+      ...b.free.flatMap((f, k) => {
+        const all = capacity[k] ?? 0;
+        return all > 0 ? [1 - f / all] : [];
+      }),
     );
     tasks += b.tasks * b.count;
     used += utilisation * b.count;

@@ -1,13 +1,20 @@
 import { EbbError } from '../kernel/errors.ts';
+import { recordOf, type Asker } from '../domain/caller.ts';
 import type { Backend } from '../ports/backend.ts';
+import { checkMayChange } from './access.ts';
 import { findJob } from './find-job.ts';
-import type { CancelAnswer } from './schemas.ts';
+import type { CancelAnswer, ReleaseAnswer } from './schemas.ts';
 import { jobSummary } from './views.ts';
 
-/** Asks the engine to end a job. Asking again changes nothing; a job that ended by itself cannot be cancelled. */
-export async function cancelJob(of: Backend, ref: string): Promise<CancelAnswer> {
+/**
+ * Asks the engine to end a job. Asking again changes nothing; a job that ended by itself cannot be cancelled. Throws
+ * `forbidden` for a caller who may not.
+ */
+export async function cancelJob(of: Backend, ref: string, caller: Asker | null): Promise<CancelAnswer> {
   const job = await findJob(of, ref);
-  const requested = await of.store.requestCancel(job.id);
+  checkMayChange(of.access, job, caller);
+  const by = caller === null ? undefined : { caller: recordOf(caller), atMs: of.clock.now() };
+  const requested = await of.store.requestCancel(job.id, by);
   const now = (await of.store.job(job.id)) ?? job;
   if (requested) {
     of.wake();
@@ -17,7 +24,28 @@ export async function cancelJob(of: Backend, ref: string): Promise<CancelAnswer>
   throw new EbbError('conflict', {
     what: `the job is over: it has ${now.state}`,
     got: now.id,
-    allowed: 'a job that is pending or running',
+    allowed: 'a job that is pending, running or held',
     next: 'See how it ended: `ebb status JOB`.',
+  });
+}
+
+/**
+ * Asks the engine to decide on a held job again. Should it fail again, the job is held again. Throws `forbidden` for a caller
+ * who may not.
+ */
+export async function releaseJob(of: Backend, ref: string, caller: Asker | null): Promise<ReleaseAnswer> {
+  const job = await findJob(of, ref);
+  checkMayChange(of.access, job, caller);
+  const requested = await of.store.requestRelease(job.id);
+  const now = (await of.store.job(job.id)) ?? job;
+  if (requested) {
+    of.wake();
+    return { job: jobSummary(now) };
+  }
+  throw new EbbError('conflict', {
+    what: `the job is not held: it is ${now.state}`,
+    got: now.id,
+    allowed: 'a job that is held',
+    next: 'See where it stands: `ebb status JOB`.',
   });
 }

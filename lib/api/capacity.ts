@@ -3,6 +3,7 @@ import { minus, raw, seconds, type EpochMs } from '../kernel/units.ts';
 import { isLive } from '../domain/instance.ts';
 import type { Pool } from '../domain/pool.ts';
 import type { Backend } from '../ports/backend.ts';
+import { boundedPage } from './bounded.ts';
 import { costOf } from './costs.ts';
 import { liveInstances } from './known-instances.ts';
 import { slice } from './cursor.ts';
@@ -46,12 +47,19 @@ function pricesOf(of: Backend, pool: Pool, now: EpochMs): PoolPrices {
 
 export async function listInstances(of: Backend, query: z.output<typeof instancesQuery>): Promise<InstanceList> {
   const now = of.clock.now();
+  return boundedPage(query.limit, (limit) => instancesPage(of, { ...query, limit }, now));
+}
+
+async function instancesPage(of: Backend, query: z.output<typeof instancesQuery>, now: EpochMs): Promise<InstanceList> {
   const page = await of.store.instances(query.live ?? null, query.limit, query.cursor ?? null);
   const pools = new Map(of.market.pools().map((p) => [p.id, p]));
+  const jobs = await of.store.findJobs([
+    ...new Set(page.items.flatMap((i) => (i.boughtFor ?? []).map((b): string => b.job))),
+  ]);
   const items: InstanceList['items'] = [];
   for (const i of page.items) {
     const running = isLive(i) ? (await of.store.attemptsOn(i.id)).filter((a) => a.state !== 'ended') : [];
-    items.push(instanceView(i, { pool: pools.get(i.pool), costUsd: await costOf(of, i, now), running }));
+    items.push(instanceView(i, { pool: pools.get(i.pool), costUsd: await costOf(of, i, now), running, jobs }));
   }
   return { items, next: page.next, asOf: iso(now) };
 }

@@ -2,35 +2,83 @@
  * What things cost: settled rows of the ledger (instances that have ended) and, for instances that live, their bill
  * until now attributed by the same rule (lib/cycle/ledger.ts), so that a report never waits for a machine to end.
  */
+import { z } from 'zod';
 import { raw, type EpochMs } from '../kernel/units.ts';
 import type { InstanceId, JobId } from '../kernel/ids.ts';
-import { attribute } from '../cycle/ledger.ts';
+import { attribute, jobsNamed } from '../cycle/ledger.ts';
 import { isLive, type Instance } from '../domain/instance.ts';
 import type { Job } from '../domain/job.ts';
 import { instanceHours, type LedgerRow } from '../domain/ledger.ts';
 import type { Backend } from '../ports/backend.ts';
 import type { CostRow } from '../ports/store.ts';
+import { costKeyOf, IDLE_KEY } from '../ports/store-costs.ts';
+import { boundedPage } from './bounded.ts';
+import { notACursor } from './cursor.ts';
 import { liveInstances } from './known-instances.ts';
 import { findJob } from './find-job.ts';
+import type { costsQuery } from './requests.ts';
 import type { CostReport, CostRowView, JobCostView } from './schemas.ts';
-import { iso } from './views.ts';
+import { callerView, iso } from './views.ts';
 
-type By = CostReport['by'];
 type Money = Omit<CostRowView, 'key'>;
 /** A row with its part of its instance's hours. */
 type Charged = LedgerRow & { readonly instanceHours: number };
 
-const IDLE_KEY = '(idle)';
 const NOTHING: Money = { workUsd: 0, wastedUsd: 0, idleUsd: 0, totalUsd: 0, onDemandUsd: 0, instanceHours: 0 };
 
-export async function costReport(of: Backend, by: By): Promise<CostReport> {
+export async function costReport(
+  of: Backend,
+  { by, idle, limit, cursor }: z.output<typeof costsQuery>,
+): Promise<CostReport> {
   const now = of.clock.now();
   const sums = new Map<string, Money>();
-  for (const row of await of.store.costs(by)) addTo(sums, row.key, moneyOf(row));
-  for (const row of await accruing(of, now, await billedInstances(of))) addTo(sums, keyOf(row, by), moneyOfLedger(row));
-  const rows = byCost(sums);
-  return { by, asOf: iso(now), rows, total: totalOf(rows) };
+  // A pool's idle time is its own in either view.
+  const isApart = idle === 'apart' && by !== 'pool';
+  for (const row of await of.store.costs(by)) {
+    const { idleHours = row.key === IDLE_KEY ? row.instanceHours : 0 } = row;
+    if (!isApart) addTo(sums, row.key, moneyOf(row));
+    else {
+      addTo(sums, row.key, moneyOf({ ...row, idleUsd: 0, instanceHours: row.instanceHours - idleHours }));
+      addTo(sums, IDLE_KEY, { ...NOTHING, idleUsd: row.idleUsd, totalUsd: row.idleUsd, instanceHours: idleHours });
+    }
+  }
+  for (const row of await accruing(of, now, await billedInstances(of))) {
+    addTo(sums, isApart && row.kind === 'idle' ? IDLE_KEY : costKeyOf(row, by), moneyOfLedger(row));
+  }
+  for (const [key, money] of sums) if (Object.values(money).every((x) => x === 0)) sums.delete(key);
+  const all = byCost(sums);
+  const total = totalOf(all);
+  const from = cursor === undefined ? 0 : firstBehind(all, costCursorOf(cursor));
+  return boundedPage(limit, async (most) => {
+    const rows = all.slice(from, from + most);
+    const next = from + rows.length < all.length ? cursorBehind(rows.at(-1)) : null;
+    return { by, asOf: iso(now), rows, items: rows, next, total };
+  }).then(({ items: _, ...report }) => report);
 }
+
+/** Where a page ended: a row's place in the order of rows, whatever was added since. */
+type CostPlace = Pick<CostRowView, 'totalUsd' | 'key'>;
+
+const costCursor = z.tuple([z.number(), z.string()]);
+const cursorBehind = (row: CostPlace | undefined): string | null =>
+  row === undefined ? null : Buffer.from(JSON.stringify([row.totalUsd, row.key])).toString('base64url');
+
+function costCursorOf(cursor: string): CostPlace {
+  try {
+    const [totalUsd, key] = costCursor.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8')));
+    return { totalUsd, key };
+  } catch (cause) {
+    throw notACursor(cause);
+  }
+}
+
+function firstBehind(rows: readonly CostRowView[], place: CostPlace): number {
+  const found = rows.findIndex((row) => inOrderOfCost(place, row) < 0);
+  return found === -1 ? rows.length : found;
+}
+
+const inOrderOfCost = (a: CostPlace, b: CostPlace): number =>
+  b.totalUsd - a.totalUsd || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
 
 export async function jobCost(of: Backend, ref: string): Promise<JobCostView> {
   const now = of.clock.now();
@@ -40,12 +88,16 @@ export async function jobCost(of: Backend, ref: string): Promise<JobCostView> {
   const attempts = await of.store.attempts(job.id);
   const billed = new Set(settled.map((row) => row.instance));
   const unbilled = new Set(attempts.map((a) => a.instance).filter((id) => !billed.has(id)));
-  const live = (await billedInstances(of)).filter((i) => unbilled.has(i.id));
+  const live = (await billedInstances(of)).filter(
+    (i) => unbilled.has(i.id) || i.boughtFor?.some((b) => b.job === job.id) === true,
+  );
   const accrued = (await accruing(of, now, live)).filter((row) => row.job === job.id);
   for (const row of [...settled, ...accrued]) addTo(sums, row.pool, moneyOfLedger(row));
   const rows = byCost(sums);
   return {
     job: job.id,
+    owner: job.spec.owner,
+    submittedBy: callerView(job.submittedBy),
     asOf: iso(now),
     settled: live.length === 0 && job.finishedMs !== null,
     rows,
@@ -81,7 +133,7 @@ async function accruing(of: Backend, now: EpochMs, live: readonly Instance[]): P
     const pool = pools.get(instance.pool);
     if (pool === undefined) continue;
     const attempts = await of.store.attemptsOn(instance.id);
-    for (const { job: id } of attempts) {
+    for (const id of jobsNamed(instance, attempts)) {
       const job = known.get(id) ?? (await of.store.job(id));
       if (job !== null) known.set(id, job);
     }
@@ -96,19 +148,6 @@ export async function costOf(of: Backend, instance: Instance, now: EpochMs): Pro
   if (instance.costUsd !== null) return raw(instance.costUsd);
   if (instance.launchedMs === null || !isLive(instance)) return null;
   return raw((await of.fleet.bill(instance.id satisfies InstanceId, now)).totalUsd);
-}
-
-function keyOf(row: LedgerRow, by: By): string {
-  switch (by) {
-    case 'job':
-      return row.job ?? IDLE_KEY;
-    case 'owner':
-      return row.owner ?? IDLE_KEY;
-    case 'pool':
-      return row.pool;
-    case 'template':
-      return row.template ?? IDLE_KEY;
-  }
 }
 
 const moneyOf = (row: CostRow): Money => ({
@@ -143,7 +182,7 @@ const plus = (a: Money, b: Money): Money => ({
 });
 
 const byCost = (sums: ReadonlyMap<string, Money>): CostRowView[] =>
-  [...sums].map(([key, m]) => ({ key, ...m })).sort((a, b) => b.totalUsd - a.totalUsd || a.key.localeCompare(b.key));
+  [...sums].map(([key, m]) => ({ key, ...m })).sort(inOrderOfCost);
 
 const totalOf = (rows: readonly CostRowView[]): Money =>
   rows.reduce<Money>((sum, { key: _, ...money }) => plus(sum, money), NOTHING);

@@ -14,10 +14,14 @@ export function slice<T>(items: readonly T[], limit: number, cursor: string | un
 
 export function position(cursor: string): number {
   if (/^\d{1,9}$/.test(cursor)) return Number(cursor);
-  throw new EbbError('usage', {
+  throw notACursor();
+}
+
+export const notACursor = (cause?: unknown): EbbError =>
+  new EbbError('usage', {
     what: 'query.cursor: not a cursor of this list',
     at: 'query.cursor',
     allowed: '`next` of the previous page, unchanged',
     next: 'Leave the cursor out to start from the beginning.',
+    cause,
   });
-}

@@ -5,6 +5,8 @@
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import type { APIGatewayProxyEvent, APIGatewayProxyResult, Context } from 'aws-lambda';
+import type { Identity } from '../domain/caller.ts';
+import { localAuthorizer } from './caller.ts';
 import { INTAKE_PATHS } from './requests.ts';
 
 export interface ApiRequest {
@@ -15,6 +17,8 @@ export interface ApiRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array | null;
   readonly sourceIp?: string;
+  /** Who asks, as the server has found out; absent where nobody knows. */
+  readonly caller?: Identity;
 }
 
 export interface ApiResponse {
@@ -68,7 +72,14 @@ export function gatewayEvent(request: ApiRequest): APIGatewayProxyEvent {
     multiValueQueryStringParameters: query.all,
     pathParameters: null,
     stageVariables: null,
-    requestContext: { ...CONTEXT, requestId, path, httpMethod: request.method, identity: identityOf(request) },
+    requestContext: {
+      ...CONTEXT,
+      authorizer: request.caller === undefined ? null : localAuthorizer(request.caller),
+      requestId,
+      path,
+      httpMethod: request.method,
+      identity: identityOf(request),
+    },
     ...bodyOf(request.body ?? null),
   };
 }
@@ -101,7 +112,6 @@ function bodyOf(body: string | Uint8Array | null): { body: string | null; isBase
 const CONTEXT = {
   accountId: '000000000000',
   apiId: 'local',
-  authorizer: null,
   protocol: 'HTTP/1.1',
   requestTimeEpoch: 0,
   resourceId: 'local',

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { EbbError } from '../kernel/errors.ts';
 import type { Backend } from '../ports/backend.ts';
 import type { EventRecord } from '../ports/store.ts';
+import { MAX_PAGE_BYTES } from './bounded.ts';
 import { findJob } from './find-job.ts';
 import type { Answer } from './operation.ts';
 import type { eventsQuery } from './requests.ts';
@@ -28,13 +29,18 @@ export async function streamEvents(
   const job = query.job === undefined ? null : (await findJob(of, query.job)).id;
   const found: EventRecord[] = [];
   let last = after;
-  for (let reads = 0; reads < MAX_READS && found.length < query.limit; reads++) {
+  let bytes = 0;
+  reading: for (let reads = 0; reads < MAX_READS && found.length < query.limit; reads++) {
     const size = job === null ? query.limit - found.length : READ;
     const records = await of.store.events(last, size);
     for (const record of records) {
       if (found.length === query.limit) break;
+      const isWanted = job === null || record.job === job;
+      if (isWanted) bytes += Buffer.byteLength(JSON.stringify(eventView(record)));
+      // The rest is for the next answer.
+      if (bytes > MAX_PAGE_BYTES && found.length > 0) break reading;
       last = record.sequence;
-      if (job === null || record.job === job) found.push(record);
+      if (isWanted) found.push(record);
     }
     if (records.length < size) break;
   }

@@ -4,7 +4,8 @@ import { timeOfText } from '../kernel/ids.ts';
 import { raw } from '../kernel/units.ts';
 import type { Backend } from '../ports/backend.ts';
 import { DAY_MS } from '../ports/store-retention.ts';
-import { nearestName, quoted } from './validate.ts';
+import { nearestName } from '../domain/nearest-name.ts';
+import { quoted } from './validate.ts';
 
 type Known = Pick<Backend, 'store' | 'clock' | 'history'>;
 
@@ -20,7 +21,7 @@ export async function findJob(of: Known, ref: string): Promise<Job> {
   const found = (await store.findJobs([ref])).get(ref);
   if (found === undefined) throw await unknownJob(of, ref);
   if (found.id === ref) return found;
-  const open = (await store.jobs({ name: ref, states: ['pending', 'running'] }, LOOK, null)).items;
+  const open = (await store.jobs({ name: ref, states: ['pending', 'running', 'held'] }, LOOK, null)).items;
   if (open.length <= 1) return open[0] ?? found;
   throw new EbbError('conflict', {
     what: `${open.length}${open.length === LOOK ? ' or more' : ''} jobs named ${quoted(ref)} are not over`,

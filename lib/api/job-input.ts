@@ -6,11 +6,11 @@ import { normalise, type NormaliseOptions } from '../domain/job-file/normalise.t
 import { jobFileSchema } from '../domain/job-file/schema.ts';
 import { unusableTexts } from './text-check.ts';
 
-/** A job file whose working directories are absolute: a request has no folder that others could be relative to. */
+/** A job file whose working directories are absolute or left out: a request has no folder that others could be relative to. */
 export const jobFileBody = jobFileSchema.meta({ id: 'JobFile' });
 
 /** Where a backend does not say who submits and from where. */
-const UNKNOWN_SUBMITTER: NormaliseOptions = { defaultOwner: 'anonymous', baseDir: null };
+export const UNKNOWN_SUBMITTER: NormaliseOptions = { defaultOwner: 'anonymous', baseDir: null };
 
 /** Throws `job-file.*` or `job.not-in-version` with every finding. `source` is the text that `json` came from. */
 export function readJobFile(json: unknown, source: string, submitter = UNKNOWN_SUBMITTER): JobSpec {

@@ -2,14 +2,18 @@ import type { z } from 'zod';
 import { raw } from '../kernel/units.ts';
 import type { Backend } from '../ports/backend.ts';
 import type { JobFilter } from '../ports/store.ts';
+import { boundedPage } from './bounded.ts';
 import { findJob } from './find-job.ts';
 import type { jobsQuery, plansQuery } from './requests.ts';
-import type { ExplanationView, HealthView, JobList, JobView, PlanList } from './schemas.ts';
+import type { ExplanationView, HealthView, JobList, JobView, PlanList, RootView } from './schemas.ts';
 import { explanationView, iso, isoOf, jobSummary, jobView, planView } from './views.ts';
 
 export async function listJobs(of: Backend, query: z.output<typeof jobsQuery>): Promise<JobList> {
-  const page = await of.store.jobs(filterOf(query), query.limit, query.cursor ?? null);
-  return { items: page.items.map(jobSummary), next: page.next, asOf: iso(of.clock.now()) };
+  const asOf = iso(of.clock.now());
+  return boundedPage(query.limit, async (limit) => {
+    const page = await of.store.jobs(filterOf(query), limit, query.cursor ?? null);
+    return { items: page.items.map(jobSummary), next: page.next, asOf };
+  });
 }
 
 function filterOf(query: z.output<typeof jobsQuery>): JobFilter {
@@ -35,8 +39,30 @@ export async function explainJob(of: Backend, ref: string): Promise<ExplanationV
 }
 
 export async function listPlans(of: Backend, query: z.output<typeof plansQuery>): Promise<PlanList> {
-  const page = await of.store.plans(query.limit, query.cursor ?? null);
-  return { items: page.items.map(planView), next: page.next };
+  return boundedPage(query.limit, async (limit) => {
+    const page = await of.store.plans(limit, query.cursor ?? null);
+    return { items: page.items.map(planView), next: page.next };
+  });
+}
+
+/** For who has an address and nothing else. */
+export async function showRoot(of: Backend): Promise<RootView> {
+  const { version } = await of.health();
+  return {
+    name: 'Ebbtide',
+    version,
+    about: 'Batch jobs on EC2 spot, on-demand and reserved capacity. Submit a job file as JSON with POST api/jobs.',
+    links: {
+      document: 'api/openapi.json',
+      health: 'api/health',
+      jobs: 'api/jobs',
+      events: 'api/events',
+      costs: 'api/costs',
+      pools: 'api/pools',
+      instances: 'api/instances',
+      plans: 'api/plans',
+    },
+  };
 }
 
 export async function showHealth(of: Backend): Promise<HealthView> {
@@ -44,6 +70,7 @@ export async function showHealth(of: Backend): Promise<HealthView> {
   const now = of.clock.now();
   return {
     status: h.status,
+    detail: h.detail,
     version: h.version,
     now: iso(now),
     nowMs: raw(now),
@@ -56,5 +83,6 @@ export async function showHealth(of: Backend): Promise<HealthView> {
       speed: h.market.speed,
     },
     preset: h.preset,
+    disk: h.disk,
   };
 }

@@ -5,7 +5,8 @@ import type { Backend } from '../ports/backend.ts';
 import { findJob } from './find-job.ts';
 import type { logsQuery } from './requests.ts';
 import type { LogView } from './schemas.ts';
-import { nearestName, quoted } from './validate.ts';
+import { nearestName } from '../domain/nearest-name.ts';
+import { quoted } from './validate.ts';
 
 type LogsQuery = z.output<typeof logsQuery>;
 
@@ -31,6 +32,8 @@ export async function readLogs(of: Backend, ref: string, query: LogsQuery): Prom
     url: chunk.url ?? null,
     ended: attempt.state === 'ended',
     latest: tries.every((a) => a.number <= attempt.number),
+    outcome: attempt.outcome,
+    reason: attempt.reason,
   };
 }
 

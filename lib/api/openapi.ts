@@ -49,7 +49,7 @@ export function openApiDocument(operations: readonly Operation[]): ReturnType<ty
             type: 'http',
             scheme: 'bearer',
             description:
-              'Demanded when the engine was started with a token; always when it is reachable from elsewhere.',
+              'Demanded of every request, unless the engine was started with `--no-token`. It is in the file `token` of the engine’s folder.',
           },
         },
       },

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Asker } from '../domain/caller.ts';
 import type { Backend } from '../ports/backend.ts';
 
 /** What a use case is given: everything checked, nothing of HTTP left but the headers it may ask for. */
@@ -12,6 +13,8 @@ export interface Call<P, Q> {
   /** Case-insensitive; the first value. */
   readonly header: (name: string) => string | undefined;
   readonly requestId: string;
+  /** Null where nobody was authenticated. */
+  readonly caller: Asker | null;
 }
 
 export interface Answer {

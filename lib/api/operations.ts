@@ -1,17 +1,18 @@
 /** Every route of the API, once: what is served, checked and documented. */
 import { z } from 'zod';
 import { costReport, jobCost } from './costs.ts';
-import { cancelJob } from './cancel.ts';
+import { cancelJob, releaseJob } from './cancel.ts';
 import { listInstances, listPools } from './capacity.ts';
 import { forecastDrift, listForecasts } from './forecasts.ts';
+import { listFailures } from './failures.ts';
 import { LAST_EVENT_HEADER, streamEvents } from './events.ts';
 import { batchExample, jobExample, jobFileBody } from './job-input.ts';
-import { listJobs, showHealth, showJob, explainJob, listPlans } from './jobs.ts';
+import { listJobs, showHealth, showRoot, showJob, explainJob, listPlans } from './jobs.ts';
 import { readLogs } from './logs.ts';
 import { ok, operation, type AnswerShape, type Operation } from './operation.ts';
 import * as request from './requests.ts';
 import * as schema from './schemas.ts';
-import { jobsOfBatch, keyOf, submitBatch, submitJob } from './submit.ts';
+import { batchOf, keyOf, submitBatch, submitJob } from './submit.ts';
 import { listAttempts, listTasks } from './tasks.ts';
 
 const json = (description: string, shape: z.ZodType, example?: unknown): AnswerShape => ({
@@ -51,7 +52,9 @@ export const INTAKE_OPERATIONS: readonly Operation[] = [
     },
     problems: [400, 409, 413, 415, 422, 429],
     run: async (call, backend) => {
-      const answer = await submitJob(backend, call.body, keyOf(call.header('idempotency-key')), call.bodyText);
+      const { caller, bodyText } = call;
+      const key = keyOf(call.header('idempotency-key'));
+      const answer = await submitJob(backend, call.body, { key, caller, bodyText });
       return {
         status: answer.outcome === 'created' ? 201 : 200,
         body: answer,
@@ -66,7 +69,7 @@ export const INTAKE_OPERATIONS: readonly Operation[] = [
     path: request.BATCH_PATH,
     summary: `Submit up to ${request.MAX_BATCH_JOBS} jobs, each for itself.`,
     description:
-      'One outcome per job, in order; a refused job does not hold up the others. A job may depend on an earlier one of the batch by name.',
+      'One outcome per job, in order; a refused job does not hold up the others. A job may depend on an earlier one of the batch by name. Sending it again under the same keys is safe: jobs that are there are answered as repeated. In the answers to very large batches some notes and findings are left out.',
     params: NO_PARAMS,
     query: noQuery,
     headers: idempotency,
@@ -85,10 +88,15 @@ export const INTAKE_OPERATIONS: readonly Operation[] = [
     problems: [400, 413, 415, 429],
     run: async (call, backend) => {
       const key = keyOf(call.header('idempotency-key'));
-      return ok(await submitBatch(backend, jobsOfBatch(call.body), { key, id: call.requestId }));
+      const { requestId: id, caller } = call;
+      return ok(await submitBatch(backend, batchOf(call.body, key), { id, caller }));
     },
   }),
 ];
+
+/** Questions: what they have in common, of everything and of one job. */
+const question = { handler: 'api', method: 'GET', params: NO_PARAMS, problems: [] } as const;
+const ofJob = { ...question, params: jobPath, problems: [404, 409, 410] } as const;
 
 const cancel = {
   handler: 'api',
@@ -102,27 +110,30 @@ const cancel = {
 
 export const API_OPERATIONS: readonly Operation[] = [
   operation({
+    id: 'getRoot',
+    ...question,
+    path: '/',
+    summary: 'Where to go from here.',
+    query: noQuery,
+    answers: { 200: json('Links, relative to this address.', schema.rootView) },
+    run: async (_call, backend) => ok(await showRoot(backend)),
+  }),
+  operation({
     id: 'listJobs',
-    handler: 'api',
-    method: 'GET',
+    ...question,
     path: '/api/jobs',
     summary: 'List jobs, newest first.',
-    params: NO_PARAMS,
     query: request.jobsQuery,
     answers: { 200: json('A page of jobs.', schema.jobList) },
-    problems: [],
     run: async ({ query }, backend) => ok(await listJobs(backend, query)),
   }),
   operation({
     id: 'getJob',
-    handler: 'api',
-    method: 'GET',
+    ...ofJob,
     path: '/api/jobs/{job}',
     summary: 'One job with its stages.',
-    params: jobPath,
     query: noQuery,
     answers: { 200: json('The job.', schema.jobView) },
-    problems: [404, 409, 410],
     run: async ({ params }, backend) => ok(await showJob(backend, params.job)),
   }),
   operation({
@@ -130,148 +141,147 @@ export const API_OPERATIONS: readonly Operation[] = [
     id: 'deleteJob',
     method: 'DELETE',
     path: '/api/jobs/{job}',
-    run: async ({ params }, backend) => ({ status: 202, body: await cancelJob(backend, params.job) }),
+    run: async ({ params, caller }, backend) => ({
+      status: 202,
+      body: await cancelJob(backend, params.job, caller),
+    }),
   }),
   operation({
     ...cancel,
     id: 'cancelJob',
     method: 'POST',
     path: '/api/jobs/{job}/cancel',
-    run: async ({ params }, backend) => ({ status: 202, body: await cancelJob(backend, params.job) }),
+    run: async ({ params, caller }, backend) => ({
+      status: 202,
+      body: await cancelJob(backend, params.job, caller),
+    }),
+  }),
+  operation({
+    id: 'releaseJob',
+    handler: 'api',
+    method: 'POST',
+    path: '/api/jobs/{job}/release',
+    summary: 'Ask to decide on a held job again.',
+    description: 'A job is held when no decision can be made for it. Should that be so again, it is held again.',
+    params: jobPath,
+    query: noQuery,
+    answers: { 202: json('The engine will decide on it again.', schema.releaseAnswer) },
+    problems: [404, 409, 410, 413, 415],
+    run: async ({ params, caller }, backend) => ({
+      status: 202,
+      body: await releaseJob(backend, params.job, caller),
+    }),
   }),
   operation({
     id: 'listTasks',
-    handler: 'api',
-    method: 'GET',
+    ...ofJob,
     path: '/api/jobs/{job}/tasks',
     summary: 'Tasks of a job, those never tried included.',
-    params: jobPath,
     query: request.tasksQuery,
     answers: { 200: json('A page of tasks.', schema.taskList) },
-    problems: [404, 409, 410],
     run: async ({ params, query }, backend) => ok(await listTasks(backend, params.job, query)),
   }),
   operation({
     id: 'listAttempts',
-    handler: 'api',
-    method: 'GET',
+    ...ofJob,
     path: '/api/jobs/{job}/attempts',
     summary: 'Attempts of a job, oldest first.',
-    params: jobPath,
     query: request.attemptsQuery,
     answers: { 200: json('A page of attempts.', schema.attemptList) },
-    problems: [404, 409, 410],
     run: async ({ params, query }, backend) => ok(await listAttempts(backend, params.job, query)),
   }),
   operation({
     id: 'explainJob',
-    handler: 'api',
-    method: 'GET',
+    ...ofJob,
     path: '/api/jobs/{job}/explain',
     summary: 'Why the job is where it is, and what was considered.',
-    params: jobPath,
     query: noQuery,
     answers: { 200: json('The latest explanation.', schema.explanationView) },
-    problems: [404, 409, 410],
     run: async ({ params }, backend) => ok(await explainJob(backend, params.job)),
   }),
   operation({
     id: 'getJobCost',
-    handler: 'api',
-    method: 'GET',
+    ...ofJob,
     path: '/api/jobs/{job}/cost',
     summary: 'What the job has cost until now, per pool.',
-    params: jobPath,
     query: noQuery,
     answers: { 200: json('Settled and accrued cost.', schema.jobCostView) },
-    problems: [404, 409, 410],
     run: async ({ params }, backend) => ok(await jobCost(backend, params.job)),
   }),
   operation({
+    id: 'listFailures',
+    ...ofJob,
+    path: '/api/jobs/{job}/failures',
+    summary: 'Why tasks of the job failed: exit status, signal, missing output, last lines of standard error.',
+    description: 'Tasks whose last attempt failed, those that are tried again included. Interruptions are no failures.',
+    query: request.failuresQuery,
+    answers: { 200: json('The failures.', schema.failureList) },
+    run: async ({ params, query }, backend) => ok(await listFailures(backend, params.job, query)),
+  }),
+  operation({
     id: 'readLogs',
-    handler: 'api',
-    method: 'GET',
+    ...ofJob,
     path: '/api/jobs/{job}/logs',
     summary: 'A range of what an attempt wrote.',
     description: 'To follow, ask again with `offset` set to `nextOffset`.',
-    params: jobPath,
     query: request.logsQuery,
     answers: { 200: json('The range.', schema.logView) },
-    problems: [404, 409, 410],
     run: async ({ params, query }, backend) => ok(await readLogs(backend, params.job, query)),
   }),
   operation({
     id: 'getCosts',
-    handler: 'api',
-    method: 'GET',
+    ...question,
     path: '/api/costs',
-    summary: 'What everything has cost until now.',
-    params: NO_PARAMS,
+    summary: 'What everything has cost until now, in pages.',
     query: request.costsQuery,
-    answers: { 200: json('One row per job, owner, pool or template.', schema.costReport) },
-    problems: [],
-    run: async ({ query }, backend) => ok(await costReport(backend, query.by)),
+    answers: { 200: json('A page with one row per job, owner, caller, pool or template.', schema.costReport) },
+    run: async ({ query }, backend) => ok(await costReport(backend, query)),
   }),
   operation({
     id: 'listPools',
-    handler: 'api',
-    method: 'GET',
+    ...question,
     path: '/api/pools',
     summary: 'Pools and their prices now.',
-    params: NO_PARAMS,
     query: request.poolsQuery,
     answers: { 200: json('A page of pools.', schema.poolList) },
-    problems: [],
     run: async ({ query }, backend) => ok(await listPools(backend, query)),
   }),
   operation({
     id: 'listForecasts',
-    handler: 'api',
-    method: 'GET',
+    ...question,
     path: '/api/forecasts',
     summary: 'How likely each spot pool is to be lost within a time, for the bids that decisions try.',
-    params: NO_PARAMS,
     query: request.forecastsQuery,
     answers: { 200: json('A page of pools.', schema.forecastList) },
-    problems: [],
     run: async ({ query }, backend) => ok(await listForecasts(backend, query)),
   }),
   operation({
     id: 'getForecastDrift',
-    handler: 'api',
-    method: 'GET',
+    ...question,
     path: '/api/forecasts/drift',
     summary: 'Whether spot instances are interrupted as often as was forecast when they were bought.',
     description:
       'Of the instances that are held or still known, in all and by pool. Capacity and price are in both, unless it is asked of capacity alone.',
-    params: NO_PARAMS,
     query: request.driftQuery,
     answers: { 200: json('What was forecast, and what came.', schema.driftView) },
-    problems: [],
     run: async ({ query }, backend) => ok(await forecastDrift(backend, query)),
   }),
   operation({
     id: 'listInstances',
-    handler: 'api',
-    method: 'GET',
+    ...question,
     path: '/api/instances',
     summary: 'Instances, newest first.',
-    params: NO_PARAMS,
     query: request.instancesQuery,
     answers: { 200: json('A page of instances.', schema.instanceList) },
-    problems: [],
     run: async ({ query }, backend) => ok(await listInstances(backend, query)),
   }),
   operation({
     id: 'listPlans',
-    handler: 'api',
-    method: 'GET',
+    ...question,
     path: '/api/plans',
     summary: 'Plans, newest first, with what each did and why.',
-    params: NO_PARAMS,
     query: request.plansQuery,
     answers: { 200: json('A page of plans.', schema.planList) },
-    problems: [],
     run: async ({ query }, backend) => ok(await listPlans(backend, query)),
   }),
   operation({
@@ -317,14 +327,11 @@ export const API_OPERATIONS: readonly Operation[] = [
   }),
   operation({
     id: 'getOpenApi',
-    handler: 'api',
-    method: 'GET',
+    ...question,
     path: '/api/openapi.json',
     summary: 'This description.',
-    params: NO_PARAMS,
     query: noQuery,
     answers: { 200: json('OpenAPI 3.1.', z.record(z.string(), z.unknown())) },
-    problems: [],
     run: async () => ok((await import('./openapi.ts')).openApiDocument(OPERATIONS)),
   }),
 ];

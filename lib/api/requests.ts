@@ -1,6 +1,8 @@
 /** What the HTTP API takes: paths, queries, headers, envelopes. Answers are in lib/api/schemas.ts. */
 import { z } from 'zod';
 import type {} from 'zod-openapi';
+import { MAX_CALLER_ID } from '../domain/caller.ts';
+import { COST_KEYS } from '../ports/store-costs.ts';
 import { driftRisk, jobState, purchaseOption, taskState } from './schemas.ts';
 
 /** Largest request body, bytes. A stage of 10,000 tasks is one line, so a job file near this is a mistake. */
@@ -9,6 +11,9 @@ export const MAX_BODY_BYTES = 1_048_576;
 export const MAX_BATCH_JOBS = 500;
 /** Longest piece of a log in one answer, bytes; Lambda's own answer limit is 6 MiB. */
 export const MAX_LOG_BYTES = 1_048_576;
+
+/** Most rows of a cost report in one answer: some 2 MB with long keys. */
+export const MAX_COST_ROWS = 5000;
 
 /** Where jobs are taken: the paths whose POST goes to the intake Lambda. */
 export const JOBS_PATH = '/api/jobs';
@@ -68,7 +73,7 @@ export const jobsQuery = z.strictObject({
   limit: limit(1000, 100),
   cursor,
   state: z.array(jobState).optional().describe('May be repeated: any of these states.'),
-  owner: text(200).optional(),
+  owner: text(MAX_CALLER_ID).optional(),
   name: text(200).optional(),
   label: text(600)
     .regex(/^[^=]+=/, 'must be of the form key=value')
@@ -87,6 +92,11 @@ export const attemptsQuery = z.strictObject({
   stage: text(200).optional(),
   task: wholeNumber(0, 1_000_000).optional().describe('Index of the task.'),
 });
+export const failuresQuery = z.strictObject({
+  limit: limit(20, 3).describe('Most tasks.'),
+  stage: text(200).optional(),
+  task: wholeNumber(0, 1_000_000).optional().describe('Index of the task.'),
+});
 export const logsQuery = z.strictObject({
   stage: text(200).optional().describe('Needed when the job has several stages.'),
   task: wholeNumberOr(0, 1_000_000, 0).describe('Index of the task in its stage.'),
@@ -96,7 +106,13 @@ export const logsQuery = z.strictObject({
   limit: wholeNumberOr(1, MAX_LOG_BYTES, 65_536).describe('Most bytes.'),
 });
 export const costsQuery = z.strictObject({
-  by: z.enum(['job', 'owner', 'pool', 'template']).default('job'),
+  limit: limit(MAX_COST_ROWS, 1000),
+  cursor: text(2000).optional().describe('`next` of the previous page.'),
+  by: z.enum(COST_KEYS).default('job'),
+  idle: z
+    .enum(['shared', 'apart'])
+    .default('shared')
+    .describe('`shared`: idle time is in the rows of the jobs that caused it; `apart`: in a row of its own.'),
 });
 export const poolsQuery = z.strictObject({
   limit: limit(5000, 1000),
@@ -151,4 +167,9 @@ export const batchEnvelope = z.strictObject({
     .min(1)
     .max(MAX_BATCH_JOBS)
     .describe('Job files. With an Idempotency-Key, job number i is known as `key/i`.'),
+  keys: z
+    .array(idempotencyKey.nullable())
+    .max(MAX_BATCH_JOBS)
+    .optional()
+    .describe('In place of an Idempotency-Key: for each job the key that it has, or null.'),
 });

@@ -2,9 +2,11 @@ import httpRouter from '@middy/http-router';
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';
 import { EbbError, type Issue } from '../kernel/errors.ts';
 import { backend } from './backend.ts';
+import { callerOf } from './caller.ts';
 import type { Answer, Operation } from './operation.ts';
 import { headerOf, requestIdOf, type ParsedEvent } from './stack.ts';
-import { check, nearestName, queryValues, quoted, refuse, repeatable } from './validate.ts';
+import { nearestName } from '../domain/nearest-name.ts';
+import { check, queryValues, quoted, refuse, repeatable } from './validate.ts';
 
 type RouteHandler = (event: APIGatewayProxyEvent) => Promise<APIGatewayProxyResult>;
 
@@ -90,6 +92,7 @@ function handlerOf(o: Operation): RouteHandler {
         bodyText: event.body ?? '',
         header: (name) => headerOf(event, name),
         requestId: requestIdOf(event),
+        caller: callerOf(event),
       },
       backend(),
     );

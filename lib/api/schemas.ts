@@ -10,6 +10,7 @@ import { z } from 'zod';
 // Types only: gives `.meta()` its OpenAPI keys without loading the generator.
 import type {} from 'zod-openapi';
 import { ERROR_CODES, type ErrorCode } from '../kernel/errors.ts';
+import { COST_KEYS } from '../ports/store-costs.ts';
 
 const instant = z.iso.datetime().describe('Engine time, ISO 8601, UTC.').meta({ example: '2026-03-01T12:00:00.000Z' });
 const usd = z.number().describe('US dollars.');
@@ -59,7 +60,7 @@ export const resourcesView = z
 export type ResourcesView = z.infer<typeof resourcesView>;
 
 export const jobClass = z.enum(['deadline', 'best-effort']);
-export const jobState = z.enum(['pending', 'running', 'succeeded', 'failed', 'cancelled']);
+export const jobState = z.enum(['pending', 'running', 'held', 'succeeded', 'failed', 'cancelled']);
 
 export const taskCounts = z
   .object({
@@ -74,6 +75,18 @@ export const taskCounts = z
   .meta({ id: 'TaskCounts' });
 export type TaskCounts = z.infer<typeof taskCounts>;
 
+export const callerView = z
+  .object({
+    id: z
+      .string()
+      .describe('ARN of an IAM principal, `cognito:USER`, or on one machine `uid:NUMBER` or `address:IP`.')
+      .meta({ example: 'arn:aws:iam::111122223333:user/ana' }),
+    name: z.string().nullable().describe('Of a user of the machine.'),
+    requestId: z.string().describe('The request by which it was asked, as in the access log.'),
+  })
+  .meta({ id: 'Caller' });
+export type CallerView = z.infer<typeof callerView>;
+
 const jobSummaryFields = {
   id: z.string().meta({ example: 'j-1h2k3m4n5p6q7r8' }),
   name: z.string(),
@@ -82,7 +95,7 @@ const jobSummaryFields = {
   class: jobClass,
   template: z.string().describe('What recurring jobs share: owner / templated name / program.'),
   state: jobState,
-  stateReason: z.string().nullable().describe('Why it ended as it did, for failed and cancelled jobs.'),
+  stateReason: z.string().nullable().describe('Why it ended as it did, or why it is held.'),
   submittedAt: instant,
   deadlineAt: instant.nullable(),
   startedAt: instant.nullable(),
@@ -91,6 +104,8 @@ const jobSummaryFields = {
   onTime: z.boolean().nullable().describe('Whether it succeeded by its deadline; null while open or without one.'),
   endedLate: z.boolean().describe('Whether it failed because it came too late to be worth anything.'),
   cancelRequested: z.boolean(),
+  submittedBy: callerView.nullable().describe('Who submitted it; null where that was not recorded.'),
+  cancelledBy: callerView.nullable().describe('Who asked first that it be cancelled.'),
   tasks: taskCounts,
 };
 
@@ -119,6 +134,15 @@ export const stageView = z
   .meta({ id: 'Stage' });
 export type StageView = z.infer<typeof stageView>;
 
+export const remarkView = z
+  .object({
+    stage: z.string(),
+    text: z.string().describe('Such as: no file matches a pattern of its outputs.'),
+    tasks: count.describe('How many tasks it is true of.'),
+  })
+  .meta({ id: 'Remark' });
+export type RemarkView = z.infer<typeof remarkView>;
+
 export const jobView = z
   .object({
     ...jobSummaryFields,
@@ -126,6 +150,7 @@ export const jobView = z
     maxCostUsd: usd.nullable(),
     after: z.array(z.string()).describe('Ids of the jobs that must have succeeded before.'),
     admission: admissionView,
+    remarks: z.array(remarkView).optional().describe('About tasks that succeeded. Absent: none.'),
     stages: z.array(stageView),
     headline: z
       .string()
@@ -169,6 +194,9 @@ export const cancelAnswer = z
   .meta({ id: 'CancelAnswer' });
 export type CancelAnswer = z.infer<typeof cancelAnswer>;
 
+export const releaseAnswer = z.object({ job: jobSummary }).meta({ id: 'ReleaseAnswer' });
+export type ReleaseAnswer = z.infer<typeof releaseAnswer>;
+
 // ------------------------------------------------------------------------------------------------ tasks and attempts
 
 export const taskState = z.enum(['pending', 'waiting', 'running', 'succeeded', 'failed', 'cancelled']);
@@ -186,6 +214,8 @@ export const taskView = z
   .meta({ id: 'Task' });
 export type TaskView = z.infer<typeof taskView>;
 
+const attemptOutcome = z.enum(['succeeded', 'failed', 'timed-out', 'interrupted', 'preempted', 'cancelled']);
+
 export const attemptView = z
   .object({
     id: z.string(),
@@ -195,8 +225,7 @@ export const attemptView = z
     instance: z.string(),
     resources: resourcesView,
     state: z.enum(['starting', 'running', 'stopping', 'ended']),
-    outcome: z
-      .enum(['succeeded', 'failed', 'timed-out', 'interrupted', 'preempted', 'cancelled'])
+    outcome: attemptOutcome
       .nullable()
       .describe('interrupted: by the market; preempted: by a plan. Neither is a failure.'),
     placedAt: instant,
@@ -236,9 +265,41 @@ export const logView = z
         'The attempt has ended: nothing follows once nextOffset reaches totalBytes. A later attempt may exist.',
       ),
     latest: z.boolean().describe('Whether this is the newest attempt of its task.'),
+    outcome: attemptOutcome.nullable().describe('How the attempt ended; null: it has not.'),
+    reason: z.string().nullable().describe('Why it ended as it did.'),
   })
   .meta({ id: 'Log' });
 export type LogView = z.infer<typeof logView>;
+
+export const failureView = z
+  .object({
+    stage: z.string(),
+    index: count,
+    final: z.boolean().describe('Whether the task has failed for good. False: it is tried again.'),
+    attempt: z.int().positive().describe('Number of the attempt that failed last.'),
+    outcome: z.enum(['failed', 'timed-out']),
+    exitCode: z.int().nullable(),
+    exitSignal: z.string().nullable(),
+    reason: z.string().nullable().describe('Exit status, signal, or what was missing, in words.'),
+    endedAt: instant.nullable(),
+    alike: count.describe('Other tasks of the stage whose last attempt failed for the same reason.'),
+    stderr: z
+      .string()
+      .nullable()
+      .describe('Its last lines, 10 and 2 KiB at most; null: it wrote none, or they are gone.'),
+    merged: z.boolean().describe('Both outputs are one log here: `stderr` has lines of both.'),
+  })
+  .meta({ id: 'Failure' });
+export type FailureView = z.infer<typeof failureView>;
+
+export const failureList = z
+  .object({
+    job: z.string(),
+    total: count.describe('Tasks whose last attempt failed.'),
+    items: z.array(failureView).describe('Tasks that failed for good first, then the latest first.'),
+  })
+  .meta({ id: 'FailureList' });
+export type FailureList = z.infer<typeof failureList>;
 
 // --------------------------------------------------------------------------------------------------- pools, instances
 
@@ -292,6 +353,17 @@ export const instanceView = z
     running: z
       .array(z.object({ attempt: z.string(), job: z.string(), stage: z.string(), index: count }))
       .describe('Attempts on it that have not ended.'),
+    boughtFor: z
+      .array(
+        z.object({
+          job: z.string(),
+          name: z.string().nullable().describe('Null for a job that is no longer kept.'),
+          part: z.number().describe('Part of the purchase that was for this job; parts sum to 1.'),
+        }),
+      )
+      .describe(
+        'Jobs that it was bought for, the largest part first: those share its start-up. Empty where that was not recorded.',
+      ),
   })
   .meta({ id: 'Instance' });
 export type InstanceView = z.infer<typeof instanceView>;
@@ -301,7 +373,7 @@ export type InstanceView = z.infer<typeof instanceView>;
 const money = {
   workUsd: usd.describe('Kept by a success or a checkpoint, or still running.'),
   wastedUsd: usd.describe('Lost past the last checkpoint.'),
-  idleUsd: usd.describe('Paid and unused, start-up included.'),
+  idleUsd: usd.describe('Paid and unused: start-up, gaps, unused capacity. Part of the job that caused it.'),
   totalUsd: usd,
   onDemandUsd: usd.describe(
     'The useful work (not what was wasted or idle) at on-demand prices of the instance types it ran on.',
@@ -309,8 +381,17 @@ const money = {
   instanceHours: z.number(),
 };
 
+const next = z.string().nullable().describe('Pass as `cursor` to go on; null at the end.');
+
 export const costRow = z
-  .object({ key: z.string().describe('Job id, owner, pool or template; `(idle)` for time nobody used.'), ...money })
+  .object({
+    key: z
+      .string()
+      .describe(
+        'Job id, owner, id of the caller who submitted, pool or template; `(idle)` for idle time that no job caused, or all of it with `idle=apart`; `(unknown)` for jobs whose caller was not recorded; `(aged out)` for jobs, callers and templates of what is no longer kept.',
+      ),
+    ...money,
+  })
   .meta({ id: 'CostRow' });
 export type CostRowView = z.infer<typeof costRow>;
 
@@ -318,10 +399,11 @@ export const costTotal = z.object(money).meta({ id: 'CostTotal' });
 
 export const costReport = z
   .object({
-    by: z.enum(['job', 'owner', 'pool', 'template']),
+    by: z.enum(COST_KEYS),
     asOf: instant,
-    rows: z.array(costRow).describe('Most expensive first. Settled time only: what the ledger holds.'),
-    total: costTotal,
+    rows: z.array(costRow).describe('Most expensive first: settled time, and what has accrued on instances that live.'),
+    next,
+    total: costTotal.describe('Of all rows, also those of other pages.'),
   })
   .meta({ id: 'CostReport' });
 export type CostReport = z.infer<typeof costReport>;
@@ -329,6 +411,8 @@ export type CostReport = z.infer<typeof costReport>;
 export const jobCostView = z
   .object({
     job: z.string(),
+    owner: z.string(),
+    submittedBy: callerView.nullable().describe('Who submitted the job; null where that was not recorded.'),
     asOf: instant,
     settled: z.boolean().describe('False while an attempt runs or an instance of it is not billed yet.'),
     rows: z.array(costRow).describe('One per pool.'),
@@ -492,6 +576,8 @@ export const waitReason = z.enum([
   'gang',
   'starting-instance',
   'cancelling',
+  'held',
+  'disk',
 ]);
 
 export const explanationView = z
@@ -558,7 +644,12 @@ export type EventView = z.infer<typeof eventView>;
 
 export const healthView = z
   .object({
-    status: z.enum(['ok', 'stale']).describe('stale: the engine has not completed a cycle for too long.'),
+    status: z
+      .enum(['ok', 'degraded'])
+      .describe(
+        'degraded: no cycle has come to its end for too long, the last ones failed, or the disk is full; `detail` says why.',
+      ),
+    detail: z.string().nullable().describe('Why it is degraded, one sentence; null where it is not.'),
     version: z.string(),
     now: instant.describe('Engine time.'),
     nowMs: z.number(),
@@ -566,13 +657,45 @@ export const healthView = z
     lastCycleAt: instant.nullable(),
     market: z.object({ name: z.string(), from: instant, to: instant, speed: z.number() }),
     preset: z.string(),
+    disk: z
+      .object({
+        level: z
+          .enum(['enough', 'low', 'used-up'])
+          .describe(
+            'low: 80 % of the budget are used. used-up: no task starts and no job is taken until there is room.',
+          ),
+        usedBytes: count.describe("What the engine's folder uses."),
+        budgetBytes: count.describe('The most that it may use (`--disk`).'),
+        freeBytes: count.describe('Free on its file system.'),
+        reserveBytes: count.describe('Of that, what is left alone.'),
+      })
+      .nullable()
+      .describe("How full the disk of local mode's engine is; null before it is measured, and on AWS."),
   })
   .meta({ id: 'Health' });
 export type HealthView = z.infer<typeof healthView>;
 
 // ------------------------------------------------------------------------------------------------- lists
 
-const next = z.string().nullable().describe('Pass as `cursor` to go on; null at the end.');
+const link = z.string().describe('Relative to the address of this answer.');
+export const rootView = z
+  .object({
+    name: z.literal('Ebbtide'),
+    version: z.string(),
+    about: z.string(),
+    links: z.object({
+      document: link.describe('The OpenAPI document of every route, relative to the address of this answer.'),
+      health: link,
+      jobs: link,
+      events: link,
+      costs: link,
+      pools: link,
+      instances: link,
+      plans: link,
+    }),
+  })
+  .meta({ id: 'Root' });
+export type RootView = z.infer<typeof rootView>;
 
 export const jobList = z.object({ items: z.array(jobSummary), next, asOf: instant }).meta({ id: 'JobList' });
 export const taskList = z.object({ job: z.string(), items: z.array(taskView), next }).meta({ id: 'TaskList' });

@@ -6,6 +6,7 @@ import type { MiddlewareObj } from '@middy/core';
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';
 import { EbbError, type ErrorCode } from '../kernel/errors.ts';
 import { isDefect, problemOf } from './problem.ts';
+import { checkAnswerSize } from './bounded.ts';
 import { MAX_BODY_BYTES } from './requests.ts';
 import type { Problem } from './schemas.ts';
 
@@ -42,6 +43,7 @@ export function httpStack(options: StackOptions = {}): HttpMiddleware[] {
     answerHeaders(),
     problems(options.report ?? ((fault) => process.stderr.write(`${JSON.stringify({ level: 'error', ...fault })}\n`))),
     jsonBody(options.maxBodyBytes ?? MAX_BODY_BYTES),
+    { after: ({ response }) => checkAnswerSize(response?.body ?? '') },
   ];
 }
 

@@ -1,17 +1,29 @@
 import { hash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { z } from 'zod';
 import { EbbError } from '../kernel/errors.ts';
 import { jobId, timeOrderedText, type JobId } from '../kernel/ids.ts';
 import { raw } from '../kernel/units.ts';
+import { recordOf, type Asker } from '../domain/caller.ts';
 import type { Job, JobSpec } from '../domain/job.ts';
 import { newJob } from '../cycle/new-job.ts';
-import type { Backend } from '../ports/backend.ts';
-import type { Submission, SubmitOutcome } from '../ports/store.ts';
-import { readJobFile } from './job-input.ts';
+import type { Backend, Placed } from '../ports/backend.ts';
+import type { Submission, SubmitOutcome, Submitted } from '../ports/store.ts';
+import type { NormaliseOptions } from '../domain/job-file/normalise.ts';
+import { checkOwner } from './access.ts';
+import { readJobFile, UNKNOWN_SUBMITTER } from './job-input.ts';
 import { problemOf } from './problem.ts';
-import { idempotencyKey, MAX_BATCH_JOBS } from './requests.ts';
+import { batchEnvelope, idempotencyKey, MAX_BATCH_JOBS } from './requests.ts';
 import type { BatchAnswer, SubmitAnswer } from './schemas.ts';
 import { quoted } from './validate.ts';
 import { admissionView, jobSummary } from './views.ts';
+
+/** What a request says besides its jobs. */
+interface Submitting {
+  /** Its Idempotency-Key. */
+  readonly key: string | null;
+  readonly caller: Asker | null;
+}
 
 /**
  * Takes one job. Durable when it resolves; the engine is woken. Throws what the job file, the admission or a reused key
@@ -20,28 +32,33 @@ import { admissionView, jobSummary } from './views.ts';
 export async function submitJob(
   of: Backend,
   body: unknown,
-  key: string | null,
-  bodyText: string,
+  request: Submitting & { readonly bodyText: string },
 ): Promise<SubmitAnswer> {
+  const { key, bodyText, caller } = request;
   const idempotency = key === null ? null : { key, digest: digestOf(bodyText) };
-  const known = await earlier(of, idempotency);
-  if (known !== null) return answerOf(of, known);
-  const job = await admitted(of, readJobFile(body, bodyText, of.submitter), NO_NAMES);
+  const used = key === null ? new Map<string, Submitted>() : await of.store.submitted([key]);
+  const known = earlier(used, idempotency);
+  if (known !== null) return answered(of, known);
+  const job = await admitted(of, readJobFile(body, bodyText, submitterOf(of, caller)), { names: NO_NAMES, caller });
   const [outcome] = await of.store.submit([{ job, idempotency }]);
-  return answerOf(of, outcome);
+  return answered(of, outcome);
 }
 
 /**
- * Takes up to MAX_BATCH_JOBS jobs, each for itself: one that is refused does not hold up the others. A job may depend on
- * an earlier one of the batch by its name.
+ * Submits the jobs of a batch. Each is judged by itself: a refused job does not hold up the others. A job may name an earlier one of
+ * the batch in `after`. Jobs answered as created are durable. Other requests get the thread every SLICE_MS.
  */
 export async function submitBatch(
   of: Backend,
-  jobs: readonly unknown[],
-  request: { readonly key: string | null; readonly id: string },
+  { jobs, keys }: BatchOrder,
+  request: { readonly id: string; readonly caller: Asker | null },
 ): Promise<BatchAnswer> {
-  const batch = new Batch(of, request.key, request.id);
-  for (const [index, body] of jobs.entries()) await batch.take(index, body);
+  const known = await of.store.submitted(keys.filter((key) => key !== null));
+  const batch = new Batch(of, new Map(known), request);
+  for (const [index, body] of jobs.entries()) {
+    await batch.take(index, body, keys[index] ?? null);
+    await batch.breathe();
+  }
   return batch.finish();
 }
 
@@ -49,50 +66,75 @@ export async function submitBatch(
  * What the key was used for before. Asked before admission: a repeated request is answered with the job that it made,
  * also when such a job would be refused by now. Two that come at once are told apart by the store.
  */
-async function earlier(of: Backend, idempotency: Submission['idempotency']): Promise<SubmitOutcome | null> {
-  const known = idempotency === null ? null : await of.store.submitted(idempotency.key);
-  if (idempotency === null || known === null) return null;
-  return known.digest === idempotency.digest
-    ? { status: 'repeated', job: known.job }
+function earlier(known: ReadonlyMap<string, Submitted>, idempotency: Submission['idempotency']): SubmitOutcome | null {
+  const before = idempotency === null ? undefined : known.get(idempotency.key);
+  if (idempotency === null || before === undefined) return null;
+  return before.digest === idempotency.digest
+    ? { status: 'repeated', job: before.job }
     : { status: 'conflict', key: idempotency.key };
 }
 
 const NO_NAMES: ReadonlyMap<string, JobId> = new Map();
 
+/** Longest time that a batch keeps the thread from other requests but for its writes, wall ms. */
+const SLICE_MS = 10;
+/** Notes and findings in the answer to a batch, characters in all: it must fit into an answer (bounded.ts) whatever was sent. */
+const MAX_BATCH_REMARKS = 1_000_000;
+
 /** Jobs of one request on their way to the store: written together, but before any job that depends on one of them. */
 class Batch {
   readonly #of: Backend;
-  readonly #key: string | null;
+  /** By key; also what this batch has stored. */
+  readonly #known: Map<string, Submitted>;
   readonly #requestId: string;
+  readonly #caller: Asker | null;
   readonly #results: BatchAnswer['results'] = [];
   #waiting: { readonly index: number; readonly submission: Submission }[] = [];
   #waitingNames = new Set<string>();
+  #waitingKeys = new Set<string>();
   readonly #stored = new Map<string, JobId>();
+  #sliceMs = performance.now();
+  #remarks = 0;
+  #mustWake = false;
 
-  constructor(of: Backend, key: string | null, requestId: string) {
+  constructor(
+    of: Backend,
+    known: Map<string, Submitted>,
+    { id, caller }: { readonly id: string; readonly caller: Asker | null },
+  ) {
     this.#of = of;
-    this.#key = key;
-    this.#requestId = requestId;
+    this.#known = known;
+    this.#requestId = id;
+    this.#caller = caller;
   }
 
-  async take(index: number, body: unknown): Promise<void> {
+  async take(index: number, body: unknown, key: string | null): Promise<void> {
+    // Its own text, whatever the rest of the batch is: what the key stands for.
+    const text = JSON.stringify(body);
+    const idempotency = key === null ? null : { key, digest: digestOf(text) };
     try {
-      // Its own text, whatever the rest of the batch is: what the key stands for.
-      const text = JSON.stringify(body);
-      const idempotency = this.#key === null ? null : { key: `${this.#key}/${index}`, digest: digestOf(text) };
-      const known = await earlier(this.#of, idempotency);
+      if (key !== null && this.#waitingKeys.has(key)) await this.#write();
+      const known = earlier(this.#known, idempotency);
       if (known !== null) {
         this.#answer(index, known);
         return;
       }
-      const spec = readJobFile(body, text, this.#of.submitter);
+      const spec = readJobFile(body, text, submitterOf(this.#of, this.#caller));
       if (spec.after.some((ref) => this.#waitingNames.has(ref))) await this.#write();
-      const job = await admitted(this.#of, spec, this.#stored);
+      const job = await admitted(this.#of, spec, { names: this.#stored, caller: this.#caller });
       this.#waiting.push({ index, submission: { job, idempotency } });
       this.#waitingNames.add(spec.name);
+      if (key !== null) this.#waitingKeys.add(key);
     } catch (error) {
       this.#refuse(index, error);
     }
+  }
+
+  /** Lets others have the thread where this batch has had it for long. */
+  async breathe(): Promise<void> {
+    if (performance.now() - this.#sliceMs < SLICE_MS) return;
+    await nextTurn();
+    this.#sliceMs = performance.now();
   }
 
   async finish(): Promise<BatchAnswer> {
@@ -102,42 +144,87 @@ class Batch {
     return { created: count('created'), repeated: count('repeated'), refused: count('refused'), results };
   }
 
+  /** A fault of the store is no outcome of a job either: whoever sends the batch again under its keys loses nothing. */
   async #write(): Promise<void> {
     const writing = this.#waiting;
-    if (writing.length === 0) return;
-    this.#waiting = [];
-    this.#waitingNames = new Set();
-    const outcomes = await this.#of.store.submit(writing.map((w) => w.submission));
-    for (const [i, { index }] of writing.entries()) {
-      try {
-        this.#answer(index, outcomes[i]);
-      } catch (error) {
-        this.#refuse(index, error);
+    if (writing.length > 0) {
+      this.#waiting = [];
+      this.#waitingNames = new Set();
+      this.#waitingKeys = new Set();
+      const outcomes = await this.#of.store.submit(writing.map((w) => w.submission)).catch((error: unknown) => {
+        throw new StoreFault(error);
+      });
+      for (const [i, { index, submission }] of writing.entries()) {
+        try {
+          const outcome = outcomes[i];
+          const { idempotency } = submission;
+          if (idempotency !== null && outcome !== undefined && outcome.status !== 'conflict') {
+            this.#known.set(idempotency.key, { digest: idempotency.digest, job: outcome.job });
+          }
+          this.#answer(index, outcome);
+        } catch (error) {
+          this.#refuse(index, error);
+        }
       }
     }
+    if (this.#mustWake) this.#of.wake();
+    this.#mustWake = false;
   }
 
   #answer(index: number, of: SubmitOutcome | undefined): void {
-    const { outcome, job, admission } = answerOf(this.#of, of);
+    const { outcome, job, admission, isOpen } = answerOf(of);
+    this.#mustWake ||= isOpen;
     this.#stored.set(job.name, jobId(job.id));
-    this.#results.push({ index, outcome, job, admission, problem: null });
+    const notes = this.#fitting(admission.notes, (note) => note.length);
+    this.#results.push({ index, outcome, job, admission: { ...admission, notes }, problem: null });
   }
 
   /** A defect is no outcome of a job: it ends the request. */
   #refuse(index: number, error: unknown): void {
+    if (error instanceof StoreFault) throw error.cause;
     if (!(error instanceof EbbError) || error.code === 'internal') throw error;
-    const problem = problemOf(error, this.#requestId);
-    this.#results.push({ index, outcome: 'refused', job: null, admission: null, problem });
+    const { issues, ...problem } = problemOf(error, this.#requestId);
+    const shown = this.#fitting(issues ?? [], ({ at, message }) => at.length + message.length);
+    const told = shown.length === 0 ? problem : { ...problem, issues: shown };
+    this.#results.push({ index, outcome: 'refused', job: null, admission: null, problem: told });
+  }
+
+  /** The first of the remarks, as many as the answer has room for. */
+  #fitting<T>(remarks: readonly T[], sizeOf: (remark: T) => number): T[] {
+    return remarks.filter((remark) => (this.#remarks += sizeOf(remark)) <= MAX_BATCH_REMARKS);
   }
 }
 
-/** A job that may be stored. `names`: jobs of the same request that are stored already. */
-async function admitted(of: Backend, asked: JobSpec, names: ReadonlyMap<string, JobId>): Promise<Job> {
+class StoreFault extends Error {
+  constructor(cause: unknown) {
+    super('the store did not take the jobs', { cause });
+  }
+}
+
+/** Whoever submits owns the job, unless it names an owner. */
+function submitterOf({ submitter }: Backend, caller: Asker | null): NormaliseOptions {
+  const { baseDir, defaultOwner } = submitter ?? UNKNOWN_SUBMITTER;
+  return { baseDir, defaultOwner: caller === null ? defaultOwner : (caller.name ?? caller.id) };
+}
+
+interface Admitting {
+  /** Jobs of the same request that are stored already. */
+  readonly names: ReadonlyMap<string, JobId>;
+  readonly caller: Asker | null;
+}
+
+/** A job that may be stored. */
+async function admitted(of: Backend, asked: JobSpec, { names, caller }: Admitting): Promise<Job> {
+  checkOwner(of.access, asked, caller);
   const after = asked.after.length === 0 ? [] : await dependencies(of, asked.after, names);
   const id = jobId(`j-${timeOrderedText(raw(of.clock.now()), of.random)}`);
-  const { spec, notes } = of.place?.(asked, id) ?? { spec: asked, notes: [] };
-  const { feasible, notes: known } = await of.admit(spec);
-  return newJob(spec, { id, at: of.clock.now(), after, admission: { feasible, notes: [...known, ...notes] } });
+  const { spec, notes, undo }: Placed = (await of.place?.(asked, id)) ?? { spec: asked, notes: [] };
+  const { feasible, notes: known } = await of.admit(spec).catch((error: unknown) => {
+    undo?.();
+    throw error;
+  });
+  const admission = { feasible, notes: [...known, ...notes] };
+  return newJob(spec, { id, at: of.clock.now(), after, admission, by: caller === null ? null : recordOf(caller) });
 }
 
 async function dependencies(
@@ -160,7 +247,14 @@ async function dependencies(
   return [...new Set(refs.flatMap((ref) => names.get(ref) ?? stored.get(ref)?.id ?? []))];
 }
 
-function answerOf(of: Backend, outcome: SubmitOutcome | undefined): SubmitAnswer {
+function answered(of: Backend, outcome: SubmitOutcome | undefined): SubmitAnswer {
+  const { isOpen, ...answer } = answerOf(outcome);
+  if (isOpen) of.wake();
+  return answer;
+}
+
+/** `isOpen`: the engine must be told. */
+function answerOf(outcome: SubmitOutcome | undefined): SubmitAnswer & { readonly isOpen: boolean } {
   if (outcome === undefined) throw new EbbError('internal', { what: 'the store gave no outcome for a submission' });
   if (outcome.status === 'conflict') {
     throw new EbbError('conflict', {
@@ -171,8 +265,8 @@ function answerOf(of: Backend, outcome: SubmitOutcome | undefined): SubmitAnswer
     });
   }
   // Who submitted it before may have died before anybody was told.
-  if (outcome.status === 'created' || outcome.job.state === 'pending') of.wake();
-  return { outcome: outcome.status, job: jobSummary(outcome.job), admission: admissionView(outcome.job) };
+  const isOpen = outcome.status === 'created' || outcome.job.state === 'pending';
+  return { outcome: outcome.status, job: jobSummary(outcome.job), admission: admissionView(outcome.job), isOpen };
 }
 
 /** SHA-256 of the text: what tells a repeated body from another one. */
@@ -183,27 +277,86 @@ export function keyOf(header: string | undefined): string | null {
   if (header === undefined) return null;
   const parsed = idempotencyKey.safeParse(header);
   if (parsed.success) return parsed.data;
-  throw new EbbError('usage', {
-    what: `the header Idempotency-Key is not usable: ${parsed.error.issues.map((i) => i.message).join('; ')}`,
-    at: 'header.idempotency-key',
-    got: quoted(header),
-    allowed: '1 to 200 visible ASCII characters',
-    next: 'Use a UUID.',
+  const is = 'the header Idempotency-Key';
+  throw unusableKey({ at: 'header.idempotency-key', is, got: quoted(header) }, parsed.error);
+}
+
+/** Jobs of one request, and the key of each. */
+export interface BatchOrder {
+  readonly jobs: readonly unknown[];
+  readonly keys: readonly (string | null)[];
+}
+
+/** What a batch asks for. `key`: of the request's header, under which job number i is `key/i`. Throws `usage` or `body-too-large`. */
+export function batchOf(body: unknown, key: string | null): BatchOrder {
+  const { jobs, keys } = (body ?? {}) as { jobs?: unknown; keys?: unknown };
+  const extra = typeof body === 'object' && body !== null ? Object.keys(body).filter((k) => !ENVELOPE.has(k)) : [];
+  if (Array.isArray(jobs) && jobs.length > MAX_BATCH_JOBS) {
+    throw new EbbError('body-too-large', {
+      what: 'the batch has too many jobs',
+      at: 'jobs',
+      got: `${jobs.length} jobs`,
+      allowed: `1 to ${MAX_BATCH_JOBS} job files`,
+      next: 'Split larger batches, as `ebb submit` does.',
+    });
+  }
+  if (!Array.isArray(jobs) || jobs.length === 0 || extra.length > 0) {
+    throw new EbbError('usage', {
+      what: 'the request body is not a batch of jobs',
+      got: Array.isArray(jobs)
+        ? extra.length > 0
+          ? `unknown keys ${extra.slice(0, 5).map(quoted).join(', ')}`
+          : 'no jobs'
+        : 'no list `jobs`',
+      allowed: `{"jobs": [...]} with 1 to ${MAX_BATCH_JOBS} job files`,
+      next: 'See /api/openapi.json for what this route takes.',
+    });
+  }
+  if (keys === undefined) return { jobs, keys: jobs.map((_, i) => (key === null ? null : `${key}/${i}`)) };
+  if (key !== null) {
+    throw new EbbError('usage', {
+      what: 'the batch has `keys` and the header Idempotency-Key',
+      at: 'keys',
+      allowed: 'one of them',
+      next: 'Leave out the header: each job has a key of its own.',
+    });
+  }
+  return { jobs, keys: checkedKeys(keys, jobs.length) };
+}
+
+const ENVELOPE: ReadonlySet<string> = new Set(Object.keys(batchEnvelope.shape));
+
+function checkedKeys(keys: unknown, count: number): readonly (string | null)[] {
+  const isList = Array.isArray(keys);
+  if (!isList || keys.length !== count) {
+    throw new EbbError('usage', {
+      what: '`keys` is not a list with one entry for each job',
+      at: 'keys',
+      got: isList ? `${keys.length} keys for ${count} jobs` : `${keys === null ? 'null' : typeof keys}`,
+      allowed: 'for each job a key or null, or no `keys` at all',
+      next: 'Give each job a key, such as a UUID.',
+    });
+  }
+  return keys.map((key: unknown, i) => {
+    if (key === null) return null;
+    const parsed = idempotencyKey.safeParse(key);
+    if (parsed.success) return parsed.data;
+    throw unusableKey(
+      { at: `keys[${i}]`, is: `key ${i}`, got: quoted(typeof key === 'string' ? key : JSON.stringify(key)) },
+      parsed.error,
+    );
   });
 }
 
-export function jobsOfBatch(body: unknown): readonly unknown[] {
-  const jobs = (body as { jobs?: unknown } | null)?.jobs;
-  const extra = typeof body === 'object' && body !== null ? Object.keys(body).filter((k) => k !== 'jobs') : [];
-  if (Array.isArray(jobs) && jobs.length >= 1 && jobs.length <= MAX_BATCH_JOBS && extra.length === 0) return jobs;
-  throw new EbbError('usage', {
-    what: 'the request body is not a batch of jobs',
-    got: Array.isArray(jobs)
-      ? extra.length > 0
-        ? `unknown keys ${extra.slice(0, 5).map(quoted).join(', ')}`
-        : `${jobs.length} jobs`
-      : 'no list `jobs`',
-    allowed: `{"jobs": [...]} with 1 to ${MAX_BATCH_JOBS} job files`,
-    next: 'Split larger batches.',
+function unusableKey(
+  { at, is, got }: { readonly at: string; readonly is: string; readonly got: string },
+  error: z.ZodError,
+): EbbError {
+  return new EbbError('usage', {
+    what: `${is} is not usable: ${error.issues.map((i) => i.message).join('; ')}`,
+    at,
+    got,
+    allowed: '1 to 200 visible ASCII characters',
+    next: 'Use a UUID.',
   });
 }

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Job } from '../domain/job.ts';
 import type { Backend } from '../ports/backend.ts';
+import { boundedPage } from './bounded.ts';
 import { position, slice } from './cursor.ts';
 import { findJob } from './find-job.ts';
 import type { attemptsQuery, tasksQuery } from './requests.ts';
@@ -52,6 +53,8 @@ export async function listAttempts(
     (a) =>
       (query.stage === undefined || a.stage === query.stage) && (query.task === undefined || a.index === query.task),
   );
-  const page = slice(wanted, query.limit, query.cursor);
-  return { job: job.id, items: page.items.map((a) => attemptView(a, of.fleet.logUrl)), next: page.next };
+  return boundedPage(query.limit, async (limit) => {
+    const page = slice(wanted, limit, query.cursor);
+    return { job: job.id, items: page.items.map((a) => attemptView(a, of.fleet.logUrl)), next: page.next };
+  });
 }

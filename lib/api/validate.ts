@@ -1,23 +1,6 @@
-import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
+import { nearestName } from '../domain/nearest-name.ts';
 import { EbbError, type Issue } from '../kernel/errors.ts';
-
-/** Names further away than this are not a misspelling. */
-const MAX_HINT_DISTANCE = 3;
-
-/** The allowed name that `name` is most likely a misspelling of; null when none is near. */
-export function nearestName(name: string, allowed: readonly string[]): string | null {
-  let best: string | null = null;
-  let least = Math.min(MAX_HINT_DISTANCE, Math.ceil(name.length / 2)) + 1;
-  for (const candidate of allowed) {
-    const d = distance(name.toLowerCase(), candidate.toLowerCase());
-    if (d < least) {
-      least = d;
-      best = candidate;
-    }
-  }
-  return best;
-}
 
 /** Text from outside, made safe to show: control characters escaped, cut. */
 export function quoted(text: string): string {

@@ -1,5 +1,6 @@
 /** From the domain's values to what the API answers: units unwrapped, instants as ISO strings. Pure. */
 import { raw, type EpochMs, type Quantity } from '../kernel/units.ts';
+import type { Caller } from '../domain/caller.ts';
 import { isOver, type Attempt, type Job, type StageProgress, type Task } from '../domain/job.ts';
 import type { ForecastOrigin, PoolForecast } from '../domain/forecast.ts';
 import type { Instance } from '../domain/instance.ts';
@@ -9,6 +10,7 @@ import type { Resources } from '../domain/resources.ts';
 import type { EventRecord } from '../ports/store.ts';
 import type {
   AttemptView,
+  CallerView,
   EventView,
   ExplanationView,
   InstanceView,
@@ -54,6 +56,9 @@ function counts(stages: readonly StageProgress[]): TaskCounts {
   return sum;
 }
 
+export const callerView = (caller: Caller | undefined): CallerView | null =>
+  caller === undefined ? null : { id: caller.id, name: caller.name ?? null, requestId: caller.requestId };
+
 /** Late as soon as it failed, was cancelled or succeeded past its deadline; open jobs are undecided. */
 function onTime(job: Job): boolean | null {
   if (job.deadlineMs === null || job.finishedMs === null) return null;
@@ -68,7 +73,7 @@ export const jobSummary = (job: Job): JobSummary => ({
   class: job.spec.class,
   template: job.template,
   state: job.state,
-  stateReason: job.stateReason,
+  stateReason: job.held?.reason ?? job.stateReason,
   submittedAt: iso(job.submittedMs),
   deadlineAt: isoOrNull(job.deadlineMs),
   startedAt: isoOrNull(job.startedMs),
@@ -76,6 +81,8 @@ export const jobSummary = (job: Job): JobSummary => ({
   onTime: onTime(job),
   endedLate: job.endedLate ?? false,
   cancelRequested: job.cancelRequested,
+  submittedBy: callerView(job.submittedBy),
+  cancelledBy: callerView(job.cancelledBy),
   tasks: counts(job.stages),
 });
 
@@ -87,6 +94,7 @@ export function jobView(job: Job, explanation: Explanation | null, asOf: EpochMs
     maxCostUsd: rawOrNull(job.spec.maxCostUsd),
     after: [...job.after],
     admission: admissionView(job),
+    ...(job.remarks === undefined ? {} : { remarks: job.remarks.map((r) => ({ ...r })) }),
     stages: job.spec.stages.map((stage): StageView => {
       const own = progress.get(stage.name);
       return {
@@ -178,6 +186,8 @@ export interface InstanceExtras {
   readonly pool: Pool | undefined;
   readonly costUsd: number | null;
   readonly running: readonly Attempt[];
+  /** Jobs that it was bought for, as far as they are kept. */
+  readonly jobs: ReadonlyMap<string, Job>;
 }
 
 export function instanceView(i: Instance, extras: InstanceExtras): InstanceView {
@@ -203,6 +213,9 @@ export function instanceView(i: Instance, extras: InstanceExtras): InstanceView 
     marketCause: i.marketCause ?? null,
     costUsd: extras.costUsd,
     running: extras.running.map((a) => ({ attempt: a.id, job: a.job, stage: a.stage, index: a.index })),
+    boughtFor: (i.boughtFor ?? [])
+      .map(({ job, part }) => ({ job, name: extras.jobs.get(job)?.spec.name ?? null, part }))
+      .sort((a, b) => b.part - a.part),
   };
 }
 
@@ -260,6 +273,7 @@ export const planView = (p: Plan): PlanView => ({
 
 /** The latest plan's sentence; once the job is over, how it ended: no plan looks at it any more. */
 function headlineOf(job: Job, e: Explanation | null): string | null {
+  if (job.held !== undefined) return `held: ${job.held.reason}`;
   if (!isOver(job.state)) return e?.headline ?? job.stateReason;
   return job.stateReason === null ? job.state : `${job.state}: ${job.stateReason}`;
 }

@@ -15,6 +15,7 @@ import { LoggedHistory } from '../estimate/logged-history.ts';
 import type { Backend, Health } from '../ports/backend.ts';
 import type { Market } from '../ports/market.ts';
 import { lambdaClock } from './clock.ts';
+import { limitsOf } from './environment.ts';
 import { processStore, uniform, wallMs, type StoreParts } from './compose-store.ts';
 import { logStreamOf, logUrl } from './fleet/log-place.ts';
 import type { AwsPrices } from './market.ts';
@@ -25,6 +26,8 @@ import { trigger } from './trigger.ts';
 
 /** How old prices and histories may be for an answer, wall ms: prices are asked for every ten minutes. */
 const REFRESH_MS = 30_000;
+/** How long pools that quote a price are taken to quote one still, for admission, wall ms. */
+const ADMISSION_MS = 1000;
 
 /** The backend of this process, and what must be waited for around a request. */
 export interface DeployedBackend {
@@ -54,6 +57,21 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
   let readMs = -Infinity;
   let waking: Promise<void> | null = null;
   const prices = (): AwsPrices => invariant(known, 'prices are read before the first request');
+  let admitting: {
+    readonly admit: ReturnType<typeof admitter>;
+    readonly of: AwsPrices;
+    readonly madeMs: number;
+  } | null = null;
+  /** That of a moment ago, where prices are the same: jobs of a batch share what it finds out. */
+  const admission = (): ReturnType<typeof admitter> => {
+    const nowMs = wallMs();
+    if (admitting !== null && admitting.of === prices() && Math.abs(nowMs - admitting.madeMs) < ADMISSION_MS)
+      return admitting.admit;
+    const open = market.pools().filter((p) => market.quote(p.id, clock.now()) !== null);
+    const admit = admitter({ pools: open, limits: limitsOf(config), config: config.settings, history });
+    admitting = { admit, of: prices(), madeMs: nowMs };
+    return admit;
+  };
   const market: Market = {
     pools: () => prices().market.pools(),
     quote: (...asked) => prices().market.quote(...asked),
@@ -78,17 +96,15 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
     market,
     fleet: {
       logs: async (...asked) => (await reading()).logs(...asked),
+      logEnd: async (...asked) => (await reading()).logEnd(...asked),
       logUrl: (log) => logUrl(place, logStreamOf(log)),
       bill: async (...asked) => (await reading()).bill(...asked),
     },
-    limits: { vcpus: config.vcpus },
+    access: { ownerIsCaller: config.ownerIsCaller, admins: config.admins },
+    limits: limitsOf(config),
     history: { days: config.settings.historyDays, archive: `s3://${of.environment.EBB_BUCKET}/${ARCHIVE_PREFIX}` },
     place: (spec, job) => placedInS3(spec, of.environment.EBB_BUCKET, job),
-    admit: async (spec) => {
-      const open = market.pools().filter((p) => market.quote(p.id, clock.now()) !== null);
-      const parts = { pools: open, vcpus: config.vcpus, config: config.settings, history };
-      return admitter(parts)(spec, clock.now());
-    },
+    admit: async (spec) => admission()(spec, clock.now()),
     forecast: async (pools) => (await import('./forecasts.ts')).forecastsOf(of, market, pools),
     wake: () => {
       waking ??= wakeUnlessAwaited();
@@ -118,7 +134,8 @@ async function healthOf(of: StoreParts, { trace, checkedMs }: AwsPrices, started
   const [last, isLate] = await Promise.all([of.store().plans(1, null), of.wake().isLate()]);
   const [plan] = last.items;
   return {
-    status: isLate ? 'stale' : 'ok',
+    status: isLate ? 'degraded' : 'ok',
+    detail: isLate ? 'a cycle that was due has not begun, or one has begun and is not heard of any more' : null,
     version,
     engineStartedMs: startedMs,
     lastCycleMs: plan === undefined ? null : raw(plan.atMs),
@@ -129,6 +146,7 @@ async function healthOf(of: StoreParts, { trace, checkedMs }: AwsPrices, started
       speed: anchor?.speed ?? 1,
     },
     preset: config.settings.preset,
+    disk: null,
   };
 }
 

@@ -15,7 +15,7 @@ import { Carrier } from './blobs.ts';
 import { lambdaClock } from './clock.ts';
 import { CLIENT, processStore, storePartsOf, uniform, wallMs, type StoreParts } from './compose-store.ts';
 import type { Deployment } from './deployment.ts';
-import type { Environment } from './environment.ts';
+import { limitsOf, type Environment } from './environment.ts';
 import { classify, faultOf } from './errors.ts';
 import { awsFleet, type AwsFleetOnAws } from './fleet/compose.ts';
 import { keptKey } from './fleet/marks.ts';
@@ -24,7 +24,7 @@ import { PriceBook } from './price-book.ts';
 import { priceListRegion, type PriceListParts } from './price-list.ts';
 import type { PriceFeedParts } from './prices.ts';
 import { Spent } from './spent.ts';
-import { logger } from './stack.ts';
+import { logger, measure } from './stack.ts';
 import type { Table } from './store/table.ts';
 import { WindowEnds } from './window-ends.ts';
 
@@ -54,9 +54,14 @@ function partsOver(of: StoreParts): Parts {
       nowMs: wallMs,
       anchor: environment.EBB_CLOCK,
       stack: config.name,
+      onInvalid: (pool, detail) => {
+        measure('launchesInvalid', 1);
+        logger.error('a launch is invalid', { pool, detail });
+      },
       onUnsupported: (pool) => new PriceBook(table()).close(pool, tokens.deployment),
       region,
       launchTemplate: environment.EBB_LAUNCH_TEMPLATE,
+      launchTemplateVersion: environment.EBB_LAUNCH_TEMPLATE_VERSION,
       subnets,
       cluster: environment.EBB_CLUSTER,
       image: config.image,
@@ -136,7 +141,7 @@ export function composeDeployment(): Deployment {
     nowMs: wallMs,
     random: uniform,
     config: config.settings,
-    limits: { vcpus: config.vcpus },
+    limits: limitsOf(config),
     draining: config.draining,
     market: () => of.market().prices(),
   };

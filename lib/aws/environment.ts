@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { EbbError } from '../kernel/errors.ts';
 import { schedulerConfig } from '../domain/config.ts';
+import type { Limits } from '../domain/snapshot.ts';
 
 const fromJson = z.string().transform((text, context): unknown => {
   try {
@@ -29,6 +30,15 @@ export const lambdaConfig = z.strictObject({
   settings: schedulerConfig.prefault({}),
   /** Nothing starts any more: what runs is asked to save and stop, instances are given back. */
   draining: z.boolean().default(false),
+  /** Jobs belong to their submitters, and only they and `admins` cancel them. */
+  ownerIsCaller: z.boolean().default(false),
+  /** Patterns of callers (lib/api/access.ts). */
+  admins: z.array(z.string()).default([]),
+});
+/** The deployment's limits, with the name under which a person knows them. */
+export const limitsOf = ({ vcpus }: Pick<z.output<typeof lambdaConfig>, 'vcpus'>): Limits => ({
+  vcpus,
+  raisedBy: 'raise `maxVcpus` of the deployment',
 });
 /** What the CDK construct writes as JSON into `EBB_CONFIG`. */
 export type LambdaConfigInput = z.input<typeof lambdaConfig>;
@@ -57,7 +67,11 @@ export const lambdaEnvironment = z.strictObject({
   EBB_TABLE: name.describe('Name of the DynamoDB table.'),
   EBB_BUCKET: name.describe('Name of the S3 bucket.'),
   EBB_CLUSTER: name.describe('Name or ARN of the ECS cluster.'),
-  EBB_LAUNCH_TEMPLATE: name.describe('Id of the EC2 launch template; its default version is used.'),
+  EBB_LAUNCH_TEMPLATE: name.describe('Id of the EC2 launch template.'),
+  EBB_LAUNCH_TEMPLATE_VERSION: z
+    .string()
+    .regex(/^[1-9]\d*$/, 'is no version number of a launch template')
+    .describe('Version of it that this deployment made: an update leaves the template’s default version as it is.'),
   EBB_SUBNETS: subnets.describe('`zone=subnet`, separated by commas: where instances may be.'),
   EBB_STATE_MACHINE: name.describe('ARN of the state machine that runs the cycle.'),
   EBB_TRIGGER_QUEUE: name.describe('URL of the queue that says that there is something to do.'),

@@ -8,8 +8,8 @@ import type { EffectOutcome, RefusedWhy } from '../domain/plan.ts';
  * - `throttled`, `unavailable`: nothing happened or it is not known whether it did; the SDK has tried several times with
  *   growing, jittered pauses. The call is repeated later under the same key.
  * - `capacity`: the pool has no capacity now. It rests; another pool is asked meanwhile.
- * - `quota`: the account has no vCPUs left for this purchase option and class of families (lib/domain/quota.ts). All pools under
- *   that quota rest; others, on-demand in place of spot, are asked meanwhile.
+ * - `quota`: the account has no vCPUs or no fleet requests left for this purchase option and class of families
+ *   (lib/domain/quota.ts). All pools under that quota rest; others, on-demand in place of spot, are asked meanwhile.
  * - `limit`: another limit of the account is reached. The pool rests, as for `capacity`; which other pools share the limit is not
  *   known, so the next plan may ask one of them, and have it refused too.
  * - `bid`: the price is above the highest one offered. The next plan offers more, or chooses another pool.
@@ -99,7 +99,9 @@ const FAULTS: Readonly<Record<string, AwsFault>> = {
   // vCPUs of spot instances, and of on-demand ones ("Spot Instance quotas", "On-Demand Instance quotas").
   MaxSpotInstanceCountExceeded: 'quota',
   VcpuLimitExceeded: 'quota',
-  MaxSpotFleetRequestCountExceeded: 'limit',
+  // Fleet requests, of which there is one quota for all pools ("Quotas for EC2 Fleet and Spot Fleet").
+  MaxFleetCountExceeded: 'quota',
+  MaxSpotFleetRequestCountExceeded: 'quota',
   InstanceLimitExceeded: 'limit',
   VolumeLimitExceeded: 'limit',
   MaxIOPSLimitExceeded: 'limit',
@@ -119,6 +121,7 @@ const FAULTS: Readonly<Record<string, AwsFault>> = {
   MissingParameter: 'invalid',
   IdempotentParameterMismatch: 'invalid',
   'InvalidLaunchTemplateId.NotFound': 'missing',
+  'InvalidLaunchTemplateId.VersionNotFound': 'missing',
   'InvalidLaunchTemplateName.NotFoundException': 'missing',
   'InvalidSubnetID.NotFound': 'missing',
   'InvalidGroup.NotFound': 'missing',
@@ -163,7 +166,8 @@ export function faultNamed(name: string): AwsFault | null {
   if (name.startsWith('AuthFailure.')) return 'denied';
   if (name.endsWith('.NotFound')) return 'gone';
   if (name.endsWith('.Malformed')) return 'invalid';
-  if (name.endsWith('LimitExceeded')) return 'limit';
+  if (name.endsWith('CountExceeded')) return 'quota';
+  if (/(?:Limit|Quota)Exceeded(?:Exception)?$/.test(name)) return 'limit';
   return null;
 }
 
@@ -207,7 +211,7 @@ const MEANING: Readonly<Record<AwsFault, { readonly code: ErrorCode; readonly wh
     throttled: { code: 'too-many-requests', what: 'AWS takes no more requests now', next: 'try again in some seconds' },
     unavailable: { code: 'aws.unavailable', what: 'AWS does not answer', next: 'try again in some seconds' },
     capacity: { code: 'aws.unavailable', what: 'AWS has no capacity of this kind now', next: 'try another pool' },
-    quota: { code: 'aws.refused', what: 'a vCPU quota of the account is used up', next: 'raise it in Service Quotas' },
+    quota: { code: 'aws.refused', what: 'a quota of the account is used up', next: 'raise it in Service Quotas' },
     limit: { code: 'aws.refused', what: 'a limit of the account is reached', next: 'raise it in Service Quotas' },
     bid: { code: 'aws.refused', what: 'the price is above the highest one offered', next: 'offer more' },
     unsupported: { code: 'aws.refused', what: 'AWS does not offer this here', next: 'leave this type or zone out' },
@@ -254,7 +258,7 @@ const CONSEQUENCE: Readonly<Record<AwsFault, 'failed' | RefusedWhy>> = {
   quota: 'quota',
   limit: 'limit',
   bid: 'bid-below-price',
-  unsupported: 'invalid',
+  unsupported: 'unsupported',
   gone: 'instance-gone',
   'too-large': 'invalid',
   invalid: 'invalid',

@@ -10,7 +10,7 @@ export async function startExecution(
   execution: string,
 ): Promise<void> {
   client ??= new SFNClient(at);
-  const input = JSON.stringify({ execution });
+  const input = JSON.stringify({ execution, round: 0 });
   try {
     await client.send(new StartExecutionCommand({ stateMachineArn, name: execution, input }));
   } catch (error) {

@@ -46,6 +46,11 @@ export async function measureSight(
   measure('spentToday', (await spent.on(raw(nowMs))) + accruedUsd);
 }
 
+/** Held jobs: nothing is written of a deployment that holds none. */
+export function measureHeldJobs(now: number, before: number): void {
+  if (now + before > 0) measure('heldJobs', now);
+}
+
 const priceOf = ({ instance, pool }: InstanceView, market: KnownMarket['market'], nowMs: EpochMs): number =>
   raw(market.quote(instance.pool, nowMs) ?? pool.onDemandUsdPerHour);
 

@@ -32,6 +32,12 @@ export const METRICS = {
   queueDepth: { name: 'QueueDepth', unit: 'Count', from: 'look', about: 'Tasks that wait, at the last look.' },
   runningTasks: { name: 'RunningTasks', unit: 'Count', from: 'look', about: 'Tasks that run, at the last look.' },
   liveInstances: { name: 'LiveInstances', unit: 'Count', from: 'look', about: 'Instances that are held.' },
+  heldJobs: {
+    name: 'HeldJobs',
+    unit: 'Count',
+    from: 'look',
+    about: 'Jobs that are held because no decision could be made on them; written while there are any, and once after.',
+  },
   priceAge: {
     name: 'PriceAge',
     unit: 'Seconds',
@@ -121,6 +127,12 @@ export const METRICS = {
     from: 'act',
     about:
       'Launches, starts, stops and releases that AWS denied for a right, or a part of the deployment, that is missing.',
+  },
+  launchesInvalid: {
+    name: 'LaunchesInvalid',
+    unit: 'Count',
+    from: 'act',
+    about: 'Launches that EC2 refused as invalid: no other time or pool mends them.',
   },
   leakedInstances: {
     name: 'LeakedInstances',

@@ -3,16 +3,12 @@
  * folder of its own in the deployment's bucket, which its stages pass files through.
  */
 import { EbbError, type Issue } from '../kernel/errors.ts';
-import type { JobSpec, StageSpec } from '../domain/job.ts';
+import { OWN_FOLDER, type JobSpec, type StageSpec } from '../domain/job.ts';
+import type { Placed } from '../ports/backend.ts';
 import { isS3Uri, jobFolder } from '../domain/s3-uri.ts';
 import { MAX_OVERRIDES } from './fleet/ecs.ts';
+import { partedEnvironment } from './fleet/environment-file.ts';
 import { unusablePattern } from './fleet/staging.ts';
-
-export interface Placed {
-  readonly spec: JobSpec;
-  /** What a submitter should know of it. */
-  readonly notes: readonly string[];
-}
 
 /** The longest text that Linux hands to a program, as one argument or variable, bytes (execve(2), MAX_ARG_STRLEN). */
 const MAX_TEXT_BYTES = 131_071;
@@ -52,7 +48,7 @@ function stageIssues(stage: StageSpec, spec: JobSpec): Issue[] {
   if (local.length > 0 && !hasEarlierOutputs(stage, spec)) {
     issues.push({
       at: at('inputs'),
-      message: `${local.slice(0, 3).join(', ')} would be read from ${stage.workdir}, a folder of the machine that submits: tasks of a deployment read from S3`,
+      message: `${local.slice(0, 3).join(', ')} would be read from ${stage.workdir === OWN_FOLDER ? "the job's own folder, which is empty" : `${stage.workdir}, a folder of the machine that submits: tasks of a deployment read from S3`}`,
     });
   }
   const texts = [...stage.command, ...Object.entries(stage.env).map(([name, value]) => `${name}=${value}`)];
@@ -96,7 +92,10 @@ function imageNotes({ stages }: JobSpec): string[] {
   return notes;
 }
 
+/** Values of `env` that fit into a file of their own are no part of it, and an environment that does not fit is an order. */
 const overridesSize = ({ command, env, inputs, outputs }: StageSpec): number => {
-  const environment = Object.entries(env).map(([name, value]) => ({ name, value }));
+  const parted = partedEnvironment(env);
+  if (parted === null) return Infinity;
+  const environment = Object.entries(parted.rest).map(([name, value]) => ({ name, value }));
   return JSON.stringify([command, environment, inputs, outputs]).length + OWN_OVERRIDES;
 };

@@ -8,6 +8,8 @@ export type Query = Readonly<Record<string, string | number | boolean | readonly
 export interface Request {
   readonly query?: Query;
   readonly body?: unknown;
+  /** A body that is JSON already, in place of `body`. */
+  readonly bodyText?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -47,7 +49,7 @@ export type Send = (request: {
 export function clientOver(send: Send, pollMs = POLL_MS): BatchClient {
   const call = async <T>(method: 'GET' | 'POST', path: string, request: Request): Promise<T> => {
     const headers = { accept: 'application/json', ...request.headers };
-    const body = request.body === undefined ? null : JSON.stringify(request.body);
+    const body = request.bodyText ?? (request.body === undefined ? null : JSON.stringify(request.body));
     const answer = await send({
       method,
       path: path + queryString(request.query ?? {}),
@@ -145,12 +147,24 @@ const eventsPath = (after: number, job: string | undefined): string =>
 
 function absent(base: string, error: unknown): EbbError {
   const cause = (error as { cause?: { code?: string; message?: string } }).cause;
-  return new EbbError('engine.absent', {
+  const code = cause?.code ?? '';
+  const got = `${base}${code === '' ? '' : ` (${code})`}`;
+  return new EbbError('engine.absent', { ...silence(code), got, cause: error });
+}
+
+/** Why nothing came, by Node's code (https://nodejs.org/api/tls.html#x509-certificate-error-codes). */
+function silence(code: string): { readonly what: string; readonly next: string } {
+  if (/CERT|^UNABLE_TO_(?:GET|VERIFY|DECRYPT)/.test(code)) {
+    const what = 'the certificate of this address is not trusted';
+    return { what, next: 'check --url; trust the certificate with NODE_EXTRA_CA_CERTS=FILE (docs/local-access.md)' };
+  }
+  if (code.startsWith('ERR_SSL_')) {
+    return { what: 'what answers at this address does not speak TLS', next: 'name it with http://, not https://' };
+  }
+  return {
     what: 'no engine answers at this address',
-    got: `${base}${cause?.code === undefined ? '' : ` (${cause.code})`}`,
-    next: 'start one with `ebb up`, or name another with --url or EBB_URL; `ebb run FILE` needs none',
-    cause: error,
-  });
+    next: 'start one with `ebb up`, or name another with --url or EBB_URL, a deployment on AWS with --stack or EBB_STACK; `ebb run FILE` needs none',
+  };
 }
 
 function decode({ status, body }: RawAnswer): unknown {

@@ -7,22 +7,33 @@ import { handler as intake } from '../../lambdas/intake/handler.ts';
 import { provideBackend } from '../api/backend.ts';
 import { dispatcher } from '../api/dispatch.ts';
 import { openEngine, type LocalEngineOptions, type StopManner } from '../local/engine.ts';
+import { ownUser } from '../local/http/peers.ts';
 import { serveApi, type ApiServer } from '../local/http/server.ts';
 import { clientOver } from './client.ts';
 import type { Embedded } from './embedded.ts';
 
 /** Takes the directory (or throws `engine.running`, `store.newer`, `market.invalid`); nothing runs before `start`. */
 export async function openEmbedded(options: LocalEngineOptions): Promise<Embedded> {
-  const engine = await openEngine(options);
+  let server: ApiServer | null = null;
+  const { onInterrupted } = options;
+  const engine = await openEngine({
+    ...options,
+    ...(onInterrupted && {
+      onInterrupted: (afterS: number) => {
+        server?.dropOpen();
+        onInterrupted(afterS);
+      },
+    }),
+  });
   provideBackend(engine.backend);
   const dispatch = dispatcher({ intake, api });
-  let server: ApiServer | null = null;
+  const caller = ownUser();
   return {
-    client: clientOver((request) => dispatch(request)),
+    client: clientOver((request) => dispatch({ ...request, caller })),
     start: () => engine.start(),
     failed: engine.failed,
-    listen: async ({ bind, port, token }) => {
-      server = await serveApi({ dispatch, host: bind, port, token });
+    listen: async ({ bind, ...at }) => {
+      server = await serveApi({ dispatch, host: bind, ...at });
       return server.url;
     },
     stop: async (manner: StopManner) => {

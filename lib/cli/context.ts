@@ -1,5 +1,7 @@
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { EbbError } from '../kernel/errors.ts';
+import { tokenIn } from '../local/http/token.ts';
 import type { Client } from './client.ts';
 import type { Deployment } from './deployment.ts';
 import { makeOutput, type Output } from './output.ts';
@@ -11,12 +13,14 @@ export interface World {
   readonly stdin: NodeJS.ReadableStream;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
+  /** Whether the process is this command's alone, so that what it executes may be ended when it hangs. Default: it is not. */
+  readonly isOwn?: boolean;
 }
 
 /** Options that every command has. */
 export interface GlobalOptions {
   readonly url?: string;
-  readonly token?: string;
+  readonly tokenFile?: string;
   readonly stack?: string;
   readonly profile?: string;
   readonly region?: string;
@@ -29,6 +33,7 @@ export interface Context {
   readonly world: World;
   readonly output: Output;
   readonly json: boolean;
+  /** Of --token-file or EBB_TOKEN. Null: the token, if any, is that of the engine asked. */
   readonly token: string | null;
   /** The engine that --stack, --url, EBB_STACK, EBB_URL or the default names. Nothing is sent before the first request. */
   readonly client: () => Promise<Client>;
@@ -40,10 +45,12 @@ export type Action<O> = (context: Context, args: readonly string[], options: O) 
 export const DEFAULT_URL = 'http://127.0.0.1:7788';
 
 export function makeContext(world: World, options: GlobalOptions): Context {
-  const token = options.token ?? world.env['EBB_TOKEN'] ?? null;
+  const given = options.tokenFile === undefined ? null : tokenIn(resolve(world.cwd, options.tokenFile));
+  const ofEnvironment = world.env['EBB_TOKEN'] ?? '';
+  const token = given ?? (ofEnvironment === '' ? null : ofEnvironment);
   const url = options.url ?? world.env['EBB_URL'] ?? null;
   const base = checkedUrl(url ?? DEFAULT_URL);
-  const deployment = deploymentOf(world, options, url);
+  const deployment = deploymentOf(world, { ...options, token: given, url });
   return {
     world,
     output: makeOutput({ stdout: world.stdout, stderr: world.stderr, env: world.env, noColor: !options.color }),
@@ -51,22 +58,34 @@ export function makeContext(world: World, options: GlobalOptions): Context {
     token,
     client: async () =>
       deployment === null
-        ? (await import('./client.ts')).httpClient(base, token)
+        ? engineAt(base, token, world.env)
         : (await import('./deployment.ts')).deploymentClient(deployment),
   };
 }
 
 /** The deployment that --stack or EBB_STACK names; null: an engine at an address. */
-function deploymentOf(world: World, options: GlobalOptions, url: string | null): Deployment | null {
+function deploymentOf(
+  world: World,
+  options: Omit<GlobalOptions, 'url'> & Pick<Deployment, 'token' | 'url'>,
+): Deployment | null {
   const stack = options.stack ?? world.env['EBB_STACK'] ?? null;
   // EBB_TOKEN is that of an engine at an address: a deployment whose requests are signed must not get it.
-  const { profile = null, region = null, token = null } = options;
+  const { profile = null, region = null, token, url } = options;
   if (stack !== null) return { stack, profile, region, url, token };
   if (profile === null && region === null) return null;
   throw new EbbError('usage', {
     what: `--${profile === null ? 'region' : 'profile'} says which AWS account to use, and nothing says which deployment`,
     next: 'name it with --stack (or EBB_STACK)',
   });
+}
+
+/** The engine at an address. Without a token, that of an engine of this user there. */
+async function engineAt(base: string, token: string | null, env: World['env']): Promise<Client> {
+  const { httpClient } = await import('./client.ts');
+  if (token !== null) return httpClient(base, token);
+  const { announcedEngine } = await import('../local/http/announcement.ts');
+  const own = announcedEngine(base, env);
+  return own === null ? httpClient(base, null) : httpClient(own.url, own.token);
 }
 
 /** For commands whose engine is in this process: an option that names another one is a mistake, and not to be passed over. */

@@ -49,7 +49,10 @@ async function open(deployment: Deployment): Promise<Send> {
   const cloudFormation = new sdk.CloudFormationClient({ ...of, credentials: defaultProvider(of) });
   try {
     const authorized = token === null ? await signed(deployment, cloudFormation) : bearing(token);
-    const root = new URL(url ?? (await found(deployment, () => addressOf(deployment, cloudFormation))));
+    const root =
+      url === null
+        ? rootOf(deployment, await found(deployment, () => addressOf(deployment, cloudFormation)))
+        : new URL(url);
     return async ({ method, path, headers, body }) => {
       const asked = new URL(root.pathname.replace(/\/+$/, '') + path, root);
       const answer = await fetch(asked, {
@@ -124,7 +127,7 @@ function judged(deployment: Deployment, status: number, body: string): { status:
     what: `the deployment ${deployment.stack} does not let you in`,
     got: body.slice(0, 300),
     allowed:
-      'callers with execute-api:Invoke on its API or, where its `auth` is jwt, with --token (see docs/deploy.md, "Who may submit")',
+      'callers with execute-api:Invoke on its API or, where its `auth` is jwt, with --token-file (see docs/deploy.md, "Who may submit")',
     next: 'use another --profile, or have the right granted: `ebbtide.grantSubmit(role)`',
   });
 }
@@ -149,6 +152,29 @@ async function addressOf({ stack }: Deployment, cloudFormation: CloudFormationCl
     what: `the stack ${stack} is not an Ebbtide deployment`,
     got: 'it has no output ApiUrl',
     next: 'name the stateless stack of the deployment with --stack (`npx cdk list` shows its name), or the address of its API with --url',
+  });
+}
+
+const LOOPBACK = new Set(['127.0.0.1', 'localhost', '[::1]']);
+
+/**
+ * The API at the address that the stack tells. A stand-in for AWS on this machine, which AWS_ENDPOINT_URL names, serves it
+ * at a path of its own: the address in the output needs a name server (docs/localstack.md).
+ */
+export function rootOf(
+  { stack }: Deployment,
+  address: string,
+  standIn: string = process.env['AWS_ENDPOINT_URL'] ?? '',
+): URL {
+  const [, api, stage] = /^https?:\/\/(\w+)\.execute-api\..*\/(\w+)\/?$/.exec(address) ?? [];
+  if (api !== undefined && stage !== undefined && URL.canParse(standIn) && LOOPBACK.has(new URL(standIn).hostname)) {
+    return new URL(`/_aws/execute-api/${api}/${stage}`, standIn);
+  }
+  if (URL.canParse(address)) return new URL(address);
+  throw new EbbError('engine.absent', {
+    what: `the stack ${stack} tells no address at which its API could be asked`,
+    got: address,
+    next: 'name the address of its API with --url (or EBB_URL)',
   });
 }
 

@@ -1,5 +1,14 @@
 import type { StopManner } from '../local/engine.ts';
+import type { TlsFiles } from '../local/http/tls.ts';
 import type { BatchClient } from './client.ts';
+
+export interface Listening {
+  readonly bind: string;
+  readonly port: number;
+  readonly token: string | null;
+  /** Null: plain HTTP. */
+  readonly tls: TlsFiles | null;
+}
 
 /** The engine of this process as `run` and `up` see it; composed in compose.ts. */
 export interface Embedded {
@@ -8,7 +17,7 @@ export interface Embedded {
   /** Rejects when the engine gives up; never resolves. */
   readonly failed: Promise<never>;
   /** Serves the API; resolves to its URL. Throws `port-in-use`. */
-  listen(at: { readonly bind: string; readonly port: number; readonly token: string | null }): Promise<string>;
+  listen(at: Listening): Promise<string>;
   /** Resolves when nothing is left running. A second call with a harder manner overtakes the first. */
   stop(manner: StopManner): Promise<void>;
 }

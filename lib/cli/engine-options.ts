@@ -1,5 +1,6 @@
-import { resolve } from 'node:path';
-import { closest } from 'fastest-levenshtein';
+import { accessSync, constants } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { nearestHint } from '../domain/nearest-name.ts';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
 import { EbbError } from '../kernel/errors.ts';
 import type { EngineOptions } from './commands/running.ts';
@@ -29,8 +30,16 @@ export function embeddedOptions(options: EngineOptions, cwd: string, dumpModel?:
     seed: options.seed ?? null,
     preset: options.preset ?? preset ?? null,
     config,
-    dumpModel: dumpModel === undefined ? null : resolve(cwd, dumpModel),
+    ...(options.vcpus === undefined ? {} : { vcpus: options.vcpus }),
+    ...(options.disk === undefined ? {} : { diskBytes: options.disk }),
+    dumpModel: dumpModel === undefined ? null : writable(resolve(cwd, dumpModel)),
   };
+}
+
+/** The path of a file that is written later, by each decision. Throws what the system says where its folder cannot be written. */
+function writable(path: string): string {
+  accessSync(dirname(path), constants.W_OK);
+  return path;
 }
 
 /** Only the settings that were given, each checked; all findings at once, misspelt names with the nearest one. */
@@ -42,7 +51,7 @@ export function checkedSettings(given: Readonly<Record<string, unknown>>): Parti
   }
   const issues = parsed.error.issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys'
-      ? issue.keys.map((key) => ({ at: key, message: `no such setting; did you mean ${closest(key, names)}?` }))
+      ? issue.keys.map((key) => ({ at: key, message: `no such setting; ${nearestHint(key, names)}` }))
       : [{ at: issue.path.join('.'), message: issue.message }],
   );
   throw new EbbError('usage', {

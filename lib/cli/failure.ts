@@ -1,4 +1,5 @@
 import { CommanderError } from 'commander';
+import { plainJson } from '../kernel/terminal-text.ts';
 import { EbbError, ERROR_CODES, type ErrorCode } from '../kernel/errors.ts';
 import { hasCode } from '../local/fleet/files.ts';
 import type { Problem } from '../api/schemas.ts';
@@ -25,7 +26,7 @@ export function renderError(error: EbbError, { colors }: Pick<Output, 'colors'>)
 /** `--json` on failure: the facts as one object on standard error. */
 export const errorAsJson = (error: EbbError): string => {
   const { cause: _, ...facts } = error.facts;
-  return JSON.stringify({ error: { code: error.code, exit: error.exit, ...facts } });
+  return plainJson(JSON.stringify({ error: { code: error.code, exit: error.exit, ...facts } }));
 };
 
 /** Every thrown thing as an EbbError. Commander's complaints, and paths that the system refuses, are usage errors; anything unknown is a defect of ours. */
@@ -36,8 +37,8 @@ export function asEbbError(thrown: unknown): EbbError {
   if (hasCode(error, 'ENOSPC', 'EDQUOT', 'EFBIG')) {
     return new EbbError('store.full', { what: error.message, next: 'free some space, then try again', cause: thrown });
   }
-  if (hasCode(error, 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EROFS')) {
-    const next = 'name a path that is of that kind and yours to use';
+  if (hasCode(error, 'ENOENT', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 'ELOOP', 'EACCES', 'EPERM', 'EROFS')) {
+    const next = 'name a path that is there, of that kind, and yours to use';
     return new EbbError('usage', { what: 'a path cannot be used', got: error.message, next, cause: thrown });
   }
   return new EbbError('internal', {
@@ -57,10 +58,18 @@ function usageError(error: CommanderError): EbbError {
   return new EbbError('usage', { what, next });
 }
 
+/** What stands before an engine (API Gateway, a proxy) answers in words of its own when it has a bad moment. */
+const PASSING: Readonly<Record<number, ErrorCode>> = {
+  429: 'too-many-requests',
+  502: 'aws.unavailable',
+  503: 'aws.unavailable',
+  504: 'aws.unavailable',
+};
+
 /** A problem document of the API as the error it was made from. */
 export function fromProblem(problem: Partial<Problem>, status: number): EbbError {
   const known = problem.code !== undefined && Object.hasOwn(ERROR_CODES, problem.code);
-  const code: ErrorCode = known && problem.code !== undefined ? problem.code : 'internal';
+  const code: ErrorCode = known && problem.code !== undefined ? problem.code : (PASSING[status] ?? 'internal');
   const { got, allowed, next, at, issues } = problem;
   return new EbbError(code, {
     what: problem.what ?? problem.detail ?? `the engine answered with HTTP status ${status}`,

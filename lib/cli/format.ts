@@ -55,11 +55,6 @@ export function bar(
 export const shorten = (text: string, width: number): string =>
   text.length <= width ? text : `${text.slice(0, Math.max(width - 1, 0))}…`;
 
-/** Control characters of foreign text (job names, log lines in tables) shown instead of sent to the terminal. */
-export const visible = (text: string): string =>
-  // oxlint-disable-next-line no-control-regex -- finding control characters is what this is for
-  text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`);
-
 /** As one word of a shell's command line. */
 export const shellWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

@@ -22,14 +22,11 @@ export async function main(argv: readonly string[], world: World): Promise<numbe
   } catch (thrown) {
     if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0;
     const error = asEbbError(thrown);
-    if (argv.includes('--json')) world.stderr.write(`${errorAsJson(error)}\n`);
-    else {
-      const { stderr, env } = world;
-      const noColor = argv.includes('--no-color');
-      world.stderr.write(`${renderError(error, makeOutput({ stdout: stderr, stderr, env, noColor }))}\n`);
-    }
-    if (error.code === 'internal' && world.env['EBB_DEBUG'] === '1') {
-      world.stderr.write(`${String(error.facts.cause instanceof Error ? error.facts.cause.stack : error.stack)}\n`);
+    const { stderr, env } = world;
+    const output = makeOutput({ stdout: stderr, stderr, env, noColor: argv.includes('--no-color') });
+    output.note(argv.includes('--json') ? errorAsJson(error) : renderError(error, output));
+    if (error.code === 'internal' && env['EBB_DEBUG'] === '1') {
+      output.note(String(error.facts.cause instanceof Error ? error.facts.cause.stack : error.stack));
     }
     return error.exit;
   }

@@ -23,6 +23,8 @@ export interface Watching {
   readonly after: number;
   /** What had been spent before what is watched; left out: nothing. */
   readonly before?: Spent;
+  /** Gets the dollars of each refund that is seen. */
+  readonly onRefund?: (usd: number) => void;
   /** Where plain lines go. */
   readonly line: (text: string) => void;
   /** Gets every event; replaces the plain lines. */
@@ -37,6 +39,7 @@ export async function watchJobs(watching: Watching): Promise<void> {
   let waiting: EventView[] = [];
   const names = new JobNaming(client, jobs === null || jobs.length > 1);
   let tasksInAll = 0;
+  let refundedUsd = 0;
   const stop = new AbortController();
   const both = AbortSignal.any([signal, stop.signal]);
   const redraw = output.live && watching.onEvent === undefined ? (await import('log-update')).default : null;
@@ -45,6 +48,11 @@ export async function watchJobs(watching: Watching): Promise<void> {
     for await (const event of client.events(watching.after, both)) {
       if (jobs !== null && event.job !== null && !jobs.includes(event.job)) continue;
       recent.push(event);
+      const refund = event.type === 'instance-refunded' ? Number(event.data['usd']) : 0;
+      if (refund > 0) {
+        refundedUsd += refund;
+        watching.onRefund?.(refund);
+      }
       if (recent.length > KEPT_EVENTS) recent.shift();
       if (watching.onEvent !== undefined) watching.onEvent(event);
       else {
@@ -64,13 +72,13 @@ export async function watchJobs(watching: Watching): Promise<void> {
     for (;;) {
       const frame = await takeFrame(client, { jobs, recent, before: watching.before ?? null });
       tasksInAll = frame.jobs.reduce((sum, j) => sum + j.tasks.total, 0);
-      redraw?.(renderFrame(output, { ...frame, names: names.known }));
+      redraw?.(output.drawn(renderFrame(output, { ...frame, refundedUsd, names: names.known })));
       print();
       if (redraw === null && watching.onEvent === undefined && Date.now() - saidAt >= PROGRESS_MS) {
         saidAt = Date.now();
-        watching.line(progressLine(frame));
+        watching.line(progressLine({ ...frame, refundedUsd }));
       }
-      if (jobs !== null && frame.jobs.every((j) => j.finishedAt !== null)) return;
+      if (jobs !== null && frame.jobs.every(isAtItsEnd)) return;
       if (signal.aborted) return;
       await delay(REFRESH_MS, undefined, { signal }).catch(() => undefined);
     }
@@ -88,6 +96,10 @@ export async function watchJobs(watching: Watching): Promise<void> {
     redraw?.done();
   }
 }
+
+/** Over, or held with nothing left running: it waits for a person. */
+const isAtItsEnd = ({ finishedAt, state, tasks }: JobView): boolean =>
+  finishedAt !== null || (state === 'held' && tasks.running === 0);
 
 /** Names of the jobs that events are about, each asked for once; nothing where one job is watched. */
 class JobNaming {
@@ -134,7 +146,10 @@ export async function takeFrame(
 }
 
 async function openJobs(client: Client): Promise<string[]> {
-  const open = await client.get<{ items: { id: string }[] }>(routes.jobs, { state: ['running', 'pending'], limit: 50 });
+  const open = await client.get<{ items: { id: string }[] }>(routes.jobs, {
+    state: ['running', 'pending', 'held'],
+    limit: 50,
+  });
   return open.items.map((j) => j.id);
 }
 

@@ -1,4 +1,7 @@
 import { InvalidArgumentError } from 'commander';
+import { LEAST_BUDGET_BYTES } from '../domain/disk-budget.ts';
+import { parseSize } from '../domain/job-file/amounts.ts';
+import { raw } from '../kernel/units.ts';
 
 /** Parsers of option values. Commander puts the option's name before what they say. */
 
@@ -17,6 +20,25 @@ export function fromOne(text: string): number {
   const n = parsedBy(whole, text);
   if (n === null || n < 1) throw new InvalidArgumentError('Allowed: a whole number from 1.');
   return n;
+}
+
+/** A limit on vCPUs. Admission of gangs takes time and memory in proportion to it. */
+export function vcpuCount(text: string): number {
+  const n = parsedBy(whole, text);
+  if (n === null || n < 1 || n > MOST_VCPUS) {
+    throw new InvalidArgumentError(`Allowed: a whole number from 1 to ${MOST_VCPUS}.`);
+  }
+  return n;
+}
+const MOST_VCPUS = 1_000_000;
+
+/** Bytes of a disk budget. */
+export function diskBytes(text: string): number {
+  const size = parseSize(text);
+  const bytes = size === null ? 0 : raw(size) * 1024 ** 2;
+  if (bytes >= LEAST_BUDGET_BYTES && bytes <= Number.MAX_SAFE_INTEGER) return bytes;
+  const least = `${LEAST_BUDGET_BYTES / 1024 ** 2}MiB`;
+  throw new InvalidArgumentError(`Allowed: a size with a unit, from ${least}, such as 500MB, 20GB or 1.5TiB.`);
 }
 
 /** Of a whole. */
@@ -45,6 +67,13 @@ function parsedBy(parse: (text: string) => number, text: string): number | null 
     if (error instanceof InvalidArgumentError) return null;
     throw error;
   }
+}
+
+/** A path of a file or folder. An empty one would silently mean the working directory. */
+export function path(text: string): string {
+  if (text.trim() === '') throw new InvalidArgumentError('Allowed: the path of a file or folder.');
+  if (text.includes('\0')) throw new InvalidArgumentError('Allowed: a path without NUL characters.');
+  return text;
 }
 
 export function port(text: string): number {

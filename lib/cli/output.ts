@@ -1,12 +1,15 @@
 import type { Colors } from 'picocolors/types.js';
 import pc from 'picocolors';
+import { ForeignOutput, plainJson, terminalText, textFor } from '../kernel/terminal-text.ts';
 
-/** Where a command writes, and what the reader can take. Tests give their own; the process's is made in main.ts. */
+/** Where a command writes, cleaned of what a terminal would obey, and what the reader can take. Tests give their own; the process's is made in main.ts. */
 export interface Output {
   /** Results. A line end is added. */
   line(text: string): void;
-  /** Results that come in pieces (logs): nothing is added. */
+  /** Output of a program, in pieces: nothing is added. */
   write(text: string): void;
+  /** What a display that is redrawn may show of a text. */
+  drawn(text: string): string;
   /** Progress and remarks: never part of the result, so they go to standard error. */
   note(text: string): void;
   /** Results go to a terminal that can be redrawn. */
@@ -32,7 +35,10 @@ export interface OutputOptions {
   readonly noColor: boolean;
 }
 
-const USUAL_COLUMNS = 120;
+/** Of a terminal that does not say, and of what is no terminal, unless COLUMNS says otherwise. */
+const USUAL_COLUMNS = 80;
+/** Narrower than this no table can be read; wider is no terminal. */
+const [LEAST_COLUMNS, MOST_COLUMNS] = [40, 1000];
 
 /**
  * NO_COLOR (https://no-color.org) and --no-color also turn off the live view: both are asked for by people who read plain text.
@@ -43,17 +49,26 @@ export function makeOutput({ stdout, stderr, env, noColor }: OutputOptions): Out
   const isTerminal = stdout.isTTY === true;
   const isDrawable = (stream: Stream): boolean => stream.isTTY === true && stream.columns !== 0 && stream.rows !== 0;
   const plain = noColor || (env['NO_COLOR'] ?? '') !== '' || env['TERM'] === 'dumb';
+  const foreign = new ForeignOutput();
   return {
-    line: (text) => void stdout.write(`${text}\n`),
-    write: (text) => void stdout.write(text),
-    note: (text) => void stderr.write(`${text}\n`),
+    line: (text) => void stdout.write(`${textFor(stdout, text)}\n`),
+    write: (text) => void stdout.write(isTerminal ? foreign.take(text) : text),
+    note: (text) => void stderr.write(`${textFor(stderr, text)}\n`),
+    drawn: terminalText,
     live: isDrawable(stdout) && !plain,
     liveNotes: isDrawable(stderr) && !plain,
-    columns: stdout.columns === undefined || stdout.columns === 0 ? USUAL_COLUMNS : stdout.columns,
+    columns: columnsOf(stdout, env),
     colors: pc.createColors(isTerminal && !plain),
   };
 }
 
+export function columnsOf(stdout: Pick<Stream, 'columns'>, env: OutputOptions['env']): number {
+  const own = stdout.columns ?? 0;
+  const said = /^\d{1,4}$/.test(env['COLUMNS'] ?? '') ? Number(env['COLUMNS']) : 0;
+  const columns = own > 0 ? own : said > 0 ? said : USUAL_COLUMNS;
+  return Math.min(MOST_COLUMNS, Math.max(LEAST_COLUMNS, columns));
+}
+
 /** The `--json` form: one document, indented when a person may read it. */
 export const json = (output: Output, value: unknown): void =>
-  output.line(JSON.stringify(value, null, output.live ? 2 : undefined));
+  output.line(plainJson(JSON.stringify(value, null, output.live ? 2 : undefined)));

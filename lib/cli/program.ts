@@ -1,11 +1,14 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { addCapacity } from './commands/capacity.ts';
+import { addCompletion } from './commands/completion.ts';
 import { addJobs } from './commands/jobs.ts';
 import { addModels } from './commands/models.ts';
 import { addRunning } from './commands/running.ts';
 import { addSettings } from './commands/settings.ts';
 import { addSimulate } from './commands/simulate.ts';
+import { addUpkeep } from './commands/upkeep.ts';
 import { DEFAULT_URL, type World } from './context.ts';
+import { EbbError } from '../kernel/errors.ts';
 import { VERSION } from '../local/version.ts';
 
 export interface ProgramParts {
@@ -26,7 +29,11 @@ export async function buildProgram({ world, finish, whole }: ProgramParts): Prom
     .helpOption('-h, --help', 'show help')
     .helpCommand('help [command]', 'show help for a command')
     .option('--url <url>', `address of the engine (default: EBB_URL, or ${DEFAULT_URL})`)
-    .option('--token <token>', 'token of the engine (default: EBB_TOKEN), or of a --stack whose `auth` is jwt')
+    .option(
+      '--token-file <file>',
+      'file with the token of the engine (default: EBB_TOKEN, or the file that an engine of yours keeps), or of a --stack whose `auth` is jwt',
+    )
+    .addOption(new Option('--token <token>').argParser(refuseToken).hideHelp())
     .option('--stack <name>', 'a deployment on AWS, by its CloudFormation stack (default: EBB_STACK)')
     .option('--profile <name>', 'AWS profile whose credentials sign requests to --stack')
     .option('--region <name>', 'AWS region of --stack')
@@ -49,15 +56,26 @@ export async function buildProgram({ world, finish, whole }: ProgramParts): Prom
   addCapacity(program, world, finish);
   await addMarket(program, whole);
   addModels(program, world, finish);
+  program.commandsGroup('Keep an engine\u2019s folder:');
+  addUpkeep(program, world, finish);
   program.commandsGroup('Settings:');
   addSettings(program, world, finish);
-  await addCompletion(program, whole);
+  addCompletion(program, world, finish);
   for (const command of allCommands(program)) command.copyInheritedSettings(program);
   return program;
 }
 
+/** Every user of the machine sees the command lines of all others. */
+function refuseToken(): never {
+  throw new EbbError('usage', {
+    what: 'a token on the command line is seen by everybody on this machine',
+    got: '--token',
+    allowed: '--token-file FILE, or the environment variable EBB_TOKEN',
+    next: 'write the token to a file that only you can read; for an engine of your own leave it out: `ebb` finds it',
+  });
+}
+
 const MARKET_SUMMARY = 'import, generate or show markets';
-const COMPLETION_SUMMARY = 'print a completion script for bash, zsh, fish or powershell';
 
 async function addMarket(program: Command, whole: boolean): Promise<void> {
   if (!whole) {
@@ -66,20 +84,6 @@ async function addMarket(program: Command, whole: boolean): Promise<void> {
   }
   const { marketCommand } = await import('./commands/market.ts');
   program.addCommand(marketCommand().summary(MARKET_SUMMARY));
-}
-
-async function addCompletion(program: Command, whole: boolean): Promise<void> {
-  if (!whole) {
-    program.command('completion').summary(COMPLETION_SUMMARY);
-    return;
-  }
-  // The library adds `completion SHELL` and a hidden `complete` that the scripts call.
-  const { default: tab } = await import('@bomb.sh/tab/commander');
-  tab(program, { completionCommandName: 'completion' });
-  program.commands
-    .find((c) => c.name() === 'completion')
-    ?.summary(COMPLETION_SUMMARY)
-    .addHelpText('after', '\nExample:\n  $ source <(ebb completion bash)');
 }
 
 const allCommands = (command: Command): Command[] => command.commands.flatMap((c) => [c, ...allCommands(c)]);

@@ -3,10 +3,13 @@ const job = (ref: string): string => `/api/jobs/${encodeURIComponent(ref)}`;
 
 export const routes = {
   jobs: '/api/jobs',
+  batch: '/api/jobs/batch',
   job,
   cancel: (ref: string): string => `${job(ref)}/cancel`,
+  release: (ref: string): string => `${job(ref)}/release`,
   tasks: (ref: string): string => `${job(ref)}/tasks`,
   attempts: (ref: string): string => `${job(ref)}/attempts`,
+  failures: (ref: string): string => `${job(ref)}/failures`,
   logs: (ref: string): string => `${job(ref)}/logs`,
   explain: (ref: string): string => `${job(ref)}/explain`,
   jobCosts: (ref: string): string => `${job(ref)}/cost`,

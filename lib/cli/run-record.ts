@@ -1,7 +1,8 @@
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { costTotal, type CostReport } from '../api/schemas.ts';
+import { replaceFile } from '../local/fleet/files.ts';
 
 /**
  * What the directory had cost before a run began, in `run.json`: a run that is killed and gone on with is one run, and
@@ -29,9 +30,7 @@ export function readRun(dir: string, jobs: readonly string[]): RunRecord | null 
 }
 
 export function writeRun(dir: string, record: RunRecord): void {
-  const temporary = `${fileOf(dir)}.tmp`;
-  writeFileSync(temporary, JSON.stringify({ version: 1, ...record }));
-  renameSync(temporary, fileOf(dir));
+  replaceFile(fileOf(dir), JSON.stringify({ version: 1, ...record }));
 }
 
 function parsedOrNull(text: string): unknown {

@@ -81,12 +81,12 @@ export function onStopRequest(
  */
 export async function endedByStop<T>(
   output: { note(text: string): void },
-  said: string,
+  said: string | (() => string),
   work: () => Promise<T>,
   source: SignalSource = process,
 ): Promise<T> {
   const unlisten = onStopRequest((_, signal) => {
-    output.note(`\n${said}`);
+    output.note(`\n${typeof said === 'string' ? said : said()}`);
     process.exit(SIGNAL_EXIT[signal]);
   }, source);
   try {

@@ -5,7 +5,7 @@ import { routes } from './routes.ts';
 
 /** Jobs of the directory that are not over; at most 1000 of them. */
 export async function unfinishedJobs(client: Client): Promise<readonly JobSummary[]> {
-  const open = await client.get<JobList>(routes.jobs, { state: ['pending', 'running'], limit: 1000 });
+  const open = await client.get<JobList>(routes.jobs, { state: ['pending', 'running', 'held'], limit: 1000 });
   return open.items;
 }
 

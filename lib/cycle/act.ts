@@ -4,6 +4,7 @@ import type { StageSpec } from '../domain/job.ts';
 import type { Effect, EffectOutcome } from '../domain/plan.ts';
 import type { Fleet, StartRequest } from '../ports/fleet.ts';
 import type { EffectRecord } from '../ports/store.ts';
+import { faultText } from './holding.ts';
 import type { WorkingState } from './working-state.ts';
 
 type Kind = Effect['kind'];
@@ -45,7 +46,9 @@ export async function act(
   if (launches.length > 0) {
     note(
       launches,
-      await fleet.launch(launches.map((e) => ({ key: e.key, instance: e.instance, pool: e.pool, bid: e.bid }))),
+      await fleet.launch(
+        launches.map(({ key, instance, allocation, pool, bid }) => ({ key, instance, allocation, pool, bid })),
+      ),
     );
   }
   // Asked for without its instance a start would be refused, and its attempt end, while the launch is tried again.
@@ -55,7 +58,19 @@ export async function act(
   for (const e of running) {
     if (unlaunched.has(e.instance)) outcomes.set(e.key, { status: 'failed', detail: 'its instance is not launched' });
   }
-  if (starts.length > 0) note(starts, await fleet.start(starts.map((e) => startRequest(state, e))));
+  const sound: Of<'start'>[] = [];
+  const requests: StartRequest[] = [];
+  for (const e of starts) {
+    try {
+      requests.push(startRequest(state, e));
+      sound.push(e);
+    } catch (error) {
+      // One job's record keeps no other from starting.
+      const detail = `its start cannot be asked for: ${faultText(error)}`;
+      outcomes.set(e.key, { status: 'refused', why: 'job-fault', detail });
+    }
+  }
+  if (sound.length > 0) note(sound, await fleet.start(requests));
   return outcomes;
 }
 
@@ -87,6 +102,7 @@ function startRequest(state: WorkingState, effect: Of<'start'>): StartRequest {
     attempt: effect.attempt,
     instance: effect.instance,
     ...textsOf(stage, task.index),
+    ...(stage.secrets === undefined ? {} : { secrets: stage.secrets }),
     workdir: stage.workdir,
     resources: stage.resources,
     ...(stage.image === undefined ? {} : { image: stage.image }),

@@ -1,51 +1,54 @@
 import {
   effectKey,
-  groupId,
   instanceOf,
   type AttemptId,
+  type EffectKey,
   type GroupId,
   type InstanceId,
   type JobId,
   type PlanId,
 } from '../kernel/ids.ts';
-import { invariant } from '../kernel/errors.ts';
-import { gt, raw, seconds, type EpochMs, type Seconds } from '../kernel/units.ts';
+import { EbbError, invariant } from '../kernel/errors.ts';
+import { gt, raw, seconds, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import type { Offer } from '../domain/forecast.ts';
-import type { Constraints, Job, StageSpec, TaskRef } from '../domain/job.ts';
-import type { Allotment, Effect, Placement, Plan, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
-import type { Pool } from '../domain/pool.ts';
+import { isLive } from '../domain/instance.ts';
+import type { Job, TaskRef } from '../domain/job.ts';
+import type { Allotment, Effect, Placement, Plan, Purchase, Release } from '../domain/plan.ts';
+import { fits, minusResources, NO_RESOURCES, plusResources, type Resources } from '../domain/resources.ts';
 import {
   instanceParts,
   runningNamed,
   runningParts,
-  workKeptS,
   type InstanceView,
   type PendingGroup,
   type RunningTask,
   type Snapshot,
 } from '../domain/snapshot.ts';
-import {
-  withOffers,
-  type Forecasts,
-  type GroupOffers,
-  type Host,
-  type Leftover,
-  type Stages,
-  type TaskToPlace,
-  type Worths,
-} from '../domain/stages.ts';
-import { begunBy } from '../domain/work-to-do.ts';
+import type { Forecasts, GroupOffers, Host, Leftover, Stages, Worths } from '../domain/stages.ts';
+import { quantileToDo } from '../domain/work-to-do.ts';
 import { attemptName, taskKey } from './working-state.ts';
 import { forecastAtPurchase } from './forecast-at-purchase.ts';
 import { withoutExchanges } from './exchange.ts';
 import { explain } from './explain.ts';
 import { InstanceHost } from './hosts.ts';
-import { isEnding } from './observe.ts';
-import { appraiseAll, pendingAgain, runningGroups, runningOffersOf, type RunningOffers } from './running-offers.ts';
+import type { Lots } from './lots.ts';
+import { MOST_ROUNDS, Purse, type Short } from './purse.ts';
+import {
+  appraiseMoves,
+  leftoversOf,
+  moveGroup,
+  movesOf,
+  placeMoved,
+  placeMoves,
+  placeReturning,
+  type AppraisedMoves,
+  type Move,
+} from './moves.ts';
+import { appraiseAll, runningGroups, runningOffersOf, type RunningOffers } from './running-offers.ts';
 import { leftOfEach, longestLeft, type LeftOf } from './left-of.ts';
-import { afterPlacing, placeStarts, type PlacingContext } from './starts.ts';
+import { placeStarts, type PlacingContext, type Started } from './starts.ts';
 import { memberOf } from './snapshot.ts';
 
 export interface DecideInput<S> {
@@ -76,7 +79,15 @@ export interface Deliberation {
   readonly reserved: readonly Placement[];
   /** Starts that wait for a place that other tasks have. */
   readonly inTurn: ReadonlyMap<GroupId, number>;
+  /** Starts that wait for the first runs of their class. */
+  readonly untold: ReadonlyMap<GroupId, number>;
   readonly purchases: readonly Purchase[];
+  /** What each purchased instance is for. */
+  readonly lots: Lots;
+  /** Jobs of which something waits because their limit on money could be passed. */
+  readonly short: ReadonlyMap<JobId, Short>;
+  /** Jobs for which nothing is bought because a limit of the deployment could be passed, with the reason. */
+  readonly heldUp: ReadonlyMap<JobId, string>;
   readonly releases: readonly Release[];
 }
 
@@ -90,42 +101,42 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
   const running = explains ? runningGroups(input, worths) : [];
   const offers = appraiseAll(input, { forecasts, worths, running });
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
-  const planned = await stages.plan({ snapshot, forecasts, worths, offers, config }, input.solver);
+  const leftOf = leftOfEach({ snapshot, forecasts });
+  const context: PlacingContext = { snapshot, forecasts, groups, stages, config, worths: worths.groups, leftOf };
+  const hasMoved = snapshot.groups.some((g) => g.goesTo !== undefined);
+  const arriving = hasMoved ? placeMoved(context, hostsThere(snapshot, leftOf, NOTHING_STOPS)) : NOTHING_ARRIVES;
+  const undecided = withoutArrivals(snapshot, arriving);
+  const planned = await stages.plan({ snapshot: undecided, forecasts, worths, offers, config }, input.solver);
   const allotment = withoutExchanges(planned, snapshot, groups);
   const stopping = new Set<AttemptId>(allotment.preemptions.map((p) => p.attempt));
-  const appraised = appraiseMoves(input, forecasts, movesOf(allotment, worths));
+  const appraised = appraiseMoves(input, movesOf(allotment, worths));
   const { moves } = appraised;
   const placesAny = allotment.starts.length + moves.length + runningParts(snapshot).stopping.length > 0;
-  const leftOf = leftOfEach({ snapshot, forecasts });
-  const hosts = placesAny ? hostsThere(snapshot, leftOf, stopping) : [];
-  const context: PlacingContext = { snapshot, forecasts, groups, stages, config, worths: worths.groups, leftOf };
-  const returning = placeReturning(context, hosts);
+  const there = placesAny ? hostsThere(snapshot, leftOf, stopping) : [];
+  const returning = placeReturning(context, placeMoved(context, there).hosts);
   const moved = placeMoves(context, moves, returning.hosts);
-  const started = placeStarts(context, allotment, moved.hosts);
+  const purse = new Purse({ snapshot, leftOf, config });
+  const started = startsPaidFor({ context, allotment, hosts: moved.hosts, arriving: arriving.placements }, purse);
   const stops = { ...allotment, preemptions: allotment.preemptions.filter((p) => started.needed.has(p.attempt)) };
 
   const leftovers = [...leftoversOf(appraised, moved.unplaced, context), ...started.leftovers];
-  const purchases =
-    leftovers.length === 0
-      ? []
-      : stages.acquire({
-          snapshot,
-          forecasts,
-          worths: { groups: new Map([...worths.groups, ...appraised.worths]), ofRunning: worths.ofRunning },
-          offers: new Map([...offers, ...appraised.offers]),
-          leftovers,
-          config,
-        });
+  const allWorths = { groups: new Map([...worths.groups, ...appraised.worths]), ofRunning: worths.ofRunning };
+  const { purchases, lots } = purse.bought(leftovers, new Map([...offers, ...appraised.offers]), (asked, within) =>
+    stages.acquire({ snapshot, forecasts, worths: allWorths, offers: within, leftovers: asked, config }),
+  );
+  expectUseful(purchases, snapshot, leftovers);
 
   const used = new Set<InstanceId>();
-  for (const p of [...returning.placements, ...moved.placements, ...started.placements, ...started.reserved])
+  const { placements } = started;
+  for (const p of [...returning.placements, ...moved.placements, ...placements, ...started.reserved])
     if ('instance' in p.on) used.add(p.on.instance);
   const releases = stages.release({ snapshot, used, config });
 
   const effects = effectsOf(input, {
-    stops: stopsOf(snapshot, stops, { moves, placed: moved.placements, bought: purchases.length > 0 }),
+    stops: stopsOf(snapshot, stops, { appraised, placed: moved.placements, bought: purchases.length > 0 }),
     purchases,
-    placements: started.placements,
+    lots,
+    placements,
     releases,
   });
   const deliberation: Deliberation = {
@@ -135,10 +146,14 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
     offers,
     runningOffers: explains ? runningOffersOf(input, running, offers) : NO_OFFERS,
     allotment,
-    placements: started.placements,
+    placements,
     reserved: started.reserved,
     inTurn: started.inTurn,
+    untold: started.untold,
     purchases,
+    lots,
+    short: purse.short,
+    heldUp: purse.heldUp,
     releases,
   };
   const plan: Plan = {
@@ -148,6 +163,7 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
     preset: input.preset,
     ...(forecasts.market.origin === undefined ? {} : { forecast: forecasts.market.origin }),
     effects,
+    ...(purse.limitsReached.length === 0 ? {} : { limitsReached: purse.limitsReached }),
     explanations: explains ? explain(deliberation) : [],
     solve: allotment.solve,
   };
@@ -155,6 +171,68 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
 }
 
 const NO_OFFERS: RunningOffers = new Map();
+const NOTHING_STOPS: ReadonlySet<AttemptId> = new Set();
+const NOTHING_ARRIVES = { placements: [] as readonly Placement[], arrived: new Set<GroupId>() };
+
+/**
+ * Starts that have room and that their jobs' limits pay for. Room of a start that is refused goes to others: without that, instances that
+ * were bought for them would be given back and bought again. O(starts) per round, one round where nothing is refused.
+ */
+function startsPaidFor(
+  of: {
+    readonly context: PlacingContext;
+    readonly allotment: Allotment;
+    readonly hosts: readonly Host[];
+    readonly arriving: readonly Placement[];
+  },
+  purse: Purse,
+): Started {
+  const { context, hosts, arriving } = of;
+  let allotment = of.allotment;
+  for (let round = 1; ; round++) {
+    const wanted = placeStarts(context, allotment, hosts);
+    const giveBack = purse.remembered();
+    const placing = [...arriving, ...wanted.placements];
+    const placements = purse.placed(placing, (group) => medianToDo(group, context.forecasts));
+    if (placements.length === placing.length || round >= MOST_ROUNDS) return { ...wanted, placements };
+    const kept = new Set(placements);
+    const refused = new Map<GroupId, number>();
+    for (const p of placing) if (!kept.has(p)) refused.set(p.group, (refused.get(p.group) ?? 0) + 1);
+    giveBack(new Set([...refused.keys()].flatMap((id) => context.groups.get(id)?.job ?? [])));
+    allotment = { ...allotment, starts: startsWithout(allotment.starts, refused) };
+  }
+}
+
+/** Fewer starts of some groups. */
+function startsWithout(starts: Allotment['starts'], fewer: ReadonlyMap<GroupId, number>): Allotment['starts'] {
+  const left = new Map(fewer);
+  return starts.flatMap((s) => {
+    const less = Math.min(s.count, left.get(s.option.group) ?? 0);
+    left.set(s.option.group, (left.get(s.option.group) ?? 0) - less);
+    return less === 0 ? [s] : less === s.count ? [] : [{ ...s, count: s.count - less }];
+  });
+}
+
+/**
+ * The snapshot that is left to plan for: without the tasks that start on the target of their move, and without the room that they take.
+ * The same snapshot where there are none; O(instances) else.
+ */
+function withoutArrivals(snapshot: Snapshot, { placements, arrived }: typeof NOTHING_ARRIVES): Snapshot {
+  if (arrived.size === 0) return snapshot;
+  const needs = new Map(snapshot.groups.map((g) => [g.id, g.need]));
+  const taken = new Map<InstanceId, Resources>();
+  for (const { group, on } of placements) {
+    if (!('instance' in on)) continue;
+    const need = invariant(needs.get(group), `a task of group ${group} is placed, which does not wait`);
+    taken.set(on.instance, plusResources(taken.get(on.instance) ?? NO_RESOURCES, need));
+  }
+  const instances = new Map<InstanceId, InstanceView>();
+  for (const view of snapshot.instances.values()) {
+    const need = taken.get(view.instance.id);
+    instances.set(view.instance.id, need === undefined ? view : { ...view, free: minusResources(view.free, need) });
+  }
+  return { ...snapshot, instances, groups: snapshot.groups.filter((g) => !arrived.has(g.id)) };
+}
 
 /** Instances that can take a task now or once they are up. Warned, releasing and soon-to-be-rebalanced ones take none. */
 function hostsThere(snapshot: Snapshot, leftOf: LeftOf, stopping: ReadonlySet<AttemptId>): Host[] {
@@ -168,184 +246,42 @@ function hostsThere(snapshot: Snapshot, leftOf: LeftOf, stopping: ReadonlySet<At
   return hosts;
 }
 
-interface Move {
-  readonly running: RunningTask;
-  readonly reason: string;
-  readonly worth: Worth;
-  /** Where it may go: to spot, or to capacity that stays. */
-  readonly toSpot: boolean;
-}
-
-const movesOf = ({ moves }: Allotment, worths: Worths): Move[] =>
-  moves.map(({ running, reason, to }) => {
-    const worth = invariant(
-      worths.ofRunning(running),
-      `the plan moves attempt ${running.attempt.id}, which has no worth`,
+/**
+ * Invariant of every preset: each purchase has room for a task that it may be used for, by the user's own constraints. Throws `internal`.
+ * O(purchases x leftovers) at most, and O(purchases) where the first leftover may use them.
+ */
+function expectUseful(
+  purchases: readonly Purchase[],
+  { pools }: Pick<Snapshot, 'pools'>,
+  leftovers: readonly Leftover[],
+): void {
+  if (purchases.length === 0) return;
+  const byId = new Map(pools.map(({ pool }) => [pool.id, pool]));
+  for (const { pool: id } of purchases) {
+    const pool = invariant(byId.get(id), `the plan buys in ${id}, which is no pool of the market`);
+    const isUseful = leftovers.some(
+      ({ group }) => brokenConstraint(group.stage.constraints, pool) === null && fits(group.need, pool.type.capacity),
     );
-    return { running, worth, reason, toSpot: to === 'spot' };
-  });
-
-const moveGroup = (m: Move): GroupId => groupId(`move/${m.running.attempt.id}`);
-
-type Side = Required<Pick<TaskToPlace, 'allowed' | 'inPool'>>;
-
-/** Hosts on spot, or not on spot, that a stage's constraints allow: one answer for all tasks of the stage, which the packer asks once. */
-function sidesOf(): (stage: StageSpec, onSpot: boolean) => Side {
-  const known = { spot: new Map<StageSpec, Side>(), steady: new Map<StageSpec, Side>() };
-  return (stage, onSpot) => {
-    const of = onSpot ? known.spot : known.steady;
-    let side = of.get(stage);
-    if (side === undefined) {
-      const inPool = (pool: Pool): boolean =>
-        (pool.option === 'spot') === onSpot && brokenConstraint(stage.constraints, pool) === null;
-      of.set(stage, (side = { inPool, allowed: ({ pool }) => inPool(pool) }));
-    }
-    return side;
-  };
-}
-
-/** Keeps room for attempts that are stopping to go on elsewhere: without it their new instance would be given back first. */
-function placeReturning(context: PlacingContext, hosts: readonly Host[]) {
-  const sides = sidesOf();
-  const tasks = runningParts(context.snapshot).stopping.flatMap((r): TaskToPlace[] => {
-    const job = context.snapshot.jobs.get(r.attempt.job);
-    if (job === undefined || isEnding(job)) return [];
-    const fromSpot = context.snapshot.instances.get(r.attempt.instance)?.pool.option === 'spot';
-    return [
-      {
-        task: r.attempt,
-        group: groupId(`return/${r.attempt.id}`),
-        need: r.attempt.resources,
-        runtimeS: context.leftOf(r),
-        gang: null,
-        // Spot is left for being unsafe. Anything else is left for spot, or for somebody more urgent, and then there is
-        // hardly room on spot: what there is may be kept for it until it has stopped.
-        ...sides(r.stage, !fromSpot),
-      },
-    ];
-  });
-  const placements = tasks.length === 0 ? [] : context.stages.place(tasks, hosts);
-  return { placements, hosts: afterPlacing(hosts, tasks, placements) };
-}
-
-/** Reserves room for attempts that move, before anything else is placed: off spot, or on it for those that return. */
-function placeMoves(context: PlacingContext, moves: readonly Move[], hosts: readonly Host[]) {
-  const sides = sidesOf();
-  const tasks = moves.map((m): TaskToPlace => ({
-    task: m.running.attempt,
-    group: moveGroup(m),
-    need: m.running.attempt.resources,
-    runtimeS: context.leftOf(m.running),
-    gang: null,
-    ...sides(m.running.stage, m.toSpot),
-  }));
-  const placements = tasks.length === 0 ? [] : context.stages.place(tasks, hosts);
-  const placed = new Set(placements.map((p) => p.group));
-  return {
-    placements,
-    hosts: afterPlacing(hosts, tasks, placements),
-    unplaced: moves.filter((m) => !placed.has(moveGroup(m))),
-  };
-}
-
-/**
- * What returns to spot is appraised with all its pools: that it can flee to on-demand again is part of its risk. A program with a
- * checkpoint signal saves when it is told to stop, so that it goes on from all it has done.
- */
-function groupToMove(m: Move, nowMs: EpochMs): PendingGroup {
-  const { constraints, checkpoint } = m.running.stage;
-  const keptS = workKeptS(m.running, nowMs);
-  const { keptS: doneS, ranS } = begunBy(m.running, nowMs);
-  const id = moveGroup(m);
-  if (!m.toSpot) {
-    const staying: Constraints = { ...constraints, purchaseOptions: ['on-demand', 'reserved'] };
-    return pendingAgain(m.running, { id, keptS, ranS, constraints: staying });
+    if (!isUseful) throw new EbbError('internal', { what: 'the plan buys an instance that no task may use', got: id });
   }
-  return pendingAgain(m.running, {
-    id,
-    constraints,
-    keptS: checkpoint === null ? keptS : doneS,
-    ranS,
-  });
-}
-
-/** Moves with what each may go to: as if it waited for that alone. */
-interface AppraisedMoves {
-  readonly moves: readonly Move[];
-  readonly worths: ReadonlyMap<GroupId, Worth>;
-  readonly groups: ReadonlyMap<GroupId, PendingGroup>;
-  readonly offers: ReadonlyMap<GroupId, GroupOffers>;
-}
-
-/**
- * Work that has stopped is appraised as work that waits, so a return to spot that such an appraisal would not choose is
- * not begun: it would be undone at once, and begun again.
- */
-function appraiseMoves<S>(input: DecideInput<S>, forecasts: Forecasts, moves: readonly Move[]): AppraisedMoves {
-  const { snapshot, config, stages } = input;
-  if (moves.length === 0) return { moves, worths: new Map(), groups: new Map(), offers: new Map() };
-  const groups = new Map(moves.map((m) => [moveGroup(m), groupToMove(m, snapshot.nowMs)]));
-  const worths = new Map(moves.map((m) => [moveGroup(m), m.worth]));
-  const waiting = { ...snapshot, groups: [...groups.values()] };
-  const all = stages.appraise(waiting, forecasts, { groups: worths, ofRunning: () => undefined }, config);
-  const offers = new Map<GroupId, GroupOffers>();
-  for (const m of moves) {
-    const of = all.get(moveGroup(m));
-    if (of !== undefined) offers.set(moveGroup(m), withOffers(of, offersFor(m, of.offers, config)));
-  }
-  const pays = (m: Move): boolean => !m.toSpot || (offers.get(moveGroup(m))?.offers ?? []).length > 0;
-  return { moves: moves.filter(pays), worths, groups, offers };
-}
-
-/** What still needs a place is bought for like work that waits. */
-function leftoversOf(
-  { groups, offers }: AppraisedMoves,
-  unplaced: readonly Move[],
-  context: PlacingContext,
-): Leftover[] {
-  return unplaced.flatMap((move): Leftover[] => {
-    const group = groups.get(moveGroup(move));
-    const offer = offers.get(moveGroup(move))?.offers[0];
-    if (group === undefined || offer === undefined) return [];
-    const option: StartOption = {
-      group: group.id,
-      offer,
-      slot: 0,
-      startMs: context.snapshot.nowMs,
-      worthUsd: 0,
-      costUsd: offer.expectedCostUsd,
-    };
-    return [{ group, option, count: 1, runtimeS: context.leftOf(move.running) }];
-  });
-}
-
-/**
- * Work that returns to spot needs a pool that can be had now, keeps its deadline safe enough, and costs less than what stays; what
- * leaves spot for its deadline takes anything that stays.
- */
-function offersFor({ toSpot }: Move, offers: readonly Offer[], config: SchedulerConfig): readonly Offer[] {
-  const staying = offers.filter((o) => !o.pool.endsWith('/spot'));
-  if (!toSpot) return staying;
-  const steadyUsd = staying.reduce((least, o) => Math.min(least, o.expectedCostUsd), Infinity);
-  return offers.filter(
-    (o) =>
-      o.pool.endsWith('/spot') &&
-      o.opens === undefined &&
-      o.pLate <= config.maxLateProbability &&
-      o.expectedCostUsd < steadyUsd,
-  );
 }
 
 interface Stop {
   readonly attempt: AttemptId;
   readonly why: 'preempted' | 'cancelled';
   readonly reason: string;
+  /** Target of a move. */
+  readonly to?: InstanceId;
 }
 
 function stopsOf(
   snapshot: Snapshot,
   allotment: Allotment,
-  moving: { readonly moves: readonly Move[]; readonly placed: readonly Placement[]; readonly bought: boolean },
+  moving: {
+    readonly appraised: AppraisedMoves;
+    readonly placed: readonly Placement[];
+    readonly bought: boolean;
+  },
 ): Stop[] {
   const stops = new Map<AttemptId, Stop>();
   const stop = ({ attempt }: RunningTask, why: Omit<Stop, 'attempt'>): void => {
@@ -376,15 +312,25 @@ function stopsOf(
     if (running !== undefined) stop(running, { why: 'preempted', reason });
   }
   const placed = new Map(moving.placed.map((p) => [p.group, p]));
-  for (const m of moving.moves) {
+  const { moves, offers } = moving.appraised;
+  const going = new Set(moves.map((m) => m.running.attempt.id));
+  for (const m of moves) {
     const on = placed.get(moveGroup(m))?.on;
     const host = on !== undefined && 'instance' in on ? snapshot.instances.get(on.instance) : undefined;
     if (host !== undefined && host.instance.state === 'ready') {
       stop(m.running, {
         why: 'preempted',
         reason: `${m.reason}; ${host.instance.id} (${host.pool.id}) is ready to take it`,
+        // A gang begins again as a whole, wherever there is room for all of it.
+        ...(m.running.stage.gang ? {} : { to: host.instance.id }),
       });
-    } else if (host === undefined && !m.toSpot && !moving.bought && emptiesInstance(snapshot, m, moving.moves)) {
+    } else if (
+      host === undefined &&
+      !m.toSpot &&
+      !moving.bought &&
+      lacksVcpus(snapshot, offers.get(moveGroup(m))?.offers ?? []) &&
+      emptiesInstance(snapshot, m, going)
+    ) {
       stop(m.running, {
         why: 'preempted',
         reason: `${m.reason}; it stops first to make room under the vCPU limit`,
@@ -399,9 +345,22 @@ function whyEnding(job: Job): string | null {
   return job.stages.some((s) => s.failed > 0) ? 'a task of the job failed with no retries left' : job.stateReason;
 }
 
+/** The vCPU limit leaves no room for an instance of any offer; false where there is no offer. Money or a pause may refuse one as well. */
+function lacksVcpus(snapshot: Snapshot, offers: readonly Offer[]): boolean {
+  if (offers.length === 0) return false;
+  const offered = new Set(offers.map((o) => o.pool));
+  const smallest = snapshot.pools.reduce(
+    (least, { pool }) => (offered.has(pool.id) ? Math.min(least, raw(pool.type.capacity.cpu)) : least),
+    Infinity,
+  );
+  const live = snapshot.instances
+    .values()
+    .reduce((sum, { instance, pool }) => (isLive(instance) ? sum + raw(pool.type.capacity.cpu) : sum), 0);
+  return live + smallest > snapshot.limits.vcpus * 1000;
+}
+
 /** Stopping one attempt first makes room under the vCPU limit only if nothing else keeps its instance. */
-function emptiesInstance(snapshot: Snapshot, move: Move, moves: readonly Move[]): boolean {
-  const going = new Set(moves.map((m) => m.running.attempt.id));
+function emptiesInstance(snapshot: Snapshot, move: Move, going: ReadonlySet<AttemptId>): boolean {
   const on = snapshot.instances.get(move.running.attempt.instance)?.attempts ?? [];
   return on.every((r) => going.has(r.attempt.id) || r.attempt.state === 'stopping');
 }
@@ -417,6 +376,7 @@ function effectsOf<S>(
   what: {
     readonly stops: readonly Stop[];
     readonly purchases: readonly Purchase[];
+    readonly lots: Lots;
     readonly placements: readonly Placement[];
     readonly releases: readonly Release[];
   },
@@ -427,9 +387,10 @@ function effectsOf<S>(
   const effects: Effect[] = [];
   for (const s of what.stops) effects.push({ kind: 'stop', key: effectKey(`${plan}/stop/${s.attempt}`), ...s });
   what.purchases.forEach((p, i) => {
-    const allocation = effectKey(`${plan}/launch/${i}`);
+    const allocation = allocationKey(plan, i);
     const forecast = forecastAtPurchase(snapshot, input.forecasts.market, p);
     for (let n = 0; n < p.count; n++) {
+      const { boughtFor = [], expectedS } = what.lots[i]?.[n] ?? {};
       effects.push({
         kind: 'launch',
         key: effectKey(`${allocation}/${n}`),
@@ -438,6 +399,8 @@ function effectsOf<S>(
         pool: p.pool,
         bid: p.bid,
         reason: p.reason,
+        ...(boughtFor.length === 0 ? {} : { boughtFor }),
+        ...(expectedS === undefined ? {} : { expectedS }),
         ...(forecast === null ? {} : { forecast }),
       });
     }
@@ -458,6 +421,9 @@ function effectsOf<S>(
   }
   return effects;
 }
+
+/** Names what the nth purchase of a plan brings. */
+export const allocationKey = (plan: PlanId, purchase: number): EffectKey => effectKey(`${plan}/launch/${purchase}`);
 
 /** Attempts of each task that was tried among these; others of the same index may be there too. */
 function attemptsSoFar(snapshot: Snapshot, starts: readonly ReadyStart[]): ReadonlyMap<string, number> {
@@ -507,6 +473,12 @@ function readyPlacements(snapshot: Snapshot, placements: readonly Placement[]): 
     const task: TaskRef = { job: p.task.job, stage: p.task.stage, index };
     return [{ task, instance: p.on.instance, reason: p.reason, fresh: 'freshFrom' in group.members }];
   });
+}
+
+/** A task's own running time still to come, seconds: the median. */
+function medianToDo(group: PendingGroup, { runtime }: Forecasts): number {
+  const forecast = runtime.get(`${group.job}/${group.stage.name}`);
+  return forecast === undefined ? 0 : raw(quantileToDo(forecast.runtime, group, 0.5));
 }
 
 /** Budget left to the next decision: the earliest of the cycle's period and the end of a pause, in engine time. */

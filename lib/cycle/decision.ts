@@ -11,7 +11,9 @@ import type { Forecasts, Stages } from '../domain/stages.ts';
 import { decide } from './decide.ts';
 import { drainEffects } from './drain.ts';
 import { endingsOf, type Ending } from './endings.ts';
+import type { Held } from './holding.ts';
 import type { RunningOffers } from './running-offers.ts';
+import { SlotReuse } from './slot-reuse.ts';
 
 /** What one cycle saw, under which lease, and the name of the plan that it will make. */
 export interface Sight {
@@ -27,8 +29,14 @@ export interface Sight {
 export interface Decision {
   readonly plan: Plan;
   readonly endings: readonly Ending[];
+  /** Jobs that kept the decision from being made, and are held. Absent: none. */
+  readonly held?: readonly Held[];
+  /** How many jobs were left for a later cycle because the time did not suffice. Absent: none. */
+  readonly undecided?: number;
   /** For explanations of the next decisions; nothing is decided by it. */
   readonly runningOffers: RunningOffers;
+  /** Who has the places that tasks leave until the next decision; null: nobody. Absent where it was not asked for. */
+  readonly slotReuse?: SlotReuse | null;
 }
 
 export interface DecisionParts<S> {
@@ -40,10 +48,17 @@ export interface DecisionParts<S> {
   readonly knownOffers?: RunningOffers;
   /** Whether jobs are explained; default true. Changes nothing that is decided. */
   readonly explains?: boolean;
+  /** Whether places are given on between decisions; default false. */
+  readonly reusesSlots?: boolean;
 }
 
 /** Whether there is anything to decide: else what is left is given back without asking the stages, and no forecast is needed. */
-export const isOpen = ({ draining, snapshot }: Sight): boolean => !draining && snapshot.jobs.size > 0;
+export const isOpen = ({ draining, snapshot }: Sight): boolean =>
+  !draining && (snapshot.jobs.size > 0 || hasSetAside(snapshot));
+
+/** Of jobs that wait for room on the disk it is said that they do, also when nothing runs. */
+const hasSetAside = ({ setAside = [], running }: Snapshot): boolean =>
+  running.length > 0 ? setAside.length > 0 : setAside.some((a) => a.why === 'disk');
 
 export async function decideOn<S>(
   sight: Sight,
@@ -77,5 +92,6 @@ export async function decideOn<S>(
     plan: decided.plan,
     endings: endingsOf(decided.deliberation, { config, lastRanMs }),
     runningOffers: decided.deliberation.runningOffers,
+    ...(parts.reusesSlots === true ? { slotReuse: SlotReuse.of(decided.deliberation, { plan, config }) } : {}),
   };
 }

@@ -2,15 +2,16 @@ import type { GroupId, JobId } from '../kernel/ids.ts';
 import { gt, least, lte, plus, raw, seconds, ZERO_USD, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
-import { meanToDo } from '../domain/work-to-do.ts';
+import { meanToDo, quantileToDo } from '../domain/work-to-do.ts';
 import type { Job } from '../domain/job.ts';
 import type { UtilityCurve } from '../domain/plan.ts';
-import type { PoolView } from '../domain/pool.ts';
+import type { Pool, PoolView } from '../domain/pool.ts';
 import { dominantShare } from '../domain/resources.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
 import { worthAt } from '../domain/utility.ts';
 import type { Deliberation } from './decide.ts';
-import { isEnding, settleJob } from './observe.ts';
+import { isEnding, settleOrHold } from './observe.ts';
+import { chargedS, exitS, usdFor, usdText } from './worst-cost.ts';
 import type { WorkingState } from './working-state.ts';
 
 /** A job that cannot go on: nothing of it runs, and nothing of it will ever start. It fails, for this reason. */
@@ -28,7 +29,7 @@ export interface Ending {
 export const BUDGET_PATIENCE_S: Seconds = seconds(86_400);
 
 export interface EndingContext {
-  readonly config: Pick<SchedulerConfig, 'slotS' | 'lookAheadSlots'>;
+  readonly config: Pick<SchedulerConfig, 'slotS' | 'lookAheadSlots' | 'billing' | 'cyclePeriodS' | 'startDelayMaxS'>;
   /** When the last attempt of a job with a budget ended; null for none. */
   readonly lastRanMs: (job: JobId) => EpochMs | null;
 }
@@ -43,8 +44,8 @@ export interface EndingContext {
  */
 export function endingsOf(d: Deliberation, context: EndingContext): Ending[] {
   const groups = Map.groupBy(d.snapshot.groups, (g) => g.job);
-  const started = new Set<GroupId>(d.allotment.starts.map((s) => s.option.group));
   const overBudget = new Set<GroupId>(d.allotment.waits.flatMap((w) => (w.why === 'budget' ? [w.group] : [])));
+  const started = startedGroups(d, overBudget);
   const backingOff = new Set<JobId>(d.snapshot.blocked.flatMap((b) => (b.why === 'backoff' ? [b.job] : [])));
   const standing = [...d.snapshot.jobs.values()].filter((job) => !job.stages.some((s) => s.running > 0));
   return standing.flatMap((job): Ending[] => {
@@ -64,7 +65,7 @@ export function giveUp(state: WorkingState, endings: readonly Ending[], at: Epoc
     const job = state.jobs.get(id);
     if (job === undefined) continue;
     state.putJob({ ...job, stateReason: reason, ...(late ? { endedLate: true } : {}) });
-    settleJob(state, id, at);
+    settleOrHold(state, id, at);
   }
 }
 
@@ -99,11 +100,13 @@ function unaffordable(
 ): string | null {
   const limitUsd = raw(job.spec.maxCostUsd ?? ZERO_USD);
   const spentUsd = raw(d.snapshot.spentUsd.get(job.id) ?? ZERO_USD);
-  const neededUsd = groups.reduce((sum, g) => sum + g.count * leastTaskUsd(d, g, config), 0);
+  const sharesUsd = groups.reduce((sum, g) => sum + g.count * leastTaskUsd(d, g, config), 0);
+  const short = d.short.get(job.id);
+  const neededUsd = short === undefined ? sharesUsd : Math.max(sharesUsd, leastInstanceUsd(d, groups, config));
   const guessed = groups.some((g) => d.forecasts.runtime.get(`${g.job}/${g.stage.name}`)?.basis === 'prior');
   const facts =
-    `${dollars(spentUsd)} spent, at least ${dollars(neededUsd)} needed for what waits` +
-    `${guessed ? ' (its running time is a guess: give expectedRuntime)' : ''}, limit ${dollars(limitUsd)}; ` +
+    `${usdText(spentUsd)} spent, at least ${usdText(short === undefined ? neededUsd : Math.max(neededUsd, short.neededUsd))} needed for what waits` +
+    `${guessed ? ' (its running time is a guess: give expectedRuntime)' : ''}, limit ${usdText(limitUsd)}; ` +
     'raise maxCost and submit it again';
   if (spentUsd + neededUsd > limitUsd + 1e-9) return `its budget does not pay for it: ${facts}`;
   const patienceMs = plus(lastRanMs(job.id) ?? job.submittedMs, BUDGET_PATIENCE_S);
@@ -134,6 +137,45 @@ function leastTaskUsd(d: Deliberation, group: PendingGroup, config: EndingContex
   return leastUsd === Infinity ? 0 : leastUsd;
 }
 
+/**
+ * The least that an instance for one task of the groups may cost, start-up and what billing rounds up included; 0 where an
+ * instance is there that may take it.
+ */
+function leastInstanceUsd(d: Deliberation, groups: readonly PendingGroup[], config: EndingContext['config']): number {
+  const may = (g: PendingGroup, pool: Pool): boolean =>
+    dominantShare(g.need, pool.type.capacity) <= 1 && brokenConstraint(g.stage.constraints, pool) === null;
+  for (const { pool } of d.snapshot.instances.values()) if (groups.some((g) => may(g, pool))) return 0;
+  let leastUsd = Infinity;
+  for (const view of d.snapshot.pools) {
+    for (const g of groups) {
+      const forecast = d.forecasts.runtime.get(`${g.job}/${g.stage.name}`);
+      if (forecast === undefined || !may(g, view.pool)) continue;
+      const heldS =
+        config.startDelayMaxS + Math.max(exitS([g.stage], config), raw(quantileToDo(forecast.runtime, g, 0.5)));
+      leastUsd = Math.min(leastUsd, usdFor(chargedS(heldS, config), lowestPrice(d, view, config)));
+    }
+  }
+  return leastUsd === Infinity ? 0 : leastUsd;
+}
+
+/** Groups of which something starts or is bought for. What its limit holds up has a start in the plan, and no place. */
+function startedGroups(d: Deliberation, overBudget: Set<GroupId>): ReadonlySet<GroupId> {
+  const placed = new Set<GroupId>();
+  if (d.short.size > 0) {
+    for (const { group } of [...d.placements, ...d.reserved]) placed.add(group);
+    for (const group of [...d.inTurn.keys(), ...d.untold.keys()]) placed.add(group);
+    for (const { leftover } of d.lots.flat().flatMap((lot) => lot.taken)) placed.add(leftover.group.id);
+  }
+  const started = new Set<GroupId>();
+  const jobOf = new Map(d.short.size === 0 ? [] : d.snapshot.groups.map((g) => [g.id, g.job]));
+  for (const { option } of d.allotment.starts) {
+    const job = jobOf.get(option.group);
+    if (job === undefined || !d.short.has(job) || placed.has(option.group)) started.add(option.group);
+    else overBudget.add(option.group);
+  }
+  return started;
+}
+
 /** US dollars per hour. */
 function lowestPrice(d: Deliberation, { pool, quote }: PoolView, config: EndingContext['config']): number {
   const { market } = d.forecasts;
@@ -148,6 +190,5 @@ function lowestPrice(d: Deliberation, { pool, quote }: PoolView, config: EndingC
   );
 }
 
-const dollars = (x: number): string => `${x >= 1 || x === 0 ? x.toFixed(2) : x.toPrecision(2)} USD`;
 /** `2026-01-05 12:00 UTC`, in the market's time. */
 const instant = (at: EpochMs): string => `${new Date(raw(at)).toISOString().slice(0, 16).replace('T', ' ')} UTC`;

@@ -75,28 +75,51 @@ export function expectedStartsS(of: RoomForecast): Map<GroupId, number> {
   return starts;
 }
 
-/** Of the groups that this decision lets wait for room, by what they bring per vCPU and second: seconds from now. */
-export function expectedStarts(d: Deliberation): ReadonlyMap<GroupId, number> {
+/** Tasks of a group that wait for room, and the median of what each has yet to run. */
+interface WaitsForRoom {
+  readonly group: PendingGroup;
+  readonly tasks: number;
+  readonly runtimeS: number;
+}
+
+/**
+ * What a decision lets wait for room, in the order in which it is to have it: by what it brings per vCPU and second. `more`: tasks that wait
+ * besides those of the allotment.
+ */
+export function waitingForRoom(
+  d: Deliberation,
+  more: readonly ReadonlyMap<GroupId, number>[] = [],
+): readonly WaitsForRoom[] {
+  const counts = new Map<GroupId, number>();
+  const add = (group: GroupId, count: number): void => void counts.set(group, (counts.get(group) ?? 0) + count);
+  for (const of of more) for (const [group, count] of of) add(group, count);
+  for (const { group, count, why } of d.allotment.waits) if (why === 'capacity' || why === 'gang') add(group, count);
+  if (counts.size === 0) return [];
   const groups = new Map(d.snapshot.groups.map((g) => [g.id, g]));
-  const waits = d.allotment.waits.filter((w) => w.why === 'capacity' || w.why === 'gang');
-  if (waits.length === 0) return new Map();
   const leftS = medians();
-  const queue = waits
-    .map(({ group: id, count }) => {
+  return [...counts]
+    .map(([id, tasks]) => {
       const group = invariant(groups.get(id), `group ${id} waits and is not pending`);
       const forecast = d.forecasts.runtime.get(`${group.job}/${group.stage.name}`);
       const runtimeS = leftS(forecast, group);
-      const queued: Queued = {
-        group: id,
-        tasks: count,
-        milliCpu: raw(group.need.cpu),
-        runtimeS,
-        gang: group.stage.gang,
-      };
-      return { queued, density: density(d, group, runtimeS) };
+      return { group, tasks, runtimeS, density: density(d, group, runtimeS) };
     })
-    .sort((a, b) => b.density - a.density || (a.queued.group < b.queued.group ? -1 : 1))
-    .map(({ queued }) => queued);
+    .sort((a, b) => b.density - a.density || (a.group.id < b.group.id ? -1 : 1));
+}
+
+/** Of the groups that this decision lets wait for room: seconds from now. */
+export function expectedStarts(d: Deliberation): ReadonlyMap<GroupId, number> {
+  const waiting = waitingForRoom(d);
+  if (waiting.length === 0) return new Map();
+  const groups = new Map(d.snapshot.groups.map((g) => [g.id, g]));
+  const leftS = medians();
+  const queue = waiting.map(({ group, tasks, runtimeS }): Queued => ({
+    group: group.id,
+    tasks,
+    milliCpu: raw(group.need.cpu),
+    runtimeS,
+    gang: group.stage.gang,
+  }));
   const ends = [...runningEnds(d, leftS), ...startingEnds(d, groups)];
   const takenMilliCpu = ends.reduce((sum, e) => sum + e.milliCpu, 0);
   const freeMilliCpu = Math.max(0, d.snapshot.limits.vcpus * 1000 - takenMilliCpu);

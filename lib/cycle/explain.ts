@@ -6,9 +6,17 @@ import type { Job } from '../domain/job.ts';
 import type { Bid, Pool } from '../domain/pool.ts';
 import type { Explanation, ForecastSeen, Placement, WaitReason } from '../domain/plan.ts';
 import { pInterruptedWithin, type Offer } from '../domain/forecast.ts';
-import { runningByJob, type InstanceView, type PendingGroup, type RunningTask } from '../domain/snapshot.ts';
+import {
+  runningByJob,
+  type InstanceView,
+  type Limits,
+  type PendingGroup,
+  type RunningTask,
+  type SetAside,
+} from '../domain/snapshot.ts';
 import type { Deliberation } from './decide.ts';
 import { expectedStarts } from './expected-start.ts';
+import { raisesLimit } from './limit-text.ts';
 
 type Waiting = Explanation['waiting'][number];
 type Placed = Explanation['placed'][number];
@@ -28,7 +36,9 @@ const MAX_CONSIDERED = 12;
  */
 export function explain(d: Deliberation): Explanation[] {
   const index = indexByJob(d);
-  return [...d.snapshot.jobs.values()].map((job) => explainJob(d, job, index));
+  const decided = [...d.snapshot.jobs.values()].map((job) => explainJob(d, job, index));
+  const aside = (d.snapshot.setAside ?? []).map((of) => explainSetAside(d, of, index));
+  return [...decided, ...aside];
 }
 
 interface Index {
@@ -50,6 +60,8 @@ interface Index {
   readonly seen: Map<string, ForecastSeen>;
   /** Seconds from now until groups that wait for room are expected to start. */
   readonly startsInS: ReadonlyMap<GroupId, number>;
+  /** Tasks that instances are bought for in this decision. */
+  readonly boughtTasks: ReadonlyMap<GroupId, number>;
 }
 
 function indexByJob(d: Deliberation): Index {
@@ -68,7 +80,16 @@ function indexByJob(d: Deliberation): Index {
     terms: new Map(),
     seen: new Map(),
     startsInS: expectedStarts(d),
+    boughtTasks: d.short.size + d.heldUp.size === 0 ? new Map() : tasksBoughtFor(d),
   };
+}
+
+function tasksBoughtFor({ lots }: Deliberation): Map<GroupId, number> {
+  const counts = new Map<GroupId, number>();
+  for (const { leftover, tasks } of lots.flat().flatMap((lot) => lot.taken)) {
+    counts.set(leftover.group.id, (counts.get(leftover.group.id) ?? 0) + tasks);
+  }
+  return counts;
 }
 
 function tasksByPlace(placements: readonly Placement[]): Map<GroupId, Map<string, number>> {
@@ -82,6 +103,40 @@ function tasksByPlace(placements: readonly Placement[]): Map<GroupId, Map<string
   return places;
 }
 
+/** Without asking any policy: what a job is set aside for may be at work in any of them. */
+function explainSetAside(d: Deliberation, { job, why, detail }: SetAside, index: Index): Explanation {
+  const placed = (index.running.get(job.id) ?? []).flatMap(({ attempt, stage }): Placed[] => {
+    const view = index.instances.get(attempt.instance);
+    return view === undefined
+      ? []
+      : [{ stage: stage.name, tasks: 1, pool: view.pool.id, why: `runs on ${attempt.instance}, to its end` }];
+  });
+  const reason = why === 'undecided' ? 'capacity' : why;
+  const waiting = job.stages.flatMap((s): Waiting[] => {
+    const tasks = s.waiting + s.tasks - s.nextFresh;
+    const wouldChange =
+      why === 'undecided' ? 'nothing: it is decided on in a later cycle' : whatWouldChange(why, d.snapshot.limits);
+    return tasks === 0 ? [] : [{ stage: s.name, tasks, why: reason, detail, wouldChange, expectedStartMs: null }];
+  });
+  return {
+    job: job.id,
+    atMs: d.snapshot.nowMs,
+    headline: why === 'disk' ? diskHeadline(job, waiting, placed) : detail,
+    waiting,
+    placed: mergedPlaces(placed),
+    considered: [],
+    excluded: [],
+    runtime: null,
+  };
+}
+
+function mergedPlaces(placed: readonly Placed[]): Placed[] {
+  const alike = Map.groupBy(placed, (p) => `${p.stage}|${p.why}`);
+  return [...alike.values()].flatMap(([first, ...more]) =>
+    first === undefined ? [] : [{ ...first, tasks: more.reduce((n, p) => n + p.tasks, first.tasks) }],
+  );
+}
+
 function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
   const groups = index.groups.get(job.id) ?? [];
   const waiting: Waiting[] = (index.blocked.get(job.id) ?? []).map((b) => ({
@@ -89,11 +144,13 @@ function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
     tasks: pendingTasks(job, b.stage),
     why: b.why,
     detail: b.detail,
-    wouldChange: whatWouldChange(b.why),
+    wouldChange: whatWouldChange(b.why, d.snapshot.limits),
     expectedStartMs: b.untilMs,
   }));
   const placed: Placed[] = runningPlaces(d, index.running.get(job.id) ?? [], index);
   for (const group of groups) explainGroup(d, group, index, { waiting, placed });
+  // Array.sort is stable: causes of one rank stay in the order of the stages.
+  waiting.sort((a, b) => CAUSES.indexOf(a.why) - CAUSES.indexOf(b.why));
   const first = groups[0];
   const offers = first === undefined ? d.runningOffers.get(job.id)?.offers : d.offers.get(first.id);
   const considered = (offers?.considered ?? []).slice(0, MAX_CONSIDERED);
@@ -115,6 +172,24 @@ function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
         : { medianS: quantile(forecast.runtime, 0.5), p90S: quantile(forecast.runtime, 0.9), basis: forecast.reason },
   };
 }
+
+/**
+ * Causes of waiting, those that somebody can act on first. A stage that waits for another stage follows from what that
+ * one waits for: it comes last.
+ */
+const CAUSES: readonly WaitReason[] = [
+  'cancelling',
+  'disk',
+  'constraint',
+  'budget',
+  'gang',
+  'capacity',
+  'price',
+  'cheaper-later',
+  'backoff',
+  'starting-instance',
+  'dependency',
+];
 
 /** Tasks that wait for the same thing as one line, however different the work is that they have kept. */
 function merged(waiting: readonly Waiting[]): Waiting[] {
@@ -237,32 +312,49 @@ function explainGroup(
       });
     }
   }
-  for (const [on, tasks] of index.reservedOn.get(group.id) ?? []) {
+  const waitsForRoom = (tasks: number, why: Pick<Waiting, 'detail' | 'wouldChange' | 'expectedStartMs'>): void => {
+    if (tasks === 0) return;
     accounted += tasks;
-    out.waiting.push({
-      stage: group.stage.name,
-      tasks,
-      why: 'capacity',
+    out.waiting.push({ stage: group.stage.name, tasks, why: 'capacity', ...why });
+  };
+  for (const [on, tasks] of index.reservedOn.get(group.id) ?? []) {
+    waitsForRoom(tasks, {
       detail: `room is being made for it on ${on}, where other work stops first`,
       wouldChange: 'nothing: it starts when that work has saved and stopped',
       expectedStartMs: d.snapshot.nowMs,
     });
   }
-  const inTurn = d.inTurn.get(group.id) ?? 0;
-  if (inTurn > 0) {
-    accounted += inTurn;
-    out.waiting.push({
-      stage: group.stage.name,
-      tasks: inTurn,
-      why: 'capacity',
-      detail: 'it waits its turn on places of other short tasks, which run, start or are bought',
-      wouldChange: 'nothing: it starts when one of these places comes free',
-      expectedStartMs: null,
-    });
-  }
+  waitsForRoom(d.inTurn.get(group.id) ?? 0, {
+    detail: 'it waits its turn on places of other short tasks, which run, start or are bought',
+    wouldChange: 'nothing: it starts when one of these places comes free',
+    expectedStartMs: null,
+  });
+  waitsForRoom(d.untold.get(group.id) ?? 0, {
+    detail:
+      'nothing is known of how long it takes: some such tasks run first, and places for the others are bought when one of them has ended or has run longer than an instance takes to start',
+    wouldChange: '`expectedRuntime` in the job file, or the end of a run of this program',
+    expectedStartMs: null,
+  });
   for (const s of index.starts.get(group.id) ?? []) {
-    const tasks = Math.max(0, s.count - accounted);
+    let tasks = Math.max(0, s.count - accounted);
     accounted = Math.max(0, accounted - s.count);
+    const heldUp = d.heldUp.get(group.job);
+    const detail = d.short.get(group.job)?.detail ?? heldUp;
+    const unpaid = detail === undefined ? 0 : Math.max(0, tasks - (index.boughtTasks.get(group.id) ?? 0));
+    if (detail !== undefined && unpaid > 0) {
+      tasks -= unpaid;
+      out.waiting.push({
+        stage: group.stage.name,
+        tasks: unpaid,
+        why: 'budget',
+        detail,
+        wouldChange:
+          detail === heldUp
+            ? 'the end of that day or month (UTC), or a higher maxUsdPerDay or maxUsdPerMonth'
+            : whatWouldChange('budget', d.snapshot.limits),
+        expectedStartMs: null,
+      });
+    }
     if (tasks === 0) continue;
     const bought = d.purchases.length > 0;
     out.waiting.push(
@@ -280,11 +372,12 @@ function explainGroup(
             tasks,
             why: 'capacity',
             detail: `no room and nothing could be bought within the limit of ${d.snapshot.limits.vcpus} vCPUs`,
-            wouldChange: whatWouldChange('capacity'),
+            wouldChange: whatWouldChange('capacity', d.snapshot.limits),
             expectedStartMs: null,
           },
     );
   }
+  const { limits } = d.snapshot;
   const deferred = index.deferred.get(group.id) ?? [];
   const wait = index.waits.get(group.id);
   for (const { option, count, reason } of deferred) {
@@ -293,7 +386,7 @@ function explainGroup(
       tasks: count,
       why: wait?.why ?? 'cheaper-later',
       detail: wait?.detail ?? reason,
-      wouldChange: whatWouldChange(wait?.why ?? 'cheaper-later'),
+      wouldChange: wait === undefined ? whatWouldChange('cheaper-later', limits) : whatEndsWait(wait, limits),
       expectedStartMs: option.startMs,
     });
   }
@@ -305,7 +398,7 @@ function explainGroup(
       tasks: rest,
       why: wait.why,
       detail: wait.detail,
-      wouldChange: whatWouldChange(wait.why),
+      wouldChange: whatEndsWait(wait, limits),
       expectedStartMs: expectedStart(d, group.id, index),
     });
   }
@@ -317,10 +410,16 @@ function expectedStart(d: Deliberation, group: GroupId, index: Index): EpochMs |
   return inS === undefined ? null : plus(d.snapshot.nowMs, seconds(inS));
 }
 
-function whatWouldChange(why: WaitReason): string {
+/** Of what waits for a quota of the account, which no limit of the deployment raises. */
+const whatEndsWait = ({ why, quota }: Deliberation['allotment']['waits'][number], limits: Limits): string =>
+  quota === undefined
+    ? whatWouldChange(why, limits)
+    : `a higher vCPU quota ${quota} of the account (Service Quotas), instances under it that end, or ${why === 'gang' ? 'a smaller gang' : 'fewer hard constraints'}`;
+
+function whatWouldChange(why: WaitReason, limits: Limits): string {
   switch (why) {
     case 'capacity':
-      return 'a task that ends, a higher vCPU limit, or fewer hard constraints';
+      return `a task that ends, a higher vCPU limit (${raisesLimit(limits)}), or fewer hard constraints`;
     case 'price':
       return 'a lower price, a higher value, or a nearer deadline';
     case 'cheaper-later':
@@ -334,11 +433,15 @@ function whatWouldChange(why: WaitReason): string {
     case 'backoff':
       return 'nothing: it is tried again after the pause';
     case 'gang':
-      return 'room for all tasks of the gang at once';
+      return `room for all tasks of the gang at once: other work that ends, or a higher vCPU limit (${raisesLimit(limits)})`;
     case 'starting-instance':
       return 'nothing: it starts when the instance is up';
     case 'cancelling':
       return 'nothing: it ends when its last task has stopped';
+    case 'held':
+      return 'a release once the cause is mended (`ebb release`), or a cancellation (`ebb cancel`) and a corrected job';
+    case 'disk':
+      return 'room on the disk: what is deleted below the folder of the engine, or a larger --disk when it is started again';
     default:
       return unreachable(why, 'wait reason');
   }
@@ -348,8 +451,20 @@ function headline(job: Job, waiting: readonly Waiting[], placed: readonly Placed
   const running = placed.reduce((n, p) => n + p.tasks, 0);
   const waitingTasks = waiting.reduce((n, w) => n + w.tasks, 0);
   const main = waiting[0];
+  const counts = countsText(job, running, waitingTasks);
+  return main === undefined || running > 0 ? counts : `${counts}: ${main.detail}`;
+}
+
+/** What keeps all tasks from starting is said beside those that run, too. */
+function diskHeadline(job: Job, waiting: readonly Waiting[], placed: readonly Placed[]): string {
+  const count = (of: readonly { readonly tasks: number }[]): number => of.reduce((n, one) => n + one.tasks, 0);
+  const counts = countsText(job, count(placed), count(waiting));
+  const [main] = waiting;
+  return main === undefined ? counts : `${counts}: ${main.detail}`;
+}
+
+function countsText(job: Job, running: number, waiting: number): string {
   const done = job.stages.reduce((n, s) => n + s.succeeded, 0);
   const total = job.stages.reduce((n, s) => n + s.tasks, 0);
-  const counts = `${done} of ${total} tasks done, ${running} running or starting, ${waitingTasks} waiting`;
-  return main === undefined || running > 0 ? counts : `${counts}: ${main.detail}`;
+  return `${done} of ${total} tasks done, ${running} running or starting, ${waiting} waiting`;
 }

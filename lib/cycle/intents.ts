@@ -6,7 +6,9 @@ import type { Attempt } from '../domain/job.ts';
 import type { Effect, EffectOutcome, Plan, RefusedWhy } from '../domain/plan.ts';
 import type { CapacityEvidence } from '../market/forecast/hazard.ts';
 import type { EffectRecord } from '../ports/store.ts';
-import { endAttempt, endInstance, interruptAttempts, settleJob } from './observe.ts';
+import { DeploymentLimits } from './deployment-limits.ts';
+import { holdJob } from './holding.ts';
+import { endInstance, endOrHold, interruptAttempts, settleOrHold } from './observe.ts';
 import { endRest, rest, restQuota, type Resting } from './rests.ts';
 import type { WorkingState } from './working-state.ts';
 
@@ -16,12 +18,20 @@ import type { WorkingState } from './working-state.ts';
  */
 export function recordIntents(state: WorkingState, plan: Plan): readonly EffectRecord[] {
   state.putPlan(plan);
-  return plan.effects.map((effect) => {
-    const record: EffectRecord = { key: effect.key, plan: plan.id, atMs: plan.atMs, effect, outcome: null };
-    state.putEffect(record);
-    intend(state, effect, plan.atMs);
-    return record;
-  });
+  DeploymentLimits.record(state, plan);
+  return plan.effects.map((effect) => recordIntent(state, effect, plan));
+}
+
+/** One effect that follows from a plan, which is recorded already or together with it. */
+export function recordIntent(
+  state: WorkingState,
+  effect: Effect,
+  { id: plan, atMs }: Pick<Plan, 'id' | 'atMs'>,
+): EffectRecord {
+  const record: EffectRecord = { key: effect.key, plan, atMs, effect, outcome: null };
+  state.putEffect(record);
+  intend(state, effect, atMs);
+  return record;
 }
 
 function intend(state: WorkingState, effect: Effect, at: EpochMs): void {
@@ -42,6 +52,8 @@ function intend(state: WorkingState, effect: Effect, at: EpochMs): void {
         endedMs: null,
         endCause: null,
         costUsd: null,
+        ...(effect.expectedS === undefined ? {} : { expectedS: effect.expectedS }),
+        ...(effect.boughtFor === undefined ? {} : { boughtFor: effect.boughtFor }),
         ...(effect.forecast === undefined ? {} : { forecast: effect.forecast }),
       });
       state.event('instance-requested', at, {
@@ -57,7 +69,8 @@ function intend(state: WorkingState, effect: Effect, at: EpochMs): void {
         state.attempts.get(effect.attempt),
         `the plan stops attempt ${effect.attempt}, which does not run`,
       );
-      state.putAttempt({ ...attempt, state: 'stopping', reason: effect.reason });
+      const target = effect.to === undefined ? {} : { goesTo: effect.to };
+      state.putAttempt({ ...attempt, state: 'stopping', reason: effect.reason, ...target });
       state.event('attempt-stopping', at, {
         job: attempt.job,
         text: `${attempt.stage}[${attempt.index}] is asked to stop: ${effect.reason}`,
@@ -162,7 +175,7 @@ function confirmOne(
   } else if (outcome.status === 'refused' && effect.kind === 'start') {
     const attempt = state.attempts.get(effect.attempt);
     if (attempt !== undefined && attempt.state !== 'ended') {
-      endAttempt(state, attempt, {
+      endOrHold(state, attempt, {
         at: context.at,
         outcome: 'interrupted',
         exitCode: null,
@@ -172,6 +185,7 @@ function confirmOne(
         reason: `did not start: ${outcome.detail}`,
       });
     }
+    if (outcome.why === 'job-fault') holdJob(state, { job: effect.task.job, reason: outcome.detail }, context.at);
   } else if (outcome.status === 'refused' && effect.kind === 'release') {
     const instance = state.instances.get(effect.instance);
     if (instance?.state === 'releasing' && instance.launchedMs === null)
@@ -246,5 +260,5 @@ export const capacityRefused = (
 
 /** Jobs that a cancel request or a spent budget ends and that run nothing any more. */
 export function settleAll(state: WorkingState, at: EpochMs): void {
-  for (const job of state.activeJobs()) settleJob(state, job.id, at);
+  for (const job of state.activeJobs()) settleOrHold(state, job.id, at);
 }

@@ -1,12 +1,20 @@
 import type { JobId } from '../kernel/ids.ts';
 import { plus, type EpochMs } from '../kernel/units.ts';
+import type { Caller } from '../domain/caller.ts';
 import type { Admission, Job, JobSpec } from '../domain/job.ts';
 import { templateOf } from '../estimate/template.ts';
 
 /** What a specification becomes when it is admitted: nothing of it has been tried. */
 export function newJob(
   spec: JobSpec,
-  as: { readonly id: JobId; readonly at: EpochMs; readonly after: readonly JobId[]; readonly admission: Admission },
+  as: {
+    readonly id: JobId;
+    readonly at: EpochMs;
+    readonly after: readonly JobId[];
+    readonly admission: Admission;
+    /** Absent: not known. */
+    readonly by?: Caller | null;
+  },
 ): Job {
   return {
     id: as.id,
@@ -19,6 +27,7 @@ export function newJob(
     startedMs: null,
     finishedMs: null,
     cancelRequested: false,
+    ...(as.by === undefined || as.by === null ? {} : { submittedBy: as.by }),
     stages: spec.stages.map(({ name, tasks }) => ({
       name,
       tasks,

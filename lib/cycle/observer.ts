@@ -9,24 +9,32 @@ import { invariant } from '../kernel/errors.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { InstanceId, JobId, PoolId } from '../kernel/ids.ts';
-import { epochMs, gte, raw, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
+import { epochMs, raw, seconds, usd, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { Instance, MarketCause } from '../domain/instance.ts';
 import { isOver, type Attempt, type Job, type JobState } from '../domain/job.ts';
+import type { LedgerRow } from '../domain/ledger.ts';
+import type { Plan } from '../domain/plan.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
 import { quotaOf } from '../domain/quota.ts';
-import type { Limits, Snapshot } from '../domain/snapshot.ts';
+import type { Budget, Limits, Snapshot } from '../domain/snapshot.ts';
 import type { JobFeatures, RuntimeHistory } from '../domain/stages.ts';
+import type { DiskState } from '../domain/disk-budget.ts';
 import { featuresOf } from '../estimate/template.ts';
 import type { EndedInstance } from '../market/forecast/hazard.ts';
 import type { Fleet } from '../ports/fleet.ts';
 import type { Market } from '../ports/market.ts';
 import type { Store } from '../ports/store.ts';
-import { attribute } from './ledger.ts';
-import { applyObservations } from './observe.ts';
+import { countSettled } from './breaker.ts';
+import { faultText, holdJob, releaseAll } from './holding.ts';
+import { attribute, jobsNamed, type Attributed } from './ledger.ts';
+import { applyObservations, type Observed } from './observe.ts';
+import { DeploymentLimits } from './deployment-limits.ts';
+import { DiskRoom } from './disk-room.ts';
+import type { Prices } from './spending.ts';
 import { Remembered } from './remembered.ts';
 import { boundQuotas, endQuotaRest, quotaUses, restingAt, restOf, storedRests, type PoolRests } from './rests.ts';
 import { takeSnapshot } from './snapshot.ts';
-import type { Prices } from './spending.ts';
+import { usdText } from './worst-cost.ts';
 import type { WorkingState } from './working-state.ts';
 
 /** What is learned and must survive, as rows of the store's memory. */
@@ -55,9 +63,14 @@ export interface ObserverParts {
   readonly market: Market;
   readonly clock: Clock;
   readonly limits: Limits;
-  readonly config: Pick<SchedulerConfig, 'restoreS'>;
+  readonly config: Pick<
+    SchedulerConfig,
+    'restoreS' | 'billing' | 'refundRule' | 'cyclePeriodS' | 'maxUsdPerDay' | 'maxUsdPerMonth'
+  >;
   readonly history: LearningHistory;
   readonly capacity: CapacityLearning;
+  /** How full the disk is that tasks write to; null: not known yet. Absent: no driver of that kind. */
+  readonly disk?: () => DiskState | null;
   /** Of an observer before this one; absent: nothing is. */
   readonly remembered?: Remembered;
 }
@@ -66,12 +79,16 @@ export class Observer {
   readonly #parts: ObserverParts;
   readonly #pools: ReadonlyMap<PoolId, Pool>;
   readonly #remembered: Remembered;
+  readonly #deployment: DeploymentLimits;
+  readonly #disk: DiskRoom | null;
   #rests: PoolRests = new Map();
 
   constructor(parts: ObserverParts) {
     this.#parts = parts;
     this.#pools = new Map(parts.market.pools().map((p) => [p.id, p]));
     this.#remembered = parts.remembered ?? new Remembered();
+    this.#deployment = new DeploymentLimits(parts.config);
+    this.#disk = parts.disk === undefined ? null : new DiskRoom(parts.disk);
   }
 
   /** What rests; confirming outcomes changes it. */
@@ -85,15 +102,20 @@ export class Observer {
     history.restore(await store.memory(history.prefix));
     capacity.restore(await store.memory(capacity.prefix));
     this.#rests = await storedRests(store);
+    await this.#deployment.recall(store);
+    await this.#disk?.recall(store);
     if (what === 'all') this.#remembered.forget();
   }
 
   /** Takes in what happened, settles bills of ended instances, learns. To be committed in one piece: cursors are part of it. */
-  async observe(state: WorkingState): Promise<void> {
+  async observe(state: WorkingState): Promise<Observed> {
     const { fleet, history } = this.#parts;
     const observed = applyObservations(state, await fleet.observe(state.cursors));
-    for (const { job, stage, runtimeS } of observed.completions)
-      history.learn(featuresOf(job.spec, stage, job.submittedMs), runtimeS);
+    releaseAll(state, this.#parts.clock.now());
+    this.#disk?.tell(state, this.#parts.clock.now());
+    for (const { job, stage, runtimeS } of observed.completions) {
+      this.#guarded(state, job.id, () => history.learn(featuresOf(job.spec, stage, job.submittedMs), runtimeS));
+    }
     const unsettled = new Set<InstanceId>(observed.ended);
     for (const id of state.endedInstances) if (state.instances.get(id)?.costUsd === null) unsettled.add(id);
     for (const id of unsettled) await this.#settle(state, id);
@@ -101,22 +123,54 @@ export class Observer {
     for (const part of [this.#parts.history, this.#parts.capacity]) {
       for (const [key, value] of part.takeDirty()) state.putMemory(key, value);
     }
+    return observed;
+  }
+
+  /** False while the disk has no room for what tasks write. */
+  get mayStart(): boolean {
+    return (this.#disk?.held ?? null) === null;
+  }
+
+  /** Live instances and what runs on them, now. O(changes + instances + running tasks). */
+  whatRuns(state: WorkingState): Pick<Snapshot, 'instances'> {
+    return state.whatRuns({ poolById: this.#pools, restoreS: seconds(this.#parts.config.restoreS) });
   }
 
   /** One picture of now. Jobs whose budget is used up, or whose dependency failed, are marked to be brought to their end. */
   async snapshot(state: WorkingState): Promise<Snapshot> {
     const nowMs = this.#parts.clock.now();
-    const spentUsd = await this.#enforceBudgets(state, nowMs);
+    const prices = this.#pricesAt(nowMs);
+    const budgets = await this.#enforceBudgets(state, prices);
+    const spendingLimits = this.#deployment.limits(state, prices);
+    const startsHeld = this.#disk?.held ?? null;
     return takeSnapshot({
       state,
       nowMs,
       pools: this.#poolViews(state, nowMs),
       poolById: this.#pools,
       dependencies: await this.#dependencies(state),
-      spentUsd,
+      spentUsd: new Map(budgets.entries().map(([job, b]) => [job, usd(b.spentUsd)])),
+      ...(budgets.size === 0 ? {} : { budgets }),
       limits: this.#parts.limits,
+      ...(spendingLimits.length === 0 ? {} : { spendingLimits }),
+      ...(startsHeld === null ? {} : { startsHeld }),
       restoreS: this.#parts.config.restoreS,
+      onFault: (job, error) => holdJob(state, { job, reason: faultText(error) }, nowMs),
     });
+  }
+
+  /** Intents of a plan are recorded. */
+  recorded(plan: Plan): void {
+    this.#deployment.recorded(plan);
+  }
+
+  /** A fault that comes of one job holds that job, and no other. */
+  #guarded(state: WorkingState, job: JobId, work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      holdJob(state, { job, reason: faultText(error) }, this.#parts.clock.now());
+    }
   }
 
   /** When the last attempt ended of each job that has a budget. */
@@ -136,17 +190,35 @@ export class Observer {
     const pool = this.#pool(instance);
     const bill = await fleet.bill(id, endedMs);
     const attempts = latestOf(await store.attemptsOn(id), state.attemptsOn(id));
-    const jobs = await this.#jobsOf(state, new Set(attempts.map((a) => a.job)));
-    const rows = attribute({ instance, pool, bill, attempts, jobs, until: endedMs });
+    const jobs = await this.#jobsOf(state, jobsNamed(instance, attempts));
+    const rows = this.#rows(state, { instance, pool, bill, attempts, jobs, until: endedMs });
     state.putLedger(id, rows);
     this.#remembered.spending.settled(rows);
+    this.#deployment.settled(state, bill, this.#parts.clock.now());
+    if (bill.refundedUsd !== undefined) noteRefund(state, instance, bill.refundedUsd, endedMs);
     const marketCause = this.#marketCause(instance);
     state.putInstance({ ...instance, costUsd: bill.totalUsd, ...(marketCause === null ? {} : { marketCause }) });
+    const ran = attempts.some((a) => a.startedMs !== null);
+    countSettled(state, { instance, ran, jobs }, { at: endedMs, rests: this.#rests });
     // One that was given back without having run anything went for want of another beside it: that would be refused again.
-    if (attempts.some((a) => a.startedMs !== null)) endQuotaRest(state, pool.id, this.#rests);
+    if (ran) endQuotaRest(state, pool.id, this.#rests);
     if (pool.option === 'spot' && instance.launchedMs !== null) {
       const takenMs = marketCause === 'capacity' ? (instance.warnedMs ?? endedMs) : null;
       capacity.ended(pool.id, { launchedMs: instance.launchedMs, endedMs, takenMs });
+    }
+  }
+
+  /** Who pays what. A record that is at fault keeps no bill from being booked: it is then nobody's, whole, and an event says why. */
+  #rows(state: WorkingState, of: Attributed): readonly LedgerRow[] {
+    try {
+      return attribute(of);
+    } catch (error) {
+      const { boughtFor: _, ...instance } = of.instance;
+      state.event('bill-of-nobody', this.#parts.clock.now(), {
+        text: `the bill of instance ${instance.id} is booked on no job: what ran there cannot be read (${faultText(error)})`,
+        data: { instance: instance.id, jobs: [...of.jobs.keys()] },
+      });
+      return attribute({ ...of, instance, attempts: [], jobs: new Map() });
     }
   }
 
@@ -181,7 +253,7 @@ export class Observer {
         quote: market.quote(pool.id, nowMs),
         open: rest === null,
         closedReason: rest?.why ?? null,
-        ...(rest === null ? {} : { rest: { untilMs: epochMs(rest.untilMs), refusals: rest.refusals } }),
+        ...(rest === null ? {} : { rest: restingView(rest) }),
         ...(quota === undefined ? {} : { quota }),
       };
     });
@@ -221,28 +293,36 @@ export class Observer {
     return new Map([...found].filter(([id, job]) => job.id === id));
   }
 
-  /** Spending of jobs with a budget, accrued to now; a job that has used its budget up is brought to its end. */
-  async #enforceBudgets(state: WorkingState, nowMs: EpochMs): Promise<ReadonlyMap<JobId, Usd>> {
+  /**
+   * Money of jobs with a limit, accrued to now. A job is brought to its end while what its instances may still cost until they are given
+   * back is within the limit.
+   */
+  async #enforceBudgets(state: WorkingState, prices: Prices): Promise<ReadonlyMap<JobId, Budget>> {
     const { spending } = this.#remembered;
     await spending.update(state, this.#parts.store);
-    const { market } = this.#parts;
-    const prices: Prices = {
+    const budgets = spending.budgets(state, prices);
+    for (const [id, { limitUsd, spentUsd, reservedUsd }] of budgets) {
+      const job = state.jobs.get(id);
+      if (job === undefined || job.stateReason !== null || spentUsd + reservedUsd < limitUsd) continue;
+      const kept =
+        reservedUsd > 0 ? `, and its instances may cost ${usdText(reservedUsd)} more until they are given back` : '';
+      state.putJob({
+        ...job,
+        stateReason: `its budget of ${usdText(limitUsd)} is used up (maxCost): ${usdText(spentUsd)} spent${kept}`,
+      });
+    }
+    return budgets;
+  }
+
+  #pricesAt(nowMs: EpochMs): Prices {
+    const { market, config } = this.#parts;
+    return {
       nowMs,
       pools: this.#pools,
       quote: (pool, at) => market.quote(pool, at),
       history: (pool, from, to) => market.history(pool, from, to),
+      config,
     };
-    const spent = new Map<JobId, Usd>();
-    for (const job of state.activeJobs()) {
-      const { maxCostUsd } = job.spec;
-      if (maxCostUsd === null) continue;
-      const total = spending.spentUsd(job, state, prices);
-      spent.set(job.id, total);
-      if (gte(total, maxCostUsd) && job.stateReason === null) {
-        state.putJob({ ...job, stateReason: `its budget of ${raw(maxCostUsd)} USD is used up (maxCost)` });
-      }
-    }
-    return spent;
   }
 
   #pool(instance: Instance): Pool {
@@ -250,10 +330,24 @@ export class Observer {
   }
 }
 
+const restingView = ({ untilMs, refusals, quota }: NonNullable<ReturnType<typeof restOf>>): PoolView['rest'] & {} => ({
+  untilMs: epochMs(untilMs),
+  refusals,
+  ...(quota === undefined ? {} : { quota }),
+});
+
 /** Attempts as the state has them, where it has them, and those that it only has last. */
 function latestOf(stored: readonly Attempt[], known: readonly Attempt[]): readonly Attempt[] {
   if (known.length === 0) return stored;
   const attempts = new Map(stored.map((a) => [a.id, a]));
   for (const a of known) attempts.set(a.id, a);
   return [...attempts.values()];
+}
+
+/** What was spent so far falls by a refund: an event says why. */
+function noteRefund(state: WorkingState, { id, pool }: Instance, refundedUsd: number, at: EpochMs): void {
+  state.event('instance-refunded', at, {
+    text: `instance ${id} is not charged, for the market took it within its first hour: ${refundedUsd.toPrecision(2)} USD refunded`,
+    data: { instance: id, pool, usd: refundedUsd },
+  });
 }

@@ -34,9 +34,14 @@ export interface PoolRest {
   readonly refused?: { readonly pool: PoolId; readonly atMs: number };
   /** Of a quota: so many mCPU at once are too much, seen then. */
   readonly bound?: { readonly milliCpu: number; readonly atMs: number };
+  /** Of the breaker: the last plans whose purchases were counted (absent in rows of earlier versions), and its trips in a row. */
+  readonly breaker?: { readonly plans?: readonly string[]; readonly trips: number };
 }
 export type QuotaKey = `quota/${string}`;
-export type PoolRests = Map<PoolId | QuotaKey, PoolRest>;
+/** Under which all pools rest when purchases were of no use (breaker.ts). */
+export const BREAKER_KEY = 'breaker/purchases';
+export type PoolRests = Map<PoolId | QuotaKey | typeof BREAKER_KEY, PoolRest>;
+type RestKey = PoolRests extends Map<infer K, PoolRest> ? K : never;
 const REST_PREFIX = 'rest/';
 /** Of a refusal's text: an item's place is bought by the KiB. */
 const MAX_DETAIL = 200;
@@ -48,7 +53,7 @@ export const quotaKey = (pool: PoolId): QuotaKey => `quota/${quotaOf(pool)}`;
 export async function storedRests(store: Pick<Store, 'memory'>): Promise<PoolRests> {
   const rests: PoolRests = new Map();
   for (const [key, value] of await store.memory(REST_PREFIX)) {
-    if (value !== '') rests.set(key.slice(REST_PREFIX.length) as PoolId | QuotaKey, JSON.parse(value) as PoolRest);
+    if (value !== '') rests.set(key.slice(REST_PREFIX.length) as RestKey, JSON.parse(value) as PoolRest);
   }
   return rests;
 }
@@ -77,7 +82,7 @@ function putRest(state: WorkingState, key: PoolId | QuotaKey, { said, ...how }: 
   put(state, key, { ...before, ...how, untilMs: endingMs(at), refusals, detail: said.slice(0, MAX_DETAIL) }, rests);
 }
 
-function put(state: WorkingState, key: PoolId | QuotaKey, next: PoolRest, rests: PoolRests): void {
+export function put(state: WorkingState, key: RestKey, next: PoolRest, rests: PoolRests): void {
   rests.set(key, next);
   state.putMemory(`${REST_PREFIX}${key}`, JSON.stringify(next));
 }
@@ -103,7 +108,7 @@ function endShared(state: WorkingState, key: QuotaKey, rests: PoolRests): void {
   else put(state, key, { untilMs: 0, refusals: 0, ...(refused && { refused }), ...(bound && { bound }) }, rests);
 }
 
-function forget(state: WorkingState, key: PoolId | QuotaKey, rests: PoolRests): void {
+export function forget(state: WorkingState, key: RestKey, rests: PoolRests): void {
   if (rests.delete(key)) state.putMemory(`${REST_PREFIX}${key}`, '');
 }
 
@@ -118,8 +123,8 @@ export function restOf(
   rests: PoolRests,
   pool: PoolId,
   now: EpochMs,
-): (Pick<PoolRest, 'untilMs' | 'refusals'> & { readonly why: string }) | null {
-  const [latest] = [pool, quotaKey(pool)]
+): (Pick<PoolRest, 'untilMs' | 'refusals'> & { readonly why: string; readonly quota?: string }) | null {
+  const [latest] = ([pool, quotaKey(pool), BREAKER_KEY] as const)
     .flatMap((key) => {
       const found = rests.get(key);
       return found === undefined || found.untilMs <= raw(now) ? [] : [{ key, ...found }];
@@ -127,12 +132,15 @@ export function restOf(
     .sort((a, b) => b.untilMs - a.untilMs);
   if (latest === undefined) return null;
   const { key, untilMs, refusals, detail } = latest;
-  const who = key === pool ? 'rests' : `all pools under the vCPU quota ${quotaOf(pool)} rest`;
+  if (key === BREAKER_KEY) return { untilMs, refusals, why: detail ?? 'purchases are paused' };
+  const quota = key === pool ? undefined : quotaOf(pool);
+  const who = quota === undefined ? 'rests' : `all pools under the account's vCPU quota ${quota} rest`;
   const said = detail === undefined ? '' : `: ${detail}`;
   return {
     untilMs,
     refusals,
     why: `${who} until ${new Date(untilMs).toISOString()} after ${refusals} refusal(s)${said}`,
+    ...(quota === undefined ? {} : { quota }),
   };
 }
 

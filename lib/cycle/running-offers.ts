@@ -90,16 +90,21 @@ const oldestFirst = (a: EpochMs | undefined, b: EpochMs | undefined): number =>
         ? 1
         : 0;
 
-/** One appraisal of what waits and what runs, so that both share what is known of pools and of needs that are alike. */
+/**
+ * Offers for what waits, and, for explanations alone, for what runs. Apart, because a task that runs is no demand that an instance could
+ * be bought for.
+ */
 export function appraiseAll<S>(
   { snapshot, stages, config }: DecideInput<S>,
   of: { readonly forecasts: Forecasts; readonly worths: Worths; readonly running: readonly RunningGroup[] },
 ): ReadonlyMap<GroupId, GroupOffers> {
   const { forecasts, worths, running } = of;
-  if (running.length === 0) return stages.appraise(snapshot, forecasts, worths, config);
-  const groups = [...snapshot.groups, ...running.map((r) => r.group)];
-  const all = new Map([...worths.groups, ...running.map((r) => [r.group.id, r.worth] as const)]);
-  return stages.appraise({ ...snapshot, groups }, forecasts, { groups: all, ofRunning: worths.ofRunning }, config);
+  const waiting = stages.appraise(snapshot, forecasts, worths, config);
+  if (running.length === 0) return waiting;
+  const groups = new Map(running.map((r) => [r.group.id, r.worth] as const));
+  const known = { groups, ofRunning: worths.ofRunning };
+  const going = stages.appraise({ ...snapshot, groups: running.map((r) => r.group) }, forecasts, known, config);
+  return new Map([...waiting, ...going]);
 }
 
 /** What was appraised now, and for jobs that still only run what was known before. */

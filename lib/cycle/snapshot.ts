@@ -4,8 +4,10 @@ import { gt, least, raw, seconds, ZERO_S, type EpochMs, type Usd } from '../kern
 import type { Job, JobState, StageSpec, Task } from '../domain/job.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
 import { doneOnceS } from '../domain/work-to-do.ts';
-import type { BlockedJob, Limits, PendingGroup, Snapshot } from '../domain/snapshot.ts';
+import type { BlockedJob, Budget, Limits, PendingGroup, Snapshot } from '../domain/snapshot.ts';
+import { faultText } from './holding.ts';
 import { isEnding } from './observe.ts';
+import { setAside, type Aside } from './set-aside.ts';
 import type { WorkingState } from './working-state.ts';
 
 /** Progress within this is alike enough to plan together: one group, not one per interrupted task. */
@@ -23,9 +25,15 @@ export interface SnapshotInput {
   readonly dependencies: ReadonlyMap<JobId, JobState>;
   /** Spent so far of jobs that have a budget. */
   readonly spentUsd: ReadonlyMap<JobId, Usd>;
+  readonly budgets?: ReadonlyMap<JobId, Budget>;
   readonly limits: Limits;
+  readonly spendingLimits?: Snapshot['spendingLimits'] & {};
+  /** Why no task may start for want of room on the disk; absent: tasks may. */
+  readonly startsHeld?: string;
   /** What reading a checkpoint takes, which is no progress of an attempt that resumed; default 0. */
   readonly restoreS?: number;
+  /** Told of a job that no picture can be taken of, which is then left out. Absent: it throws. */
+  readonly onFault?: (job: JobId, error: unknown) => void;
 }
 
 /** One consistent picture out of the working state. O(active jobs x stages + tried tasks of stages of which some wait + pools), and what `WhatRuns` takes. */
@@ -35,10 +43,17 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
   const groups: PendingGroup[] = [];
   const blocked: BlockedJob[] = [];
   const jobs = new Map<JobId, Job>();
+  const aside = new Map<JobId, Aside>();
   for (const job of state.activeJobs()) {
     jobs.set(job.id, job);
+    if (job.held !== undefined) aside.set(job.id, { why: 'held', detail: `held: ${job.held.reason}` });
     if (isEnding(job)) {
       blocked.push({ job: job.id, stage: null, why: 'cancelling', detail: 'the job is being stopped', untilMs: null });
+      continue;
+    }
+    if (job.held !== undefined) continue;
+    if (input.startsHeld !== undefined) {
+      aside.set(job.id, { why: 'disk', detail: input.startsHeld });
       continue;
     }
     const unmet = job.after.find((id) => input.dependencies.get(id) !== 'succeeded');
@@ -47,15 +62,22 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
       continue;
     }
     if (hasBegunAll(job)) continue;
-    for (const stage of job.spec.stages) {
-      const waiting = state.waitingTasks(job, stage.name);
-      for (const task of waiting) tasks.push(task);
-      pendingOf(job, stage, { nowMs, waiting, groups, blocked });
+    const { onFault } = input;
+    try {
+      for (const stage of job.spec.stages) {
+        const waiting = state.waitingTasks(job, stage.name);
+        for (const task of waiting) tasks.push(task);
+        pendingOf(job, stage, { nowMs, waiting, groups, blocked });
+      }
+    } catch (error) {
+      if (onFault === undefined) throw error;
+      onFault(job.id, error);
+      aside.set(job.id, { why: 'held', detail: `held: ${faultText(error)}` });
     }
   }
   const restoreS = seconds(input.restoreS ?? 0);
   const { running, instances } = state.whatRuns({ poolById: input.poolById, restoreS });
-  return {
+  const all: Snapshot = {
     nowMs,
     jobs,
     tasks,
@@ -65,8 +87,11 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
     instances,
     pools: input.pools,
     spentUsd: input.spentUsd,
+    ...(input.budgets === undefined ? {} : { budgets: input.budgets }),
     limits: input.limits,
+    ...(input.spendingLimits === undefined ? {} : { spendingLimits: input.spendingLimits }),
   };
+  return setAside(all, aside);
 }
 
 /** Whether each of its tasks has been begun and none waits to be tried again: most of what there is. */
@@ -118,7 +143,9 @@ function pendingOf(job: Job, stage: StageSpec, context: PendingContext): void {
       group(job, stage, { name: 'fresh', count: fresh, members: { freshFrom: progress.nextFresh }, keptS: ZERO_S }),
     );
   }
-  for (const [name, tasks] of Map.groupBy(due, progressOf)) {
+  for (const task of due) if (task.goesTo !== undefined) context.groups.push(movedGroup(job, stage, task));
+  const staying = due.some((t) => t.goesTo !== undefined) ? due.filter((t) => t.goesTo === undefined) : due;
+  for (const [name, tasks] of Map.groupBy(staying, progressOf)) {
     const indices = tasks.map((t) => t.index).sort((a, b) => a - b);
     context.groups.push(group(job, stage, { name, count: indices.length, members: { indices }, ...leastOf(tasks) }));
   }
@@ -132,6 +159,17 @@ function progressOf(task: Task): string {
   if (!gt(ranS, task.keptS)) return kept;
   return `${kept}-ran-${Math.floor(Math.log(1 + raw(ranS) / KEPT_BUCKET_S) / Math.log(RAN_RATIO))}`;
 }
+
+/** A task on the way to the target of its move: a group of its own. */
+const movedGroup = (job: Job, stage: StageSpec, task: Task): PendingGroup => ({
+  ...group(job, stage, {
+    name: `moved-${task.index}`,
+    count: 1,
+    members: { indices: [task.index] },
+    ...leastOf([task]),
+  }),
+  ...(task.goesTo === undefined ? {} : { goesTo: task.goesTo }),
+});
 
 /** What is true of all of them. */
 function leastOf(tasks: readonly Task[]): Pick<PendingGroup, 'keptS' | 'ranS'> {

@@ -22,7 +22,7 @@ import type { SchedulerConfig } from '../domain/config.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { quantileToDo } from '../domain/work-to-do.ts';
 import { NOTICE_S, startedHourEndMs } from '../domain/instance.ts';
-import type { TaskRef } from '../domain/job.ts';
+import type { StageSpec, TaskRef } from '../domain/job.ts';
 import type { Allotment, Placement, StartOption, Worth } from '../domain/plan.ts';
 import type { Pool } from '../domain/pool.ts';
 import {
@@ -37,6 +37,7 @@ import {
 import { runningNamed, runningParts, type PendingGroup, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
 import type { Forecasts, Host, Leftover, Queued, QueueInput, Stages, TaskToPlace } from '../domain/stages.ts';
 import type { RuntimeForecast } from '../domain/forecast.ts';
+import { featuresOf } from '../estimate/template.ts';
 import { withFree } from './hosts.ts';
 import { longestLeft, type LeftOf } from './left-of.ts';
 import { membersOf } from './snapshot.ts';
@@ -61,6 +62,8 @@ export interface Started {
   readonly leftovers: readonly Leftover[];
   /** Wait for a place that others have, on instances that are up or starting. */
   readonly inTurn: Queued['inTurn'];
+  /** Wait for the first runs of their class. */
+  readonly untold: Queued['untold'];
   /** Of the plan's pre-emptions those that something needs. */
   readonly needed: ReadonlySet<AttemptId>;
 }
@@ -242,11 +245,28 @@ function placeRest(
   const { snapshot, forecasts, worths, leftOf, config } = context;
   const placements = [...begun, ...of.chosen, ...elsewhere];
   const giveWay = new Set([...yielding.values()].flatMap(({ stopped }) => stopped.map((r) => r.attempt.id)));
-  const input = { snapshot, forecasts, worths, leftOf, placements, giveWay, behind, leftovers, config };
+  const unknownAs = unknownIn(context);
+  const input = { snapshot, forecasts, worths, leftOf, placements, giveWay, behind, leftovers, unknownAs, config };
   return { ...context.stages.queue(input), elsewhere };
 }
 
-const NOTHING_WAITS: Queued = { leftovers: [], inTurn: new Map() };
+const NOTHING_WAITS: Queued = { leftovers: [], inTurn: new Map(), untold: new Map() };
+
+/** By owner and program, the broadest class of which a single run makes a forecast (lib/estimate/features.ts). Remembered by stage. */
+function unknownIn({ snapshot: { jobs }, forecasts }: PlacingContext): QueueInput['unknownAs'] {
+  const known = new Map<StageSpec, string | null>();
+  return ({ job: id, stage }) => {
+    let found = known.get(stage);
+    if (found === undefined) {
+      const job = jobs.get(id);
+      const isUnknown = job !== undefined && forecasts.runtime.get(`${id}/${stage.name}`)?.basis === 'prior';
+      const features = isUnknown ? featuresOf(job.spec, stage, job.submittedMs) : null;
+      found = features === null ? null : `${features.owner}\n${features.program}`;
+      known.set(stage, found);
+    }
+    return found;
+  };
+}
 
 const stageOf = ({ job, stage }: TaskRef): string => `${job}/${stage}`;
 

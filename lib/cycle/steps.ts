@@ -29,6 +29,8 @@ import { nextDecisionS } from './decide.ts';
 import { decideOn, isOpen, type Decision, type DecisionParts, type Sight } from './decision.ts';
 import { giveUp } from './endings.ts';
 import { bidsAsked } from './forecasting.ts';
+import { holdAll } from './holding.ts';
+import { decisionOf, isolate, type IsolationLimits, type Trials } from './isolate.ts';
 import { confirm, capacityRefused, recordIntents, settleAll } from './intents.ts';
 import { storedRests } from './rests.ts';
 import { Observer, type ObserverParts } from './observer.ts';
@@ -40,6 +42,8 @@ export interface LookParts extends Omit<ObserverParts, 'remembered'> {
   /** Names this cycle in the lease. */
   readonly holder: string;
   readonly memory: LookMemory;
+  /** Told how many jobs are held, and were before this look; also where nothing is left to do. */
+  readonly onHeld?: (now: number, before: number) => void;
 }
 
 /** Takes the lease, takes in what happened, and one picture of it all; `draining`: everything is to stop. Null: nothing is left to do. */
@@ -50,23 +54,25 @@ export async function look(parts: LookParts, draining: boolean): Promise<Sight |
   const observer = new Observer({ ...parts, remembered: memory.remembered });
   await observer.recall('learned');
   const state = new WorkingState(await store.loadActive());
+  const heldBefore = heldJobs(state);
   await observer.observe(state);
   await commit(store, token, state);
   settleAll(state, clock.now());
-  if (state.isIdle && state.openEffects.length === 0) {
-    await commit(store, token, state);
-    memory.end(token);
-    return null;
-  }
-  const snapshot = await observer.snapshot(state);
+  const isOver = state.isIdle && state.openEffects.length === 0;
+  const snapshot = isOver ? null : await observer.snapshot(state);
   await commit(store, token, state);
   memory.end(token);
+  parts.onHeld?.(heldJobs(state), heldBefore);
+  if (snapshot === null) return null;
   const plan = planId(`p-${timeOrderedText(raw(snapshot.nowMs), random)}`);
   return { token, plan, snapshot: asData(snapshot), lastRanMs: observer.lastRanMs(snapshot), draining };
 }
 
+const heldJobs = (state: WorkingState): number =>
+  state.activeJobs().reduce((n, job) => (job.state === 'held' ? n + 1 : n), 0);
+
 /** What another process can read: its index of instances is its own. */
-const asData = (snapshot: Snapshot): Snapshot => ({
+export const asData = (snapshot: Snapshot): Snapshot => ({
   ...snapshot,
   instances: new Map(snapshot.instances.values().map((view) => [view.instance.id, view])),
 });
@@ -95,16 +101,28 @@ export function solve<S>(
 }
 
 /**
+ * The decision without the jobs that keep it from being made, where `estimate` or `solve` threw or never came back. Null
+ * where no job is to blame.
+ */
+export async function isolateFaulty(
+  { snapshot }: Sight,
+  { trial, nowMs }: Pick<Trials, 'trial' | 'nowMs'>,
+  limits: IsolationLimits,
+): Promise<Decision | null> {
+  const found = await isolate({ snapshot, trial, nowMs, limits });
+  return found === null ? null : decisionOf(found);
+}
+
+/**
  * Writes the intents of a decision; what is to be performed: the keys of all intents without outcome, those that
  * earlier cycles left open first. Repeated for the same plan it writes nothing new.
  */
-export async function record(
-  store: Store,
-  { plan, endings }: Omit<Decision, 'runningOffers'>,
-): Promise<readonly EffectKey[]> {
+export async function record(store: Store, decision: Omit<Decision, 'runningOffers'>): Promise<readonly EffectKey[]> {
+  const { plan, endings } = decision;
   const state = new WorkingState(await store.loadActive('known'));
   const open = state.openEffects.map((e) => e.key);
   if (state.openEffects.some((e) => e.plan === plan.id)) return open;
+  holdAll(state, decision, plan.atMs);
   giveUp(state, endings, plan.atMs);
   const records = recordIntents(state, plan);
   await commit(store, plan.token, state);

@@ -26,7 +26,7 @@ export interface RunningRows {
   readonly attempts: ByKey<AttemptId, Attempt>;
   readonly instances: ByKey<InstanceId, Instance>;
   /** Of an attempt that has not ended. */
-  readonly taskOf: (attempt: Attempt) => Pick<Task, 'ranS'> | undefined;
+  readonly taskOf: (attempt: Attempt) => Pick<Task, 'ranS' | 'ownStops'> | undefined;
 }
 
 /** The same for all of an engine's life. */
@@ -238,7 +238,7 @@ function stagesOf(jobs: ByKey<JobId, Job>): (attempt: Attempt) => StageOf {
 }
 
 function runningTask(
-  { job, stage, task }: StageOf & { readonly task: Pick<Task, 'ranS'> | undefined },
+  { job, stage, task }: StageOf & { readonly task: Pick<Task, 'ranS' | 'ownStops'> | undefined },
   attempt: Attempt,
   { restoreS }: RunningTerms,
 ): RunningTask {
@@ -251,6 +251,7 @@ function runningTask(
     readS: raw(attempt.resumedFromS) > 0 ? restoreS : ZERO_S,
     savedS: stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, attempt.keptS),
     ...(task?.ranS === undefined ? {} : { ranS: task.ranS }),
+    ...(task?.ownStops === undefined ? {} : { ownStops: task.ownStops }),
   };
 }
 

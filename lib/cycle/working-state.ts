@@ -26,6 +26,8 @@ export class WorkingState {
   readonly instances = new Rows<InstanceId, Instance>();
   #openEffects: readonly EffectRecord[];
   #cursors: ReadonlyMap<InstanceId, number>;
+  /** Cursors that follow what is put; null while they need not. */
+  #followed: Map<InstanceId, number> | null = null;
   /** Of the other kinds, by key. */
   readonly #touched = new Map<Change['put'], Map<string, Change>>();
   readonly #appended: Change[] = [];
@@ -57,7 +59,12 @@ export class WorkingState {
   }
 
   get cursors(): ReadonlyMap<InstanceId, number> {
-    return this.#cursors;
+    return this.#followed ?? this.#cursors;
+  }
+
+  /** From now on, until the next `carryOver`, `cursors` has what is put: for whoever observes more than once. */
+  followCursors(): void {
+    this.#followed ??= new Map(this.#cursors);
   }
 
   /** Instances that ended since the load, or the last `carryOver`. */
@@ -88,6 +95,7 @@ export class WorkingState {
     for (const job of jobs) this.jobs.load(job.id, job);
     this.#openEffects = openEffects;
     this.#cursors = cursors;
+    this.#followed = null;
   }
 
   #dropAttempt(id: AttemptId): void {
@@ -121,6 +129,7 @@ export class WorkingState {
   }
 
   putCursor(instance: InstanceId, sequence: number): void {
+    this.#followed?.set(instance, sequence);
     this.#touch(instance, { put: 'cursor', instance, sequence });
   }
 
@@ -159,7 +168,8 @@ export class WorkingState {
   beginTask(ref: TaskRef): Task {
     const known = this.#tasks.get(ref);
     if (known !== undefined) {
-      const begun: Task = { ...known, state: 'running', attempts: known.attempts + 1, notBeforeMs: null };
+      const { goesTo: _, ...stays } = known;
+      const begun: Task = { ...stays, state: 'running', attempts: known.attempts + 1, notBeforeMs: null };
       this.moveTask(known, begun);
       return begun;
     }
@@ -173,6 +183,11 @@ export class WorkingState {
 
   task(ref: TaskRef): Task {
     return invariant(this.#tasks.get(ref), `task ${taskKey(ref)} has an attempt but no record`);
+  }
+
+  /** Null for one that was never tried, or is over and let go. */
+  triedTask(ref: TaskRef): Task | null {
+    return this.#tasks.get(ref) ?? null;
   }
 
   stage(ref: TaskRef): StageProgress {
@@ -215,9 +230,9 @@ export class WorkingState {
     return live;
   }
 
-  /** Whether anything is left to decide about: a job that is not over, or an instance. */
+  /** Whether anything is left to decide about: a job that is neither over nor merely held, or an instance. */
   get isIdle(): boolean {
-    for (const j of this.jobs.values()) if (!isOver(j.state)) return false;
+    for (const j of this.jobs.values()) if (!isOver(j.state) && !isAtRest(j)) return false;
     for (const i of this.instances.values()) if (isLive(i)) return false;
     return true;
   }
@@ -274,6 +289,9 @@ interface Over {
 }
 
 const nothingOver = (): Over => ({ jobs: [], tasks: [], attempts: [], instances: [] });
+
+/** A held job waits for a person, who wakes the engine. One that is to be stopped waits for the engine. */
+const isAtRest = (j: Job): boolean => j.state === 'held' && !j.cancelRequested && j.stateReason === null;
 
 const isLiveAttempt = (a: Attempt): boolean => a.state !== 'ended';
 

@@ -118,6 +118,15 @@ export const schedulerConfig = z.strictObject({
     .positive()
     .default(20_000)
     .describe('Above this many start options the greedy plan with a Lagrangian bound is used instead of the MILP.'),
+  maxUsdPerDay: z
+    .number()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe(
+      'Most that instances may cost per day (UTC, market time): nothing is bought that could pass it, with an event at 80 % and when a purchase is refused. What runs goes on. null: no limit.',
+    ),
+  maxUsdPerMonth: z.number().positive().nullable().default(null).describe('The same per month.'),
   historyDays: z
     .number()
     .int()

@@ -1,5 +1,6 @@
 import type { Constraints } from './job.ts';
-import type { Pool } from './pool.ts';
+import type { Pool, PurchaseOption } from './pool.ts';
+import { matchesWildcard } from './wildcard.ts';
 
 export type ConstraintName = 'arch' | 'zones' | 'instanceTypes' | 'families' | 'purchaseOptions' | 'minGeneration';
 
@@ -14,18 +15,18 @@ export function brokenConstraint(c: Constraints, pool: Pool): ConstraintName | n
   return null;
 }
 
-const patterns = new Map<string, RegExp>();
+/** Capacity that the market never takes away. */
+const STEADY: readonly PurchaseOption[] = ['on-demand', 'reserved'];
 
-/** Whether `text` is one of the patterns, in which `*` stands for any characters. */
-function matchesAny(allowed: readonly string[], text: string): boolean {
-  return allowed.some((pattern) => {
-    if (!pattern.includes('*')) return pattern === text;
-    let compiled = patterns.get(pattern);
-    if (compiled === undefined) {
-      const escaped = pattern.split('*').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
-      compiled = new RegExp(`^${escaped.join('.*')}$`);
-      patterns.set(pattern, compiled);
-    }
-    return compiled.test(text);
-  });
+/**
+ * The same constraints narrowed to capacity that the market never takes away; null where they allow none of it. A hard constraint is
+ * never widened.
+ */
+export function steadyOnly(c: Constraints): Constraints | null {
+  const allowed = STEADY.filter((option) => c.purchaseOptions?.includes(option) ?? true);
+  return allowed.length === 0 ? null : { ...c, purchaseOptions: allowed };
 }
+
+/** Whether `text` matches one of the patterns, in which `*` stands for any characters. */
+const matchesAny = (allowed: readonly string[], text: string): boolean =>
+  allowed.some((pattern) => matchesWildcard(pattern, text));

@@ -107,6 +107,10 @@ export interface Offer {
   readonly priceUsdPerHour: UsdPerHour;
   /** Fraction of the instance that one task takes (dominant share). */
   readonly share: number;
+  /** Share of an instance that the task pays for if one is bought for it: its own and what no other known work uses. In [share, 1]. */
+  readonly newShare: number;
+  /** The share in `expectedCostUsd`: `share` where an instance of the pool has room now, else `newShare`. */
+  readonly chargedShare: number;
   /** Expected time from buying to the task's start. */
   readonly startDelayS: Seconds;
   /** P(interrupted before the task is done). */
@@ -117,7 +121,7 @@ export interface Offer {
   readonly expectedLostS: Seconds;
   /** Expected time from starting on this offer to completion, restarts included. */
   readonly expectedDurationS: Seconds;
-  /** Expected cost of one task, US dollars: share x price x time + expected redone work - expected refunds. */
+  /** Expected cost of one task, US dollars: charged share x price x time + expected redone work - expected refunds. */
   readonly expectedCostUsd: number;
   /**
    * The pool gives no capacity now and is tried again at `atMs`; `p`: chance that it has some then. Absent: it can be had now.

@@ -1,4 +1,4 @@
-import type { EffectKey, InstanceId, PoolId } from '../kernel/ids.ts';
+import type { EffectKey, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
 import { epochMs, raw, seconds, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
 import type { Bid } from './pool.ts';
 
@@ -24,6 +24,18 @@ export interface ForecastAtPurchase {
     readonly pInterrupted: readonly number[];
   };
 }
+
+/** A job that an instance is bought for, and its part of the purchase: constraining resource x expected time, over all such jobs. */
+export interface Beneficiary {
+  readonly job: JobId;
+  /** Parts of one instance sum to 1. */
+  readonly part: number;
+  /** What the job is expected to pay for the instance, US dollars. Absent of jobs without a limit. */
+  readonly usd?: number;
+}
+
+/** Jobs recorded per instance: those with the largest parts. Start-up is shared by these. */
+export const MAX_BENEFICIARIES = 8;
 
 /** Why the market takes an instance or launches none: there is no capacity, or the price is above the bid. */
 export type MarketCause = 'capacity' | 'price';
@@ -51,6 +63,10 @@ export interface Instance {
   readonly marketCause?: MarketCause;
   /** Final bill; null until it ended. */
   readonly costUsd: Usd | null;
+  /** Jobs that it was bought for; absent in records of versions that kept none. */
+  readonly boughtFor?: readonly Beneficiary[];
+  /** Seconds from its request that it was expected to be held; absent where no limit of the deployment asks. */
+  readonly expectedS?: number;
   /** Absent where nothing was forecast: on demand, and in records of versions that kept none. */
   readonly forecast?: ForecastAtPurchase;
 }

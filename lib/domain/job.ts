@@ -1,5 +1,6 @@
 import type { AttemptId, InstanceId, JobId } from '../kernel/ids.ts';
 import type { EpochMs, MiB, Seconds, Usd } from '../kernel/units.ts';
+import type { Caller } from './caller.ts';
 import type { Arch, PurchaseOption } from './pool.ts';
 import type { Resources } from './resources.ts';
 
@@ -30,6 +31,9 @@ export interface Checkpoint {
   readonly everyS: Seconds | null;
 }
 
+/** Working directory of a stage that names none, in a job file without a folder: the job gets a folder of its own where it is taken. */
+export const OWN_FOLDER = '';
+
 export interface StageSpec {
   readonly name: string;
   readonly dependsOn: readonly string[];
@@ -39,6 +43,8 @@ export interface StageSpec {
   /** Program and arguments; a string in the file runs through `sh -c`. `{index}` is replaced by the task's index. */
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** Variables whose values are secrets, by reference (secret-ref.ts): no value is ever part of a job. Absent: none. */
+  readonly secrets?: Readonly<Record<string, string>>;
   /** Absolute. Inputs are read from here, outputs are put here. */
   readonly workdir: string;
   readonly inputs: readonly string[];
@@ -81,7 +87,8 @@ export interface JobSpec {
   readonly stages: readonly StageSpec[];
 }
 
-export type JobState = 'pending' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+/** `held`: the scheduler cannot decide on the job and has set it aside, so that all others go on. */
+export type JobState = 'pending' | 'running' | 'held' | 'succeeded' | 'failed' | 'cancelled';
 export const isOver = (state: JobState): boolean =>
   state === 'succeeded' || state === 'failed' || state === 'cancelled';
 
@@ -101,11 +108,26 @@ export interface StageProgress {
   readonly cancelled: number;
 }
 
+/** Why a job is held. Present exactly while its state is `held`. */
+export interface Hold {
+  /** The fault that the job causes, one sentence. */
+  readonly reason: string;
+  readonly sinceMs: EpochMs;
+}
+
 /** What submission found out about the job: reported at once, kept for explanations. */
 export interface Admission {
   /** False when the deadline cannot be met even starting now on on-demand. */
   readonly feasible: boolean;
   readonly notes: readonly string[];
+}
+
+/** Something that the owner of a job should know about tasks that succeeded, such as an output pattern that matched no file. */
+export interface Remark {
+  readonly stage: string;
+  readonly text: string;
+  /** How many tasks it is true of. */
+  readonly tasks: number;
 }
 
 export interface Job {
@@ -123,10 +145,19 @@ export interface Job {
   readonly startedMs: EpochMs | null;
   readonly finishedMs: EpochMs | null;
   readonly cancelRequested: boolean;
+  /** Absent: not known, as of jobs of earlier versions. */
+  readonly submittedBy?: Caller;
+  /** Who asked first that it be cancelled. */
+  readonly cancelledBy?: Caller;
+  readonly held?: Hold;
+  /** The hold that a person asked to end, by its `sinceMs`. Absent: none. Written by others than the engine. */
+  readonly releasedHoldMs?: EpochMs;
   readonly stages: readonly StageProgress[];
   /** Resolved ids of the jobs it depends on. */
   readonly after: readonly JobId[];
   readonly admission: Admission;
+  /** A few at most. Absent: none. */
+  readonly remarks?: readonly Remark[];
 }
 
 export type TaskState = 'waiting' | 'running' | 'succeeded' | 'failed' | 'cancelled';
@@ -136,6 +167,13 @@ export interface TaskRef {
   readonly job: JobId;
   readonly stage: string;
   readonly index: number;
+}
+
+/** Stops of a task that we decided: moves and preemptions, not interruptions. */
+export interface OwnStops {
+  readonly count: number;
+  /** Running time that they lost, all together. */
+  readonly lostS: Seconds;
 }
 
 /** A task that has been tried at least once. */
@@ -149,6 +187,9 @@ export interface Task extends TaskRef {
   readonly keptS: Seconds;
   /** The longest that an attempt ran which was interrupted or pre-empted: it takes longer. Absent: nothing beyond what is kept is known. */
   readonly ranS?: Seconds;
+  readonly ownStops?: OwnStops;
+  /** Instance on which it goes on, while it waits after the stop of a move. Absent: wherever there is room. */
+  readonly goesTo?: InstanceId;
   /** Not to be started before (back-off after a failure). */
   readonly notBeforeMs: EpochMs | null;
 }
@@ -184,6 +225,8 @@ export interface Attempt extends TaskRef {
   /** Running time of this attempt kept by its last checkpoint (all of it when it succeeded). */
   readonly keptS: Seconds;
   readonly usage: Usage | null;
+  /** Target of the move for which it is stopping. */
+  readonly goesTo?: InstanceId;
   /** What the provider calls its log; absent where that is known by the attempt alone. */
   readonly log?: string;
 }

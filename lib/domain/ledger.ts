@@ -3,8 +3,8 @@ import { raw, type EpochMs, type Usd } from '../kernel/units.ts';
 
 /**
  * Where an instance's cost went. work: kept by a checkpoint or a success; wasted: running time lost past the last
- * checkpoint (interruption, pre-emption, failure); idle: paid and unused (start-up included). For one instance the rows
- * sum to its bill.
+ * checkpoint (interruption, pre-emption, failure); idle: paid and unused (start-up included), charged to the job that
+ * caused it (lib/cycle/ledger.ts). For one instance the rows sum to its bill.
  */
 export type LedgerKind = 'work' | 'wasted' | 'idle';
 
@@ -14,9 +14,12 @@ export interface LedgerRow {
   readonly kind: LedgerKind;
   /** Null for idle rows. */
   readonly attempt: AttemptId | null;
+  /** Null for idle time that no job is known to have caused, and in idle rows of versions that named none. */
   readonly job: JobId | null;
   readonly owner: string | null;
   readonly template: string | null;
+  /** Id of who submitted the job; null where nobody recorded it. */
+  readonly caller: string | null;
   readonly fromMs: EpochMs;
   readonly toMs: EpochMs;
   /** Dollars charged (0 for refunded time). */
@@ -42,6 +45,8 @@ export function instanceHours(rows: readonly LedgerRow[]): number[] {
 /** A provider's bill as consecutive pieces of one price; refunded pieces cost 0. The pieces sum to `totalUsd`. */
 export interface Bill {
   readonly totalUsd: Usd;
+  /** What it would have cost, had the market not taken it in time for a refund. Absent: nothing was refunded. */
+  readonly refundedUsd?: number;
   readonly pieces: readonly {
     readonly fromMs: EpochMs;
     readonly toMs: EpochMs;

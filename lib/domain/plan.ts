@@ -1,11 +1,11 @@
 import type { AttemptId, EffectKey, GroupId, InstanceId, JobId, PlanId, PoolId } from '../kernel/ids.ts';
 import type { EpochMs, Seconds } from '../kernel/units.ts';
 import type { ForecastOrigin, Offer, PriceDrivers } from './forecast.ts';
-import type { ForecastAtPurchase } from './instance.ts';
+import type { Beneficiary, ForecastAtPurchase } from './instance.ts';
 import type { TaskRef } from './job.ts';
 import type { Bid } from './pool.ts';
 import type { Resources } from './resources.ts';
-import type { RunningTask } from './snapshot.ts';
+import type { Period, RunningTask } from './snapshot.ts';
 
 /**
  * Worth of finishing one task of a group at a time, US dollars: piecewise linear through `points` (ascending in time),
@@ -60,7 +60,9 @@ export type WaitReason =
   | 'backoff'
   | 'gang'
   | 'starting-instance'
-  | 'cancelling';
+  | 'cancelling'
+  | 'held'
+  | 'disk';
 
 /** The plan stage's answer: how many tasks of which group, on what, when. */
 export interface Allotment {
@@ -77,6 +79,8 @@ export interface Allotment {
     readonly count: number;
     readonly why: WaitReason;
     readonly detail: string;
+    /** Name of the account's vCPU quota that it waits for, as far as refusals tell (quota.ts). */
+    readonly quota?: string;
   }[];
   readonly solve: SolveReport;
 }
@@ -146,6 +150,10 @@ export type Effect =
       readonly pool: PoolId;
       readonly bid: Bid;
       readonly reason: string;
+      /** Jobs that it is bought for. */
+      readonly boughtFor?: readonly Beneficiary[];
+      /** How long it is expected to be held, seconds; absent where no limit of the deployment asks. */
+      readonly expectedS?: number;
       /** Of a spot instance: what its loss was forecast to be. */
       readonly forecast?: ForecastAtPurchase;
     }
@@ -163,6 +171,8 @@ export type Effect =
       readonly attempt: AttemptId;
       readonly why: 'preempted' | 'cancelled' | 'timed-out';
       readonly reason: string;
+      /** Target of a move: the instance on which its task goes on. */
+      readonly to?: InstanceId;
     }
   | { readonly kind: 'release'; readonly key: EffectKey; readonly instance: InstanceId; readonly reason: string };
 
@@ -179,7 +189,9 @@ export type EffectOutcome =
 
 /**
  * `quota`: one that all pools share that `quotaOf` says. `denied`: a right, or a part of the deployment, is missing. `no-answer`:
- * nobody could say for long whether it happened.
+ * nobody could say for long whether it happened. `unsupported`: the zone does not offer the type, which is normal. `invalid`: the
+ * request can never succeed, which is a defect or a deployment that does not fit together. `job-fault`: no request can be made
+ * of what the job's record says; the job is held.
  */
 export type RefusedWhy =
   | 'insufficient-capacity'
@@ -189,7 +201,9 @@ export type RefusedWhy =
   | 'instance-gone'
   | 'denied'
   | 'no-answer'
-  | 'invalid';
+  | 'unsupported'
+  | 'invalid'
+  | 'job-fault';
 
 /** One offer in an explanation. */
 export interface ConsideredOffer {
@@ -241,6 +255,16 @@ export interface Explanation {
   readonly runtime: { readonly medianS: Seconds; readonly p90S: Seconds; readonly basis: string } | null;
 }
 
+/** A limit of the deployment that refused a purchase, US dollars. */
+export interface LimitReached {
+  readonly period: Period;
+  readonly limitUsd: number;
+  readonly settledUsd: number;
+  readonly spentUsd: number;
+  readonly committedUsd: number;
+  readonly text: string;
+}
+
 /** The decision of one cycle, written before any effect. */
 export interface Plan {
   readonly id: PlanId;
@@ -250,6 +274,8 @@ export interface Plan {
   /** How the market was forecast; absent where no forecast was needed, and in plans of versions that kept none. */
   readonly forecast?: ForecastOrigin;
   readonly effects: readonly Effect[];
+  /** Limits of the deployment that refused a purchase first in this plan; absent: none did. */
+  readonly limitsReached?: readonly LimitReached[];
   readonly explanations: readonly Explanation[];
   readonly solve: SolveReport;
 }

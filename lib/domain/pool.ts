@@ -41,7 +41,12 @@ export interface PoolView {
   /** Why not open, for explanations. */
   readonly closedReason: string | null;
   /** Of a pool that rests after refusals: when it is tried again, and refusals in a row. Absent: it does not rest. */
-  readonly rest?: { readonly untilMs: EpochMs; readonly refusals: number };
+  readonly rest?: {
+    readonly untilMs: EpochMs;
+    readonly refusals: number;
+    /** Name of the vCPU quota that was refused, with which all pools under it rest. Absent: the pool rests for a reason of its own. */
+    readonly quota?: string;
+  };
   /**
    * Of a pool whose vCPU quota refused something lately, mCPU: what live instances under it have, and how many at once are too much,
    * as far as refusals tell.

@@ -1,6 +1,6 @@
 import type { AttemptId, GroupId, JobId, InstanceId, PoolId } from '../kernel/ids.ts';
 import { add, between, least, most, sub, ZERO_S, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
-import type { Attempt, Job, JobClass, StageSpec, Task } from './job.ts';
+import type { Attempt, Job, JobClass, OwnStops, StageSpec, Task } from './job.ts';
 import { takesTasks, type Instance } from './instance.ts';
 import type { Pool, PoolView } from './pool.ts';
 import type { Resources } from './resources.ts';
@@ -19,6 +19,8 @@ export interface PendingGroup {
   readonly keptS: Seconds;
   /** Each of them ran longer than that before, kept or not (work-to-do.ts). Absent: what is kept. */
   readonly ranS?: Seconds;
+  /** Target of the move for which its one task was stopped; absent where the task goes wherever there is room. */
+  readonly goesTo?: InstanceId;
   readonly submittedMs: EpochMs;
   /** The job's deadline; null for best-effort. */
   readonly deadlineMs: EpochMs | null;
@@ -41,6 +43,8 @@ export interface RunningTask {
   readonly savedS: Seconds;
   /** Its task ran longer than that in an attempt before, which was lost (work-to-do.ts). Absent: nothing beyond what it resumed from. */
   readonly ranS?: Seconds;
+  /** Stops of its task so far that we decided. Absent: none. */
+  readonly ownStops?: OwnStops;
   /**
    * Another of its stage, perhaps over by now, that is as far at any time: what is left of both is worked out once
    * (cycle/alike.ts). Absent: it is like nothing but itself.
@@ -82,6 +86,46 @@ export interface BlockedJob {
 export interface Limits {
   /** Most vCPUs running at once over all pools (EC2: the vCPU quota; locally: what the machine can carry). */
   readonly vcpus: number;
+  /** How a person raises it, as the end of a sentence. Absent: the driver does not say. */
+  readonly raisedBy?: string;
+}
+
+/** Money of a job with a limit (`maxCost`), US dollars. */
+export interface Budget {
+  readonly limitUsd: number;
+  /** Billed and accrued, start-up and idle time included. */
+  readonly spentUsd: number;
+  /** The most that live instances may still charge to the job before they can be given back. */
+  readonly reservedUsd: number;
+  /** Expected cost of instances bought for the job that it has not come to yet, beyond what is reserved. */
+  readonly heldUsd: number;
+}
+
+export type Period = 'day' | 'month';
+
+/** A limit on what the whole deployment spends, US dollars. */
+export interface SpendingLimit {
+  readonly period: Period;
+  readonly limitUsd: number;
+  /** In this period, on instances that have ended. */
+  readonly settledUsd: number;
+  /** The same with what has accrued on live instances. */
+  readonly spentUsd: number;
+  /** What live instances are expected to cost yet within the period. */
+  readonly committedUsd: number;
+  /** End of the period. */
+  readonly untilMs: EpochMs;
+  /** Whether people were told that it is reached. */
+  readonly isReached: boolean;
+}
+
+/** A job that this decision leaves out. Its running tasks stay where they are; none of its tasks starts. */
+export interface SetAside {
+  readonly job: Job;
+  /** held: the job is at fault. undecided: it is decided on in a later cycle. disk: there is no room for what tasks write. */
+  readonly why: 'held' | 'undecided' | 'disk';
+  /** One sentence. */
+  readonly detail: string;
 }
 
 /** One consistent picture; the only input of the pure stages besides forecasts and configuration. */
@@ -89,6 +133,8 @@ export interface Snapshot {
   readonly nowMs: EpochMs;
   /** Jobs that are not over. */
   readonly jobs: ReadonlyMap<JobId, Job>;
+  /** Jobs that are left out of `jobs`. Absent: none. */
+  readonly setAside?: readonly SetAside[];
   /** Tried tasks that wait, of those jobs that may start something. */
   readonly tasks: readonly Task[];
   readonly groups: readonly PendingGroup[];
@@ -97,9 +143,13 @@ export interface Snapshot {
   /** In the order in which they came. */
   readonly instances: Pick<ReadonlyMap<InstanceId, InstanceView>, 'get' | 'values' | 'size'>;
   readonly pools: readonly PoolView[];
-  /** Spent so far per job, accrued to now. */
+  /** Spent so far of jobs with a limit, accrued to now. */
   readonly spentUsd: ReadonlyMap<JobId, Usd>;
+  /** Money of jobs with a limit; absent: no job has one. */
+  readonly budgets?: ReadonlyMap<JobId, Budget>;
   readonly limits: Limits;
+  /** Limits of the whole deployment; absent: it has none. */
+  readonly spendingLimits?: readonly SpendingLimit[];
 }
 
 const byJob = new WeakMap<readonly RunningTask[], ReadonlyMap<JobId, readonly RunningTask[]>>();

@@ -139,6 +139,11 @@ export interface QueueInput {
   /** Tasks of these groups that wait for room, beyond those that start now. */
   readonly behind: ReadonlyMap<GroupId, number>;
   readonly leftovers: readonly (Leftover & Required<Pick<TaskToPlace, 'inPool'>>)[];
+  /**
+   * Equivalence class of a stage whose running time nothing is known of: the first run that ends in it is a forecast for all of it. Null where
+   * something is known.
+   */
+  readonly unknownAs: (of: Pick<PendingGroup, 'job' | 'stage'>) => string | null;
   readonly config: SchedulerConfig;
 }
 export interface Queued {
@@ -146,6 +151,8 @@ export interface Queued {
   readonly leftovers: readonly Leftover[];
   /** Tasks that wait for a place that others have now, or will have first. */
   readonly inTurn: ReadonlyMap<GroupId, number>;
+  /** Tasks that wait for the first runs of their class to tell how long they take. */
+  readonly untold: ReadonlyMap<GroupId, number>;
 }
 /** Which of the leftovers wait for places that are taken, and how many places the others get. Input order does not matter. */
 export type QueuePolicy = (input: QueueInput) => Queued;

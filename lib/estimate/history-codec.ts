@@ -84,6 +84,6 @@ export function corrupt(key: string, got: string): EbbError {
     what: `the stored runtime history ${key} cannot be read`,
     got,
     allowed: 'a row as written by this version',
-    next: 'restore the database from a copy, or delete the rows whose key begins with "history/": forecasts then start anew',
+    next: 'restore a backup (docs/local-mode.md), or delete the rows whose key begins with "history/": forecasts then start anew',
   });
 }

@@ -24,7 +24,8 @@ const VARYING: readonly RegExp[] = [
  * A name with what varies between runs replaced by `#`: `train-2026-11-21-3f9a1c07` and `train-2026-11-22-77b0e2d1` are
  * both `train-#`. Neighbouring replacements become one. Idempotent; never empty for a non-empty name.
  */
-export function templateName(name: string): string {
+export function templateName(text: string): string {
+  const name = text.slice(0, MAX_NAME);
   let template = templates.get(name);
   if (template === undefined) {
     template = templateOfName(name);
@@ -37,6 +38,8 @@ export function templateName(name: string): string {
 /** Names seen lately: a name is asked for each task of its job that ends, and in each cycle. */
 const templates = new Map<string, string>();
 const MAX_TEMPLATES = 4096;
+/** Characters of a name that count. Job names are shorter; a program may be a whole line without spaces. */
+const MAX_NAME = 256;
 
 function templateOfName(name: string): string {
   let text = name.trim().toLowerCase();
@@ -51,7 +54,8 @@ function templateOfName(name: string): string {
 export function programOf(command: readonly string[]): string {
   let words = [...command];
   for (let depth = 0; depth < 8; depth++) {
-    while (/^[A-Za-z_]\w*=/.test(words[0] ?? '')) words = words.slice(1);
+    const first = words.findIndex((word) => !/^[A-Za-z_]\w*=/.test(word));
+    words = first < 0 ? [] : words.slice(first);
     const name = baseName(words[0] ?? '');
     const rest = words.slice(1);
     if (SHELLS.has(name) && rest[0]?.startsWith('-') === true && rest[0].includes('c')) {

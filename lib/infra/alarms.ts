@@ -29,6 +29,8 @@ interface AlarmFacts {
   readonly threshold: number;
   readonly periods?: number;
   readonly of?: number;
+  /** Without data the alarm stays as it is; default: without data all is well, as nothing is published while nothing is to do. */
+  readonly stays?: true;
 }
 
 export class EbbtideAlarms extends Construct {
@@ -46,7 +48,8 @@ export class EbbtideAlarms extends Construct {
     });
     if (alarmEmail !== undefined) this.topic.addSubscription(new EmailSubscription(alarmEmail));
     const action = new SnsAction(this.topic);
-    this.all = Object.entries(facts(props)).map(([key, { about, metric, threshold, periods = 1, of = periods }]) => {
+    this.all = Object.entries(facts(props)).map(([key, alarmed]) => {
+      const { about, metric, threshold, periods = 1, of = periods, stays = false } = alarmed;
       const alarm = new cloudwatch.Alarm(this, key, {
         alarmName: `${name}-${key}`,
         alarmDescription: about,
@@ -55,8 +58,7 @@ export class EbbtideAlarms extends Construct {
         comparisonOperator: cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
         evaluationPeriods: of,
         datapointsToAlarm: periods,
-        // Nothing is published while nothing is to do.
-        treatMissingData: cloudwatch.TreatMissingData.NOT_BREACHING,
+        treatMissingData: stays ? cloudwatch.TreatMissingData.IGNORE : cloudwatch.TreatMissingData.NOT_BREACHING,
       });
       alarm.addAlarmAction(action);
       alarm.addOkAction(action);
@@ -80,6 +82,20 @@ function facts({ config, metrics, deadLetters }: AlarmsProps): Readonly<Record<s
         'AWS denies launches or tasks: a right, a credential or a part of the deployment is missing. The log of the act function says which; deploy again if something was deleted.',
       metric: metrics.metric('effectsDenied', sum),
       threshold: 1,
+    },
+    'invalid-launch': {
+      about:
+        'EC2 refuses launches as invalid: image and instance type do not fit, or the launch template was changed by hand. The log of the act function has EC2’s words; deploy again, or correct `families`.',
+      metric: metrics.metric('launchesInvalid', sum),
+      threshold: 1,
+    },
+    'held-jobs': {
+      about:
+        'No decision can be made on a job: it is held, and all others go on. `ebb status JOB` and the log of the isolate function have the error. Cancel the job, or release it when the cause is mended.',
+      metric: metrics.metric('heldJobs', max),
+      threshold: 1,
+      // Until a person has come: the last look says that none is held any more.
+      stays: true,
     },
     'cycle-failing': {
       about:

@@ -19,6 +19,9 @@ export interface HttpApiProps {
 }
 
 const STAGE = 'v1';
+/** What to do where a function gave no answer: a submission may have been taken. */
+const AGAIN =
+  'Ask again in some seconds, a submission under the same Idempotency-Key; the log of the function has this time and why.';
 
 export class HttpApi extends Construct {
   readonly rest: apigateway.RestApi;
@@ -67,6 +70,8 @@ export class HttpApi extends Construct {
       resource.addMethod('POST', taking);
       resource.addMethod('ANY', answering);
     }
+    for (const resource of [this.rest.root, this.rest.root.resourceForPath('/api')])
+      resource.addMethod('ANY', answering);
     for (const path of ['/api', JOBS_PATH])
       this.rest.root.resourceForPath(`${path}/{proxy+}`).addMethod('ANY', answering);
   }
@@ -81,11 +86,16 @@ export class HttpApi extends Construct {
   }
 
   /**
-   * What the gateway itself refuses is said in the same form as by the handlers. Not so a missing right: there the gateway says
-   * who lacks which, and the command line passes it on.
+   * The gateway's own answers have the form of the handlers' (RFC 9457), also where a function died without one. Types:
+   * https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
    */
   #faults(): void {
-    const say = (type: apigateway.ResponseType, code: ErrorCode, what = '$context.error.messageString'): void => {
+    const say = (
+      type: apigateway.ResponseType,
+      code: ErrorCode,
+      what = '$context.error.messageString',
+      next?: string,
+    ): void => {
       const { http, about, retryable } = ERROR_CODES[code];
       const text = what.startsWith('$') ? what : JSON.stringify(what);
       this.rest.addGatewayResponse(`Fault${type.responseType}`, {
@@ -97,7 +107,7 @@ export class HttpApi extends Construct {
           ...(retryable ? { 'retry-after': "'1'" } : {}),
         },
         templates: {
-          'application/json': `{"type":"urn:ebbtide:error:${code}","title":${JSON.stringify(about)},"status":${http},"detail":${text},"what":${text},"code":"${code}","retryable":${retryable},"requestId":"$context.requestId"}`,
+          'application/json': `{"type":"urn:ebbtide:error:${code}","title":${JSON.stringify(about)},"status":${http},"detail":${text},"what":${text},"code":"${code}",${next === undefined ? '' : `"next":${JSON.stringify(next)},`}"retryable":${retryable},"requestId":"$context.requestId"}`,
         },
       });
     };
@@ -112,8 +122,16 @@ export class HttpApi extends Construct {
     );
     say(ResponseType.UNAUTHORIZED, 'unauthorized');
     say(ResponseType.EXPIRED_TOKEN, 'unauthorized');
-    say(ResponseType.INTEGRATION_TIMEOUT, 'aws.unavailable');
-    say(ResponseType.INTEGRATION_FAILURE, 'aws.unavailable');
+    say(ResponseType.INVALID_SIGNATURE, 'unauthorized');
+    // The gateway's text says who lacks which right.
+    say(ResponseType.ACCESS_DENIED, 'forbidden');
+    say(ResponseType.WAF_FILTERED, 'forbidden');
+    say(ResponseType.RESOURCE_NOT_FOUND, 'not-found');
+    say(ResponseType.UNSUPPORTED_MEDIA_TYPE, 'media-type');
+    say(ResponseType.INTEGRATION_TIMEOUT, 'aws.unavailable', 'the function did not answer within 29 seconds', AGAIN);
+    say(ResponseType.INTEGRATION_FAILURE, 'aws.unavailable', 'the function could not be asked', AGAIN);
+    say(ResponseType.DEFAULT_5XX, 'aws.unavailable', 'the function ended without an answer', AGAIN);
+    say(ResponseType.DEFAULT_4XX, 'usage');
   }
 
   #acknowledge(): void {
@@ -145,6 +163,7 @@ export class HttpApi extends Construct {
       ['POST', JOBS_PATH],
       ['POST', BATCH_PATH],
       ['POST', `${JOBS_PATH}/*/cancel`],
+      ['POST', `${JOBS_PATH}/*/release`],
       ['DELETE', `${JOBS_PATH}/*`],
     ]);
   }

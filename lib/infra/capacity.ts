@@ -10,9 +10,10 @@ import * as logs from 'aws-cdk-lib/aws-logs';
 import type * as s3 from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
 import { imageParameterOf } from '../aws/fleet/image.ts';
-import { ORDERS } from '../aws/fleet/marks.ts';
+import { ENVIRONMENTS, ORDERS } from '../aws/fleet/marks.ts';
 import type { Arch } from '../domain/pool.ts';
 import { WORK_PREFIX } from '../domain/s3-uri.ts';
+import { secretPrefix } from '../domain/secret-ref.ts';
 import { EBS_VOLUME_GIB } from '../market/catalogue.ts';
 import { acknowledge, acknowledgeWildcards } from './acknowledged.ts';
 import { CHECKPOINT_PREFIX, KEPT_PREFIX } from './data.ts';
@@ -62,7 +63,7 @@ export class Capacity extends Construct {
       removalPolicy: props.keepData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
     });
     this.instanceRole = this.#instanceRole();
-    this.executionRole = this.#executionRole();
+    this.executionRole = this.#executionRole(props.name, props.bucket);
     this.taskRole = this.#taskRole(props.bucket);
     this.imageParameter = imageParameterOf(props.arch);
     this.template = this.#template(props);
@@ -118,10 +119,11 @@ export class Capacity extends Construct {
     return role;
   }
 
-  #executionRole(): iam.Role {
+  #executionRole(name: string, bucket: s3.Bucket): iam.Role {
     const role = new iam.Role(this, 'ExecutionRole', {
       assumedBy: new iam.ServicePrincipal('ecs-tasks.amazonaws.com', { conditions: onlyThisAccount(this) }),
-      description: 'Pulls the images of Ebbtide tasks and writes their logs.',
+      description:
+        'Pulls the images of Ebbtide tasks, fetches their environment and the secrets that they name, and writes their logs.',
     });
     role.addToPolicy(
       new iam.PolicyStatement({
@@ -140,7 +142,36 @@ export class Capacity extends Construct {
     role.addToPolicy(
       new iam.PolicyStatement({ sid: 'LogInToEcr', actions: ['ecr:GetAuthorizationToken'], resources: ['*'] }),
     );
+    const prefix = secretPrefix(name);
+    role.addToPolicy(
+      new iam.PolicyStatement({
+        sid: 'ReadSecrets',
+        actions: ['secretsmanager:GetSecretValue'],
+        resources: [arnOf(this, 'secretsmanager', `secret:${prefix}*`)],
+      }),
+    );
+    role.addToPolicy(
+      new iam.PolicyStatement({
+        sid: 'ReadParameters',
+        actions: ['ssm:GetParameters'],
+        resources: [arnOf(this, 'ssm', `parameter/${prefix}*`)],
+      }),
+    );
+    // Both as "Required IAM permissions for environment files" has it (ECS Developer Guide, "Task execution IAM role").
+    role.addToPolicy(
+      new iam.PolicyStatement({
+        sid: 'ReadEnvironment',
+        actions: ['s3:GetObject'],
+        resources: [bucket.arnForObjects(`${ENVIRONMENTS}*`)],
+      }),
+    );
+    role.addToPolicy(
+      new iam.PolicyStatement({ sid: 'FindBucket', actions: ['s3:GetBucketLocation'], resources: [bucket.bucketArn] }),
+    );
     acknowledgeWildcards(role, {
+      ReadEnvironment: 'The objects under `env/`: the environment of each task.',
+      ReadSecrets: 'The secrets of this deployment, by the beginning of their names: jobs name them.',
+      ReadParameters: 'The parameters of this deployment, by the beginning of their names: jobs name them.',
       PullImages: 'Jobs name their images: any repository of this account.',
       LogInToEcr: 'AWS has no resource for this action.',
     });
@@ -207,7 +238,7 @@ export class Capacity extends Construct {
 }
 
 /**
- * Makes the instance one of the cluster's, with its Ebbtide id and pool (tags of the launch) as attributes, and stops the
+ * Makes the instance one of the cluster's, with its Ebbtide id or launch, and its pool (tags of the launch), as attributes, and stops the
  * Systems Manager agent, for nobody logs in. Containers do not reach the instance's credentials: see the hop limit.
  * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-agent-config.html
  */
@@ -219,7 +250,7 @@ token=$(curl -sf -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' $imds/api
 tag() { curl -sf -H "X-aws-ec2-metadata-token: $token" "$imds/meta-data/tags/instance/$1" || echo unknown; }
 cat >> /etc/ecs/ecs.config <<CONFIG
 ECS_CLUSTER=${cluster}
-ECS_INSTANCE_ATTRIBUTES={"ebb.instance":"$(tag ebb:instance)","ebb.pool":"$(tag ebb:pool)"}
+ECS_INSTANCE_ATTRIBUTES={"ebb.instance":"$(tag ebb:instance)","ebb.launch":"$(tag ebb:launch)","ebb.pool":"$(tag ebb:pool)"}
 ECS_ENABLE_SPOT_INSTANCE_DRAINING=true
 ECS_ENABLE_TASK_IAM_ROLE=true
 ECS_AWSVPC_BLOCK_IMDS=true

@@ -2,12 +2,13 @@
  * What one deployment is: the file `ebbtide.config.yaml`, CDK context values (`-c ebbtide:families=c6i,m6i`), or the `config` of
  * the `Ebbtide` construct, all checked by this one schema. Everything that is wrong is said at once, with the key and what to do.
  */
-import { closest } from 'fastest-levenshtein';
+import { nearestHint, nearestName } from '../domain/nearest-name.ts';
 import { z } from 'zod';
 import type { Arch } from '../domain/pool.ts';
 import { schedulerConfig } from '../domain/config.ts';
 import { presetList } from '../cycle/presets.ts';
 import { EbbError, type Issue } from '../kernel/errors.ts';
+import { raw } from '../kernel/units.ts';
 import { builtInCatalogue, TODAY } from '../market/catalogue.ts';
 
 /** What CloudWatch Logs takes as retention ("PutRetentionPolicy", RetentionInDays), up to two years. */
@@ -16,6 +17,16 @@ const RETENTION_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545
 const ZONE = /^[a-z]{2}(?:-[a-z]+)+-\d[a-z]$/;
 const REGION = /^[a-z]{2}(?:-[a-z]+)+-\d$/;
 const SUBNET_EXAMPLE = '`eu-central-1a: subnet-...`';
+
+/** Bounds: the list goes into the environment of the functions, which is 4 KB in all (Lambda quotas). */
+const MAX_ADMINS = 20;
+const MAX_ADMIN_LENGTH = 200;
+const MAX_ADMINS_LENGTH = 1000;
+/** With the account, and for a role with its name: a shorter beginning would let in callers whom nobody had in mind. */
+const ADMIN =
+  /^(?:arn:aws[\w-]*:iam::\d{12}:(?:user\/[\w+=,.@/-]+|role\/(?:[\w+=,.@-]+\/)*[\w+=,.@-]+)|arn:aws[\w-]*:sts::\d{12}:(?:assumed-role|federated-user)\/[\w+=,.@-]+(?:\/[\w+=,.@-]*)?|cognito(?:-group)?:[^\s*]+)\*?$/;
+const ADMIN_RULE =
+  'is no caller such as arn:aws:iam::111122223333:role/Ops, arn:aws:iam::111122223333:user/ana, cognito:ana or cognito-group:ops; only the end may be `*`';
 
 const subnets = z
   .record(
@@ -83,13 +94,15 @@ export const deploymentConfig = z
       .min(2)
       .max(100_000)
       .default(256)
-      .describe('Most vCPUs held at once. Your account’s EC2 quotas may be lower.'),
+      .describe(
+        'Most vCPUs held at once, within what one ECS cluster and the subnets hold. Your account’s EC2 quotas may be lower.',
+      ),
     budgetUsdPerDay: z
       .number()
       .positive()
       .default(50)
       .describe(
-        'Raises an alarm when the instances of a day (UTC) cost more. It stops nothing: `maxCost` of a job does.',
+        'Raises an alarm when the instances of a day (UTC) cost more. It stops nothing: `maxCost` of a job and the setting `maxUsdPerDay` do.',
       ),
     auth: z
       .enum(['iam', 'jwt'])
@@ -102,6 +115,19 @@ export const deploymentConfig = z
       .regex(/^arn:aws[\w-]*:cognito-idp:[\w-]+:\d{12}:userpool\/[\w-]+$/, 'is no ARN of a Cognito user pool')
       .optional()
       .describe('Whose tokens are taken; with `auth: jwt` only.'),
+    ownerIsCaller: z
+      .boolean()
+      .default(false)
+      .describe(
+        '`true`: a job belongs to who submits it, its file may name no other `owner`, and only they and `admins` may cancel it.',
+      ),
+    admins: z
+      .array(z.string().max(MAX_ADMIN_LENGTH).regex(ADMIN, ADMIN_RULE))
+      .max(MAX_ADMINS)
+      .default([])
+      .describe(
+        'Who may cancel any job, with `ownerIsCaller`: ARNs of users or roles, or `cognito:USER` and `cognito-group:GROUP`; a `*` at the end stands for anything.',
+      ),
     requestsPerSecond: z
       .number()
       .int()
@@ -139,6 +165,15 @@ export const deploymentConfig = z
       .email('is no e-mail address')
       .optional()
       .describe('Who is told of alarms; AWS asks for a confirmation first. Without, alarms are only shown.'),
+    cycleConcurrency: z
+      .number()
+      .int()
+      .min(1)
+      .max(40)
+      .default(4)
+      .describe(
+        'Parts of a cycle’s launches and starts that are done at once. A new account runs ten functions at once in all.',
+      ),
     draining: z
       .boolean()
       .default(false)
@@ -148,6 +183,16 @@ export const deploymentConfig = z
       .default(true)
       .describe(
         'Table, bucket and the output of tasks outlive their stacks. `false` for a trial that leaves nothing behind.',
+      ),
+    restoredTable: z
+      .string()
+      .regex(
+        /^arn:aws[\w-]*:dynamodb:[a-z\d-]+:\d{12}:table\/[\w.-]{3,255}\/stream\/[\w:.-]+$/,
+        'is no ARN of the stream of a DynamoDB table, such as arn:aws:dynamodb:eu-central-1:123456789012:table/ebbtide-restored/stream/2026-01-05T12:00:00.000',
+      )
+      .optional()
+      .describe(
+        'Stream ARN of a table that was restored from a backup: the deployment works on that table (docs/deploy.md, "Restore").',
       ),
   })
   .describe('A deployment of Ebbtide.');
@@ -197,7 +242,7 @@ function issuesOf(issue: z.core.$ZodIssue): Issue[] {
     const allowed = issue.path[0] === 'vpc' ? ['id', 'subnets'] : Object.keys(deploymentConfig.shape);
     return issue.keys.map((key) => ({
       at: [...issue.path, key].join('.'),
-      message: `no such key; did you mean ${closest(key, allowed)}?`,
+      message: `no such key; ${nearestHint(key, allowed)}`,
     }));
   }
   if (issue.code === 'invalid_union' && issue.path[0] === 'vpc') {
@@ -223,7 +268,14 @@ function presentable(input: unknown): DeploymentConfig {
 
 /** What no single key can say. Keys in `skip` are known to be wrong already. */
 function rules(config: DeploymentConfig, skip: ReadonlySet<string | undefined> = new Set()): Issue[] {
-  const found = [...families(config), ...places(config), ...access(config), ...scheduling(config)];
+  const found = [
+    ...families(config),
+    ...places(config),
+    ...size(config),
+    ...access(config),
+    ...owners(config),
+    ...scheduling(config),
+  ];
   return found.filter((i) => !skip.has(i.at.split(/[.[]/)[0]));
 }
 
@@ -235,7 +287,7 @@ function families({ families: named }: DeploymentConfig): Issue[] {
       : [
           {
             at: `families[${n}]`,
-            message: `no such instance family: ${family}; did you mean ${closest(family, [...known.keys()])}?`,
+            message: `no such instance family: ${family}${nearFamily(family, [...known.keys()])}`,
           },
         ],
   );
@@ -255,6 +307,35 @@ function families({ families: named }: DeploymentConfig): Issue[] {
   return [...refused, { at: 'families', message: `one deployment has one architecture: ${sides}; leave one kind out` }];
 }
 
+/** Container instances per cluster: "Amazon ECS service quotas", not adjustable. The sweep compares as many within its time-out. */
+const CLUSTER_INSTANCES = 5000;
+/** Addresses of a /20, but for the five that AWS keeps of each subnet ("Subnet CIDR reservations", VPC user guide). */
+const SUBNET_ADDRESSES = 4096 - 5;
+const SPLIT =
+  'or split the work over several deployments, each with a `name` of its own (docs/deploy.md, "How large one deployment may be")';
+
+/** Whether one deployment can hold `maxVcpus`, should all of it be instances of the smallest size that is bought. */
+function size({ vpc: network, zones, maxVcpus, families: named }: DeploymentConfig): Issue[] {
+  const least = Math.min(...named.map((family) => facts(family)?.leastVcpus ?? Infinity));
+  if (!Number.isFinite(least)) return [];
+  const most = (instances: number): number => Math.floor(instances * least);
+  const issues: Issue[] = [];
+  const tooMany = (instances: number, limit: string, wayOut: string): void => {
+    if (maxVcpus <= most(instances)) return;
+    const message = `${maxVcpus} is more than ${limit} can hold: ${instances} instances, of ${least} vCPUs where they are smallest, are ${most(instances)}; lower it to ${most(instances)}, ${wayOut}${SPLIT}`;
+    issues.push({ at: 'maxVcpus', message });
+  };
+  tooMany(CLUSTER_INSTANCES, 'one ECS cluster', 'choose families of larger instances, ');
+  // A region may have fewer zones than this; what subnets of others hold is not known here.
+  if (network === 'new')
+    tooMany(
+      zones * SUBNET_ADDRESSES,
+      `the /20 subnets of ${zones} zone${zones === 1 ? '' : 's'}`,
+      'take more `zones`, a VPC of your own, ',
+    );
+  return issues;
+}
+
 function places({ vpc: network, account, region }: DeploymentConfig): Issue[] {
   const issues: Issue[] = [];
   if (network === 'default' && (account === undefined || region === undefined))
@@ -267,6 +348,29 @@ function places({ vpc: network, account, region }: DeploymentConfig): Issue[] {
     for (const zone of Object.keys(network.subnets))
       if (!zone.startsWith(region))
         issues.push({ at: `vpc.subnets.${zone}`, message: `is not in the region ${region}` });
+  return issues;
+}
+
+function owners({ auth, ownerIsCaller, admins }: DeploymentConfig): Issue[] {
+  const issues: Issue[] = [];
+  if (admins.length > 0 && !ownerIsCaller)
+    issues.push({
+      at: 'admins',
+      message: 'has no meaning while everybody may cancel every job; set ownerIsCaller to true',
+    });
+  if (admins.reduce((sum, admin) => sum + admin.length, 0) > MAX_ADMINS_LENGTH)
+    issues.push({
+      at: 'admins',
+      message: `is longer than ${MAX_ADMINS_LENGTH} characters in all; name a role or a group`,
+    });
+  for (const [n, admin] of admins.entries()) {
+    const isToken = admin.startsWith('cognito');
+    if (isToken !== (auth === 'jwt'))
+      issues.push({
+        at: `admins[${n}]`,
+        message: `${admin} never calls with auth: ${auth}; name ${isToken ? 'an ARN' : 'cognito:USER or cognito-group:GROUP'}`,
+      });
+  }
   return issues;
 }
 
@@ -293,7 +397,7 @@ function scheduling({ preset, settings }: DeploymentConfig): Issue[] {
     const names = Object.keys(schedulerConfig.shape);
     if (issue.code === 'unrecognized_keys')
       for (const key of issue.keys)
-        issues.push({ at: `settings.${key}`, message: `no such setting; did you mean ${closest(key, names)}?` });
+        issues.push({ at: `settings.${key}`, message: `no such setting; ${nearestHint(key, names)}` });
     else issues.push({ at: ['settings', ...issue.path].join('.'), message: issue.message });
   }
   return issues;
@@ -302,22 +406,32 @@ function scheduling({ preset, settings }: DeploymentConfig): Issue[] {
 interface FamilyFacts {
   readonly arch: Arch;
   readonly gpu: boolean;
+  /** vCPUs of the smallest instance. */
+  readonly leastVcpus: number;
 }
 
 let byFamily: ReadonlyMap<string, FamilyFacts> | null = null;
 
 /** Families of the built-in catalogue. */
 function knownFamilies(): ReadonlyMap<string, FamilyFacts> {
+  if (byFamily !== null) return byFamily;
   const catalogue = builtInCatalogue();
-  byFamily ??= new Map(
-    catalogue.types().flatMap((name) => {
-      const entry = catalogue.entry(name, TODAY);
-      return entry === null
-        ? []
-        : [[entry.type.family, { arch: entry.type.arch, gpu: entry.type.capacity.gpus > 0 }] as const];
-    }),
-  );
+  const known = new Map<string, FamilyFacts>();
+  for (const name of catalogue.types()) {
+    const type = catalogue.entry(name, TODAY)?.type;
+    if (type === undefined) continue;
+    const { family, arch, capacity } = type;
+    const leastVcpus = Math.min(raw(capacity.cpu) / 1000, known.get(family)?.leastVcpus ?? Infinity);
+    known.set(family, { arch, gpu: capacity.gpus > 0, leastVcpus });
+  }
+  byFamily = known;
   return byFamily;
 }
 
 const facts = (family: string): FamilyFacts | undefined => knownFamilies().get(family);
+
+/** There are hundreds of families: they are not listed. */
+function nearFamily(family: string, known: readonly string[]): string {
+  const near = nearestName(family, known);
+  return near === null ? '' : `; did you mean ${near}?`;
+}

@@ -3,6 +3,8 @@
  *
  *     Look -> Idle? -> Estimate and Forecast at once -> Solve -> Record -> Act, batch by batch -> Confirm -> Again? -> Look
  *
+ * Where Estimate or Solve throws or runs out of time, Isolate finds the jobs behind it and decides without them.
+ *
  * What the steps hand on is described in lib/aws/messages.ts; the keys below are those of its schemas. Every step may be repeated:
  * faults that pass are retried with growing, jittered pauses. A cycle that another one has overtaken ends without a fault.
  */
@@ -14,32 +16,27 @@ import * as sfn from 'aws-cdk-lib/aws-stepfunctions';
 import { LambdaInvoke } from 'aws-cdk-lib/aws-stepfunctions-tasks';
 import { Construct } from 'constructs';
 import type { z } from 'zod';
-import { actInput, confirmInput, gaveUpInput, solveInput } from '../aws/messages.ts';
+import { actInput, confirmInput, cycleStart, gaveUpInput, isolateInput, solveInput } from '../aws/messages.ts';
 import type { ErrorCode } from '../kernel/errors.ts';
+import { ANSWER_S, EXECUTION_S } from '../aws/late.ts';
 import { acknowledge, acknowledgeWildcards } from './acknowledged.ts';
 import { factsOf } from './functions.ts';
 
-export const CYCLE_STEPS = ['look', 'estimate', 'forecast', 'solve', 'record', 'act', 'confirm'] as const;
+export const CYCLE_STEPS = ['look', 'estimate', 'forecast', 'solve', 'isolate', 'record', 'act', 'confirm'] as const;
 export type CycleStep = (typeof CYCLE_STEPS)[number];
 
 export interface CycleProps {
   readonly name: string;
   /** The steps, and `acquire`, which is told when one has failed for good. */
   readonly functions: Readonly<Record<CycleStep | 'acquire', lambda.IFunction>>;
+  /** Batches that are acted on at once. */
+  readonly concurrency: number;
   readonly logRetention: logs.RetentionDays;
   readonly isTraced: boolean;
 }
 
-/** Batches that are acted on at once: EC2 and ECS throttle an account, not a caller. */
-const ACT_CONCURRENCY = 10;
-/** An Express execution may last five minutes; this one is ended, and said to have been late, just before. */
-const TIMEOUT = Duration.seconds(290);
-/**
- * Beyond a function's own time-out: it may take ten seconds to come up ("Understanding the Lambda execution environment
- * lifecycle", init phase), and its answer some to arrive. So it is the Lambda service that says that a function was late, which
- * is tried again; this one ends a wait for an answer that never comes, which is not.
- */
-const ANSWER_S = 15;
+/** No step is begun that could pass it, so an execution that is ended by it has met a fault of Step Functions itself. */
+const TIMEOUT = Duration.seconds(EXECUTION_S);
 
 /** Faults that pass, under the names that lib/aws/stack.ts gives them. */
 const PASSING: readonly ErrorCode[] = ['aws.unavailable', 'too-many-requests', 'conflict'];
@@ -56,6 +53,10 @@ const LAMBDA_FAULTS = [
   'Runtime.ExitError',
 ];
 const FENCED: ErrorCode = 'fenced';
+/** Ends of a step that computes, which a job may be behind: it threw, ran out of time or out of memory. Trying again is vain. */
+const COMPUTING_FAULTS = ['internal' satisfies ErrorCode, 'Sandbox.Timedout', 'Runtime.ExitError'];
+/** In place of a reference to an estimate, where none could be made. */
+const NOT_ESTIMATED = 'none';
 
 const machineName = (name: string): string => `${name}-cycle`;
 
@@ -83,7 +84,7 @@ export class Cycle extends Construct {
     this.machine = new sfn.StateMachine(this, 'Machine', {
       stateMachineName: machineName(props.name),
       stateMachineType: sfn.StateMachineType.EXPRESS,
-      definitionBody: sfn.DefinitionBody.fromChainable(this.#definition(props.functions)),
+      definitionBody: sfn.DefinitionBody.fromChainable(this.#definition(props)),
       timeout: TIMEOUT,
       tracingEnabled: props.isTraced,
       // Data of jobs is in the table, and not in logs.
@@ -101,16 +102,19 @@ export class Cycle extends Construct {
     );
   }
 
-  #definition(functions: CycleProps['functions']): sfn.IChainable {
+  #definition({ functions, concurrency }: CycleProps): sfn.IChainable {
     const done = new sfn.Succeed(this, 'Done');
     const overtaken = new sfn.Succeed(this, 'Overtaken', { comment: 'A newer cycle acts.' });
     const failed = new sfn.Fail(this, 'Failed', { errorPath: '$.fault.Error', causePath: '$.fault.Cause' });
     const step = (name: CycleStep | 'acquire', id: string, options: StepOptions = {}): LambdaInvoke =>
       withRetry(
+        RETRIED[name] ?? ALL_RETRIED,
         new LambdaInvoke(this, id, {
           lambdaFunction: functions[name],
           payloadResponseOnly: true,
           retryOnServiceExceptions: false,
+          // So it is the Lambda service that says that a function was late, which is tried again; this one ends a wait for an
+          // answer that never comes, which is not.
           taskTimeout: sfn.Timeout.duration(Duration.seconds(factsOf(name).timeoutS + ANSWER_S)),
           ...options,
         }),
@@ -122,10 +126,22 @@ export class Cycle extends Construct {
     const caught = <S extends LambdaInvoke | sfn.Parallel | sfn.Map>(state: S): S => {
       state.addCatch(overtaken, { errors: [FENCED] });
       state.addCatch(giveUp, { resultPath: '$.fault' });
+      // Which `States.ALL` does not mean ("Handling errors in Step Functions workflows").
+      state.addCatch(giveUp, { errors: ['States.DataLimitExceeded'], resultPath: '$.fault' });
       return state;
     };
 
-    const look = caught(step('look', 'Look'));
+    const began = { began: '$$.Execution.StartTime' };
+    const look = caught(step('look', 'Look', { payload: picked(cycleStart, began) }));
+    const record = caught(step('record', 'Record'));
+    const isolate = caught(
+      step('isolate', 'Isolate', { payload: picked(isolateInput, { market: '$.forecasts.market' }) }),
+    );
+    isolate.next(record);
+    const estimate = step('estimate', 'Estimate').addCatch(
+      new sfn.Pass(this, 'NotEstimated', { result: sfn.Result.fromObject({ runtime: NOT_ESTIMATED }) }),
+      { errors: COMPUTING_FAULTS },
+    );
     const forecasts = caught(
       new sfn.Parallel(this, 'Forecasts', {
         resultSelector: {
@@ -133,28 +149,33 @@ export class Cycle extends Construct {
           market: sfn.JsonPath.stringAt('$[1].market'),
         },
         resultPath: '$.forecasts',
-      }).branch(step('estimate', 'Estimate'), step('forecast', 'Forecast')),
+      }).branch(estimate, step('forecast', 'Forecast')),
     );
-    const solve = caught(
-      step('solve', 'Solve', {
-        payload: picked(solveInput, { runtime: '$.forecasts.runtime', market: '$.forecasts.market' }),
-      }),
-    );
-    const record = caught(step('record', 'Record'));
+    const solve = step('solve', 'Solve', {
+      payload: picked(solveInput, { runtime: '$.forecasts.runtime', market: '$.forecasts.market' }),
+    });
+    solve.addCatch(isolate, { errors: COMPUTING_FAULTS, resultPath: '$.fault' });
+    caught(solve);
     const act = caught(
       new sfn.Map(this, 'Act', {
         itemsPath: '$.batches',
         itemSelector: picked(actInput, { batch: '$$.Map.Item.Value' }).value as Record<string, unknown>,
-        maxConcurrency: ACT_CONCURRENCY,
+        // EC2 and ECS throttle an account, not a caller.
+        maxConcurrency: concurrency,
         resultPath: '$.acted',
       }).itemProcessor(step('act', 'ActOnBatch')),
     );
-    const times = { began: '$$.Execution.StartTime', entered: '$$.State.EnteredTime' };
+    const times = { ...began, entered: '$$.State.EnteredTime' };
     const confirm = caught(step('confirm', 'Confirm', { payload: picked(confirmInput, times) }));
     const again = new sfn.Choice(this, 'Again?')
       .when(sfn.Condition.booleanEquals('$.again', true), look)
       .otherwise(done);
-    const work = forecasts.next(solve).next(record).next(act).next(confirm).next(again);
+    record.next(act).next(confirm).next(again);
+    const work = forecasts.next(
+      new sfn.Choice(this, 'Estimated?')
+        .when(sfn.Condition.stringEquals('$.forecasts.runtime', NOT_ESTIMATED), isolate)
+        .otherwise(solve.next(record)),
+    );
     return look.next(
       new sfn.Choice(this, 'Idle?').when(sfn.Condition.booleanEquals('$.idle', true), done).otherwise(work),
     );
@@ -174,9 +195,17 @@ function picked(schema: z.ZodObject, places: Readonly<Record<string, string>> = 
   );
 }
 
-function withRetry(step: LambdaInvoke): LambdaInvoke {
+const ALL_RETRIED: readonly string[] = [...PASSING, ...LAMBDA_FAULTS];
+const WITHOUT_COMPUTING = ALL_RETRIED.filter((fault) => !COMPUTING_FAULTS.includes(fault));
+const RETRIED: Partial<Record<CycleStep | 'acquire', readonly string[]>> = {
+  estimate: WITHOUT_COMPUTING,
+  solve: WITHOUT_COMPUTING,
+  isolate: WITHOUT_COMPUTING,
+};
+
+function withRetry(errors: readonly string[], step: LambdaInvoke): LambdaInvoke {
   step.addRetry({
-    errors: [...PASSING, ...LAMBDA_FAULTS],
+    errors: [...errors],
     interval: Duration.seconds(1),
     backoffRate: 2,
     maxAttempts: 4,

@@ -107,8 +107,9 @@ function health({ metrics, alarms, deadLetters, rest, booking }: DashboardProps)
     [held(booking, `The same by pool: the ${EXPECTED_POOLS} with most to expect`, { by: 'pool', width: 2 * HALF })],
     [
       graph('Age of prices, seconds', { left: [metrics.metric('priceAge', { statistic: cloudwatch.Stats.MAXIMUM })] }),
-      graph('Executions that failed or were not started; what AWS denied', {
-        left: [sum(metrics, 'cycleFaults'), sum(metrics, 'effectsDenied')],
+      graph('Executions that failed or were not started; what AWS denied; launches that are invalid; jobs held', {
+        left: [sum(metrics, 'cycleFaults'), sum(metrics, 'effectsDenied'), sum(metrics, 'launchesInvalid')],
+        right: [metrics.metric('heldJobs', { statistic: cloudwatch.Stats.MAXIMUM })],
       }),
     ],
     [

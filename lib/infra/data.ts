@@ -2,13 +2,21 @@
  * What must outlive every change of code: the table and the bucket. Alone in its construct and, in the app of this repository,
  * in its own stack, so that deploying, rolling back or deleting the rest never touches data.
  */
-import { Duration, RemovalPolicy } from 'aws-cdk-lib';
+import { Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import * as dynamodb from 'aws-cdk-lib/aws-dynamodb';
 import * as s3 from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
-import { ORDERS } from '../aws/fleet/marks.ts';
+import { ENVIRONMENTS, ORDERS } from '../aws/fleet/marks.ts';
 import { LIFE_DAYS } from '../aws/store/expiry.ts';
-import { ARCHIVE_PREFIX, COMMITS_PREFIX, KEEP_COMMITS_DAYS, SPECS_PREFIX, tableDefinition } from '../aws/store/keys.ts';
+import {
+  ARCHIVE_PREFIX,
+  COMMITS_PREFIX,
+  KEEP_COMMITS_DAYS,
+  KEEP_SUPERSEDED_DAYS,
+  SPECS_PREFIX,
+  SUPERSEDED_TAG,
+  tableDefinition,
+} from '../aws/store/keys.ts';
 import { schedulerConfig } from '../domain/config.ts';
 import { invariant } from '../kernel/errors.ts';
 import { acknowledge } from './acknowledged.ts';
@@ -16,6 +24,8 @@ import { acknowledge } from './acknowledged.ts';
 export interface EbbtideDataProps {
   /** Whether table and bucket stay when their stack is deleted. Default: they stay. */
   readonly keepData?: boolean;
+  /** ARN of the stream of a table that was restored from this one, to be used in its place. Default: the table made here. */
+  readonly restoredTable?: string;
   /** Days that specifications are kept after the end of their jobs. Default: the setting's. */
   readonly historyDays?: number;
 }
@@ -36,17 +46,19 @@ const NOTE_DAYS = 7;
 const CHECKPOINT_DAYS = 30;
 
 export class EbbtideData extends Construct {
-  readonly table: dynamodb.Table;
+  /** The table in use: the one made here, or the restored one. */
+  readonly table: Pick<dynamodb.ITable, 'tableName' | 'tableArn'> & { readonly tableStreamArn?: string | undefined };
   readonly bucket: s3.Bucket;
 
   constructor(
     scope: Construct,
     id: string,
-    { keepData = true, historyDays = schedulerConfig.parse({}).historyDays }: EbbtideDataProps = {},
+    { keepData = true, restoredTable, historyDays = schedulerConfig.parse({}).historyDays }: EbbtideDataProps = {},
   ) {
     super(scope, id);
     const removalPolicy = keepData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY;
-    this.table = tableOf(this, keepData, removalPolicy);
+    const made = tableOf(this, keepData, removalPolicy);
+    this.table = restoredTable === undefined ? made : adopted(this, { made, streamArn: restoredTable });
     this.bucket = bucketOf(this, removalPolicy, historyDays);
     acknowledge(this.bucket, {
       'AwsSolutions-S1':
@@ -96,6 +108,22 @@ function tableOf(scope: Construct, keepData: boolean, removalPolicy: RemovalPoli
   return table;
 }
 
+/**
+ * A table that was restored beside the one made here. That one stays as it is, to go back to. Its name and ARNs stay exported: a stack
+ * that still imports them could not be updated otherwise.
+ */
+function adopted(
+  scope: Construct,
+  { made, streamArn }: { readonly made: dynamodb.Table; readonly streamArn: string },
+): EbbtideData['table'] {
+  const stack = Stack.of(scope);
+  for (const value of [made.tableName, made.tableArn, made.tableStreamArn]) stack.exportValue(value);
+  return dynamodb.Table.fromTableAttributes(scope, 'Restored', {
+    tableArn: streamArn.replace(/\/stream\/.*$/, ''),
+    tableStreamArn: streamArn,
+  });
+}
+
 function bucketOf(scope: Construct, removalPolicy: RemovalPolicy, historyDays: number): s3.Bucket {
   const bucket = new s3.Bucket(scope, 'Blobs', {
     blockPublicAccess: s3.BlockPublicAccess.BLOCK_ALL,
@@ -112,6 +140,11 @@ function bucketOf(scope: Construct, removalPolicy: RemovalPolicy, historyDays: n
         expiration: Duration.days(1),
         noncurrentVersionExpiration: Duration.days(1),
       },
+      {
+        id: 'superseded',
+        tagFilters: { [SUPERSEDED_TAG.Key]: SUPERSEDED_TAG.Value },
+        expiration: Duration.days(KEEP_SUPERSEDED_DAYS),
+      },
       { id: 'commits', prefix: COMMITS_PREFIX, expiration: Duration.days(KEEP_COMMITS_DAYS) },
       // By their age: S3 does not know when a job ends (docs/aws-store.md, "What ages out").
       { id: 'specs', prefix: SPECS_PREFIX, expiration: Duration.days(historyDays + LIFE_DAYS) },
@@ -125,6 +158,13 @@ function bucketOf(scope: Construct, removalPolicy: RemovalPolicy, historyDays: n
       },
       { id: 'orders', prefix: ORDERS, expiration: Duration.days(NOTE_DAYS) },
       {
+        id: 'environments',
+        prefix: ENVIRONMENTS,
+        // The agent reads it when the task starts, at once: the instance is up.
+        expiration: Duration.days(1),
+        noncurrentVersionExpiration: Duration.days(1),
+      },
+      {
         id: 'archive',
         prefix: ARCHIVE_PREFIX,
         // Objects below 128 KiB would cost more there, and S3 leaves them here by itself.
@@ -135,6 +175,8 @@ function bucketOf(scope: Construct, removalPolicy: RemovalPolicy, historyDays: n
       {
         id: 'old-versions',
         noncurrentVersionExpiration: Duration.days(OLD_VERSIONS_DAYS),
+        // Deletion markers of which no version is left.
+        expiredObjectDeleteMarker: true,
         abortIncompleteMultipartUploadAfter: Duration.days(1),
       },
     ],

@@ -91,7 +91,12 @@ export class Ebbtide extends Construct {
     // The numbers of the enumeration are those of days.
     const logRetention: logs.RetentionDays = config.retentionDays;
     this.data =
-      data ?? new EbbtideData(this, 'Data', { keepData: config.keepData, historyDays: historyDaysOf(config) });
+      data ??
+      new EbbtideData(this, 'Data', {
+        keepData: config.keepData,
+        historyDays: historyDaysOf(config),
+        ...(config.restoredTable === undefined ? {} : { restoredTable: config.restoredTable }),
+      });
     this.network = new Network(this, 'Network', {
       config,
       flowLogRetention: logRetention,
@@ -113,6 +118,7 @@ export class Ebbtide extends Construct {
     this.cycle = new Cycle(this, 'Cycle', {
       name: config.name,
       functions: this.functions,
+      concurrency: config.cycleConcurrency,
       logRetention,
       isTraced: config.traces,
     });
@@ -233,12 +239,14 @@ export class Ebbtide extends Construct {
       image: config.defaultImage,
       settings: { ...config.settings, preset: config.preset },
       draining: config.draining,
+      ...(config.ownerIsCaller ? { ownerIsCaller: true, admins: [...config.admins] } : {}),
     };
     return {
       EBB_TABLE: data.table.tableName,
       EBB_BUCKET: data.bucket.bucketName,
       EBB_CLUSTER: capacity.cluster.clusterName,
       EBB_LAUNCH_TEMPLATE: capacity.template.launchTemplateId ?? '',
+      EBB_LAUNCH_TEMPLATE_VERSION: capacity.template.latestVersionNumber,
       EBB_SUBNETS: subnetList(network.subnets),
       EBB_STATE_MACHINE: stateMachineArn,
       EBB_TRIGGER_QUEUE: trigger.queue.queueUrl,

@@ -86,6 +86,12 @@ export const FUNCTIONS = {
     rights: ['passCycleState', 'tellMissingBlobs'],
     packaged: ['highs'],
   },
+  isolate: {
+    about: 'Finds the jobs for which no decision can be made, and decides on the others.',
+    memoryMiB: 1769,
+    timeoutS: 105,
+    rights: READING_STEP,
+  },
   record: { about: 'Writes down what will be done.', memoryMiB: 768, timeoutS: 30, rights: STEP },
   act: {
     about: 'Buys, starts, stops and gives back.',
@@ -97,7 +103,7 @@ export const FUNCTIONS = {
       'writeTable',
       'buyInstances',
       'useTemplate',
-      'launchImages',
+      'launchParts',
       'launchInstances',
       'tagAtLaunch',
       'resolveImage',

@@ -12,7 +12,7 @@ import { invariant } from '../kernel/errors.ts';
 import type { Capacity } from './capacity.ts';
 import { STACK_TAG } from './capacity.ts';
 import { ARCHIVE_PREFIX, STORE_PREFIXES } from '../aws/store/keys.ts';
-import { ORDERS } from '../aws/fleet/marks.ts';
+import { ENVIRONMENTS, ORDERS } from '../aws/fleet/marks.ts';
 import { CYCLE_PREFIX, KEPT_PREFIX, type EbbtideData } from './data.ts';
 import type { Network } from './network.ts';
 import { schedulerArn, type Schedules } from './schedules.ts';
@@ -59,8 +59,14 @@ const objects = ({ bucket }: RightsOver['data'], prefixes: readonly string[]): r
 const definitions = ({ name }: RightsOver, scope: Construct, revision: string): readonly string[] => [
   arn(scope, 'ecs', `task-definition/${name}_*${revision}`),
 ];
+/**
+ * Keys of a launch that AWS documents for RunInstances, but not for the RunInstances that CreateFleet makes with its caller's rights
+ * (Service Authorization Reference; "Permissions for EC2 Fleet users"): where EC2 sets them they must fit, and where it does not, a
+ * launch is not refused for that. What is documented for fleets are resources and tags of the request: AWS's own policies for
+ * fleets have these alone (Karpenter's controller policy, AmazonECSInfrastructureRolePolicyForManagedInstances).
+ */
 const fromTemplate = ({ capacity }: RightsOver, scope: Construct): Record<string, Record<string, unknown>> => ({
-  ArnLike: { 'ec2:LaunchTemplate': templateArn(capacity, scope) },
+  ArnLikeIfExists: { 'ec2:LaunchTemplate': templateArn(capacity, scope) },
 });
 /** What an instance is made of that has no id before it exists. */
 const newParts = (scope: Construct, ...kinds: readonly string[]): readonly string[] =>
@@ -98,9 +104,9 @@ export const RIGHTS = {
   },
   writeBlobs: {
     sid: 'WriteBlobs',
-    why: 'What is too large for an item of the table.',
+    why: 'What is too large for an item of the table, and the tag by which superseded objects expire. Nothing is deleted.',
     wide: 'The store’s objects of the one bucket: none of tasks, steps or the archive.',
-    actions: ['s3:PutObject', 's3:DeleteObject'],
+    actions: ['s3:PutObject', 's3:PutObjectTagging'],
     resources: ({ data }) => objects(data, STORE_PREFIXES),
   },
   readTaskNotes: {
@@ -112,10 +118,10 @@ export const RIGHTS = {
   },
   giveOrders: {
     sid: 'GiveOrders',
-    why: 'Commands and environments that are too long for ECS.',
-    wide: 'The objects under `orders/`.',
+    why: 'Environments, and commands that are too long for ECS.',
+    wide: 'The objects under `orders/` and `env/`.',
     actions: ['s3:PutObject'],
-    resources: ({ data }) => objects(data, [ORDERS]),
+    resources: ({ data }) => objects(data, [ORDERS, ENVIRONMENTS]),
   },
   tellMissingBlobs: {
     sid: 'TellMissingBlobs',
@@ -232,7 +238,7 @@ export const RIGHTS = {
   },
   useTemplate: {
     sid: 'UseTemplate',
-    why: 'CreateFleet launches with the caller’s rights. These alone launch nothing: a launch needs its image and its instance too.',
+    why: 'CreateFleet launches with the caller’s rights. These alone launch nothing: a launch needs its image, its parts and its instance too.',
     wide: 'Spot requests have no id before they exist; EC2 does not say of them, nor of snapshots, which template they are of.',
     actions: ['ec2:RunInstances'],
     resources: ({ capacity }, scope) => [
@@ -243,23 +249,28 @@ export const RIGHTS = {
   },
   // Not `ec2:IsLaunchTemplateResource`, which AWS documents for RunInstances as users call it: whether a fleet hands on the image
   // as the template's own, where the template names a parameter, it does not say.
-  launchImages: {
-    sid: 'LaunchImages',
-    why: 'Of images only Amazon’s, in a launch from the one template.',
-    wide: 'The template names the current image by a public parameter: its id changes.',
+  launchParts: {
+    sid: 'LaunchParts',
+    why: 'Of images only Amazon’s, into the deployment’s subnets and security group. From which template, the right to the instance says.',
+    wide: 'Volume and interface have no id before they exist; the template names the current image by a public parameter: its id changes.',
     actions: ['ec2:RunInstances'],
-    resources: (_, scope) => [publicOf(scope, 'image')],
-    conditions: (over, scope) => ({ ...fromTemplate(over, scope), StringEquals: { 'ec2:Owner': 'amazon' } }),
+    resources: (over, scope) => [
+      ...places(over, scope),
+      publicOf(scope, 'image'),
+      ...newParts(scope, 'volume', 'network-interface'),
+    ],
+    // Of the image alone; other parts have no such key.
+    conditions: () => ({ StringEqualsIfExists: { 'ec2:Owner': 'amazon' } }),
   },
   launchInstances: {
     sid: 'LaunchInstances',
-    why: 'Into the deployment’s subnets and security group, from the one template, with the instance’s credentials behind tokens (IMDSv2).',
-    wide: 'Instance, volume and interface have no id before they exist.',
+    why: 'Instances that bear the deployment’s tag from the start, with their credentials behind tokens (IMDSv2), from the one template.',
+    wide: 'An instance has no id before it exists.',
     actions: ['ec2:RunInstances'],
-    resources: (over, scope) => [...places(over, scope), ...newParts(scope, 'instance', 'volume', 'network-interface')],
+    resources: (_, scope) => newParts(scope, 'instance'),
     conditions: (over, scope) => ({
       ...fromTemplate(over, scope),
-      // Of the instance alone; what else is launched with it has no such key.
+      StringEquals: { [`aws:RequestTag/${STACK_TAG}`]: over.name },
       StringEqualsIfExists: { 'ec2:MetadataHttpTokens': 'required' },
     }),
   },

@@ -1,6 +1,7 @@
 /** The two stacks of the app in this repository: data, which stays, and everything else, which may come and go. */
 import { CfnOutput, Fn, Stack, type Environment, type StackProps } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
+import { CONSTRUCT_ID, mainStackName } from '../aws/outputs.ts';
 import { acknowledge } from './acknowledged.ts';
 import { historyDaysOf, type DeploymentConfig } from './config.ts';
 import { EbbtideData } from './data.ts';
@@ -20,7 +21,7 @@ export function ebbtideStacks(app: Construct, config: DeploymentConfig): Ebbtide
     config,
     description: 'Ebbtide: table and bucket. Stays when the other stack goes.',
   });
-  const main = new EbbtideStack(app, isDefault ? 'Ebbtide' : config.name, {
+  const main = new EbbtideStack(app, mainStackName(config.name), {
     env,
     config,
     data: data.data,
@@ -45,6 +46,7 @@ export class EbbtideDataStack extends Stack {
     this.data = new EbbtideData(this, 'Data', {
       keepData: config.keepData,
       historyDays: historyDaysOf(config),
+      ...(config.restoredTable === undefined ? {} : { restoredTable: config.restoredTable }),
     });
     new CfnOutput(this, 'TableName', { value: this.data.table.tableName });
     new CfnOutput(this, 'BucketName', { value: this.data.bucket.bucketName });
@@ -67,7 +69,7 @@ export class EbbtideStack extends Stack {
         'Fn::Join takes what Fn::GetAZs gives (CloudFormation Template Reference, "Fn::Join", supported functions); the check does not know it.',
     });
     const { account: _, region: __, ...given } = config;
-    this.ebbtide = new Ebbtide(this, 'Ebbtide', { ...given, data });
+    this.ebbtide = new Ebbtide(this, CONSTRUCT_ID, { ...given, data });
   }
 
   /**

@@ -1,8 +1,6 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import { extname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { Worker } from 'node:worker_threads';
+import { join } from 'node:path';
 import { EbbError } from '../kernel/errors.ts';
 import { randomStream } from '../kernel/random.ts';
 import { raw } from '../kernel/units.ts';
@@ -10,19 +8,26 @@ import { presetNamed } from '../cycle/presets.ts';
 import { LoggedHistory } from '../estimate/logged-history.ts';
 import { capacityOf } from '../market/capacity.ts';
 import { s3Places } from '../domain/s3-uri.ts';
-import type { Admission, JobSpec } from '../domain/job.ts';
-import type { Backend, Health } from '../ports/backend.ts';
+import { OWN_FOLDER, type Admission, type JobSpec } from '../domain/job.ts';
+import type { Backend, Health, Placed } from '../ports/backend.ts';
 import type { Store } from '../ports/store.ts';
 import { admitter } from '../cycle/admission.ts';
-import type { EngineThreadData, FromEngine, ToEngine } from './engine-messages.ts';
+import { makeEngineFolder } from './engine-folder.ts';
+import { diskWayOut } from '../domain/disk-budget.ts';
+import { DATABASE } from './database-name.ts';
+import { EngineThread, isFenced } from './engine-watch.ts';
+import { DiskWatch } from './disk-watch.ts';
 import { earlierLife } from './earlier-life.ts';
+import { FoldersAtHand, refuseMissingFiles } from './files-at-hand.ts';
 import { createLocalFleet } from './fleet/fleet.ts';
-import { killFleet } from './fleet/kill.ts';
-import { IdleMemory } from './idle-memory.ts';
+import { endFleet, killFleet } from './fleet/kill.ts';
 import { localForecasts } from './forecasts.ts';
 import { lockDirectory } from './lock.ts';
 import { replayMarket } from './market-replay.ts';
+import { NamedFolders, ownFolder } from './own-folders.ts';
+import { refuseMissingSecrets } from './secrets-at-hand.ts';
 import { openSqliteStore } from './store/sqlite-store.ts';
+import { unknownToFleet } from './unknown-instances.ts';
 import { VERSION } from './version.ts';
 import { enterWorld } from './world.ts';
 import type { GivenWorld } from './world-record.ts';
@@ -34,6 +39,13 @@ export interface LocalEngineOptions extends GivenWorld {
   readonly dir: string;
   /** Absolute path to write each plan's model to, or null. */
   readonly dumpModel: string | null;
+  /**
+   * The process may have what this thread executes ended when it does not come back (main-watch.ts), and is told so. Absent: it may not,
+   * for it does other work besides.
+   */
+  readonly onInterrupted?: (afterS: number) => void;
+  /** Gets lines that a person should see at once. Absent: nobody listens, and events tell. */
+  readonly say?: (text: string) => void;
 }
 
 /**
@@ -53,14 +65,6 @@ export interface LocalEngine {
 
 /** How often the copy of what was learned that admission uses is refreshed, wall ms. */
 const HISTORY_REFRESH_MS = 30_000;
-/**
- * Young generation of the engine's thread, MiB (three semi-spaces of 16): without a limit the garbage of a large decision
- * (100,000 tasks) makes the peak about a tenth higher, 0.59 for 0.53 GiB, at the same speed.
- */
-export const YOUNG_GENERATION_MIB = 48;
-/** A cycle that lasts longer than this, wall ms, makes health say `stale`. */
-const STALE_MS = 60_000;
-const DATABASE = 'ebb.db';
 
 /**
  * Ebbtide on one machine: store, market, capacity and API in this thread, the engine in another. Takes the directory
@@ -68,12 +72,14 @@ const DATABASE = 'ebb.db';
  */
 export async function openEngine(options: LocalEngineOptions): Promise<LocalEngine> {
   if (options.preset !== null) presetNamed(options.preset);
-  mkdirSync(options.dir, { recursive: true, mode: 0o700 });
+  const folder = makeEngineFolder(options.dir);
   const lock = lockDirectory(join(options.dir, 'engine.lock'));
   try {
     return await compose(options, lock);
   } catch (error) {
     lock.release();
+    // A folder made for an engine that could not begin holds nothing.
+    folder.undo();
     throw error;
   }
 }
@@ -89,29 +95,57 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
     clock: world.clock,
     speed: world.record.speed,
   });
+  fleet.recover(await unknownToFleet(store, fleet));
   const history = await HistoryCopy.open(store);
   const admit = admitter({
     pools: market.pools(),
-    vcpus: world.vcpus,
+    limits: world.limits,
     config: world.config,
     history: history.predictor,
   });
+  const { onInterrupted } = options;
   const thread = new EngineThread({
     dir: options.dir,
     database,
     dumpModel: options.dumpModel,
+    periodMs: (world.config.cyclePeriodS * 1000) / world.record.speed,
+    ...(onInterrupted === undefined
+      ? {}
+      : {
+          onInterrupted: (afterS) => {
+            store.abandon();
+            onInterrupted(afterS);
+          },
+        }),
   });
+  const disk = await DiskWatch.open({
+    dir: options.dir,
+    limitBytes: world.record.diskBytes ?? null,
+    isIdle: () => thread.isIdle,
+  });
+  disk.onLevel((state, before) => {
+    thread.disk(state);
+    const { level, text, use } = state;
+    if (level !== 'enough') options.say?.(`warning: ${text}; ${diskWayOut(use, options.dir)}`);
+    else if (before === 'used-up') options.say?.(`there is room on the disk again: ${text}`);
+  });
+  const named = new NamedFolders(options.dir);
   const startedMs = wallTime.epochMs();
+  const folders = new FoldersAtHand(() => wallTime.monotonicMs());
   const backend: Backend = {
     store,
     clock: world.clock,
     random: randomStream(world.record.seed, `ids/${startedMs}/${process.pid}`),
     market,
     fleet,
-    limits: { vcpus: world.vcpus },
+    limits: world.limits,
     submitter: { baseDir: null, defaultOwner: userInfo().username },
     history: { days: world.config.historyDays, archive: null },
-    place: onThisMachine,
+    place: (spec, job) => {
+      refuseOnFullDisk(disk, options.dir);
+      refuseMissingSecrets(spec, options.dir);
+      return onThisMachine(spec, { own: ownFolder(options.dir, job), folders, named });
+    },
     admit: async (spec) => {
       await history.refresh();
       return withoutImages(spec, admit(spec, world.clock.now()));
@@ -119,7 +153,7 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
     forecast: localForecasts({ dir: options.dir, world, market, store }),
     wake: () => thread.wake(),
     health: async (): Promise<Health> => ({
-      status: thread.busySinceMs !== null && wallTime.monotonicMs() - thread.busySinceMs > STALE_MS ? 'stale' : 'ok',
+      ...healthWith(disk, thread.health(), options.dir),
       version: VERSION,
       engineStartedMs: startedMs,
       lastCycleMs: thread.lastCycleMs,
@@ -130,10 +164,12 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
         speed: world.record.speed,
       },
       preset: world.record.preset,
+      disk: disk.state === null ? null : { level: disk.state.level, ...disk.state.use },
     }),
   };
   let closed: Promise<void> | null = null;
   const close = async (): Promise<void> => {
+    disk.close();
     await fleet.close();
     await store.close();
     lock.release();
@@ -143,26 +179,71 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
     start: () => thread.start(),
     failed: thread.failed,
     stop: async (manner) => {
-      if (manner === 'at-once') {
+      // A thread that cannot give anything back any more leaves nothing running either.
+      if (manner === 'at-once' || !(await thread.drain())) {
         await thread.terminate();
         killFleet(options.dir);
-      } else await thread.drain();
+      } else {
+        // An engine that gave up has left all as it is. What goes on without one would be nobody's.
+        const { gaveUp } = thread;
+        if (manner === 'drained' && gaveUp !== null && !isFenced(gaveUp.error)) await endFleet(options.dir);
+      }
       closed ??= close();
       await closed;
     },
   };
 }
 
-/** Tasks are processes here, and nothing fetches from S3: a job that reads or writes there is refused. */
-function onThisMachine(spec: JobSpec): { readonly spec: JobSpec; readonly notes: readonly string[] } {
+/** Nothing is made or stored for a job that could not start. */
+function refuseOnFullDisk({ state }: DiskWatch, dir: string): void {
+  if (state?.level !== 'used-up') return;
+  throw new EbbError('store.full', { what: state.text, next: diskWayOut(state.use, dir) });
+}
+
+/** An engine that starts nothing does not work as it should. */
+function healthWith(
+  { state }: DiskWatch,
+  { status, detail }: Pick<Health, 'status' | 'detail'>,
+  dir: string,
+): Pick<Health, 'status' | 'detail'> {
+  if (status === 'degraded' || state?.level !== 'used-up') return { status, detail };
+  return { status: 'degraded', detail: `${state.text}; ${diskWayOut(state.use, dir)}` };
+}
+
+/**
+ * Tasks are processes here: a job that reads or writes in S3 is refused, and one whose files are missing on this machine. `own`: the
+ * folder of a job that names none, made when there is such a stage.
+ */
+async function onThisMachine(
+  spec: JobSpec,
+  { own, folders, named }: { readonly own: string; readonly folders: FoldersAtHand; readonly named: NamedFolders },
+): Promise<Placed> {
   const far = s3Places(spec.stages);
-  if (far.length === 0) return { spec, notes: [] };
+  if (far.length === 0) {
+    const placed = withOwnFolder(spec, own);
+    try {
+      await refuseMissingFiles(placed.spec, folders);
+      for (const { workdir } of spec.stages) if (workdir !== OWN_FOLDER) await named.note(workdir);
+    } catch (error) {
+      placed.undo?.();
+      throw error;
+    }
+    return placed;
+  }
   throw new EbbError('job-file.invalid', {
     what: 'local mode runs tasks on this machine and reaches no files in S3',
     at: far.join(', '),
     allowed: 'folders and patterns of this machine',
     next: 'name a local folder as `workdir`, or submit the job to a deployment: `ebb --stack NAME submit`',
   });
+}
+
+function withOwnFolder(spec: JobSpec, own: string): Placed {
+  if (spec.stages.every((s) => s.workdir !== OWN_FOLDER)) return { spec, notes: [] };
+  mkdirSync(own, { recursive: true, mode: 0o700 });
+  const stages = spec.stages.map((s) => (s.workdir === OWN_FOLDER ? { ...s, workdir: own } : s));
+  const undo = (): void => rmSync(own, { recursive: true, force: true });
+  return { spec: { ...spec, stages }, notes: [`the job works in ${own}`], undo };
 }
 
 /** Tasks are processes here: an image that a stage names is not used, which its submitter must know. */
@@ -195,80 +276,4 @@ class HistoryCopy {
     this.#readMs = now;
     this.predictor.restore(await this.#store.memory(this.predictor.prefix));
   }
-}
-
-/** The engine's thread as this one sees it. */
-class EngineThread {
-  readonly failed: Promise<never>;
-  lastCycleMs: number | null = null;
-  busySinceMs: number | null = null;
-  readonly #data: EngineThreadData;
-  readonly #memory = new IdleMemory();
-  #worker: Worker | null = null;
-  #ended: Promise<void> = Promise.resolve();
-  #fail: (error: unknown) => void = () => undefined;
-
-  constructor(data: EngineThreadData) {
-    this.#data = data;
-    this.failed = new Promise<never>((_, reject) => {
-      this.#fail = reject;
-    });
-    // Whoever cares races with it; a failure that nobody waits for is reported by stop().
-    this.failed.catch(() => undefined);
-  }
-
-  async start(): Promise<void> {
-    if (this.#worker !== null) return;
-    const url = new URL(`./engine-thread${extname(fileURLToPath(import.meta.url))}`, import.meta.url);
-    const worker = new Worker(url, {
-      workerData: this.#data,
-      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MIB },
-    });
-    this.#worker = worker;
-    this.#ended = new Promise((resolve) => {
-      worker.once('exit', () => {
-        resolve();
-      });
-    });
-    worker.once('error', (error) => {
-      this.#fail(asEbbError(error));
-    });
-    const ready = new Promise<void>((resolve) => {
-      worker.on('message', (message: FromEngine) => {
-        if (message.is === 'ready') resolve();
-        else if (message.is === 'cycle') {
-          this.lastCycleMs = message.atMs;
-          this.busySinceMs = null;
-          if (message.idle) this.#memory.quiet();
-        } else if (message.is === 'fault')
-          process.stderr.write(`ebb: a scheduling cycle failed and is tried again: ${message.text}\n`);
-      });
-    });
-    await Promise.race([ready, this.failed]);
-  }
-
-  wake(): void {
-    this.busySinceMs ??= wallTime.monotonicMs();
-    this.#memory.busy();
-    this.#send({ do: 'wake' });
-  }
-
-  async drain(): Promise<void> {
-    this.#send({ do: 'drain' });
-    await this.#ended;
-  }
-
-  async terminate(): Promise<void> {
-    await this.#worker?.terminate();
-  }
-
-  #send(message: ToEngine): void {
-    this.#worker?.postMessage(message);
-  }
-}
-
-/** Errors lose their class on the way between threads. */
-function asEbbError(error: unknown): unknown {
-  if (!(error instanceof Error) || !('code' in error) || error.code !== 'fenced') return error;
-  return new EbbError('fenced', { what: 'another engine took over this directory', next: 'use that one: `ebb jobs`' });
 }

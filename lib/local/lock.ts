@@ -1,17 +1,19 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { EbbError } from '../kernel/errors.ts';
+import { classify } from './store/faults.ts';
 
 /**
  * One engine per directory. The lock is SQLite's exclusive file lock, which the operating system takes back when the
  * process dies, however it dies: there is no stale lock to guess about. `<path>.holder` says who has it, for people only.
  */
 export function lockDirectory(path: string): { release(): void } {
-  const db = new DatabaseSync(path, { timeout: 0 });
+  const db = opened(path);
   try {
     db.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
   } catch (cause) {
     db.close();
+    if (!isBusy(cause)) throw classify(cause, path);
     throw new EbbError('engine.running', {
       what: 'another engine works on this directory',
       got: `${holderOf(path)} holds ${path}`,
@@ -19,7 +21,12 @@ export function lockDirectory(path: string): { release(): void } {
       cause,
     });
   }
-  writeFileSync(`${path}.holder`, `process ${process.pid}`);
+  try {
+    writeFileSync(`${path}.holder`, `process ${process.pid}`);
+  } catch (error) {
+    db.close();
+    throw error;
+  }
   return {
     release: () => {
       rmSync(`${path}.holder`, { force: true });
@@ -27,6 +34,17 @@ export function lockDirectory(path: string): { release(): void } {
     },
   };
 }
+
+function opened(path: string): DatabaseSync {
+  try {
+    return new DatabaseSync(path, { timeout: 0 });
+  } catch (error) {
+    throw classify(error, path);
+  }
+}
+
+/** https://www.sqlite.org/rescode.html: SQLITE_BUSY, by its primary code. */
+const isBusy = (error: unknown): boolean => (((error as { errcode?: number }).errcode ?? 0) & 0xff) === 5;
 
 function holderOf(path: string): string {
   try {

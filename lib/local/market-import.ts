@@ -86,10 +86,12 @@ export async function importMarket(
 }
 
 function nothingToImport(path: string, ignored: number): EbbError {
+  const { size } = statSync(path);
+  const isEmpty = ignored === 0 || (size === 0 && !statSync(path).isDirectory());
   return new EbbError('market.invalid', {
-    what: 'no market data in a known format',
+    what: isEmpty ? 'there is no market data: it is empty' : 'no market data in a known format',
     at: path,
-    got: `${ignored} other file${ignored === 1 ? '' : 's'}`,
+    got: isEmpty ? `an empty ${ignored === 0 ? 'folder' : 'file'}` : `${ignored} other file${ignored === 1 ? '' : 's'}`,
     allowed: 'price CSV, describe-spot-price-history JSON, spot availability JSON, each also gzipped',
     next: 'See `ebb market formats`.',
   });

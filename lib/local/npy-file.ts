@@ -1,5 +1,6 @@
-import { closeSync, openSync, writeSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { createHash } from 'node:crypto';
+import { writeAll } from './fleet/files.ts';
 
 /**
  * A column of numbers as NumPy reads it, written as it comes: the format version 1.0 of
@@ -34,7 +35,7 @@ export class NpyWriter {
     this.#width = width;
     this.#buffer = new DataView(new ArrayBuffer(BUFFER_BYTES));
     this.#file = openSync(path, 'w');
-    writeSync(this.#file, Buffer.alloc(HEADER_BYTES, 0x20));
+    writeAll(this.#file, Buffer.alloc(HEADER_BYTES, 0x20));
   }
 
   push(value: number): void {
@@ -72,7 +73,7 @@ export class NpyWriter {
     header.writeUInt16LE(HEADER_BYTES - 10, 8);
     header.write(text, 10, 'latin1');
     header.write('\n', HEADER_BYTES - 1, 'latin1');
-    writeSync(this.#file, header, 0, HEADER_BYTES, 0);
+    writeAll(this.#file, header, 0);
     closeSync(this.#file);
     return this.#hash.digest('hex');
   }
@@ -80,9 +81,7 @@ export class NpyWriter {
   #flush(): void {
     const bytes = new Uint8Array(this.#buffer.buffer, 0, this.#filled);
     this.#hash.update(bytes);
-    for (let written = 0; written < bytes.length;) {
-      written += writeSync(this.#file, bytes, written);
-    }
+    writeAll(this.#file, bytes);
     this.#filled = 0;
   }
 }

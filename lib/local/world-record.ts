@@ -1,10 +1,11 @@
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { SchedulerConfig } from '../domain/config.ts';
 import { EbbError } from '../kernel/errors.ts';
 import { DEFAULT_SEED } from '../market/default-market.ts';
+import { replaceFile } from './fleet/files.ts';
 
 /** All that an engine of the directory was opened with: what a restart needs to go on in the same world. */
 const worldSchema = z.object({
@@ -22,6 +23,10 @@ const worldSchema = z.object({
   speed: z.number().positive(),
   /** Most vCPUs running at once, as the machine of the time had it; absent in records of earlier versions. */
   vcpus: z.number().positive().optional(),
+  /** Whether that limit was given (`--vcpus`), rather than derived from the machine. */
+  vcpusGiven: z.boolean().optional(),
+  /** Most bytes that the directory may use (`--disk`); absent: what follows from the free space at each start. */
+  diskBytes: z.number().positive().optional(),
 });
 export type WorldRecord = z.infer<typeof worldSchema>;
 
@@ -35,9 +40,13 @@ export interface GivenWorld {
   readonly seed: number | null;
   readonly preset: string | null;
   readonly config: Partial<SchedulerConfig>;
+  /** Most vCPUs running at once; absent: as before while work is unfinished, else derived from the machine. */
+  readonly vcpus?: number;
+  /** Most bytes that the directory may use; absent: as before while work is unfinished, else by the free space. */
+  readonly diskBytes?: number;
 }
 /** The same with everything decided; the clock's anchor is not part of it. */
-export type ChosenWorld = Omit<WorldRecord, 'version' | 'wallMs' | 'engineMs' | 'vcpus'>;
+export type ChosenWorld = Omit<WorldRecord, 'version' | 'wallMs' | 'engineMs' | 'vcpus' | 'vcpusGiven' | 'diskBytes'>;
 
 /** What there is of an earlier life of the directory. */
 export interface Earlier {
@@ -62,7 +71,7 @@ export function readWorldRecord(dir: string): WorldRecord | null {
   throw new EbbError('store.corrupt', {
     what: 'the directory has a world.json that cannot be read',
     got: path,
-    next: 'use another --dir, or remove the directory',
+    next: 'make the folder again from a backup (`ebb restore FILE`, docs/local-mode.md), or use another --dir',
   });
 }
 
@@ -75,9 +84,7 @@ function parsedOrNull(text: string): unknown {
 }
 
 export function writeWorldRecord(dir: string, record: WorldRecord): void {
-  const temporary = `${fileOf(dir)}.tmp`;
-  writeFileSync(temporary, JSON.stringify(record));
-  renameSync(temporary, fileOf(dir));
+  replaceFile(fileOf(dir), JSON.stringify(record), true);
 }
 
 /** The world of a directory without unfinished work: what was given, and defaults. */
@@ -93,7 +100,8 @@ export const newWorld = (given: GivenWorld): ChosenWorld => ({
 /**
  * The world that unfinished work goes on in: as written down. What is given again must agree with it (`conflict`):
  * bills, deadlines and forecasts of that work would otherwise mean something else than when they were made. The
- * speed alone may change while no instance lives, since it is nothing but how fast the clock runs from here on.
+ * speed may change while no instance lives, since it is nothing but how fast the clock runs from here on, and `historyDays` at any time:
+ * it is about what is over.
  */
 export function sameWorld(
   dir: string,
@@ -111,7 +119,8 @@ export function sameWorld(
   compare('--seed', given.seed, before.seed);
   compare('--preset', given.preset, before.preset);
   if (live) compare('--speed', given.speed, before.speed);
-  for (const [name, value] of Object.entries(given.config)) {
+  const { historyDays, ...others } = given.config;
+  for (const [name, value] of Object.entries(others)) {
     const kept = config[name as keyof SchedulerConfig];
     if (isDeepStrictEqual(value, kept)) continue;
     const option = `--set ${name}`;
@@ -125,7 +134,8 @@ export function sameWorld(
       next: `leave ${differing.map((d) => d.option).join(', ')} out to go on with that work, or use another --dir`,
     });
   }
-  const { market, fromMs, seed, preset, settings, speed } = before;
+  const { market, fromMs, seed, preset, speed } = before;
+  const settings = historyDays === undefined ? before.settings : { ...before.settings, historyDays };
   return { market, fromMs, seed, preset, settings, speed: given.speed ?? speed };
 }
 

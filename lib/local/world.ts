@@ -4,6 +4,7 @@ import { scaledClock, type Clock, type ClockAnchor } from '../kernel/clock.ts';
 import { EbbError } from '../kernel/errors.ts';
 import { raw } from '../kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
+import type { Limits } from '../domain/snapshot.ts';
 import { defaultMarket, defaultMarketStartMs, DEFAULT_SEED } from '../market/default-market.ts';
 import type { MarketTrace } from '../market/trace.ts';
 import { billingAt } from '../market/billing.ts';
@@ -25,13 +26,17 @@ export interface World {
   readonly trace: MarketTrace;
   readonly clock: Clock;
   readonly config: SchedulerConfig;
-  readonly vcpus: number;
+  readonly limits: Limits;
   /** Wall time of at least 0.25 s between cycles, as engine time. */
   readonly minGapS: number;
+  /** The same between two looks for places that came free between decisions. */
+  readonly reuseGapS: number;
 }
 
 /** Least wall time between two cycles. */
 export const MIN_GAP_WALL_S = 0.25;
+/** A look costs some milliseconds of processor time and one write to the disk. */
+const REUSE_GAP_WALL_S = 0.01;
 /** Wall time to stop a process that saves at once, and to start one that reads what was saved. */
 const STOP_WALL_S = 0.5;
 const RESTORE_WALL_S = 0.2;
@@ -53,11 +58,24 @@ export async function enterWorld(dir: string, given: GivenWorld, earlier: Earlie
     version: 1,
     ...chosen,
     ...anchorOf(chosen, earlier, { before, trace }),
-    vcpus: vcpuLimit(),
+    ...limitOf(given, unfinished ? before : null),
+    ...diskOf(given, unfinished ? before : null),
   };
   const world = openWorld(record, trace);
   writeWorldRecord(dir, record);
   return world;
+}
+
+/** A limit that was given holds until the work that it was given for is done. */
+function limitOf(given: GivenWorld, before: WorldRecord | null): Pick<WorldRecord, 'vcpus' | 'vcpusGiven'> {
+  const vcpus = given.vcpus ?? (before?.vcpusGiven === true ? before.vcpus : undefined);
+  return vcpus === undefined ? { vcpus: vcpuLimit() } : { vcpus, vcpusGiven: true };
+}
+
+/** As `limitOf`. */
+function diskOf(given: GivenWorld, before: WorldRecord | null): Pick<WorldRecord, 'diskBytes'> {
+  const diskBytes = given.diskBytes ?? before?.diskBytes;
+  return diskBytes === undefined ? {} : { diskBytes };
 }
 
 /** The world as written down, for a second thread of the same engine. */
@@ -76,8 +94,9 @@ function openWorld(record: WorldRecord, trace: MarketTrace): World {
     trace,
     clock: scaledClock(wallTime, record),
     config: settingsOf(record, trace),
-    vcpus: vcpuLimit(),
+    limits: { vcpus: record.vcpus ?? vcpuLimit(), raisedBy: 'start `ebb up` or `ebb run` with a higher --vcpus' },
     minGapS: MIN_GAP_WALL_S * record.speed,
+    reuseGapS: REUSE_GAP_WALL_S * record.speed,
   };
 }
 

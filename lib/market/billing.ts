@@ -42,7 +42,12 @@ export const MINIMUM_MS = 60_000;
  * billed, at every price change. Time charged but not run (the rest of the minimum, or of a started hour) is in the last piece. An instance that
  * ended as it was launched has no piece and costs nothing. Spot prices are held before the first and after the last step of the trace.
  */
-export function billOf(trace: MarketTrace, pool: PoolId, use: Use, rules: BillingRules): Bill {
+export function billOf(
+  trace: Pick<MarketTrace, 'pools' | 'prices'>,
+  pool: PoolId,
+  use: Use,
+  rules: BillingRules,
+): Bill {
   const launched = raw(use.launchedMs);
   const until = raw(use.untilMs);
   if (!(until > launched)) return { totalUsd: usd(0), pieces: [] };
@@ -57,14 +62,17 @@ export function billOf(trace: MarketTrace, pool: PoolId, use: Use, rules: Billin
   const most = use.bid === 'uncapped' ? Infinity : raw(use.bid);
   const cuts = cutsBetween(rules.billing === 'per-hour' ? NO_CHANGES : prices.atMs, launched, until);
   let total = 0;
+  let refundedUsd = 0;
   const pieces = cuts.map((from, i) => {
     const to = cuts[i + 1] ?? until;
     const hourStart = launched + Math.floor((from - launched) / HOUR_MS) * HOUR_MS;
     const last = i === cuts.length - 1;
     const chargedMs = (last ? chargedUntil(launched, until, rules) : to) - from;
     const price = Math.min(most, heldPrice(prices, rules.billing === 'per-hour' ? hourStart : from));
-    const charge = refunded ? 0 : (price * chargedMs) / HOUR_MS;
+    const full = (price * chargedMs) / HOUR_MS;
+    const charge = refunded ? 0 : full;
     total += charge;
+    refundedUsd += full - charge;
     return {
       fromMs: epochMs(from),
       toMs: epochMs(to),
@@ -72,7 +80,7 @@ export function billOf(trace: MarketTrace, pool: PoolId, use: Use, rules: Billin
       onDemandUsd: (onDemand * chargedMs) / HOUR_MS,
     };
   });
-  return { totalUsd: usd(total), pieces };
+  return { totalUsd: usd(total), ...(refundedUsd > 0 ? { refundedUsd } : {}), pieces };
 }
 
 /** End of the time that is charged: run time rounded up to what the rule sells. */

@@ -1,4 +1,7 @@
 /**
+ * Which tasks wait for a place instead of being bought one: short ones, in turns, as described here, and those of which no run is known, until the
+ * first runs tell (first-runs.ts).
+ *
  * Which short tasks wait their turn, and how many places the others are bought.
  *
  * A task that takes seconds, or less than the start of an instance anyhow, is done before one bought for it is up, and uses a part
@@ -28,17 +31,19 @@ import { vector, type Resources } from '../domain/resources.ts';
 import { instanceParts, isStopping, type InstanceView, type PendingGroup } from '../domain/snapshot.ts';
 import type { Leftover, Queued, QueueInput, QueuePolicy } from '../domain/stages.ts';
 import { meanToDo } from '../domain/work-to-do.ts';
+import { awaitFirstRuns } from './first-runs.ts';
 
 /** Baseline: what found no room is bought for, each task a place of its own. */
-export const eachItsPlace: QueuePolicy = ({ leftovers }) => ({ leftovers, inTurn: NONE });
+export const eachItsPlace: QueuePolicy = ({ leftovers }) => ({ leftovers, inTurn: NONE, untold: NONE });
 
 /**
  * O(leftovers); and where any are short O(instances and what runs there) and O(leftovers x pools x sizes of places): bench/queue.ts.
  */
 export const shortTasksQueue: QueuePolicy = (input) => {
-  const { leftovers } = input;
-  const waiting = leftovers.flatMap((leftover) => waitingOf(leftover, input) ?? []).sort(longestFirst);
-  if (waiting.length === 0) return { leftovers, inTurn: NONE };
+  const waiting = input.leftovers.flatMap((leftover) => waitingOf(leftover, input) ?? []).sort(longestFirst);
+  const short = new Set<Leftover>(waiting.map((w) => w.leftover));
+  const { leftovers, waiting: untold } = awaitFirstRuns(input, short);
+  if (waiting.length === 0) return { leftovers, inTurn: NONE, untold };
   const places = placesHeld(input, waiting);
   const open = new Map(input.snapshot.pools.flatMap((v) => (v.open && v.quote !== null ? [[v.pool.id, v.pool]] : [])));
   const behind = new Map(input.behind);
@@ -66,7 +71,7 @@ export const shortTasksQueue: QueuePolicy = (input) => {
     const count = toBuy.get(leftover) ?? leftover.count;
     return count === 0 ? [] : [{ ...leftover, count }];
   });
-  return { leftovers: bought, inTurn };
+  return { leftovers: bought, inTurn, untold };
 };
 
 const NONE: Queued['inTurn'] = new Map();

@@ -13,7 +13,7 @@
  * Instances stay in `room` over the whole window; one with nothing but pre-emptible work can be given up as a whole,
  * which returns its vCPUs to the quota (problem.ts).
  */
-import { raw } from '../kernel/units.ts';
+import { raw, ZERO_USD } from '../kernel/units.ts';
 import type { JobId, PoolId } from '../kernel/ids.ts';
 import { isLive } from '../domain/instance.ts';
 import {
@@ -37,6 +37,8 @@ export interface Room {
   readonly views: () => readonly InstanceView[];
   /** How many instances there are. */
   readonly count: number;
+  /** Whether an instance is there in later slots anyhow: one that nothing runs on is given back before, unless its hour is paid. */
+  readonly stays: () => boolean;
   /** What is free on an instance. In no order. */
   readonly free: (position: number) => Resources;
   /** The same with what may give way there; added up when first asked for. */
@@ -111,6 +113,7 @@ function roomIn(pool: PoolId, there: readonly InstanceView[], input: PlanInput):
     views: () => (sorted ??= [...there].sort(byId)),
     partition: () => (partition ??= roomPartition(pool, there, input)),
     count: there.length,
+    stays: () => input.config.billing === 'per-hour' || there.some((view) => view.attempts.length > 0),
     free: (position) => (there[position] as InstanceView).free,
     yielding: (position) => (yielding[position] ??= withYielding(there[position] as InstanceView, input)),
   };
@@ -187,16 +190,32 @@ interface Counted {
   seen: number;
 }
 
-/** Expected cost (USD) of what runs for a job now until its end, at the on-demand price. */
-export function committedUsd(input: PlanInput): ReadonlyMap<JobId, number> {
+/** Expected cost (USD) of what runs for a job now until its end, at the present price. O(pools + attempts). */
+function committedUsd(input: PlanInput): ReadonlyMap<JobId, number> {
   const committed = new Map<JobId, number>();
+  const quotes = new Map(input.snapshot.pools.map(({ pool, quote }) => [pool.id, quote]));
   for (const view of input.snapshot.instances.values()) {
     for (const running of view.attempts) {
       const { job, resources } = running.attempt;
       const share = dominantShare(resources, view.pool.type.capacity);
       const hours = meanLeftS(running, input) / 3600;
-      committed.set(job, (committed.get(job) ?? 0) + share * raw(view.pool.onDemandUsdPerHour) * hours);
+      const usdPerHour = raw(quotes.get(view.pool.id) ?? view.pool.onDemandUsdPerHour);
+      committed.set(job, (committed.get(job) ?? 0) + share * usdPerHour * hours);
     }
   }
   return committed;
+}
+
+/** USD left of the budgets of jobs that wait, running work paid for. O(groups), and what `committedUsd` takes where a job has a limit. */
+export function leftOfBudgets(input: PlanInput): ReadonlyMap<JobId, number> {
+  const left = new Map<JobId, number>();
+  const { jobs, groups, spentUsd } = input.snapshot;
+  let committed: ReadonlyMap<JobId, number> | null = null;
+  for (const { job } of groups) {
+    const limit = jobs.get(job)?.spec.maxCostUsd ?? null;
+    if (limit === null || left.has(job)) continue;
+    committed ??= committedUsd(input);
+    left.set(job, Math.max(0, raw(limit) - raw(spentUsd.get(job) ?? ZERO_USD) - (committed.get(job) ?? 0)));
+  }
+  return left;
 }

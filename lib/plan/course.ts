@@ -3,6 +3,7 @@
  * served, deadline work before best-effort, this cycle only: what the "spot or on-demand" literature compares, made to
  * run on many jobs at once.
  */
+import { steadyOnly } from '../domain/constraints.ts';
 import type { AttemptId, GroupId } from '../kernel/ids.ts';
 import type { Offer } from '../domain/forecast.ts';
 import { unsolved, type Allotment } from '../domain/plan.ts';
@@ -43,7 +44,7 @@ export function coursePlan(courses: Courses): PlanPolicy<unknown> {
     for (const group of input.snapshot.groups) {
       const all = input.offers.get(group.id);
       if (all === undefined) continue;
-      const { take, why } = courses.pending(group, input);
+      const { take, why } = withinConstraints(courses.pending(group, input), group, input);
       if (take === 'wait') waiting.set(group.id, why);
       const suited = all.offers.filter((offer) => suits(offer, take));
       offers.set(group.id, withOffers(all, suited));
@@ -55,6 +56,14 @@ export function coursePlan(courses: Courses): PlanPolicy<unknown> {
     const allotment = allotmentOf(problem, selection, unsolved(selection.objectiveUsd));
     return Promise.resolve({ ...allotment, waits: allotment.waits.map((wait) => told(wait, waiting)) });
   };
+}
+
+/** A hard constraint is never widened: work that may only use spot takes spot where its course asks for capacity that stays. */
+function withinConstraints(course: Course, group: PendingGroup, input: PlanInput): Course {
+  if (course.take !== 'steady' || steadyOnly(group.stage.constraints) !== null) return course;
+  return hasSpot(group, input)
+    ? { take: 'spot', why: `${course.why}, and it may only use spot` }
+    : { take: 'wait', why: `${course.why}, and no spot pool that it may use gives capacity now` };
 }
 
 const suits = (offer: Offer, take: Course['take']): boolean =>

@@ -90,18 +90,22 @@ export class Filling {
     const waiting = Math.min(this.waiting[choice.group] ?? 0, group.gang && most > 0 ? Infinity : most - already);
     if (waiting < 1) return;
     let total = 0;
-    const taken = choice.members.map((member, m) => {
-      const wanted = Math.min(waiting - total, member.atMost - this.unitsOf(index, m));
-      const count = this.fits(member.use, wanted);
+    // Most choices of a full supply find nothing: nothing is made for them.
+    let taken: number[] | null = null;
+    const { members } = choice;
+    for (let m = 0; m < members.length; m++) {
+      const member = members[m] as Choice['members'][number];
+      const count = this.fits(member.use, Math.min(waiting - total, member.atMost - this.unitsOf(index, m)));
+      if (count === 0) continue;
       this.change(index, m, count);
       total += count;
-      return count;
-    });
+      (taken ??= members.map(() => 0))[m] = count;
+    }
     if (group.gang && total < waiting) {
-      taken.forEach((count, m) => this.change(index, m, -count));
+      taken?.forEach((count, m) => this.change(index, m, -count));
       return;
     }
-    this.waiting[choice.group] = (this.waiting[choice.group] ?? 0) - total;
+    if (total > 0) this.waiting[choice.group] = (this.waiting[choice.group] ?? 0) - total;
   }
 
   unitsOf(index: number, member: number): number {

@@ -12,6 +12,7 @@
  */
 import { between, lte, raw, seconds } from '../kernel/units.ts';
 import type { AttemptId } from '../kernel/ids.ts';
+import { steadyOnly } from '../domain/constraints.ts';
 import { forecastFor, pInterruptedWithin } from '../domain/forecast.ts';
 import { NOTICE_S } from '../domain/instance.ts';
 import { runningParts, workDoneS, workKeptS, type InstanceView, type RunningTask } from '../domain/snapshot.ts';
@@ -29,6 +30,12 @@ export interface Move {
   readonly to?: 'spot';
 }
 
+/**
+ * Probability of lateness that a move takes away at least. Ours: under the error of any runtime forecast. Without it a move is ordered
+ * for nothing and dropped while its instance starts.
+ */
+const LEAST_GAIN = 0.01;
+
 /** Which running attempts are to go on elsewhere; each at most once, by id. */
 export type MovesOf = (input: PlanInput) => readonly Move[];
 
@@ -44,6 +51,8 @@ export function guardMoves(input: PlanInput): readonly Move[] {
     if (worths.mayBeDue?.(running, withinS) === false) continue;
     const view = snapshot.instances.get(running.attempt.instance);
     if (view === undefined || view.instance.state === 'warned') continue;
+    // A hard constraint is never widened: work that may only use spot stays there.
+    if (steadyOnly(running.stage.constraints) === null) continue;
     const reason = reasonToMove(running, view, input);
     if (reason !== null) moves.push({ attempt: running.attempt.id, reason, running, view });
   }
@@ -66,7 +75,7 @@ function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput
   const left = seconds(meanLeftS(running, input));
   const lost = lte(left, NOTICE_S) ? 0 : pInterruptedWithin(curve, left);
   const stayLate = lost + (1 - lost) * pLeftOver(running, slackS, input);
-  if (moveLate >= stayLate) return null;
+  if (moveLate > stayLate - LEAST_GAIN) return null;
   const minutes = Math.round((raw(worth.latestSafeStartMs ?? snapshot.nowMs) - raw(snapshot.nowMs)) / 6000) / 10;
   const moment = minutes >= 0 ? `is in ${minutes} min` : `was ${-minutes} min ago`;
   return (

@@ -8,7 +8,7 @@
  * Cost (USD): the offer's, times the expected price of that slot over the price now.
  */
 import { between, epochMs, plus, raw, seconds, type EpochMs } from '../kernel/units.ts';
-import type { PoolId } from '../kernel/ids.ts';
+import type { JobId, PoolId } from '../kernel/ids.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { certain, mean, type Distribution } from '../domain/distribution.ts';
 import type { Offer } from '../domain/forecast.ts';
@@ -18,7 +18,7 @@ import type { PendingGroup } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
 import { workToDo } from '../domain/work-to-do.ts';
 import { worthAt } from '../domain/utility.ts';
-import type { Capacity } from './capacity.ts';
+import { leftOfBudgets, type Capacity } from './capacity.ts';
 import { relocationS } from './preempt.ts';
 
 /**
@@ -52,6 +52,8 @@ export interface OptionContext {
   readonly priceFactor: (pool: Pool, slot: number) => number;
   /** Whether all that waits finds vCPUs at once: then work that is taken away in time finds on-demand capacity to flee to. */
   readonly canFlee: boolean;
+  /** USD left per job with a limit. */
+  readonly leftUsd: ReadonlyMap<JobId, number>;
 }
 
 export function optionContext(
@@ -78,7 +80,15 @@ export function optionContext(
     return known[slot] ?? 1;
   };
   const waiting = snapshot.groups.reduce((sum, group) => sum + group.count * raw(group.need.cpu), 0);
-  return { input, pools, held: rooms, slotMs, priceFactor, canFlee: waiting <= headroomMilliCpu };
+  return {
+    input,
+    pools,
+    held: rooms,
+    slotMs,
+    priceFactor,
+    canFlee: waiting <= headroomMilliCpu,
+    leftUsd: leftOfBudgets(input),
+  };
 }
 
 /** Offers whose lateness is acceptable; where none is, the safest ones. */
@@ -98,12 +108,24 @@ export function isGuarded(worth: Worth, at: EpochMs, cyclePeriodS: number): bool
   return raw(at) + GUARD_CYCLES * cyclePeriodS * 1000 >= raw(worth.latestSafeStartMs);
 }
 
+/**
+ * Offers that the budget of the job pays for, all tasks of the group together; all offers where it pays for none. A deadline asks for
+ * capacity that stays: where the budget does not pay for that, spot may still be in time, and nothing at all cannot.
+ */
+function payableOffers({ id, job, count }: PendingGroup, { input, leftUsd }: OptionContext): readonly Offer[] {
+  const offers = input.offers.get(id)?.offers ?? [];
+  const left = leftUsd.get(job);
+  if (left === undefined) return offers;
+  const payable = offers.filter((o) => o.expectedCostUsd * count <= left + 1e-9);
+  return payable.length > 0 ? payable : offers;
+}
+
 /** All options of a group, in the order of slots, then offers. Those that bring less than they cost are included. */
 export function startOptions(group: PendingGroup, context: OptionContext): readonly PlannedOption[] {
   const { input } = context;
   const worth = input.worths.groups.get(group.id);
-  const offered = input.offers.get(group.id)?.offers ?? [];
   if (worth === undefined) return [];
+  const offered = payableOffers(group, context);
   const usable = acceptableOffers(offered, input.config.maxLateProbability);
   const left = leftToRun(group, input);
   const elsewhereUsd = usable.reduce((least, o) => (o.opens ? least : Math.min(least, o.expectedCostUsd)), Infinity);
@@ -182,7 +204,7 @@ function expectedLifeS({ pInterrupted, expectedDurationS }: Offer, left: Distrib
   return p < 1e-6 ? leftS : (leftS * p) / -Math.log1p(-p);
 }
 
-const rateOf = (offer: Offer): number => raw(offer.priceUsdPerHour) * offer.share;
+const rateOf = (offer: Offer): number => raw(offer.priceUsdPerHour) * offer.chargedShare;
 const cheapestRate = (offers: readonly Offer[]): number =>
   offers.reduce((least, offer) => Math.min(least, rateOf(offer)), Infinity);
 

@@ -10,18 +10,10 @@ import { countFits, vector } from '../domain/resources.ts';
 import type { Pool, PoolView } from '../domain/pool.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
 import type { PlanInput } from '../domain/stages.ts';
-import {
-  QUOTA,
-  budgetOf,
-  capacityOf,
-  committedUsd,
-  fittings,
-  roomOf,
-  type Capacity,
-  type Fitting,
-} from './capacity.ts';
+import { QUOTA, budgetOf, capacityOf, fittings, roomOf, type Capacity, type Fitting } from './capacity.ts';
 import { guardMoves, type Move, type MovesOf } from './guard.ts';
 import { killsOf, type Kill, type Kills } from './kills.ts';
+import { keepsProgress } from './own-stops.ts';
 import { optionContext, startOptions, type OptionContext, type PlannedOption } from './options.ts';
 import { supplyRows, type Draw, type Partition, type RowUse, type Supply, type SupplyRows } from './strl/supply.ts';
 
@@ -73,19 +65,22 @@ export interface Problem {
   readonly moves: readonly Move[];
 }
 
-/** `movesOf`: which running work goes on elsewhere; its room is kept before anything else gets some. */
+/**
+ * `movesOf`: which running work goes on elsewhere; its room is kept before anything else gets some. Moves that lose too much work to begin
+ * are left out.
+ */
 export function problemOf(input: PlanInput, movesOf: MovesOf = guardMoves): Problem {
-  const moves = movesOf(input);
+  const moves = movesOf(input).filter((m) => keepsProgress(m.running, input));
   const capacity = capacityOf(input, reservedFor(moves));
   const context = optionContext(input, capacity);
   const groups = [...input.snapshot.groups].sort((a, b) => (a.id < b.id ? -1 : 1));
   const options = groups.map((group) => startOptions(group, context));
-  const budgets = budgetsOf(input, groups, options);
+  const over = overBudgets(context, groups, options);
   const lacksRoom = mayLackRoom(groups, options, { capacity, context });
   const { kills: killDrafts, partitions: killPartitions } = lacksRoom ? killsOf(capacity) : NO_KILLS;
 
   const partitions: Partition[] = [capacity.quota, ...roomsAsked(capacity, lacksRoom ? null : options)];
-  for (const [job, left] of budgets.left) {
+  for (const [job, left] of context.leftUsd) {
     partitions.push({ id: budgetOf(job), renewable: false, kinds: ['usd'], capacity: [[left]] });
   }
   const supply: Supply = { slots: capacity.slots, partitions: [...partitions, ...killPartitions] };
@@ -100,13 +95,12 @@ export function problemOf(input: PlanInput, movesOf: MovesOf = guardMoves): Prob
     fitting: fittings(),
     context,
     rows,
-    budgets,
     quotaMilliCpu: capacity.headroomMilliCpu + returnable,
   };
   const choices: Choice[] = [];
   const entries = groups.map((group, index): GroupChoices => {
     const mine = options[index] ?? [];
-    const overBudget = budgets.over.get(group.job) ?? null;
+    const overBudget = over.get(group.job) ?? null;
     const made = overBudget === null ? choicesOf(group, index, mine, build) : [];
     const first = choices.length;
     choices.push(...made);
@@ -165,51 +159,37 @@ interface Build {
   readonly fitting: Fitting;
   readonly context: OptionContext;
   readonly rows: SupplyRows;
-  readonly budgets: Budgets;
   /** mCPU that new instances could have now at most, all that can be given up returned. */
   readonly quotaMilliCpu: number;
 }
 
-interface Budgets {
-  /** USD left per job with a limit. */
-  readonly left: ReadonlyMap<JobId, number>;
-  /** Jobs whose waiting work does not fit into what is left, with a sentence. */
-  readonly over: ReadonlyMap<JobId, string>;
-}
-
 /** A job may start when what is spent, what runs and the cheapest way to do what waits stay within `maxCostUsd`. */
-function budgetsOf(
-  input: PlanInput,
+function overBudgets(
+  { input: { snapshot }, leftUsd }: OptionContext,
   groups: readonly PendingGroup[],
   options: readonly (readonly PlannedOption[])[],
-): Budgets {
-  const left = new Map<JobId, number>();
-  const over = new Map<JobId, string>();
-  const cheapest = new Map<JobId, number>();
+): ReadonlyMap<JobId, string> {
+  const needed = new Map<JobId, number>();
   groups.forEach((group, index) => {
     const costs = (options[index] ?? []).map((o) => o.option.costUsd);
-    if (costs.length === 0) return;
-    cheapest.set(group.job, (cheapest.get(group.job) ?? 0) + group.count * costs.reduce((a, b) => Math.min(a, b)));
+    if (costs.length === 0 || !leftUsd.has(group.job)) return;
+    needed.set(group.job, (needed.get(group.job) ?? 0) + group.count * costs.reduce((a, b) => Math.min(a, b)));
   });
-  const limited = groups.filter((g) => (input.snapshot.jobs.get(g.job)?.spec.maxCostUsd ?? null) !== null);
-  const committed = limited.length === 0 ? new Map<JobId, number>() : committedUsd(input);
-  for (const { job } of limited) {
-    if (left.has(job)) continue;
-    const limit = raw(input.snapshot.jobs.get(job)?.spec.maxCostUsd ?? ZERO_USD);
-    const spent = raw(input.snapshot.spentUsd.get(job) ?? ZERO_USD);
-    const running = committed.get(job) ?? 0;
-    const needed = cheapest.get(job) ?? 0;
-    left.set(job, Math.max(0, limit - spent - running));
-    if (spent + running + needed > limit + 1e-9) {
-      const soFar =
-        running > 0 ? `${usdText(spent)} spent and ${usdText(running)} for what runs` : `${usdText(spent)} spent`;
-      over.set(
-        job,
-        `${soFar}, and at least ${usdText(needed)} for what waits, would pass the job's limit of ${usdText(limit)}`,
-      );
-    }
+  const over = new Map<JobId, string>();
+  for (const [job, neededUsd] of needed) {
+    const left = leftUsd.get(job) ?? 0;
+    if (neededUsd <= left + 1e-9) continue;
+    const limit = raw(snapshot.jobs.get(job)?.spec.maxCostUsd ?? ZERO_USD);
+    const spent = raw(snapshot.spentUsd.get(job) ?? ZERO_USD);
+    const running = limit - spent - left;
+    const soFar =
+      running > 1e-9 ? `${usdText(spent)} spent and ${usdText(running)} for what runs` : `${usdText(spent)} spent`;
+    over.set(
+      job,
+      `${soFar}, and at least ${usdText(neededUsd)} for what waits, would pass the job's limit of ${usdText(limit)}`,
+    );
   }
-  return { left, over };
+  return over;
 }
 
 export const usdText = (x: number): string => `$${x >= 1 || x === 0 ? x.toFixed(2) : x.toPrecision(2)}`;
@@ -226,19 +206,32 @@ function choicesOf(group: PendingGroup, index: number, options: readonly Planned
       continue;
     }
     for (const member of members) {
-      const isThere = member.name === 'room' && planned.option.slot === 0;
-      const netUsd = planned.netUsd + (isThere ? ROOM_CREDIT * planned.option.costUsd : 0);
+      const netUsd = planned.netUsd + savedUsd(planned, member, build);
       if (netUsd > 0) made.push({ group: index, planned, netUsd, members: [member] });
     }
   }
-  const kept = isGang(group) ? made : undominated(made, build.budgets.left.has(group.job));
+  const kept = isGang(group) ? made : undominated(made, build.context.leftUsd.has(group.job));
   return kept.sort((a, b) => b.netUsd - a.netUsd || a.planned.option.slot - b.planned.option.slot);
+}
+
+/**
+ * US dollars that a task costs less than its option says, or more. In room that is there now it pays its own share of the instance; of
+ * a new one also what no other work uses.
+ */
+function savedUsd({ option, pool }: PlannedOption, { name }: ChoiceMember, { capacity }: Build): number {
+  const { share, newShare, chargedShare } = option.offer;
+  if (!(chargedShare > 0)) return 0;
+  // An idle instance is given back before a later slot, or held for it: either costs the whole of it, as a new one does.
+  const isNew = name === 'new' || (option.slot > 0 && capacity.rooms.get(pool.id)?.stays() !== true);
+  if (isNew) return (1 - newShare / chargedShare) * option.costUsd;
+  if (option.slot > 0) return 0;
+  return (1 - share / chargedShare) * option.costUsd + (ROOM_CREDIT * option.costUsd * share) / chargedShare;
 }
 
 function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): ChoiceMember[] {
   const { capacity, context, rows } = build;
   const { pool, option, slots } = planned;
-  const budget: readonly Draw[] = build.budgets.left.has(group.job)
+  const budget: readonly Draw[] = build.context.leftUsd.has(group.job)
     ? [{ partition: budgetOf(group.job), perUnit: [option.costUsd] }]
     : [];
   const members: ChoiceMember[] = [];

@@ -12,6 +12,7 @@ type Wait = Allotment['waits'][number];
 interface Why {
   readonly why: WaitReason;
   readonly detail: string;
+  readonly quota?: string;
 }
 
 export function waitsOf(problem: Problem, selection: Selection): readonly Wait[] {
@@ -40,7 +41,7 @@ function why(problem: Problem, entry: GroupChoices, later: PlannedOption | null)
   const bestNow = now?.netUsd ?? -Infinity;
   if (bestNow <= 0 && (after?.netUsd ?? 0) <= 0) return tooDear(now ?? after);
   const cheaper = later !== null && later.netUsd > bestNow ? later : bestNow <= 0 ? after : null;
-  if (cheaper !== null) return cheaperLater(cheaper, now, input.config.slotS);
+  if (cheaper !== null) return cheaperLater(problem, cheaper, now);
   return noRoom(problem, entry, later);
 }
 
@@ -69,25 +70,31 @@ function tooDear(option: PlannedOption | null): Why {
   };
 }
 
-function cheaperLater(later: PlannedOption, now: PlannedOption | null, slotS: number): Why {
+function cheaperLater({ input }: Problem, later: PlannedOption, now: PlannedOption | null): Why {
   const { option } = later;
-  if (option.offer.opens !== undefined) return waitsForSpot(later, now);
-  const inText = `in ${minutes(option.slot * slotS)}`;
+  if (option.offer.opens !== undefined) return waitsForSpot(input, later, now);
+  const inText = `in ${minutes(option.slot * input.config.slotS)}`;
   const then = `${option.offer.pool} is expected to cost ${usdText(option.costUsd)} a task ${inText}`;
   const instead = now === null ? '' : `, against ${usdText(now.option.costUsd)} on ${now.option.offer.pool} now`;
   return { why: 'cheaper-later', detail: `${then}${instead}` };
 }
 
 /** No spot pool can be had: it waits for one that rests while the deadline allows. */
-function waitsForSpot({ option }: PlannedOption, now: PlannedOption | null): Why {
+function waitsForSpot({ snapshot }: Problem['input'], { option }: PlannedOption, now: PlannedOption | null): Why {
   const { pool, opens } = option.offer;
+  const quota = snapshot.pools.find((view) => view.pool.id === pool)?.rest?.quota;
+  const closed =
+    quota === undefined
+      ? 'no spot pool that suits it gives capacity now'
+      : `the account's vCPU quota ${quota} is used up, as its last refusal says`;
   const instead = now === null ? '' : `, against ${usdText(now.option.costUsd)} on ${now.option.offer.pool} now`;
   const chance = `${Math.round(100 * (opens?.p ?? 1))} %`;
   return {
     why: 'cheaper-later',
     detail:
-      `no spot pool that suits it gives capacity now; ${pool} is tried again later (chance ${chance}), ` +
+      `${closed}; ${pool} is tried again later (chance ${chance}), ` +
       `so that a task is expected to cost ${usdText(option.costUsd)}${instead}`,
+    ...(quota === undefined ? {} : { quota }),
   };
 }
 
@@ -98,12 +105,12 @@ function noRoom(problem: Problem, entry: GroupChoices, later: PlannedOption | nu
   const next = later === null ? '' : `; expected to start in ${minutes(later.option.slot * input.config.slotS)}`;
   const quota = `${tidy(limit - free)} of ${tidy(limit)} vCPUs are taken`;
   const closed = closedPools(problem, entry);
-  if (closed !== null) return { why: 'capacity', detail: `${closed}${next}` };
+  if (closed !== null) return { why: 'capacity', ...closed, detail: `${closed.detail}${next}` };
   if (entry.gang) {
     const needs = tidy((entry.group.count * raw(entry.group.need.cpu)) / 1000);
-    const lacks = quotaTooSmall(problem, entry) ?? quota;
-    const detail = `its ${entry.group.count} tasks start together and need ${needs} vCPUs at once; ${lacks}${next}`;
-    return { why: 'gang', detail };
+    const lacks = quotaTooSmall(problem, entry) ?? { detail: quota };
+    const detail = `its ${entry.group.count} tasks start together and need ${needs} vCPUs at once; ${lacks.detail}${next}`;
+    return { why: 'gang', ...lacks, detail };
   }
   const machines = [...new Set(entry.options.map((o) => raw(o.pool.type.capacity.cpu) / 1000))];
   const smallest = machines.reduce((least, x) => Math.min(least, x), Infinity);
@@ -115,17 +122,18 @@ function noRoom(problem: Problem, entry: GroupChoices, later: PlannedOption | nu
 }
 
 /** When no pool that a gang might use has a quota that bears all of it at once: which one bears most. */
-function quotaTooSmall(problem: Problem, { group, options }: GroupChoices): string | null {
+function quotaTooSmall(problem: Problem, { group, options }: GroupChoices): Omit<Why, 'why'> | null {
   const pools = new Set(options.map((o) => o.pool.id));
   const views = problem.input.snapshot.pools.filter((view) => pools.has(view.pool.id));
   if (views.some((view) => tasksAtOnce(group, view) >= group.count)) return null;
   const [most] = views.toSorted((a, b) => (b.quota?.boundMilliCpu ?? 0) - (a.quota?.boundMilliCpu ?? 0));
   if (most?.quota === undefined) return null;
   const { usedMilliCpu, boundMilliCpu } = most.quota;
-  return (
-    `the account's vCPU quota ${quotaOf(most.pool.id)} refused ${tidy(boundMilliCpu / 1000)} at once and has ` +
-    `${tidy(usedMilliCpu / 1000)} in use: ask AWS for a higher one, or make the gang smaller; it is tried again within the hour`
-  );
+  const quota = quotaOf(most.pool.id);
+  const detail =
+    `the account's vCPU quota ${quota} refused ${tidy(boundMilliCpu / 1000)} at once and has ` +
+    `${tidy(usedMilliCpu / 1000)} in use: ask AWS for a higher one, or make the gang smaller; it is tried again within the hour`;
+  return { quota, detail };
 }
 
 /** How many tasks fit on new machines of a pool, as far as its quota goes. */
@@ -133,13 +141,17 @@ const tasksAtOnce = ({ need }: GroupChoices['group'], view: PoolView): number =>
   Math.floor(atOnceMilliCpu(view, 0) / raw(view.pool.type.capacity.cpu)) * countFits(need, view.pool.type.capacity);
 
 /** When every pool that it might use now is closed: which, and why. */
-function closedPools(problem: Problem, entry: GroupChoices): string | null {
+function closedPools(problem: Problem, entry: GroupChoices): Omit<Why, 'why'> | null {
   const { snapshot } = problem.input;
   const now = new Set(entry.options.filter((o) => o.option.slot === 0).map((o) => o.pool.id));
   const views = snapshot.pools.filter((view) => now.has(view.pool.id));
   if (views.length === 0 || views.some((view) => view.open && view.quote !== null)) return null;
-  const reason = views[0]?.closedReason ?? 'no price is quoted';
-  return `none of the ${count(views.length, 'pool')} that suit it can be bought now (${views[0]?.pool.id}: ${reason})`;
+  // A quota is something that a person can raise: it is named before a pool that has no capacity.
+  const named = views.find((view) => view.rest?.quota !== undefined) ?? views[0];
+  const reason = named?.closedReason ?? 'no price is quoted';
+  const detail = `none of the ${count(views.length, 'pool')} that suit it can be bought now (${named?.pool.id}: ${reason})`;
+  const quota = named?.rest?.quota;
+  return { detail, ...(quota === undefined ? {} : { quota }) };
 }
 
 const tidy = (x: number): string => String(Math.round(x * 10) / 10);

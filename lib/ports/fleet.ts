@@ -10,6 +10,8 @@ import type { Resources } from '../domain/resources.ts';
 export interface LaunchRequest {
   readonly key: EffectKey;
   readonly instance: InstanceId;
+  /** Launches of one allocation are of one pool at one bid, and may be bought by one request. Absent: it is bought alone. */
+  readonly allocation?: EffectKey;
   readonly pool: PoolId;
   readonly bid: Bid;
 }
@@ -22,6 +24,8 @@ export interface StartRequest {
   /** `{index}` already replaced. */
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** References to secrets by variable; whoever starts the program looks their values up. */
+  readonly secrets?: Readonly<Record<string, string>>;
   readonly workdir: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
@@ -67,6 +71,12 @@ export interface LogChunk {
   readonly url?: string;
 }
 
+/** The end of a log. */
+export interface LogEnd {
+  readonly text: string;
+  readonly isMerged?: true;
+}
+
 /**
  * Capacity and execution: EC2 and ECS, local supervisors, or a simulation. One outcome per request, in order, never a
  * count. Every call is idempotent by `key`: repeated after a crash it does nothing twice and answers the same.
@@ -89,6 +99,8 @@ export interface Fleet {
   /** The page for people that shows a log, by the name that `attempt-started` gave it. */
   logUrl?(log: string): string;
   logs(attempt: AttemptId, stream: 'stdout' | 'stderr', offset: number, maxBytes: number): Promise<LogChunk>;
+  /** The last lines of a log, where a provider finds them without reading all before them. Absent: by `logs`. */
+  logEnd?(attempt: AttemptId, stream: 'stdout' | 'stderr'): Promise<LogEnd>;
   /** Stops watching; instances and tasks live on. */
   close(): Promise<void>;
 }

@@ -1,14 +1,26 @@
 import { instanceHours, type LedgerRow } from '../domain/ledger.ts';
 import type { CostRow } from './store.ts';
 
-export type By = 'job' | 'owner' | 'pool' | 'template';
-/** By what sums are kept for good. Jobs and templates may be as many as rows of the ledger: of theirs what has aged out is one row. */
+export const COST_KEYS = ['job', 'owner', 'caller', 'pool', 'template'] as const;
+export type By = (typeof COST_KEYS)[number];
+/**
+ * By what sums are kept for good. Jobs, templates and callers (sessions of a role) may be as many as rows of the ledger: of theirs what
+ * has aged out is one row.
+ */
 export const KEPT_SUMS = ['owner', 'pool'] as const;
 export type KeptSum = (typeof KEPT_SUMS)[number];
 export const isKeptSum = (by: By): by is KeptSum => (KEPT_SUMS as readonly By[]).includes(by);
 
-type Sums = { -readonly [K in keyof CostRow]: CostRow[K] };
-const MONEY = ['workUsd', 'wastedUsd', 'idleUsd', 'onDemandUsd', 'instanceHours'] as const;
+type Sums = { -readonly [K in keyof CostRow]-?: Required<CostRow>[K] };
+const MONEY = ['workUsd', 'wastedUsd', 'idleUsd', 'onDemandUsd', 'instanceHours', 'idleHours'] as const;
+/** Key of idle time that no job is known to have caused, and of all idle time where it is shown apart. */
+export const IDLE_KEY = '(idle)';
+/** Key of jobs whose caller nobody recorded. */
+export const UNKNOWN_CALLER = '(unknown)';
+
+/** Under which key a row is summed. */
+export const costKeyOf = (row: LedgerRow, by: By): string =>
+  row[by] ?? (by === 'caller' && row.job !== null ? UNKNOWN_CALLER : IDLE_KEY);
 
 /** Sums of costs by key. */
 export class CostSums {
@@ -18,17 +30,18 @@ export class CostSums {
   addInstance(rows: readonly LedgerRow[], by: By): void {
     const hours = instanceHours(rows);
     rows.forEach((row, i) => {
-      const sum = this.#of(row[by] ?? '(idle)');
+      const sum = this.#of(costKeyOf(row, by));
       sum[`${row.kind}Usd`] += row.usd;
       if (row.kind === 'work') sum.onDemandUsd += row.onDemandUsd;
       sum.instanceHours += hours[i] ?? 0;
+      if (row.kind === 'idle') sum.idleHours += hours[i] ?? 0;
     });
   }
 
   /** The row `times` times: -1 takes it away. */
   add(row: CostRow, times = 1): void {
     const sum = this.#of(row.key);
-    for (const name of MONEY) sum[name] += times * row[name];
+    for (const name of MONEY) sum[name] += times * amountOf(row, name);
   }
 
   /** In order of their keys. */
@@ -46,11 +59,21 @@ export class CostSums {
   #of(key: string): Sums {
     let sum = this.#sums.get(key);
     if (sum === undefined) {
-      sum = { key, workUsd: 0, wastedUsd: 0, idleUsd: 0, onDemandUsd: 0, instanceHours: 0 };
+      sum = { key, workUsd: 0, wastedUsd: 0, idleUsd: 0, onDemandUsd: 0, instanceHours: 0, idleHours: 0 };
       this.#sums.set(key, sum);
     }
     return sum;
   }
+}
+
+const amountOf = (row: CostRow, name: (typeof MONEY)[number]): number => withIdleHours(row)[name];
+
+/** A row of a version that kept no idle hours: by the part that idle time has of its cost, as prices hardly change. */
+export function withIdleHours(row: CostRow): Required<CostRow> {
+  if (row.idleHours !== undefined) return { ...row, idleHours: row.idleHours };
+  const allUsd = row.workUsd + row.wastedUsd + row.idleUsd;
+  const part = row.key === IDLE_KEY ? 1 : allUsd > 0 ? row.idleUsd / allUsd : 0;
+  return { ...row, idleHours: row.instanceHours * part };
 }
 
 /** The ledger summed by key. */
@@ -62,6 +85,11 @@ export function costsBy(ledger: Iterable<readonly LedgerRow[]>, by: By): CostSum
 
 /** Of a sum of many numbers what may be rounding. */
 const ROUNDING = 1e-9;
-/** Whether two sums of the same rows, in whatever order, could differ so. `of`: the sum; left out: a small one. */
+/**
+ * Whether two sums of the same rows, in whatever order, could differ so. `of`: the sum; left out: a small one. Idle hours of earlier
+ * versions are estimates, so they say nothing of it.
+ */
 export const isRounding = (difference: CostRow, of?: CostRow): boolean =>
-  MONEY.every((name) => Math.abs(difference[name]) <= ROUNDING * Math.max(1, Math.abs(of?.[name] ?? 0)));
+  MONEY.filter((name) => name !== 'idleHours').every(
+    (name) => Math.abs(difference[name]) <= ROUNDING * Math.max(1, Math.abs(of?.[name] ?? 0)),
+  );

@@ -1,14 +1,22 @@
 import type { AttemptId, EffectKey, InstanceId, JobId, PlanId } from '../kernel/ids.ts';
 import type { EpochMs } from '../kernel/units.ts';
+import type { Caller } from '../domain/caller.ts';
 import type { Attempt, Job, JobState, Task } from '../domain/job.ts';
 import type { Instance } from '../domain/instance.ts';
 import type { LedgerRow } from '../domain/ledger.ts';
 import type { Effect, EffectOutcome, Explanation, Plan } from '../domain/plan.ts';
+import type { By } from './store-costs.ts';
 
 export interface Submission {
   readonly job: Job;
   /** The caller's Idempotency-Key and a digest of the body; null when none was given. */
   readonly idempotency: { readonly key: string; readonly digest: string } | null;
+}
+
+/** Who asks that a job be cancelled, and when. */
+export interface Cancelling {
+  readonly caller: Caller;
+  readonly atMs: EpochMs;
 }
 
 export type SubmitOutcome =
@@ -96,7 +104,7 @@ export interface OthersChanges {
 }
 
 export interface CostRow {
-  /** Job id, owner, pool id or template; '(idle)' for time nobody used. */
+  /** Job id, owner, pool id or template; '(idle)' for time that no job is known to have caused. */
   readonly key: string;
   readonly workUsd: number;
   readonly wastedUsd: number;
@@ -104,6 +112,8 @@ export interface CostRow {
   /** Of the work alone: what was wasted or idle is not part of the comparison. */
   readonly onDemandUsd: number;
   readonly instanceHours: number;
+  /** Of these hours the idle ones; absent in sums of versions that kept none. */
+  readonly idleHours?: number;
 }
 
 /**
@@ -116,10 +126,15 @@ export interface Store {
    * or neither. A call is stored whole or not at all.
    */
   submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]>;
-  /** What was submitted under an Idempotency-Key; null when nothing was. */
-  submitted(key: string): Promise<Submitted | null>;
-  /** Marks the job; the engine acts on it. False when the job is unknown or over. */
-  requestCancel(job: JobId): Promise<boolean>;
+  /** What was submitted under Idempotency-Keys; those under which nothing was are left out. */
+  submitted(keys: readonly string[]): Promise<ReadonlyMap<string, Submitted>>;
+  /**
+   * Marks the job; the engine acts on it. False when the job is unknown or over. The first request that says who asks stays with the
+   * job and leaves its event (`cancelEvent`): both or neither.
+   */
+  requestCancel(job: JobId, by?: Cancelling): Promise<boolean>;
+  /** Marks the hold of a held job as ended by a person; the engine acts on it. False when the job is not held. */
+  requestRelease(job: JobId): Promise<boolean>;
 
   /**
    * Takes the engine's lease and returns a fencing token, higher than any before. The last to take it has it: every
@@ -129,7 +144,7 @@ export interface Store {
   /** Applies all changes or none. Throws EbbError `fenced` when `token` is not the newest. */
   commit(token: number, changes: readonly Change[]): Promise<void>;
   /**
-   * `cancelRequested` set meanwhile by others is kept when a commit puts an older copy of the job. With `known`, what was
+   * `cancelRequested` and `releasedHoldMs` set meanwhile by others are kept when a commit puts an older copy of the job. With `known`, what was
    * submitted since the last load may be left out: for who goes on with what that load was about.
    */
   loadActive(of?: 'all' | 'known'): Promise<ActiveState>;
@@ -158,7 +173,7 @@ export interface Store {
   explanation(job: JobId): Promise<Explanation | null>;
   /** Ledger rows of a job, or of an instance, or all. */
   ledger(of: { readonly job: JobId } | { readonly instance: InstanceId } | 'all'): Promise<readonly LedgerRow[]>;
-  costs(by: 'job' | 'owner' | 'pool' | 'template'): Promise<readonly CostRow[]>;
+  costs(by: By): Promise<readonly CostRow[]>;
   events(after: number, limit: number): Promise<readonly EventRecord[]>;
   /** Values written by `memory` changes whose key starts so (predictor histories, observed interruptions, clock anchor). */
   memory(prefix: string): Promise<ReadonlyMap<string, string>>;

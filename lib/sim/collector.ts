@@ -9,7 +9,7 @@
  */
 import type { InstanceId, JobId } from '../kernel/ids.ts';
 import { between, raw, type EpochMs } from '../kernel/units.ts';
-import { attribute } from '../cycle/ledger.ts';
+import { attribute, jobsNamed } from '../cycle/ledger.ts';
 import type { Instance } from '../domain/instance.ts';
 import { isOver, type Attempt, type Job } from '../domain/job.ts';
 import { instanceHours, type LedgerRow } from '../domain/ledger.ts';
@@ -115,7 +115,7 @@ export class Collector {
       if (pool === undefined || instance.launchedMs === null) continue;
       const attempts = await store.attemptsOn(instance.id);
       const bill = await fleet.bill(instance.id, endMs);
-      const jobs = await store.findJobs(attempts.map((a) => a.job));
+      const jobs = await store.findJobs([...jobsNamed(instance, attempts)]);
       this.#fold(instance, attribute({ instance, pool, bill, attempts, jobs, until: endMs }), attempts);
     }
   }

@@ -13,6 +13,7 @@ const COLUMNS = [
   'deadlineMs',
   'workUsd',
   'wastedUsd',
+  'idleUsd',
   'onDemandUsd',
   'interruptions',
 ] as const;
@@ -48,12 +49,13 @@ export class JobRows {
     startedMs[i] = at(job.startedMs);
     finishedMs[i] = at(job.finishedMs);
     deadlineMs[i] = at(job.deadlineMs);
-    for (const c of ['workUsd', 'wastedUsd', 'onDemandUsd', 'interruptions'] as const) this.#numbers[c][i] ??= 0;
+    for (const c of ['workUsd', 'wastedUsd', 'idleUsd', 'onDemandUsd', 'interruptions'] as const)
+      this.#numbers[c][i] ??= 0;
   }
 
   charge(row: LedgerRow): void {
-    if (row.job === null || row.kind === 'idle') return;
-    this.#add(row.job, row.kind === 'work' ? 'workUsd' : 'wastedUsd', row.usd);
+    if (row.job === null) return;
+    this.#add(row.job, `${row.kind}Usd`, row.usd);
     if (row.kind === 'work') this.#add(row.job, 'onDemandUsd', row.onDemandUsd);
   }
 

@@ -168,7 +168,7 @@ export class MemoryFleet implements Fleet {
     const { pool, bid } = request;
     const at = this.#clock.now();
     if (!this.#truth.knows(pool)) {
-      return { status: 'refused', why: 'invalid', detail: `the market has no pool ${pool}` };
+      return { status: 'refused', why: 'unsupported', detail: `the market has no pool ${pool}` };
     }
     const outcome = this.#truth.launch(pool, at, bid);
     if (outcome !== 'ok') {

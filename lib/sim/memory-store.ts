@@ -6,6 +6,7 @@ import type { LedgerRow } from '../domain/ledger.ts';
 import type { Explanation, Plan } from '../domain/plan.ts';
 import type {
   ActiveState,
+  Cancelling,
   Change,
   CostRow,
   EffectRecord,
@@ -18,8 +19,8 @@ import type {
   SubmitOutcome,
   Submitted,
 } from '../ports/store.ts';
-import { submittedEvent } from '../ports/store-events.ts';
-import { CostSums, costsBy, KEPT_SUMS, type By } from '../ports/store-costs.ts';
+import { cancelEvent, submittedEvent } from '../ports/store-events.ts';
+import { COST_KEYS, CostSums, costsBy, isKeptSum, KEPT_SUMS, type By } from '../ports/store-costs.ts';
 import { decodeCursor, pageOf } from '../ports/store-paging.ts';
 import { expectKnown } from '../ports/store-changes.ts';
 import { AGED_OUT, DAY_MS, DEFAULT_RETENTION, type Retention } from '../ports/store-retention.ts';
@@ -53,7 +54,7 @@ export class MemoryStore implements Store {
   readonly #attemptsOn = new RowLists<Attempt>();
   readonly #jobsNamed = new Index<JobId>();
   /** Jobs that were not over when somebody asked for their end. */
-  readonly #cancelRequested = new Set<JobId>();
+  readonly #asked = new Set<JobId>();
   readonly #idempotency = new Map<string, { readonly digest: string; readonly job: JobId; readonly atMs: number }>();
   /** When what is over was put so last, in that order. */
   readonly #finals = new Map<JobId, number>();
@@ -64,6 +65,7 @@ export class MemoryStore implements Store {
     owner: new CostSums(),
     pool: new CostSums(),
     template: new CostSums(),
+    caller: new CostSums(),
   };
   /** In order of arrival. */
   readonly #plans = new Map<PlanId, { readonly plan: Plan; readonly arrival: number }>();
@@ -130,8 +132,13 @@ export class MemoryStore implements Store {
     return { status: 'created', job };
   }
 
-  async submitted(key: string): Promise<Submitted | null> {
-    return this.#submitted(key);
+  async submitted(keys: readonly string[]): Promise<ReadonlyMap<string, Submitted>> {
+    const found = new Map<string, Submitted>();
+    for (const key of keys) {
+      const known = this.#submitted(key);
+      if (known !== null) found.set(key, known);
+    }
+    return found;
   }
 
   #submitted(key: string): Submitted | null {
@@ -140,11 +147,21 @@ export class MemoryStore implements Store {
     return known === undefined || job === undefined ? null : { digest: known.digest, job };
   }
 
-  async requestCancel(id: JobId): Promise<boolean> {
+  async requestCancel(id: JobId, by?: Cancelling): Promise<boolean> {
     const job = this.#jobs.get(id);
     if (job === undefined || isOver(job.state)) return false;
-    this.#jobs.put(id, { ...job, cancelRequested: true });
-    this.#cancelRequested.add(id);
+    const isFirst = by !== undefined && job.cancelledBy === undefined;
+    this.#jobs.put(id, { ...job, cancelRequested: true, ...(isFirst ? { cancelledBy: by.caller } : {}) });
+    if (isFirst) this.#addEvent(cancelEvent(job, by));
+    this.#asked.add(id);
+    return true;
+  }
+
+  async requestRelease(id: JobId): Promise<boolean> {
+    const job = this.#jobs.get(id);
+    if (job?.state !== 'held' || job.held === undefined) return false;
+    this.#jobs.put(id, { ...job, releasedHoldMs: job.held.sinceMs });
+    this.#asked.add(id);
     return true;
   }
 
@@ -222,7 +239,10 @@ export class MemoryStore implements Store {
       this.#jobsNamed.add(job.spec.name, job.id);
     } else {
       const cancelRequested = known.cancelRequested || job.cancelRequested;
-      this.#jobs.put(job.id, { ...job, spec: known.spec, cancelRequested });
+      const cancelledBy = known.cancelledBy === undefined ? {} : { cancelledBy: known.cancelledBy };
+      const { releasedHoldMs = job.releasedHoldMs } = known;
+      const released = releasedHoldMs === undefined ? {} : { releasedHoldMs };
+      this.#jobs.put(job.id, { ...job, spec: known.spec, cancelRequested, ...cancelledBy, ...released });
     }
     if (this.#ages && isOver(job.state)) this.#finals.set(job.id, this.#nowMs());
     this.#watcher.job?.(job);
@@ -279,7 +299,7 @@ export class MemoryStore implements Store {
     const rows = this.#ledger.get(id) ?? [];
     for (const by of KEPT_SUMS) this.#agedCosts[by].addInstance(rows, by);
     const all = costsBy([rows], 'pool').total(AGED_OUT);
-    if (rows.length > 0) for (const by of ['job', 'template'] as const) this.#agedCosts[by].add(all);
+    if (rows.length > 0) for (const by of COST_KEYS) if (!isKeptSum(by)) this.#agedCosts[by].add(all);
     for (const row of rows) if (row.job !== null) this.#ledgerOf.remove(row.job, id);
     this.#ledger.delete(id);
     this.#cursors.delete(id);
@@ -330,9 +350,9 @@ export class MemoryStore implements Store {
       jobs.push(job);
     }
     jobs.reverse();
-    for (const id of this.#cancelRequested) {
+    for (const id of this.#asked) {
       const job = this.#jobs.get(id);
-      if (job === undefined || isOver(job.state)) this.#cancelRequested.delete(id);
+      if (job === undefined || isOver(job.state)) this.#asked.delete(id);
       else if (known.has(id)) jobs.push(job);
     }
     return { jobs, openEffects: [...this.#openEffects.values()], cursors: this.#cursors };

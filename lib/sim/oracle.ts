@@ -19,7 +19,7 @@ import { distribution, type Distribution } from '../domain/distribution.ts';
 import { NEVER_INTERRUPTED, type Offer } from '../domain/forecast.ts';
 import type { StageSpec } from '../domain/job.ts';
 import type { Pool } from '../domain/pool.ts';
-import { dominantShare, fits } from '../domain/resources.ts';
+import { countFits, fits } from '../domain/resources.ts';
 import {
   workDoneS,
   type InstanceView,
@@ -295,7 +295,9 @@ class Courses {
     const suited = trace.pools.filter(
       (pool) => fits(stage.resources, pool.type.capacity) && brokenConstraint(stage.constraints, pool) === null,
     );
-    const perS = (pool: Pool, usd: number): number => (usd * dominantShare(stage.resources, pool.type.capacity)) / 3600;
+    // An instance that other work does not fill is paid for as a whole: tasks of the stage share it.
+    const perS = (pool: Pool, usd: number): number =>
+      usd / Math.max(1, Math.min(stage.tasks, countFits(stage.resources, pool.type.capacity))) / 3600;
     const steady = suited
       .filter((p) => p.option === 'on-demand')
       .reduce((least, p) => Math.min(least, perS(p, raw(p.onDemandUsdPerHour))), Infinity);

@@ -75,6 +75,8 @@ export interface JobColumns {
   readonly deadlineMs: Float64Array;
   readonly workUsd: Float64Array;
   readonly wastedUsd: Float64Array;
+  /** Its part of time that was paid and unused (lib/cycle/ledger.ts). */
+  readonly idleUsd: Float64Array;
   readonly onDemandUsd: Float64Array;
   /** Attempts that the market ended. */
   readonly interruptions: Float64Array;
@@ -136,7 +138,7 @@ function totalsOf(
   const deadlines = [...jobs.deadlineMs.keys()].filter((i) => !Number.isNaN(jobs.deadlineMs[i]));
   // Work that is not over and still has time when the simulation ends has missed nothing.
   const missed = (i: number): boolean => {
-    const over = !['pending', 'running'].includes(jobs.state[i] ?? '');
+    const over = !['pending', 'running', 'held'].includes(jobs.state[i] ?? '');
     const deadlineMs = jobs.deadlineMs[i] ?? Infinity;
     if (jobs.state[i] === 'succeeded') return (jobs.finishedMs[i] ?? Infinity) > deadlineMs;
     return over || deadlineMs < raw(endMs);
@@ -146,7 +148,7 @@ function totalsOf(
     tasks: jobs.tasks.reduce((n, x) => n + x, 0),
     succeeded: count('succeeded'),
     failed: count('failed') + count('cancelled'),
-    unfinished: count('pending') + count('running'),
+    unfinished: count('pending') + count('running') + count('held'),
     refused: refused.length,
     notSubmitted,
     deadlines: deadlines.length,

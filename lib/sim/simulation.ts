@@ -18,6 +18,7 @@ import { newJob } from '../cycle/new-job.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { JobSpec } from '../domain/job.ts';
 import { FROM_HISTORY, type ChosenCapacity, type ChosenForecast } from '../domain/forecast.ts';
+import type { Limits } from '../domain/snapshot.ts';
 import type { MarketForecast, Stages } from '../domain/stages.ts';
 import { capacityOf } from '../market/capacity.ts';
 import { CapacityEvidence } from '../market/forecast/hazard.ts';
@@ -142,6 +143,9 @@ interface Source {
   readonly happen: (nowMs: number) => Promise<void> | void;
 }
 
+/** How the vCPU limit of a simulation is raised. */
+export const SIMULATED_LIMIT = 'start `ebb simulate` with a higher --vcpus';
+
 /** The event order: time, priority, sequence. */
 const inOrder = (a: Source, b: Source): number => compare(a.nextMs(), b.nextMs()) || a.priority - b.priority;
 
@@ -208,6 +212,7 @@ class Simulation {
         ? withTrueInterruptions(made, this.#truth.capacity, scene.nowMs)
         : made;
     };
+    const limits: Limits = { vcpus: input.vcpus, raisedBy: SIMULATED_LIMIT };
     this.#engine = new Engine<Solver>({
       store: this.#store,
       fleet: this.#fleet,
@@ -218,7 +223,7 @@ class Simulation {
       stages: deciders.stages,
       preset: deciders.name,
       config,
-      limits: { vcpus: input.vcpus },
+      limits,
       history,
       capacity: evidence,
       forecast,
@@ -229,7 +234,7 @@ class Simulation {
       onCycle: (report) => this.#count(report),
     });
     this.#ids = randomStream(seed, 'ids');
-    this.#admit = admitter({ pools: market.pools(), vcpus: input.vcpus, config, history });
+    this.#admit = admitter({ pools: market.pools(), limits, config, history });
     this.#arrivals = new Arrivals(input.jobs, input.fromMs);
     this.#sources = [
       {

@@ -12,7 +12,7 @@ const FALLBACK_USD_PER_VCPU_HOUR = 0.048;
 
 type Asked = Pick<StageSpec, 'resources' | 'constraints'>;
 
-/** Answers what an hour of one task costs on demand; remembered by the very stage, and for MOST_KNOWN needs and constraints. */
+/** Answers what an hour of one task alone costs on demand; remembered by the very stage, and for MOST_KNOWN needs and constraints. */
 export type TaskPrice = (stage: Asked) => number;
 
 const MOST_KNOWN = 4096;
@@ -32,9 +32,9 @@ export function rememberedPrices(): (views: readonly PoolView[]) => TaskPrice {
 }
 
 /**
- * US dollars per hour for one task on the cheapest instance type that the constraints allow, at its on-demand price: the
- * dominant share that the task takes of it. A constraint to spot does not matter here: it is the yardstick of worth, not
- * a place to run.
+ * US dollars per hour of the cheapest instance that holds one task within its constraints, at its on-demand price, as if nothing shared
+ * it: work that is worth more than that always pays in the end. A constraint to spot does not matter here: it is the yardstick of worth,
+ * not a place to run.
  */
 export function onDemandPrices(views: readonly PoolView[]): TaskPrice {
   const pools = new Map<string, Pool>();
@@ -56,7 +56,7 @@ export function onDemandPrices(views: readonly PoolView[]): TaskPrice {
         const have = capacities[i]?.[k as 0] ?? 0;
         if (n > 0) share = Math.max(share, have > 0 ? n / have : Infinity);
       }
-      const usd = share * raw(pool.onDemandUsdPerHour);
+      const usd = raw(pool.onDemandUsdPerHour);
       if (share <= 1 && usd > 0 && usd < best && satisfied(pool)) best = usd;
     });
     return best === Infinity ? (need[0] / 1000) * FALLBACK_USD_PER_VCPU_HOUR : best;

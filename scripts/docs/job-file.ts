@@ -97,7 +97,8 @@ function page(): string {
 
 # Job file
 
-A job file is one document of YAML 1.2 or JSON, at most 1 MiB. Keys that are not listed here are refused, with the nearest
+A job file is YAML 1.2 or JSON, at most 1 MiB. It holds one job; several documents of YAML, with \`---\` between them, are several jobs, submitted in
+their order, and so are lines of JSON in a \`.ndjson\` file ([many jobs](../many-jobs.md)). Keys that are not listed here are refused, with the nearest
 one that is; every fault is reported at once, with its line and column. For completion in an editor, point it to
 [job-file.schema.json](job-file.schema.json), for example with this first line:
 

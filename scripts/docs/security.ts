@@ -33,6 +33,10 @@ const OTHER: Readonly<Record<string, string>> = {
   WriteLogs: 'Output of tasks: `ebb logs`.',
   PullImages: 'Images of this account’s registries that jobs name.',
   LogInToEcr: 'Logging in to those registries.',
+  ReadEnvironment: 'Values of `env` of a task; the ECS agent fetches them.',
+  FindBucket: 'The ECS agent asks where the bucket is.',
+  ReadSecrets: 'Secrets of this deployment that jobs name; the ECS agent fetches them.',
+  ReadParameters: 'Parameters of this deployment that jobs name; the ECS agent fetches them.',
   Files: 'A task finds its inputs and leaves its outputs.',
   Checkpoints: 'A task saves its work, and finds it again.',
   ReadOrder: 'A task reads its command where that is too long for ECS.',
@@ -163,7 +167,8 @@ compares them.
 
 - **Who gets in.** Every request to the API is signed with AWS credentials (\`auth: iam\`; \`grantRead\` and \`grantSubmit\` give the
   rights), or bears a token of your Cognito user pool (\`auth: jwt\`). With tokens every user of the pool may read, submit and
-  cancel. Whoever may submit runs programs of their choice with the task role: submitting is as powerful as that role.
+  cancel. The caller is recorded with each job and cancellation; \`ownerIsCaller\` lets only callers and administrators cancel
+  ([deploying](deploy.md#whose-job-it-is)). Whoever may submit runs programs of their choice with the task role: submitting is as powerful as that role.
 - **Instances** let nobody in: no ingress rule, no key pair, no Systems Manager agent. Metadata only by IMDSv2 and only one hop
   away, so that containers do not reach the instance's credentials. Volumes are encrypted. Images are AWS's current ones for ECS,
   resolved at each launch. In a new VPC instances have public addresses, because a NAT gateway costs more than they do.
@@ -175,14 +180,14 @@ compares them.
   per task would need a role or a session per attempt, which ECS does not give: keep apart what must not meet, in two deployments.
   Privileged containers are refused.
 - **Data** is encrypted at rest (table, bucket, queues, volumes, logs) and in transit (bucket, queues and topic refuse anything but
-  TLS). The table can be restored to any second of 35 days, the bucket's objects for 7. Both survive their stack, as the
+  TLS). The table can be restored to any second of 35 days, the bucket's objects for 7 ([how](deploy.md#restore)). Both survive their stack, as the
   log of tasks does (\`keepData\`).
 - **Rights.** One role per function. No action is a pattern. \`*\` as a resource is only where AWS has no narrower one; each is
-  explained below. Instances can be bought from one launch template into the deployment's own subnets, of Amazon's images, and ended only if
-  they bear its tag. Four roles can be passed: the instances' to EC2, the tasks' two to ECS, and the schedules' to EventBridge Scheduler; no
+  explained below. Instances can be bought with the deployment's tag only, in its own subnets, and of launch templates from its own only;
+  they are ended only if they bear that tag. Four roles can be passed: the instances' to EC2, the tasks' two to ECS, and the schedules' to EventBridge Scheduler; no
   other, and to nothing else.
-- **Secrets.** None: no function has one in its environment. Do not put one into a job's \`env\` either; it is stored with the
-  job and shown by the API. Let the task role read it from Secrets Manager.
+- **Secrets.** No function has one in its environment. A job names its secrets ([secrets](secrets.md)); the agent of ECS fetches them with the
+  execution role, limited to names that begin with \`ebbtide/NAME/\`. Values of a job's \`env\` are no secrets: they are stored with the job.
 - **Logs** end after \`retentionDays\`. The log of the state machine has no data of jobs.
 
 cdk-nag's AwsSolutions pack finds nothing that has no written reason (\`test/infra/nag.suite.ts\`).
@@ -193,9 +198,10 @@ cdk-nag's AwsSolutions pack finds nothing that has no written reason (\`test/inf
   your app can add them.
 - Tasks that attack the kernel of their instance: containers of several jobs share one. Use a deployment per trust domain.
 - The rights of whoever deploys: those of the CDK's bootstrap roles.
-- These policies were compared with AWS's Service Authorization Reference and rehearsed on LocalStack, which does not enforce them. Whether EC2
-  sets every condition key of \`RunInstances\` as documented when a fleet makes the call shows itself at the first launch: one that is refused
-  is in the log of the act function.
+- These policies were compared with AWS's Service Authorization Reference and rehearsed on LocalStack, which does not enforce them.
+- AWS documents the condition keys \`ec2:LaunchTemplate\`, \`ec2:Owner\` and \`ec2:MetadataHttpTokens\` for \`RunInstances\`, but not for the \`RunInstances\` that
+  CreateFleet makes. So they bind only where EC2 sets them (\`...IfExists\`); what binds always are resources and the tag of the request. A program that had taken over the
+  act function could therefore launch an instance of another image, in the deployment's subnets, with its tag and with no role but the instances'.
 
 ## Functions
 

@@ -2,6 +2,7 @@
  * LocalStack by hand: the AWS services that Ebbtide's tests use, on this machine, without an account.
  *
  *   npm run localstack -- start    starts it and says how to reach it; runs until stopped
+ *   npm run localstack -- deploy   starts another one, deploys Ebbtide to it and says how to use it; runs until stopped
  *   npm run localstack -- status   where it runs; exit code 1 when it does not
  *   npm run localstack -- stop
  */
@@ -20,6 +21,9 @@ switch (verb) {
   case 'start':
     say(found ?? (await begin()));
     break;
+  case 'deploy':
+    process.exitCode = await (await import('./deploy.ts')).deployed();
+    break;
   case 'stop':
     if (found !== null) await stop(found);
     process.stdout.write(found === null ? 'LocalStack does not run\n' : 'LocalStack is stopped\n');
@@ -30,7 +34,7 @@ switch (verb) {
     process.exitCode = found === null ? 1 : 0;
     break;
   default:
-    process.stderr.write('usage: npm run localstack -- start|stop|status\n');
+    process.stderr.write('usage: npm run localstack -- start|deploy|stop|status\n');
     process.exitCode = 2;
 }
 
@@ -49,7 +53,7 @@ function say({ endpoint, mode, guard }: LocalStack): void {
   process.stdout.write(
     [
       `LocalStack runs (${mode}, process ${guard}) with ${(mode === 'host' ? SERVICES : STORES).join(', ')}`,
-      `export AWS_ENDPOINT_URL=${endpoint} AWS_REGION=eu-central-1 AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test`,
+      `export AWS_ENDPOINT_URL=${endpoint} AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test`,
       '',
     ].join('\n'),
   );

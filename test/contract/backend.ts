@@ -1,4 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { z } from 'zod';
 import { handler as api } from '../../lambdas/api/handler.ts';
 import { handler as intake } from '../../lambdas/intake/handler.ts';
@@ -133,7 +136,7 @@ export function backendContract(name: string, maker: BackendDriverMaker): void {
       expect(Date.parse(well.market.from)).toBeLessThan(Date.parse(well.market.to));
       expect(Date.parse(well.market.from)).toBeLessThan(well.nowMs);
       await of.hang();
-      expect((await get(of, '/api/health', healthView)).status).toBe('stale');
+      expect((await get(of, '/api/health', healthView)).status).toBe('degraded');
     });
 
     it('forecasts those pools that are spot and quote a price, each for some bids', async () => {
@@ -197,14 +200,18 @@ export function backendContract(name: string, maker: BackendDriverMaker): void {
         const [stage] = spec().stages;
         return backend.place?.(spec({ stages: [{ ...stage!, workdir, inputs, outputs: ['out.txt'] }] }), jobId('j-1'));
       };
-      const near = (): unknown => placed('/data', ['in.csv']);
-      const far = (): unknown => placed('s3://there/data', ['in.csv']);
+      const here = mkdtempSync(join(tmpdir(), 'ebb-place-'));
+      writeFileSync(join(here, 'in.csv'), '');
+      const near = async (): Promise<unknown> => placed(here, ['in.csv']);
+      const far = async (): Promise<unknown> => placed('s3://there/data', ['in.csv']);
       const [good, bad] = maker.reaches === 's3' ? [far, near] : [near, far];
-      expect(good()).toMatchObject({ notes: expect.any(Array) });
-      expect(bad).toThrow(expect.objectContaining({ code: 'job-file.invalid' }));
+      expect(await good()).toMatchObject({ notes: expect.any(Array) });
+      await expect(bad()).rejects.toThrow(expect.objectContaining({ code: 'job-file.invalid' }));
       // To place what is placed changes nothing: a repeated submission is the same job.
-      const once = placed(maker.reaches === 's3' ? 's3://there/data' : '/data', ['in.csv']);
-      expect(once === undefined ? null : backend.place?.(once.spec, jobId('j-1')).spec).toEqual(once?.spec ?? null);
+      const once = await placed(maker.reaches === 's3' ? 's3://there/data' : here, ['in.csv']);
+      const again = once === undefined ? null : await backend.place?.(once.spec, jobId('j-1'));
+      expect(again?.spec).toEqual(once?.spec);
+      rmSync(here, { recursive: true });
     });
 
     it('says how long it keeps what is over, and where that is afterwards', async () => {

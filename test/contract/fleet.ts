@@ -225,7 +225,7 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
         'insufficient-capacity',
         'done',
         'insufficient-capacity',
-        'invalid',
+        'unsupported',
       ]);
       expect(await fleet.launch(requests)).toEqual(outcomes);
       expect((await fleet.list()).map((i) => i.instance)).toEqual(['i-c']);

@@ -89,7 +89,7 @@ export function ageingContract(name: string, open: OpenStore): void {
       tasks: (await store.tasks(jobId(id))).length > 0,
       attempts: (await store.attempts(jobId(id))).length > 0,
       attempt: (await store.attempt(attemptId(`${id}.main.0.1`))) !== null,
-      key: (await store.submitted(`key-${id}`)) !== null,
+      key: (await store.submitted([`key-${id}`])).size > 0,
       instance: (await store.instances(null, 50, null)).items.length > 0,
       ledger: (await store.ledger({ job: jobId(id) })).length > 0,
     });
@@ -132,7 +132,7 @@ export function ageingContract(name: string, open: OpenStore): void {
       expect([aged]).toEqual(near(before.pool.map((r) => ({ ...r, key: '(aged out)' }))));
       passDays(HISTORY_DAYS);
       await note();
-      for (const by of ['job', 'template'] as const) {
+      for (const by of ['job', 'template', 'caller'] as const) {
         expect(await store.costs(by)).toEqual(near(both.pool.map((r) => ({ ...r, key: '(aged out)' }))));
       }
     });
@@ -205,6 +205,42 @@ export function ageingContract(name: string, open: OpenStore): void {
       expect(await store.submit([submission('j4', 'key', 'd2')])).toMatchObject([
         { status: 'repeated', job: { id: 'j3' } },
       ]);
+    });
+
+    it('shows a new job as itself after all jobs before it have aged out, also to a process that read those', async () => {
+      await workDone('j1', { name: 'former' });
+      await store.submit([{ job: job('j2', { spec: spec({ name: 'open' }) }), idempotency: null }]);
+      // A reader loads the state once, keeps what it read, and then only answers questions.
+      await store.loadActive();
+      await commit({ put: 'job', value: job('j2', { state: 'succeeded', spec: spec({ name: 'open' }) }) });
+      const { next: jobsBefore } = await store.jobs({}, 1, null);
+      const { items: instancesBefore } = await store.instances(null, 10, null);
+      passDays(HISTORY_DAYS + 1);
+      await note();
+      expect([instancesBefore.length, (await store.jobs({}, 10, null)).items]).toEqual([1, []]);
+
+      const names = ['third', 'fourth', 'fifth'];
+      for (const name of names) {
+        await store.submit([{ job: job(`j-${name}`, { spec: spec({ name }) }), idempotency: null }]);
+        expect((await store.job(jobId(`j-${name}`)))?.spec.name).toBe(name);
+      }
+      expect((await store.jobs({}, 10, null)).items.map((j) => j.spec.name)).toEqual([...names].reverse());
+      // A cursor of then reads on below what was there then: nothing of that is left.
+      expect(jobsBefore).not.toBeNull();
+      expect((await store.jobs({}, 10, jobsBefore)).items).toEqual([]);
+    });
+
+    it('numbers new instances above those that have aged out', async () => {
+      await workDone('j1');
+      await commit({ put: 'instance', value: instance('i-0', { state: 'ended', costUsd: usd(0) }) });
+      await commit({ put: 'ledger', instance: instanceId('i-0'), value: [] });
+      const { next } = await store.instances(null, 1, null);
+      expect(next).not.toBeNull();
+      passDays(HISTORY_DAYS + 1);
+      await note();
+      await commit({ put: 'instance', value: instance('i-2', { state: 'ready' }) });
+      expect((await store.instances(null, 10, null)).items.map((i) => i.id)).toEqual(['i-2']);
+      expect((await store.instances(null, 10, next)).items).toEqual([]);
     });
 
     it('explains anew after a pause in which what it explained has aged out', async () => {

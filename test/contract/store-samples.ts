@@ -168,6 +168,7 @@ export const ledgerRow = (over: Partial<LedgerRow> = {}): LedgerRow => ({
   job: jobId('j1'),
   owner: 'ana',
   template: 'ana/nightly/sh',
+  caller: 'uid:1000',
   fromMs: epochMs(0),
   toMs: epochMs(3_600_000),
   usd: 0.02,
@@ -176,4 +177,4 @@ export const ledgerRow = (over: Partial<LedgerRow> = {}): LedgerRow => ({
 });
 
 export const idleRow = (over: Partial<LedgerRow> = {}): LedgerRow =>
-  ledgerRow({ kind: 'idle', attempt: null, job: null, owner: null, template: null, ...over });
+  ledgerRow({ kind: 'idle', attempt: null, job: null, owner: null, template: null, caller: null, ...over });

@@ -86,13 +86,14 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
       });
 
       it('says what a key was used for, with the job as it is now', async () => {
-        expect(await store.submitted('key')).toBeNull();
+        expect(await store.submitted(['key'])).toEqual(new Map());
         await store.submit([submission('j1', 'key', 'd1'), submission('j2')]);
         await store.submit([submission('j3', 'key', 'd2')]);
-        expect(await store.submitted('key')).toEqual({ digest: 'd1', job: job('j1') });
+        expect(await store.submitted(['key'])).toEqual(new Map([['key', { digest: 'd1', job: job('j1') }]]));
         await commit({ put: 'job', value: job('j1', { state: 'running' }) });
-        expect(await store.submitted('key')).toEqual({ digest: 'd1', job: job('j1', { state: 'running' }) });
-        expect(await store.submitted('j2')).toBeNull();
+        const running = { digest: 'd1', job: job('j1', { state: 'running' }) };
+        expect(await store.submitted(['unused', 'key', 'j2'])).toEqual(new Map([['key', running]]));
+        expect(await store.submitted([])).toEqual(new Map());
       });
 
       it('lets one of many parallel calls with one key create, and none twice', async () => {
@@ -169,12 +170,68 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
         expect((await store.loadActive()).jobs[0]?.cancelRequested).toBe(true);
       });
 
+      it('keeps who asked first, with one event, whatever the engine and others write afterwards', async () => {
+        await submitJobs('j1');
+        const [older] = (await store.loadActive()).jobs;
+        const ada = { id: 'arn:aws:iam::111122223333:user/ada', requestId: 'r-1' };
+        const bob = { id: 'uid:1001', name: 'bob', requestId: 'r-2' };
+        expect(await store.requestCancel(jobId('j1'), { caller: ada, atMs: epochMs(5000) })).toBe(true);
+        expect(await store.requestCancel(jobId('j1'), { caller: bob, atMs: epochMs(6000) })).toBe(true);
+        expect(await store.requestCancel(jobId('j1'))).toBe(true);
+        const asked = job('j1', { cancelRequested: true, cancelledBy: ada });
+        expect((await store.loadActive()).jobs).toEqual([asked]);
+        await commit({ put: 'job', value: { ...(older ?? job('j1')), state: 'running' } });
+        expect(await store.job(jobId('j1'))).toEqual({ ...asked, state: 'running' });
+        await commit({ put: 'job', value: { ...asked, state: 'cancelled' } });
+        expect(await store.job(jobId('j1'))).toEqual({ ...asked, state: 'cancelled' });
+        expect(await store.requestCancel(jobId('j1'), { caller: bob, atMs: epochMs(7000) })).toBe(false);
+        expect(await store.requestCancel(jobId('absent'), { caller: bob, atMs: epochMs(7000) })).toBe(false);
+        const events = (await store.events(0, 100)).filter((e) => e.type === 'job-cancel-requested');
+        expect(events).toEqual([
+          {
+            sequence: expect.any(Number),
+            atMs: epochMs(5000),
+            type: 'job-cancel-requested',
+            job: 'j1',
+            text: expect.stringContaining(`${ada.id} asks to cancel it`),
+            data: { caller: ada.id, requestId: 'r-1' },
+          },
+        ]);
+      });
+
       it('says no for a job that is unknown or over', async () => {
         await submitJobs('j1');
         await commit({ put: 'job', value: job('j1', { state: 'succeeded' }) });
         expect(await store.requestCancel(jobId('j1'))).toBe(false);
         expect(await store.requestCancel(jobId('absent'))).toBe(false);
         expect((await store.job(jobId('j1')))?.cancelRequested).toBe(false);
+      });
+    });
+
+    describe('release', () => {
+      const held = { reason: 'a decision on it fails', sinceMs: epochMs(5000) };
+
+      it('survives a commit that puts an older copy, and is told to whoever loads', async () => {
+        await submitJobs('j1');
+        await commit({ put: 'job', value: job('j1', { state: 'held', held }) });
+        const [older] = (await store.loadActive()).jobs;
+        expect(older).toEqual(job('j1', { state: 'held', held }));
+        expect(await store.requestRelease(jobId('j1'))).toBe(true);
+        expect(await store.requestRelease(jobId('j1'))).toBe(true);
+        await commit({ put: 'job', value: older ?? job('j1') });
+        expect(await store.job(jobId('j1'))).toEqual(job('j1', { state: 'held', held, releasedHoldMs: held.sinceMs }));
+        expect((await store.loadActive()).jobs[0]?.releasedHoldMs).toEqual(held.sinceMs);
+        expect((await store.jobs({ states: ['held'] }, 10, null)).items.map((j) => j.id)).toEqual(['j1']);
+        if (store.changedByOthers === undefined) return;
+        const { jobs } = await store.changedByOthers(new Set([jobId('j1')]));
+        expect(jobs.map((j) => j.releasedHoldMs)).toEqual([held.sinceMs]);
+      });
+
+      it('says no for a job that is unknown or not held', async () => {
+        await submitJobs('j1');
+        expect(await store.requestRelease(jobId('j1'))).toBe(false);
+        expect(await store.requestRelease(jobId('absent'))).toBe(false);
+        expect((await store.job(jobId('j1')))?.releasedHoldMs).toBeUndefined();
       });
     });
 
@@ -391,7 +448,7 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
     describe('ledger', () => {
       const rows = [
         ledgerRow({ usd: 0.01, onDemandUsd: 0.03 }),
-        ledgerRow({ kind: 'wasted', job: jobId('j2'), owner: 'bo', usd: 0.02, onDemandUsd: 0.03 }),
+        ledgerRow({ kind: 'wasted', job: jobId('j2'), owner: 'bo', caller: null, usd: 0.02, onDemandUsd: 0.03 }),
         idleRow({ usd: 0.03, onDemandUsd: 0.06 }),
       ];
 
@@ -411,9 +468,30 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
         await commit({ put: 'ledger', instance: instanceId('i-1'), value: rows });
         const near = (x: number): unknown => expect.closeTo(x, 12);
         // One hour of the instance, of which 3/12, 3/12 and 6/12 by the on-demand price.
-        const ofJ1 = { workUsd: 0.01, wastedUsd: 0, idleUsd: 0, onDemandUsd: near(0.03), instanceHours: near(0.25) };
-        const ofJ2 = { workUsd: 0, wastedUsd: 0.02, idleUsd: 0, onDemandUsd: 0, instanceHours: near(0.25) };
-        const idle = { workUsd: 0, wastedUsd: 0, idleUsd: 0.03, onDemandUsd: 0, instanceHours: near(0.5) };
+        const ofJ1 = {
+          workUsd: 0.01,
+          wastedUsd: 0,
+          idleUsd: 0,
+          onDemandUsd: near(0.03),
+          instanceHours: near(0.25),
+          idleHours: 0,
+        };
+        const ofJ2 = {
+          workUsd: 0,
+          wastedUsd: 0.02,
+          idleUsd: 0,
+          onDemandUsd: 0,
+          instanceHours: near(0.25),
+          idleHours: 0,
+        };
+        const idle = {
+          workUsd: 0,
+          wastedUsd: 0,
+          idleUsd: 0.03,
+          onDemandUsd: 0,
+          instanceHours: near(0.5),
+          idleHours: near(0.5),
+        };
         expect(await store.costs('job')).toEqual([
           { key: '(idle)', ...idle },
           { key: 'j1', ...ofJ1 },
@@ -432,9 +510,32 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
             idleUsd: 0.03,
             onDemandUsd: near(0.03),
             instanceHours: near(1),
+            idleHours: near(0.5),
           },
         ]);
         expect((await store.costs('template')).map((r) => r.key)).toEqual(['(idle)', 'ana/nightly/sh']);
+        expect(await store.costs('caller')).toEqual([
+          { key: '(idle)', ...idle },
+          { key: '(unknown)', ...ofJ2 },
+          { key: 'uid:1000', ...ofJ1 },
+        ]);
+      });
+
+      it('sums idle time of a job with that job, and remembers how many hours of it were idle', async () => {
+        const mine = idleRow({
+          job: jobId('j1'),
+          owner: 'ana',
+          template: 'ana/nightly/sh',
+          usd: 0.03,
+          onDemandUsd: 0.06,
+        });
+        await commit({ put: 'ledger', instance: instanceId('i-1'), value: [...rows.slice(0, 2), mine] });
+        const near = (x: number): unknown => expect.closeTo(x, 12);
+        expect(await store.costs('owner')).toMatchObject([
+          { key: 'ana', workUsd: 0.01, idleUsd: 0.03, instanceHours: near(0.75), idleHours: near(0.5) },
+          { key: 'bo', wastedUsd: 0.02, idleUsd: 0, instanceHours: near(0.25), idleHours: 0 },
+        ]);
+        expect(await store.ledger({ job: jobId('j1') })).toEqual([rows[0], mine]);
       });
 
       it('divides the hours of a free instance by time', async () => {

@@ -38,6 +38,22 @@ function packaged(name: string, source: string | null, carriesNode = true): stri
 const run = (node: string, launcher: string, ...args: string[]) =>
   spawnSync(node, [launcher, ...args], { encoding: 'utf8', env: { PATH: process.env['PATH'] ?? '' } });
 
+const isCheckout = spawnSync('git', ['rev-parse', '--git-dir'], { cwd: ROOT }).status === 0;
+if (!isCheckout) process.stderr.write('skipped: modes of committed files; this is no git checkout\n');
+
+describe('committed modes', () => {
+  (isCheckout ? it : it.skip)('every program that names its interpreter is executable', () => {
+    const listed = spawnSync('git', ['ls-files', '--stage', '-z'], { cwd: ROOT, encoding: 'utf8' }).stdout;
+    const programs = listed
+      .split('\0')
+      .map((entry) => /^(\d+) \S+ \d\t(.+)$/s.exec(entry))
+      .flatMap((found) => (found === null ? [] : [{ mode: found[1], path: found[2] ?? '' }]))
+      .filter(({ path }) => existsSync(join(ROOT, path)) && readFileSync(join(ROOT, path), 'latin1').startsWith('#!'));
+    expect(programs).toContainEqual({ mode: '100755', path: 'bin/ebb.mjs' });
+    expect(programs.filter(({ mode }) => mode !== '100755')).toEqual([]);
+  });
+});
+
 describe('the launcher', () => {
   it('runs the sources of a checkout', () => {
     const { status, stdout } = run(process.execPath, join(ROOT, 'bin', 'ebb.mjs'), '--version');

@@ -32,10 +32,10 @@ describe('ebb run', () => {
   });
 
   it('ends with 3 when the job failed, and names the reason', () => {
-    const cwd = folder('failing', { command: 'exit 9', retries: 0, ...SMALL });
+    const cwd = folder('failing', { command: 'echo too bad >&2; exit 9', retries: 0, ...SMALL });
     const { status, stdout } = ebb(cwd, 'run', 'job.json', ...FAST);
     expect(status).toBe(3);
-    expect(stdout).toContain('failed');
+    expect(stdout).toMatch(/^ +main\[0\] failed at attempt 1: exit code 9\n +\| too bad$/m);
   });
 
   it('leaves nothing behind when the second of two files is refused', () => {

@@ -5,7 +5,15 @@ import * as iam from 'aws-cdk-lib/aws-iam';
 import { RIGHTS, type Right } from '../../lib/infra/rights.ts';
 import { Ebbtide } from '../../lib/infra/ebbtide.ts';
 import { isAllowed, rolesOf, type Role } from './policies.ts';
-import { newApp, synthesis } from './synthesis.ts';
+import { newApp, resourcesOf, synthesis } from './synthesis.ts';
+import * as schema from '../../lib/api/schemas.ts';
+
+interface GatewayResponse {
+  readonly ResponseType: string;
+  readonly StatusCode: string;
+  readonly ResponseParameters: Readonly<Record<string, string>>;
+  readonly ResponseTemplates: Readonly<Record<string, string>>;
+}
 
 /** Statements whose resource is `*`, which AWS has no narrower one for. Whoever adds one must say why, here and in rights.ts. */
 const ANY_RESOURCE: Readonly<Record<string, readonly string[]>> = {
@@ -122,19 +130,35 @@ describe('rights', () => {
     const names = { EbbtideCapacityTemplate: template, EbbtideNetworkInstances: 'sg-own', subnet: 'subnet-own' };
     const arnOf = (kind: string, id: string): string =>
       kind === 'image' ? `arn:aws:ec2:eu-central-1::image/${id}` : `arn:aws:ec2:eu-central-1:1:${kind}/${id}`;
-    const launch = (
-      of: { template?: string | null; owner?: string; tokens?: string; group?: string } = {},
-    ): boolean => {
-      const { template: from = template, owner = 'amazon', tokens = 'required', group = 'sg-own' } = of;
+    interface Launch {
+      /** Null: of none. */
+      readonly template?: string | null;
+      readonly image?: Record<string, string>;
+      readonly instance?: Record<string, string>;
+      readonly tag?: string | null;
+      readonly group?: string;
+      /** Whether EC2 sets the keys that are documented for RunInstances, and not for those of a fleet. */
+      readonly isKeyed?: boolean;
+    }
+    const launch = ({
+      template: from = template,
+      image = { 'ec2:Owner': 'amazon' },
+      instance = { 'ec2:MetadataHttpTokens': 'required' },
+      tag = 'ebbtide',
+      group = 'sg-own',
+      isKeyed = true,
+    }: Launch = {}): boolean => {
       const named = from === null ? [] : [arnOf('launch-template', from)];
-      const shared = Object.fromEntries(named.map((arn) => ['ec2:LaunchTemplate', arn]));
+      const shared = Object.fromEntries(isKeyed ? named.map((arn) => ['ec2:LaunchTemplate', arn]) : []);
+      const tags: Record<string, string> = tag === null ? {} : { 'aws:RequestTag/ebb:stack': tag };
       const asked: [string, Record<string, string>][] = [
         ...named.map((arn): [string, Record<string, string>] => [arn, {}]),
-        [arnOf('image', 'ami-1'), { ...shared, 'ec2:Owner': owner }],
-        [arnOf('instance', '*'), { ...shared, 'ec2:MetadataHttpTokens': tokens }],
+        [arnOf('image', 'ami-1'), { ...shared, ...(isKeyed ? image : {}) }],
+        [arnOf('instance', '*'), { ...shared, ...tags, ...(isKeyed ? instance : {}) }],
         [arnOf('volume', '*'), shared],
         [arnOf('network-interface', '*'), shared],
         [arnOf('security-group', group), shared],
+        [arnOf('spot-instances-request', '*'), {}],
       ];
       const { statements } = role('EbbtideFunctionsActRole');
       return asked.every(([resource, context]) =>
@@ -146,14 +170,22 @@ describe('rights', () => {
       expect(launch()).toBe(true);
     });
 
-    it('without the template, or from another one, is refused', () => {
-      expect(launch({ template: null })).toBe(false);
+    it('is not refused for keys that nobody has documented for the launches of a fleet', () => {
+      expect(launch({ isKeyed: false })).toBe(true);
+    });
+
+    it('from another template, or without the deployment’s tag, is refused', () => {
       expect(launch({ template: 'lt-other' })).toBe(false);
+      expect(launch({ template: 'lt-other', isKeyed: false })).toBe(false);
+      for (const isKeyed of [true, false]) {
+        expect(launch({ tag: null, isKeyed })).toBe(false);
+        expect(launch({ tag: 'other', isKeyed })).toBe(false);
+      }
     });
 
     it('of an image of somebody else’s, without tokens, or into another group, is refused', () => {
-      expect(launch({ owner: '123456789012' })).toBe(false);
-      expect(launch({ tokens: 'optional' })).toBe(false);
+      expect(launch({ image: { 'ec2:Owner': '123456789012' } })).toBe(false);
+      expect(launch({ instance: { 'ec2:MetadataHttpTokens': 'optional' } })).toBe(false);
       expect(launch({ group: 'sg-other' })).toBe(false);
     });
   });
@@ -183,18 +215,19 @@ describe('rights', () => {
   it('over objects are by kind: no function reads or deletes what tasks keep, but for their notes', () => {
     const kinds = roles
       .filter((r) => r.id.startsWith('EbbtideFunctions'))
-      .flatMap((r) => r.statements.filter((s) => s.actions.some((a) => /^s3:\w+Object$/.test(a))))
+      .flatMap((r) => r.statements.filter((s) => s.actions.some((a) => /^s3:\w+Object(Tagging)?$/.test(a))))
       .flatMap((s) => s.resources.flatMap((r) => s.actions.map((a) => `${/\/([^/]*\/?\*)$/.exec(r)?.[1]} ${a}`)));
     expect([...new Set(kinds)].sort()).toEqual(
       [
         ...['commits', 'specs', 'memory', 'plans'].flatMap((p) =>
-          ['Get', 'Put', 'Delete'].map((verb) => `${p}/* s3:${verb}Object`),
+          ['GetObject', 'PutObject', 'PutObjectTagging'].map((action) => `${p}/* s3:${action}`),
         ),
         'cycle/* s3:GetObject',
         'cycle/* s3:PutObject',
         'archive/* s3:PutObject',
         'kept/* s3:GetObject',
         'orders/* s3:PutObject',
+        'env/* s3:PutObject',
       ].sort(),
     );
   });
@@ -280,7 +313,14 @@ describe('rights', () => {
     const [read, submit] = ['Reader', 'Submitter'].map((start) => granted.find((r) => r.id.startsWith(start)));
     expect(calls(read)).toEqual(['GET/*']);
     expect(calls(submit)).toEqual(
-      ['GET/*', 'POST/api/jobs', 'POST/api/jobs/batch', 'POST/api/jobs/*/cancel', 'DELETE/api/jobs/*'].sort(),
+      [
+        'GET/*',
+        'POST/api/jobs',
+        'POST/api/jobs/batch',
+        'POST/api/jobs/*/cancel',
+        'POST/api/jobs/*/release',
+        'DELETE/api/jobs/*',
+      ].sort(),
     );
   });
 
@@ -326,6 +366,40 @@ describe('the API', () => {
     });
   });
 
+  it('tells the functions whose jobs are whose, where that is asked for', () => {
+    const told = (main: Template): unknown[] =>
+      Object.values(main.findResources('AWS::Lambda::Function') as Record<string, { Properties: Properties }>).flatMap(
+        ({ Properties: { Environment } }) => {
+          const text = JSON.stringify(Environment?.Variables['EBB_CONFIG'] ?? null);
+          return text === 'null' ? [] : [/ownerIsCaller.*role\/Ops/.test(text)];
+        },
+      );
+    interface Properties {
+      readonly Environment?: { readonly Variables: Readonly<Record<string, unknown>> };
+    }
+    const strict = synthesis({ ownerIsCaller: true, admins: ['arn:aws:iam::111122223333:role/Ops'] }).main;
+    expect(new Set(told(strict))).toEqual(new Set([true]));
+    expect(new Set(told(synthesis().main))).toEqual(new Set([false]));
+  });
+
+  it('answers in the form of the handlers where the gateway itself answers, also when a function died', () => {
+    const { main } = synthesis();
+    const responses = Object.values(resourcesOf(main, 'AWS::ApiGateway::GatewayResponse')).map(
+      ({ Properties }) => Properties as unknown as GatewayResponse,
+    );
+    const types = responses.map((r) => r.ResponseType);
+    expect(types).toEqual(expect.arrayContaining(['DEFAULT_5XX', 'DEFAULT_4XX', 'ACCESS_DENIED', 'INVALID_SIGNATURE']));
+    for (const { ResponseType, StatusCode, ResponseParameters, ResponseTemplates } of responses) {
+      expect(ResponseParameters['gatewayresponse.header.content-type']).toBe("'application/problem+json'");
+      // As the gateway fills it in: a message with quotes comes as a JSON string.
+      const body = (ResponseTemplates['application/json'] ?? '')
+        .replaceAll('$context.error.messageString', '"no \\"such\\" token"')
+        .replaceAll('$context.requestId', 'r-1');
+      const problem = schema.problem.parse(JSON.parse(body));
+      expect([ResponseType, String(problem.status), problem.requestId]).toEqual([ResponseType, StatusCode, 'r-1']);
+    }
+  });
+
   it('sends submissions to intake and everything else to api', () => {
     const { main } = synthesis();
     const resources = main.findResources('AWS::ApiGateway::Resource') as Record<
@@ -344,6 +418,8 @@ describe('the API', () => {
       return `${p.HttpMethod} ${pathOf(p.ResourceId.Ref)} -> ${target ?? '?'}`;
     });
     expect(routes.sort()).toEqual([
+      'ANY  -> Api',
+      'ANY /api -> Api',
       'ANY /api/jobs -> Api',
       'ANY /api/jobs/batch -> Api',
       'ANY /api/jobs/{proxy+} -> Api',

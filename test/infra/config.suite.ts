@@ -94,6 +94,20 @@ describe('the configuration of a deployment', () => {
       /not in the region eu-west-1/,
     ],
     [{ userPoolArn: 'arn:aws:cognito-idp:eu-west-1:123456789012:userpool/eu-west-1_a' }, 'userPoolArn', /auth: iam/],
+    [{ admins: ['arn:aws:iam::111122223333:role/Ops'] }, 'admins', /set ownerIsCaller to true/],
+    [{ ownerIsCaller: true, admins: ['*'] }, 'admins.0', /no caller such as arn:/],
+    [{ ownerIsCaller: true, admins: ['arn:aws:iam::*'] }, 'admins.0', /no caller such as arn:/],
+    [{ ownerIsCaller: true, admins: ['arn:aws:iam::111122223333:role/*/Ops'] }, 'admins.0', /only the end/],
+    [{ ownerIsCaller: true, admins: ['arn:aws:iam::111122223333:role/'] }, 'admins.0', /no caller such as arn:/],
+    [{ ownerIsCaller: true, admins: ['cognito:ana'] }, 'admins[0]', /never calls with auth: iam/],
+    [
+      {
+        ownerIsCaller: true,
+        admins: Array.from({ length: 20 }, (_, n) => `arn:aws:iam::111122223333:user/${'u'.repeat(40)}${n}`),
+      },
+      'admins',
+      /longer than 1000 characters/,
+    ],
     [
       { auth: 'jwt', region: 'eu-west-2', userPoolArn: 'arn:aws:cognito-idp:eu-west-1:123456789012:userpool/p' },
       'userPoolArn',
@@ -103,6 +117,13 @@ describe('the configuration of a deployment', () => {
     [{ alarmEmail: 'nobody' }, 'alarmEmail', /e-mail/],
     [{ families: ['c6i', 'm6i', 'c6i'] }, 'families[2]', /twice/],
     [{ families: ['c6i', 'p5'] }, 'families[1]', /GPUs/],
+    [
+      { maxVcpus: 10_001 },
+      'maxVcpus',
+      /one ECS cluster.*5000 instances, of 2 vCPUs where they are smallest, are 10000; lower it to 10000, .*several deployments/,
+    ],
+    [{ maxVcpus: 6000, families: ['c7g'] }, 'maxVcpus', /5000 instances, of 1 vCPUs/],
+    [{ maxVcpus: 9000, zones: 1 }, 'maxVcpus', /the \/20 subnets of 1 zone .*4091 instances.*are 8182.*more `zones`/],
   ])('%j is refused at %s', (input, key, message) => {
     const found = findings(input);
     expect(Object.keys(found)).toEqual([key]);

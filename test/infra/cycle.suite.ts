@@ -6,6 +6,7 @@ import {
   confirmInput,
   cycleStart,
   gaveUpInput,
+  isolateInput,
   estimateInput,
   forecastInput,
   recordInput,
@@ -23,12 +24,13 @@ function steps(over: Partial<Record<string, (input: Record<string, unknown>, cal
   calls: string[];
 } {
   const calls: string[] = [];
-  const looked = { lookedMs: 2, seen: 3, token: 4, dueInMs: 5 };
+  const looked = { began: '2026-01-05T12:00:00.000Z', lookedMs: 2, seen: 3, token: 4, dueInMs: 5 };
   const answers: Record<string, readonly [z.ZodObject, (input: Record<string, unknown>) => unknown]> = {
     Look: [cycleStart, ({ execution, round }) => ({ idle: false, execution, round, ...looked, sight: 's3:sight' })],
     Estimate: [estimateInput, () => ({ runtime: 's3:runtime' })],
     Forecast: [forecastInput, () => ({ market: 's3:market' })],
     Solve: [solveInput, ({ sight: _, runtime: __, market: ___, ...state }) => ({ ...state, decision: 's3:decision' })],
+    Isolate: [isolateInput, ({ sight: _, market: __, ...state }) => ({ ...state, decision: 's3:decision' })],
     Record: [
       recordInput,
       ({ decision: _, ...state }) => ({
@@ -38,6 +40,7 @@ function steps(over: Partial<Record<string, (input: Record<string, unknown>, cal
           { from: 0, to: 25 },
           { from: 25, to: 30 },
         ],
+        left: 0,
       }),
     ],
     Act: [actInput, ({ batch }) => ({ outcomes: `s3:outcomes-${(batch as { from: number }).from}` })],
@@ -69,21 +72,21 @@ describe('the cycle', () => {
 
   it('hands each step what it takes, and ends', () => {
     const { invoke, calls } = steps();
-    expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Done');
+    expect(run(machine, { execution: 'c-1', round: 0 }, invoke).state).toBe('Done');
     expect(calls).toEqual(ONCE);
   });
 
   it('does nothing more when there is nothing to do', () => {
     const { invoke, calls } = steps({ Look: () => ({ idle: true }) });
-    expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Done');
+    expect(run(machine, { execution: 'c-1', round: 0 }, invoke).state).toBe('Done');
     expect(calls).toEqual(['Look']);
   });
 
   it('acts on nothing and confirms it when nothing was recorded', () => {
     const { invoke, calls } = steps({
-      Record: ({ decision: _, ...state }) => ({ ...state, keys: 's3:keys', batches: [] }),
+      Record: ({ decision: _, ...state }) => ({ ...state, keys: 's3:keys', batches: [], left: 0 }),
     });
-    run(machine, { execution: 'c-1' }, invoke);
+    run(machine, { execution: 'c-1', round: 0 }, invoke);
     expect(calls).toEqual(ONCE.filter((name) => name !== 'Act'));
   });
 
@@ -93,11 +96,11 @@ describe('the cycle', () => {
     const { invoke, calls } = steps({
       Look: ({ round }) => void rounds.push(round),
       Confirm: ({ execution, round, began, entered }, call) => {
-        ran.push(Number(entered) - Number(began));
+        ran.push(Date.parse(String(entered)) - Date.parse(String(began)));
         return call < 3 ? { again: true, execution, round: (round as number) + 1 } : undefined;
       },
     });
-    expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Done');
+    expect(run(machine, { execution: 'c-1', round: 0 }, invoke).state).toBe('Done');
     expect(calls).toEqual([...ONCE, ...ONCE, ...ONCE]);
     expect(rounds).toEqual([0, 1, 2]);
     // How long it has run by then, by one clock.
@@ -107,34 +110,64 @@ describe('the cycle', () => {
   it.each(['Look', 'Estimate', 'Forecast', 'Solve', 'Record', 'Act', 'Confirm'])(
     '%s is tried again after faults that pass, and not after others',
     (step) => {
+      const isComputing = step === 'Estimate' || step === 'Solve';
       for (const name of [
         'aws.unavailable',
         'too-many-requests',
         'conflict',
         'Lambda.ServiceException',
-        'Sandbox.Timedout',
+        ...(isComputing ? [] : ['Sandbox.Timedout']),
       ]) {
         const { invoke, calls } = steps({
           [step]: (_, call) => {
             if (call === 1) throw fault(name);
           },
         });
-        expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Done');
+        expect(run(machine, { execution: 'c-1', round: 0 }, invoke).state).toBe('Done');
         expect(calls.filter((c) => c === step)).toHaveLength(step === 'Act' ? 3 : 2);
       }
-      for (const name of ['internal', 'aws.refused', 'store.newer', 'superseded']) {
+      for (const name of [...(isComputing ? [] : ['internal']), 'aws.refused', 'store.newer', 'superseded', 'late']) {
         const { invoke, calls } = steps({
           [step]: () => {
             throw fault(name);
           },
         });
-        expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Failed');
+        expect(run(machine, { execution: 'c-1', round: 0 }, invoke).state).toBe('Failed');
         expect(calls.filter((c) => c === step)).toHaveLength(1);
         // The next execution need not wait until this one is taken for dead.
         expect(calls.at(-1)).toBe('Acquire');
       }
     },
   );
+
+  it.each(['Estimate', 'Solve'])(
+    'isolates the jobs behind it when %s throws or runs out of time, and goes on',
+    (step) => {
+      for (const name of ['internal', 'Sandbox.Timedout', 'Runtime.ExitError']) {
+        const { invoke, calls } = steps({
+          [step]: () => {
+            throw fault(name);
+          },
+        });
+        expect(run(machine, { execution: 'c-1', round: 0 }, invoke).state).toBe('Done');
+        const before = step === 'Solve' ? ['Look', 'Estimate', 'Forecast', 'Solve'] : ['Look', 'Estimate', 'Forecast'];
+        expect(calls).toEqual([...before, 'Isolate', 'Record', 'Act', 'Act', 'Confirm']);
+      }
+    },
+  );
+
+  it('gives up where no job is to blame', () => {
+    const { invoke, calls } = steps({
+      Solve: () => {
+        throw fault('internal');
+      },
+      Isolate: () => {
+        throw fault('internal');
+      },
+    });
+    expect(run(machine, { execution: 'c-1', round: 0 }, invoke).state).toBe('Failed');
+    expect(calls.slice(-2)).toEqual(['Isolate', 'Acquire']);
+  });
 
   it.each(['Look', 'Estimate', 'Solve', 'Record', 'Act', 'Confirm'])(
     'ends without a fault when %s finds itself overtaken',
@@ -144,7 +177,7 @@ describe('the cycle', () => {
           throw fault('fenced');
         },
       });
-      expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Overtaken');
+      expect(run(machine, { execution: 'c-1', round: 0 }, invoke).state).toBe('Overtaken');
       expect(calls.filter((c) => c === step)).toHaveLength(1);
     },
   );
@@ -158,7 +191,7 @@ describe('the cycle', () => {
         throw fault('aws.unavailable');
       },
     });
-    expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Failed');
+    expect(run(machine, { execution: 'c-1', round: 0 }, invoke).state).toBe('Failed');
     expect(calls.filter((c) => c === 'Acquire')).toHaveLength(5);
   });
 
@@ -168,7 +201,7 @@ describe('the cycle', () => {
     );
     const tasks = tasksOf(machine);
     expect(tasks.map(([name]) => name).sort()).toEqual(
-      ['ActOnBatch', 'Confirm', 'Estimate', 'Forecast', 'GiveUp', 'Look', 'Record', 'Solve'].sort(),
+      ['ActOnBatch', 'Confirm', 'Estimate', 'Forecast', 'GiveUp', 'Isolate', 'Look', 'Record', 'Solve'].sort(),
     );
     for (const [, { Resource, TimeoutSeconds }] of tasks) {
       const timeoutS = Number(timeouts.get(/\{(\w+)\.Arn\}/.exec(Resource ?? '')?.[1] ?? ''));
@@ -179,13 +212,37 @@ describe('the cycle', () => {
     }
   });
 
+  it('tells every step when the execution began, so that none begins that could not end in time', () => {
+    const told: unknown[] = [];
+    const { invoke } = steps(
+      Object.fromEntries(
+        ['Look', 'Estimate', 'Forecast', 'Solve', 'Record', 'Act', 'Confirm'].map((step) => [
+          step,
+          ({ began }: Record<string, unknown>) => void told.push(began),
+        ]),
+      ),
+    );
+    run(machine, { execution: 'c-1', round: 0 }, invoke);
+    expect(told).toEqual(ONCE.map(() => '2026-01-05T12:00:00.000Z'));
+  });
+
+  it('frees its place when more is handed on than the state machine carries', () => {
+    const { invoke, calls } = steps({
+      Act: () => {
+        throw fault('States.DataLimitExceeded');
+      },
+    });
+    expect(run(machine, { execution: 'c-1', round: 0 }, invoke).state).toBe('Failed');
+    expect(calls.at(-1)).toBe('Acquire');
+  });
+
   it('does not ask again where no answer came in time: the next execution does', () => {
     const { invoke, calls } = steps({
       Solve: () => {
         throw fault('States.Timeout');
       },
     });
-    expect(run(machine, { execution: 'c-1' }, invoke).state).toBe('Failed');
+    expect(run(machine, { execution: 'c-1', round: 0 }, invoke).state).toBe('Failed');
     expect(calls.slice(-2)).toEqual(['Solve', 'Acquire']);
   });
 
@@ -197,7 +254,7 @@ describe('the cycle', () => {
       LoggingConfiguration: { Level: 'ERROR', IncludeExecutionData: false },
     });
     expect(machine.TimeoutSeconds).toBeLessThan(300);
-    expect(machine.States['Act']?.MaxConcurrency).toBe(10);
+    expect(machine.States['Act']?.MaxConcurrency).toBe(4);
     const told = Object.values(resourcesOf(main, 'AWS::Lambda::Function')).flatMap((f) => {
       const { Variables } = f.Properties['Environment'] as { Variables: Record<string, unknown> };
       const arn = Variables['EBB_STATE_MACHINE'];

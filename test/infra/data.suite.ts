@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Match, type Template } from 'aws-cdk-lib/assertions';
-import { tableDefinition } from '../../lib/aws/store/keys.ts';
+import { SUPERSEDED_TAG, tableDefinition } from '../../lib/aws/store/keys.ts';
 import { resourceNamed, resourcesOf, synthesis, type Resource } from './synthesis.ts';
 
 describe('the stack of data', () => {
@@ -97,6 +97,17 @@ describe('the stack of data', () => {
     expect(Rules).toContainEqual(expect.objectContaining({ Prefix: 'cycle/', ExpirationInDays: 1, Status: 'Enabled' }));
   });
 
+  it('lets S3 delete what the store tags as superseded, and no other object of plans and memory', () => {
+    const { LifecycleConfiguration } = resourceNamed(data, 'AWS::S3::Bucket', 'DataBlobs').Properties;
+    const { Rules } = LifecycleConfiguration as { Rules: Record<string, unknown>[] };
+    const expiring = Rules.filter((rule) => rule['ExpirationInDays'] !== undefined);
+    expect(expiring.filter((rule) => rule['Prefix'] === undefined)).toEqual([
+      expect.objectContaining({ TagFilters: [SUPERSEDED_TAG], ExpirationInDays: 1, Status: 'Enabled' }),
+    ]);
+    const prefixes = expiring.map((rule) => JSON.stringify(rule['Prefix'] ?? ''));
+    expect(prefixes.filter((prefix) => /^"(plans|memory)/.test(prefix))).toEqual([]);
+  });
+
   it('leaves the output of tasks when the other stack goes, and no other log', () => {
     const groups = Object.entries(resourcesOf(main, 'AWS::Logs::LogGroup'));
     const kept = groups.filter(([, group]) => group.DeletionPolicy === 'Retain');
@@ -112,5 +123,44 @@ describe('the stack of data', () => {
       Properties: { DeletionProtectionEnabled: false },
     });
     trial.hasResource('AWS::S3::Bucket', { DeletionPolicy: 'Delete' });
+  });
+
+  describe('after a restore', () => {
+    const streamArn =
+      'arn:aws:dynamodb:eu-central-1:123456789012:table/ebbtide-restored/stream/2026-01-05T12:00:00.000';
+    const outputs = (template: Template): unknown => (template.toJSON() as { Outputs?: unknown }).Outputs;
+    const named = (template: Template): string => JSON.stringify(template.toJSON());
+
+    it('works on the restored table alone', () => {
+      const { main: adopted } = synthesis({ restoredTable: streamArn });
+      const table = 'table/ebbtide-restored';
+      for (const policy of Object.values(resourcesOf(adopted, 'AWS::IAM::Policy'))) {
+        const { Statement } = (policy.Properties['PolicyDocument'] ?? {}) as { Statement?: { Action: unknown }[] };
+        for (const statement of Statement ?? []) {
+          if (!/dynamodb:(?!ListStreams)/.test(JSON.stringify(statement.Action))) continue;
+          expect(JSON.stringify(statement)).toContain(table);
+          expect(JSON.stringify(statement)).not.toContain('ImportValue');
+        }
+      }
+      expect(named(adopted)).toContain('"EBB_TABLE":"ebbtide-restored"');
+      expect(named(adopted)).toContain(streamArn);
+      expect(named(adopted)).not.toMatch(/ImportValue":"EbbtideData:ExportsOutput\w*DataTable/);
+    });
+
+    it('keeps the old table, and what a deployed stack may still import of it', () => {
+      const { data: adopted } = synthesis({ restoredTable: streamArn });
+      expect(resourcesOf(adopted, 'AWS::DynamoDB::Table')).toEqual(resourcesOf(data, 'AWS::DynamoDB::Table'));
+      const { TableName: _, ...before } = outputs(data) as Record<string, unknown>;
+      expect(outputs(adopted)).toMatchObject(before);
+      expect(outputs(adopted)).toMatchObject({ TableName: { Value: 'ebbtide-restored' } });
+    });
+
+    it('takes the ARN of a stream and nothing else', () => {
+      for (const restoredTable of ['ebbtide-restored', streamArn.replace(/\/stream.*/, ''), 'arn:aws:s3:::x']) {
+        expect(() => synthesis({ restoredTable })).toThrow(
+          /restoredTable.*is no ARN of the stream of a DynamoDB table/s,
+        );
+      }
+    });
   });
 });

@@ -18,3 +18,4 @@ import './operations.suite.ts';
 import './outputs.suite.ts';
 import './security-page.suite.ts';
 import './summary.suite.ts';
+import './update.suite.ts';

@@ -175,6 +175,8 @@ describe('alarms', () => {
       'ebbtide-cycle-failing: Ebbtide.CycleFaults >= 1',
       'ebbtide-dead-letters: AWS/SQS.ApproximateNumberOfMessagesVisible >= 1',
       'ebbtide-denied: Ebbtide.EffectsDenied >= 1',
+      'ebbtide-held-jobs: Ebbtide.HeldJobs >= 1',
+      'ebbtide-invalid-launch: Ebbtide.LaunchesInvalid >= 1',
       'ebbtide-leaked-instance: Ebbtide.LeakedInstances >= 1',
       'ebbtide-spend-above-budget: Ebbtide.SpentToday >= 12',
       'ebbtide-stale-prices: Ebbtide.PriceAge >= 3600',
@@ -185,7 +187,9 @@ describe('alarms', () => {
     for (const { Properties } of Object.values(resourcesOf(main, 'AWS::CloudWatch::Alarm'))) {
       expect((Properties['AlarmDescription'] as string).length).toBeGreaterThan(40);
       expect(Properties['AlarmActions']).toHaveLength(1);
-      expect(Properties['TreatMissingData']).toBe('notBreaching');
+      // A job stays held while nothing is to do; the last look says when none is any more.
+      const isHeld = Properties['AlarmName'] === 'ebbtide-held-jobs';
+      expect(Properties['TreatMissingData']).toBe(isHeld ? 'ignore' : 'notBreaching');
     }
     main.hasResourceProperties('AWS::SNS::Subscription', { Protocol: 'email', Endpoint: 'ops@example.com' });
   });

@@ -20,7 +20,14 @@ interface State {
     readonly Next: string;
     readonly ResultPath?: string | null;
   }[];
-  readonly Choices?: readonly { readonly Variable: string; readonly BooleanEquals: boolean; readonly Next: string }[];
+  readonly Choices?: readonly {
+    readonly Variable: string;
+    readonly BooleanEquals?: boolean;
+    readonly StringEquals?: string;
+    readonly Next: string;
+  }[];
+  /** What a Pass state gives. */
+  readonly Result?: unknown;
   readonly Default?: string;
   readonly Branches?: readonly Machine[];
   readonly ItemProcessor?: Machine;
@@ -72,7 +79,7 @@ function walk(machine: Machine, input: unknown, world: World): { state: string; 
     world.path.push(name);
     if (state.Type === 'Succeed' || state.Type === 'Fail') return { state: name, output: value };
     if (state.Type === 'Choice') {
-      const found = state.Choices?.find((c) => at(c.Variable, value) === c.BooleanEquals);
+      const found = state.Choices?.find((c) => at(c.Variable, value) === (c.BooleanEquals ?? c.StringEquals));
       name = found?.Next ?? state.Default ?? '';
       continue;
     }
@@ -109,6 +116,8 @@ function result(state: State, value: unknown, world: World): unknown {
         state.Resource ?? '',
         state.Parameters === undefined ? value : filled(state.Parameters, value, CLOCK),
       );
+    case 'Pass':
+      return state.Result;
     case 'Parallel':
       return (state.Branches ?? []).map((branch) => walk(branch, value, world).output);
     case 'Map':
@@ -136,8 +145,13 @@ function retried(state: State, attempt: () => unknown): unknown {
   }
 }
 
-const matches = (names: readonly string[], error: unknown): boolean =>
-  names.includes('States.ALL') || names.includes((error as Error).name);
+/** Errors that `States.ALL` does not mean: https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html */
+const TERMINAL = new Set(['States.DataLimitExceeded', 'States.Runtime']);
+
+const matches = (names: readonly string[], error: unknown): boolean => {
+  const { name } = error as Error;
+  return names.includes(name) || (names.includes('States.ALL') && !TERMINAL.has(name));
+};
 
 function output(state: State, input: unknown, raw: unknown): unknown {
   const selected = state.ResultSelector === undefined ? raw : filled(state.ResultSelector, raw);

@@ -3,18 +3,19 @@ import { randomStream } from '../../lib/kernel/random.ts';
 import { epochMs, raw, usd, usdPerHour } from '../../lib/kernel/units.ts';
 import { schedulerConfig } from '../../lib/domain/config.ts';
 import { FROM_HISTORY } from '../../lib/domain/forecast.ts';
+import { admitter } from '../../lib/cycle/admission.ts';
 import { Forecasting } from '../../lib/cycle/forecasting.ts';
 import { poolForecasts } from '../../lib/cycle/pool-forecasts.ts';
+import { LoggedHistory } from '../../lib/estimate/logged-history.ts';
 import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
 import type { Bill } from '../../lib/domain/ledger.ts';
-import type { JobSpec } from '../../lib/domain/job.ts';
 import type { Pool } from '../../lib/domain/pool.ts';
+import type { Limits } from '../../lib/domain/snapshot.ts';
 import { provideBackend } from '../../lib/api/backend.ts';
 import { dispatcher, type ApiResponse, type Dispatch } from '../../lib/api/dispatch.ts';
 import type { Backend } from '../../lib/ports/backend.ts';
 import type { LogChunk } from '../../lib/ports/fleet.ts';
 import type { Store } from '../../lib/ports/store.ts';
-import { EbbError } from '../../lib/kernel/errors.ts';
 import { handler as api } from '../../lambdas/api/handler.ts';
 import { handler as intake } from '../../lambdas/intake/handler.ts';
 import { MemoryStore } from '../../lib/sim/memory-store.ts';
@@ -22,6 +23,7 @@ import { pool } from './builders.ts';
 
 export const NOW = epochMs(Date.UTC(2026, 2, 1, 12));
 const HOUR_MS = 3_600_000;
+const LIMITS: Limits = { vcpus: 32, raisedBy: 'start it with a higher --vcpus' };
 
 /** What the exported handlers stand on in a test, and how to look behind them. */
 export interface ApiUnderTest {
@@ -44,11 +46,17 @@ export function apiUnderTest(over: Partial<Backend> = {}): ApiUnderTest {
   const pools = [pool(), pool({ option: 'on-demand' })];
   const logs = new Map<string, string>();
   let wakes = 0;
+  const admit = admitter({
+    pools,
+    limits: LIMITS,
+    config: schedulerConfig.parse({}),
+    history: new LoggedHistory(),
+  });
   const backend: Backend = {
     store,
     clock,
     random: randomStream(1, 'test'),
-    limits: { vcpus: 8 },
+    limits: LIMITS,
     market: {
       pools: () => pools,
       quote: (id) => usdPerHour(id.endsWith('/spot') ? 0.05 : 0.17),
@@ -65,16 +73,18 @@ export function apiUnderTest(over: Partial<Backend> = {}): ApiUnderTest {
         chunk(Buffer.from(logs.get(`${attempt}/${stream}`) ?? ''), offset, maxBytes),
       bill: async (_instance, until) => billAt(raw(until)),
     },
-    admit: async (spec) => admit(spec, pools),
+    admit: async (spec) => admit(spec, clock.now()),
     forecast: (asked) => forecastNow(backend, asked),
     wake: () => void wakes++,
     health: async () => ({
       status: 'ok',
+      detail: null,
       version: '0.0.0-test',
       engineStartedMs: raw(NOW),
       lastCycleMs: null,
       market: { name: 'two pools', fromMs: 0, toMs: raw(NOW) + HOUR_MS, speed: 1 },
       preset: 'ebbtide',
+      disk: null,
     }),
     ...over,
   };
@@ -96,14 +106,6 @@ export function apiUnderTest(over: Partial<Backend> = {}): ApiUnderTest {
         body: JSON.stringify(body),
       }),
   };
-}
-
-async function admit(spec: JobSpec, pools: readonly Pool[]): Promise<{ feasible: boolean; notes: string[] }> {
-  const largest = Math.max(...pools.map((p) => raw(p.type.capacity.cpu)));
-  if (spec.stages.some((s) => raw(s.resources.cpu) > largest)) {
-    throw new EbbError('job.unplaceable', { what: 'no pool has that many CPUs', next: 'Ask for fewer.' });
-  }
-  return { feasible: true, notes: [] };
 }
 
 const chunk = (bytes: Buffer, offset: number, maxBytes: number): LogChunk => {

@@ -4,6 +4,7 @@ const WRITES = new Set([
   'UpdateItemCommand',
   'DeleteItemCommand',
   'PutObjectCommand',
+  'PutObjectTaggingCommand',
   'DeleteObjectCommand',
 ]);
 

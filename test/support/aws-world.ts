@@ -3,7 +3,12 @@
  * and go on it as Lambdas do, each with clients of its own, and may be met by faults at any of their calls.
  */
 import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
-import { CreateLaunchTemplateCommand, DescribeInstancesCommand, EC2Client } from '@aws-sdk/client-ec2';
+import {
+  CreateLaunchTemplateCommand,
+  CreateLaunchTemplateVersionCommand,
+  DescribeInstancesCommand,
+  EC2Client,
+} from '@aws-sdk/client-ec2';
 import { CreateClusterCommand, ECSClient } from '@aws-sdk/client-ecs';
 import { lambdaClock } from '../../lib/aws/clock.ts';
 import { observeEvents } from '../../lib/aws/compose-observing.ts';
@@ -57,9 +62,11 @@ export interface Process extends AwsFleetOnAws {
 
 export class AwsWorld {
   readonly double: AwsDouble;
-  readonly #dynamodb = new DynamoDouble();
+  #dynamodb = new DynamoDouble();
   readonly #s3 = new ObjectsDouble();
   readonly #template: string;
+  #looking: Process | null = null;
+  #version = 1;
   /** Of all processes: they end with the world. */
   readonly #clients: { destroy(): void }[] = [];
 
@@ -124,6 +131,9 @@ export class AwsWorld {
       anchor: this.double.anchor,
       ...FLEET_PLACE,
       launchTemplate: this.#template,
+      launchTemplateVersion: String(this.#version),
+      // A world of tests has no account to share.
+      rate: { take: async () => undefined },
       subnets: new Map(this.double.subnets.map((s) => [s.zone, s.id])),
       prices: async () => trace,
     });
@@ -143,13 +153,35 @@ export class AwsWorld {
     };
   }
 
+  /** What an update of the stack does: processes that begin from now on launch with another version of the template. */
+  async update(): Promise<void> {
+    const client = new EC2Client({ ...AT, endpoint: this.double.url });
+    const LaunchTemplateData = { ImageId: 'ami-00000000000000002' };
+    await client.send(new CreateLaunchTemplateVersionCommand({ LaunchTemplateId: this.#template, LaunchTemplateData }));
+    client.destroy();
+    this.#version++;
+  }
+
+  /** A restore to this instant: once it is called, processes that begin work on a table as it was now. */
+  restorable(): () => void {
+    const backup = this.#dynamodb.copy();
+    return () => {
+      this.#dynamodb = backup;
+      this.#looking = null;
+    };
+  }
+
   /** EC2's instances by our name for them, those that have ended included. */
   async instances(): Promise<ReadonlyMap<string, readonly { readonly id: string; readonly state: string }[]>> {
     const client = new EC2Client({ ...AT, endpoint: this.double.url });
     const { Reservations = [] } = await client.send(new DescribeInstancesCommand({}));
     client.destroy();
-    const all = Reservations.flatMap((r) => r.Instances ?? []).map((i) => ({
-      ours: i.Tags?.find((t) => t.Key === 'ebb:instance')?.Value ?? '',
+    const shown = Reservations.flatMap((r) => r.Instances ?? []);
+    // Those that were bought together have no name of their own in EC2.
+    const { inbox } = (this.#looking ??= this.process());
+    const recorded = await inbox.instancesOf(shown.map((i) => i.InstanceId ?? ''));
+    const all = shown.map((i) => ({
+      ours: i.Tags?.find((t) => t.Key === 'ebb:instance')?.Value ?? recorded.get(i.InstanceId ?? '') ?? '',
       id: i.InstanceId ?? '',
       state: i.State?.Name ?? '',
     }));

@@ -2,6 +2,7 @@ import { handler as act } from '../../lambdas/act/handler.ts';
 import { handler as confirm } from '../../lambdas/confirm/handler.ts';
 import { handler as estimate } from '../../lambdas/estimate/handler.ts';
 import { handler as forecast } from '../../lambdas/forecast/handler.ts';
+import { handler as isolate } from '../../lambdas/isolate/handler.ts';
 import { handler as look } from '../../lambdas/look/handler.ts';
 import { handler as record } from '../../lambdas/record/handler.ts';
 import { handler as solve } from '../../lambdas/solve/handler.ts';
@@ -9,7 +10,7 @@ import { provideDeployment, type Deployment } from '../../lib/aws/deployment.ts'
 import { invoke } from '../unit/aws/lambda.ts';
 import type { Step } from './stepped-engine.ts';
 
-const HANDLERS: Readonly<Record<Step, unknown>> = { look, estimate, forecast, solve, record, act, confirm };
+const HANDLERS: Readonly<Record<Step, unknown>> = { look, estimate, forecast, solve, isolate, record, act, confirm };
 
 /** One step, in the process that has this deployment. */
 export async function stepIn<T>(deployment: Deployment, step: Step, event: unknown): Promise<T> {

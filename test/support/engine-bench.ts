@@ -1,6 +1,7 @@
 import { Engine, type CycleReport } from '../../lib/cycle/engine.ts';
 import { presetNamed } from '../../lib/cycle/presets.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../lib/domain/config.ts';
+import type { DiskState } from '../../lib/domain/disk-budget.ts';
 import type { Job } from '../../lib/domain/job.ts';
 import type { Observation } from '../../lib/domain/observation.ts';
 import { LoggedHistory } from '../../lib/estimate/logged-history.ts';
@@ -10,6 +11,7 @@ import { randomStream, type Uniform } from '../../lib/kernel/random.ts';
 import { between, epochMs, plus, raw, seconds, type EpochMs, type Seconds } from '../../lib/kernel/units.ts';
 import { replayMarket } from '../../lib/local/market-replay.ts';
 import { capacityOf } from '../../lib/market/capacity.ts';
+import type { Stages } from '../../lib/domain/stages.ts';
 import { FROM_HISTORY } from '../../lib/domain/forecast.ts';
 import { Forecasting } from '../../lib/cycle/forecasting.ts';
 import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
@@ -41,7 +43,13 @@ export interface BenchOptions {
   readonly config?: Partial<SchedulerConfig>;
   readonly vcpus?: number;
   readonly preset?: string;
+  /** Policies in place of the preset's. */
+  readonly stages?: (of: Stages<Solver>) => Stages<Solver>;
   readonly solver?: Solver;
+  /** How full the disk is; absent: no driver measures one. */
+  readonly disk?: () => DiskState | null;
+  /** Between cycles places that come free are given on, as the engine's own loop does. */
+  readonly reusesSlots?: boolean;
   /** The cycle in steps with data between them, as on AWS, instead of the engine of local mode. */
   readonly stepped?: boolean;
   /** Default: a new one in memory. */
@@ -62,6 +70,8 @@ export interface Between {
   readonly fleet: (fleet: Fleet) => Fleet;
 }
 export const NOTHING_BETWEEN: Between = { store: (s) => s, fleet: (f) => f };
+
+type Driven = Pick<Engine<Solver>, 'start' | 'cycle' | 'drain'> & Partial<Pick<Engine<Solver>, 'reuseSlots'>>;
 
 /** Thrown where an engine is to die. */
 export class Crash extends Error {}
@@ -122,7 +132,7 @@ export class EngineBench {
   }
 
   /** The same, in steps where this bench is of that kind. */
-  driven(through: Between = NOTHING_BETWEEN): Pick<Engine<Solver>, 'start' | 'cycle' | 'drain'> {
+  driven(through: Between = NOTHING_BETWEEN): Driven {
     return this.#options.stepped === true ? new SteppedEngine(this.#composer(through)) : this.engine(through);
   }
 
@@ -141,7 +151,8 @@ export class EngineBench {
   }
 
   #parts(through: Between, number: number, random: Uniform): SteppedParts {
-    const { trace, preset = 'greedy', vcpus = 64, solver = noSolver } = this.#options;
+    const { trace, preset = 'greedy', vcpus = 64, solver = noSolver, stages = (of) => of, disk } = this.#options;
+    const reuse = this.#options.reusesSlots === true ? { reuseGapS: seconds(1) } : {};
     const market = replayMarket(trace, () => this.clock.now());
     const evidence = new CapacityEvidence();
     const forecasting = new Forecasting({ chosen: FROM_HISTORY, config: this.config });
@@ -152,15 +163,17 @@ export class EngineBench {
       clock: this.clock,
       random,
       solver,
-      stages: presetNamed(preset),
+      stages: stages(presetNamed(preset)),
       preset,
       config: this.config,
       limits: { vcpus },
+      ...(disk === undefined ? {} : { disk }),
       history: new LoggedHistory(),
       capacity: evidence,
       forecast: (scene) => forecasting.of(scene, { market, evidence }),
       holder: `engine ${number}`,
       minGapS: seconds(1),
+      ...reuse,
       onCycle: (report) => this.cycles.push(report),
     };
   }
@@ -178,16 +191,24 @@ export class EngineBench {
   ): Promise<void> {
     const deeds = [...(how.deeds ?? [])].sort((a, b) => raw(a.atMs) - raw(b.atMs));
     const endMs = plus(this.clock.now(), seconds(how.withinS ?? 12 * 3600));
-    let engine: Pick<Engine<Solver>, 'start' | 'cycle'> | null = null;
+    let engine: Driven | null = null;
+    /** When the next cycle is due if nothing happens; null: one is due, or none before a deed. */
+    let dueMs: EpochMs | null = null;
     while (raw(this.clock.now()) < raw(endMs)) {
       let waitS: Seconds | null;
       try {
         if (engine === null) {
           engine = this.driven(how.through?.());
           await engine.start();
+          dueMs = null;
         }
-        this.#woken = false;
-        waitS = await engine.cycle();
+        const goesOn: boolean =
+          this.#woken && dueMs !== null && raw(this.clock.now()) < raw(dueMs) && (await this.#reuse(engine));
+        if (!goesOn) {
+          this.#woken = false;
+          waitS = await engine.cycle();
+          dueMs = waitS === null ? null : plus(this.clock.now(), waitS);
+        } else waitS = between(this.clock.now(), dueMs ?? endMs);
       } catch (error) {
         if (error instanceof Fault) continue;
         if (!(error instanceof Crash)) throw error;
@@ -196,13 +217,20 @@ export class EngineBench {
         continue;
       }
       if (waitS === null && deeds.length === 0) return;
-      await this.#passTime(waitS ?? between(this.clock.now(), deeds[0]?.atMs ?? endMs), deeds);
+      if (await this.#passTime(waitS ?? between(this.clock.now(), deeds[0]?.atMs ?? endMs), deeds)) dueMs = null;
     }
     throw new Error(`not done within ${how.withinS ?? 'its'} engine seconds: ${await this.picture()}`);
   }
 
-  /** Until the engine's next cycle is due, the fleet calls, or somebody did something. */
-  async #passTime(waitS: Seconds, deeds: Deed[]): Promise<void> {
+  /** What happened between two cycles, where no cycle is needed for it. */
+  async #reuse(engine: Driven): Promise<boolean> {
+    if (this.#options.reusesSlots !== true || engine.reuseSlots === undefined) return false;
+    this.#woken = false;
+    return !(await engine.reuseSlots());
+  }
+
+  /** Until the engine's next cycle is due, the fleet calls, or somebody did something: true then. */
+  async #passTime(waitS: Seconds, deeds: Deed[]): Promise<boolean> {
     const untilMs = raw(plus(this.clock.now(), waitS));
     do {
       const next = Math.min(untilMs, raw(this.clock.now()) + STEP_S * 1000);
@@ -211,9 +239,10 @@ export class EngineBench {
       if (due !== undefined && raw(due.atMs) <= raw(this.clock.now())) {
         deeds.shift();
         await due.act(this.store);
-        return;
+        return true;
       }
     } while (!this.#woken && raw(this.clock.now()) < untilMs);
+    return false;
   }
 
   /** How often each task ended with success in the world itself. */

@@ -10,6 +10,7 @@ export function lambdaEnvironment(over: Partial<LambdaEnvironment> & { config?: 
     EBB_BUCKET: 'bucket',
     EBB_CLUSTER: 'ebb',
     EBB_LAUNCH_TEMPLATE: 'lt-1',
+    EBB_LAUNCH_TEMPLATE_VERSION: '1',
     EBB_SUBNETS: 'us-east-1a=subnet-1',
     EBB_STATE_MACHINE: 'arn:aws:states:us-east-1:000000000000:stateMachine:cycle',
     EBB_TRIGGER_QUEUE: 'http://127.0.0.1:1/000000000000/trigger',

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import type { Observation } from '../../lib/domain/observation.ts';
 import { scaledClock, type Clock, type WallTime } from '../../lib/kernel/clock.ts';
 import { plus, raw, seconds, type EpochMs } from '../../lib/kernel/units.ts';
-import { createLocalFleet, type LocalFleetOptions } from '../../lib/local/fleet/fleet.ts';
-import type { Fleet } from '../../lib/ports/fleet.ts';
+import { createLocalFleet, type LocalFleet, type LocalFleetOptions } from '../../lib/local/fleet/fleet.ts';
 import { SAVES, truth, type FleetDriver, type Program } from '../contract/fleet.ts';
 
 export const wall: WallTime = {
@@ -59,7 +58,7 @@ export class LocalFleetBench implements FleetDriver {
   readonly clock: Clock;
   readonly #options: Partial<LocalFleetOptions>;
   readonly #speed: number;
-  fleet: Fleet;
+  fleet: LocalFleet;
 
   constructor(startMs: EpochMs, options: Partial<LocalFleetOptions> = {}) {
     this.dir = realpathSync(mkdtempSync(join(tmpdir(), 'ebb-fleet-')));
@@ -70,13 +69,14 @@ export class LocalFleetBench implements FleetDriver {
   }
 
   /** Another engine on the same directory, as after a crash. */
-  open(): Fleet {
+  open(more: Partial<LocalFleetOptions> = {}): LocalFleet {
     return createLocalFleet({
       dir: join(this.dir, 'fleet'),
       truth,
       clock: this.clock,
       speed: this.#speed,
       ...this.#options,
+      ...more,
       limits: { killAfterS: 1, ...this.#options.limits },
     });
   }

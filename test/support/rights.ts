@@ -13,6 +13,7 @@ export const NEEDS: Readonly<Record<string, readonly string[]>> = {
   GetObject: ['s3:GetObject'],
   HeadObject: ['s3:GetObject', 's3:ListBucket'],
   PutObject: ['s3:PutObject'],
+  PutObjectTagging: ['s3:PutObjectTagging'],
   DeleteObject: ['s3:DeleteObject'],
   CreateFleet: ['ec2:CreateFleet', 'ec2:RunInstances', 'ec2:CreateTags', 'iam:PassRole', 'ssm:GetParameters'],
   DescribeInstanceTypeOfferings: ['ec2:DescribeInstanceTypeOfferings'],

@@ -178,6 +178,7 @@ export class RunningWorld {
       anchor: undefined,
       ...FLEET_PLACE,
       launchTemplate: this.#template,
+      launchTemplateVersion: '1',
       subnets: new Map(this.#double.subnets.map((s) => [s.zone, s.id])),
       prices: async () => mixedTrace,
     });

@@ -1,7 +1,18 @@
-import type { Acted, Confirmed, LookAnswer, Recorded, Solved } from '../../lib/aws/messages.ts';
+import type { Acted, Confirmed, LookAnswer, Looked, Recorded, Solved } from '../../lib/aws/messages.ts';
 import type { Step } from './stepped-engine.ts';
 
 export type RunStep = <T>(step: Step, event: unknown) => Promise<T>;
+
+/** Estimate and Solve, or Isolate where one of them threw. */
+async function decided(looked: Looked, market: string, step: RunStep): Promise<Solved> {
+  try {
+    const { runtime } = await step<{ runtime: string }>('estimate', looked);
+    return await step<Solved>('solve', { ...looked, runtime, market });
+  } catch (error) {
+    if ((error as Error).name !== 'internal') throw error;
+    return step<Solved>('isolate', { ...looked, market });
+  }
+}
 
 /** What the state machine does with one execution. Returns its rounds. */
 export async function execute(execution: string, step: RunStep): Promise<number> {
@@ -9,9 +20,8 @@ export async function execute(execution: string, step: RunStep): Promise<number>
   for (let rounds = 1; ; rounds++) {
     const looked = await step<LookAnswer>('look', next);
     if (looked.idle) return rounds;
-    const { runtime } = await step<{ runtime: string }>('estimate', looked);
     const { market } = await step<{ market: string }>('forecast', looked);
-    const solved = await step<Solved>('solve', { ...looked, runtime, market });
+    const solved = await decided(looked, market, step);
     const recorded = await step<Recorded>('record', solved);
     const acted: Acted[] = [];
     for (const batch of recorded.batches) acted.push(await step<Acted>('act', { ...recorded, batch }));

@@ -4,6 +4,8 @@ import { LookMemory } from '../../lib/cycle/remembered.ts';
 import * as steps from '../../lib/cycle/steps.ts';
 import type { Scene } from '../../lib/cycle/forecasting.ts';
 import type { RunningOffers } from '../../lib/cycle/running-offers.ts';
+import type { Decision, Sight } from '../../lib/cycle/decision.ts';
+import { ISOLATION_LIMITS, trialsInProcess, triedOn } from '../../lib/cycle/isolate.ts';
 import { MAX_HURRIED } from '../../lib/cycle/intents.ts';
 import { ZERO_S, type Seconds } from '../../lib/kernel/units.ts';
 import type { Solver } from '../../lib/plan/solver.ts';
@@ -13,7 +15,7 @@ import type { OutlookForecast } from '../../lib/market/forecast/table.ts';
 const carried = <T>(value: T): T => deserialize(serialize(value)) as T;
 
 /** The functions of a deployment that have a store. */
-export type Step = 'look' | 'estimate' | 'forecast' | 'solve' | 'record' | 'act' | 'confirm';
+export type Step = 'look' | 'estimate' | 'forecast' | 'solve' | 'isolate' | 'record' | 'act' | 'confirm';
 
 /** Parts of a process: what was learned is its own, so each step begins from what is stored. */
 export type SteppedParts = Omit<EngineParts<Solver>, 'forecast'> & {
@@ -52,10 +54,7 @@ export class SteppedEngine {
       return null;
     }
     const sight = carried(found);
-    const forecasts = carried(await this.#forecast(sight));
-    const decision = carried(
-      await steps.solve(sight, forecasts, { ...this.#parts('solve'), knownOffers: this.#known }),
-    );
+    const decision = carried(await this.#decide(sight));
     this.#known = decision.runningOffers;
     const keys = carried(await steps.record(this.#parts('record').store, decision));
     let wasShort = false;
@@ -66,6 +65,20 @@ export class SteppedEngine {
     this.#hurried = wasShort && this.#hurried < MAX_HURRIED ? this.#hurried + 1 : 0;
     looking.onCycle?.({ atMs: sight.snapshot.nowMs, plan: decision.plan, idle: false, live: 0 });
     return this.#hurried > 0 ? ZERO_S : steps.nextLookS(sight, looking.config);
+  }
+
+  /** A decision that throws is made in trials, as the state machine does. */
+  async #decide(sight: Sight): Promise<Decision> {
+    const parts = { ...this.#parts('solve'), knownOffers: this.#known };
+    const decide = async (of: Sight): Promise<Decision> => steps.solve(of, carried(await this.#forecast(of)), parts);
+    try {
+      return await decide(sight);
+    } catch (error) {
+      const trials = trialsInProcess((tried) => decide({ ...sight, snapshot: triedOn(sight.snapshot, tried) }));
+      const isolated = await steps.isolateFaulty(sight, trials, ISOLATION_LIMITS);
+      if (isolated === null) throw error;
+      return isolated;
+    }
   }
 
   async #forecast(sight: NonNullable<Awaited<ReturnType<typeof steps.look>>>) {

@@ -3,6 +3,8 @@ import type { EC2Client } from '@aws-sdk/client-ec2';
 import type { PricingClient } from '@aws-sdk/client-pricing';
 import type { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { DynamoStore } from '../../lib/aws/store/dynamo-store.ts';
+import { SUPERSEDED_TAG } from '../../lib/aws/store/keys.ts';
+import { COST_KEYS } from '../../lib/ports/store-costs.ts';
 import { Inbox } from '../../lib/aws/fleet/inbox.ts';
 import { launchedRecord } from '../../lib/aws/fleet/record.ts';
 import { Table } from '../../lib/aws/store/table.ts';
@@ -84,6 +86,8 @@ export async function storedWorld(): Promise<StoredWorld> {
   await whatOnlyTheLogHas(store, token);
   await ofTheFleet(inbox);
   await ofTheMarket(watched);
+  // What nothing names any more is not part of the world.
+  world.objects.expire(`${SUPERSEDED_TAG.Key}=${SUPERSEDED_TAG.Value}`);
   return world;
 }
 
@@ -115,7 +119,7 @@ async function whatIsOver(store: DynamoStore, token: number): Promise<void> {
   ]);
   await store.commit(token, [
     { put: 'instance', value: instance('i-1', { state: 'ended', endCause: 'released', costUsd: usd(0.105) }) },
-    { put: 'ledger', ...at, value: [ledgerRow(), idleRow({ usd: 0.085 })] },
+    { put: 'ledger', ...at, value: [ledgerRow({ caller: null }), idleRow({ usd: 0.085 })] },
   ]);
   // Nothing is left to do: all is carried over.
   await store.loadActive();
@@ -228,7 +232,10 @@ export async function answersOf({ store, inbox, watched }: ReturnType<typeof ope
   const answers = {
     active: { ...active, cursors: [...active.cursors] },
     jobs: await store.jobs({}, 100, null),
-    submitted: await ofEach(['key-j1', 'key-j2', 'key-j3', 'key-j4'], (key) => store.submitted(key)),
+    submitted: await ofEach(
+      ['key-j1', 'key-j2', 'key-j3', 'key-j4'],
+      async (key) => (await store.submitted([key])).get(key) ?? null,
+    ),
     byName: [...(await store.findJobs(['nightly', 'wide', 'large']))],
     tasks: await ofEach(JOBS, (id) => store.tasks(id)),
     attempts: await ofEach(JOBS, (id) => store.attempts(id)),
@@ -238,7 +245,11 @@ export async function answersOf({ store, inbox, watched }: ReturnType<typeof ope
     odd: await store.attempt(attemptId('of another form')),
     instances: await store.instances(null, 100, null),
     plans: await store.plans(100, null),
-    costs: await ofEach(['job', 'owner', 'pool', 'template'] as const, (by) => store.costs(by)),
+    costs: await ofEach(
+      COST_KEYS.filter((by) => by !== 'caller'),
+      (by) => store.costs(by),
+    ),
+    costsByCaller: await store.costs('caller'),
     events: await store.events(0, 1000),
     memory: [...(await store.memory(''))],
     record: await inbox.record(instanceId('i-2')),

@@ -3,10 +3,9 @@
  * values that lie in the bucket. docs/archive.md describes the rows and how to query them.
  */
 import { z } from 'zod';
-import { EbbError } from '../../kernel/errors.ts';
 import { isOver, type JobSpec } from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
-import type { Blobs } from '../store/blobs.ts';
+import { ObjectMissing, type Blobs } from '../store/blobs.ts';
 import { bodyOf, textAt, type Item } from '../store/codec.ts';
 import { isOpenAttempt, jobDocOf, NO_RUNS, type InstanceDoc, type PlanDoc, type RunsDoc } from '../store/documents.ts';
 import { LEDGER, RUNS } from '../store/keys.ts';
@@ -83,11 +82,22 @@ function jobRows(job: string, item: Item, former: Item | undefined): ArchiveRow[
   if (now.spec !== null && before.spec === null) rows.unshift(specRow(job, now.spec));
   const wasOver = before.body !== null && isOver(before.body.state);
   if (now.body === null || wasOver || !isOver(now.body.state)) return rows;
-  const value = { ...now.body, job, owner: textAt(item, 'ow'), cancelRequested: now.cancelRequested };
+  const { body, cancelRequested, cancelledBy } = now;
+  const value = {
+    ...body,
+    job,
+    owner: textAt(item, 'ow'),
+    cancelRequested,
+    ...(cancelledBy === undefined ? {} : { cancelledBy }),
+  };
   return [...rows, { kind: 'jobs', id: job, value }];
 }
 
-const specRow = (job: string, spec: JobSpec): ArchiveRow => ({ kind: 'specs', id: job, value: { job, ...spec } });
+/** Values of `env` stay out of it: the archive outlives the job, and has other readers. */
+function specRow(job: string, spec: JobSpec): ArchiveRow {
+  const stages = spec.stages.map(({ env, ...stage }) => ({ ...stage, envNames: Object.keys(env) }));
+  return { kind: 'specs', id: job, value: { job, ...spec, stages } };
+}
 
 /** Attempts that have ended since. */
 function attemptRows(now: RunsDoc, before: RunsDoc): ArchiveRow[] {
@@ -117,7 +127,7 @@ async function planRows(plan: string, item: Item, blobs: Pick<Blobs, 'valueOf'>)
     const { plan: value } = await blobs.valueOf<PlanDoc>(item);
     return [{ kind: 'plans', id: plan, value }];
   } catch (error) {
-    if (!(error instanceof EbbError) || error.code !== 'not-found') throw error;
+    if (!(error instanceof ObjectMissing)) throw error;
     return [{ kind: 'plans', id: plan, value: { id: plan } }];
   }
 }

@@ -6,8 +6,7 @@ import {
   type EC2Client,
   type Instance,
 } from '@aws-sdk/client-ec2';
-import { raw } from '../../kernel/units.ts';
-import type { LaunchRequest } from '../../ports/fleet.ts';
+import type { PoolId } from '../../kernel/ids.ts';
 import {
   classify,
   faultOf,
@@ -17,14 +16,17 @@ import {
   type AwsFault,
   type Unsuccessful,
 } from '../errors.ts';
-import { rawBid } from './record.ts';
-import { tokenOf } from './marks.ts';
+import { LAUNCH_RATE, TokenBucket } from './request-rate.ts';
 
-/** Tags by which an instance is known again when our own records of it are lost. */
+/**
+ * Tags by which an instance is known again when our own records of it are lost. One that is bought alone has `instance` and `key`;
+ * one of several that are bought together has `launch` in their place, as CreateFleet gives all of them the same tags.
+ */
 export const TAGS = {
   stack: 'ebb:stack',
   instance: 'ebb:instance',
   key: 'ebb:key',
+  launch: 'ebb:launch',
   pool: 'ebb:pool',
   bid: 'ebb:bid',
 } as const;
@@ -33,12 +35,18 @@ export interface Ec2Options {
   readonly client: EC2Client;
   /** The deployment's name: the tag of all that it makes. */
   readonly stack: string;
-  /** Id; its default version is used. */
+  /** Id. */
   readonly launchTemplate: string;
+  /** Number of the version that the deployment made. `$Default` stays at 1 however often CloudFormation updates the template. */
+  readonly launchTemplateVersion: string;
   /** Subnet by zone. */
   readonly subnets: ReadonlyMap<string, string>;
+  /** Admits requests that launch; absent: LAUNCH_RATE. */
+  readonly rate?: Pick<TokenBucket, 'take'>;
   /** Told of a pool whose type its zone does not offer. */
   readonly onUnsupported?: (pool: string) => Promise<void>;
+  /** Told of a launch that EC2 refuses as invalid: a defect, or a deployment that does not fit together. */
+  readonly onInvalid?: (pool: string, detail: string) => void;
 }
 
 /** An instance as EC2 shows it, with what our tags say. */
@@ -46,6 +54,8 @@ export interface Seen {
   readonly ec2: string;
   /** Which instance of ours it says to be; null: its tags do not say. Tags can be copied: its record decides. */
   readonly instance: string | null;
+  /** The group that it was bought with (launch-groups.ts); null: it was bought alone. */
+  readonly launch: string | null;
   readonly key: string;
   readonly pool: string;
   readonly bid: number | 'uncapped';
@@ -62,7 +72,24 @@ export type SeenInstance = Seen & { readonly instance: string };
 
 export const namesInstance = (seen: Seen): seen is SeenInstance => seen.instance !== null;
 
-export type Launched = { readonly status: 'launched'; readonly ec2: string } | Unsuccessful;
+/** What one request is to buy: instances of one pool at one bid. */
+export interface Purchase {
+  /** Asked again under the same token EC2 answers the same, and buys nothing (EC2 developer guide, "Ensuring idempotency"). */
+  readonly token: string;
+  readonly pool: PoolId;
+  readonly bid: number | 'uncapped';
+  readonly count: number;
+  /** Tags of the instances besides those of every launch. One of them is theirs alone. */
+  readonly tags: Partial<Record<'instance' | 'key' | 'launch', string>>;
+  /** Version of the launch template. */
+  readonly template: string;
+}
+
+/** What a request bought; `lacking`: why it bought less than it was to, null where it did not. */
+export interface Bought {
+  readonly ec2: readonly string[];
+  readonly lacking: Unsuccessful | null;
+}
 
 /** Ids of one DescribeInstances: far below what a request may hold. */
 const IDS_AT_ONCE = 100;
@@ -70,67 +97,86 @@ const IDS_AT_ONCE = 100;
 /** The calls to EC2. */
 export class Ec2 {
   readonly #options: Ec2Options;
+  readonly #rate: Pick<TokenBucket, 'take'>;
 
   constructor(options: Ec2Options) {
     this.#options = options;
+    this.#rate = options.rate ?? new TokenBucket(LAUNCH_RATE);
   }
 
-  /**
-   * Buys one instance: an instant fleet of one override, which answers at once. Asked again under the same key EC2 answers the
-   * same, and buys nothing (EC2 developer guide, "Ensuring idempotency").
-   */
-  async launch(request: LaunchRequest): Promise<Launched> {
-    const [type = '', zone = '', option = ''] = request.pool.split('/');
+  /** Version of the launch template that this deployment made. */
+  get template(): string {
+    return this.#options.launchTemplateVersion;
+  }
+
+  /** Buys instances: an instant fleet of one override, which answers at once, also where it got but some of them. */
+  async buy(purchase: Purchase): Promise<Bought> {
+    const { pool, count } = purchase;
+    const [type = '', zone = '', option = ''] = pool.split('/');
     const subnet = this.#options.subnets.get(zone);
     if (subnet === undefined || (option !== 'spot' && option !== 'on-demand')) {
-      return { status: 'refused', why: 'invalid', detail: `this deployment buys nothing in ${request.pool}` };
+      const detail = `this deployment buys nothing in ${pool}`;
+      return { ec2: [], lacking: { status: 'refused', why: 'invalid', detail } };
     }
+    await this.#rate.take();
     try {
       const answer = await this.#options.client.send(
-        new CreateFleetCommand(this.#request(request, { type, subnet, option })),
+        new CreateFleetCommand(this.#request(purchase, { type, subnet, option })),
       );
-      const ec2 = answer.Instances?.[0]?.InstanceIds?.[0];
-      if (ec2 !== undefined) return { status: 'launched', ec2 };
+      const ec2 = (answer.Instances ?? []).flatMap((launched) => launched.InstanceIds ?? []);
+      if (ec2.length >= count) return { ec2, lacking: null };
       const [error] = answer.Errors ?? [];
-      const { ErrorCode: code = '', ErrorMessage: message = 'no instance and no error' } = error ?? {};
+      const { ErrorCode: code = '', ErrorMessage: message = 'fewer instances than asked for, and no error' } =
+        error ?? {};
       const fault = faultOfLaunch(code, message);
-      await this.#noteUnsupported(request.pool, fault);
-      return outcomeOfNoLaunch(fault, `ec2 CreateFleet: ${code}: ${message}`);
+      const detail = `ec2 CreateFleet: ${code}: ${message}`;
+      await this.#note(pool, fault, detail);
+      return { ec2, lacking: outcomeOfNoLaunch(fault, detail) };
     } catch (error) {
+      if (isOfOtherRequest(error)) return this.#boughtBefore(purchase);
       const fault = faultOf(error);
-      await this.#noteUnsupported(request.pool, fault);
-      const outcome = outcomeOfFault(fault, classify(error, 'ec2 CreateFleet').message);
+      const detail = classify(error, 'ec2 CreateFleet').message;
+      await this.#note(pool, fault, detail);
+      const outcome = outcomeOfFault(fault, detail);
       // Turned away at the door it bought nothing. Of the rest that failed it is not known, or the same request may pass.
-      return outcome.status === 'failed' && outcome.why === 'denied'
-        ? outcomeOfNoLaunch(fault, outcome.detail)
-        : outcome;
+      const isTurnedAway = outcome.status === 'failed' && outcome.why === 'denied';
+      return { ec2: [], lacking: isTurnedAway ? outcomeOfNoLaunch(fault, detail) : outcome };
     }
+  }
+
+  /** The token is bound to a request of an earlier deployment, with other subnets or another template: what that one bought. */
+  async #boughtBefore({ tags, count }: Purchase): Promise<Bought> {
+    const [[name, value] = ['key', ''] as const] = Object.entries(tags) as [keyof typeof TAGS, string][];
+    const ec2 = (await this.#describe(`tag:${TAGS[name]}`, [value])).map((seen) => seen.ec2);
+    const detail = 'asked for before an update of the deployment, and not launched then';
+    return { ec2, lacking: ec2.length >= count ? null : { status: 'refused', why: 'no-answer', detail } };
   }
 
   /** What cannot be noted now is met again at the next launch. */
-  async #noteUnsupported(pool: string, fault: AwsFault | null): Promise<void> {
+  async #note(pool: string, fault: AwsFault | null, detail: string): Promise<void> {
     if (fault === 'unsupported') await this.#options.onUnsupported?.(pool).catch(() => undefined);
+    if (fault === 'invalid') this.#options.onInvalid?.(pool, detail);
   }
 
   #request(
-    { key, instance, pool, bid }: LaunchRequest,
+    { token, pool, bid, count, tags, template }: Purchase,
     where: { readonly type: string; readonly subnet: string; readonly option: 'spot' | 'on-demand' },
   ): CreateFleetCommandInput {
     const { stack, launchTemplate } = this.#options;
     const isCapped = where.option === 'spot' && bid !== 'uncapped';
-    const tags = { stack, instance, key, pool, bid: String(rawBid(bid)) } satisfies Record<keyof typeof TAGS, string>;
+    const all: Partial<Record<keyof typeof TAGS, string>> = { stack, ...tags, pool, bid: String(bid) };
     return {
       Type: 'instant',
-      ClientToken: tokenOf('launch', key, instance),
-      TargetCapacitySpecification: { TotalTargetCapacity: 1, DefaultTargetCapacityType: where.option },
+      ClientToken: token,
+      TargetCapacitySpecification: { TotalTargetCapacity: count, DefaultTargetCapacityType: where.option },
       LaunchTemplateConfigs: [
         {
-          LaunchTemplateSpecification: { LaunchTemplateId: launchTemplate, Version: '$Default' },
+          LaunchTemplateSpecification: { LaunchTemplateId: launchTemplate, Version: template },
           Overrides: [
             {
               InstanceType: where.type as NonNullable<Instance['InstanceType']>,
               SubnetId: where.subnet,
-              ...(isCapped ? { MaxPrice: priceText(raw(bid)) } : {}),
+              ...(isCapped ? { MaxPrice: priceText(bid) } : {}),
             },
           ],
         },
@@ -138,7 +184,10 @@ export class Ec2 {
       TagSpecifications: [
         {
           ResourceType: 'instance',
-          Tags: (Object.keys(TAGS) as (keyof typeof TAGS)[]).map((name) => ({ Key: TAGS[name], Value: tags[name] })),
+          Tags: (Object.keys(TAGS) as (keyof typeof TAGS)[]).flatMap((name) => {
+            const value = all[name];
+            return value === undefined ? [] : [{ Key: TAGS[name], Value: value }];
+          }),
         },
       ],
     };
@@ -191,6 +240,10 @@ export class Ec2 {
   }
 }
 
+/** API_CreateFleet: a token that was used with other parameters. */
+const isOfOtherRequest = (error: unknown): boolean =>
+  error instanceof Error && error.name === 'IdempotentParameterMismatch';
+
 /** Dollars without an exponent, as precise as spot prices are. */
 const priceText = (usdPerHour: number): string => usdPerHour.toFixed(6).replace(/\.?0+$/, '');
 
@@ -204,6 +257,7 @@ function seenOf(instance: Instance, stack: string): Seen[] {
     {
       ec2,
       instance: tags.get(TAGS.instance) ?? null,
+      launch: tags.get(TAGS.launch) ?? null,
       key: tags.get(TAGS.key) ?? '',
       pool: tags.get(TAGS.pool) ?? '',
       bid: Number.isFinite(bid) ? bid : 'uncapped',

@@ -12,11 +12,13 @@ import {
 } from '@aws-sdk/client-ecs';
 import { raw } from '../../kernel/units.ts';
 import { isS3Uri, jobFolder } from '../../domain/s3-uri.ts';
+import { secretPrefix, secretRef } from '../../domain/secret-ref.ts';
 import type { StartRequest } from '../../ports/fleet.ts';
 import { classify, faultNamed, faultOf, isOutcomeUnknown, outcomeOfFault, type Unsuccessful } from '../errors.ts';
 import { ENTRY_POINT, quoted } from './entrypoint.ts';
 import { CONTAINER, LOG_PREFIX } from './log-place.ts';
-import { endMarkOf, keptKey, markOf, orderKey, tokenOf } from './marks.ts';
+import { partedEnvironment } from './environment-file.ts';
+import { endMarkOf, environmentKey, keptKey, markOf, orderKey, tokenOf } from './marks.ts';
 import { inputScript, outputScript } from './staging.ts';
 
 export interface EcsOptions {
@@ -34,7 +36,7 @@ export interface EcsOptions {
   readonly speed: number;
   /** Where a task finds its checkpoint, within its container. */
   readonly checkpointDir: (task: StartRequest['task']) => string;
-  /** Writes an object of the bucket: what is too long for ECS. Absent: that is refused. */
+  /** Writes an object of the bucket: values of `env`, and what is too long for ECS. Absent: the former are overrides, the latter is refused. */
   readonly put?: (key: string, content: string) => Promise<void>;
 }
 
@@ -107,29 +109,48 @@ export class Ecs {
     }
   }
 
-  /** What ECS is told of the attempt; the part of it that is too long lies in the bucket, where the entrypoint finds it. */
+  /**
+   * What ECS is told of the attempt. The values of its job's environment lie in the bucket, where the agent finds them; of the rest the part that is too long
+   * does, where the entrypoint finds it.
+   */
   async #overrides(order: StartRequest): Promise<Overrides> {
-    const own = environmentOf(order, this.#options);
-    const whole = overridesOf(order, order.command, { ...order.env, ...own });
-    if (JSON.stringify(whole).length <= MAX_OVERRIDES) return whole;
     const { put } = this.#options;
+    const own = environmentOf(order, this.#options);
+    const env = Object.fromEntries(Object.entries(order.env).filter(([name]) => !Object.hasOwn(own, name)));
+    const parted = put === undefined ? null : partedEnvironment(env);
+    const file = parted === null || parted.content === '' ? null : environmentKey(order.attempt);
+    const whole = overridesOf(order, order.command, { ...(parted?.rest ?? env), ...own }, this.#arnOf(file));
+    // An environment too long for a file is also too long for the overrides.
+    const isLong = put !== undefined && parted === null;
+    if (!isLong && JSON.stringify(whole).length <= MAX_OVERRIDES) {
+      if (file !== null) await put?.(file, parted?.content ?? '');
+      return whole;
+    }
     if (put === undefined) {
       throw new TooLong(`command and environment are longer than the ${MAX_OVERRIDES} characters that ECS takes`);
     }
     const { EBB_INPUTS = '', EBB_OUTPUTS = '', ...short } = own;
     const key = orderKey(order.attempt);
-    await put(key, orderText(order, { EBB_INPUTS, EBB_OUTPUTS }));
+    await put(key, orderText(order, { ...own, EBB_INPUTS, EBB_OUTPUTS }));
     const EBB_ORDER = `s3://${this.#options.bucket}/${key}`;
-    return overridesOf(order, ['true'], { ...short, EBB_ORDER });
+    return overridesOf(order, ['true'], { ...short, EBB_ORDER }, null);
   }
 
-  /** One task definition per image and entrypoint, made when it is first needed. Made twice at once it has two revisions, which are alike. */
+  /** Of an object of the bucket. */
+  #arnOf(key: string | null): string | null {
+    const [, partition = 'aws'] = this.#options.executionRole.split(':');
+    return key === null ? null : `arn:${partition}:s3:::${this.#options.bucket}/${key}`;
+  }
+
+  /** One task definition per image, entrypoint and set of secrets (overrides have no `secrets`), made when it is first needed. Made twice at once it has two revisions, which are alike. */
   async #definition(order: StartRequest): Promise<string> {
     const image = order.image ?? this.#options.image;
     const { logGroup, region, executionRole, taskRole, stack } = this.#options;
+    const secrets = secretsOf(order.secrets ?? {}, this.#options);
+    const ofSecrets = secrets.length === 0 ? [] : [JSON.stringify(secrets)];
     const wanted: RegisterTaskDefinitionCommandInput = {
       // `_` is in no deployment's name: none has rights over another's definitions.
-      family: `${stack}_${tokenOf(image, ...ENTRY_POINT, logGroup, executionRole, taskRole).slice(0, 16)}`,
+      family: `${stack}_${tokenOf(image, ...ENTRY_POINT, logGroup, executionRole, taskRole, ...ofSecrets).slice(0, 16)}`,
       requiresCompatibilities: ['EC2'],
       networkMode: 'bridge',
       executionRoleArn: executionRole,
@@ -142,6 +163,7 @@ export class Ecs {
           entryPoint: [...ENTRY_POINT],
           command: ['true'],
           memory: 128,
+          ...(secrets.length === 0 ? {} : { secrets }),
           stopTimeout: STOP_TIMEOUT_S,
           logConfiguration: {
             logDriver: 'awslogs',
@@ -237,12 +259,36 @@ export class Ecs {
   }
 }
 
+/**
+ * Secrets as a task definition names them, by ARN; the agent fetches them with the execution role, which no container has. Those of
+ * Secrets Manager without the six characters that it appends ("partial ARN"), which nobody knows beforehand.
+ */
+function secretsOf(
+  refs: Readonly<Record<string, string>>,
+  { executionRole, region, stack }: EcsOptions,
+): { readonly name: string; readonly valueFrom: string }[] {
+  const [, partition = 'aws', , , account = ''] = executionRole.split(':');
+  return Object.keys(refs)
+    .sort()
+    .map((name) => {
+      const ref = secretRef(refs[name] ?? '');
+      const full = `${secretPrefix(stack)}${ref.name}`;
+      const resource = ref.store === 'ssm' ? `parameter/${full}` : `secret:${full}`;
+      return { name, valueFrom: `arn:${partition}:${ref.store}:${region}:${account}:${resource}` };
+    });
+}
+
 class TooLong extends Error {}
 
 type Overrides = NonNullable<ConstructorParameters<typeof RunTaskCommand>[0]['overrides']>;
 type Environment = Readonly<Record<string, string>>;
 
-function overridesOf(order: StartRequest, command: readonly string[], environment: Environment): Overrides {
+function overridesOf(
+  order: StartRequest,
+  command: readonly string[],
+  environment: Environment,
+  file: string | null,
+): Overrides {
   const { cpu, memory, gpus } = order.resources;
   return {
     containerOverrides: [
@@ -250,6 +296,7 @@ function overridesOf(order: StartRequest, command: readonly string[], environmen
         name: CONTAINER,
         command: [...command],
         environment: Object.entries(environment).map(([name, value]) => ({ name, value })),
+        ...(file === null ? {} : { environmentFiles: [{ type: 's3', value: file }] }),
         cpu: Math.max(1, Math.floor((raw(cpu) * 1024) / 1000)),
         memory: Math.max(MIN_MEMORY_MIB, Math.floor(raw(memory))),
         ...(gpus > 0 ? { resourceRequirements: [{ type: 'GPU', value: String(gpus) }] } : {}),
@@ -264,7 +311,10 @@ function orderText(
   own: { readonly EBB_INPUTS: string; readonly EBB_OUTPUTS: string },
 ): string {
   const lines = [
-    ...Object.entries(env).map(([name, value]) => `export ${name}=${quoted(value)}`),
+    // Read after the entrypoint's own variables are set, which must not change.
+    ...Object.entries(env)
+      .filter(([name]) => !Object.hasOwn(own, name))
+      .map(([name, value]) => `export ${name}=${quoted(value)}`),
     `ebb_inputs=${quoted(own.EBB_INPUTS)}`,
     `ebb_outputs=${quoted(own.EBB_OUTPUTS)}`,
     `set -- ${command.map(quoted).join(' ')}`,

@@ -52,6 +52,14 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
     'the image must have a shell, `sh`',
   ],
   [
+    /env(?:ironment)? ?files?\b/i,
+    "the values of `env` could not be had: the instance must reach S3, and the execution role read `env/` of the deployment's bucket",
+  ],
+  [
+    /(?:ResourceInitializationError|unable to (?:pull|fetch|retrieve) secret).*(?:secret|ssm|parameter)/is,
+    'a secret that the job names is missing, or not under the name that docs/secrets.md says, or encrypted with a key that the execution role may not use',
+  ],
+  [
     /ResourceInitializationError|CannotStartContainerError.*logging driver/is,
     'the instance must reach CloudWatch Logs',
   ],

@@ -4,7 +4,7 @@
  * and what POSIX shells have built in), and its version is always the deployment's. What concerns S3 is done with the AWS CLI where the image has it (examples/aws-image), on PATH
  * or where `EBB_AWS_CLI` says; `no` there means that it has none.
  *
- *   fetch   an order that was too long for ECS, the checkpoint of earlier attempts, the inputs
+ *   fetch   the values of the job's environment (environment-file.ts), an order that was too long for ECS, the checkpoint of earlier attempts, the inputs
  *   run     the program, in the background; beside it a watcher that samples memory once a second and uploads the checkpoint when
  *           files in it have changed, and then marks that it did
  *   put     outputs after exit code 0, else the last of the checkpoint; then a line of the log with what it used, and why it failed
@@ -32,7 +32,9 @@
  *
  * Memory is what local mode measures: pages of processes, not of files that the kernel keeps as long as nobody needs the room.
  */
-const SCRIPT = `ebb_tmp=\${TMPDIR:-/tmp}/ebb.$$
+const SCRIPT = `if [ -n "$EBB_ENV" ]; then eval "$(printf %b "$EBB_ENV")"; fi
+unset EBB_ENV
+ebb_tmp=\${TMPDIR:-/tmp}/ebb.$$
 ebb_cgroup=\${EBB_CGROUP:-/sys/fs/cgroup} ebb_cli=\${EBB_AWS_CLI:-aws}
 ebb_inputs=$EBB_INPUTS ebb_outputs=$EBB_OUTPUTS ebb_order=$EBB_ORDER ebb_report=$EBB_REPORT
 unset EBB_INPUTS EBB_OUTPUTS EBB_ORDER EBB_REPORT
@@ -161,10 +163,14 @@ ebb_put_path() {
   fi
 }
 ebb_put_glob() {
-  if [ -n "$ebb_checking" ] || [ ! -d "./$1" ]; then return; fi
+  if [ -n "$ebb_checking" ]; then return; fi
   ebb_from=$1 ebb_to=$2 ebb_pattern=$3
   shift 3
-  "$ebb_cli" s3 cp "./$ebb_from" "$ebb_to" --recursive --no-follow-symlinks --only-show-errors --exclude '*' "$@" || ebb_unput=$ebb_pattern
+  : >"$ebb_tmp/put"
+  if [ -d "./$ebb_from" ]; then
+    "$ebb_cli" s3 cp "./$ebb_from" "$ebb_to" --recursive --no-follow-symlinks --no-progress --exclude '*' "$@" >"$ebb_tmp/put" || ebb_unput=$ebb_pattern
+  fi
+  [ -s "$ebb_tmp/put" ] || ebb_unmatched="$ebb_unmatched\${ebb_unmatched:+, }$ebb_pattern"
 }
 
 ebb_touch() {
@@ -306,7 +312,7 @@ for ebb_timer in $ebb_timers; do kill -s TERM "$ebb_timer" 2>/dev/null; done
 kill -s TERM "$ebb_watcher" 2>/dev/null
 ebb_wait "$ebb_watcher"
 
-ebb_checking=1 ebb_missing= ebb_unput=
+ebb_checking=1 ebb_missing= ebb_unput= ebb_unmatched=
 case $ebb_code in
 0)
   eval "$ebb_outputs"
@@ -315,6 +321,7 @@ case $ebb_code in
   else
     ebb_checking=
     eval "$ebb_outputs"
+    [ -z "$ebb_unmatched" ] || ebb_why="no file matches $ebb_unmatched among its outputs"
     [ -z "$ebb_unput" ] || ebb_code=1 ebb_why="output $ebb_unput could not be uploaded"
   fi
   ;;

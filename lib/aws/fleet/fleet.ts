@@ -3,11 +3,11 @@
  * instance (record.ts, inbox.ts); events and the sweep bring in the world's side of it (watch.ts, sweep.ts).
  *
  * Lifecycle: opened by any number of Lambdas at once; nothing to close. Crash points: between a call to AWS and its note. A
- * launch repeated finds the same instance by its token; an instance whose record was never written is adopted by its tags.
+ * launch repeated finds the same instances by its token; an instance whose record was never written is adopted by its tags.
  */
 import type { Clock } from '../../kernel/clock.ts';
 import { EbbError } from '../../kernel/errors.ts';
-import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
+import type { AttemptId, EffectKey, InstanceId, PoolId } from '../../kernel/ids.ts';
 import { poolId } from '../../kernel/ids.ts';
 import { epochMs, raw, usdPerHour, type EpochMs } from '../../kernel/units.ts';
 import type { Observation } from '../../domain/observation.ts';
@@ -23,10 +23,12 @@ import type {
   StopRequest,
 } from '../../ports/fleet.ts';
 import { instanceId } from '../../kernel/ids.ts';
-import { outcomeOfThrown } from '../errors.ts';
-import { namesInstance, type Ec2 } from './ec2.ts';
+import { outcomeOfThrown, type Unsuccessful } from '../errors.ts';
+import type { Ec2 } from './ec2.ts';
 import type { Hosts } from './hosts.ts';
-import type { Inbox } from './inbox.ts';
+import type { Inbox, LaunchOrder } from './inbox.ts';
+import { launchGroups, type LaunchGroup } from './launch-groups.ts';
+import { tokenOf } from './marks.ts';
 import { fold, isOpen, launchedRecord, rawBid, trimmed, type InstanceRecord } from './record.ts';
 
 export interface AwsFleetParts {
@@ -38,9 +40,18 @@ export interface AwsFleetParts {
   readonly logs: Fleet['logs'];
 }
 
+/** An instance that was bought, and is to be recorded. */
+interface Made {
+  readonly instance: InstanceId;
+  readonly key: EffectKey;
+  readonly pool: PoolId;
+  readonly bid: number | 'uncapped';
+  readonly ec2: string;
+}
+
 const DONE: EffectOutcome = { status: 'done' };
 const gone = (detail: string): EffectOutcome => ({ status: 'refused', why: 'instance-gone', detail });
-/** Calls that one process makes at once: CreateFleet begins to be throttled beyond (EC2 developer guide, "Request throttling"). */
+/** Calls that one process makes at once; most of their time they wait. */
 const AT_ONCE = 5;
 /** Applied observations are dropped from a record that is never without news once there are so many. */
 const TRIM_FROM = 64;
@@ -53,48 +64,105 @@ export class AwsFleet implements Fleet {
   }
 
   async launch(requests: readonly LaunchRequest[]): Promise<readonly EffectOutcome[]> {
-    const made = new Map<LaunchRequest, string>();
+    const made: Made[] = [];
     // The same instance asked for twice at once is asked for once.
     const unique = [...new Map(requests.map((r) => [r.instance, r])).values()];
     const outcomes = new Map<InstanceId, EffectOutcome>();
-    await inParallel(unique, async (request) => {
-      const outcome = await attempted(() => this.#launch(request, made));
-      outcomes.set(request.instance, outcome);
+    await inParallel(launchGroups(unique), async (group) => {
+      const found = await attemptedAll(group.requests, () => this.#launchGroup(group, made));
+      group.requests.forEach((r, i) => outcomes.set(r.instance, found[i] ?? DONE));
     });
     await this.#noteLaunched(made, outcomes);
     return requests.map((r) => outcomes.get(r.instance) ?? DONE);
   }
 
-  async #launch(request: LaunchRequest, made: Map<LaunchRequest, string>): Promise<EffectOutcome> {
+  async #launchGroup({ id, requests }: LaunchGroup, made: Made[]): Promise<readonly EffectOutcome[]> {
+    const { inbox } = this.#parts;
+    const known = new Map((await inbox.records(requests.map((r) => r.instance))).map((r) => [r.instance, r]));
+    const open = requests.filter((r) => !known.has(r.instance));
+    const order = id === null || open.length === 0 ? null : await this.#orderOf(id, open);
+    const asked = new Map<InstanceId, EffectOutcome>();
+    if (order !== null && id !== null) {
+      for (const [instance, outcome] of await this.#launchTogether(id, order, made)) asked.set(instance, outcome);
+    }
+    // Launches of no group; of a group, those that its order does not have.
+    for (const request of open) {
+      if (!asked.has(request.instance)) asked.set(request.instance, await this.#launchAlone(request, made));
+    }
+    return requests.map((r) => known.get(r.instance)?.refused ?? asked.get(r.instance) ?? DONE);
+  }
+
+  /** The order under which a group is asked for; null: its one launch is bought alone. */
+  #orderOf(group: string, open: readonly LaunchRequest[]): Promise<LaunchOrder | null> {
     const { inbox, ec2 } = this.#parts;
-    const known = await inbox.record(request.instance);
-    if (known !== null) return known.refused ?? DONE;
-    const answer = await ec2.launch(request);
-    if (answer.status === 'launched') made.set(request, answer.ec2);
-    else if (answer.status === 'refused') {
-      await inbox.create(launchedRecord({ ...plain(request), ec2: null, refused: answer }), (r) => r);
-      return answer;
-    } else return answer;
+    const [first] = open;
+    // One that is left of a group is asked for with the others, as before.
+    if (first === undefined || open.length === 1) return inbox.launchOrder(group);
+    return inbox.orderLaunch(group, {
+      members: open.map(({ instance, key }) => ({ instance, key })),
+      pool: first.pool,
+      bid: rawBid(first.bid),
+      template: ec2.template,
+      ec2: [],
+    });
+  }
+
+  async #launchAlone(request: LaunchRequest, made: Made[]): Promise<EffectOutcome> {
+    const { key, instance } = request;
+    const { ec2 } = this.#parts;
+    const of = plain(request);
+    const purchase = { ...of, count: 1, tags: { key, instance }, template: ec2.template };
+    const bought = await ec2.buy({ ...purchase, token: tokenOf('launch', key, instance) });
+    const [id] = bought.ec2;
+    if (id !== undefined) made.push({ ...of, ec2: id });
+    else if (bought.lacking !== null) return this.#notLaunched(of, bought.lacking);
     return DONE;
   }
 
+  /** Repeats the whole request: EC2 answers the same, and those whose instances are known already stay as they are. */
+  async #launchTogether(
+    group: string,
+    { members, pool, bid, template }: LaunchOrder,
+    made: Made[],
+  ): Promise<ReadonlyMap<InstanceId, EffectOutcome>> {
+    const { inbox, ec2 } = this.#parts;
+    const tags = { launch: group };
+    const asked = { token: tokenOf('launch together', group), pool, bid, count: members.length, tags, template };
+    const bought = await ec2.buy(asked);
+    const assigned = (await inbox.assign(group, bought.ec2))?.ec2 ?? [];
+    const outcomes = new Map<InstanceId, EffectOutcome>();
+    for (const [n, member] of members.entries()) {
+      const id = assigned[n];
+      const of = { ...member, pool, bid };
+      if (id !== undefined) made.push({ ...of, ec2: id });
+      const isLacking = id === undefined && bought.lacking !== null;
+      outcomes.set(member.instance, isLacking ? await this.#notLaunched(of, bought.lacking) : DONE);
+    }
+    return outcomes;
+  }
+
+  /** A refusal lasts: whoever asks again is answered the same. */
+  async #notLaunched(of: Omit<Made, 'ec2'>, outcome: Unsuccessful): Promise<EffectOutcome> {
+    if (outcome.status === 'refused') {
+      await this.#parts.inbox.create(launchedRecord({ ...of, ec2: null, refused: outcome }), (r) => r);
+    }
+    return outcome;
+  }
+
   /** One look for all that were made: when exactly, by EC2's word. One that EC2 does not show yet was made now. */
-  async #noteLaunched(
-    made: ReadonlyMap<LaunchRequest, string>,
-    outcomes: Map<InstanceId, EffectOutcome>,
-  ): Promise<void> {
-    if (made.size === 0) return;
+  async #noteLaunched(made: readonly Made[], outcomes: Map<InstanceId, EffectOutcome>): Promise<void> {
+    if (made.length === 0) return;
     const nowMs = raw(this.#parts.clock.now());
     // Failing to look is no reason to forget what was bought.
-    const seen = await this.#parts.ec2.seen([...made.values()]).catch(() => []);
+    const seen = await this.#parts.ec2.seen(made.map((m) => m.ec2)).catch(() => []);
     const launchedMs = new Map(seen.map((s) => [s.ec2, s.launchedMs]));
-    for (const [request, ec2] of made) {
+    await inParallel(made, async (each) => {
       const outcome = await attempted(async () => {
-        await this.#parts.hosts.adopt({ ...plain(request), ec2, launchedMs: launchedMs.get(ec2) ?? nowMs });
+        await this.#parts.hosts.adopt({ ...each, launchedMs: launchedMs.get(each.ec2) ?? nowMs });
         return DONE;
       });
-      outcomes.set(request.instance, outcome);
-    }
+      outcomes.set(each.instance, outcome);
+    });
   }
 
   async start(requests: readonly StartRequest[]): Promise<readonly EffectOutcome[]> {
@@ -198,13 +266,21 @@ export class AwsFleet implements Fleet {
   }
 
   async list(): Promise<readonly FleetInstance[]> {
-    return (await this.#parts.ec2.all()).filter(namesInstance).map((seen) => ({
-      instance: instanceId(seen.instance),
-      pool: poolId(seen.pool),
-      bid: seen.bid === 'uncapped' ? seen.bid : usdPerHour(seen.bid),
-      launchedMs: epochMs(seen.launchedMs),
-      live: seen.state === 'pending' || seen.state === 'running',
-    }));
+    const all = await this.#parts.ec2.all();
+    const owned = await this.#parts.hosts.owned(all);
+    return all.flatMap((seen) => {
+      const own = owned.get(seen.ec2);
+      if (own === undefined) return [];
+      return [
+        {
+          instance: instanceId(own.instance),
+          pool: poolId(own.pool),
+          bid: own.bid === 'uncapped' ? own.bid : usdPerHour(own.bid),
+          launchedMs: epochMs(seen.launchedMs),
+          live: seen.state === 'pending' || seen.state === 'running',
+        },
+      ];
+    });
   }
 
   async observe(after: ReadonlyMap<InstanceId, number>): Promise<readonly Observation[]> {

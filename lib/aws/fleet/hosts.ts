@@ -10,7 +10,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import { instanceId, type AttemptId, type InstanceId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
 import type { StartRequest } from '../../ports/fleet.ts';
-import { namesInstance, type Ec2, type SeenInstance } from './ec2.ts';
+import { namesInstance, type Ec2, type Seen, type SeenInstance } from './ec2.ts';
 import type { Ecs } from './ecs.ts';
 import type { Inbox } from './inbox.ts';
 import { duties, fold, isOpen, launchedRecord, type Duty, type Fact, type InstanceRecord } from './record.ts';
@@ -71,13 +71,36 @@ export class Hosts {
     const found = new Map(await this.#parts.inbox.instancesOf(ec2));
     const unknown = ec2.filter((id) => !found.has(id));
     if (unknown.length === 0) return found;
-    const tagged = (await this.#parts.ec2.seen(unknown)).filter(namesInstance);
-    const records = await this.#parts.inbox.records(tagged.map((s) => instanceId(s.instance)));
+    const owned = [...(await this.owned(await this.#parts.ec2.seen(unknown))).values()];
+    const records = await this.#parts.inbox.records(owned.map((s) => instanceId(s.instance)));
     const known = new Map(records.map((r) => [r.instance, r]));
-    for (const seen of tagged) {
+    for (const seen of owned) {
       const record = known.get(instanceId(seen.instance)) ?? (await this.adopt(seen));
       known.set(record.instance, record);
       if (record.ec2 === seen.ec2) found.set(seen.ec2, record.instance);
+    }
+    return found;
+  }
+
+  /**
+   * Which instances of ours EC2 shows, by EC2's ids: by their own tag, or by their place among those that they were bought with.
+   * Those are missing that say nothing of the kind. Tags can be copied: the record decides.
+   */
+  async owned(all: readonly Seen[]): Promise<ReadonlyMap<string, SeenInstance>> {
+    const { inbox } = this.#parts;
+    const found = new Map(all.filter(namesInstance).map((s) => [s.ec2, s]));
+    const grouped = all.filter((s) => s.instance === null && s.launch !== null);
+    const groups = Map.groupBy(grouped, (s) => s.launch ?? '');
+    const orders = await inbox.launchOrders([...groups.keys()]);
+    for (const [group, members] of groups) {
+      const ids = members.map((s) => s.ec2);
+      const known = orders.get(group);
+      if (known === undefined) continue;
+      const order = ids.every((id) => known.ec2.includes(id)) ? known : ((await inbox.assign(group, ids)) ?? known);
+      for (const seen of members) {
+        const member = order.members[order.ec2.indexOf(seen.ec2)];
+        if (member !== undefined) found.set(seen.ec2, { ...seen, ...member, pool: order.pool, bid: order.bid });
+      }
     }
     return found;
   }

@@ -3,6 +3,7 @@
  *
  *   I#<instance>    FLEET            the record (record.ts), compressed; `n` counts its versions
  *   E#<EC2 id>      FLEET            which instance of ours it is
+ *   L#<group>       FLEET            launches that one request buys, and EC2's ids of the instances that came of it
  *   A#<mark>        ORDER            which attempt, on which instance, and what to run, as it was asked; there from before its
  *                                    task is asked for. `mark` is what a task is known by outside (marks.ts)
  *   NEWS            I#<instance>     there may be observations up to `upTo` that nobody has applied
@@ -12,13 +13,13 @@
  * its version is remembered beside it. NEWS is written before the record: an entry too many is looked up in vain, one too few
  * would leave an observation unseen. It is taken away only up to the number that was applied.
  */
-import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
+import type { AttemptId, EffectKey, InstanceId, PoolId } from '../../kernel/ids.ts';
 import { attemptId, instanceId } from '../../kernel/ids.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import type { Observation } from '../../domain/observation.ts';
 import type { StartRequest } from '../../ports/fleet.ts';
 import { body, bodyOf, flag, flagOf, number, numberOf, text, textAt, type Item } from '../store/codec.ts';
-import { ec2Key, fleetKey, markKey, NEWS, newsKey, textOf } from '../store/keys.ts';
+import { ec2Key, fleetKey, launchKey, markKey, NEWS, newsKey, textOf } from '../store/keys.ts';
 import type { Table } from '../store/table.ts';
 import { trimmed, type InstanceRecord } from './record.ts';
 import { markOf } from './marks.ts';
@@ -43,6 +44,20 @@ export interface News {
   readonly instance: InstanceId;
   readonly upTo: number;
   readonly isEndOffered: boolean;
+}
+
+/**
+ * Launches that one CreateFleet request buys (launch-groups.ts). Written before the request, so that a repeated one is the same
+ * whichever of its launches are still open, and whatever was deployed meanwhile.
+ */
+export interface LaunchOrder {
+  readonly members: readonly { readonly instance: InstanceId; readonly key: EffectKey }[];
+  readonly pool: PoolId;
+  readonly bid: number | 'uncapped';
+  /** Version of the launch template. */
+  readonly template: string;
+  /** EC2's ids: the n-th is the instance of the n-th member. Members beyond its length have none (yet). */
+  readonly ec2: readonly string[];
 }
 
 /** Whose mark a task or a checkpoint bears. */
@@ -159,6 +174,70 @@ export class Inbox {
   async instancesOf(ec2: readonly string[]): Promise<ReadonlyMap<string, InstanceId>> {
     const items = await this.#table.getMany(ec2.map(ec2Key));
     return new Map([...items.values()].map((i) => [textAt(i, 'pk').slice(2), instanceId(textAt(i, 'instance'))]));
+  }
+
+  /** The order of a group; null where none was written. */
+  async launchOrder(group: string): Promise<LaunchOrder | null> {
+    return (await this.#readOrder(group))?.order ?? null;
+  }
+
+  /** Orders by their groups; those are missing that were never written. */
+  async launchOrders(groups: readonly string[]): Promise<ReadonlyMap<string, LaunchOrder>> {
+    const items = await this.#table.getMany(groups.map(launchKey));
+    return new Map(
+      groups.flatMap((group) => {
+        const item = items.get(textOf(launchKey(group)));
+        return item === undefined ? [] : [[group, bodyOf<LaunchOrder>(item)] as const];
+      }),
+    );
+  }
+
+  /** Writes the order of a group unless there is one; the one that is there then. */
+  async orderLaunch(group: string, order: LaunchOrder): Promise<LaunchOrder> {
+    const written = await this.#putLaunchOrder(group, order, null);
+    return written ?? (await this.launchOrder(group)) ?? this.#vanished(group);
+  }
+
+  /**
+   * Gives each of EC2's ids that has no place yet the next one; null where there is no such group. Who comes first decides: the
+   * request's answer and the events of its instances name the same ids, in any order.
+   */
+  async assign(group: string, ec2: readonly string[]): Promise<LaunchOrder | null> {
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const stored = await this.#readOrder(group);
+      if (stored === null) return null;
+      const { order, version } = stored;
+      const added = ec2.filter((id) => !order.ec2.includes(id));
+      if (added.length === 0) return order;
+      const written = await this.#putLaunchOrder(group, { ...order, ec2: [...order.ec2, ...added] }, version);
+      if (written !== null) return written;
+    }
+    throw new EbbError('too-many-requests', {
+      what: 'an order of launches is changed by too many at once',
+      got: group,
+    });
+  }
+
+  async #readOrder(group: string): Promise<{ readonly order: LaunchOrder; readonly version: number } | null> {
+    const item = await this.#table.get(launchKey(group));
+    return item === undefined ? null : { order: bodyOf<LaunchOrder>(item), version: numberOf(item, 'n') };
+  }
+
+  /** Null: somebody else has written one, or a newer one. */
+  async #putLaunchOrder(group: string, order: LaunchOrder, before: number | null): Promise<LaunchOrder | null> {
+    const { status } = await this.#table.write({
+      key: launchKey(group),
+      set: { b: body(order), n: number((before ?? 0) + 1), ...this.#expiry() },
+      condition:
+        before === null
+          ? { expression: 'attribute_not_exists(pk)' }
+          : { expression: 'n = :version', values: { ':version': number(before) } },
+    });
+    return status === 'refused' ? null : order;
+  }
+
+  #vanished(group: string): never {
+    throw new EbbError('internal', { what: 'the order of a group of launches is there and is not', got: group });
   }
 
   async putOrder(order: StartRequest): Promise<void> {

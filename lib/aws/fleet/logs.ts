@@ -5,7 +5,7 @@ import {
   type GetLogEventsCommandInput,
 } from '@aws-sdk/client-cloudwatch-logs';
 import type { AttemptId } from '../../kernel/ids.ts';
-import type { LogChunk } from '../../ports/fleet.ts';
+import type { LogChunk, LogEnd } from '../../ports/fleet.ts';
 import { wholeCharacters } from '../../ports/log-text.ts';
 import { classify } from '../errors.ts';
 import { logStreamOf, logUrl } from './log-place.ts';
@@ -76,6 +76,14 @@ export class TaskLogs {
       report: said === undefined ? null : parseReport(said),
       text: lines.filter((line) => !isReport(line, mark)).join('\n'),
     };
+  }
+
+  /** The last lines of both outputs: one request, however long the log is. */
+  async end(attempt: AttemptId): Promise<LogEnd> {
+    const name = await this.#options.streamOf(attempt);
+    const page = name === null ? null : await this.#page(name, { startFromHead: false, limit: LAST_LINES });
+    const mark = endMarkOf(attempt);
+    return { text: (page?.lines ?? []).filter((line) => !isReport(line, mark)).join('\n'), isMerged: true };
   }
 
   /** Bytes `offset` to `to` of the stream, read from the mark, or its beginning, on: no more of it than shows that it is longer. */

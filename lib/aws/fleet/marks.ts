@@ -26,3 +26,7 @@ export const endMarkOf = (attempt: string): string => `ebb-end-${hex(`end ${atte
 /** Where the command and environment of an attempt lie that are too long for ECS. */
 export const ORDERS = 'orders/';
 export const orderKey = (attempt: string): string => `${ORDERS}${markOf(attempt)}`;
+
+/** Where the values of an attempt's environment lie. ECS takes files of this ending alone. */
+export const ENVIRONMENTS = 'env/';
+export const environmentKey = (attempt: string): string => `${ENVIRONMENTS}${markOf(attempt)}.env`;

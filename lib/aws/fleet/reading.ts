@@ -23,11 +23,18 @@ export interface ReadingParts {
   readonly rules: BillingRules;
 }
 
-export function readingFleet({ table, nowMs, prices, rules, ...place }: ReadingParts): Pick<Fleet, 'logs' | 'bill'> {
+export function readingFleet({
+  table,
+  nowMs,
+  prices,
+  rules,
+  ...place
+}: ReadingParts): Required<Pick<Fleet, 'logs' | 'logEnd' | 'bill'>> {
   const inbox = new Inbox(table, nowMs);
   const logs = taskLogs(new CloudWatchLogsClient({ region: place.region }), place, inbox);
   return {
     logs: (...asked) => logs.read(...asked),
+    logEnd: (attempt) => logs.end(attempt),
     bill: (instance, until) => instanceBill({ inbox, prices, rules }, instance, until),
   };
 }

@@ -6,14 +6,13 @@
  * and `?` match slashes too. A pattern of one depth is held to it by excluding what lies deeper; `**` needs no such thing.
  * Where alternatives in braces have several depths, or one star follows two, more may be taken than local mode would take.
  */
+import { expandBraces, globFault } from '../../domain/globs.ts';
 import { parseS3Uri, s3Uri, type S3Uri } from '../../domain/s3-uri.ts';
 import { quoted } from './entrypoint.ts';
 
 const WILD = /[*?[{]/;
-/** Extended patterns of shells: the AWS CLI has nothing like them. */
-const EXTENDED = /[*?+@!]\(/;
-/** Patterns that one with braces or `**` may become: each is a few words of a command line. */
-const MAX_ALTERNATIVES = 64;
+/** Patterns of the AWS CLI that one with braces or `**` may become: each is a few words of a command line. */
+const MAX_FILTERS = 256;
 
 /** Where one pattern's files lie, and what they are called here. */
 type Place =
@@ -27,9 +26,11 @@ export function unusablePattern(pattern: string): string | null {
     if (parsed === null) return 'is no URI such as s3://bucket/folder/*.csv';
     if (parsed.key === '') return 'names a whole bucket: give a key, or `/**` for all of it';
   }
-  if (EXTENDED.test(pattern)) return 'has a pattern such as `!(..)`: S3 knows `*`, `**`, `?`, `[..]` and `{a,b}` only';
-  return alternatives(pattern).length > MAX_ALTERNATIVES
-    ? `stands for more than ${MAX_ALTERNATIVES} patterns: write fewer braces`
+  const fault = globFault(pattern);
+  if (fault !== null) return fault;
+  const count = filterCount(expandBraces(pattern) ?? []);
+  return count > MAX_FILTERS
+    ? `becomes ${count < 1e15 ? count : 'more than 10^15'} patterns of the AWS CLI, at most ${MAX_FILTERS} are allowed: write fewer braces or fewer \`**\``
     : null;
 }
 
@@ -61,12 +62,12 @@ function placeOf(workdir: string, pattern: string): Place {
   const { base, rest } = based(workdir, pattern);
   const segments = rest.split('/').filter((segment) => segment !== '' && segment !== '.');
   const firstWild = segments.findIndex((segment) => WILD.test(segment));
-  if (firstWild < 0) return { is: 'path', uri: below(base, segments), path: segments.join('/') };
-  const fixed = segments.slice(0, firstWild);
+  const names = firstWild < 0 ? segments : segments.slice(0, firstWild);
+  if (firstWild < 0) return { is: 'path', uri: below(base, names), path: names.join('/') };
   return {
     is: 'glob',
-    uri: `${below(base, fixed)}/`,
-    folder: fixed.length === 0 ? '.' : `${fixed.join('/')}/`,
+    uri: `${below(base, names)}/`,
+    folder: names.length === 0 ? '.' : `${names.join('/')}/`,
     filters: filtersOf(segments.slice(firstWild).join('/')),
   };
 }
@@ -86,7 +87,7 @@ const below = ({ bucket, key }: S3Uri, segments: readonly string[]): string =>
   s3Uri({ bucket, key: [key, ...segments].filter((s) => s !== '').join('/') });
 
 function filtersOf(pattern: string): readonly string[] {
-  const found = alternatives(pattern);
+  const found = cliPatterns(pattern);
   const includes = found.flatMap((each) => ['--include', each]);
   const depths = new Set(found.map((each) => each.split('/').length));
   const [depth] = depths;
@@ -94,17 +95,26 @@ function filtersOf(pattern: string): readonly string[] {
   return [...includes, '--exclude', `${'*/'.repeat(depth)}*`];
 }
 
-/** The CLI's patterns for one of ours: each choice of each brace, and `**` with and without folders in its place. */
-function alternatives(pattern: string): readonly string[] {
-  const [, before = '', choices, after = ''] = /^([^]*?)\{([^{}]*)\}([^]*)$/.exec(pattern) ?? [];
-  if (choices?.includes(',') === true) {
-    const each = choices.split(',').slice(0, MAX_ALTERNATIVES + 1);
-    return each.flatMap((choice) => alternatives(`${before}${choice}${after}`)).slice(0, MAX_ALTERNATIVES + 1);
-  }
-  const plain = pattern.replaceAll('[^', '[!').replace(/(^|\/)\*\*$/, '$1*');
-  const at = /(^|\/)\*\*\//.exec(plain);
-  if (at === null) return [plain];
-  const rest = alternatives(plain.slice(at.index + at[0].length));
-  const head = plain.slice(0, at.index) + (at[1] ?? '');
-  return rest.flatMap((tail) => [`${head}${tail}`, `${head}*/${tail}`]).slice(0, MAX_ALTERNATIVES + 1);
+/** The CLI's patterns for one of ours. One over the limits, which submission refuses, stands for itself and matches nothing. */
+function cliPatterns(pattern: string): readonly string[] {
+  const plain = expandBraces(pattern);
+  return plain === null || filterCount(plain) > MAX_FILTERS ? [pattern] : plain.flatMap(withoutDoubleStars);
+}
+
+/** Each `**` that is a folder of its own doubles the patterns. */
+const filterCount = (plain: readonly string[]): number =>
+  plain.reduce((sum, each) => sum + 2 ** [...each.matchAll(DOUBLE_STAR)].length, 0);
+
+/** `**` in the middle of a pattern. Counted before any is written out. */
+const DOUBLE_STAR = /(?<=^|\/)\*\*\//g;
+
+/** `**` with folders and without them in its place. */
+function withoutDoubleStars(alternative: string): readonly string[] {
+  const plain = alternative.replaceAll('[^', '[!').replace(/(^|\/)\*\*$/, '$1*');
+  return plain
+    .split(DOUBLE_STAR)
+    .reduce<readonly string[]>(
+      (heads, part, i) => (i === 0 ? [part] : heads.flatMap((head) => [`${head}${part}`, `${head}*/${part}`])),
+      [],
+    );
 }

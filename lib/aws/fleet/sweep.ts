@@ -13,7 +13,7 @@ import { EbbError } from '../../kernel/errors.ts';
 import { instanceId, type InstanceId } from '../../kernel/ids.ts';
 import { raw, type EpochMs } from '../../kernel/units.ts';
 import type { Store } from '../../ports/store.ts';
-import { namesInstance, type Ec2, type Seen } from './ec2.ts';
+import type { Ec2, Seen } from './ec2.ts';
 import type { Ecs } from './ecs.ts';
 import type { Hosts } from './hosts.ts';
 import type { Inbox } from './inbox.ts';
@@ -128,13 +128,15 @@ class Troubles {
 async function endLeaks(parts: SweepParts, { seen, known, troubles, nowMs }: Sight): Promise<readonly Leak[]> {
   const { inbox, ec2, hosts } = parts;
   const left = seen.filter(isLeft);
-  const names = [...new Set(left.filter(namesInstance).map((s) => instanceId(s.instance)))];
+  const owned = await hosts.owned(left);
+  const names = [...new Set([...owned.values()].map((s) => instanceId(s.instance)))];
   const records = new Map((await inbox.records(names)).map((r) => [r.instance as string, r]));
   const leaked: Leak[] = [];
   // Of several with the tags of one that has no record the first was launched for it.
   for (const each of left.toSorted((a, b) => a.launchedMs - b.launchedMs)) {
     await troubles.attempt(`${each.ec2} (${each.instance ?? 'no tag of an instance'})`, async () => {
-      const own = namesInstance(each) ? (records.get(each.instance) ?? (await hosts.adopt(each))) : null;
+      const shown = owned.get(each.ec2);
+      const own = shown === undefined ? null : (records.get(shown.instance) ?? (await hosts.adopt(shown)));
       if (own !== null) records.set(own.instance, own);
       const isOwn = own !== null && own.ec2 === each.ec2;
       const isKnown = isOwn && known.has(own.instance) && !isLongGone(own, nowMs);

@@ -212,7 +212,10 @@ export class Watch {
     // The mark's own event may come after this one, when nothing more can be said of the attempt.
     const markMs = known?.saves === true && end.exitCode !== 0 ? await this.#parts.keptAt(attempt) : null;
     const last = known === undefined ? null : await (logs.get(attempt) ?? this.#parts.lastWords(attempt, task));
-    const detail = end.detail ?? last?.report?.why ?? (known === undefined ? null : guess(startedMs, end, last));
+    const detail =
+      end.exitCode === 0
+        ? (last?.report?.why ?? null)
+        : (end.detail ?? last?.report?.why ?? (known === undefined ? null : guess(startedMs, end, last)));
     const isUnexplained = KILLED.has(end.exitCode ?? 0) && !end.isAsked && known?.stop === null;
     // Whatever code a program answers the shutdown of its host with.
     const isAfterwards = record.gone !== null && end.exitCode !== 0 && end.atMs >= record.gone.atMs;

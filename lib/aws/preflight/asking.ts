@@ -19,7 +19,7 @@ export interface Caller {
   readonly credentials: () => Promise<Keys>;
 }
 
-type Service = 'sts' | 'iam' | 'ssm' | 'servicequotas';
+type Service = 'sts' | 'iam' | 'ssm' | 'servicequotas' | 'cloudformation' | 'lambda';
 
 /** What a service answered: its text, and the name of the error where it is one. */
 export interface Said {
@@ -46,6 +46,10 @@ export const askQuery = (caller: Caller, service: Service, form: Readonly<Record
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
   });
 
+/** One question to an API that is asked by paths. */
+export const askPath = (caller: Caller, service: Service, path: string): Promise<Said> =>
+  ask(caller, service, { method: 'GET', path, headers: {} });
+
 /** One call of a JSON API, by its target. */
 export const askJson = (caller: Caller, service: Service, target: string, input: object): Promise<Said> =>
   ask(caller, service, {
@@ -53,12 +57,17 @@ export const askJson = (caller: Caller, service: Service, target: string, input:
     headers: { 'content-type': 'application/x-amz-json-1.1', 'x-amz-target': target },
   });
 
-async function ask(
-  caller: Caller,
-  service: Service,
-  { body, headers }: { readonly body: string; readonly headers: Readonly<Record<string, string>> },
-): Promise<Said> {
+interface Question {
+  readonly method?: 'GET' | 'POST';
+  readonly path?: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+async function ask(caller: Caller, service: Service, question: Question): Promise<Said> {
+  const { method = 'POST', path, headers, body } = question;
   const { url, region } = placeOf(service, caller.region);
+  if (path !== undefined) url.pathname = path;
   const signer = new SignatureV4({
     service,
     region,
@@ -66,17 +75,18 @@ async function ask(
     sha256: Hash.bind(null, 'sha256'),
   });
   const request = new HttpRequest({
-    method: 'POST',
+    method,
     protocol: url.protocol,
     hostname: url.hostname,
     ...(url.port === '' ? {} : { port: Number(url.port) }),
     path: url.pathname,
     headers: { ...headers, host: url.host },
-    body,
+    ...(body === undefined ? {} : { body }),
   });
   const signed = await signer.sign(request);
   const { host: _, ...rest } = signed.headers;
-  const answer = await fetch(url, { method: 'POST', headers: rest, body }).catch((cause: unknown) => {
+  const sent = { method, headers: rest, ...(body === undefined ? {} : { body }) };
+  const answer = await fetch(url, sent).catch((cause: unknown) => {
     throw new EbbError('aws.unavailable', {
       what: `${url.host} does not answer`,
       got: String((cause as Error).cause ?? cause),

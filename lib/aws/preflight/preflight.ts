@@ -7,7 +7,7 @@
 import type { EC2Client } from '@aws-sdk/client-ec2';
 import { EbbError, type Issue } from '../../kernel/errors.ts';
 import { classify, faultOf } from '../errors.ts';
-import { askJson, askQuery, textOf, wordsOf, type Caller } from './asking.ts';
+import { askJson, askPath, askQuery, textOf, wordsOf, type Caller } from './asking.ts';
 import {
   bootstrapVersion,
   callerAs,
@@ -21,6 +21,7 @@ import {
   type Bootstrap,
 } from './bootstrap.ts';
 import type { Findings } from './findings.ts';
+import { functionMayLaunch } from './function-role.ts';
 import { tryLaunches } from './launch.ts';
 import { neededBy, TO_BOOTSTRAP, type Made } from './needed.ts';
 import { askedOf, checkRegion } from '../deploying/offers.ts';
@@ -39,6 +40,8 @@ export interface Configured extends Made {
   readonly zones: number;
   readonly families: readonly string[];
   readonly maxVcpus: number;
+  readonly name: string;
+  readonly cycleConcurrency: number;
 }
 
 export interface PreflightOptions {
@@ -49,6 +52,8 @@ export interface PreflightOptions {
   readonly imageParameter: string;
   /** Of a bootstrap that has one of its own. */
   readonly qualifier?: string | undefined;
+  /** Where EC2 is asked as another role, for a stand-in. */
+  readonly ec2Endpoint?: string | undefined;
 }
 
 export interface Preflight {
@@ -69,10 +74,15 @@ export async function preflight(options: PreflightOptions): Promise<Preflight> {
     found.failures.push({ at: 'account', message });
     return { account, ...found };
   }
-  await capacity(options, found);
+  const type = await capacity(options, found);
   await rights(options, identity, found);
+  const [, partition = 'aws'] = identity.arn.split(':');
+  const subnet = firstSubnet(config);
+  const deployed = { name: config.name, account, partition, type, subnet, endpoint: options.ec2Endpoint };
+  await functionMayLaunch(caller, deployed, found);
   await spotRole(caller, found);
   await quotas(caller, config.maxVcpus, found);
+  await functionsAtOnce(caller, config.cycleConcurrency, found);
   return { account, ...found };
 }
 
@@ -90,16 +100,23 @@ async function identityOf(caller: Caller, { failures }: Findings): Promise<Ident
   return null;
 }
 
-/** What can be bought, where, and whether a launch would be let through. */
-async function capacity({ ec2, config, imageParameter }: PreflightOptions, found: Findings): Promise<void> {
+/** Of a VPC that was there before. */
+const firstSubnet = ({ vpc }: Configured): string | undefined =>
+  typeof vpc === 'object' ? Object.values(vpc.subnets)[0] : undefined;
+
+/** What can be bought, where, and whether a launch would be let through; a type that can. */
+async function capacity(
+  { ec2, config, imageParameter }: PreflightOptions,
+  found: Findings,
+): Promise<string | undefined> {
   try {
     const places = await placesOf(ec2, config);
     const { lacking, types } = await checkRegion(ec2, askedOf.parse({ Families: config.families, ...places }));
     for (const [zone, families] of lacking) {
       found.notes.push({ at: 'families', message: `${zone} has no ${families.join(', ')}: other zones have` });
     }
-    const subnet = typeof config.vpc === 'object' ? Object.values(config.vpc.subnets)[0] : undefined;
-    await tryLaunches(ec2, { types: [...types.values()], imageParameter, subnet }, found);
+    await tryLaunches(ec2, { types: [...types.values()], imageParameter, subnet: firstSubnet(config) }, found);
+    return [...types.values()][0];
   } catch (error) {
     const fault = error instanceof EbbError ? faultOf(error.cause) : faultOf(error);
     if (fault === null && !(error instanceof EbbError)) throw error;
@@ -107,6 +124,7 @@ async function capacity({ ec2, config, imageParameter }: PreflightOptions, found
     if (code === 'usage' && fault !== 'denied') found.failures.push(...(facts.issues ?? []));
     // Whoever deploys need not be allowed to look: the deployment asks itself.
     else found.notes.push({ at: 'families, vpc', message: `could not be asked, the deployment will: ${message}` });
+    return undefined;
   }
 }
 
@@ -193,4 +211,33 @@ async function quotas(caller: Caller, maxVcpus: number, { failures, notes }: Fin
     const message = 'are 0 for spot and for on-demand: no instance can start before they are raised';
     failures.push({ at: 'EC2 quotas', message });
   }
+}
+
+/** Executions of functions at once beside the parts of a cycle: two readers of the queue, four by clocks and streams, two of the API. */
+const BESIDE_THE_CYCLE = 8;
+
+/**
+ * New accounts may run ten functions at once per region, all their functions together. Beyond that limit Lambda throttles: the API
+ * answers 502, and cycles are late.
+ */
+async function functionsAtOnce(caller: Caller, cycle: number, { failures, notes }: Findings): Promise<void> {
+  const at = 'Lambda concurrency';
+  const said = await askPath(caller, 'lambda', '/2016-08-19/account-settings/');
+  if (said.error !== null) {
+    notes.push({ at, message: `could not be looked at (lambda:GetAccountSettings): ${wordsOf(said)}` });
+    return;
+  }
+  const { AccountLimit } = JSON.parse(said.text) as { AccountLimit?: { ConcurrentExecutions?: number } };
+  const limit = AccountLimit?.ConcurrentExecutions ?? 0;
+  const wanted = cycle + BESIDE_THE_CYCLE;
+  if (limit >= wanted) return;
+  const request =
+    'aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000';
+  if (limit <= cycle) {
+    const message = `is ${limit} for the account in this region, and a cycle takes ${cycle} (cycleConcurrency): lower cycleConcurrency, or ask for more: \`${request}\``;
+    failures.push({ at, message });
+    return;
+  }
+  const message = `is ${limit} for the account in this region; a busy cycle and the API may want ${wanted} together, and some requests wait then. It works; to be sure ask for more: \`${request}\``;
+  notes.push({ at, message });
 }

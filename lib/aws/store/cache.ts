@@ -79,7 +79,7 @@ export class Documents {
     const since = this.#commits < 0 ? null : journal.since(this.#commits);
     this.#view = journal.viewAsKnown();
     if (since === null) this.forget();
-    else await this.#refresh(since);
+    else await this.#refresh(since).catch((error: unknown) => this.#fail(error));
     this.#commits = commits;
     return this;
   }
@@ -98,6 +98,12 @@ export class Documents {
     this.#memory.clear();
     this.#knownPrefixes.clear();
     this.#commits = -1;
+  }
+
+  /** A half refreshed cache is of no commit. */
+  #fail(error: unknown): never {
+    this.forget();
+    throw error;
   }
 
   async #refresh(commits: readonly Entry[]): Promise<void> {

@@ -5,7 +5,7 @@ import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Plan } from '../../domain/plan.ts';
 import type { Change, EffectRecord, EventRecord } from '../../ports/store.ts';
 import type { Retention } from '../../ports/store-retention.ts';
-import type { Blobs } from './blobs.ts';
+import { ownName, type Blobs } from './blobs.ts';
 import { submittedEvent } from '../../ports/store-events.ts';
 import { body, bodyOf, encode, flag, number, text, textAt } from './codec.ts';
 import {
@@ -192,7 +192,7 @@ class Preparation {
   #putJob(job: Job): void {
     const key = jobKey(job.id);
     const doc = this.#job(key);
-    const { spec: _, cancelRequested, ...rest } = job;
+    const { spec: _, cancelledBy: __, cancelRequested, ...rest } = job;
     if (doc.body === null) this.#newJobs.set(job.id, { job, isSubmitted: false });
     this.#put(key, doc, { ...doc, body: rest, cancelRequested: doc.cancelRequested || cancelRequested });
   }
@@ -202,7 +202,7 @@ class Preparation {
     const key = jobKey(job.id);
     const doc = this.#job(key);
     if (doc.body !== null) return;
-    const { spec: _, cancelRequested, ...rest } = job;
+    const { spec: _, cancelledBy: __, cancelRequested, ...rest } = job;
     this.#newJobs.set(job.id, { job, isSubmitted: true });
     this.#events.push(submittedEvent(job));
     this.#put(key, doc, { ...doc, body: rest, cancelRequested });
@@ -495,7 +495,7 @@ class Preparation {
       const at = memoryKey(key);
       const held = await this.#parts.blobs.held(
         { key, value },
-        `${MEMORY_PREFIX}${at.sk.slice(-64)}-${this.#head.commits}`,
+        ownName(`${MEMORY_PREFIX}${at.sk.slice(-64)}-${this.#head.commits}`),
       );
       this.#write({ key: at, ...held });
       // A value that needs an object had one before, as a rule.

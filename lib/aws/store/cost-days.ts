@@ -7,7 +7,7 @@ import type { LedgerRow } from '../../domain/ledger.ts';
 import type { CostRow } from '../../ports/store.ts';
 import { AGED_OUT } from '../../ports/store-retention.ts';
 import { CostSums, costsBy, isRounding, KEPT_SUMS, type By, type KeptSum } from '../../ports/store-costs.ts';
-import type { Blobs } from './blobs.ts';
+import { ownName, type Blobs } from './blobs.ts';
 import { textAt } from './codec.ts';
 import { COSTS, COSTS_PREFIX, costsKey } from './keys.ts';
 import type { Write } from './table.ts';
@@ -37,7 +37,7 @@ export async function costWrites(
   const item = await parts.view.get(key);
   const known = item === undefined ? null : await parts.blobs.valueOf<CostsDoc>(item);
   const doc = Object.fromEntries(KEPT_SUMS.map((by) => [by, corrected(known?.[by] ?? [], by, corrections)]));
-  const held = await parts.blobs.held(doc, `${COSTS_PREFIX}${of.day}-${of.commits}`);
+  const held = await parts.blobs.held(doc, ownName(`${COSTS_PREFIX}${of.day}-${of.commits}`));
   return { writes: [{ key, ...held }], dropped: item?.['s3'] === undefined ? [] : [textAt(item, 's3')] };
 }
 

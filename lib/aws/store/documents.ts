@@ -1,4 +1,5 @@
 import { isLive, type Instance } from '../../domain/instance.ts';
+import type { Caller } from '../../domain/caller.ts';
 import { isOver, type Attempt, type Job, type JobSpec, type Task } from '../../domain/job.ts';
 import type { Explanation, Plan } from '../../domain/plan.ts';
 import type { EffectRecord } from '../../ports/store.ts';
@@ -8,8 +9,8 @@ import { EXPLAINED, type Key } from './keys.ts';
 import type { Write } from './table.ts';
 import type { Reader } from './view.ts';
 
-/** A job without what lies elsewhere: its specification never changes, a cancel request is others' to write. */
-export type JobBody = Omit<Job, 'spec' | 'cancelRequested'>;
+/** A job without what lies elsewhere: its specification never changes, requests to cancel and to release are others' to write. */
+export type JobBody = Omit<Job, 'spec' | 'cancelRequested' | 'cancelledBy'>;
 
 /** Tasks of a job whose records lie in the job's own item: more would make each change of one rewrite too many others. */
 const TASKS_WITHIN = 4;
@@ -21,6 +22,10 @@ export interface JobDoc {
   /** Null until the job itself is put. */
   readonly arrival: number | null;
   readonly cancelRequested: boolean;
+  /** Who asked first that it be cancelled. */
+  readonly cancelledBy?: Caller;
+  /** The hold that a person asked to end (`Job.releasedHoldMs`); null for none. */
+  readonly releasedHoldMs: number | null;
   readonly body: JobBody | null;
   /** Null where it lies beside the job: it is long, or nothing is known of the job. */
   readonly spec: JobSpec | null;
@@ -76,6 +81,7 @@ export interface ExplainedDoc {
 export const NO_JOB: JobDoc = {
   arrival: null,
   cancelRequested: false,
+  releasedHoldMs: null,
   body: null,
   spec: null,
   runs: null,
@@ -114,6 +120,8 @@ export function jobDocOf(item: Item | undefined): JobDoc {
   return {
     arrival: item['a']?.N === undefined ? null : Number(item['a'].N),
     cancelRequested: flagOf(item, 'c'),
+    ...(item['cb'] === undefined ? {} : { cancelledBy: bodyOf<Caller>(item, 'cb') }),
+    releasedHoldMs: item['rh']?.N === undefined ? null : Number(item['rh'].N),
     body: job,
     spec,
     runs,
@@ -146,11 +154,16 @@ export function jobAttributes({ body: job, spec, runs, open }: JobDoc): Pick<Wri
  * A job that is new. Small ones keep all that is theirs in one item, unless `isKnown`: there is an item of the job, so
  * records of its tasks may lie beside it already.
  */
-export function newJobDoc({ spec, cancelRequested, ...job }: Job, arrival: number, isKnown: boolean): JobDoc {
+export function newJobDoc(
+  { spec, cancelRequested, cancelledBy: _, ...job }: Job,
+  arrival: number,
+  isKnown: boolean,
+): JobDoc {
   const tasks = spec.stages.reduce((sum, stage) => sum + stage.tasks, 0);
   return {
     arrival,
     cancelRequested,
+    releasedHoldMs: null,
     body: job,
     spec: isShort(spec) ? spec : null,
     runs: tasks <= TASKS_WITHIN && !isKnown ? NO_RUNS : null,

@@ -2,12 +2,14 @@ import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { EbbError } from '../../kernel/errors.ts';
 import type { AttemptId, InstanceId, JobId } from '../../kernel/ids.ts';
+import { raw } from '../../kernel/units.ts';
 import { isLive, type Instance } from '../../domain/instance.ts';
 import { isOver, type Attempt, type Job, type Task } from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Explanation, Plan } from '../../domain/plan.ts';
 import type {
   ActiveState,
+  Cancelling,
   Change,
   CostRow,
   EventRecord,
@@ -22,13 +24,14 @@ import { expectKnown } from '../../ports/store-changes.ts';
 import { decodeCursor, pageOf } from '../../ports/store-paging.ts';
 import { DEFAULT_RETENTION, type Retention } from '../../ports/store-retention.ts';
 import { ActiveLoader } from './active.ts';
-import { Blobs } from './blobs.ts';
+import { Blobs, ObjectMissing, readingAnew } from './blobs.ts';
 import { prepare, prepareArrivals, type Parts, type Prepared } from './changes.ts';
 import { arrivals, objectsOf } from './arrivals.ts';
-import { bodyOf, flag, textAt, type Item } from './codec.ts';
+import { cancelBatch } from './cancel.ts';
+import { bodyOf, number, textAt, type Item } from './codec.ts';
 import { activePartitions, Documents } from './cache.ts';
 import { jobDocOf, newestExplained } from './documents.ts';
-import { isKeptSum } from '../../ports/store-costs.ts';
+import { isKeptSum, type By } from '../../ports/store-costs.ts';
 import { keptRows, ledgerCosts } from './cost-days.ts';
 import { Expiry } from './expiry.ts';
 import type { ExplanationDoc, InstanceDoc, PlanDoc, RunsDoc, VisitsDoc } from './documents.ts';
@@ -72,6 +75,7 @@ export interface DynamoStoreOptions {
 /** Times that a commit is computed anew because another one came between. */
 const MAX_ROUNDS = 10;
 const DELETES_AT_ONCE = 16;
+const SUPERSEDED_AT_ONCE = 16;
 /** Instances looked at together while a page is filled. */
 const INSTANCES_AT_ONCE = 50;
 
@@ -130,20 +134,36 @@ export class DynamoStore implements Store {
     return this.#intake.submit(submissions);
   }
 
-  submitted(key: string): Promise<Submitted | null> {
-    return this.#intake.submitted(key);
+  submitted(keys: readonly string[]): Promise<ReadonlyMap<string, Submitted>> {
+    return this.#intake.submitted(keys);
   }
 
   /** A commit of its own: the engine computes anew what it was about to commit. */
-  requestCancel(job: JobId): Promise<boolean> {
+  requestCancel(job: JobId, by?: Cancelling): Promise<boolean> {
     return this.#inTurn(async () => {
       for (let round = 0; round < MAX_ROUNDS; round++) {
         await this.#takeIn();
         const head = await this.#journal.head();
         const now = await this.#jobs.get(job);
         if (now === null || isOver(now.state)) return false;
-        if (now.cancelRequested) return true;
-        const writes = [{ key: jobKey(job), set: { c: flag(true) } }];
+        if (now.cancelRequested && (by === undefined || now.cancelledBy !== undefined)) return true;
+        if ((await this.#journal.commit(head, cancelBatch(now, head, by))).status === 'done') return true;
+      }
+      throw othersKeepChanging();
+    });
+  }
+
+  /** A commit of its own, as a request to cancel. */
+  requestRelease(job: JobId): Promise<boolean> {
+    return this.#inTurn(async () => {
+      for (let round = 0; round < MAX_ROUNDS; round++) {
+        await this.#takeIn();
+        const head = await this.#journal.head();
+        const now = await this.#jobs.get(job);
+        if (now?.held === undefined) return false;
+        const { sinceMs } = now.held;
+        if (now.releasedHoldMs === sinceMs) return true;
+        const writes = [{ key: jobKey(job), set: { rh: number(raw(sinceMs)) } }];
         if ((await this.#journal.commit(head, { writes, head })).status === 'done') return true;
       }
       throw othersKeepChanging();
@@ -177,14 +197,32 @@ export class DynamoStore implements Store {
         await this.#takeIn();
         continue;
       }
-      if (await this.#isCommitted(head, await prepare(parts, head, changes))) return;
+      const prepared = await this.#prepared(parts, head, changes);
+      if (prepared !== null && (await this.#isCommitted(head, prepared))) return;
     }
     throw othersKeepChanging();
+  }
+
+  /** Null where another commit has superseded an object that this one is computed from. */
+  async #prepared(parts: Parts, head: Head, changes: readonly Change[]): Promise<Prepared | null> {
+    try {
+      return await prepare(parts, head, changes);
+    } catch (error) {
+      if (!(error instanceof ObjectMissing)) throw error;
+      parts.documents.forget();
+      const { commits } = await this.#journal.head();
+      if (commits !== head.commits) return null;
+      throw error;
+    }
   }
 
   async #partsAt(head: Head): Promise<Parts> {
     const documents = await this.#documents.at(this.#journal, head.commits);
     return { blobs: this.#blobs, documents, retention: this.#retention, expiry: this.#expiry() };
+  }
+
+  async #supersede(names: readonly string[]): Promise<void> {
+    await inParallel(names, SUPERSEDED_AT_ONCE, (name) => this.#blobs.supersede(name));
   }
 
   #expiry(): Expiry {
@@ -196,7 +234,7 @@ export class DynamoStore implements Store {
     if (outcome.status !== 'done') return false;
     this.#documents.accept(outcome.head.commits, written, batch.writes);
     this.#head = outcome.head;
-    for (const name of dropped) await this.#blobs.delete(name);
+    await this.#supersede(dropped);
     return true;
   }
 
@@ -204,7 +242,8 @@ export class DynamoStore implements Store {
   async #takeIn(): Promise<void> {
     // Whenever others come between, one of them has got on.
     for (;;) {
-      const found = await arrivals(this.#table, this.#blobs);
+      // Another process may take one in between the list and its object: then the list is read anew.
+      const found = await readingAnew(() => arrivals(this.#table, this.#blobs));
       if (found.length === 0) return;
       const head = await this.#journal.head();
       const prepared = await prepareArrivals(
@@ -219,7 +258,7 @@ export class DynamoStore implements Store {
       await inParallel(found, DELETES_AT_ONCE, async ({ key }) => {
         await this.#table.write({ key, isDeleted: true }).catch(() => undefined);
       });
-      for (const name of found.flatMap(objectsOf)) await this.#blobs.delete(name);
+      await this.#supersede(found.flatMap(objectsOf));
       return;
     }
   }
@@ -244,18 +283,22 @@ export class DynamoStore implements Store {
   loadActive(of: 'all' | 'known' = 'all'): Promise<ActiveState> {
     return this.#inTurn(async () => {
       if (of === 'all') await this.#takeIn();
-      for (;;) {
-        const before = await this.#journal.head();
-        const documents = await this.#documents.at(this.#journal, before.commits);
-        const state = await this.#active.load(documents);
-        // What was read of the table may be of a later commit.
-        const after = documents.view.reads === 0 ? before : await this.#journal.head();
-        this.#head = after;
-        if (after.commits !== before.commits) continue;
-        if (isNothingLeft(state)) await this.#journal.settle();
-        return state;
-      }
+      const state = await readingAnew(() => this.#loaded());
+      if (isNothingLeft(state)) await this.#journal.settle();
+      return state;
     });
+  }
+
+  async #loaded(): Promise<ActiveState> {
+    for (;;) {
+      const before = await this.#journal.head();
+      const documents = await this.#documents.at(this.#journal, before.commits);
+      const state = await this.#active.load(documents);
+      // What was read of the table may be of a later commit.
+      const after = documents.view.reads === 0 ? before : await this.#journal.head();
+      this.#head = after;
+      if (after.commits === before.commits) return state;
+    }
   }
 
   async job(id: JobId): Promise<Job | null> {
@@ -365,7 +408,11 @@ export class DynamoStore implements Store {
       .sort((a, b) => b.arrival - a.arrival);
   }
 
-  async plans(limit: number, after: string | null): Promise<Page<Plan>> {
+  plans(limit: number, after: string | null): Promise<Page<Plan>> {
+    return readingAnew(() => this.#plans(limit, after));
+  }
+
+  async #plans(limit: number, after: string | null): Promise<Page<Plan>> {
     const head = await this.#journal.head();
     const before = after === null ? Number.MAX_SAFE_INTEGER : decodeCursor('plans', after);
     const view = this.#journal.viewAsKnown();
@@ -400,8 +447,10 @@ export class DynamoStore implements Store {
   }
 
   async explanation(job: JobId): Promise<Explanation | null> {
-    const view = await this.#journal.view();
-    const { list } = await newestExplained(view, this.#blobs);
+    const { view, list } = await readingAnew(async () => {
+      const view = await this.#journal.view();
+      return { view, ...(await newestExplained(view, this.#blobs)) };
+    });
     const current = list.find((e) => e.job === job);
     if (current !== undefined) return current;
     const [last] = await explanationsOfJobs(view, [job]);
@@ -420,9 +469,11 @@ export class DynamoStore implements Store {
     return rows.filter((row) => row.job === of.job);
   }
 
-  async costs(by: 'job' | 'owner' | 'pool' | 'template'): Promise<readonly CostRow[]> {
-    const parts = { view: await this.#journal.view(), blobs: this.#blobs };
-    return isKeptSum(by) ? keptRows(parts, by) : ledgerCosts(parts, await wholeLedger(parts.view), by);
+  costs(by: By): Promise<readonly CostRow[]> {
+    return readingAnew(async () => {
+      const parts = { view: await this.#journal.view(), blobs: this.#blobs };
+      return isKeptSum(by) ? keptRows(parts, by) : ledgerCosts(parts, await wholeLedger(parts.view), by);
+    });
   }
 
   async events(after: number, limit: number): Promise<readonly EventRecord[]> {
@@ -433,9 +484,11 @@ export class DynamoStore implements Store {
 
   memory(prefix: string): Promise<ReadonlyMap<string, string>> {
     return this.#inTurn(async () => {
-      const { commits } = await this.#journal.head();
-      const documents = await this.#documents.at(this.#journal, commits);
-      const rows = [...(await documents.memory(prefix))].sort((a, b) => ascending(a.key, b.key));
+      const found = await readingAnew(async () => {
+        const { commits } = await this.#journal.head();
+        return (await this.#documents.at(this.#journal, commits)).memory(prefix);
+      });
+      const rows = [...found].sort((a, b) => ascending(a.key, b.key));
       return new Map(rows.map((row) => [row.key, row.value]));
     });
   }

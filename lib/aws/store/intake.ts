@@ -1,17 +1,21 @@
 import { EbbError } from '../../kernel/errors.ts';
+import { jobId } from '../../kernel/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Submission, SubmitOutcome, Submitted } from '../../ports/store.ts';
 import { arrivalWrite, heldJobs, isSameArrival, keyWrite, objectOf } from './arrivals.ts';
-import type { Blobs } from './blobs.ts';
+import { ObjectMissing, type Blobs } from './blobs.ts';
 import { textAt, type Item } from './codec.ts';
 import type { Expiry } from './expiry.ts';
 import type { Jobs } from './jobs.ts';
 import { submittedKey, textOf } from './keys.ts';
-import { inParallel, type Table } from './table.ts';
+import { inParallel, type Table, type Write } from './table.ts';
 
 /** Times that other processes may take the same keys in a row. */
 const MAX_ROUNDS = 20;
 const KEYS_AT_ONCE = 16;
+/** Keys of one transaction, which has 100 items and 4 MB at most; a key that holds its job has some 16 KB at most. */
+const KEYS_PER_WRITE = 100;
+const WRITES_AT_ONCE = 4;
 
 interface Call {
   readonly submissions: readonly Submission[];
@@ -76,18 +80,27 @@ export class Intake {
     });
   }
 
-  /** What a key was used for; null where its job is not there. */
-  async submitted(key: string): Promise<Submitted | null> {
+  /** What keys were used for; those whose job is not there are left out. */
+  async submitted(keys: readonly string[]): Promise<ReadonlyMap<string, Submitted>> {
     const { table, jobs, takeIn } = this.#parts;
-    const item = await table.get(submittedKey(key));
-    if (item === undefined) return null;
-    const id = textAt(item, 'job');
-    let job = await jobs.get(id);
-    if (job === null) {
-      await takeIn();
-      job = await jobs.get(id);
+    const items = await table.getMany(keys.map(submittedKey));
+    const ids = new Map<string, { readonly id: string; readonly digest: string }>();
+    for (const key of keys) {
+      const item = items.get(textOf(submittedKey(key)));
+      if (item !== undefined) ids.set(key, { id: textAt(item, 'job'), digest: textAt(item, 'digest') });
     }
-    return job === null ? null : { digest: textAt(item, 'digest'), job };
+    const wanted = [...ids.values()].map(({ id }) => id);
+    let there = await jobs.getMany(wanted);
+    if (wanted.some((id) => !there.has(id))) {
+      await takeIn();
+      there = await jobs.getMany(wanted);
+    }
+    const found = new Map<string, Submitted>();
+    for (const [key, { id, digest }] of ids) {
+      const job = there.get(id);
+      if (job !== undefined) found.set(key, { digest, job });
+    }
+    return found;
   }
 
   async #work(): Promise<void> {
@@ -143,7 +156,7 @@ export class Intake {
   }
 
   async #known(submissions: readonly Submission[]): Promise<Known> {
-    const { table, jobs, blobs, takeIn } = this.#parts;
+    const { table, jobs, takeIn } = this.#parts;
     await takeIn();
     const taken = await jobs.there(submissions.map((s) => s.job.id));
     const keys = submissions.flatMap((s) => (s.idempotency === null ? [] : [s.idempotency.key]));
@@ -156,13 +169,40 @@ export class Intake {
     });
     const there = await jobs.getMany(found.map(([, item]) => textAt(item, 'job')));
     for (const [key, item] of found) {
+      const digest = textAt(item, 'digest');
       const known = there.get(textAt(item, 'job'));
-      // Its writer is still at it, or has died before it wrote more. It may have been this very call.
-      if (known === undefined) unfinished.add(key);
-      const job = known ?? (await blobs.valueOf<readonly Job[]>(item).catch(takenInMeanwhile))[0];
-      if (job !== undefined) used.set(key, { digest: textAt(item, 'digest'), job });
+      if (known !== undefined) {
+        used.set(key, { digest, job: known });
+        continue;
+      }
+      const same = submissions.find((s) => s.idempotency?.key === key);
+      const { job, isUnfinished } = await this.#lacking(item, same?.job);
+      if (isUnfinished) unfinished.add(key);
+      if (job !== undefined) used.set(key, { digest, job });
     }
     return { taken, used, unfinished };
+  }
+
+  /**
+   * The job of a key under which none was found. Its writer is still at it, or died before it wrote more; it may have been this very
+   * call. `asked`: the job that is submitted under the key now.
+   */
+  async #lacking(
+    item: Item,
+    asked: Job | undefined,
+  ): Promise<{ readonly job: Job | undefined; readonly isUnfinished: boolean }> {
+    const { blobs, jobs, takeIn } = this.#parts;
+    try {
+      return { job: (await blobs.valueOf<readonly Job[]>(item))[0], isUnfinished: true };
+    } catch (error) {
+      if (!(error instanceof ObjectMissing)) throw error;
+      await takeIn();
+      const id = jobId(textAt(item, 'job'));
+      const job = await jobs.get(id);
+      if (job !== null) return { job, isUnfinished: false };
+      // The object of a call that was never completed has expired. The same body makes the same job; another one is a conflict.
+      return { job: asked === undefined ? undefined : { ...asked, id }, isUnfinished: true };
+    }
   }
 
   /** False when another process was there first: what is stored must be looked at anew. */
@@ -184,15 +224,28 @@ export class Intake {
   /** `shared`: what holds the only job of the call. False when another process took a key. */
   async #writeKeys(due: readonly Due[], shared: Awaited<ReturnType<typeof heldJobs>> | null): Promise<boolean> {
     const { table, blobs, expiry } = this.#parts;
-    let isOurs = true;
+    const writes: Write[] = [];
     await inParallel(due, KEYS_AT_ONCE, async ({ job, key }) => {
       if (key === null) return;
       const held = shared ?? (await heldJobs(blobs, [job], objectOf(job.id)));
-      const { status, item } = await table.write(keyWrite({ job: job.id, key }, held, expiry()), 'nothing');
-      // A request that was thought lost may have been carried out.
-      if (status === 'refused' && textAt(item, 'job') !== job.id) isOurs = false;
+      writes.push(keyWrite({ job: job.id, key }, held, expiry()));
     });
-    return isOurs;
+    // A request that was thought lost may have been carried out.
+    const isOurs = (item: Item, write: Write | undefined): boolean => item['job']?.S === write?.set?.['job']?.S;
+    const [only] = writes;
+    if (writes.length === 1 && only !== undefined) {
+      const { status, item } = await table.write(only, 'nothing');
+      return status === 'done' || isOurs(item, only);
+    }
+    let areOurs = true;
+    const groups: Write[][] = [];
+    for (let i = 0; i < writes.length; i += KEYS_PER_WRITE) groups.push(writes.slice(i, i + KEYS_PER_WRITE));
+    await inParallel(groups, WRITES_AT_ONCE, async (group) => {
+      const outcome = await table.transact(group);
+      if (outcome.status === 'refused' && !outcome.failed.every((item, i) => isOurs(item ?? {}, group[i])))
+        areOurs = false;
+    });
+    return areOurs;
   }
 }
 
@@ -206,16 +259,6 @@ const idTaken = (id: string): EbbError =>
 /** What was submitted is durable: a fault behind it is the next look's, not its submitter's, who would submit it again. */
 function afterwards(error: unknown): void {
   if (!(error instanceof EbbError)) throw error;
-}
-
-/** The object that held a job is gone when the job is known. */
-function takenInMeanwhile(error: unknown): never {
-  if (!(error instanceof EbbError) || error.code !== 'not-found') throw error;
-  throw new EbbError('too-many-requests', {
-    what: 'what was submitted under this key is being taken in',
-    next: 'try again in a second',
-    cause: error,
-  });
 }
 
 /** The first id of the call that is taken already; submissions whose key was used make no job and need none. */

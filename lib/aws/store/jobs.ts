@@ -1,7 +1,8 @@
+import { epochMs } from '../../kernel/units.ts';
 import type { Job, JobSpec, JobState } from '../../domain/job.ts';
 import type { JobFilter, Page } from '../../ports/store.ts';
 import { decodeCursor, encodeCursor } from '../../ports/store-paging.ts';
-import type { Blobs } from './blobs.ts';
+import { readingAnew, type Blobs } from './blobs.ts';
 import { activePartitions } from './cache.ts';
 import { bodyOf, textAt } from './codec.ts';
 import { jobDocOf, type JobDoc, type JobsDoc } from './documents.ts';
@@ -26,10 +27,18 @@ const EXAMINED_AT_ONCE = 50;
 /** Items of the list of all looked at for one page at most, and at once. */
 const LISTS_PER_PAGE = 1568;
 const LISTS_AT_ONCE = 16;
-const STATES_OF_LIVE: ReadonlySet<JobState> = new Set<JobState>(['pending', 'running']);
+const STATES_OF_LIVE: ReadonlySet<JobState> = new Set<JobState>(['pending', 'running', 'held']);
 
 export const jobOf = (doc: JobDoc, spec: JobSpec): Job | null =>
-  doc.body === null ? null : { ...doc.body, cancelRequested: doc.cancelRequested, spec };
+  doc.body === null
+    ? null
+    : {
+        ...doc.body,
+        cancelRequested: doc.cancelRequested,
+        ...(doc.cancelledBy === undefined ? {} : { cancelledBy: doc.cancelledBy }),
+        ...(doc.releasedHoldMs === null ? {} : { releasedHoldMs: epochMs(doc.releasedHoldMs) }),
+        spec,
+      };
 
 /** Specifications that lie beside their jobs. */
 export async function specsOf(view: Reader, blobs: Blobs, ids: readonly string[]): Promise<Map<string, JobSpec>> {
@@ -63,8 +72,8 @@ export class Jobs {
 
   async getMany(ids: readonly string[]): Promise<Map<string, Job>> {
     if (ids.length === 0) return new Map();
-    const view = await this.#journal.view();
-    return new Map([...(await this.#arrived(view, ids))].map(([id, { job }]) => [id, job]));
+    const arrived = await readingAnew(async () => this.#arrived(await this.#journal.view(), ids));
+    return new Map([...arrived].map(([id, { job }]) => [id, job]));
   }
 
   async #arrived(
@@ -116,7 +125,11 @@ export class Jobs {
    * Newest first. Looks at 2,000 jobs at most, found among 50,000 in the list of all: a page may have fewer than `limit` and
    * still a `next`.
    */
-  async list(filter: JobFilter, limit: number, after: string | null): Promise<Page<Job>> {
+  list(filter: JobFilter, limit: number, after: string | null): Promise<Page<Job>> {
+    return readingAnew(() => this.#list(filter, limit, after));
+  }
+
+  async #list(filter: JobFilter, limit: number, after: string | null): Promise<Page<Job>> {
     const wanted = acceptor(filter);
     const before = after === null ? Number.MAX_SAFE_INTEGER : decodeCursor('jobs', after);
     if (filter.states?.length === 0) return { items: [], next: null };

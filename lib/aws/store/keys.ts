@@ -104,6 +104,8 @@ export const memoryPrefix = (prefix: string): string => {
 /** What the fleet knows of an instance, by our id and by EC2's; what an attempt was to run; what has news (fleet/inbox.ts). */
 export const fleetKey = (instance: string): Key => ({ pk: `I#${instance}`, sk: 'FLEET' });
 export const ec2Key = (ec2: string): Key => ({ pk: `E#${ec2}`, sk: 'FLEET' });
+/** Launches that are bought by one request (fleet/launch-groups.ts). */
+export const launchKey = (group: string): Key => ({ pk: `L#${group}`, sk: 'FLEET' });
 export const markKey = (mark: string): Key => ({ pk: `A#${mark}`, sk: 'ORDER' });
 export const NEWS = 'NEWS';
 export const newsKey = (instance: string): Key => ({ pk: NEWS, sk: `I#${instance}` });
@@ -133,10 +135,14 @@ export const SPECS_PREFIX = 'specs/';
 export const MEMORY_PREFIX = 'memory/';
 export const PLANS_PREFIX = 'plans/';
 export const COSTS_PREFIX = `${MEMORY_PREFIX}costs/`;
-/** Gone within a minute, and of what a crash leaves some day: with commits. */
+/** Superseded within a minute; what a crash leaves expires with commits. */
 export const ARRIVALS_PREFIX = `${COMMITS_PREFIX}arrivals/`;
 /** All objects of the store: values that are too large for an item. */
 export const STORE_PREFIXES: readonly string[] = [COMMITS_PREFIX, SPECS_PREFIX, MEMORY_PREFIX, PLANS_PREFIX];
+/** Tag of objects that nothing names any more: a lifecycle rule deletes them (lib/infra/data.ts). */
+export const SUPERSEDED_TAG = { Key: 'superseded', Value: 'yes' } as const;
+/** Age from which S3 deletes a superseded object: longer than any process takes from reading a name to reading its object. */
+export const KEEP_SUPERSEDED_DAYS = 1;
 /** What is over, out of the table's stream (docs/archive.md). */
 export const ARCHIVE_PREFIX = 'archive/';
 /** How long a commit stays, in the table and in the bucket: long after it was carried over to the items (journal.ts). */

@@ -1,6 +1,6 @@
 import type { Plan } from '../../domain/plan.ts';
 import type { Retention } from '../../ports/store-retention.ts';
-import type { Blobs } from './blobs.ts';
+import { ownName, type Blobs } from './blobs.ts';
 import { bytes, encode, number, text, textAt } from './codec.ts';
 import type { ExplainedDoc, ExplanationDoc, PlanDoc } from './documents.ts';
 import type { Expiry } from './expiry.ts';
@@ -49,7 +49,7 @@ export async function planWrites(
   const earlier = known === undefined ? [] : (await blobs.valueOf<PlanDoc>(known)).explained;
   const ofFormer = former.plan === plan.id ? former.list.map((e) => e.job as string) : [];
   const doc: PlanDoc = { plan, explained: [...new Set([...earlier, ...ofFormer, ...now])] };
-  const name = (what: string): string => `${PLANS_PREFIX}${plan.id}/${what}-${commits}`;
+  const name = (what: string): string => ownName(`${PLANS_PREFIX}${plan.id}/${what}-${commits}`);
   const held = await blobs.held(doc, name('plan'));
   const explained = await blobs.held({ plan: plan.id, list: explanations }, name('explained'));
   const old = await forgotten(parts, isNew ? plans + 1 : plans, pending);

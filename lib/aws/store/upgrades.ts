@@ -10,6 +10,9 @@
  * change one that was released. Keys and attributes that are no values have no steps: what they mean never changes, and what is
  * to mean something else gets a new name.
  */
+import type { LedgerRow } from '../../domain/ledger.ts';
+import { withIdleHours } from '../../ports/store-costs.ts';
+import type { CostRow } from '../../ports/store.ts';
 import type { Key } from './keys.ts';
 
 /** 1 to 4 were never released, and no table of theirs is read (docs/adr/0013-submissions-are-taken-in.md). */
@@ -33,6 +36,23 @@ export const STEPS: readonly (readonly Upgrade[])[] = [
     {
       of: { pk: 'I#', sk: 'FLEET', attribute: 'b' },
       to: (record) => ({ endRefused: null, isStopped: false, ...record }),
+    },
+  ],
+  [
+    // Since then sums of costs tell idle time apart, which belongs to the jobs that caused it.
+    {
+      of: { pk: 'COSTS', sk: '', attribute: 'b' },
+      to: (sums) =>
+        Object.fromEntries(
+          Object.entries(sums).map(([by, rows]) => [by, (rows as readonly CostRow[]).map(withIdleHours)]),
+        ),
+    },
+  ],
+  [
+    // Since then rows of the ledger name who submitted the job.
+    {
+      of: { pk: 'I#', sk: 'LEDGER#', attribute: 'b' },
+      to: (rows) => (rows as unknown as readonly LedgerRow[]).map((row) => ({ ...row, caller: null })),
     },
   ],
 ];

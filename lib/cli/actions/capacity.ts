@@ -7,6 +7,7 @@ import type {
   PlanList,
   PoolView,
 } from '../../api/schemas.ts';
+import { MAX_COST_ROWS } from '../../api/requests.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import { all, type Client } from '../client.ts';
 import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../commands/capacity.ts';
@@ -18,17 +19,36 @@ import { driftText } from '../views/drift.ts';
 import { forecastsTable, originText } from '../views/forecasts.ts';
 import { costTable, instancesTable, plansTable, poolsTable } from '../views/capacity.ts';
 
-export const cost: Action<CostOptions> = async ({ output, json: asJson, client }, _args, { by }) => {
+export const cost: Action<CostOptions> = async ({ output, json: asJson, client }, _args, { by, idle }) => {
   const engine = await client();
-  const report = await engine.get<CostReport>(routes.costs, { by });
+  const report = await wholeReport(engine, { by, idle });
   if (asJson) json(output, report);
   else output.line(costTable(output, by === 'job' ? await named(engine, report) : report));
 };
 
-/** Jobs are known by id in the ledger; people know them by name. */
+/** Pages as one report. A row that grows meanwhile is on two pages: its first place counts. */
+async function wholeReport(engine: Client, of: CostOptions): Promise<CostReport> {
+  const asked = { ...of, limit: MAX_COST_ROWS };
+  const first = await engine.get<CostReport>(routes.costs, asked);
+  const rows = new Map(first.rows.map((row) => [row.key, row]));
+  for (let cursor = first.next; cursor !== null;) {
+    const page = await engine.get<CostReport>(routes.costs, { ...asked, cursor });
+    for (const row of page.rows) if (!rows.has(row.key)) rows.set(row.key, row);
+    cursor = page.next;
+  }
+  return { ...first, rows: [...rows.values()], next: null };
+}
+
+/** Jobs are known by id in the ledger; people know them by name. Newest first, page by page until all have one. */
 async function named(engine: Client, report: CostReport): Promise<CostReport> {
-  const { items } = await engine.get<JobList>(routes.jobs, { limit: 1000 });
-  const names = new Map(items.map((j) => [j.id, j.name]));
+  const unnamed = new Set(report.rows.map((row) => row.key).filter((key) => key.startsWith('j-')));
+  const names = new Map<string, string>();
+  for (let cursor: string | undefined; unnamed.size > 0;) {
+    const page = await engine.get<JobList>(routes.jobs, { limit: 1000, cursor });
+    for (const { id, name } of page.items) if (unnamed.delete(id)) names.set(id, name);
+    if (page.next === null) break;
+    cursor = page.next;
+  }
   const keyOf = (id: string): string => (names.has(id) ? `${id}  ${names.get(id)}` : id);
   return { ...report, rows: report.rows.map((row) => ({ ...row, key: keyOf(row.key) })) };
 }

@@ -17,7 +17,7 @@ export const config: Action<ConfigOptions> = async ({ output, json: asJson }, _a
     else {
       const columns = [
         { title: 'PRESET', cell: (p: (typeof list)[number]) => p.name },
-        { title: 'POLICIES', cell: (p: (typeof list)[number]) => p.about },
+        { title: 'POLICIES', cell: (p: (typeof list)[number]) => p.about, wrap: 30 },
       ];
       output.line(table(output, columns, list, 'no presets'));
     }
@@ -37,8 +37,8 @@ export const config: Action<ConfigOptions> = async ({ output, json: asJson }, _a
       output,
       [
         { title: 'SETTING', cell: (s) => s.name },
-        { title: 'DEFAULT', cell: (s) => s.value },
-        { title: 'MEANING', cell: (s) => s.about },
+        { title: 'DEFAULT', cell: (s) => s.value, wrap: 10 },
+        { title: 'MEANING', cell: (s) => s.about, wrap: 30 },
       ],
       settings,
       'no settings',

@@ -1,5 +1,6 @@
 import { basename, resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
+import { terminalText } from '../../kernel/terminal-text.ts';
 import { writeDataset, type DatasetManifest, type DatasetSource } from '../../local/dataset-folder.ts';
 import { openMarket } from '../../local/market-import.ts';
 import type { SamplingPlan } from '../../market/dataset.ts';
@@ -67,7 +68,7 @@ function planOf(options: DatasetFlags): SamplingPlan {
 function progressOf({ stderr }: MarketStreams): { readonly show: (text: string) => void; readonly clear: () => void } {
   if (stderr.isTTY !== true) return { show: () => undefined, clear: () => undefined };
   return {
-    show: (text) => void stderr.write(`\r\x1b[2K${text}`),
+    show: (text) => void stderr.write(`\r\x1b[2K${terminalText(text)}`),
     clear: () => void stderr.write('\r\x1b[2K'),
   };
 }

@@ -1,10 +1,20 @@
-import type { CancelAnswer, ExplanationView, JobCostView, JobList, JobView, TaskView } from '../../api/schemas.ts';
+import type {
+  CancelAnswer,
+  ReleaseAnswer,
+  ExplanationView,
+  HealthView,
+  JobCostView,
+  JobList,
+  JobView,
+  TaskView,
+} from '../../api/schemas.ts';
 import { all } from '../client.ts';
 import type { JobsOptions, StatusOptions } from '../commands/jobs.ts';
 import type { Action } from '../context.ts';
 import { json } from '../output.ts';
 import { routes } from '../routes.ts';
 import { explanation } from '../views/explanation.ts';
+import { failureSection, failuresOf } from '../views/failures.ts';
 import { jobStatus, jobsTable, tasksTable } from '../views/jobs.ts';
 import { text } from '../views/table.ts';
 
@@ -26,11 +36,21 @@ export const status: Action<StatusOptions> = async ({ output, json: asJson, clie
   const cost = await engine.get<JobCostView>(routes.jobCosts(job.id));
   const tasks =
     options.tasks === true ? (await all<TaskView>(engine, routes.tasks(job.id))).filter((t) => t.attempts > 0) : null;
+  const failures = await failuresOf(engine, job);
+  // What is over waits for no room.
+  const disk = job.finishedAt === null ? (await engine.get<HealthView>(routes.health)).disk : null;
   if (asJson) {
-    json(output, { job, cost, ...(tasks === null ? {} : { tasks }) });
+    json(output, {
+      job,
+      cost,
+      ...(disk === null ? {} : { disk }),
+      ...(tasks === null ? {} : { tasks }),
+      ...(failures === null ? {} : { failures: failures.items }),
+    });
     return;
   }
-  output.line(jobStatus(output, job, cost));
+  output.line(jobStatus(output, job, cost, disk));
+  if (failures !== null) output.line(`\n${failureSection(output, failures)}`);
   if (tasks !== null) output.line(`\n${tasksTable(output, tasks)}`);
 };
 
@@ -49,9 +69,22 @@ export const cancel: Action<object> = async ({ output, json: asJson, client }, [
   );
 };
 
+export const release: Action<object> = async ({ output, json: asJson, client }, [ref = '']) => {
+  const engine = await client();
+  const answer = await engine.post<ReleaseAnswer>(routes.release(ref));
+  if (asJson) json(output, answer);
+  else output.line(`${text(answer.job.name)} (${answer.job.id}) is released: the next cycle decides on it again`);
+};
+
 export const explain: Action<object> = async ({ output, json: asJson, client }, [ref = '']) => {
   const engine = await client();
   const view = await engine.get<ExplanationView>(routes.explain(ref));
-  if (asJson) json(output, view);
-  else output.line(explanation(output, view));
+  const job = await engine.get<JobView>(routes.job(view.job));
+  const failures = await failuresOf(engine, job);
+  if (asJson) {
+    json(output, { ...view, ...(failures === null ? {} : { failures: failures.items }) });
+    return;
+  }
+  output.line(explanation(output, view));
+  if (failures !== null) output.line(`\n${failureSection(output, failures)}`);
 };

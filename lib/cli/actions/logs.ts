@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { AttemptList, AttemptView, LogView } from '../../api/schemas.ts';
+import type { AttemptList, AttemptView, FailureList, LogView } from '../../api/schemas.ts';
 import type { Client, Query } from '../client.ts';
 import type { LogsOptions } from '../commands/jobs.ts';
 import type { Action } from '../context.ts';
 import { EbbError } from '../../kernel/errors.ts';
-import { json } from '../output.ts';
+import { visible } from '../../kernel/terminal-text.ts';
+import { json, type Output } from '../output.ts';
 import { routes } from '../routes.ts';
 
 /** Wall time between two looks at a log that may grow. */
@@ -21,6 +22,7 @@ export const logs: Action<LogsOptions> = async ({ output, json: asJson, client }
   const follow = options.follow === true;
   const waits = (): void => output.note('no such task has started yet; waiting for it (Ctrl-C ends the wait)');
   let isFirst = true;
+  let last: LogView | null = null;
   for await (const piece of pieces(engine, job, of, follow ? waits : null)) {
     if (!asJson && isFirst && !('started' in piece)) {
       if (piece.merged && of['stream'] === 'stderr') output.note(MERGED);
@@ -30,8 +32,33 @@ export const logs: Action<LogsOptions> = async ({ output, json: asJson, client }
     if (asJson) json(output, piece);
     else if ('started' in piece) output.note(`--- attempt ${piece.started} ---`);
     else output.write(piece.text);
+    if (!('started' in piece)) last = piece;
   }
+  if (!asJson && last !== null) await noteFailure(engine, { job, last, output });
 };
+
+/** Why the attempt failed, on standard error; with the end of its standard error where that was not what was asked for. */
+async function noteFailure(
+  engine: Client,
+  { job, last, output }: { readonly job: string; readonly last: LogView; readonly output: Output },
+): Promise<void> {
+  if (last.outcome !== 'failed' && last.outcome !== 'timed-out') return;
+  const how = last.outcome === 'failed' ? 'failed' : 'timed out';
+  output.note(`--- attempt ${last.number} ${how}${last.reason === null ? '' : `: ${visible(last.reason)}`} ---`);
+  if (last.stream === 'stderr' || last.merged) return;
+  const query = { stage: last.stage, task: last.index };
+  const [failure] = (await engine.get<FailureList>(routes.failures(job), query)).items;
+  // Of an earlier attempt only the reason is known here.
+  if (failure?.attempt !== last.number) return;
+  if (failure.stderr === null) output.note('it wrote nothing to standard error');
+  else
+    output.note(
+      `the end of its standard error (all of it with --stderr):\n${failure.stderr
+        .split('\n')
+        .map((line) => `| ${visible(line)}`)
+        .join('\n')}`,
+    );
+}
 
 const MERGED = 'standard output and standard error are one log in this deployment; this is both';
 
@@ -58,7 +85,7 @@ async function* pieces(engine: Client, job: string, of: LogQuery, waits: (() => 
       continue;
     }
     if (number === null) number = view.number;
-    if (view.text !== '') yield view;
+    if (view.text !== '' || (offset === 0 && view.ended)) yield view;
     offset = view.nextOffset;
     if (offset < view.totalBytes) continue;
     if (!follow || (view.ended && (of.attempt !== undefined || (view.latest && (await taskIsOver(engine, job, view))))))
@@ -85,8 +112,8 @@ async function read(engine: Client, job: string, query: Query, follow: boolean):
 }
 
 async function jobIsOver(engine: Client, job: string): Promise<boolean> {
-  const { state } = await engine.get<{ state: string }>(routes.job(job));
-  return state !== 'pending' && state !== 'running';
+  const { finishedAt } = await engine.get<{ finishedAt: string | null }>(routes.job(job));
+  return finishedAt !== null;
 }
 
 /** A failure may be tried again; a task that used up its retries ends its job, so the job's state tells. */

@@ -25,18 +25,20 @@ import { poolSeries, type PoolSeries } from '../../local/market-chart.ts';
 import { writeMarket } from '../../local/market-file.ts';
 import { importMarket, openMarket, type ImportProgress, type ImportSummary } from '../../local/market-import.ts';
 import type { GenerateFlags, ImportFlags, MarketStreams, ShowFlags } from '../commands/market.ts';
+import { plainJson, textFor, visible } from '../../kernel/terminal-text.ts';
 import { percent, plural } from '../format.ts';
 import { endedByStop, type SignalSource } from '../signals.ts';
+import { columnsOf } from '../output.ts';
 import { table, type Column } from '../views/table.ts';
 
 export const day = (ms: number): string => new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
 export const number = (n: number): string => n.toLocaleString('en-US');
 
 export function line(streams: MarketStreams, text: string): void {
-  streams.stdout.write(`${text}\n`);
+  streams.stdout.write(`${textFor(streams.stdout, text)}\n`);
 }
 export function printJson(streams: MarketStreams, value: unknown): void {
-  line(streams, JSON.stringify(value, null, streams.stdout.isTTY === true ? 2 : undefined));
+  line(streams, plainJson(JSON.stringify(value, null, streams.stdout.isTTY === true ? 2 : undefined)));
 }
 
 export async function catalogueOption(path: string | undefined): Promise<{ catalogue?: Catalogue }> {
@@ -52,7 +54,9 @@ function progressOf(streams: MarketStreams): {
   if (streams.stderr.isTTY !== true) return { clear: () => undefined };
   return {
     onProgress: (p) => {
-      streams.stderr.write(`\r\x1b[2Kreading ${p.file} (${p.fileIndex + 1} of ${p.files}): ${number(p.rows)} rows`);
+      streams.stderr.write(
+        `\r\x1b[2Kreading ${visible(p.file)} (${p.fileIndex + 1} of ${p.files}): ${number(p.rows)} rows`,
+      );
     },
     clear: () => void streams.stderr.write('\r\x1b[2K'),
   };
@@ -65,7 +69,7 @@ export const stoppable = <T>(
   { stderr, signals = UNASKED }: MarketStreams,
   said: string,
   work: () => Promise<T>,
-): Promise<T> => endedByStop({ note: (text) => void stderr.write(`${text}\n`) }, said, work, signals);
+): Promise<T> => endedByStop({ note: (text) => void stderr.write(`${textFor(stderr, text)}\n`) }, said, work, signals);
 
 export async function importSource(streams: MarketStreams, source: string, options: ImportFlags): Promise<void> {
   const target = resolve(
@@ -91,7 +95,7 @@ export async function importSource(streams: MarketStreams, source: string, optio
 }
 
 function reportImport(streams: MarketStreams, s: ImportSummary): void {
-  for (const issue of s.issues) streams.stderr.write(`${issue.at}: ${issue.message}\n`);
+  for (const issue of s.issues) streams.stderr.write(`${textFor(streams.stderr, `${issue.at}: ${issue.message}`)}\n`);
   const more = s.badLines - s.issues.length;
   if (more > 0) streams.stderr.write(`... and ${number(more)} more\n`);
   line(streams, `${s.path}`);
@@ -218,7 +222,7 @@ export async function show(streams: MarketStreams, source: string | undefined, o
   line(streams, `Market ${trace.name}, ${day(window.fromMs)} to ${day(window.toMs)} UTC${start}`);
   for (const note of notes) line(streams, note);
   line(streams, '');
-  line(streams, poolTable(rows, coloured));
+  line(streams, poolTable(rows, coloured, columnsOf(streams.stdout, process.env)));
   if (files.length > 0) {
     for (const file of files) line(streams, `wrote ${file}`);
     return;
@@ -284,23 +288,28 @@ function poolRow(trace: MarketTrace, s: PoolSeries, window: Window): PoolRow {
 /** Rows that still fit a screen or two; the others are counted. */
 const TABLE_ROWS = 60;
 
-function poolTable(rows: readonly PoolRow[], coloured: boolean): string {
+function poolTable(rows: readonly PoolRow[], coloured: boolean, width: number): string {
   const usd = (n: number | null): string => (n === null ? '-' : n.toFixed(4));
-  const column = (title: string, cell: (r: PoolRow) => string): Column<PoolRow> => ({ title, cell, right: true });
+  const column = (title: string, cell: (r: PoolRow) => string, optional = 0): Column<PoolRow> => ({
+    title,
+    cell,
+    right: true,
+    ...(optional === 0 ? {} : { optional }),
+  });
   const columns: readonly Column<PoolRow>[] = [
     { title: 'POOL', cell: (r) => r.pool },
     column('VCPU', (r) => String(r.vcpus)),
-    column('GIB', (r) => String(r.memoryGib)),
+    column('GIB', (r) => String(r.memoryGib), 2),
     column('ON DEMAND', (r) => usd(r.onDemandUsdPerHour)),
-    column('MIN', (r) => usd(r.minUsdPerHour)),
+    column('MIN', (r) => usd(r.minUsdPerHour), 1),
     column('MEDIAN', (r) => usd(r.medianUsdPerHour)),
     column('MAX', (r) => usd(r.maxUsdPerHour)),
-    column('CHANGES', (r) => number(r.changes)),
+    column('CHANGES', (r) => number(r.changes), 4),
     column('ABOVE', (r) => percent(r.aboveOnDemand)),
-    column('AVAILABLE', (r) => percent(r.available)),
+    column('AVAILABLE', (r) => percent(r.available), 3),
     column('TAKEN', (r) => number(r.interruptions)),
   ];
-  const output = { colors: picocolors.createColors(coloured) };
+  const output = { colors: picocolors.createColors(coloured), columns: width };
   const text = table(output, columns, rows.slice(0, TABLE_ROWS), 'no pools');
   const rest = rows.length - TABLE_ROWS;
   const legend =

@@ -1,25 +1,39 @@
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { AttemptView, CostReport, InstanceList, JobCostView, JobView } from '../../api/schemas.ts';
+import type {
+  AttemptView,
+  CostReport,
+  HealthView,
+  InstanceList,
+  InstanceView,
+  JobCostView,
+  JobList,
+  JobView,
+} from '../../api/schemas.ts';
+import { diskText, diskWayOut } from '../../domain/disk-budget.ts';
 import { EbbError, ERROR_CODES } from '../../kernel/errors.ts';
 import { all, type Client } from '../client.ts';
 import type { RunOptions } from '../commands/running.ts';
 import { refuseElsewhere, type Action, type Context } from '../context.ts';
 import type { Embedded } from '../embedded.ts';
 import { embeddedOptions, NOT_BEGUN } from '../engine-options.ts';
+import { asEbbError } from '../failure.ts';
 import { plural } from '../format.ts';
-import { readJobSource, type JobSource } from '../job-source.ts';
+import { readJobSources, type JobSource } from '../job-source.ts';
 import { watchJobs } from '../monitor.ts';
 import { json } from '../output.ts';
 import { routes } from '../routes.ts';
 import { difference, readRun, sumOf, writeRun, type Spent } from '../run-record.ts';
 import { endedByStop, onStopRequest, SIGNAL_EXIT } from '../signals.ts';
+import { failuresOf } from '../views/failures.ts';
 import { figures, summary, verdict, type JobResult, type RunResult } from '../views/summary.ts';
 import { goingOn, resumeCommand, unfinishedJobs } from '../unfinished.ts';
 import { submitOne } from './submit.ts';
 
 /** Wall time between two looks at something that is about to end. */
 const POLL_MS = 100;
+/** Wall time between two looks at whether there is room on the disk. */
+const LOOK_MS = 500;
 /** Longest wall time that a second Ctrl-C waits for processes to be gone. */
 const AT_ONCE_MS = 3_000;
 
@@ -37,11 +51,20 @@ export const run: Action<RunOptions> = async (context, files, options) => {
       next: 'name one, e.g. `ebb run examples/hello.yaml`, or go on with `ebb run --resume`',
     });
   }
-  const sources: JobSource[] = [];
-  for (const file of files) sources.push(await readJobSource(file, world.cwd, world.stdin));
+  const sources = await readJobSources(files, world);
   const { openEmbedded } = await import('../compose.ts');
-  const engine = await endedByStop(context.output, NOT_BEGUN, () =>
-    openEmbedded(embeddedOptions(options, world.cwd, options.dumpModel)),
+  // Nobody would wait for the jobs any more, nor hear a signal.
+  const onInterrupted = (afterS: number): void => {
+    const next = `the jobs are kept; go on with: ${resumeCommand(options.dir, world.env)}`;
+    context.output.note(`error: ebb run did not come back from its own work within ${afterS} s\n  next:    ${next}`);
+    const exit = (): never => process.exit(1);
+    engine.stop('checkpoint').then(exit, exit);
+  };
+  const engine: Embedded = await endedByStop(context.output, NOT_BEGUN, () =>
+    openEmbedded({
+      ...embeddedOptions(options, world.cwd, options.dumpModel),
+      ...(world.isOwn === true && { onInterrupted }),
+    }),
   );
   try {
     return await runOn(engine, { context, sources, resume, dir: options.dir, path: resolve(world.cwd, options.dir) });
@@ -68,10 +91,11 @@ async function runOn(engine: Embedded, order: Order): Promise<number> {
   const open = await unfinished(client, order);
   const jobs = [...open, ...(await submitAll(engine, order))];
   const before = open.length === 0 ? total : (readRun(order.path, open)?.before ?? null);
-  if (before !== null) writeRun(order.path, { jobs, before });
-
   const stopping = interruptible(engine, order);
+  let refundedUsd = 0;
+  const watched = new AbortController();
   try {
+    if (before !== null) writeRun(order.path, { jobs, before });
     await engine.start();
     const watching = watchJobs({
       client,
@@ -80,16 +104,57 @@ async function runOn(engine: Embedded, order: Order): Promise<number> {
       signal: stopping.signal,
       after,
       ...(before === null ? {} : { before }),
+      onRefund: (usd) => (refundedUsd += usd),
       line: (text) => (context.json ? context.output.note(text) : context.output.line(text)),
     });
-    await Promise.race([watching, engine.failed]);
+    const signal = AbortSignal.any([stopping.signal, watched.signal]);
+    await Promise.race([watching, engine.failed, outOfRoom(client, order.path, signal)]);
     const code = await stopping.finished();
     if (code !== null) return code;
     await Promise.race([instancesGone(client), engine.failed]);
-    return report(context, await results(client, jobs, before));
+    return report(context, await results(client, jobs, { before, refundedUsd }));
+  } catch (error) {
+    throw withWayOn(asEbbError(error), order);
   } finally {
+    watched.abort();
     stopping.unlisten();
   }
+}
+
+/** Looks in a row at which nothing runs: the engine may just have started something when the first one is made. */
+const LOOKS_WITHOUT_WORK = 3;
+
+/**
+ * Rejects with `store.full` once the disk budget is used up and the last task that ran has ended: nothing that this process waits for
+ * makes room any more. Never settles otherwise.
+ */
+async function outOfRoom(client: Client, dir: string, signal: AbortSignal): Promise<never> {
+  for (let looks = 0; looks < LOOKS_WITHOUT_WORK;) {
+    await delay(LOOK_MS, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return NEVER;
+    const { disk } = await client.get<HealthView>(routes.health);
+    if (disk?.level !== 'used-up') {
+      looks = 0;
+      continue;
+    }
+    const { items } = await client.get<JobList>(routes.jobs, { state: ['pending', 'running'], limit: 1000 });
+    looks = items.length > 0 && items.every((job) => job.tasks.running === 0) ? looks + 1 : 0;
+    if (looks < LOOKS_WITHOUT_WORK) continue;
+    throw new OutOfRoom('store.full', { what: diskText(disk, disk.level, dir), next: diskWayOut(disk, dir) });
+  }
+  return NEVER;
+}
+
+const NEVER = new Promise<never>(() => undefined);
+
+class OutOfRoom extends EbbError {}
+
+/** The jobs are kept: what stands in the way is said with how to go on once it is gone. */
+function withWayOn(error: EbbError, { context, dir }: Order): EbbError {
+  if (error.code !== 'store.full') return error;
+  const wayOut = error instanceof OutOfRoom ? `${error.facts.next};` : 'free some space,';
+  const next = `${wayOut} then go on with: ${resumeCommand(dir, context.world.env)}`;
+  return new EbbError(error.code, { ...error.facts, next });
 }
 
 /** Jobs to go on with. Without --resume there must be none: they would run unasked, and on this run's bill. */
@@ -108,7 +173,11 @@ async function unfinished(client: Client, { resume, dir, sources, context }: Ord
   if (resume && open.length === 0 && sources.length === 0) {
     throw new EbbError('not-found', { what: `${dir} holds no unfinished job`, next: 'run a job: `ebb run FILE`' });
   }
-  if (resume) context.output.note(await goingOn(client, open.length, dir));
+  if (resume) {
+    context.output.note(await goingOn(client, open.length, dir));
+    // What held them may be mended since; else they are held again, and say so.
+    for (const { id, state } of open) if (state === 'held') await client.post(routes.release(id));
+  }
   return open.map((j) => j.id);
 }
 
@@ -179,30 +248,41 @@ async function instancesGone(client: Client): Promise<void> {
 }
 
 /** `before`: null where it is not known; then only what the jobs themselves cost can be told. */
-async function results(client: Client, ids: readonly string[], before: Spent | null): Promise<RunResult> {
+async function results(
+  client: Client,
+  ids: readonly string[],
+  { before, refundedUsd }: { readonly before: Spent | null; readonly refundedUsd: number },
+): Promise<RunResult> {
   const jobs: JobResult[] = [];
   for (const id of ids) {
-    const [job, cost, attempts] = await Promise.all([
-      client.get<JobView>(routes.job(id)),
+    const job = await client.get<JobView>(routes.job(id));
+    const [failures, cost, attempts] = await Promise.all([
+      failuresOf(client, job),
       client.get<JobCostView>(routes.jobCosts(id)),
       all<AttemptView>(client, routes.attempts(id), { limit: 1000 }),
     ]);
-    jobs.push({ job, cost, attempts });
+    jobs.push({ job, cost, attempts, failures: failures?.items ?? [] });
   }
   const { total } = await client.get<CostReport>(routes.costs, { by: 'pool' });
   const times = jobs
     .flatMap(({ job }) => [job.submittedAt, job.finishedAt ?? job.submittedAt])
     .map((t) => Date.parse(t));
   const spent = before === null ? sumOf(jobs.map((j) => j.cost.total)) : difference(total, before);
-  return { jobs, spent, elapsedS: (Math.max(...times) - Math.min(...times)) / 1000 };
+  const ended = await all<InstanceView>(client, routes.instances, { live: false, limit: 1000 });
+  const isLost = (i: InstanceView): boolean =>
+    i.endCause === 'interrupted' && Date.parse(i.requestedAt) >= Math.min(...times);
+  const instancesLost = ended.filter(isLost).length;
+  return { jobs, spent, instancesLost, refundedUsd, elapsedS: (Math.max(...times) - Math.min(...times)) / 1000 };
 }
 
 function report({ output, json: asJson }: Context, result: RunResult): number {
   const verdicts = result.jobs.map(({ job }) => verdict(job));
-  const worst = (['job.failed', 'job.late', 'job.cancelled'] as const).find((code) => verdicts.includes(code));
+  const worst = (['job.failed', 'job.held', 'job.late', 'job.cancelled'] as const).find((code) =>
+    verdicts.includes(code),
+  );
   const exit = worst === undefined ? 0 : ERROR_CODES[worst].exit;
   if (asJson) {
-    const jobs = result.jobs.map(({ job, cost }) => ({ job, cost }));
+    const jobs = result.jobs.map(({ job, cost, failures }) => ({ job, cost, failures }));
     json(output, { exit, elapsedS: result.elapsedS, ...figures(result), jobs });
   } else {
     output.line(`\n${summary(output, result)}`);

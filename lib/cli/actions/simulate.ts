@@ -1,6 +1,6 @@
-import { MORE_VCPUS } from '../../cycle/admission.ts';
 import { EbbError, ERROR_CODES, type ErrorCode } from '../../kernel/errors.ts';
 import { VERSION } from '../../local/version.ts';
+import { SIMULATED_LIMIT } from '../../sim/simulation.ts';
 import { compare, type Comparison } from '../../sim/report/comparison.ts';
 import { refusalsOf } from '../../sim/report/details.ts';
 import { pricesOf } from '../../sim/report/prices.ts';
@@ -103,7 +103,7 @@ async function report({ output, json: asJson }: Context, done: Done): Promise<vo
 
 /** Whether the market has no machine for some job, however many vCPUs may run at once. */
 const lacksMachines = ({ outcome }: RunResult): boolean =>
-  outcome.refused.some((r) => r.code === 'job.unplaceable' && r.next !== MORE_VCPUS);
+  outcome.refused.some((r) => r.code === 'job.unplaceable' && !r.next.includes(SIMULATED_LIMIT));
 
 function asKnown(error: unknown): EbbError {
   if (error instanceof EbbError) return error;

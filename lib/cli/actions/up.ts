@@ -1,40 +1,58 @@
-import type { UpOptions } from '../commands/running.ts';
-import { refuseElsewhere, type Action } from '../context.ts';
-import { embeddedOptions, NOT_BEGUN } from '../engine-options.ts';
+import { resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
+import { rightsOfOthers } from '../../local/engine-folder.ts';
+import { announce } from '../../local/http/announcement.ts';
+import { checkExposure, isLoopback } from '../../local/http/guard.ts';
+import { tlsFiles, type TlsFiles } from '../../local/http/tls.ts';
+import { keptToken, tokenIn } from '../../local/http/token.ts';
+import type { UpOptions } from '../commands/running.ts';
+import { refuseElsewhere, type Action, type Context } from '../context.ts';
+import { embeddedOptions, NOT_BEGUN } from '../engine-options.ts';
 import { json } from '../output.ts';
 import { goingOn, unfinishedJobs } from '../unfinished.ts';
 import { endedByStop, onStopRequest, SIGNAL_EXIT, type StopSignal } from '../signals.ts';
 
-const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
+/** Longest wall time that a second Ctrl-C waits for processes to be gone. */
+const AT_ONCE_MS = 3_000;
 
 /**
  * `ebb up`: the engine until it is told to stop. Unlike `run` it leaves a clean stop resumable without a word: tasks
  * save, instances go back, and the next `up` on the same folder goes on.
  */
-export const up: Action<UpOptions> = async ({ world, output, json: asJson, token }, _args, options) => {
+export const up: Action<UpOptions> = async (context, _args, options) => {
+  const { world, output, json: asJson } = context;
   refuseElsewhere(
     options,
     'say where it is to listen by --bind and --port; AWS gets a deployment by `npx cdk deploy` (docs/deploy.md)',
   );
-  if (!LOOPBACK.has(options.bind) && (token === null || token === '')) {
-    throw new EbbError('usage', {
-      what: 'anybody who reaches this address could run programs here',
-      got: `--bind ${options.bind} without a token`,
-      allowed: 'loopback (127.0.0.1), or another address with --token or EBB_TOKEN',
-      next: 'add --token, e.g. --token "$(openssl rand -hex 16)"',
-    });
-  }
+  const tls = tlsOf(context, options);
+  checkToken(context, options);
   const { openEmbedded } = await import('../compose.ts');
-  const engine = await endedByStop(output, NOT_BEGUN, () => openEmbedded(embeddedOptions(options, world.cwd)));
+  const onInterrupted = (afterS: number): void =>
+    output.note(`warning: a request kept the engine from answering for ${afterS} s and was ended; all else goes on`);
+  const engine = await endedByStop(output, NOT_BEGUN, () =>
+    openEmbedded({
+      ...embeddedOptions(options, world.cwd),
+      say: (text) => output.note(text),
+      ...(world.isOwn === true && { onInterrupted }),
+    }),
+  );
   let unlisten = (): void => undefined;
+  let unannounce = (): void => undefined;
   try {
-    const url = await engine.listen({ bind: options.bind, port: options.port, token });
+    const dir = resolve(world.cwd, options.dir);
+    const { token, tokenFile } = tokenOf(context, options, dir);
+    const url = await engine.listen({ bind: options.bind, port: options.port, token, tls });
+    unannounce = announced(context, { url, dir, tokenFile });
     const open = await unfinishedJobs(engine.client);
     if (open.length > 0) output.note(await goingOn(engine.client, open.length, options.dir));
+    for (const warning of warnings(options, tls, dir)) output.note(`warning: ${warning}`);
     await engine.start();
-    if (asJson) json(output, { url, dir: options.dir, pid: process.pid });
-    else output.line(`Ebbtide listens on ${url} (Ctrl-C to stop)`);
+    if (asJson) json(output, { url, dir: options.dir, pid: process.pid, tokenFile });
+    else {
+      output.line(`Ebbtide listens on ${url} (Ctrl-C to stop)`);
+      if (tokenFile !== null) output.note(`the token for other clients is in ${tokenFile}`);
+    }
     const stopped = new Promise<StopSignal>((resolve) => {
       unlisten = onStopRequest((count, signal) => {
         if (count === 1) {
@@ -47,6 +65,7 @@ export const up: Action<UpOptions> = async ({ world, output, json: asJson, token
         }
         const exit = (): never => process.exit(SIGNAL_EXIT[signal]);
         engine.stop('at-once').then(exit, exit);
+        setTimeout(exit, AT_ONCE_MS).unref();
       });
     });
     await Promise.race([stopped, engine.failed]);
@@ -54,6 +73,81 @@ export const up: Action<UpOptions> = async ({ world, output, json: asJson, token
     return 0;
   } finally {
     unlisten();
+    unannounce();
     await engine.stop('checkpoint');
   }
 };
+
+/** Before the engine is opened: nothing is made for a command line that cannot work. */
+function checkToken({ token, world }: Context, options: UpOptions): void {
+  if (options.token) {
+    if (token !== null) checkExposure({ host: options.bind, token });
+    return;
+  }
+  if (token !== null) {
+    throw new EbbError('usage', {
+      what: '--no-token contradicts the token that was given',
+      got: (world.env['EBB_TOKEN'] ?? '') === '' ? '--token-file' : 'EBB_TOKEN',
+      next: 'leave one of them out',
+    });
+  }
+  if (isLoopback(options.bind)) return;
+  throw new EbbError('usage', {
+    what: 'anybody who reaches this address could run programs here',
+    got: `--bind ${options.bind} --no-token`,
+    allowed: '--no-token on loopback (127.0.0.1) only',
+    next: 'leave out --no-token: clients elsewhere need a copy of the token, by --token-file or EBB_TOKEN',
+  });
+}
+
+/** The token that was given, or the one that the engine keeps in its folder. */
+function tokenOf(
+  { token }: Context,
+  options: UpOptions,
+  dir: string,
+): { readonly token: string | null; readonly tokenFile: string | null } {
+  if (!options.token) return { token: null, tokenFile: null };
+  if (token !== null) return { token, tokenFile: null };
+  const tokenFile = keptToken(dir);
+  return { token: tokenIn(tokenFile), tokenFile };
+}
+
+function tlsOf({ world }: Context, { tlsCert, tlsKey }: UpOptions): TlsFiles | null {
+  const at = (path: string): string => resolve(world.cwd, path);
+  return tlsFiles({
+    ...(tlsCert === undefined ? {} : { cert: at(tlsCert) }),
+    ...(tlsKey === undefined ? {} : { key: at(tlsKey) }),
+  });
+}
+
+/** A home that cannot be written to takes away a convenience, not the engine. */
+function announced({ output, world }: Context, engine: Parameters<typeof announce>[0]): () => void {
+  try {
+    return announce(engine, world.env);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    output.note(`ebb will not find the token of this engine by itself (${why}); name it with --token-file`);
+    return () => undefined;
+  }
+}
+
+function warnings({ bind, token }: UpOptions, tls: TlsFiles | null, dir: string): string[] {
+  const found: string[] = [];
+  const rights = rightsOfOthers(dir);
+  if (rights !== null) {
+    found.push(
+      `other users of this machine can ${rights} what is in ${dir}: jobs with their \`env\`, logs, checkpoints${rights === 'change' ? ', and so run programs as you' : ''}; \`chmod 700 ${dir}\``,
+    );
+  }
+  if (!token) {
+    found.push(
+      '--no-token: every user of this machine, and every container in its network, can submit jobs that run as you',
+    );
+  }
+  if (tls === null && !isLoopback(bind)) {
+    found.push(
+      `plain HTTP on ${bind}: the network can read the token and everything else, and with the token run programs here; give --tls-cert and --tls-key, or put a proxy with TLS before it`,
+    );
+  }
+  return found;
+}

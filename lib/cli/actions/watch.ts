@@ -5,6 +5,7 @@ import { watchJobs } from '../monitor.ts';
 import { json } from '../output.ts';
 import { routes } from '../routes.ts';
 import { onStopRequest } from '../signals.ts';
+import { failureSection, failuresOf } from '../views/failures.ts';
 import { deadlineText, stateText } from '../views/jobs.ts';
 import { text } from '../views/table.ts';
 import { verdict } from '../views/summary.ts';
@@ -30,8 +31,11 @@ export const watch: Action<object> = async ({ output, json: asJson, client }, [r
   // Stopping to watch is not an interruption of anything.
   if (job === null || stop.signal.aborted) return 0;
   const ended = await engine.get<JobView>(routes.job(job.id));
-  if (!asJson)
+  if (!asJson) {
     output.line(`${text(ended.name)} ${stateText(output, ended.state)}, deadline ${deadlineText(ended, ended.asOf)}`);
+    const failures = await failuresOf(engine, ended);
+    if (failures !== null) output.line(failureSection(output, failures));
+  }
   const code = verdict(ended);
   return code === null ? 0 : ERROR_CODES[code].exit;
 };

@@ -1,9 +1,11 @@
 import { type Command, Option } from 'commander';
+import { COST_KEYS, type By } from '../../ports/store-costs.ts';
 import { lazily, type World } from '../context.ts';
 import { whole } from '../options.ts';
 
 export interface CostOptions {
-  readonly by: 'job' | 'owner' | 'pool' | 'template';
+  readonly by: By;
+  readonly idle: 'shared' | 'apart';
 }
 export interface PoolsOptions {
   readonly option?: string;
@@ -27,9 +29,14 @@ export function addCapacity(program: Command, world: World, finish: (code: numbe
     .command('cost')
     .summary('where the money went')
     .description('Where the money went: useful, wasted and idle, next to what on-demand would have cost.')
-    .addOption(new Option('--by <what>', 'one row per').choices(['job', 'owner', 'pool', 'template']).default('job'))
+    .addOption(new Option('--by <what>', 'one row per').choices(COST_KEYS).default('job'))
+    .addOption(
+      new Option('--idle <how>', 'idle time: shared by the jobs that caused it, or apart in a row of its own')
+        .choices(['shared', 'apart'])
+        .default('shared'),
+    )
     .option('--json', 'print as JSON')
-    .addHelpText('after', '\nExample:\n  $ ebb cost --by owner')
+    .addHelpText('after', '\nExample:\n  $ ebb cost --by owner\n  $ ebb cost --idle apart')
     .action(lazily<CostOptions>(world, finish, async () => (await import('../actions/capacity.ts')).cost));
 
   program

@@ -4,6 +4,7 @@ import { whole } from '../options.ts';
 
 export interface SubmitOptions {
   readonly key?: string;
+  readonly keepGoing?: boolean;
 }
 export interface JobsOptions {
   readonly state?: readonly string[];
@@ -23,16 +24,25 @@ export interface StatusOptions {
   readonly tasks?: boolean;
 }
 
-/** Adds what works on the jobs of a running engine: submit, jobs, status, watch, logs, cancel, explain. */
+/** Adds what works on the jobs of a running engine: submit, jobs, status, watch, logs, cancel, release, explain. */
 export function addJobs(program: Command, world: World, finish: (code: number) => void): void {
   program
     .command('submit')
     .summary('hand job files to a running engine')
-    .description('Hands job files to a running engine. What cannot work is refused at once, with the reason.')
-    .argument('<file...>', 'job files (YAML or JSON); - reads standard input')
-    .option('--key <text>', 'idempotency key: the same key with the same file makes one job however often it is sent')
+    .description(
+      'Hands job files to a running engine. What cannot work is refused at once, with the reason. Several jobs are sent in batches. All files are read first: nothing is sent when one of them has a fault. A job that the engine refuses does not hold up the others; then the exit code is that of the first refusal.',
+    )
+    .argument(
+      '<file...>',
+      'job files: YAML (several jobs with `---` between them), JSON, or a job in JSON on each line (.ndjson, .jsonl); - reads standard input',
+    )
+    .option(
+      '--key <text>',
+      'idempotency key: the same key with the same files makes each job once however often they are sent',
+    )
+    .option('--keep-going', 'submit the other jobs when some cannot be read or have faults')
     .option('--json', 'print the answers as JSON')
-    .addHelpText('after', '\nExample:\n  $ ebb submit examples/hello.yaml')
+    .addHelpText('after', '\nExample:\n  $ ebb submit examples/hello.yaml\n  $ ebb submit jobs/*.yaml')
     .action(lazily<SubmitOptions>(world, finish, async () => (await import('../actions/submit.ts')).submit));
 
   program
@@ -43,6 +53,7 @@ export function addJobs(program: Command, world: World, finish: (code: number) =
       new Option('--state <state...>', 'only jobs in these states').choices([
         'pending',
         'running',
+        'held',
         'succeeded',
         'failed',
         'cancelled',
@@ -78,7 +89,9 @@ export function addJobs(program: Command, world: World, finish: (code: number) =
   program
     .command('logs')
     .summary("print a task's output")
-    .description('Prints what a task wrote: of its newest attempt, unless another is named.')
+    .description(
+      'Prints what a task wrote: of its newest attempt, unless another is named. On a terminal colours are left out and control characters are shown; a file or a pipe (`| less -R`) gets them as written.',
+    )
     .argument('<job>', 'id or name')
     .addOption(new Option('--task <n>', 'index of the task').argParser(whole).default(0))
     .option('--stage <name>', 'stage of the task (needed when the job has several)')
@@ -97,6 +110,17 @@ export function addJobs(program: Command, world: World, finish: (code: number) =
     .option('--json', 'print as JSON')
     .addHelpText('after', '\nExample:\n  $ ebb cancel nightly-render')
     .action(lazily<object>(world, finish, async () => (await import('../actions/jobs.ts')).cancel));
+
+  program
+    .command('release')
+    .summary('let a held job be decided on again')
+    .description(
+      'Lets a held job be decided on again. The scheduler holds a job that keeps its decisions from being made, so that all others go on; `ebb status` says why. Should it do so again, it is held again.',
+    )
+    .argument('<job>', 'id or name')
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb release nightly-render')
+    .action(lazily<object>(world, finish, async () => (await import('../actions/jobs.ts')).release));
 
   program
     .command('explain')

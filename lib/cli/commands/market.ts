@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import type { Points } from '../../market/dataset.ts';
-import { fromOne, instantMs, positive, share, whole } from '../options.ts';
+import { fromOne, instantMs, path, positive, share, whole } from '../options.ts';
 import type { SignalSource } from '../signals.ts';
 
 /** Where a market command writes; the process's own streams unless a test gives others. */
@@ -94,7 +94,7 @@ function addImport(market: Command, streams: MarketStreams): void {
       'Converts a file or a folder (price CSV, AWS describe-spot-price-history JSON, spot availability JSON; each also gzipped) into one market file. Lines that cannot be used are reported, counted and left out.',
     )
     .argument('<source>', 'file or folder')
-    .option('-o, --output <file>', 'market file to write (default: SOURCE.ebbmarket in the working directory)')
+    .option('-o, --output <file>', 'market file to write (default: SOURCE.ebbmarket in the working directory)', path)
     .option('--name <name>', 'name of the market (default: the name of the source)')
     .option('--catalogue <csv>', 'shapes and on-demand prices to use before the built-in ones')
     .option('--max-issues <n>', 'bad lines to print one by one', whole, 20)
@@ -113,7 +113,7 @@ function addGenerate(market: Command, streams: MarketStreams): void {
     .description(
       'Writes a generated market: the same options give the same market. Without any it is the one that Ebbtide uses when no market is named.',
     )
-    .requiredOption('-o, --output <file>', 'market file to write')
+    .requiredOption('-o, --output <file>', 'market file to write', path)
     .option('--seed <n>', 'seed', whole)
     .option('--days <n>', 'length in days', positive)
     .option('--start <time>', 'first instant, ISO 8601', instantMs)
@@ -141,8 +141,8 @@ function addShow(market: Command, streams: MarketStreams): void {
     .option('--from <time>', 'first instant, ISO 8601', instantMs)
     .option('--to <time>', 'last instant, ISO 8601', instantMs)
     .option('--charts <n>', 'pools to draw, the most turbulent first', whole, 3)
-    .option('--svg <file>', 'write the chart as SVG')
-    .option('--html <file>', 'write the chart as a page that needs nothing else')
+    .option('--svg <file>', 'write the chart as SVG', path)
+    .option('--html <file>', 'write the chart as a page that needs nothing else', path)
     .option('--catalogue <csv>', 'shapes and on-demand prices to use for raw data')
     .option('--cache <dir>', 'where raw data is kept once converted', '.ebb/markets')
     .option('--json', 'print the table as JSON')

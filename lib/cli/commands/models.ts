@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { lazily, type World } from '../context.ts';
 import type { Risk } from '../../models/preemption.ts';
-import { fromOne, whole } from '../options.ts';
+import { fromOne, path, whole } from '../options.ts';
 
 interface DirOptions {
   readonly dir: string;
@@ -48,7 +48,7 @@ export function addModels(program: Command, world: World, finish: (code: number)
 /** What every command here has: which directory’s versions, history and choices. */
 export const ofDirectory = (command: Command): Command =>
   command
-    .option('--dir <path>', 'directory of the engine: its versions, its choices, its market', '.ebb')
+    .option('--dir <path>', 'directory of the engine: its versions, its choices, its market', path, '.ebb')
     .addOption(
       new Option('--risk <risk>', 'what the versions forecast: that the price passes a bid, or that capacity ends')
         .choices(['price', 'capacity'])

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { lazily, type World } from '../context.ts';
-import { instantMs, port, positive, setting, whole } from '../options.ts';
+import { diskBytes, instantMs, path, port, positive, setting, vcpuCount, whole } from '../options.ts';
 
 /** Options of an engine in this process: `run` and `up`. */
 export interface EngineOptions {
@@ -11,6 +11,9 @@ export interface EngineOptions {
   readonly seed?: number;
   readonly dir: string;
   readonly preset?: string;
+  readonly vcpus?: number;
+  /** Bytes. */
+  readonly disk?: number;
   readonly set?: Readonly<Record<string, unknown>>;
 }
 export interface RunOptions extends EngineOptions {
@@ -20,17 +23,35 @@ export interface RunOptions extends EngineOptions {
 export interface UpOptions extends EngineOptions {
   readonly bind: string;
   readonly port: number;
+  /** False: --no-token. */
+  readonly token: boolean;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
 }
 
 /** No defaults here: an engine that goes on with unfinished work takes what is left out from its directory. */
 function engineOptions(command: Command): Command {
   return command
-    .option('--market <path>', 'market to replay: a file or folder that `ebb market` wrote (default: a generated one)')
+    .option(
+      '--market <path>',
+      'market to replay: a file or folder that `ebb market` wrote (default: a generated one)',
+      path,
+    )
     .option('--from <time>', "where in the market to begin, ISO 8601 (default: the market's start)", instantMs)
     .option('--speed <n>', 'seconds of market time per second on the wall (default: 1)', positive)
     .option('--seed <n>', 'seed of everything random (default: 39)', whole)
-    .option('--dir <path>', 'where jobs, history, logs and checkpoints are kept', '.ebb')
+    .option('--dir <path>', 'where jobs, history, logs and checkpoints are kept', path, '.ebb')
     .option('--preset <name>', 'which policies decide: see `ebb config --presets`')
+    .option(
+      '--vcpus <n>',
+      'most vCPUs running at once, over all instances (default: 6 for each core, at least 12)',
+      vcpuCount,
+    )
+    .option(
+      '--disk <size>',
+      'most that --dir may use, e.g. 20GB: full, it starts nothing more (default: what it uses and half of what is free)',
+      diskBytes,
+    )
     .option('--set <key=value>', 'one setting of the scheduler, may be repeated: see `ebb config`', setting);
 }
 
@@ -41,12 +62,12 @@ export function addRunning(program: Command, world: World, finish: (code: number
       .command('run')
       .summary('run jobs here and now, on an engine of their own')
       .description(
-        'Runs jobs on an engine inside this process until they are over: buys and releases (simulated) instances on a replayed market, runs the tasks as real processes, survives interruptions, and says what it cost.\n\nCtrl-C asks the tasks to save their state, gives the instances back and says how to go on. `ebb run --resume` then needs none of the other options again.',
+        'Runs jobs on an engine inside this process until they are over: buys and releases (simulated) instances on a replayed market, runs the tasks as real processes, survives interruptions, and says what it cost.\n\nCtrl-C asks the tasks to save their state, gives the instances back and says how to go on. `ebb run --resume` then needs none of the other options again. So does a run that has used up its disk space (--disk), once there is room.',
       )
       .argument('[file...]', 'job files (YAML or JSON)'),
   )
     .option('--resume', 'go on with the unfinished jobs of --dir')
-    .option('--dump-model <file>', "write the plan's optimisation model there (.lp or .mps), newest last")
+    .option('--dump-model <file>', "write the plan's optimisation model there (.lp or .mps), newest last", path)
     .option('--json', 'print the summary as JSON; progress goes to standard error')
     .addHelpText('after', '\nExample:\n  $ ebb run examples/hello.yaml --speed 60')
     .action(lazily<RunOptions>(world, finish, async () => (await import('../actions/run.ts')).run));
@@ -56,11 +77,14 @@ export function addRunning(program: Command, world: World, finish: (code: number
       .command('up')
       .summary('run the engine as a service with an HTTP API')
       .description(
-        'Runs the engine until it is stopped, with its API on loopback. Another address needs a token.\n\nStarted again on the same --dir it goes on with unfinished jobs, with the market, speed, seed, preset and settings that they were started with.',
+        'Runs the engine until it is stopped, with its API on loopback.\n\nEvery request must bear the engine’s token. It is made at the first start and kept in the file `token` of --dir, which only you can read; `ebb` finds it there. With curl: `-H "authorization: Bearer $(cat .ebb/token)"`. A token of your own comes from --token-file or EBB_TOKEN.\n\nStarted again on the same --dir it goes on with unfinished jobs, with the market, speed, seed, preset and settings that they were started with.\n\nIts folder may grow by half of the disk space that is free, or to --disk SIZE. It says so when 80 % are used. When all is used it starts no further task and takes no job until something is deleted; what runs goes on.',
       ),
   )
     .option('--bind <address>', 'address to listen on', '127.0.0.1')
     .addOption(new Option('--port <n>', 'port to listen on; 0 takes a free one').argParser(port).default(7788))
+    .option('--no-token', 'let everybody on this machine submit jobs, which run as you, and cancel them; loopback only')
+    .option('--tls-cert <file>', 'certificate (PEM): the API is served by HTTPS')
+    .option('--tls-key <file>', 'private key of the certificate (PEM)')
     .option('--json', 'print where it listens as JSON')
     .addHelpText('after', '\nExample:\n  $ ebb up --speed 60 &\n  $ ebb submit examples/hello.yaml')
     .action(lazily<UpOptions>(world, finish, async () => (await import('../actions/up.ts')).up));

@@ -6,7 +6,7 @@ export interface ConfigOptions {
   readonly schema?: boolean;
 }
 
-/** Adds `config` and `completion`. */
+/** Adds `config`. */
 export function addSettings(program: Command, world: World, finish: (code: number) => void): void {
   program
     .command('config')

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { lazily, type World } from '../context.ts';
-import { between, instantMs, positive, setting, whole } from '../options.ts';
+import { between, instantMs, path, positive, setting, vcpuCount, whole } from '../options.ts';
 
 export interface SimulateOptions {
   readonly workload?: string;
@@ -42,9 +42,13 @@ export function addSimulate(program: Command, world: World, finish: (code: numbe
     .description(
       'Runs the scheduler itself, with its policies and its ledger, on a virtual clock: what would this workload have cost, and which deadlines would have been missed?\n\nThe workload is a job file, a folder of them, a trace (docs/workloads.md lists the formats), or `synthetic:jobs=1000,perHour=60`. Traces without deadlines get some by a stated, seeded rule.',
     )
-    .option('--workload <path>', 'job file, folder, trace, or synthetic:KEY=NUMBER,... (default: synthetic:jobs=200)')
+    .option(
+      '--workload <path>',
+      'job file, folder, trace, or synthetic:KEY=NUMBER,... (default: synthetic:jobs=200)',
+      path,
+    )
     .option('--replay <dir>', 'instead: the jobs that an engine ran in this --dir, decided anew on its terms')
-    .option('--market <path>', 'market to replay: a file or folder (default: a generated one)')
+    .option('--market <path>', 'market to replay: a file or folder (default: a generated one)', path)
     .option(
       '--preset <name>',
       'which policies decide: see `ebb config --presets` (default: ebbtide; of a replay its own)',
@@ -67,7 +71,7 @@ export function addSimulate(program: Command, world: World, finish: (code: numbe
     .option('--jobs-limit <n>', 'at most so many jobs', jobCount)
     .option('--workload-option <key=value>', 'an option of the reader, may be repeated: see docs/workloads.md', setting)
     .option('--set <key=value>', 'one setting of the scheduler, may be repeated: see `ebb config`', setting)
-    .option('--vcpus <n>', 'most vCPUs running at once (default: 100000; of a replay its own)', positive)
+    .option('--vcpus <n>', 'most vCPUs running at once (default: 100000; of a replay its own)', vcpuCount)
     .option('--gap <seconds>', 'least time between two decisions (default: 5; of a replay its own)', upToADay)
     .option(
       '--setup <seconds>',
@@ -75,9 +79,9 @@ export function addSimulate(program: Command, world: World, finish: (code: numbe
       upToADay,
       0,
     )
-    .option('--report <file>', 'write an HTML report with charts and a table of jobs')
-    .option('--log <file>', 'write every event as a JSON line (one preset, one window, one seed)')
-    .option('--dir <path>', 'where converted markets are kept', '.ebb')
+    .option('--report <file>', 'write an HTML report with charts and a table of jobs', path)
+    .option('--log <file>', 'write every event as a JSON line (one preset, one window, one seed)', path)
+    .option('--dir <path>', 'where converted markets are kept', path, '.ebb')
     .option('--json', 'print the comparison as JSON; progress goes to standard error')
     .addHelpText(
       'after',

@@ -30,7 +30,7 @@ export async function showProgress(output: Output, orders: readonly RunOrder[]):
   const draw = (): void => {
     const lines = linesOf(orders, runs, { nowMs: performance.now(), columns: output.columns });
     if (redraw === null) for (const line of lines) output.note(line);
-    else redraw(lines.join('\n'));
+    else redraw(output.drawn(lines.join('\n')));
   };
   const timer = setInterval(draw, redraw === null ? LINE_MS : REDRAW_MS);
   let first: NodeJS.Timeout | null = null;

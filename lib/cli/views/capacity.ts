@@ -3,36 +3,43 @@ import { dollars, instant, percent, plural, rate, shorten } from '../format.ts';
 import type { Output } from '../output.ts';
 import { table, text } from './table.ts';
 
-type Paint = Pick<Output, 'colors'>;
+type Paint = Pick<Output, 'colors' | 'columns'>;
 
 export function costTable(output: Paint, report: CostReport): string {
   const rows = report.rows.length === 0 ? [] : [...report.rows, { key: 'total', ...report.total }];
   return table(
     output,
     [
-      { title: report.by.toUpperCase(), cell: (r) => shorten(text(r.key), 48) },
-      { title: 'WORK', cell: (r) => dollars(r.workUsd), right: true },
-      { title: 'WASTED', cell: (r) => dollars(r.wastedUsd), right: true },
+      { title: report.by.toUpperCase(), cell: (r) => shorten(text(r.key), 48), wrap: 24 },
+      { title: 'WORK', cell: (r) => dollars(r.workUsd), right: true, optional: 2 },
+      { title: 'WASTED', cell: (r) => dollars(r.wastedUsd), right: true, optional: 1 },
       { title: 'IDLE', cell: (r) => dollars(r.idleUsd), right: true },
       { title: 'TOTAL', cell: (r) => dollars(r.totalUsd), right: true },
-      { title: 'ON ON-DEMAND', cell: (r) => dollars(r.onDemandUsd), right: true },
-      { title: 'SAVED', cell: (r) => (r.onDemandUsd > 0 ? percent(1 - r.totalUsd / r.onDemandUsd) : '-'), right: true },
-      { title: 'INSTANCE-HOURS', cell: (r) => r.instanceHours.toFixed(2), right: true },
+      { title: 'ON ON-DEMAND', cell: (r) => dollars(r.onDemandUsd), right: true, optional: 3 },
+      { title: 'SAVED', cell: savedCell, right: true },
+      { title: 'INSTANCE-HOURS', cell: (r) => r.instanceHours.toFixed(2), right: true, optional: 4 },
     ],
     rows,
     'nothing has been spent',
   );
 }
 
+/** Beyond twice the price of the work on demand, as for tasks of seconds that pay for an instance's start, how many times it was paid. */
+function savedCell({ totalUsd, onDemandUsd }: CostReport['total']): string {
+  if (!(onDemandUsd > 0)) return '-';
+  const times = totalUsd / onDemandUsd;
+  return times > 2 ? `paid ${times < 10 ? times.toFixed(1) : times.toFixed(0)}x` : percent(1 - times);
+}
+
 export const poolsTable = (output: Paint, pools: readonly PoolView[]): string =>
   table(
     output,
     [
-      { title: 'POOL', cell: (p) => p.id },
-      { title: 'ARCH', cell: (p) => p.arch },
+      { title: 'POOL', cell: (p) => p.id, wrap: 24 },
+      { title: 'ARCH', cell: (p) => p.arch, optional: 3 },
       { title: 'VCPU', cell: (p) => String(p.capacity.cpus), right: true },
       { title: 'GIB', cell: (p) => String(Math.round((p.capacity.memoryMiB / 1024) * 10) / 10), right: true },
-      { title: 'GPU', cell: (p) => String(p.capacity.gpus), right: true },
+      { title: 'GPU', cell: (p) => String(p.capacity.gpus), right: true, optional: 4 },
       { title: 'PRICE', cell: (p) => rate(p.priceUsdPerHour), right: true },
       {
         title: '24 H',
@@ -41,9 +48,10 @@ export const poolsTable = (output: Paint, pools: readonly PoolView[]): string =>
             ? '-'
             : `${p.lowUsdPerHour.toFixed(4)} to ${p.highUsdPerHour.toFixed(4)}`,
         right: true,
+        optional: 5,
       },
-      { title: 'ON-DEMAND', cell: (p) => rate(p.onDemandUsdPerHour), right: true },
-      { title: 'HELD', cell: (p) => (p.liveInstances === 0 ? '' : String(p.liveInstances)), right: true },
+      { title: 'ON-DEMAND', cell: (p) => rate(p.onDemandUsdPerHour), right: true, optional: 1 },
+      { title: 'HELD', cell: (p) => (p.liveInstances === 0 ? '' : String(p.liveInstances)), right: true, optional: 2 },
     ],
     pools,
     'no pool matches',
@@ -60,13 +68,14 @@ export const instancesTable = (output: Paint, instances: readonly InstanceView[]
     output,
     [
       { title: 'INSTANCE', cell: (i) => i.id },
-      { title: 'POOL', cell: (i) => i.pool },
-      { title: 'BID', cell: (i) => (i.bid === 'uncapped' ? 'uncapped' : rate(i.bid)), right: true },
+      { title: 'POOL', cell: (i) => i.pool, wrap: 22 },
+      { title: 'BID', cell: (i) => (i.bid === 'uncapped' ? 'uncapped' : rate(i.bid)), right: true, optional: 4 },
       { title: 'STATE', cell: lifeText },
-      { title: 'SINCE (UTC)', cell: (i) => instant(i.launchedAt ?? i.requestedAt) },
-      { title: 'ENDED (UTC)', cell: (i) => instant(i.endedAt) },
+      { title: 'SINCE (UTC)', cell: (i) => instant(i.launchedAt ?? i.requestedAt), wrap: 10, optional: 2 },
+      { title: 'ENDED (UTC)', cell: (i) => instant(i.endedAt), wrap: 10, optional: 3 },
       { title: 'COST', cell: (i) => (i.costUsd === null ? '-' : dollars(i.costUsd)), right: true },
-      { title: 'RUNS', cell: (i) => runsText(i) },
+      { title: 'RUNS', cell: (i) => runsText(i), wrap: 12 },
+      { title: 'FOR JOBS', cell: (i) => boughtForText(i), wrap: 8, optional: 1 },
     ],
     instances,
     'no instances',
@@ -75,6 +84,12 @@ export const instancesTable = (output: Paint, instances: readonly InstanceView[]
 function runsText({ running }: InstanceView): string {
   const shown = running.slice(0, 3).map((r) => `${text(r.stage)}[${r.index}]`);
   return running.length > 3 ? `${shown.join(' ')} +${running.length - 3}` : shown.join(' ');
+}
+
+/** `render, etl +2`: jobs, the largest part first; by id where the name is no longer known. */
+function boughtForText({ boughtFor }: InstanceView): string {
+  const shown = boughtFor.slice(0, 2).map(({ job, name }) => text(name ?? job));
+  return shown.join(', ') + (boughtFor.length > 2 ? ` +${boughtFor.length - 2}` : '');
 }
 
 /** `2 launches, 1 start`: what a plan did, counted. */
@@ -97,12 +112,12 @@ export const plansTable = (output: Paint, plans: readonly PlanView[]): string =>
     output,
     [
       { title: 'PLAN', cell: (p) => p.id },
-      { title: 'AT (UTC)', cell: (p) => instant(p.at) },
-      { title: 'DID', cell: effectsText },
-      { title: 'BY', cell: (p) => `${p.solve.used} (${p.solve.status})` },
-      { title: 'WORTH', cell: (p) => dollars(p.solve.objective), right: true },
-      { title: 'GAP', cell: (p) => (p.solve.gap === null ? '-' : percent(p.solve.gap)), right: true },
-      { title: 'TOOK', cell: (p) => `${Math.round(p.solve.elapsedMs)} ms`, right: true },
+      { title: 'AT (UTC)', cell: (p) => instant(p.at), wrap: 10 },
+      { title: 'DID', cell: effectsText, wrap: 12 },
+      { title: 'BY', cell: (p) => `${p.solve.used} (${p.solve.status})`, wrap: 13, optional: 1 },
+      { title: 'WORTH', cell: (p) => dollars(p.solve.objective), right: true, optional: 2 },
+      { title: 'GAP', cell: (p) => (p.solve.gap === null ? '-' : percent(p.solve.gap)), right: true, optional: 3 },
+      { title: 'TOOK', cell: (p) => `${Math.round(p.solve.elapsedMs)} ms`, right: true, optional: 4 },
     ],
     plans,
     'no decision has been made yet',

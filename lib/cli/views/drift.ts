@@ -20,7 +20,7 @@ interface Page {
 }
 
 /** Interruptions of the instances that were bought by a forecast, as it had them and as they came. */
-export function driftText(output: Pick<Output, 'colors'>, { overall, pools }: Shown, page: Page): string {
+export function driftText(output: Pick<Output, 'colors' | 'columns'>, { overall, pools }: Shown, page: Page): string {
   if (overall.instances === 0) return `Drift: no spot instance that is known was bought by ${page.whose}`;
   const head = `Drift: ${plural(overall.instances, 'spot instance')} bought by ${page.whose}, ${overall.hours.toFixed(1)} hours: ${overall.expected.toFixed(2)} interruptions ${page.risk === 'capacity' ? 'for want of capacity ' : ''}expected, ${overall.observed} came; ${verdict(overall)}`;
   const column = (title: string, cell: (d: Drift) => string) => ({
@@ -29,7 +29,7 @@ export function driftText(output: Pick<Output, 'colors'>, { overall, pools }: Sh
     right: true,
   });
   const columns = [
-    { title: 'POOL', cell: ({ pool }: Shown['pools'][number]) => pool },
+    { title: 'POOL', cell: ({ pool }: Shown['pools'][number]) => pool, wrap: 22 },
     column('INSTANCES', (d) => String(d.instances)),
     column('HOURS', (d) => d.hours.toFixed(1)),
     column('EXPECTED', (d) => d.expected.toFixed(2)),

@@ -4,7 +4,7 @@ import type { Output } from '../output.ts';
 import { stateText } from './jobs.ts';
 import { table, text } from './table.ts';
 
-type Paint = Pick<Output, 'colors'>;
+type Paint = Pick<Output, 'colors' | 'columns'>;
 type Drivers = NonNullable<ExplanationView['forecast'][number]['drivers']>;
 type Waiting = ExplanationView['waiting'][number];
 
@@ -112,13 +112,13 @@ function considered(output: Paint, offers: ExplanationView['considered']): strin
   const drawn = table(
     output,
     [
-      { title: 'POOL', cell: (c) => c.pool },
-      { title: 'BID', cell: (c) => (c.bid === 'uncapped' ? 'uncapped' : rate(c.bid)), right: true },
-      { title: 'PRICE', cell: (c) => rate(c.priceUsdPerHour), right: true },
+      { title: 'POOL', cell: (c) => c.pool, wrap: 22 },
+      { title: 'BID', cell: (c) => (c.bid === 'uncapped' ? 'uncapped' : rate(c.bid)), right: true, optional: 2 },
+      { title: 'PRICE', cell: (c) => rate(c.priceUsdPerHour), right: true, optional: 1 },
       { title: 'P(TAKEN)', cell: (c) => percent(c.pInterrupted), right: true },
       { title: 'P(LATE)', cell: (c) => percent(c.pLate), right: true },
-      { title: 'COST PER TASK', cell: (c) => dollars(c.expectedCostUsd), right: true },
-      { title: 'VERDICT', cell: (c) => text(c.verdict) },
+      { title: 'COST/TASK', cell: (c) => dollars(c.expectedCostUsd), right: true },
+      { title: 'VERDICT', cell: (c) => text(c.verdict), wrap: 16 },
     ],
     kept.length === 0 ? offers : kept,
     'nothing',

@@ -3,14 +3,14 @@ import { duration, percent, plural, rate } from '../format.ts';
 import type { Output } from '../output.ts';
 import { table, text } from './table.ts';
 
-/** Columns: the horizons that a curve is read at, seconds. */
+/** Columns: the horizons that a curve is read at, seconds, and when each may be left out. */
 const SHOWN = [
-  ['5 MIN', 300],
-  ['15 MIN', 900],
-  ['1 H', 3600],
-  ['3 H', 10_800],
-  ['6 H', 21_600],
-  ['24 H', 86_400],
+  ['5 MIN', 300, 2],
+  ['15 MIN', 900, 6],
+  ['1 H', 3600, null],
+  ['3 H', 10_800, 5],
+  ['6 H', 21_600, 4],
+  ['24 H', 86_400, null],
 ] as const;
 const LEVELS = ' ▁▂▃▄▅▆▇█';
 /** Points of the drawn curve, an hour apart. */
@@ -23,23 +23,24 @@ interface Row {
 }
 
 /** P(kept) by pool and bid: a curve over a day, and its values at some horizons. */
-export function forecastsTable(output: Pick<Output, 'colors'>, items: ForecastList['items']): string {
+export function forecastsTable(output: Pick<Output, 'colors' | 'columns'>, items: ForecastList['items']): string {
   const rows = items.flatMap(({ pool, priceUsdPerHour, bids }) =>
     bids.map((bid, i): Row => ({ pool: i === 0 ? pool : '', price: i === 0 ? rate(priceUsdPerHour) : '', bid })),
   );
   return table(
     output,
     [
-      { title: 'POOL', cell: (r) => r.pool },
-      { title: 'PRICE', cell: (r) => r.price, right: true },
+      { title: 'POOL', cell: (r) => r.pool, wrap: 22 },
+      { title: 'PRICE', cell: (r) => r.price, right: true, optional: 7 },
       { title: 'BID', cell: (r) => (r.bid.bid === 'uncapped' ? 'uncapped' : rate(r.bid.bid)), right: true },
-      { title: 'KEPT, 1 TO 24 H', cell: (r) => drawn(r.bid) },
-      ...SHOWN.map(([title, s]) => ({
+      { title: 'KEPT, 1 TO 24 H', cell: (r) => drawn(r.bid), optional: 3 },
+      ...SHOWN.map(([title, s, optional]) => ({
         title,
         cell: (r: Row): string => percent(1 - lostWithin(r.bid, s)),
         right: true,
+        ...(optional === null ? {} : { optional }),
       })),
-      { title: 'PASSED', cell: (r) => passedText(r.bid.drivers), right: true },
+      { title: 'PASSED', cell: (r) => passedText(r.bid.drivers), right: true, optional: 8 },
     ],
     rows,
     'no spot pool matches',

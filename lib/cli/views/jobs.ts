@@ -1,13 +1,26 @@
-import type { JobCostView, JobSummary, JobView, TaskCounts, TaskView } from '../../api/schemas.ts';
+import { callerText } from '../../domain/caller.ts';
+import { useText } from '../../domain/disk-budget.ts';
+import { sizeText } from '../../domain/job-file/amounts.ts';
+import type {
+  HealthView,
+  CallerView,
+  JobCostView,
+  JobSummary,
+  JobView,
+  RemarkView,
+  TaskCounts,
+  TaskView,
+} from '../../api/schemas.ts';
 import { bar, dollars, duration, instant, plural, shorten } from '../format.ts';
 import type { Output } from '../output.ts';
 import { table, text } from './table.ts';
 
-type Paint = Pick<Output, 'colors'>;
+type Paint = Pick<Output, 'colors' | 'columns'>;
 
 const STATE_COLOR = {
   pending: 'yellow',
   running: 'cyan',
+  held: 'red',
   succeeded: 'green',
   failed: 'red',
   cancelled: 'magenta',
@@ -43,41 +56,47 @@ export const jobsTable = (output: Paint, jobs: readonly JobSummary[], asOf: stri
     output,
     [
       { title: 'JOB', cell: (j) => j.id },
-      { title: 'NAME', cell: (j) => shorten(text(j.name), 32) },
-      { title: 'OWNER', cell: (j) => shorten(text(j.owner), 16) },
+      { title: 'NAME', cell: (j) => shorten(text(j.name), 32), wrap: 12 },
+      { title: 'OWNER', cell: (j) => shorten(text(j.owner), 16), wrap: 8, optional: 1 },
       { title: 'STATE', cell: (j) => stateText(output, j.state) },
-      { title: 'TASKS', cell: (j) => counts(j.tasks) },
-      { title: 'DEADLINE', cell: (j) => deadlineText(j, asOf) },
-      { title: 'SUBMITTED (UTC)', cell: (j) => instant(j.submittedAt) },
+      { title: 'TASKS', cell: (j) => counts(j.tasks), wrap: 10 },
+      { title: 'DEADLINE', cell: (j) => deadlineText(j, asOf), wrap: 10 },
+      { title: 'SUBMITTED (UTC)', cell: (j) => instant(j.submittedAt), wrap: 10, optional: 2 },
     ],
     jobs,
     'no jobs',
   );
 
-export function jobStatus(output: Paint, job: JobView, cost: JobCostView): string {
+/** `disk`: null where nothing is known of one. */
+export function jobStatus(output: Paint, job: JobView, cost: JobCostView, disk: HealthView['disk'] = null): string {
   const { colors } = output;
   const label = (name: string): string => colors.dim(name.padEnd(10));
   const lines = [
     `${colors.bold(text(job.name))}  ${job.id}  ${stateText(output, job.state)}`,
     ...(job.stateReason === null ? [] : [label('reason') + text(job.stateReason)]),
+    ...(job.headline === null || job.finishedAt !== null || job.state === 'held'
+      ? []
+      : [label('now') + text(job.headline)]),
     label('owner') + text(job.owner),
     label('class') + job.class,
     label('deadline') + deadlineText(job, job.asOf),
-    label('submitted') + instant(job.submittedAt),
+    label('submitted') + instant(job.submittedAt) + byText(job.submittedBy),
     label('started') + instant(job.startedAt),
     label('finished') + instant(job.finishedAt),
+    ...(job.cancelledBy === null ? [] : [`${label('cancelled')}asked${byText(job.cancelledBy)}`]),
     label('cost') + costText(cost),
-    ...(job.headline === null || job.finishedAt !== null ? [] : [label('now') + text(job.headline)]),
+    ...(disk === null ? [] : [label('disk') + diskUsed(disk)]),
     ...job.admission.notes.map((note) => label('note') + text(note)),
+    ...(job.remarks ?? []).map((r) => label('remark') + remarkText(r)),
     '',
     table(
       output,
       [
-        { title: 'STAGE', cell: (s) => text(s.name) },
-        { title: '', cell: (s) => stageBar(s.tasks, 20) },
-        { title: 'TASKS', cell: (s) => counts(s.tasks) },
-        { title: 'NEEDS', cell: (s) => needs(s.resources) },
-        { title: 'AFTER', cell: (s) => (s.dependsOn.length === 0 ? '-' : s.dependsOn.map(text).join(', ')) },
+        { title: 'STAGE', cell: (s) => text(s.name), wrap: 12 },
+        { title: '', cell: (s) => stageBar(s.tasks, 20), optional: 1 },
+        { title: 'TASKS', cell: (s) => counts(s.tasks), wrap: 10 },
+        { title: 'NEEDS', cell: (s) => needs(s.resources), wrap: 12 },
+        { title: 'AFTER', cell: (s) => (s.dependsOn.length === 0 ? '-' : s.dependsOn.map(text).join(', ')), wrap: 12 },
       ],
       job.stages,
       'no stages',
@@ -85,6 +104,19 @@ export function jobStatus(output: Paint, job: JobView, cost: JobCostView): strin
   ];
   return lines.join('\n');
 }
+
+/** `4.1 GB of 5 GB (82 %), 12 GB free`. */
+const diskUsed = (disk: HealthView['disk'] & {}): string => `${useText(disk)}, ${sizeText(disk.freeBytes)} free`;
+
+/** ` by ana (uid:1000), request 1f...`; nothing where nobody knows. */
+export const byText = (caller: CallerView | null): string =>
+  caller === null
+    ? ''
+    : ` by ${text(callerText({ id: caller.id, ...(caller.name === null ? {} : { name: caller.name }) }))}, request ${text(caller.requestId)}`;
+
+/** `frames: no file matches *.png among its outputs (3 tasks)` */
+export const remarkText = ({ stage, text: said, tasks }: RemarkView): string =>
+  `${text(stage)}: ${text(said)} (${plural(tasks, 'task')})`;
 
 export const stageBar = (tasks: TaskCounts, width: number): string =>
   bar({ done: tasks.succeeded, active: tasks.running, total: tasks.total }, width);
@@ -110,7 +142,7 @@ export const tasksTable = (output: Paint, tasks: readonly TaskView[]): string =>
   table(
     output,
     [
-      { title: 'TASK', cell: (t) => `${text(t.stage)}[${t.index}]` },
+      { title: 'TASK', cell: (t) => `${text(t.stage)}[${t.index}]`, wrap: 20 },
       { title: 'STATE', cell: (t) => t.state },
       { title: 'ATTEMPTS', cell: (t) => String(t.attempts), right: true },
       { title: 'FAILURES', cell: (t) => String(t.failures), right: true },

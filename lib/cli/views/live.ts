@@ -1,4 +1,6 @@
 import type { CostReport, EventView, HealthView, InstanceView, JobView } from '../../api/schemas.ts';
+import { useText } from '../../domain/disk-budget.ts';
+import { sizeText } from '../../domain/job-file/amounts.ts';
 import { dollars, duration, instant, plural, rate, shorten } from '../format.ts';
 import type { Output } from '../output.ts';
 import { lifeText } from './capacity.ts';
@@ -14,6 +16,8 @@ export interface Frame {
   /** USD per hour now, by pool. */
   readonly prices: ReadonlyMap<string, number>;
   readonly spent: CostReport['total'];
+  /** Of refunds that were seen: what was spent fell by them. */
+  readonly refundedUsd?: number;
   readonly recent: readonly EventView[];
   /** Where events are of several jobs. */
   readonly names?: JobNames;
@@ -31,12 +35,15 @@ type Paint = Pick<Output, 'colors' | 'columns'>;
 /** The live display: what runs where, what it costs, how long until the deadline, what happened last. */
 export function renderFrame(output: Paint, frame: Frame): string {
   const { colors } = output;
-  const { market, now, preset } = frame.health;
+  const { market, now, preset, disk } = frame.health;
   const head = `${colors.bold('Ebbtide')} ${colors.dim(`${instant(now)} on market ${text(market.name)}, ${market.speed} times as fast, policy ${preset}`)}`;
   const jobs = frame.jobs.slice(0, MAX_JOBS).flatMap((job) => jobLines(output, job, frame));
   const hidden = frame.jobs.length - MAX_JOBS;
   const lines = [
     head,
+    ...(disk?.level === 'low' || disk?.level === 'used-up'
+      ? [colors.yellow(`disk: ${useText(disk)}, ${sizeText(disk.freeBytes)} free`)]
+      : []),
     '',
     ...jobs,
     ...(hidden > 0 ? [colors.dim(`  and ${plural(hidden, 'more job', 'more jobs')}`)] : []),
@@ -65,9 +72,14 @@ function jobLines(output: Paint, job: JobView, frame: Frame): string[] {
   return [`${title}${deadline}`, ...stages, ...why];
 }
 
-function instanceLines(output: Paint, { instances, prices, spent }: Frame): string[] {
+/** `$0.0123, $0.0072 refunded` */
+const spentText = ({ spent, refundedUsd = 0 }: Frame, shown = (text: string): string => text): string =>
+  `${shown(dollars(spent.totalUsd))}${refundedUsd > 0 ? `, ${dollars(refundedUsd)} refunded` : ''}`;
+
+function instanceLines(output: Paint, frame: Frame): string[] {
+  const { instances, prices } = frame;
   const { colors } = output;
-  const title = `${colors.bold(plural(instances.length, 'instance'))}, spent ${colors.bold(dollars(spent.totalUsd))}`;
+  const title = `${colors.bold(plural(instances.length, 'instance'))}, spent ${spentText(frame, colors.bold)}`;
   const rows = instances.slice(0, MAX_INSTANCES).map((i) => {
     const price = prices.get(i.pool);
     const runs = i.running.map((r) => `${text(r.stage)}[${r.index}]`).join(' ');
@@ -85,7 +97,8 @@ export function worthALine(event: EventView, tasksInAll: number): boolean {
 }
 
 /** `factor 3/6, 2 running; 2 instances; $0.0123`: the display in one line; the nearest deadlines first. */
-export function progressLine({ jobs, instances, spent, health }: Frame): string {
+export function progressLine(frame: Frame): string {
+  const { jobs, instances, health } = frame;
   const due = (j: JobView): number => (j.deadlineAt === null ? Infinity : Date.parse(j.deadlineAt));
   const open = jobs
     .filter((j) => j.finishedAt === null)
@@ -96,5 +109,5 @@ export function progressLine({ jobs, instances, spent, health }: Frame): string 
     return `${text(j.name)} ${counts(j.tasks)}${left}`;
   });
   if (open.length > 3) parts.push(`${open.length - 3} more jobs`);
-  return [...parts, plural(instances.length, 'instance'), dollars(spent.totalUsd)].join('; ');
+  return [...parts, plural(instances.length, 'instance'), spentText(frame)].join('; ');
 }

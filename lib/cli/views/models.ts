@@ -14,7 +14,7 @@ import { duration, instant, percent, plural } from '../format.ts';
 import type { Output } from '../output.ts';
 import { table, text, type Column } from './table.ts';
 
-type Look = Pick<Output, 'colors'>;
+type Look = Pick<Output, 'colors' | 'columns'>;
 const day = (iso: string): string => iso.slice(0, 10);
 const size = (bytes: number | null): string => (bytes === null ? '-' : `${(bytes / 1e6).toFixed(2)} MB`);
 
@@ -32,11 +32,20 @@ export function modelsTable(output: Look, models: readonly ShelvedModel[]): stri
     output,
     [
       { title: '', cell: (m) => (m.inUse ? '*' : '') },
-      { title: 'VERSION', cell: (m) => text(m.version) },
-      { title: 'FROM', cell: (m) => m.from },
-      { title: 'KIND', cell: ({ manifest }) => (manifest === null ? '-' : (trainingFacts(manifest).kind ?? '-')) },
-      { title: 'TRAINED ON', cell: (m) => (m.damage === null ? trainedOn(m.manifest) : `damaged: ${m.damage}`) },
-      { title: 'SIZE', cell: (m) => size(m.bytes), right: true },
+      { title: 'VERSION', cell: (m) => text(m.version), wrap: 15 },
+      { title: 'FROM', cell: (m) => m.from, optional: 2 },
+      {
+        title: 'KIND',
+        cell: ({ manifest }) => (manifest === null ? '-' : (trainingFacts(manifest).kind ?? '-')),
+        wrap: 8,
+        optional: 1,
+      },
+      {
+        title: 'TRAINED ON',
+        cell: (m) => (m.damage === null ? trainedOn(m.manifest) : `damaged: ${m.damage}`),
+        wrap: 16,
+      },
+      { title: 'SIZE', cell: (m) => size(m.bytes), right: true, optional: 3 },
       ...LISTED.map(figure),
     ],
     models,
@@ -80,8 +89,8 @@ export function historyTable(output: Look, choices: readonly Choice[]): string {
     [
       { title: 'WHEN (UTC)', cell: (c) => instant(c.at) },
       { title: 'CHOICE', cell: (c) => (c.kind === 'use' ? text(c.version) : 'rollback') },
-      { title: 'BY', cell: (c) => text(c.by) },
-      { title: 'WHY', cell: (c) => text(c.why) },
+      { title: 'BY', cell: (c) => text(c.by), wrap: 8 },
+      { title: 'WHY', cell: (c) => text(c.why), wrap: 16 },
     ],
     choices,
     'no version was ever chosen here',

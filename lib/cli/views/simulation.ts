@@ -9,7 +9,7 @@ import { dollars, percent } from '../format.ts';
 import type { Output } from '../output.ts';
 import { table, text, type Column } from './table.ts';
 
-type Paint = Pick<Output, 'colors'>;
+type Paint = Pick<Output, 'colors' | 'columns'>;
 
 /** What `ebb simulate` says at its end: presets side by side, how sure that is, what is wrong with it, and the next step. */
 export function simulationSummary(output: Paint, comparison: Comparison, report: string | null): string {
@@ -36,7 +36,7 @@ export function presetsTable(output: Paint, presets: readonly PresetFigures[]): 
   };
   const alarming = (bad: boolean, shown: string): string => (bad ? colors.red(shown) : shown);
   const columns: readonly Column<PresetFigures>[] = [
-    { title: 'PRESET', cell: (p) => text(p.preset) },
+    { title: 'PRESET', cell: (p) => text(p.preset), wrap: 10 },
     right('COST', (p) => figure(p.costUsd, dollars)),
     right('OF LIST', (p) => figure(p.toOnDemandPrices, percent)),
     right('÷ ON-DEMAND', (p) => figure(p.toOnDemand, ratio)),
@@ -52,10 +52,10 @@ export function presetsTable(output: Paint, presets: readonly PresetFigures[]): 
         String(p.unfinished + p.failed + p.refused + p.notSubmitted),
       ),
     ),
-    right('WASTED', (p) => valueText(p.wastedShare, percent)),
-    right('IDLE', (p) => valueText(p.idleShare, percent)),
-    right('UTILISED', (p) => valueText(p.utilisation, percent)),
-    right('TAKEN', (p) => valueText(p.interruptions, oneDigit)),
+    right('WASTED', (p) => valueText(p.wastedShare, percent), 2),
+    right('IDLE', (p) => valueText(p.idleShare, percent), 1),
+    right('UTILISED', (p) => valueText(p.utilisation, percent), 3),
+    right('TAKEN', (p) => valueText(p.interruptions, oneDigit), 4),
   ];
   const known = columns.filter((c) => presets.some((p) => c.cell(p) !== NOTHING));
   return table(output, known, presets, 'no preset was simulated');
@@ -67,10 +67,12 @@ const LEGEND =
 
 const NOTHING = '-';
 
-const right = (title: string, cell: (p: PresetFigures) => string): Column<PresetFigures> => ({
+const right = (title: string, cell: (p: PresetFigures) => string, optional?: number): Column<PresetFigures> => ({
   title,
   cell,
   right: true,
+  wrap: 9,
+  ...(optional === undefined ? {} : { optional }),
 });
 
 const valueText = (of: Estimate | null, format: (x: number) => string): string =>
@@ -103,10 +105,10 @@ function differencesTable(output: Paint, differences: readonly Difference[]): st
   return table(
     output,
     [
-      { title: 'DIFFERENCE', cell: (d) => `${text(d.a)} - ${text(d.b)}` },
-      { title: 'COST', cell: (d) => estimateText(d.costUsd, signed(dollars)), right: true },
-      { title: 'OF THE SECOND', cell: (d) => estimateText(d.costShare, signed(percent)), right: true },
-      { title: 'MISSED', cell: (d) => estimateText(d.missedShare, points), right: true },
+      { title: 'DIFFERENCE', cell: (d) => `${text(d.a)} - ${text(d.b)}`, wrap: 14 },
+      { title: 'COST', cell: (d) => estimateText(d.costUsd, signed(dollars)), right: true, wrap: 12 },
+      { title: 'OF THE SECOND', cell: (d) => estimateText(d.costShare, signed(percent)), right: true, wrap: 12 },
+      { title: 'MISSED', cell: (d) => estimateText(d.missedShare, points), right: true, wrap: 12 },
     ],
     differences,
     '',

@@ -1,54 +1,75 @@
-import type { AttemptView, CostReport, JobCostView, JobView } from '../../api/schemas.ts';
+import type { AttemptView, CostReport, FailureView, JobCostView, JobView } from '../../api/schemas.ts';
 import type { ErrorCode } from '../../kernel/errors.ts';
 import { dollars, duration, percent, plural } from '../format.ts';
 import type { Output } from '../output.ts';
-import { costText, counts, deadlineText, stateText } from './jobs.ts';
+import { failureLines } from './failures.ts';
+import { costText, counts, deadlineText, remarkText, stateText } from './jobs.ts';
 import { text } from './table.ts';
 
 export interface JobResult {
   readonly job: JobView;
   readonly cost: JobCostView;
   readonly attempts: readonly AttemptView[];
+  /** Tasks whose last attempt failed, one of each reason. */
+  readonly failures: readonly FailureView[];
 }
 export interface RunResult {
   readonly jobs: readonly JobResult[];
   /** Of this run: instances' bills with start-up and idle time, so never less than the jobs' own costs. */
   readonly spent: CostReport['total'];
+  /** Instances of this run that the market took. */
+  readonly instancesLost: number;
+  /** What those would have cost that were taken within their first hour. Not in `spent`. */
+  readonly refundedUsd: number;
   /** On the market's clock. */
   readonly elapsedS: number;
 }
 
 /** The figures of a run; also its `--json` form. */
 export interface RunFigures {
+  /** Attempts that the market ended. */
   readonly interruptions: number;
+  readonly instancesLost: number;
+  /** Tasks that went on elsewhere, or began anew there, because the market took their instance. */
+  readonly tasksMoved: number;
   readonly preemptions: number;
   readonly failures: number;
   readonly costUsd: number;
   readonly onDemandUsd: number;
   /** Fraction of the on-demand cost; null when nothing was run. */
   readonly saved: number | null;
+  readonly refundedUsd: number;
+  /** The same fraction, had nothing been refunded. */
+  readonly savedWithoutRefunds: number | null;
   readonly wastedUsd: number;
   readonly idleUsd: number;
   /** Running time done again because no checkpoint held it. */
   readonly redoneS: number;
 }
 
-export function figures({ jobs, spent }: RunResult): RunFigures {
+export function figures({ jobs, spent, instancesLost, refundedUsd }: RunResult): RunFigures {
   const attempts = jobs.flatMap((j) => j.attempts);
   const ended = (...outcomes: readonly AttemptView['outcome'][]): AttemptView[] =>
     attempts.filter((a) => outcomes.includes(a.outcome));
   return {
     interruptions: ended('interrupted').length,
+    instancesLost,
+    tasksMoved: jobs.reduce((sum, j) => sum + tasksMoved(j.attempts), 0),
     preemptions: ended('preempted').length,
     failures: ended('failed', 'timed-out').length,
     costUsd: spent.totalUsd,
     onDemandUsd: spent.onDemandUsd,
     saved: spent.onDemandUsd > 0 ? 1 - spent.totalUsd / spent.onDemandUsd : null,
+    refundedUsd,
+    savedWithoutRefunds: spent.onDemandUsd > 0 ? 1 - (spent.totalUsd + refundedUsd) / spent.onDemandUsd : null,
     wastedUsd: spent.wastedUsd,
     idleUsd: spent.idleUsd,
     redoneS: attempts.reduce((sum, a) => sum + lostS(a), 0),
   };
 }
+
+const tasksMoved = (attempts: readonly AttemptView[]): number =>
+  new Set(attempts.filter((a) => a.outcome === 'interrupted').map((a) => `${a.stage}/${a.index}`)).size;
 
 /** What an attempt ran past its last checkpoint, if it did not succeed. */
 function lostS({ outcome, startedAt, endedAt, keptS }: AttemptView): number {
@@ -67,6 +88,8 @@ export function verdict({
       return endedLate ? 'job.late' : 'job.failed';
     case 'cancelled':
       return 'job.cancelled';
+    case 'held':
+      return 'job.held';
     case 'succeeded':
       return onTime === false ? 'job.late' : null;
     case 'pending':
@@ -76,35 +99,50 @@ export function verdict({
 }
 
 /** The closing words of `ebb run`. */
-export function summary(output: Pick<Output, 'colors'>, result: RunResult): string {
+export function summary(output: Pick<Output, 'colors' | 'columns'>, result: RunResult): string {
   const { colors } = output;
   const f = figures(result);
   const label = (name: string): string => colors.dim(name.padEnd(15));
   const lines = result.jobs.flatMap((j) => jobSummaryLines(output, j, result.jobs.length === 1));
-  const survived = [plural(f.interruptions, 'interruption')];
+  const survived = [
+    `${plural(f.instancesLost, 'instance')} lost to the market`,
+    `${plural(f.tasksMoved, 'task')} moved`,
+  ];
   if (f.preemptions > 0) survived.push(plural(f.preemptions, 'pre-emption'));
   if (f.failures > 0) survived.push(plural(f.failures, 'failed attempt'));
   lines.push(
     `${label('took')}${duration(result.elapsedS)} of market time`,
-    `${label('cost')}${colors.bold(dollars(f.costUsd))} (${dollars(f.idleUsd)} of it starting up and idle)`,
-    `${label('on on-demand')}${dollars(f.onDemandUsd)}${f.saved === null ? '' : savedText(f.saved)}`,
+    `${label('cost')}${colors.bold(dollars(f.costUsd))} (${dollars(f.idleUsd)} of it starting up and idle)${refundText(f)}`,
+    `${label('on on-demand')}${dollars(f.onDemandUsd)}${f.saved === null ? '' : savedText(f.saved)}${withoutRefunds(f)}`,
     `${label('survived')}${survived.join(', ')}`,
     `${label('wasted work')}${dollars(f.wastedUsd)}, ${duration(f.redoneS)} done again`,
   );
   return lines.join('\n');
 }
 
+const refundText = ({ refundedUsd }: RunFigures): string =>
+  refundedUsd > 0 ? `, after refunds of ${dollars(refundedUsd)} for instances taken within their first hour` : '';
+
+const withoutRefunds = ({ refundedUsd, savedWithoutRefunds: saved }: RunFigures): string =>
+  refundedUsd > 0 && saved !== null ? ` (without refunds ${percent(saved)})` : '';
+
 const savedText = (saved: number): string =>
   saved >= 0 ? `: ${percent(saved)} saved` : `: ${percent(-saved)} more was paid`;
 
-function jobSummaryLines(output: Pick<Output, 'colors'>, { job, cost }: JobResult, only: boolean): string[] {
+function jobSummaryLines(
+  output: Pick<Output, 'colors' | 'columns'>,
+  { job, cost, failures }: JobResult,
+  only: boolean,
+): string[] {
   const { colors } = output;
   const deadline = job.deadlineAt === null ? '' : `, deadline ${deadlineText(job, job.asOf)}`;
   const mark = verdict(job) === null ? colors.green('✓') : colors.red('✗');
   const money = only ? '' : `, ${costText(cost)}`;
   const reason = job.stateReason === null ? [] : [`  ${text(job.stateReason)}`];
   return [
-    `${mark} ${colors.bold(text(job.name))} ${stateText(output, job.state)}: ${counts(job.tasks)} tasks${deadline}${money}`,
+    `${mark} ${colors.bold(text(job.name))} ${stateText(output, job.state)}: ${counts(job.tasks).replace(/^\d+\/\d+/, '$& tasks')}${deadline}${money}`,
     ...reason,
+    ...failures.flatMap((f) => failureLines(output, f)).map((line) => `  ${line}`),
+    ...(job.remarks ?? []).map((r) => `  ${colors.yellow(remarkText(r))}`),
   ];
 }

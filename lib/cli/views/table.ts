@@ -1,11 +1,16 @@
 import Table from 'cli-table3';
-import { visible } from '../format.ts';
+import { stripVTControlCharacters } from 'node:util';
+import { visible } from '../../kernel/terminal-text.ts';
 import type { Output } from '../output.ts';
 
 export interface Column<T> {
   readonly title: string;
   readonly cell: (row: T) => string;
   readonly right?: boolean;
+  /** Least width at which its cells may be wrapped. Absent: they are not. */
+  readonly wrap?: number;
+  /** The column is left out where the table is too wide, the highest number first. Absent: it is always there. */
+  readonly optional?: number;
 }
 
 /** Rules between rows and around the table only cost width; two blanks between columns are enough. */
@@ -26,27 +31,118 @@ const BARE = {
   'right-mid': '',
   middle: '  ',
 };
+const BETWEEN = BARE.middle.length;
+/** No column is wrapped to less, even where nothing else fits. */
+const LEAST = 8;
+/** Words up to this length are not cut where a column may be left out instead: names of presets, versions and jobs. */
+const WORD = 20;
 
-/** A table without rules, one row per line; says `empty` where there is nothing to show. */
+/**
+ * A table without rules, one row per line; says `empty` where there is nothing to show. It fits the width of the output:
+ * columns are wrapped, then left out, as they allow; those left out are named below. O(cells).
+ */
 export function table<T>(
-  output: Pick<Output, 'colors'>,
+  output: Pick<Output, 'colors' | 'columns'>,
   columns: readonly Column<T>[],
   rows: readonly T[],
   empty: string,
 ): string {
   if (rows.length === 0) return output.colors.dim(empty);
+  const full = columns.map((column): Laid => {
+    const cells = rows.map((row) => column.cell(row));
+    const natural = Math.max(width(column.title), ...cells.map(width));
+    return { ...column, cells, natural, width: natural };
+  });
+  const kept = fitted(full, output.columns);
   const drawn = new Table({
-    head: columns.map((c) => output.colors.bold(c.title)),
+    head: kept.map((c) => output.colors.bold(c.title)),
     chars: BARE,
-    colAligns: columns.map((c) => (c.right === true ? 'right' : 'left')),
+    colAligns: kept.map((c) => (c.right === true ? 'right' : 'left')),
     style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
   });
-  for (const row of rows) drawn.push(columns.map((c) => c.cell(row)));
-  return drawn
+  for (const i of rows.keys()) drawn.push(kept.map((c) => wrapped(c.cells[i] ?? '', c.width)));
+  const lines = drawn
     .toString()
     .split('\n')
-    .map((line) => line.trimEnd())
-    .join('\n');
+    .map((line) => line.trimEnd());
+  const left = full.filter((c) => !kept.some((k) => k.title === c.title)).map((c) => c.title);
+  if (left.length > 0) {
+    const note = `not shown in ${output.columns} columns: ${left.join(', ')} (--json has all)`;
+    lines.push(...wrapped(note, output.columns).split('\n').map(output.colors.dim));
+  }
+  return lines.join('\n');
+}
+
+interface Laid extends Omit<Column<never>, 'cell'> {
+  readonly cells: readonly string[];
+  /** Width that it takes when nothing is wrapped. */
+  readonly natural: number;
+  readonly width: number;
+}
+
+/** The fewest columns left out that make the rest fit with wrapping; then no more is wrapped than must be. */
+function fitted(columns: readonly Laid[], most: number): readonly Laid[] {
+  const least = (c: Laid): number =>
+    c.wrap === undefined ? c.natural : Math.min(c.natural, Math.max(c.wrap, Math.min(longestWord(c), WORD)));
+  let kept = [...columns];
+  for (;;) {
+    if (total(kept.map(least)) <= most) return narrowed(kept, least, most);
+    const first = kept.reduce<Laid | null>((a, c) => ((c.optional ?? 0) > (a?.optional ?? 0) ? c : a), null);
+    if (first === null) break;
+    kept = kept.filter((c) => c !== first);
+  }
+  // Nothing more can be left out: what is text is wrapped below its least width.
+  return narrowed(kept, (c) => (c.right === true ? c.natural : Math.min(c.natural, LEAST)), most);
+}
+
+const total = (widths: readonly number[]): number =>
+  widths.reduce((sum, w) => sum + w, 0) + BETWEEN * Math.max(0, widths.length - 1);
+
+const longestWord = ({ cells }: Laid): number =>
+  Math.max(0, ...cells.flatMap((cell) => cell.split(/[\s/]/).map(width)));
+
+/** Takes width from the widest column that has some to give, until all fit. */
+function narrowed(columns: readonly Laid[], least: (c: Laid) => number, most: number): readonly Laid[] {
+  const widths = columns.map((c) => c.natural);
+  for (let excess = total(widths) - most; excess > 0;) {
+    let widest = -1;
+    for (const [i, c] of columns.entries()) {
+      if ((widths[i] ?? 0) > least(c) && (widest < 0 || (widths[i] ?? 0) > (widths[widest] ?? 0))) widest = i;
+    }
+    if (widest < 0) break;
+    widths[widest] = (widths[widest] ?? 0) - 1;
+    excess--;
+  }
+  return columns.map((c, i) => ({ ...c, width: widths[i] ?? c.natural }));
+}
+
+/** Of the longest of its lines, colours apart. */
+const width = (cell: string): number =>
+  Math.max(...cell.split('\n').map((line) => [...stripVTControlCharacters(line)].length));
+
+/** The text in lines of at most `most` characters, broken after blanks and slashes, else where it must be. */
+function wrapped(cell: string, most: number): string {
+  if (width(cell) <= most) return cell;
+  const lines: string[] = [];
+  for (const line of cell.split('\n')) {
+    let begun = '';
+    for (const piece of line.split(/(?<=[ /])/)) {
+      if (width((begun + piece).trimEnd()) <= most) {
+        begun += piece;
+        continue;
+      }
+      if (begun !== '') lines.push(begun.trimEnd());
+      begun = piece;
+      // A coloured word is not cut: that would cut its colour off.
+      while (width(begun.trimEnd()) > most && !begun.includes('\u001b')) {
+        const characters = [...begun];
+        lines.push(characters.slice(0, most).join(''));
+        begun = characters.slice(most).join('');
+      }
+    }
+    if (begun.trimEnd() !== '') lines.push(begun.trimEnd());
+  }
+  return lines.join('\n');
 }
 
 export const text = visible;

@@ -88,6 +88,14 @@ export function parseSize(text: string): MiB | null {
   return mib(Math.ceil(size - size * 1e-12));
 }
 
+/** `1.5 GB`: three digits, in powers of 1000. */
+export function sizeText(bytes: number): string {
+  // The library's smallest unit is the bit.
+  if (bytes < 1) return '0 B';
+  const { quantity, unit } = convert(bytes, 'B').to('best');
+  return `${Number(quantity.toPrecision(3))} ${unit}`;
+}
+
 /** Whole thousandths of a vCPU, rounded up. Null for what is no amount. */
 export function parseCpu(text: string | number): MilliCpu | null {
   if (typeof text === 'string' && !CPU_PATTERN.test(text)) return null;

@@ -1,4 +1,4 @@
-import { closest } from 'fastest-levenshtein';
+import { nearestName } from '../nearest-name.ts';
 import type { z } from 'zod';
 import { EbbError, type ErrorCode, type Issue } from '../../kernel/errors.ts';
 import { jobFileJsonSchema } from './schema.ts';
@@ -47,15 +47,16 @@ const NEXT = 'correct the places named; docs/reference/job-file.md describes eve
 export const pathText = (path: Path): string =>
   path.reduce<string>((sum, p) => (typeof p === 'number' ? `${sum}[${p}]` : sum === '' ? p : `${sum}.${p}`), '');
 
-/** What Zod found, in words that name what was got and what is allowed. */
+/** What Zod found, in words that name what was got and what is allowed. Only for those that are shown an unknown key's neighbours are looked for. */
 export function findingsOf(error: z.ZodError, input: unknown): Finding[] {
+  let unknown = 0;
   return error.issues.flatMap((issue): Finding[] => {
     const path = issue.path.map((p) => (typeof p === 'number' ? p : String(p)));
     if (issue.code === 'unrecognized_keys') {
       return issue.keys.map((key) => ({
         code: 'job-file.invalid',
         path: [...path, key],
-        message: unknownKey(key, path),
+        message: ++unknown > MAX_ISSUES ? `unknown key ${shown(key)}` : unknownKey(key, path),
         atKey: true,
       }));
     }
@@ -126,16 +127,39 @@ const keysOf = (schemas: readonly Schema[]): string[] => [
   ...new Set(schemas.flatMap(alternatives).flatMap((s) => Object.keys(s.properties ?? {}))),
 ];
 
-/** Names the nearest key of that place, or the place where a key of this very name belongs. */
+interface Allowed {
+  readonly keys: readonly string[];
+  /** Keys that are allowed below each of them. */
+  readonly below: readonly { readonly key: string; readonly keys: readonly string[] }[];
+}
+
+/** By path, indexes aside. The schema has few; names that a user chose are part of some. */
+const allowedKeys = new Map<string, Allowed>();
+const MAX_REMEMBERED = 1000;
+
+function allowedAt(path: Path): Allowed {
+  const place = path.map((p) => (typeof p === 'number' ? 0 : p)).join('\n');
+  let allowed = allowedKeys.get(place);
+  if (allowed === undefined) {
+    const keys = keysOf(schemasAt(path));
+    allowed = { keys, below: keys.map((key) => ({ key, keys: keysOf(schemasAt([...path, key])) })) };
+    if (allowedKeys.size >= MAX_REMEMBERED) allowedKeys.clear();
+    allowedKeys.set(place, allowed);
+  }
+  return allowed;
+}
+
+/** Names the nearest key, or the place where a key of this very name belongs; else the keys that are allowed there. */
 function unknownKey(key: string, path: Path): string {
-  const here = keysOf(schemasAt(path));
-  const elsewhere = here.find((k) => keysOf(schemasAt([...path, k])).includes(key));
-  const nearest = here.length === 0 ? undefined : closest(key, here);
-  const hint =
-    elsewhere !== undefined
-      ? `; it belongs in \`${elsewhere}\``
-      : nearest === undefined
-        ? ''
-        : `; did you mean \`${nearest}\`?`;
-  return `unknown key ${shown(key)}${hint}`;
+  const { keys: here, below } = allowedAt(path);
+  const elsewhere = below.find(({ keys }) => keys.includes(key));
+  const said = `unknown key ${shown(key)}`;
+  if (elsewhere !== undefined) return `${said}; it belongs in \`${elsewhere.key}\``;
+  const nearest = nearestName(key, here);
+  if (nearest !== null) return `${said}; did you mean \`${nearest}\`?`;
+  for (const { key: holder, keys } of below) {
+    const near = nearestName(key, keys);
+    if (near !== null) return `${said}; did you mean \`${holder}.${near}\`?`;
+  }
+  return here.length === 0 ? said : `${said}; allowed: ${here.join(', ')}`;
 }

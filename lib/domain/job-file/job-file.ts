@@ -1,6 +1,7 @@
 import type { JobSpec } from '../job.ts';
+import { EbbError } from '../../kernel/errors.ts';
 import { normalise, type NormaliseOptions } from './normalise.ts';
-import { readText, type TextOptions } from './text.ts';
+import { readDocuments, type TextDocument, type TextOptions } from './text.ts';
 
 export interface ParseOptions extends TextOptions {
   /** Folder of the job file, absolute: what relative working directories are relative to. */
@@ -10,12 +11,27 @@ export interface ParseOptions extends TextOptions {
 }
 
 /**
- * A job file (YAML or JSON) to what the scheduler works with. Pure. Throws EbbError only, with every finding at once, each
+ * The jobs of a job file (YAML, where several documents are several jobs, or JSON), at least one. Pure. Throws EbbError only, with every finding at once, each
  * with its place (`file:line:column path`): `job-file.syntax`, `body-too-large`, and the codes of `normaliseJob`.
  */
+export function parseJobs(text: string, options: ParseOptions): readonly JobSpec[] {
+  return readDocuments(text, options).map((document) => normaliseLocated(document, options));
+}
+
+/** The same of one document. */
+export const normaliseLocated = ({ json, locate }: TextDocument, options: NormaliseOptions): JobSpec =>
+  normalise(json, options, locate);
+
+/** The same of a file that holds one job. Throws `job-file.syntax` where it holds several. */
 export function parseJobFile(text: string, options: ParseOptions): JobSpec {
-  const { json, locate } = readText(text, options);
-  return normalise(json, options, locate);
+  const [job, ...more] = parseJobs(text, options);
+  if (job !== undefined && more.length === 0) return job;
+  throw new EbbError('job-file.syntax', {
+    what: 'the file holds several jobs where one is expected',
+    at: options.path,
+    got: `${more.length + 1} documents`,
+    allowed: 'one document',
+  });
 }
 
 /**

@@ -1,15 +1,25 @@
 import { isAbsolute, resolve } from 'pathe';
 import { EbbError } from '../../kernel/errors.ts';
 import { mib, milliCpu, seconds, usd } from '../../kernel/units.ts';
+import { OWN_FOLDER } from '../job.ts';
 import type { Checkpoint, Constraints, JobSpec, StageSpec, ValueSpec } from '../job.ts';
 import type { Resources } from '../resources.ts';
+import { globSize } from '../globs.ts';
 import { isS3Uri, parseS3Uri, s3Uri } from '../s3-uri.ts';
 import { dependencyFindings } from './dependencies.ts';
+import { outputFindings } from './outputs.ts';
 import { findingsOf, refuse, type Finding, type Locate } from './findings.ts';
-import { jobFileSchema, type ConstraintsFile, type JobFile, type SharedKeys, type StageFile } from './schema.ts';
+import {
+  jobFileSchema,
+  LIMITS,
+  type ConstraintsFile,
+  type JobFile,
+  type SharedKeys,
+  type StageFile,
+} from './schema.ts';
 
 export interface NormaliseOptions {
-  /** Absolute. Relative working directories are relative to it; null: they are refused, and `workdir` must be given. */
+  /** Absolute. Relative working directories are relative to it; null: they are refused, and a job without one gets `OWN_FOLDER`. */
   readonly baseDir: string | null;
   readonly defaultOwner: string;
 }
@@ -41,6 +51,11 @@ export function normalise(json: unknown, options: NormaliseOptions, locate: Loca
     ...dependencyFindings(stages),
   ];
   if (findings.length > 0) throw refuse(findings, locate);
+  const specs = stages.map((s) => stageSpec(s, file, options.baseDir));
+  const collisions = outputFindings(specs, (stage, entry) =>
+    stages[stage]?.outputs === undefined ? ['outputs', entry] : ['stages', stage, 'outputs', entry],
+  );
+  if (collisions.length > 0) throw refuse(collisions, locate);
   return {
     name: file.name,
     owner: file.owner ?? options.defaultOwner,
@@ -50,19 +65,21 @@ export function normalise(json: unknown, options: NormaliseOptions, locate: Loca
     value: valueOf(file.value),
     after: [...new Set(file.after ?? [])],
     maxCostUsd: file.maxCost === undefined ? null : usd(file.maxCost),
-    stages: stages.map((s) => stageSpec(s, file, options.baseDir)),
+    stages: specs,
   };
 }
 
 /** Zod passes over `__proto__` in maps, so that it would be left out in silence. */
 function hiddenKeyFindings(json: unknown): Finding[] {
-  const { labels, env, stages } = (json ?? {}) as Record<string, unknown>;
+  const { labels, env, secrets, stages } = (json ?? {}) as Record<string, unknown>;
   const maps: (readonly [Finding['path'], unknown])[] = [
     [['labels'], labels],
     [['env'], env],
-    ...(Array.isArray(stages) ? stages : []).map(
-      (stage: unknown, i) => [['stages', i, 'env'], (stage as { env?: unknown } | null)?.env] as const,
-    ),
+    [['secrets'], secrets],
+    ...(Array.isArray(stages) ? stages : []).flatMap((stage: { env?: unknown; secrets?: unknown } | null, i) => [
+      [['stages', i, 'env'], stage?.env] as const,
+      [['stages', i, 'secrets'], stage?.secrets] as const,
+    ]),
   ];
   return maps.flatMap(([path, map]): Finding[] =>
     typeof map === 'object' && map !== null && Object.hasOwn(map, '__proto__')
@@ -105,12 +122,45 @@ function jobFindings(file: JobFile): Finding[] {
   if (file.value?.worthlessAfter !== undefined && file.deadline === undefined) {
     invalid(['value', 'worthlessAfter'], 'needs a deadline after which the worth falls');
   }
+  const entries = [file, ...(file.stages ?? [])].reduce((sum, keys) => sum + constraintEntries(keys), 0);
+  if (entries > LIMITS.constraintEntries) {
+    invalid(
+      [],
+      `constraints and preferences name ${entries} zones, types and families in all, at most ${LIMITS.constraintEntries} are allowed: use \`*\``,
+    );
+  }
+  const characters = patternCharacters(file);
+  if (characters > LIMITS.patternCharacters) {
+    invalid(
+      [],
+      `inputs and outputs of all stages have ${characters} characters, braces written out, at most ${LIMITS.patternCharacters} are allowed: use \`*\` or folders`,
+    );
+  }
   if (file.stages !== undefined) {
     for (const key of ['tasks', 'gang'] as const) {
       if (file[key] !== undefined) invalid([key], 'belongs into each stage where there are `stages`');
     }
   }
   return findings;
+}
+
+/** Entries that are compared with each pool. */
+const constraintEntries = ({ constraints, preferences }: SharedKeys): number =>
+  [constraints, ...(preferences ?? []).map((p) => p.prefer)].reduce(
+    (sum, c) => sum + (c?.zones?.length ?? 0) + (c?.instanceTypes?.length ?? 0) + (c?.families?.length ?? 0),
+    0,
+  );
+
+/** Each list is measured once, however many stages take it from the top. */
+function patternCharacters(file: JobFile): number {
+  const of = (patterns: readonly string[] = []): number =>
+    patterns.reduce((sum, pattern) => sum + globSize(pattern).characters, 0);
+  const top = { inputs: of(file.inputs), outputs: of(file.outputs) };
+  return stagesOf(file).reduce(
+    (sum, { inputs, outputs }) =>
+      sum + (inputs === undefined ? top.inputs : of(inputs)) + (outputs === undefined ? top.outputs : of(outputs)),
+    0,
+  );
 }
 
 function stageFindings(file: JobFile, stages: readonly StageFile[], options: NormaliseOptions): Finding[] {
@@ -120,6 +170,13 @@ function stageFindings(file: JobFile, stages: readonly StageFile[], options: Nor
     if (stage.command === undefined && file.command === undefined) {
       findings.push({ code: 'job-file.invalid', path: [...at, 'command'], message: 'is missing' });
     }
+    const env = { ...file.env, ...stage.env };
+    for (const name of Object.keys({ ...file.secrets, ...stage.secrets })) {
+      if (!Object.hasOwn(env, name)) continue;
+      const message = 'is in `env` as well: leave it out there';
+      const holder = stage.secrets !== undefined && Object.hasOwn(stage.secrets, name) ? at : [];
+      findings.push({ code: 'job-file.invalid', path: [...holder, 'secrets', name], message });
+    }
     const workdir = stage.workdir ?? file.workdir;
     const path = stage.workdir === undefined ? ['workdir'] : [...at, 'workdir'];
     if (workdir !== undefined && isS3Uri(workdir)) {
@@ -127,12 +184,11 @@ function stageFindings(file: JobFile, stages: readonly StageFile[], options: Nor
         const message = `must be a path, or a URI such as s3://bucket/folder; got ${JSON.stringify(workdir)}`;
         findings.push({ code: 'job-file.invalid', path, message });
       }
-    } else if (options.baseDir === null && (workdir === undefined || !isAbsolute(workdir))) {
-      const got = workdir === undefined ? 'nothing' : JSON.stringify(workdir);
+    } else if (options.baseDir === null && workdir !== undefined && !isAbsolute(workdir)) {
       findings.push({
         code: 'job-file.invalid',
         path,
-        message: `must be an absolute path, or s3://bucket/folder; got ${got}`,
+        message: `must be an absolute path or s3://bucket/folder, or left out: then the job has a folder of its own; got ${JSON.stringify(workdir)}`,
       });
     }
     return findings;
@@ -146,8 +202,9 @@ function valueOf(value: JobFile['value']): ValueSpec {
 
 /** What a stage leaves out is taken from the top of the file, then from the defaults; env and resources key by key. */
 function stageSpec(stage: StageFile, top: SharedKeys, baseDir: string | null): StageSpec {
-  const workdir = stage.workdir ?? top.workdir ?? '.';
+  const workdir = stage.workdir ?? top.workdir;
   const image = stage.image ?? top.image;
+  const secrets = { ...top.secrets, ...stage.secrets };
   return {
     name: stage.name,
     dependsOn: [...new Set(stage.dependsOn ?? [])],
@@ -155,6 +212,7 @@ function stageSpec(stage: StageFile, top: SharedKeys, baseDir: string | null): S
     gang: stage.gang ?? false,
     command: stage.command ?? top.command ?? [],
     env: { ...top.env, ...stage.env },
+    ...(Object.keys(secrets).length === 0 ? {} : { secrets }),
     workdir: resolvedWorkdir(workdir, baseDir),
     inputs: stage.inputs ?? top.inputs ?? [],
     outputs: stage.outputs ?? top.outputs ?? [],
@@ -172,7 +230,8 @@ function stageSpec(stage: StageFile, top: SharedKeys, baseDir: string | null): S
   };
 }
 
-function resolvedWorkdir(workdir: string, baseDir: string | null): string {
+function resolvedWorkdir(workdir: string | undefined, baseDir: string | null): string {
+  if (workdir === undefined) return baseDir === null ? OWN_FOLDER : resolve(baseDir);
   const uri = parseS3Uri(workdir);
   if (uri !== null) return s3Uri(uri);
   return baseDir === null ? resolve(workdir) : resolve(baseDir, workdir);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { epochMs, raw, type EpochMs, type Quantity, type Seconds } from '../../kernel/units.ts';
+import { SECRET_REF } from '../secret-ref.ts';
 import {
   ALLOWED_CPU,
   ALLOWED_DURATION,
@@ -11,6 +12,8 @@ import {
   parseSize,
   SIZE_PATTERN,
 } from './amounts.ts';
+import { GLOB_LIMITS, globFault, globSize } from '../globs.ts';
+import { expandIndex } from './index-expansion.ts';
 
 /*
  * The job file, key by key. The input form of this schema is what people write, what editors check (JSON Schema) and what
@@ -23,6 +26,11 @@ export const LIMITS = {
   tasksPerStage: 10_000,
   retries: 100,
   listEntries: 256,
+  preferences: 32,
+  /** Zones, types and families that all constraints and preferences of a file name: each is compared with every pool. */
+  constraintEntries: 2000,
+  /** Characters of inputs and outputs of all stages together, braces written out: what is at the top counts for each stage. */
+  patternCharacters: 4_194_304,
   textLength: 65_536,
   /** Ten years: beyond it a duration is a slip of the pen. */
   durationS: 3650 * 86_400,
@@ -32,13 +40,24 @@ export const LIMITS = {
 
 const isWithin = (q: Quantity<string>, min: number, max: number): boolean => raw(q) >= min && raw(q) <= max;
 
+/** Secrets of one stage: each is a call of the agent before the program starts. */
+const MAX_SECRETS = 64;
+
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 /** As Docker writes image names: registry, path, tag or digest. */
 const IMAGE_NAME = /^[\w][\w.:/@-]{0,254}$/;
 const STAGE_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 const OWNER = /^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$/;
 const LABEL_KEY = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
-const ENV_KEY = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_]{0,255}$/;
+/**
+ * Names that begin with `EBB_` tell a task which it is, and the entrypoint on AWS what to do; but for the two settings of
+ * docs/running-on-aws.md they are not the user's. Lower-case ones are variables of that entrypoint.
+ */
+const ENV_KEY = /^(?!__proto__$)(?!(?!EBB_AWS_CLI$|EBB_CHECKPOINT_SYNC$)[Ee][Bb][Bb]_)[A-Za-z_][A-Za-z0-9_]{0,255}$/;
+/** The two settings are no secrets. */
+const SECRET_KEY = /^(?!__proto__$)(?![Ee][Bb][Bb]_)[A-Za-z_][A-Za-z0-9_]{0,255}$/;
+const ENV_KEY_RULE =
+  'a name of letters, digits and _ that does not begin with EBB_ (those are Ebbtide’s; yours to set are EBB_AWS_CLI and EBB_CHECKPOINT_SYNC)';
 // oxlint-disable-next-line no-control-regex -- NUL ends a text in the operating system's calls.
 const WITHOUT_NUL = /^[^\u0000]*$/;
 /** Relative, below the working directory, without NUL. */
@@ -167,11 +186,28 @@ const checkpoint = z.strictObject({
   every: duration.optional().describe('How often the program saves by itself, if it does.'),
 });
 
+/** Checked with the least and the greatest index too: `{{index}..9}` is a range once the index stands in it. */
+const globFaultOf = (pattern: string): string | null =>
+  globFault(pattern) ?? INDEXES.reduce<string | null>((fault, i) => fault ?? globFault(expandIndex(pattern, i)), null);
+const INDEXES = [0, LIMITS.tasksPerStage - 1];
+
+const onePattern = text('a pattern below the working directory: not absolute, without `..`', GLOB)
+  .max(GLOB_LIMITS.length)
+  .refine((pattern) => pattern.length > GLOB_LIMITS.length || !GLOB.test(pattern) || globFaultOf(pattern) === null, {
+    error: ({ input }) => `must be a pattern that can be used: it ${globFaultOf(String(input)) ?? ''}`,
+  });
+
 const glob = (what: string) =>
-  listOf(
-    text('a pattern below the working directory: not absolute, without `..`', GLOB).max(4096),
-    `a pattern for ${what} below the working directory`,
+  listOf(onePattern, `a pattern for ${what} below the working directory`).refine(
+    (patterns) => alternativesOf(patterns) <= GLOB_LIMITS.alternatives,
+    {
+      error: ({ input }) =>
+        `must stand for at most ${GLOB_LIMITS.alternatives} patterns together, braces written out: these are ${alternativesOf(input as string[])}`,
+    },
   );
+
+const alternativesOf = (patterns: readonly string[]): number =>
+  patterns.reduce((sum, pattern) => sum + globSize(pattern).alternatives, 0);
 
 /** Keys of a stage that may also stand at the top of the file, as defaults for every stage. */
 const sharedShape = {
@@ -186,9 +222,21 @@ const sharedShape = {
       'What one task runs: a text for `sh -c`, or program and arguments. `{index}` is replaced by the index of the task.',
     ),
   env: z
-    .record(text('a name of letters, digits and _', ENV_KEY), scalarText)
+    .record(text(ENV_KEY_RULE, ENV_KEY), scalarText)
     .optional()
-    .describe('Environment variables. `{index}` is replaced by the index of the task.'),
+    .describe(
+      'Environment variables. `{index}` is replaced by the index of the task. Names that begin with `EBB_` are Ebbtide’s own.',
+    ),
+  secrets: z
+    .record(
+      text('a name of letters, digits and _ that does not begin with EBB_', SECRET_KEY),
+      text('the name of a secret: letters, digits, . _ or -, after `ssm:` if it is in Parameter Store', SECRET_REF),
+    )
+    .refine((s) => Object.keys(s).length <= MAX_SECRETS, { error: `must have at most ${MAX_SECRETS} entries` })
+    .optional()
+    .describe(
+      'Environment variables whose values are secrets, each with the name of its secret. On AWS the secret `ebbtide/DEPLOYMENT/NAME` of Secrets Manager, with `ssm:NAME` the parameter `/ebbtide/DEPLOYMENT/NAME`; in local mode the file `secrets/NAME` in the folder of the engine, or the variable `EBB_SECRET_NAME` of its environment.',
+    ),
   image: text('the name of a container image, such as python:3.13-slim', IMAGE_NAME)
     .optional()
     .describe(
@@ -196,7 +244,7 @@ const sharedShape = {
     ),
   workdir: plainText.min(1).max(4096).optional().meta({
     description:
-      'Working directory, relative to the folder of the job file; on AWS `s3://bucket/folder`, or left out: a folder of the job in the bucket of the deployment.',
+      'Working directory, relative to the folder of the job file; on AWS `s3://bucket/folder`. Left out on AWS, or in a job that is sent to the API without a file: a folder of the job, in the bucket of the deployment or in the folder of the engine.',
     default: '.',
   }),
   inputs: glob('inputs')
@@ -204,7 +252,9 @@ const sharedShape = {
     .describe('Files that the tasks read, as patterns below the working directory; on AWS `s3://` URIs as well.'),
   outputs: glob('outputs')
     .optional()
-    .describe('Files that the tasks write, as patterns below the working directory; on AWS `s3://` URIs as well.'),
+    .describe(
+      'Files that the tasks write, as patterns below the working directory; on AWS `s3://` URIs as well. A path without wildcards that several tasks write holds `{index}`, or ends with `/`: a folder in which each task puts files under names of its own.',
+    ),
   resources: resources.optional().describe('What one task needs.'),
   constraints: constraints.optional().describe('Hard constraints: only pools that satisfy all of them are used.'),
   preferences: z
@@ -214,7 +264,7 @@ const sharedShape = {
         weight: z.number().gt(0).max(1).describe('How much: 0.1 treats such a pool as if it were 10 % cheaper.'),
       }),
     )
-    .max(LIMITS.listEntries)
+    .max(LIMITS.preferences)
     .optional()
     .describe('Soft constraints.'),
   retries: z
@@ -301,7 +351,7 @@ export const jobFileSchema = z
       .gt(0)
       .optional()
       .describe(
-        'Most that the job may cost, US dollars; then it is stopped. It fails at once when what is left of it cannot be paid.',
+        'Most that the job may cost, US dollars: its work and the instance time that it caused, start-up and idle time included. Nothing is bought that could pass it, and the job is stopped in time. It fails at once when what is left of it cannot be paid.',
       ),
     stages: z
       .array(stage)

@@ -1,20 +1,58 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, readSync, renameSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 
 /** Imported by the supervisor: node: imports only. */
 
-/** Replaces `path` as a whole: a reader sees the old text or the new one. `durable`: also after a power cut. */
+/**
+ * Replaces `path` as a whole: a reader sees the old text or the new one. `durable`: also after a power cut. Where the disk is
+ * full it throws ENOSPC and leaves the old file, and nothing else.
+ */
 export function replaceFile(path: string, text: string, durable = false): void {
   const temporary = `${path}.${process.pid}.tmp`;
-  const fd = openSync(temporary, 'w');
   try {
-    writeSync(fd, text);
-    if (durable) fsyncSync(fd);
-  } finally {
-    closeSync(fd);
+    const fd = openSync(temporary, 'w');
+    try {
+      writeAll(fd, Buffer.from(text));
+      if (durable) fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
   }
-  renameSync(temporary, path);
   if (durable) syncFolder(dirname(path));
+}
+
+/**
+ * Writes every byte, at `position` or where the file stands. One write(2) may take fewer bytes than it was given, on a disk that runs
+ * full for instance, and says so only by their count.
+ */
+export function writeAll(fd: number, bytes: Uint8Array, position: number | null = null): void {
+  for (let done = 0; done < bytes.length;) {
+    done += writeSync(fd, bytes, done, bytes.length - done, position === null ? null : position + done);
+  }
+}
+
+/** Suffix of files that cannot be parsed. */
+const BAD = '.bad';
+
+/** Puts a file that cannot be parsed aside, for people to look at; the new path. */
+export function quarantine(path: string): string {
+  renameSync(path, path + BAD);
+  return path + BAD;
 }
 
 function syncFolder(path: string): void {
@@ -35,6 +73,15 @@ export function readIfThere(path: string): string | null {
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return null;
     throw error;
+  }
+}
+
+/** Removes a folder and what is in it; most are empty, which is one system call instead of a dozen. */
+export function removeFolder(path: string): void {
+  try {
+    rmdirSync(path);
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) rmSync(path, { recursive: true, force: true });
   }
 }
 

@@ -2,10 +2,11 @@ import { closeSync, existsSync, openSync, readdirSync, readSync, rmSync, fstatSy
 import { join, resolve } from 'node:path';
 import type { Clock } from '../../kernel/clock.ts';
 import { EbbError } from '../../kernel/errors.ts';
-import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
+import type { AttemptId, EffectKey, InstanceId, PoolId } from '../../kernel/ids.ts';
 import { epochMs, raw, type EpochMs } from '../../kernel/units.ts';
 import type { Observation } from '../../domain/observation.ts';
 import type { EffectOutcome } from '../../domain/plan.ts';
+import type { Bid } from '../../domain/pool.ts';
 import { readyAfter, type CapacityTruth } from '../../market/capacity.ts';
 import type {
   Bill,
@@ -23,9 +24,10 @@ import { hasCode, makeFolder, readIfThere, replaceFile } from './files.ts';
 import { InstanceRecord, readSpec } from './instance-record.ts';
 import { JournalWriter } from './journal.ts';
 import { fileName, inside, layout } from './layout.ts';
-import { lockState, takeLock } from './lock.ts';
+import { lockAsDead, lockOwner, lockState, takeLock } from './lock.ts';
 import { buryLost } from './lost.ts';
 import type { Command, InstanceSpec, LaunchedSpec, SupervisorLimits } from './messages.ts';
+import { signalQuietly } from './processes.ts';
 import { spawnSupervisor, supervisorProgram } from './program.ts';
 
 /**
@@ -47,6 +49,29 @@ export interface LocalFleetOptions {
   readonly limits?: Partial<SupervisorLimits>;
   /** How many ended instances keep their directory. Logs and checkpoints are elsewhere and stay. */
   readonly keepEnded?: number;
+  /** Wall seconds of silence after which a supervisor is taken for one that hangs; default 60. */
+  readonly hangsAfterS?: number;
+  /** Told, once, of each file that cannot be read, for people; the fleet goes on without it. Default: standard error. */
+  readonly onTrouble?: (text: string) => void;
+}
+
+/** An instance as the store knows it: enough to bring back what its files said. */
+export interface KnownInstance {
+  readonly id: InstanceId;
+  readonly allocation: EffectKey;
+  readonly pool: PoolId;
+  readonly bid: Bid;
+  readonly launchedMs: EpochMs;
+  /** Sequence of the last observation that was taken in. */
+  readonly cursor: number;
+}
+
+export interface LocalFleet extends Fleet {
+  /**
+   * Brings back instances whose files are missing or were unreadable: after a restore from a backup, or on a damaged disk. One whose
+   * supervisor lives goes on; any other is buried as lost, with its bill. To be called before the first `observe`.
+   */
+  recover(instances: readonly KnownInstance[]): void;
 }
 
 const LIMITS: SupervisorLimits = {
@@ -58,6 +83,11 @@ const LIMITS: SupervisorLimits = {
   orphanAfterS: 300,
 };
 const KEEP_ENDED = 200;
+/** Heartbeats come every second. A machine that swaps, or copies large inputs, may make one wait for half a minute. */
+const HANGS_AFTER_S = 60;
+/** For a process to be gone after SIGKILL. */
+const KILL_PATIENCE_MS = 2000;
+const KILL_POLL_MS = 20;
 const ENGINE_HEARTBEAT_MS = 30_000;
 /** How often supervisors are looked at when nothing rings: a killed one rings no bell. */
 const POLL_MS = 2000;
@@ -70,7 +100,7 @@ const START_TRIES = 3;
 const DONE: EffectOutcome = { status: 'done' };
 
 /** Throws EbbError `usage` where the platform has no process groups. */
-export function createLocalFleet(options: LocalFleetOptions): Fleet {
+export function createLocalFleet(options: LocalFleetOptions): LocalFleet {
   if (process.platform === 'win32') {
     throw new EbbError('usage', {
       what: 'local capacity runs tasks as process groups, which this platform does not have',
@@ -79,17 +109,19 @@ export function createLocalFleet(options: LocalFleetOptions): Fleet {
       next: 'run ebb in WSL',
     });
   }
-  return new LocalFleet(options);
+  return new FileFleet(options);
 }
 
-class LocalFleet implements Fleet {
+class FileFleet implements LocalFleet {
   readonly #dir: string;
   readonly #truth: CapacityTruth;
   readonly #clock: Clock;
   readonly #speed: number;
   readonly #limits: SupervisorLimits;
   readonly #keepEnded: number;
+  readonly #hangsAfterS: number;
   readonly #program: string;
+  readonly #trouble: (text: string) => void;
   readonly #records = new Map<InstanceId, InstanceRecord>();
   /** Directories of launches that the market refused, oldest first. */
   readonly #refused: string[] = [];
@@ -106,6 +138,8 @@ class LocalFleet implements Fleet {
     this.#speed = options.speed;
     this.#limits = { ...LIMITS, ...options.limits };
     this.#keepEnded = options.keepEnded ?? KEEP_ENDED;
+    this.#hangsAfterS = options.hangsAfterS ?? HANGS_AFTER_S;
+    this.#trouble = options.onTrouble ?? ((text) => void process.stderr.write(`ebb: ${text}\n`));
     makeFolder(layout.instances(this.#dir));
     for (const file of [layout.doorbell(this.#dir), layout.engineHeartbeat(this.#dir)]) closeSync(openSync(file, 'a'));
     this.#program = supervisorProgram(this.#dir);
@@ -116,13 +150,13 @@ class LocalFleet implements Fleet {
 
   #find(name: string): void {
     const dir = join(layout.instances(this.#dir), name);
-    const spec = readSpec(dir);
+    const spec = readSpec(dir, this.#trouble);
     if (spec?.status === 'refused') this.#refused.push(dir);
     else if (spec !== null) this.#add(dir, spec);
   }
 
   #add(dir: string, spec: LaunchedSpec): InstanceRecord {
-    const record = new InstanceRecord(dir, spec);
+    const record = new InstanceRecord(dir, spec, this.#trouble);
     record.refresh();
     this.#records.set(record.id, record);
     return record;
@@ -140,7 +174,7 @@ class LocalFleet implements Fleet {
   #launch(request: LaunchRequest): EffectOutcome {
     const known = this.#records.get(request.instance);
     const dir = layout.instance(this.#dir, request.instance);
-    const spec = known?.spec ?? readSpec(dir) ?? this.#decide(request, dir);
+    const spec = known?.spec ?? readSpec(dir, this.#trouble) ?? this.#decide(request, dir);
     if (spec.status === 'refused') return { status: 'refused', why: spec.why, detail: spec.detail };
     this.#ensureSupervisor(known ?? this.#add(dir, spec));
     return DONE;
@@ -162,7 +196,7 @@ class LocalFleet implements Fleet {
     const at = this.#clock.now();
     const asked = { version: 1, instance, key, pool, bid: bid === 'uncapped' ? bid : raw(bid) } as const;
     if (!this.#truth.knows(pool)) {
-      return { ...asked, status: 'refused', why: 'invalid', detail: `the market has no pool ${pool}` };
+      return { ...asked, status: 'refused', why: 'unsupported', detail: `the market has no pool ${pool}` };
     }
     const outcome = this.#truth.launch(pool, at, bid);
     switch (outcome) {
@@ -172,21 +206,51 @@ class LocalFleet implements Fleet {
         return { ...asked, status: 'refused', why: outcome, detail: `${pool} has no capacity now` };
       case 'no-price':
         return { ...asked, status: 'refused', why: 'insufficient-capacity', detail: `${pool} has no price now` };
-      case 'ok': {
-        const taken = this.#truth.interruption(pool, at, bid);
-        const hint = this.#truth.rebalance(pool, at, bid);
-        return {
-          ...asked,
-          status: 'launched',
-          launchedMs: raw(at),
-          readyMs: raw(readyAfter(instance, at)),
-          rebalanceMs: hint === null ? null : raw(hint),
-          interruption:
-            taken === null ? null : { warnMs: raw(taken.warnMs), goneMs: raw(taken.goneMs), cause: taken.cause },
-          clock: { monotonicMs: monotonicMs(), engineMs: raw(this.#clock.now()), speed: this.#speed },
-          limits: this.#limits,
-        };
+      case 'ok':
+        return this.#launchedSpec({ key, instance, pool, bid }, at);
+    }
+  }
+
+  /** The market's answers depend on their arguments only: asked again they are the same. */
+  #launchedSpec({ key, instance, pool, bid }: LaunchRequest, at: EpochMs): LaunchedSpec {
+    const taken = this.#truth.interruption(pool, at, bid);
+    const hint = this.#truth.rebalance(pool, at, bid);
+    return {
+      version: 1,
+      instance,
+      key,
+      pool,
+      bid: bid === 'uncapped' ? bid : raw(bid),
+      status: 'launched',
+      launchedMs: raw(at),
+      readyMs: raw(readyAfter(instance, at)),
+      rebalanceMs: hint === null ? null : raw(hint),
+      interruption:
+        taken === null ? null : { warnMs: raw(taken.warnMs), goneMs: raw(taken.goneMs), cause: taken.cause },
+      clock: { monotonicMs: monotonicMs(), engineMs: raw(this.#clock.now()), speed: this.#speed },
+      limits: this.#limits,
+    };
+  }
+
+  recover(instances: readonly KnownInstance[]): void {
+    for (const known of instances) {
+      if (this.#records.has(known.id) || !this.#truth.knows(known.pool)) continue;
+      const dir = layout.instance(this.#dir, known.id);
+      const spec = this.#launchedSpec({ ...known, key: known.allocation, instance: known.id }, known.launchedMs);
+      makeFolder(dir);
+      if (lockState(inside.lock(dir)) === 'free') lockAsDead(inside.lock(dir));
+      if (readIfThere(inside.heartbeat(dir)) === null) {
+        replaceFile(inside.heartbeat(dir), JSON.stringify([raw(this.#clock.now()), Date.now()]));
       }
+      if (readIfThere(inside.journal(dir)) === null) {
+        const journal = new JournalWriter(inside.journal(dir), known.cursor, () => undefined);
+        journal.observe({ kind: 'instance-launched', atMs: spec.launchedMs, readyMs: spec.readyMs });
+        journal.close();
+      }
+      // Last: while there is no spec, the next engine begins here again.
+      replaceFile(inside.spec(dir), JSON.stringify(spec), true);
+      this.#add(dir, spec);
+      this.#trouble(`the files of instance ${known.id} were missing or damaged: they were made again`);
     }
   }
 
@@ -303,7 +367,7 @@ class LocalFleet implements Fleet {
       if (record.ended === null) await this.#lookAfter(record);
       const seen = after.get(record.id) ?? 0;
       if (record.ended !== null && seen >= record.lastSequence) record.consumed = true;
-      if (seen < record.lastSequence) found.push(...record.observations.filter((o) => o.sequence > seen));
+      if (seen < record.lastSequence) found.push(...record.after(seen));
     }
     this.#purge();
     return found;
@@ -311,12 +375,30 @@ class LocalFleet implements Fleet {
 
   async #lookAfter(record: InstanceRecord): Promise<void> {
     this.#ensureSupervisor(record);
+    const hung = await this.#killedAsHung(record);
     if (lockState(inside.lock(record.dir)) !== 'dead') return;
     // Its last words may have come between the first look and its death.
     record.refresh();
     if (record.ended !== null) return;
-    await buryLost(record, 'its supervisor died');
+    await buryLost(record, hung ? `its supervisor did not answer for ${this.#hangsAfterS} s` : 'its supervisor died');
     record.refresh();
+  }
+
+  /**
+   * Ends a supervisor that gives no sign of life: stopped, or with an event loop that does not turn. Nothing would come of
+   * what is asked of it, for ever. Its tasks are ended with it (lost.ts), and go on elsewhere. True when it is gone.
+   */
+  async #killedAsHung(record: InstanceRecord): Promise<boolean> {
+    const lock = inside.lock(record.dir);
+    if (record.silentMs() < this.#hangsAfterS * 1000) return false;
+    const pid = lockOwner(lock);
+    if (pid === null || pid === process.pid) return false;
+    signalQuietly(pid, 'SIGKILL');
+    const until = monotonicMs() + KILL_PATIENCE_MS;
+    while (lockState(lock) === 'held' && monotonicMs() < until) {
+      await new Promise((resolve) => setTimeout(resolve, KILL_POLL_MS));
+    }
+    return lockState(lock) !== 'held';
   }
 
   /** Removes the oldest ended instances beyond the bound, of those whose end the engine has seen. */
@@ -366,6 +448,7 @@ class LocalFleet implements Fleet {
 
   #hasNews(record: InstanceRecord): boolean {
     if (record.journalBytes() > record.journal.offset) return true;
+    if (record.silentMs() >= this.#hangsAfterS * 1000) return true;
     const state = lockState(inside.lock(record.dir));
     return state === 'dead' || (state === 'free' && record.spawnedMs === null);
   }
@@ -420,18 +503,20 @@ function attempted(effect: () => EffectOutcome): EffectOutcome {
 }
 
 function startCommand(r: StartRequest): Command {
-  const { key, attempt, command, env, workdir, inputs, outputs, task } = r;
+  const { key, attempt, command, env, secrets, workdir, inputs, outputs, task } = r;
   return {
     do: 'start',
     key,
     attempt,
     command,
     env,
+    ...(secrets === undefined ? {} : { secrets }),
     workdir,
     inputs,
     outputs,
     task,
     timeoutS: r.timeoutS === null ? null : raw(r.timeoutS),
+    memoryMib: raw(r.resources.memory) > 0 ? raw(r.resources.memory) : null,
     checkpoint: r.checkpoint === null ? null : { signal: r.checkpoint.signal, graceS: raw(r.checkpoint.graceS) },
   };
 }

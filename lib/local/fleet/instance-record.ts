@@ -3,10 +3,12 @@ import { instanceId, poolId, type InstanceId, type PoolId } from '../../kernel/i
 import { epochMs, raw, usdPerHour, type EpochMs } from '../../kernel/units.ts';
 import type { Observation } from '../../domain/observation.ts';
 import type { Bid } from '../../domain/pool.ts';
-import { hasCode, readIfThere } from './files.ts';
+import { monotonicMs } from './engine-time.ts';
+import { hasCode, quarantine, readIfThere } from './files.ts';
 import { JournalReader } from './journal.ts';
 import { commandName, inside } from './layout.ts';
 import type { InstanceSpec, JournalLine, LaunchedSpec } from './messages.ts';
+import { SignOfLife } from './sign-of-life.ts';
 
 /** An attempt that a supervisor has taken on, from its journal. */
 export interface TakenAttempt {
@@ -24,6 +26,7 @@ export class InstanceRecord {
   readonly attempts = new Map<string, TakenAttempt>();
   readonly journal: JournalReader;
   readonly #taken = new Set<string>();
+  readonly #life: SignOfLife;
   /** When the supervisor was last spawned, by this engine; monotonic ms. */
   spawnedMs: number | null = null;
   spawns = 0;
@@ -32,10 +35,14 @@ export class InstanceRecord {
   /** The caller of `observe` has seen the end. */
   consumed = false;
 
-  constructor(dir: string, spec: LaunchedSpec) {
+  /** `trouble` is told what could not be read. */
+  constructor(dir: string, spec: LaunchedSpec, trouble: (text: string) => void = () => undefined) {
     this.dir = dir;
+    this.#life = new SignOfLife(inside.heartbeat(dir));
     this.spec = spec;
-    this.journal = new JournalReader(inside.journal(dir));
+    this.journal = new JournalReader(inside.journal(dir), (line) =>
+      trouble(`${inside.journal(dir)}: a line cannot be read and is passed over: ${line.slice(0, 80)}`),
+    );
   }
 
   get id(): InstanceId {
@@ -56,6 +63,13 @@ export class InstanceRecord {
 
   get lastSequence(): number {
     return this.observations.at(-1)?.sequence ?? 0;
+  }
+
+  /** Observations past a cursor. O(them): an instance may have run thousands of tasks. */
+  after(sequence: number): readonly Observation[] {
+    let from = this.observations.length;
+    while (from > 0 && (this.observations[from - 1]?.sequence ?? 0) > sequence) from--;
+    return this.observations.slice(from);
   }
 
   /** Whether the supervisor took the command with this key, now or earlier. */
@@ -116,9 +130,13 @@ export class InstanceRecord {
   /** Last sign of life: engine and wall ms; null when there never was one. */
   lastBeat(): { readonly engineMs: number; readonly wallMs: number } | null {
     const text = readIfThere(inside.heartbeat(this.dir));
-    if (text === null || text.trim() === '') return null;
-    const [engineMs = 0, wallMs = 0] = JSON.parse(text) as number[];
-    return { engineMs, wallMs };
+    const [engineMs, wallMs] = numbersIn(text ?? '');
+    return engineMs === undefined || wallMs === undefined ? null : { engineMs, wallMs };
+  }
+
+  /** Wall time for which the supervisor has not been heard of, ms, as far as this engine has watched. */
+  silentMs(): number {
+    return this.#life.silentMs(monotonicMs());
   }
 
   journalBytes(): number {
@@ -131,8 +149,27 @@ export class InstanceRecord {
   }
 }
 
-/** What was decided about the launch that made this directory; null when it was not decided yet (a crash before it). */
-export function readSpec(instanceDir: string): InstanceSpec | null {
-  const text = readIfThere(inside.spec(instanceDir));
-  return text === null ? null : (JSON.parse(text) as InstanceSpec);
+/** A beat that a full disk cut short has none: the one before it is lost with it. */
+function numbersIn(text: string): readonly number[] {
+  try {
+    return JSON.parse(text) as number[];
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * What was decided about the launch that made this directory; null when it was not decided yet (a crash before it). A file that
+ * cannot be parsed is put aside, `trouble` is told, and it counts as missing.
+ */
+export function readSpec(instanceDir: string, trouble: (text: string) => void): InstanceSpec | null {
+  const path = inside.spec(instanceDir);
+  const text = readIfThere(path);
+  if (text === null) return null;
+  try {
+    return JSON.parse(text) as InstanceSpec;
+  } catch {
+    trouble(`${path} cannot be read; it is kept as ${quarantine(path)}`);
+    return null;
+  }
 }

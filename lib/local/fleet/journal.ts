@@ -11,9 +11,11 @@ export class JournalWriter {
   readonly #rung: () => void;
   #sequence: number;
   /** What the disk had no room for, to be written before anything else. */
-  #pending = '';
+  #pending: Buffer = Buffer.alloc(0);
+  /** Lines of a `together` that is under way. */
+  #held: string[] | null = null;
 
-  /** `rung` is called after each line. `sequence` is the last one that the file holds. */
+  /** `rung` is called after each write. `sequence` is the last one that the file holds. */
   constructor(path: string, sequence: number, rung: () => void) {
     this.#fd = openSync(path, 'a');
     this.#sequence = sequence;
@@ -28,24 +30,41 @@ export class JournalWriter {
     this.#append({ taken: key, attempt, checkpointDir });
   }
 
+  /** Writes the lines that `work` leads to at once, when it is done. */
+  together(work: () => void): void {
+    if (this.#held !== null) {
+      work();
+      return;
+    }
+    const held: string[] = (this.#held = []);
+    try {
+      work();
+    } finally {
+      this.#held = null;
+      if (held.length > 0) this.#write(held.join(''));
+    }
+  }
+
   #append(line: JournalLine): void {
-    this.#pending += `${JSON.stringify(line)}\n`;
+    const text = `${JSON.stringify(line)}\n`;
+    if (this.#held === null) this.#write(text);
+    else this.#held.push(text);
+  }
+
+  #write(text: string): void {
+    this.#pending = Buffer.concat([this.#pending, Buffer.from(text)]);
     this.flush();
   }
 
   /** True when everything is in the file; on a full disk the rest waits in memory for the next call. */
   flush(): boolean {
     try {
-      while (this.#pending !== '') {
-        const bytes = Buffer.from(this.#pending);
-        const written = writeSync(this.#fd, bytes);
-        this.#pending = bytes.subarray(written).toString();
-      }
+      while (this.#pending.length > 0) this.#pending = this.#pending.subarray(writeSync(this.#fd, this.#pending));
       this.#rung();
     } catch (error) {
       if (!hasCode(error, 'ENOSPC', 'EDQUOT', 'EIO', 'EAGAIN')) throw error;
     }
-    return this.#pending === '';
+    return this.#pending.length === 0;
   }
 
   close(): void {
@@ -56,10 +75,13 @@ export class JournalWriter {
 /** Reads a journal as it grows: each call returns the lines that were completed since the last one. */
 export class JournalReader {
   readonly #path: string;
+  readonly #onBad: (line: string) => void;
   #offset = 0;
 
-  constructor(path: string) {
+  /** `onBad` is told of a complete line that a damaged disk made unreadable; reading goes on after it. */
+  constructor(path: string, onBad: (line: string) => void = () => undefined) {
     this.#path = path;
+    this.#onBad = onBad;
   }
 
   /** Bytes read so far. */
@@ -87,9 +109,18 @@ export class JournalReader {
         .toString('utf8')
         .split('\n')
         .filter((line) => line !== '')
-        .map((line) => JSON.parse(line) as JournalLine);
+        .flatMap((line) => this.#parsed(line));
     } finally {
       closeSync(fd);
+    }
+  }
+
+  #parsed(line: string): JournalLine[] {
+    try {
+      return [JSON.parse(line) as JournalLine];
+    } catch {
+      this.#onBad(line);
+      return [];
     }
   }
 

@@ -25,6 +25,8 @@ export const layout = {
   instances: (dir: string) => join(dir, 'instances'),
   instance: (dir: string, id: string) => join(dir, 'instances', fileName(id)),
   program: (dir: string) => join(dir, 'supervisor'),
+  logs: (dir: string) => join(dir, 'logs'),
+  checkpointsOfAll: (dir: string) => join(dir, 'checkpoints'),
   checkpoints: (dir: string, task: { readonly job: string; readonly stage: string; readonly index: number }) =>
     join(dir, 'checkpoints', fileName(task.job), fileName(task.stage), String(task.index)),
   log: (dir: string, attempt: string, stream: 'stdout' | 'stderr') =>
@@ -48,6 +50,16 @@ export const inside = {
 
 /** Name of an effect's command: the same key gives the same file, which makes sending it again harmless. */
 export const commandName = (key: string): string => fileName(key);
+
+/** The key that the name of a command's file was made of; null where it was too long to be kept whole. */
+export function keyOfCommand(name: string): string | null {
+  if (name.includes('~')) return null;
+  try {
+    return decodeURIComponent(name.replace(/\.json$/, ''));
+  } catch {
+    return null;
+  }
+}
 
 /** Longest name made from an id as it is; file systems take 255 bytes, suffixes included. */
 const MAX_NAME = 160;

@@ -1,5 +1,5 @@
 import { linkSync, rmSync, writeFileSync } from 'node:fs';
-import { hasCode, readIfThere } from './files.ts';
+import { hasCode, readIfThere, replaceFile } from './files.ts';
 import { processStart } from './processes.ts';
 
 /**
@@ -32,11 +32,25 @@ export function takeLock(path: string): boolean {
 export function lockState(path: string): 'free' | 'held' | 'dead' {
   const text = readIfThere(path);
   if (text === null) return 'free';
-  const owner = JSON.parse(text) as LockOwner;
-  return processStart(owner.pid) === owner.started ? 'held' : 'dead';
+  const owner = ownerIn(text);
+  return owner !== null && processStart(owner.pid) === owner.started ? 'held' : 'dead';
+}
+
+/** Null for a text that names nobody: a lock is written whole, so the power failed before it was on the disk. */
+function ownerIn(text: string): LockOwner | null {
+  try {
+    return JSON.parse(text) as LockOwner;
+  } catch {
+    return null;
+  }
 }
 
 /** The owner's process id while it lives, else null. */
 export function lockOwner(path: string): number | null {
-  return lockState(path) === 'held' ? (JSON.parse(readIfThere(path) ?? '{}') as LockOwner).pid : null;
+  return lockState(path) === 'held' ? (ownerIn(readIfThere(path) ?? '')?.pid ?? null) : null;
+}
+
+/** Makes the lock of an instance that no supervisor has: from then on it counts as dead, and none can come up. */
+export function lockAsDead(path: string): void {
+  replaceFile(path, JSON.stringify({ pid: 0, started: 'nobody' } satisfies LockOwner));
 }

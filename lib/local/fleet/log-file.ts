@@ -8,6 +8,7 @@ import { dirname } from 'node:path';
  * Imported by the supervisor: node: imports only.
  */
 export class LogFile {
+  readonly #path: string;
   readonly #limit: number;
   #fd: number | null = null;
   #kept = 0;
@@ -15,14 +16,15 @@ export class LogFile {
   #trouble = '';
   #ended = false;
 
+  /** The file is made with the first byte: most short tasks print nothing. */
   constructor(path: string, limitBytes: number) {
+    this.#path = path;
     this.#limit = limitBytes;
-    try {
-      mkdirSync(dirname(path), { recursive: true });
-      this.#fd = openSync(path, 'a');
-    } catch (error) {
-      this.#trouble = codeOf(error);
-    }
+  }
+
+  #open(): number {
+    mkdirSync(dirname(this.#path), { recursive: true });
+    return openSync(this.#path, 'a');
   }
 
   write(chunk: Buffer): void {
@@ -38,9 +40,8 @@ export class LogFile {
   }
 
   close(): void {
-    if (this.#fd === null) return;
     if (this.#lost > 0) this.#put(Buffer.from(this.#gap()), () => (this.#lost = 0));
-    closeSync(this.#fd);
+    if (this.#fd !== null) closeSync(this.#fd);
     this.#fd = null;
   }
 
@@ -52,8 +53,8 @@ export class LogFile {
   #put(bytes: Buffer, marker: (() => void) | null): void {
     let done = 0;
     try {
-      if (this.#fd === null) throw Object.assign(new Error('not open'), { code: this.#trouble });
-      while (done < bytes.length) done += writeSync(this.#fd, bytes, done);
+      const fd = (this.#fd ??= this.#open());
+      while (done < bytes.length) done += writeSync(fd, bytes, done);
       marker?.();
     } catch (error) {
       this.#trouble = codeOf(error);

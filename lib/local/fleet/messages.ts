@@ -37,7 +37,7 @@ export type InstanceSpec = {
 } & (
   | {
       readonly status: 'refused';
-      readonly why: 'insufficient-capacity' | 'bid-below-price' | 'invalid';
+      readonly why: 'insufficient-capacity' | 'bid-below-price' | 'unsupported';
       readonly detail: string;
     }
   | {
@@ -58,10 +58,12 @@ export type StopReason = 'interrupted' | 'preempted' | 'cancelled' | 'timed-out'
 /** Quantities are plain numbers in files: seconds and MiB as in the request. */
 export type StartCommand = { readonly do: 'start' } & Pick<
   StartRequest,
-  'key' | 'command' | 'env' | 'workdir' | 'inputs' | 'outputs' | 'task'
+  'key' | 'command' | 'env' | 'secrets' | 'workdir' | 'inputs' | 'outputs' | 'task'
 > & {
     readonly attempt: string;
     readonly timeoutS: number | null;
+    /** Most memory that its processes may use together; null, or absent in orders of earlier versions: no limit. */
+    readonly memoryMib?: number | null;
     readonly checkpoint: { readonly signal: NodeJS.Signals; readonly graceS: number } | null;
   };
 export type Command =

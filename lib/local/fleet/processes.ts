@@ -70,7 +70,8 @@ export function signalGroup(group: number, signal: NodeJS.Signals): void {
   if (group > 1) signalQuietly(-group, signal);
 }
 
-function signalQuietly(pid: number, signal: NodeJS.Signals): void {
+/** A process that is gone, or somebody else's, is not an error. */
+export function signalQuietly(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
@@ -102,23 +103,72 @@ function handles(pid: number, number: number): boolean {
   }
 }
 
-/** SIGKILL to every process whose environment says that it works in `folder` or below. Returns how many there were. */
+/**
+ * SIGKILL to every process whose environment says that it works in `folder` or below. Returns how many there were. O(processes that
+ * came since the last call) within REMEMBERED_MS, O(processes of the machine) else.
+ */
 export function killByCookie(folder: string): number {
   if (!LINUX) return 0;
-  const found = pids().filter((pid) => pid !== process.pid && worksIn(pid, folder));
+  const found = bearers.now().filter((pid) => worksIn(pid, folder));
   for (const pid of found) signalQuietly(pid, 'SIGKILL');
   return found.length;
 }
 
 function worksIn(pid: number, folder: string): boolean {
+  const wanted = Buffer.from(`${COOKIE}=${folder}`).toString('latin1');
+  return cookiesOf(environOf(pid) ?? '').some((entry) => entry === wanted || entry.startsWith(`${wanted}/`));
+}
+
+const cookiesOf = (environ: string): string[] => environ.split('\0').filter((entry) => entry.startsWith(`${COOKIE}=`));
+
+/** Null for a process that has ended meanwhile, or is another user's. Empty for a kernel thread, a zombie, and while one executes. */
+function environOf(pid: number): string | null {
   try {
-    const environment = readProc(`/proc/${pid}/environ`);
-    const wanted = Buffer.from(`${COOKIE}=${folder}`).toString('latin1');
-    return environment.split('\0').some((entry) => entry === wanted || entry.startsWith(`${wanted}/`));
+    return readProc(`/proc/${pid}/environ`);
   } catch {
-    // Ended meanwhile, or another user's.
-    return false;
+    return null;
   }
+}
+
+/** How long it is remembered that a process bears no cookie. Its pid cannot be another's by then: the kernel gives out all others first. */
+const REMEMBERED_MS = 1000;
+/** proc(5), field 9: PF_KTHREAD of include/linux/sched.h. */
+const FLAGS = 6;
+const KERNEL_THREAD = 0x00200000;
+
+/**
+ * Which processes bear a cookie at all. Tasks end by the hundred a second, and nearly all processes of a machine are nobody's task. That one
+ * is not is remembered: cookies are inherited, never acquired, and our own children bear theirs before `spawn` returns.
+ */
+class Bearers {
+  #others = new Set<number>();
+  #sinceMs = -Infinity;
+
+  /** Processes that may bear one; whether, and which, is to be read anew. */
+  now(): number[] {
+    const nowMs = performance.now();
+    if (nowMs - this.#sinceMs > REMEMBERED_MS) {
+      this.#others = new Set([process.pid]);
+      this.#sinceMs = nowMs;
+    }
+    const others = new Set<number>();
+    const found = pids().filter((pid) => {
+      const isOther = this.#others.has(pid) || isNobodys(pid);
+      if (isOther) others.add(pid);
+      return !isOther;
+    });
+    this.#others = others;
+    return found;
+  }
+}
+
+const bearers = new Bearers();
+
+function isNobodys(pid: number): boolean {
+  const environ = environOf(pid);
+  if (environ === null) return true;
+  if (environ !== '') return cookiesOf(environ).length === 0;
+  return (Number(statFields(pid)?.[FLAGS]) & KERNEL_THREAD) !== 0;
 }
 
 function pids(): number[] {
@@ -128,11 +178,12 @@ function pids(): number[] {
 }
 
 /**
- * What a task's process writes about itself before it becomes the program: its pid and, on Linux, its stat line. Then
- * an orphan can be told from a process that got its pid later.
+ * What a task's process does before it becomes the program: it writes its pid and, on Linux, its stat line, by which an orphan can
+ * be told from a process that got its pid later. Then it enters its control group, if it has one.
  */
-export const WRITE_PID =
-  'p=$1; shift; { echo $$; if read -r s 2>/dev/null </proc/$$/stat; then echo "$s"; fi; } >"$p"; exec "$@"';
+export const BEFORE_PROGRAM =
+  'p=$1; g=$2; shift 2; { echo $$; if read -r s 2>/dev/null </proc/$$/stat; then echo "$s"; fi; } >"$p"; ' +
+  'if [ -n "$g" ]; then echo $$ >"$g"; fi 2>/dev/null; exec "$@"';
 
 /** Elsewhere a process that started within this of the file's writing is the one that wrote it. */
 const PID_FILE_SLACK_MS = 10_000;

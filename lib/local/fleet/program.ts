@@ -5,8 +5,12 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { makeFolder } from './files.ts';
 import { inside, layout } from './layout.ts';
+import { secretsIn } from './secrets.ts';
+import { inheritedBy } from './task-environment.ts';
 
 const SUPERVISOR = fileURLToPath(new URL('./supervisor.ts', import.meta.url));
+/** Found by the supervisor beside itself. */
+const STAGER = fileURLToPath(new URL('./stager.ts', import.meta.url));
 
 /**
  * The V8 heap is bounded because the supervisor's own state is small and there may be hundreds of them; the young
@@ -20,7 +24,7 @@ export function spawnSupervisor(dir: string, instanceDir: string, program: strin
   try {
     const child = spawn(process.execPath, [...NODE_FLAGS, program, dir, instanceDir, SUPERVISOR], {
       cwd: dir,
-      env: withoutNodeOptions(process.env),
+      env: { ...inheritedBy(process.env), ...secretsIn(process.env) },
       stdio: ['ignore', crashLog, crashLog],
       detached: true,
     });
@@ -31,21 +35,13 @@ export function spawnSupervisor(dir: string, instanceDir: string, program: strin
   }
 }
 
-/** Options meant for this process (a test runner's, a debugger's) would change the supervisor, not the tasks. */
-function withoutNodeOptions(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const copy = { ...env };
-  delete copy['NODE_OPTIONS'];
-  delete copy['NODE_CHANNEL_FD'];
-  return copy;
-}
-
 /**
  * The file to run as supervisor. A built package has it as JavaScript. In a checkout Node could strip the types itself,
  * but its stripper takes 15 MiB in each supervisor, so they are stripped once, into the fleet's directory.
  */
 export function supervisorProgram(dir: string): string {
   if (!SUPERVISOR.endsWith('.ts')) return SUPERVISOR;
-  const sources = reachable(SUPERVISOR);
+  const sources = reachable([SUPERVISOR, STAGER]);
   const hash = createHash('sha256')
     .update(JSON.stringify([...sources]))
     .digest('hex')
@@ -59,7 +55,7 @@ export function supervisorProgram(dir: string): string {
     makeFolder(building);
     const { stripTypeScriptTypes } = process.getBuiltinModule('node:module');
     for (const [name, source] of sources) {
-      const code = stripTypeScriptTypes(source).replaceAll(IMPORT, "from './$1.mjs'");
+      const code = stripTypeScriptTypes(source).replaceAll(IMPORT, "$1'./$3.mjs'");
       writeFileSync(join(building, name.replace(/\.ts$/, '.mjs')), code);
     }
     renameSync(building, folder);
@@ -67,17 +63,18 @@ export function supervisorProgram(dir: string): string {
   return entry;
 }
 
-const IMPORT = /from '\.\/([\w-]+)\.ts'/g;
+/** Imports of files of this project; those of types alone vanish with the types. */
+const IMPORT = /^(import (?!type )[^;]*? from )'((?:\.{1,2}\/)+(?:[\w-]+\/)*([\w-]+)\.ts)'/gm;
 
-/** Source of the file and of what it imports from its folder, by name. Types are imported from anywhere and vanish. */
-function reachable(file: string): Map<string, string> {
+/** Sources of the files and of what they import, by the name that they have in the one folder. */
+function reachable(files: readonly string[]): Map<string, string> {
   const sources = new Map<string, string>();
-  const open = [basename(file)];
-  for (let name = open.pop(); name !== undefined; name = open.pop()) {
-    if (sources.has(name)) continue;
-    const source = readFileSync(join(dirname(file), name), 'utf8');
-    sources.set(name, source);
-    for (const [, found = ''] of source.matchAll(IMPORT)) open.push(`${found}.ts`);
+  const open = [...files];
+  for (let file = open.pop(); file !== undefined; file = open.pop()) {
+    if (sources.has(basename(file))) continue;
+    const source = readFileSync(file, 'utf8');
+    sources.set(basename(file), source);
+    for (const [, , path = ''] of source.matchAll(IMPORT)) open.push(join(dirname(file), path));
   }
   return sources;
 }

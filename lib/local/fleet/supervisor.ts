@@ -1,11 +1,22 @@
-import { existsSync, openSync, readdirSync, readFileSync, rmSync, statSync, watch, writeSync } from 'node:fs';
+import {
+  existsSync,
+  futimesSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  watch,
+  writeSync,
+} from 'node:fs';
 import { join, resolve } from 'node:path';
 import { engineNow, whenEngineTime } from './engine-time.ts';
-import { hasCode, makeFolder } from './files.ts';
+import { hasCode, makeFolder, quarantine, readIfThere, removeFolder } from './files.ts';
 import { JournalWriter } from './journal.ts';
-import { inside, layout } from './layout.ts';
+import { inside, keyOfCommand, layout } from './layout.ts';
 import { takeLock } from './lock.ts';
 import type { Command, LaunchedSpec, StartCommand, StopReason } from './messages.ts';
+import { StagingProcess } from './staging-process.ts';
 import { TaskRun, type StopSchedule, type TaskEnd } from './task.ts';
 import { endedChildrenCpuMs, sampleGroups } from './usage.ts';
 
@@ -24,6 +35,8 @@ import { endedChildrenCpuMs, sampleGroups } from './usage.ts';
 const TICK_MS = 1000;
 /** First readings of a task, so that short ones are measured too. */
 const EARLY_READINGS_MS = [60, 300];
+/** Least time between two early readings, which look through all processes of the machine: tasks may come by the hundred a second. */
+const EARLY_GAP_MS = 100;
 /** After the last SIGKILL: for the processes to be gone and for outputs of tasks that finished in time. */
 const SETTLE_MS = 5000;
 /** Width of a heartbeat: one write of constant size replaces it. */
@@ -55,7 +68,16 @@ class Supervisor {
   /** Tasks whose programs ended in this turn of the event loop. */
   #exits: TaskRun[] = [];
   #childrenCpuMs = endedChildrenCpuMs();
+  /** What its process used must not be taken for a task's. */
+  readonly #staging = new StagingProcess(() => {
+    if (this.#exits.length === 0) this.#childrenCpuMs = endedChildrenCpuMs();
+  });
   #engineSeen = { mtimeMs: 0, atMs: performance.now() };
+  /** When early readings are due, monotonic ms, in no order; and when the last one was. */
+  #earlyDue: number[] = [];
+  #earlyTimer: NodeJS.Timeout | null = null;
+  #earlyMs = -Infinity;
+  #inboxIsDue = false;
 
   constructor(paths: { dir: string; instanceDir: string; requireFrom: string }, spec: LaunchedSpec) {
     this.#dir = paths.dir;
@@ -77,7 +99,7 @@ class Supervisor {
     for (const folder of [inside.inbox, inside.pids, inside.work]) makeFolder(folder(this.#instanceDir));
     // Without inotify (its watches are a limited resource) the tick finds commands a second later.
     try {
-      watch(inside.inbox(this.#instanceDir), () => this.#readInbox()).on('error', () => undefined);
+      watch(inside.inbox(this.#instanceDir), () => this.#readInboxSoon()).on('error', () => undefined);
     } catch (error) {
       if (!hasCode(error, 'ENOSPC', 'EMFILE', 'ENFILE', 'ENOSYS')) throw error;
     }
@@ -101,7 +123,13 @@ class Supervisor {
     try {
       writeSync(this.#heartbeatFd, text, 0);
     } catch {
-      // A full disk: an older heartbeat only makes a lost instance cheaper.
+      // A full disk: an older heartbeat only makes a lost instance cheaper. That it was touched says that this process lives.
+      try {
+        const now = new Date();
+        futimesSync(this.#heartbeatFd, now, now);
+      } catch {
+        // The engine is patient for a minute.
+      }
     }
   }
 
@@ -140,6 +168,27 @@ class Supervisor {
     });
   }
 
+  /** Readings of tasks that have just begun. Several that come due about the same time are one. */
+  #sampleEarly(): void {
+    for (const ms of EARLY_READINGS_MS) this.#earlyDue.push(performance.now() + ms);
+    this.#awaitEarly();
+  }
+
+  #awaitEarly(): void {
+    if (this.#earlyTimer !== null || this.#earlyDue.length === 0) return;
+    const dueMs = Math.max(Math.min(...this.#earlyDue), this.#earlyMs + EARLY_GAP_MS);
+    this.#earlyTimer = setTimeout(
+      () => {
+        this.#earlyTimer = null;
+        this.#earlyMs = performance.now();
+        this.#earlyDue = this.#earlyDue.filter((ms) => ms > this.#earlyMs);
+        void this.#sample();
+        this.#awaitEarly();
+      },
+      Math.max(0, dueMs - performance.now()),
+    );
+  }
+
   /**
    * What the kernel has charged to ended children since the last time belongs to the task that ended, if only one did;
    * of several that ended together the readings stand.
@@ -174,22 +223,51 @@ class Supervisor {
     }
   }
 
+  /** Each file that comes tells several times. */
+  #readInboxSoon(): void {
+    if (this.#inboxIsDue) return;
+    this.#inboxIsDue = true;
+    setImmediate(() => {
+      this.#inboxIsDue = false;
+      this.#readInbox();
+    });
+  }
+
   /** Takes every command that has arrived: first into the journal, then out of the inbox. */
   #readInbox(): void {
     if (this.#state === 'ended') return;
     const inbox = inside.inbox(this.#instanceDir);
-    for (const name of namesIn(inbox)) {
-      if (!name.endsWith('.json')) continue;
-      const path = join(inbox, name);
-      let command: Command;
-      try {
-        command = JSON.parse(readFileSync(path, 'utf8')) as Command;
-      } catch (error) {
-        if (hasCode(error, 'ENOENT')) continue;
-        throw error;
+    const taken: string[] = [];
+    this.#journal.together(() => {
+      for (const name of namesIn(inbox)) {
+        if (!name.endsWith('.json')) continue;
+        const path = join(inbox, name);
+        const text = readIfThere(path);
+        if (text === null) continue;
+        const command = commandIn(text);
+        if (command === null) this.#takeUnreadable(name, quarantine(path));
+        else {
+          this.#take(command);
+          taken.push(path);
+        }
       }
-      this.#take(command);
-      rmSync(path, { force: true });
+    });
+    for (const path of taken) rmSync(path, { force: true });
+  }
+
+  /** A damaged command is put aside. Its name says what it was about, so that nobody waits for it and no other task suffers. */
+  #takeUnreadable(name: string, kept: string): void {
+    const key = keyOfCommand(name);
+    const detail = `its order could not be read; it is kept as ${kept}`;
+    process.stderr.write(`${key ?? name}: ${detail}\n`);
+    const [, kind, id] = /(?:^|\/)(start|stop|release)\/([^/]+)$/.exec(key ?? '') ?? [];
+    if (key === null || id === undefined) return;
+    if (kind === 'release') this.#take({ do: 'release', key });
+    else if (kind === 'stop') this.#take({ do: 'stop', key, attempt: id, why: 'preempted' });
+    else if (!this.#entries.has(id)) {
+      this.#journal.taken(key, id, null);
+      const end = { exitCode: null, exitSignal: null, keptS: 0, usage: null, detail };
+      this.#journal.observe({ kind: 'attempt-ended', attempt: id, atMs: this.#now(), stopped: 'interrupted', ...end });
     }
   }
 
@@ -231,11 +309,12 @@ class Supervisor {
       instanceDir: this.#instanceDir,
       clock: this.#spec.clock,
       limits: this.#spec.limits,
+      staging: this.#staging,
       onStarted: (atMs) => {
         const entry = this.#entries.get(attempt);
         if (entry !== undefined) entry.startedMs = this.#capped(atMs);
         this.#journal.observe({ kind: 'attempt-started', attempt, atMs: this.#capped(atMs) });
-        for (const ms of EARLY_READINGS_MS) setTimeout(() => void this.#sample(), ms);
+        this.#sampleEarly();
       },
       onExit: (run) => this.#chargeCpu(run),
       onCheckpoint: (keptS) => {
@@ -277,8 +356,7 @@ class Supervisor {
       atMs: this.#capped(end.atMs),
       keptS: this.#cappedKept(entry, end.keptS),
     });
-    const done = end.exitCode === 0;
-    if (done) rmSync(entry.run.checkpointDir, { recursive: true, force: true });
+    if (end.exitCode === 0) removeFolder(entry.run.checkpointDir);
   }
 
   /** Reasons of ours: the grace is the job's own. */
@@ -382,6 +460,16 @@ class Supervisor {
   }
 }
 
+/** Null for a text that is no command: half of one, say. */
+function commandIn(text: string): Command | null {
+  try {
+    const command = JSON.parse(text) as Command | null;
+    return typeof command === 'object' ? command : null;
+  } catch {
+    return null;
+  }
+}
+
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder).sort();
@@ -406,8 +494,6 @@ function main([dir, instanceDir, requireFrom]: readonly string[]): void {
   const spec = JSON.parse(readFileSync(inside.spec(resolve(instanceDir)), 'utf8')) as LaunchedSpec;
   if (!takeLock(inside.lock(instanceDir))) return;
   process.title = `ebb-instance ${spec.instance}`;
-  // Tasks inherit the user's environment, not what belongs to the engine.
-  for (const name of Object.keys(process.env)) if (name.startsWith('EBB_')) delete process.env[name];
   new Supervisor({ dir, instanceDir, requireFrom }, spec).begin();
 }
 

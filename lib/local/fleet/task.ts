@@ -1,16 +1,19 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { engineNow, whenEngineTime } from './engine-time.ts';
 import { KeptWork, newestFileMs } from './kept-work.ts';
 import { inside, layout } from './layout.ts';
 import { LogFile } from './log-file.ts';
+import { MemoryCage, overLimit } from './memory-limit.ts';
 import type { SharedClock, StartCommand, StopReason, SupervisorLimits } from './messages.ts';
-import { COOKIE, groupExists, killByCookie, signalGroup, signalHandlers, WRITE_PID } from './processes.ts';
-import { bringInputs, missingOutputs, putOutputs, type Places } from './staging.ts';
-import type { Sample } from './usage.ts';
+import { BEFORE_PROGRAM, COOKIE, groupExists, killByCookie, signalGroup, signalHandlers } from './processes.ts';
+import { secretVariables, withoutSecrets } from './secrets.ts';
+import type { StagingProcess } from './staging-process.ts';
+import type { Places } from './staging.ts';
+import { sharedOutBytes, type Sample } from './usage.ts';
 
 /**
  * One attempt: bring inputs -> run the program in a process group of its own -> nothing of it is left -> put outputs back.
@@ -21,6 +24,8 @@ export interface TaskContext {
   readonly instanceDir: string;
   readonly clock: SharedClock;
   readonly limits: SupervisorLimits;
+  /** Copies inputs and outputs. */
+  readonly staging: Pick<StagingProcess, 'ask'>;
   readonly onStarted: (atMs: number) => void;
   readonly onCheckpoint: (keptS: number) => void;
   /** The program has ended; resolves when its CPU time has been looked up. */
@@ -60,8 +65,13 @@ export class TaskRun {
   #keptS = 0;
   #maxRssBytes = 0;
   #cpuMs = 0;
+  #cage: MemoryCage | null = null;
+  /** Why its memory ended it; null while that has not happened. */
+  #outOfMemory: string | null = null;
   #stopped: StopReason | null = null;
   #killAtWall = Infinity;
+  /** Aborted by a stop: inputs that are still being copied are not needed any more. */
+  readonly #bringing = new AbortController();
   readonly #cancelTimers: (() => void)[] = [];
 
   constructor(command: StartCommand, context: TaskContext) {
@@ -85,7 +95,7 @@ export class TaskRun {
     try {
       mkdirSync(this.#places.scratch, { recursive: true });
       mkdirSync(this.checkpointDir, { recursive: true });
-      await bringInputs(this.command.inputs, this.#places);
+      await this.#bringInputs();
       if (this.#stopped !== null) return this.#end({ detail: 'stopped before it began' });
       return await this.#runProgram();
     } catch (error) {
@@ -97,12 +107,24 @@ export class TaskRun {
     }
   }
 
+  /** Returns early when the attempt is stopped meanwhile. */
+  async #bringInputs(): Promise<void> {
+    const { inputs } = this.command;
+    const order = { do: 'bring', patterns: inputs, places: this.#places } as const;
+    try {
+      await this.#context.staging.ask(order, this.#bringing.signal);
+    } catch (error) {
+      if (!this.#bringing.signal.aborted) throw error;
+    }
+  }
+
   /**
    * Checkpoint signal now, SIGTERM and SIGKILL as scheduled. The first reason stays; a later stop can only make the end
    * come sooner.
    */
   stop(why: StopReason, schedule: StopSchedule): void {
     this.#stopped ??= why;
+    this.#bringing.abort();
     const killAt = performance.now() + schedule.killAfterS * 1000;
     if (killAt >= this.#killAtWall) return;
     this.#killAtWall = killAt;
@@ -124,9 +146,22 @@ export class TaskRun {
   tick(sample: Sample | null): void {
     if (sample !== null) {
       this.#maxRssBytes = Math.max(this.#maxRssBytes, sample.rssBytes);
+      this.#watchMemory(sample.rssBytes);
       this.#cpuMs = Math.max(this.#cpuMs, sample.cpuMs);
     }
     if (this.#lookAtCheckpoint()) this.#context.onCheckpoint(this.#keptS);
+  }
+
+  /** Processes that share memory count it once each in their resident sets: past the limit it is measured by shares. */
+  #watchMemory(rssBytes: number): void {
+    const { memoryMib = null } = this.command;
+    if (memoryMib === null || this.#outOfMemory !== null || this.group === null) return;
+    const limit = memoryMib * 2 ** 20;
+    if (rssBytes <= limit) return;
+    const bytes = sharedOutBytes(this.group) ?? rssBytes;
+    if (bytes <= limit) return;
+    this.#outOfMemory = overLimit(memoryMib, { bytes });
+    this.#signal('SIGKILL');
   }
 
   /** CPU time of the whole task, known exactly once it alone ended since the last look. */
@@ -135,8 +170,11 @@ export class TaskRun {
   }
 
   async #runProgram(): Promise<TaskEnd> {
-    const { attempt, timeoutS } = this.command;
-    const child = this.#spawn();
+    const { attempt, memoryMib = null, timeoutS } = this.command;
+    // A secret may be missing by now: then nothing is open yet.
+    const environment = this.#environment();
+    if (memoryMib !== null) this.#cage = MemoryCage.open(attempt, memoryMib);
+    const child = this.#spawn(environment);
     const [out, err] = (['stdout', 'stderr'] as const).map(
       (stream) => new LogFile(layout.log(this.#context.dir, attempt, stream), this.#context.limits.logBytes),
     ) as [LogFile, LogFile];
@@ -152,12 +190,14 @@ export class TaskRun {
       if (timeoutS !== null) this.#onTimeout(timeoutS);
       const [code, signal] = await exited;
       const atMs = engineNow(this.#context.clock);
+      if (this.#cage?.oomKilled === true) this.#outOfMemory ??= overLimit(memoryMib ?? 0, 'kernel');
       await this.#context.onExit(this);
       await this.#endGroup();
       await Promise.race([closed, new Promise((resolve) => this.#after(DRAIN_MS / 1000, () => resolve(null)))]);
       this.#lookAtCheckpoint();
       return await this.#conclude(code, signal, atMs);
     } finally {
+      this.#cage?.close();
       child.stdout?.destroy();
       child.stderr?.destroy();
       out.close();
@@ -165,19 +205,20 @@ export class TaskRun {
     }
   }
 
-  #spawn(): ChildProcess {
+  #spawn(env: NodeJS.ProcessEnv): ChildProcess {
     const { command } = this.command;
     const { instanceDir } = this.#context;
-    return spawn('/bin/sh', ['-c', WRITE_PID, 'ebb', inside.pid(instanceDir, this.command.attempt), ...command], {
+    const first = ['-c', BEFORE_PROGRAM, 'ebb', inside.pid(instanceDir, this.command.attempt), this.#cage?.procs ?? ''];
+    return spawn('/bin/sh', [...first, ...command], {
       cwd: this.#places.scratch,
-      env: this.#environment(),
+      env,
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
     });
   }
 
   #environment(): NodeJS.ProcessEnv {
-    const { attempt, task, env, workdir } = this.command;
+    const { attempt, task, env, secrets = {}, workdir } = this.command;
     const own = {
       EBB_JOB: task.job,
       EBB_STAGE: task.stage,
@@ -189,8 +230,11 @@ export class TaskRun {
       EBB_RESUMED: newestFileMs(this.checkpointDir) === null ? '0' : '1',
     };
     const cookie = { [COOKIE]: this.#places.scratch };
+    // The token of the engine's API is not for its tasks.
+    const { EBB_TOKEN: _, ...inherited } = process.env;
     // The cookie comes first, where it is found however long the rest is, and last, where nothing overrides it.
-    return { ...cookie, ...process.env, ...env, ...own, ...cookie };
+    const secret = secretVariables(this.#context.dir, secrets, process.env);
+    return { ...cookie, ...withoutSecrets(inherited), ...env, ...secret, ...own, ...cookie };
   }
 
   #began(): void {
@@ -231,18 +275,27 @@ export class TaskRun {
   }
 
   async #conclude(code: number | null, signal: string | null, atMs: number): Promise<TaskEnd> {
+    // Whatever else it was told: it would need as much the next time.
+    if (code !== 0 && this.#outOfMemory !== null) {
+      return this.#end({ atMs, exitCode: code, exitSignal: signal, stopped: null, detail: this.#outOfMemory });
+    }
     if (code !== 0) {
       return this.#end({ atMs, exitCode: code, exitSignal: signal, detail: this.#describe(code) });
     }
     const ranS = (atMs - (this.#startedMs ?? atMs)) / 1000;
     if (this.#stopped !== null) {
-      const missing = await missingOutputs(this.command.outputs, this.#places.scratch);
+      const missing = await this.#outputs('missing');
       // A program that answers SIGTERM with exit code 0 has not finished.
       if (missing.length > 0)
         return this.#end({ atMs, detail: `ended with code 0 before it made ${missing.join(', ')}` });
     }
-    await putOutputs(this.command.outputs, this.#places);
-    return this.#end({ atMs, exitCode: 0, stopped: null, keptS: ranS });
+    const unmatched = await this.#outputs('put');
+    const detail = unmatched.length === 0 ? null : `no file matches ${inWords(unmatched)} among its outputs`;
+    return this.#end({ atMs, exitCode: 0, stopped: null, keptS: ranS, detail });
+  }
+
+  #outputs(what: 'put' | 'missing'): Promise<readonly string[]> {
+    return this.#context.staging.ask({ do: what, patterns: this.command.outputs, places: this.#places });
   }
 
   #describe(code: number | null): string | null {
@@ -273,7 +326,7 @@ export class TaskRun {
   async #clearAway(): Promise<void> {
     rmSync(inside.pid(this.#context.instanceDir, this.command.attempt), { force: true });
     // What cannot be removed now goes with the instance's directory.
-    await rm(this.#places.scratch, { recursive: true, force: true }).catch(() => undefined);
+    await removeScratch(this.#places.scratch).catch(() => undefined);
   }
 
   #signal(signal: NodeJS.Signals): void {
@@ -285,3 +338,16 @@ export class TaskRun {
     this.#cancelTimers.push(() => clearTimeout(timer));
   }
 }
+
+/** Empty after most short tasks; else it may hold much, and is not removed in the supervisor's own time. */
+async function removeScratch(path: string): Promise<void> {
+  try {
+    rmdirSync(path);
+  } catch {
+    await rm(path, { recursive: true, force: true });
+  }
+}
+
+/** The first few of several patterns. */
+const inWords = (patterns: readonly string[]): string =>
+  patterns.slice(0, 3).join(', ') + (patterns.length > 3 ? ` and ${patterns.length - 3} more` : '');

@@ -1,6 +1,6 @@
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { readProc } from './files.ts';
+import { hasCode, readProc } from './files.ts';
 
 /**
  * What the processes of a task use together. On Linux it is read from /proc by process group, which costs no process;
@@ -42,6 +42,26 @@ export function sampleProc(groups: readonly number[]): (Sample | null)[] {
     for (let i = 11; i <= 14; i++) sum.cpuMs += Number(fields[i]) * TICK_MS;
   }
   return [...sums.values()].map((s) => (s.seen ? { rssBytes: s.rssBytes, cpuMs: s.cpuMs } : null));
+}
+
+/**
+ * Memory of a group with shared pages divided among those that share them (Pss, proc(5)): what forked workers share counts once.
+ * Null where the kernel does not say. Dearer than a sample: for groups that a sample finds too large.
+ */
+export function sharedOutBytes(group: number): number | null {
+  if (process.platform !== 'linux') return null;
+  let sum = 0;
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name) || statOf(name)[2] !== String(group)) continue;
+    try {
+      const kib = /^Pss:\s+(\d+) kB/m.exec(readProc(`/proc/${name}/smaps_rollup`))?.[1];
+      sum += Number(kib ?? 0) * 1024;
+    } catch (error) {
+      // Ended meanwhile; else the kernel has no such file, or does not let us.
+      if (!hasCode(error, 'ENOENT', 'ESRCH') || existsSync(`/proc/${name}`)) return null;
+    }
+  }
+  return sum;
 }
 
 /** CPU time of all children of this process that have ended and been waited for, ms; null where it cannot be known. */

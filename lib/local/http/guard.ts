@@ -22,7 +22,7 @@ export function checkExposure({ host, token }: GuardOptions): void {
       what: 'the token is too short to be a secret',
       got: `${token.length} characters`,
       allowed: `at least ${MIN_TOKEN_LENGTH} characters`,
-      next: 'Make one with `openssl rand -hex 32`.',
+      next: 'Make one with `openssl rand -hex 32`, or leave it out: the engine makes its own.',
     });
   }
   if (isLoopback(host) || token !== null) return;
@@ -30,14 +30,14 @@ export function checkExposure({ host, token }: GuardOptions): void {
     what: 'listening on an address that others can reach needs a token',
     got: `host ${host}`,
     allowed: 'a loopback address (127.0.0.1, ::1, localhost), or a token',
-    next: 'Set EBB_TOKEN (or --token) to a long random text, e.g. from `openssl rand -hex 32`.',
+    next: 'Leave out --no-token: the engine then makes a token of its own.',
   });
 }
 
 /**
- * What stands between the network and the handlers. Without a token, only who is on this machine may ask, and a web
- * page in its browser may not: a name that an attacker points at 127.0.0.1 (DNS rebinding) is not among the hosts, and
- * a request that another page's script sends carries that page's Origin.
+ * Checks of every request before the handlers. With a token, a request must bear it; a web page cannot know it. Without one,
+ * everybody on this machine may ask, except web pages in its browsers: a name that an attacker points at 127.0.0.1 (DNS
+ * rebinding) is not among the hosts. In both cases a request from the script of another page is refused by its Origin.
  */
 export function guard(options: GuardOptions): (headers: IncomingHttpHeaders) => void {
   const expected = options.token === null ? null : digest(options.token);
@@ -54,7 +54,7 @@ export function guard(options: GuardOptions): (headers: IncomingHttpHeaders) => 
   };
 }
 
-/** Digests have one length and say nothing of the token by the time that comparing them takes. */
+/** Digests have one length, so that the time of a comparison tells nothing of the token. */
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 function checkToken(authorization: string | undefined, expected: Buffer): void {
@@ -63,7 +63,7 @@ function checkToken(authorization: string | undefined, expected: Buffer): void {
   throw new EbbError('unauthorized', {
     what: given === undefined ? 'this API demands a token' : 'the token is wrong',
     allowed: 'the header `authorization: Bearer TOKEN`',
-    next: 'Set EBB_TOKEN (or --token) to the token that the engine was started with.',
+    next: 'As another user, or on another machine: name a copy of the engine’s token by --token-file or EBB_TOKEN. With curl: -H "authorization: Bearer $(cat .ebb/token)".',
   });
 }
 
@@ -74,7 +74,7 @@ function checkHost(host: string | undefined, allowed: ReadonlySet<string>): void
     what: 'the request names a host that this API is not known by',
     got: JSON.stringify((host ?? 'no Host header').slice(0, 100)),
     allowed: [...allowed].join(', '),
-    next: 'Use http://127.0.0.1; to be reached by another name, start the engine with a token.',
+    next: 'Use http://127.0.0.1; to be reached by another name, start the engine without --no-token.',
   });
 }
 

@@ -7,14 +7,18 @@
  */
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { EbbError } from '../../kernel/errors.ts';
+import type { Identity } from '../../domain/caller.ts';
 import type { ApiRequest, ApiResponse, Dispatch } from '../../api/dispatch.ts';
 import { isDefect, problemOf } from '../../api/problem.ts';
 import { MAX_BODY_BYTES } from '../../api/requests.ts';
 import { tooLarge } from '../../api/stack.ts';
 import { checkExposure, guard, isLoopback } from './guard.ts';
+import { Peers } from './peers.ts';
 import { isEventStream, keepStreaming } from './sse.ts';
+import type { TlsFiles } from './tls.ts';
 
 export interface ServeOptions {
   readonly dispatch: Dispatch;
@@ -23,6 +27,8 @@ export interface ServeOptions {
   /** 0: any free one. */
   readonly port: number;
   readonly token?: string | null;
+  /** Absent: plain HTTP. */
+  readonly tls?: TlsFiles | null;
   readonly maxBodyBytes?: number;
   /** Event streams at once. */
   readonly maxStreams?: number;
@@ -34,6 +40,8 @@ export interface ApiServer {
   /** With the port that was taken, no path. */
   readonly url: string;
   readonly port: number;
+  /** Answers what is open with an error, and ends event streams: what would have answered was ended (main-watch.ts). */
+  dropOpen(): void;
   /** Idempotent. */
   close(graceMs?: number): Promise<void>;
 }
@@ -58,29 +66,36 @@ export async function serveApi(options: ServeOptions): Promise<ApiServer> {
   const token = options.token ?? null;
   checkExposure({ host, token });
   const door = new Door(options, guard({ host, token }));
-  const server = createServer(
-    {
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      maxHeaderSize: MAX_HEADER_BYTES,
-    },
-    (request, response) => void door.answer(request, response),
-  );
+  const limits = {
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: MAX_HEADER_BYTES,
+  };
+  const answer = (request: IncomingMessage, response: ServerResponse): void => void door.answer(request, response);
+  const tls = options.tls ?? null;
+  const server = tls === null ? createServer(limits, answer) : createTlsServer({ ...limits, ...tls }, answer);
   server.on('clientError', answerGarbage);
-  const port = await listen(server, host, options.port);
+  const { port, address } = await listen(server, host, options.port);
   let closing: Promise<void> | null = null;
   return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    url: `${tls === null ? 'http' : 'https'}://${urlHost(host, tls === null ? address : host)}:${port}`,
     port,
+    dropOpen: () => door.dropOpen(),
     close: (graceMs = DEFAULT_GRACE_MS) => (closing ??= shut(server, door, graceMs)),
   };
 }
 
-function listen(server: Server, host: string, port: number): Promise<number> {
+/** A name has several addresses, of which one is listened at: others may listen at the rest. A certificate needs the name. */
+function urlHost(host: string, address: string): string {
+  const shown = host === 'localhost' ? address : host;
+  return shown.includes(':') ? `[${shown}]` : shown;
+}
+
+function listen(server: Server, host: string, port: number): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
-    server.listen(port, host, () => resolve((server.address() as AddressInfo).port));
+    server.listen(port, host, () => resolve(server.address() as AddressInfo));
   });
 }
 
@@ -134,7 +149,9 @@ class Door {
   readonly #options: ServeOptions;
   readonly #guard: ReturnType<typeof guard>;
   readonly #maxBodyBytes: number;
+  readonly #peers = new Peers();
   readonly #streams = new Set<AbortController>();
+  readonly #open = new Set<ServerResponse>();
 
   constructor(options: ServeOptions, check: ReturnType<typeof guard>) {
     this.#options = options;
@@ -146,15 +163,25 @@ class Door {
     for (const stream of this.#streams) stream.abort();
   }
 
+  dropOpen(): void {
+    const error = new EbbError('internal', {
+      what: 'a request kept the engine from answering, and was ended with all that were open',
+      next: 'send it again; when this comes again, report the request',
+    });
+    for (const outgoing of this.#open) this.#refuse(outgoing, error);
+  }
+
   /** Never rejects. */
   async answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     // A connection that breaks while it is written to is the client's affair.
     outgoing.on('error', () => outgoing.destroy());
+    this.#open.add(outgoing);
+    outgoing.once('close', () => this.#open.delete(outgoing));
     try {
       this.#guard(incoming.headers);
       const body = await readBody(incoming, this.#maxBodyBytes);
       if (body === 'gone') return;
-      const request = requestOf(incoming, body);
+      const request = requestOf(incoming, body, await this.#callerOf(incoming));
       const response = await this.#options.dispatch(request);
       if (isEventStream(response) && incoming.headers.accept?.includes('text/event-stream') === true) {
         await this.#stream(outgoing, request, response);
@@ -162,6 +189,11 @@ class Door {
     } catch (error) {
       this.#refuse(outgoing, error);
     }
+  }
+
+  /** Questions change nothing, so nobody records who asked them. */
+  async #callerOf(incoming: IncomingMessage): Promise<Identity | null> {
+    return incoming.method === 'GET' || incoming.method === 'HEAD' ? null : this.#peers.userOf(incoming.socket);
   }
 
   async #stream(outgoing: ServerResponse, request: ApiRequest, first: ApiResponse): Promise<void> {
@@ -214,7 +246,7 @@ function send(outgoing: ServerResponse, response: ApiResponse): void {
   outgoing.end(response.body);
 }
 
-function requestOf(incoming: IncomingMessage, body: Uint8Array | null): ApiRequest {
+function requestOf(incoming: IncomingMessage, body: Uint8Array | null, caller: Identity | null): ApiRequest {
   const headers: Record<string, string> = {};
   for (const name in incoming.headers) {
     const value = incoming.headers[name];
@@ -226,6 +258,7 @@ function requestOf(incoming: IncomingMessage, body: Uint8Array | null): ApiReque
     headers,
     body,
     sourceIp: incoming.socket.remoteAddress ?? '',
+    ...(caller === null ? {} : { caller }),
   };
 }
 

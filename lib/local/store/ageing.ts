@@ -1,4 +1,4 @@
-import { KEPT_SUMS } from '../../ports/store-costs.ts';
+import { IDLE_KEY, KEPT_SUMS } from '../../ports/store-costs.ts';
 import { DAY_MS, type Retention } from '../../ports/store-retention.ts';
 import type { Database } from './database.ts';
 
@@ -37,14 +37,17 @@ function forgetInstance(db: Database, id: string): void {
        WITH life AS (SELECT (max(to_ms) - min(from_ms)) / 3600000.0 AS hours,
                             sum(on_demand_usd) AS on_demand, sum(to_ms - from_ms) AS time_ms
                      FROM ledger WHERE instance = ?1)
-       SELECT '${by}', coalesce(${by}, '(idle)'), ${MONEY},
+       SELECT '${by}', coalesce(${by}, '${IDLE_KEY}'), ${MONEY},
               sum(CASE WHEN on_demand > 0 THEN hours * on_demand_usd / on_demand
+                       WHEN time_ms > 0 THEN hours * (to_ms - from_ms) / time_ms ELSE 0.0 END),
+              sum(CASE WHEN kind <> 'idle' THEN 0.0
+                       WHEN on_demand > 0 THEN hours * on_demand_usd / on_demand
                        WHEN time_ms > 0 THEN hours * (to_ms - from_ms) / time_ms ELSE 0.0 END)
        FROM ledger, life WHERE instance = ?1 GROUP BY 2
        ON CONFLICT (by, key) DO UPDATE SET
          work_usd = work_usd + excluded.work_usd, wasted_usd = wasted_usd + excluded.wasted_usd,
          idle_usd = idle_usd + excluded.idle_usd, on_demand_usd = on_demand_usd + excluded.on_demand_usd,
-         hours = hours + excluded.hours`,
+         hours = hours + excluded.hours, idle_hours = idle_hours + excluded.idle_hours`,
       id,
     );
   }

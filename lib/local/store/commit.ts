@@ -150,7 +150,7 @@ function putLedger(instance: string, rows: readonly LedgerRow[]): Write {
     db.run('DELETE FROM ledger WHERE instance = ?', instance);
     rows.forEach((r, ordinal) => {
       db.run(
-        'INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+        'INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
         instance,
         ordinal,
         r.pool,
@@ -163,6 +163,7 @@ function putLedger(instance: string, rows: readonly LedgerRow[]): Write {
         raw(r.toMs),
         r.usd,
         r.onDemandUsd,
+        r.caller,
       );
     });
   };

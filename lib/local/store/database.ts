@@ -61,7 +61,7 @@ export class Database {
         throw new EbbError('store.corrupt', {
           what: 'the database is damaged',
           got: `${this.path}: ${String(finding)}`,
-          next: 'restore the file from a copy, or move it away to begin with an empty one',
+          next: 'move the folder away, and make it again from a backup: `ebb restore FILE --dir DIR` (docs/local-mode.md)',
         });
       }
     }
@@ -119,6 +119,11 @@ export class Database {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK TO part; RELEASE part');
       throw error;
     }
+  }
+
+  /** Undoes a transaction whose execution was ended from outside, so that it could neither commit nor roll back. */
+  abandon(): void {
+    if (this.#db.isOpen && this.#db.isTransaction) this.#db.exec('ROLLBACK');
   }
 
   close(): void {

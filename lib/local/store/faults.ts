@@ -15,12 +15,12 @@ const FAULTS: Readonly<Record<number, { readonly code: ErrorCode; readonly what:
   10: {
     code: 'store.corrupt',
     what: 'the database cannot be read or written: the disk reports an error',
-    next: 'check the disk, then restore the folder from a copy',
+    next: 'check the disk, then move the folder away and make it again: `ebb restore FILE --dir DIR` (docs/local-mode.md)',
   },
   11: {
     code: 'store.corrupt',
     what: 'the database is damaged',
-    next: 'restore the file from a copy, or move it away to begin with an empty one',
+    next: 'move the folder away, and make it again from a backup: `ebb restore FILE --dir DIR` (docs/local-mode.md)',
   },
   13: {
     code: 'store.full',
@@ -39,11 +39,15 @@ const FAULTS: Readonly<Record<number, { readonly code: ErrorCode; readonly what:
   },
 };
 
+const FULL = 13;
+/** SQLITE_IOERR_SHMSIZE: an I/O error by its code; the disk has no room for the index of the log. */
+const NO_ROOM_FOR_INDEX = 4874;
+
 /** Turns what SQLite throws into an EbbError; anything else is a defect. `path` is what people see. */
 export function classify(error: unknown, path: string): EbbError {
   if (error instanceof EbbError) return error;
   const { errcode, message } = error as { errcode?: number; message?: string };
-  const fault = typeof errcode === 'number' ? FAULTS[errcode & 0xff] : undefined;
+  const fault = typeof errcode === 'number' ? FAULTS[errcode === NO_ROOM_FOR_INDEX ? FULL : errcode & 0xff] : undefined;
   if (fault === undefined) {
     return new EbbError('internal', {
       what: `the database refused a statement: ${message ?? String(error)}`,

@@ -4,7 +4,7 @@ import type { JobFilter } from '../../ports/store.ts';
 import type { Database } from './database.ts';
 import type { JobRow } from './rows.ts';
 
-const COLUMNS = 'j.arrival, j.id, j.cancel_requested, j.body, s.spec';
+const COLUMNS = 'j.arrival, j.id, j.cancel_requested, j.cancelled_by, j.released_hold_ms, j.body, s.spec';
 const JOINED = 'jobs j JOIN job_specs s ON s.job = j.arrival';
 
 export const jobById = (db: Database, id: string): JobRow | undefined =>
@@ -16,6 +16,7 @@ export const newestNamed = (db: Database, name: string): JobRow | undefined =>
 const STATES = Object.keys({
   pending: true,
   running: true,
+  held: true,
   succeeded: true,
   failed: true,
   cancelled: true,
@@ -23,7 +24,12 @@ const STATES = Object.keys({
 
 /** Jobs that are not over, without their specifications: those are immutable and mostly known. */
 export const openJobs = (db: Database): Omit<JobRow, 'spec'>[] =>
-  db.all(`SELECT arrival, id, cancel_requested, body FROM jobs WHERE state IN ('pending', 'running') ORDER BY arrival`);
+  db.all(
+    `SELECT arrival, id, cancel_requested, cancelled_by, released_hold_ms, body FROM jobs WHERE state IN ${OPEN_STATES} ORDER BY arrival`,
+  );
+
+/** States of jobs that are not over, as SQL. */
+export const OPEN_STATES = `('pending', 'running', 'held')`;
 
 export function specOf(db: Database, arrival: number): JobSpec {
   const row = db.one<{ spec: string }>('SELECT spec FROM job_specs WHERE job = ?', arrival);

@@ -1,3 +1,5 @@
+import type { Caller } from '../../domain/caller.ts';
+import { epochMs } from '../../kernel/units.ts';
 import type { Attempt, Job, JobSpec, Task } from '../../domain/job.ts';
 
 /** A job without its specification, which lies in a table of its own. */
@@ -7,6 +9,8 @@ export interface JobRow {
   readonly arrival: number;
   readonly id: string;
   readonly cancel_requested: number;
+  readonly cancelled_by: string | null;
+  readonly released_hold_ms: number | null;
   readonly body: string;
   readonly spec: string;
 }
@@ -16,10 +20,12 @@ export function bodyOf(job: Job): JobBody {
   return body;
 }
 
-/** `cancel_requested` is a column of its own, because others than the writer of `body` set it. */
+/** `cancel_requested`, `cancelled_by` and `released_hold_ms` are columns of their own, because others than the writer of `body` set them. */
 export const jobOf = (row: Omit<JobRow, 'arrival' | 'id' | 'spec'>, spec: JobSpec): Job => ({
   ...(JSON.parse(row.body) as JobBody),
   cancelRequested: row.cancel_requested === 1,
+  ...(row.cancelled_by === null ? {} : { cancelledBy: JSON.parse(row.cancelled_by) as Caller }),
+  ...(row.released_hold_ms === null ? {} : { releasedHoldMs: epochMs(row.released_hold_ms) }),
   spec,
 });
 

@@ -2,7 +2,8 @@
  * The tables. `body` columns hold an entity as JSON; columns beside it are what queries look at. Immutable job
  * specifications, the largest part of a job, lie apart so that a change of a job's state rewrites a short row.
  * Partial indexes over what is not over make a cycle's load cost as much as what is active, whatever the history.
- * Rows are ordered by `arrival`, a rowid that only grows, because nothing that has one is deleted except what is long over.
+ * Rows are ordered by `arrival`, a rowid. Numbers of jobs and instances are never given twice (AUTOINCREMENT): a deleted row
+ * leaves its number to nobody, so that cursors and references of other rows stay true.
  */
 const INITIAL = `
 CREATE TABLE jobs (
@@ -134,5 +135,67 @@ CREATE TABLE aged_costs (
 ) STRICT, WITHOUT ROWID;
 `;
 
+/** Jobs and instances get numbers that are never reused, also where the newest rows have aged out (SQLite, "Autoincrement"). */
+const LASTING_NUMBERS = `
+CREATE TABLE numbered_jobs (
+  arrival INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  state TEXT NOT NULL,
+  cancel_requested INTEGER NOT NULL,
+  body TEXT NOT NULL,
+  over_ms REAL
+) STRICT;
+INSERT INTO numbered_jobs SELECT arrival, id, name, owner, state, cancel_requested, body, over_ms FROM jobs;
+DROP TABLE jobs;
+ALTER TABLE numbered_jobs RENAME TO jobs;
+CREATE INDEX jobs_by_state ON jobs (state, arrival);
+CREATE INDEX jobs_by_owner ON jobs (owner, state, arrival);
+CREATE INDEX jobs_by_name ON jobs (name, state, arrival);
+CREATE INDEX jobs_over ON jobs (over_ms) WHERE over_ms IS NOT NULL;
+
+CREATE TABLE numbered_instances (
+  arrival INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  open INTEGER NOT NULL,
+  body TEXT NOT NULL,
+  settled_ms REAL
+) STRICT;
+INSERT INTO numbered_instances SELECT arrival, id, open, body, settled_ms FROM instances;
+DROP TABLE instances;
+ALTER TABLE numbered_instances RENAME TO instances;
+CREATE INDEX instances_open ON instances (open, arrival);
+CREATE INDEX instances_settled ON instances (settled_ms) WHERE settled_ms IS NOT NULL;
+`;
+
+/** Idle hours of what has aged out. Before this version idle time had a row of its own. */
+const IDLE_HOURS = `
+ALTER TABLE aged_costs ADD COLUMN idle_hours REAL NOT NULL DEFAULT 0;
+UPDATE aged_costs SET idle_hours = hours WHERE key = '(idle)';
+`;
+
+/** Who asked first that a job be cancelled, as JSON. Like the flag it is not the engine's to write. */
+const CANCELLED_BY = `
+ALTER TABLE jobs ADD COLUMN cancelled_by TEXT;
+`;
+
+/** The hold that a person asked to end, by the time at which it began. */
+const RELEASES = `ALTER TABLE jobs ADD COLUMN released_hold_ms REAL;`;
+
+/** Who submitted the job of a row, which costs are summed by. */
+const CALLERS = `
+ALTER TABLE ledger ADD COLUMN caller TEXT;
+UPDATE ledger SET caller = (SELECT json_extract(jobs.body, '$.submittedBy.id') FROM jobs WHERE jobs.id = ledger.job);
+`;
+
 /** Step i takes a database from version i to i + 1. Steps are only ever appended: a released one never changes. */
-export const MIGRATIONS: readonly string[] = [INITIAL, AGEING];
+export const MIGRATIONS: readonly string[] = [
+  INITIAL,
+  AGEING,
+  LASTING_NUMBERS,
+  IDLE_HOURS,
+  CANCELLED_BY,
+  RELEASES,
+  CALLERS,
+];

@@ -7,6 +7,7 @@ import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Explanation, Plan } from '../../domain/plan.ts';
 import type {
   ActiveState,
+  Cancelling,
   Change,
   CostRow,
   EffectRecord,
@@ -18,15 +19,16 @@ import type {
   SubmitOutcome,
   Submitted,
 } from '../../ports/store.ts';
+import type { By } from '../../ports/store-costs.ts';
 import { decodeCursor, pageOf } from '../../ports/store-paging.ts';
 import { DEFAULT_RETENTION, type Retention } from '../../ports/store-retention.ts';
 import { prepare } from './commit.ts';
 import { costsBy } from './costs.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { classify } from './faults.ts';
-import { filteredJobs, jobById, newestNamed, openJobs, specOf } from './job-queries.ts';
+import { filteredJobs, jobById, newestNamed, openJobs, OPEN_STATES, specOf } from './job-queries.ts';
 import { jobOf, type JobRow } from './rows.ts';
-import { GroupCommit, submittedUnder } from './submit.ts';
+import { cancelOne, GroupCommit, submittedUnder } from './submit.ts';
 
 export interface SqliteStoreOptions extends DatabaseOptions {
   readonly retention?: Retention;
@@ -50,8 +52,8 @@ export class SqliteStore implements Store {
   readonly #group: GroupCommit;
   readonly #retention: Retention;
   readonly #nowMs: () => number;
-  /** Parsed specifications of the jobs that were active when last loaded: they never change. */
-  #specs = new Map<number, JobSpec>();
+  /** Parsed specifications of the jobs that were active when last loaded, by job id: they never change, and ids are drawn at random. */
+  #specs = new Map<string, JobSpec>();
 
   constructor(options: SqliteStoreOptions) {
     this.#db = new Database(options);
@@ -60,18 +62,39 @@ export class SqliteStore implements Store {
     this.#group = new GroupCommit(this.#db, this.#retention, this.#nowMs);
   }
 
+  /** After what the thread executed was ended from outside: nothing of it is left open. */
+  abandon(): void {
+    this.#db.abandon();
+  }
+
   submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]> {
     return this.#group.submit(submissions);
   }
 
-  submitted(key: string): Promise<Submitted | null> {
-    return this.#reply(() => submittedUnder(this.#db, key));
+  submitted(keys: readonly string[]): Promise<ReadonlyMap<string, Submitted>> {
+    return this.#reply(() =>
+      this.#db.read(() => {
+        const found = new Map<string, Submitted>();
+        for (const key of keys) {
+          const known = submittedUnder(this.#db, key);
+          if (known !== null) found.set(key, known);
+        }
+        return found;
+      }),
+    );
   }
 
-  requestCancel(job: JobId): Promise<boolean> {
+  requestCancel(job: JobId, by?: Cancelling): Promise<boolean> {
+    return this.#reply(() => cancelOne(this.#db, job, by));
+  }
+
+  requestRelease(job: JobId): Promise<boolean> {
     return this.#reply(
       () =>
-        this.#db.run(`UPDATE jobs SET cancel_requested = 1 WHERE id = ? AND state IN ('pending', 'running')`, job) > 0,
+        this.#db.run(
+          `UPDATE jobs SET released_hold_ms = json_extract(body, '$.held.sinceMs') WHERE id = ? AND state = 'held'`,
+          job,
+        ) > 0,
     );
   }
 
@@ -113,10 +136,10 @@ export class SqliteStore implements Store {
 
   #loadActive(): ActiveState {
     const db = this.#db;
-    const specs = new Map<number, JobSpec>();
+    const specs = new Map<string, JobSpec>();
     const jobs = openJobs(db).map((row) => {
-      const spec = this.#specs.get(row.arrival) ?? specOf(db, row.arrival);
-      specs.set(row.arrival, spec);
+      const spec = this.#specs.get(row.id) ?? specOf(db, row.arrival);
+      specs.set(row.id, spec);
       return jobOf(row, spec);
     });
     this.#specs = specs;
@@ -125,7 +148,7 @@ export class SqliteStore implements Store {
       tasks: db
         .all<Bodied>(
           `SELECT t.body FROM tasks t JOIN jobs j ON j.id = t.job
-           WHERE t.open = 1 AND j.state IN ('pending', 'running')`,
+           WHERE t.open = 1 AND j.state IN ${OPEN_STATES}`,
         )
         .map(parse<Task>),
       attempts: db.all<Bodied>('SELECT body FROM attempts WHERE open = 1 ORDER BY arrival').map(parse<Attempt>),
@@ -219,7 +242,7 @@ export class SqliteStore implements Store {
 
   ledger(of: { readonly job: JobId } | { readonly instance: InstanceId } | 'all'): Promise<readonly LedgerRow[]> {
     const columns = `instance, pool, kind, attempt, job, owner, template,
-      from_ms AS fromMs, to_ms AS toMs, usd, on_demand_usd AS onDemandUsd`;
+      from_ms AS fromMs, to_ms AS toMs, usd, on_demand_usd AS onDemandUsd, caller`;
     const [where, values] =
       of === 'all' ? ['', []] : 'job' in of ? ['WHERE job = ?', [of.job]] : ['WHERE instance = ?', [of.instance]];
     return this.#reply(() =>
@@ -229,7 +252,7 @@ export class SqliteStore implements Store {
     );
   }
 
-  costs(by: 'job' | 'owner' | 'pool' | 'template'): Promise<readonly CostRow[]> {
+  costs(by: By): Promise<readonly CostRow[]> {
     return this.#reply(() => costsBy(this.#db, by).map((row) => ({ ...row })));
   }
 
@@ -280,7 +303,7 @@ export class SqliteStore implements Store {
   }
 
   #jobOf(row: JobRow): Job {
-    return jobOf(row, this.#specs.get(row.arrival) ?? (JSON.parse(row.spec) as JobSpec));
+    return jobOf(row, this.#specs.get(row.id) ?? (JSON.parse(row.spec) as JobSpec));
   }
 
   #bodies<T>(sql: string, key: string): Promise<readonly T[]> {

@@ -1,11 +1,13 @@
 import { EbbError } from '../../kernel/errors.ts';
-import type { Job } from '../../domain/job.ts';
-import type { Submission, SubmitOutcome, Submitted } from '../../ports/store.ts';
-import { submittedEvent } from '../../ports/store-events.ts';
+import type { JobId } from '../../kernel/ids.ts';
+import { isOver, type Job } from '../../domain/job.ts';
+import type { Cancelling, Submission, SubmitOutcome, Submitted } from '../../ports/store.ts';
+import { cancelEvent, submittedEvent } from '../../ports/store-events.ts';
 import type { Retention } from '../../ports/store-retention.ts';
 import { ageOut } from './ageing.ts';
 import type { Database } from './database.ts';
 import { forgetEvents, putEvent } from './events.ts';
+import { OPEN_STATES } from './job-queries.ts';
 import { asFlag, bodyOf, jobOf, type JobRow } from './rows.ts';
 
 /** Inserts a job that is not there yet; its arrival number, or null when its id is taken. */
@@ -35,7 +37,7 @@ interface Known extends JobRow {
 /** What was submitted under a key; null when nothing was. */
 export function submittedUnder(db: Database, key: string): Submitted | null {
   const known = db.one<Known>(
-    `SELECT i.digest, j.cancel_requested, j.body, s.spec FROM idempotency i
+    `SELECT i.digest, j.cancel_requested, j.cancelled_by, j.released_hold_ms, j.body, s.spec FROM idempotency i
      JOIN jobs j ON j.arrival = i.job JOIN job_specs s ON s.job = i.job WHERE i.key = ?`,
     key,
   );
@@ -66,6 +68,25 @@ function submitOne(db: Database, { job, idempotency }: Submission, nowMs: number
   }
   putEvent(submittedEvent(job))(db);
   return { status: 'created', job };
+}
+
+/** False when the job is unknown or over. */
+export function cancelOne(db: Database, job: JobId, by: Cancelling | undefined): boolean {
+  if (by === undefined) {
+    return db.run(`UPDATE jobs SET cancel_requested = 1 WHERE id = ? AND state IN ${OPEN_STATES}`, job) > 0;
+  }
+  return db.write(() => {
+    const known = db.one<{ state: Job['state']; cancelled_by: string | null; spec: string }>(
+      'SELECT j.state, j.cancelled_by, s.spec FROM jobs j JOIN job_specs s ON s.job = j.arrival WHERE j.id = ?',
+      job,
+    );
+    if (known === undefined || isOver(known.state)) return false;
+    if (known.cancelled_by === null) {
+      db.run('UPDATE jobs SET cancel_requested = 1, cancelled_by = ? WHERE id = ?', JSON.stringify(by.caller), job);
+      putEvent(cancelEvent({ id: job, spec: JSON.parse(known.spec) as Job['spec'] }, by))(db);
+    }
+    return true;
+  });
 }
 
 interface Call {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { parseJobFile } from '../../domain/job-file/job-file.ts';
+import { parseJobs } from '../../domain/job-file/job-file.ts';
 import type { JobSpec } from '../../domain/job.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import { raw } from '../../kernel/units.ts';
@@ -35,8 +35,12 @@ async function* readFiles(files: readonly SourceFile[], context: ReadContext): A
   for (const file of files) {
     try {
       const path = { path: file.label, baseDir: dirname(file.path), defaultOwner: OWNER };
-      const spec = parseJobFile(await readFile(file.path, 'utf8'), path);
-      jobs.push({ key: file.label, file: file.label, line: 0, atS: 0, production: null, ...real(spec, file, context) });
+      const specs = parseJobs(await readFile(file.path, 'utf8'), path);
+      for (const [i, spec] of specs.entries()) {
+        // A file of one job is known by its name alone.
+        const key = i === 0 ? file.label : `${file.label}#${i + 1}`;
+        jobs.push({ key, file: file.label, line: 0, atS: 0, production: null, ...real(key, spec, file, context) });
+      }
     } catch (error) {
       // With one file there is nothing else to go on with: its faults are shown as `ebb submit` shows them.
       if (!(error instanceof EbbError) || files.length === 1) throw error;
@@ -47,7 +51,12 @@ async function* readFiles(files: readonly SourceFile[], context: ReadContext): A
 }
 
 /** The job with running times that are drawn. Throws EbbError `workload.invalid` where a stage has none to be drawn about. */
-function real(spec: JobSpec, file: SourceFile, { options }: ReadContext): Pick<Submission, 'spec' | 'truth'> {
+function real(
+  key: string,
+  spec: JobSpec,
+  file: SourceFile,
+  { options }: ReadContext,
+): Pick<Submission, 'spec' | 'truth'> {
   const truth = new Map<string, StageTruth>();
   for (const stage of spec.stages) {
     const { expectedRuntimeS } = stage;
@@ -58,7 +67,7 @@ function real(spec: JobSpec, file: SourceFile, { options }: ReadContext): Pick<S
         next: 'Add `expectedRuntime` to the job file.',
       });
     }
-    const draws = drawsOf(options.seed, 'job-file', `${file.label}/${stage.name}`);
+    const draws = drawsOf(options.seed, 'job-file', `${key}/${stage.name}`);
     const factor = factors(draws, options.runtimeSpread);
     const medianS = raw(expectedRuntimeS);
     const runtimeS = Float64Array.from({ length: stage.tasks }, () => Math.max(SHORTEST_S, medianS * factor()));

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
 import { arrange } from './arrange.ts';
@@ -159,6 +160,15 @@ function named(format: string, files: readonly SourceFile[]): Choice {
 
 function unknownFormat(path: string, files: readonly SourceFile[], format: string | undefined): EbbError {
   const one = files.length === 1 ? files[0]?.head.trim() : undefined;
+  if (files.length === 0 || files.every((f) => statSync(f.path).size === 0)) {
+    return new EbbError('workload.invalid', {
+      what: 'the workload is empty',
+      at: path,
+      got: files.length === 0 ? 'a folder without files' : files.length === 1 ? 'an empty file' : 'empty files',
+      allowed: FORMATS,
+      next: 'docs/workloads.md shows how each format begins.',
+    });
+  }
   return new EbbError('workload.invalid', {
     what: format === undefined ? 'no workload in a known format' : `no workload of format ${format}`,
     at: path,

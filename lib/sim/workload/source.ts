@@ -113,13 +113,14 @@ function lineFrom(text: string, from: number): { readonly to: number; readonly n
   return { to: text.charCodeAt(end - 1) === RETURN ? end - 1 : end, next: end + 1 };
 }
 
-/** The lines of a file that are not empty. */
+/** The lines of a file that hold more than blanks. */
 export async function* linesOf(file: SourceFile, tally: Tally): AsyncGenerator<Line> {
   let line = 1;
   for await (const text of textsOf(file, tally, () => line)) {
     for (let from = 0; from < text.length; line++) {
       const { to, next } = lineFrom(text, from);
-      if (from < to) yield { line, text: text.slice(from, to) };
+      const content = text.slice(from, to);
+      if (content.trim() !== '') yield { line, text: content };
       from = next;
     }
   }
@@ -162,6 +163,8 @@ export async function* tableOf<C extends string>(
       next = end.next;
       if (from === end.to) continue;
       const cells = plainCells(from, end.to) ?? cellsIn(text.slice(from, end.to));
+      // Blanks alone are an empty line.
+      if (cells?.isBlank() === true) continue;
       if (cells === null) tally.bad(file.label, line, `a line that is no row; got ${quote(text.slice(from, end.to))}`);
       else if (named === null) {
         width = cells.count;
@@ -192,6 +195,11 @@ class Cells {
   at(place: number): string {
     const i = this.#first + place;
     return this.#text.slice((this.#ends[i] ?? 0) + 1, this.#ends[i + 1]);
+  }
+
+  /** One cell with nothing in it. */
+  isBlank(): boolean {
+    return this.count === 1 && this.at(0) === '';
   }
 
   all(): string[] {

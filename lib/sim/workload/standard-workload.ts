@@ -22,7 +22,10 @@ const FIELD = {
   memoryAskedKb: 9,
   status: 10,
   user: 11,
+  group: 12,
   program: 13,
+  queue: 14,
+  partition: 15,
 } as const;
 /** Values of `status`: 2 to 4 are parts of a job that is listed as a whole as well. */
 const COMPLETED = 1;
@@ -36,6 +39,7 @@ export const standardWorkload: Reader = {
   about: 'a log in the Standard Workload Format (Parallel Workloads Archive)',
   notes: () => [
     'A job is one gang of as many tasks as it had processors, 1 vCPU each, all of the same running time.',
+    'Group, queue and partition are labels of the job, where they are known.',
     'The time that its user asked for is the expected running time. Jobs do not wait for the ones they followed: their submission already did.',
   ],
   detects: ({ head }) => {
@@ -50,7 +54,9 @@ const isRecord = (cells: readonly string[]): boolean =>
 
 async function* readLog(files: readonly SourceFile[], context: ReadContext): AsyncGenerator<Submission> {
   for (const file of files) {
-    for await (const { line, text } of linesOf(file, context.tally)) {
+    for await (const { line, text: padded } of linesOf(file, context.tally)) {
+      // The archive's own files align their columns with leading blanks.
+      const text = padded.trim();
       if (text.startsWith(';')) continue;
       const cells = text.split(/\s+/);
       if (!isRecord(cells)) {
@@ -97,6 +103,7 @@ function jobOf(fields: readonly number[], line: number, file: SourceFile, contex
       owner: named('user', field('user'), null),
       name: `${program}-${job}`,
       program,
+      labels: labelsOf({ group: field('group'), queue: field('queue'), partition: field('partition') }),
       stages: [
         {
           name: 'main',
@@ -109,6 +116,13 @@ function jobOf(fields: readonly number[], line: number, file: SourceFile, contex
       ],
     },
     context,
+  );
+}
+
+/** The numbers that are known, as labels. */
+function labelsOf(numbers: Readonly<Record<string, number>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(numbers).flatMap(([name, number]) => (number >= 0 ? [[name, String(Math.floor(number))]] : [])),
   );
 }
 

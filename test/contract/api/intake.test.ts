@@ -1,7 +1,11 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { admitter } from '../../../lib/cycle/admission.ts';
+import { schedulerConfig } from '../../../lib/domain/config.ts';
+import { LoggedHistory } from '../../../lib/estimate/logged-history.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { MAX_BATCH_JOBS, MAX_BODY_BYTES } from '../../../lib/api/requests.ts';
 import { batchAnswer, jobList, submitAnswer } from '../../../lib/api/schemas.ts';
+import { MemoryStore } from '../../../lib/sim/memory-store.ts';
 import { apiUnderTest, jobFile, type ApiUnderTest } from '../../support/api.ts';
 import { answerOf, problemIn } from '../../support/api-answers.ts';
 
@@ -16,7 +20,10 @@ describe('POST /api/jobs', () => {
   it('creates a job, says where it is, and wakes the engine', async () => {
     const response = await api.post('/api/jobs', jobFile());
     const { job, outcome, admission } = answerOf(response, 201, submitAnswer);
-    expect({ outcome, admission }).toEqual({ outcome: 'created', admission: { feasible: true, notes: [] } });
+    expect({ outcome, admission }).toMatchObject({
+      outcome: 'created',
+      admission: { feasible: true, notes: [expect.stringContaining('Cold start')] },
+    });
     expect(job).toMatchObject({
       name: 'render',
       owner: 'tester',
@@ -170,6 +177,21 @@ describe('bodies', () => {
   });
 });
 
+/** A store of which each call is told first; what that throws, the call rejects with. */
+function storeWith(before: (name: string) => void): MemoryStore {
+  const store = new MemoryStore();
+  return new Proxy(store, {
+    get: (of, name) => {
+      const is = Reflect.get(of, name, of) as unknown;
+      if (typeof is !== 'function') return is;
+      return async (...given: unknown[]): Promise<unknown> => {
+        before(String(name));
+        return Reflect.apply(is, of, given) as unknown;
+      };
+    },
+  });
+}
+
 describe('POST /api/jobs/batch', () => {
   it('takes each job for itself: one that is refused does not hold up the others', async () => {
     const jobs = [jobFile({ name: 'a' }), jobFile({ name: 'b', stages: 'none' }), jobFile({ name: 'c' }), 17];
@@ -226,11 +248,151 @@ describe('POST /api/jobs/batch', () => {
     {},
     { jobs: [] },
     { jobs: {} },
-    { jobs: Array(MAX_BATCH_JOBS + 1).fill(1) },
     { jobs: [1], more: 2 },
+    { jobs: [1], keys: 'k' },
+    { jobs: [1], keys: null },
+    { jobs: [1], keys: [] },
+    { jobs: [1], keys: ['a', 'b'] },
+    { jobs: [1], keys: ['a b'] },
+    { jobs: [1], keys: [''] },
+    { jobs: [1], keys: [{}] },
     null,
     [1],
   ])('refuses %.40j as no batch', async (body) => {
     problemIn(await api.post('/api/jobs/batch', body), 400, 'usage');
+  });
+
+  it('refuses more jobs than it takes as too large, whatever they are', async () => {
+    const found = problemIn(
+      await api.post('/api/jobs/batch', { jobs: Array(MAX_BATCH_JOBS + 1).fill(1) }),
+      413,
+      'body-too-large',
+    );
+    expect(found).toMatchObject({ got: `${MAX_BATCH_JOBS + 1} jobs`, at: 'jobs' });
+    expect(found.allowed).toContain(String(MAX_BATCH_JOBS));
+  });
+
+  it('knows each job by a key of its own, as a single submission has it, wherever in a batch it is', async () => {
+    const [a, b, c] = ['a', 'b', 'c'].map((name) => jobFile({ name }));
+    const single = answerOf(await api.post('/api/jobs', a, { 'idempotency-key': 'k-a' }), 201, submitAnswer);
+    const first = answerOf(
+      await api.post('/api/jobs/batch', { jobs: [b, a, c], keys: ['k-b', 'k-a', null] }),
+      200,
+      batchAnswer,
+    );
+    expect(first.results.map((r) => r.outcome)).toEqual(['created', 'repeated', 'created']);
+    expect(first.results[1]?.job?.id).toBe(single.job.id);
+    const again = answerOf(
+      await api.post('/api/jobs/batch', { jobs: [c, a, b], keys: [null, 'k-a', 'k-b'] }),
+      200,
+      batchAnswer,
+    );
+    expect(again.results.map((r) => r.outcome)).toEqual(['created', 'repeated', 'repeated']);
+    expect((await stored()).sort()).toEqual(['a', 'b', 'c', 'c']);
+  });
+
+  it('makes one job of a key that a batch has twice, and refuses another job under it', async () => {
+    const jobs = [jobFile({ name: 'a' }), jobFile({ name: 'a' }), jobFile({ name: 'b' }), jobFile({ name: 'c' })];
+    const order = { jobs, keys: ['k', 'k', 'k', 'k-c'] };
+    const answer = answerOf(await api.post('/api/jobs/batch', order), 200, batchAnswer);
+    expect(answer.results.map((r) => r.problem?.code ?? r.outcome)).toEqual([
+      'created',
+      'repeated',
+      'conflict',
+      'created',
+    ]);
+    expect(answer.results[1]?.job?.id).toBe(answer.results[0]?.job?.id);
+    expect((await stored()).sort()).toEqual(['a', 'c']);
+  });
+
+  it('takes keys of the jobs or a key of the request, not both', async () => {
+    const order = { jobs: [jobFile()], keys: ['k'] };
+    problemIn(await api.post('/api/jobs/batch', order, { 'idempotency-key': 'k' }), 400, 'usage');
+    expect(await stored()).toEqual([]);
+  });
+
+  it('loses none of the good ones for one bad among as many as it takes', async () => {
+    const jobs = Array.from({ length: MAX_BATCH_JOBS }, (_, i) => jobFile({ name: `n${i}` }));
+    jobs[217] = jobFile({ name: 'bad', stages: [] });
+    const answer = answerOf(await api.post('/api/jobs/batch', { jobs }), 200, batchAnswer);
+    expect(answer).toMatchObject({ created: MAX_BATCH_JOBS - 1, repeated: 0, refused: 1 });
+    expect(answer.results.map((r) => r.index)).toEqual(jobs.map((_, i) => i));
+    expect(answer.results[217]).toMatchObject({ outcome: 'refused', job: null, problem: { code: 'job-file.invalid' } });
+  });
+
+  it('wakes the engine once for what it writes together', async () => {
+    const jobs = Array.from({ length: 20 }, (_, i) => jobFile({ name: `n${i}` }));
+    await api.post('/api/jobs/batch', { jobs });
+    expect(api.wakes()).toBe(1);
+  });
+
+  it('asks the store once for all keys and writes once', async () => {
+    const asked: string[] = [];
+    const watched = storeWith((name) => void asked.push(name));
+    api = apiUnderTest({ store: watched });
+    const jobs = Array.from({ length: 20 }, (_, i) => jobFile({ name: `n${i}` }));
+    await api.post('/api/jobs/batch', { jobs }, { 'idempotency-key': 'k' });
+    expect(asked).toEqual(['submitted', 'submit']);
+  });
+
+  it('a fault of the store is a fault of the request, and no job of it is lost when it is sent again', async () => {
+    let isFull = true;
+    const full = storeWith((name) => {
+      if (name !== 'submit' || !isFull) return;
+      throw new EbbError('store.full', { what: 'the disk is full', next: 'Free some space.' });
+    });
+    api = apiUnderTest({ store: full });
+    const jobs = [jobFile({ name: 'a' }), jobFile({ name: 'b' }), jobFile({ name: 'c', after: ['a'] })];
+    const key = { 'idempotency-key': 'k' };
+    problemIn(await api.post('/api/jobs/batch', { jobs }, key), 429, 'store.full');
+    isFull = false;
+    const again = answerOf(await api.post('/api/jobs/batch', { jobs }, key), 200, batchAnswer);
+    expect(again).toMatchObject({ created: 3, refused: 0 });
+  });
+
+  it('lets other requests through while it is worked on', async () => {
+    const order: string[] = [];
+    const jobs = Array.from({ length: MAX_BATCH_JOBS }, (_, i) => jobFile({ name: `n${i}` }));
+    const busy = admitter({
+      pools: api.pools,
+      limits: { vcpus: 32 },
+      config: schedulerConfig.parse({}),
+      history: new LoggedHistory(),
+    });
+    api = apiUnderTest({
+      admit: async (spec) => {
+        const untilMs = performance.now() + 1;
+        while (performance.now() < untilMs);
+        return busy(spec, api.clock.now());
+      },
+    });
+    const batch = api.post('/api/jobs/batch', { jobs }).then(() => order.push('batch'));
+    await new Promise((resolve) => setImmediate(resolve));
+    await api.get('/api/health').then(() => order.push('health'));
+    expect(order).toEqual(['health']);
+    await batch;
+  });
+
+  it('has an answer that can be sent, however much is wrong or to be said', async () => {
+    const unknown = (i: number): object => ({
+      name: `n${i}`,
+      ...Object.fromEntries(Array.from({ length: 230 }, (_, k) => [`k${k}`, 1])),
+    });
+    const bad = { jobs: Array.from({ length: MAX_BATCH_JOBS }, (_, i) => unknown(i)) };
+    expect(JSON.stringify(bad).length).toBeLessThan(MAX_BODY_BYTES);
+    const refused = answerOf(await api.post('/api/jobs/batch', bad), 200, batchAnswer);
+    expect(refused.refused).toBe(MAX_BATCH_JOBS);
+    expect(refused.results[0]?.problem?.issues?.length).toBeGreaterThan(10);
+
+    const preferences = Array.from({ length: 18 }, () => ({ prefer: { zones: ['x'] }, weight: 1 }));
+    const stages = [
+      { name: 'm', command: 'x', preferences },
+      { name: 'n', command: 'x', preferences },
+    ];
+    const noted = { jobs: Array.from({ length: MAX_BATCH_JOBS }, (_, i) => ({ name: `n${i}`, stages })) };
+    expect(JSON.stringify(noted).length).toBeLessThan(MAX_BODY_BYTES);
+    const taken = answerOf(await api.post('/api/jobs/batch', noted), 200, batchAnswer);
+    expect(taken.created).toBe(MAX_BATCH_JOBS);
+    expect(taken.results[0]?.admission?.notes.length).toBeGreaterThan(10);
   });
 });

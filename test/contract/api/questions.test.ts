@@ -5,6 +5,7 @@ import type { Explanation, SolveReport } from '../../../lib/domain/plan.ts';
 import type { Instance } from '../../../lib/domain/instance.ts';
 import type { LedgerRow } from '../../../lib/domain/ledger.ts';
 import type { Change } from '../../../lib/ports/store.ts';
+import { COST_KEYS } from '../../../lib/ports/store-costs.ts';
 import * as schema from '../../../lib/api/schemas.ts';
 import { apiUnderTest, jobFile, NOW, type ApiUnderTest } from '../../support/api.ts';
 import { answerOf, problemIn } from '../../support/api-answers.ts';
@@ -124,7 +125,7 @@ async function runningJob(): Promise<string> {
       value: [
         row(id, 'work', 0.005),
         row(id, 'wasted', 0.005),
-        { ...row(id, 'idle', 0.01), attempt: null, job: null, owner: null, template: null },
+        { ...row(id, 'idle', 0.01), attempt: null, job: null, owner: null, template: null, caller: null },
       ],
     },
   );
@@ -138,6 +139,7 @@ const row = (job: string, kind: LedgerRow['kind'], dollars: number): LedgerRow =
   job: jobId(job),
   owner: 'tester',
   template: 'tester/render/x',
+  caller: 'uid:1000',
   fromMs: minus(hourAgo, seconds(OVER_HOURS * 3600)),
   toMs: hourAgo,
   usd: dollars,
@@ -262,6 +264,20 @@ describe('one job', () => {
     await commit({ put: 'job', value: { ...job, state: 'succeeded', finishedMs: NOW } });
     problemIn(await api.post(`/api/jobs/${id}/cancel`, {}), 409, 'conflict');
   });
+
+  it('says why it is held, and is released on request; one that is not held is not', async () => {
+    const id = await submit();
+    problemIn(await api.post(`/api/jobs/${id}/release`, {}), 409, 'conflict');
+    const job = (await api.store.findJobs([id])).get(id);
+    if (job === undefined) throw new Error('submitted a moment ago');
+    const held = { reason: 'a decision on it fails: no', sinceMs: NOW };
+    await commit({ put: 'job', value: { ...job, state: 'held', held } });
+    const shown = answerOf(await api.get(`/api/jobs/${id}`), 200, schema.jobView);
+    expect(shown).toMatchObject({ state: 'held', stateReason: held.reason, headline: `held: ${held.reason}` });
+    expect(answerOf(await api.get('/api/jobs?state=held'), 200, schema.jobList).items.map((j) => j.id)).toEqual([id]);
+    answerOf(await api.post(`/api/jobs/${id}/release`, {}), 202, schema.releaseAnswer);
+    expect((await api.store.findJobs([id])).get(id)?.releasedHoldMs).toEqual(NOW);
+  });
 });
 
 describe('tasks and attempts', () => {
@@ -303,6 +319,82 @@ describe('tasks and attempts', () => {
   });
 });
 
+describe('failures', () => {
+  /** Attempts of tasks 0 and 1 of stage `a` that ended so, the last one of each given last. */
+  async function failing(...ends: readonly (readonly [index: number, exitCode: number | null, reason: string])[]) {
+    const id = await submit({
+      stages: [{ name: 'a', tasks: 3, command: ['x'], workdir: '/tmp', resources: { cpu: 1, memory: '1GiB' } }],
+    });
+    const job = jobId(id);
+    const changes = ends.map(([index, exitCode, reason], i): Change => ({
+      put: 'attempt',
+      value: attempt({
+        job,
+        stage: 'a',
+        index,
+        id: attemptId(`${id}.a.${index}.${i + 1}`),
+        number: i + 1,
+        state: 'ended',
+        outcome: reason === 'fine' ? 'succeeded' : 'failed',
+        exitCode,
+        reason,
+        endedMs: plus(hourAgo, seconds(i)),
+      }),
+    }));
+    await commit(...changes);
+    return id;
+  }
+  const ask = async (id: string, query = ''): Promise<schema.FailureList> =>
+    answerOf(await api.get(`/api/jobs/${id}/failures${query}`), 200, schema.failureList);
+
+  it('are none of a job whose tasks succeed, or were interrupted', async () => {
+    expect(await ask(await runningJob())).toMatchObject({ total: 0, items: [] });
+    expect(await ask(await failing([0, 1, 'exit code 1'], [0, 0, 'fine']))).toMatchObject({ total: 0, items: [] });
+  });
+
+  it('are the last attempts, with exit code, reason and the end of standard error', async () => {
+    const id = await failing(
+      [0, 1, 'exit code 1'],
+      [0, 3, 'exit code 3'],
+      [1, 3, 'exit code 3'],
+      [2, null, 'no output'],
+    );
+    await commit({
+      put: 'task',
+      value: {
+        job: jobId(id),
+        stage: 'a',
+        index: 1,
+        state: 'failed',
+        attempts: 3,
+        failures: 3,
+        keptS: ZERO_S,
+        notBeforeMs: null,
+      },
+    });
+    api.logs.set(`${id}.a.1.3/stderr`, `${'x'.repeat(5000)}\n${'a line\n'.repeat(20)}the last one\n`);
+    const { total, items } = await ask(id);
+    expect(total).toBe(3);
+    expect(items.map((f) => [f.index, f.attempt, f.exitCode, f.reason, f.final, f.alike])).toEqual([
+      // For good first; then the latest.
+      [1, 3, 3, 'exit code 3', true, 0],
+      [2, 4, null, 'no output', false, 0],
+      [0, 2, 3, 'exit code 3', false, 0],
+    ]);
+    expect(items[0]?.stderr).toBe(`${'a line\n'.repeat(9)}the last one`);
+    expect(items[1]?.stderr).toBeNull();
+    expect((await ask(id, '?task=0')).items.map((f) => f.index)).toEqual([0]);
+  });
+
+  it('that are alike are one, and a long line is cut', async () => {
+    const id = await failing([0, 1, 'exit code 1'], [1, 1, 'exit code 1'], [2, 1, 'exit code 1']);
+    api.logs.set(`${id}.a.2.3/stderr`, 'y'.repeat(100_000));
+    const { total, items } = await ask(id);
+    expect([total, items.length, items[0]?.index, items[0]?.alike]).toEqual([3, 1, 2, 2]);
+    expect(items[0]?.stderr?.length).toBe(2048);
+  });
+});
+
 describe('logs', () => {
   it('reads in ranges, from the newest attempt unless told', async () => {
     const id = await runningJob();
@@ -320,7 +412,8 @@ describe('logs', () => {
     const rest = answerOf(await api.get(`/api/jobs/${id}/logs?stage=a&offset=5`), 200, schema.logView);
     expect(rest).toMatchObject({ text: ' world', nextOffset: 11 });
     const old = answerOf(await api.get(`/api/jobs/${id}/logs?stage=a&attempt=1&stream=stderr`), 200, schema.logView);
-    expect(old).toMatchObject({ text: 'bad', number: 1, ended: true, latest: false });
+    expect(old).toMatchObject({ text: 'bad', number: 1, ended: true, latest: false, outcome: 'interrupted' });
+    expect([first.outcome, first.reason]).toEqual([null, null]);
   });
 
   it('says what is missing: a stage, a task, an attempt', async () => {
@@ -339,17 +432,19 @@ describe('costs', () => {
     const id = await runningJob();
     const cost = answerOf(await api.get(`/api/jobs/${id}/cost`), 200, schema.jobCostView);
     expect(cost.settled).toBe(false);
-    expect(cost.accruedUsd).toBeCloseTo(0.025, 9);
+    // The other half of the live instance is idle, and nobody else uses it.
+    expect(cost.accruedUsd).toBeCloseTo(0.05, 9);
+    expect(cost.total.idleUsd).toBeCloseTo(0.025, 9);
     expect(cost.total.workUsd).toBeCloseTo(0.03, 9);
     expect(cost.total.wastedUsd).toBeCloseTo(0.005, 9);
-    expect(cost.total.totalUsd).toBeCloseTo(0.035, 9);
+    expect(cost.total.totalUsd).toBeCloseTo(0.06, 9);
     // Useful work alone is compared: the ledger's 0.005 of work and what has accrued, not the wasted 0.005.
     expect(cost.total.onDemandUsd).toBeCloseTo(0.005 * 3.4 + 0.085, 9);
-    // Half of what the ended instance's time cost was the job's, and it takes half of the live one, for an hour.
-    expect(cost.total.instanceHours).toBeCloseTo(OVER_HOURS / 2 + 0.5, 9);
+    // Half of what the ended instance's time cost was the job's, and all of the live one for an hour.
+    expect(cost.total.instanceHours).toBeCloseTo(OVER_HOURS / 2 + 1, 9);
   });
 
-  it.each(['job', 'owner', 'pool', 'template'] as const)('by %s sum to what was paid', async (by) => {
+  it.each(COST_KEYS)('by %s sum to what was paid', async (by) => {
     await runningJob();
     const report = answerOf(await api.get(`/api/costs?by=${by}`), 200, schema.costReport);
     expect(report.total.totalUsd).toBeCloseTo(0.02 + 0.05, 9);
@@ -357,6 +452,162 @@ describe('costs', () => {
     expect(report.total.instanceHours).toBeCloseTo(OVER_HOURS + 1, 9);
     expect(report.rows.reduce((sum, r) => sum + r.totalUsd, 0)).toBeCloseTo(report.total.totalUsd, 12);
     expect(report.rows.map((r) => r.totalUsd)).toEqual(report.rows.map((r) => r.totalUsd).sort((a, b) => b - a));
+  });
+
+  it('by caller are those of the jobs that each submitted', async () => {
+    await runningJob();
+    const { rows } = answerOf(await api.get('/api/costs?by=caller'), 200, schema.costReport);
+    // Settled rows name a caller, or no job; nobody was recorded for the job that runs.
+    expect(new Map(rows.map((r) => [r.key, r.totalUsd]))).toEqual(
+      new Map([
+        ['(unknown)', expect.closeTo(0.05, 9)],
+        ['uid:1000', expect.closeTo(0.01, 9)],
+        ['(idle)', expect.closeTo(0.01, 9)],
+      ]),
+    );
+  });
+
+  it('have idle time with the job that caused it, or apart', async () => {
+    const id = await runningJob();
+    const ask = async (idle: string) =>
+      answerOf(await api.get(`/api/costs?by=job&idle=${idle}`), 200, schema.costReport);
+    const [shared, apart] = [await ask('shared'), await ask('apart')];
+    const of = (report: typeof shared, key: string) => report.rows.find((r) => r.key === key);
+    // The ended instance's idle row names no job, as those of earlier versions; of the live one half is unused.
+    expect(of(shared, id)).toMatchObject({ idleUsd: expect.closeTo(0.025, 9), totalUsd: expect.closeTo(0.06, 9) });
+    expect(of(shared, '(idle)')?.totalUsd).toBeCloseTo(0.01, 9);
+    expect(of(apart, id)).toMatchObject({ idleUsd: 0, totalUsd: expect.closeTo(0.035, 9) });
+    expect(of(apart, '(idle)')?.totalUsd).toBeCloseTo(0.035, 9);
+    expect(of(apart, id)?.instanceHours).toBeCloseTo(OVER_HOURS / 2 + 0.5, 9);
+    expect(apart.total.totalUsd).toBeCloseTo(shared.total.totalUsd, 12);
+    expect(apart.total.instanceHours).toBeCloseTo(shared.total.instanceHours, 9);
+    problemIn(await api.get('/api/costs?idle=mine'), 400, 'usage');
+  });
+
+  describe('of more jobs than one answer has room for', () => {
+    const JOBS = 40_000;
+    const PER_INSTANCE = 1000;
+    /** What a function may send, as Lambda counts it: the body as a JSON string. */
+    const LAMBDA_BYTES = 6 * 2 ** 20;
+    const jobOfRow = (n: number): string => `j-of-many-${String(n).padStart(12, '0')}`;
+
+    async function manyJobs(): Promise<void> {
+      for (let from = 0; from < JOBS; from += PER_INSTANCE) {
+        const id = instanceId(`i-${from}`);
+        const value = Array.from({ length: PER_INSTANCE }, (_, i): LedgerRow => ({
+          instance: id,
+          pool: pool().id,
+          kind: 'work',
+          attempt: null,
+          job: jobId(jobOfRow(from + i)),
+          owner: 'ana',
+          template: 't',
+          caller: null,
+          fromMs: hourAgo,
+          toMs: NOW,
+          usd: (from + i + 1) / 7,
+          onDemandUsd: (from + i + 1) / 3,
+        }));
+        await commit({ put: 'ledger', instance: id, value });
+      }
+    }
+
+    it('come in pages, each small enough, all rows once, most expensive first, with the total of all', async () => {
+      await manyJobs();
+      const keys: string[] = [];
+      const totals = new Set<number>();
+      let cursor: string | null = null;
+      do {
+        const response = await api.get(`/api/costs?limit=5000${cursor === null ? '' : `&cursor=${cursor}`}`);
+        expect(Buffer.byteLength(JSON.stringify(response.body))).toBeLessThan(LAMBDA_BYTES);
+        const page = answerOf(response, 200, schema.costReport);
+        keys.push(...page.rows.map((row) => row.key));
+        totals.add(page.total.totalUsd);
+        cursor = page.next;
+      } while (cursor !== null);
+      expect(keys).toEqual(Array.from({ length: JOBS }, (_, n) => jobOfRow(JOBS - 1 - n)));
+      expect([...totals]).toEqual([expect.closeTo((JOBS * (JOBS + 1)) / 14, 3)]);
+    });
+
+    it('go on behind the last row of a page, whatever has been added since', async () => {
+      await runningJob();
+      await manyJobs();
+      const first = answerOf(await api.get('/api/costs?limit=3'), 200, schema.costReport);
+      await commit({
+        put: 'ledger',
+        instance: instanceId('i-more'),
+        value: [{ ...ledgerRowOf('j-dear'), usd: 1e6 }],
+      });
+      const second = answerOf(await api.get(`/api/costs?limit=2&cursor=${first.next}`), 200, schema.costReport);
+      expect(second.rows.map((r) => r.key)).toEqual([jobOfRow(JOBS - 4), jobOfRow(JOBS - 5)]);
+    });
+
+    it.each(['', 'x', Buffer.from('[1]').toString('base64url'), Buffer.from('["a",1]').toString('base64url')])(
+      'refuse %j as a cursor',
+      async (cursor) => {
+        problemIn(await api.get(`/api/costs?cursor=${cursor}`), 400, 'usage');
+      },
+    );
+
+    const ledgerRowOf = (job: string): LedgerRow => ({
+      instance: instanceId('i-more'),
+      pool: pool().id,
+      kind: 'work',
+      attempt: null,
+      job: jobId(job),
+      owner: 'ana',
+      template: 't',
+      caller: null,
+      fromMs: hourAgo,
+      toMs: NOW,
+      usd: 1,
+      onDemandUsd: 1,
+    });
+  });
+});
+
+describe('large answers', () => {
+  it('are shorter pages: a list of jobs with large labels', async () => {
+    const labels = Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`label-${n}`, 'x'.repeat(60_000)]));
+    for (let n = 0; n < 12; n++) await submit({ name: `job-${n}`, labels });
+    const names: string[] = [];
+    let cursor: string | null = null;
+    let pages = 0;
+    do {
+      const response = await api.get(`/api/jobs?limit=100${cursor === null ? '' : `&cursor=${cursor}`}`);
+      expect(response.body.length).toBeLessThan(6 * 2 ** 20);
+      const page = answerOf(response, 200, schema.jobList);
+      names.push(...page.items.map((j) => j.name));
+      cursor = page.next;
+      pages++;
+    } while (cursor !== null);
+    expect(pages).toBeGreaterThan(1);
+    expect(names).toEqual(Array.from({ length: 12 }, (_, n) => `job-${11 - n}`));
+  });
+
+  it('that cannot be made shorter are refused in words', async () => {
+    const id = await submit();
+    const task = (await api.store.job(jobId(id)))?.id ?? jobId(id);
+    await commit({
+      put: 'attempt',
+      value: attempt({ id: attemptId(`${task}.main.0.1`), job: task, stage: 'main', index: 0, state: 'running' }),
+    });
+    // Each control character is six bytes of JSON, and seven of a JSON string in a JSON string.
+    api.logs.set(`${task}.main.0.1/stdout`, '\u0001'.repeat(1_048_576));
+    const problem = problemIn(await api.get(`/api/jobs/${id}/logs?limit=1048576`), 400, 'answer-too-large');
+    expect(problem.next).toMatch(/limit/);
+    expect((await api.get(`/api/jobs/${id}/logs?limit=65536`)).status).toBe(200);
+  });
+});
+
+describe('the root', () => {
+  it('says what answers here, and links to routes that are there', async () => {
+    const root = answerOf(await api.get('/'), 200, schema.rootView);
+    for (const link of Object.values(root.links)) {
+      expect(link).not.toMatch(/^[/]|:/);
+      expect([link, (await api.get(`/${link}`)).status]).toEqual([link, 200]);
+    }
+    problemIn(await api.post('/', {}), 405, 'method-not-allowed');
   });
 });
 
@@ -459,6 +710,20 @@ describe('capacity', () => {
       ]),
     );
     problemIn(await api.get('/api/instances?live=yes'), 400, 'usage');
+  });
+
+  it('says for which jobs an instance was bought', async () => {
+    const id = await submit({ name: 'buyer' });
+    const boughtFor = [
+      { job: jobId(id), part: 0.25 },
+      { job: jobId('j-gone'), part: 0.75, usd: 1 },
+    ];
+    await commit({ put: 'instance', value: instance({ id: instanceId('i-1'), boughtFor }) });
+    const [found] = answerOf(await api.get('/api/instances'), 200, schema.instanceList).items;
+    expect(found?.boughtFor).toEqual([
+      { job: 'j-gone', name: null, part: 0.75 },
+      { job: id, name: 'buyer', part: 0.25 },
+    ]);
   });
 });
 
@@ -624,16 +889,10 @@ describe('the rest', () => {
     expect(response.headers['allow']?.split(', ').sort()).toEqual(allow.split(', ').sort());
   });
 
-  it.each([
-    '/',
-    '/api',
-    '/api/job',
-    '/api/jobs/x/y',
-    '/etc/passwd',
-    '/api/../x',
-    '*',
-    '/api/jobs/x/tasks/'.repeat(500),
-  ])('answers 404 to %.30s', async (path) => {
-    problemIn(await api.get(path), 404, 'not-found');
-  });
+  it.each(['/api', '/api/job', '/api/jobs/x/y', '/etc/passwd', '/api/../x', '*', '/api/jobs/x/tasks/'.repeat(500)])(
+    'answers 404 to %.30s',
+    async (path) => {
+      problemIn(await api.get(path), 404, 'not-found');
+    },
+  );
 });

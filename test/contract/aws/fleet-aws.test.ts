@@ -100,6 +100,7 @@ class AwsFleetBench implements FleetDriver {
       stack: 'contract',
       region: REGION,
       launchTemplate: LaunchTemplate?.LaunchTemplateId ?? '',
+      launchTemplateVersion: '1',
       subnets: new Map(double.subnets.map((s) => [s.zone, s.id])),
       cluster: 'ebb',
       image: 'debian:stable-slim',

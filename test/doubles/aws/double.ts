@@ -15,7 +15,7 @@ import type { Fleet } from '../../../lib/ports/fleet.ts';
 import { ContainerInstances } from './ecs/container-instances.ts';
 import { Definitions } from './ecs/definitions.ts';
 import type { Images } from './ecs/task.ts';
-import { Tasks } from './ecs/tasks.ts';
+import { Tasks, type ReadObject } from './ecs/tasks.ts';
 import { Fleets } from './ec2/fleets.ts';
 import { Instances } from './ec2/instances.ts';
 import { marketActions } from './ec2/market.ts';
@@ -54,6 +54,8 @@ export interface AwsDoubleOptions {
   /** Subnet ids by zone; zones that are not named get one. */
   readonly subnets?: Readonly<Record<string, string>>;
   readonly images?: Images;
+  /** Where environment files of tasks are read. Absent: nowhere, and tasks with such fail. */
+  readonly files?: ReadObject;
   /** How much of its memory an instance registers with ECS. */
   readonly memoryFraction?: number;
   readonly deliver?: Deliver;
@@ -190,6 +192,7 @@ class World {
       definitions,
       logs: this.#logs,
       images: options.images ?? {},
+      files: options.files ?? (async () => Promise.reject(new Error('the double was given no objects'))),
     });
     this.services = {
       ec2: { ...templates.actions, ...this.#instances.actions, ...fleets.actions, ...marketActions(place) },

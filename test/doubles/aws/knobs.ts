@@ -31,6 +31,8 @@ export const knobsSchema = z.strictObject({
   throttle: z.record(action, throttle).default({}),
   /** Pools (`c5.large/us-east-1a/spot`, `*` as wildcard) without capacity, whatever the market says. */
   insufficientCapacity: z.array(z.string()).default([]),
+  /** How many more instances a pool has, by its id; a pool that is not named has as many as the market says. */
+  capacityLeft: z.record(z.string(), z.int().min(0)).default({}),
   /** Quota of running spot instances in vCPUs; null: none. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html */
   spotVcpus: z.int().min(0).nullable().default(null),
   /** The same on demand. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html#ec2-on-demand-instances-limits */
@@ -95,6 +97,14 @@ export class KnobBoard {
     const [error = null, ...rest] = this.#now.fleetErrors;
     this.#now = { ...this.#now, fleetErrors: rest };
     return error;
+  }
+
+  /** Takes one of what a pool has left; false where that is none. */
+  takeCapacity(pool: string): boolean {
+    const left = this.#now.capacityLeft[pool];
+    if (left === undefined) return true;
+    if (left > 0) this.#now = { ...this.#now, capacityLeft: { ...this.#now.capacityLeft, [pool]: left - 1 } };
+    return left > 0;
   }
 
   /** Takes a token for the call; false when its bucket is empty. `atMs` is wall time. */

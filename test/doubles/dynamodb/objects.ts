@@ -4,11 +4,18 @@ interface Asked {
   readonly Bucket: string;
   readonly Key: string;
   readonly Body?: Uint8Array | string;
+  readonly Tagging?: { readonly TagSet: readonly { readonly Key: string; readonly Value: string }[] };
 }
 
-/** A double of S3's objects, in memory: put, get, head and delete. Any other call is refused. */
+interface Kept {
+  readonly content: Uint8Array;
+  readonly atMs: number;
+  readonly tags: readonly string[];
+}
+
+/** A double of S3's objects, in memory: put, tag, get, head and delete. Any other call is refused. */
 export class ObjectsDouble {
-  readonly #objects = new Map<string, { readonly content: Uint8Array; readonly atMs: number }>();
+  readonly #objects = new Map<string, Kept>();
 
   client(): S3Client {
     const send = async (command: { readonly input: unknown }): Promise<unknown> => {
@@ -21,7 +28,7 @@ export class ObjectsDouble {
   /** One with these objects in it, by bucket, slash and name. */
   static of(contents: Readonly<Record<string, Uint8Array>>): ObjectsDouble {
     const double = new ObjectsDouble();
-    for (const [key, content] of Object.entries(contents)) double.#objects.set(key, { content, atMs: 0 });
+    for (const [key, content] of Object.entries(contents)) double.#objects.set(key, { content, atMs: 0, tags: [] });
     return double;
   }
 
@@ -34,11 +41,35 @@ export class ObjectsDouble {
     return [...this.#objects.keys()].map((name) => name.slice(name.indexOf('/') + 1));
   }
 
-  #answer(name: string, { Bucket, Key, Body = '' }: Asked): unknown {
+  /** Names of objects with this tag, `key=value`. */
+  tagged(tag: string): readonly string[] {
+    return [...this.#objects]
+      .filter(([, { tags }]) => tags.includes(tag))
+      .map(([name]) => name.slice(name.indexOf('/') + 1));
+  }
+
+  /** Deletes one of the bucket `bucket`. */
+  lose(name: string): void {
+    this.#objects.delete(`bucket/${name}`);
+  }
+
+  /** The lifecycle rule for objects with this tag, at the earliest moment that one can think of. */
+  expire(tag: string): void {
+    for (const [name, { tags }] of this.#objects) if (tags.includes(tag)) this.#objects.delete(name);
+  }
+
+  #answer(name: string, { Bucket, Key, Body = '', Tagging }: Asked): unknown {
     const known = this.#objects.get(`${Bucket}/${Key}`);
     switch (name) {
       case 'PutObjectCommand':
-        this.#objects.set(`${Bucket}/${Key}`, { content: Buffer.from(Body), atMs: Date.now() });
+        this.#objects.set(`${Bucket}/${Key}`, { content: Buffer.from(Body), atMs: Date.now(), tags: [] });
+        return {};
+      case 'PutObjectTaggingCommand':
+        if (known === undefined) throw new NoSuchKey({ message: Key, $metadata: { httpStatusCode: 404 } });
+        this.#objects.set(`${Bucket}/${Key}`, {
+          ...known,
+          tags: (Tagging?.TagSet ?? []).map((tag) => `${tag.Key}=${tag.Value}`),
+        });
         return {};
       case 'GetObjectCommand':
         if (known === undefined) throw new NoSuchKey({ message: Key, $metadata: { httpStatusCode: 404 } });

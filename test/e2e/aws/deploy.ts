@@ -15,12 +15,14 @@ export interface Target {
   readonly region: string;
   /** For everything that the CDK writes. */
   readonly folder: string;
+  /** Ends the CDK's command that runs. */
+  readonly signal?: AbortSignal;
 }
 
 export type Outputs = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 /** The variables with which AWS's SDKs and tools reach a LocalStack, and no account of this machine's user. */
-export const awsEnvironment = ({ endpoint, region }: Omit<Target, 'folder'>): Record<string, string> => ({
+export const awsEnvironment = ({ endpoint, region }: Pick<Target, 'endpoint' | 'region'>): Record<string, string> => ({
   AWS_ENDPOINT_URL: endpoint,
   AWS_REGION: region,
   AWS_DEFAULT_REGION: region,
@@ -41,7 +43,8 @@ async function cdk(target: Target, args: readonly string[]): Promise<void> {
     CDK_DISABLE_CLI_TELEMETRY: 'true',
   };
   try {
-    await promisify(execFile)(process.execPath, [CDK, ...args], { env, maxBuffer: 2 ** 26 });
+    const { signal } = target;
+    await promisify(execFile)(process.execPath, [CDK, ...args], { env, maxBuffer: 2 ** 26, ...(signal && { signal }) });
   } catch (error) {
     const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
     const said = `${stdout}${stderr}`.split('\n').filter((line) => line.trim() !== '');

@@ -1,9 +1,10 @@
 /** The same market in local mode: `ebb up`, asked with the same command line as a deployment. */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { httpClient, type Client } from '../../../lib/cli/client.ts';
 import type { EpochMs } from '../../../lib/kernel/units.ts';
 import { raw } from '../../../lib/kernel/units.ts';
 import { writeMarket } from '../../../lib/local/market-file.ts';
@@ -52,6 +53,11 @@ export class LocalSide {
 
   ebb(...args: string[]): Promise<Answer> {
     return ebb(['--url', this.url, ...args]);
+  }
+
+  /** With the token that the engine made in its folder. */
+  client(): Client {
+    return httpClient(this.url, readFileSync(join(this.#folder, 'data', 'token'), 'utf8').trim());
   }
 
   async end(): Promise<void> {

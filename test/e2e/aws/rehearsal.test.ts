@@ -5,6 +5,8 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { S3Client } from '@aws-sdk/client-s3';
 import {
   GetQueueAttributesCommand,
   ListDeadLetterSourceQueuesCommand,
@@ -35,14 +37,18 @@ import type {
   PoolList,
   SubmitAnswer,
 } from '../../../lib/api/schemas.ts';
-import { httpClient, type Client } from '../../../lib/cli/client.ts';
+import { DynamoStore } from '../../../lib/aws/store/dynamo-store.ts';
+import type { Client } from '../../../lib/cli/client.ts';
 import { routes } from '../../../lib/cli/routes.ts';
+import type { Preference } from '../../../lib/domain/job.ts';
 import { epochMs, type EpochMs } from '../../../lib/kernel/units.ts';
+import { job as storedJob, spec, stage } from '../../support/builders.ts';
 import { putEventsTo, type AwsEvent } from '../../doubles/aws/events.ts';
 import { describeOnLocalStack } from '../../support/localstack.ts';
 import { BrokenFunction } from './broken-function.ts';
 import { callerAt } from './caller.ts';
 import { awsEnvironment } from './deploy.ts';
+import { DeployedFunction } from './functions.ts';
 import { LocalSide } from './local-side.ts';
 import {
   BRIEF_ZONE,
@@ -130,7 +136,7 @@ describeOnLocalStack(
         'the end of the job',
         async () => {
           const { job: now } = await by<{ job: JobView }>('status', id);
-          return now.state === 'pending' || now.state === 'running' ? null : now;
+          return now.state === 'pending' || now.state === 'running' || now.state === 'held' ? null : now;
         },
         DONE_WITHIN_MS,
         ASKED_EACH_MS,
@@ -146,6 +152,34 @@ describeOnLocalStack(
         120_000,
         ASKED_EACH_MS,
       );
+    const jobNow = async (id: string): Promise<JobView> => (await ask<{ job: JobView }>('status', id)).job;
+
+    /** A job that no decision can be made on, as an earlier version with a defect might have left it in the table. */
+    async function storedAsNobodyCan(submittedMs: EpochMs): Promise<string> {
+      const { variables } = await DeployedFunction.about(
+        { endpoint: on.endpoint, region: REGION },
+        'a picture of everything',
+      );
+      const at = { ...on.config(), region: REGION };
+      const store = new DynamoStore({
+        dynamodb: on.kept(new DynamoDBClient(at)),
+        s3: on.kept(new S3Client({ ...at, forcePathStyle: true })),
+        table: variables['EBB_TABLE'] ?? '',
+        bucket: variables['EBB_BUCKET'] ?? '',
+      });
+      const preferences = [null] as unknown as readonly Preference[];
+      const broken = {
+        name: 'broken',
+        class: 'best-effort',
+        deadline: null,
+        stages: [stage({ preferences })],
+      } as const;
+      await store.submit([
+        { job: storedJob({ name: 'j-broken', submittedMs, spec: spec(broken) }), idempotency: null },
+      ]);
+      return 'j-broken';
+    }
+
     const happened = (type: string): readonly AwsEvent[] =>
       rehearsal.double.events.filter((event) => event['detail-type'] === type);
 
@@ -314,7 +348,7 @@ describeOnLocalStack(
       const outcomes = async (client: Client, id: string) =>
         (await attemptsOf(client, id)).filter((a) => a.startedAt !== null).map((a) => a.outcome);
       expect(decisions(aws)).toEqual(decisions(here));
-      expect(await outcomes(rehearsal.client(), job)).toEqual(await outcomes(httpClient(local.url, null), localJob));
+      expect(await outcomes(rehearsal.client(), job)).toEqual(await outcomes(local.client(), localJob));
       const [awsUsd, hereUsd] = [aws, here].map((of) => of.reduce((sum, i) => sum + (i.costUsd ?? 0), 0));
       const usdPerS = dearestSpotUsdPerHour / 3600;
       expect(Math.abs((awsUsd ?? 0) - (hereUsd ?? 0))).toBeLessThan(aws.length * SLOWER_S * SPEED * usdPerS);
@@ -339,8 +373,14 @@ describeOnLocalStack(
         });
       const submit = async (name: string, seconds: number): Promise<string> =>
         (await ask<SubmitAnswer>('submit', small(name, seconds))).job.id;
+      const broken = await storedAsNobodyCan(rehearsal.double.now());
       const [first, second] = [await submit('first', 2), await submit('second', 2)];
       for (const id of [first, second]) expect(await ended(ask, id)).toMatchObject({ state: 'succeeded' });
+      // The function that finds it has run its trials in a thread of its own.
+      const held = await until('the broken job is held', async () => heldOr(null, await jobNow(broken)), 60_000);
+      expect(held.stateReason).toMatch(/a decision on it fails/);
+      expect(await ask<CancelAnswer>('cancel', broken)).toMatchObject({ outcome: 'requested' });
+      expect(await ended(ask, broken)).toMatchObject({ state: 'cancelled' });
       knobs.set({ throttle: {}, insufficientCapacity: [] });
       expect(knobs.now.faults).toEqual([]);
       expect(made('ec2:CreateFleet')).toBeGreaterThan(7);
@@ -451,6 +491,8 @@ describeOnLocalStack(
   },
   'functions',
 );
+
+const heldOr = <T>(other: T, job: JobView): JobView | T => (job.state === 'held' ? job : other);
 
 const SMALL = { resources: { cpu: 1, memory: '128MiB' } };
 

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateLaunchTemplateCommand, DescribeSubnetsCommand, EC2Client } from '@aws-sdk/client-ec2';
 import { CreateClusterCommand, ECSClient } from '@aws-sdk/client-ecs';
+import { GetObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import type { Client } from '../../../lib/cli/client.ts';
 import { deploymentClient } from '../../../lib/cli/deployment.ts';
 import type { EpochMs } from '../../../lib/kernel/units.ts';
@@ -33,6 +34,8 @@ export interface Stage {
   readonly settings?: Readonly<Record<string, string>>;
   /** More variables of every function, over those of a rehearsal; given the double's address. */
   readonly functions?: (double: string) => Promise<Readonly<Record<string, string>>>;
+  /** Gives the deployment up while it is made. */
+  readonly signal?: AbortSignal;
 }
 
 export class Rehearsal {
@@ -65,7 +68,8 @@ export class Rehearsal {
     const folder = mkdtempSync(join(tmpdir(), 'ebb-rehearsal-'));
     const ends: (() => Promise<void>)[] = [];
     try {
-      const target = { endpoint, region: stage.region, folder };
+      const { signal } = stage;
+      const target = { endpoint, region: stage.region, folder, ...(signal && { signal }) };
       const network = await networkOf(endpoint, stage.region);
       const double = await startAwsDouble({
         ...stage,
@@ -73,6 +77,7 @@ export class Rehearsal {
         account: ACCOUNT,
         dir: join(folder, 'double'),
         deliver: putEventsTo(endpoint),
+        files: objectsAt(endpoint, stage.region),
       });
       ends.push(() => double.close());
       const zones = new Set(stage.trace.pools.map((pool) => pool.zone));
@@ -96,7 +101,11 @@ export class Rehearsal {
       const data = launchTemplateData(template, cluster);
       const Ref = await templateIn(double.url, stage.region, data);
       const outputs = await assembly.deploy({
-        elsewhere: { ...cluster, 'AWS::EC2::LaunchTemplate': { Ref }, 'AWS::CloudWatch::Dashboard': {} },
+        elsewhere: {
+          ...cluster,
+          'AWS::EC2::LaunchTemplate': { Ref, LatestVersionNumber: '1' },
+          'AWS::CloudWatch::Dashboard': {},
+        },
         functions: {
           EBB_CLOCK: JSON.stringify(double.anchor),
           ...Object.fromEntries(PLAYED.map((service) => [`AWS_ENDPOINT_URL_${service}`, double.url])),
@@ -153,7 +162,7 @@ export class Rehearsal {
 
 /** Services of the double, as the SDK's variables name them. */
 const PLAYED = ['EC2', 'ECS', 'CLOUDWATCH_LOGS', 'PRICING'];
-const STACK = 'Ebbtide';
+export const STACK = 'Ebbtide';
 const CLUSTER = 'ebbtide-rehearsal';
 
 const clientTo = (endpoint: string, region: string) => ({
@@ -161,6 +170,15 @@ const clientTo = (endpoint: string, region: string) => ({
   region,
   credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
 });
+
+/** Reads objects of LocalStack's. */
+function objectsAt(endpoint: string, region: string): (bucket: string, key: string) => Promise<string> {
+  const client = new S3Client({ ...clientTo(endpoint, region), forcePathStyle: true });
+  return async (Bucket, Key) => {
+    const { Body } = await client.send(new GetObjectCommand({ Bucket, Key }));
+    return (await Body?.transformToString()) ?? '';
+  };
+}
 
 /** LocalStack's default VPC, with its subnet of each zone. */
 async function networkOf(

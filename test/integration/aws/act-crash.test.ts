@@ -34,10 +34,11 @@ const theJob = (() => {
 })();
 
 const bid = usdPerHour(0.05);
-const launch = (id: typeof HOST, pool: typeof CALM): Effect => ({
+/** `ordinal`: of those that are bought together in the pool. */
+const launch = (id: typeof HOST, pool: typeof CALM, ordinal: number): Effect => ({
   kind: 'launch',
-  key: effectKey(`launch ${id}`),
-  allocation: effectKey(`launch ${id}`),
+  key: effectKey(`begin/launch/${pool}/${ordinal}`),
+  allocation: effectKey(`begin/launch/${pool}`),
   instance: id,
   pool,
   bid,
@@ -53,7 +54,12 @@ const start = (of: typeof FIRST, index: number): Effect => ({
 });
 
 /** Two plans, one after the other: what gets something going, and what ends it. */
-const BEGIN: readonly Effect[] = [launch(HOST, CALM), launch(IDLE, CALM), launch(NONE, EMPTY), start(FIRST, 0)];
+const BEGIN: readonly Effect[] = [
+  launch(HOST, CALM, 0),
+  launch(IDLE, CALM, 1),
+  launch(NONE, EMPTY, 0),
+  start(FIRST, 0),
+];
 const END: readonly Effect[] = [
   { kind: 'stop', key: effectKey('stop'), attempt: FIRST, why: 'cancelled', reason: '' },
   { kind: 'release', key: effectKey('release'), instance: IDLE, reason: '' },
@@ -174,7 +180,7 @@ function expectOnce({ outcomes, observed, instances, tasks }: Story): void {
   expect(tasks.map((arns) => arns.length)).toEqual([1, 1]);
   const of = new Map([...outcomes].map(([key, o]) => [key, o.status === 'refused' ? o.why : o.status]));
   for (const { key } of [...BEGIN, ...END]) {
-    expect([key, of.get(key)]).toEqual([key, key === `launch ${NONE}` ? 'insufficient-capacity' : 'done']);
+    expect([key, of.get(key)]).toEqual([key, key === `begin/launch/${EMPTY}/0` ? 'insufficient-capacity' : 'done']);
   }
   const told = (kind: Observation['kind']) =>
     observed.flatMap((o) => (o.kind === kind ? ['attempt' in o ? o.attempt : o.instance] : [])).sort();

@@ -309,7 +309,8 @@ function withS3(
         },
       );
       const ended = await task.ended;
-      expect(ended).toMatchObject({ code: 0, stderr: '' });
+      expect(ended).toMatchObject({ code: 0, stderr: 'ebb: no file matches none/* among its outputs\n' });
+      expect(ended.report).toBe(`${REPORT} why no file matches none/* among its outputs`);
       expect(ended.stdout.trim().split('\n')).toEqual([
         './note.txt',
         './raw/1.tif',

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { lambdaClock } from '../../../lib/aws/clock.ts';
 import { awsFleet, type AwsFleetOnAws } from '../../../lib/aws/fleet/compose.ts';
 import { fleetEvent, noticeOf } from '../../../lib/aws/fleet/events.ts';
-import { keptKey } from '../../../lib/aws/fleet/marks.ts';
+import { environmentKey, keptKey, markOf } from '../../../lib/aws/fleet/marks.ts';
 import { Table } from '../../../lib/aws/store/table.ts';
 import type { Observation } from '../../../lib/domain/observation.ts';
 import { attemptId, effectKey, instanceId, type AttemptId } from '../../../lib/kernel/ids.ts';
@@ -30,6 +30,17 @@ const SPEED = 20;
 const BUCKET = 'bucket';
 const USER_DATA = Buffer.from('#!/bin/sh\necho ECS_CLUSTER=ebb >> /etc/ecs/ecs.config\n').toString('base64');
 
+/** What a shell, a line of a file, or an older agent might make something else of. */
+const AWKWARD: Readonly<Record<string, string>> = {
+  PLAIN: 'hidden-plain',
+  QUOTES: `hidden 'single' "double" \`tick\``,
+  EQUALS: 'hidden=a=b==',
+  LINES: 'hidden\n#one\r\n\ntwo\n',
+  EMPTY: '',
+  SHELL: 'hidden $(exit 3) $HOME ; \\n \\0101 %s %b',
+  LETTERS: 'hidden äß漢字🜲',
+};
+
 describe('files of tasks on AWS', () => {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), 'ebb-files-')));
   const s3 = join(dir, 's3');
@@ -40,6 +51,8 @@ describe('files of tasks on AWS', () => {
   const clients: { destroy(): void }[] = [];
   const told = new Map<AttemptId, number>();
   const unread: AttemptId[] = [];
+  /** Objects that ECS' agent may not read. */
+  const lost = new Set<string>();
 
   const put = (key: string, content: string): void => {
     mkdirSync(dirname(object(key)), { recursive: true });
@@ -55,6 +68,10 @@ describe('files of tasks on AWS', () => {
       speed: SPEED,
       region: REGION,
       images: { '*': { awsCli } },
+      files: async (bucket, key) => {
+        if (lost.has(key)) throw new Error('AccessDenied');
+        return readFileSync(join(s3, bucket, key), 'utf8');
+      },
       deliver: async (events) => {
         for (const event of events) {
           const notice = noticeOf(fleetEvent.parse(event));
@@ -82,6 +99,7 @@ describe('files of tasks on AWS', () => {
       stack: 'files',
       region: REGION,
       launchTemplate: LaunchTemplate?.LaunchTemplateId ?? '',
+      launchTemplateVersion: '1',
       subnets: new Map(double.subnets.map((s) => [s.zone, s.id])),
       cluster: 'ebb',
       image: 'image',
@@ -193,11 +211,47 @@ describe('files of tasks on AWS', () => {
   it('hold a command that is too long for ECS', async () => {
     const words = Array.from({ length: 3000 }, (_, i) => `word-${i}`);
     const attempt = await start('5.1', {
-      command: ['sh', '-c', 'for last; do :; done; echo "$# $last $QUOTE"', 'ebb', ...words],
-      env: { QUOTE: 'it\'s "so"\nand so' },
+      command: ['sh', '-c', 'for last; do :; done; echo "$# $last $EBB_ATTEMPT $QUOTE"', 'ebb', ...words],
+      // What the order says after the entrypoint's own variables are set must not change them.
+      env: { QUOTE: 'it\'s "so"\nand so', EBB_ATTEMPT: 'forged' },
     });
     expect(await ended(attempt)).toMatchObject({ exitCode: 0 });
-    expect((await on.fleet.logs(attempt, 'stdout', 0, 1000)).text).toBe('3000 word-2999 it\'s "so"\nand so');
+    expect((await on.fleet.logs(attempt, 'stdout', 0, 1000)).text).toBe(`3000 word-2999 ${attempt} it's "so"\nand so`);
+  }, 120_000);
+
+  it('hold the values of a job’s environment, which ECS and its events do not', async () => {
+    const names = Object.keys(AWKWARD);
+    const attempt = await start('14.1', {
+      command: ['sh', '-c', `for name; do eval "printf '%s|' \\"\\$$name\\""; done >values; env >all`, 'ebb', ...names],
+      env: AWKWARD,
+      outputs: ['s3://bucket/results/values', 's3://bucket/results/all'],
+    });
+    expect(await ended(attempt)).toMatchObject({ exitCode: 0 });
+    expect(readFileSync(object('results/values'), 'utf8')).toBe(`${Object.values(AWKWARD).join('|')}|`);
+    expect(readFileSync(object('results/all'), 'utf8')).not.toContain('EBB_ENV');
+    const events = JSON.stringify(double.events.filter((e) => e.detail['startedBy'] === markOf(attempt)));
+    expect(events).toContain('environmentFiles');
+    expect(events).not.toContain('hidden');
+    expect(JSON.stringify(double.calls)).not.toContain('hidden');
+  }, 120_000);
+
+  it('hold an environment that is too long for a file in an order', async () => {
+    const attempt = await start('16.1', {
+      command: ['sh', '-c', 'printf %s "$A" | wc -c'],
+      env: { A: '漢'.repeat(4500) },
+    });
+    expect(await ended(attempt)).toMatchObject({ exitCode: 0 });
+    expect((await on.fleet.logs(attempt, 'stdout', 0, 100)).text.trim()).toBe('13500');
+    const events = JSON.stringify(double.events.filter((e) => e.detail['startedBy'] === markOf(attempt)));
+    expect(events).not.toContain('漢');
+  }, 120_000);
+
+  it('fail a task whose environment cannot be had, with what to do', async () => {
+    lost.add(environmentKey('15.1'));
+    const attempt = await start('15.1', { command: ['true'], env: { A: 'b' } });
+    const end = await ended(attempt);
+    expect(end).toMatchObject({ exitCode: null });
+    expect(end?.detail).toMatch(/values of `env` could not be had/);
   }, 120_000);
 
   it('say of an image for another processor what to do, and nothing of a program that fails by itself', async () => {

@@ -27,7 +27,8 @@ it('a launch that CreateFleet answers with an error is over, whatever the error'
       VcpuLimitExceeded: 'quota',
       VolumeLimitExceeded: 'limit',
       SpotMaxPriceTooLow: 'bid-below-price',
-      Unsupported: 'invalid',
+      Unsupported: 'unsupported',
+      InvalidParameterValue: 'invalid',
     };
     const codes = Object.keys(expected);
     world.double.knobs.set({ fleetErrors: codes.map((code) => ({ code, message: `${code}, says EC2` })) });

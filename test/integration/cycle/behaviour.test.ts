@@ -32,20 +32,19 @@ const spentOn = async (bench: EngineBench, id: string): Promise<number> =>
 
 describe('a budget', () => {
   it('ends the job that has used it up, soon after', async () => {
-    const budgetUsd = 0.004;
+    const budgetUsd = 0.04;
     const underrated = { tasks: 2, env: work(20_000), expectedRuntimeS: seconds(200), resources: resources(2) };
     const bench = await run([named('j-poor', { ...main(underrated), maxCostUsd: usd(budgetUsd) })]);
     const { state, stateReason } = await endOf(bench, 'j-poor');
     expect(state).toBe('failed');
-    expect(stateReason).toContain('budget of 0.004 USD is used up');
+    expect(stateReason).toContain('budget of 0.04 USD is used up');
     const spentUsd = await spentOn(bench, 'j-poor');
     expect(spentUsd).toBeGreaterThan(0.9 * budgetUsd);
-    // A cycle's worth of the instance that both fill, and their time to stop.
-    expect(spentUsd).toBeLessThan(budgetUsd + (70 * 0.04) / 3600);
+    expect(spentUsd).toBeLessThanOrEqual(budgetUsd);
   });
 
   it('counts what is billed and what is not yet, and reads a job’s past once', async () => {
-    const budgetUsd = 0.012;
+    const budgetUsd = 0.05;
     const bench = new EngineBench({ trace: mixedTrace, startMs: START_MS, config: { refundRule: 'none' } });
     const read: string[] = [];
     const listening = (store: Store): Store =>
@@ -66,10 +65,10 @@ describe('a budget', () => {
     // Interrupted when a fair part of it was spent, and ended by the budget on another machine.
     const outcomes = (await attemptsOf(bench, 'j-moved')).map((a) => a.outcome);
     expect(outcomes).toEqual(['interrupted', 'interrupted', 'cancelled', 'cancelled']);
-    expect((await endOf(bench, 'j-moved')).stateReason).toContain('budget of 0.012 USD is used up');
+    expect((await endOf(bench, 'j-moved')).stateReason).toContain('budget of 0.05 USD is used up');
     const spentUsd = await spentOn(bench, 'j-moved');
-    expect(spentUsd).toBeGreaterThan(0.95 * budgetUsd);
-    expect(spentUsd).toBeLessThan(budgetUsd + (70 * 0.06) / 3600);
+    expect(spentUsd).toBeGreaterThan(0.85 * budgetUsd);
+    expect(spentUsd).toBeLessThanOrEqual(budgetUsd);
     expect(read).toEqual(['ledger', 'attempts']);
   });
 
@@ -108,7 +107,7 @@ describe('a budget', () => {
     expect(state).toBe('failed');
     // One of four vCPUs of the cheapest pool for ten minutes, 0.04 / 4 / 6 USD, and a little more for what is uncertain.
     expect(stateReason).toMatch(
-      /^its budget does not pay for it: 0.00 USD spent, at least 0.001[6-9] USD needed for what waits, limit 0.00010 USD; raise maxCost and submit it again$/,
+      /^its budget does not pay for it: 0.00 USD spent, at least 0.001[6-9]\d? USD needed for what waits, limit 0.0001 USD; raise maxCost and submit it again$/,
     );
     expect(await bench.fleet.list()).toEqual([]);
     const { finishedMs } = await bench.job(jobId('j-hopeless'));
@@ -117,19 +116,19 @@ describe('a budget', () => {
   });
 
   it('that does not pay for another attempt ends the job when its last one has ended', async () => {
-    // Interrupted after some 11 min, all of it lost: 0.01 USD an hour of its share, twice 20 min, are 0.0067 USD; and what takes longer
-    // than 11 min takes longer than 20 in the mean.
-    const underway = { env: work(1200), expectedRuntimeS: seconds(1200) };
-    const bench = await run([named('j-once', { ...main(underway), maxCostUsd: usd(0.0045) })]);
+    // Interrupted after some 11 min, all of it lost. It has the instance of 0.04 USD an hour to itself: 20 min with its start-up are 0.015 USD,
+    // and what takes longer than 11 min takes longer than 20 in the mean.
+    const underway = { env: work(1200), expectedRuntimeS: seconds(1200), resources: resources(4) };
+    const bench = await run([named('j-once', { ...main(underway), maxCostUsd: usd(0.02) })]);
     const { state, stateReason } = await endOf(bench, 'j-once');
     expect((await attemptsOf(bench, 'j-once')).map((a) => a.outcome)).toEqual(['interrupted']);
     expect(state).toBe('failed');
-    expect(stateReason).toMatch(/^its budget does not pay for it: 0\.00\d+ USD spent, at least 0\.004\d USD needed/);
+    expect(stateReason).toMatch(/^its budget does not pay for it: 0\.0\d+ USD spent, at least 0\.0[12]\d* USD needed/);
   });
 
   describe('that pays at usual prices, but not at those of now,', () => {
     const HOUR_S = 3600;
-    const oneHour = main({ env: work(HOUR_S), expectedRuntimeS: seconds(HOUR_S) });
+    const oneHour = main({ env: work(HOUR_S), expectedRuntimeS: seconds(HOUR_S), resources: resources(4) });
     /** Usually 0.04 USD an hour, 0.12 from ten minutes before the start until `fallsAtS`. */
     const spike = (fallsAtS: number | null): MarketTrace => {
       const week = 7 * 24 * HOUR_S;
@@ -143,8 +142,8 @@ describe('a budget', () => {
     };
     const drive = async (fallsAtS: number | null, over: Partial<JobSpec>, of: Partial<Job> = {}) => {
       const bench = new EngineBench({ trace: spike(fallsAtS), startMs: START_MS });
-      // A quarter of a machine for an hour: 0.03 USD now, 0.01 usually.
-      await bench.submit([named('j-patient', { ...oneHour, maxCostUsd: usd(0.02), ...over }, of)]);
+      // A machine for an hour and its start: 0.125 USD now, 0.04 usually.
+      await bench.submit([named('j-patient', { ...oneHour, maxCostUsd: usd(0.08), ...over }, of)]);
       const explained: string[] = [];
       const look: Deed = {
         atMs: after(HOUR_S),
@@ -164,7 +163,7 @@ describe('a budget', () => {
       expect(state).toBe('succeeded');
       const [first] = await attemptsOf(bench, 'j-patient');
       expect(raw(first?.placedMs ?? START_MS)).toBeGreaterThanOrEqual(raw(after(3 * HOUR_S)));
-      expect(await spentOn(bench, 'j-patient')).toBeLessThan(0.02);
+      expect(await spentOn(bench, 'j-patient')).toBeLessThan(0.08);
     });
 
     it('ends the job after a day', async () => {
@@ -233,12 +232,34 @@ describe('a cancelled job', () => {
   });
 });
 
+describe('an explanation', () => {
+  it('names what can be changed before what follows from it: the first stage waits for room, the second for the first', async () => {
+    const explained: unknown[] = [];
+    const stages = [
+      stage({ name: 'last', dependsOn: ['first'], env: work(60) }),
+      stage({ name: 'first', env: work(60), resources: resources(2), constraints: { zones: ['nowhere-1z'] } }),
+    ];
+    const look: Deed = {
+      atMs: after(300),
+      act: async (store) => explained.push(await store.explanation(jobId('j-stuck'))),
+    };
+    const stop: Deed = { atMs: after(400), act: async (store) => store.requestCancel(jobId('j-stuck')) };
+    await run([named('j-stuck', { stages })], [look, stop]);
+    const [e] = explained as { headline: string; waiting: { why: string; stage: string }[] }[];
+    expect(e?.waiting.map((w) => [w.stage, w.why])).toEqual([
+      ['first', 'constraint'],
+      ['last', 'dependency'],
+    ]);
+    expect(e?.headline).not.toContain('waits for stage');
+  });
+});
+
 describe('a failed task', () => {
   it('is tried again as often as it may be, and then fails its job', async () => {
     const bench = await run([named('j-bad', main({ tasks: 3, env: work(60, 5), retries: 2 }))]);
     const { state, stateReason } = await endOf(bench, 'j-bad');
     expect(state).toBe('failed');
-    expect(stateReason).toMatch(/stage main: \d task\(s\) failed with no retries left/);
+    expect(stateReason).toMatch(/^stage main: task \d failed with no retries left: exit code 1( \(and \d more\))?$/);
     const perTask = Map.groupBy(await attemptsOf(bench, 'j-bad'), (a) => a.index);
     for (const attempts of perTask.values()) expect(attempts.length).toBeLessThanOrEqual(3);
     expect([...perTask.values()].some((of) => of.filter((a) => a.outcome === 'failed').length === 3)).toBe(true);

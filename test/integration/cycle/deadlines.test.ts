@@ -53,7 +53,7 @@ function deadlineJob(n: number, w: Wanted, startMs: EpochMs): Job {
 function taken(jobs: readonly Job[], trace: MarketTrace, startMs: EpochMs): Job[] {
   const admit = admitter({
     pools: trace.pools,
-    vcpus: VCPUS,
+    limits: { vcpus: VCPUS },
     config: schedulerConfig.parse({}),
     history: new LoggedHistory(),
   });

@@ -148,6 +148,22 @@ describe.each([
     expect(second - first).toBeGreaterThanOrEqual(300);
   });
 
+  it('that meets a used-up quota says so to whoever waits, and what would change it', async () => {
+    let seen: unknown = null;
+    const deed: Deed = {
+      atMs: plus(START_MS, seconds(1200)),
+      act: async (store) => void (seen = (await store.explanation(jobId('j-retried')))?.waiting),
+    };
+    const run = await drive(async ({ atS, launch }) => (atS < 3600 ? NO_QUOTA : launch()), stepped, { deeds: [deed] });
+    await expectNothingLeft(run);
+    expect(seen).toMatchObject([
+      {
+        detail: expect.stringMatching(/the account's vCPU quota spot\/standard/),
+        wouldChange: expect.stringMatching(/^a higher vCPU quota spot\/standard of the account \(Service Quotas\)/),
+      },
+    ]);
+  });
+
   it('that met a used-up quota is asked for again once an instance under it was taken', async () => {
     const [refusedAtS, launchedAtS]: [number[], number[]] = [[], []];
     const alone = stage({ tasks: 2, env: work(1500), resources: resources(3), checkpoint: SAVES });
@@ -170,6 +186,7 @@ describe.each([
 
   it('of a gang that the quota is too small for is not bought and given back every five minutes', async () => {
     const RAISED_S = 3 * 3600;
+    let seen: unknown = null;
     const boughtAtS: number[] = [];
     const gang = stage({ tasks: 4, gang: true, env: work(600), resources: resources(3), checkpoint: SAVES });
     const single = stage({ tasks: 1, env: work(300), resources: resources(3), checkpoint: SAVES });
@@ -181,6 +198,12 @@ describe.each([
       },
       stepped,
       {
+        deeds: [
+          {
+            atMs: plus(START_MS, seconds(1800)),
+            act: async (store) => void (seen = (await store.explanation(jobId('j-gang')))?.waiting),
+          },
+        ],
         jobs: [
           job({ submittedMs: START_MS, name: 'j-gang', spec: spec({ name: 'gang', stages: [gang] }) }),
           job({ submittedMs: START_MS, name: 'j-single', spec: spec({ name: 'single', stages: [single] }) }),
@@ -188,6 +211,13 @@ describe.each([
       },
     );
     await expectNothingLeft(run);
+    expect(seen).toMatchObject([
+      {
+        why: 'gang',
+        detail: expect.stringMatching(/the account's vCPU quota (spot|on-demand)\/standard refused \d+ at once/),
+        wouldChange: expect.stringMatching(/^a higher vCPU quota (spot|on-demand)\/standard of the account/),
+      },
+    ]);
     const jobs = await run.bench.jobs();
     const overS = (name: string): number =>
       raw(between(START_MS, invariant(jobs.find((j) => j.spec.name === name)?.finishedMs, `${name} is over`)));

@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { attemptId, effectKey, instanceId } from '../../../lib/kernel/ids.ts';
 import { plus, raw, seconds } from '../../../lib/kernel/units.ts';
 import type { Observation } from '../../../lib/domain/observation.ts';
 import { BID, CALM, endOf, ofKind, startOf, START_MS } from '../../contract/fleet.ts';
+import type { LocalFleet } from '../../../lib/local/fleet/fleet.ts';
 import { LocalFleetBench, processesOf } from '../../support/local-fleet.ts';
 
 const i1 = instanceId('i-0001');
@@ -48,6 +49,19 @@ describe('death of a supervisor', () => {
     expect(raw(bill.totalUsd)).toBeCloseTo(0.03 * Math.max(hours, 1 / 60), 9);
     await bench.reopen();
     expect(await bench.fleet.observe(new Map())).toEqual(seen);
+  });
+
+  it('that hangs is as good as dead: it is killed with its tasks, and the instance is lost', async () => {
+    await bench.fleet.close();
+    bench.fleet = bench.open({ hangsAfterS: 4 });
+    await bench.fleet.launch([launch]);
+    await bench.fleet.start([startOf(bench, { instance: i1, attempt: a1, program: { runtimeS: 9000, exitCode: 0 } })]);
+    await bench.until('the start of the task', has('attempt-started'));
+    process.kill(supervisorPid(), 'SIGSTOP');
+    const seen = await bench.until('the end of the instance', has('instance-ended'));
+    expect(seen.at(-1)).toMatchObject({ cause: 'lost', detail: 'its supervisor did not answer for 4 s' });
+    expect(endOf(seen, a1)).toMatchObject({ stopped: 'interrupted' });
+    expect(processesOf(bench.dir)).toEqual([]);
   });
 
   it('in the middle of writing: a torn line is not read, and what is missing is written again the same', async () => {
@@ -170,6 +184,91 @@ describe('death of the engine', () => {
   });
 });
 
+describe('a damaged file', () => {
+  const a2 = attemptId('2.1');
+
+  it('in an inbox: its task is interrupted and says why, and the others of the instance go on', async () => {
+    await bench.fleet.launch([launch]);
+    await bench.fleet.start([startOf(bench, { instance: i1, attempt: a1, program: { runtimeS: 9000, exitCode: 0 } })]);
+    await bench.until('the start of the task', has('attempt-started'));
+    const pid = supervisorPid();
+    // Half of an order, as a full disk left it.
+    writeFileSync(join(instanceDir(), 'inbox', 'start%2F2.1.json'), '{"do":"start","key":"start/2.1","att');
+    writeFileSync(join(instanceDir(), 'inbox', 'nothing.json'), '\0\0');
+    const seen = await bench.until('the end of the second', (s) => endOf(s, a2) !== undefined);
+    expect(endOf(seen, a2)).toMatchObject({ stopped: 'interrupted', exitCode: null });
+    expect(endOf(seen, a2)!.detail).toMatch(/could not be read.*start%2F2\.1\.json\.bad/);
+    expect(supervisorPid()).toBe(pid);
+    expect(readdirSync(join(instanceDir(), 'inbox')).sort()).toEqual(['nothing.json.bad', 'start%2F2.1.json.bad']);
+    // Stops and give-backs are known by their names.
+    writeFileSync(join(instanceDir(), 'inbox', 'p-1%2Fstop%2F1.1.json'), '');
+    const stopped = await bench.until('the end of the first', (s) => endOf(s, a1) !== undefined);
+    expect(endOf(stopped, a1)).toMatchObject({ stopped: 'preempted' });
+    writeFileSync(join(instanceDir(), 'inbox', 'release%2Fi-0001.json'), '[');
+    await bench.until('the end of the instance', has('instance-ended'));
+  });
+
+  const recovered = { id: i1, allocation: launch.key, pool: CALM, bid: BID };
+  /** What the bench's fleet says while it is opened on damaged files. */
+  const said: string[] = [];
+  const openOn = (): LocalFleet => {
+    bench.fleet = bench.open({ onTrouble: (text) => void said.push(text) });
+    return bench.fleet;
+  };
+
+  it.each(['spec.json', 'all files'])(
+    'of an instance (%s): what lives goes on, what is gone is buried and billed',
+    async (what) => {
+      said.length = 0;
+      await bench.fleet.launch([launch]);
+      await bench.fleet.start([
+        startOf(bench, { instance: i1, attempt: a1, program: { runtimeS: 9000, exitCode: 0 } }),
+      ]);
+      const seen = await bench.until('the start of the task', has('attempt-started'));
+      const launchedMs = ofKind(seen, 'instance-launched')[0]!.atMs;
+      await bench.fleet.close();
+      const pid = supervisorPid();
+      if (what === 'spec.json') writeFileSync(join(instanceDir(), 'spec.json'), '{"version":1,"inst');
+      else rmSync(instanceDir(), { recursive: true });
+      const fleet = openOn();
+      expect(await fleet.list()).toEqual([]);
+      const cursor = seen.at(-1)!.sequence;
+      fleet.recover([{ ...recovered, launchedMs, cursor }]);
+      if (what === 'spec.json') {
+        expect(said.join()).toMatch(/spec\.json cannot be read; it is kept as .*spec\.json\.bad/);
+        expect(await fleet.observe(new Map())).toEqual(seen);
+        expect(supervisorPid()).toBe(pid);
+        await fleet.release([{ key: effectKey('release/1'), instance: i1 }]);
+      }
+      const after = await bench.until('the end of the instance', has('instance-ended'));
+      expect(after.at(-1)).toMatchObject({ cause: what === 'spec.json' ? 'released' : 'lost' });
+      expect(after.at(-1)!.sequence).toBeGreaterThan(cursor);
+      expect(raw((await fleet.bill(i1, plus(bench.now(), seconds(9)))).totalUsd)).toBeGreaterThan(0);
+    },
+  );
+
+  it('in the middle of a journal: the lines around it are read', async () => {
+    said.length = 0;
+    await bench.fleet.launch([launch]);
+    const seen = await bench.until('ready', has('instance-ready'));
+    await bench.fleet.close();
+    appendFileSync(join(instanceDir(), 'journal.jsonl'), '\0\0{"sequence":3,\n');
+    const fleet = openOn();
+    expect(await fleet.observe(new Map())).toEqual(seen);
+    expect(said.join()).toMatch(/journal\.jsonl: a line cannot be read/);
+    await fleet.release([{ key: effectKey('release/1'), instance: i1 }]);
+    await bench.until('the end of the instance', has('instance-ended'));
+  });
+
+  it('as a lock or a heartbeat (power cut): the instance is buried', async () => {
+    await bench.fleet.launch([launch]);
+    await bench.until('ready', has('instance-ready'));
+    process.kill(supervisorPid(), 'SIGKILL');
+    for (const file of ['lock', 'heartbeat']) writeFileSync(join(instanceDir(), file), '');
+    await bench.until('the end of the instance', has('instance-ended'));
+  });
+});
+
 describe('a directory that is removed', () => {
   it('takes its instances and their tasks with it', async () => {
     await bench.fleet.launch([launch]);
@@ -189,9 +288,14 @@ describe('ended instances', () => {
     await bench.fleet.launch(ids.map((id) => ({ ...launch, key: effectKey(`l/${id}`), instance: id })));
     await bench.fleet.release(ids.map((id) => ({ key: effectKey(`r/${id}`), instance: id })));
     const seen = await bench.until('all ends', (s) => ofKind(s, 'instance-ended').length === 3);
-    expect(readdirSync(join(bench.dir, 'fleet', 'instances'))).toHaveLength(3);
-    await bench.fleet.observe(new Map(ids.map((id) => [id, seen.length])));
-    expect(readdirSync(join(bench.dir, 'fleet', 'instances'))).toHaveLength(1);
+    const kept = (): string[] => readdirSync(join(bench.dir, 'fleet', 'instances'));
+    expect(kept()).toHaveLength(3);
+    // A supervisor may still be on its way out when its last word is read.
+    do {
+      await bench.fleet.observe(new Map(ids.map((id) => [id, seen.length])));
+      await new Promise((r) => setTimeout(r, 50));
+    } while (kept().length > 1);
+    expect(kept()).toHaveLength(1);
     expect(await bench.fleet.list()).toHaveLength(1);
   });
 });

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFil
 import { join } from 'node:path';
 import type { Observation } from '../../../lib/domain/observation.ts';
 import { attemptId, effectKey, instanceId, type AttemptId } from '../../../lib/kernel/ids.ts';
-import { raw, seconds } from '../../../lib/kernel/units.ts';
+import { mib, milliCpu, raw, seconds } from '../../../lib/kernel/units.ts';
 import { layout } from '../../../lib/local/fleet/layout.ts';
 import type { StartRequest } from '../../../lib/ports/fleet.ts';
 import { BID, CALM, endOf, ofKind, SAVES, SPIKY, startOf, START_MS } from '../../contract/fleet.ts';
@@ -152,6 +152,77 @@ describe('processes of a task', () => {
     const end = await run(`sh -c '${busy}' & ${busy}; wait`);
     expect(raw(end.usage!.cpuS)).toBeGreaterThan(0.05);
     expect(raw(end.usage!.maxRss)).toBeGreaterThan(0.5);
+  });
+});
+
+describe('memory of a task', () => {
+  const asking = (n: number): Partial<StartRequest> => ({
+    resources: { cpu: milliCpu(500), memory: mib(n), gpus: 0, disk: mib(0) },
+  });
+  const HOLD = 'const held = Buffer.alloc(200 * 2 ** 20, 1); setTimeout(() => held.length, 60000)';
+
+  it('over what its job asks for ends the task, whose reason says so', async () => {
+    const end = await run(`exec "${process.execPath}" -e '${HOLD}'`, asking(150));
+    expect(end).toMatchObject({ exitSignal: 'SIGKILL', stopped: null });
+    expect(end.detail).toMatch(/^out of memory: .* its job asks for 150 MiB; ask for more with resources\.memory$/);
+  });
+
+  it('of a child counts as well, and so does that of a task that is just being stopped', async () => {
+    await start(`trap "" TERM; "${process.execPath}" -e '${HOLD}' & wait; wait`, {
+      ...asking(150),
+      checkpoint: { ...SAVES, graceS: seconds(3000) },
+    });
+    const seen = await bench.until('the end of the task', (s) => endOf(s, a1) !== undefined, 2000);
+    expect(endOf(seen, a1)!.detail).toMatch(/^out of memory/);
+    expect(processesOf(bench.dir).filter((p) => p.command.includes('held'))).toEqual([]);
+  });
+
+  it('that its processes share counts once', async () => {
+    // Three processes that hold the same 60 MiB: a tmpfs file, mapped by all of them.
+    const fork = `
+import mmap, os, time, tempfile
+m = mmap.mmap(-1, 60 * 2**20)
+m.write(b"x" * (60 * 2**20))
+for _ in range(3):
+    if os.fork() == 0:
+        sum(m[i] for i in range(0, len(m), 4096)); time.sleep(4); os._exit(0)
+for _ in range(3): os.wait()
+`;
+    put(fork, 'fork.py');
+    const end = await run('exec python3 fork.py', { ...asking(128), inputs: ['fork.py'] });
+    expect(end).toMatchObject({ exitCode: 0, detail: null });
+  });
+});
+
+describe('environment of a task', () => {
+  it('has what programs need and what its job says, and nothing else of the engine', async () => {
+    const secrets = {
+      AWS_SECRET_ACCESS_KEY: 'of the engine',
+      MY_TOKEN: 'of the engine',
+      EBB_TOKEN: 'x',
+      LC_ALL: 'C.UTF-8',
+    };
+    const before = { ...process.env };
+    Object.assign(process.env, secrets);
+    try {
+      await bench.close();
+      bench = new LocalFleetBench(START_MS);
+      await bench.fleet.launch([{ key: effectKey('launch/1'), instance: i1, pool: CALM, bid: BID }]);
+      // Also what it can read of its supervisor.
+      await run('env | sort; tr "\\0" "\\n" </proc/$PPID/environ', { env: { FROM_JOB: 'yes', TZ: 'Asia/Tokyo' } });
+    } finally {
+      process.env = before;
+    }
+    const { text } = await bench.fleet.logs(a1, 'stdout', 0, 100_000);
+    expect(text).not.toMatch(/of the engine|EBB_TOKEN|JEST_WORKER_ID/);
+    const names = new Set(text.split('\n').flatMap((line) => /^([A-Z_]+)=/.exec(line)?.[1] ?? []));
+    expect([...names].filter((name) => !name.startsWith('EBB_')).sort()).toEqual(
+      expect.arrayContaining(['FROM_JOB', 'LC_ALL', 'PATH', 'TZ']),
+    );
+    expect(text).toContain('TZ=Asia/Tokyo');
+    const allowed =
+      /^(EBB_\w+|FROM_JOB|LC_ALL|PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TMPDIR|PWD|OLDPWD|SHLVL|_)$/;
+    expect([...names].filter((name) => !allowed.test(name))).toEqual([]);
   });
 });
 

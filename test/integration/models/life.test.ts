@@ -96,7 +96,7 @@ describe('versions of a directory', () => {
     const folder = join(ownOf(dir), 'mine');
     always(folder, 0.3);
     appendFileSync(join(folder, 'model.onnx'), 'x');
-    expect(ebb('models', 'list', '--dir', dir).stdout).toMatch(/mine .*damaged: the SHA-256 of model.onnx/);
+    expect(ebb('models', 'list', '--dir', dir).stdout).toMatch(/mine +damaged: the/);
     const shown = ebb('models', 'show', 'mine', '--dir', dir);
     expect(shown.status).toBe(9);
     expect(shown.stdout).toMatch(/Checked: damaged: .*SHA-256/);

@@ -1,5 +1,5 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -29,6 +29,7 @@ function ebb(...args: string[]): void {
 async function up(...args: string[]): Promise<{ readonly url: string; readonly pid: number }> {
   const child = spawn(process.execPath, [EBB, 'up', '--json', '--port', '0', '--dir', dir, ...args], {
     cwd: scratch,
+    env: { ...process.env, XDG_STATE_HOME: scratch },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   engine = child;
@@ -40,8 +41,9 @@ async function up(...args: string[]): Promise<{ readonly url: string; readonly p
   });
 }
 
-async function asked<T>(url: string, init?: RequestInit): Promise<T> {
-  const answer = await fetch(url, init);
+async function asked<T>(url: string, init?: RequestInit & { readonly headers?: Record<string, string> }): Promise<T> {
+  const authorization = `Bearer ${readFileSync(join(dir, 'token'), 'utf8').trim()}`;
+  const answer = await fetch(url, { ...init, headers: { ...init?.headers, authorization } });
   if (!answer.ok) throw new Error(await answer.text());
   return (await answer.json()) as T;
 }

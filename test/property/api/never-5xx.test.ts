@@ -1,10 +1,13 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { problem } from '../../../lib/api/schemas.ts';
+import { batchAnswer, problem } from '../../../lib/api/schemas.ts';
 import { OPERATIONS } from '../../../lib/api/operations.ts';
 import { apiUnderTest, jobFile, type ApiUnderTest } from '../../support/api.ts';
+import { hostileStage } from '../../support/hostile-stage.ts';
 
 const SEED = 20_260_301;
+/** Far above what a loaded machine needs for one request, far below what exponential time needs. */
+const REQUEST_LIMIT_MS = 10_000;
 
 let api: ApiUnderTest;
 beforeAll(async () => {
@@ -105,12 +108,23 @@ const spoiledStage = fc
     const [stage] = jobFile()['stages'] as [object];
     return JSON.stringify(jobFile({ stages: [{ ...stage, [key]: value }] }));
   });
+const hostile = hostileStage.map((keys) => {
+  const [stage] = jobFile()['stages'] as [object];
+  return JSON.stringify(jobFile({ stages: [{ ...stage, ...keys }] }));
+});
+const batchKeys = fc.option(
+  fc.array(fc.oneof(fc.constantFrom('k', 'l', null), nasty, fc.jsonValue({ maxDepth: 1 })), { maxLength: 4 }),
+);
+const batch = fc
+  .tuple(fc.array(fc.oneof(spoiled, spoiledStage, hostile, fc.json()), { maxLength: 4 }), batchKeys)
+  .map(([jobs, keys]) => `{"jobs":[${jobs.join(',')}]${keys === null ? '' : `,"keys":${JSON.stringify(keys)}`}}`);
 const body = fc.oneof(
   fc.constant(null),
+  hostile,
   fc.json(),
   spoiled,
   spoiledStage,
-  fc.array(fc.oneof(spoiled, spoiledStage), { maxLength: 4 }).map((jobs) => `{"jobs":[${jobs.join(',')}]}`),
+  batch,
   fc.uint8Array({ maxLength: 50 }),
   fc.constantFrom('['.repeat(50_000), '{"a":'.repeat(50_000), '"\\ud800"', '{"name":1e999}'),
 );
@@ -145,6 +159,70 @@ describe('whatever is asked', () => {
     );
     // The generators reach both what is taken and what is refused, in many ways.
     expect([...statuses.keys()].sort()).toEqual(expect.arrayContaining([200, 400, 404, 405]));
+  });
+
+  it('wildcards and braces are answered in time', async () => {
+    const statuses = new Map<number, number>();
+    let slowestMs = 0;
+    await fc.assert(
+      fc.asyncProperty(hostile, async (text) => {
+        const before = process.cpuUsage();
+        const response = await api.dispatch({
+          method: 'POST',
+          path: '/api/jobs',
+          headers: { 'content-type': 'application/json' },
+          body: text,
+        });
+        // Processor time: other processes of a busy machine make no request slow.
+        const { user, system } = process.cpuUsage(before);
+        slowestMs = Math.max(slowestMs, (user + system) / 1000);
+        statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
+        expect([201, 400, 422]).toContain(response.status);
+        expect(slowestMs).toBeLessThan(REQUEST_LIMIT_MS);
+      }),
+      { seed: SEED, numRuns: 1000 },
+    );
+    expect(statuses.get(201)).toBeGreaterThan(100);
+    expect(statuses.get(400)).toBeGreaterThan(100);
+  });
+
+  it('each job of a batch is answered as it would be by itself, in order', async () => {
+    const outcomes = new Map<string, number>();
+    const keyed = fc.array(fc.tuple(fc.oneof(spoiled, spoiledStage, hostile), fc.constantFrom(null, 'k', 'l', 'm')), {
+      minLength: 1,
+      maxLength: 6,
+    });
+    await fc.assert(
+      fc.asyncProperty(keyed, async (jobs) => {
+        const post = (path: string, text: string, key: string | null): ReturnType<ApiUnderTest['dispatch']> =>
+          api.dispatch({
+            method: 'POST',
+            path,
+            headers: { 'content-type': 'application/json', ...(key === null ? {} : { 'idempotency-key': key }) },
+            body: text,
+          });
+        api = apiUnderTest();
+        const alone: string[] = [];
+        for (const [text, key] of jobs) {
+          // The text under a key is that of the job as data: how it was written is not part of a batch.
+          const answer = await post('/api/jobs', JSON.stringify(JSON.parse(text)), key);
+          const { code, outcome } = JSON.parse(answer.body) as { code?: string; outcome?: string };
+          alone.push(code ?? outcome ?? '');
+        }
+        api = apiUnderTest();
+        const together = `{"jobs":[${jobs.map(([text]) => text).join(',')}],"keys":${JSON.stringify(jobs.map(([, key]) => key))}}`;
+        const answer = await post('/api/jobs/batch', together, null);
+        expect(answer.status).toBe(200);
+        const { results } = batchAnswer.parse(JSON.parse(answer.body));
+        expect(results.map((r) => r.index)).toEqual(jobs.map((_, i) => i));
+        expect(results.map((r) => r.problem?.code ?? r.outcome)).toEqual(alone);
+        for (const is of alone) outcomes.set(is, (outcomes.get(is) ?? 0) + 1);
+      }),
+      { seed: SEED, numRuns: 500 },
+    );
+    expect([...outcomes.keys()]).toEqual(expect.arrayContaining(['created', 'conflict', 'job-file.invalid']));
+    api = apiUnderTest();
+    await api.post('/api/jobs', jobFile());
   });
 
   it('job files that are nearly right are taken or refused with the place of the fault', async () => {

@@ -38,6 +38,20 @@ const anyDepth = fc
   .map(([a, b]) => a + b);
 
 describe('patterns for the AWS CLI', () => {
+  it('write out ranges', () => {
+    expect(words(inputScript(WORKDIR, ['f-{08..10}.exr']))).toEqual([
+      `${WORKDIR}/`,
+      '.',
+      'f-{08..10}.exr',
+      ...['f-08.exr', 'f-09.exr', 'f-10.exr'].flatMap((each) => ['--include', each]),
+      ...['--exclude', '*/*'],
+    ]);
+  });
+
+  it('over the limits stand for themselves, whoever let them through', () => {
+    expect(words(inputScript(WORKDIR, ['{a,b}'.repeat(800)])).filter((w) => w === '--include')).toHaveLength(1);
+  });
+
   it('of one depth take what local mode takes', () => {
     const seen = { taken: 0, left: 0 };
     fc.assert(
@@ -94,10 +108,13 @@ describe('patterns for the AWS CLI', () => {
   });
 
   it('are refused where the CLI has nothing like them', () => {
-    expect(unusablePattern('!(a)')).toContain('S3 knows');
+    expect(unusablePattern('!(a)')).toContain('extended pattern');
     expect(unusablePattern('s3://bucket')).toContain('whole bucket');
     expect(unusablePattern('s3:bucket/a')).toContain('is no URI');
-    expect(unusablePattern('{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}')).toContain('fewer braces');
+    expect(unusablePattern('{a,b}'.repeat(9))).toContain('becomes 512 patterns');
+    expect(unusablePattern('**/'.repeat(9) + 'a')).toContain('becomes 512 patterns');
+    expect(unusablePattern('**/'.repeat(1300) + 'a')).toContain('more than 10^15');
+    expect(unusablePattern('{a,b}'.repeat(800))).toContain('fewer braces');
     for (const fine of ['report (1).txt', 'a/**/b', '{a,b}{a,b}', 's3://bucket/a/**'])
       expect(unusablePattern(fine)).toBeNull();
   });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { epochMs, raw, seconds, usd } from '../../../lib/kernel/units.ts';
+import { attemptId, jobId } from '../../../lib/kernel/ids.ts';
 import { attribute } from '../../../lib/cycle/ledger.ts';
 import type { Bill } from '../../../lib/domain/ledger.ts';
 import { attempt, instance, job, pool, resources } from '../../support/builders.ts';
@@ -59,6 +60,94 @@ const rowsOf = (bill: Bill, attempts: ReturnType<typeof attempt>[]) =>
     until: epochMs(12 * HOUR),
   });
 
+/** An instance bought for `a` and `b`, of which `a`, `c` and others may run. */
+const shared = (bill: Bill, attempts: ReturnType<typeof attempt>[], untilMs = 12 * HOUR) =>
+  attribute({
+    instance: {
+      ...instance(),
+      boughtFor: [
+        { job: jobId('j-a'), part: 0.75 },
+        { job: jobId('j-b'), part: 0.25 },
+      ],
+    },
+    pool: pool(),
+    bill,
+    attempts,
+    jobs: new Map(),
+    until: epochMs(untilMs),
+  });
+
+const byJob = (rows: ReturnType<typeof shared>): Record<string, number> => {
+  const sums: Record<string, number> = {};
+  for (const r of rows) sums[r.job ?? '(idle)'] = (sums[r.job ?? '(idle)'] ?? 0) + r.usd;
+  return Object.fromEntries(Object.entries(sums).map(([job, usd]) => [job, Number(usd.toFixed(9))]));
+};
+
+/** Of a job, from one hour of the instance's life to another. */
+const ran = (job: string, [from, to]: readonly [number, number], cpus: number) =>
+  attempt({
+    job: jobId(job),
+    id: attemptId(`${job}-${from}-${cpus}`),
+    state: 'ended',
+    startedMs: epochMs(from * HOUR),
+    endedMs: epochMs(to * HOUR),
+    outcome: 'succeeded',
+    resources: resources(cpus),
+  });
+
+describe('idle time of an instance', () => {
+  it('is of the jobs that it was bought for until something runs there, and of nobody where that is not known', () => {
+    expect(byJob(shared(billOf([[HOUR, 1]]), []))).toEqual({ 'j-a': 0.75, 'j-b': 0.25 });
+    expect(byJob(rowsOf(billOf([[HOUR, 1]]), []))).toEqual({ '(idle)': 1 });
+  });
+
+  it('is of the jobs that run while any does, and in a gap of those that ran just before it', () => {
+    const bill = billOf(Array.from({ length: 5 }, () => [HOUR, 1] as const));
+    // Start-up; c alone on a quarter; gap; a and c beside each other, 3 : 1; tail.
+    const rows = shared(bill, [ran('j-c', [1, 2], 1), ran('j-a', [3, 4], 3), ran('j-c', [3, 4], 1)]);
+    expect(byJob(rows)).toEqual({ 'j-a': 0.75 + 0.75 + 0.75, 'j-b': 0.25, 'j-c': 1 + 1 + 0.25 + 0.25 });
+    const work = rows.filter((r) => r.kind === 'work').reduce((sum, r) => sum + r.usd, 0);
+    expect(work).toBeCloseTo(0.25 + 1, 9);
+  });
+
+  it('once charged to a job stays charged to it, however the instance goes on', () => {
+    let grew = 0;
+    fc.assert(
+      fc.property(
+        arbitraryBill,
+        arbitraryAttempts,
+        fc.double({ min: 0.1, max: 0.9, noNaN: true }),
+        (bill, list, at) => {
+          const attempts = list.map((a, i) => ({
+            ...a,
+            job: jobId(`j-${'abc'[i % 3]}`),
+            outcome: 'succeeded' as const,
+          }));
+          const pieces = bill.pieces.filter((p) => raw(p.toMs) > raw(p.fromMs));
+          const early = { ...bill, pieces: pieces.slice(0, Math.ceil(pieces.length * at)) };
+          const endMs = Math.max(0, ...early.pieces.map((p) => raw(p.toMs)));
+          const seen = attempts.flatMap((a) => {
+            if (raw(a.startedMs ?? epochMs(0)) >= endMs) return [];
+            return [
+              raw(a.endedMs ?? epochMs(0)) < endMs
+                ? a
+                : { ...a, endedMs: null, outcome: null, state: 'running' as const },
+            ];
+          });
+          const before = byJob(shared(early, seen, endMs));
+          const after = byJob(shared({ ...bill, pieces }, attempts));
+          for (const [job, usd] of Object.entries(before)) {
+            expect((after[job] ?? 0) - usd).toBeGreaterThan(-1e-6);
+            if ((after[job] ?? 0) > usd + 1e-3) grew += 1;
+          }
+        },
+      ),
+      { seed: 11, numRuns: 600 },
+    );
+    expect(grew).toBeGreaterThan(50);
+  });
+});
+
 describe('attribution of an instance to those who used it', () => {
   it('sums to the bill, whatever overlaps', () => {
     let overlapping = 0;
@@ -89,7 +178,7 @@ describe('attribution of an instance to those who used it', () => {
     ]);
     expect(rows.map((r) => [r.kind, Number(r.usd.toFixed(9)), r.owner])).toEqual([
       ['work', 0.5, 'tester'],
-      ['idle', 0.5, null],
+      ['idle', 0.5, 'tester'],
     ]);
   });
 

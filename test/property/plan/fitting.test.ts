@@ -48,6 +48,7 @@ describe('how many tasks fit on the instances of a room', () => {
           },
           partition: () => ({ id: 'room', renewable: true, kinds: [], capacity: [] }),
           views: () => [],
+          stays: () => true,
         };
         const fitting = fittings();
         for (const { need, most } of asked) {

@@ -5,6 +5,7 @@ import { attemptId, instanceId, jobId, poolId } from '../../../lib/kernel/ids.ts
 import { epochMs } from '../../../lib/kernel/units.ts';
 import type { JobState } from '../../../lib/domain/job.ts';
 import type { ActiveState, Change, Store, Submission } from '../../../lib/ports/store.ts';
+import { COST_KEYS } from '../../../lib/ports/store-costs.ts';
 import {
   attempt,
   effect,
@@ -203,7 +204,7 @@ export async function everything(store: Store): Promise<unknown> {
 
 /** Sums in another order differ in their last digits. */
 export async function expectSameCosts(a: Store, b: Store): Promise<void> {
-  for (const by of ['job', 'owner', 'pool', 'template'] as const) {
+  for (const by of COST_KEYS) {
     const expected = (await b.costs(by)).map((row) =>
       Object.fromEntries(Object.entries(row).map(([k, v]) => [k, typeof v === 'number' ? expect.closeTo(v, 9) : v])),
     );

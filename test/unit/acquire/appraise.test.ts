@@ -60,13 +60,43 @@ describe('appraisal', () => {
 
   it('prices on-demand as share x price x time and counts the start-up to nobody', () => {
     const { offers } = offersOf({
-      groups: [group({ id: 'g', need: resources(1, 1) })],
+      groups: [group({ id: 'g', need: resources(1, 1), count: 2 })],
       runtime: () => certain(seconds(7200)),
     });
     const od = offers.find((o) => o.pool === 'm5.large/b/on-demand');
-    expect(od?.share).toBeCloseTo(0.5, 12);
+    expect(od).toMatchObject({ share: 0.5, newShare: 0.5, chargedShare: 0.5 });
     expect(od?.expectedCostUsd).toBeCloseTo(0.5 * 0.09 * 2, 12);
     expect(od).toMatchObject({ pInterrupted: 0, pLate: 0, bid: 'uncapped' });
+  });
+
+  it('charges a task without company the whole instance, and so does not take a large one for it', () => {
+    const giant = { type: 'm5.24xlarge', vcpus: 96, gib: 384, onDemand: 4 };
+    const pools = [
+      ...onDemand,
+      ...zones.map((zone) => view(pool({ ...giant, zone, option: 'on-demand' }), 4)),
+      ...zones.map((zone) => view(pool({ ...giant, zone }), 0.8)),
+    ];
+    const need = resources(1, 1);
+    const alone = offersOf({ pools, groups: [group({ id: 'g', need })], runtime: () => certain(seconds(7200)) });
+    const od = alone.offers.find((o) => o.pool === 'm5.large/b/on-demand');
+    expect(od).toMatchObject({ share: 0.5, newShare: 1, chargedShare: 1 });
+    expect(alone.offers[0]?.pool).toBe('m5.large/b/on-demand');
+    // Short tasks beside it use the large instance for a minute of its two hours.
+    const short = group({ id: 'short', need, count: 500 });
+    const beside = offersOf({
+      pools,
+      groups: [group({ id: 'g', need }), short],
+      runtime: ({ id }) => certain(seconds(id === 'short' ? 60 : 7200)),
+    });
+    expect(beside.offers[0]?.pool).toBe('m5.large/b/on-demand');
+    const company = group({ id: 'long', need, count: 500 });
+    const filled = offersOf({
+      pools,
+      groups: [group({ id: 'g', need }), company],
+      runtime: () => certain(seconds(7200)),
+    });
+    expect(filled.offers[0]?.pool).toMatch(/^m5\.24xlarge\/.\/spot$/);
+    expect(filled.offers[0]?.newShare).toBeCloseTo(1 / 96, 2);
   });
 
   it('counts what each constraint excludes, resources, closed pools and pools without a price', () => {
@@ -142,8 +172,18 @@ describe('appraisal', () => {
     );
   });
 
+  it('offers no spot that costs more than on-demand, and to work that may only use spot no bid beyond on-demand', () => {
+    const dear = [view(pool({ zone: 'a' }), 0.11), view(pool({ zone: 'b' }), 0.03)];
+    const spotOnly = offersOf({ groups: [group({ id: 'g' })], pools: dear });
+    expect(new Set(spotOnly.offers.map((o) => o.pool))).toEqual(new Set(['m5.large/b/spot']));
+    expect(spotOnly.excluded).toEqual([{ constraint: 'price above on-demand', pools: 1 }]);
+    expect(spotOnly.offers.every((o) => o.bid !== 'uncapped' && Number(o.bid) <= 0.1)).toBe(true);
+    const may = offersOf({ groups: [group({ id: 'g' })], pools: [...dear, ...onDemand] });
+    expect(may.offers.some((o) => o.bid === 'uncapped' && o.pool === 'm5.large/b/spot')).toBe(true);
+  });
+
   it('charges uncapped bids the mean price, which holds the spikes', () => {
-    const pools = [view(pool({ zone: 'a' }), 0.03)];
+    const pools = [view(pool({ zone: 'a' }), 0.03), ...onDemand];
     const base = market(pools, () => exponential(1e-6));
     const w = (meanPrice: number) =>
       offersOf({
@@ -151,7 +191,8 @@ describe('appraisal', () => {
         pools,
         market: { ...base, meanPrice: () => usdPerHour(meanPrice) },
       });
-    const uncapped = (usd: number) => w(usd).offers.find((o) => o.bid === 'uncapped')?.expectedCostUsd;
+    const uncapped = (usd: number) =>
+      w(usd).offers.find((o) => o.bid === 'uncapped' && o.pool.endsWith('/spot'))?.expectedCostUsd;
     expect(uncapped(0.2)).toBeCloseTo(0.2, 4);
     expect(uncapped(0.01)).toBeCloseTo(0.03, 4);
     expect(w(0.2).offers.find((o) => o.bid !== 'uncapped')?.expectedCostUsd).toBeCloseTo(0.03, 4);

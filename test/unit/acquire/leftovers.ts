@@ -26,6 +26,8 @@ export function offer(w: Wanted, v: PoolView): Offer {
     bid: 'uncapped',
     priceUsdPerHour: usdPerHour(price),
     share,
+    newShare: share,
+    chargedShare: share,
     startDelayS: seconds(0),
     pInterrupted: 0,
     pLate: 0,

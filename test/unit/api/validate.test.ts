@@ -1,11 +1,20 @@
 import { describe, expect, it } from '@jest/globals';
 import { z } from 'zod';
 import { EbbError, type Issue } from '../../../lib/kernel/errors.ts';
-import { check, nearestName, queryValues, quoted, refuse, repeatable } from '../../../lib/api/validate.ts';
+import { nearestName } from '../../../lib/domain/nearest-name.ts';
+import { check, queryValues, quoted, refuse, repeatable } from '../../../lib/api/validate.ts';
 
 const schema = z.strictObject({
   limit: z.string().regex(/^\d+$/, 'must be a whole number').optional(),
   state: z.array(z.enum(['open', 'over'])).optional(),
+});
+
+describe('other words', () => {
+  it('stand for keys where these are allowed', () => {
+    expect(nearestName('ram', ['cpu', 'memory', 'gpus', 'disk'])).toBe('memory');
+    expect(nearestName('cores', ['cpu', 'memory'])).toBe('cpu');
+    expect(nearestName('constructor', ['cpu', 'memory'])).toBeNull();
+  });
 });
 
 describe('nearest names', () => {
@@ -20,6 +29,9 @@ describe('nearest names', () => {
   it('offers nothing for a name that is like none', () => {
     expect(nearestName('zebra', ['limit', 'state'])).toBeNull();
     expect(nearestName('xy', ['limit'])).toBeNull();
+    // Three letters of three are another word.
+    expect(nearestName('ram', ['cpu', 'gpus', 'disk'])).toBeNull();
+    expect(nearestName('b', ['a'])).toBeNull();
   });
 });
 

@@ -124,6 +124,7 @@ const ledgerRow = (usdOf: number): LedgerRow => ({
   job: job().id,
   owner: 'ada',
   template: 'ada/test',
+  caller: null,
   fromMs: epochMs(0),
   toMs: epochMs(3_600_000),
   usd: usdOf,
@@ -201,6 +202,8 @@ describe('the archive', () => {
       name: of.spec.name,
       stages: [{ tasks: of.spec.stages[0]?.tasks }],
     });
+    expect(shelf.rows('specs')[0]).not.toHaveProperty('stages.0.env');
+    expect(shelf.rows('specs')[0]).toHaveProperty('stages.0.envNames');
     expect(shelf.rows('attempts')[0]).toMatchObject({ id: attempt().id, outcome: 'succeeded' });
     expect(shelf.rows('instances')[0]).toMatchObject({ id: instance().id, costUsd: 0.1 });
     expect(shelf.rows('plans')[0]).toMatchObject({ id: 'p-1', preset: 'greedy' });

@@ -4,6 +4,7 @@ import { handler as look } from '../../../lambdas/look/handler.ts';
 import { allInstances } from '../../../lib/api/known-instances.ts';
 import { Carrier } from '../../../lib/aws/blobs.ts';
 import { provideDeployment, type Deployment } from '../../../lib/aws/deployment.ts';
+import { PARTS } from '../../../lib/aws/messages.ts';
 import { Spent } from '../../../lib/aws/spent.ts';
 import { Blobs } from '../../../lib/aws/store/blobs.ts';
 import { DynamoStore } from '../../../lib/aws/store/dynamo-store.ts';
@@ -82,11 +83,24 @@ class Rehearsal {
   /** What happens while an execution goes on: after its first look. */
   between: () => Promise<void> = async () => undefined;
 
+  /** What a step is given in place of an event. */
+  changed: (step: Step, event: unknown) => unknown = (_, event) => event;
+  /** Of each round: effects that it left for the next one, and whether that followed at once. */
+  readonly left: number[] = [];
+  readonly again: boolean[] = [];
+  /** When an execution has confirmed. */
+  rounds: () => void = () => undefined;
+
   execute(execution: string): Promise<number> {
     let looks = 0;
     return execute(execution, async <T>(step: Step, event: unknown): Promise<T> => {
       this.largestState = Math.max(this.largestState, JSON.stringify(event).length);
-      const answer = await stepIn<T>(this.#make(), step, event);
+      const answer = await stepIn<T>(this.#make(), step, this.changed(step, event));
+      if (step === 'record') this.left.push((answer as { left: number }).left);
+      if (step === 'confirm') {
+        this.again.push((answer as { again: boolean }).again);
+        this.rounds();
+      }
       if (step === 'look' && ++looks === 1) await this.between();
       return answer;
     });
@@ -183,6 +197,43 @@ describe('the handlers of the cycle', () => {
     expect(sumOf('EndedInterrupted')).toBe(taken.length);
     expect(sumOf('EndedExpected')).toBeGreaterThan(0);
   }, 180_000);
+
+  it('do what is more than one cycle does in the next ones, at once', async () => {
+    const { most } = PARTS;
+    PARTS.most = 1;
+    try {
+      const rehearsal = new Rehearsal('greedy');
+      const { bench, wake } = rehearsal;
+      const tasks = spec({ name: 'j-1', stages: [stage({ tasks: 60, env: work(300) })] });
+      await bench.submit([job({ name: 'j-1', submittedMs: START_MS, spec: tasks })]);
+      await wake.wake();
+      await rehearsal.drive();
+      // A round that leaves some is followed by another in the same execution.
+      expect(rehearsal.left.some((left) => left > 0)).toBe(true);
+      rehearsal.left.forEach((left, n) => expect(left === 0 || rehearsal.again[n]).toBe(true));
+      expect(await bench.jobs()).toMatchObject([{ state: 'succeeded' }]);
+      expect(await discrepancies(bench)).toEqual([]);
+    } finally {
+      PARTS.most = most;
+    }
+  }, 60_000);
+
+  it('leave a part to the next cycle when the execution has no time left for it', async () => {
+    const rehearsal = new Rehearsal('greedy');
+    const { bench, wake, started } = rehearsal;
+    await bench.submit([job({ name: 'j-1', submittedMs: START_MS })]);
+    await wake.wake();
+    rehearsal.changed = (step, event) => {
+      const began = '2020-01-01T00:00:00.000Z';
+      return step === 'act' ? { ...(event as object), began } : event;
+    };
+    const bought = rehearsal.execute(started.shift() ?? '');
+    rehearsal.rounds = () => {
+      rehearsal.changed = (_, event) => event;
+    };
+    expect(await bought).toBeGreaterThan(1);
+    expect(await bench.fleet.list()).not.toEqual([]);
+  }, 60_000);
 
   it('end a cycle that a newer one has overtaken under the name by which it is caught', async () => {
     const rehearsal = new Rehearsal('greedy');

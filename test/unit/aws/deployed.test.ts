@@ -37,6 +37,7 @@ type Name =
   | 'estimate'
   | 'forecast'
   | 'solve'
+  | 'isolate'
   | 'record'
   | 'act'
   | 'confirm';
@@ -125,6 +126,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
       EBB_TABLE: place.table,
       EBB_BUCKET: place.bucket,
       EBB_LAUNCH_TEMPLATE: LaunchTemplate?.LaunchTemplateId ?? '',
+      EBB_LAUNCH_TEMPLATE_VERSION: '1',
       EBB_SUBNETS: double.subnets.map((s) => `${s.zone}=${s.id}`).join(','),
       EBB_STATE_MACHINE: machine.stateMachineArn ?? '',
       EBB_TRIGGER_QUEUE: queue,
@@ -144,6 +146,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
       'estimate',
       'forecast',
       'solve',
+      'isolate',
       'record',
       'act',
       'confirm',
@@ -273,12 +276,13 @@ describeOnLocalStack('the deployed handlers', (on) => {
 
   it('end an instance that nobody knows of', async () => {
     const { processParts } = await import('../../../lib/aws/compose.ts');
-    const { effectKey, instanceId, poolId } = await import('../../../lib/kernel/ids.ts');
+    const { instanceId, poolId } = await import('../../../lib/kernel/ids.ts');
     const instance = instanceId('i-forgotten');
     // Launched by a process that died before anything of it was recorded: the store never hears of it.
-    await processParts()
-      .fleet()
-      .ec2.launch({ key: effectKey('k'), instance, pool: poolId('c5.large/calm/spot'), bid: 'uncapped' });
+    const { ec2 } = processParts().fleet();
+    const pool = poolId('c5.large/calm/spot');
+    const tags = { key: 'k', instance };
+    await ec2.buy({ token: 'forgotten', pool, bid: 'uncapped', count: 1, tags, template: ec2.template });
     const leakedAt = async (aheadMs: number): Promise<readonly (string | null)[]> =>
       (await call<Swept>('sweep', byClock(aheadMs))).leaked.map((leak) => leak.instance);
     // How old it is says the time of the strike, whatever this process takes the time to be.

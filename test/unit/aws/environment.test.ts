@@ -28,6 +28,8 @@ describe('the environment of a Lambda', () => {
       image: 'debian:stable-slim',
       settings: schedulerConfig.parse({}),
       draining: false,
+      ownerIsCaller: false,
+      admins: [],
     });
     expect(env.EBB_CLOCK).toBeUndefined();
     expect(env).not.toHaveProperty('PATH');

@@ -21,6 +21,9 @@ describe('what AWS errors mean', () => {
     ['TransactionConflictException', 'conflict'],
     ['ConditionalCheckFailedException', 'conflict'],
     ['ResourceNotFoundException', 'missing'],
+    ['MaxFleetCountExceeded', 'quota'],
+    ['MaxSomethingCountExceeded', 'quota'],
+    ['ServiceQuotaExceededException', 'limit'],
     ['ValidationException', 'invalid'],
     ['ItemCollectionSizeLimitExceededException', 'too-large'],
     // EC2, as exceptions and as codes within an answer of CreateFleet

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { EC2Client } from '@aws-sdk/client-ec2';
+import { CreateLaunchTemplateCommand, EC2Client } from '@aws-sdk/client-ec2';
 import { preflight, type Configured, type Preflight } from '../../../lib/aws/preflight/preflight.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { trace, START_MS } from '../../contract/fleet.ts';
@@ -30,6 +30,14 @@ interface Knobs {
   /** Answers of the simulator that are not "allowed", by action. */
   verdicts: Record<string, string>;
   quotas: Record<string, number> | 'denied';
+  concurrency: number | 'denied';
+  /** Whether the stack is there, and whether the role of the function that launches may be taken. */
+  stack: 'none' | 'there' | 'denied';
+  isActRoleTaken: boolean;
+  /** The stack has no subnets of its own. */
+  isDefaultVpc: boolean;
+  /** Resources that the simulator does not allow the role to launch. */
+  unlaunchable: string[];
 }
 const HEALTHY: Knobs = {
   keys: 'good',
@@ -41,8 +49,22 @@ const HEALTHY: Knobs = {
   bucket: 200,
   verdicts: {},
   quotas: { 'L-34B43A08': 640, 'L-1216C47A': 640 },
+  concurrency: 1000,
+  stack: 'none',
+  isActRoleTaken: false,
+  isDefaultVpc: false,
+  unlaunchable: [],
 };
-const CONFIG: Configured = { vpc: 'new', zones: 2, families: ['c5'], auth: 'iam', maxVcpus: 256 };
+const CONFIG: Configured = {
+  name: 'ebbtide',
+  vpc: 'new',
+  zones: 2,
+  families: ['c5'],
+  auth: 'iam',
+  maxVcpus: 256,
+  cycleConcurrency: 4,
+};
+const ACT_ROLE = 'Ebbtide-EbbtideFunctionsActRole0A1B2C3D-x';
 
 /** The market of the contract, c5.large in four zones, and m5.large in the first of them. */
 const withM5: typeof trace = {
@@ -87,6 +109,23 @@ function simulated(form: URLSearchParams): readonly [number, string] {
   ];
 }
 
+/** A launch by the function's role: a result of the action, and below it one for each resource. */
+function launchable(form: URLSearchParams): readonly [number, string] {
+  const resources = [...form].flatMap(([key, value]) => (key.startsWith('ResourceArns.member.') ? [value] : []));
+  const isRefused = (arn: string): boolean => knobs.unlaunchable.some((kind) => arn.includes(`:${kind}/`));
+  const each = resources.map(
+    (arn) =>
+      `<member><EvalResourceName>${arn}</EvalResourceName><EvalResourceDecision>${isRefused(arn) ? 'implicitDeny' : 'allowed'}</EvalResourceDecision></member>`,
+  );
+  const decision = resources.some(isRefused) ? 'implicitDeny' : 'allowed';
+  return [
+    200,
+    `<EvaluationResults><member><EvalActionName>ec2:RunInstances</EvalActionName><EvalDecision>${decision}</EvalDecision><ResourceSpecificResults>${each.join('')}</ResourceSpecificResults></member></EvaluationResults>`,
+  ];
+}
+
+let templateId = 'lt-0';
+
 function answer(action: string, form: URLSearchParams, body: string, key: string): readonly [number, string] {
   switch (action) {
     case 'HEAD':
@@ -107,7 +146,33 @@ function answer(action: string, form: URLSearchParams, body: string, key: string
       const Value = knobs.bootstrap === 'denied' ? '27' : String(knobs.bootstrap);
       return [200, JSON.stringify({ Parameter: { Name, Type: 'String', Value } })];
     }
+    case 'account-settings':
+      return knobs.concurrency === 'denied'
+        ? jsonFault('AccessDeniedException', 'no lambda:GetAccountSettings')
+        : [200, JSON.stringify({ AccountLimit: { ConcurrentExecutions: knobs.concurrency } })];
+    case 'DescribeStackResources': {
+      if (knobs.stack === 'denied') return fault('AccessDenied', 'cloudformation:DescribeStackResources');
+      if (knobs.stack === 'none') return fault('ValidationError', 'Stack with id Ebbtide does not exist', 400);
+      const made = [
+        ['IAM::Role', 'EbbtideFunctionsActRole0A1B2C3D', ACT_ROLE],
+        ['IAM::Policy', 'EbbtideFunctionsActRoleDefaultPolicy0A1B2C3D', 'policy'],
+        ['EC2::LaunchTemplate', 'EbbtideCapacityTemplate0A1B2C3D', templateId],
+        ['EC2::SecurityGroup', 'EbbtideNetworkInstances0A1B2C3D', 'sg-1'],
+        ...(knobs.isDefaultVpc ? [] : [['EC2::Subnet', 'EbbtideNetworkVpcinstancesSubnet1Subnet0A1B2C3D', 'subnet-1']]),
+      ];
+      const members = made.map(
+        ([type = '', logical = '', id = '']) =>
+          `<member><ResourceType>AWS::${type}</ResourceType><LogicalResourceId>${logical}</LogicalResourceId><PhysicalResourceId>${id}</PhysicalResourceId></member>`,
+      );
+      return [200, `<DescribeStackResourcesResult>${members.join('')}</DescribeStackResourcesResult>`];
+    }
     case 'AssumeRole': {
+      if (form.get('RoleArn')?.endsWith(ACT_ROLE) === true && knobs.isActRoleTaken) {
+        return [
+          200,
+          '<AssumeRoleResult><Credentials><AccessKeyId>ASIAACT</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken></Credentials></AssumeRoleResult>',
+        ];
+      }
       const [, role = ''] =
         /role\/cdk-hnb659fds-(.*)-role-111122223333-eu-central-1$/.exec(form.get('RoleArn') ?? '') ?? [];
       return role === '' || knobs.refused.includes(role)
@@ -128,7 +193,8 @@ function answer(action: string, form: URLSearchParams, body: string, key: string
           ];
     }
     case 'SimulatePrincipalPolicy':
-      return knobs.iam === 'denied' ? fault('AccessDenied', 'iam:SimulatePrincipalPolicy') : simulated(form);
+      if (knobs.iam === 'denied') return fault('AccessDenied', 'iam:SimulatePrincipalPolicy');
+      return form.get('PolicySourceArn')?.endsWith(ACT_ROLE) === true ? launchable(form) : simulated(form);
     default: {
       if (knobs.quotas === 'denied') return jsonFault('AccessDeniedException', 'no servicequotas');
       const { QuotaCode = '' } = JSON.parse(body) as { QuotaCode?: string };
@@ -148,7 +214,8 @@ describe('preflight', () => {
       void text(request).then((body) => {
         const form = new URLSearchParams(body);
         const target = String(request.headers['x-amz-target']).split('.')[1];
-        const action = request.method === 'HEAD' ? 'HEAD' : (form.get('Action') ?? target ?? '');
+        const path = /account-settings/.exec(request.url ?? '')?.[0];
+        const action = request.method === 'HEAD' ? 'HEAD' : (path ?? form.get('Action') ?? target ?? '');
         const authorization = request.headers.authorization ?? '';
         asked.push({ action, authorization, form });
         const key = /Credential=(\w+)\//.exec(authorization)?.[1] ?? '';
@@ -188,6 +255,7 @@ describe('preflight', () => {
       ec2,
       config: { ...CONFIG, ...over },
       imageParameter: '/aws/service/ecs/image_id',
+      ec2Endpoint: double.url,
     });
   const said = ({ failures, notes }: Preflight): readonly (readonly string[])[] => [
     failures.map((i) => `${i.at}: ${i.message}`),
@@ -201,7 +269,7 @@ describe('preflight', () => {
     const actions = asked.map((a) => a.action);
     expect(actions.filter((a) => a !== 'SimulatePrincipalPolicy')).toEqual([
       ...['GetCallerIdentity', 'AssumeRole', 'AssumeRole', 'GetParameter', 'HEAD'],
-      ...['GetRole', 'GetRole', 'GetServiceQuota', 'GetServiceQuota'],
+      ...['GetRole', 'DescribeStackResources', 'GetRole', 'GetServiceQuota', 'GetServiceQuota', 'account-settings'],
     ]);
     const called = double.calls.slice(began).map((c) => c.action);
     expect(new Set(called)).toEqual(new Set(['DescribeSubnets', 'DescribeInstanceTypeOfferings', 'RunInstances']));
@@ -458,6 +526,60 @@ describe('preflight', () => {
         expect.stringContaining('L-1216C47A (on-demand)'),
       ]);
     });
+  });
+
+  describe('about the function that launches, once it is deployed', () => {
+    const denied = (times: number) =>
+      double.knobs.set({
+        faults: [
+          { action: 'RunInstances', code: 'UnauthorizedOperation', message: 'not authorized', status: 403, times },
+        ],
+      });
+    beforeAll(async () => {
+      const LaunchTemplateData = { ImageId: 'ami-0123456789abcdef0' };
+      const made = await ec2.send(new CreateLaunchTemplateCommand({ LaunchTemplateName: 'hosts', LaunchTemplateData }));
+      templateId = made.LaunchTemplate?.LaunchTemplateId ?? '';
+    });
+
+    it('asks as its own role where that may be taken, and launches nothing', async () => {
+      Object.assign(knobs, { stack: 'there', isActRoleTaken: true });
+      expect(said(await look())).toEqual([[], []]);
+      expect(asked.map((a) => a.action)).toContain('DescribeStackResources');
+      // The first two are those of the person who asks.
+      denied(3);
+      const [failures] = said(await look());
+      expect(failures?.at(-1)).toMatch(/^launches by the act function: a dry run as .*ActRole.* UnauthorizedOperation/);
+    });
+
+    it('asks IAM where it may not be taken', async () => {
+      knobs.stack = 'there';
+      expect(said(await look())).toEqual([[], []]);
+      knobs.unlaunchable = ['image', 'volume'];
+      Object.assign(knobs, { isActRoleTaken: true, isDefaultVpc: true });
+      expect(said(await look())[0]).toEqual([
+        expect.stringMatching(/lacks ec2:RunInstances on arn:aws:ec2:eu-central-1::image\/.*, arn:.*:volume\/\*/),
+      ]);
+    });
+
+    it('says what to look at where nothing may be asked', async () => {
+      Object.assign(knobs, { stack: 'there', iam: 'denied' });
+      expect(said(await look())[1]).toContainEqual(
+        expect.stringMatching(/^launches by the act function: could not be asked: .*after the first job.*`denied`/),
+      );
+      knobs.stack = 'denied';
+      expect(said(await look())[1]).toContainEqual(expect.stringContaining('(cloudformation:DescribeStackResources)'));
+    });
+  });
+
+  it('compares what the account may run at once with what a cycle takes', async () => {
+    knobs.concurrency = 10;
+    const small = said(await look());
+    expect(small).toEqual([[], [expect.stringMatching(/^Lambda concurrency: is 10 .*want 12 together.*It works/)]]);
+    expect(said(await look({ cycleConcurrency: 10 }))[0]).toEqual([
+      expect.stringMatching(/^Lambda concurrency: is 10 .*a cycle takes 10 .*lower cycleConcurrency.*L-B99A9384/),
+    ]);
+    knobs.concurrency = 'denied';
+    expect(said(await look())[1]).toEqual([expect.stringContaining('(lambda:GetAccountSettings)')]);
   });
 
   it('tells how the role of spot instances is made, once', async () => {

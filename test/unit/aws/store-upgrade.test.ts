@@ -60,12 +60,25 @@ describe('what is recorded', () => {
 const MARKET_SINCE = 6;
 
 /** Numbers, flags and names alone, which no step changes (upgrades.ts). */
-const WITHOUT_VALUES: ReadonlySet<string> = new Set(['J# LEDGER#', 'NEWS I#', 'WAKE WAKE', 'SPENT ']);
+const WITHOUT_VALUES: ReadonlySet<string> = new Set(['J# LEDGER#', 'NEWS I#', 'WAKE WAKE', 'SPENT ', 'L# FLEET']);
 
-/** What they answer, as far as it was recorded. */
+/** Fields of answers that recordings have had since version 7 and 8. */
+const LATER_FIELDS = ['idleHours', 'caller'];
+
+/** Answers of the world, as far as they were recorded. */
 async function answered(world: StoredWorld, answers: unknown): Promise<unknown> {
   const all = (await answersOf(opened(world))) as Readonly<Record<string, unknown>>;
-  return Object.fromEntries(Object.keys(answers as object).map((name) => [name, all[name]]));
+  const same = Object.fromEntries(Object.keys(answers as object).map((name) => [name, all[name]]));
+  const text = JSON.stringify(answers);
+  return without(new Set(LATER_FIELDS.filter((name) => !text.includes(`"${name}"`))), same);
+}
+
+function without(names: ReadonlySet<string>, value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((each) => without(names, each));
+  if (value === null || typeof value !== 'object' || Object.getPrototypeOf(value) !== Object.prototype) return value;
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, of]) => (names.has(name) ? [] : [[name, without(names, of)]])),
+  );
 }
 
 const keyOf = (item: Item): Key => ({ pk: item['pk']?.S ?? '', sk: item['sk']?.S ?? '' });

@@ -41,6 +41,12 @@ async function inPieces(logs: TaskLogs, maxBytes: number): Promise<string> {
 }
 
 describe('the log of a task', () => {
+  it('has an end that one request finds, without the report of the entrypoint', async () => {
+    const { logs, asked } = logOf([['one', 'two', REPORT]]);
+    expect(await logs.end(ATTEMPT)).toEqual({ text: 'one\ntwo', isMerged: true });
+    expect(asked).toHaveLength(1);
+  });
+
   it('is the same in pieces of any size, whatever pages it comes in', async () => {
     const line = fc.oneof(fc.constant(REPORT), fc.string({ minLength: 1, maxLength: 12, unit: 'grapheme' }));
     const pages = fc.array(fc.array(line, { maxLength: 4 }), { maxLength: 5 });

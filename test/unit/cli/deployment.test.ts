@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { API_URL_DESCRIPTION } from '../../../lib/aws/outputs.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
-import { deploymentClient, type Deployment } from '../../../lib/cli/deployment.ts';
+import { deploymentClient, rootOf, type Deployment } from '../../../lib/cli/deployment.ts';
 
 /** A server in place of API Gateway and CloudFormation, and AWS's signature computed a second time, from its documentation. */
 
@@ -85,6 +85,29 @@ async function refusal(of: Promise<unknown>): Promise<EbbError> {
   if (error instanceof EbbError) return error;
   throw new Error(`not refused: ${String(error)}`);
 }
+
+describe('the address of a stack', () => {
+  const of: Deployment = { stack: 'Ebbtide', profile: null, region: null, url: null, token: null };
+  const told = 'https://abc123.execute-api.us-east-1.amazonaws.com/prod/';
+
+  it('is that of the output, on AWS', () => {
+    expect(rootOf(of, told, '').href).toBe(told);
+    expect(rootOf(of, told, 'https://vpce.example.com').href).toBe(told);
+  });
+
+  it('is a path of the stand-in for AWS on this machine', () => {
+    const local = 'http://127.0.0.1:4566';
+    expect(rootOf(of, told, local).href).toBe(`${local}/_aws/execute-api/abc123/prod`);
+    expect(rootOf(of, 'https://abc123.execute-api.127.0.0.1:4566/prod/', local).pathname).toBe(
+      '/_aws/execute-api/abc123/prod',
+    );
+  });
+
+  it('says what is missing where it is none', () => {
+    expect(() => rootOf(of, 'unknown', '')).toThrow(/tells no address/);
+    expect(() => rootOf(of, 'https://:::/prod', '')).toThrow(EbbError);
+  });
+});
 
 describe('a client of a deployment', () => {
   it('signs what it sends, below the stage of the API', async () => {

@@ -44,6 +44,7 @@ describe('what an engine is opened with', () => {
 
   it('refuses two different presets', () => {
     expect(() => embeddedOptions({ dir: 'd', preset: 'a', set: { preset: 'b' } }, '/')).toThrow('two presets');
+    expect(() => embeddedOptions({ dir: 'd' }, '/', 'no-such-folder/m.lp')).toThrow(/ENOENT.*no-such-folder/);
   });
 });
 

@@ -20,7 +20,8 @@ describe('an error of the system', () => {
     ['ENOTDIR', 'usage'],
     ['EROFS', 'usage'],
     ['ENOSPC', 'store.full'],
-    ['ENOENT', 'internal'],
+    ['ENOENT', 'usage'],
+    ['EIO', 'internal'],
   ])('%s is %s, with the path', (code, expected) => {
     const error = asEbbError(system(code));
     expect(error.code).toBe(expected);

@@ -16,7 +16,7 @@ describe('help', () => {
     }
   });
 
-  const COMMANDS = ['run', 'up', 'submit', 'jobs', 'status', 'watch', 'logs', 'cancel', 'explain'];
+  const COMMANDS = ['run', 'up', 'submit', 'jobs', 'status', 'watch', 'logs', 'cancel', 'release', 'explain'];
   it.each([...COMMANDS, 'cost', 'pools', 'instances', 'plans', 'config'])(
     '`%s --help` has an example, --json and the global options',
     async (command) => {
@@ -56,7 +56,7 @@ describe('mistakes on the command line', () => {
     [['run', '--seed', '-1', 'x.yaml'], 'a whole number from 0'],
     [['run', '--from', 'yesterday', 'x.yaml'], 'ISO 8601'],
     [['up', '--port', '70000'], '65535'],
-    [['cost', '--by', 'week'], 'job, owner, pool, template'],
+    [['cost', '--by', 'week'], 'job, owner, caller, pool, template'],
     [['run', '--set', 'novalue', 'x.yaml'], 'KEY=VALUE'],
   ])('%j is refused with what is allowed', async (args, allowed) => {
     const { code, stderr } = await ebb(args);
@@ -73,9 +73,35 @@ describe('mistakes on the command line', () => {
   });
 
   it('an address that anybody can reach needs a token', async () => {
-    const { code, stderr } = await ebb(['up', '--bind', '0.0.0.0']);
+    const { code, stderr } = await ebb(['up', '--bind', '0.0.0.0', '--no-token']);
     expect(code).toBe(2);
-    expect(stderr).toContain('without a token');
+    expect(stderr).toContain('--bind 0.0.0.0 --no-token');
+  });
+
+  it.each([
+    [['--token', 'secret-secret-secret', 'jobs']],
+    [['jobs', '--token=secret-secret-secret']],
+    [['up', '--token', 'secret-secret-secret']],
+  ])('%j is refused: a token on the command line shows in ps', async (args) => {
+    const { code, stderr } = await ebb(args);
+    expect(code).toBe(2);
+    expect(stderr).toContain('--token-file');
+    expect(stderr).toContain('EBB_TOKEN');
+    expect(stderr).not.toContain('secret-secret');
+  });
+
+  it('a token file that is missing, empty or no token is refused, and its text is not shown', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'ebb-cli-token-'));
+    writeFileSync(join(folder, 'empty'), '\n');
+    writeFileSync(join(folder, 'prose'), 'two words');
+    for (const name of ['absent', 'empty', 'prose']) {
+      const { code, stderr } = await ebb(['jobs', '--token-file', name], { cwd: folder });
+      expect([name, code]).toEqual([name, 2]);
+      expect(stderr).toContain(join(folder, name));
+      expect(stderr).not.toContain('two words');
+    }
+    const both = await ebb(['up', '--no-token'], { env: { EBB_TOKEN: 'x'.repeat(32) } });
+    expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('contradicts')]);
   });
 
   it('an address of an engine that is no URL is refused', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { between, fromOne, positive, share, whole } from '../../../lib/cli/options.ts';
+import { between, diskBytes, fromOne, path, positive, share, whole } from '../../../lib/cli/options.ts';
 
 describe('a number within bounds', () => {
   const count = between(1, 10, 'a whole number', whole);
@@ -32,5 +32,25 @@ describe('a count and a share', () => {
 
   it.each(['1', '-0.1', 'NaN', '', 'x'])('a share is not %j', (text) => {
     expect(() => share(text)).toThrow('Allowed: a share, from 0 to below 1.');
+  });
+});
+
+describe('a disk budget', () => {
+  it.each([
+    ['32MiB', 32 * 1024 ** 2],
+    ['20 GB', 19_074 * 1024 ** 2],
+    ['1.5TiB', 1.5 * 1024 ** 4],
+  ])('%s is %d bytes, in whole MiB', (text, bytes) => expect(diskBytes(text)).toBe(bytes));
+
+  it.each(['0', '0GB', '31MiB', '-5GB', '20', '10%', 'abc', '', '1e9', '9999999TB'])('is not %j', (text) => {
+    expect(() => diskBytes(text)).toThrow('Allowed: a size with a unit, from 32MiB, such as 500MB, 20GB or 1.5TiB.');
+  });
+});
+
+describe('a path', () => {
+  it('is taken as it is', () => expect(path(' a/b ')).toBe(' a/b '));
+
+  it.each(['', '  ', 'a\0b'])('is not %j, which would mean another place', (text) => {
+    expect(() => path(text)).toThrow(/Allowed: (a|the) path/);
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import type { FailureView } from '../../../lib/api/schemas.ts';
 import { figures, summary, verdict } from '../../../lib/cli/views/summary.ts';
 import { costTable, effectsText, instancesTable } from '../../../lib/cli/views/capacity.ts';
 import { explanation } from '../../../lib/cli/views/explanation.ts';
@@ -32,9 +33,20 @@ describe('tables', () => {
   it('cost: has a total and what was saved', () => {
     const row = { key: 'ada', ...moneyOf({ workUsd: 2, wastedUsd: 0.5, idleUsd: 0.5, totalUsd: 3, onDemandUsd: 12 }) };
     const { key: _, ...total } = row;
-    const shown = costTable(PLAIN, { by: 'owner', asOf: NOW, rows: [row], total });
+    const shown = costTable(PLAIN, { by: 'owner', asOf: NOW, rows: [row], next: null, total });
     expect(shown).toMatch(/^ada +\$2\.00 +\$0\.5000 +\$0\.5000 +\$3\.00 +\$12\.00 +75%/m);
     expect(shown).toMatch(/^total /m);
+  });
+
+  it.each([
+    [1.5, '-50%'],
+    [2.5, 'paid 2.5x'],
+    [214, 'paid 214x'],
+  ])('cost: %d times the price on demand reads %s', (totalUsd, saved) => {
+    const total = moneyOf({ workUsd: 0, wastedUsd: 0, idleUsd: totalUsd, totalUsd, onDemandUsd: 1 });
+    expect(costTable(PLAIN, { by: 'owner', asOf: NOW, rows: [{ key: 'ada', ...total }], next: null, total })).toContain(
+      saved,
+    );
   });
 
   it('empty ones say so', () => {
@@ -44,6 +56,15 @@ describe('tables', () => {
 
   it('an ended instance shows why it ended', () => {
     expect(instancesTable(PLAIN, [instanceOf({ state: 'ended', endCause: 'interrupted' })])).toContain('interrupted');
+  });
+
+  it('an instance shows for which jobs it was bought', () => {
+    const of = (...names: (string | null)[]): string =>
+      instancesTable({ ...PLAIN, columns: 200 }, [
+        instanceOf({ boughtFor: names.map((name, i) => ({ job: `j-${i}`, name, part: 1 / names.length })) }),
+      ]);
+    expect(of('render', 'etl', 'fit', 'x')).toMatch(/render, etl \+2$/);
+    expect(of(null, 'bad\u001b[2J')).toMatch(/j-0, bad\\x1b\[2J$/);
   });
 });
 
@@ -55,6 +76,26 @@ it('status shows stages, cost, and the reason of the state only while the job is
   expect(open).toMatch(/frames +█{10}▒{7}░{3} +3\/6, 2 running +1 vCPU, 512 MiB/);
   const over = jobOf({ headline: 'waits', state: 'succeeded', finishedAt: NOW, onTime: true });
   expect(jobStatus(PLAIN, over, cost)).not.toContain('waits');
+});
+
+describe('the disk', () => {
+  const disk = { usedBytes: 4.1e9, budgetBytes: 5e9, freeBytes: 12e9, reserveBytes: 2.6e8 };
+
+  it('is shown with a job that is open, where it is known', () => {
+    const shown = jobStatus(PLAIN, jobOf(), jobCostOf(), { ...disk, level: 'low' });
+    expect(shown).toMatch(/^disk +4\.1 GB of 5 GB \(82 %\), 12 GB free$/m);
+    expect(jobStatus(PLAIN, jobOf(), jobCostOf())).not.toMatch(/^disk/m);
+  });
+
+  it.each([
+    ['enough', false],
+    ['low', true],
+    ['used-up', true],
+  ] as const)('that has %s is in the picture: %s', (level, isShown) => {
+    const frame = { jobs: [], instances: [], prices: new Map(), spent: moneyOf(), recent: [] };
+    const shown = renderFrame(PLAIN, { ...frame, health: { ...HEALTH, disk: { ...disk, level } } });
+    expect(shown.includes('disk: 4.1 GB of 5 GB (82 %), 12 GB free')).toBe(isShown);
+  });
 });
 
 it('explain says why, what would change it, and what was considered', () => {
@@ -147,6 +188,8 @@ describe('the live display', () => {
 
   it('is one line where there is no terminal', () => {
     expect(progressLine(frame)).toBe('render 3/7, 2 running, deadline in 2h 00m; 1 instance; $0.2500');
+    expect(progressLine({ ...frame, refundedUsd: 0.1 })).toMatch(/; \$0\.2500, \$0\.1000 refunded$/);
+    expect(renderFrame(PLAIN, { ...frame, refundedUsd: 0.1 })).toContain('spent $0.2500, $0.1000 refunded');
   });
 
   it('prints single tasks only of small jobs, and never leaves out an interruption', () => {
@@ -171,24 +214,63 @@ describe('the closing summary', () => {
           attemptOf({ index: 2, outcome: 'preempted', keptS: 600 }),
           attemptOf({ index: 3, outcome: 'failed', keptS: 0, startedAt: null }),
         ],
+        failures: [],
       },
     ],
     spent: moneyOf({ workUsd: 0.6, wastedUsd: 0.1, idleUsd: 0.3, totalUsd: 1, onDemandUsd: 4 }),
+    instancesLost: 1,
+    refundedUsd: 0.2,
     elapsedS: 9000,
   };
 
   it('counts interruptions apart from pre-emptions and failures, and only lost work as redone', () => {
     expect(figures(result)).toMatchObject({ interruptions: 1, preemptions: 1, failures: 1, redoneS: 120, saved: 0.75 });
+    expect(figures(result)).toMatchObject({ instancesLost: 1, tasksMoved: 1, savedWithoutRefunds: 0.7 });
   });
 
   it('says by how much the deadline was met, what it cost, what was saved, what was lost', () => {
     const shown = summary(PLAIN, result);
     expect(shown).toContain('✓ render succeeded');
     expect(shown).toContain('deadline met, 30m 00s early');
-    expect(shown).toMatch(/^cost +\$1\.00 \(\$0\.3000 of it starting up and idle\)$/m);
-    expect(shown).toMatch(/^on on-demand +\$4\.00: 75% saved$/m);
-    expect(shown).toMatch(/^survived +1 interruption, 1 pre-emption, 1 failed attempt$/m);
+    expect(shown).toMatch(
+      /^cost +\$1\.00 \(\$0\.3000 of it starting up and idle\), after refunds of \$0\.2000 for .*first hour$/m,
+    );
+    expect(shown).toMatch(/^on on-demand +\$4\.00: 75% saved \(without refunds 70%\)$/m);
+    expect(shown).toMatch(/^survived +1 instance lost to the market, 1 task moved, 1 pre-emption, 1 failed attempt$/m);
     expect(shown).toMatch(/^wasted work +\$0\.1000, 2m 00s done again$/m);
+  });
+
+  it('says why tasks failed, without what would command the terminal', () => {
+    const failure: FailureView = {
+      stage: 'frames',
+      index: 3,
+      final: true,
+      attempt: 2,
+      outcome: 'failed',
+      exitCode: 3,
+      exitSignal: null,
+      reason: 'exit code 3',
+      endedAt: null,
+      alike: 2,
+      stderr: 'Traceback\n\u001b[2Jno such file',
+      merged: false,
+    };
+    const failed = jobOf({ state: 'failed', stateReason: 'stage frames: task 3 failed' });
+    const quiet = { ...failure, index: 4, reason: 'output a.png was not made', alike: 0, stderr: null, final: false };
+    const shown = summary(PLAIN, {
+      ...result,
+      jobs: result.jobs.map((j) => ({ ...j, job: failed, failures: [failure, quiet] })),
+    });
+    expect(shown).toContain(
+      [
+        '  stage frames: task 3 failed',
+        '  frames[3] failed at attempt 2: exit code 3 (and 2 more tasks likewise)',
+        '    | Traceback',
+        '    | \\x1b[2Jno such file',
+        '  frames[4] failed at attempt 2, is tried again: output a.png was not made',
+        '    it wrote nothing to standard error',
+      ].join('\n'),
+    );
   });
 
   it('does not call a dearer run a saving', () => {
@@ -203,5 +285,6 @@ describe('the closing summary', () => {
     [{ state: 'failed', onTime: false, endedLate: false }, 'job.failed'],
     [{ state: 'failed', onTime: false, endedLate: true }, 'job.late'],
     [{ state: 'cancelled', onTime: null, endedLate: false }, 'job.cancelled'],
+    [{ state: 'held', onTime: null, endedLate: false }, 'job.held'],
   ] as const)('a job with %j ends with %s', (of, code) => expect(verdict(of)).toBe(code));
 });

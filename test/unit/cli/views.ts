@@ -38,6 +38,8 @@ export const jobOf = (of: Partial<JobView> = {}): JobView => ({
   onTime: null,
   endedLate: false,
   cancelRequested: false,
+  submittedBy: { id: 'uid:1000', name: 'ada', requestId: 'r-1' },
+  cancelledBy: null,
   tasks: tasksOf({ total: 7, succeeded: 3, running: 2, pending: 2 }),
   asOf: NOW,
   maxCostUsd: null,
@@ -72,6 +74,8 @@ export const moneyOf = (of: Partial<CostReport['total']> = {}): CostReport['tota
 
 export const jobCostOf = (total: Partial<CostReport['total']> = {}): JobCostView => ({
   job: 'j-1',
+  owner: 'ada',
+  submittedBy: null,
   asOf: NOW,
   settled: true,
   rows: [],
@@ -119,6 +123,7 @@ export const instanceOf = (of: Partial<InstanceView> = {}): InstanceView => ({
   rebalance: false,
   endedAt: null,
   endCause: null,
+  boughtFor: [],
   marketCause: null,
   costUsd: 0.01,
   running: [{ attempt: 'a-1', job: 'j-1', stage: 'frames', index: 4 }],
@@ -126,7 +131,9 @@ export const instanceOf = (of: Partial<InstanceView> = {}): InstanceView => ({
 });
 
 export const HEALTH: HealthView = {
+  disk: null,
   status: 'ok',
+  detail: null,
   version: '0.1.0',
   now: NOW,
   nowMs: Date.parse(NOW),

@@ -20,7 +20,7 @@ export async function ebb(args: readonly string[], given: Partial<World> & { inp
 
 /** An output without colours that keeps nothing: for views, which only need the colours. */
 export const PLAIN: Output = makeOutput({
-  stdout: { write: () => true },
+  stdout: { write: () => true, columns: 200 },
   stderr: { write: () => true },
   env: {},
   noColor: true,

@@ -5,7 +5,7 @@ import { epochMs, plus, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
 import type { Attempt, StageSpec, Task } from '../../../lib/domain/job.ts';
 import { certain, distribution, quantile } from '../../../lib/domain/distribution.ts';
 import { begunBy, exceedsToDo, expectToDo, meanToDo, quantileToDo, workToDo } from '../../../lib/domain/work-to-do.ts';
-import { endAttempt } from '../../../lib/cycle/observe.ts';
+import { endOrHold } from '../../../lib/cycle/observe.ts';
 import { takeSnapshot } from '../../../lib/cycle/snapshot.ts';
 import { WorkingState } from '../../../lib/cycle/working-state.ts';
 import { attempt, job, spec, stage } from '../../support/builders.ts';
@@ -44,7 +44,7 @@ function afterEnds(
   ends.forEach(({ ranS, outcome }, i) => {
     const at = plus(START_MS, seconds(ranS));
     const rest = { exitCode: null, exitSignal: null, keptS: ZERO_S, usage: null, reason: null };
-    endAttempt(state, attempts[i] as Attempt, { at, outcome, ...rest });
+    endOrHold(state, attempts[i] as Attempt, { at, outcome, ...rest });
   });
   const nowMs = plus(START_MS, seconds(1e6));
   const snapshot = () =>

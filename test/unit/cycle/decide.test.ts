@@ -183,6 +183,8 @@ const start = (of: Job, kind: 'fresh' | 'gang', count: number, where: Pool = spo
     bid: 'uncapped',
     priceUsdPerHour: priceOf(where),
     share: 0.25,
+    newShare: 0.25,
+    chargedShare: 0.25,
     startDelayS: seconds(90),
     pInterrupted: 0,
     pLate: 0,
@@ -465,9 +467,9 @@ describe('what else there is for a job that only runs', () => {
     const fresh = await decided(running(0, 0));
     const halfway = await decided(running(1800, 0));
     expect(fresh.plan.explanations[0]?.considered.map((c) => c.pool)).toContain(spot.id);
-    // A quarter of a machine at 0.17 USD an hour, for an hour and a little more for what is uncertain.
-    expect(onDemandUsd(fresh)).toBeGreaterThan(0.0425);
-    expect(onDemandUsd(fresh)).toBeLessThan(0.05);
+    // A machine for itself alone at 0.17 USD an hour, for an hour and a little more for what is uncertain.
+    expect(onDemandUsd(fresh)).toBeGreaterThan(0.17);
+    expect(onDemandUsd(fresh)).toBeLessThan(0.2);
     expect(onDemandUsd(halfway)).toBeLessThan(0.7 * onDemandUsd(fresh));
   });
 

@@ -88,7 +88,7 @@ describe('a pool rests', () => {
     restQuota(newState(), M5, 'MaxSpotInstanceCountExceeded', { at: at(0), rests });
     for (const resting of [M5, pool('c6i.large', 'spot', 'b'), pool('r5.large')]) {
       expect(restOf(rests, resting, at(1))?.why).toMatch(
-        /^all pools under the vCPU quota spot\/standard rest until .*MaxSpot/,
+        /^all pools under the account's vCPU quota spot\/standard rest until .*MaxSpot/,
       );
     }
     for (const open of [pool('m5.large', 'on-demand'), pool('x2gd.medium')])

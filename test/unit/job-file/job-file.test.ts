@@ -1,3 +1,4 @@
+import { OWN_FOLDER } from '../../../lib/domain/job.ts';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
@@ -7,8 +8,10 @@ import {
   jobFileJsonSchema,
   normaliseJob,
   parseJobFile,
+  parseJobs,
   type ParseOptions,
 } from '../../../lib/domain/job-file/job-file.ts';
+import { MAX_FILE_BYTES, readDocuments } from '../../../lib/domain/job-file/text.ts';
 import type { JobSpec } from '../../../lib/domain/job.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 
@@ -26,6 +29,8 @@ function refusal(work: () => unknown): EbbError {
 }
 const issuesOf = (text: string, over: Partial<ParseOptions> = {}): string[] =>
   refusal(() => parse(text, over)).facts.issues?.map((i) => `${i.at}: ${i.message}`) ?? [];
+const issuesIn = (work: () => unknown): string[] =>
+  refusal(work).facts.issues?.map((i) => `${i.at}: ${i.message}`) ?? [];
 const withKeys = (...lines: string[]): string => ['name: a', 'command: run', ...lines].join('\n');
 
 describe('job file', () => {
@@ -225,6 +230,50 @@ describe('job file', () => {
     );
   });
 
+  it.each(['EBB_JOB', 'EBB_ATTEMPT', 'EBB_INPUTS', 'EBB_ORDER', 'EBB_TASK_INDEX', 'EBB_NEW', 'ebb_report', 'Ebb_x'])(
+    'refuses the variable %s, at the top and in a stage: it is ours',
+    (name) => {
+      for (const text of [
+        withKeys(`env: {${name}: forged}`),
+        withKeys(`stages: [{name: s, env: {${name}: forged}}]`),
+      ]) {
+        expect(issuesOf(text)).toEqual([expect.stringContaining(`${name}: `)]);
+        expect(issuesOf(text)[0]).toContain('EBB_AWS_CLI and EBB_CHECKPOINT_SYNC');
+      }
+    },
+  );
+
+  it.each(['EBB_AWS_CLI', 'EBB_CHECKPOINT_SYNC', 'EBB', 'EBBTIDE', 'MY_EBB_X'])('takes the variable %s', (name) => {
+    expect(parse(withKeys(`env: {${name}: x}`)).stages[0]?.env).toEqual({ [name]: 'x' });
+  });
+
+  it('takes secrets by name, those of the top in every stage', () => {
+    const { stages } = parse(withKeys('secrets: {A: a, B: ssm:b}\nstages: [{name: s, secrets: {B: c}}, {name: t}]'));
+    expect(stages.map((s) => s.secrets)).toEqual([
+      { A: 'a', B: 'c' },
+      { A: 'a', B: 'ssm:b' },
+    ]);
+    expect(parse(withKeys('')).stages[0]).not.toHaveProperty('secrets');
+  });
+
+  it.each([
+    ['EBB_AWS_CLI: a', 'EBB_'],
+    ['ebb_x: a', 'EBB_'],
+    ['__proto__: a', '__proto__'],
+    ['A: ../a', 'the name of a secret'],
+    ['A: s3:a', 'the name of a secret'],
+    ['A: a\n  ENV: a', 'is in `env` as well'],
+  ])('refuses the secret %s, at the top and in a stage', (entry, message) => {
+    const env = 'env: {ENV: x}';
+    const entries = entry.replace('\n ', ',');
+    for (const text of [
+      withKeys(`${env}\nsecrets: {${entries}}`),
+      withKeys(`${env}\nstages: [{name: s, secrets: {${entries}}}]`),
+    ]) {
+      expect(issuesOf(text)).toEqual([expect.stringContaining(message)]);
+    }
+  });
+
   it.each(['/abs', '..', 'a/../b', '../x', '~/x', 'C:\\x', 'a\\..\\b', "''"])('refuses the pattern %s', (glob) => {
     expect(issuesOf(withKeys(`outputs: ["${glob.replaceAll('\\', '\\\\').replaceAll("'", '')}"]`))).toHaveLength(1);
   });
@@ -235,6 +284,63 @@ describe('job file', () => {
       expect(parse(withKeys(`outputs: '${glob}'`)).stages[0]?.outputs).toEqual([glob]);
     },
   );
+
+  it.each([
+    [`inputs: '${'{a,b}'.repeat(22)}'`, 'stands for 4194304 patterns'],
+    ["outputs: '{{index}..9}{1..200}'", 'stands for 2000 patterns'],
+    ["inputs: ['{1..600}', '{1..600}']", 'at most 1000 patterns together'],
+    ["inputs: '!(a)'", 'extended pattern'],
+    [`preferences: [${'{prefer: {zones: a}, weight: 0.1},'.repeat(33)}]`, 'at most 32|<=32'],
+    [
+      `preferences: [${`{prefer: {zones: [${'a*,'.repeat(200)}]}, weight: 0.1},`.repeat(11)}]`,
+      'name 2200 zones, types and families',
+    ],
+  ])('bounds what a cycle and an instance would have to match: %.40s', (keys, why) => {
+    expect(issuesOf(withKeys(keys)).join()).toMatch(new RegExp(why));
+  });
+
+  it('counts patterns at the top once for each stage, braces written out', () => {
+    const stages = (n: number): object => ({
+      name: 'a',
+      command: 'run',
+      outputs: ['{0..999}' + 'x'.repeat(200)],
+      stages: Array.from({ length: n }, (_, i) => ({ name: `s${i}`, ...(i === 0 ? {} : { dependsOn: `s${i - 1}` }) })),
+    });
+    const options = { baseDir: '/srv', defaultOwner: 'ana' };
+    expect(normaliseJob(stages(20), options).stages).toHaveLength(20);
+    expect(refusal(() => normaliseJob(stages(21), options)).message).toMatch(/of all stages have 4263000 characters/);
+  });
+
+  describe('outputs', () => {
+    const two = (a: string, b: string, more = ''): string =>
+      withKeys(`stages: [{name: a, tasks: 5, outputs: ${a}}, {name: b, tasks: 1, outputs: ${b}${more}}]`);
+
+    it.each([
+      [withKeys('tasks: 2', 'outputs: ["ok-{index}", sum.txt]'), 'outputs[1]: each of the 2 tasks of stage main'],
+      [withKeys('tasks: 2', "outputs: '{a,b}.txt'"), 'each of the 2 tasks of stage main would write a.txt'],
+      [two('"out/{index}"', 'out/4'), 'stages[1].outputs[0]: stages a and b would both write out/4'],
+      [two('"x/{index}"', '"./x//{index}"'), 'stages[1].outputs[0]: stages a and b would both write'],
+      [
+        withKeys('outputs: [all.txt]', 'stages: [{name: a}, {name: b}]'),
+        'outputs[0]: stages a and b would both write all.txt',
+      ],
+      [two('"s3://bkt/{index}"', '"s3://bkt/{index}"', ', workdir: s3://other'), 'would both write s3://bkt/{index}'],
+    ])('that several tasks would write at the same time are refused: %#', (text, why) => {
+      expect(issuesOf(text).join()).toContain(why);
+    });
+
+    it.each([
+      withKeys('tasks: 2', 'outputs: ["sum-{index}.txt", logs/, "*.png"]'),
+      withKeys('outputs: [sum.txt, sum.txt]'),
+      two('"out/{index}"', 'out/5'),
+      two('"out/{index}"', 'out/04'),
+      two('"out/{index}"', 'out/4', ', dependsOn: a'),
+      two('"out/{index}"', 'out/4', ', workdir: other'),
+      withKeys('outputs: [all.txt]', 'stages: [{name: a}, {name: b, dependsOn: c}, {name: c, dependsOn: a}]'),
+    ])('that cannot meet, or that nobody can know of, are taken: %#', (text) => {
+      expect(parse(text).stages.length).toBeGreaterThan(0);
+    });
+  });
 
   it('names the circle that stages make', () => {
     const stages =
@@ -267,7 +373,6 @@ describe('job file', () => {
   describe('as text', () => {
     it.each([
       ['a key twice', 'name: a\nname: b', 'job.yaml:2:1'],
-      ['two documents', 'name: a\n---\nname: b', 'job.yaml:2:1'],
       ['an unclosed list', 'name: [a', 'job.yaml:1:9'],
       ['a tag', 'name: !secret a', 'job.yaml:1:7'],
       ['a tab for indentation', 'env:\n\tA: 1', 'job.yaml:2:1'],
@@ -308,7 +413,79 @@ describe('job file', () => {
       expect(parse('{"name":"a","command":["x"]}', { path: 'x', format: 'json' }).name).toBe('a');
     });
 
-    it.each(['', '# nothing', 'a', '- a', 'null', '1'])('refuses %j: not an object', (text) => {
+    it.each([
+      ['', 'an empty file'],
+      [' \n\t\n', 'an empty file'],
+      ['# nothing\n', 'comments alone'],
+      ['---\n---\n', 'comments alone'],
+    ])('calls %j empty', (text, got) => {
+      const { code, facts } = refusal(() => parse(text));
+      expect([code, facts.what, facts.got, facts.at]).toEqual([
+        'job-file.syntax',
+        'the job file is empty',
+        got,
+        'job.yaml',
+      ]);
+    });
+
+    it('takes several documents as several jobs, and names the place of a fault in any of them', () => {
+      const text = '# two jobs\nname: a\ncommand: x\n---\n# nothing here\n---\nname: b\ncommand: y\n---\n';
+      expect(parseJobs(text, OPTIONS).map((j) => j.name)).toEqual(['a', 'b']);
+      const wrong = refusal(() => parseJobs(text.replace('command: y', 'comand: y'), OPTIONS));
+      expect(wrong.facts.issues?.map((i) => i.at)).toContain('job.yaml:8:1 comand');
+      expect(refusal(() => parse(text)).facts.got).toBe('2 documents');
+    });
+
+    it.each([
+      [
+        'comments between and directives',
+        '%YAML 1.2\n# one\n---\n<a>\n...\n# two\n%YAML 1.2\n---\n<b>\n...\n',
+        [4, 10],
+      ],
+      ['markers with content and without line ends', '--- {name: a, command: x}\n--- {name: b, command: y}', [1, 2]],
+      ['a document behind an end marker', '<a>\n...\n<b>\n', [1, 4]],
+      ['Windows line ends', '<a>\r\n---\r\n<b>\r\n', [1, 4]],
+      [
+        'what only looks like markers',
+        '<a>\nenv: {X: ---}\nlabels:\n  k: |-\n    a\n    ---\n    b\n---\n#---\n<b>',
+        [1, 11],
+      ],
+    ])('finds the documents and their lines: %s', (_, form, lines) => {
+      const text = form.replace('<a>', 'name: a\ncommand: x').replace('<b>', 'name: b\ncommand: y');
+      const documents = readDocuments(text, { path: 'f.yaml' });
+      expect(documents.map((d) => (d.json as { name: string }).name)).toEqual(['a', 'b']);
+      expect(documents.map((d) => Number(d.locate(['name'], true)?.split(':')[1]))).toEqual(lines);
+    });
+
+    it('takes many documents, and bounds each and all', () => {
+      const many = Array.from({ length: 1500 }, (_, i) => `name: n${i}\ncommand: x\n`);
+      expect(parseJobs(many.join('---\n'), OPTIONS)).toHaveLength(1500);
+      const wrong = many.with(1200, 'name: x\ncomand: y\n').join('---\n');
+      expect(issuesIn(() => parseJobs(wrong, OPTIONS))).toContainEqual(
+        expect.stringMatching(/^job\.yaml:3602:1 comand: /),
+      );
+      const large = refusal(() => parseJobs(`${many[0] ?? ''}---\nname: a # ${'x'.repeat(2 ** 20)}\n`, OPTIONS));
+      expect([large.code, large.facts.at]).toEqual(['body-too-large', 'job.yaml:3']);
+      expect(refusal(() => parseJobs(' '.repeat(MAX_FILE_BYTES + 1), OPTIONS)).code).toBe('body-too-large');
+      expect(refusal(() => parseJobs('--- 1\n'.repeat(100_001), OPTIONS)).code).toBe('job-file.syntax');
+    });
+
+    it('takes a job on each line by name, or where the first lines are objects', () => {
+      const text = '{"name":"a","command":"x"}\n\n{"name":"b","command":"y"}';
+      for (const path of ['j.ndjson', 'j.jsonl', 'standard input']) {
+        expect(parseJobs(text, { ...OPTIONS, path }).map((j) => j.name)).toEqual(['a', 'b']);
+      }
+      const wrong = text.replace('"command":"y"', '"comand":"y"');
+      expect(issuesIn(() => parseJobs(wrong, { ...OPTIONS, path: 'j.ndjson' }))).toContainEqual(
+        expect.stringMatching(/^j\.ndjson:3:13 comand: /),
+      );
+      expect(refusal(() => parseJobs('{name: a, command: x}', { ...OPTIONS, path: 'j.ndjson' })).code).toBe(
+        'job-file.syntax',
+      );
+      expect(parseJobs('{name: a,\ncommand: x}', OPTIONS)).toHaveLength(1);
+    });
+
+    it.each(['a', '- a', 'null', '1'])('refuses %j: not an object', (text) => {
       expect(refusal(() => parse(text)).code).toBe('job-file.invalid');
     });
   });
@@ -318,8 +495,10 @@ describe('job file', () => {
 
     it('wants absolute working directories where there is no folder', () => {
       const error = refusal(() => normaliseJob({ name: 'a', command: 'x', workdir: 'sub' }, options));
-      expect(error.message).toBe('workdir: must be an absolute path, or s3://bucket/folder; got "sub"');
-      expect(refusal(() => normaliseJob({ name: 'a', command: 'x' }, options)).facts.at).toBe('workdir');
+      expect(error.message).toBe(
+        'workdir: must be an absolute path or s3://bucket/folder, or left out: then the job has a folder of its own; got "sub"',
+      );
+      expect(normaliseJob({ name: 'a', command: 'x' }, options).stages[0]?.workdir).toBe(OWN_FOLDER);
       expect(normaliseJob({ name: 'a', command: 'x', workdir: '/w/./v' }, options).stages[0]?.workdir).toBe('/w/v');
     });
 

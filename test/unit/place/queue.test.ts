@@ -68,7 +68,7 @@ function queued(scene: Scene, policy = shortTasksQueue): Queued {
     return { group: g, option, count: g.count, runtimeS: seconds(runtimeS), inPool };
   });
   const input = { snapshot, forecasts, worths: worths.groups, leftOf: () => seconds(leftS), leftovers };
-  return policy({ ...input, placements, giveWay, behind, config: config({ turnoverS }) });
+  return policy({ ...input, placements, giveWay, behind, unknownAs: () => null, config: config({ turnoverS }) });
 }
 
 /** An instance on which so many tasks of 1 vCPU run. */

@@ -192,6 +192,8 @@ function offerOf(w: Waiting, option: 'spot' | 'on-demand', h: Handmade, spotUsd:
     bid: option === 'spot' ? usdPerHour(0.2) : 'uncapped',
     priceUsdPerHour: usdPerHour(price),
     share,
+    newShare: share,
+    chargedShare: share,
     startDelayS: seconds(95),
     pInterrupted: option === 'spot' ? (h.pInterrupted ?? 0) : 0,
     pLate: option === 'spot' ? (w.pLate ?? 0) : 0,

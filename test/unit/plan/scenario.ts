@@ -263,6 +263,8 @@ export function offersOf(
         bid: spot ? pool.onDemandUsdPerHour : 'uncapped',
         priceUsdPerHour: view.quote,
         share,
+        newShare: share,
+        chargedShare: share,
         startDelayS: seconds(config.startDelayMeanS),
         pInterrupted,
         pLate: group.deadlineMs === null ? 0 : Math.min(1, pInterrupted * (durationS > slack * 0.5 ? 0.6 : 0.1)),

@@ -122,7 +122,7 @@ describe('utilities', () => {
 
   it('without worthlessAfter fall over as long again as the job had, to a worth that still pays on-demand', () => {
     const { curve } = one({ of: deadlineJob([stage()]) });
-    const onDemandUsd = 0.04;
+    const onDemandUsd = 0.16;
     expect(worthAt(curve, at(7200))).toBeCloseTo(2000 * onDemandUsd, 9);
     expect(worthAt(curve, at(14_400))).toBeCloseTo(1.25 * onDemandUsd, 9);
     expect(worthAt(curve, at(1e7))).toBeGreaterThan(onDemandUsd);
@@ -139,20 +139,20 @@ describe('utilities', () => {
     expect(taskDeadlineMs).toBeNull();
     expect(latestSafeStartMs).toBeNull();
     const worths = [0, 3600, 43_200, 86_400, 864_000].map((s) => worthAt(curve, at(s)));
-    expect(worths[0]).toBeCloseTo(0.08, 9);
+    expect(worths[0]).toBeCloseTo(0.32, 9);
     expect(worths[1]).toBeLessThan(worths[0] ?? 0);
-    expect(worths[1]).toBeGreaterThan(0.075);
-    expect(worths[3]).toBeCloseTo(0.05, 9);
+    expect(worths[1]).toBeGreaterThan(0.3);
+    expect(worths[3]).toBeCloseTo(0.2, 9);
     expect(worths[4]).toBe(worths[3]);
   });
 
   it('of the baselines: nothing once late; the same at any time', () => {
     const of = deadlineJob([stage()]);
     const sharp = one({ of, policy: sharpDeadline }).curve;
-    expect(worthAt(sharp, at(7200))).toBeCloseTo(80, 9);
+    expect(worthAt(sharp, at(7200))).toBeCloseTo(320, 9);
     expect(worthAt(sharp, at(7200.01))).toBe(0);
     const flat = one({ of, policy: strictPriority }).curve;
-    expect(worthAt(flat, at(99_999))).toBeCloseTo(80, 9);
+    expect(worthAt(flat, at(99_999))).toBeCloseTo(320, 9);
   });
 });
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { raw } from '../../../lib/kernel/units.ts';
-import { enterWorld, knownWorld } from '../../../lib/local/world.ts';
+import { enterWorld, knownWorld, vcpuLimit } from '../../../lib/local/world.ts';
 import { writeMarket } from '../../../lib/local/market-file.ts';
 import type { Earlier, GivenWorld } from '../../../lib/local/world-record.ts';
 import { smallMarket } from '../../support/generated-market.ts';
@@ -64,6 +64,38 @@ describe('a directory that an engine enters again', () => {
     expect(killed.record).toEqual(record);
     const stopped = await enterWorld(dir, NOTHING, STOPPED(record.engineMs + 60_000));
     expect(stopped.record.engineMs).toBe(record.engineMs + 60_000);
+  });
+
+  it('keeps a vCPU limit that was given until the work is done, and lets it be changed', async () => {
+    const dir = folder();
+    const first = await enterWorld(dir, { ...NOTHING, vcpus: 5 }, NEW);
+    expect(first.limits).toMatchObject({ vcpus: 5, raisedBy: expect.stringContaining('--vcpus') });
+    expect((await knownWorld(dir)).limits.vcpus).toBe(5);
+    const { engineMs } = first.record;
+    expect((await enterWorld(dir, NOTHING, KILLED(engineMs))).limits.vcpus).toBe(5);
+    expect((await enterWorld(dir, { ...NOTHING, vcpus: 7 }, STOPPED(engineMs))).limits.vcpus).toBe(7);
+    expect((await enterWorld(dir, NOTHING, OVER(engineMs))).limits.vcpus).toBe(vcpuLimit());
+  });
+
+  it('goes on with the disk budget that it was given until its work is over', async () => {
+    const dir = folder();
+    const { record } = await enterWorld(dir, { ...NOTHING, diskBytes: 5e9 }, NEW);
+    const { engineMs } = record;
+    const again = async (given: GivenWorld, earlier: Earlier) =>
+      (await enterWorld(dir, given, earlier)).record.diskBytes;
+    expect(record.diskBytes).toBe(5e9);
+    expect(await again(NOTHING, KILLED(engineMs))).toBe(5e9);
+    expect(await again({ ...NOTHING, diskBytes: 7e9 }, STOPPED(engineMs))).toBe(7e9);
+    expect(await again(NOTHING, OVER(engineMs))).toBeUndefined();
+  });
+
+  it('may keep its history for another time while work is unfinished: that makes room on the disk', async () => {
+    const dir = folder();
+    const { record } = await enterWorld(dir, STARTED, NEW);
+    const shorter = { ...NOTHING, config: { historyDays: 7 } };
+    const again = await enterWorld(dir, shorter, KILLED(record.engineMs));
+    expect(again.config).toMatchObject({ ...STARTED.config, historyDays: 7 });
+    expect((await enterWorld(dir, NOTHING, STOPPED(record.engineMs))).config.historyDays).toBe(7);
   });
 
   it('accepts the same options given again, defaults in force included', async () => {

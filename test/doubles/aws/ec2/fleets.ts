@@ -186,6 +186,7 @@ export class Fleets {
     const pool = this.#pool(by);
     if (by.subnet === null) return unknownSubnet(by.override);
     if (pool === undefined) return unsupported(by.type, by.subnet.zone);
+    if (!fitsImage(by.template, pool)) return otherArchitecture(by.type, pool);
     const bid = bidOf(by);
     if ('code' in bid) return bid;
     const { id, fleetId, asked } = of;
@@ -233,7 +234,9 @@ export class Fleets {
             message: `You have requested more vCPU capacity than your current vCPU limit of ${limit} allows for the instance bucket that the specified instance type belongs to.`,
           };
     }
-    return matchesAny(insufficientCapacity, instance.pool.id) ? insufficient(instance.pool) : null;
+    const isShort =
+      matchesAny(insufficientCapacity, instance.pool.id) || !this.#place.knobs.takeCapacity(instance.pool.id);
+    return isShort ? insufficient(instance.pool) : null;
   }
 
   /** The market's word on it. */
@@ -255,7 +258,9 @@ export class Fleets {
       case 'instance-gone':
       case 'denied':
       case 'no-answer':
+      case 'unsupported':
       case 'invalid':
+      case 'job-fault':
         return unsupported(type, subnet?.zone ?? '');
     }
   }
@@ -310,6 +315,20 @@ const insufficient = (pool: Pool): Refusal => ({
 const unsupported = (type: string, zone: string): Refusal => ({
   code: 'InvalidFleetConfiguration',
   message: `Your requested instance type (${type}) is not supported in your requested Availability Zone (${zone}).`,
+});
+/**
+ * Architecture of the image, where its name tells it: AWS's public parameters of ECS images for ARM have `/arm64/` in them.
+ * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html
+ */
+function fitsImage({ data }: TemplateVersion, { type }: Pool): boolean {
+  const image = data.ImageId ?? '';
+  if (!image.startsWith('resolve:ssm:/aws/service/ecs/')) return true;
+  return image.includes('/arm64/') === (type.arch === 'arm64');
+}
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+const otherArchitecture = (name: string, { type }: Pool): Refusal => ({
+  code: 'InvalidParameterValue',
+  message: `The architecture '${type.arch}' of the specified instance type does not match the architecture '${type.arch === 'arm64' ? 'x86_64' : 'arm64'}' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again (${name}).`,
 });
 const unknownSubnet = ({ SubnetId, AvailabilityZone }: Override): Refusal =>
   SubnetId === undefined

@@ -5,7 +5,7 @@ import { raw } from '../../../../lib/kernel/units.ts';
 import { action, type Actions } from '../api.ts';
 import { AwsFault } from '../fault.ts';
 import { isVisible, nowMs, zoneId, type Place } from '../place.ts';
-import { filters, form, page, passes, tagList, type XmlValue } from '../query.ts';
+import { filters, form, page, passes, tagList, tagSpecifications, type XmlValue } from '../query.ts';
 import { stateOf, type Ec2Instance, type InstanceStateName } from './instance.ts';
 
 /** https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/terminating-instances.html: terminated ones stay visible "for a short while". */
@@ -27,7 +27,9 @@ const dryRun = z.strictObject({
   DryRun: z.literal('true'),
   MinCount: form.number.min(1),
   MaxCount: form.number.min(1),
-  ImageId: z.string(),
+  ImageId: z.string().optional(),
+  LaunchTemplate: z.strictObject({ LaunchTemplateId: z.string(), Version: z.string() }).optional(),
+  TagSpecification: tagSpecifications,
   InstanceType: z.string(),
   SubnetId: z.string().optional(),
   InstanceMarketOptions: z.strictObject({ MarketType: z.literal('spot') }).optional(),

@@ -22,6 +22,8 @@ interface Template {
   readonly name: string;
   readonly tags: z.infer<typeof tagList>;
   readonly versions: TemplateVersion[];
+  /** Number of the default version: 1 until ModifyLaunchTemplate sets another. */
+  defaultVersion: number;
 }
 
 /** What the double itself reads is typed; the rest is kept and shown as it came. */
@@ -39,6 +41,21 @@ const create = z.strictObject({
   VersionDescription: z.string().max(255).optional(),
   LaunchTemplateData: templateData,
   TagSpecification: tagSpecifications,
+});
+
+const createVersion = z.strictObject({
+  LaunchTemplateId: z.string().optional(),
+  LaunchTemplateName: z.string().optional(),
+  ClientToken: z.string().max(128).optional(),
+  VersionDescription: z.string().max(255).optional(),
+  LaunchTemplateData: templateData,
+});
+
+const modify = z.strictObject({
+  LaunchTemplateId: z.string().optional(),
+  LaunchTemplateName: z.string().optional(),
+  /** The SDK's `DefaultVersion` has this name in a request. */
+  SetDefaultVersion: z.string(),
 });
 
 const describe = z.strictObject({
@@ -74,6 +91,20 @@ export class Templates {
       });
       return { launchTemplate: this.#shown(template) };
     }),
+    // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateLaunchTemplateVersion.html
+    // The default version stays as it is.
+    CreateLaunchTemplateVersion: action(createVersion, (asked) => {
+      const template = this.#named({ id: asked.LaunchTemplateId, name: asked.LaunchTemplateName });
+      const version = this.#versionOf(template, asked.LaunchTemplateData, asked.VersionDescription);
+      template.versions.push(version);
+      return { launchTemplateVersion: versionShown(version, template, this.#author) };
+    }),
+    // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ModifyLaunchTemplate.html
+    ModifyLaunchTemplate: action(modify, (asked) => {
+      const template = this.#named({ id: asked.LaunchTemplateId, name: asked.LaunchTemplateName });
+      template.defaultVersion = versionOf(template, asked.SetDefaultVersion).number;
+      return { launchTemplate: this.#shown(template) };
+    }),
     DescribeLaunchTemplateVersions: action(describe, (asked) => {
       if (asked.Filter.length > 0)
         throw new AwsFault('InvalidParameterValue', 'the double filters no template versions');
@@ -81,7 +112,10 @@ export class Templates {
       const wanted = asked.LaunchTemplateVersion;
       const versions = wanted.length === 0 ? template.versions : wanted.map((version) => versionOf(template, version));
       const { items, nextToken } = page(versions, { token: asked.NextToken, size: asked.MaxResults });
-      return { launchTemplateVersionSet: items.map((version) => versionShown(version, this.#author)), nextToken };
+      return {
+        launchTemplateVersionSet: items.map((version) => versionShown(version, template, this.#author)),
+        nextToken,
+      };
     }),
   };
 
@@ -104,17 +138,16 @@ export class Templates {
     }
     const id = `lt-0${hexOf(`${name}/${this.#byId.size}`, 16)}`;
     const tags = asked.TagSpecification.filter((s) => s.ResourceType === 'launch-template').flatMap((s) => s.Tag);
-    const first: TemplateVersion = {
-      templateId: id,
-      templateName: name,
-      number: 1,
-      createdMs: nowMs(this.#place),
-      description: asked.VersionDescription,
-      data: asked.LaunchTemplateData,
-    };
-    const template = { id, name, tags, versions: [first] };
+    const template: Template = { id, name, tags, versions: [], defaultVersion: 1 };
+    template.versions.push(this.#versionOf(template, asked.LaunchTemplateData, asked.VersionDescription));
     this.#byId.set(id, template);
     return template;
+  }
+
+  /** The version after those that the template has. */
+  #versionOf({ id, name, versions }: Template, data: TemplateData, description: string | undefined): TemplateVersion {
+    const number = versions.length + 1;
+    return { templateId: id, templateName: name, number, createdMs: nowMs(this.#place), description, data };
   }
 
   /** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html: InvalidLaunchTemplate*.NotFound* */
@@ -143,7 +176,7 @@ export class Templates {
       launchTemplateName: template.name,
       createTime: new Date(first?.createdMs ?? 0),
       createdBy: this.#author,
-      defaultVersionNumber: 1,
+      defaultVersionNumber: template.defaultVersion,
       latestVersionNumber: template.versions.length,
       tagSet: template.tags.map(({ Key, Value }) => ({ key: Key, value: Value })),
     };
@@ -151,7 +184,12 @@ export class Templates {
 }
 
 function versionOf(template: Template, version: string): TemplateVersion {
-  const number = version === '$Latest' ? template.versions.length : version === '$Default' ? 1 : Number(version);
+  const number =
+    version === '$Latest'
+      ? template.versions.length
+      : version === '$Default'
+        ? template.defaultVersion
+        : Number(version);
   const found = template.versions.find((v) => v.number === number);
   if (found !== undefined) return found;
   throw new AwsFault(
@@ -160,14 +198,14 @@ function versionOf(template: Template, version: string): TemplateVersion {
   );
 }
 
-const versionShown = (version: TemplateVersion, author: string): XmlValue => ({
+const versionShown = (version: TemplateVersion, { defaultVersion }: Template, author: string): XmlValue => ({
   launchTemplateId: version.templateId,
   launchTemplateName: version.templateName,
   versionNumber: version.number,
   versionDescription: version.description,
   createTime: new Date(version.createdMs),
   createdBy: author,
-  defaultVersion: version.number === 1,
+  defaultVersion: version.number === defaultVersion,
   launchTemplateData: renamed(version.data, 'LaunchTemplateData'),
 });
 

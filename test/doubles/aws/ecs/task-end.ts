@@ -22,6 +22,14 @@ export function endOf(
 }
 
 /** https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_cannot_pull_image.html */
+/** What the agent needs before the container could not be had (amazon-ecs-agent, agent/taskresource/envFiles). */
+export const cannotFetch = (reason: string): TaskEnd => ({
+  stopCode: 'TaskFailedToStart',
+  stoppedReason: `ResourceInitializationError: failed to download env files: ${reason}`,
+  exitCode: null,
+  reason: null,
+});
+
 export function cannotPull(image: string): TaskEnd {
   const reason = `CannotPullContainerError: pull image manifest has been retried 1 time(s): failed to resolve ref ${image}: not found`;
   return { stopCode: 'TaskFailedToStart', stoppedReason: reason, exitCode: null, reason };

@@ -6,6 +6,7 @@ export interface ContainerOverride {
   readonly name: string;
   readonly command?: readonly string[] | undefined;
   readonly environment?: readonly { readonly name: string; readonly value: string }[] | undefined;
+  readonly environmentFiles?: readonly { readonly type: 's3'; readonly value: string }[] | undefined;
   readonly cpu?: number | undefined;
   readonly memory?: number | undefined;
   readonly memoryReservation?: number | undefined;
@@ -82,7 +83,7 @@ export type Images = Readonly<
 export function commandLine(
   definition: ContainerDefinition,
   override: ContainerOverride | null,
-  images: Images,
+  { images, fromFiles }: { readonly images: Images; readonly fromFiles: readonly (readonly [string, string])[] },
 ): readonly string[] {
   const image = images[definition.image] ?? {};
   const entry = definition.entryPoint ?? image.entryPoint ?? [];
@@ -93,6 +94,7 @@ export function commandLine(
     // Images have no AWS CLI unless one is given; this machine's own would speak to AWS. Nor has a process a cgroup here.
     ['EBB_AWS_CLI', image.awsCli ?? images['*']?.awsCli ?? 'no'],
     ['EBB_CGROUP', '/ebb/cgroup'],
+    ...fromFiles,
     ...[...definition.environment, ...(override?.environment ?? [])].map(({ name, value }): [string, string] => [
       name,
       value,
@@ -163,3 +165,13 @@ export function taskShown(task: Task, withTags: boolean) {
 export const tagsShown = (tags: ReadonlyMap<string, string>): Tags => [...tags].map(([key, value]) => ({ key, value }));
 
 const dateOf = (ms: number | null): Date | undefined => (ms === null ? undefined : new Date(ms));
+
+/**
+ * As the agent reads environment files: lines `NAME=VALUE` as they stand, without comments and without empty names or values.
+ * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/use-environment-file.html
+ */
+export const environmentIn = (file: string): readonly (readonly [string, string])[] =>
+  file.split('\n').flatMap((line) => {
+    const at = line.indexOf('=');
+    return line.startsWith('#') || at < 1 || at === line.length - 1 ? [] : [[line.slice(0, at), line.slice(at + 1)]];
+  });

@@ -15,9 +15,10 @@ import { pageOf } from './paging.ts';
 import { selects } from './query-language.ts';
 import { kill, terminate, type TaskProcess } from './signals.ts';
 import { describeTasks, listTasks, runTask, startTask, stopTask, tagResource, type Startable } from './task-calls.ts';
-import { cannotPull, endOf } from './task-end.ts';
+import { cannotFetch, cannotPull, endOf } from './task-end.ts';
 import {
   commandLine,
+  environmentIn,
   tagsShown,
   takeOf,
   taskShown,
@@ -26,6 +27,10 @@ import {
   type Task,
   type TaskEnd,
 } from './task.ts';
+
+/** What lies in an object of S3. Rejects where there is none. */
+export type ReadObject = (bucket: string, key: string) => Promise<string>;
+type Environment = readonly (readonly [string, string])[];
 
 interface Failure {
   readonly arn?: string;
@@ -50,6 +55,7 @@ export class Tasks {
   readonly #definitions: Definitions;
   readonly #logs: LogStreams;
   readonly #images: Images;
+  readonly #files: ReadObject;
   readonly #byId = new Map<string, Task>();
   readonly #tokens = new Tokens<Started>();
   /** Wall timers of stops under way. */
@@ -62,6 +68,7 @@ export class Tasks {
       readonly definitions: Definitions;
       readonly logs: LogStreams;
       readonly images: Images;
+      readonly files: ReadObject;
     },
   ) {
     this.#place = place;
@@ -69,6 +76,7 @@ export class Tasks {
     this.#definitions = of.definitions;
     this.#logs = of.logs;
     this.#images = of.images;
+    this.#files = of.files;
   }
 
   readonly actions: Actions<object> = {
@@ -193,21 +201,39 @@ export class Tasks {
     if (instance.status === 'DRAINING') return fails('INACTIVE', 'The container instance is draining');
     if (!instance.agentConnected) return fails('AGENT');
     const override = asked.overrides.containerOverrides[0] ?? null;
+    const fromFiles = await this.#environmentOf(override);
     const take = takeOf(definition, override);
     const lacking = this.#instances.lacks(instance, take);
     if (lacking !== null) return fails(`RESOURCE:${lacking}`);
     const task = this.#newTask(instance, definition, { asked, override });
     const unpullable = matchesAny(this.#place.knobs.now.unpullableImages, definition.container.image);
-    if (!unpullable) {
-      const [outcome] = await this.#place.fleet.start([this.#request(task)]);
+    const unable = unpullable ? cannotPull(definition.container.image) : 'value' in fromFiles ? null : fromFiles;
+    if (unable === null && 'value' in fromFiles) {
+      const [outcome] = await this.#place.fleet.start([this.#request(task, fromFiles.value)]);
       // The engine takes nothing on an instance that has had its notice; the agent there would, for two minutes.
       if (outcome?.status !== 'done') return fails('AGENT', outcome?.detail);
     }
     this.#byId.set(task.id, task);
     this.#instances.occupy(instance, { task: task.id, take, running: 0 });
     this.#changed(task, task.createdMs);
-    if (unpullable) this.#stopped(task, cannotPull(definition.container.image), nowMs(this.#place));
+    if (unable !== null) this.#stopped(task, unable, nowMs(this.#place));
     return task;
+  }
+
+  /** What the agent reads in the environment files of a task, the first of which counts; or how it fails. */
+  async #environmentOf(override: ContainerOverride | null): Promise<TaskEnd | { readonly value: Environment }> {
+    const value: (readonly [string, string])[] = [];
+    for (const { value: arn } of [...(override?.environmentFiles ?? [])].reverse()) {
+      const [, bucket = '', key = ''] = /:::([^/]+)\/(.+)$/.exec(arn) ?? [];
+      try {
+        value.push(...environmentIn(await this.#files(bucket, key)));
+      } catch (error) {
+        return cannotFetch(
+          `unable to download env file with key ${key} from bucket ${bucket}, error: ${String(error)}`,
+        );
+      }
+    }
+    return { value };
   }
 
   #newTask(
@@ -247,13 +273,13 @@ export class Tasks {
     return `arn:aws:ecs:${this.#place.region}:${this.#place.account}:task/${cluster}/${id}`;
   }
 
-  #request(task: Task): StartRequest {
+  #request(task: Task, fromFiles: Environment): StartRequest {
     const { take } = task;
     return {
       key: effectKey(`start/${task.id}`),
       attempt: attemptId(task.id),
       instance: task.on.host.id,
-      command: commandLine(task.definition.container, task.override, this.#images),
+      command: commandLine(task.definition.container, task.override, { images: this.#images, fromFiles }),
       env: {},
       workdir: this.#place.fleetDir,
       inputs: [],

@@ -45,6 +45,7 @@ const NO_JOBS: JobColumns = {
   deadlineMs: none,
   workUsd: none,
   wastedUsd: none,
+  idleUsd: none,
   onDemandUsd: none,
   interruptions: none,
 };
@@ -160,6 +161,7 @@ export function fabricated({
       deadlineMs: numbers((r) => r.deadlineMs),
       workUsd: numbers((r) => r.workUsd),
       wastedUsd: numbers((r) => r.wastedUsd),
+      idleUsd: numbers(() => 0),
       onDemandUsd: numbers((r) => r.onDemandUsd),
       interruptions: numbers((r) => r.interruptions),
     },

@@ -5,7 +5,7 @@ import { badNews, cheaper, goodNews } from '../../../../lib/sim/report/sections.
 import { compare } from '../../../../lib/sim/report/comparison.ts';
 import { outcome } from './outcomes.ts';
 
-const PLAIN = { colors: pc.createColors(false) };
+const PLAIN = { colors: pc.createColors(false), columns: 120 };
 const run = (preset: string, seed: number, billedUsd: number, more: object = {}) =>
   outcome({ preset, seed, totals: { billedUsd, onDemandUsd: 20, deadlines: 50, succeeded: 60, ...more } });
 const one = [run('on-demand', 1, 20), run('ebbtide', 1, 5, { missed: 2 })];

@@ -153,7 +153,7 @@ describe('workloads that cannot be', () => {
   });
 
   it.each([
-    ['an empty file', '', 'no workload in a known format'],
+    ['an empty file', '', 'the workload is empty'],
     ['text of another kind', 'Dear all,\nthis is no trace.\n', 'no workload in a known format'],
     ['half a gzip header', gzipSync('').subarray(0, 5), 'no workload in a known format'],
   ])('refuses %s', async (_, contents, what) => {
@@ -164,7 +164,7 @@ describe('workloads that cannot be', () => {
   it('refuses a path that is not there, and an empty folder', async () => {
     const empty = mkdtempSync(join(tmpdir(), 'ebb-workload-'));
     expect((await refused(openWorkload(join(empty, 'none')))).facts.what).toBe('no such file or folder');
-    expect((await refused(openWorkload(empty))).facts.what).toBe('no workload in a known format');
+    expect((await refused(openWorkload(empty))).facts.what).toBe('the workload is empty');
   });
 
   it('refuses a folder of several workloads, and takes the one that is named', async () => {

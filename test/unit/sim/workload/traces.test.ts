@@ -236,6 +236,32 @@ describe('Standard Workload Format', () => {
     expect(badLines(report)).toEqual([9, 10, 12, 13]);
   });
 
+  it("reads the archive's own layout: aligned columns, tabs, comments anywhere, blank lines", async () => {
+    const { workload, jobs, report } = await collect(fixture('archive.swf'), { deadlines: 'none' });
+    expect(workload.format).toBe('swf');
+    expect(report.bad).toEqual({ count: 0, first: [] });
+    expect(jobs.map((j) => [j.key, j.submittedS, j.spec.stages[0]?.tasks, runtimes(j)['main']?.[0]])).toEqual([
+      ['1', 0, 32, 1451],
+      ['2', 1460, 64, 3726],
+      ['3', 5198, 1, 1067],
+      ['4', 6269, 8, 28],
+      ['5', 6300, 2, 17],
+      ['100', 12_000, 16, 600],
+      ['1000', 15_000, 4, 61],
+    ]);
+    expect(dropped(report)).toEqual({ 'job without a running time': 1 });
+  });
+
+  it('keeps group, queue and partition as labels, and none that is not known', async () => {
+    const { jobs } = await collect(fixture('archive.swf'), { deadlines: 'none' });
+    const labels = Object.fromEntries(jobs.map((j) => [j.key, j.spec.labels]));
+    expect(labels['1']).toEqual({ group: '1', queue: '1', partition: '1' });
+    // Queue 0 is a queue (interactive jobs), partition -1 is none.
+    expect(labels['3']).toEqual({ group: '3', queue: '0', partition: '2' });
+    expect(labels['4']).toEqual({ group: '3', queue: '2' });
+    expect(labels['5']).toEqual({});
+  });
+
   it('a window has its beginning and not its end', async () => {
     const { jobs, report } = await collect(fixture('log.swf'), { fromS: 9, toS: 12 });
     expect(jobs.map((j) => [j.key, j.submittedS])).toEqual([['4', 0]]);

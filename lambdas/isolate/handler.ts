@@ -1,0 +1,50 @@
+/**
+ * The decision without the jobs that keep it from being made: asked where `estimate` or `solve` threw or ran out of time. Each
+ * trial runs in a thread that can be ended; the thread's program is this very file, of which it uses the worker alone.
+ */
+import middy from '@middy/core';
+import type { z } from 'zod';
+import type { Sight } from '../../lib/cycle/decision.ts';
+import type { IsolationLimits } from '../../lib/cycle/isolate.ts';
+import { isolateFaulty } from '../../lib/cycle/steps.ts';
+import { LoggedHistory } from '../../lib/estimate/logged-history.ts';
+import { EbbError } from '../../lib/kernel/errors.ts';
+import { openTrials } from '../../lib/local/trials.ts';
+import '../../lib/local/trial-worker.ts';
+import type { ForecastTable } from '../../lib/market/forecast/table.ts';
+import { composeDeployment } from '../../lib/aws/compose.ts';
+import { deployment } from '../../lib/aws/deployment.ts';
+import { inTime } from '../../lib/aws/late.ts';
+import { isolateInput, type Solved } from '../../lib/aws/messages.ts';
+import { lambdaStack, logger } from '../../lib/aws/stack.ts';
+
+/** The budget, the last trial and the start of a thread stay within the function's time-out (lib/infra/functions.ts). */
+const LIMITS: IsolationLimits = { groupMs: 4000, jobMs: 8000, allMs: 20_000, budgetMs: 70_000 };
+
+export const handler = middy<z.output<typeof isolateInput>, Solved>()
+  .use(lambdaStack('isolate', isolateInput))
+  .use(inTime())
+  .handler(async ({ sight: seen, market, ...state }) => {
+    const { carrier, store, config } = deployment(composeDeployment);
+    const sight = await carrier.get<Sight>(seen);
+    const table = await carrier.get<ForecastTable>(market);
+    const history = await store.memory(new LoggedHistory().prefix);
+    const trials = openTrials(
+      { sight, market: table, history, preset: config.preset, config },
+      new URL(import.meta.url),
+    );
+    try {
+      const isolated = await isolateFaulty(sight, trials, LIMITS);
+      if (isolated === null) {
+        throw new EbbError('internal', {
+          what: 'no decision can be made, and no job is to blame for it',
+          next: 'see the logs of the functions estimate and solve',
+        });
+      }
+      const { runningOffers: _, ...decision } = isolated;
+      logger.error('jobs that no decision can be made for', { held: decision.held, undecided: decision.undecided });
+      return { ...state, decision: await carrier.put(decision, `${state.execution}/${state.round}/decision`) };
+    } finally {
+      await trials.close();
+    }
+  });

@@ -1,0 +1,110 @@
+/**
+ * Share of a new instance that one task pays for. A purchase costs the whole instance over the time that it is held, less the part that other
+ * known work will use (Stratus section 3.2.3: candidate groups). Waiting work counts as far as it may use the pool and as long as the
+ * task itself runs: a long task alone on a large instance pays all of it, however many short tasks wait beside it.
+ */
+import type { PoolBook } from './pools.ts';
+
+/** Exponential runtime bins (Stratus section 3.2.2), in seconds: [0, 1), [1, 2), [2, 4), ... */
+const BINS = 40;
+const binOf = (runtimeS: number): number =>
+  runtimeS < 1 ? 0 : Math.min(BINS - 1, Math.floor(Math.log2(runtimeS)) + 1);
+
+/** Waiting work per runtime bin: amount (tasks, or shares of an instance), and amount x running time. */
+class Bins {
+  readonly #amount = new Float64Array(BINS);
+  readonly #time = new Float64Array(BINS);
+
+  add(amount: number, runtimeS: number): void {
+    const bin = binOf(runtimeS);
+    this.#amount[bin] = (this.#amount[bin] ?? 0) + amount;
+    this.#time[bin] = (this.#time[bin] ?? 0) + amount * runtimeS;
+  }
+
+  addScaled(other: Bins, factor: number): void {
+    for (let bin = 0; bin < BINS; bin++) {
+      const amount = other.#amount[bin] ?? 0;
+      if (amount === 0) continue;
+      this.#amount[bin] = (this.#amount[bin] ?? 0) + amount * factor;
+      this.#time[bin] = (this.#time[bin] ?? 0) + (other.#time[bin] ?? 0) * factor;
+    }
+  }
+
+  /** Amount over the next `runtimeS`: work that ends earlier counts for the part of it that it runs. */
+  during(runtimeS: number): number {
+    let sum = 0;
+    for (let bin = 0; bin < BINS; bin++) {
+      const amount = this.#amount[bin] ?? 0;
+      if (amount > 0) sum += Math.min(amount, (this.#time[bin] ?? 0) / Math.max(runtimeS, 1e-9));
+    }
+    return sum;
+  }
+}
+
+/** Pools that tasks of one shape fit, with the share of an instance that one of them takes. */
+export interface Fitting {
+  readonly pools: readonly number[];
+  readonly shares: readonly number[];
+}
+
+/** Waiting tasks of one shape. */
+export class ShapeDemand {
+  readonly tasks = new Bins();
+  readonly fitting: Fitting;
+
+  constructor(fitting: Fitting) {
+    this.fitting = fitting;
+  }
+}
+
+/**
+ * Waiting work by shape and by pool. All of it is added before the first question.
+ * O(tasks' groups) to add, then O(shapes x pools x bins in use) once, O(bins) per question.
+ */
+export class Demand {
+  readonly #book: PoolBook;
+  readonly #shapes: ShapeDemand[] = [];
+  #byPool: readonly (Bins | undefined)[] | null = null;
+
+  constructor(book: PoolBook) {
+    this.#book = book;
+  }
+
+  shape(fitting: Fitting): ShapeDemand {
+    const shape = new ShapeDemand(fitting);
+    this.#shapes.push(shape);
+    this.#byPool = null;
+    return shape;
+  }
+
+  add(shape: ShapeDemand, count: number, runtimeS: number): void {
+    shape.tasks.add(count, runtimeS);
+    this.#byPool = null;
+  }
+
+  /** In [share, 1]. `runtimeS`: how long the task holds the instance; 0: the least that it may pay, whatever its running time. */
+  paidShare(of: ShapeDemand, at: { readonly pool: number; readonly share: number }, runtimeS: number): number {
+    const { pool, share } = at;
+    if (!(share > 0)) return share;
+    const perInstance = Math.max(1, Math.floor(1 / share + 1e-9));
+    const own = Math.max(1, of.tasks.during(runtimeS));
+    const instances = Math.ceil(own / perInstance - 1e-9);
+    const others = Math.max(0, (this.#pools()[pool]?.during(runtimeS) ?? 0) - own * share);
+    const used = Math.min(1, (own * share + others) / instances);
+    return Math.min(1, share / Math.max(share, used));
+  }
+
+  #pools(): readonly (Bins | undefined)[] {
+    return (this.#byPool ??= this.#summed());
+  }
+
+  #summed(): readonly (Bins | undefined)[] {
+    const byPool: (Bins | undefined)[] = Array.from({ length: this.#book.views.length });
+    for (const { tasks, fitting } of this.#shapes) {
+      fitting.pools.forEach((pool, i) => {
+        (byPool[pool] ??= new Bins()).addScaled(tasks, fitting.shares[i] ?? 0);
+      });
+    }
+    return byPool;
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * Whose jobs are whose, where a deployment says that owner and caller are one. Patterns of administrators:
+ *
+ *     arn:aws:iam::111122223333:user/ops             one principal
+ *     arn:aws:iam::111122223333:role/Ops             every session of a role
+ *     arn:aws:sts::111122223333:assumed-role/Ops/*   the same; a `*` stands at the end only: all that begin so
+ *     cognito:ana, cognito-group:ops                 a user and a group of the user pool
+ */
+import type { Asker } from '../domain/caller.ts';
+import type { Job, JobSpec } from '../domain/job.ts';
+import { EbbError } from '../kernel/errors.ts';
+import type { Access } from '../ports/backend.ts';
+import { quoted } from './validate.ts';
+
+/** Throws `forbidden` where the job is to be another's. */
+export function checkOwner(access: Access | undefined, { owner }: Pick<JobSpec, 'owner'>, caller: Asker | null): void {
+  if (access?.ownerIsCaller !== true) return;
+  if (caller === null) throw unknownCaller();
+  if (owner === (caller.name ?? caller.id)) return;
+  throw new EbbError('forbidden', {
+    what: 'jobs of this deployment belong to who submits them',
+    at: 'owner',
+    got: quoted(owner),
+    allowed: `no owner, or ${quoted(caller.id)}`,
+    next: 'Leave `owner` out of the job file.',
+  });
+}
+
+/** Throws `forbidden` for a caller who neither submitted the job nor is an administrator. */
+export function checkMayChange(access: Access | undefined, job: Job, caller: Asker | null): void {
+  if (access?.ownerIsCaller !== true) return;
+  if (caller === null) throw unknownCaller();
+  if (job.submittedBy?.id === caller.id || isAdmin(access.admins, caller)) return;
+  throw new EbbError('forbidden', {
+    what: 'only its owner or an administrator may cancel or release this job',
+    got: `${job.id} of ${quoted(job.spec.owner)}, asked by ${quoted(caller.id)}`,
+    allowed: 'whoever submitted it, or a caller whom `admins` of the deployment names',
+    next: 'Ask the owner, or an administrator.',
+  });
+}
+
+const unknownCaller = (): EbbError =>
+  new EbbError('forbidden', {
+    what: 'this deployment takes changes only from callers whom it knows',
+    got: 'a request without an authenticated caller',
+    allowed: 'signed requests (`auth: iam`), or those with a token of the user pool (`auth: jwt`)',
+    next: 'Send the request through the API of the deployment.',
+  });
+
+export const isAdmin = (admins: readonly string[], { id, groups = [] }: Asker): boolean =>
+  admins.some(
+    (admin) => matches(sessionsOf(admin), id) || groups.some((group) => matches(admin, `cognito-group:${group}`)),
+  );
+
+/** Compares literally, or the beginning: linear in the pattern. */
+const matches = (pattern: string, text: string): boolean =>
+  pattern.endsWith('*') ? text.startsWith(pattern.slice(0, -1)) : text === pattern;
+
+/** A role calls under the ARN of a session, which has the role's name without its path. */
+function sessionsOf(pattern: string): string {
+  const [, partition, account, path = ''] = /^arn:([\w-]+):iam::(\d{12}):role\/(.*)$/.exec(pattern) ?? [];
+  if (partition === undefined || account === undefined) return pattern;
+  const name = path.slice(path.lastIndexOf('/') + 1);
+  return `arn:${partition}:sts::${account}:assumed-role/${name.endsWith('*') ? name : `${name}/*`}`;
+}

@@ -1,0 +1,2 @@
+/** File of the store in an engine's folder. */
+export const DATABASE = 'ebb.db';

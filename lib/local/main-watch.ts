@@ -1,0 +1,53 @@
+/**
+ * Sees to it that nothing occupies the main thread for ever: it serves the API, and it alone hears signals.
+ *
+ * The main thread gives a sign of life each second (`Heart`), the engine's thread listens (`watchMain`). After STUCK_S without one it
+ * ends, by way of V8's inspector, whatever the main thread executes: a request, say, that never comes to an end. The event loop
+ * then goes on, and with it what waited: other requests, a SIGTERM. What was ended never comes back, so the main thread is told,
+ * to see to what depends on it. Silence is counted in ticks of the engine's thread, so that a machine that sleeps, or a long
+ * decision, is not taken for a main thread that hangs. Not ended is a single call of native code, which comes back by itself.
+ */
+
+/** Silence after which the main thread is interrupted, s. The longest of its own work, pages of large stores, takes some seconds. */
+const STUCK_S = 20;
+const BEAT_MS = 1000;
+
+/** The main thread's side. */
+export class Heart {
+  /** One Int32, for both threads: changes with each sign of life. */
+  readonly beats = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+  readonly #timer: NodeJS.Timeout;
+
+  constructor() {
+    const counter = new Int32Array(this.beats);
+    this.#timer = setInterval(() => Atomics.add(counter, 0, 1), BEAT_MS).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+}
+
+/** The other thread's side. `onInterrupted` is called after each time. Returns how to stop watching. */
+export function watchMain(beats: SharedArrayBuffer, onInterrupted: (afterS: number) => void): () => void {
+  const counter = new Int32Array(beats);
+  let last = Atomics.load(counter, 0);
+  let silentS = 0;
+  const timer = setInterval(() => {
+    const now = Atomics.load(counter, 0);
+    silentS = now === last ? silentS + BEAT_MS / 1000 : 0;
+    last = now;
+    if (silentS < STUCK_S) return;
+    silentS = 0;
+    void interruptMain().then(() => onInterrupted(STUCK_S));
+  }, BEAT_MS).unref();
+  return () => clearInterval(timer);
+}
+
+async function interruptMain(): Promise<void> {
+  const { Session } = await import('node:inspector');
+  const session = new Session();
+  session.connectToMainThread();
+  await new Promise<void>((resolve) => session.post('Runtime.terminateExecution', () => resolve()));
+  session.disconnect();
+}

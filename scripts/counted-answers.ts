@@ -1,0 +1,15 @@
+import type { Dispatch } from '../lib/api/dispatch.ts';
+
+/** A dispatcher, and how often it has answered with each status so far. */
+export function counted(of: Dispatch): {
+  readonly dispatch: Dispatch;
+  readonly answers: Readonly<Record<string, number>>;
+} {
+  const answers: Record<string, number> = {};
+  const dispatch: Dispatch = async (request) => {
+    const response = await of(request);
+    answers[response.status] = (answers[response.status] ?? 0) + 1;
+    return response;
+  };
+  return { dispatch, answers };
+}

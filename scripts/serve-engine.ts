@@ -1,0 +1,54 @@
+/**
+ * A local engine behind an HTTP API, as `ebb up` has it: real admission, a real engine thread, real instances. For the fuzzer, so commands
+ * and files of jobs are taken out once they have been checked: every task runs `true`. Prints one line of JSON with its address, ends on
+ * SIGTERM with the number of answers per status.
+ *
+ *   node scripts/serve-engine.ts --dir FOLDER
+ */
+import { once } from 'node:events';
+import { parseArgs } from 'node:util';
+import { EbbError } from '../lib/kernel/errors.ts';
+import { provideBackend } from '../lib/api/backend.ts';
+import { dispatcher } from '../lib/api/dispatch.ts';
+import type { JobSpec } from '../lib/domain/job.ts';
+import { openEngine } from '../lib/local/engine.ts';
+import { serveApi } from '../lib/local/http/server.ts';
+import { handler as api } from '../lambdas/api/handler.ts';
+import { handler as intake } from '../lambdas/intake/handler.ts';
+import { counted } from './counted-answers.ts';
+
+const { values } = parseArgs({ options: { dir: { type: 'string' } } });
+if (values.dir === undefined) throw new EbbError('usage', { what: '--dir is missing', next: 'Name an empty folder.' });
+
+const engine = await openEngine({
+  dir: values.dir,
+  market: null,
+  fromMs: null,
+  speed: 60,
+  seed: 1,
+  preset: null,
+  config: {},
+  vcpus: 8,
+  dumpModel: null,
+});
+const harmless = (spec: JobSpec): JobSpec => ({
+  ...spec,
+  stages: spec.stages.map((s) => ({ ...s, command: ['true'], inputs: [], outputs: [] })),
+});
+provideBackend({
+  ...engine.backend,
+  place: async (asked, id) => {
+    const placed = await engine.backend.place?.(asked, id);
+    return { ...placed, spec: harmless(placed?.spec ?? asked), notes: placed?.notes ?? [] };
+  },
+});
+
+const { dispatch, answers } = counted(dispatcher({ intake, api }));
+
+await engine.start();
+const server = await serveApi({ dispatch, port: 0 });
+console.log(JSON.stringify({ url: server.url }));
+await Promise.race([once(process, 'SIGTERM'), engine.failed]);
+await server.close();
+await engine.stop('at-once');
+console.log(JSON.stringify({ answers }));

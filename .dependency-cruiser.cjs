@@ -1,16 +1,35 @@
 /**
  * The dependency directions of the architecture, as errors (docs/architecture.md draws them):
- * kernel <- domain <- {estimate market value plan acquire place} <- {ports cycle} <- {api} <- {local sim aws} <- {lambdas cli bin}
+ * kernel <- domain <- {market models lineage} <- policy <- stages <- {ports cycle} <- {workload report} <- drivers <- api
+ * <- {lambdas cli bin}.
  */
-const STAGES = ['estimate', 'market', 'value', 'lineage', 'plan', 'acquire', 'place', 'share', 'shift'];
-const stages = STAGES.join('|');
+/** Each room with the rooms that it may import from, besides itself. A room inherits nothing. */
+const ROOMS = {
+  kernel: [],
+  domain: ['kernel'],
+  market: ['kernel', 'domain'],
+  models: ['kernel', 'domain'],
+  lineage: ['kernel', 'domain'],
+  policy: ['kernel', 'domain', 'market', 'lineage'],
+  stages: ['kernel', 'domain', 'market', 'lineage', 'policy'],
+  ports: ['kernel', 'domain'],
+  cycle: ['kernel', 'domain', 'market', 'lineage', 'policy', 'stages', 'ports'],
+  workload: ['kernel', 'domain', 'market', 'stages'],
+  report: ['kernel', 'domain', 'market', 'policy', 'drivers'],
+  drivers: ['kernel', 'domain', 'market', 'models', 'lineage', 'policy', 'stages', 'ports', 'cycle', 'workload'],
+  api: ['kernel', 'domain', 'market', 'policy', 'stages', 'ports', 'cycle', 'drivers'],
+};
+/** Drivers do not know one another; each may use the solver's. */
+const DRIVERS = ['aws', 'local', 'sim', 'solver'];
+/** Stages share types through lib/policy and lib/domain, never each other; the list of presets knows all. */
+const STAGES = ['estimate', 'value', 'appraise', 'plan', 'move', 'order', 'place', 'queue', 'speculate', 'scale'];
 
-/** @param {string} name @param {string} from @param {string[]} allowed folders under lib/ besides its own */
-const only = (name, from, allowed) => ({
-  name,
+const only = (room, allowed) => ({
+  name: `${room}-imports`,
+  comment: `lib/${room} may import from: ${[room, ...allowed].join(', ')}`,
   severity: 'error',
-  from: { path: `^lib/${from}/` },
-  to: { path: '^(lib|lambdas|bin|test|bench|scripts)/', pathNot: `^lib/(${[from, ...allowed].join('|')})/` },
+  from: { path: `^lib/${room}/` },
+  to: { path: '^(lib|lambdas|bin|test|bench|scripts)/', pathNot: `^lib/(${[room, ...allowed].join('|')})/` },
 });
 
 /** @type {import('dependency-cruiser').IConfiguration} */
@@ -22,18 +41,19 @@ module.exports = {
       from: {},
       to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
     },
-    only('kernel-imports-nothing', 'kernel', []),
-    only('domain-imports-kernel', 'domain', ['kernel']),
-    // Sibling stages share types through lib/domain, never each other.
-    ...STAGES.map((stage) => only(`${stage}-is-a-stage`, stage, ['kernel', 'domain'])),
-    // A port may name a stage's types; it holds no logic.
-    only('ports-are-interfaces', 'ports', ['kernel', 'domain', ...STAGES]),
-    only('cycle-knows-no-driver', 'cycle', ['kernel', 'domain', 'ports', ...STAGES]),
-    only('api-stands-on-ports', 'api', ['kernel', 'domain', 'ports', 'cycle', ...STAGES]),
-    only('local-is-a-driver', 'local', ['kernel', 'domain', 'ports', 'cycle', 'api', 'models', ...STAGES]),
-    only('models-are-opened-and-asked', 'models', ['kernel', 'domain']),
-    only('sim-is-a-driver', 'sim', ['kernel', 'domain', 'ports', 'cycle', ...STAGES]),
-    only('aws-is-a-driver', 'aws', ['kernel', 'domain', 'ports', 'cycle', 'api', ...STAGES]),
+    ...Object.entries(ROOMS).map(([room, allowed]) => only(room, allowed)),
+    ...STAGES.map((stage) => ({
+      name: `${stage}-is-a-stage`,
+      severity: 'error',
+      from: { path: `^lib/stages/${stage}/` },
+      to: { path: '^lib/stages/', pathNot: `^lib/stages/${stage}/` },
+    })),
+    ...DRIVERS.map((driver) => ({
+      name: `${driver}-is-a-driver`,
+      severity: 'error',
+      from: { path: `^lib/drivers/${driver}/` },
+      to: { path: '^lib/drivers/', pathNot: `^lib/drivers/(${driver}|solver)/|^lib/drivers/[^/]+$` },
+    })),
     {
       name: 'cli-is-on-top',
       severity: 'error',
@@ -50,7 +70,7 @@ module.exports = {
       name: 'pure-core-has-no-node',
       comment: 'The pure core decides; it reads no file, process or network.',
       severity: 'error',
-      from: { path: `^lib/(kernel|domain|${stages}|cycle|ports)/` },
+      from: { path: '^lib/(kernel|domain|market|lineage|policy|stages|ports|cycle)/' },
       to: { dependencyTypes: ['core'] },
     },
     {
@@ -58,6 +78,12 @@ module.exports = {
       severity: 'error',
       from: { path: '^(lib|bin|lambdas)/' },
       to: { path: '^(test|bench|scripts)/' },
+    },
+    {
+      name: 'lambdas-are-on-aws',
+      severity: 'error',
+      from: { path: '^lambdas/' },
+      to: { path: '^lib/(drivers/(local|sim)|cli|infra|report|workload)/' },
     },
     {
       name: 'no-dev-dependency-in-product',

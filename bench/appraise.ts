@@ -9,10 +9,20 @@ import { distribution, quantile } from '../lib/domain/distribution.ts';
 import type { PendingGroup } from '../lib/domain/snapshot.ts';
 import type { Host, Leftover, TaskToPlace } from '../lib/domain/stages.ts';
 import { instanceId } from '../lib/kernel/ids.ts';
-import { stratusPack } from '../lib/place/stratus.ts';
-import { appraise } from '../lib/acquire/appraise.ts';
-import { stratusTributary } from '../lib/acquire/stratus-tributary.ts';
-import { config, curve, group, market, pool, resources, view, world, worth } from '../test/unit/acquire/world.ts';
+import { stratusPack } from '../lib/stages/place/stratus.ts';
+import { appraise } from '../lib/stages/appraise/appraise.ts';
+import { stratusTributary } from '../lib/stages/scale/stratus-tributary.ts';
+import {
+  config,
+  curve,
+  group,
+  market,
+  pool,
+  resources,
+  view,
+  world,
+  worth,
+} from '../test/unit/stages/appraise/world.ts';
 
 const [groups = 2000, pools = 500, tasks = 100_000] = process.argv.slice(2).map(Number);
 const HORIZONS = [60, 300, 900, 1800, 3600, 7200, 14_400, 28_800, 57_600, 86_400, 172_800, 259_200];

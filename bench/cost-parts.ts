@@ -8,7 +8,7 @@
 import { raw, type EpochMs } from '../lib/kernel/units.ts';
 import type { Attempt } from '../lib/domain/job.ts';
 import { dominantShare } from '../lib/domain/resources.ts';
-import type { Settled } from '../lib/sim/collector.ts';
+import type { Settled } from '../lib/drivers/sim/collector.ts';
 
 /**
  * start-up: before its first task begins; room: beside tasks; empty: between tasks and after the last one, to the end of an hour that is

@@ -16,19 +16,19 @@ import { planId } from '../lib/kernel/ids.ts';
 import { plus, seconds } from '../lib/kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../lib/domain/config.ts';
 import type { PlanInput, Stages } from '../lib/domain/stages.ts';
-import type { JvuPredict } from '../lib/estimate/predictor.ts';
-import { decide } from '../lib/cycle/decide.ts';
-import { explain } from '../lib/cycle/explain.ts';
-import { recordIntents } from '../lib/cycle/intents.ts';
-import { presetNamed } from '../lib/cycle/presets.ts';
-import { YOUNG_GENERATION_MIB } from '../lib/local/engine-watch.ts';
-import { highsSolver } from '../lib/local/highs-solver.ts';
+import type { JvuPredict } from '../lib/stages/estimate/predictor.ts';
+import { decide } from '../lib/cycle/decide/decide.ts';
+import { explain } from '../lib/cycle/explain/explain.ts';
+import { recordIntents } from '../lib/cycle/act/intents.ts';
+import { presetNamed } from '../lib/stages/presets.ts';
+import { YOUNG_GENERATION_MIB } from '../lib/drivers/local/engine/engine-watch.ts';
+import { highsSolver } from '../lib/drivers/solver/highs-solver.ts';
 import { MarketForecaster } from '../lib/market/forecast/forecaster.ts';
 import { CapacityEvidence } from '../lib/market/forecast/hazard.ts';
-import { allotmentOf } from '../lib/plan/allotment.ts';
-import { planProblem, type Planned } from '../lib/plan/milp.ts';
-import { problemOf, type Problem } from '../lib/plan/problem.ts';
-import type { Solver } from '../lib/plan/solver.ts';
+import { allotmentOf } from '../lib/stages/plan/allotment.ts';
+import { planProblem, type Planned } from '../lib/stages/plan/milp.ts';
+import { problemOf, type Problem } from '../lib/stages/plan/problem.ts';
+import type { Solver } from '../lib/stages/plan/solver.ts';
 import {
   benchHistory,
   benchMarket,
@@ -278,7 +278,7 @@ function print(figures: readonly Figure[]): void {
 if (args.measure !== undefined) await measure(args.measure);
 else {
   const script = fileURLToPath(import.meta.url);
-  // As the engine's thread is limited (lib/local/engine.ts): three semi-spaces make the young generation.
+  // As the engine's thread is limited (lib/drivers/local/engine/engine.ts): three semi-spaces make the young generation.
   const flag = `--max-semi-space-size=${YOUNG_GENERATION_MIB / 3}`;
   for (const size of args.only === undefined ? Object.keys(SIZES) : [args.only]) {
     const of = [flag, script, ...process.argv.slice(2), '--measure', size];

@@ -1,21 +1,21 @@
 /** One job with a deadline on one series under one preset, for deadline-on-spot.ts and its tests. */
 import { basename, dirname } from 'node:path';
-import { presetNamed } from '../lib/cycle/presets.ts';
+import { presetNamed } from '../lib/stages/presets.ts';
 import { schedulerConfig } from '../lib/domain/config.ts';
 import { certain } from '../lib/domain/distribution.ts';
 import { FROM_OBSERVED, type ChosenCapacity } from '../lib/domain/forecast.ts';
 import type { JobSpec } from '../lib/domain/job.ts';
 import type { EstimatePolicy } from '../lib/domain/stages.ts';
-import { forecastStages } from '../lib/estimate/stage-forecasts.ts';
+import { forecastStages } from '../lib/stages/estimate/stage-forecasts.ts';
 import { epochMs, plus, seconds, ZERO_S } from '../lib/kernel/units.ts';
-import { openMarket } from '../lib/local/market-import.ts';
-import { replayMarket } from '../lib/local/market-replay.ts';
+import { openMarket } from '../lib/drivers/local/market/import.ts';
+import { replayMarket } from '../lib/drivers/local/market/replay.ts';
 import { CAPACITY_FEATURES } from '../lib/market/features/capacity-features.ts';
 import type { MarketTrace } from '../lib/market/trace.ts';
 import { openCapacity } from '../lib/models/preemption.ts';
-import { outcomeOf } from '../lib/sim/outcome.ts';
-import { oracle } from '../lib/sim/oracle.ts';
-import { simulate } from '../lib/sim/simulation.ts';
+import { outcomeOf } from '../lib/drivers/sim/outcome.ts';
+import { oracle } from '../lib/drivers/sim/oracle.ts';
+import { simulate } from '../lib/drivers/sim/simulation.ts';
 import { noSolver } from '../test/support/no-solver.ts';
 
 export interface Case {

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { EbbError } from '../lib/kernel/errors.ts';
 import { raw } from '../lib/kernel/units.ts';
-import { openMarket } from '../lib/local/market-import.ts';
+import { openMarket } from '../lib/drivers/local/market/import.ts';
 import type { MarketTrace } from '../lib/market/trace.ts';
 
 export interface Series {

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg } from 'node:os';
 import type { SolveReport } from '../lib/domain/plan.ts';
-import type { Selection } from '../lib/plan/fill.ts';
-import { costOf, gapOf, modelOf } from '../lib/plan/milp.ts';
-import type { Problem } from '../lib/plan/problem.ts';
-import type { Solver } from '../lib/plan/solver.ts';
+import type { Selection } from '../lib/stages/plan/fill.ts';
+import { costOf, gapOf, modelOf } from '../lib/stages/plan/milp.ts';
+import type { Problem } from '../lib/stages/plan/problem.ts';
+import type { Solver } from '../lib/stages/plan/solver.ts';
 
 const versionOf = (path: string): string =>
   (JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')) as { version: string }).version;

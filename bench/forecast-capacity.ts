@@ -9,7 +9,7 @@
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { openMarket } from '../lib/local/market-import.ts';
+import { openMarket } from '../lib/drivers/local/market/import.ts';
 import { openModel } from '../lib/models/model.ts';
 import { machine } from './figures.ts';
 import { ALL_SOURCES, cellsOf, rowsOf, type Forecast, type Row } from '../lib/models/evaluation/cells.ts';
@@ -17,11 +17,14 @@ import { lossModel } from '../lib/models/preemption.ts';
 import { askedOf, atHorizon, curvesOf, type Curves } from '../lib/models/evaluation/curves.ts';
 import { seriesIn, windowsOf } from './deadline-windows.ts';
 import { epochMs } from '../lib/kernel/units.ts';
-import { writeCapacityDataset, type CapacityDatasetPlan } from '../lib/local/capacity-dataset-folder.ts';
-import type { DatasetSource } from '../lib/local/dataset-folder.ts';
+import {
+  writeCapacityDataset,
+  type CapacityDatasetPlan,
+} from '../lib/drivers/local/datasets/capacity-dataset-folder.ts';
+import type { DatasetSource } from '../lib/drivers/local/datasets/dataset-folder.ts';
 import { seriesOf } from '../lib/market/capacity-dataset.ts';
 import { knownUntil } from '../lib/market/until.ts';
-import { datasetRows } from '../lib/local/models/dataset-rows.ts';
+import { datasetRows } from '../lib/drivers/local/models/dataset-rows.ts';
 import { outcomeWithin, type DatasetRows } from '../lib/models/evaluation/rows.ts';
 import { intervalText, METRIC_NAMES, METRICS } from '../lib/models/evaluation/scores.ts';
 

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { tokenIn } from '../lib/local/http/token.ts';
+import { tokenIn } from '../lib/api/server/token.ts';
 import { machine } from './figures.ts';
 import { FORMS, productAs, temporaryFolder, usageOf, type Form } from './product.ts';
 

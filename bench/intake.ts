@@ -27,7 +27,7 @@ import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
 import { MAX_BATCH_JOBS } from '../lib/api/requests.ts';
 import type { BatchAnswer } from '../lib/api/schemas.ts';
-import { SqliteStore } from '../lib/local/store/sqlite-store.ts';
+import { SqliteStore } from '../lib/drivers/local/store/sqlite-store.ts';
 
 /** What intake is to reach: at least this many jobs a second (single ones, and end to end), and this latency at half the highest rate. */
 const TARGET_JOBS_PER_S = 2000;

@@ -1,5 +1,5 @@
 /** Ratios of sums with bootstrap intervals over clusters (windows): what is drawn again is a window with all its jobs. */
-import { Bootstrap, type Estimate } from '../lib/sim/report/bootstrap.ts';
+import { Bootstrap, type Estimate } from '../lib/report/bootstrap.ts';
 
 export interface Pair {
   readonly cluster: number;

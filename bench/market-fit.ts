@@ -30,8 +30,8 @@ import {
 } from '../lib/market/statistics.ts';
 import { marketsOf } from '../lib/market/steps.ts';
 import type { AvailabilitySteps, MarketTrace } from '../lib/market/trace.ts';
-import { openMarket } from '../lib/local/market-import.ts';
-import { distributionCharts, type Panel } from '../lib/local/market-chart.ts';
+import { openMarket } from '../lib/drivers/local/market/import.ts';
+import { distributionCharts, type Panel } from '../lib/drivers/local/market/chart.ts';
 
 const SEED = 20170401;
 const GENERATED_MARKETS = 400;

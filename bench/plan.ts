@@ -6,12 +6,12 @@
  * Prints inputs, versions and figures; judges nothing.
  */
 import { parseArgs } from 'node:util';
-import { highsSolver } from '../lib/local/highs-solver.ts';
-import { allotmentOf } from '../lib/plan/allotment.ts';
-import { planProblem } from '../lib/plan/milp.ts';
-import { problemOf } from '../lib/plan/problem.ts';
-import type { Solver } from '../lib/plan/solver.ts';
-import { scenario, type ScenarioShape } from '../test/unit/plan/scenario.ts';
+import { highsSolver } from '../lib/drivers/solver/highs-solver.ts';
+import { allotmentOf } from '../lib/stages/plan/allotment.ts';
+import { planProblem } from '../lib/stages/plan/milp.ts';
+import { problemOf } from '../lib/stages/plan/problem.ts';
+import type { Solver } from '../lib/stages/plan/solver.ts';
+import { scenario, type ScenarioShape } from '../test/unit/stages/plan/scenario.ts';
 import { asCount, asMs, asPercent, gapsOf, machine, peakMiB, printLine } from './figures.ts';
 
 const { values: args } = parseArgs({

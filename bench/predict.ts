@@ -18,9 +18,9 @@ import { parseArgs } from 'node:util';
 import { createGunzip } from 'node:zlib';
 import { NO_RESOURCES } from '../lib/domain/resources.ts';
 import type { JobFeatures } from '../lib/domain/stages.ts';
-import { FEATURES } from '../lib/estimate/features.ts';
-import { ESTIMATORS } from '../lib/estimate/histories.ts';
-import { JvuPredict } from '../lib/estimate/predictor.ts';
+import { FEATURES } from '../lib/stages/estimate/features.ts';
+import { ESTIMATORS } from '../lib/stages/estimate/histories.ts';
+import { JvuPredict } from '../lib/stages/estimate/predictor.ts';
 import { epochMs, raw, seconds } from '../lib/kernel/units.ts';
 
 interface Trace {

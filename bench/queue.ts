@@ -1,5 +1,5 @@
 /**
- * Time to find which short tasks wait their turn (lib/place/queue.ts), where all that runs is short.
+ * Time to find which short tasks wait their turn (lib/stages/queue/queue.ts), where all that runs is short.
  *   node bench/queue.ts [instances=10000] [leftovers=2000] [pools=1000]
  * Each instance runs ten tasks of seven sizes; leftovers are of 50 tasks, which all find a turn, or of 1,000, most of which do not.
  */
@@ -8,9 +8,19 @@ import type { InstanceView } from '../lib/domain/snapshot.ts';
 import type { QueueInput } from '../lib/domain/stages.ts';
 import { attemptId, instanceId } from '../lib/kernel/ids.ts';
 import { seconds, usdPerHour } from '../lib/kernel/units.ts';
-import { shortTasksQueue } from '../lib/place/queue.ts';
+import { shortTasksQueue } from '../lib/stages/queue/queue.ts';
 import { attempt } from '../test/support/builders.ts';
-import { config, group, instance, NOW, pool, resources, stage, view, world } from '../test/unit/acquire/world.ts';
+import {
+  config,
+  group,
+  instance,
+  NOW,
+  pool,
+  resources,
+  stage,
+  view,
+  world,
+} from '../test/unit/stages/appraise/world.ts';
 
 const [instances = 10_000, count = 2000, poolCount = 1000] = process.argv.slice(2).map(Number);
 const SIZES = [1, 2, 3, 4, 0.5, 0.25, 0.75];

@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openSqliteStore } from '../lib/local/store/sqlite-store.ts';
+import { openSqliteStore } from '../lib/drivers/local/store/sqlite-store.ts';
 import { jobId } from '../lib/kernel/ids.ts';
 import type { Store } from '../lib/ports/store.ts';
 import { job } from '../test/contract/store-samples.ts';

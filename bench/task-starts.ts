@@ -21,9 +21,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Instance } from '../lib/domain/instance.ts';
 import type { Attempt, Job } from '../lib/domain/job.ts';
-import { DATABASE } from '../lib/local/database-name.ts';
-import { tokenIn } from '../lib/local/http/token.ts';
-import { vcpuLimit } from '../lib/local/world.ts';
+import { DATABASE } from '../lib/drivers/local/engine/database-name.ts';
+import { tokenIn } from '../lib/api/server/token.ts';
+import { vcpuLimit } from '../lib/drivers/local/market/world.ts';
 import { machine, percentile } from './figures.ts';
 import { productAs, temporaryFolder, usageOf, type Form } from './product.ts';
 

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { EbbError } from '../lib/kernel/errors.ts';
 import { epochMs, raw, type EpochMs } from '../lib/kernel/units.ts';
-import { openMarket } from '../lib/local/market-import.ts';
+import { openMarket } from '../lib/drivers/local/market/import.ts';
 import { defaultMarket, defaultMarketStartMs } from '../lib/market/default-market.ts';
 import type { MarketTrace } from '../lib/market/trace.ts';
 import { startAwsDouble } from '../test/doubles/aws/double.ts';

@@ -8,9 +8,9 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { EbbError } from '../lib/kernel/errors.ts';
-import { killFleet } from '../lib/local/fleet/kill.ts';
-import { lockDirectory } from '../lib/local/lock.ts';
-import { openSqliteStore } from '../lib/local/store/sqlite-store.ts';
+import { killFleet } from '../lib/drivers/local/fleet/kill.ts';
+import { lockDirectory } from '../lib/drivers/local/engine/lock.ts';
+import { openSqliteStore } from '../lib/drivers/local/store/sqlite-store.ts';
 
 const [, , base, mode] = process.argv;
 try {

@@ -10,7 +10,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { EbbError } from '../lib/kernel/errors.ts';
-import { runTrainer, trainingPython, type Surroundings } from '../lib/local/models/trainer.ts';
+import { runTrainer, trainingPython, type Surroundings } from '../lib/drivers/local/models/trainer.ts';
 
 const DRAWING = `
   --markets M,M,..      draws the data set first, into --data: market files, or

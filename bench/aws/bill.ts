@@ -25,7 +25,7 @@ const LAMBDA_LOG_BYTES = SERVICE_LOG_LEVEL === 'INFO' ? 450 : 0;
 /** An entry of the API's access log, bytes. */
 const ACCESS_LOG_BYTES = 400;
 /**
- * A task's report (lib/aws/fleet/report.ts) of 10 digits each, and the 26 bytes that CloudWatch Logs counts for any event ("plus 26
+ * A task's report (lib/drivers/aws/fleet/report.ts) of 10 digits each, and the 26 bytes that CloudWatch Logs counts for any event ("plus 26
  * bytes for each log event", API_PutLogEvents). Reading it back (GetLogEvents) is in no price list: time alone.
  */
 const REPORT_BYTES = 94 + 26;

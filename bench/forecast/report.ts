@@ -1,7 +1,7 @@
 /** The evaluation as one page that needs nothing else: tables, and plots that ECharts has drawn as SVG. */
 import type { EChartsOption } from 'echarts';
-import { html, Markup, rawElement } from '../../lib/sim/report/markup.ts';
-import { STYLE } from '../../lib/sim/report/style.ts';
+import { html, Markup, rawElement } from '../../lib/report/markup.ts';
+import { STYLE } from '../../lib/report/style.ts';
 import { judgedBy, type Cell, type Forecast, type Row } from '../../lib/models/evaluation/cells.ts';
 import { LOSS_COSTS, type Choice } from './choices.ts';
 import type { Verdicts } from './verdicts.ts';

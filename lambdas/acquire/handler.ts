@@ -5,12 +5,12 @@
  */
 import middy from '@middy/core';
 import { z } from 'zod';
-import { composeDeployment } from '../../lib/aws/compose.ts';
-import { deployment } from '../../lib/aws/deployment.ts';
-import { gaveUpInput } from '../../lib/aws/messages.ts';
-import { lambdaStack, logger, measure } from '../../lib/aws/stack.ts';
-import { strike } from '../../lib/aws/strike.ts';
-import type { Wake } from '../../lib/aws/wake.ts';
+import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
+import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
+import { gaveUpInput } from '../../lib/drivers/aws/cycle/messages.ts';
+import { lambdaStack, logger, measure } from '../../lib/drivers/aws/lambda/stack.ts';
+import { strike } from '../../lib/drivers/aws/cycle/strike.ts';
+import type { Wake } from '../../lib/drivers/aws/cycle/wake.ts';
 
 const input = z.union([gaveUpInput, strike]);
 

@@ -3,12 +3,12 @@ import middy from '@middy/core';
 import type { z } from 'zod';
 import type { EffectKey } from '../../lib/kernel/ids.ts';
 import { perform, type Outcomes } from '../../lib/cycle/steps.ts';
-import { composeDeployment } from '../../lib/aws/compose.ts';
-import { deployment } from '../../lib/aws/deployment.ts';
-import { actInput, OUTCOMES_BYTES, type Acted } from '../../lib/aws/messages.ts';
-import { isLate } from '../../lib/aws/late.ts';
-import { remainingMs } from '../../lib/aws/remaining.ts';
-import { lambdaStack, logger, measure } from '../../lib/aws/stack.ts';
+import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
+import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
+import { actInput, OUTCOMES_BYTES, type Acted } from '../../lib/drivers/aws/cycle/messages.ts';
+import { isLate } from '../../lib/drivers/aws/cycle/late.ts';
+import { remainingMs } from '../../lib/drivers/aws/lambda/remaining.ts';
+import { lambdaStack, logger, measure } from '../../lib/drivers/aws/lambda/stack.ts';
 
 export const handler = middy<z.output<typeof actInput>, Acted>()
   .use(lambdaStack('act', actInput))

@@ -3,7 +3,7 @@ import middy from '@middy/core';
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';
 import { API_OPERATIONS, OPERATIONS } from '../../lib/api/operations.ts';
 import { router } from '../../lib/api/router.ts';
-import { handlerStack } from '../../lib/aws/http.ts';
+import { handlerStack } from '../../lib/api/on-aws/http.ts';
 
 export const handler = middy<APIGatewayProxyEvent, APIGatewayProxyResult>()
   .use(await handlerStack())

@@ -2,10 +2,10 @@
 import middy from '@middy/core';
 import type { DynamoDBBatchResponse } from 'aws-lambda';
 import { z } from 'zod';
-import { archive } from '../../lib/aws/archive/archive.ts';
-import { streamRecord } from '../../lib/aws/archive/rows.ts';
-import { processParts } from '../../lib/aws/compose.ts';
-import { lambdaStack, logger } from '../../lib/aws/stack.ts';
+import { archive } from '../../lib/drivers/aws/archive/archive.ts';
+import { streamRecord } from '../../lib/drivers/aws/archive/rows.ts';
+import { processParts } from '../../lib/drivers/aws/compose/compose.ts';
+import { lambdaStack, logger } from '../../lib/drivers/aws/lambda/stack.ts';
 
 const input = z.object({ Records: z.array(streamRecord) });
 

@@ -10,9 +10,9 @@ import {
   customResourceEvent,
   type Answered,
   type CustomResourceEvent,
-} from '../../lib/aws/deploying/custom-resource.ts';
-import { askedOf, checkRegion } from '../../lib/aws/deploying/offers.ts';
-import { lambdaStack, logger } from '../../lib/aws/stack.ts';
+} from '../../lib/drivers/aws/deploying/custom-resource.ts';
+import { askedOf, checkRegion } from '../../lib/drivers/aws/deploying/offers.ts';
+import { lambdaStack, logger } from '../../lib/drivers/aws/lambda/stack.ts';
 
 const client = new EC2Client({ maxAttempts: 6 });
 

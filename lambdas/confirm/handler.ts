@@ -1,17 +1,17 @@
 /** Last step: closes what has an outcome, and says whether to look again at once, later, or not at all. */
 import middy from '@middy/core';
 import type { z } from 'zod';
-import { MAX_HURRIED } from '../../lib/cycle/intents.ts';
+import { MAX_HURRIED } from '../../lib/cycle/act/intents.ts';
 import { confirmOutcomes, type Outcomes } from '../../lib/cycle/steps.ts';
-import { composeDeployment } from '../../lib/aws/compose.ts';
-import { deployment } from '../../lib/aws/deployment.ts';
-import { measuredStore } from '../../lib/aws/measures.ts';
-import { confirmInput, type Confirmed } from '../../lib/aws/messages.ts';
-import { inTime } from '../../lib/aws/late.ts';
-import { lambdaStack, measure } from '../../lib/aws/stack.ts';
+import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
+import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
+import { measuredStore } from '../../lib/drivers/aws/metrics/measures.ts';
+import { confirmInput, type Confirmed } from '../../lib/drivers/aws/cycle/messages.ts';
+import { inTime } from '../../lib/drivers/aws/cycle/late.ts';
+import { lambdaStack, measure } from '../../lib/drivers/aws/lambda/stack.ts';
 
 /**
- * An Express execution ends after five minutes (lib/aws/late.ts); one that has run for so long leaves the next round to another,
+ * An Express execution ends after five minutes (lib/drivers/aws/cycle/late.ts); one that has run for so long leaves the next round to another,
  * which has all the time that there is.
  */
 const LONG_MS = 90_000;

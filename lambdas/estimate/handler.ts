@@ -1,15 +1,15 @@
 /** Running times of all that waits or runs, from what was learned. */
 import middy from '@middy/core';
 import type { z } from 'zod';
-import type { Sight } from '../../lib/cycle/decision.ts';
-import { presetNamed } from '../../lib/cycle/presets.ts';
+import type { Sight } from '../../lib/cycle/decide/decision.ts';
+import { presetNamed } from '../../lib/stages/presets.ts';
 import { estimate } from '../../lib/cycle/steps.ts';
-import { LoggedHistory } from '../../lib/estimate/logged-history.ts';
-import { composeDeployment } from '../../lib/aws/compose.ts';
-import { deployment } from '../../lib/aws/deployment.ts';
-import { estimateInput } from '../../lib/aws/messages.ts';
-import { inTime } from '../../lib/aws/late.ts';
-import { lambdaStack } from '../../lib/aws/stack.ts';
+import { LoggedHistory } from '../../lib/stages/estimate/logged-history.ts';
+import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
+import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
+import { estimateInput } from '../../lib/drivers/aws/cycle/messages.ts';
+import { inTime } from '../../lib/drivers/aws/cycle/late.ts';
+import { lambdaStack } from '../../lib/drivers/aws/lambda/stack.ts';
 
 export const handler = middy<z.output<typeof estimateInput>, { runtime: string }>()
   .use(lambdaStack('estimate', estimateInput))

@@ -4,19 +4,19 @@
  */
 import middy from '@middy/core';
 import type { z } from 'zod';
-import type { Sight } from '../../lib/cycle/decision.ts';
-import type { IsolationLimits } from '../../lib/cycle/isolate.ts';
+import type { Sight } from '../../lib/cycle/decide/decision.ts';
+import type { IsolationLimits } from '../../lib/cycle/decide/isolate.ts';
 import { isolateFaulty } from '../../lib/cycle/steps.ts';
-import { LoggedHistory } from '../../lib/estimate/logged-history.ts';
+import { LoggedHistory } from '../../lib/stages/estimate/logged-history.ts';
 import { EbbError } from '../../lib/kernel/errors.ts';
-import { openTrials } from '../../lib/local/trials.ts';
-import '../../lib/local/trial-worker.ts';
+import { openTrials } from '../../lib/drivers/solver/trials.ts';
+import '../../lib/drivers/solver/trial-worker.ts';
 import type { ForecastTable } from '../../lib/market/forecast/table.ts';
-import { composeDeployment } from '../../lib/aws/compose.ts';
-import { deployment } from '../../lib/aws/deployment.ts';
-import { inTime } from '../../lib/aws/late.ts';
-import { isolateInput, type Solved } from '../../lib/aws/messages.ts';
-import { lambdaStack, logger } from '../../lib/aws/stack.ts';
+import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
+import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
+import { inTime } from '../../lib/drivers/aws/cycle/late.ts';
+import { isolateInput, type Solved } from '../../lib/drivers/aws/cycle/messages.ts';
+import { lambdaStack, logger } from '../../lib/drivers/aws/lambda/stack.ts';
 
 /** The budget, the last trial and the start of a thread stay within the function's time-out (lib/infra/functions.ts). */
 const LIMITS: IsolationLimits = { groupMs: 4000, jobMs: 8000, allMs: 20_000, budgetMs: 70_000 };

@@ -2,15 +2,15 @@
 import middy from '@middy/core';
 import { raw } from '../../lib/kernel/units.ts';
 import { look, nextLookS } from '../../lib/cycle/steps.ts';
-import { LoggedHistory } from '../../lib/estimate/logged-history.ts';
+import { LoggedHistory } from '../../lib/stages/estimate/logged-history.ts';
 import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
-import { composeDeployment } from '../../lib/aws/compose.ts';
-import { deployment } from '../../lib/aws/deployment.ts';
-import { measuredStore, measureHeldJobs, measureSight } from '../../lib/aws/measures.ts';
-import { cycleStart, type CycleStart, type LookAnswer } from '../../lib/aws/messages.ts';
-import { inTime } from '../../lib/aws/late.ts';
-import { lambdaStack } from '../../lib/aws/stack.ts';
-import { windowEndsOf } from '../../lib/aws/window-ends.ts';
+import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
+import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
+import { measuredStore, measureHeldJobs, measureSight } from '../../lib/drivers/aws/metrics/measures.ts';
+import { cycleStart, type CycleStart, type LookAnswer } from '../../lib/drivers/aws/cycle/messages.ts';
+import { inTime } from '../../lib/drivers/aws/cycle/late.ts';
+import { lambdaStack } from '../../lib/drivers/aws/lambda/stack.ts';
+import { windowEndsOf } from '../../lib/drivers/aws/market/window-ends.ts';
 
 export const handler = middy<CycleStart, LookAnswer>()
   .use(lambdaStack('look', cycleStart))

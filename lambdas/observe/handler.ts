@@ -7,10 +7,10 @@
 import middy from '@middy/core';
 import type { SQSBatchResponse } from 'aws-lambda';
 import { z } from 'zod';
-import { composeObserving } from '../../lib/aws/compose-observing.ts';
-import { fleetEvent, type FleetEvent } from '../../lib/aws/fleet/events.ts';
-import { observing, type Observing } from '../../lib/aws/observing.ts';
-import { lambdaStack, logger, measure } from '../../lib/aws/stack.ts';
+import { composeObserving } from '../../lib/drivers/aws/compose/compose-observing.ts';
+import { fleetEvent, type FleetEvent } from '../../lib/drivers/aws/fleet/events.ts';
+import { observing, type Observing } from '../../lib/drivers/aws/compose/observing.ts';
+import { lambdaStack, logger, measure } from '../../lib/drivers/aws/lambda/stack.ts';
 
 const record = z.object({
   eventSource: z.literal('aws:sqs'),

@@ -2,11 +2,15 @@
 import middy from '@middy/core';
 import { z } from 'zod';
 import { EbbError } from '../../lib/kernel/errors.ts';
-import { composeObserving } from '../../lib/aws/compose-observing.ts';
-import { answerDeployment, customResourceEvent, type Answered } from '../../lib/aws/deploying/custom-resource.ts';
-import { observing, type FetchedPrices } from '../../lib/aws/observing.ts';
-import { lambdaStack, logger } from '../../lib/aws/stack.ts';
-import { strike } from '../../lib/aws/strike.ts';
+import { composeObserving } from '../../lib/drivers/aws/compose/compose-observing.ts';
+import {
+  answerDeployment,
+  customResourceEvent,
+  type Answered,
+} from '../../lib/drivers/aws/deploying/custom-resource.ts';
+import { observing, type FetchedPrices } from '../../lib/drivers/aws/compose/observing.ts';
+import { lambdaStack, logger } from '../../lib/drivers/aws/lambda/stack.ts';
+import { strike } from '../../lib/drivers/aws/cycle/strike.ts';
 
 const input = z.union([strike, customResourceEvent]);
 type Answer = Answered | (Partial<FetchedPrices> & { readonly changes: number });

@@ -1,15 +1,15 @@
 /** Writes the intents of the decision, under its fencing token, and says in which parts they may be done. */
 import middy from '@middy/core';
 import type { z } from 'zod';
-import type { Decision } from '../../lib/cycle/decision.ts';
+import type { Decision } from '../../lib/cycle/decide/decision.ts';
 import { record } from '../../lib/cycle/steps.ts';
-import { batchesOf } from '../../lib/aws/batches.ts';
-import { composeDeployment } from '../../lib/aws/compose.ts';
-import { deployment } from '../../lib/aws/deployment.ts';
-import { measuredStore } from '../../lib/aws/measures.ts';
-import { PARTS, recordInput, type Recorded } from '../../lib/aws/messages.ts';
-import { inTime } from '../../lib/aws/late.ts';
-import { lambdaStack } from '../../lib/aws/stack.ts';
+import { batchesOf } from '../../lib/drivers/aws/cycle/batches.ts';
+import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
+import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
+import { measuredStore } from '../../lib/drivers/aws/metrics/measures.ts';
+import { PARTS, recordInput, type Recorded } from '../../lib/drivers/aws/cycle/messages.ts';
+import { inTime } from '../../lib/drivers/aws/cycle/late.ts';
+import { lambdaStack } from '../../lib/drivers/aws/lambda/stack.ts';
 
 export const handler = middy<z.output<typeof recordInput>, Recorded>()
   .use(lambdaStack('record', recordInput))

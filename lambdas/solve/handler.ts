@@ -5,18 +5,18 @@
 import middy from '@middy/core';
 import type { z } from 'zod';
 import type { Forecasts } from '../../lib/domain/stages.ts';
-import type { Sight } from '../../lib/cycle/decision.ts';
-import { presetNamed } from '../../lib/cycle/presets.ts';
-import type { RunningOffers } from '../../lib/cycle/running-offers.ts';
+import type { Sight } from '../../lib/cycle/decide/decision.ts';
+import { presetNamed } from '../../lib/stages/presets.ts';
+import type { RunningOffers } from '../../lib/cycle/decide/running-offers.ts';
 import { solve } from '../../lib/cycle/steps.ts';
-import { highsSolver } from '../../lib/local/highs-solver.ts';
-import '../../lib/local/highs-worker.ts';
+import { highsSolver } from '../../lib/drivers/solver/highs-solver.ts';
+import '../../lib/drivers/solver/highs-worker.ts';
 import type { ForecastTable } from '../../lib/market/forecast/table.ts';
-import { composeDeployment } from '../../lib/aws/compose.ts';
-import { deployment } from '../../lib/aws/deployment.ts';
-import { solveInput, type Solved } from '../../lib/aws/messages.ts';
-import { inTime } from '../../lib/aws/late.ts';
-import { lambdaStack, measure } from '../../lib/aws/stack.ts';
+import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
+import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
+import { solveInput, type Solved } from '../../lib/drivers/aws/cycle/messages.ts';
+import { inTime } from '../../lib/drivers/aws/cycle/late.ts';
+import { lambdaStack, measure } from '../../lib/drivers/aws/lambda/stack.ts';
 
 const solver = highsSolver({ worker: new URL(import.meta.url) });
 /**

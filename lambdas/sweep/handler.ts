@@ -1,11 +1,11 @@
 /** Compares EC2 and ECS with what is recorded, by the clock: finds what no event has told, and what nobody knows of. */
 import middy from '@middy/core';
 import type { z } from 'zod';
-import { composeObserving } from '../../lib/aws/compose-observing.ts';
-import type { Swept } from '../../lib/aws/fleet/sweep.ts';
-import { observing } from '../../lib/aws/observing.ts';
-import { lambdaStack, logger, measure } from '../../lib/aws/stack.ts';
-import { strike } from '../../lib/aws/strike.ts';
+import { composeObserving } from '../../lib/drivers/aws/compose/compose-observing.ts';
+import type { Swept } from '../../lib/drivers/aws/fleet/sweep.ts';
+import { observing } from '../../lib/drivers/aws/compose/observing.ts';
+import { lambdaStack, logger, measure } from '../../lib/drivers/aws/lambda/stack.ts';
+import { strike } from '../../lib/drivers/aws/cycle/strike.ts';
 
 export const handler = middy<z.output<typeof strike>, Swept>()
   .use(lambdaStack('sweep', strike))

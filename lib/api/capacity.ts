@@ -5,7 +5,7 @@ import type { Pool } from '../domain/pool.ts';
 import type { Backend } from '../ports/backend.ts';
 import { boundedPage } from './bounded.ts';
 import { costOf } from './costs.ts';
-import { liveInstances } from './known-instances.ts';
+import { liveInstances } from '../cycle/state/known-instances.ts';
 import { slice } from './cursor.ts';
 import type { instancesQuery, poolsQuery } from './requests.ts';
 import type { InstanceList, PoolList } from './schemas.ts';

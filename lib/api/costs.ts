@@ -1,11 +1,11 @@
 /**
  * What things cost: settled rows of the ledger (instances that have ended) and, for instances that live, their bill
- * until now attributed by the same rule (lib/cycle/ledger.ts), so that a report never waits for a machine to end.
+ * until now attributed by the same rule (lib/cycle/money/ledger.ts), so that a report never waits for a machine to end.
  */
 import { z } from 'zod';
 import { raw, type EpochMs } from '../kernel/units.ts';
 import type { InstanceId, JobId } from '../kernel/ids.ts';
-import { attribute, jobsNamed } from '../cycle/ledger.ts';
+import { attribute, jobsNamed } from '../cycle/money/ledger.ts';
 import { isLive, type Instance } from '../domain/instance.ts';
 import type { Job } from '../domain/job.ts';
 import { instanceHours, type LedgerRow } from '../domain/ledger.ts';
@@ -14,7 +14,7 @@ import type { CostRow } from '../ports/store.ts';
 import { costKeyOf, IDLE_KEY } from '../ports/store-costs.ts';
 import { boundedPage } from './bounded.ts';
 import { notACursor } from './cursor.ts';
-import { liveInstances } from './known-instances.ts';
+import { liveInstances } from '../cycle/state/known-instances.ts';
 import { findJob } from './find-job.ts';
 import type { costsQuery } from './requests.ts';
 import type { CostReport, CostRowView, JobCostView } from './schemas.ts';

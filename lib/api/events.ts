@@ -13,7 +13,7 @@ const RETRY_MS = 1000;
 /** Records read at once, and how often at most for one answer, when a filter passes few of them. */
 const READ = 1000;
 const MAX_READS = 20;
-/** Names the last sequence that the answer covers, for adapters that go on by themselves (lib/local/http/sse.ts). */
+/** Names the last sequence that the answer covers, for adapters that go on by themselves (lib/api/server/sse.ts). */
 export const LAST_EVENT_HEADER = 'x-last-event-id';
 
 /**

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { Backend } from '../ports/backend.ts';
 import { driftOf } from '../market/forecast/drift.ts';
 import { slice } from './cursor.ts';
-import { allInstances } from './known-instances.ts';
+import { allInstances } from '../cycle/state/known-instances.ts';
 import type { driftQuery, forecastsQuery } from './requests.ts';
 import type { DriftView, ForecastList } from './schemas.ts';
 import { forecastOriginView, iso, poolForecastView } from './views.ts';

@@ -6,7 +6,7 @@ import { jobId, timeOrderedText, type JobId } from '../kernel/ids.ts';
 import { raw } from '../kernel/units.ts';
 import { recordOf, type Asker } from '../domain/caller.ts';
 import type { Job, JobSpec } from '../domain/job.ts';
-import { newJob } from '../cycle/new-job.ts';
+import { newJob } from '../cycle/admit/new-job.ts';
 import type { Backend, Placed } from '../ports/backend.ts';
 import type { Submission, SubmitOutcome, Submitted } from '../ports/store.ts';
 import type { NormaliseOptions } from '../domain/job-file/normalise.ts';

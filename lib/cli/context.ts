@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { EbbError } from '../kernel/errors.ts';
-import { tokenIn } from '../local/http/token.ts';
+import { tokenIn } from '../api/server/token.ts';
 import type { Client } from './client.ts';
 import type { Deployment } from './deployment.ts';
 import { makeOutput, type Output } from './output.ts';
@@ -83,7 +83,7 @@ function deploymentOf(
 async function engineAt(base: string, token: string | null, env: World['env']): Promise<Client> {
   const { httpClient } = await import('./client.ts');
   if (token !== null) return httpClient(base, token);
-  const { announcedEngine } = await import('../local/http/announcement.ts');
+  const { announcedEngine } = await import('../api/server/announcement.ts');
   const own = announcedEngine(base, env);
   return own === null ? httpClient(base, null) : httpClient(own.url, own.token);
 }

@@ -1,5 +1,5 @@
-import type { StopManner } from '../local/engine.ts';
-import type { TlsFiles } from '../local/http/tls.ts';
+import type { StopManner } from '../drivers/local/engine/engine.ts';
+import type { TlsFiles } from '../api/server/tls.ts';
 import type { BatchClient } from './client.ts';
 
 export interface Listening {

@@ -2,7 +2,7 @@ import { EbbError } from '../kernel/errors.ts';
 import { poolId } from '../kernel/ids.ts';
 import { epochMs, usdPerHour, type EpochMs } from '../kernel/units.ts';
 import type { InstanceList, InstanceView } from '../api/schemas.ts';
-import type { RecordSource } from '../local/capacity-dataset-folder.ts';
+import type { RecordSource } from '../drivers/local/datasets/capacity-dataset-folder.ts';
 import { recordOf, type KeptInstance } from '../market/capacity-record.ts';
 import { all, type Client } from './client.ts';
 import { routes } from './routes.ts';
@@ -12,7 +12,7 @@ const PAGE = 1000;
 
 /**
  * What the instances of an engine elsewhere tell of capacity, asked of its API, until it was first asked: as `ownRecord` of
- * lib/local/models reads them of a directory. A deployment knows those of its `historyDays`. Throws `not-found`.
+ * lib/drivers/local/models reads them of a directory. A deployment knows those of its `historyDays`. Throws `not-found`.
  */
 export async function engineRecord(client: Client, name: string): Promise<RecordSource> {
   const first = await client.get<InstanceList>(routes.instances, { limit: PAGE });

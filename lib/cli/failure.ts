@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander';
 import { plainJson } from '../kernel/terminal-text.ts';
 import { EbbError, ERROR_CODES, type ErrorCode } from '../kernel/errors.ts';
-import { hasCode } from '../local/fleet/files.ts';
+import { hasCode } from '../drivers/local/fleet/files.ts';
 import type { Problem } from '../api/schemas.ts';
 import type { Output } from './output.ts';
 

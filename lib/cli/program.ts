@@ -9,7 +9,7 @@ import { addSimulate } from './commands/simulate.ts';
 import { addUpkeep } from './commands/upkeep.ts';
 import { DEFAULT_URL, type World } from './context.ts';
 import { EbbError } from '../kernel/errors.ts';
-import { VERSION } from '../local/version.ts';
+import { VERSION } from '../drivers/local/engine/version.ts';
 
 export interface ProgramParts {
   readonly world: World;

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { costTotal, type CostReport } from '../api/schemas.ts';
-import { replaceFile } from '../local/fleet/files.ts';
+import { replaceFile } from '../drivers/local/fleet/files.ts';
 
 /**
  * What the directory had cost before a run began, in `run.json`: a run that is killed and gone on with is one run, and

@@ -77,7 +77,7 @@ export function onStopRequest(
 
 /**
  * Does work that a stop request ends: `said` is noted, and the process ends with the signal's exit code. What is half-written is
- * discarded at the end of the process (lib/local/sudden-end.ts).
+ * discarded at the end of the process (lib/drivers/local/sudden-end.ts).
  */
 export async function endedByStop<T>(
   output: { note(text: string): void },

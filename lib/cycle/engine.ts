@@ -6,18 +6,26 @@ import type { SchedulerConfig } from '../domain/config.ts';
 import type { Effect, EffectOutcome, Plan } from '../domain/plan.ts';
 import type { Forecasts, MarketForecast, Stages } from '../domain/stages.ts';
 import type { EffectRecord } from '../ports/store.ts';
-import { act } from './act.ts';
-import { nextDecisionS } from './decide.ts';
-import { decideOn, isOpen, type Decision, type Sight } from './decision.ts';
-import { giveUp } from './endings.ts';
-import type { Scene } from './forecasting.ts';
-import { holdAll } from './holding.ts';
-import { confirm, capacityRefused, MAX_HURRIED, recordIntent, recordIntents, settleAll } from './intents.ts';
-import { Observer, type ObserverParts } from './observer.ts';
-import { decisionOf, isolate, ISOLATION_LIMITS, trialsInProcess, triedOn, type Trial, type Trials } from './isolate.ts';
-import type { RunningOffers } from './running-offers.ts';
-import type { SlotReuse } from './slot-reuse.ts';
-import { WorkingState } from './working-state.ts';
+import { act } from './act/act.ts';
+import { nextDecisionS } from './decide/decide.ts';
+import { decideOn, isOpen, type Decision, type Sight } from './decide/decision.ts';
+import { giveUp } from './decide/endings.ts';
+import type { Scene } from './forecast/forecasting.ts';
+import { holdAll } from './observe/holding.ts';
+import { confirm, capacityRefused, MAX_HURRIED, recordIntent, recordIntents, settleAll } from './act/intents.ts';
+import { Observer, type ObserverParts } from './observe/observer.ts';
+import {
+  decisionOf,
+  isolate,
+  ISOLATION_LIMITS,
+  trialsInProcess,
+  triedOn,
+  type Trial,
+  type Trials,
+} from './decide/isolate.ts';
+import type { RunningOffers } from './decide/running-offers.ts';
+import type { SlotReuse } from './decide/slot-reuse.ts';
+import { WorkingState } from './state/working-state.ts';
 
 export interface EngineParts<S> extends ObserverParts {
   readonly random: Uniform;

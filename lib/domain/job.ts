@@ -65,7 +65,7 @@ export interface StageSpec {
 
 /** What finishing is worth. */
 export interface ValueSpec {
-  /** Worth when on time; null: derived from the cost of the job on on-demand (lib/value). */
+  /** Worth when on time; null: derived from the cost of the job on on-demand (lib/stages/value). */
   readonly onTimeUsd: Usd | null;
   /** After the deadline the worth falls linearly to 0 over this time (JamaisVu section 4.3). */
   readonly worthlessAfterS: Seconds | null;

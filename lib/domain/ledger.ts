@@ -4,7 +4,7 @@ import { raw, type EpochMs, type Usd } from '../kernel/units.ts';
 /**
  * Where an instance's cost went. work: kept by a checkpoint or a success; wasted: running time lost past the last
  * checkpoint (interruption, pre-emption, failure); idle: paid and unused (start-up included), charged to the job that
- * caused it (lib/cycle/ledger.ts). For one instance the rows sum to its bill.
+ * caused it (lib/cycle/money/ledger.ts). For one instance the rows sum to its bill.
  */
 export type LedgerKind = 'work' | 'wasted' | 'idle';
 

@@ -47,7 +47,7 @@ export interface RunningTask {
   readonly ownStops?: OwnStops;
   /**
    * Another of its stage, perhaps over by now, that is as far at any time: what is left of both is worked out once
-   * (cycle/alike.ts). Absent: it is like nothing but itself.
+   * (lib/cycle/state/alike.ts). Absent: it is like nothing but itself.
    */
   readonly like?: RunningTask;
 }

@@ -27,7 +27,7 @@ export interface JobFeatures {
   readonly submittedMs: EpochMs;
 }
 
-/** Runs of the past, asked for a forecast. Null: nothing at all is known (lib/estimate answers for that). */
+/** Runs of the past, asked for a forecast. Null: nothing at all is known (lib/stages/estimate answers for that). */
 export interface RuntimeHistory {
   predict(features: JobFeatures): RuntimeForecast | null;
 }
@@ -114,7 +114,7 @@ export interface PlanInput {
   readonly offers: ReadonlyMap<GroupId, GroupOffers>;
   readonly config: SchedulerConfig;
 }
-/** `S` is the solver's type (lib/plan/solver.ts); policies that need none ignore it. */
+/** `S` is the solver's type (lib/stages/plan/solver.ts); policies that need none ignore it. */
 export type PlanPolicy<S> = (input: PlanInput, solver: S) => Promise<Allotment>;
 export type { Allotment, StartOption };
 

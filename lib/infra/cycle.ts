@@ -5,7 +5,7 @@
  *
  * Where Estimate or Solve throws or runs out of time, Isolate finds the jobs behind it and decides without them.
  *
- * What the steps hand on is described in lib/aws/messages.ts; the keys below are those of its schemas. Every step may be repeated:
+ * What the steps hand on is described in lib/drivers/aws/cycle/messages.ts; the keys below are those of its schemas. Every step may be repeated:
  * faults that pass are retried with growing, jittered pauses. A cycle that another one has overtaken ends without a fault.
  */
 import { ArnFormat, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
@@ -16,9 +16,16 @@ import * as sfn from 'aws-cdk-lib/aws-stepfunctions';
 import { LambdaInvoke } from 'aws-cdk-lib/aws-stepfunctions-tasks';
 import { Construct } from 'constructs';
 import type { z } from 'zod';
-import { actInput, confirmInput, cycleStart, gaveUpInput, isolateInput, solveInput } from '../aws/messages.ts';
+import {
+  actInput,
+  confirmInput,
+  cycleStart,
+  gaveUpInput,
+  isolateInput,
+  solveInput,
+} from '../drivers/aws/cycle/messages.ts';
 import type { ErrorCode } from '../kernel/errors.ts';
-import { ANSWER_S, EXECUTION_S } from '../aws/late.ts';
+import { ANSWER_S, EXECUTION_S } from '../drivers/aws/cycle/late.ts';
 import { acknowledge, acknowledgeWildcards } from './acknowledged.ts';
 import { factsOf } from './functions.ts';
 
@@ -38,7 +45,7 @@ export interface CycleProps {
 /** No step is begun that could pass it, so an execution that is ended by it has met a fault of Step Functions itself. */
 const TIMEOUT = Duration.seconds(EXECUTION_S);
 
-/** Faults that pass, under the names that lib/aws/stack.ts gives them. */
+/** Faults that pass, under the names that lib/drivers/aws/lambda/stack.ts gives them. */
 const PASSING: readonly ErrorCode[] = ['aws.unavailable', 'too-many-requests', 'conflict'];
 /** Those of the Lambda service itself: "Transient error" in its documentation of Step Functions. */
 const LAMBDA_FAULTS = [

@@ -5,7 +5,7 @@ import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
 import type { Construct } from 'constructs';
-import { BOOKED, HELD } from '../aws/metrics.ts';
+import { BOOKED, HELD } from '../drivers/aws/metrics/metrics.ts';
 import type { DeploymentConfig } from './config.ts';
 import type { EbbtideAlarms } from './alarms.ts';
 import { PURCHASE_OPTIONS, type EbbtideMetrics } from './metrics.ts';
@@ -134,7 +134,7 @@ const heading = (title: string): cloudwatch.IWidget[] => [
   new cloudwatch.TextWidget({ markdown: `# ${title}`, width: 2 * HALF, height: 1 }),
 ];
 
-/** Sums of the lines that lib/aws/measures.ts writes: a metric for each job or owner would cost 0.30 USD a month. */
+/** Sums of the lines that lib/drivers/aws/metrics/measures.ts writes: a metric for each job or owner would cost 0.30 USD a month. */
 const booked = (
   logs: readonly ILogGroup[],
   title: string,
@@ -155,7 +155,7 @@ const booked = (
     height: HEIGHT,
   });
 
-/** Interruptions as forecast and as they came, capacity and price apart, out of lines that lib/aws/measures.ts writes. */
+/** Interruptions as forecast and as they came, capacity and price apart, out of lines that lib/drivers/aws/metrics/measures.ts writes. */
 const held = (
   logs: readonly ILogGroup[],
   title: string,

@@ -6,8 +6,8 @@ import { Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import * as dynamodb from 'aws-cdk-lib/aws-dynamodb';
 import * as s3 from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
-import { ENVIRONMENTS, ORDERS } from '../aws/fleet/marks.ts';
-import { LIFE_DAYS } from '../aws/store/expiry.ts';
+import { ENVIRONMENTS, ORDERS } from '../drivers/aws/fleet/marks.ts';
+import { LIFE_DAYS } from '../drivers/aws/store/expiry.ts';
 import {
   ARCHIVE_PREFIX,
   COMMITS_PREFIX,
@@ -16,7 +16,7 @@ import {
   SPECS_PREFIX,
   SUPERSEDED_TAG,
   tableDefinition,
-} from '../aws/store/keys.ts';
+} from '../drivers/aws/store/keys.ts';
 import { schedulerConfig } from '../domain/config.ts';
 import { invariant } from '../kernel/errors.ts';
 import { acknowledge } from './acknowledged.ts';
@@ -67,7 +67,7 @@ export class EbbtideData extends Construct {
   }
 }
 
-/** The table of lib/aws/store/keys.ts, which is also what the tests create. */
+/** The table of lib/drivers/aws/store/keys.ts, which is also what the tests create. */
 function tableOf(scope: Construct, keepData: boolean, removalPolicy: RemovalPolicy): dynamodb.Table {
   const definition = tableDefinition('described');
   const attribute = (name: string | undefined): dynamodb.Attribute => {

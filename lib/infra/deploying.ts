@@ -5,7 +5,7 @@
  */
 import { CustomResource, Duration } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
-import type { AskedInput } from '../aws/deploying/offers.ts';
+import type { AskedInput } from '../drivers/aws/deploying/offers.ts';
 import type { DeploymentConfig } from './config.ts';
 import type { EbbtideFunction } from './functions.ts';
 import type { ZoneSubnet } from './network.ts';

@@ -13,8 +13,8 @@ import type * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import type * as iam from 'aws-cdk-lib/aws-iam';
 import type * as logs from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
-import type { LambdaConfigInput } from '../aws/environment.ts';
-import { METRIC_NAMESPACE, type MetricKey } from '../aws/metrics.ts';
+import type { LambdaConfigInput } from '../drivers/aws/compose/environment.ts';
+import { METRIC_NAMESPACE, type MetricKey } from '../drivers/aws/metrics/metrics.ts';
 import type { PurchaseOption } from '../domain/pool.ts';
 import { EbbtideAlarms } from './alarms.ts';
 import { HttpApi } from './api.ts';
@@ -229,7 +229,7 @@ export class Ebbtide extends Construct {
     ) as Record<FunctionName, EbbtideFunction>;
   }
 
-  /** What the Lambdas read with the same schema (lib/aws/environment.ts). No secret is in it. */
+  /** What the Lambdas read with the same schema (lib/drivers/aws/compose/environment.ts). No secret is in it. */
   #environment(stateMachineArn: string): DeployedEnvironment {
     const { config, data, capacity, network, trigger } = this;
     const subset: LambdaConfigInput = {

@@ -7,7 +7,7 @@ import * as iam from 'aws-cdk-lib/aws-iam';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
-import type { LambdaEnvironment } from '../aws/environment.ts';
+import type { LambdaEnvironment } from '../drivers/aws/compose/environment.ts';
 import type { Arch } from '../domain/pool.ts';
 import { acknowledgeWildcards } from './acknowledged.ts';
 import { codeOf } from './code.ts';

@@ -5,5 +5,5 @@ export { EbbtideMetrics } from './metrics.ts';
 export type { DeploymentConfig, DeploymentConfigInput } from './config.ts';
 export type { EbbtideFunction, FunctionName } from './functions.ts';
 export type { AnyVpc } from './network.ts';
-export type { MetricKey } from '../aws/metrics.ts';
+export type { MetricKey } from '../drivers/aws/metrics/metrics.ts';
 export type { PurchaseOption } from '../domain/pool.ts';

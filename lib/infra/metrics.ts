@@ -1,7 +1,13 @@
 /** The deployment's metrics as CDK constructs see them: for its own dashboard and alarms, and for yours. */
 import { Duration } from 'aws-cdk-lib';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
-import { METRICS, METRIC_NAMESPACE, SERVICE_DIMENSION, type MetricFacts, type MetricKey } from '../aws/metrics.ts';
+import {
+  METRICS,
+  METRIC_NAMESPACE,
+  SERVICE_DIMENSION,
+  type MetricFacts,
+  type MetricKey,
+} from '../drivers/aws/metrics/metrics.ts';
 import type { PurchaseOption } from '../domain/pool.ts';
 
 /** What is bought on AWS, and so written: reserved capacity is not. */

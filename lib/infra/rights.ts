@@ -11,8 +11,8 @@ import type { Construct } from 'constructs';
 import { invariant } from '../kernel/errors.ts';
 import type { Capacity } from './capacity.ts';
 import { STACK_TAG } from './capacity.ts';
-import { ARCHIVE_PREFIX, STORE_PREFIXES } from '../aws/store/keys.ts';
-import { ENVIRONMENTS, ORDERS } from '../aws/fleet/marks.ts';
+import { ARCHIVE_PREFIX, STORE_PREFIXES } from '../drivers/aws/store/keys.ts';
+import { ENVIRONMENTS, ORDERS } from '../drivers/aws/fleet/marks.ts';
 import { CYCLE_PREFIX, KEPT_PREFIX, type EbbtideData } from './data.ts';
 import type { Network } from './network.ts';
 import { schedulerArn, type Schedules } from './schedules.ts';
@@ -55,7 +55,7 @@ const inCluster =
 const everything = (): readonly string[] => ['*'];
 const objects = ({ bucket }: RightsOver['data'], prefixes: readonly string[]): readonly string[] =>
   prefixes.map((prefix) => bucket.arnForObjects(`${prefix}*`));
-/** Families of task definitions (lib/aws/fleet/ecs.ts): `_` is in no deployment's name, so that none is the beginning of another. */
+/** Families of task definitions (lib/drivers/aws/fleet/ecs.ts): `_` is in no deployment's name, so that none is the beginning of another. */
 const definitions = ({ name }: RightsOver, scope: Construct, revision: string): readonly string[] => [
   arn(scope, 'ecs', `task-definition/${name}_*${revision}`),
 ];

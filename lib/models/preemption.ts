@@ -1,4 +1,4 @@
-/** The models that forecast losses, chosen and opened for whoever asks them (lib/cycle/forecasting.ts). */
+/** The models that forecast losses, chosen and opened for whoever asks them (lib/cycle/forecast/forecasting.ts). */
 import { poolId } from '../kernel/ids.ts';
 import {
   FROM_HISTORY,

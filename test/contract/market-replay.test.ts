@@ -1,5 +1,5 @@
 import type { EpochMs } from '../../lib/kernel/units.ts';
-import { replayMarket } from '../../lib/local/market-replay.ts';
+import { replayMarket } from '../../lib/drivers/local/market/replay.ts';
 import type { MarketTrace } from '../../lib/market/trace.ts';
 import { marketContract, type MarketDriver } from './market.ts';
 

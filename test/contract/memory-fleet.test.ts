@@ -1,6 +1,6 @@
 import { VirtualClock } from '../../lib/kernel/clock.ts';
 import { plus, raw, seconds } from '../../lib/kernel/units.ts';
-import { MemoryFleet } from '../../lib/sim/memory-fleet.ts';
+import { MemoryFleet } from '../../lib/drivers/sim/memory-fleet.ts';
 import { fleetContract, SAVES, truth, type FleetDriver, type Program } from './fleet.ts';
 
 /** Programs travel as JSON in the command, and the script reads them there. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { highsSolver } from '../../lib/local/highs-solver.ts';
+import { highsSolver } from '../../lib/drivers/solver/highs-solver.ts';
 import { solverContract } from './solver.ts';
 import { knapsack } from './solver-models.ts';
 

@@ -1,4 +1,4 @@
-import { MemoryStore } from '../../lib/sim/memory-store.ts';
+import { MemoryStore } from '../../lib/drivers/sim/memory-store.ts';
 import { storeContract } from './store.ts';
 
 storeContract('memory', (retention, nowMs) => Promise.resolve(new MemoryStore(retention, {}, nowMs)), {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from '@jest/globals';
-import { openSqliteStore } from '../../lib/local/store/sqlite-store.ts';
+import { openSqliteStore } from '../../lib/drivers/local/store/sqlite-store.ts';
 import { SqliteCrashes } from '../support/sqlite-crashes.ts';
 import { storeContract } from './store.ts';
 

@@ -14,9 +14,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { raw } from '../../lib/kernel/units.ts';
-import { openSqliteStore } from '../../lib/local/store/sqlite-store.ts';
+import { openSqliteStore } from '../../lib/drivers/local/store/sqlite-store.ts';
 import type { EventRecord } from '../../lib/ports/store.ts';
-import type { Comparison } from '../../lib/sim/report/comparison.ts';
+import type { Comparison } from '../../lib/report/comparison.ts';
 
 const EBB = join(process.cwd(), 'bin', 'ebb.mjs');
 const cwd = mkdtempSync(join(tmpdir(), 'ebb-fidelity-'));

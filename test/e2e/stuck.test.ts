@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { tokenIn } from '../../lib/local/http/token.ts';
+import { tokenIn } from '../../lib/api/server/token.ts';
 
 /** The sources themselves, whose policies the test can reach: the launcher runs a compiled copy. */
 const EBB = join(process.cwd(), 'bin', 'ebb.ts');

@@ -10,8 +10,8 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 describe('calls to AWS', () => {
   // What runs before a deployment is done with the rights of who deploys.
-  const files = globSync(['lib/aws/**/*.ts', 'lambdas/**/*.ts'], { cwd: ROOT }).filter(
-    (f) => !f.startsWith('lib/aws/preflight/'),
+  const files = globSync(['lib/drivers/aws/**/*.ts', 'lambdas/**/*.ts'], { cwd: ROOT }).filter(
+    (f) => !f.startsWith('lib/drivers/aws/preflight/'),
   );
   const commands = new Set(
     files.flatMap((file) =>

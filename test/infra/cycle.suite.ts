@@ -11,14 +11,14 @@ import {
   forecastInput,
   recordInput,
   solveInput,
-} from '../../lib/aws/messages.ts';
+} from '../../lib/drivers/aws/cycle/messages.ts';
 import { shown } from './policies.ts';
 import { run, tasksOf, type Invoke, type Machine } from './states.ts';
 import { resourcesOf, synthesis } from './synthesis.ts';
 
 const fault = (name: string): Error => Object.assign(new Error(name), { name });
 
-/** Answers as lib/aws/messages.ts describes them; each step refuses an input that is not what it takes. */
+/** Answers as lib/drivers/aws/cycle/messages.ts describes them; each step refuses an input that is not what it takes. */
 function steps(over: Partial<Record<string, (input: Record<string, unknown>, call: number) => unknown>> = {}): {
   invoke: Invoke;
   calls: string[];

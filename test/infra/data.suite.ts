@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Match, type Template } from 'aws-cdk-lib/assertions';
-import { SUPERSEDED_TAG, tableDefinition } from '../../lib/aws/store/keys.ts';
+import { SUPERSEDED_TAG, tableDefinition } from '../../lib/drivers/aws/store/keys.ts';
 import { resourceNamed, resourcesOf, synthesis, type Resource } from './synthesis.ts';
 
 describe('the stack of data', () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { METRICS, type MetricFacts } from '../../lib/aws/metrics.ts';
+import { METRICS, type MetricFacts } from '../../lib/drivers/aws/metrics/metrics.ts';
 import { deploymentConfig } from '../../lib/infra/config.ts';
 import { PURCHASE_OPTIONS } from '../../lib/infra/metrics.ts';
 import { resourcesOf, synthesis } from './synthesis.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { Template } from 'aws-cdk-lib/assertions';
-import { lambdaEnvironment, readEnvironment } from '../../lib/aws/environment.ts';
+import { lambdaEnvironment, readEnvironment } from '../../lib/drivers/aws/compose/environment.ts';
 import { factsOf, FUNCTION_NAMES } from '../../lib/infra/functions.ts';
 import { shown } from './policies.ts';
 import { resourceNamed, resourcesOf, synthesis } from './synthesis.ts';

@@ -1,6 +1,6 @@
 /** What preflight asks about is what the templates make. */
 import { describe, expect, it } from '@jest/globals';
-import { neededBy } from '../../lib/aws/preflight/needed.ts';
+import { neededBy } from '../../lib/drivers/aws/preflight/needed.ts';
 import { checkedDeployment, type DeploymentConfigInput } from '../../lib/infra/config.ts';
 import { synthesis } from './synthesis.ts';
 

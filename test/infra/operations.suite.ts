@@ -1,7 +1,7 @@
 /** What sets Ebbtide going, and what tells a person: queues, rules, alarms, the dashboard. */
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Match, type Template } from 'aws-cdk-lib/assertions';
-import { METRICS } from '../../lib/aws/metrics.ts';
+import { METRICS } from '../../lib/drivers/aws/metrics/metrics.ts';
 import { shown } from './policies.ts';
 import { resourceNamed, resourcesOf, synthesis } from './synthesis.ts';
 

@@ -11,8 +11,8 @@ import {
   type RequestLaunchTemplateData,
 } from '@aws-sdk/client-ec2';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { readEnvironment, type Environment } from '../../lib/aws/environment.ts';
-import { Ec2 } from '../../lib/aws/fleet/ec2.ts';
+import { readEnvironment, type Environment } from '../../lib/drivers/aws/compose/environment.ts';
+import { Ec2 } from '../../lib/drivers/aws/fleet/ec2.ts';
 import { poolKey } from '../../lib/domain/pool.ts';
 import type { DeploymentConfigInput } from '../../lib/infra/config.ts';
 import { epochMs, plus, seconds } from '../../lib/kernel/units.ts';

@@ -4,22 +4,22 @@
  */
 import { readFileSync } from 'node:fs';
 import { handler } from '../../lambdas/forecast/handler.ts';
-import { Carrier } from '../../lib/aws/blobs.ts';
-import { provideDeployment, type Deployment } from '../../lib/aws/deployment.ts';
-import type { PlainForecasts } from '../../lib/aws/plain-forecasts.ts';
-import { Blobs } from '../../lib/aws/store/blobs.ts';
-import { DynamoStore } from '../../lib/aws/store/dynamo-store.ts';
+import { Carrier } from '../../lib/drivers/aws/cycle/blobs.ts';
+import { provideDeployment, type Deployment } from '../../lib/drivers/aws/compose/deployment.ts';
+import type { PlainForecasts } from '../../lib/drivers/aws/cycle/plain-forecasts.ts';
+import { Blobs } from '../../lib/drivers/aws/store/blobs.ts';
+import { DynamoStore } from '../../lib/drivers/aws/store/dynamo-store.ts';
 import { schedulerConfig } from '../../lib/domain/config.ts';
 import type { ForecastOrigin } from '../../lib/domain/forecast.ts';
 import type { PoolView } from '../../lib/domain/pool.ts';
 import { plus, raw, seconds, type EpochMs } from '../../lib/kernel/units.ts';
-import { replayMarket } from '../../lib/local/market-replay.ts';
+import { replayMarket } from '../../lib/drivers/local/market/replay.ts';
 import { WARM_UP_MS } from '../../lib/market/features/price-window.ts';
 import type { ForecastTable } from '../../lib/market/forecast/table.ts';
 import type { Market } from '../../lib/ports/market.ts';
 import { ObjectsDouble } from '../doubles/dynamodb/objects.ts';
 import { DynamoDouble } from '../doubles/dynamodb/table.ts';
-import { invoke } from '../unit/aws/lambda.ts';
+import { invoke } from '../unit/drivers/aws/lambda.ts';
 import { smallMarket } from './generated-market.ts';
 
 export interface FunctionQuestions {

@@ -2,7 +2,7 @@
  * Asks versions about rows of a data set, in a process of its own for the reason that ask-model.ts has.
  * `node test/support/ask-rows.ts DATASET SPLIT VERSION..` prints an AskedRows.
  */
-import { datasetRows } from '../../lib/local/models/dataset-rows.ts';
+import { datasetRows } from '../../lib/drivers/local/models/dataset-rows.ts';
 import { askedOf, curvesOf } from '../../lib/models/evaluation/curves.ts';
 import { openModel } from '../../lib/models/model.ts';
 import { lossModel } from '../../lib/models/preemption.ts';

@@ -2,19 +2,19 @@
  * Generated scenarios for the simulator: combinations of constraints, deadlines, sizes, checkpoints and markets, each with the
  * facts that bill and progress invariants are checked against.
  */
-import { presetNamed } from '../../lib/cycle/presets.ts';
+import { presetNamed } from '../../lib/stages/presets.ts';
 import { schedulerConfig } from '../../lib/domain/config.ts';
 import { brokenConstraint } from '../../lib/domain/constraints.ts';
 import type { Constraints, JobSpec } from '../../lib/domain/job.ts';
 import { fits, type Resources } from '../../lib/domain/resources.ts';
 import { randomStream, type Uniform } from '../../lib/kernel/random.ts';
 import { epochMs, milliCpu, mib, plus, raw, seconds, usd, type EpochMs } from '../../lib/kernel/units.ts';
-import { replayMarket } from '../../lib/local/market-replay.ts';
+import { replayMarket } from '../../lib/drivers/local/market/replay.ts';
 import { billingAt } from '../../lib/market/billing.ts';
 import type { MarketTrace } from '../../lib/market/trace.ts';
 import type { EventRecord } from '../../lib/ports/store.ts';
-import { simulate } from '../../lib/sim/simulation.ts';
-import type { Solver } from '../../lib/plan/solver.ts';
+import { simulate } from '../../lib/drivers/sim/simulation.ts';
+import type { Solver } from '../../lib/stages/plan/solver.ts';
 import { spec, stage } from './builders.ts';
 
 /** One combination; plain data, so that a failure can be printed and run again. */

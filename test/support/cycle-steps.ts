@@ -6,8 +6,8 @@ import { handler as isolate } from '../../lambdas/isolate/handler.ts';
 import { handler as look } from '../../lambdas/look/handler.ts';
 import { handler as record } from '../../lambdas/record/handler.ts';
 import { handler as solve } from '../../lambdas/solve/handler.ts';
-import { provideDeployment, type Deployment } from '../../lib/aws/deployment.ts';
-import { invoke } from '../unit/aws/lambda.ts';
+import { provideDeployment, type Deployment } from '../../lib/drivers/aws/compose/deployment.ts';
+import { invoke } from '../unit/drivers/aws/lambda.ts';
 import type { Step } from './stepped-engine.ts';
 
 const HANDLERS: Readonly<Record<Step, unknown>> = { look, estimate, forecast, solve, isolate, record, act, confirm };

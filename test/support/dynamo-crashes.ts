@@ -1,4 +1,4 @@
-import { DynamoStore } from '../../lib/aws/store/dynamo-store.ts';
+import { DynamoStore } from '../../lib/drivers/aws/store/dynamo-store.ts';
 import type { CrashWorld } from '../contract/store-crashes.ts';
 import { ObjectsDouble } from '../doubles/dynamodb/objects.ts';
 import { DynamoDouble } from '../doubles/dynamodb/table.ts';

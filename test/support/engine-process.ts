@@ -4,7 +4,7 @@ import { scaledClock } from '../../lib/kernel/clock.ts';
 import { attemptId, effectKey, instanceId } from '../../lib/kernel/ids.ts';
 import { epochMs, mib, milliCpu, raw, usdPerHour } from '../../lib/kernel/units.ts';
 import { poolKey } from '../../lib/domain/pool.ts';
-import { createLocalFleet } from '../../lib/local/fleet/fleet.ts';
+import { createLocalFleet } from '../../lib/drivers/local/fleet/fleet.ts';
 import { capacityOf } from '../../lib/market/capacity.ts';
 import { traceOf } from '../../lib/market/steps.ts';
 

@@ -1,4 +1,4 @@
-import type { LambdaEnvironment } from '../../lib/aws/environment.ts';
+import type { LambdaEnvironment } from '../../lib/drivers/aws/compose/environment.ts';
 
 const CONFIG = { name: 'test', families: ['c5'], vcpus: 8, image: 'debian:stable-slim' };
 

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import type { Item } from '../../lib/aws/store/codec.ts';
-import { HEAD, LOG } from '../../lib/aws/store/keys.ts';
+import type { Item } from '../../lib/drivers/aws/store/codec.ts';
+import { HEAD, LOG } from '../../lib/drivers/aws/store/keys.ts';
 import { ObjectsDouble } from '../doubles/dynamodb/objects.ts';
 import { DynamoDouble } from '../doubles/dynamodb/table.ts';
 import { answersOf, opened, type StoredWorld } from './stored-world.ts';

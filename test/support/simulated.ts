@@ -1,11 +1,11 @@
-import { presetNamed } from '../../lib/cycle/presets.ts';
+import { presetNamed } from '../../lib/stages/presets.ts';
 import { schedulerConfig } from '../../lib/domain/config.ts';
 import type { StageSpec } from '../../lib/domain/job.ts';
 import { epochMs, plus, raw, seconds } from '../../lib/kernel/units.ts';
-import { replayMarket } from '../../lib/local/market-replay.ts';
+import { replayMarket } from '../../lib/drivers/local/market/replay.ts';
 import type { EventRecord } from '../../lib/ports/store.ts';
-import { simulate, type SimulationInput, type SimulationResult } from '../../lib/sim/simulation.ts';
-import type { WorkloadJob } from '../../lib/sim/workload/workload.ts';
+import { simulate, type SimulationInput, type SimulationResult } from '../../lib/drivers/sim/simulation.ts';
+import type { WorkloadJob } from '../../lib/workload/workload.ts';
 import { mixedTrace, START_MS } from './mixed-workload.ts';
 import { spec, stage } from './builders.ts';
 import { noSolver } from './no-solver.ts';

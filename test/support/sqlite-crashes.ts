@@ -6,7 +6,7 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { DatabaseSync, StatementSync } from 'node:sqlite';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openSqliteStore } from '../../lib/local/store/sqlite-store.ts';
+import { openSqliteStore } from '../../lib/drivers/local/store/sqlite-store.ts';
 import type { Store } from '../../lib/ports/store.ts';
 import type { CrashWorld, StoreProcess } from '../contract/store-crashes.ts';
 import { Died } from './aws-faults.ts';

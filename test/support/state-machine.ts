@@ -1,4 +1,4 @@
-import type { Acted, Confirmed, LookAnswer, Looked, Recorded, Solved } from '../../lib/aws/messages.ts';
+import type { Acted, Confirmed, LookAnswer, Looked, Recorded, Solved } from '../../lib/drivers/aws/cycle/messages.ts';
 import type { Step } from './stepped-engine.ts';
 
 export type RunStep = <T>(step: Step, event: unknown) => Promise<T>;

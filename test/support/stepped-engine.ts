@@ -1,14 +1,14 @@
 import { deserialize, serialize } from 'node:v8';
 import { reconcile, type EngineParts } from '../../lib/cycle/engine.ts';
-import { LookMemory } from '../../lib/cycle/remembered.ts';
+import { LookMemory } from '../../lib/cycle/observe/remembered.ts';
 import * as steps from '../../lib/cycle/steps.ts';
-import type { Scene } from '../../lib/cycle/forecasting.ts';
-import type { RunningOffers } from '../../lib/cycle/running-offers.ts';
-import type { Decision, Sight } from '../../lib/cycle/decision.ts';
-import { ISOLATION_LIMITS, trialsInProcess, triedOn } from '../../lib/cycle/isolate.ts';
-import { MAX_HURRIED } from '../../lib/cycle/intents.ts';
+import type { Scene } from '../../lib/cycle/forecast/forecasting.ts';
+import type { RunningOffers } from '../../lib/cycle/decide/running-offers.ts';
+import type { Decision, Sight } from '../../lib/cycle/decide/decision.ts';
+import { ISOLATION_LIMITS, trialsInProcess, triedOn } from '../../lib/cycle/decide/isolate.ts';
+import { MAX_HURRIED } from '../../lib/cycle/act/intents.ts';
 import { ZERO_S, type Seconds } from '../../lib/kernel/units.ts';
-import type { Solver } from '../../lib/plan/solver.ts';
+import type { Solver } from '../../lib/stages/plan/solver.ts';
 import type { OutlookForecast } from '../../lib/market/forecast/table.ts';
 
 /** What passes from one process to the next. */

@@ -1,8 +1,8 @@
-import type { Inbox } from '../../lib/aws/fleet/inbox.ts';
-import { CONTAINER } from '../../lib/aws/fleet/log-place.ts';
-import { markOf } from '../../lib/aws/fleet/marks.ts';
-import { fold, type Fact, type InstanceRecord } from '../../lib/aws/fleet/record.ts';
-import { attemptName } from '../../lib/cycle/working-state.ts';
+import type { Inbox } from '../../lib/drivers/aws/fleet/inbox.ts';
+import { CONTAINER } from '../../lib/drivers/aws/fleet/log-place.ts';
+import { markOf } from '../../lib/drivers/aws/fleet/marks.ts';
+import { fold, type Fact, type InstanceRecord } from '../../lib/drivers/aws/fleet/record.ts';
+import { attemptName } from '../../lib/cycle/state/working-state.ts';
 import type { Instance } from '../../lib/domain/instance.ts';
 import type { Attempt, Job } from '../../lib/domain/job.ts';
 import { effectKey, type AttemptId } from '../../lib/kernel/ids.ts';

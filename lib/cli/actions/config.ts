@@ -11,7 +11,7 @@ export const config: Action<ConfigOptions> = async ({ output, json: asJson }, _a
     return;
   }
   if (options.presets === true) {
-    const { deciderList } = await import('../../sim/deciders.ts');
+    const { deciderList } = await import('../../drivers/sim/deciders.ts');
     const list = deciderList();
     if (asJson) json(output, list);
     else {

@@ -1,8 +1,8 @@
 import { basename, resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
 import { terminalText } from '../../kernel/terminal-text.ts';
-import { writeDataset, type DatasetManifest, type DatasetSource } from '../../local/dataset-folder.ts';
-import { openMarket } from '../../local/market-import.ts';
+import { writeDataset, type DatasetManifest, type DatasetSource } from '../../drivers/local/datasets/dataset-folder.ts';
+import { openMarket } from '../../drivers/local/market/import.ts';
 import type { SamplingPlan } from '../../market/dataset.ts';
 import type { DatasetFlags, MarketStreams } from '../commands/market.ts';
 import { percent, plural } from '../format.ts';

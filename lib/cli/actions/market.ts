@@ -21,9 +21,14 @@ import { priceAt } from '../../market/steps.ts';
 import { periods, profilePrices, type Window } from '../../market/statistics.ts';
 import { quantileOf } from '../../market/quantiles.ts';
 import type { MarketTrace } from '../../market/trace.ts';
-import { poolSeries, type PoolSeries } from '../../local/market-chart.ts';
-import { writeMarket } from '../../local/market-file.ts';
-import { importMarket, openMarket, type ImportProgress, type ImportSummary } from '../../local/market-import.ts';
+import { poolSeries, type PoolSeries } from '../../drivers/local/market/chart.ts';
+import { writeMarket } from '../../drivers/local/market/file.ts';
+import {
+  importMarket,
+  openMarket,
+  type ImportProgress,
+  type ImportSummary,
+} from '../../drivers/local/market/import.ts';
 import type { GenerateFlags, ImportFlags, MarketStreams, ShowFlags } from '../commands/market.ts';
 import { plainJson, textFor, visible } from '../../kernel/terminal-text.ts';
 import { percent, plural } from '../format.ts';
@@ -43,7 +48,7 @@ export function printJson(streams: MarketStreams, value: unknown): void {
 
 export async function catalogueOption(path: string | undefined): Promise<{ catalogue?: Catalogue }> {
   if (path === undefined) return {};
-  return { catalogue: await (await import('../../local/market-catalogue.ts')).catalogueFromFile(path) };
+  return { catalogue: await (await import('../../drivers/local/market/catalogue.ts')).catalogueFromFile(path) };
 }
 
 /** Redraws one line on a terminal; writes nothing elsewhere. */
@@ -321,7 +326,7 @@ function poolTable(rows: readonly PoolRow[], coloured: boolean, width: number): 
 
 async function writeCharts(trace: MarketTrace, drawn: readonly PoolSeries[], options: ShowFlags): Promise<string[]> {
   if (options.svg === undefined && options.html === undefined) return [];
-  const { marketHtml, marketSvg } = await import('../../local/market-chart.ts');
+  const { marketHtml, marketSvg } = await import('../../drivers/local/market/chart.ts');
   const files: string[] = [];
   const write = (file: string, text: string): void => {
     writeFileSync(resolve(file), text);

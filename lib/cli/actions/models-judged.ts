@@ -2,19 +2,19 @@ import { existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
-import type { DatasetProgress } from '../../local/dataset-columns.ts';
-import type { DatasetSource } from '../../local/dataset-folder.ts';
-import { openMarket } from '../../local/market-import.ts';
-import { judge, type Candidate } from '../../local/models/judging.ts';
-import { ownHistory, ownRecord } from '../../local/models/own-history.ts';
-import { JUDGED_SPLIT, judgedRows, type Drawing } from '../../local/models/samples.ts';
-import { trainVersion, type Training } from '../../local/models/training.ts';
+import type { DatasetProgress } from '../../drivers/local/datasets/dataset-columns.ts';
+import type { DatasetSource } from '../../drivers/local/datasets/dataset-folder.ts';
+import { openMarket } from '../../drivers/local/market/import.ts';
+import { judge, type Candidate } from '../../drivers/local/models/judging.ts';
+import { ownHistory, ownRecord } from '../../drivers/local/models/own-history.ts';
+import { JUDGED_SPLIT, judgedRows, type Drawing } from '../../drivers/local/models/samples.ts';
+import { trainVersion, type Training } from '../../drivers/local/models/training.ts';
 import { knownChoices } from '../../models/choices.ts';
 import { versionNamed } from '../../models/library.ts';
 import { MODEL_FILE, versionName } from '../../models/manifest.ts';
 import type { Risk } from '../../models/preemption.ts';
 import { modelInUse, type ModelPlaces } from '../../models/versions.ts';
-import { modelPlaces } from '../../local/model-places.ts';
+import { modelPlaces } from '../../drivers/local/models/places.ts';
 import type { DrawnOptions, EvaluateOptions, TrainOptions } from '../commands/models.ts';
 import { elsewhere, type Action, type Context } from '../context.ts';
 import { engineRecord } from '../engine-record.ts';
@@ -101,7 +101,11 @@ async function tracesOf(
   const catalogue =
     options.catalogue === undefined
       ? {}
-      : { catalogue: await (await import('../../local/market-catalogue.ts')).catalogueFromFile(options.catalogue) };
+      : {
+          catalogue: await (
+            await import('../../drivers/local/market/catalogue.ts')
+          ).catalogueFromFile(options.catalogue),
+        };
   const sources: DatasetSource[] = [];
   for (const market of options.markets) {
     output.note(`reading ${market} ...`);

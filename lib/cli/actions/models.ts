@@ -1,9 +1,9 @@
 import { userInfo } from 'node:os';
 import { resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
-import { checkVersion } from '../../local/models/check.ts';
-import { ownDrift } from '../../local/models/own-drift.ts';
-import { modelPlaces } from '../../local/model-places.ts';
+import { checkVersion } from '../../drivers/local/models/check.ts';
+import { ownDrift } from '../../drivers/local/models/own-drift.ts';
+import { modelPlaces } from '../../drivers/local/models/places.ts';
 import { addChoice, knownChoices, standing, type Choice } from '../../models/choices.ts';
 import { libraryOf, versionNamed } from '../../models/library.ts';
 import type { Risk } from '../../models/preemption.ts';

@@ -1,9 +1,9 @@
 import { EbbError, ERROR_CODES, type ErrorCode } from '../../kernel/errors.ts';
-import { VERSION } from '../../local/version.ts';
-import { SIMULATED_LIMIT } from '../../sim/simulation.ts';
-import { compare, type Comparison } from '../../sim/report/comparison.ts';
-import { refusalsOf } from '../../sim/report/details.ts';
-import { pricesOf } from '../../sim/report/prices.ts';
+import { VERSION } from '../../drivers/local/engine/version.ts';
+import { SIMULATED_LIMIT } from '../../drivers/sim/simulation.ts';
+import { compare, type Comparison } from '../../report/comparison.ts';
+import { refusalsOf } from '../../report/details.ts';
+import { pricesOf } from '../../report/prices.ts';
 import type { SimulateOptions } from '../commands/simulate.ts';
 import type { Action, Context } from '../context.ts';
 import { json } from '../output.ts';
@@ -118,7 +118,7 @@ async function writeReport(
   const [first] = orders;
   const [run] = results;
   if (first === undefined || run === undefined) return;
-  const { reportHtml } = await import('../../sim/report/html.ts');
+  const { reportHtml } = await import('../../report/html.ts');
   const { trace } = await marketOf(first);
   const runs = results.map((r) => r.outcome);
   const text = await reportHtml({

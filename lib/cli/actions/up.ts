@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
-import { rightsOfOthers } from '../../local/engine-folder.ts';
-import { announce } from '../../local/http/announcement.ts';
-import { checkExposure, isLoopback } from '../../local/http/guard.ts';
-import { tlsFiles, type TlsFiles } from '../../local/http/tls.ts';
-import { keptToken, tokenIn } from '../../local/http/token.ts';
+import { rightsOfOthers } from '../../drivers/local/engine/engine-folder.ts';
+import { announce } from '../../api/server/announcement.ts';
+import { checkExposure, isLoopback } from '../../api/server/guard.ts';
+import { tlsFiles, type TlsFiles } from '../../api/server/tls.ts';
+import { keptToken, tokenIn } from '../../api/server/token.ts';
 import type { UpOptions } from '../commands/running.ts';
 import { refuseElsewhere, type Action, type Context } from '../context.ts';
 import { embeddedOptions, NOT_BEGUN } from '../engine-options.ts';

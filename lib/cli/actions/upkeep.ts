@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { backUp, restore as restoreFrom } from '../../local/backup.ts';
+import { backUp, restore as restoreFrom } from '../../drivers/local/engine/backup.ts';
 import type { BackupOptions, RestoreOptions } from '../commands/upkeep.ts';
 import { refuseElsewhere, type Action } from '../context.ts';
 import { plural } from '../format.ts';

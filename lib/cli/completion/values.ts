@@ -52,7 +52,7 @@ const VALUES: Readonly<Record<string, Values>> = {
   compare: async ({ current }) => among(inList(current, await presets(true))),
   set: async ({ current }) => among(await settings(current)),
   workloadOption: async ({ current }) => {
-    const { workloadOptions } = await import('../../sim/workload/options.ts');
+    const { workloadOptions } = await import('../../workload/options.ts');
     return among(keys(workloadOptions.shape, current));
   },
   regime: () => words('mixed', 'smooth', 'spiky'),
@@ -88,7 +88,7 @@ export async function valuesOf(name: string, position: Position, world: World): 
 }
 
 async function presets(simulated: boolean): Promise<Candidate[]> {
-  const { deciderList } = await import('../../sim/deciders.ts');
+  const { deciderList } = await import('../../drivers/sim/deciders.ts');
   return deciderList()
     .filter(({ name }) => simulated || name !== 'oracle')
     .map(({ name, about }) => ({ value: name, about }));
@@ -137,7 +137,7 @@ function listed(schema: z.ZodType): string[] {
 }
 
 async function versions(given: Position['given'], world: World): Promise<Candidate[]> {
-  const { modelPlaces } = await import('../../local/model-places.ts');
+  const { modelPlaces } = await import('../../drivers/local/models/places.ts');
   const { modelVersions } = await import('../../models/versions.ts');
   const risk = given.get('risk') === 'capacity' ? 'capacity' : 'price';
   const found = await modelVersions(modelPlaces(resolve(world.cwd, given.get('dir') ?? '.ebb'), risk));

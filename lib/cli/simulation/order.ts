@@ -1,7 +1,7 @@
 import { EbbError, type ErrorCode, type ErrorFacts } from '../../kernel/errors.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
-import type { RunOutcome } from '../../sim/outcome.ts';
-import type { WorkloadOptions, WorkloadReport } from '../../sim/workload/workload.ts';
+import type { RunOutcome } from '../../drivers/sim/outcome.ts';
+import type { WorkloadOptions, WorkloadReport } from '../../workload/workload.ts';
 
 /** One simulation as data: all that a thread needs to compose it. */
 export interface RunOrder {

@@ -2,7 +2,7 @@
 import { accessSync, constants, lstatSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
-import { hasCode } from '../../local/fleet/files.ts';
+import { hasCode } from '../../drivers/local/fleet/files.ts';
 
 export interface Targets {
   readonly report: string | null;

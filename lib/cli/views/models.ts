@@ -1,6 +1,6 @@
-import type { Check } from '../../local/models/check.ts';
-import type { Judgement } from '../../local/models/judging.ts';
-import type { Training } from '../../local/models/training.ts';
+import type { Check } from '../../drivers/local/models/check.ts';
+import type { Judgement } from '../../drivers/local/models/judging.ts';
+import type { Training } from '../../drivers/local/models/training.ts';
 import type { Choice } from '../../models/choices.ts';
 import { LEAST_DAYS } from '../../models/evaluation/comparison.ts';
 import type { EvaluationRecord, ForecastFigures } from '../../models/evaluation/record.ts';

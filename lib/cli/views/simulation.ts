@@ -4,7 +4,7 @@ import {
   type Difference,
   type Estimate,
   type PresetFigures,
-} from '../../sim/report/comparison.ts';
+} from '../../report/comparison.ts';
 import { dollars, percent } from '../format.ts';
 import type { Output } from '../output.ts';
 import { table, text, type Column } from './table.ts';

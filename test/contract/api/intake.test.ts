@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { admitter } from '../../../lib/cycle/admission.ts';
+import { admitter } from '../../../lib/cycle/admit/admission.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
-import { LoggedHistory } from '../../../lib/estimate/logged-history.ts';
+import { LoggedHistory } from '../../../lib/stages/estimate/logged-history.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { MAX_BATCH_JOBS, MAX_BODY_BYTES } from '../../../lib/api/requests.ts';
 import { batchAnswer, jobList, submitAnswer } from '../../../lib/api/schemas.ts';
-import { MemoryStore } from '../../../lib/sim/memory-store.ts';
+import { MemoryStore } from '../../../lib/drivers/sim/memory-store.ts';
 import { apiUnderTest, jobFile, type ApiUnderTest } from '../../support/api.ts';
 import { answerOf, problemIn } from '../../support/api-answers.ts';
 

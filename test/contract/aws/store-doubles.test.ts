@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { DynamoStore } from '../../../lib/aws/store/dynamo-store.ts';
+import { DynamoStore } from '../../../lib/drivers/aws/store/dynamo-store.ts';
 import { ObjectsDouble } from '../../doubles/dynamodb/objects.ts';
 import { DynamoDouble } from '../../doubles/dynamodb/table.ts';
 import { dynamoCrashes } from '../../support/dynamo-crashes.ts';

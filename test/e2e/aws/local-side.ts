@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { httpClient, type Client } from '../../../lib/cli/client.ts';
 import type { EpochMs } from '../../../lib/kernel/units.ts';
 import { raw } from '../../../lib/kernel/units.ts';
-import { writeMarket } from '../../../lib/local/market-file.ts';
+import { writeMarket } from '../../../lib/drivers/local/market/file.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { stopAtOnce } from '../../support/stop-at-once.ts';
 import { ebb, type Answer } from './command-line.ts';

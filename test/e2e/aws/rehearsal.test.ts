@@ -37,7 +37,7 @@ import type {
   PoolList,
   SubmitAnswer,
 } from '../../../lib/api/schemas.ts';
-import { DynamoStore } from '../../../lib/aws/store/dynamo-store.ts';
+import { DynamoStore } from '../../../lib/drivers/aws/store/dynamo-store.ts';
 import type { Client } from '../../../lib/cli/client.ts';
 import { routes } from '../../../lib/cli/routes.ts';
 import type { Preference } from '../../../lib/domain/job.ts';

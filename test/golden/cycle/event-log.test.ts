@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { raw } from '../../../lib/kernel/units.ts';
-import { highsSolver } from '../../../lib/local/highs-solver.ts';
-import { limited, type Solver } from '../../../lib/plan/solver.ts';
+import { highsSolver } from '../../../lib/drivers/solver/highs-solver.ts';
+import { limited, type Solver } from '../../../lib/stages/plan/solver.ts';
 import { EngineBench } from '../../support/engine-bench.ts';
 import { mixedDeeds, mixedJobs, mixedTrace, START_MS } from '../../support/mixed-workload.ts';
 

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { decidersNamed } from '../../../lib/sim/deciders.ts';
-import { openWorkload } from '../../../lib/sim/workload/workload.ts';
-import { highsSolver } from '../../../lib/local/highs-solver.ts';
-import { deterministic, type Solver } from '../../../lib/plan/solver.ts';
-import type { WorkloadJob } from '../../../lib/sim/workload/workload.ts';
+import { decidersNamed } from '../../../lib/drivers/sim/deciders.ts';
+import { openWorkload } from '../../../lib/workload/workload.ts';
+import { highsSolver } from '../../../lib/drivers/solver/highs-solver.ts';
+import { deterministic, type Solver } from '../../../lib/stages/plan/solver.ts';
+import type { WorkloadJob } from '../../../lib/workload/workload.ts';
 import { simulated } from '../../support/simulated.ts';
 
 /**

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, afterEach, expect, it } from '@jest/globals';
 import type { JobView } from '../../../lib/api/schemas.ts';
-import { announce, announcedEngine } from '../../../lib/local/http/announcement.ts';
+import { announce, announcedEngine } from '../../../lib/api/server/announcement.ts';
 import { stopAtOnce } from '../../support/stop-at-once.ts';
 import { until } from '../../support/until.ts';
 

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { httpClient } from '../../../lib/cli/client.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
 import type { JobView, SubmitAnswer } from '../../../lib/api/schemas.ts';
-import { serveApi, type ApiServer } from '../../../lib/local/http/server.ts';
+import { serveApi, type ApiServer } from '../../../lib/api/server/server.ts';
 import { apiUnderTest, jobFile, NOW } from '../../support/api.ts';
 
 const TOKEN = 'a-token-that-is-long-enough';

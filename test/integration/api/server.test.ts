@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ApiRequest, ApiResponse, Dispatch } from '../../../lib/api/dispatch.ts';
 import { LAST_EVENT_HEADER } from '../../../lib/api/events.ts';
 import { problem } from '../../../lib/api/schemas.ts';
-import { serveApi, type ApiServer, type ServeOptions } from '../../../lib/local/http/server.ts';
+import { serveApi, type ApiServer, type ServeOptions } from '../../../lib/api/server/server.ts';
 
 const TOKEN = 'a-token-that-is-long-enough';
 const servers: ApiServer[] = [];

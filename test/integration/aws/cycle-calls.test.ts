@@ -3,8 +3,8 @@
  * what runs, only with what changes. On the doubles, which count units of DynamoDB as the service does.
  */
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { provideDeployment } from '../../../lib/aws/deployment.ts';
-import type { Swept } from '../../../lib/aws/fleet/sweep.ts';
+import { provideDeployment } from '../../../lib/drivers/aws/compose/deployment.ts';
+import type { Swept } from '../../../lib/drivers/aws/fleet/sweep.ts';
 import { ENDING_AFTER_S, RunningWorld, type Tally } from '../../support/running-world.ts';
 
 /** Tasks that end while cycles are counted, and as many that begin. */

@@ -21,9 +21,9 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { ENTRY_POINT } from '../../../lib/aws/fleet/entrypoint.ts';
-import { inputScript, outputScript } from '../../../lib/aws/fleet/staging.ts';
-import { placedInS3 } from '../../../lib/aws/placed.ts';
+import { ENTRY_POINT } from '../../../lib/drivers/aws/fleet/entrypoint.ts';
+import { inputScript, outputScript } from '../../../lib/drivers/aws/fleet/staging.ts';
+import { placedInS3 } from '../../../lib/drivers/aws/fleet/placed.ts';
 import { parseJobFile } from '../../../lib/domain/job-file/job-file.ts';
 import { awsCliIn } from '../../support/aws-cli.ts';
 import { describeOnMoto } from '../../support/moto.ts';

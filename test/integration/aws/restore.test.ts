@@ -23,8 +23,8 @@ import {
   PutObjectCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
-import { DynamoStore } from '../../../lib/aws/store/dynamo-store.ts';
-import { tableDefinition } from '../../../lib/aws/store/keys.ts';
+import { DynamoStore } from '../../../lib/drivers/aws/store/dynamo-store.ts';
+import { tableDefinition } from '../../../lib/drivers/aws/store/keys.ts';
 import { plus, seconds } from '../../../lib/kernel/units.ts';
 import type { Store } from '../../../lib/ports/store.ts';
 import { Crash, discrepancies, EngineBench, type Deed } from '../../support/engine-bench.ts';

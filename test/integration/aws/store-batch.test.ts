@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { MAX_BATCH_JOBS } from '../../../lib/api/requests.ts';
-import { DynamoStore } from '../../../lib/aws/store/dynamo-store.ts';
+import { DynamoStore } from '../../../lib/drivers/aws/store/dynamo-store.ts';
 import type { Submission } from '../../../lib/ports/store.ts';
 import { job } from '../../contract/store-samples.ts';
 import { ObjectsDouble } from '../../doubles/dynamodb/objects.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { DynamoStore } from '../../../lib/aws/store/dynamo-store.ts';
+import { DynamoStore } from '../../../lib/drivers/aws/store/dynamo-store.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
 import type { Change } from '../../../lib/ports/store.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { DynamoStore } from '../../../lib/aws/store/dynamo-store.ts';
-import { SUPERSEDED_TAG } from '../../../lib/aws/store/keys.ts';
+import { DynamoStore } from '../../../lib/drivers/aws/store/dynamo-store.ts';
+import { SUPERSEDED_TAG } from '../../../lib/drivers/aws/store/keys.ts';
 import { instanceId, jobId } from '../../../lib/kernel/ids.ts';
 import { usd } from '../../../lib/kernel/units.ts';
 import type { JobSpec } from '../../../lib/domain/job.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { ApiRequest, ApiResponse, Dispatch } from '../../../lib/api/dispatch.ts';
-import { serveApi, type ApiServer } from '../../../lib/local/http/server.ts';
+import { serveApi, type ApiServer } from '../../../lib/api/server/server.ts';
 import type { Job } from '../../../lib/domain/job.ts';
 import { apiUnderTest, type ApiUnderTest } from '../../support/api.ts';
 import { ebb, type Ran } from '../../unit/cli/world.ts';

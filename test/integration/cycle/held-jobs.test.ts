@@ -3,7 +3,7 @@ import { jobId, type JobId } from '../../../lib/kernel/ids.ts';
 import { raw, seconds } from '../../../lib/kernel/units.ts';
 import type { Job } from '../../../lib/domain/job.ts';
 import type { Stages } from '../../../lib/domain/stages.ts';
-import type { Solver } from '../../../lib/plan/solver.ts';
+import type { Solver } from '../../../lib/stages/plan/solver.ts';
 import type { Store } from '../../../lib/ports/store.ts';
 import { job, spec, stage } from '../../support/builders.ts';
 import { discrepancies, EngineBench, work } from '../../support/engine-bench.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { raw } from '../../../lib/kernel/units.ts';
 import type { Store } from '../../../lib/ports/store.ts';
-import { MemoryStore } from '../../../lib/sim/memory-store.ts';
+import { MemoryStore } from '../../../lib/drivers/sim/memory-store.ts';
 import { EngineBench } from '../../support/engine-bench.ts';
 import { mixedDeeds, mixedJobs, mixedTrace, START_MS } from '../../support/mixed-workload.ts';
 

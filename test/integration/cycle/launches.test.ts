@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { ANSWER_PATIENCE_S } from '../../../lib/cycle/intents.ts';
+import { ANSWER_PATIENCE_S } from '../../../lib/cycle/act/intents.ts';
 import type { EffectOutcome } from '../../../lib/domain/plan.ts';
 import type { Job } from '../../../lib/domain/job.ts';
 import { invariant } from '../../../lib/kernel/errors.ts';

@@ -5,7 +5,7 @@ import { createGunzip } from 'node:zlib';
 import { describe, expect, it } from '@jest/globals';
 import { NO_RESOURCES } from '../../../lib/domain/resources.ts';
 import type { JobFeatures } from '../../../lib/domain/stages.ts';
-import { JvuPredict } from '../../../lib/estimate/predictor.ts';
+import { JvuPredict } from '../../../lib/stages/estimate/predictor.ts';
 import { epochMs, raw, seconds } from '../../../lib/kernel/units.ts';
 
 const file = join(process.env['EBB_DATA_DIR'] ?? '../shared/data', 'google-2011', 'jobs.csv.gz');

@@ -1,9 +1,9 @@
 import { expect, it } from '@jest/globals';
 import { mkdirSync, readdirSync, readFileSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { replaceFile } from '../../../lib/local/fleet/files.ts';
-import { JournalReader, JournalWriter } from '../../../lib/local/fleet/journal.ts';
-import { NpyWriter } from '../../../lib/local/npy-file.ts';
+import { replaceFile } from '../../../lib/drivers/local/fleet/files.ts';
+import { JournalReader, JournalWriter } from '../../../lib/drivers/local/fleet/journal.ts';
+import { NpyWriter } from '../../../lib/drivers/local/datasets/npy-file.ts';
 import { describeOnSmallDisks } from '../../support/small-disk.ts';
 
 /** Leaves `pages` pages of 4 KiB free. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Observation } from '../../../lib/domain/observation.ts';
 import { attemptId, effectKey, instanceId, type AttemptId } from '../../../lib/kernel/ids.ts';
 import { mib, milliCpu, raw, seconds } from '../../../lib/kernel/units.ts';
-import { layout } from '../../../lib/local/fleet/layout.ts';
+import { layout } from '../../../lib/drivers/local/fleet/layout.ts';
 import type { StartRequest } from '../../../lib/ports/fleet.ts';
 import { BID, CALM, endOf, ofKind, SAVES, SPIKY, startOf, START_MS } from '../../contract/fleet.ts';
 import { LocalFleetBench, processesOf } from '../../support/local-fleet.ts';

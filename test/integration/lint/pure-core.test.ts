@@ -37,8 +37,8 @@ describe('the linter', () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   it.each([
-    ['lib/plan', () => true],
-    ['lib/aws', (rule: string) => rule === 'no-floating-promises'],
+    ['lib/stages/plan', () => true],
+    ['lib/drivers/aws', (rule: string) => rule === 'no-floating-promises'],
   ] as const)('knows in %s what the pure core may not', (where, applies) => {
     lay(folder, where);
     const { stdout } = spawnSync(process.execPath, [LINTER, '--format', 'json', where], {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { epochMs, raw } from '../../../lib/kernel/units.ts';
 import { builtInCatalogue, EBS_VOLUME_GIB, TODAY } from '../../../lib/market/catalogue.ts';
-import { catalogueFromFile } from '../../../lib/local/market-catalogue.ts';
+import { catalogueFromFile } from '../../../lib/drivers/local/market/catalogue.ts';
 
 const data = join(process.env['EBB_DATA_DIR'] ?? join(import.meta.dirname, '../../../../shared/data'), 'ec2-catalogue');
 const present = existsSync(data);

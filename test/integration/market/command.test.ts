@@ -5,7 +5,7 @@ import { Writable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { marketCommand } from '../../../lib/cli/commands/market.ts';
-import { readMarket } from '../../../lib/local/market-file.ts';
+import { readMarket } from '../../../lib/drivers/local/market/file.ts';
 
 let dir = '';
 beforeAll(() => {

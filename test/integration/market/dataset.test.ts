@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { CommanderError } from 'commander';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { marketCommand } from '../../../lib/cli/commands/market.ts';
-import { readMarket } from '../../../lib/local/market-file.ts';
+import { readMarket } from '../../../lib/drivers/local/market/file.ts';
 import { FEATURES } from '../../../lib/market/features/names.ts';
 
 const DAY = 86_400_000;

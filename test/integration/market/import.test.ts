@@ -20,8 +20,8 @@ import { poolKey } from '../../../lib/domain/pool.ts';
 import { generateMarket } from '../../../lib/market/generate.ts';
 import { builtInCatalogue } from '../../../lib/market/catalogue.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
-import { readMarket, writeMarket } from '../../../lib/local/market-file.ts';
-import { importMarket, openMarket } from '../../../lib/local/market-import.ts';
+import { readMarket, writeMarket } from '../../../lib/drivers/local/market/file.ts';
+import { importMarket, openMarket } from '../../../lib/drivers/local/market/import.ts';
 
 let dir = '';
 beforeAll(() => {

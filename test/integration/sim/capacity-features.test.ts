@@ -2,7 +2,7 @@
 import { expect, it } from '@jest/globals';
 import type { CapacityModel } from '../../../lib/domain/forecast.ts';
 import { epochMs, plus, raw, seconds, type EpochMs } from '../../../lib/kernel/units.ts';
-import { replayMarket } from '../../../lib/local/market-replay.ts';
+import { replayMarket } from '../../../lib/drivers/local/market/replay.ts';
 import { sightsOf, type Happening } from '../../../lib/market/capacity-dataset.ts';
 import { CAPACITY_FEATURES } from '../../../lib/market/features/capacity-features.ts';
 import type { EventRecord } from '../../../lib/ports/store.ts';

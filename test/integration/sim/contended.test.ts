@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
-import { highsSolver } from '../../../lib/local/highs-solver.ts';
-import { deterministic } from '../../../lib/plan/solver.ts';
-import { decidersNamed } from '../../../lib/sim/deciders.ts';
-import { outcomeOf } from '../../../lib/sim/outcome.ts';
-import { openWorkload, type WorkloadJob } from '../../../lib/sim/workload/workload.ts';
+import { highsSolver } from '../../../lib/drivers/solver/highs-solver.ts';
+import { deterministic } from '../../../lib/stages/plan/solver.ts';
+import { decidersNamed } from '../../../lib/drivers/sim/deciders.ts';
+import { outcomeOf } from '../../../lib/drivers/sim/outcome.ts';
+import { openWorkload, type WorkloadJob } from '../../../lib/workload/workload.ts';
 import { START_MS } from '../../support/mixed-workload.ts';
 import { simulated } from '../../support/simulated.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { presetNamed } from '../../../lib/cycle/presets.ts';
+import { presetNamed } from '../../../lib/stages/presets.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { seconds, usd } from '../../../lib/kernel/units.ts';
 import { resources } from '../../support/builders.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { raw, seconds } from '../../../lib/kernel/units.ts';
-import type { Settled } from '../../../lib/sim/collector.ts';
-import type { WorkloadJob } from '../../../lib/sim/workload/workload.ts';
+import type { Settled } from '../../../lib/drivers/sim/collector.ts';
+import type { WorkloadJob } from '../../../lib/workload/workload.ts';
 import { resources } from '../../support/builders.ts';
 import { START_MS } from '../../support/mixed-workload.ts';
 import { simulated, simulatedJob } from '../../support/simulated.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { traceOf, type SpotMarket } from '../../../lib/market/steps.ts';
 import { epochMs, mib, milliCpu, raw, seconds } from '../../../lib/kernel/units.ts';
-import { replayMarket } from '../../../lib/local/market-replay.ts';
+import { replayMarket } from '../../../lib/drivers/local/market/replay.ts';
 import { resources } from '../../support/builders.ts';
 import { after, START_MS } from '../../support/mixed-workload.ts';
 import { simulated, simulatedJob } from '../../support/simulated.ts';

@@ -5,8 +5,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExplanationView, HealthView, JobView, SubmitAnswer } from '../../../lib/api/schemas.ts';
-import { layout } from '../../../lib/local/fleet/layout.ts';
-import { openSqliteStore } from '../../../lib/local/store/sqlite-store.ts';
+import { layout } from '../../../lib/drivers/local/fleet/layout.ts';
+import { openSqliteStore } from '../../../lib/drivers/local/store/sqlite-store.ts';
 import { processesOf } from '../../support/local-fleet.ts';
 import { describeOnSmallDisks } from '../../support/small-disk.ts';
 import { until } from '../../support/until.ts';

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { lockDirectory } from '../../../lib/local/lock.ts';
-import { openSqliteStore } from '../../../lib/local/store/sqlite-store.ts';
+import { lockDirectory } from '../../../lib/drivers/local/engine/lock.ts';
+import { openSqliteStore } from '../../../lib/drivers/local/store/sqlite-store.ts';
 import { submission } from '../../contract/store-samples.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'ebb-start-'));

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { openSqliteStore } from '../../../lib/local/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../lib/drivers/local/store/sqlite-store.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
 import { randomStream } from '../../../lib/kernel/random.ts';
 import { raw } from '../../../lib/kernel/units.ts';

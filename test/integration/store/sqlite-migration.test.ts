@@ -5,8 +5,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { instanceId, jobId } from '../../../lib/kernel/ids.ts';
 import { usd } from '../../../lib/kernel/units.ts';
-import { MIGRATIONS } from '../../../lib/local/store/schema.ts';
-import { openSqliteStore, type SqliteStore } from '../../../lib/local/store/sqlite-store.ts';
+import { MIGRATIONS } from '../../../lib/drivers/local/store/schema.ts';
+import { openSqliteStore, type SqliteStore } from '../../../lib/drivers/local/store/sqlite-store.ts';
 import { instance, job, ledgerRow, submission } from '../../contract/store-samples.ts';
 
 /** The version that gave numbers of the newest rows again once they had aged out. */

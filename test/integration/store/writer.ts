@@ -3,7 +3,7 @@
  * ledger, event and memory to n together. Prints n once both have been acknowledged.
  */
 import { writeSync } from 'node:fs';
-import { openSqliteStore } from '../../../lib/local/store/sqlite-store.ts';
+import { openSqliteStore } from '../../../lib/drivers/local/store/sqlite-store.ts';
 import { instanceId } from '../../../lib/kernel/ids.ts';
 import { epochMs } from '../../../lib/kernel/units.ts';
 import { instance, job, ledgerRow, submission, task } from '../../contract/store-samples.ts';

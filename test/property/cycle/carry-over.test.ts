@@ -1,12 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { WorkingState } from '../../../lib/cycle/working-state.ts';
+import { WorkingState } from '../../../lib/cycle/state/working-state.ts';
 import { isLive, takesTasks, type Instance } from '../../../lib/domain/instance.ts';
 import { isOver, type Attempt, type TaskState } from '../../../lib/domain/job.ts';
 import { instanceParts, runningParts, type InstanceView, type RunningTask } from '../../../lib/domain/snapshot.ts';
 import { attemptId, instanceId, jobId, poolId } from '../../../lib/kernel/ids.ts';
 import { raw, seconds } from '../../../lib/kernel/units.ts';
-import { MemoryStore } from '../../../lib/sim/memory-store.ts';
+import { MemoryStore } from '../../../lib/drivers/sim/memory-store.ts';
 import { attempt, effect, instance, submission } from '../../contract/store-samples.ts';
 import { pool } from '../../support/builders.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { epochMs, raw, seconds, usd } from '../../../lib/kernel/units.ts';
 import { attemptId, jobId } from '../../../lib/kernel/ids.ts';
-import { attribute } from '../../../lib/cycle/ledger.ts';
+import { attribute } from '../../../lib/cycle/money/ledger.ts';
 import type { Bill } from '../../../lib/domain/ledger.ts';
 import { attempt, instance, job, pool, resources } from '../../support/builders.ts';
 

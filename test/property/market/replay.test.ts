@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { epochMs, raw, usdPerHour } from '../../../lib/kernel/units.ts';
 import { poolKey, type Bid } from '../../../lib/domain/pool.ts';
 import { interruptionAfter, launchOutcome, rebalanceAfter } from '../../../lib/market/replay.ts';
-import { replayMarket } from '../../../lib/local/market-replay.ts';
+import { replayMarket } from '../../../lib/drivers/local/market/replay.ts';
 import { tinyTrace } from '../../unit/market/traces.ts';
 
 const SPOT = poolKey('m5.large', 'us-east-1a', 'spot');

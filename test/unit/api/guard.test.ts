@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { checkExposure, guard, isLoopback } from '../../../lib/local/http/guard.ts';
+import { checkExposure, guard, isLoopback } from '../../../lib/api/server/guard.ts';
 
 const TOKEN = 'correct-horse-battery-staple';
 

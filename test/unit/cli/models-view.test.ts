@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { judgementText } from '../../../lib/cli/views/models.ts';
-import type { Judgement } from '../../../lib/local/models/judging.ts';
+import type { Judgement } from '../../../lib/drivers/local/models/judging.ts';
 import { PLAIN } from './world.ts';
 
 function judgedOn(days: number): Judgement {

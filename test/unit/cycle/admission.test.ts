@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { admitter, mostAtOnce } from '../../../lib/cycle/admission.ts';
+import { admitter, mostAtOnce } from '../../../lib/cycle/admit/admission.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import type { Pool } from '../../../lib/domain/pool.ts';
 import type { Limits } from '../../../lib/domain/snapshot.ts';
-import { LoggedHistory } from '../../../lib/estimate/logged-history.ts';
+import { LoggedHistory } from '../../../lib/stages/estimate/logged-history.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { epochMs } from '../../../lib/kernel/units.ts';
 import { pool, resources, spec, stage } from '../../support/builders.ts';

@@ -4,10 +4,10 @@ import { epochMs, raw, seconds } from '../../../lib/kernel/units.ts';
 import { distribution } from '../../../lib/domain/distribution.ts';
 import type { RunningTask } from '../../../lib/domain/snapshot.ts';
 import type { Forecasts } from '../../../lib/domain/stages.ts';
-import { Alike, distinctOf } from '../../../lib/cycle/alike.ts';
-import { leftOf, leftOfEach } from '../../../lib/cycle/left-of.ts';
+import { Alike, distinctOf } from '../../../lib/cycle/state/alike.ts';
+import { leftOf, leftOfEach } from '../../../lib/cycle/decide/left-of.ts';
 import { attempt, snapshot, stage } from '../../support/builders.ts';
-import { market } from '../acquire/world.ts';
+import { market } from '../stages/appraise/world.ts';
 
 const NOW = 10_000_000;
 const first = stage({ name: 'first' });

@@ -5,9 +5,9 @@ import { epochMs, plus, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
 import type { Attempt, StageSpec, Task } from '../../../lib/domain/job.ts';
 import { certain, distribution, quantile } from '../../../lib/domain/distribution.ts';
 import { begunBy, exceedsToDo, expectToDo, meanToDo, quantileToDo, workToDo } from '../../../lib/domain/work-to-do.ts';
-import { endOrHold } from '../../../lib/cycle/observe.ts';
-import { takeSnapshot } from '../../../lib/cycle/snapshot.ts';
-import { WorkingState } from '../../../lib/cycle/working-state.ts';
+import { endOrHold } from '../../../lib/cycle/observe/observe.ts';
+import { takeSnapshot } from '../../../lib/cycle/state/snapshot.ts';
+import { WorkingState } from '../../../lib/cycle/state/working-state.ts';
 import { attempt, job, spec, stage } from '../../support/builders.ts';
 
 const START_MS = epochMs(1_700_000_000_000);

@@ -1,8 +1,8 @@
 import { expect, it } from '@jest/globals';
-import { countSettled, UNUSED_PLANS } from '../../../lib/cycle/breaker.ts';
+import { countSettled, UNUSED_PLANS } from '../../../lib/cycle/observe/breaker.ts';
 import type { Job } from '../../../lib/domain/job.ts';
-import { restOf, type PoolRests } from '../../../lib/cycle/rests.ts';
-import { WorkingState } from '../../../lib/cycle/working-state.ts';
+import { restOf, type PoolRests } from '../../../lib/cycle/observe/back-off.ts';
+import { WorkingState } from '../../../lib/cycle/state/working-state.ts';
 import { effectKey, instanceId } from '../../../lib/kernel/ids.ts';
 import { epochMs } from '../../../lib/kernel/units.ts';
 import { instance, job, pool } from '../../support/builders.ts';

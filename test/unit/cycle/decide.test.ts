@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { decide, type Deliberation } from '../../../lib/cycle/decide.ts';
-import { presetNamed } from '../../../lib/cycle/presets.ts';
-import { takeSnapshot } from '../../../lib/cycle/snapshot.ts';
-import { WorkingState } from '../../../lib/cycle/working-state.ts';
+import { decide, type Deliberation } from '../../../lib/cycle/decide/decide.ts';
+import { presetNamed } from '../../../lib/stages/presets.ts';
+import { takeSnapshot } from '../../../lib/cycle/state/snapshot.ts';
+import { WorkingState } from '../../../lib/cycle/state/working-state.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { NEVER_INTERRUPTED, type Offer } from '../../../lib/domain/forecast.ts';
 import type { Instance } from '../../../lib/domain/instance.ts';
@@ -13,8 +13,8 @@ import type { MarketForecast, PlanPolicy, QueuePolicy } from '../../../lib/domai
 import { invariant } from '../../../lib/kernel/errors.ts';
 import { attemptId, groupId, instanceId, jobId, planId } from '../../../lib/kernel/ids.ts';
 import { epochMs, plus, raw, seconds, usdPerHour, ZERO_S, type EpochMs } from '../../../lib/kernel/units.ts';
-import { eachItsPlace } from '../../../lib/place/queue.ts';
-import type { Solver } from '../../../lib/plan/solver.ts';
+import { eachItsPlace } from '../../../lib/stages/queue/queue.ts';
+import type { Solver } from '../../../lib/stages/plan/solver.ts';
 import { attempt, instance, job, pool, resources, spec, stage } from '../../support/builders.ts';
 import { noSolver } from '../../support/no-solver.ts';
 

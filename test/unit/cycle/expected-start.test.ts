@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { expectedStartsS, type Queued, type RoomForecast } from '../../../lib/cycle/expected-start.ts';
+import { expectedStartsS, type Queued, type RoomForecast } from '../../../lib/cycle/explain/expected-start.ts';
 import { groupId } from '../../../lib/kernel/ids.ts';
 
 const queued = (name: string, over: Partial<Queued> = {}): Queued => ({

@@ -3,11 +3,11 @@ import { epochMs, raw, usdPerHour } from '../../../lib/kernel/units.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { FROM_HISTORY, type ChosenForecast, type LossModel } from '../../../lib/domain/forecast.ts';
 import type { PoolView } from '../../../lib/domain/pool.ts';
-import { Forecasting } from '../../../lib/cycle/forecasting.ts';
-import { forecastNamed } from '../../../lib/cycle/presets.ts';
+import { Forecasting } from '../../../lib/cycle/forecast/forecasting.ts';
+import { forecastNamed } from '../../../lib/stages/presets.ts';
 import { FEATURE_WIDTH } from '../../../lib/market/features/names.ts';
 import { CapacityEvidence } from '../../../lib/market/forecast/hazard.ts';
-import { pool, view } from '../acquire/world.ts';
+import { pool, view } from '../stages/appraise/world.ts';
 
 const HOUR = 3_600_000;
 const NOW = 480_000 * HOUR;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { isolate, type Isolated, type IsolationLimits, type TrialOutcome } from '../../../lib/cycle/isolate.ts';
-import type { Decision } from '../../../lib/cycle/decision.ts';
+import { isolate, type Isolated, type IsolationLimits, type TrialOutcome } from '../../../lib/cycle/decide/isolate.ts';
+import type { Decision } from '../../../lib/cycle/decide/decision.ts';
 import { jobId, type JobId } from '../../../lib/kernel/ids.ts';
 import type { Job } from '../../../lib/domain/job.ts';
 import type { Snapshot } from '../../../lib/domain/snapshot.ts';

@@ -1,12 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
-import { LookMemory } from '../../../lib/cycle/remembered.ts';
-import type { Sight } from '../../../lib/cycle/decision.ts';
+import { LookMemory } from '../../../lib/cycle/observe/remembered.ts';
+import type { Sight } from '../../../lib/cycle/decide/decision.ts';
 import { look } from '../../../lib/cycle/steps.ts';
-import { LoggedHistory } from '../../../lib/estimate/logged-history.ts';
+import { LoggedHistory } from '../../../lib/stages/estimate/logged-history.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
 import { randomStream } from '../../../lib/kernel/random.ts';
 import { plus, seconds, usd } from '../../../lib/kernel/units.ts';
-import { replayMarket } from '../../../lib/local/market-replay.ts';
+import { replayMarket } from '../../../lib/drivers/local/market/replay.ts';
 import { CapacityEvidence } from '../../../lib/market/forecast/hazard.ts';
 import type { Store } from '../../../lib/ports/store.ts';
 import { job, spec, stage } from '../../support/builders.ts';

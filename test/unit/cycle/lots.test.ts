@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { lotsOf } from '../../../lib/cycle/lots.ts';
+import { lotsOf } from '../../../lib/cycle/money/lots.ts';
 import type { Leftover } from '../../../lib/domain/stages.ts';
 import type { StageSpec } from '../../../lib/domain/job.ts';
 import { groupId, jobId } from '../../../lib/kernel/ids.ts';

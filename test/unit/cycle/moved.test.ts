@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { placeMoved } from '../../../lib/cycle/moves.ts';
+import { placeMoved } from '../../../lib/cycle/decide/moves.ts';
 import type { PendingGroup, Snapshot } from '../../../lib/domain/snapshot.ts';
 import type { Host } from '../../../lib/domain/stages.ts';
 import { groupId, instanceId, jobId } from '../../../lib/kernel/ids.ts';

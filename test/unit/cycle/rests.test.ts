@@ -10,8 +10,8 @@ import {
   restQuota,
   storedRests,
   type PoolRests,
-} from '../../../lib/cycle/rests.ts';
-import { WorkingState } from '../../../lib/cycle/working-state.ts';
+} from '../../../lib/cycle/observe/back-off.ts';
+import { WorkingState } from '../../../lib/cycle/state/working-state.ts';
 import { poolKey, type PurchaseOption } from '../../../lib/domain/pool.ts';
 import { quotaOf } from '../../../lib/domain/quota.ts';
 import { epochMs, plus, raw, seconds, type EpochMs } from '../../../lib/kernel/units.ts';

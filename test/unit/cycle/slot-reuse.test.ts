@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Deliberation } from '../../../lib/cycle/decide.ts';
-import { recordIntent } from '../../../lib/cycle/intents.ts';
-import { endOrHold } from '../../../lib/cycle/observe.ts';
-import { SlotReuse } from '../../../lib/cycle/slot-reuse.ts';
-import { WorkingState } from '../../../lib/cycle/working-state.ts';
+import type { Deliberation } from '../../../lib/cycle/decide/decide.ts';
+import { recordIntent } from '../../../lib/cycle/act/intents.ts';
+import { endOrHold } from '../../../lib/cycle/observe/observe.ts';
+import { SlotReuse } from '../../../lib/cycle/decide/slot-reuse.ts';
+import { WorkingState } from '../../../lib/cycle/state/working-state.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { certain } from '../../../lib/domain/distribution.ts';
 import type { Job, StageSpec } from '../../../lib/domain/job.ts';

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { closeColumns, columnsIn, writeWhole } from '../../../lib/local/dataset-columns.ts';
-import { writeCapacityDataset } from '../../../lib/local/capacity-dataset-folder.ts';
+import { closeColumns, columnsIn, writeWhole } from '../../../lib/drivers/local/datasets/dataset-columns.ts';
+import { writeCapacityDataset } from '../../../lib/drivers/local/datasets/capacity-dataset-folder.ts';
 import { epochMs } from '../../../lib/kernel/units.ts';
 import { traceOf } from '../../../lib/market/steps.ts';
 

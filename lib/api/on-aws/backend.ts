@@ -1,0 +1,170 @@
+/**
+ * What the API's handlers stand on in a Lambda. The process lives on between requests, so what it has read (prices, what was
+ * learned) is kept and looked at again when it is old; and it may be frozen as soon as it has answered, so a wake-up is on
+ * its way before the answer is.
+ */
+import { SQSClient } from '@aws-sdk/client-sqs';
+import type { MiddlewareObj } from '@middy/core';
+import type { AttemptId } from '../../kernel/ids.ts';
+import { once } from '../../kernel/once.ts';
+import { raw } from '../../kernel/units.ts';
+import { invariant } from '../../kernel/errors.ts';
+import { admitter } from '../../cycle/admit/admission.ts';
+import { provideBackend } from '../backend.ts';
+import { LoggedHistory } from '../../stages/estimate/logged-history.ts';
+import type { Backend, Health } from '../../ports/backend.ts';
+import type { Market } from '../../ports/market.ts';
+import { lambdaClock } from '../../drivers/aws/lambda/clock.ts';
+import { limitsOf } from '../../drivers/aws/compose/environment.ts';
+import { processStore, uniform, wallMs, type StoreParts } from '../../drivers/aws/compose/compose-store.ts';
+import { logStreamOf, logUrl } from '../../drivers/aws/fleet/log-place.ts';
+import type { AwsPrices } from '../../drivers/aws/market/market.ts';
+import { ARCHIVE_PREFIX } from '../../drivers/aws/store/keys.ts';
+import { placedInS3 } from '../../drivers/aws/fleet/placed.ts';
+import { takeTime } from '../../drivers/aws/lambda/remaining.ts';
+import { trigger } from '../../drivers/aws/cycle/trigger.ts';
+
+/** How old prices and histories may be for an answer, wall ms: prices are asked for every ten minutes. */
+const REFRESH_MS = 30_000;
+/** How long pools that quote a price are taken to quote one still, for admission, wall ms. */
+const ADMISSION_MS = 1000;
+
+/** The backend of this process, and what must be waited for around a request. */
+export interface DeployedBackend {
+  readonly backend: Backend;
+  /** Before a request: what was read is not too old. */
+  refresh(): Promise<void>;
+  /** After a request: what was sent on its way has arrived. */
+  settle(): Promise<void>;
+}
+
+export function composeBackend(of: StoreParts = processStore()): DeployedBackend {
+  const { EBB_TRIGGER_QUEUE: queue, EBB_REGION: region, EBB_CLOCK: anchor, EBB_CONFIG: config } = of.environment;
+  const clock = lambdaClock(anchor);
+  // By the service's address like any other call: one place says where AWS is.
+  const sqs = new SQSClient({ region, useQueueUrlAsEndpoint: false });
+  const history = new LoggedHistory();
+  const place = { region, logGroup: of.environment.EBB_LOG_GROUP };
+  // Of which whoever takes jobs needs nothing.
+  const reading = once(async () => {
+    const { readingFleet } = await import('../../drivers/aws/fleet/reading.ts');
+    const shown = async (): Promise<AwsPrices['trace']> => prices().trace;
+    const logOf = async (id: AttemptId): Promise<string | null> => (await of.store().attempt(id))?.log ?? null;
+    return readingFleet({ table: of.table(), ...place, logOf, nowMs: wallMs, prices: shown, rules: config.settings });
+  });
+  const startedMs = wallMs();
+  let known: AwsPrices | null = null;
+  let readMs = -Infinity;
+  let waking: Promise<void> | null = null;
+  const prices = (): AwsPrices => invariant(known, 'prices are read before the first request');
+  let admitting: {
+    readonly admit: ReturnType<typeof admitter>;
+    readonly of: AwsPrices;
+    readonly madeMs: number;
+  } | null = null;
+  /** That of a moment ago, where prices are the same: jobs of a batch share what it finds out. */
+  const admission = (): ReturnType<typeof admitter> => {
+    const nowMs = wallMs();
+    if (admitting !== null && admitting.of === prices() && Math.abs(nowMs - admitting.madeMs) < ADMISSION_MS)
+      return admitting.admit;
+    const open = market.pools().filter((p) => market.quote(p.id, clock.now()) !== null);
+    const admit = admitter({ pools: open, limits: limitsOf(config), config: config.settings, history });
+    admitting = { admit, of: prices(), madeMs: nowMs };
+    return admit;
+  };
+  const market: Market = {
+    pools: () => prices().market.pools(),
+    quote: (...asked) => prices().market.quote(...asked),
+    history: (...asked) => prices().market.history(...asked),
+    completeUntil: () => prices().market.completeUntil?.() ?? null,
+  };
+  // What is durable must not be forgotten where the queue does not answer: the clock finds it then.
+  const wakeUnlessAwaited = async (): Promise<void> => {
+    if (
+      await of
+        .wake()
+        .isAwaited()
+        .catch(() => false)
+    )
+      return;
+    await trigger(sqs, queue, 'submitted').catch(() => of.wake().want());
+  };
+  const backend: Backend = {
+    store: of.store(),
+    clock,
+    random: uniform,
+    market,
+    fleet: {
+      logs: async (...asked) => (await reading()).logs(...asked),
+      logEnd: async (...asked) => (await reading()).logEnd(...asked),
+      logUrl: (log) => logUrl(place, logStreamOf(log)),
+      bill: async (...asked) => (await reading()).bill(...asked),
+    },
+    access: { ownerIsCaller: config.ownerIsCaller, admins: config.admins },
+    limits: limitsOf(config),
+    history: { days: config.settings.historyDays, archive: `s3://${of.environment.EBB_BUCKET}/${ARCHIVE_PREFIX}` },
+    place: (spec, job) => placedInS3(spec, of.environment.EBB_BUCKET, job),
+    admit: async (spec) => admission()(spec, clock.now()),
+    forecast: async (pools) => (await import('./forecasts.ts')).forecastsOf(of, market, pools),
+    wake: () => {
+      waking ??= wakeUnlessAwaited();
+    },
+    health: () => healthOf(of, prices(), startedMs),
+  };
+  return {
+    backend,
+    refresh: async () => {
+      // Also a clock that was put back says that it is time.
+      if (Math.abs(wallMs() - readMs) < REFRESH_MS) return;
+      const [read, rows] = await Promise.all([of.market().prices(), of.store().memory(history.prefix)]);
+      known = read;
+      history.restore(rows);
+      readMs = wallMs();
+    },
+    settle: async () => {
+      const sent = waking;
+      waking = null;
+      await sent;
+    },
+  };
+}
+
+async function healthOf(of: StoreParts, { trace, checkedMs }: AwsPrices, startedMs: number): Promise<Health> {
+  const { EBB_CLOCK: anchor, EBB_CONFIG: config, EBB_VERSION: version } = of.environment;
+  const [last, isLate] = await Promise.all([of.store().plans(1, null), of.wake().isLate()]);
+  const [plan] = last.items;
+  return {
+    status: isLate ? 'degraded' : 'ok',
+    detail: isLate ? 'a cycle that was due has not begun, or one has begun and is not heard of any more' : null,
+    version,
+    engineStartedMs: startedMs,
+    lastCycleMs: plan === undefined ? null : raw(plan.atMs),
+    market: {
+      name: trace.name,
+      fromMs: raw(trace.startMs),
+      toMs: checkedMs ?? raw(trace.endMs),
+      speed: anchor?.speed ?? 1,
+    },
+    preset: config.settings.preset,
+    disk: null,
+  };
+}
+
+/**
+ * Middleware of the API's handlers in a deployment, within that of the API itself, so that what it throws is answered as any
+ * fault is.
+ */
+export function deployedBackend(compose: () => DeployedBackend = composeBackend): MiddlewareObj {
+  let deployed: DeployedBackend | null = null;
+  return {
+    before: async ({ context }) => {
+      takeTime(context);
+      if (deployed === null) {
+        deployed = compose();
+        provideBackend(deployed.backend);
+      }
+      await deployed.refresh();
+    },
+    after: () => deployed?.settle(),
+  };
+}

@@ -1,0 +1,85 @@
+/**
+ * Forecasts of pools for the API. Those from history are made where they are asked for. A trained model lies with the function that
+ * decisions ask, 11 MB: it is asked there, and where it does not answer, history does and says so.
+ */
+import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
+import { Forecasting } from '../../cycle/forecast/forecasting.ts';
+import { poolForecasts } from '../../cycle/forecast/pool-forecasts.ts';
+import { forecastNamed } from '../../stages/presets.ts';
+import { FROM_HISTORY, FROM_OBSERVED, type ChosenCapacity, type ChosenForecast } from '../../domain/forecast.ts';
+import type { Pool } from '../../domain/pool.ts';
+import { EbbError } from '../../kernel/errors.ts';
+import { CapacityEvidence } from '../../market/forecast/hazard.ts';
+import type { PoolForecasts } from '../../ports/backend.ts';
+import type { Market } from '../../ports/market.ts';
+import type { StoreParts } from '../../drivers/aws/compose/compose-store.ts';
+import { classify } from '../../drivers/aws/errors.ts';
+import type { ForecastAsked } from '../../drivers/aws/cycle/messages.ts';
+import { fromPlain, type PlainForecasts } from '../../drivers/aws/cycle/plain-forecasts.ts';
+import { remainingMs } from '../../drivers/aws/lambda/remaining.ts';
+import { reportFallback } from './request-log.ts';
+
+/** As long as a new process takes with a week of prices, many times over. */
+const ANSWER_WITHIN_MS = 12_000;
+/** Of the invocation: left for history's own answer. */
+const TO_FALL_BACK_MS = 8_000;
+
+type Parts = Pick<StoreParts, 'environment' | 'store' | 'clock'>;
+
+export async function forecastsOf(of: Parts, market: Market, pools: readonly Pool[]): Promise<PoolForecasts> {
+  const { settings } = of.environment.EBB_CONFIG;
+  const name = forecastNamed(settings.forecast, settings.preset);
+  const ofCapacity = settings.capacityForecast;
+  if (name === FROM_HISTORY.chosen && ofCapacity === FROM_OBSERVED.chosen) {
+    return withoutModel(of, { chosen: FROM_HISTORY, capacity: FROM_OBSERVED, market }, pools);
+  }
+  try {
+    return await byTheModel(of, pools);
+  } catch (error) {
+    const { message } = classify(error, 'lambda Invoke');
+    const refused = `the function that asks the model gave no answer: ${message}`;
+    reportFallback(refused);
+    const chosen = name === FROM_HISTORY.chosen ? FROM_HISTORY : { chosen: name, model: null, refused };
+    const capacity = ofCapacity === FROM_OBSERVED.chosen ? FROM_OBSERVED : { chosen: ofCapacity, model: null, refused };
+    return withoutModel(of, { chosen, capacity, market }, pools);
+  }
+}
+
+async function withoutModel(
+  { environment, store, clock }: Parts,
+  {
+    chosen,
+    capacity,
+    market,
+  }: { readonly chosen: ChosenForecast; readonly capacity: ChosenCapacity; readonly market: Market },
+  pools: readonly Pool[],
+): Promise<PoolForecasts> {
+  const config = environment.EBB_CONFIG.settings;
+  const evidence = new CapacityEvidence();
+  evidence.restore(await store().memory(evidence.prefix));
+  const forecasting = new Forecasting({ chosen, capacity, config });
+  // No model is asked here, and observed interruptions do not look at what is held.
+  return poolForecasts({ forecasting, market, evidence, held: [], config, now: clock.now() }, pools);
+}
+
+/** Asked once: who repeats it waits longer than the caller does. */
+let client: LambdaClient | null = null;
+const lambda = (region: string): LambdaClient => (client ??= new LambdaClient({ region, maxAttempts: 1 }));
+
+async function byTheModel({ environment }: Parts, pools: readonly Pool[]): Promise<PoolForecasts> {
+  const { EBB_FORECAST_FUNCTION: FunctionName, EBB_REGION: region } = environment;
+  if (FunctionName === undefined) {
+    throw new EbbError('internal', { what: 'the deployment does not name the function that has the model' });
+  }
+  const asked: ForecastAsked = { pools: pools.map((pool) => pool.id) };
+  const withinMs = Math.max(1, Math.min(ANSWER_WITHIN_MS, remainingMs() - TO_FALL_BACK_MS));
+  const answer = await lambda(region).send(new InvokeCommand({ FunctionName, Payload: JSON.stringify(asked) }), {
+    abortSignal: AbortSignal.timeout(withinMs),
+  });
+  const text = Buffer.from(answer.Payload ?? []).toString();
+  if (answer.FunctionError !== undefined) {
+    const { errorMessage = text } = JSON.parse(text) as { readonly errorMessage?: string };
+    throw new EbbError('internal', { what: errorMessage });
+  }
+  return fromPlain(JSON.parse(text) as PlainForecasts);
+}

@@ -1,0 +1,264 @@
+import { invariant, unreachable } from '../../kernel/errors.ts';
+import { effectKey, type EffectKey } from '../../kernel/ids.ts';
+import { between, raw, seconds, usd, ZERO_S, type EpochMs } from '../../kernel/units.ts';
+import type { Instance, MarketCause } from '../../domain/instance.ts';
+import type { Attempt } from '../../domain/job.ts';
+import type { Effect, EffectOutcome, Plan, RefusedWhy } from '../../domain/plan.ts';
+import type { CapacityEvidence } from '../../market/forecast/hazard.ts';
+import type { EffectRecord } from '../../ports/store.ts';
+import { DeploymentLimits } from '../money/deployment-limits.ts';
+import { holdJob } from '../observe/holding.ts';
+import { endInstance, endOrHold, interruptAttempts, settleOrHold } from '../observe/observe.ts';
+import { endRest, rest, restQuota, type Resting } from '../observe/back-off.ts';
+import type { WorkingState } from '../state/working-state.ts';
+
+/**
+ * Writes a plan into the state: every effect as an intent without outcome, and what it will bring about. Committed in
+ * one piece before anything is done, so that after a crash what was intended is known and is done under the same keys.
+ */
+export function recordIntents(state: WorkingState, plan: Plan): readonly EffectRecord[] {
+  state.putPlan(plan);
+  DeploymentLimits.record(state, plan);
+  return plan.effects.map((effect) => recordIntent(state, effect, plan));
+}
+
+/** One effect that follows from a plan, which is recorded already or together with it. */
+export function recordIntent(
+  state: WorkingState,
+  effect: Effect,
+  { id: plan, atMs }: Pick<Plan, 'id' | 'atMs'>,
+): EffectRecord {
+  const record: EffectRecord = { key: effect.key, plan, atMs, effect, outcome: null };
+  state.putEffect(record);
+  intend(state, effect, atMs);
+  return record;
+}
+
+function intend(state: WorkingState, effect: Effect, at: EpochMs): void {
+  switch (effect.kind) {
+    case 'launch':
+      state.putInstance({
+        id: effect.instance,
+        allocation: effect.allocation,
+        pool: effect.pool,
+        bid: effect.bid,
+        state: 'requested',
+        requestedMs: at,
+        launchedMs: null,
+        readyMs: null,
+        warnedMs: null,
+        goneMs: null,
+        rebalance: false,
+        endedMs: null,
+        endCause: null,
+        costUsd: null,
+        ...(effect.expectedS === undefined ? {} : { expectedS: effect.expectedS }),
+        ...(effect.boughtFor === undefined ? {} : { boughtFor: effect.boughtFor }),
+        ...(effect.forecast === undefined ? {} : { forecast: effect.forecast }),
+      });
+      state.event('instance-requested', at, {
+        text: `buying ${effect.pool}${effect.bid === 'uncapped' ? '' : ` at no more than ${raw(effect.bid).toFixed(4)} USD/h`}: ${effect.reason}`,
+        data: { instance: effect.instance, pool: effect.pool },
+      });
+      return;
+    case 'start':
+      beginAttempt(state, effect, at);
+      return;
+    case 'stop': {
+      const attempt = invariant(
+        state.attempts.get(effect.attempt),
+        `the plan stops attempt ${effect.attempt}, which does not run`,
+      );
+      const target = effect.to === undefined ? {} : { goesTo: effect.to };
+      state.putAttempt({ ...attempt, state: 'stopping', reason: effect.reason, ...target });
+      state.event('attempt-stopping', at, {
+        job: attempt.job,
+        text: `${attempt.stage}[${attempt.index}] is asked to stop: ${effect.reason}`,
+        data: { attempt: attempt.id },
+      });
+      return;
+    }
+    case 'release': {
+      const instance = invariant(
+        state.instances.get(effect.instance),
+        `the plan releases unknown instance ${effect.instance}`,
+      );
+      state.putInstance({ ...instance, state: 'releasing' });
+      return;
+    }
+    default:
+      unreachable(effect, 'effect');
+  }
+}
+
+function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'start' }>, at: EpochMs): void {
+  const job = invariant(
+    state.jobs.get(effect.task.job),
+    `the plan starts a task of job ${effect.task.job}, which is not active`,
+  );
+  const stage = invariant(
+    job.spec.stages.find((s) => s.name === effect.task.stage),
+    `job ${job.id} has no stage ${effect.task.stage}`,
+  );
+  const task = state.beginTask(effect.task);
+  const attempt: Attempt = {
+    job: job.id,
+    stage: stage.name,
+    index: effect.task.index,
+    id: effect.attempt,
+    number: task.attempts,
+    instance: effect.instance,
+    resources: stage.resources,
+    state: 'starting',
+    placedMs: at,
+    startedMs: null,
+    endedMs: null,
+    outcome: null,
+    exitCode: null,
+    exitSignal: null,
+    reason: effect.reason,
+    resumedFromS: task.keptS,
+    keptS: ZERO_S,
+    usage: null,
+  };
+  state.putAttempt(attempt);
+  const begun = invariant(state.jobs.get(job.id), 'the job is still active');
+  if (begun.state === 'pending') state.putJob({ ...begun, state: 'running', startedMs: begun.startedMs ?? at });
+  state.event('attempt-starting', at, {
+    job: job.id,
+    text: `${stage.name}[${attempt.index}] starts on ${effect.instance}${task.attempts > 1 ? ` (attempt ${task.attempts}, ${Math.round(raw(task.keptS))} s of work kept)` : ''}`,
+    data: { attempt: attempt.id, instance: effect.instance },
+  });
+}
+
+/**
+ * A launch of which nobody could say for so long whether it happened is given up: tasks that count on its instance would
+ * wait for ever. Should it have happened the instance is given back. Far more than an instance takes to be up: 234 s at most in the
+ * measured delays of 21 types (colocation-interference, ec2_config.json).
+ */
+export const ANSWER_PATIENCE_S = seconds(600);
+
+/**
+ * Folds outcomes into the state. `done` and `refused` close the effect; `failed` leaves it open and it is done again,
+ * under the same key, in the next cycle. Refusals are data: the pool rests, the task waits again.
+ */
+export function confirm(
+  state: WorkingState,
+  outcomes: ReadonlyMap<EffectKey, EffectOutcome>,
+  context: Confirming & { readonly records: readonly EffectRecord[] },
+): void {
+  for (const record of context.records) {
+    const outcome = outcomes.get(record.key);
+    if (outcome === undefined) continue;
+    if (outcome.status === 'failed') confirmFailed(state, record, outcome, context);
+    else confirmOne(state, record, outcome, context);
+  }
+  for (const [key, value] of context.capacity.takeDirty()) state.putMemory(key, value);
+}
+
+interface Confirming extends Resting {
+  /** Learns what was refused for want of capacity. */
+  readonly capacity: Pick<CapacityEvidence, 'refused' | 'takeDirty'>;
+}
+
+function confirmOne(
+  state: WorkingState,
+  record: EffectRecord,
+  outcome: Exclude<EffectOutcome, { status: 'failed' }>,
+  context: Confirming,
+): void {
+  state.putEffect({ ...record, outcome });
+  const { effect } = record;
+  if (effect.kind === 'launch') {
+    if (outcome.status === 'refused') refuseLaunch(state, effect, outcome, context);
+    else endRest(state, effect.pool, context);
+  } else if (outcome.status === 'refused' && effect.kind === 'start') {
+    const attempt = state.attempts.get(effect.attempt);
+    if (attempt !== undefined && attempt.state !== 'ended') {
+      endOrHold(state, attempt, {
+        at: context.at,
+        outcome: 'interrupted',
+        exitCode: null,
+        exitSignal: null,
+        keptS: ZERO_S,
+        usage: null,
+        reason: `did not start: ${outcome.detail}`,
+      });
+    }
+    if (outcome.why === 'job-fault') holdJob(state, { job: effect.task.job, reason: outcome.detail }, context.at);
+  } else if (outcome.status === 'refused' && effect.kind === 'release') {
+    const instance = state.instances.get(effect.instance);
+    if (instance?.state === 'releasing' && instance.launchedMs === null)
+      endWithoutCost(state, instance, effect.reason, context.at);
+  }
+}
+
+/**
+ * A launch that failed. The world may have shown its instance: then it is done. Else, after ANSWER_PATIENCE_S, its tasks wait
+ * again and its pool rests. It may have happened all the same, so it is given back; that there is nothing to give back ends it.
+ */
+function confirmFailed(
+  state: WorkingState,
+  record: EffectRecord,
+  { detail }: Extract<EffectOutcome, { status: 'failed' }>,
+  context: Confirming,
+): void {
+  const { effect, atMs, plan } = record;
+  if (effect.kind !== 'launch') return;
+  const instance = state.instances.get(effect.instance);
+  if (instance === undefined || instance.state !== 'requested') {
+    confirmOne(state, record, { status: 'done' }, context);
+    return;
+  }
+  if (raw(between(atMs, context.at)) < raw(ANSWER_PATIENCE_S)) return;
+  const said = `no answer in ${raw(ANSWER_PATIENCE_S) / 60} minutes: ${detail}`;
+  state.putEffect({ ...record, outcome: { status: 'refused', why: 'no-answer', detail: said } });
+  interruptAttempts(state, instance.id, { at: context.at, reason: `its instance was not launched: ${said}` });
+  state.putInstance({ ...instance, state: 'releasing' });
+  const key = effectKey(`release/${instance.id}`);
+  const release: Effect = { kind: 'release', key, instance: instance.id, reason: said };
+  state.putEffect({ key, plan, atMs: context.at, effect: release, outcome: null });
+  rest(state, effect.pool, said, context);
+}
+
+function refuseLaunch(
+  state: WorkingState,
+  effect: Extract<Effect, { kind: 'launch' }>,
+  { why, detail }: Extract<EffectOutcome, { status: 'refused' }>,
+  context: Confirming,
+): void {
+  const instance = state.instances.get(effect.instance);
+  if (instance !== undefined && instance.state !== 'ended') {
+    const marketCause = REFUSED_BY_MARKET[why];
+    const refused = marketCause === undefined ? instance : { ...instance, marketCause };
+    endWithoutCost(state, refused, detail, context.at);
+  }
+  if (why === 'insufficient-capacity') context.capacity.refused(effect.pool, context.at);
+  if (why === 'quota') restQuota(state, effect.pool, detail, context);
+  else rest(state, effect.pool, detail, context);
+}
+
+const REFUSED_BY_MARKET: Partial<Record<RefusedWhy, MarketCause>> = {
+  'insufficient-capacity': 'capacity',
+  'bid-below-price': 'price',
+};
+
+/** Ends an instance that there never was. */
+function endWithoutCost(state: WorkingState, instance: Instance, detail: string, at: EpochMs): void {
+  endInstance(state, instance, { at, cause: 'failed', detail });
+  state.putInstance({ ...invariant(state.instances.get(instance.id), 'just put'), costUsd: usd(0) });
+}
+
+/** Decisions in a row that follow at once because capacity was refused: past them the period is waited for. */
+export const MAX_HURRIED = 5;
+
+/** Whether capacity that the plan counted on was refused: its pool rests from now on, so the next plan is another one. */
+export const capacityRefused = (
+  outcomes: ReadonlyMap<EffectKey, EffectOutcome>,
+  records: readonly EffectRecord[],
+): boolean => records.some((r) => r.effect.kind === 'launch' && outcomes.get(r.key)?.status === 'refused');
+
+/** Jobs that a cancel request or a spent budget ends and that run nothing any more. */
+export function settleAll(state: WorkingState, at: EpochMs): void {
+  for (const job of state.activeJobs()) settleOrHold(state, job.id, at);
+}

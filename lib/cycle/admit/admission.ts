@@ -1,0 +1,177 @@
+import { EbbError } from '../../kernel/errors.ts';
+import { lte, raw, type EpochMs } from '../../kernel/units.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import { brokenConstraint } from '../../domain/constraints.ts';
+import type { RuntimeForecast } from '../../domain/forecast.ts';
+import type { Admission, JobSpec, StageSpec } from '../../domain/job.ts';
+import type { Pool } from '../../domain/pool.ts';
+import { countFits, fits, RESOURCE_KINDS, vector, type Resources } from '../../domain/resources.ts';
+import type { Limits } from '../../domain/snapshot.ts';
+import type { RuntimeHistory } from '../../domain/stages.ts';
+import { forecastFrom } from '../../stages/estimate/cold-start.ts';
+import { featuresOf } from '../../stages/estimate/template.ts';
+import { assessAdmission } from '../../stages/value/admission.ts';
+import { raisesLimit } from '../money/limit-text.ts';
+import { deadlineOf } from './new-job.ts';
+
+export interface AdmissionParts {
+  readonly pools: readonly Pool[];
+  readonly limits: Limits;
+  readonly config: SchedulerConfig;
+  readonly history: RuntimeHistory;
+}
+
+/** Distinct shapes (needs, constraints, preferences) remembered; more than that, and longer ones, are worked out anew. */
+const MAX_SHAPES = 10_000;
+const MAX_SHAPE_LENGTH = 4096;
+
+/** What the pools say about a stage: an error, or notes for who submits. */
+type Verdict = { readonly refused: EbbError } | { readonly notes: readonly string[] };
+
+/**
+ * Checks at submission. Refuses a task that no pool can hold, a gang that does not fit under the vCPU limit at once, a
+ * deadline that has passed, and one that on-demand capacity started now cannot meet. Every pattern that a cycle will compare with pools
+ * is compared here first, preferences included. O(pools x patterns) per distinct shape.
+ */
+export function admitter(parts: AdmissionParts): (spec: JobSpec, now: EpochMs) => Admission {
+  const verdicts = new Map<string, Verdict>();
+  const verdictOn = (stage: StageSpec): Verdict => {
+    const shape = JSON.stringify([
+      stage.resources,
+      stage.constraints,
+      stage.preferences.map((p) => p.prefer),
+      stage.gang ? stage.tasks : 1,
+    ]);
+    let verdict = verdicts.get(shape);
+    if (verdict === undefined) {
+      const refused = unplaceable(stage, parts);
+      verdict = refused === null ? { notes: preferenceNotes(stage, parts.pools) } : { refused };
+      if (shape.length > MAX_SHAPE_LENGTH) return verdict;
+      if (verdicts.size >= MAX_SHAPES) verdicts.clear();
+      verdicts.set(shape, verdict);
+    }
+    return verdict;
+  };
+  return (spec, now) => {
+    const notes: string[] = [];
+    for (const stage of spec.stages) {
+      const verdict = verdictOn(stage);
+      if ('refused' in verdict) throw verdict.refused;
+      notes.push(...verdict.notes.map((note) => `stage ${stage.name}: ${note}`));
+    }
+    const admission = deadline(spec, now, parts);
+    return notes.length === 0 ? admission : { ...admission, notes: [...notes, ...admission.notes] };
+  };
+}
+
+/** Preferences that no pool within the hard constraints can meet. */
+function preferenceNotes({ constraints, preferences }: StageSpec, pools: readonly Pool[]): string[] {
+  if (preferences.length === 0) return [];
+  const allowed = pools.filter((pool) => brokenConstraint(constraints, pool) === null);
+  return preferences.flatMap(({ prefer }, i) =>
+    allowed.some((pool) => brokenConstraint(prefer, pool) === null)
+      ? []
+      : [`preferences[${i}] has no effect: no pool within the constraints is so`],
+  );
+}
+
+function unplaceable(stage: StageSpec, { pools, limits }: AdmissionParts): EbbError | null {
+  const { vcpus } = limits;
+  const excluded = new Map<string, number>();
+  const exclude = (why: string): void => void excluded.set(why, (excluded.get(why) ?? 0) + 1);
+  const usable: Pool[] = [];
+  for (const pool of pools) {
+    const broken = brokenConstraint(stage.constraints, pool);
+    if (broken !== null) exclude(`constraint ${broken}`);
+    else if (!fits(stage.resources, pool.type.capacity)) exclude(lackedBy(pool, stage.resources));
+    else if (cpusOf(pool) > vcpus) exclude(limitText(vcpus));
+    else usable.push(pool);
+  }
+  if (usable.length > 0) return stage.gang ? gangTooLarge(stage, usable, limits) : null;
+  const isOverLimit = excluded.has(limitText(vcpus));
+  const counts = [...excluded].sort((a, b) => b[1] - a[1]).map(([why, n]) => `${why} excludes ${n}`);
+  return new EbbError('job.unplaceable', {
+    what: `no pool can hold a task of stage ${stage.name}`,
+    got: `${pools.length} pools: ${counts.join(', ')}`,
+    allowed: 'at least one pool that satisfies all constraints and is large enough',
+    next: isOverLimit
+      ? `ask for less, or ${raisesLimit(limits)}`
+      : 'ask for less, or drop constraints; `ebb pools` lists what there is',
+  });
+}
+
+/** A gang starts whole or not at all, so the limit must hold all of its tasks at once. */
+function gangTooLarge(stage: StageSpec, usable: readonly Pool[], limits: Limits): EbbError | null {
+  const most = mostAtOnce(stage.resources, usable, { vcpus: limits.vcpus, enough: stage.tasks });
+  if (most >= stage.tasks) return null;
+  return new EbbError('job.unplaceable', {
+    what: `the ${stage.tasks} tasks of stage ${stage.name} must start together, and never can`,
+    at: `stages.${stage.name}.tasks`,
+    got: `${stage.tasks} tasks of ${raw(stage.resources.cpu) / 1000} vCPU in a gang`,
+    allowed: `at most ${most} of them on instances within ${limitText(limits.vcpus)}`,
+    next: `make the gang smaller, drop \`gang\`, or ${raisesLimit(limits)}`,
+  });
+}
+
+/**
+ * The most tasks that whole instances of these pools hold within the limit, counted up to `enough`. Exact: an unbounded
+ * knapsack over vCPUs. O(limit x distinct instance sizes).
+ */
+export function mostAtOnce(
+  need: Resources,
+  pools: readonly Pool[],
+  { vcpus, enough }: { readonly vcpus: number; readonly enough: number },
+): number {
+  const heldBySize = new Map<number, number>();
+  for (const pool of pools) {
+    const size = Math.ceil(cpusOf(pool));
+    heldBySize.set(size, Math.max(heldBySize.get(size) ?? 0, countFits(need, pool.type.capacity)));
+  }
+  const sizes = [...heldBySize].filter(([size, held]) => size > 0 && held > 0);
+  const room = Math.floor(vcpus);
+  const most = new Float64Array(room + 1);
+  for (let v = 1; v <= room; v++) {
+    let best = most[v - 1] ?? 0;
+    for (const [size, held] of sizes) if (size <= v) best = Math.max(best, (most[v - size] ?? 0) + held);
+    most[v] = best;
+    if (best >= enough) return best;
+  }
+  return most[room] ?? 0;
+}
+
+const cpusOf = (pool: Pool): number => raw(pool.type.capacity.cpu) / 1000;
+const limitText = (vcpus: number): string => `the limit of ${vcpus} vCPUs`;
+
+/** The kinds of which a machine of the pool has less than is needed, in words. */
+function lackedBy({ type: { capacity } }: Pool, need: Resources): string {
+  const has = vector(capacity);
+  const lacked = vector(need).flatMap((n, k) => (n > (has[k] ?? 0) ? [IN_WORDS[RESOURCE_KINDS[k] ?? 'cpu']] : []));
+  return `too little ${lacked.join(' and ')}`;
+}
+
+const IN_WORDS = { cpu: 'CPU', memory: 'memory', gpus: 'GPU', disk: 'disk' } as const;
+
+function deadline(spec: JobSpec, now: EpochMs, parts: AdmissionParts): Admission {
+  const { config, history } = parts;
+  const { vcpus } = parts.limits;
+  const deadlineMs = deadlineOf(spec, now);
+  if (deadlineMs !== null && lte(deadlineMs, now)) {
+    throw new EbbError('job.deadline-past', {
+      what: 'the deadline lies in the past',
+      at: 'deadline',
+      got: new Date(raw(deadlineMs)).toISOString(),
+      allowed: `a time after ${new Date(raw(now)).toISOString()} (the market's clock)`,
+      next: 'give a later time, or a duration from submission such as 2h',
+    });
+  }
+  const forecasts = new Map<string, RuntimeForecast>(
+    spec.stages.map((s) => [s.name, forecastFrom(history.predict(featuresOf(spec, s, now)), s)]),
+  );
+  const admission = assessAdmission(spec, { nowMs: now, deadlineMs, forecasts, vcpus, config });
+  if (admission.feasible) return admission;
+  throw new EbbError('job.deadline-impossible', {
+    what: admission.notes.at(-1) ?? 'the deadline cannot be met',
+    at: 'deadline',
+    next: 'give a later deadline, a shorter expectedRuntime if the estimate is too high, or make the job best-effort',
+  });
+}

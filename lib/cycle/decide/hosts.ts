@@ -1,0 +1,54 @@
+import type { Seconds } from '../../kernel/units.ts';
+import type { Placement } from '../../domain/plan.ts';
+import type { Pool } from '../../domain/pool.ts';
+import type { Resources } from '../../domain/resources.ts';
+import type { InstanceView } from '../../domain/snapshot.ts';
+import type { Host } from '../../domain/stages.ts';
+
+/**
+ * An instance that is there, as the packer sees it. Most have no room for anything, so what runs on them is looked at only when
+ * their remaining time is asked for. Use `withFree` to change what is free: a spread would lose the rest.
+ */
+export class InstanceHost implements Host {
+  readonly pool: Pool;
+  readonly capacity: Resources;
+  readonly free: Resources;
+  readonly #view: InstanceView;
+  readonly #remainingOf: (view: InstanceView) => Seconds;
+  /** The one that this was made of by `withFree`: what is left is looked for once. */
+  readonly #of: InstanceHost | null;
+  #on: Placement['on'] | null = null;
+  #remainingS: Seconds | null = null;
+
+  /** `remainingOf`: the longest time that a task of the instance still has to run, those that are about to stop left out. */
+  constructor(
+    view: InstanceView,
+    remainingOf: (view: InstanceView) => Seconds,
+    of: InstanceHost | null = null,
+    free = view.free,
+  ) {
+    this.pool = view.pool;
+    this.capacity = view.pool.type.capacity;
+    this.free = free;
+    this.#view = view;
+    this.#remainingOf = remainingOf;
+    this.#of = of;
+  }
+
+  get on(): Placement['on'] {
+    return (this.#on ??= this.#of?.on ?? { instance: this.#view.instance.id });
+  }
+
+  get remainingS(): Seconds {
+    if (this.#of !== null) return this.#of.remainingS;
+    return (this.#remainingS ??= this.#remainingOf(this.#view));
+  }
+
+  withFree(free: Resources): Host {
+    return new InstanceHost(this.#view, this.#remainingOf, this, free);
+  }
+}
+
+/** The same host with other free resources. */
+export const withFree = (host: Host, free: Resources): Host =>
+  host instanceof InstanceHost ? host.withFree(free) : { ...host, free };

@@ -1,0 +1,34 @@
+import { most, ZERO_S, type Seconds } from '../../kernel/units.ts';
+import { forecastFor } from '../../domain/forecast.ts';
+import type { RunningTask, Snapshot } from '../../domain/snapshot.ts';
+import type { Forecasts } from '../../domain/stages.ts';
+import { begunBy, quantileToDo } from '../../domain/work-to-do.ts';
+
+interface Known {
+  readonly snapshot: Pick<Snapshot, 'nowMs'>;
+  readonly forecasts: Pick<Forecasts, 'runtime'>;
+}
+
+/** What a running task still has to run, as one number for packing: the median. */
+export function leftOf(running: RunningTask, { snapshot, forecasts }: Known): Seconds {
+  const of = begunBy(running, snapshot.nowMs);
+  const forecast = forecastFor(forecasts.runtime, running);
+  return forecast === undefined ? of.ranS : quantileToDo(forecast.runtime, of, 0.5);
+}
+
+export type LeftOf = (running: RunningTask) => Seconds;
+
+/** `leftOf`, asked once for all that are alike. */
+export function leftOfEach(of: Known): LeftOf {
+  const known = new Map<RunningTask, Seconds>();
+  return (running) => {
+    const one = running.like ?? running;
+    let left = known.get(one);
+    if (left === undefined) known.set(one, (left = leftOf(one, of)));
+    return left;
+  };
+}
+
+/** What the one with most left still has to run; 0 of none. */
+export const longestLeft = (tasks: readonly RunningTask[], leftOf: LeftOf): Seconds =>
+  tasks.reduce((longest, r) => most(longest, leftOf(r)), ZERO_S);

@@ -1,0 +1,123 @@
+import { groupId, type AttemptId, type GroupId, type JobId } from '../../kernel/ids.ts';
+import { plus, lt, seconds, type EpochMs, type Seconds } from '../../kernel/units.ts';
+import type { Constraints } from '../../domain/job.ts';
+import type { Worth } from '../../domain/plan.ts';
+import { runningByJob, type PendingGroup, type RunningTask } from '../../domain/snapshot.ts';
+import type { Forecasts, GroupOffers, Worths } from '../../domain/stages.ts';
+import { begunBy, type Begun } from '../../domain/work-to-do.ts';
+import type { DecideInput } from './decide.ts';
+
+/** What there is for what is left of a job that only runs: for its first running attempt, as of `atMs`. */
+export interface RunningOffer {
+  readonly attempt: AttemptId;
+  readonly atMs: EpochMs;
+  readonly offers: GroupOffers;
+}
+export type RunningOffers = ReadonlyMap<JobId, RunningOffer>;
+
+/**
+ * Every running job is at another point of its work and its market risk is another, so that each costs an appraisal of
+ * its own; nothing is decided by it. So it is made when a job's first attempt is a new one, and again after this many
+ * cycle periods, for this many jobs in one cycle: the oldest first.
+ */
+const FRESH_PERIODS = 5;
+const MOST_PER_CYCLE = 16;
+
+/** A running attempt that would have to start again, from what it can take along: `keptS`. */
+export const pendingAgain = (
+  { attempt, stage, deadlineMs, class: jobClass }: RunningTask,
+  { id, constraints, keptS, ranS }: Pick<PendingGroup, 'id'> & Required<Begun> & { readonly constraints: Constraints },
+): PendingGroup => ({
+  id,
+  job: attempt.job,
+  class: jobClass,
+  stage: { ...stage, constraints },
+  count: 1,
+  members: { indices: [attempt.index] },
+  keptS,
+  ranS,
+  submittedMs: attempt.placedMs,
+  deadlineMs,
+  need: attempt.resources,
+});
+
+interface RunningGroup {
+  readonly group: PendingGroup;
+  readonly attempt: AttemptId;
+  readonly worth: Worth;
+}
+
+/** Jobs of which nothing waits, as groups to appraise: only those whose appraisal is due. */
+export function runningGroups<S>(input: DecideInput<S>, worths: Worths): readonly RunningGroup[] {
+  const { snapshot, config, knownOffers } = input;
+  const freshS = seconds(FRESH_PERIODS * config.cyclePeriodS);
+  const pending = new Set(snapshot.groups.map((g) => g.job));
+  const due: RunningGroup[] = [];
+  for (const [job, [running]] of runningByJob(snapshot)) {
+    if (running === undefined) continue;
+    const { attempt, stage } = running;
+    const worth = worths.ofRunning(running);
+    if (
+      worth === undefined ||
+      pending.has(job) ||
+      isFresh(knownOffers?.get(job), running, { nowMs: snapshot.nowMs, freshS })
+    )
+      continue;
+    const group = pendingAgain(running, {
+      id: groupId(`running/${job}`),
+      constraints: stage.constraints,
+      ...begunBy(running, snapshot.nowMs),
+    });
+    due.push({ group, attempt: attempt.id, worth });
+  }
+  const madeMs = (g: RunningGroup): EpochMs | undefined => knownOffers?.get(g.group.job)?.atMs;
+  return due.sort((a, b) => oldestFirst(madeMs(a), madeMs(b))).slice(0, MOST_PER_CYCLE);
+}
+
+const isFresh = (
+  known: RunningOffer | undefined,
+  running: RunningTask,
+  of: { readonly nowMs: EpochMs; readonly freshS: Seconds },
+): boolean => known !== undefined && known.attempt === running.attempt.id && lt(of.nowMs, plus(known.atMs, of.freshS));
+
+/** Never made comes before all that was made. */
+const oldestFirst = (a: EpochMs | undefined, b: EpochMs | undefined): number =>
+  a === undefined || b === undefined
+    ? Number(a !== undefined) - Number(b !== undefined)
+    : lt(a, b)
+      ? -1
+      : lt(b, a)
+        ? 1
+        : 0;
+
+/**
+ * Offers for what waits, and, for explanations alone, for what runs. Apart, because a task that runs is no demand that an instance could
+ * be bought for.
+ */
+export function appraiseAll<S>(
+  { snapshot, stages, config }: DecideInput<S>,
+  of: { readonly forecasts: Forecasts; readonly worths: Worths; readonly running: readonly RunningGroup[] },
+): ReadonlyMap<GroupId, GroupOffers> {
+  const { forecasts, worths, running } = of;
+  const waiting = stages.appraise(snapshot, forecasts, worths, config);
+  if (running.length === 0) return waiting;
+  const groups = new Map(running.map((r) => [r.group.id, r.worth] as const));
+  const known = { groups, ofRunning: worths.ofRunning };
+  const going = stages.appraise({ ...snapshot, groups: running.map((r) => r.group) }, forecasts, known, config);
+  return new Map([...waiting, ...going]);
+}
+
+/** What was appraised now, and for jobs that still only run what was known before. */
+export function runningOffersOf<S>(
+  { snapshot, knownOffers }: DecideInput<S>,
+  running: readonly RunningGroup[],
+  appraised: ReadonlyMap<GroupId, GroupOffers>,
+): RunningOffers {
+  const runs = runningByJob(snapshot);
+  const made = new Map([...(knownOffers ?? [])].filter(([job]) => runs.has(job)));
+  for (const { group, attempt } of running) {
+    const offers = appraised.get(group.id);
+    if (offers !== undefined) made.set(group.job, { attempt, atMs: snapshot.nowMs, offers });
+  }
+  return made;
+}

@@ -1,0 +1,304 @@
+/**
+ * Slot reuse between decisions: a place that a task leaves is given to the next task that waits for room, as the last decision orders
+ * them, without deciding anew. A decision costs O(all that waits), giving a place on costs O(what ended). So short tasks follow one
+ * another at the pace of the world, not at that of decisions.
+ *
+ * An instance that comes up begins with what the decision meant for it, placed there or bought for.
+ *
+ * Nothing is given on that a decision would have to judge:
+ * - only room that tasks have left since the decision, on instances that are up and keep all their tasks;
+ * - the head of the queue has it or nobody: what waits before others is never overtaken because it needs more, or another pool;
+ * - the appraisal offers its group capacity of that purchase option, and a task before a deadline this very pool, while it is not
+ *   guarded; what is meant for spot never keeps an on-demand instance;
+ * - tasks that are done within the start of an instance (as in ADR 17), or that are like one that left there;
+ * - no job with a limit on money, and nothing at all beside gangs, moves, pre-emptions or limits of the deployment.
+ * What is not given on waits for the next decision, which is then asked for at once.
+ *
+ * In memory alone: it is made from a decision and goes with the next one. A crash loses nothing, as what is started is recorded first.
+ */
+import type { AttemptId, GroupId, InstanceId, JobId, PlanId } from '../../kernel/ids.ts';
+import { effectKey, instanceOf } from '../../kernel/ids.ts';
+import { invariant } from '../../kernel/errors.ts';
+import { gt, raw, type EpochMs } from '../../kernel/units.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import { brokenConstraint } from '../../domain/constraints.ts';
+import type { Offer } from '../../domain/forecast.ts';
+import { isOver, type Job, type TaskRef } from '../../domain/job.ts';
+import type { Effect, Worth } from '../../domain/plan.ts';
+import type { Pool } from '../../domain/pool.ts';
+import { fits, minusResources, plusResources, type Resources } from '../../domain/resources.ts';
+import { isStopping, type InstanceView, type PendingGroup, type Snapshot } from '../../domain/snapshot.ts';
+import { acceptableOffers, isGuarded } from '../../stages/plan/options.ts';
+import { allocationKey, type Deliberation } from './decide.ts';
+import { waitingForRoom } from '../explain/expected-start.ts';
+import { isEnding, type Left, type Observed } from '../observe/observe.ts';
+import { attemptName, type WorkingState } from '../state/working-state.ts';
+
+/** Tasks of a group that wait for room. */
+interface Waiting {
+  readonly group: PendingGroup;
+  readonly worth: Worth | undefined;
+  readonly offers: readonly Offer[];
+  /** Done before an instance that is bought for it would be up. */
+  readonly isShort: boolean;
+  /** Its job has a limit on money: its starts are a decision's. */
+  readonly isBarred: boolean;
+  /** How many of its tasks may still be given a place. */
+  left: number;
+  /** How many of its listed members were looked at. */
+  looked: number;
+}
+
+type Start = Extract<Effect, { kind: 'start' }>;
+
+interface Seen {
+  readonly state: WorkingState;
+  readonly instances: Snapshot['instances'];
+  readonly nowMs: EpochMs;
+}
+
+interface Member {
+  readonly task: TaskRef;
+  readonly attempt: AttemptId;
+}
+
+interface Room {
+  /** Left by tasks since the decision, and not given on. */
+  free: Resources;
+  /** Stages of those tasks. */
+  readonly stages: Set<string>;
+}
+
+const stageKey = (job: Pick<Job, 'template'>, stage: string): string => `${job.template} ${stage}`;
+
+export class SlotReuse {
+  /** The decision whose order it follows. */
+  readonly plan: PlanId;
+  readonly #queue: readonly Waiting[];
+  readonly #config: SchedulerConfig;
+  readonly #waitedFor: ReadonlySet<JobId>;
+  readonly #rooms = new Map<InstanceId, Room>();
+  /** Tasks that are meant for instances that were not up yet. */
+  readonly #meant: ReadonlyMap<InstanceId, readonly Waiting[]>;
+  /** First of the queue that may have tasks left. */
+  #head = 0;
+
+  /** Whether anything that waits or runs has a deadline. */
+  readonly hasDeadlines: boolean;
+
+  private constructor(
+    d: Deliberation,
+    of: { readonly plan: PlanId; readonly config: SchedulerConfig },
+    queue: Waiting[],
+  ) {
+    this.plan = of.plan;
+    this.#config = of.config;
+    this.#queue = queue;
+    this.#meant = meantFor(d, of);
+    this.#waitedFor = new Set([...d.snapshot.jobs.values()].flatMap((job) => job.after));
+    this.hasDeadlines = [...d.snapshot.jobs.values()].some((job) => job.deadlineMs !== null);
+  }
+
+  /** Null where nothing may be given on. O(waiting groups log(waiting groups)). */
+  static of(d: Deliberation, of: { readonly plan: PlanId; readonly config: SchedulerConfig }): SlotReuse | null {
+    const { snapshot, allotment, reserved, inTurn, untold } = d;
+    const isPlain =
+      allotment.preemptions.length + allotment.moves.length + reserved.length === 0 &&
+      (snapshot.spendingLimits ?? []).length === 0 &&
+      snapshot.groups.every((g) => !g.stage.gang && g.goesTo === undefined);
+    if (!isPlain) return null;
+    const queue = waitingForRoom(d, [inTurn, untold]).map(({ group, tasks, runtimeS }) =>
+      waitingOf(d, group, { tasks, isShort: runtimeS <= of.config.startDelayMeanS, config: of.config }),
+    );
+    return new SlotReuse(d, of, queue);
+  }
+
+  /** Whether what happened asks for a decision: a task failed, or something waited for what is done now. O(what ended). */
+  asksForDecision(left: readonly Left[], state: Pick<WorkingState, 'jobs'>): boolean {
+    return left.some(({ attempt, outcome }) => {
+      if (outcome !== 'succeeded') return true;
+      const job = state.jobs.get(attempt.job);
+      if (job === undefined) return true;
+      if (isOver(job.state)) return this.#waitedFor.has(job.id);
+      return job.stages.some((s) => s.name === attempt.stage && s.succeeded === s.tasks);
+    });
+  }
+
+  /**
+   * Gives on what tasks have left; each start is to be recorded in the state before the next one is looked for. True where room is left that
+   * only a decision can give, or nothing waits for room any more. O(what left + what is given on), and once O(queue) in all.
+   */
+  give({ left, cameUp }: Pick<Observed, 'left' | 'cameUp'>, seen: Seen, record: (start: Start) => void): boolean {
+    for (const { attempt } of left) this.#leave(attempt, seen.state);
+    let needsDecision = false;
+    for (const id of cameUp) if (!this.#begin(id, seen, record)) needsDecision = true;
+    for (const [id, room] of this.#rooms) {
+      const view = seen.instances.get(id);
+      if (view === undefined || view.instance.state !== 'ready' || view.instance.rebalance) {
+        this.#rooms.delete(id);
+        needsDecision = true;
+        continue;
+      }
+      if (view.attempts.some(isStopping)) continue;
+      let { free } = view;
+      for (;;) {
+        const next = this.#next(room, view, { ...seen, free });
+        if (next === null) break;
+        record(next.start);
+        free = minusResources(free, next.need);
+        room.free = minusResources(room.free, next.need);
+      }
+      if (raw(room.free.cpu) > 0) needsDecision = true;
+      else this.#rooms.delete(id);
+    }
+    return needsDecision;
+  }
+
+  /** Starts what is meant for an instance that is up now. False where that leaves room, or there is nothing. */
+  #begin(id: InstanceId, seen: Seen, record: (start: Start) => void): boolean {
+    const view = seen.instances.get(id);
+    if (view === undefined || view.instance.state !== 'ready') return false;
+    let { free } = view;
+    for (const waiting of this.#meant.get(id) ?? []) {
+      const { group, worth } = waiting;
+      const isEndangered =
+        group.deadlineMs !== null &&
+        view.pool.option === 'spot' &&
+        (worth === undefined || isGuarded(worth, seen.nowMs, this.#config.cyclePeriodS));
+      if (waiting.isBarred || isEndangered) continue;
+      while (fits(group.need, free)) {
+        const job = mayStart(waiting, seen.state);
+        const found = job === null ? null : this.#takeMember(waiting, job, seen);
+        if (found === null) break;
+        record(startOf(found, id, 'it was meant for this instance, which is up now'));
+        free = minusResources(free, group.need);
+      }
+    }
+    return raw(free.cpu) <= 0;
+  }
+
+  #leave({ instance, resources, job, stage }: Left['attempt'], state: WorkingState): void {
+    let room = this.#rooms.get(instance);
+    if (room === undefined) this.#rooms.set(instance, (room = { free: resources, stages: new Set() }));
+    else room.free = plusResources(room.free, resources);
+    const of = state.jobs.get(job);
+    if (of !== undefined) room.stages.add(stageKey(of, stage));
+  }
+
+  /** The head of the queue, if it may have the room. */
+  #next(
+    room: Room,
+    view: InstanceView,
+    seen: Seen & { readonly free: Resources },
+  ): { readonly start: Start; readonly need: Resources } | null {
+    const { state, nowMs, free } = seen;
+    for (; this.#head < this.#queue.length; this.#head++) {
+      const waiting = this.#queue[this.#head] as Waiting;
+      const { group } = waiting;
+      const job = mayStart(waiting, state);
+      if (job === null) continue;
+      if (!fits(group.need, room.free) || !fits(group.need, free)) return null;
+      if (!waiting.isShort && !room.stages.has(stageKey(job, group.stage.name))) return null;
+      if (!this.#suits(waiting, view.pool, nowMs)) return null;
+      const found = this.#takeMember(waiting, job, seen);
+      if (found === null) continue;
+      const { id } = view.instance;
+      return { start: startOf(found, id, `next in line when a place came free on ${id}`), need: group.need };
+    }
+    return null;
+  }
+
+  #suits({ group, offers, worth, isBarred }: Waiting, pool: Pool, nowMs: EpochMs): boolean {
+    if (isBarred || brokenConstraint(group.stage.constraints, pool) !== null) return false;
+    const isOnDemand = (o: Offer): boolean => o.pool.endsWith('/on-demand');
+    if (pool.option === 'on-demand') return offers.length > 0 && offers.every(isOnDemand);
+    if (group.deadlineMs === null) return offers.some((o) => o.pool.endsWith(`/${pool.option}`));
+    const isOffered = offers.some((o) => o.pool === pool.id);
+    return isOffered && worth !== undefined && !isGuarded(worth, nowMs, this.#config.cyclePeriodS);
+  }
+
+  /** Its next task that waits still; null when there is none. */
+  #takeMember(waiting: Waiting, job: Job, { state, nowMs }: Pick<Seen, 'state' | 'nowMs'>): Member | null {
+    const { members, stage } = waiting.group;
+    const take = (index: number, number: number) => {
+      const task: TaskRef = { job: job.id, stage: stage.name, index };
+      waiting.left--;
+      return { task, attempt: attemptName(task, number) };
+    };
+    if ('freshFrom' in members) {
+      const progress = job.stages.find((s) => s.name === stage.name);
+      return progress === undefined || progress.nextFresh >= progress.tasks ? null : take(progress.nextFresh, 1);
+    }
+    while (waiting.looked < members.indices.length) {
+      const index = members.indices[waiting.looked++] as number;
+      const known = state.triedTask({ job: job.id, stage: stage.name, index });
+      if (known?.state !== 'waiting' || (known.notBeforeMs !== null && gt(known.notBeforeMs, nowMs))) continue;
+      return take(index, known.attempts + 1);
+    }
+    return null;
+  }
+}
+
+const startOf = ({ task, attempt }: Member, instance: InstanceId, reason: string): Start => ({
+  kind: 'start',
+  key: effectKey(`start/${attempt}`),
+  attempt,
+  task,
+  instance,
+  reason,
+});
+
+/** The job of what waits, unless nothing of it may start any more. */
+function mayStart({ group, left }: Waiting, { jobs }: WorkingState): Job | null {
+  const job = left === 0 ? undefined : jobs.get(group.job);
+  if (job === undefined || isOver(job.state) || isEnding(job) || job.held !== undefined) return null;
+  return job;
+}
+
+function waitingOf(
+  d: Deliberation,
+  group: PendingGroup,
+  of: { readonly tasks: number; readonly isShort: boolean; readonly config: SchedulerConfig },
+): Waiting {
+  return {
+    group,
+    worth: d.worths.groups.get(group.id),
+    offers: offersOf(d, group.id, of.config),
+    isShort: of.isShort,
+    isBarred: d.snapshot.budgets?.has(group.job) === true,
+    left: of.tasks,
+    looked: 0,
+  };
+}
+
+/** What a decision places on instances that are starting, or buys them for. */
+function meantFor(
+  d: Deliberation,
+  { plan, config }: { readonly plan: PlanId; readonly config: SchedulerConfig },
+): ReadonlyMap<InstanceId, readonly Waiting[]> {
+  const counts = new Map<InstanceId, Map<GroupId, number>>();
+  const count = (instance: InstanceId, group: GroupId, tasks: number): void => {
+    let there = counts.get(instance);
+    if (there === undefined) counts.set(instance, (there = new Map<GroupId, number>()));
+    there.set(group, (there.get(group) ?? 0) + tasks);
+  };
+  for (const { on, group } of d.placements) {
+    if ('instance' in on && d.snapshot.instances.get(on.instance)?.instance.state !== 'ready')
+      count(on.instance, group, 1);
+  }
+  d.lots.forEach((of, i) =>
+    of.forEach(({ taken }, n) => {
+      const instance = instanceOf(allocationKey(plan, i), n);
+      for (const { leftover, tasks } of taken) count(instance, leftover.group.id, tasks);
+    }),
+  );
+  if (counts.size === 0) return new Map();
+  const groups = new Map(d.snapshot.groups.map((g) => [g.id, g]));
+  const waiting = (id: GroupId, tasks: number): Waiting =>
+    waitingOf(d, invariant(groups.get(id), `group ${id} waits and is not pending`), { tasks, isShort: true, config });
+  return new Map([...counts].map(([instance, of]) => [instance, [...of].map(([id, tasks]) => waiting(id, tasks))]));
+}
+
+function offersOf(d: Deliberation, group: GroupId, config: SchedulerConfig): readonly Offer[] {
+  return acceptableOffers(d.offers.get(group)?.offers ?? [], config.maxLateProbability);
+}

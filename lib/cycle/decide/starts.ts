@@ -1,0 +1,478 @@
+/**
+ * Which instance takes what the plan starts. The plan counts room by pool, with what it stops counted as free; here it
+ * becomes room on one instance.
+ *
+ * 1. Each start in the pool that the plan chose for it, where work that is stopping, or that the plan stops, counts as
+ *    gone: that room is meant for these tasks and nobody else. What needs it waits for it (`reserved`).
+ * 2. What found nothing there: wherever there is room now that nobody waits for. What was meant for capacity that stays goes to spot
+ *    only where that is up and gives notice for longer than the task runs. What was meant for spot goes to on-demand
+ *    only where it costs nothing: beside work that stays longer, or within an hour that is paid. Else it would keep an
+ *    instance that could go, and the way back to spot (lib/stages/plan/returns.ts) would undo the start at once.
+ * 3. If then something waits that may be late for it (urgency.ts): from the beginning, but all that is urgent first, the earliest deadline
+ *    before the others, on instances of its pool that are up.
+ * What the plan stops is `needed` only where a start of the first kind needs the room, or where it empties an instance for
+ * quota and something is left to buy for: stopping work for what then starts elsewhere, or cannot start at all, would
+ * be undone and repeated by each of the next plans. Nor does a task give way to another of its own stage, whatever the plan
+ * says of their remaining times: both have to run, so nothing but the work done would be gained or lost.
+ */
+import { invariant } from '../../kernel/errors.ts';
+import type { AttemptId, GroupId, InstanceId } from '../../kernel/ids.ts';
+import { add, between, gt, lte, most, raw, seconds, ZERO_S, type Seconds } from '../../kernel/units.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import { brokenConstraint } from '../../domain/constraints.ts';
+import { quantileToDo } from '../../domain/work-to-do.ts';
+import { NOTICE_S, startedHourEndMs } from '../../domain/instance.ts';
+import type { StageSpec, TaskRef } from '../../domain/job.ts';
+import type { Allotment, Placement, StartOption, Worth } from '../../domain/plan.ts';
+import type { Pool } from '../../domain/pool.ts';
+import {
+  fits,
+  fromVector,
+  minusResources,
+  NO_RESOURCES,
+  plusResources,
+  vector,
+  type Resources,
+} from '../../domain/resources.ts';
+import {
+  runningNamed,
+  runningParts,
+  type PendingGroup,
+  type RunningTask,
+  type Snapshot,
+} from '../../domain/snapshot.ts';
+import type { Forecasts, Host, Leftover, Queued, QueueInput, Stages, TaskToPlace } from '../../domain/stages.ts';
+import type { RuntimeForecast } from '../../domain/forecast.ts';
+import { featuresOf } from '../../stages/estimate/template.ts';
+import { withFree } from './hosts.ts';
+import { longestLeft, type LeftOf } from './left-of.ts';
+import { membersOf } from '../state/snapshot.ts';
+import { urgentDeadlineMs } from './urgency.ts';
+
+export interface PlacingContext {
+  readonly snapshot: Snapshot;
+  readonly forecasts: Forecasts;
+  readonly groups: ReadonlyMap<GroupId, PendingGroup>;
+  readonly stages: Pick<Stages<never>, 'place' | 'queue'>;
+  readonly config: SchedulerConfig;
+  readonly worths: ReadonlyMap<GroupId, Worth>;
+  readonly leftOf: LeftOf;
+}
+
+export interface Started {
+  /** Have room now, on instances that are up or starting. */
+  readonly placements: readonly Placement[];
+  /** Have room once work that stops there is gone. */
+  readonly reserved: readonly Placement[];
+  /** To be bought for. */
+  readonly leftovers: readonly Leftover[];
+  /** Wait for a place that others have, on instances that are up or starting. */
+  readonly inTurn: Queued['inTurn'];
+  /** Wait for the first runs of their class. */
+  readonly untold: Queued['untold'];
+  /** Of the plan's pre-emptions those that something needs. */
+  readonly needed: ReadonlySet<AttemptId>;
+}
+
+/** So many tasks of a group that the plan starts by one option. */
+interface Wanted {
+  readonly group: PendingGroup;
+  readonly option: StartOption;
+  readonly count: number;
+  readonly runtimeS: Seconds;
+  /** Not meant for spot, but surely done within the notice that the market gives: spot that is up does not endanger them. */
+  readonly isBrief: boolean;
+  readonly inPool: (pool: Pool) => boolean;
+  readonly tasks: readonly TaskToPlace[];
+}
+
+export function placeStarts(context: PlacingContext, allotment: Allotment, hosts: readonly Host[]): Started {
+  const yielding = yieldingOn(context.snapshot, allotment);
+  const isUp = isUpIn(context.snapshot, yielding);
+  const wanted = wantedStarts(context, allotment, isUp);
+  if (wanted.length === 0) return { ...NOTHING_WAITS, placements: [], reserved: [], needed: new Set() };
+  const urgent = urgentOf(context, wanted);
+  const behind = new Map(allotment.waits.flatMap((w) => (w.why === 'capacity' ? [[w.group, w.count]] : [])));
+  const started = placeWanted(context, { wanted, hosts, yielding, behind, begun: [] });
+  if (urgent.length === 0 || begins(urgent, started.placements, isUp)) return started;
+  const first = placeUrgent(context, urgent, { hosts, isUp });
+  if (first.length === 0) return started;
+  const begun = new Set<TaskRef>(first.map((p) => p.task));
+  const waiting = wanted.map((w) => ({ ...w, tasks: w.tasks.filter((t) => !begun.has(t.task)) }));
+  const tasks = wanted.flatMap((w) => w.tasks);
+  const others = placeWanted(context, {
+    wanted: waiting,
+    hosts: afterPlacing(hosts, tasks, first),
+    yielding,
+    behind,
+    begun: first,
+  });
+  return { ...others, placements: [...first, ...others.placements] };
+}
+
+/** Whether an instance is up and nothing gives way on it. */
+type IsUp = (instance: InstanceId | null) => boolean;
+
+const isUpIn =
+  ({ instances }: Snapshot, yielding: ReadonlyMap<InstanceId, Yielding>): IsUp =>
+  (id) =>
+    id !== null && instances.get(id)?.instance.state === 'ready' && !yielding.has(id);
+
+interface Urgent extends Wanted {
+  readonly deadlineMs: number;
+}
+
+/** The earliest deadline first. Gangs are left to the packer, for all of one must be up at once. */
+function urgentOf({ worths, forecasts, snapshot }: PlacingContext, wanted: readonly Wanted[]): readonly Urgent[] {
+  const { nowMs } = snapshot;
+  return wanted
+    .flatMap((w): Urgent[] => {
+      const { group } = w;
+      if (group.stage.gang) return [];
+      const of = { worth: worths.get(group.id), forecast: forecastOf(group, forecasts), nowMs };
+      const deadlineMs = urgentDeadlineMs(group, of);
+      return deadlineMs === null ? [] : [{ ...w, deadlineMs }];
+    })
+    .sort((a, b) => a.deadlineMs - b.deadlineMs);
+}
+
+/** Whether all that is urgent begins, for then the packer's choice stands. */
+function begins(urgent: readonly Urgent[], placements: readonly Placement[], isUp: IsUp): boolean {
+  const begun = new Set<TaskRef>(placements.flatMap((p) => (isUp(instanceOf(p)) ? [p.task] : [])));
+  return urgent.every((w) => w.tasks.every((t) => begun.has(t.task)));
+}
+
+/** Where what is urgent begins before anything else does: in its own pool, or wherever it may where it is done in no time. */
+const beginsIn = ({ isBrief, option, group }: Wanted, pool: Pool): boolean =>
+  isBrief ? brokenConstraint(group.stage.constraints, pool) === null : pool.id === option.offer.pool;
+
+/** O(urgent groups x hosts with room in their pools). */
+function placeUrgent(
+  context: PlacingContext,
+  urgent: readonly Urgent[],
+  { hosts, isUp }: { readonly hosts: readonly Host[]; readonly isUp: IsUp },
+): Placement[] {
+  const asked = new Map<Pool, boolean>();
+  const isAsked = (pool: Pool): boolean => {
+    let known = asked.get(pool);
+    if (known === undefined) asked.set(pool, (known = urgent.some((w) => beginsIn(w, pool))));
+    return known;
+  };
+  const hasRoom = ({ free }: Host): boolean => raw(free.cpu) > 0;
+  let up = hosts.filter((h) => hasRoom(h) && isUp(idOf(h)) && isAsked(h.pool));
+  const placements: Placement[] = [];
+  for (const of of urgent) {
+    if (up.length === 0) break;
+    if (!up.some((h) => beginsIn(of, h.pool) && fits(of.group.need, h.free))) continue;
+    const placed = context.stages.place(of.isBrief ? of.tasks : inChosenPool(of), up);
+    if (placed.length > 0) up = afterPlacing(up, of.tasks, placed).filter(hasRoom);
+    placements.push(...placed);
+  }
+  return placements;
+}
+
+interface Placing {
+  readonly wanted: readonly Wanted[];
+  readonly hosts: readonly Host[];
+  readonly yielding: ReadonlyMap<InstanceId, Yielding>;
+  /** Tasks of a group that the plan lets wait for room. */
+  readonly behind: QueueInput['behind'];
+  /** What has been placed already. */
+  readonly begun: readonly Placement[];
+}
+
+function placeWanted(context: PlacingContext, placing: Placing): Started {
+  const { wanted, hosts, yielding } = placing;
+  if (yielding.size > 0) return placeWhereWorkYields(context, placing);
+  // What has room has it now.
+  const chosen = context.stages.place(wanted.flatMap(inChosenPool), hosts);
+  const spare = (of: readonly TaskToPlace[]): readonly Host[] => afterPlacing(hosts, of, chosen);
+  const { elsewhere, ...waiting } = placeRest(context, placing, { chosen, spare });
+  return { ...waiting, placements: [...chosen, ...elsewhere], reserved: [], needed: new Set() };
+}
+
+function placeWhereWorkYields(context: PlacingContext, placing: Placing): Started {
+  const { wanted, hosts, yielding } = placing;
+  const tasks = wanted.flatMap((w) => w.tasks);
+  const later = hosts.map((h) => withRoomMade(h, yielding));
+  const chosen = context.stages.place(wanted.flatMap(inChosenPool), later);
+  const { now, reserved } = roomNow(chosen, { hosts, tasks });
+  const left = afterPlacing(hosts, tasks, now);
+  const cleared = clearedBy(yielding, { snapshot: context.snapshot, chosen });
+  const spare = (): Host[] => spareRoom(left, afterPlacing(later, tasks, chosen)).filter((h) => !cleared.has(idOf(h)));
+  const { elsewhere, ...waits } = placeRest(context, placing, { chosen, spare });
+  const { leftovers } = waits;
+
+  const needed = new Set<AttemptId>();
+  const free = new Map(
+    left.flatMap((h) => {
+      const id = idOf(h);
+      return id !== null && yielding.has(id) ? [[id, h.free] as const] : [];
+    }),
+  );
+  const needs = new Map<TaskRef, Resources>(tasks.map((t) => [t.task, t.need]));
+  for (const [instance, there] of yielding) {
+    const waiting = reserved.filter((p) => instanceOf(p) === instance);
+    const short = waiting.reduce((sum, p) => plusResources(sum, needs.get(p.task) ?? NO_RESOURCES), NO_RESOURCES);
+    const isCleared = leftovers.length > 0 && cleared.has(instance);
+    const beneficiaries = isCleared
+      ? leftovers.map((l) => `${l.group.job}/${l.group.stage.name}`)
+      : waiting.map((p) => stageOf(p.task));
+    const stopped = there.stopped.filter((r) => beneficiaries.some((stage) => stage !== stageOf(r.attempt)));
+    const stops = isCleared ? stopped : stopsFor(short, free.get(instance) ?? NO_RESOURCES, { ...there, stopped });
+    for (const r of stops) needed.add(r.attempt.id);
+  }
+  return { ...waits, placements: [...now, ...elsewhere], reserved, needed };
+}
+
+/**
+ * What found nothing in its chosen pool: elsewhere, in turn, or left over. `spare`: what those have left, if anything is to be placed
+ * there.
+ */
+function placeRest(
+  context: PlacingContext,
+  { wanted, yielding, behind, begun }: Placing,
+  of: {
+    readonly chosen: readonly Placement[];
+    readonly spare: (tasks: readonly TaskToPlace[]) => readonly Host[];
+  },
+): { readonly elsewhere: readonly Placement[] } & Queued {
+  const tasks = wanted.flatMap((w) => w.tasks);
+  if (of.chosen.length === tasks.length) return { ...NOTHING_WAITS, elsewhere: [] };
+  const placed = new Set<TaskRef>(of.chosen.map((p) => p.task));
+  const rest = tasks.filter((t) => !placed.has(t.task));
+  const elsewhere = context.stages.place(rest, of.spare(tasks));
+  for (const p of elsewhere) placed.add(p.task);
+  const leftovers = wanted.flatMap(({ tasks: own, group, option, runtimeS, inPool }) => {
+    const count = own.reduce((n, t) => (placed.has(t.task) ? n : n + 1), 0);
+    return count === 0 ? [] : [{ group, option, runtimeS, inPool, count }];
+  });
+  if (leftovers.length === 0) return { ...NOTHING_WAITS, elsewhere };
+  const { snapshot, forecasts, worths, leftOf, config } = context;
+  const placements = [...begun, ...of.chosen, ...elsewhere];
+  const giveWay = new Set([...yielding.values()].flatMap(({ stopped }) => stopped.map((r) => r.attempt.id)));
+  const unknownAs = unknownIn(context);
+  const input = { snapshot, forecasts, worths, leftOf, placements, giveWay, behind, leftovers, unknownAs, config };
+  return { ...context.stages.queue(input), elsewhere };
+}
+
+const NOTHING_WAITS: Queued = { leftovers: [], inTurn: new Map(), untold: new Map() };
+
+/** By owner and program, the broadest class of which a single run makes a forecast (lib/stages/estimate/features.ts). Remembered by stage. */
+function unknownIn({ snapshot: { jobs }, forecasts }: PlacingContext): QueueInput['unknownAs'] {
+  const known = new Map<StageSpec, string | null>();
+  return ({ job: id, stage }) => {
+    let found = known.get(stage);
+    if (found === undefined) {
+      const job = jobs.get(id);
+      const isUnknown = job !== undefined && forecasts.runtime.get(`${id}/${stage.name}`)?.basis === 'prior';
+      const features = isUnknown ? featuresOf(job.spec, stage, job.submittedMs) : null;
+      found = features === null ? null : `${features.owner}\n${features.program}`;
+      known.set(stage, found);
+    }
+    return found;
+  };
+}
+
+const stageOf = ({ job, stage }: TaskRef): string => `${job}/${stage}`;
+
+/** The first of what the plan stops on an instance that make room for `short`. */
+function stopsFor(short: Resources, free: Resources, { stopping, stopped }: Yielding): readonly RunningTask[] {
+  let room = stopping.reduce((sum, r) => plusResources(sum, r.attempt.resources), free);
+  let count = 0;
+  while (count < stopped.length && !fits(short, room)) {
+    room = plusResources(room, stopped[count]?.attempt.resources ?? NO_RESOURCES);
+    count++;
+  }
+  return stopped.slice(0, count);
+}
+
+/** What gives way on an instance: what is stopping already, and what the plan stops. */
+interface Yielding {
+  readonly stopping: readonly RunningTask[];
+  readonly stopped: readonly RunningTask[];
+}
+
+function yieldingOn(snapshot: Snapshot, { preemptions }: Allotment): ReadonlyMap<InstanceId, Yielding> {
+  const preempted = new Set(preemptions.map((p) => p.attempt));
+  const yielding = new Map<InstanceId, Yielding>();
+  const touched = new Set<InstanceId>(runningParts(snapshot).stopping.map((r) => r.attempt.instance));
+  for (const { attempt } of runningNamed(snapshot, preempted).values()) touched.add(attempt.instance);
+  for (const id of touched) {
+    const attempts = snapshot.instances.get(id)?.attempts ?? [];
+    const stopping = attempts.filter((r) => r.attempt.state === 'stopping');
+    const stopped = attempts.filter((r) => r.attempt.state !== 'stopping' && preempted.has(r.attempt.id));
+    if (stopping.length + stopped.length > 0) yielding.set(id, { stopping, stopped });
+  }
+  return yielding;
+}
+
+const instanceOf = (p: Placement): InstanceId | null => ('instance' in p.on ? p.on.instance : null);
+const idOf = (h: Host): InstanceId | null => ('instance' in h.on ? h.on.instance : null);
+
+/** The host as it is when what gives way on it is gone. */
+function withRoomMade(host: Host, yielding: ReadonlyMap<InstanceId, Yielding>): Host {
+  const id = idOf(host);
+  const of = id === null ? undefined : yielding.get(id);
+  if (of === undefined) return host;
+  const made = [...of.stopping, ...of.stopped].reduce(
+    (sum, r) => plusResources(sum, r.attempt.resources),
+    NO_RESOURCES,
+  );
+  return withFree(host, plusResources(host.free, made));
+}
+
+/** Instances that the plan empties and gives nothing of its own to: for their quota, so nothing else may move in. */
+function clearedBy(
+  yielding: ReadonlyMap<InstanceId, Yielding>,
+  of: { readonly snapshot: Snapshot; readonly chosen: readonly Placement[] },
+): ReadonlySet<InstanceId | null> {
+  const taken = new Set(of.chosen.map(instanceOf));
+  const cleared = new Set<InstanceId>();
+  for (const [id, { stopping, stopped }] of yielding) {
+    const there = of.snapshot.instances.get(id)?.attempts.length ?? 0;
+    if (stopped.length > 0 && stopping.length + stopped.length === there && !taken.has(id)) cleared.add(id);
+  }
+  return cleared;
+}
+
+/** Which of the chosen have room without what is still to stop: gangs whole or not at all, the others one by one. */
+function roomNow(
+  chosen: readonly Placement[],
+  { hosts, tasks }: { readonly hosts: readonly Host[]; readonly tasks: readonly TaskToPlace[] },
+): { readonly now: readonly Placement[]; readonly reserved: readonly Placement[] } {
+  if (chosen.length === 0) return { now: [], reserved: [] };
+  const taken = new Set(chosen.map(instanceOf));
+  const free = new Map<InstanceId | null, Resources>();
+  for (const h of hosts) if (taken.has(idOf(h))) free.set(idOf(h), h.free);
+  const of = new Map<TaskRef, TaskToPlace>(tasks.map((t) => [t.task, t]));
+  const unitOf = (p: Placement): string | TaskRef => of.get(p.task)?.gang ?? p.task;
+  const needOf = (p: Placement): Resources => of.get(p.task)?.need ?? NO_RESOURCES;
+  const now: Placement[] = [];
+  const reserved: Placement[] = [];
+  for (const unit of Map.groupBy(chosen, unitOf).values()) {
+    const before = new Map(unit.map((p) => [instanceOf(p), free.get(instanceOf(p)) ?? NO_RESOURCES]));
+    const hasRoom = unit.every((p) => {
+      const left = free.get(instanceOf(p)) ?? NO_RESOURCES;
+      if (!fits(needOf(p), left)) return false;
+      free.set(instanceOf(p), minusResources(left, needOf(p)));
+      return true;
+    });
+    if (hasRoom) now.push(...unit);
+    else {
+      for (const [id, left] of before) free.set(id, left);
+      reserved.push(...unit);
+    }
+  }
+  return { now, reserved };
+}
+
+/** Room now, less what is reserved of it: no more than what is free now, and than what stays free later. */
+function spareRoom(free: readonly Host[], stays: readonly Host[]): Host[] {
+  return free.map((host, i) => {
+    const later = stays[i] ?? host;
+    if (later === host) return host;
+    const other = vector(later.free);
+    return withFree(host, fromVector(vector(host.free).map((x, kind) => Math.max(0, Math.min(x, other[kind] ?? x)))));
+  });
+}
+
+function wantedStarts(context: PlacingContext, allotment: Allotment, isUp: IsUp): readonly Wanted[] {
+  const { safetyQuantile, restoreS } = context.config;
+  const taken = new Map<GroupId, number>();
+  const freeTime = freeTimeOf(context, allotment);
+  return allotment.starts.map(({ option, count }) => {
+    const group = invariant(
+      context.groups.get(option.group),
+      `the plan starts group ${option.group}, which does not wait`,
+    );
+    const runtimeS = runtimeOf(group, context.forecasts);
+    const from = taken.get(group.id) ?? 0;
+    taken.set(group.id, from + count);
+    const spotAllowed = option.offer.pool.endsWith('/spot');
+    const longestS = (): Seconds => quantileToDo(forecastOf(group, context.forecasts).runtime, group, safetyQuantile);
+    const readS = raw(group.keptS) > 0 ? seconds(restoreS) : ZERO_S;
+    const isBrief = !spotAllowed && lte(add(longestS(), readS), NOTICE_S);
+    const suits = (host: Host): boolean =>
+      spotAllowed
+        ? host.pool.option !== 'on-demand' || !gt(runtimeS, freeTime(host))
+        : host.pool.option !== 'spot' || (isBrief && isUp(idOf(host)));
+    const inPool = (pool: Pool): boolean =>
+      (spotAllowed || isBrief || pool.option !== 'spot') && brokenConstraint(group.stage.constraints, pool) === null;
+    const allowed = (host: Host): boolean => suits(host) && inPool(host.pool);
+    const tasks = membersOf(group, from, from + count).map((index): TaskToPlace => ({
+      task: { job: group.job, stage: group.stage.name, index },
+      group: group.id,
+      need: group.need,
+      runtimeS,
+      gang: group.stage.gang ? group.id : null,
+      allowed,
+      inPool,
+    }));
+    return { group, option, count, runtimeS, isBrief, inPool, tasks };
+  });
+}
+
+/**
+ * How long an instance is there and paid for whatever else is put on it: until the last task is done that neither stops nor
+ * leaves for spot, or until the end of the hour that is charged. Remembered per instance; O(its tasks) when first asked.
+ */
+function freeTimeOf({ snapshot, leftOf, config }: PlacingContext, { moves }: Allotment): (host: Host) => Seconds {
+  const leaving = new Set(moves.map((m) => m.running.attempt.id));
+  const known = new Map<InstanceId, Seconds>();
+  const timeOn = (id: InstanceId): Seconds => {
+    const view = snapshot.instances.get(id);
+    if (view === undefined) return ZERO_S;
+    const staying = view.attempts.filter((r) => r.attempt.state !== 'stopping' && !leaving.has(r.attempt.id));
+    const { launchedMs } = view.instance;
+    return most(
+      longestLeft(staying, leftOf),
+      config.billing === 'per-hour' && launchedMs !== null
+        ? between(snapshot.nowMs, startedHourEndMs(launchedMs, snapshot.nowMs))
+        : ZERO_S,
+    );
+  };
+  return (host) => {
+    const id = idOf(host);
+    if (id === null) return ZERO_S;
+    let time = known.get(id);
+    if (time === undefined) known.set(id, (time = timeOn(id)));
+    return time;
+  };
+}
+
+/** The tasks of one start, in the pool of its option only; tasks of one group share the function that says so. */
+function inChosenPool({ option, tasks }: Wanted): TaskToPlace[] {
+  const inPool = (pool: Pool): boolean => pool.id === option.offer.pool;
+  const allowed = (host: Host): boolean => inPool(host.pool) && (tasks[0]?.allowed(host) ?? false);
+  return tasks.map((t) => ({ ...t, allowed, inPool }));
+}
+
+/** A task's own running time still to come, as one number for packing: the median. */
+function runtimeOf(group: PendingGroup, forecasts: Forecasts): Seconds {
+  return quantileToDo(forecastOf(group, forecasts).runtime, group, 0.5);
+}
+
+const forecastOf = ({ job, stage }: PendingGroup, forecasts: Forecasts): RuntimeForecast =>
+  invariant(forecasts.runtime.get(`${job}/${stage.name}`), `no runtime forecast for ${job}/${stage.name}`);
+
+export function afterPlacing(
+  hosts: readonly Host[],
+  tasks: readonly TaskToPlace[],
+  placements: readonly Placement[],
+): readonly Host[] {
+  if (placements.length === 0) return hosts;
+  const need = new Map(tasks.map((t) => [t.group, t.need]));
+  const takenBy = Map.groupBy(placements, (p) => ('instance' in p.on ? p.on.instance : ''));
+  let lookedFor = takenBy.size;
+  return hosts.map((h) => {
+    const mine = lookedFor > 0 && 'instance' in h.on ? takenBy.get(h.on.instance) : undefined;
+    if (mine === undefined) return h;
+    lookedFor--;
+    const free = mine.reduce(
+      (f, p) => minusResources(f, invariant(need.get(p.group), 'a placed task has a need')),
+      h.free,
+    );
+    return withFree(h, free);
+  });
+}

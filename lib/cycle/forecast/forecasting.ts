@@ -1,0 +1,153 @@
+/**
+ * The market's forecast of one decision: the trained model is asked once, in one batch, about every bid that the stages can ask
+ * about; they themselves wait for nothing. Where there is no model, or it does not answer, history does, and the
+ * forecast's origin says so.
+ *
+ * Lifecycle: one for the process. What it remembers is a function of the price history alone, so that another process answers alike.
+ */
+import type { PoolId } from '../../kernel/ids.ts';
+import { raw } from '../../kernel/units.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import {
+  FROM_OBSERVED,
+  type CapacityOrigin,
+  type ChosenCapacity,
+  type ChosenForecast,
+  type ForecastOrigin,
+} from '../../domain/forecast.ts';
+import type { Instance } from '../../domain/instance.ts';
+import type { Snapshot } from '../../domain/snapshot.ts';
+import { bidsFor } from '../../stages/appraise/pools.ts';
+import { MarketForecaster } from '../../market/forecast/forecaster.ts';
+import type { CapacityEvidence } from '../../market/forecast/hazard.ts';
+import { heldSince } from '../../market/features/capacity-features.ts';
+import { capacityRisks, type CapacityQuestion, type CapacityRisks } from '../../market/forecast/learned-capacity.ts';
+import { LearnedLosses, type PriceLosses } from '../../market/forecast/learned.ts';
+import type { Asked, OutlookForecast } from '../../market/forecast/table.ts';
+import type { Market } from '../../ports/market.ts';
+
+export interface ForecastingParts {
+  readonly chosen: ChosenForecast;
+  /** Default: from observed interruptions. */
+  readonly capacity?: ChosenCapacity;
+  readonly config: SchedulerConfig;
+}
+
+/** What is known when a forecast is made. */
+export interface Known {
+  readonly market: Pick<Market, 'pools' | 'history' | 'completeUntil'>;
+  readonly evidence: CapacityEvidence;
+  /** Instances that are held, where the scene does not tell; absent: those of the scene. */
+  readonly held?: readonly Instance[];
+}
+
+/** The part of a snapshot that bids follow from. */
+export type Scene = Pick<Snapshot, 'nowMs' | 'pools' | 'instances'>;
+
+export class Forecasting {
+  readonly #parts: ForecastingParts;
+  readonly #learned: LearnedLosses | null;
+  #market: Known['market'] | null = null;
+  readonly #forecaster: MarketForecaster;
+
+  constructor(parts: ForecastingParts) {
+    this.#parts = parts;
+    this.#learned = parts.chosen.model === null ? null : new LearnedLosses(parts.chosen.model);
+    this.#forecaster = new MarketForecaster({
+      history: (...asked) => this.#known().history(...asked),
+      pools: () => this.#known().pools(),
+      config: parts.config,
+    });
+  }
+
+  /** O(new prices + bids) with a model; what history answers is computed when it is asked. */
+  async of(scene: Scene, { market, evidence, held }: Known): Promise<OutlookForecast> {
+    this.#market = market;
+    const { chosen, capacity = FROM_OBSERVED, config } = this.#parts;
+    const asked = this.#learned === null ? [] : bidsAsked(scene, config);
+    const losses = await this.#losses(scene, asked);
+    const pools = capacity.model === null ? [] : spotPools(scene);
+    const risks = await this.#risks(() => {
+      const instances = held ?? scene.instances.values().map(({ instance }) => instance);
+      return { now: scene.nowMs, pools, news: evidence.news, held: heldSince(instances) };
+    });
+    const forecast = this.#forecaster.at(scene.nowMs, evidence, { losses, risks });
+    const origin = originOf(chosen, asked, losses);
+    if (capacity.chosen === FROM_OBSERVED.chosen) return { ...forecast, origin };
+    return { ...forecast, origin: { ...origin, capacity: capacityOrigin(capacity, pools, risks) } };
+  }
+
+  async #risks(question: () => CapacityQuestion): Promise<CapacityRisks | null> {
+    const model = this.#parts.capacity?.model ?? null;
+    return model === null ? null : capacityRisks(model, question());
+  }
+
+  async #losses({ nowMs }: Scene, asked: readonly Asked[]): Promise<PriceLosses | null> {
+    if (this.#learned === null) return null;
+    const market = this.#known();
+    const completeUntil = market.completeUntil?.() ?? null;
+    return this.#learned.losses({
+      now: nowMs,
+      pools: market.pools(),
+      asked,
+      history: (...of) => market.history(...of),
+      ...(completeUntil === null ? {} : { completeUntil }),
+    });
+  }
+
+  #known(): Known['market'] {
+    if (this.#market === null) throw new TypeError('a forecast is asked before there is one');
+    return this.#market;
+  }
+}
+
+/** The bids that the appraisal tries in each pool that quotes a price, and those of the instances there are. */
+export function bidsAsked({ pools, instances }: Scene, config: Pick<SchedulerConfig, 'bidDeltas'>): Asked[] {
+  const tried = pools.flatMap(({ pool, quote }) =>
+    quote === null ? [] : bidsFor(pool, raw(quote), config).map((bid) => ({ pool, bid })),
+  );
+  const held = [...instances.values()].map(({ pool, instance }) => ({ pool, bid: instance.bid }));
+  return [...tried, ...held];
+}
+
+function originOf(
+  { chosen, model, refused }: ChosenForecast,
+  asked: readonly Asked[],
+  losses: PriceLosses | null,
+): ForecastOrigin {
+  const instead = new Map<string, number>();
+  const counted = new Set<string>();
+  let byModel = 0;
+  for (const { pool, bid } of asked) {
+    const key = `${pool.id} ${bid === 'uncapped' ? bid : raw(bid)}`;
+    const loss = counted.has(key) ? null : (losses?.(pool, bid) ?? null);
+    counted.add(key);
+    if (loss?.kind === 'curve') byModel++;
+    else if (loss !== null) instead.set(loss.why, (instead.get(loss.why) ?? 0) + 1);
+  }
+  const byHistory = [...instead].map(([why, bids]) => ({ why, bids })).sort((a, b) => b.bids - a.bids);
+  return { chosen, refused, version: byModel > 0 ? (model?.version ?? null) : null, byModel, byHistory };
+}
+
+/** Spot pools that quote a price, and those of the instances there are. */
+function spotPools({ pools, instances }: Scene): PoolId[] {
+  const quoted = pools.flatMap(({ pool, quote }) => (pool.option === 'spot' && quote !== null ? [pool.id] : []));
+  const held = [...instances.values()].flatMap(({ pool }) => (pool.option === 'spot' ? [pool.id] : []));
+  return [...new Set([...quoted, ...held])];
+}
+
+function capacityOrigin(
+  { chosen, model, refused }: ChosenCapacity,
+  pools: readonly PoolId[],
+  risks: CapacityRisks | null,
+): CapacityOrigin {
+  const whys = pools.flatMap((pool) => {
+    const risk = risks?.(pool) ?? null;
+    return risk?.kind === 'none' ? [risk.why] : [];
+  });
+  const byModel = risks === null ? 0 : pools.length - whys.length;
+  const byObserved = [...Map.groupBy(whys, (why) => why)]
+    .map(([why, of]) => ({ why, pools: of.length }))
+    .sort((a, b) => b.pools - a.pools);
+  return { chosen, refused, version: byModel > 0 ? (model?.version ?? null) : null, byModel, byObserved };
+}

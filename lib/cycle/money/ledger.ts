@@ -1,0 +1,271 @@
+import { epochMs, least, lt, plus, raw, type EpochMs } from '../../kernel/units.ts';
+import { invariant } from '../../kernel/errors.ts';
+import type { JobId } from '../../kernel/ids.ts';
+import type { Instance } from '../../domain/instance.ts';
+import type { Attempt, Job } from '../../domain/job.ts';
+import type { Bill, LedgerKind, LedgerRow } from '../../domain/ledger.ts';
+import type { Pool } from '../../domain/pool.ts';
+import { dominantShare } from '../../domain/resources.ts';
+
+/** Part of a bill: of one of its pieces, or all that somebody has to answer for. */
+interface Charge {
+  fromMs: number;
+  toMs: number;
+  usd: number;
+  onDemandUsd: number;
+}
+
+/** Who answers for a part of the bill. */
+interface Payer {
+  readonly kind: LedgerKind;
+  /** Null for idle time. */
+  readonly attempt: Attempt | null;
+  readonly job: JobId | null;
+  /** Null until something is charged. */
+  charge: Charge | null;
+}
+
+interface Interval extends Payer {
+  readonly attempt: Attempt;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly share: number;
+  /** Its place among all. */
+  readonly place: number;
+}
+
+export interface Attributed {
+  readonly instance: Pick<Instance, 'id' | 'boughtFor'>;
+  readonly pool: Pool;
+  readonly bill: Bill;
+  readonly attempts: readonly Attempt[];
+  /** Of attempts and of `boughtFor`. A job that is missing here has no owner, template and caller in its rows. */
+  readonly jobs: ReadonlyMap<string, Job>;
+  /** For an instance that still lives: attempts that run count until here. */
+  readonly until: EpochMs;
+}
+
+/** Jobs that a row names. */
+export const jobsNamed = (
+  instance: Pick<Instance, 'boughtFor'>,
+  attempts: readonly Pick<Attempt, 'job'>[],
+): ReadonlySet<JobId> => new Set([...attempts.map((a) => a.job), ...(instance.boughtFor ?? []).map((b) => b.job)]);
+
+/**
+ * Attributes an instance's bill to jobs (docs/adr/0023-idle-time-belongs-to-jobs.md). At each moment:
+ * - tasks run: each attempt pays for the dominant share that it requested, and for unused capacity in proportion to that share;
+ * - nothing has run yet (start-up): the jobs that the instance was bought for, by their parts;
+ * - a gap or the tail: the jobs of the stretch of work before it, by share x time in that stretch.
+ * What a job owes for a moment depends on nothing later, so an accrued bill never moves from one job to another. Where the purchase
+ * is unknown, start-up is paid by the jobs that ran, by share x time; where nothing ran either, by nobody.
+ *
+ * Shares that sum to more than the instance are scaled down to it. An attempt's time up to its last checkpoint (all of it
+ * when it succeeded) is work, the rest wasted; unused capacity is idle. Rows sum to the bill exactly up to floating point.
+ * O(pieces + attempts log attempts + cuts x attempts alive at once + gaps x jobs of the stretch) for pieces in the order of time.
+ */
+export function attribute(of: Attributed): LedgerRow[] {
+  const account = new Account(of);
+  const intervals = intervalsOf(of);
+  const cuts = new Cuts(intervals);
+  let aliveAt = sweep(intervals);
+  let reachedMs = -Infinity;
+  for (const piece of of.bill.pieces) {
+    const fromMs = raw(piece.fromMs);
+    const toMs = raw(piece.toMs);
+    if (toMs <= fromMs) {
+      // A charge without extent (a billing minimum) is nobody's work.
+      account.gap({ fromMs, toMs, usd: piece.usd, onDemandUsd: piece.onDemandUsd });
+      continue;
+    }
+    if (fromMs < reachedMs) aliveAt = sweep(intervals);
+    for (let a = fromMs; a < toMs;) {
+      const b = Math.min(toMs, cuts.after(a));
+      const part = (b - a) / (toMs - fromMs);
+      const moment: Charge = { fromMs: a, toMs: b, usd: piece.usd * part, onDemandUsd: piece.onDemandUsd * part };
+      const alive = aliveAt(a);
+      if (alive.length === 0) account.gap(moment);
+      else account.used(moment, alive);
+      a = b;
+    }
+    reachedMs = toMs;
+  }
+  return account.rows();
+}
+
+/** Who pays what of one instance. Moments are charged in the order of time. */
+class Account {
+  readonly #of: Attributed;
+  /** In the order in which they were charged first. */
+  readonly #payers: Payer[] = [];
+  readonly #idle = new Map<JobId | null, Payer>();
+  /** Share x milliseconds per job in the present stretch of work. */
+  #stretch = new Map<JobId, number>();
+  /** The same over the whole life. */
+  readonly #use = new Map<JobId, number>();
+  #inGap = true;
+  /** Start-up of an instance whose purchase is unknown: charged at the end. */
+  readonly #unclaimed: Charge[] = [];
+
+  constructor(of: Attributed) {
+    this.#of = of;
+  }
+
+  /** Attempts run. */
+  used(moment: Charge, alive: readonly Interval[]): void {
+    if (this.#inGap) this.#stretch = new Map();
+    this.#inGap = false;
+    let sum = 0;
+    for (const i of alive) sum += i.share;
+    const shrink = sum > 1 ? 1 / sum : 1;
+    const unused = Math.max(0, 1 - sum * shrink);
+    for (const i of alive) {
+      this.#charge(i, moment, i.share * shrink);
+      const part = sum > 0 ? i.share / sum : 1 / alive.length;
+      if (unused > 1e-12) this.#charge(this.#idleOf(i.attempt.job), moment, unused * part);
+      const use = (sum > 0 ? i.share : 1) * (moment.toMs - moment.fromMs);
+      add(this.#stretch, i.attempt.job, use);
+      add(this.#use, i.attempt.job, use);
+    }
+  }
+
+  /** Nothing runs. */
+  gap(moment: Charge): void {
+    this.#inGap = true;
+    const { boughtFor = [] } = this.#of.instance;
+    if (this.#stretch.size > 0) this.#share(moment, this.#stretch);
+    else if (boughtFor.length > 0) this.#share(moment, new Map(boughtFor.map((b) => [b.job, b.part])));
+    else this.#unclaimed.push(moment);
+  }
+
+  rows(): LedgerRow[] {
+    for (const moment of this.#unclaimed) this.#share(moment, this.#use);
+    return this.#payers.map((payer) => rowOf(payer, this.#of));
+  }
+
+  #share(moment: Charge, weights: ReadonlyMap<JobId, number>): void {
+    let sum = 0;
+    for (const weight of weights.values()) sum += weight;
+    if (sum > 0) for (const [job, weight] of weights) this.#charge(this.#idleOf(job), moment, weight / sum);
+    else this.#charge(this.#idleOf(null), moment, 1);
+  }
+
+  #idleOf(job: JobId | null): Payer {
+    let payer = this.#idle.get(job);
+    if (payer === undefined) this.#idle.set(job, (payer = { kind: 'idle', attempt: null, job, charge: null }));
+    return payer;
+  }
+
+  #charge(payer: Payer, { fromMs, toMs, usd, onDemandUsd }: Charge, part: number): void {
+    const known = payer.charge;
+    if (known === null) {
+      payer.charge = { usd: usd * part, onDemandUsd: onDemandUsd * part, fromMs, toMs };
+      this.#payers.push(payer);
+      return;
+    }
+    known.usd += usd * part;
+    known.onDemandUsd += onDemandUsd * part;
+    known.fromMs = Math.min(known.fromMs, fromMs);
+    known.toMs = Math.max(known.toMs, toMs);
+  }
+}
+
+const add = (sums: Map<JobId, number>, job: JobId, more: number): void => {
+  sums.set(job, (sums.get(job) ?? 0) + more);
+};
+
+function rowOf({ kind, attempt, job: id, charge }: Payer, { instance, pool, jobs }: Attributed): LedgerRow {
+  const { fromMs, toMs, usd, onDemandUsd } = invariant(charge, 'who is charged has a charge');
+  const job = id === null ? undefined : jobs.get(id);
+  return {
+    instance: instance.id,
+    pool: pool.id,
+    kind,
+    attempt: attempt?.id ?? null,
+    job: id,
+    owner: job?.spec.owner ?? null,
+    template: job?.template ?? null,
+    caller: job?.submittedBy?.id ?? null,
+    fromMs: epochMs(fromMs),
+    toMs: epochMs(toMs),
+    usd,
+    onDemandUsd,
+  };
+}
+
+/**
+ * Answers for ascending times which intervals hold just after, in the order given: each is taken in and let go once. An instance
+ * that lives for days runs thousands of attempts, of which a few at once.
+ */
+function sweep(intervals: readonly Interval[]): (atMs: number) => readonly Interval[] {
+  const byStart = intervals.toSorted((a, b) => a.fromMs - b.fromMs);
+  let next = 0;
+  let alive: Interval[] = [];
+  return (atMs) => {
+    const before = next;
+    alive = alive.filter((i) => i.toMs > atMs);
+    for (; next < byStart.length; next++) {
+      const interval = byStart[next] as Interval;
+      if (interval.fromMs > atMs) break;
+      if (interval.toMs > atMs) alive.push(interval);
+    }
+    if (next > before) alive.sort((a, b) => a.place - b.place);
+    return alive;
+  };
+}
+
+/** Where intervals begin and end. */
+class Cuts {
+  readonly #atMs: Float64Array;
+  #next = 0;
+
+  constructor(intervals: readonly Interval[]) {
+    this.#atMs = new Float64Array(2 * intervals.length);
+    intervals.forEach(({ fromMs, toMs }, i) => {
+      this.#atMs[2 * i] = fromMs;
+      this.#atMs[2 * i + 1] = toMs;
+    });
+    this.#atMs.sort();
+  }
+
+  /** The first one after that time; Infinity where there is none. O(cuts passed since the last call). */
+  after(ms: number): number {
+    const at = this.#atMs;
+    while (this.#next > 0 && (at[this.#next - 1] as number) > ms) this.#next--;
+    while (this.#next < at.length && (at[this.#next] as number) <= ms) this.#next++;
+    return at[this.#next] ?? Infinity;
+  }
+}
+
+/** Attempt by attempt. */
+function intervalsOf({ attempts, pool, until }: Attributed): Interval[] {
+  const intervals: Interval[] = [];
+  for (const attempt of attempts) {
+    const { startedMs } = attempt;
+    if (startedMs === null) continue;
+    const share = dominantShare(attempt.resources, pool.type.capacity);
+    const endMs = attempt.endedMs ?? until;
+    const cutMs = least(keptUntil(attempt, startedMs, endMs), endMs);
+    const add = (kind: LedgerKind, from: EpochMs, to: EpochMs): void => {
+      const place = intervals.length;
+      if (lt(from, to)) {
+        intervals.push({
+          kind,
+          attempt,
+          job: attempt.job,
+          charge: null,
+          fromMs: raw(from),
+          toMs: raw(to),
+          share,
+          place,
+        });
+      }
+    };
+    add('work', startedMs, cutMs);
+    add('wasted', cutMs, endMs);
+  }
+  return intervals;
+}
+
+/** Until when an attempt's time is work. */
+const keptUntil = ({ outcome, keptS }: Attempt, startedMs: EpochMs, endMs: EpochMs): EpochMs =>
+  outcome === 'succeeded' || outcome === null ? endMs : plus(startedMs, keptS);

@@ -1,0 +1,154 @@
+/**
+ * Which tasks each purchased instance is for. Acquirers say which instances to buy; this assigns the tasks that found no room to
+ * them, whatever the acquirer, so that each purchase has jobs that answer for its cost.
+ */
+import type { JobId } from '../../kernel/ids.ts';
+import { once } from '../../kernel/once.ts';
+import { raw } from '../../kernel/units.ts';
+import { brokenConstraint } from '../../domain/constraints.ts';
+import { MAX_BENEFICIARIES, type Beneficiary } from '../../domain/instance.ts';
+import type { Purchase } from '../../domain/plan.ts';
+import type { Pool } from '../../domain/pool.ts';
+import { dominantShare, vector } from '../../domain/resources.ts';
+import type { Snapshot } from '../../domain/snapshot.ts';
+import type { Leftover } from '../../domain/stages.ts';
+
+/** Tasks of one entry that are meant for one instance. */
+export interface Taken {
+  readonly leftover: Leftover;
+  readonly tasks: number;
+}
+
+/** What one instance is bought for. */
+export interface Lot {
+  readonly taken: readonly Taken[];
+  readonly boughtFor: readonly Beneficiary[];
+  /** How long it is expected to be held, seconds; absent where no limit of the deployment asks. */
+  readonly expectedS?: number;
+}
+
+/** Per purchase, per instance of it. */
+export type Lots = readonly (readonly Lot[])[];
+
+interface Entry {
+  readonly leftover: Leftover;
+  readonly need: readonly number[];
+  left: number;
+}
+
+interface Queue {
+  /** Those whose chosen offer is in the pool. */
+  chosen: readonly Entry[];
+  /** All that may run there. */
+  entries: readonly Entry[];
+  /** All jobs that may run there, who share instances without tasks of their own. */
+  readonly shared: () => readonly Beneficiary[];
+}
+
+/** One instance, being filled. */
+interface Filling {
+  readonly free: number[];
+  readonly taken: Taken[];
+}
+
+/** Entries that do not fit are passed over this often per instance: bounds the work where needs are very mixed. */
+const MOST_PASSED = 32;
+const EPSILON = 1e-6;
+
+/**
+ * Fills the instances in order, the longest tasks first: each with tasks whose chosen offer is in its pool, then each with others that may run
+ * there. An instance for which no task is left is shared by all tasks that may run there.
+ * O(leftovers x pools bought + instances x (tasks per instance + MOST_PASSED)), however many instances are left without a task.
+ */
+export function lotsOf(
+  purchases: readonly Purchase[],
+  leftovers: readonly Leftover[],
+  { pools }: Pick<Snapshot, 'pools'>,
+): Lots {
+  if (purchases.length === 0) return [];
+  const bought = new Set<string>(purchases.map((p) => p.pool));
+  const poolOf = new Map<string, Pool>(pools.flatMap(({ pool }) => (bought.has(pool.id) ? [[pool.id, pool]] : [])));
+  const entries = leftovers
+    .map((leftover): Entry => ({ leftover, need: vector(leftover.group.need), left: leftover.count }))
+    .sort(
+      (a, b) =>
+        raw(b.leftover.runtimeS) - raw(a.leftover.runtimeS) || compareText(keyOf(a.leftover), keyOf(b.leftover)),
+    );
+  const queues = new Map([...poolOf].map(([id, pool]): [string, Queue] => [id, queueOf(pool, entries)]));
+  const instances = purchases.map(({ pool, count }): readonly Filling[] => {
+    const capacity = poolOf.get(pool)?.type.capacity;
+    return capacity === undefined
+      ? []
+      : Array.from({ length: count }, () => ({ free: [...vector(capacity)], taken: [] }));
+  });
+  for (const which of ['chosen', 'entries'] as const) {
+    purchases.forEach(({ pool }, i) => {
+      const queue = queues.get(pool);
+      if (queue !== undefined) for (const instance of instances[i] ?? []) fill(instance, queue, which);
+    });
+  }
+  return purchases.map(({ pool: id }, i) =>
+    (instances[i] ?? []).map(({ taken }): Lot => {
+      const [pool, queue] = [poolOf.get(id), queues.get(id)];
+      if (pool === undefined || queue === undefined) return { taken, boughtFor: [] };
+      return { taken, boughtFor: taken.length > 0 ? beneficiaries(pool, taken) : queue.shared() };
+    }),
+  );
+}
+
+function queueOf(pool: Pool, all: readonly Entry[]): Queue {
+  const entries = all.filter((e) => mayRun(e, pool));
+  const shared = once(() => beneficiaries(pool, (entries.length > 0 ? entries : all).map(wholly)));
+  return { chosen: entries.filter((e) => e.leftover.option.offer.pool === pool.id), entries, shared };
+}
+
+const wholly = ({ leftover }: Entry): Taken => ({ leftover, tasks: leftover.count });
+
+const mayRun = ({ leftover: { group } }: Entry, pool: Pool): boolean =>
+  brokenConstraint(group.stage.constraints, pool) === null && dominantShare(group.need, pool.type.capacity) <= 1;
+
+/** Takes tasks for one instance off the queue. */
+function fill({ free, taken }: Filling, queue: Queue, which: 'chosen' | 'entries'): void {
+  let passed = 0;
+  let empty = 0;
+  for (const entry of queue[which]) {
+    if (entry.left === 0) {
+      empty++;
+      continue;
+    }
+    const tasks = Math.min(entry.left, howMany(entry.need, free));
+    if (tasks === 0) {
+      if (++passed >= MOST_PASSED) break;
+      continue;
+    }
+    entry.left -= tasks;
+    entry.need.forEach((n, k) => (free[k] = (free[k] ?? 0) - n * tasks));
+    taken.push({ leftover: entry.leftover, tasks });
+    if (free.some((f, k) => f <= EPSILON && (entry.need[k] ?? 0) > 0)) break;
+  }
+  if (empty > MOST_PASSED) queue[which] = queue[which].filter((e) => e.left > 0);
+}
+
+function howMany(need: readonly number[], free: readonly number[]): number {
+  let count = Infinity;
+  need.forEach((n, k) => {
+    if (n > 0) count = Math.min(count, Math.floor(((free[k] ?? 0) + EPSILON) / n));
+  });
+  return count === Infinity ? 0 : Math.max(0, count);
+}
+
+/** Jobs by constraining resource x expected time; at most MAX_BENEFICIARIES, whose parts sum to 1. */
+function beneficiaries(pool: Pool, taken: readonly Taken[]): readonly Beneficiary[] {
+  const weights = new Map<JobId, number>();
+  for (const { leftover, tasks } of taken) {
+    const { group, runtimeS } = leftover;
+    const weight = tasks * dominantShare(group.need, pool.type.capacity) * Math.max(1, raw(runtimeS));
+    weights.set(group.job, (weights.get(group.job) ?? 0) + weight);
+  }
+  const largest = [...weights].sort(([a, x], [b, y]) => y - x || compareText(a, b)).slice(0, MAX_BENEFICIARIES);
+  const sum = largest.reduce((total, [, weight]) => total + weight, 0);
+  return largest.map(([job, weight]) => ({ job, part: sum > 0 ? weight / sum : 1 / largest.length }));
+}
+
+const keyOf = ({ group, option }: Leftover): string => `${group.id} ${option.offer.pool}`;
+const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,0 +1,618 @@
+/**
+ * May this purchase be made, and for which jobs? Limits on money, asked by a decision before it starts or buys anything for a job
+ * with a limit (`maxCost`). Nothing here costs anything where no job has one.
+ *
+ * A purchase commits a job to its part of the instance over the time that it will be held at least: start-up, the expected running time
+ * of what it is bought for, and what billing rounds up. What is committed stays out of reach of the next purchase.
+ */
+import type { GroupId, InstanceId, JobId } from '../../kernel/ids.ts';
+import { invariant } from '../../kernel/errors.ts';
+import { raw, ZERO_S, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import type { Beneficiary } from '../../domain/instance.ts';
+import type { Offer } from '../../domain/forecast.ts';
+import type { LimitReached, Placement, Purchase } from '../../domain/plan.ts';
+import type { Bid, Pool, PoolView } from '../../domain/pool.ts';
+import { dominantShare } from '../../domain/resources.ts';
+import {
+  runningByJob,
+  workDoneS,
+  type Budget,
+  type InstanceView,
+  type PendingGroup,
+  type Period,
+  type RunningTask,
+  type Snapshot,
+  type SpendingLimit,
+} from '../../domain/snapshot.ts';
+import { doneOnceS } from '../../domain/work-to-do.ts';
+import { withOffers, type GroupOffers, type Leftover } from '../../domain/stages.ts';
+import { limitText } from './deployment-limits.ts';
+import type { LeftOf } from '../decide/left-of.ts';
+import { lotsOf, type Lot, type Lots, type Taken } from './lots.ts';
+import { chargedS, exitS, highestUsdPerHour, moreChargedS, sharedS, usdFor, usdText } from './worst-cost.ts';
+
+export interface PurseInput {
+  readonly snapshot: Snapshot;
+  readonly leftOf: LeftOf;
+  readonly config: SchedulerConfig;
+}
+
+/** A job of which something is not bought or started because its limit could be passed. US dollars. */
+export interface Short {
+  readonly limitUsd: number;
+  readonly spentUsd: number;
+  /** For what it holds and runs. */
+  readonly committedUsd: number;
+  /** The least that going on would take, beyond that. */
+  readonly neededUsd: number;
+  readonly detail: string;
+}
+
+export interface Bought {
+  readonly purchases: readonly Purchase[];
+  readonly lots: Lots;
+}
+
+type Acquire = (leftovers: readonly Leftover[], offers: ReadonlyMap<GroupId, GroupOffers>) => readonly Purchase[];
+
+/** Times that placements and purchases are made again without what was refused; then jobs with a limit wait for the next decision. */
+export const MOST_ROUNDS = 8;
+
+interface Money {
+  readonly limitUsd: number;
+  readonly spentUsd: number;
+  readonly committedUsd: number;
+  leftUsd: number;
+}
+
+const NO_BUDGETS: ReadonlyMap<JobId, Budget> = new Map();
+
+export class Purse {
+  /** Jobs of which nothing is bought because a limit of the deployment could be passed, with the reason. */
+  readonly heldUp = new Map<JobId, string>();
+  readonly #reached = new Map<Period, LimitReached>();
+  readonly #limits: readonly { readonly limit: SpendingLimit; leftUsd: number }[];
+  /** Seconds from now that live instances are counted to be held. */
+  readonly #heldUntilS = new Map<InstanceId, number>();
+  /** Jobs that were refused something in this decision. */
+  readonly short = new Map<JobId, Short>();
+  readonly #input: PurseInput;
+  readonly #money = new Map<JobId, Money>();
+  readonly #pools = new Map<string, PoolView>();
+  readonly #exitS = new Map<JobId, number>();
+
+  constructor(input: PurseInput) {
+    this.#input = input;
+    const { budgets = NO_BUDGETS, spendingLimits = [] } = input.snapshot;
+    this.#limits = spendingLimits.map((limit) => ({
+      limit,
+      leftUsd: limit.limitUsd - limit.spentUsd - limit.committedUsd,
+    }));
+    if (budgets.size + spendingLimits.length === 0) return;
+    for (const view of input.snapshot.pools) this.#pools.set(view.pool.id, view);
+    if (spendingLimits.length > 0) this.#commitLive();
+    for (const [job, { limitUsd, spentUsd, reservedUsd, heldUsd }] of budgets) {
+      const spec = input.snapshot.jobs.get(job)?.spec;
+      if (spec === undefined) continue;
+      this.#exitS.set(job, exitS(spec.stages, input.config));
+      const committedUsd = heldUsd + Math.max(reservedUsd, this.#runningUsd(job));
+      this.#money.set(job, { limitUsd, spentUsd, committedUsd, leftUsd: limitUsd - spentUsd - committedUsd });
+    }
+  }
+
+  /** Limits of the deployment that refused a purchase, and of which people were not told before. */
+  get limitsReached(): readonly LimitReached[] {
+    return [...this.#reached.values()];
+  }
+
+  /**
+   * Placements without those that could pass the limit of their job. A gang is placed whole or not at all, and one that is not keeps no
+   * money from others. O(placements), up to MOST_ROUNDS times where gangs are refused.
+   */
+  placed(placements: readonly Placement[], runtimeOf: (group: PendingGroup) => number): readonly Placement[] {
+    if (this.#money.size + this.#limits.length === 0) return placements;
+    const groups = new Map(this.#input.snapshot.groups.map((g) => [g.id, g]));
+    let open = placements;
+    for (let round = 1; ; round++) {
+      const giveBack = this.remembered();
+      const { kept, refusedGangs } = this.#paidFor(open, groups, runtimeOf);
+      if (refusedGangs.size === 0) return kept;
+      const without = (of: readonly Placement[]) => of.filter((p) => !refusedGangs.has(p.group));
+      if (round >= MOST_ROUNDS) return without(kept);
+      giveBack(jobsOf(refusedGangs, groups));
+      open = without(open);
+    }
+  }
+
+  /** What is left now, to come back to: as if nothing had been taken or refused since, but for what these jobs were refused. */
+  remembered(): (refused: ReadonlySet<JobId>) => void {
+    const heldUp = new Set(this.heldUp.keys());
+    const limits = this.#limits.map((l) => l.leftUsd);
+    const jobs = [...this.#money].map(([job, { leftUsd }]) => [job, leftUsd] as const);
+    const held = new Map(this.#heldUntilS);
+    return (refused) => {
+      for (const job of this.heldUp.keys()) if (!heldUp.has(job) && !refused.has(job)) this.heldUp.delete(job);
+      this.#limits.forEach((l, i) => (l.leftUsd = limits[i] ?? l.leftUsd));
+      for (const [job, leftUsd] of jobs) this.#moneyOf(job).leftUsd = leftUsd;
+      for (const [instance, untilS] of held) this.#heldUntilS.set(instance, untilS);
+    };
+  }
+
+  #paidFor(
+    placements: readonly Placement[],
+    groups: ReadonlyMap<GroupId, PendingGroup>,
+    runtimeOf: (group: PendingGroup) => number,
+  ): { readonly kept: readonly Placement[]; readonly refusedGangs: ReadonlySet<GroupId> } {
+    const tasksOn = new Map<InstanceId, OnInstance[]>();
+    const refused = new Set<GroupId>();
+    const kept = placements.filter((p) => {
+      const group = groups.get(p.group);
+      if (group === undefined || !('instance' in p.on)) return true;
+      const { instance } = p.on;
+      const money = this.#money.get(group.job);
+      const runtimeS = runtimeOf(group);
+      const over = refused.has(group.id) ? null : this.#overByHolding(instance, Math.max(runtimeS, toldToDoS(group)));
+      if (over !== null) {
+        if (group.stage.gang) refused.add(group.id);
+        this.heldUp.set(group.job, over);
+        return false;
+      }
+      const there = this.#money.size === 0 ? undefined : this.#input.snapshot.instances.get(instance);
+      if (there === undefined) return !refused.has(group.id);
+      let beside = tasksOn.get(instance);
+      if (beside === undefined) tasksOn.set(instance, (beside = this.#runningOn(there)));
+      if (money !== undefined) {
+        const usd = this.#placementUsd(group, { there, beside, runtimeS });
+        if (usd > money.leftUsd + 1e-9 || refused.has(group.id)) {
+          if (group.stage.gang) refused.add(group.id);
+          this.#refuse(group.job, usd, `a task on ${instance}`);
+          return false;
+        }
+        money.leftUsd -= usd;
+      }
+      beside.push({ job: group.job, endS: runtimeS, share: dominantShare(group.need, there.pool.type.capacity) });
+      return true;
+    });
+    return { kept, refusedGangs: refused };
+  }
+
+  /** What the acquirer buys for the leftovers within the limits of their jobs, and for whom. */
+  bought(leftovers: readonly Leftover[], offers: ReadonlyMap<GroupId, GroupOffers>, acquire: Acquire): Bought {
+    const { snapshot } = this.#input;
+    if (leftovers.length === 0) return { purchases: [], lots: [] };
+    if (this.#money.size + this.#limits.length === 0) {
+      const purchases = acquire(leftovers, offers);
+      return { purchases, lots: lotsOf(purchases, leftovers, snapshot) };
+    }
+    let open = this.#affordable(leftovers, offers);
+    for (let round = 1; ; round++) {
+      if (open.leftovers.length === 0) return { purchases: [], lots: [] };
+      const purchases = acquire(open.leftovers, open.offers);
+      const judged = this.#judge(purchases, lotsOf(purchases, open.leftovers, snapshot));
+      for (const [job, { usd, why }] of judged.refused) this.#refuse(job, usd, why);
+      if (!judged.harmsOthers) {
+        const giveBack = this.remembered();
+        const { bought, refusedGangs } = this.#withinLimits(judged.bought);
+        if (refusedGangs.size === 0 || round >= MOST_ROUNDS) return bought;
+        // The money goes to others, and so does the room that was bought for them beside the gang.
+        giveBack(new Set(open.leftovers.flatMap((l) => (refusedGangs.has(l.group.id) ? [l.group.job] : []))));
+        open = { ...open, leftovers: open.leftovers.filter((l) => !refusedGangs.has(l.group.id)) };
+        continue;
+      }
+      const left = open.leftovers.flatMap((l): Leftover[] => {
+        if (round >= MOST_ROUNDS && this.#money.has(l.group.job)) return [];
+        if (!judged.refused.has(l.group.job)) return [l];
+        const count = l.group.stage.gang ? 0 : (judged.accepted.get(l) ?? 0);
+        return count === 0 ? [] : [{ ...l, count }];
+      });
+      open = { leftovers: left, offers: open.offers };
+    }
+  }
+
+  /** Purchases that no limit of the deployment refuses, in their order; a gang whole or not at all. */
+  #withinLimits({ purchases, lots }: Bought): { readonly bought: Bought; readonly refusedGangs: ReadonlySet<GroupId> } {
+    const gangs = new Set<GroupId>();
+    if (this.#limits.length === 0) return { bought: { purchases, lots }, refusedGangs: gangs };
+    const kept = lots.map((of, i) =>
+      of.flatMap((lot): Lot[] => {
+        const expectedS = this.#heldS(lot);
+        const over = this.#overLimit(purchases[i], expectedS);
+        if (over === null) return [{ ...lot, expectedS }];
+        for (const { leftover } of lot.taken) {
+          if (leftover.group.stage.gang) gangs.add(leftover.group.id);
+          this.heldUp.set(leftover.group.job, over);
+        }
+        return [];
+      }),
+    );
+    const whole = kept.map((of) => of.filter((lot) => !lot.taken.some((t) => gangs.has(t.leftover.group.id))));
+    const bought: Bought = {
+      purchases: purchases.flatMap((p, i) => {
+        const count = whole[i]?.length ?? 0;
+        return count === 0 ? [] : [{ ...p, count }];
+      }),
+      lots: whole.filter((of) => of.length > 0),
+    };
+    return { bought, refusedGangs: gangs };
+  }
+
+  /** Takes the money for a task that makes an instance stay longer, or says which limit of the deployment it could pass. */
+  #overByHolding(id: InstanceId, runtimeS: number): string | null {
+    const view = this.#limits.length === 0 ? undefined : this.#input.snapshot.instances.get(id);
+    if (view === undefined) return null;
+    // Expectations may be wrong again and again: once a limit is used up, nothing starts, however soon it should be done.
+    const usedUp = this.#limits.find(({ limit }) => limit.spentUsd >= limit.limitUsd);
+    if (usedUp !== undefined) {
+      const { period, limitUsd, spentUsd, untilMs } = usedUp.limit;
+      return `${limitText(period, limitUsd)} is used up: ${usdText(spentUsd)} spent; nothing starts before ${minuteText(untilMs)}`;
+    }
+    const knownS = this.#heldUntilS.get(id) ?? 0;
+    const startS = view.instance.state === 'ready' ? 0 : this.#input.config.startDelayMaxS;
+    const untilS = startS + runtimeS + this.#input.config.turnoverS;
+    if (untilS <= knownS) return null;
+    const usdUntil = (seconds: number): number => this.#heldUsd(view, seconds);
+    const over = this.#take(
+      `a task on ${id}`,
+      (leftS) => usdUntil(Math.min(untilS, leftS)) - usdUntil(Math.min(knownS, leftS)),
+    );
+    if (over === null) this.#heldUntilS.set(id, untilS);
+    return over;
+  }
+
+  /** What holding a live instance for so long from now is charged, US dollars. */
+  #heldUsd({ instance, pool }: InstanceView, seconds: number): number {
+    const { snapshot, config } = this.#input;
+    return usdFor(moreChargedS(instance.launchedMs, snapshot.nowMs, seconds, config), this.#quote(pool));
+  }
+
+  /** What runs longer than its instance was expected to be held is committed as well. */
+  #commitLive(): void {
+    const { snapshot, leftOf, config } = this.#input;
+    for (const view of snapshot.instances.values()) {
+      const { instance, attempts } = view;
+      const goneS = (raw(snapshot.nowMs) - raw(instance.requestedMs)) / 1000;
+      const countedS = Math.max(exitS([], config), (instance.expectedS ?? 0) - goneS);
+      const runsS = attempts.reduce(
+        (most, r) => Math.max(most, Math.max(raw(leftOf(r)), toldLeftS(r, snapshot.nowMs)) + config.turnoverS),
+        0,
+      );
+      this.#heldUntilS.set(instance.id, Math.max(countedS, runsS));
+      for (const of of this.#limits) {
+        const leftS = (raw(of.limit.untilMs) - raw(snapshot.nowMs)) / 1000;
+        const moreUsd = this.#heldUsd(view, Math.min(runsS, leftS)) - this.#heldUsd(view, Math.min(countedS, leftS));
+        if (moreUsd > 0) of.leftUsd -= moreUsd;
+      }
+    }
+  }
+
+  /** Takes the money for an instance, or says which limit it could pass. */
+  #overLimit(purchase: Purchase | undefined, heldS: number): string | null {
+    const { config } = this.#input;
+    const pool = purchase === undefined ? undefined : this.#pools.get(purchase.pool)?.pool;
+    if (pool === undefined) return null;
+    const quote = this.#quote(pool);
+    return this.#take(`an instance in ${pool.id}`, (leftS) => usdFor(chargedS(Math.min(heldS, leftS), config), quote));
+  }
+
+  /** Takes money of each limit, or says which one `what` could pass. `usdWithin`: what it is charged within so many seconds from now. */
+  #take(what: string, usdWithin: (leftS: number) => number): string | null {
+    const { snapshot } = this.#input;
+    const costs = this.#limits.map(({ limit }) =>
+      usdWithin(Math.max(0, (raw(limit.untilMs) - raw(snapshot.nowMs)) / 1000)),
+    );
+    for (const [i, { limit, leftUsd }] of this.#limits.entries()) {
+      const usd = costs[i] ?? 0;
+      if (usd <= leftUsd + 1e-9) continue;
+      const { period, limitUsd, settledUsd, spentUsd, untilMs, isReached } = limit;
+      const committedUsd = Math.max(0, limitUsd - spentUsd - leftUsd);
+      const text =
+        `${limitText(period, limitUsd)} could be passed: ${usdText(spentUsd)} spent, ${usdText(committedUsd)} committed, ` +
+        `and ${what} takes ${usdText(usd)}; nothing like it is bought before ` +
+        minuteText(untilMs);
+      if (!isReached) this.#reached.set(period, { period, limitUsd, settledUsd, spentUsd, committedUsd, text });
+      return text;
+    }
+    for (const [i, limited] of this.#limits.entries()) limited.leftUsd -= costs[i] ?? 0;
+    return null;
+  }
+
+  #heldS({ taken }: Lot): number {
+    const { startDelayMaxS, turnoverS } = this.#input.config;
+    return (
+      startDelayMaxS +
+      turnoverS +
+      taken.reduce((most, t) => Math.max(most, raw(t.leftover.runtimeS), toldToDoS(t.leftover.group)), 0)
+    );
+  }
+
+  #moneyOf(job: JobId): Money {
+    return invariant(this.#money.get(job), `job ${job} has no limit`);
+  }
+
+  #refuse(job: JobId, neededUsd: number, what: string): void {
+    const known = this.short.get(job);
+    if (known !== undefined && known.neededUsd <= neededUsd) return;
+    const { limitUsd, spentUsd, committedUsd } = this.#moneyOf(job);
+    const held = committedUsd > 0 ? ` and ${usdText(committedUsd)} committed to its instances` : '';
+    const detail =
+      `its limit of ${usdText(limitUsd)} (maxCost) could be passed: ${usdText(spentUsd)} spent${held}, ` +
+      `and ${what} takes ${usdText(neededUsd)}, start-up and unused time included`;
+    this.short.set(job, { limitUsd, spentUsd, committedUsd, neededUsd, detail });
+  }
+
+  /** Expected cost of what runs, US dollars: unused capacity is shared by what runs there now. */
+  #runningUsd(job: JobId): number {
+    const { snapshot, leftOf } = this.#input;
+    let usd = 0;
+    for (const running of runningByJob(snapshot).get(job) ?? []) {
+      const view = snapshot.instances.get(running.attempt.instance);
+      if (view === undefined) continue;
+      const shares = view.attempts.reduce(
+        (sum, r) => sum + dominantShare(r.attempt.resources, view.pool.type.capacity),
+        0,
+      );
+      const part = shares > 0 ? dominantShare(running.attempt.resources, view.pool.type.capacity) / shares : 1;
+      usd += usdFor(raw(leftOf(running)), this.#quote(view.pool)) * part;
+    }
+    return usd;
+  }
+
+  /**
+   * What a task commits its job to on an instance that is there: what the job pays there with it, less what it pays without it. Money that
+   * was set aside when the instance was bought for the job pays for the first of its tasks, and for others as far as it goes.
+   */
+  #placementUsd(
+    { job, need }: PendingGroup,
+    of: { readonly there: InstanceView; readonly beside: readonly OnInstance[]; readonly runtimeS: number },
+  ): number {
+    const { snapshot, config } = this.#input;
+    const { instance, pool, attempts } = of.there;
+    const quoteUsd = this.#quote(pool);
+    const added: OnInstance = { job, endS: of.runtimeS, share: dominantShare(need, pool.type.capacity) };
+    const withoutUsd = runningCosts(of.beside, quoteUsd).get(job) ?? 0;
+    const withUsd = runningCosts([...of.beside, added], quoteUsd).get(job) ?? 0;
+    const isFirst = !of.beside.some((o) => o.job === job);
+    const mine = instance.boughtFor?.find((b) => b.job === job);
+    if (attempts.length === 0 && mine?.usd !== undefined) {
+      if (isFirst) return 0;
+      const goneS = instance.launchedMs === null ? 0 : (raw(snapshot.nowMs) - raw(instance.launchedMs)) / 1000;
+      const setAsideUsd = mine.usd - usdFor(Math.max(0, goneS), quoteUsd) * mine.part;
+      return Math.max(0, withUsd - Math.max(withoutUsd, setAsideUsd));
+    }
+    const runUsd = Math.max(0, withUsd - withoutUsd);
+    if (!isFirst) return runUsd;
+    const moreS = moreChargedS(instance.launchedMs, snapshot.nowMs, this.#exitS.get(job) ?? 0, config);
+    const seconds = moreS + sharedS(instance.launchedMs, snapshot.nowMs, config);
+    const quote = this.#pools.get(pool.id)?.quote ?? null;
+    return Math.max(runUsd, usdFor(seconds, highestUsdPerHour(pool, instance.bid, quote)));
+  }
+
+  /** What runs on an instance now. */
+  #runningOn({ attempts, pool }: InstanceView): OnInstance[] {
+    return attempts.map((r) => ({
+      job: r.attempt.job,
+      endS: raw(this.#input.leftOf(r)),
+      share: dominantShare(r.attempt.resources, pool.type.capacity),
+    }));
+  }
+
+  #quote(pool: Pool): number {
+    const quote: UsdPerHour | null = this.#pools.get(pool.id)?.quote ?? null;
+    return raw(quote ?? pool.onDemandUsdPerHour);
+  }
+
+  /** Leftovers on offers that their job can pay for when an instance is bought for one task of it alone. */
+  #affordable(
+    leftovers: readonly Leftover[],
+    offers: ReadonlyMap<GroupId, GroupOffers>,
+  ): { readonly leftovers: readonly Leftover[]; readonly offers: ReadonlyMap<GroupId, GroupOffers> } {
+    const within = new Map(offers);
+    const open = leftovers.flatMap((leftover): Leftover[] => {
+      const { group, option } = leftover;
+      const money = this.#money.get(group.job);
+      if (money === undefined) return [leftover];
+      const stays = !option.offer.pool.endsWith('/spot');
+      const known = offers.get(group.id)?.offers ?? [];
+      const may = known.filter((o) => !stays || !o.pool.endsWith('/spot'));
+      const all = may.some((o) => o.pool === option.offer.pool && o.bid === option.offer.bid)
+        ? may
+        : [...may, option.offer];
+      let leastUsd = Infinity;
+      const isPayable = (offer: Offer): boolean => {
+        const usd = this.#aloneUsd(leftover, offer);
+        leastUsd = Math.min(leastUsd, usd);
+        return usd <= money.leftUsd + 1e-9;
+      };
+      const meant = all.filter(isPayable);
+      // Spot may still be in time where the limit does not pay for on-demand; nothing at all cannot.
+      const payable = meant.length > 0 || !stays ? meant : known.filter(isPayable);
+      const chosen = payable.find((o) => o === option.offer) ?? payable[0];
+      if (chosen === undefined) {
+        if (leastUsd < Infinity) this.#refuse(group.job, leastUsd, 'the cheapest instance for one task');
+        return [];
+      }
+      const of = offers.get(group.id);
+      if (of !== undefined) within.set(group.id, withOffers(of, payable));
+      return [{ ...leftover, option: { ...option, offer: chosen } }];
+    });
+    return { leftovers: open, offers: within };
+  }
+
+  #aloneUsd(leftover: Leftover, { pool: id, bid }: Offer): number {
+    const pool = this.#pools.get(id)?.pool;
+    if (pool === undefined) return Infinity;
+    const taken = [{ leftover, tasks: 1 }];
+    const { job } = leftover.group;
+    return this.#lotUsd({ taken, boughtFor: [{ job, part: 1 }] }, { pool, bid }).get(job)?.usd ?? Infinity;
+  }
+
+  /** Which of the instances may be bought, in their order. */
+  #judge(
+    purchases: readonly Purchase[],
+    lots: Lots,
+  ): {
+    readonly bought: Bought;
+    readonly refused: ReadonlyMap<JobId, { readonly usd: number; readonly why: string }>;
+    /** Tasks that have a place on what may be bought. */
+    readonly accepted: ReadonlyMap<Leftover, number>;
+    /** An instance was refused that tasks of other jobs, or others of a gang, were to run with. */
+    readonly harmsOthers: boolean;
+  } {
+    const takenUsd = new Map<JobId, number>();
+    const waiting = this.#waitingTasks();
+    const refused = new Map<JobId, { usd: number; why: string }>();
+    const accepted = new Map<Leftover, number>();
+    let harmsOthers = false;
+    const kept: Purchase[] = [];
+    const keptLots: Lot[][] = [];
+    purchases.forEach((purchase, i) => {
+      const pool = this.#pools.get(purchase.pool)?.pool;
+      const mine: Lot[] = [];
+      let bid = purchase.bid;
+      for (const lot of lots[i] ?? []) {
+        if (pool === undefined) {
+          mine.push(lot);
+          continue;
+        }
+        const capped = lotBid(purchase.bid, pool, this.#quote(pool));
+        const costs = this.#lotUsd(lot, { pool, bid: capped });
+        const over = [...costs].flatMap(([job, { usd, perTaskUsd, tasks }]) => {
+          const rest = Math.max(0, (waiting.get(job) ?? 0) - tasks) * perTaskUsd;
+          const needed = usd + rest;
+          return needed > this.#moneyOf(job).leftUsd - (takenUsd.get(job) ?? 0) + 1e-9 ? [{ job, needed }] : [];
+        });
+        if (over.length > 0) {
+          for (const { job, needed } of over) {
+            if (!refused.has(job)) refused.set(job, { usd: needed, why: 'an instance for what waits' });
+          }
+          harmsOthers ||= lot.taken.some(
+            ({ leftover: { group } }) => group.stage.gang || !over.some((o) => o.job === group.job),
+          );
+          continue;
+        }
+        for (const [job, { usd, tasks }] of costs) {
+          takenUsd.set(job, (takenUsd.get(job) ?? 0) + usd);
+          waiting.set(job, (waiting.get(job) ?? 0) - tasks);
+        }
+        for (const { leftover, tasks } of lot.taken) accepted.set(leftover, (accepted.get(leftover) ?? 0) + tasks);
+        if (costs.size > 0) bid = capped;
+        mine.push({ ...lot, boughtFor: withCosts(lot.boughtFor, costs) });
+      }
+      if (mine.length === 0) return;
+      kept.push({ ...purchase, bid, count: mine.length });
+      keptLots.push(mine);
+    });
+    return { bought: { purchases: kept, lots: keptLots }, refused, accepted, harmsOthers };
+  }
+
+  /** Tasks that wait now, of jobs with a limit. */
+  #waitingTasks(): Map<JobId, number> {
+    const waiting = new Map<JobId, number>();
+    for (const { job, count } of this.#input.snapshot.groups) {
+      if (this.#money.has(job)) waiting.set(job, (waiting.get(job) ?? 0) + count);
+    }
+    return waiting;
+  }
+
+  /**
+   * What an instance commits each job with a limit to: start-up by its part of the purchase, its share while its tasks run, what
+   * billing rounds up; at the least what it takes to give the instance back. `perTaskUsd`: running alone. O(tasks' kinds log).
+   */
+  #lotUsd(
+    { taken, boughtFor }: Lot,
+    { pool, bid }: { readonly pool: Pool; readonly bid: Bid },
+  ): ReadonlyMap<JobId, { readonly usd: number; readonly perTaskUsd: number; readonly tasks: number }> {
+    const { config } = this.#input;
+    const limited = new Set([...taken.map((t) => t.leftover.group.job), ...boughtFor.map((b) => b.job)]);
+    const costs = new Map<JobId, { usd: number; perTaskUsd: number; tasks: number }>();
+    for (const job of limited) if (this.#money.has(job)) costs.set(job, { usd: 0, perTaskUsd: 0, tasks: 0 });
+    if (costs.size === 0) return costs;
+    const priceUsd = this.#quote(pool);
+    const runUsd = runningCosts(
+      taken.map((t) => onInstance(t, pool)),
+      priceUsd,
+    );
+    const longestS = taken.reduce((most, t) => Math.max(most, raw(t.leftover.runtimeS)), 0);
+    const heldS = config.startDelayMaxS + longestS + config.turnoverS;
+    const tailUsd = usdFor(chargedS(heldS, config) - config.startDelayMaxS - longestS, priceUsd);
+    const whole = [...runUsd.values()].reduce((sum, usd) => sum + usd, 0);
+    const highest = highestUsdPerHour(pool, bid, this.#pools.get(pool.id)?.quote ?? null);
+    for (const [job, cost] of costs) {
+      const part = boughtFor.find((b) => b.job === job)?.part ?? 0;
+      const mine = runUsd.get(job) ?? 0;
+      const used = whole > 0 ? mine / whole : part;
+      cost.tasks = taken.reduce((n, t) => n + (t.leftover.group.job === job ? t.tasks : 0), 0);
+      cost.perTaskUsd = cost.tasks > 0 ? mine / cost.tasks : 0;
+      const expected = usdFor(config.startDelayMaxS, priceUsd) * part + mine + tailUsd * used;
+      const least = usdFor(chargedS(config.startDelayMaxS + (this.#exitS.get(job) ?? 0), config), highest);
+      cost.usd = Math.max(expected, least * Math.max(part, Number(mine > 0)));
+    }
+    return costs;
+  }
+}
+
+const jobsOf = (ids: ReadonlySet<GroupId>, groups: ReadonlyMap<GroupId, PendingGroup>): ReadonlySet<JobId> =>
+  new Set([...ids].flatMap((id) => groups.get(id)?.job ?? []));
+
+/**
+ * Running time to come by what the user says of it, seconds; 0 where nothing is said. A limit of the deployment reckons with the longer of that and
+ * the forecast, which a short run of another program of the owner may pull down.
+ */
+const toldToDoS = (group: PendingGroup): number =>
+  Math.max(0, raw(group.stage.expectedRuntimeS ?? ZERO_S) - raw(doneOnceS(group)));
+const toldLeftS = (running: RunningTask, nowMs: EpochMs): number =>
+  Math.max(0, raw(running.stage.expectedRuntimeS ?? ZERO_S) - raw(workDoneS(running, nowMs)));
+
+const minuteText = (at: EpochMs): string => `${new Date(raw(at)).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+
+/** An instance for a job with a limit has a bid, as EC2 gives it one: the on-demand price. Where spot costs more it has none. */
+const lotBid = (bid: Bid, pool: Pool, quoteUsd: number): Bid =>
+  bid === 'uncapped' && pool.option === 'spot' && quoteUsd <= raw(pool.onDemandUsdPerHour)
+    ? pool.onDemandUsdPerHour
+    : bid;
+
+/** Tasks of a job on an instance: seconds until they end, and their part of it (dominant share). */
+interface OnInstance {
+  readonly job: JobId;
+  readonly endS: number;
+  readonly share: number;
+}
+
+const onInstance = ({ leftover: { group, runtimeS }, tasks }: Taken, pool: Pool): OnInstance => ({
+  job: group.job,
+  endS: raw(runtimeS),
+  share: tasks * dominantShare(group.need, pool.type.capacity),
+});
+
+/** US dollars that each job pays while its tasks run: at each moment by its share of what runs. O(n log n + ends x jobs). */
+function runningCosts(there: readonly OnInstance[], usdPerHour: number): ReadonlyMap<JobId, number> {
+  const costs = new Map<JobId, number>();
+  const shareOf = new Map<JobId, number>();
+  const entries = [...there].sort((a, b) => a.endS - b.endS);
+  let shares = 0;
+  for (const { job, share } of entries) {
+    shareOf.set(job, (shareOf.get(job) ?? 0) + share);
+    shares += share;
+  }
+  let fromS = 0;
+  for (const entry of entries) {
+    if (entry.endS > fromS && shares > 0) {
+      const usd = usdFor(entry.endS - fromS, usdPerHour) / shares;
+      for (const [job, share] of shareOf) costs.set(job, (costs.get(job) ?? 0) + usd * share);
+      fromS = entry.endS;
+    }
+    shares -= entry.share;
+    shareOf.set(entry.job, (shareOf.get(entry.job) ?? 0) - entry.share);
+  }
+  return costs;
+}
+
+const withCosts = (
+  boughtFor: readonly Beneficiary[],
+  costs: ReadonlyMap<JobId, { readonly usd: number }>,
+): readonly Beneficiary[] =>
+  boughtFor.map((b) => {
+    const usd = costs.get(b.job)?.usd;
+    return usd === undefined ? b : { ...b, usd };
+  });

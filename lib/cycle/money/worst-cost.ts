@@ -1,0 +1,55 @@
+/** What an instance may still cost before it can be given back: what a limit on money has to keep in hand. */
+import { raw, ZERO_S, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import type { StageSpec } from '../../domain/job.ts';
+import type { Bid, Pool } from '../../domain/pool.ts';
+
+/** From SIGTERM to SIGKILL, and for the engine to hear of it and give the instance back, seconds. */
+const EXIT_S = 15;
+const HOUR_S = 3600;
+/** Per-second billing charges at least this long (EC2 since 2017-10-02). */
+const MINIMUM_S = 60;
+
+type Rules = Pick<SchedulerConfig, 'billing' | 'cyclePeriodS'>;
+
+/** Seconds until an instance is given back that the next decision is to give back: its tasks have their grace period first. */
+export const exitS = (stages: readonly StageSpec[], { cyclePeriodS }: Rules): number =>
+  stages.reduce((most, { checkpoint }) => Math.max(most, raw(checkpoint?.graceS ?? ZERO_S)), 0) + cyclePeriodS + EXIT_S;
+
+/**
+ * Highest price that an instance can be charged, US dollars per hour. Spot is charged at most its bid. Without a bid EC2 charges at most
+ * the on-demand price; replayed markets of before 2018 charged more, of which twice the present price is kept in hand.
+ */
+export function highestUsdPerHour(pool: Pool, bid: Bid, quote: UsdPerHour | null): number {
+  const listUsd = raw(pool.onDemandUsdPerHour);
+  if (pool.option !== 'spot') return quote === null ? listUsd : raw(quote);
+  return bid === 'uncapped' ? Math.max(listUsd, 2 * raw(quote ?? pool.onDemandUsdPerHour)) : raw(bid);
+}
+
+/** Seconds that are charged for an instance that is held so long. */
+export const chargedS = (heldS: number, { billing }: Rules): number =>
+  billing === 'per-hour' ? Math.ceil(heldS / HOUR_S) * HOUR_S : Math.max(heldS, MINIMUM_S);
+
+/** Seconds that will be charged beyond those charged now, when an instance goes on for `forS` from now. */
+export function moreChargedS(launchedMs: EpochMs | null, nowMs: EpochMs, forS: number, rules: Rules): number {
+  const heldS = launchedMs === null ? 0 : Math.max(0, (raw(nowMs) - raw(launchedMs)) / 1000);
+  return chargedS(heldS + forS, rules) - (heldS > 0 ? chargedS(heldS, rules) : 0);
+}
+
+/**
+ * Seconds of charges that are still shared by who runs in them: the started hour, or the first minute. Whoever stays takes over part
+ * of what the others had of them.
+ */
+export function sharedS(launchedMs: EpochMs | null, nowMs: EpochMs, { billing }: Rules): number {
+  if (billing === 'per-hour') return HOUR_S;
+  return launchedMs === null || raw(nowMs) - raw(launchedMs) < MINIMUM_S * 1000 ? MINIMUM_S : 0;
+}
+
+export const usdFor = (seconds: number, usdPerHour: number): number => (seconds * usdPerHour) / HOUR_S;
+
+/** `1.20 USD`, `0.15 USD`, `0.0483 USD`: below a dollar three digits that count, so that a limit and what passes it differ. */
+export const usdText = (x: number): string =>
+  `${x >= 0.995 || x < 1e-6 ? x.toFixed(2) : Number(x.toPrecision(3)).toFixed(Math.max(2, decimalsOf(x)))} USD`;
+
+/** Decimal places for three digits that count, without zeros at the end. */
+const decimalsOf = (x: number): number => (Number(x.toPrecision(3)).toString().split('.')[1] ?? '').length;

@@ -1,0 +1,59 @@
+/**
+ * Breaker of purchases. A deployment that buys instances and gives them back unused, plan after plan, spends money for nothing, whatever the
+ * cause. After UNUSED_PLANS such plans in a row all pools rest, and an event says so. Then one more plan may buy: if its instances
+ * are used the breaker is closed again, if not the next pause is twice as long.
+ *
+ * State: one row among the rests, in the store's memory. Instances of one plan count once, in whatever order they end. What was bought for
+ * jobs that were cancelled or failed since counts neither way: that is their owners' doing.
+ */
+import { plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
+import type { Instance } from '../../domain/instance.ts';
+import type { Job } from '../../domain/job.ts';
+import { isEnding } from './observe.ts';
+import { BREAKER_KEY, forget, put, type PoolRests } from './back-off.ts';
+import type { WorkingState } from '../state/working-state.ts';
+
+/** Plans in a row whose instances were all given back unused. Ours: a busy queue of short tasks gave back those of 5 in a row at most. */
+export const UNUSED_PLANS = 12;
+/** First pause; doubles with each trip in a row, up to MAX_PAUSE_S. */
+const PAUSE_S = 600;
+const MAX_PAUSE_S = 6 * 3600;
+
+/** An instance has ended and its bill is settled. `ran`: whether any attempt ever began on it. `jobs`: those it was bought for, by id. */
+export function countSettled(
+  state: WorkingState,
+  {
+    instance,
+    ran,
+    jobs,
+  }: { readonly instance: Instance; readonly ran: boolean; readonly jobs: ReadonlyMap<string, Job> },
+  { at, rests }: { readonly at: EpochMs; readonly rests: PoolRests },
+): void {
+  const before = rests.get(BREAKER_KEY);
+  if (ran) {
+    if (before !== undefined) forget(state, BREAKER_KEY, rests);
+    return;
+  }
+  if (instance.endCause !== 'released' || instance.launchedMs === null) return;
+  const { boughtFor = [] } = instance;
+  if (boughtFor.length > 0 && boughtFor.every(({ job }) => isGivenUp(jobs.get(job)))) return;
+  const plan = instance.allocation.split('/')[0] ?? instance.allocation;
+  const counted = before?.breaker?.plans ?? [];
+  if (counted.includes(plan)) return;
+  const plans = [...counted, plan].slice(1 - UNUSED_PLANS);
+  const row = (before?.refusals ?? 0) + 1;
+  const trips = before?.breaker?.trips ?? 0;
+  if (row < UNUSED_PLANS) {
+    put(state, BREAKER_KEY, { untilMs: before?.untilMs ?? 0, refusals: row, breaker: { plans, trips } }, rests);
+    return;
+  }
+  const untilMs = raw(plus(at, seconds(Math.min(PAUSE_S * 2 ** trips, MAX_PAUSE_S))));
+  const detail =
+    `nothing is bought until ${new Date(untilMs).toISOString()}: the instances of ${row} plans in a row were given back unused; ` +
+    '`ebb plans` and `ebb explain JOB` show what they were bought for';
+  // One more plan may buy after the pause.
+  put(state, BREAKER_KEY, { untilMs, refusals: UNUSED_PLANS - 1, detail, breaker: { plans, trips: trips + 1 } }, rests);
+  state.event('purchases-paused', at, { text: detail, data: { untilMs, plans: row } });
+}
+
+const isGivenUp = (job: Job | undefined): boolean => job !== undefined && job.state !== 'succeeded' && isEnding(job);

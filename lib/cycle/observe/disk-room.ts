@@ -1,0 +1,46 @@
+/**
+ * Tells people how full the disk budget is: the event `disk-budget` once for each level that is reached, and when tasks start again.
+ * What was told last is in the store's memory, so that no engine says it twice. Where no driver measures a disk nothing is kept.
+ */
+import type { EpochMs } from '../../kernel/units.ts';
+import { LOW_PERCENT, type DiskLevel, type DiskState } from '../../domain/disk-budget.ts';
+import type { Store } from '../../ports/store.ts';
+import type { WorkingState } from '../state/working-state.ts';
+
+const TOLD = 'disk/told';
+const PERCENT: Readonly<Record<DiskLevel, number | null>> = { enough: null, low: LOW_PERCENT, 'used-up': 100 };
+
+export class DiskRoom {
+  readonly #disk: () => DiskState | null;
+  #told: DiskLevel = 'enough';
+
+  constructor(disk: () => DiskState | null) {
+    this.#disk = disk;
+  }
+
+  async recall(store: Pick<Store, 'memory'>): Promise<void> {
+    const told = (await store.memory(TOLD)).get(TOLD);
+    this.#told = told === 'low' || told === 'used-up' ? told : 'enough';
+  }
+
+  /** Why no task may start; null: tasks may. */
+  get held(): string | null {
+    const disk = this.#disk();
+    return disk?.level === 'used-up' ? disk.text : null;
+  }
+
+  tell(state: WorkingState, at: EpochMs): void {
+    const disk = this.#disk();
+    if (disk === null || disk.level === this.#told) return;
+    const { level, text, use } = disk;
+    const { usedBytes, budgetBytes, freeBytes } = use;
+    const again = this.#told === 'used-up' ? 'there is room on the disk again, and tasks start' : null;
+    this.#told = level;
+    state.putMemory(TOLD, level);
+    if (level === 'enough' && again === null) return;
+    state.event('disk-budget', at, {
+      text: again === null ? text : `${again}: ${text}`,
+      data: { level, percent: PERCENT[level], usedBytes, budgetBytes, freeBytes },
+    });
+  }
+}

@@ -1,0 +1,411 @@
+import { invariant, unreachable } from '../../kernel/errors.ts';
+import type { InstanceId } from '../../kernel/ids.ts';
+import {
+  add,
+  between,
+  gt,
+  most,
+  plus,
+  raw,
+  seconds,
+  sub,
+  ZERO_S,
+  type EpochMs,
+  type Seconds,
+} from '../../kernel/units.ts';
+import type { EndCause, Instance } from '../../domain/instance.ts';
+import { callerText } from '../../domain/caller.ts';
+import type { Attempt, AttemptOutcome, Job, OwnStops, StageSpec, Task } from '../../domain/job.ts';
+import type { Observation } from '../../domain/observation.ts';
+import { faultText, holdJob } from './holding.ts';
+import type { WorkingState } from '../state/working-state.ts';
+
+/** First pause after a failure; doubles with each further one, up to MAX_BACKOFF_S (full jitter is needless: one scheduler decides). */
+const BACKOFF_S = 10;
+const MAX_BACKOFF_S = 600;
+
+/** What observing brings besides state: runs to learn from and instances whose bill is due. */
+export interface Observed {
+  readonly completions: readonly { readonly job: Job; readonly stage: StageSpec; readonly runtimeS: Seconds }[];
+  readonly ended: readonly InstanceId[];
+  /** Attempts that ended while their instance stayed. */
+  readonly left: readonly Left[];
+  readonly cameUp: readonly InstanceId[];
+  /** Whether an instance is about to go, or has gone. */
+  readonly isLosing: boolean;
+}
+
+/** An attempt, as it was, and how it ended. */
+export interface Left {
+  readonly attempt: Attempt;
+  readonly outcome: AttemptOutcome;
+}
+
+/**
+ * Folds what the world reported into the state. An observation at or below its instance's cursor was applied before
+ * and is skipped, so delivering again changes nothing.
+ */
+export function applyObservations(state: WorkingState, observations: readonly Observation[]): Observed {
+  const completions: Observed['completions'][number][] = [];
+  const ended: InstanceId[] = [];
+  const left: Left[] = [];
+  const cameUp: InstanceId[] = [];
+  let isLosing = false;
+  const cursors = new Map<InstanceId, number>();
+  for (const o of observations) {
+    if (o.sequence <= (cursors.get(o.instance) ?? state.cursors.get(o.instance) ?? 0)) continue;
+    cursors.set(o.instance, o.sequence);
+    const instance = state.instances.get(o.instance);
+    if (instance === undefined || instance.state === 'ended') continue;
+    switch (o.kind) {
+      case 'instance-launched':
+        state.putInstance({
+          ...instance,
+          state: forward(instance, 'starting'),
+          launchedMs: o.atMs,
+          readyMs: o.readyMs,
+        });
+        break;
+      case 'instance-ready':
+        cameUp.push(instance.id);
+        state.putInstance({ ...instance, state: forward(instance, 'ready'), readyMs: o.atMs });
+        state.event('instance-ready', o.atMs, { text: `instance ${instance.id} in ${instance.pool} is ready` });
+        break;
+      case 'instance-warned':
+        isLosing = true;
+        state.putInstance({ ...instance, state: forward(instance, 'warned'), warnedMs: o.atMs, goneMs: o.goneMs });
+        state.event('instance-warned', o.atMs, {
+          text: `instance ${instance.id} in ${instance.pool} will be taken in ${Math.round(raw(between(o.atMs, o.goneMs)))} s`,
+          data: { instance: instance.id, pool: instance.pool },
+        });
+        break;
+      case 'instance-rebalance':
+        isLosing = true;
+        state.putInstance({ ...instance, rebalance: true });
+        break;
+      case 'instance-ended':
+        endInstance(state, instance, { at: o.atMs, cause: o.cause, detail: o.detail });
+        ended.push(instance.id);
+        isLosing = true;
+        break;
+      case 'attempt-started':
+        onAttempt(state, o, (a) =>
+          state.putAttempt({
+            ...a,
+            state: a.state === 'starting' ? 'running' : a.state,
+            startedMs: o.atMs,
+            ...(o.log === undefined ? {} : { log: o.log }),
+          }),
+        );
+        break;
+      case 'attempt-checkpointed':
+        onAttempt(state, o, (a) => state.putAttempt({ ...a, keptS: o.keptS }));
+        break;
+      case 'attempt-ended':
+        onAttempt(state, o, (a) => {
+          const outcome: AttemptOutcome = o.exitCode === 0 ? 'succeeded' : (o.stopped ?? 'failed');
+          left.push({ attempt: a, outcome });
+          if (outcome === 'succeeded' && o.detail !== null) remark(state, a, o.detail);
+          const runtimeS = endOrHold(state, a, {
+            at: o.atMs,
+            outcome,
+            exitCode: o.exitCode,
+            exitSignal: o.exitSignal,
+            keptS: o.keptS,
+            usage: o.usage,
+            reason: o.detail ?? describeEnd(outcome, o.exitCode, o.exitSignal),
+          });
+          const job = state.jobs.get(a.job);
+          const stage = job?.spec.stages.find((s) => s.name === a.stage);
+          if (runtimeS !== null && job !== undefined && stage !== undefined) completions.push({ job, stage, runtimeS });
+        });
+        break;
+      default:
+        unreachable(o, 'observation');
+    }
+  }
+  for (const [instance, sequence] of cursors) state.putCursor(instance, sequence);
+  return { completions, ended, left, cameUp, isLosing };
+}
+
+/** Longest reason of an attempt that is repeated as that of its job. */
+const MOST_REASON = 500;
+const NO_RETRIES = 'failed with no retries left';
+
+const ORDER = ['requested', 'starting', 'ready', 'warned', 'releasing', 'ended'] as const;
+/** States only move forward, whatever order reports arrive in. */
+const forward = (i: Instance, to: Instance['state']): Instance['state'] =>
+  ORDER.indexOf(to) > ORDER.indexOf(i.state) ? to : i.state;
+
+function onAttempt(
+  state: WorkingState,
+  o: Extract<Observation, { attempt: unknown }>,
+  then: (a: Attempt) => void,
+): void {
+  const attempt = state.attempts.get(o.attempt);
+  if (attempt !== undefined && attempt.state !== 'ended') then(attempt);
+}
+
+/** Ends an instance and, as interrupted, whatever it still ran. Its bill is settled by the caller. */
+export function endInstance(
+  state: WorkingState,
+  instance: Instance,
+  end: { readonly at: EpochMs; readonly cause: EndCause; readonly detail: string },
+): void {
+  state.putInstance({ ...instance, state: 'ended', endedMs: end.at, endCause: end.cause });
+  state.event(`instance-${end.cause}`, end.at, {
+    text: `instance ${instance.id} in ${instance.pool} ended: ${end.detail}`,
+    data: { instance: instance.id, pool: instance.pool, cause: end.cause },
+  });
+  interruptAttempts(state, instance.id, { at: end.at, reason: `its instance ended: ${end.detail}` });
+}
+
+/** Ends as interrupted whatever an instance still runs. */
+export function interruptAttempts(
+  state: WorkingState,
+  instance: InstanceId,
+  end: { readonly at: EpochMs; readonly reason: string },
+): void {
+  for (const a of state.attemptsOn(instance)) {
+    if (a.state === 'ended') continue;
+    endOrHold(state, a, {
+      at: end.at,
+      outcome: 'interrupted',
+      exitCode: null,
+      exitSignal: null,
+      keptS: a.keptS,
+      usage: a.usage,
+      reason: end.reason,
+    });
+  }
+}
+
+interface AttemptEnd {
+  readonly at: EpochMs;
+  readonly outcome: AttemptOutcome;
+  readonly exitCode: number | null;
+  readonly exitSignal: string | null;
+  readonly keptS: Seconds;
+  readonly usage: Attempt['usage'];
+  readonly reason: string | null;
+}
+
+/** Distinct remarks that a job keeps: tasks of one stage mostly say the same. */
+const MAX_REMARKS = 10;
+
+/** Counts what a task that succeeded has to say. Called once per task. */
+function remark(state: WorkingState, { job: id, stage }: Attempt, text: string): void {
+  const job = state.jobs.get(id);
+  if (job === undefined) return;
+  const remarks = job.remarks ?? [];
+  const known = remarks.find((r) => r.stage === stage && r.text === text);
+  if (known !== undefined) {
+    state.putJob({ ...job, remarks: remarks.map((r) => (r === known ? { ...r, tasks: r.tasks + 1 } : r)) });
+  } else if (remarks.length < MAX_REMARKS) {
+    state.putJob({ ...job, remarks: [...remarks, { stage, text, tasks: 1 }] });
+  }
+}
+
+/**
+ * `endAttempt`, where a job whose record is at fault is held instead of stopping the cycle: the attempt has ended all the same, and its
+ * task waits for the job's release or cancellation.
+ */
+export function endOrHold(state: WorkingState, attempt: Attempt, end: AttemptEnd): Seconds | null {
+  try {
+    return endAttempt(state, attempt, end);
+  } catch (error) {
+    const reason = `the end of its task ${attempt.stage}[${attempt.index}] cannot be recorded: ${faultText(error)}`;
+    const { job, stage, index, number: attempts } = attempt;
+    const known = state.tasksOf(job).find((t) => t.stage === stage && t.index === index);
+    const task = known ?? {
+      job,
+      stage,
+      index,
+      state: 'running',
+      attempts,
+      failures: 0,
+      keptS: ZERO_S,
+      notBeforeMs: null,
+    };
+    if (task.state === 'running') state.moveTask(task, { ...task, state: 'waiting' });
+    holdJob(state, { job: attempt.job, reason }, end.at);
+    return null;
+  }
+}
+
+/** Ends an attempt and says what becomes of its task. Returns the task's whole running time when it succeeded. */
+function endAttempt(state: WorkingState, attempt: Attempt, end: AttemptEnd): Seconds | null {
+  state.putAttempt({
+    ...attempt,
+    state: 'ended',
+    endedMs: end.at,
+    outcome: end.outcome,
+    exitCode: end.exitCode,
+    exitSignal: end.exitSignal,
+    keptS: end.keptS,
+    usage: end.usage ?? attempt.usage,
+    reason: end.reason,
+  });
+  const task = state.task(attempt);
+  const stage = specOf(state, attempt);
+  state.event(`attempt-${end.outcome}`, end.at, {
+    job: attempt.job,
+    text: `${attempt.stage}[${attempt.index}] ${end.outcome}${end.reason === null ? '' : `: ${end.reason}`}`,
+    data: { attempt: attempt.id, instance: attempt.instance, keptS: raw(end.keptS) },
+  });
+  const keptS = stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, end.keptS);
+  switch (end.outcome) {
+    case 'succeeded': {
+      const runtimeS = add(attempt.resumedFromS, end.keptS);
+      state.moveTask(task, { ...task, state: 'succeeded', keptS: runtimeS });
+      settleJob(state, attempt.job, end.at);
+      return runtimeS;
+    }
+    case 'failed':
+    case 'timed-out': {
+      const failures = task.failures + 1;
+      if (failures > stage.retries) {
+        state.moveTask(task, { ...task, state: 'failed', failures });
+        noteFailure(state, attempt, end.reason);
+      } else {
+        const backoffS = Math.min(BACKOFF_S * 2 ** (failures - 1), MAX_BACKOFF_S);
+        // A failed attempt's checkpoint is kept: the program decides whether it resumes.
+        state.moveTask(task, {
+          ...task,
+          state: 'waiting',
+          failures,
+          keptS,
+          notBeforeMs: plus(end.at, seconds(backoffS)),
+        });
+      }
+      break;
+    }
+    case 'interrupted':
+      state.moveTask(task, { ...task, state: 'waiting', keptS, ...ranAtLeast(task, attempt, { at: end.at, keptS }) });
+      break;
+    case 'preempted':
+      state.moveTask(task, {
+        ...task,
+        state: 'waiting',
+        keptS,
+        ...ranAtLeast(task, attempt, { at: end.at, keptS }),
+        ownStops: withStop(task, attempt, { at: end.at, keptS }),
+        ...(attempt.goesTo === undefined ? {} : { goesTo: attempt.goesTo }),
+      });
+      break;
+    case 'cancelled':
+      state.moveTask(task, { ...task, state: 'cancelled' });
+      break;
+    default:
+      unreachable(end.outcome, 'attempt outcome');
+  }
+  settleJob(state, attempt.job, end.at);
+  return null;
+}
+
+/** Keeps the first cause of a job's end: the task that used up its retries, and why its last attempt failed. */
+function noteFailure(state: WorkingState, { job: id, stage, index }: Attempt, reason: string | null): void {
+  const job = state.jobs.get(id);
+  if (job === undefined || job.stateReason !== null) return;
+  const why = reason === null ? '' : `: ${reason.slice(0, MOST_REASON)}`;
+  state.putJob({ ...job, stateReason: `stage ${stage}: task ${index} ${NO_RETRIES}${why}` });
+}
+
+/**
+ * How long a task is known to run, where that is more than it keeps. An attempt that resumed read its checkpoint before it went on, which
+ * is no running time, so that no more than what it keeps is known of it.
+ */
+function ranAtLeast(
+  task: Task,
+  { startedMs, resumedFromS }: Attempt,
+  { at, keptS }: { readonly at: EpochMs; readonly keptS: Seconds },
+): Pick<Task, 'ranS'> {
+  const ranS = startedMs === null || raw(resumedFromS) > 0 ? ZERO_S : most(ZERO_S, between(startedMs, at));
+  const longest = most(task.ranS ?? ZERO_S, ranS);
+  return gt(longest, keptS) ? { ranS: longest } : {};
+}
+
+/** The stops that we decided, this one included. Reading a checkpoint again counts as lost, too. */
+function withStop(
+  { ownStops }: Task,
+  { startedMs, resumedFromS }: Attempt,
+  { at, keptS }: { readonly at: EpochMs; readonly keptS: Seconds },
+): OwnStops {
+  const ranS = startedMs === null ? ZERO_S : most(ZERO_S, between(startedMs, at));
+  const lostS = most(ZERO_S, sub(add(resumedFromS, ranS), keptS));
+  return { count: (ownStops?.count ?? 0) + 1, lostS: add(ownStops?.lostS ?? ZERO_S, lostS) };
+}
+
+const specOf = (state: WorkingState, attempt: Attempt): StageSpec =>
+  invariant(
+    state.jobs.get(attempt.job)?.spec.stages.find((s) => s.name === attempt.stage),
+    `attempt ${attempt.id} belongs to no stage`,
+  );
+
+/** Whether a job is to be brought to an end: no further starts, what runs is stopped. */
+export const isEnding = (job: Job): boolean =>
+  job.cancelRequested || job.stages.some((s) => s.failed > 0) || job.stateReason !== null;
+
+/** Brings a job to its end once nothing of it runs any more, and out of `pending` once something has run. */
+function settleJob(state: WorkingState, id: Job['id'], at: EpochMs): void {
+  const job = state.jobs.get(id);
+  if (job === undefined || job.finishedMs !== null) return;
+  const running = job.stages.reduce((n, s) => n + s.running, 0);
+  if (job.stages.every((s) => s.succeeded === s.tasks)) {
+    finish(state, job, { state: 'succeeded', reason: null, at });
+  } else if (isEnding(job) && running === 0) {
+    const failed = job.stages.find((s) => s.failed > 0);
+    const failures = job.stages.reduce((n, s) => n + s.failed, 0);
+    const ofTask = job.stateReason?.includes(NO_RETRIES) === true;
+    const others = ofTask && failures > 1 ? ` (and ${failures - 1} more)` : '';
+    const isFailure = failed !== undefined || (!job.cancelRequested && job.stateReason !== null);
+    finish(state, job, {
+      state: isFailure ? 'failed' : 'cancelled',
+      reason:
+        failed === undefined
+          ? (job.stateReason ?? cancelText(job))
+          : `${job.stateReason ?? `stage ${failed.name}: a task ${NO_RETRIES}`}${others}`,
+      at,
+    });
+  }
+}
+
+/** `settleJob`, where a job whose record is at fault is held instead of stopping the cycle. */
+export function settleOrHold(state: WorkingState, id: Job['id'], at: EpochMs): void {
+  try {
+    settleJob(state, id, at);
+  } catch (error) {
+    holdJob(state, { job: id, reason: `it cannot be brought to its end: ${faultText(error)}` }, at);
+  }
+}
+
+const cancelText = ({ cancelledBy }: Job): string =>
+  cancelledBy === undefined ? 'cancelled on request' : `cancelled on request of ${callerText(cancelledBy)}`;
+
+function finish(
+  state: WorkingState,
+  job: Job,
+  end: { readonly state: 'succeeded' | 'failed' | 'cancelled'; readonly reason: string | null; readonly at: EpochMs },
+): void {
+  const { held: _, ...rest } = job;
+  state.putJob({ ...rest, state: end.state, stateReason: end.reason, finishedMs: end.at });
+  for (const t of state.tasksOf(job.id)) if (t.state === 'waiting') cancelWaiting(state, t);
+  const late = job.deadlineMs !== null && gt(end.at, job.deadlineMs);
+  const lateText = job.deadlineMs === null ? '' : late ? ', after its deadline' : ', before its deadline';
+  state.event(`job-${end.state}`, end.at, {
+    job: job.id,
+    text: `job ${job.spec.name} ${end.state}${end.state === 'succeeded' ? lateText : ''}${end.reason === null ? '' : `: ${end.reason}`}`,
+    data: { late },
+  });
+}
+
+function cancelWaiting(state: WorkingState, task: Task): void {
+  state.moveTask(task, { ...task, state: 'cancelled', notBeforeMs: null });
+}
+
+function describeEnd(outcome: AttemptOutcome, exitCode: number | null, exitSignal: string | null): string | null {
+  if (outcome === 'succeeded') return null;
+  const end = exitSignal !== null ? `ended by ${exitSignal}` : exitCode === null ? null : `exit code ${exitCode}`;
+  if (outcome !== 'timed-out') return end;
+  return `its timeout passed${end === null ? '' : `, ${end}`}`;
+}

@@ -1,0 +1,353 @@
+/**
+ * What a cycle begins with: takes in what happened to instances and attempts, settles the bills of those that ended, learns, and
+ * takes one consistent picture of it all.
+ *
+ * Lifecycle: `recall` first, then per cycle `observe` (to be committed by the caller) and `snapshot`. Between cycles it
+ * remembers what it may as well read again (`Remembered`).
+ */
+import { invariant } from '../../kernel/errors.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { InstanceId, JobId, PoolId } from '../../kernel/ids.ts';
+import { epochMs, raw, seconds, usd, type EpochMs, type Seconds } from '../../kernel/units.ts';
+import type { Instance, MarketCause } from '../../domain/instance.ts';
+import { isOver, type Attempt, type Job, type JobState } from '../../domain/job.ts';
+import type { LedgerRow } from '../../domain/ledger.ts';
+import type { Plan } from '../../domain/plan.ts';
+import type { Pool, PoolView } from '../../domain/pool.ts';
+import { quotaOf } from '../../domain/quota.ts';
+import type { Budget, Limits, Snapshot } from '../../domain/snapshot.ts';
+import type { JobFeatures, RuntimeHistory } from '../../domain/stages.ts';
+import type { DiskState } from '../../domain/disk-budget.ts';
+import { featuresOf } from '../../stages/estimate/template.ts';
+import type { EndedInstance } from '../../market/forecast/hazard.ts';
+import type { Fleet } from '../../ports/fleet.ts';
+import type { Market } from '../../ports/market.ts';
+import type { Store } from '../../ports/store.ts';
+import { countSettled } from './breaker.ts';
+import { faultText, holdJob, releaseAll } from './holding.ts';
+import { attribute, jobsNamed, type Attributed } from '../money/ledger.ts';
+import { applyObservations, type Observed } from './observe.ts';
+import { DeploymentLimits } from '../money/deployment-limits.ts';
+import { DiskRoom } from './disk-room.ts';
+import type { Prices } from '../money/spending.ts';
+import { Remembered } from './remembered.ts';
+import { boundQuotas, endQuotaRest, quotaUses, restingAt, restOf, storedRests, type PoolRests } from './back-off.ts';
+import { takeSnapshot } from '../state/snapshot.ts';
+import { usdText } from '../money/worst-cost.ts';
+import type { WorkingState } from '../state/working-state.ts';
+
+/** What is learned and must survive, as rows of the store's memory. */
+export interface Remembering {
+  /** Rows changed since the last call. */
+  takeDirty(): ReadonlyMap<string, string>;
+  /** Replaces all that is remembered, stored or not, by these rows. */
+  restore(rows: ReadonlyMap<string, string>): void;
+  /** Key prefix of its rows. */
+  readonly prefix: string;
+}
+export interface LearningHistory extends RuntimeHistory, Remembering {
+  learn(features: JobFeatures, runtimeS: Seconds): void;
+}
+/** Evidence about how often the market takes capacity back for its own reasons. */
+export interface CapacityLearning extends Remembering {
+  /** A spot instance has ended. */
+  ended(pool: PoolId, instance: EndedInstance): void;
+  /** A launch was refused for want of capacity. */
+  refused(pool: PoolId, at: EpochMs): void;
+}
+
+export interface ObserverParts {
+  readonly store: Store;
+  readonly fleet: Fleet;
+  readonly market: Market;
+  readonly clock: Clock;
+  readonly limits: Limits;
+  readonly config: Pick<
+    SchedulerConfig,
+    'restoreS' | 'billing' | 'refundRule' | 'cyclePeriodS' | 'maxUsdPerDay' | 'maxUsdPerMonth'
+  >;
+  readonly history: LearningHistory;
+  readonly capacity: CapacityLearning;
+  /** How full the disk is that tasks write to; null: not known yet. Absent: no driver of that kind. */
+  readonly disk?: () => DiskState | null;
+  /** Of an observer before this one; absent: nothing is. */
+  readonly remembered?: Remembered;
+}
+
+export class Observer {
+  readonly #parts: ObserverParts;
+  readonly #pools: ReadonlyMap<PoolId, Pool>;
+  readonly #remembered: Remembered;
+  readonly #deployment: DeploymentLimits;
+  readonly #disk: DiskRoom | null;
+  #rests: PoolRests = new Map();
+
+  constructor(parts: ObserverParts) {
+    this.#parts = parts;
+    this.#pools = new Map(parts.market.pools().map((p) => [p.id, p]));
+    this.#remembered = parts.remembered ?? new Remembered();
+    this.#deployment = new DeploymentLimits(parts.config);
+    this.#disk = parts.disk === undefined ? null : new DiskRoom(parts.disk);
+  }
+
+  /** What rests; confirming outcomes changes it. */
+  get rests(): PoolRests {
+    return this.#rests;
+  }
+
+  /** Takes what was learned, and which pools rest, from the store alone, and whatever else it remembers unless told that that holds. */
+  async recall(what: 'all' | 'learned' = 'all'): Promise<void> {
+    const { store, history, capacity } = this.#parts;
+    history.restore(await store.memory(history.prefix));
+    capacity.restore(await store.memory(capacity.prefix));
+    this.#rests = await storedRests(store);
+    await this.#deployment.recall(store);
+    await this.#disk?.recall(store);
+    if (what === 'all') this.#remembered.forget();
+  }
+
+  /** Takes in what happened, settles bills of ended instances, learns. To be committed in one piece: cursors are part of it. */
+  async observe(state: WorkingState): Promise<Observed> {
+    const { fleet, history } = this.#parts;
+    const observed = applyObservations(state, await fleet.observe(state.cursors));
+    releaseAll(state, this.#parts.clock.now());
+    this.#disk?.tell(state, this.#parts.clock.now());
+    for (const { job, stage, runtimeS } of observed.completions) {
+      this.#guarded(state, job.id, () => history.learn(featuresOf(job.spec, stage, job.submittedMs), runtimeS));
+    }
+    const unsettled = new Set<InstanceId>(observed.ended);
+    for (const id of state.endedInstances) if (state.instances.get(id)?.costUsd === null) unsettled.add(id);
+    for (const id of unsettled) await this.#settle(state, id);
+    boundQuotas(state, { rests: this.#rests, pools: this.#pools, at: this.#parts.clock.now() });
+    for (const part of [this.#parts.history, this.#parts.capacity]) {
+      for (const [key, value] of part.takeDirty()) state.putMemory(key, value);
+    }
+    return observed;
+  }
+
+  /** False while the disk has no room for what tasks write. */
+  get mayStart(): boolean {
+    return (this.#disk?.held ?? null) === null;
+  }
+
+  /** Live instances and what runs on them, now. O(changes + instances + running tasks). */
+  whatRuns(state: WorkingState): Pick<Snapshot, 'instances'> {
+    return state.whatRuns({ poolById: this.#pools, restoreS: seconds(this.#parts.config.restoreS) });
+  }
+
+  /** One picture of now. Jobs whose budget is used up, or whose dependency failed, are marked to be brought to their end. */
+  async snapshot(state: WorkingState): Promise<Snapshot> {
+    const nowMs = this.#parts.clock.now();
+    const prices = this.#pricesAt(nowMs);
+    const budgets = await this.#enforceBudgets(state, prices);
+    const spendingLimits = this.#deployment.limits(state, prices);
+    const startsHeld = this.#disk?.held ?? null;
+    return takeSnapshot({
+      state,
+      nowMs,
+      pools: this.#poolViews(state, nowMs),
+      poolById: this.#pools,
+      dependencies: await this.#dependencies(state),
+      spentUsd: new Map(budgets.entries().map(([job, b]) => [job, usd(b.spentUsd)])),
+      ...(budgets.size === 0 ? {} : { budgets }),
+      limits: this.#parts.limits,
+      ...(spendingLimits.length === 0 ? {} : { spendingLimits }),
+      ...(startsHeld === null ? {} : { startsHeld }),
+      restoreS: this.#parts.config.restoreS,
+      onFault: (job, error) => holdJob(state, { job, reason: faultText(error) }, nowMs),
+    });
+  }
+
+  /** Intents of a plan are recorded. */
+  recorded(plan: Plan): void {
+    this.#deployment.recorded(plan);
+  }
+
+  /** A fault that comes of one job holds that job, and no other. */
+  #guarded(state: WorkingState, job: JobId, work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      holdJob(state, { job, reason: faultText(error) }, this.#parts.clock.now());
+    }
+  }
+
+  /** When the last attempt ended of each job that has a budget. */
+  lastRanMs(snapshot: Snapshot): ReadonlyMap<JobId, EpochMs> {
+    return new Map(
+      [...snapshot.jobs.keys()].flatMap((job) => {
+        const ended = this.#remembered.spending.lastEndMs(job);
+        return ended === null ? [] : [[job, ended] as const];
+      }),
+    );
+  }
+
+  async #settle(state: WorkingState, id: InstanceId): Promise<void> {
+    const { fleet, store, capacity } = this.#parts;
+    const instance = invariant(state.instances.get(id), `instance ${id} ended and is not known`);
+    const endedMs = instance.endedMs ?? this.#parts.clock.now();
+    const pool = this.#pool(instance);
+    const bill = await fleet.bill(id, endedMs);
+    const attempts = latestOf(await store.attemptsOn(id), state.attemptsOn(id));
+    const jobs = await this.#jobsOf(state, jobsNamed(instance, attempts));
+    const rows = this.#rows(state, { instance, pool, bill, attempts, jobs, until: endedMs });
+    state.putLedger(id, rows);
+    this.#remembered.spending.settled(rows);
+    this.#deployment.settled(state, bill, this.#parts.clock.now());
+    if (bill.refundedUsd !== undefined) noteRefund(state, instance, bill.refundedUsd, endedMs);
+    const marketCause = this.#marketCause(instance);
+    state.putInstance({ ...instance, costUsd: bill.totalUsd, ...(marketCause === null ? {} : { marketCause }) });
+    const ran = attempts.some((a) => a.startedMs !== null);
+    countSettled(state, { instance, ran, jobs }, { at: endedMs, rests: this.#rests });
+    // One that was given back without having run anything went for want of another beside it: that would be refused again.
+    if (ran) endQuotaRest(state, pool.id, this.#rests);
+    if (pool.option === 'spot' && instance.launchedMs !== null) {
+      const takenMs = marketCause === 'capacity' ? (instance.warnedMs ?? endedMs) : null;
+      capacity.ended(pool.id, { launchedMs: instance.launchedMs, endedMs, takenMs });
+    }
+  }
+
+  /** Who pays what. A record that is at fault keeps no bill from being booked: it is then nobody's, whole, and an event says why. */
+  #rows(state: WorkingState, of: Attributed): readonly LedgerRow[] {
+    try {
+      return attribute(of);
+    } catch (error) {
+      const { boughtFor: _, ...instance } = of.instance;
+      state.event('bill-of-nobody', this.#parts.clock.now(), {
+        text: `the bill of instance ${instance.id} is booked on no job: what ran there cannot be read (${faultText(error)})`,
+        data: { instance: instance.id, jobs: [...of.jobs.keys()] },
+      });
+      return attribute({ ...of, instance, attempts: [], jobs: new Map() });
+    }
+  }
+
+  /** An interruption while the price was still within the bid was about capacity, not price. Null: it was none. */
+  #marketCause(instance: Instance): MarketCause | null {
+    if (instance.endCause !== 'interrupted') return null;
+    const at = instance.warnedMs ?? instance.endedMs;
+    const quote = at === null ? null : this.#parts.market.quote(instance.pool, at);
+    const isWithin = instance.bid === 'uncapped' || quote === null || raw(quote) <= raw(instance.bid);
+    return isWithin ? 'capacity' : 'price';
+  }
+
+  async #jobsOf(state: WorkingState, ids: ReadonlySet<JobId>): Promise<Map<string, Job>> {
+    const over = [...ids].filter((id) => !state.jobs.has(id));
+    const jobs = new Map<string, Job>(over.length === 0 ? [] : await this.#parts.store.findJobs(over));
+    for (const id of ids) {
+      const job = state.jobs.get(id);
+      if (job !== undefined) jobs.set(id, job);
+    }
+    return jobs;
+  }
+
+  #poolViews(state: WorkingState, nowMs: EpochMs): PoolView[] {
+    const { market } = this.#parts;
+    const uses = quotaUses(state, { rests: this.#rests, pools: this.#pools, at: nowMs });
+    const resting = restingAt(this.#rests, nowMs);
+    return [...this.#pools.values()].map((pool) => {
+      const rest = resting.size === 0 ? null : restOf(resting, pool.id, nowMs);
+      const quota = uses.size === 0 ? undefined : uses.get(quotaOf(pool.id));
+      return {
+        pool,
+        quote: market.quote(pool.id, nowMs),
+        open: rest === null,
+        closedReason: rest?.why ?? null,
+        ...(rest === null ? {} : { rest: restingView(rest) }),
+        ...(quota === undefined ? {} : { quota }),
+      };
+    });
+  }
+
+  /** States of jobs that active ones wait for. A job that depended on a failed one cannot start any more: it fails. */
+  async #dependencies(state: WorkingState): Promise<Map<JobId, JobState>> {
+    const states = new Map<JobId, JobState>();
+    const active = state.activeJobs();
+    const { finishedJobs } = this.#remembered;
+    const read = await this.#readEnds(new Set(active.flatMap((job) => job.after)), state);
+    for (const job of active) {
+      for (const id of job.after) {
+        const known = state.jobs.get(id)?.state ?? finishedJobs.get(id) ?? read.get(id)?.state;
+        if (known === undefined) continue;
+        states.set(id, known);
+        if (!isOver(known)) continue;
+        finishedJobs.set(id, known);
+        if (known !== 'succeeded' && job.stateReason === null) {
+          state.putJob({
+            ...job,
+            stateReason: `it depends on job ${id}, which ${known === 'failed' ? 'failed' : 'was cancelled'}`,
+          });
+        }
+      }
+    }
+    return states;
+  }
+
+  /** Jobs that others wait for, and that are neither active nor known to be over. */
+  async #readEnds(waitedFor: ReadonlySet<JobId>, { jobs }: WorkingState): Promise<ReadonlyMap<string, Job>> {
+    const { finishedJobs } = this.#remembered;
+    for (const id of finishedJobs.keys()) if (!waitedFor.has(id)) finishedJobs.delete(id);
+    const unknown = [...waitedFor].filter((id) => !jobs.has(id) && !finishedJobs.has(id));
+    const found = unknown.length === 0 ? [] : await this.#parts.store.findJobs(unknown);
+    // Where there is none of the id, one of that name is found, which is another.
+    return new Map([...found].filter(([id, job]) => job.id === id));
+  }
+
+  /**
+   * Money of jobs with a limit, accrued to now. A job is brought to its end while what its instances may still cost until they are given
+   * back is within the limit.
+   */
+  async #enforceBudgets(state: WorkingState, prices: Prices): Promise<ReadonlyMap<JobId, Budget>> {
+    const { spending } = this.#remembered;
+    await spending.update(state, this.#parts.store);
+    const budgets = spending.budgets(state, prices);
+    for (const [id, { limitUsd, spentUsd, reservedUsd }] of budgets) {
+      const job = state.jobs.get(id);
+      if (job === undefined || job.stateReason !== null || spentUsd + reservedUsd < limitUsd) continue;
+      const kept =
+        reservedUsd > 0 ? `, and its instances may cost ${usdText(reservedUsd)} more until they are given back` : '';
+      state.putJob({
+        ...job,
+        stateReason: `its budget of ${usdText(limitUsd)} is used up (maxCost): ${usdText(spentUsd)} spent${kept}`,
+      });
+    }
+    return budgets;
+  }
+
+  #pricesAt(nowMs: EpochMs): Prices {
+    const { market, config } = this.#parts;
+    return {
+      nowMs,
+      pools: this.#pools,
+      quote: (pool, at) => market.quote(pool, at),
+      history: (pool, from, to) => market.history(pool, from, to),
+      config,
+    };
+  }
+
+  #pool(instance: Instance): Pool {
+    return invariant(this.#pools.get(instance.pool), `instance ${instance.id} is in unknown pool ${instance.pool}`);
+  }
+}
+
+const restingView = ({ untilMs, refusals, quota }: NonNullable<ReturnType<typeof restOf>>): PoolView['rest'] & {} => ({
+  untilMs: epochMs(untilMs),
+  refusals,
+  ...(quota === undefined ? {} : { quota }),
+});
+
+/** Attempts as the state has them, where it has them, and those that it only has last. */
+function latestOf(stored: readonly Attempt[], known: readonly Attempt[]): readonly Attempt[] {
+  if (known.length === 0) return stored;
+  const attempts = new Map(stored.map((a) => [a.id, a]));
+  for (const a of known) attempts.set(a.id, a);
+  return [...attempts.values()];
+}
+
+/** What was spent so far falls by a refund: an event says why. */
+function noteRefund(state: WorkingState, { id, pool }: Instance, refundedUsd: number, at: EpochMs): void {
+  state.event('instance-refunded', at, {
+    text: `instance ${id} is not charged, for the market took it within its first hour: ${refundedUsd.toPrecision(2)} USD refunded`,
+    data: { instance: id, pool, usd: refundedUsd },
+  });
+}

@@ -1,0 +1,149 @@
+import { groupId, jobId, type JobId } from '../../kernel/ids.ts';
+import { mib, milliCpu, ZERO_S } from '../../kernel/units.ts';
+import type { Job, JobSpec, StageSpec } from '../../domain/job.ts';
+import type { InstanceView, PendingGroup, RunningTask, SetAside, Snapshot } from '../../domain/snapshot.ts';
+import { isEnding } from '../observe/observe.ts';
+
+export type Aside = Pick<SetAside, 'why' | 'detail'>;
+
+/**
+ * The snapshot without some jobs, so that no policy meets anything that their owners wrote. Nothing of them starts. Their
+ * running tasks keep their room, as tasks without constraints, deadline or worth: no policy moves or stops them. A job that
+ * is ending stays among the jobs, without its texts, so that its tasks are stopped.
+ *
+ * O(jobs + groups), and O(what runs) where something of these jobs runs.
+ */
+export function setAside(snapshot: Snapshot, aside: ReadonlyMap<JobId, Aside>): Snapshot {
+  if (aside.size === 0) return snapshot;
+  const jobs = new Map<JobId, Job>();
+  const left: SetAside[] = [...(snapshot.setAside ?? [])];
+  for (const [id, job] of snapshot.jobs) {
+    const why = aside.get(id);
+    if (why === undefined) jobs.set(id, job);
+    else if (isEnding(job)) jobs.set(id, { ...job, deadlineMs: null, spec: plainSpec(job.spec) });
+    else left.push({ job, ...why });
+  }
+  const isIn = ({ job }: { readonly job: JobId }): boolean => !aside.has(job);
+  return {
+    ...snapshot,
+    ...plainRunning(snapshot, aside),
+    jobs,
+    setAside: left,
+    tasks: snapshot.tasks.filter(isIn),
+    groups: snapshot.groups.filter(isIn),
+    blocked: snapshot.blocked.filter((b) => !aside.has(b.job) || b.why === 'cancelling'),
+  };
+}
+
+function plainRunning(
+  { running, instances }: Snapshot,
+  aside: { has(job: JobId): boolean },
+): Pick<Snapshot, 'running' | 'instances'> {
+  const isAside = ({ attempt }: RunningTask): boolean => aside.has(attempt.job);
+  if (!running.some(isAside)) return { running, instances };
+  const plain = new Map<RunningTask, RunningTask>();
+  const plainOf = (r: RunningTask): RunningTask => {
+    if (!isAside(r)) return r;
+    let known = plain.get(r);
+    if (known === undefined) plain.set(r, (known = plainTask(r)));
+    return known;
+  };
+  const views = new Map<InstanceView['instance']['id'], InstanceView>();
+  for (const view of instances.values()) {
+    if (!view.attempts.some(isAside)) views.set(view.instance.id, view);
+    else {
+      const { distinct: _, ...rest } = view;
+      views.set(view.instance.id, { ...rest, attempts: view.attempts.map(plainOf) });
+    }
+  }
+  return { running: running.map(plainOf), instances: views };
+}
+
+function plainTask({ attempt, stage, readS, savedS }: RunningTask): RunningTask {
+  return { attempt, stage: plainStage(stage), class: 'best-effort', deadlineMs: null, readS, savedS };
+}
+
+const PLAIN: Omit<StageSpec, 'name' | 'tasks' | 'resources'> = {
+  dependsOn: [],
+  gang: false,
+  command: ['true'],
+  env: {},
+  workdir: '/',
+  inputs: [],
+  outputs: [],
+  retries: 0,
+  timeoutS: null,
+  checkpoint: null,
+  expectedRuntimeS: null,
+  constraints: {},
+  preferences: [],
+};
+
+const plainStages = new WeakMap<StageSpec, StageSpec>();
+
+/** A stage of the same name, size and needs that says nothing else. */
+function plainStage(stage: StageSpec): StageSpec {
+  let plain = plainStages.get(stage);
+  if (plain === undefined) {
+    const { name, tasks, resources } = stage;
+    plain = { ...PLAIN, name, tasks, resources };
+    plainStages.set(stage, plain);
+  }
+  return plain;
+}
+
+/**
+ * The snapshot with one more job, of one small plain task. A decision that fails on it would fail on any job, so none of
+ * those that wait is to blame. To be thrown away: the job does not exist.
+ */
+export function probed(snapshot: Snapshot): Snapshot {
+  const { nowMs } = snapshot;
+  const id = jobId('j-probe');
+  const stage: StageSpec = {
+    ...PLAIN,
+    name: 'main',
+    tasks: 1,
+    resources: { cpu: milliCpu(1000), memory: mib(512), gpus: 0, disk: mib(0) },
+  };
+  const counts = { nextFresh: 0, waiting: 0, running: 0, succeeded: 0, failed: 0, cancelled: 0 };
+  const job: Job = {
+    id,
+    spec: plainSpec({ stages: [stage] }),
+    template: 'probe',
+    state: 'pending',
+    stateReason: null,
+    submittedMs: nowMs,
+    deadlineMs: null,
+    startedMs: null,
+    finishedMs: null,
+    cancelRequested: false,
+    stages: [{ name: stage.name, tasks: 1, ...counts }],
+    after: [],
+    admission: { feasible: true, notes: [] },
+  };
+  const group: PendingGroup = {
+    id: groupId(`${id}/main/fresh`),
+    job: id,
+    class: 'best-effort',
+    stage,
+    count: 1,
+    members: { freshFrom: 0 },
+    keptS: ZERO_S,
+    submittedMs: nowMs,
+    deadlineMs: null,
+    need: stage.resources,
+  };
+  return { ...snapshot, jobs: new Map([...snapshot.jobs, [id, job]]), groups: [...snapshot.groups, group] };
+}
+
+const plainSpec = (spec: Pick<JobSpec, 'stages'>): JobSpec => ({
+  name: 'set-aside',
+  owner: '',
+  labels: {},
+  class: 'best-effort',
+  deadline: null,
+  value: { onTimeUsd: null, worthlessAfterS: null },
+  after: [],
+  maxCostUsd: null,
+  stages: spec.stages.map(plainStage),
+});

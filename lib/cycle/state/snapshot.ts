@@ -1,0 +1,234 @@
+import { groupId, type JobId, type PoolId } from '../../kernel/ids.ts';
+import { invariant } from '../../kernel/errors.ts';
+import { gt, least, raw, seconds, ZERO_S, type EpochMs, type Usd } from '../../kernel/units.ts';
+import type { Job, JobState, StageSpec, Task } from '../../domain/job.ts';
+import type { Pool, PoolView } from '../../domain/pool.ts';
+import { doneOnceS } from '../../domain/work-to-do.ts';
+import type { BlockedJob, Budget, Limits, PendingGroup, Snapshot } from '../../domain/snapshot.ts';
+import { faultText } from '../observe/holding.ts';
+import { isEnding } from '../observe/observe.ts';
+import { setAside, type Aside } from './set-aside.ts';
+import type { WorkingState } from './working-state.ts';
+
+/** Progress within this is alike enough to plan together: one group, not one per interrupted task. */
+const KEPT_BUCKET_S = 60;
+/** So are those whose longest attempts, a minute added, differ by less than this: some twenty groups of a stage in a week of running. */
+const RAN_RATIO = 1.5;
+
+export interface SnapshotInput {
+  readonly state: WorkingState;
+  readonly nowMs: EpochMs;
+  readonly pools: readonly PoolView[];
+  /** Every pool an instance may be in, also those without a quote now. */
+  readonly poolById: ReadonlyMap<PoolId, Pool>;
+  /** States of jobs that others wait for; absent = unknown to the store. */
+  readonly dependencies: ReadonlyMap<JobId, JobState>;
+  /** Spent so far of jobs that have a budget. */
+  readonly spentUsd: ReadonlyMap<JobId, Usd>;
+  readonly budgets?: ReadonlyMap<JobId, Budget>;
+  readonly limits: Limits;
+  readonly spendingLimits?: Snapshot['spendingLimits'] & {};
+  /** Why no task may start for want of room on the disk; absent: tasks may. */
+  readonly startsHeld?: string;
+  /** What reading a checkpoint takes, which is no progress of an attempt that resumed; default 0. */
+  readonly restoreS?: number;
+  /** Told of a job that no picture can be taken of, which is then left out. Absent: it throws. */
+  readonly onFault?: (job: JobId, error: unknown) => void;
+}
+
+/** One consistent picture out of the working state. O(active jobs x stages + tried tasks of stages of which some wait + pools), and what `WhatRuns` takes. */
+export function takeSnapshot(input: SnapshotInput): Snapshot {
+  const { state, nowMs } = input;
+  const tasks: Task[] = [];
+  const groups: PendingGroup[] = [];
+  const blocked: BlockedJob[] = [];
+  const jobs = new Map<JobId, Job>();
+  const aside = new Map<JobId, Aside>();
+  for (const job of state.activeJobs()) {
+    jobs.set(job.id, job);
+    if (job.held !== undefined) aside.set(job.id, { why: 'held', detail: `held: ${job.held.reason}` });
+    if (isEnding(job)) {
+      blocked.push({ job: job.id, stage: null, why: 'cancelling', detail: 'the job is being stopped', untilMs: null });
+      continue;
+    }
+    if (job.held !== undefined) continue;
+    if (input.startsHeld !== undefined) {
+      aside.set(job.id, { why: 'disk', detail: input.startsHeld });
+      continue;
+    }
+    const unmet = job.after.find((id) => input.dependencies.get(id) !== 'succeeded');
+    if (unmet !== undefined) {
+      blocked.push({ job: job.id, stage: null, why: 'dependency', detail: `waits for job ${unmet}`, untilMs: null });
+      continue;
+    }
+    if (hasBegunAll(job)) continue;
+    const { onFault } = input;
+    try {
+      for (const stage of job.spec.stages) {
+        const waiting = state.waitingTasks(job, stage.name);
+        for (const task of waiting) tasks.push(task);
+        pendingOf(job, stage, { nowMs, waiting, groups, blocked });
+      }
+    } catch (error) {
+      if (onFault === undefined) throw error;
+      onFault(job.id, error);
+      aside.set(job.id, { why: 'held', detail: `held: ${faultText(error)}` });
+    }
+  }
+  const restoreS = seconds(input.restoreS ?? 0);
+  const { running, instances } = state.whatRuns({ poolById: input.poolById, restoreS });
+  const all: Snapshot = {
+    nowMs,
+    jobs,
+    tasks,
+    groups,
+    running,
+    blocked,
+    instances,
+    pools: input.pools,
+    spentUsd: input.spentUsd,
+    ...(input.budgets === undefined ? {} : { budgets: input.budgets }),
+    limits: input.limits,
+    ...(input.spendingLimits === undefined ? {} : { spendingLimits: input.spendingLimits }),
+  };
+  return setAside(all, aside);
+}
+
+/** Whether each of its tasks has been begun and none waits to be tried again: most of what there is. */
+const hasBegunAll = ({ stages }: Job): boolean => stages.every((s) => s.nextFresh >= s.tasks && s.waiting === 0);
+
+interface PendingContext {
+  readonly nowMs: EpochMs;
+  readonly waiting: readonly Task[];
+  readonly groups: PendingGroup[];
+  readonly blocked: BlockedJob[];
+}
+
+function pendingOf(job: Job, stage: StageSpec, context: PendingContext): void {
+  const progress = invariant(
+    job.stages.find((s) => s.name === stage.name),
+    `job ${job.id} has no progress for stage ${stage.name}`,
+  );
+  const fresh = progress.tasks - progress.nextFresh;
+  if (fresh + context.waiting.length === 0) return;
+  const before = stage.dependsOn.find((name) => job.stages.some((s) => s.name === name && s.succeeded < s.tasks));
+  if (before !== undefined) {
+    context.blocked.push({
+      job: job.id,
+      stage: stage.name,
+      why: 'dependency',
+      detail: `stage ${stage.name} waits for stage ${before}`,
+      untilMs: null,
+    });
+    return;
+  }
+  const due: Task[] = [];
+  for (const t of context.waiting) {
+    if (t.notBeforeMs !== null && gt(t.notBeforeMs, context.nowMs)) {
+      context.blocked.push({
+        job: job.id,
+        stage: stage.name,
+        why: 'backoff',
+        detail: `task ${t.index} failed ${t.failures} time(s) and is tried again after a pause`,
+        untilMs: t.notBeforeMs,
+      });
+    } else due.push(t);
+  }
+  if (stage.gang) {
+    gangGroup(job, stage, { context, due, fresh, nextFresh: progress.nextFresh, running: progress.running });
+    return;
+  }
+  if (fresh > 0) {
+    context.groups.push(
+      group(job, stage, { name: 'fresh', count: fresh, members: { freshFrom: progress.nextFresh }, keptS: ZERO_S }),
+    );
+  }
+  for (const task of due) if (task.goesTo !== undefined) context.groups.push(movedGroup(job, stage, task));
+  const staying = due.some((t) => t.goesTo !== undefined) ? due.filter((t) => t.goesTo === undefined) : due;
+  for (const [name, tasks] of Map.groupBy(staying, progressOf)) {
+    const indices = tasks.map((t) => t.index).sort((a, b) => a - b);
+    context.groups.push(group(job, stage, { name, count: indices.length, members: { indices }, ...leastOf(tasks) }));
+  }
+}
+
+/** What tasks of a stage are told apart by, once they have begun. */
+function progressOf(task: Task): string {
+  const kept = `kept-${Math.floor(raw(task.keptS) / KEPT_BUCKET_S)}`;
+  const ranS = doneOnceS(task);
+  // What it kept later says as much.
+  if (!gt(ranS, task.keptS)) return kept;
+  return `${kept}-ran-${Math.floor(Math.log(1 + raw(ranS) / KEPT_BUCKET_S) / Math.log(RAN_RATIO))}`;
+}
+
+/** A task on the way to the target of its move: a group of its own. */
+const movedGroup = (job: Job, stage: StageSpec, task: Task): PendingGroup => ({
+  ...group(job, stage, {
+    name: `moved-${task.index}`,
+    count: 1,
+    members: { indices: [task.index] },
+    ...leastOf([task]),
+  }),
+  ...(task.goesTo === undefined ? {} : { goesTo: task.goesTo }),
+});
+
+/** What is true of all of them. */
+function leastOf(tasks: readonly Task[]): Pick<PendingGroup, 'keptS' | 'ranS'> {
+  const keptS = tasks.map((t) => t.keptS).reduce((a, b) => least(a, b));
+  const ranS = tasks.map(doneOnceS).reduce((a, b) => least(a, b));
+  return gt(ranS, keptS) ? { keptS, ranS } : { keptS };
+}
+
+/** A gang starts whole: only when none of it runs and all that is left of it is due. */
+function gangGroup(
+  job: Job,
+  stage: StageSpec,
+  gang: { context: PendingContext; due: readonly Task[]; fresh: number; nextFresh: number; running: number },
+): void {
+  if (gang.running > 0 || gang.due.length < gang.context.waiting.length) return;
+  const indices = gang.due.map((t) => t.index);
+  for (let i = 0; i < gang.fresh; i++) indices.push(gang.nextFresh + i);
+  const done = gang.fresh > 0 ? { keptS: ZERO_S } : leastOf(gang.due);
+  gang.context.groups.push(
+    group(job, stage, {
+      name: 'gang',
+      count: indices.length,
+      members: { indices: indices.sort((a, b) => a - b) },
+      ...done,
+    }),
+  );
+}
+
+function group(
+  job: Job,
+  stage: StageSpec,
+  of: Pick<PendingGroup, 'count' | 'members' | 'keptS' | 'ranS'> & { readonly name: string },
+): PendingGroup {
+  return {
+    id: groupId(`${job.id}/${stage.name}/${of.name}`),
+    job: job.id,
+    class: job.spec.class,
+    stage,
+    count: of.count,
+    members: of.members,
+    keptS: of.keptS,
+    ...(of.ranS === undefined ? {} : { ranS: of.ranS }),
+    submittedMs: job.submittedMs,
+    deadlineMs: job.deadlineMs,
+    need: stage.resources,
+  };
+}
+
+/** The task of a group that is the nth, counted from 0. */
+export const memberOf = ({ members }: Pick<PendingGroup, 'members'>, nth: number): number | undefined =>
+  'indices' in members ? members.indices[nth] : members.freshFrom + nth;
+
+/** The tasks of a group, first to last. */
+export function membersOf(
+  g: { readonly members: PendingGroup['members']; readonly count: number },
+  from = 0,
+  to = g.count,
+): number[] {
+  const { members } = g;
+  if ('indices' in members) return members.indices.slice(from, to);
+  return Array.from({ length: to - from }, (_, i) => members.freshFrom + from + i);
+}

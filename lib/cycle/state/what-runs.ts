@@ -1,0 +1,267 @@
+import type { AttemptId, InstanceId, JobId, PoolId } from '../../kernel/ids.ts';
+import { invariant } from '../../kernel/errors.ts';
+import { add, mib, milliCpu, raw, ZERO_S, type Seconds } from '../../kernel/units.ts';
+import { isLive, takesTasks, type Instance } from '../../domain/instance.ts';
+import type { Attempt, Job, StageSpec, Task } from '../../domain/job.ts';
+import type { Pool } from '../../domain/pool.ts';
+import type { Resources } from '../../domain/resources.ts';
+import { Alike, distinctOf } from './alike.ts';
+import {
+  isAtRisk,
+  isIdle,
+  isStopping,
+  rememberInstanceParts,
+  rememberParts,
+  type InstanceParts,
+  type InstanceView,
+  type RunningTask,
+  type Snapshot,
+} from '../../domain/snapshot.ts';
+
+type ByKey<K, V> = Pick<ReadonlyMap<K, V>, 'get'>;
+
+/** Where the rows are that it is made of. */
+export interface RunningRows {
+  readonly jobs: ByKey<JobId, Job>;
+  readonly attempts: ByKey<AttemptId, Attempt>;
+  readonly instances: ByKey<InstanceId, Instance>;
+  /** Of an attempt that has not ended. */
+  readonly taskOf: (attempt: Attempt) => Pick<Task, 'ranS' | 'ownStops'> | undefined;
+}
+
+/** The same for all of an engine's life. */
+export interface RunningTerms {
+  /** Every pool an instance may be in, also those without a quote now. */
+  readonly poolById: ReadonlyMap<PoolId, Pool>;
+  /** What reading a checkpoint takes, which is no progress of an attempt that resumed. */
+  readonly restoreS: Seconds;
+}
+
+/**
+ * What runs, and each live instance with what runs on it: by far the most there is, and of it little changes from one cycle
+ * to the next. So it is kept, and only what was told to have changed is made anew.
+ *
+ * It is right because rows never change, they are replaced, and every replacement is told (`changedAttempt`, `changedInstance`);
+ * because nothing in a running task or a view depends on the time (domain/snapshot.ts); because a job's specification
+ * and deadline are as submitted; and because how long a task ran before changes when an attempt of it ends. Order: of both maps that in which attempts and instances came, as in the rows.
+ * Invariant: after `now` all hold exactly what is live. Memory: what is live.
+ */
+export class WhatRuns {
+  readonly #running = new Map<AttemptId, RunningTask>();
+  /** Of those what is stopping, and what an interruption may make late. */
+  readonly #stopping = new Map<AttemptId, RunningTask>();
+  readonly #atRisk = new Map<AttemptId, RunningTask>();
+  readonly #views = new Map<InstanceId, InstanceView>();
+  /** Of those what may be given a task, what may not, and what nothing runs on. */
+  readonly #takingTasks = new Map<PoolId, Map<InstanceId, InstanceView>>();
+  readonly #leaving = new Map<InstanceId, InstanceView>();
+  readonly #idle = new Map<InstanceId, InstanceView>();
+  /** Those of the last snapshot, which share `#views`. */
+  #given: Views | null = null;
+  /** With where they are. */
+  readonly #changedAttempts = new Map<AttemptId, InstanceId>();
+  readonly #changedInstances = new Set<InstanceId>();
+  readonly #alike = new Alike();
+
+  changedAttempt({ id, instance }: Pick<Attempt, 'id' | 'instance'>): void {
+    this.#changedAttempts.set(id, instance);
+  }
+
+  changedInstance(id: InstanceId): void {
+    this.#changedInstances.add(id);
+  }
+
+  /** O(what has changed x what is on the same instances), and lists of what there is: a snapshot stays as it was taken. */
+  now(rows: RunningRows, terms: RunningTerms): Pick<Snapshot, 'running' | 'instances'> {
+    this.#given?.part();
+    const changed = this.#takeAttempts(rows, terms);
+    for (const id of changed.keys()) this.#changedInstances.add(id);
+    for (const id of this.#changedInstances) {
+      const instance = rows.instances.get(id);
+      if (instance === undefined || !isLive(instance)) this.#removeView(id);
+      else this.#putView(viewOf(instance, changed.get(id) ?? this.#on(id), terms));
+    }
+    this.#changedInstances.clear();
+    const running = [...this.#running.values()];
+    rememberParts(running, { stopping: [...this.#stopping.values()], atRisk: [...this.#atRisk.values()] });
+    this.#given = new Views(this.#views);
+    rememberInstanceParts(this.#given, this.#instanceParts());
+    return { running, instances: this.#given };
+  }
+
+  #instanceParts(): InstanceParts {
+    const takingTasks = new Map<PoolId, readonly InstanceView[]>();
+    this.#takingTasks.forEach((there, pool) => {
+      if (there.size > 0) takingTasks.set(pool, [...there.values()]);
+    });
+    return { takingTasks, leaving: [...this.#leaving.values()], idle: [...this.#idle.values()] };
+  }
+
+  /** Takes over what attempts have become. Returns what runs where one of them is, in the order in which attempts came. */
+  #takeAttempts(rows: RunningRows, terms: RunningTerms): ReadonlyMap<InstanceId, readonly RunningTask[]> {
+    const stageOf = stagesOf(rows.jobs);
+    const changed = new Map<InstanceId, RunningTask[]>();
+    for (const [id, on] of this.#changedAttempts) {
+      let there = changed.get(on);
+      if (there === undefined) changed.set(on, (there = [...this.#on(on)]));
+      const before = this.#running.get(id);
+      const attempt = rows.attempts.get(id);
+      if (attempt === undefined || attempt.state === 'ended') {
+        this.#remove(id);
+        replace(there, before, null);
+      } else {
+        const instance = rows.instances.get(on);
+        const of = { ...stageOf(attempt), task: rows.taskOf(attempt) };
+        const running = this.#alike.of(runningTask(of, attempt, terms));
+        this.#put(running, instance && terms.poolById.get(instance.pool));
+        replace(there, before, running);
+      }
+    }
+    this.#changedAttempts.clear();
+    return changed;
+  }
+
+  #on(instance: InstanceId): readonly RunningTask[] {
+    return this.#views.get(instance)?.attempts ?? [];
+  }
+
+  #remove(id: AttemptId): void {
+    this.#running.delete(id);
+    this.#stopping.delete(id);
+    this.#atRisk.delete(id);
+  }
+
+  #removeView(id: InstanceId): void {
+    const view = this.#views.get(id);
+    if (view === undefined) return;
+    this.#views.delete(id);
+    this.#takingTasks.get(view.pool.id)?.delete(id);
+    this.#leaving.delete(id);
+    this.#idle.delete(id);
+  }
+
+  #putView(view: InstanceView): void {
+    const { instance, pool } = view;
+    this.#views.set(instance.id, view);
+    const takes = takesTasks(instance);
+    keep(this.#takingTasksIn(pool.id), { id: instance.id, is: view, if: takes });
+    keep(this.#leaving, { id: instance.id, is: view, if: !takes });
+    keep(this.#idle, { id: instance.id, is: view, if: isIdle(view) });
+  }
+
+  #takingTasksIn(pool: PoolId): Map<InstanceId, InstanceView> {
+    let there = this.#takingTasks.get(pool);
+    if (there === undefined) this.#takingTasks.set(pool, (there = new Map<InstanceId, InstanceView>()));
+    return there;
+  }
+
+  #put(running: RunningTask, on: Pool | undefined): void {
+    const { id } = running.attempt;
+    this.#running.set(id, running);
+    keep(this.#stopping, { id, is: running, if: isStopping(running) });
+    keep(this.#atRisk, { id, is: running, if: isAtRisk(running, on) });
+  }
+}
+
+/**
+ * The views of a snapshot: a list, and an index that it shares with who made it, until that goes on. Who asks for one later, which
+ * hardly anybody does, has an index made of the list.
+ */
+class Views {
+  readonly #list: readonly InstanceView[];
+  #byId: ReadonlyMap<InstanceId, InstanceView> | null;
+
+  constructor(byId: ReadonlyMap<InstanceId, InstanceView>) {
+    this.#list = [...byId.values()];
+    this.#byId = byId;
+  }
+
+  get(id: InstanceId): InstanceView | undefined {
+    this.#byId ??= new Map(this.#list.map((view) => [view.instance.id, view]));
+    return this.#byId.get(id);
+  }
+
+  get size(): number {
+    return this.#list.length;
+  }
+
+  values(): ArrayIterator<InstanceView> {
+    return this.#list.values();
+  }
+
+  /** What it shares is about to change. */
+  part(): void {
+    this.#byId = null;
+  }
+}
+
+/** Puts a row into a part of its table, or takes it out where it does not belong there any more. */
+function keep<K, V>(part: Map<K, V>, row: { readonly id: K; readonly is: V; readonly if: boolean }): void {
+  if (row.if) part.set(row.id, row.is);
+  else part.delete(row.id);
+}
+
+/** Puts what an attempt has become in the place of what it was, a new one last, and takes out one that has ended. */
+function replace(there: RunningTask[], before: RunningTask | undefined, after: RunningTask | null): void {
+  const at = before === undefined ? -1 : there.indexOf(before);
+  if (after === null) {
+    if (at !== -1) there.splice(at, 1);
+  } else if (at === -1) there.push(after);
+  else there[at] = after;
+}
+
+function viewOf(instance: Instance, attempts: readonly RunningTask[], { poolById }: RunningTerms): InstanceView {
+  const pool = invariant(poolById.get(instance.pool), `instance ${instance.id} is in an unknown pool ${instance.pool}`);
+  const free: Filling = { ...pool.type.capacity };
+  for (const { attempt } of attempts) takeFrom(free, attempt.resources);
+  return { instance, pool, free, attempts, distinct: distinctOf(attempts) };
+}
+
+interface StageOf {
+  readonly job: Job;
+  readonly stage: StageSpec;
+}
+
+/** Job and stage of an attempt. Attempts of one stage come one after the other, so that most are answered by the last answer. */
+function stagesOf(jobs: ByKey<JobId, Job>): (attempt: Attempt) => StageOf {
+  let last: StageOf | null = null;
+  return (attempt) => {
+    if (last !== null && last.job.id === attempt.job && last.stage.name === attempt.stage) return last;
+    const job = jobs.get(attempt.job);
+    const stage = job?.spec.stages.find((s) => s.name === attempt.stage);
+    last = {
+      job: invariant(job, `attempt ${attempt.id} of a job that is not active`),
+      stage: invariant(stage, `attempt ${attempt.id} of a stage that does not exist`),
+    };
+    return last;
+  };
+}
+
+function runningTask(
+  { job, stage, task }: StageOf & { readonly task: Pick<Task, 'ranS' | 'ownStops'> | undefined },
+  attempt: Attempt,
+  { restoreS }: RunningTerms,
+): RunningTask {
+  return {
+    attempt,
+    class: job.spec.class,
+    stage,
+    deadlineMs: job.deadlineMs,
+    // Else work would look further on while it runs than it is when it waits again, and would be sent to and fro.
+    readS: raw(attempt.resumedFromS) > 0 ? restoreS : ZERO_S,
+    savedS: stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, attempt.keptS),
+    ...(task?.ranS === undefined ? {} : { ranS: task.ranS }),
+    ...(task?.ownStops === undefined ? {} : { ownStops: task.ownStops }),
+  };
+}
+
+/** What is free while attempts are still being counted off. */
+type Filling = { -readonly [K in keyof Resources]: Resources[K] };
+
+/** As `minusResources`, in place. */
+function takeFrom(free: Filling, { cpu, memory, gpus, disk }: Resources): void {
+  free.cpu = milliCpu(raw(free.cpu) - raw(cpu));
+  free.memory = mib(raw(free.memory) - raw(memory));
+  free.gpus -= gpus;
+  free.disk = mib(raw(free.disk) - raw(disk));
+}

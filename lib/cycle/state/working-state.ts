@@ -1,0 +1,316 @@
+import { attemptId, type AttemptId, type InstanceId, type JobId } from '../../kernel/ids.ts';
+import { EbbError, invariant } from '../../kernel/errors.ts';
+import { ZERO_S, type EpochMs } from '../../kernel/units.ts';
+import { isLive, type Instance } from '../../domain/instance.ts';
+import { isOver, type Attempt, type Job, type StageProgress, type Task, type TaskRef } from '../../domain/job.ts';
+import type { LedgerRow } from '../../domain/ledger.ts';
+import type { Plan } from '../../domain/plan.ts';
+import type { Snapshot } from '../../domain/snapshot.ts';
+import type { ActiveState, Change, EffectRecord, OthersChanges } from '../../ports/store.ts';
+import { Rows, TaskRows } from './rows.ts';
+import { WhatRuns, type RunningTerms } from './what-runs.ts';
+
+export const taskKey = (t: TaskRef): string => `${t.job}/${t.stage}/${t.index}`;
+export const attemptName = (t: TaskRef, number: number): AttemptId =>
+  attemptId(`${t.job}.${t.stage}.${t.index}.${number}`);
+
+/**
+ * The active state while a use case works on it. Every put replaces an immutable value and remembers it; `takeChanges()`
+ * is what to commit, one change per entity however often it was put. Reads see the puts before them. What is committed
+ * may serve the next use case too (`carryOver`); its memory is bounded by what is active.
+ */
+export class WorkingState {
+  readonly jobs = new Rows<JobId, Job>();
+  readonly #tasks = new TaskRows();
+  readonly attempts = new Rows<AttemptId, Attempt>();
+  readonly instances = new Rows<InstanceId, Instance>();
+  #openEffects: readonly EffectRecord[];
+  #cursors: ReadonlyMap<InstanceId, number>;
+  /** Cursors that follow what is put; null while they need not. */
+  #followed: Map<InstanceId, number> | null = null;
+  /** Of the other kinds, by key. */
+  readonly #touched = new Map<Change['put'], Map<string, Change>>();
+  readonly #appended: Change[] = [];
+  /** Made when first asked for: attempts by instance, in the order of `attempts`. */
+  #attemptsOn: Map<InstanceId, Set<AttemptId>> | null = null;
+  /** Told of each row that is put. */
+  readonly #whatRuns = new WhatRuns();
+  /** What came to its end since the last `carryOver`: a load would leave it out. */
+  #over = nothingOver();
+
+  constructor(active: ActiveState) {
+    for (const j of active.jobs) this.jobs.load(j.id, j);
+    for (const t of active.tasks) this.#tasks.load(t);
+    for (const i of active.instances) {
+      this.instances.load(i.id, i);
+      this.#whatRuns.changedInstance(i.id);
+    }
+    for (const a of active.attempts) {
+      this.attempts.load(a.id, a);
+      this.#whatRuns.changedAttempt(a);
+    }
+    this.#openEffects = active.openEffects;
+    this.#cursors = active.cursors;
+  }
+
+  /** As of the load, or of the last `carryOver`. */
+  get openEffects(): readonly EffectRecord[] {
+    return this.#openEffects;
+  }
+
+  get cursors(): ReadonlyMap<InstanceId, number> {
+    return this.#followed ?? this.#cursors;
+  }
+
+  /** From now on, until the next `carryOver`, `cursors` has what is put: for whoever observes more than once. */
+  followCursors(): void {
+    this.#followed ??= new Map(this.#cursors);
+  }
+
+  /** Instances that ended since the load, or the last `carryOver`. */
+  get endedInstances(): readonly InstanceId[] {
+    return this.#over.instances;
+  }
+
+  /**
+   * Goes on from what is committed as if it had been loaded anew: what is over is left out, what others wrote is taken in.
+   * This is all that the engine keeps between cycles. It is right because nobody else writes tasks, attempts and instances while the
+   * lease is held (a commit under an older one fails), and because each put here was committed: after a fault the engine
+   * loads anew. O(what ended and what others changed), where a load costs what is active.
+   */
+  carryOver({ jobs, openEffects, cursors }: OthersChanges): void {
+    if (this.changed) throw new EbbError('internal', { what: 'what is not committed is carried over' });
+    const { attempts, instances, tasks, jobs: endedJobs } = this.#over;
+    this.#over = nothingOver();
+    for (const id of attempts) this.#dropAttempt(id);
+    for (const id of instances) {
+      this.instances.delete(id);
+      this.#attemptsOn?.delete(id);
+    }
+    for (const task of tasks) this.#tasks.delete(task);
+    for (const id of endedJobs) {
+      this.jobs.delete(id);
+      this.#tasks.deleteJob(id);
+    }
+    for (const job of jobs) this.jobs.load(job.id, job);
+    this.#openEffects = openEffects;
+    this.#cursors = cursors;
+    this.#followed = null;
+  }
+
+  #dropAttempt(id: AttemptId): void {
+    const attempt = this.attempts.get(id);
+    this.attempts.delete(id);
+    if (attempt === undefined || this.#attemptsOn === null) return;
+    const there = this.#attemptsOn.get(attempt.instance);
+    if (there?.delete(id) === true && there.size === 0) this.#attemptsOn.delete(attempt.instance);
+  }
+
+  putJob(value: Job): void {
+    this.jobs.put(value.id, value);
+    if (isOver(value.state)) this.#over.jobs.push(value.id);
+  }
+
+  putAttempt(value: Attempt): void {
+    const isNew = this.attempts.put(value.id, value);
+    if (isNew && this.#attemptsOn !== null) addTo(this.#attemptsOn, value.instance, value.id);
+    this.#whatRuns.changedAttempt(value);
+    if (!isLiveAttempt(value)) this.#over.attempts.push(value.id);
+  }
+
+  putInstance(value: Instance): void {
+    this.instances.put(value.id, value);
+    this.#whatRuns.changedInstance(value.id);
+    if (!isLive(value)) this.#over.instances.push(value.id);
+  }
+
+  putEffect(value: EffectRecord): void {
+    this.#touch(value.key, { put: 'effect', value });
+  }
+
+  putCursor(instance: InstanceId, sequence: number): void {
+    this.#followed?.set(instance, sequence);
+    this.#touch(instance, { put: 'cursor', instance, sequence });
+  }
+
+  putMemory(key: string, value: string): void {
+    this.#touch(key, { put: 'memory', key, value });
+  }
+
+  putPlan(value: Plan): void {
+    this.#appended.push({ put: 'plan', value });
+  }
+
+  putLedger(instance: InstanceId, value: readonly LedgerRow[]): void {
+    this.#touch(instance, { put: 'ledger', instance, value });
+  }
+
+  event(type: string, at: EpochMs, what: { job?: JobId; text: string; data?: Record<string, unknown> }): void {
+    this.#appended.push({
+      put: 'event',
+      value: { atMs: at, type, job: what.job ?? null, text: what.text, data: what.data ?? {} },
+    });
+  }
+
+  /** Moves a tried task to another state, and its stage's counters with it. */
+  moveTask(task: Task, to: Task): void {
+    this.#storeTask(to);
+    if (task.state === to.state) return;
+    this.#count(to, (s) => ({ ...s, [task.state]: s[task.state] - 1, [to.state]: s[to.state] + 1 }));
+  }
+
+  /** Changes a tried task without moving it between states. */
+  updateTask(to: Task): void {
+    this.#storeTask(to);
+  }
+
+  /** Takes the next never-tried task of a stage, or a waiting one, into `running`. Returns it with its attempt counted. */
+  beginTask(ref: TaskRef): Task {
+    const known = this.#tasks.get(ref);
+    if (known !== undefined) {
+      const { goesTo: _, ...stays } = known;
+      const begun: Task = { ...stays, state: 'running', attempts: known.attempts + 1, notBeforeMs: null };
+      this.moveTask(known, begun);
+      return begun;
+    }
+    const { job, stage, index } = ref;
+    const tried = { state: 'running', attempts: 1, failures: 0, keptS: ZERO_S, notBeforeMs: null } as const;
+    const fresh: Task = { job, stage, index, ...tried };
+    this.#storeTask(fresh);
+    this.#count(ref, (s) => ({ ...s, nextFresh: Math.max(s.nextFresh, ref.index + 1), running: s.running + 1 }));
+    return fresh;
+  }
+
+  task(ref: TaskRef): Task {
+    return invariant(this.#tasks.get(ref), `task ${taskKey(ref)} has an attempt but no record`);
+  }
+
+  /** Null for one that was never tried, or is over and let go. */
+  triedTask(ref: TaskRef): Task | null {
+    return this.#tasks.get(ref) ?? null;
+  }
+
+  stage(ref: TaskRef): StageProgress {
+    const job = invariant(this.jobs.get(ref.job), `job ${ref.job} of a task is not active`);
+    return invariant(
+      job.stages.find((s) => s.name === ref.stage),
+      `job ${ref.job} has no stage ${ref.stage}`,
+    );
+  }
+
+  /** What to commit since the last call. */
+  takeChanges(): readonly Change[] {
+    const changes: Change[] = [];
+    for (const value of this.jobs.takePut()) changes.push({ put: 'job', value });
+    for (const value of this.#tasks.takePut()) changes.push({ put: 'task', value });
+    for (const value of this.instances.takePut()) changes.push({ put: 'instance', value });
+    for (const value of this.attempts.takePut()) changes.push({ put: 'attempt', value });
+    for (const of of this.#touched.values()) of.forEach((change) => changes.push(change));
+    for (const change of this.#appended) changes.push(change);
+    this.#touched.clear();
+    this.#appended.length = 0;
+    return changes;
+  }
+
+  get changed(): boolean {
+    const { jobs, attempts, instances } = this;
+    const put = jobs.countPut + this.#tasks.countPut + attempts.countPut + instances.countPut;
+    return put + this.#touched.size + this.#appended.length > 0;
+  }
+
+  activeJobs(): Job[] {
+    return chosen(this.jobs, (j) => !isOver(j.state));
+  }
+
+  /** Instances and attempts that have not ended. */
+  get live(): number {
+    let live = 0;
+    this.instances.forEach((i) => (live += Number(isLive(i))));
+    this.attempts.forEach((a) => (live += Number(isLiveAttempt(a))));
+    return live;
+  }
+
+  /** Whether anything is left to decide about: a job that is neither over nor merely held, or an instance. */
+  get isIdle(): boolean {
+    for (const j of this.jobs.values()) if (!isOver(j.state) && !isAtRest(j)) return false;
+    for (const i of this.instances.values()) if (isLive(i)) return false;
+    return true;
+  }
+
+  /** Tried tasks of a stage that wait, in the order in which they were first tried. O(tried tasks), O(1) where the job counts none. */
+  waitingTasks({ id, stages }: Pick<Job, 'id' | 'stages'>, stage: string): Task[] {
+    const counted = stages.some((s) => s.name === stage && s.waiting > 0);
+    return counted ? this.#tasks.ofStage(id, stage).filter((t) => t.state === 'waiting') : [];
+  }
+
+  /** Every attempt known on an instance, ended ones included. O(its attempts), after O(attempts) once. */
+  attemptsOn(instance: InstanceId): Attempt[] {
+    if (this.#attemptsOn === null) {
+      this.#attemptsOn = new Map();
+      for (const a of this.attempts.values()) addTo(this.#attemptsOn, a.instance, a.id);
+    }
+    return valuesOf(this.#attemptsOn.get(instance), this.attempts);
+  }
+
+  /** What runs, and each live instance with what runs on it. `terms` are the same at each call. */
+  whatRuns(terms: RunningTerms): Pick<Snapshot, 'running' | 'instances'> {
+    const { jobs, attempts, instances } = this;
+    const taskOf = (attempt: Attempt): Task | undefined => this.#tasks.get(attempt);
+    return this.#whatRuns.now({ jobs, attempts, instances, taskOf }, terms);
+  }
+
+  /** Tried tasks of a job. O(its tasks). */
+  tasksOf(job: JobId): Task[] {
+    return this.#tasks.ofJob(job);
+  }
+
+  #touch(key: string, change: Change): void {
+    const of = this.#touched.get(change.put);
+    if (of === undefined) this.#touched.set(change.put, new Map([[key, change]]));
+    else of.set(key, change);
+  }
+
+  #storeTask(value: Task): void {
+    this.#tasks.put(value);
+    if (value.state !== 'waiting' && value.state !== 'running') this.#over.tasks.push(value);
+  }
+
+  #count(ref: TaskRef, change: (s: StageProgress) => StageProgress): void {
+    const job = invariant(this.jobs.get(ref.job), `job ${ref.job} of a task is not active`);
+    this.putJob({ ...job, stages: job.stages.map((s) => (s.name === ref.stage ? change(s) : s)) });
+  }
+}
+
+interface Over {
+  readonly jobs: JobId[];
+  readonly tasks: TaskRef[];
+  readonly attempts: AttemptId[];
+  readonly instances: InstanceId[];
+}
+
+const nothingOver = (): Over => ({ jobs: [], tasks: [], attempts: [], instances: [] });
+
+/** A held job waits for a person, who wakes the engine. One that is to be stopped waits for the engine. */
+const isAtRest = (j: Job): boolean => j.state === 'held' && !j.cancelRequested && j.stateReason === null;
+
+const isLiveAttempt = (a: Attempt): boolean => a.state !== 'ended';
+
+function chosen<T>(of: Rows<unknown, T>, wanted: (value: T) => boolean): T[] {
+  const found: T[] = [];
+  of.forEach((value) => {
+    if (wanted(value)) found.push(value);
+  });
+  return found;
+}
+
+function addTo<K, V>(index: Map<K, Set<V>>, key: K, value: V): void {
+  const known = index.get(key);
+  if (known === undefined) index.set(key, new Set([value]));
+  else known.add(value);
+}
+
+function valuesOf<K, V>(keys: ReadonlySet<K> | undefined, values: Rows<K, V>): V[] {
+  const found: V[] = [];
+  keys?.forEach((key) => found.push(values.get(key) as V));
+  return found;
+}

@@ -1,0 +1,138 @@
+/**
+ * Whether a region has what a deployment is configured to buy: asked by `npm run preflight`, and by the deployment itself before
+ * the rest of it is made. What is found names the key of the configuration and what to do; docs/deploy.md has the same keys.
+ */
+import {
+  DescribeInstanceTypeOfferingsCommand,
+  DescribeSubnetsCommand,
+  type DescribeSubnetsCommandOutput,
+  type EC2Client,
+} from '@aws-sdk/client-ec2';
+import { z } from 'zod';
+import { EbbError, type Issue } from '../../../kernel/errors.ts';
+import { classify, faultOf } from '../errors.ts';
+
+/** Properties of the custom resource: the construct sets them (lib/infra/deploying.ts). */
+export const askedOf = z.object({
+  Families: z.array(z.string().min(1)).min(1),
+  Zones: z.array(z.string().min(1)).min(1),
+  /** Of a VPC that was there before: its id, and `zone=subnet`. Of one that is made with the rest: none. */
+  Vpc: z.string().optional(),
+  Subnets: z.array(z.string().regex(/^[^=]+=[^=]+$/)).default([]),
+});
+export type Asked = z.output<typeof askedOf>;
+export type AskedInput = z.input<typeof askedOf>;
+
+/** A thousand offers each: all types in all zones of a region are some five of them. */
+const MAX_PAGES = 50;
+
+/** What EC2 was asked and could not answer now is taken as it is: a fault that passes must not fail a deployment. */
+export interface Checked {
+  /** Families by zone in which nothing of them can be bought, where another zone has them. */
+  readonly lacking: ReadonlyMap<string, readonly string[]>;
+  /** A type of each family that is offered. */
+  readonly types: ReadonlyMap<string, string>;
+}
+
+/**
+ * Throws `usage` with every finding: a family that no zone has, zones without any of them, subnets that are elsewhere, or an
+ * account that may not even ask.
+ */
+export async function checkRegion(client: EC2Client, asked: Asked): Promise<Checked> {
+  const { Families: families, Zones: zones } = asked;
+  const offered = await allowed('families', () => offersIn(client, asked));
+  const has = (family: string, zone: string): boolean => offered.byZone.get(zone)?.has(family) === true;
+  const issues: Issue[] = families
+    .filter((family) => !zones.some((zone) => has(family, zone)))
+    .map((family) => ({
+      at: 'families',
+      message: `${family} is offered in none of ${zones.join(', ')}; leave it out, or deploy to another region`,
+    }));
+  if (issues.length === families.length) {
+    issues.splice(0, issues.length, {
+      at: 'families',
+      message: `none of ${families.join(', ')} is offered in ${zones.join(', ')}; choose others, or another region`,
+    });
+  }
+  issues.push(...(await allowed('vpc', () => misplaced(client, asked))));
+  if (issues.length > 0) {
+    const what = 'this region does not have what the configuration asks for';
+    throw new EbbError('usage', { what, issues, next: 'docs/deploy.md lists every key' });
+  }
+  const lacking = zones.map((zone) => [zone, families.filter((family) => !has(family, zone))] as const);
+  return { lacking: new Map(lacking.filter(([, missing]) => missing.length > 0)), types: offered.types };
+}
+
+interface Offered {
+  /** Families. */
+  readonly byZone: Map<string, Set<string>>;
+  readonly types: Map<string, string>;
+}
+
+async function offersIn(client: EC2Client, { Families, Zones }: Asked): Promise<Offered> {
+  const offered: Offered = { byZone: new Map(), types: new Map() };
+  let token: string | undefined;
+  for (let pages = 0; pages < MAX_PAGES; pages++) {
+    const answer = await client.send(
+      new DescribeInstanceTypeOfferingsCommand({
+        LocationType: 'availability-zone',
+        Filters: [
+          { Name: 'location', Values: Zones },
+          { Name: 'instance-type', Values: Families.map((family) => `${family}.*`) },
+        ],
+        ...(token === undefined ? {} : { NextToken: token }),
+      }),
+    );
+    for (const { InstanceType: type = '', Location: zone = '' } of answer.InstanceTypeOfferings ?? []) {
+      const [family = ''] = type.split('.');
+      if (!offered.types.has(family) || type.endsWith('.large')) offered.types.set(family, type);
+      offered.byZone.set(zone, (offered.byZone.get(zone) ?? new Set()).add(family));
+    }
+    token = answer.NextToken;
+    if (token === undefined || token === '') break;
+  }
+  return offered;
+}
+
+/** Subnets that are not in the zone, or not in the VPC, that the configuration says. */
+async function misplaced(client: EC2Client, { Vpc, Subnets }: Asked): Promise<Issue[]> {
+  if (Subnets.length === 0) return [];
+  const pairs = Subnets.map((pair) => pair.split('=') as [string, string]);
+  let answer: DescribeSubnetsCommandOutput;
+  try {
+    answer = await client.send(new DescribeSubnetsCommand({ SubnetIds: pairs.map(([, subnet]) => subnet) }));
+  } catch (error) {
+    if ((error as Error).name !== 'InvalidSubnetID.NotFound') throw error;
+    return [{ at: 'vpc.subnets', message: `${(error as Error).message}; give subnets of this account and region` }];
+  }
+  const found = new Map((answer.Subnets ?? []).map((s) => [s.SubnetId, s]));
+  return pairs.flatMap(([zone, subnet]) => {
+    const { AvailabilityZone: actual = 'nowhere', VpcId } = found.get(subnet) ?? {};
+    const at = `vpc.subnets.${zone}`;
+    if (actual !== zone) return [{ at, message: `${subnet} is in ${actual}; give a subnet of ${zone}` }];
+    if (Vpc !== undefined && VpcId !== Vpc) return [{ at, message: `${subnet} is not in ${Vpc} but in ${VpcId}` }];
+    return [];
+  });
+}
+
+/** Says of a refused question which right is lacking. */
+async function allowed<T>(at: string, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    const fault = faultOf(error);
+    if (fault !== 'denied' && fault !== 'unsupported') throw classify(error, 'asking what the region offers');
+    const said = error instanceof Error ? error.message : String(error);
+    throw new EbbError('usage', {
+      what: 'this account may not use EC2 in this region',
+      issues: [
+        {
+          at: fault === 'denied' ? 'account' : 'region',
+          message: `EC2 refuses to say what ${at} it has: ${said}`,
+        },
+      ],
+      next: 'switch the region on for the account, and have EC2 allowed by whoever limits it (service control policies, permission boundaries)',
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,329 @@
+/**
+ * Where records of instances lie, and which of them have something to report. In the deployment's table:
+ *
+ *   I#<instance>    FLEET            the record (record.ts), compressed; `n` counts its versions
+ *   E#<EC2 id>      FLEET            which instance of ours it is
+ *   L#<group>       FLEET            launches that one request buys, and EC2's ids of the instances that came of it
+ *   A#<mark>        ORDER            which attempt, on which instance, and what to run, as it was asked; there from before its
+ *                                    task is asked for. `mark` is what a task is known by outside (marks.ts)
+ *   NEWS            I#<instance>     there may be observations up to `upTo` that nobody has applied
+ *
+ * Writers are the Lambdas that act, observe and sweep, at once. A record changes by a conditional write on its version, and
+ * who loses is shown the newer one and folds its facts into that. Who has read a record need not read it again to change it:
+ * its version is remembered beside it. NEWS is written before the record: an entry too many is looked up in vain, one too few
+ * would leave an observation unseen. It is taken away only up to the number that was applied.
+ */
+import type { AttemptId, EffectKey, InstanceId, PoolId } from '../../../kernel/ids.ts';
+import { attemptId, instanceId } from '../../../kernel/ids.ts';
+import { EbbError } from '../../../kernel/errors.ts';
+import type { Observation } from '../../../domain/observation.ts';
+import type { StartRequest } from '../../../ports/fleet.ts';
+import { body, bodyOf, flag, flagOf, number, numberOf, text, textAt, type Item } from '../store/codec.ts';
+import { ec2Key, fleetKey, launchKey, markKey, NEWS, newsKey, textOf } from '../store/keys.ts';
+import type { Table } from '../store/table.ts';
+import { trimmed, type InstanceRecord } from './record.ts';
+import { markOf } from './marks.ts';
+
+/** A record meets few writers: those of one instance's events and of one cycle. */
+const MAX_ROUNDS = 20;
+/** Applied observations are dropped from a record once there are so many of them. */
+const TRIM_FROM = 48;
+/** Records and orders are of no use once the instance is long over, days; bills and logs are asked for until then. Instances and tasks live up to a year. */
+const KEEP_DAYS = 455;
+
+interface Stored {
+  readonly record: InstanceRecord;
+  readonly version: number;
+}
+
+/** What came of writing a record: refused, somebody else has written a newer one. */
+type Put = { readonly isDone: true } | { readonly isDone: false; readonly newer: Stored | null };
+
+/** An instance that has something to report, and whether somebody who knew of it was told of its end before. */
+export interface News {
+  readonly instance: InstanceId;
+  readonly upTo: number;
+  readonly isEndOffered: boolean;
+}
+
+/**
+ * Launches that one CreateFleet request buys (launch-groups.ts). Written before the request, so that a repeated one is the same
+ * whichever of its launches are still open, and whatever was deployed meanwhile.
+ */
+export interface LaunchOrder {
+  readonly members: readonly { readonly instance: InstanceId; readonly key: EffectKey }[];
+  readonly pool: PoolId;
+  readonly bid: number | 'uncapped';
+  /** Version of the launch template. */
+  readonly template: string;
+  /** EC2's ids: the n-th is the instance of the n-th member. Members beyond its length have none (yet). */
+  readonly ec2: readonly string[];
+}
+
+/** Whose mark a task or a checkpoint bears. */
+export interface Marked {
+  readonly attempt: AttemptId;
+  readonly instance: InstanceId;
+}
+
+export class Inbox {
+  readonly #table: Table;
+  readonly #nowMs: () => number;
+  readonly #listeners = new Set<(news: readonly Observation[]) => void>();
+  /** Of records as they were read or written here. */
+  readonly #versions = new WeakMap<InstanceRecord, number>();
+
+  /** `nowMs`: wall time, for the expiry of items. */
+  constructor(table: Table, nowMs: () => number) {
+    this.#table = table;
+    this.#nowMs = nowMs;
+  }
+
+  /** Called when this process has put something in, with what that is. Returns how to stop. */
+  onNews(listener: (news: readonly Observation[]) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async record(instance: InstanceId): Promise<InstanceRecord | null> {
+    return (await this.#read(instance))?.record ?? null;
+  }
+
+  async records(instances: readonly InstanceId[]): Promise<readonly InstanceRecord[]> {
+    const items = await this.#table.getMany(instances.map(fleetKey));
+    return [...items.values()].map((item) => this.#stored(item).record);
+  }
+
+  /** Makes a record, with `change` applied to it, unless it is there; the one that is there then. */
+  async create(record: InstanceRecord, change: (r: InstanceRecord) => InstanceRecord): Promise<InstanceRecord> {
+    if (record.ec2 !== null) {
+      await this.#table.write({ key: ec2Key(record.ec2), set: { instance: text(record.instance), ...this.#expiry() } });
+    }
+    const made = change(record);
+    const written = await this.#put(made, null);
+    if (written.isDone) return made;
+    const known = await this.update(record.instance, change, written.newer?.record);
+    if (known !== null) return known;
+    throw new EbbError('internal', { what: 'the record of an instance is there and is not', got: record.instance });
+  }
+
+  /**
+   * Changes a record; null where there is none. A change that gives the same object back is not written. `known`: the record as
+   * this process has just read or written it, which spares reading it once more.
+   */
+  async update(
+    instance: InstanceId,
+    change: (record: InstanceRecord) => InstanceRecord,
+    known: InstanceRecord | null = null,
+  ): Promise<InstanceRecord | null> {
+    const version = known === null ? undefined : this.#versions.get(known);
+    let stored = known === null || version === undefined ? await this.#read(instance) : { record: known, version };
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      if (stored === null) return null;
+      const changed = change(stored.record);
+      if (changed === stored.record) return changed;
+      const written = await this.#put(changed, stored);
+      if (written.isDone) return changed;
+      stored = written.newer;
+    }
+    throw new EbbError('too-many-requests', {
+      what: 'the record of an instance is changed by too many at once',
+      got: instance,
+    });
+  }
+
+  async #read(instance: InstanceId): Promise<Stored | null> {
+    const item = await this.#table.get(fleetKey(instance));
+    return item === undefined ? null : this.#stored(item);
+  }
+
+  #stored(item: Item): Stored {
+    const stored = { record: bodyOf<InstanceRecord>(item), version: numberOf(item, 'n') };
+    this.#versions.set(stored.record, stored.version);
+    return stored;
+  }
+
+  async #put(record: InstanceRecord, before: Stored | null): Promise<Put> {
+    const hasNews = record.sequence > (before?.record.sequence ?? 0);
+    if (hasNews) await this.#table.write({ key: newsKey(record.instance), set: { upTo: number(record.sequence) } });
+    const version = (before?.version ?? 0) + 1;
+    const { status, item } = await this.#table.write({
+      key: fleetKey(record.instance),
+      set: { b: body(record), n: number(version), ...this.#expiry() },
+      condition:
+        before === null
+          ? { expression: 'attribute_not_exists(pk)' }
+          : { expression: 'n = :version', values: { ':version': number(before.version) } },
+    });
+    if (status === 'refused') {
+      return { isDone: false, newer: Object.keys(item).length === 0 ? null : this.#stored(item) };
+    }
+    this.#versions.set(record, version);
+    if (hasNews) {
+      const news = record.observations.filter((o) => o.sequence > (before?.record.sequence ?? 0));
+      for (const listener of this.#listeners) listener(news);
+    }
+    return { isDone: true };
+  }
+
+  #expiry() {
+    return { ttl: number(Math.floor(this.#nowMs() / 1000) + KEEP_DAYS * 86_400) };
+  }
+
+  /** Our instances by EC2 ids; those are missing that no record was made for. */
+  async instancesOf(ec2: readonly string[]): Promise<ReadonlyMap<string, InstanceId>> {
+    const items = await this.#table.getMany(ec2.map(ec2Key));
+    return new Map([...items.values()].map((i) => [textAt(i, 'pk').slice(2), instanceId(textAt(i, 'instance'))]));
+  }
+
+  /** The order of a group; null where none was written. */
+  async launchOrder(group: string): Promise<LaunchOrder | null> {
+    return (await this.#readOrder(group))?.order ?? null;
+  }
+
+  /** Orders by their groups; those are missing that were never written. */
+  async launchOrders(groups: readonly string[]): Promise<ReadonlyMap<string, LaunchOrder>> {
+    const items = await this.#table.getMany(groups.map(launchKey));
+    return new Map(
+      groups.flatMap((group) => {
+        const item = items.get(textOf(launchKey(group)));
+        return item === undefined ? [] : [[group, bodyOf<LaunchOrder>(item)] as const];
+      }),
+    );
+  }
+
+  /** Writes the order of a group unless there is one; the one that is there then. */
+  async orderLaunch(group: string, order: LaunchOrder): Promise<LaunchOrder> {
+    const written = await this.#putLaunchOrder(group, order, null);
+    return written ?? (await this.launchOrder(group)) ?? this.#vanished(group);
+  }
+
+  /**
+   * Gives each of EC2's ids that has no place yet the next one; null where there is no such group. Who comes first decides: the
+   * request's answer and the events of its instances name the same ids, in any order.
+   */
+  async assign(group: string, ec2: readonly string[]): Promise<LaunchOrder | null> {
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const stored = await this.#readOrder(group);
+      if (stored === null) return null;
+      const { order, version } = stored;
+      const added = ec2.filter((id) => !order.ec2.includes(id));
+      if (added.length === 0) return order;
+      const written = await this.#putLaunchOrder(group, { ...order, ec2: [...order.ec2, ...added] }, version);
+      if (written !== null) return written;
+    }
+    throw new EbbError('too-many-requests', {
+      what: 'an order of launches is changed by too many at once',
+      got: group,
+    });
+  }
+
+  async #readOrder(group: string): Promise<{ readonly order: LaunchOrder; readonly version: number } | null> {
+    const item = await this.#table.get(launchKey(group));
+    return item === undefined ? null : { order: bodyOf<LaunchOrder>(item), version: numberOf(item, 'n') };
+  }
+
+  /** Null: somebody else has written one, or a newer one. */
+  async #putLaunchOrder(group: string, order: LaunchOrder, before: number | null): Promise<LaunchOrder | null> {
+    const { status } = await this.#table.write({
+      key: launchKey(group),
+      set: { b: body(order), n: number((before ?? 0) + 1), ...this.#expiry() },
+      condition:
+        before === null
+          ? { expression: 'attribute_not_exists(pk)' }
+          : { expression: 'n = :version', values: { ':version': number(before) } },
+    });
+    return status === 'refused' ? null : order;
+  }
+
+  #vanished(group: string): never {
+    throw new EbbError('internal', { what: 'the order of a group of launches is there and is not', got: group });
+  }
+
+  async putOrder(order: StartRequest): Promise<void> {
+    const { attempt, instance } = order;
+    await this.#table.write({
+      key: markKey(markOf(attempt)),
+      set: { attempt: text(attempt), instance: text(instance), b: body(order), ...this.#expiry() },
+    });
+  }
+
+  /** An attempt that was stopped before it was ordered: a later order finds it ordered already. */
+  async forbid(instance: InstanceId, attempt: AttemptId): Promise<void> {
+    await this.#table.write({
+      key: markKey(markOf(attempt)),
+      set: { attempt: text(attempt), instance: text(instance), never: flag(true), ...this.#expiry() },
+    });
+  }
+
+  /** Those of the attempts that were ordered on the instance, or are never to be. */
+  async ordered(instance: InstanceId, attempts: readonly AttemptId[]): Promise<ReadonlySet<AttemptId>> {
+    const items = await this.#table.getMany(attempts.map((a) => markKey(markOf(a))));
+    return new Set(attempts.filter((a) => textAt(items.get(textOf(markKey(markOf(a)))), 'instance') === instance));
+  }
+
+  /** What attempts are to run; those are missing that were never ordered, or are never to run. */
+  async orders(attempts: readonly AttemptId[]): Promise<ReadonlyMap<AttemptId, StartRequest>> {
+    const items = await this.#table.getMany(attempts.map((a) => markKey(markOf(a))));
+    return new Map(
+      attempts.flatMap((a) => {
+        const item = items.get(textOf(markKey(markOf(a))));
+        return item === undefined || flagOf(item, 'never') ? [] : [[a, bodyOf<StartRequest>(item)] as const];
+      }),
+    );
+  }
+
+  /** Whose marks they are; those are missing that were never given. */
+  async marked(marks: readonly string[]): Promise<ReadonlyMap<string, Marked>> {
+    // A mark never changes, and is there long before anybody tells of it.
+    const items = await this.#table.getMany(marks.map(markKey), 'eventual');
+    const missing = marks.map(markKey).filter((key) => !items.has(textOf(key)));
+    for (const [name, item] of await this.#table.getMany(missing)) items.set(name, item);
+    return new Map(
+      [...items.values()].map((item) => [
+        textAt(item, 'pk').slice(2),
+        { attempt: attemptId(textAt(item, 'attempt')), instance: instanceId(textAt(item, 'instance')) },
+      ]),
+    );
+  }
+
+  /**
+   * ARN of an attempt's task, as far as it is known here: from when it is there until what was reported of it is dropped. Null before,
+   * and after: then `attempt-started` has told it.
+   */
+  async taskOf(attempt: AttemptId): Promise<string | null> {
+    const item = await this.#table.get(markKey(markOf(attempt)));
+    if (item === undefined) return null;
+    const record = await this.record(instanceId(textAt(item, 'instance')));
+    const begun = record?.observations.find((o) => o.kind === 'attempt-started' && o.attempt === attempt);
+    return record?.attempts[attempt]?.task ?? (begun?.kind === 'attempt-started' ? (begun.log ?? null) : null);
+  }
+
+  async news(): Promise<readonly News[]> {
+    return (await this.#table.range({ pk: NEWS })).map((item) => ({
+      instance: instanceId(textAt(item, 'sk').slice(2)),
+      upTo: numberOf(item, 'upTo'),
+      isEndOffered: flagOf(item, 'ended'),
+    }));
+  }
+
+  /** Somebody whose cursor names the instance is told of its end. */
+  async endOffered(instance: InstanceId): Promise<void> {
+    await this.#table.write({
+      key: newsKey(instance),
+      set: { ended: flag(true) },
+      condition: { expression: 'attribute_exists(pk)' },
+    });
+  }
+
+  /** Observations up to `applied` are applied for good. */
+  async applied(record: InstanceRecord, applied: number): Promise<void> {
+    await this.#table.write({
+      key: newsKey(record.instance),
+      isDeleted: true,
+      condition: { expression: 'upTo <= :applied', values: { ':applied': number(applied) } },
+    });
+    if (record.observations.filter((o) => o.sequence <= applied).length < TRIM_FROM) return;
+    await this.update(record.instance, (r) => trimmed(r, applied), record);
+  }
+}

@@ -1,0 +1,480 @@
+/**
+ * What is known of one EC2 instance and the tasks sent to it, and what it gives to report. Pure: facts in, record and
+ * observations out. Stored as one item per instance (inbox.ts).
+ *
+ * Facts come from EventBridge several times and in any order, so each is taken as a statement about the world, not as a
+ * step: it holds once known, a repeated one changes nothing, and what it gives to report is reported once. An end is reported
+ * only when all that must come before it is known: an instance's when its attempts have ended. The same facts in any order
+ * give the same observations, but for checkpoints that a later one has overtaken (test/unit/drivers/aws/fleet-record.test.ts).
+ *
+ * Life of an attempt here: ordered (`triedMs` null: no task was asked for) -> tried -> a task (`task` is its ARN) -> ended, and
+ * then it is no longer here. Requests to stop and to release are facts too: ours.
+ */
+import {
+  attemptId,
+  effectKey,
+  instanceId,
+  poolId,
+  type AttemptId,
+  type EffectKey,
+  type InstanceId,
+  type PoolId,
+} from '../../../kernel/ids.ts';
+import { epochMs, mib, raw, seconds, usdPerHour } from '../../../kernel/units.ts';
+import type { EndCause } from '../../../domain/instance.ts';
+import type { Observation } from '../../../domain/observation.ts';
+import type { Bid } from '../../../domain/pool.ts';
+import type { Usage } from '../../../domain/job.ts';
+import type { EffectOutcome } from '../../../domain/plan.ts';
+import type { TaskReport } from './report.ts';
+
+export type StopReason = 'interrupted' | 'preempted' | 'cancelled' | 'timed-out';
+
+export interface AttemptRecord {
+  /** When a task was last asked of ECS, engine ms; null: never, or ECS said that there is none. */
+  readonly triedMs: number | null;
+  /** How often ECS has said that it started none. */
+  readonly refusals: number;
+  /** ARN of its task. */
+  readonly task: string | null;
+  readonly startedMs: number | null;
+  /** When its checkpoint was last written, engine ms. */
+  readonly keptMs: number | null;
+  readonly reportedKeptS: number;
+  /** Why it is to stop: the first reason stays. */
+  readonly stop: StopReason | null;
+  readonly isStopSent: boolean;
+  readonly saves: boolean;
+  readonly timeoutS: number | null;
+}
+
+export interface InstanceRecord {
+  readonly instance: InstanceId;
+  readonly key: EffectKey;
+  readonly pool: PoolId;
+  readonly bid: number | 'uncapped';
+  /** The answer to a launch that made nothing. */
+  readonly refused: Extract<EffectOutcome, { status: 'refused' }> | null;
+  /** EC2's id; null only when refused. */
+  readonly ec2: string | null;
+  readonly launchedMs: number | null;
+  /** ARN of its registration with ECS, once it takes tasks. */
+  readonly host: string | null;
+  readonly readyMs: number | null;
+  readonly rebalanceMs: number | null;
+  readonly warnedMs: number | null;
+  readonly goneMs: number | null;
+  readonly isReleased: boolean;
+  /** When its end was last asked of EC2, engine ms. */
+  readonly endAskedMs: number | null;
+  /** What EC2 said to that since it last agreed; null: it has refused nothing. */
+  readonly endRefused: EndRefused | null;
+  readonly gone: { readonly atMs: number; readonly cause: EndCause; readonly detail: string } | null;
+  /** It is gone because somebody stopped it: EC2 has it still, and it is to be ended. */
+  readonly isStopped: boolean;
+  /** Its end has been reported. */
+  readonly isEnded: boolean;
+  readonly attempts: Readonly<Record<string, AttemptRecord>>;
+  readonly sequence: number;
+  /** Those not yet known to be applied, ascending. */
+  readonly observations: readonly Observation[];
+}
+
+/** An instance that cannot be ended goes on to cost money: protected from termination, or a right is missing. */
+export interface EndRefused {
+  readonly tries: number;
+  /** The last time, engine ms. */
+  readonly atMs: number;
+  readonly detail: string;
+}
+
+/** Refusals after which a person is told. What passes by itself is over by then, nearly always: each has been tried some times. */
+export const END_TRIES = 3;
+
+/** How a task ended, as ECS says. */
+export interface TaskEnd {
+  readonly atMs: number;
+  readonly exitCode: number | null;
+  /** For people: ECS' reasons. */
+  readonly detail: string | null;
+  /** Its host was taken or shut down: what killed the program was not its own doing. */
+  readonly isHostGone: boolean;
+  /** Somebody asked ECS to stop it. */
+  readonly isAsked: boolean;
+  /** What it used, where its image could tell. Absent: unknown. */
+  readonly usage?: TaskReport['usage'];
+}
+
+export type Fact =
+  | { readonly is: 'launched'; readonly atMs: number; readonly readyMs: number }
+  | { readonly is: 'ready'; readonly atMs: number; readonly host: string }
+  | { readonly is: 'rebalance'; readonly atMs: number }
+  | { readonly is: 'warned'; readonly atMs: number; readonly goneMs: number }
+  | {
+      readonly is: 'gone';
+      readonly atMs: number;
+      readonly cause: EndCause;
+      readonly detail: string;
+      readonly isStopped: boolean;
+    }
+  | { readonly is: 'ordered'; readonly attempt: AttemptId; readonly saves: boolean; readonly timeoutS: number | null }
+  | { readonly is: 'tried'; readonly attempt: AttemptId; readonly atMs: number | null }
+  | {
+      readonly is: 'task';
+      readonly attempt: AttemptId;
+      readonly task: string;
+      readonly startedMs: number | null;
+      readonly keptMs: number | null;
+      readonly end: TaskEnd | null;
+    }
+  /** No task of it exists or will: it never ran. Without a reason to stop that is a failure. */
+  | {
+      readonly is: 'never';
+      readonly attempt: AttemptId;
+      readonly atMs: number;
+      readonly why: StopReason | null;
+      readonly detail: string;
+    }
+  | { readonly is: 'kept'; readonly attempt: AttemptId; readonly atMs: number }
+  | { readonly is: 'stop'; readonly attempt: AttemptId; readonly why: StopReason; readonly atMs: number }
+  | { readonly is: 'stop-sent'; readonly attempt: AttemptId }
+  | { readonly is: 'release'; readonly atMs: number }
+  | { readonly is: 'end-asked'; readonly atMs: number }
+  | { readonly is: 'end-refused'; readonly atMs: number; readonly detail: string };
+
+export const bidOf = (record: Pick<InstanceRecord, 'bid'>): Bid =>
+  record.bid === 'uncapped' ? record.bid : usdPerHour(record.bid);
+
+/** A record of an instance that EC2 has made. */
+export function launchedRecord(of: {
+  readonly instance: string;
+  readonly key: string;
+  readonly pool: string;
+  readonly bid: number | 'uncapped';
+  readonly ec2: string | null;
+  readonly refused?: InstanceRecord['refused'];
+}): InstanceRecord {
+  return {
+    instance: instanceId(of.instance),
+    key: effectKey(of.key),
+    pool: poolId(of.pool),
+    bid: of.bid,
+    refused: of.refused ?? null,
+    ec2: of.ec2,
+    launchedMs: null,
+    host: null,
+    readyMs: null,
+    rebalanceMs: null,
+    warnedMs: null,
+    goneMs: null,
+    isReleased: false,
+    endAskedMs: null,
+    endRefused: null,
+    gone: null,
+    isStopped: false,
+    isEnded: false,
+    attempts: {},
+    sequence: 0,
+    observations: [],
+  };
+}
+
+export const attemptsOf = (record: InstanceRecord): readonly (readonly [AttemptId, AttemptRecord])[] =>
+  Object.entries(record.attempts).map(([id, a]) => [attemptId(id), a] as const);
+
+/** Whether the instance takes tasks that it was not sent before. */
+export const isOpen = (record: InstanceRecord): boolean =>
+  record.refused === null && record.gone === null && record.warnedMs === null && !record.isReleased;
+
+/** The record with a fact in it; the same object when the fact says nothing new. */
+export function fold(record: InstanceRecord, fact: Fact): InstanceRecord {
+  switch (fact.is) {
+    case 'launched':
+      if (record.launchedMs !== null) return record;
+      return report(
+        { ...record, launchedMs: fact.atMs },
+        { kind: 'instance-launched', atMs: epochMs(fact.atMs), readyMs: epochMs(fact.readyMs) },
+      );
+    case 'ready':
+      if (record.readyMs !== null) return record;
+      return report(
+        { ...record, readyMs: fact.atMs, host: fact.host },
+        { kind: 'instance-ready', atMs: epochMs(fact.atMs) },
+      );
+    case 'rebalance':
+      if (record.rebalanceMs !== null) return record;
+      return report({ ...record, rebalanceMs: fact.atMs }, { kind: 'instance-rebalance', atMs: epochMs(fact.atMs) });
+    case 'warned':
+      if (record.warnedMs !== null) return record;
+      return neverBegun(
+        report(
+          { ...record, warnedMs: fact.atMs, goneMs: fact.goneMs },
+          { kind: 'instance-warned', atMs: epochMs(fact.atMs), goneMs: epochMs(fact.goneMs) },
+        ),
+        { atMs: fact.atMs, why: 'interrupted', detail: 'its instance was given notice before it began' },
+      );
+    case 'gone': {
+      if (record.gone !== null) return record;
+      const { atMs, cause, detail, isStopped } = fact;
+      return ended(
+        neverBegun(
+          { ...record, gone: { atMs, cause, detail }, isStopped },
+          { atMs, why: 'interrupted', detail: 'its instance ended' },
+        ),
+      );
+    }
+    case 'release':
+      if (record.isReleased) return record;
+      return released(record, fact.atMs);
+    case 'end-asked':
+      return { ...record, endAskedMs: fact.atMs, endRefused: null };
+    case 'end-refused': {
+      const tries = (record.endRefused?.tries ?? 0) + 1;
+      return { ...record, endRefused: { tries, atMs: fact.atMs, detail: fact.detail } };
+    }
+    default:
+      return foldAttempt(record, fact);
+  }
+}
+
+type AttemptFact = Extract<Fact, { attempt: AttemptId }>;
+
+const ORDERED: AttemptRecord = {
+  triedMs: null,
+  refusals: 0,
+  task: null,
+  startedMs: null,
+  keptMs: null,
+  reportedKeptS: 0,
+  stop: null,
+  isStopSent: false,
+  saves: false,
+  timeoutS: null,
+};
+
+function foldAttempt(record: InstanceRecord, fact: AttemptFact): InstanceRecord {
+  const { attempt: id } = fact;
+  const attempt = record.attempts[id];
+  if (fact.is === 'ordered') {
+    if (attempt !== undefined) return record;
+    return withAttempt(record, id, { ...ORDERED, saves: fact.saves, timeoutS: fact.timeoutS });
+  }
+  // One that is not here has ended, or was never sent here: nothing can be said of it any more.
+  if (attempt === undefined) return record;
+  switch (fact.is) {
+    case 'tried':
+      return withAttempt(record, id, {
+        ...attempt,
+        triedMs: fact.atMs,
+        refusals: attempt.refusals + (fact.atMs === null ? 1 : 0),
+      });
+    case 'never':
+      return attempt.task === null ? neverRan(record, id, fact) : record;
+    case 'stop': {
+      if (attempt.triedMs === null && attempt.task === null) {
+        return neverRan(record, id, { ...fact, detail: 'stopped before it began' });
+      }
+      return attempt.stop === null ? withAttempt(record, id, { ...attempt, stop: fact.why }) : record;
+    }
+    case 'stop-sent':
+      return attempt.isStopSent ? record : withAttempt(record, id, { ...attempt, isStopSent: true });
+    case 'kept':
+      return checkpointed(record, id, { ...attempt, keptMs: Math.max(attempt.keptMs ?? 0, fact.atMs) });
+    case 'task':
+      return foldTask(record, attempt, fact);
+  }
+}
+
+function foldTask(record: InstanceRecord, known: AttemptRecord, fact: Extract<Fact, { is: 'task' }>): InstanceRecord {
+  const { attempt: id, task, startedMs, end } = fact;
+  const keptMs = fact.keptMs === null ? known.keptMs : Math.max(known.keptMs ?? 0, fact.keptMs);
+  let attempt: AttemptRecord = { ...known, task, keptMs };
+  let next = record;
+  if (startedMs !== null && attempt.startedMs === null) {
+    attempt = { ...attempt, startedMs };
+    const log = task.split('/').at(-1) ?? '';
+    next = report(next, { kind: 'attempt-started', atMs: epochMs(startedMs), attempt: id, log });
+  }
+  if (end === null) return checkpointed(next, id, attempt);
+  return endAttempt(next, id, { attempt, end });
+}
+
+/** Reports how much the checkpoint holds, if that is more than was reported. */
+function checkpointed(record: InstanceRecord, id: AttemptId, attempt: AttemptRecord): InstanceRecord {
+  const keptS = keptOf(attempt, Infinity);
+  if (keptS <= attempt.reportedKeptS) return withAttempt(record, id, attempt);
+  const next = withAttempt(record, id, { ...attempt, reportedKeptS: keptS });
+  const atMs = epochMs(attempt.keptMs ?? 0);
+  return report(next, { kind: 'attempt-checkpointed', atMs, attempt: id, keptS: seconds(keptS) });
+}
+
+/** Running time that the checkpoint holds, seconds: none is known of before the task is known to have begun. */
+const keptOf = ({ startedMs, keptMs }: AttemptRecord, untilMs: number): number =>
+  startedMs === null || keptMs === null ? 0 : Math.max(0, (Math.min(keptMs, untilMs) - startedMs) / 1000);
+
+/** What the entrypoint leaves with when its time is up (entrypoint.ts); as `timeout` of GNU coreutils does. */
+const TIMED_OUT_CODE = 124;
+const SIGNALS: Readonly<Record<number, string>> = {
+  130: 'SIGINT',
+  134: 'SIGABRT',
+  137: 'SIGKILL',
+  139: 'SIGSEGV',
+  143: 'SIGTERM',
+};
+
+function endAttempt(
+  record: InstanceRecord,
+  id: AttemptId,
+  { attempt, end }: { readonly attempt: AttemptRecord; readonly end: TaskEnd },
+): InstanceRecord {
+  const { exitCode } = end;
+  const isDone = exitCode === 0;
+  const signal = exitCode === null ? null : (SIGNALS[exitCode] ?? null);
+  const ranS = attempt.startedMs === null ? 0 : (end.atMs - attempt.startedMs) / 1000;
+  return ended(
+    report(withoutAttempt(record, id), {
+      kind: 'attempt-ended',
+      atMs: epochMs(end.atMs),
+      attempt: id,
+      exitCode: signal === null ? exitCode : null,
+      exitSignal: signal,
+      stopped: isDone ? null : stopOf(attempt, end),
+      keptS: seconds(isDone ? ranS : keptOf(attempt, end.atMs)),
+      usage: usageOf(end),
+      detail: isDone ? null : end.detail,
+    }),
+  );
+}
+
+const usageOf = ({ usage }: TaskEnd): Usage | null =>
+  usage === null || usage === undefined ? null : { maxRss: mib(usage.maxRssMiB), cpuS: seconds(usage.cpuS) };
+
+/** Why it was told to stop, if it was. What ends with its host, or is stopped by hand in ECS, has not failed. */
+function stopOf(attempt: AttemptRecord, end: TaskEnd): StopReason | null {
+  if (attempt.timeoutS !== null && end.exitCode === TIMED_OUT_CODE) return 'timed-out';
+  if (attempt.stop !== null) return attempt.stop;
+  if (end.isHostGone) return 'interrupted';
+  return end.isAsked ? 'preempted' : null;
+}
+
+function neverRan(
+  record: InstanceRecord,
+  id: AttemptId,
+  how: { readonly atMs: number; readonly why: StopReason | null; readonly detail: string },
+): InstanceRecord {
+  return ended(
+    report(withoutAttempt(record, id), {
+      kind: 'attempt-ended',
+      atMs: epochMs(how.atMs),
+      attempt: id,
+      exitCode: null,
+      exitSignal: null,
+      stopped: how.why,
+      keptS: seconds(0),
+      usage: null,
+      detail: how.detail,
+    }),
+  );
+}
+
+/** Ends the attempts of which no task was ever asked for. */
+function neverBegun(
+  record: InstanceRecord,
+  how: { readonly atMs: number; readonly why: StopReason; readonly detail: string },
+): InstanceRecord {
+  return attemptsOf(record)
+    .filter(([, a]) => a.triedMs === null && a.task === null)
+    .reduce((next, [id]) => neverRan(next, id, how), record);
+}
+
+function released(record: InstanceRecord, atMs: number): InstanceRecord {
+  const next = neverBegun(
+    { ...record, isReleased: true },
+    { atMs, why: 'preempted', detail: 'its instance was given back before it began' },
+  );
+  return attemptsOf(next).reduce(
+    (all, [id, a]) => (a.stop === null ? withAttempt(all, id, { ...a, stop: 'preempted' }) : all),
+    next,
+  );
+}
+
+/** Reports the end of an instance that is gone, once nothing of it is left to report. */
+function ended(record: InstanceRecord): InstanceRecord {
+  if (record.gone === null || record.isEnded || attemptsOf(record).length > 0) return record;
+  const { atMs, cause, detail } = record.gone;
+  return report({ ...record, isEnded: true }, { kind: 'instance-ended', atMs: epochMs(atMs), cause, detail });
+}
+
+/** The same object where nothing is new: a record that did not change is not written. */
+function withAttempt(record: InstanceRecord, id: AttemptId, attempt: AttemptRecord): InstanceRecord {
+  const known = record.attempts[id];
+  const isSame =
+    known !== undefined && (Object.keys(attempt) as (keyof AttemptRecord)[]).every((k) => known[k] === attempt[k]);
+  return isSame ? record : { ...record, attempts: { ...record.attempts, [id]: attempt } };
+}
+
+function withoutAttempt(record: InstanceRecord, id: AttemptId): InstanceRecord {
+  const { [id]: _, ...attempts } = record.attempts;
+  return { ...record, attempts };
+}
+
+type Reported = Observation extends infer O
+  ? O extends Observation
+    ? Omit<O, 'instance' | 'sequence'>
+    : never
+  : never;
+
+function report(record: InstanceRecord, what: Reported): InstanceRecord {
+  const sequence = record.sequence + 1;
+  const observation = { ...what, instance: record.instance, sequence } as Observation;
+  return { ...record, sequence, observations: [...record.observations, observation] };
+}
+
+/** What is left to be done about an instance, as its record stands. */
+export type Duty =
+  | { readonly do: 'start'; readonly attempt: AttemptId; readonly host: string; readonly isUnsure: boolean }
+  | { readonly do: 'stop'; readonly attempt: AttemptId; readonly task: string; readonly why: StopReason }
+  | { readonly do: 'end'; readonly ec2: string };
+
+/** A call that was not answered is asked again after this, ms. */
+const AGAIN_MS = 60_000;
+/** Also where it was asked by a clock that was ahead of this one: asked once more it does the same, and nobody waits for that. */
+const isLongAgo = (askedMs: number, nowMs: number): boolean => Math.abs(nowMs - askedMs) > AGAIN_MS;
+
+export function duties(record: InstanceRecord, nowMs: number): readonly Duty[] {
+  if (record.refused !== null) return [];
+  if (record.gone !== null) return record.isStopped && record.endAskedMs === null ? endDuty(record, nowMs) : [];
+  const found: Duty[] = [];
+  for (const [attempt, a] of attemptsOf(record)) {
+    if (a.task === null) {
+      const isUnsure = a.triedMs !== null;
+      const isDue = a.triedMs === null ? isOpen(record) : isLongAgo(a.triedMs, nowMs);
+      if (record.host !== null && isDue) found.push({ do: 'start', attempt, host: record.host, isUnsure });
+    } else if (!a.isStopSent) {
+      // One that can save is stopped at the notice; another one runs on, and may be done in time.
+      const why = a.stop ?? (record.warnedMs !== null && a.saves ? 'interrupted' : null);
+      if (why !== null) found.push({ do: 'stop', attempt, task: a.task, why });
+    }
+  }
+  const isAsked = record.endAskedMs !== null && !isLongAgo(record.endAskedMs, nowMs);
+  if (record.isReleased && attemptsOf(record).length === 0 && !isAsked) found.push(...endDuty(record, nowMs));
+  return found;
+}
+
+/** What was refused again and again is left to the sweep, which asks every few minutes. */
+function endDuty({ ec2, endRefused }: InstanceRecord, nowMs: number): readonly Duty[] {
+  const isLeft = endRefused !== null && endRefused.tries >= END_TRIES && !isLongAgo(endRefused.atMs, nowMs);
+  return ec2 === null || isLeft ? [] : [{ do: 'end', ec2 }];
+}
+
+/** Drops what is known to have been applied. */
+export const trimmed = (record: InstanceRecord, applied: number): InstanceRecord => ({
+  ...record,
+  observations: record.observations.filter((o) => o.sequence > applied),
+});
+
+/** Engine time at which it must be paid no longer: its end, or the one that was announced. */
+export const paidUntilMs = (record: InstanceRecord, until: number): number =>
+  Math.min(until, record.gone?.atMs ?? record.goneMs ?? until);
+
+export const rawBid = (bid: Bid): number | 'uncapped' => (bid === 'uncapped' ? bid : raw(bid));

@@ -1,0 +1,121 @@
+/**
+ * Spot prices of the pools that may be bought, kept in the table by day, read as one trace. Who only reads loads nothing of EC2's.
+ *
+ *   PRICES#<day>   <type>/<zone>   price changes of that day, the price in force when it began first
+ *   PRICES         STATE           when EC2 was last asked; more in list-prices.ts
+ *
+ * Written by prices.ts. Days that are over never change, so a process reads each of them once.
+ */
+import { builtInCatalogue, type Catalogue } from '../../../market/catalogue.ts';
+import { indexAt, type SpotMarket } from '../../../market/steps.ts';
+import { readListPrices, type ListPrices } from './list-prices.ts';
+import { bodyOf, numberOf, text, textAt } from '../store/codec.ts';
+import { pricesOf, PRICES_STATE } from '../store/keys.ts';
+import type { Table } from '../store/table.ts';
+
+export const DAY_MS = 86_400_000;
+/** Attributes of STATE by pools that cannot be bought, each with the deployment that found out. */
+const CLOSED = 'closed:';
+export const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
+/** `2026-01-31` */
+export const dayText = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10);
+
+/** Asked for again on each run: changes are published a little late, and the clock that asked last may have been ahead. */
+export const OVERLAP_MS = 30 * 60_000;
+export interface Chunk {
+  readonly atMs: readonly number[];
+  readonly usd: readonly number[];
+}
+
+/** Types of the families. Bare metal is left out: it takes ten minutes and more to come up. */
+export const typesOf = (families: readonly string[], catalogue: Catalogue = builtInCatalogue()): readonly string[] =>
+  catalogue.types().filter((name) => {
+    const [family = '', size = ''] = name.split('.');
+    return families.includes(family) && !size.startsWith('metal');
+  });
+
+export async function chunksOf(table: Table, day: number): Promise<ReadonlyMap<string, Chunk>> {
+  return new Map(
+    (await table.range({ pk: pricesOf(dayText(day)) })).map((item) => [textAt(item, 'sk'), bodyOf<Chunk>(item)]),
+  );
+}
+
+/** Prices as they lie in the table, with the days that are over remembered. */
+export class PriceBook {
+  readonly #table: Table;
+  readonly #days = new Map<number, ReadonlyMap<string, Chunk>>();
+
+  constructor(table: Table) {
+    this.#table = table;
+  }
+
+  /** When EC2 and the price list were last read, engine time, null: never; and the pools that `deployment` has closed. */
+  async read(deployment = ''): Promise<{
+    readonly checkedMs: number | null;
+    readonly listedMs: number | null;
+    readonly closed: ReadonlySet<string>;
+  }> {
+    const item = await this.#table.get(PRICES_STATE);
+    const at = (name: string): number | null => (item?.[name] === undefined ? null : numberOf(item, name));
+    const closed = Object.keys(item ?? {}).filter(
+      (name) => name.startsWith(CLOSED) && textAt(item, name) === deployment,
+    );
+    return {
+      checkedMs: at('checkedMs'),
+      listedMs: at('listedMs'),
+      closed: new Set(closed.map((name) => name.slice(CLOSED.length))),
+    };
+  }
+
+  /** A pool's type is not offered in its zone: it is not to be bought from as long as the deployment is this one. */
+  async close(pool: string, deployment: string): Promise<void> {
+    await this.#table.write({ key: PRICES_STATE, set: { [`${CLOSED}${pool}`]: text(deployment) } });
+  }
+
+  /** On-demand prices of the region; null when they were never read. */
+  list(): Promise<ListPrices | null> {
+    return readListPrices(this.#table);
+  }
+
+  /** Prices of all pools in [fromMs, toMs], the price in force at `fromMs` first; `checkedMs` says until when they are complete. */
+  async prices(range: {
+    readonly fromMs: number;
+    readonly toMs: number;
+    readonly checkedMs: number;
+  }): Promise<ReadonlyMap<string, SpotMarket['prices']>> {
+    const byPool = new Map<string, { atMs: number[]; usd: number[] }>();
+    for (let day = dayOf(range.fromMs); day <= dayOf(range.toMs); day++) {
+      for (const [pool, chunk] of await this.#day(day, range.checkedMs)) {
+        const all = byPool.get(pool) ?? { atMs: [], usd: [] };
+        byPool.set(pool, all);
+        chunk.atMs.forEach((at, i) => {
+          const usd = chunk.usd[i] ?? 0;
+          // A day begins with the price of the day before: no change.
+          if (all.usd.at(-1) === usd) return;
+          all.atMs.push(at);
+          all.usd.push(usd);
+        });
+      }
+    }
+    for (const day of this.#days.keys()) if (day < dayOf(range.fromMs)) this.#days.delete(day);
+    return new Map([...byPool].map(([pool, all]) => [pool, within(all, range)]));
+  }
+
+  async #day(day: number, checkedMs: number): Promise<ReadonlyMap<string, Chunk>> {
+    const known = this.#days.get(day);
+    if (known !== undefined) return known;
+    const chunks = await chunksOf(this.#table, day);
+    if (dayOf(checkedMs - OVERLAP_MS) > day) this.#days.set(day, chunks);
+    return chunks;
+  }
+}
+
+function within(
+  { atMs, usd }: { readonly atMs: readonly number[]; readonly usd: readonly number[] },
+  { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
+): SpotMarket['prices'] {
+  const at = Float64Array.from(atMs);
+  const first = Math.max(0, indexAt(at, fromMs));
+  const end = indexAt(at, toMs) + 1;
+  return { atMs: at.subarray(first, end), usdPerHour: Float64Array.from(usd).subarray(first, end) };
+}

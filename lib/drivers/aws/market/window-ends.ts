@@ -1,0 +1,152 @@
+/**
+ * One-off schedules (EventBridge Scheduler) that wake the cycle shortly before windows of allocations end (lib/stages/scale/window.ts),
+ * whatever the period of the clock.
+ *
+ * A schedule stands for a minute, not for an instance: windows that end in the same minute share it, so there are at most sixty
+ * of them however many instances are held, and a cycle makes a call only for a minute that is new or no longer wanted. Its name is
+ * the minute, so that making it twice makes it once. It deletes itself when it has fired. It says "look" to the trigger queue and
+ * nothing else: fired twice, late, or for an instance that has gone, it costs one look, which decides on what it sees.
+ *
+ * The item WINDOWS remembers the minutes that have a schedule. Crash points: a schedule that was made and is not in the item
+ * is made again, which changes nothing, or fires in vain; one that is in the item and was not made cannot be, as the item
+ * is written last. What could not be made now is tried by the next cycle; the minute's clock looks in any case.
+ */
+import {
+  ActionAfterCompletion,
+  CreateScheduleCommand,
+  DeleteScheduleCommand,
+  FlexibleTimeWindowMode,
+  type SchedulerClient,
+} from '@aws-sdk/client-scheduler';
+import { raw, type EpochMs } from '../../../kernel/units.ts';
+import type { SchedulerConfig } from '../../../domain/config.ts';
+import type { Snapshot } from '../../../domain/snapshot.ts';
+import { windowEndMs } from '../../../stages/scale/window.ts';
+import { faultOf } from '../errors.ts';
+import { tokenOf } from '../fleet/marks.ts';
+import { body, bodyOf } from '../store/codec.ts';
+import { WINDOWS } from '../store/keys.ts';
+import type { Table } from '../store/table.ts';
+
+const MINUTE_MS = 60_000;
+/**
+ * A schedule fires within the minute after its time ("60-second precision", EventBridge Scheduler user guide); a cycle takes
+ * seconds more.
+ */
+const LEAD_MS = 2 * MINUTE_MS;
+/** Fired later than this it is of no use. At least 60 s, says the service. */
+const MAX_AGE_S = 120;
+/** Nearer than this the cycle that runs now is the decision. */
+const NEAR_MS = 30_000;
+
+export interface WindowEndsParts {
+  readonly client: SchedulerClient;
+  readonly table: Pick<Table, 'get' | 'write'>;
+  /** Schedule group of the deployment. */
+  readonly group: string;
+  /** ARN of the role that may send to the queue, and of the queue. */
+  readonly role: string;
+  readonly queue: string;
+  /** Wall time. */
+  readonly nowMs: () => number;
+  /** Told what could not be done. */
+  readonly warn: (what: string, context: object) => void;
+}
+
+/** Ends of the windows of all instances of a picture, wall time; `speed` is engine seconds per wall second. */
+export function windowEndsOf(
+  { nowMs, instances }: Pick<Snapshot, 'nowMs' | 'instances'>,
+  config: SchedulerConfig,
+  wall: { readonly nowMs: number; readonly speed: number },
+): readonly number[] {
+  const toWall = (at: EpochMs): number => wall.nowMs + (raw(at) - raw(nowMs)) / wall.speed;
+  return [...instances.values()].flatMap((view) => {
+    const endMs = windowEndMs(view, nowMs, config);
+    return endMs === null ? [] : [toWall(endMs)];
+  });
+}
+
+export class WindowEnds {
+  readonly #parts: WindowEndsParts;
+
+  constructor(parts: WindowEndsParts) {
+    this.#parts = parts;
+  }
+
+  /** Has a schedule before each of these instants, wall time, and no other. Never throws: the clock makes up for what fails. */
+  async keep(endsMs: readonly number[]): Promise<void> {
+    try {
+      await this.#keep(endsMs);
+    } catch (error) {
+      this.#parts.warn('windows have no schedules', { error });
+    }
+  }
+
+  async #keep(endsMs: readonly number[]): Promise<void> {
+    const { table } = this.#parts;
+    const nowMs = this.#parts.nowMs();
+    const isAhead = (minute: number): boolean => minute * MINUTE_MS > nowMs + NEAR_MS;
+    const wanted = new Set(endsMs.map((at) => Math.floor((at - LEAD_MS) / MINUTE_MS)).filter(isAhead));
+    const item = await table.get(WINDOWS);
+    const known = new Set(item === undefined ? [] : bodyOf<number[]>(item).filter((m) => m * MINUTE_MS > nowMs));
+    const fresh = [...wanted].filter((minute) => !known.has(minute));
+    const stale = [...known].filter((minute) => !wanted.has(minute) && isAhead(minute));
+    if (fresh.length === 0 && stale.length === 0) return;
+    await Promise.all([
+      ...fresh.map(async (minute) => {
+        if (await this.#done('CreateSchedule', () => this.#create(minute))) known.add(minute);
+      }),
+      ...stale.map(async (minute) => {
+        if (await this.#done('DeleteSchedule', () => this.#remove(minute))) known.delete(minute);
+      }),
+    ]);
+    await table.write({ key: WINDOWS, set: { b: body([...known].sort((a, b) => a - b)) } });
+  }
+
+  /** True when it is as it should be: made, or there already (`conflict`); removed, or gone by itself. */
+  async #done(call: string, does: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await does();
+      return true;
+    } catch (error) {
+      const { name } = error as Error;
+      if (name === 'ConflictException' && call === 'CreateSchedule') return true;
+      if (name === 'ResourceNotFoundException' && call === 'DeleteSchedule') return true;
+      this.#parts.warn(`${call} failed`, { fault: faultOf(error), error });
+      return false;
+    }
+  }
+
+  #create(minute: number): Promise<unknown> {
+    const { client, group, role, queue } = this.#parts;
+    const Name = nameOf(minute);
+    return client.send(
+      new CreateScheduleCommand({
+        Name,
+        GroupName: group,
+        Description: 'Ebbtide looks again: windows of allocations end two minutes later.',
+        ScheduleExpression: `at(${textOf(minute)}:00)`,
+        ScheduleExpressionTimezone: 'UTC',
+        FlexibleTimeWindow: { Mode: FlexibleTimeWindowMode.OFF },
+        ActionAfterCompletion: ActionAfterCompletion.DELETE,
+        ClientToken: tokenOf('window', group, Name),
+        Target: {
+          Arn: queue,
+          RoleArn: role,
+          Input: JSON.stringify({ why: 'window', minute: textOf(minute) }),
+          RetryPolicy: { MaximumEventAgeInSeconds: MAX_AGE_S, MaximumRetryAttempts: 5 },
+        },
+      }),
+    );
+  }
+
+  #remove(minute: number): Promise<unknown> {
+    const { client, group } = this.#parts;
+    return client.send(new DeleteScheduleCommand({ Name: nameOf(minute), GroupName: group }));
+  }
+}
+
+/** `2026-11-21T12:05` */
+const textOf = (minute: number): string => new Date(minute * MINUTE_MS).toISOString().slice(0, 16);
+/** A name takes letters, digits, `.`, `-` and `_`. */
+const nameOf = (minute: number): string => `window-${textOf(minute).replace(':', '.')}`;

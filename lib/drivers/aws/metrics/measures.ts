@@ -1,0 +1,152 @@
+/** The numbers of metrics.ts, out of what a cycle has in its hands anyway: nothing is read for them but one counter. */
+import { between, lte, raw, seconds, type EpochMs } from '../../../kernel/units.ts';
+import { pInterruptedWithin } from '../../../domain/forecast.ts';
+import type { Instance } from '../../../domain/instance.ts';
+import { isOver } from '../../../domain/job.ts';
+import type { LedgerRow } from '../../../domain/ledger.ts';
+import type { InstanceView, Snapshot } from '../../../domain/snapshot.ts';
+import type { MarketForecast } from '../../../domain/stages.ts';
+import type { PurchaseOption } from '../../../domain/pool.ts';
+import { driftOf, type Drift, type DriftRisk } from '../../../market/forecast/drift.ts';
+import type { Change, Store } from '../../../ports/store.ts';
+import type { KnownMarket } from '../compose/deployment.ts';
+import { startOfDay, type Spent } from './spent.ts';
+import { BOOKED, HELD } from './metrics.ts';
+import { logger, measure } from '../lambda/stack.ts';
+
+const HOUR_S = seconds(3600);
+
+/** What was seen: the queue, what is held and what it costs. */
+export async function measureSight(
+  snapshot: Snapshot,
+  { market, checkedMs }: KnownMarket,
+  spent: Spent,
+): Promise<void> {
+  const { nowMs, groups, running } = snapshot;
+  measure(
+    'queueDepth',
+    groups.reduce((sum, g) => sum + g.count, 0),
+  );
+  measure('runningTasks', running.length);
+  measure('liveInstances', snapshot.instances.size);
+  if (checkedMs !== null) measure('priceAge', Math.max(0, raw(nowMs) - checkedMs) / 1000);
+  const rates = new Map<PurchaseOption, number>();
+  let onDemandRate = 0;
+  let accruedUsd = 0;
+  for (const view of snapshot.instances.values()) {
+    const { launchedMs } = view.instance;
+    if (launchedMs === null) continue;
+    const rate = priceOf(view, market, nowMs);
+    rates.set(view.pool.option, (rates.get(view.pool.option) ?? 0) + rate);
+    onDemandRate += raw(view.pool.onDemandUsdPerHour);
+    accruedUsd += (rate * Math.max(0, raw(nowMs) - Math.max(raw(launchedMs), startOfDay(raw(nowMs))))) / 3_600_000;
+  }
+  for (const option of ['spot', 'on-demand'] as const) measure('spendRate', rates.get(option) ?? 0, option);
+  measure('onDemandRate', onDemandRate);
+  measure('spentToday', (await spent.on(raw(nowMs))) + accruedUsd);
+}
+
+/** Held jobs: nothing is written of a deployment that holds none. */
+export function measureHeldJobs(now: number, before: number): void {
+  if (now + before > 0) measure('heldJobs', now);
+}
+
+const priceOf = ({ instance, pool }: InstanceView, market: KnownMarket['market'], nowMs: EpochMs): number =>
+  raw(market.quote(instance.pool, nowMs) ?? pool.onDemandUsdPerHour);
+
+/** Interruptions that are expected of the held spot instances within an hour, and what the model was to answer and did not. */
+export function measureForecast(snapshot: Snapshot, forecast: MarketForecast): void {
+  let expected = 0;
+  for (const { pool, instance } of snapshot.instances.values()) {
+    if (pool.option === 'spot') expected += pInterruptedWithin(forecast.interruption(pool, instance.bid), HOUR_S);
+  }
+  measure('interruptionsExpected', expected);
+  const { origin } = forecast;
+  if (origin === undefined) return;
+  const refused = [origin.refused, origin.capacity?.refused ?? null].filter((why) => why !== null);
+  if (refused.length > 0) measure('modelsRefused', refused.length);
+  const instead = origin.byHistory.reduce((sum, { bids }) => sum + bids, 0);
+  if (instead > 0) {
+    measure('bidsByHistory', instead);
+    logger.info('bids that the model did not answer', { byHistory: origin.byHistory });
+  }
+}
+
+/** The same store; what its commits bring to an end is measured once they are durable. */
+export function measuredStore(store: Store, spent: Spent): Store {
+  const commit: Store['commit'] = async (token, changes) => {
+    await store.commit(token, changes);
+    for (const change of changes) await measureChange(change, spent);
+  };
+  return new Proxy(store, {
+    get: (target, name: keyof Store) => (name === 'commit' ? commit : target[name]?.bind(target)),
+  });
+}
+
+/** One line for each job, and one for what nobody used: a commit that is made again may say it twice; the ledger is what is exact. */
+function booked(rows: readonly LedgerRow[]): object[] {
+  const byJob = Map.groupBy(rows, (row) => row.job);
+  const sum = (of: readonly LedgerRow[], kind?: LedgerRow['kind']): number =>
+    of.reduce((total, row) => total + (kind === undefined || row.kind === kind ? row.usd : 0), 0);
+  return [...byJob].map(([job, of]) => ({
+    ...(job === null ? {} : { job, owner: of[0]?.owner ?? '' }),
+    usd: sum(of),
+    workUsd: sum(of, 'work'),
+    wastedUsd: sum(of, 'wasted'),
+    idleUsd: sum(of, 'idle'),
+  }));
+}
+
+/**
+ * What was forecast of a spot instance, once, when its bill is settled. Summed over instances that ended, what came less what was expected has mean 0
+ * where forecasts are right, whatever ended them (lib/market/forecast/drift.ts). By pool, and capacity and price apart, the log has it: pools
+ * have no bound, and each number of every risk would be a series that is paid for.
+ */
+function measureHeld(instance: Instance): void {
+  const { endedMs, costUsd, forecast, pool } = instance;
+  if (endedMs === null || costUsd === null || forecast === undefined) return;
+  const drift = (risk: DriftRisk): Drift => driftOf([instance], endedMs, { risk, by: null }).overall;
+  const any = drift('any');
+  if (any.instances === 0) return;
+  measure('endedExpected', any.expected);
+  measure('endedInterrupted', any.observed);
+  const said = { pool, by: forecast.by, hours: any.hours, expected: any.expected, interrupted: any.observed };
+  logger.info(HELD, { ...said, ...apart(any, drift('capacity')) });
+}
+
+/** The risks apart: they are forecast as independent ones, so that their hazards add up. Nothing where that of capacity was not kept. */
+const apart = (any: Drift, capacity: Drift): object =>
+  capacity.instances === 0
+    ? {}
+    : {
+        capacityExpected: capacity.expected,
+        capacityInterrupted: capacity.observed,
+        priceExpected: Math.max(0, any.expected - capacity.expected),
+        priceInterrupted: any.observed - capacity.observed,
+      };
+
+async function measureChange(change: Change, spent: Spent): Promise<void> {
+  if (change.put === 'job' && isOver(change.value.state)) {
+    const { state, deadlineMs, finishedMs, endedLate } = change.value;
+    const isLate =
+      endedLate === true || (deadlineMs !== null && finishedMs !== null && raw(between(finishedMs, deadlineMs)) < 0);
+    if (isLate) measure('jobsLate', 1);
+    else if (state === 'succeeded' && deadlineMs !== null && finishedMs !== null && lte(finishedMs, deadlineMs)) {
+      measure('jobsInTime', 1);
+    }
+  } else if (change.put === 'instance') {
+    measureHeld(change.value);
+  } else if (change.put === 'ledger') {
+    const rows = change.value;
+    measure(
+      'waste',
+      rows.reduce((sum, row) => sum + (row.kind === 'work' ? 0 : row.usd), 0),
+    );
+    for (const line of booked(rows)) logger.info(BOOKED, { ...line });
+    const endedMs = rows.reduce((most, row) => Math.max(most, raw(row.toMs)), 0);
+    await spent.add(
+      endedMs,
+      rows.reduce((sum, row) => sum + row.usd, 0),
+    );
+  }
+}

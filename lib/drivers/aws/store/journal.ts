@@ -1,0 +1,366 @@
+/**
+ * Commits of any size, all or nothing, by the newest lease only: a log of which each item is one commit.
+ *
+ * `LOG` `<n>` is commit n, with all that it writes, compressed together; or the taking of a lease, which is a commit of nothing. It is put on
+ * the condition that there is none of that number yet, by who knows all commits before it. So commits have one order; each was computed
+ * from the state that all before it make; and none comes after a newer lease that its writer did not know of. One write of some
+ * kilobytes, and no transaction.
+ *
+ * What a commit writes counts from there on. The items that it is about are written later, once for many commits (`carry over`:
+ * tail.ts), by whoever makes a commit that leaves much in the log, or finds nothing left to do. HEAD then says up to
+ * which commit that is done. Readers lay over the items what the log has since (view.ts).
+ *
+ * Crash points. Before the put: nothing has happened (an object that nobody names is left, of a large commit). After it: the
+ * commit holds. While it is carried over: whoever does it next begins where HEAD says; writes are absolute and say which commit
+ * they are of, so that they may be done again, by several at once, and late. Between the last and HEAD: they are done again.
+ *
+ * A request of unknown outcome (the answer was lost, or the request is still on its way) is made again under the same number:
+ * what is found there then is either this commit, by its name, or another one, and the lost request can never be carried out.
+ *
+ * Commits expire (`ttl`) long after they were carried over: what has work is carried over within some commits, what has none at
+ * once.
+ */
+import { randomUUID } from 'node:crypto';
+import { EbbError } from '../../../kernel/errors.ts';
+import { isOutcomeUnknown } from '../errors.ts';
+import type { Blobs } from './blobs.ts';
+import { bytes, checkVersion, decode, decoded, encode, number, numberOf, text, textAt, type Item } from './codec.ts';
+import { COMMITS_PREFIX, HEAD, KEEP_COMMITS_DAYS, LOG, logKey, padded, type Key } from './keys.ts';
+import { carriedOver, folded, isPassing, type Tail } from './tail.ts';
+import { inParallel, type Table, type Write } from './table.ts';
+import { upgraded, type Place } from './upgrades.ts';
+import { View } from './view.ts';
+
+/** A commit is carried over, with those before it, once they are so many or so large: what a reader that has just begun reads. */
+const CARRY_COMMITS = 100;
+const CARRY_BYTES = 98_304;
+const WRITES_AT_ONCE = 16;
+/** Commits of others that may come between in a row while the lease is taken. */
+const MAX_ROUNDS = 50;
+/** Tries of a request whose answer is lost. */
+const MAX_TRIES = 5;
+/** Commits whose names a process remembers: of what was written in them it need not read everything again. */
+const REMEMBERED = 256;
+
+/** The state after the newest commit, but for the documents. */
+export interface Head {
+  /** The newest fencing token. */
+  readonly token: number;
+  /** Commits so far, leases included. */
+  readonly commits: number;
+  /** Numbers of arrival given to attempts, instances and effects. */
+  readonly arrivals: number;
+  /** Plans so far. */
+  readonly plans: number;
+  /** Jobs so far. */
+  readonly jobs: number;
+  /** Events so far, those that are forgotten included. */
+  readonly events: number;
+}
+
+/** What a commit writes. */
+export interface Batch {
+  readonly writes: readonly Write[];
+  readonly head: Pick<Head, 'arrivals' | 'plans' | 'jobs' | 'events'>;
+}
+
+export interface Entry {
+  readonly commit: number;
+  readonly writes: readonly Write[];
+}
+
+interface Logged extends Entry {
+  readonly head: Head;
+  readonly bytes: number;
+}
+
+export type CommitOutcome =
+  | { readonly status: 'done'; readonly head: Head }
+  /** Others have committed since: read the head, and the documents, again. */
+  | { readonly status: 'stale' };
+
+const BEGINNING: Head = { token: 0, commits: 0, arrivals: 0, plans: 0, jobs: 0, events: 0 };
+
+export class Journal {
+  readonly #table: Table;
+  readonly #blobs: Blobs;
+  readonly #nowMs: () => number;
+  /** As far as it is known here; null before the first look. */
+  #head: Head | null = null;
+  /** Newest commits, ascending and without gaps, up to the head: all that are not carried over, and some more. */
+  #known: readonly Logged[] = [];
+  /** The items have everything up to this commit. */
+  #carried = 0;
+  #tail: Tail = new Map();
+  #lastLook: Promise<unknown> = Promise.resolve();
+
+  /** `nowMs`: wall time, for the expiry of items. */
+  constructor(table: Table, blobs: Blobs, nowMs: () => number) {
+    this.#table = table;
+    this.#blobs = blobs;
+    this.#nowMs = nowMs;
+  }
+
+  /** Takes the lease; commits under older tokens fail from now on. */
+  async takeLease(holder: string): Promise<Head> {
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const head = await this.head();
+      const next = { ...head, token: head.token + 1, commits: head.commits + 1 };
+      if (await this.#append(next, { writes: [], holder })) return next;
+    }
+    throw new EbbError('too-many-requests', {
+      what: 'others keep taking the lease of the engine',
+      next: 'try again in some seconds',
+    });
+  }
+
+  /** The newest head: with every commit that was made before this was asked. Looks follow one another. */
+  head(): Promise<Head> {
+    const looked = this.#lastLook.then(async () => {
+      if (this.#head === null) await this.#begin();
+      await this.#follow();
+      return this.#head ?? BEGINNING;
+    });
+    this.#lastLook = looked.catch(() => undefined);
+    return looked;
+  }
+
+  /** Everything as of the newest commit. */
+  async view(): Promise<View> {
+    await this.head();
+    return this.viewAsKnown();
+  }
+
+  /** Everything as of the newest commit that is known here. */
+  viewAsKnown(): View {
+    return new View(this.#table, this.#tail);
+  }
+
+  /** Commits after one, up to the head; null when they are not at hand any more. */
+  since(commit: number): readonly Entry[] | null {
+    const head = this.#head?.commits ?? 0;
+    const found = this.#known.filter((e) => e.commit > commit);
+    return found.length === head - commit ? found : null;
+  }
+
+  async commit(head: Head, { writes, head: numbers }: Batch): Promise<CommitOutcome> {
+    if (head.commits !== this.#head?.commits) return { status: 'stale' };
+    const wasDue = this.#isDue();
+    const next: Head = { ...head, ...numbers, commits: head.commits + 1 };
+    if (!(await this.#append(next, { writes }))) return { status: 'stale' };
+    // The commit holds from here on: a fault while it is carried over is not the caller's, the next one goes on with it.
+    if (this.#isDue()) await this.#carry({ mayPass: !wasDue, isAsked: false }).catch(passing);
+    return { status: 'done', head: next };
+  }
+
+  /** Carries over what the log has, when nothing is left to do. */
+  async settle(): Promise<void> {
+    if (this.#tail.size > 0) await this.#carry({ mayPass: !this.#isDue(), isAsked: true }).catch(passing);
+  }
+
+  #isDue(): boolean {
+    const open = this.#known.filter((e) => e.commit > this.#carried);
+    return open.length >= CARRY_COMMITS || open.reduce((sum, e) => sum + e.bytes, 0) >= CARRY_BYTES;
+  }
+
+  /** False when there is another commit of that number. */
+  async #append(
+    head: Head,
+    { writes, holder }: Pick<Entry, 'writes'> & { readonly holder?: string },
+  ): Promise<boolean> {
+    const { commits } = head;
+    const id = randomUUID();
+    const content = encode(writes.map(packed));
+    const isEmpty = writes.length === 0;
+    const held = isEmpty ? { set: {} } : await this.#blobs.heldBytes(content, `${COMMITS_PREFIX}${commits}-${id}`);
+    const write: Write = {
+      key: logKey(commits),
+      set: {
+        ...held.set,
+        id: text(id),
+        t: number(head.token),
+        r: number(head.arrivals),
+        p: number(head.plans),
+        j: number(head.jobs),
+        e: number(head.events),
+        c: number(this.#carried),
+        ttl: number(Math.floor(this.#nowMs() / 1000) + KEEP_COMMITS_DAYS * 86_400),
+        ...(holder === undefined ? {} : { holder: text(holder) }),
+      },
+      condition: { expression: 'attribute_not_exists(pk)' },
+    };
+    if (!(await this.#isPut(write, id))) return false;
+    this.#take({ commit: commits, writes, head, bytes: content.length });
+    return true;
+  }
+
+  async #isPut(write: Write, id: string): Promise<boolean> {
+    for (let tries = 1; ; tries++) {
+      try {
+        const { status, item } = await this.#table.write(write, 'nothing');
+        return status === 'done' || textAt(item, 'id') === id;
+      } catch (error) {
+        if (!isOutcomeUnknown(error) || tries === MAX_TRIES) throw error;
+      }
+    }
+  }
+
+  /** A commit of this process may be found by a look of its own before its put is answered. */
+  #take(entry: Logged): void {
+    if (entry.commit < this.#next) return;
+    this.#head = entry.head;
+    const from = Math.min(this.#carried + 1, entry.commit - REMEMBERED);
+    this.#known = [...this.#known.filter((e) => e.commit >= from), entry];
+    this.#tail = folded(this.#tail, entry.commit, entry.writes);
+  }
+
+  async #begin(): Promise<void> {
+    const item = await this.#table.get(HEAD);
+    if (item !== undefined) checkVersion(item);
+    const head = headOf(item);
+    this.#head = head;
+    this.#carried = head.commits;
+    this.#known = [];
+    this.#tail = new Map();
+  }
+
+  /** Reads the commits that were made since. */
+  async #follow(): Promise<void> {
+    const { commits } = this.#head ?? BEGINNING;
+    const items = await this.#table.range({ pk: LOG, from: padded(commits + 1) });
+    const isGap = items.length > 0 && Number(textAt(items[0], 'sk')) !== commits + 1;
+    // Away for so long that commits have expired: they are in the items.
+    if (isGap) await this.#begin();
+    for (const item of isGap ? await this.#table.range({ pk: LOG, from: padded(this.#next) }) : items) {
+      const logged = await this.#logged(item);
+      if (logged.commit > this.#next) {
+        throw new EbbError('store.corrupt', {
+          what: 'a commit is missing in the log',
+          got: `${textAt(item, 'sk')} where ${this.#next} should be`,
+          next: 'restore the table from its point-in-time backup',
+        });
+      }
+      this.#take(logged);
+      this.#carriedTo(numberOf(item, 'c'));
+    }
+  }
+
+  get #next(): number {
+    return (this.#head?.commits ?? 0) + 1;
+  }
+
+  async #logged(item: Item): Promise<Logged> {
+    checkVersion(item);
+    const isEmpty = item['b'] === undefined && item['s3'] === undefined;
+    const content = isEmpty ? null : await this.#blobs.bytesOf(item);
+    const writes = content === null ? [] : unpackedAll(content);
+    const commits = Number(textAt(item, 'sk'));
+    const head = {
+      token: numberOf(item, 't'),
+      commits,
+      arrivals: numberOf(item, 'r'),
+      plans: numberOf(item, 'p'),
+      jobs: numberOf(item, 'j'),
+      events: numberOf(item, 'e'),
+    };
+    return { commit: commits, writes, head, bytes: content?.length ?? 0 };
+  }
+
+  #carriedTo(commit: number): void {
+    if (commit <= this.#carried) return;
+    this.#carried = commit;
+    const open = this.#known.filter((e) => e.commit > commit);
+    this.#tail = open.reduce<Tail>((tail, e) => folded(tail, e.commit, e.writes), new Map());
+  }
+
+  /** `mayPass`: nobody can have begun to carry over before the newest commit. */
+  async #carry({ mayPass, isAsked }: { readonly mayPass: boolean; readonly isAsked: boolean }): Promise<void> {
+    const head = this.#head ?? BEGINNING;
+    const nowS = Math.floor(this.#nowMs() / 1000);
+    // Another process may have done it since.
+    this.#carriedTo(Math.min(head.commits, numberOf(await this.#table.get(HEAD), 'commits')));
+    if (!isAsked && !this.#isDue()) return;
+    const folds = [...this.#tail.values()].filter((fold) => !(mayPass && isPassing(fold)));
+    await inParallel(folds, WRITES_AT_ONCE, async (fold) => {
+      await this.#table.write(carriedOver(fold, nowS), 'nothing');
+    });
+    await this.#table.write({
+      key: HEAD,
+      set: {
+        fence: number(head.token),
+        commits: number(head.commits),
+        arrivals: number(head.arrivals),
+        plans: number(head.plans),
+        jobs: number(head.jobs),
+        events: number(head.events),
+      },
+      condition: {
+        expression: 'attribute_not_exists(commits) OR commits < :commits',
+        values: { ':commits': number(head.commits) },
+      },
+    });
+    this.#carriedTo(head.commits);
+  }
+}
+
+/** A fault that passes is not the caller's. */
+function passing(error: unknown): void {
+  if (!(error instanceof EbbError) || !error.retryable) throw error;
+}
+
+const headOf = (item: Item | undefined): Head => ({
+  token: numberOf(item, 'fence'),
+  commits: numberOf(item, 'commits'),
+  arrivals: numberOf(item, 'arrivals'),
+  plans: numberOf(item, 'plans'),
+  jobs: numberOf(item, 'jobs'),
+  events: numberOf(item, 'events'),
+});
+
+/** Writes as JSON: only the kinds of values that the store writes. What is encoded is decoded, so that all is compressed together. */
+type PackedValue = { readonly s: string } | { readonly n: string } | { readonly f: boolean } | { readonly j: unknown };
+interface PackedWrite extends Omit<Write, 'set' | 'once' | 'condition'> {
+  readonly set?: Record<string, PackedValue>;
+  readonly once?: Record<string, PackedValue>;
+}
+
+function packed({ set, once, condition, ...rest }: Write): PackedWrite {
+  if (condition !== undefined) throw new EbbError('internal', { what: 'a write of a commit has a condition' });
+  return {
+    ...rest,
+    ...(set === undefined ? {} : { set: mapped(set, rest.key, packValue) }),
+    ...(once === undefined ? {} : { once: mapped(once, rest.key, packValue) }),
+  };
+}
+
+/** Values lie in a commit without their version: it is the commit's. */
+function unpackedAll(content: Uint8Array): readonly Write[] {
+  const { value, version } = decoded(content);
+  const unpack = (of: PackedValue, at: Place): Item[string] => unpackValue(of, at, version);
+  return (value as readonly PackedWrite[]).map(({ set, once, ...rest }) => ({
+    ...rest,
+    ...(set === undefined ? {} : { set: mapped(set, rest.key, unpack) }),
+    ...(once === undefined ? {} : { once: mapped(once, rest.key, unpack) }),
+  }));
+}
+
+const mapped = <A, B>(
+  record: Readonly<Record<string, A>>,
+  key: Key,
+  of: (value: A, at: Place) => B,
+): Record<string, B> =>
+  Object.fromEntries(Object.entries(record).map(([attribute, value]) => [attribute, of(value, { ...key, attribute })]));
+
+function packValue(value: Item[string], at: Place): PackedValue {
+  if (value.S !== undefined) return { s: value.S };
+  if (value.N !== undefined) return { n: value.N };
+  if (value.B !== undefined) return { j: decode(value.B, at) };
+  return { f: value.BOOL === true };
+}
+
+function unpackValue(value: PackedValue, at: Place, version: number): Item[string] {
+  if ('s' in value) return { S: value.s };
+  if ('n' in value) return { N: value.n };
+  if ('j' in value) return bytes(encode(upgraded(value.j, at, version)));
+  return { BOOL: value.f };
+}

@@ -1,0 +1,171 @@
+/**
+ * The engine in a thread of its own, so that a long decision never delays an answer of the API. It opens its own
+ * connection to the store; the fencing token sees to it that no other engine acts.
+ */
+import { writeFileSync } from 'node:fs';
+import { parentPort, workerData } from 'node:worker_threads';
+import { EbbError, invariant } from '../../../kernel/errors.ts';
+import { randomStream } from '../../../kernel/random.ts';
+import { raw, seconds } from '../../../kernel/units.ts';
+import { Engine } from '../../../cycle/engine.ts';
+import { bidsAsked } from '../../../cycle/forecast/forecasting.ts';
+import { forecastNamed, presetNamed } from '../../../stages/presets.ts';
+import type { Stages } from '../../../domain/stages.ts';
+import { LoggedHistory } from '../../../stages/estimate/logged-history.ts';
+import { capacityOf } from '../../../market/capacity.ts';
+import { CapacityEvidence } from '../../../market/forecast/hazard.ts';
+import { forecastTable, type OutlookForecast } from '../../../market/forecast/table.ts';
+import { dumpModel } from '../../../stages/plan/milp.ts';
+import type { Solver } from '../../../stages/plan/solver.ts';
+import { DEFAULT_RETENTION } from '../../../ports/store-retention.ts';
+import type { EngineThreadData, FromEngine, ToEngine } from './engine-messages.ts';
+import { createLocalFleet } from '../fleet/fleet.ts';
+import { ForecastInUse } from './forecast-in-use.ts';
+import { highsSolver } from '../../solver/highs-solver.ts';
+import { IdleMemory } from './idle-memory.ts';
+import { watchMain } from './main-watch.ts';
+import { replayMarket } from '../market/replay.ts';
+import { removeOldFiles } from '../disk/old-files.ts';
+import { openSqliteStore } from '../store/sqlite-store.ts';
+import { openTrials } from '../../solver/trials.ts';
+import { wallTime } from '../../wall.ts';
+import { knownWorld } from '../market/world.ts';
+
+const port = invariant(parentPort, 'the engine runs in a thread of its own');
+const data = workerData as EngineThreadData;
+const tell = (message: FromEngine): void => port.postMessage(message);
+
+const world = await knownWorld(data.dir);
+const store = openSqliteStore({
+  path: data.database,
+  retention: { ...DEFAULT_RETENTION, historyDays: world.config.historyDays },
+});
+const market = replayMarket(world.trace, () => world.clock.now());
+const fleet = createLocalFleet({
+  dir: data.dir,
+  truth: capacityOf(world.trace, world.config),
+  clock: world.clock,
+  speed: world.record.speed,
+});
+const solver = highsSolver();
+const evidence = new CapacityEvidence();
+const { preset } = world.record;
+const name = forecastNamed(world.config.forecast, preset);
+const forecasting = new ForecastInUse({ dir: data.dir, name, config: world.config });
+const memory = new IdleMemory();
+const history = new LoggedHistory();
+let forecast: OutlookForecast | null = null;
+let draining = data.isDraining;
+let disk = data.disk;
+const engine = new Engine<Solver>({
+  store,
+  fleet,
+  market,
+  clock: world.clock,
+  random: randomStream(world.record.seed, `plans/${wallTime.epochMs()}`),
+  solver,
+  stages: withDump(presetNamed(preset)),
+  preset,
+  config: world.config,
+  limits: world.limits,
+  history,
+  capacity: evidence,
+  forecast: async (scene) => (forecast = await forecasting.of(scene, { market, evidence })),
+  trials: async (sight) => {
+    const { snapshot } = sight;
+    const asked = bidsAsked(snapshot, world.config);
+    const table = forecastTable(invariant(forecast, 'a forecast comes before trials'), snapshot.nowMs, asked);
+    return openTrials({
+      sight,
+      market: table,
+      history: await store.memory(history.prefix),
+      preset,
+      config: world.config,
+    });
+  },
+  disk: () => disk,
+  isSuspicious: data.replaces !== null,
+  onStep: (step) => tell({ is: 'step', step }),
+  holder: `process ${process.pid}`,
+  minGapS: seconds(world.minGapS),
+  reuseGapS: seconds(world.reuseGapS),
+  onCycle: ({ atMs, live, idle }) => {
+    tell({ is: 'cycle', atMs: raw(atMs), live, idle });
+    if (idle) memory.quiet();
+    else memory.busy();
+    if (draining && live === 0) engine.stop();
+  },
+  onFault: (error) => tell({ is: 'fault', text: textOf(error) }),
+});
+
+/** What people can act on is one line; a defect comes with its stack. */
+function textOf(error: unknown): string {
+  if (error instanceof EbbError && error.code !== 'internal') return error.message;
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+/** Writes each plan's model where it was asked for; the plan is the same. */
+function withDump(stages: Stages<Solver>): Stages<Solver> {
+  const { dumpModel: path } = data;
+  if (path === null) return stages;
+  return {
+    ...stages,
+    plan: async (input, with_) => {
+      writeFileSync(path, await dumpModel(input, with_, path.endsWith('.mps') ? 'mps' : 'lp'));
+      return stages.plan(input, with_);
+    },
+  };
+}
+
+port.on('message', (message: ToEngine) => {
+  if (message.do === 'wake') engine.wake();
+  else if (message.do === 'end') engine.stop();
+  else if (message.do === 'disk') {
+    ({ disk } = message);
+    engine.wake();
+    if (disk.level !== 'enough') dropOldFiles();
+  } else {
+    draining = true;
+    engine.drain();
+  }
+});
+
+/** How often files of what has aged out are looked for, wall ms. Where the disk runs full they are looked for at once. */
+const OLD_FILES_MS = 3_600_000;
+
+/** A disk that reports an error is no reason to stop: the next pass finds the same files. */
+function dropOldFiles(): void {
+  const { historyDays } = world.config;
+  removeOldFiles({ dir: data.dir, store, historyDays, nowMs: wallTime.epochMs() }).catch((error: unknown) => {
+    // At the end the store is closed under it.
+    if (!ended) tell({ is: 'remark', text: `old logs and checkpoints cannot be removed: ${textOf(error)}` });
+  });
+}
+let ended = false;
+const unwatch =
+  data.beats === null ? () => undefined : watchMain(data.beats, (afterS) => tell({ is: 'interrupted', afterS }));
+const oldFiles = setInterval(dropOldFiles, OLD_FILES_MS);
+
+try {
+  await engine.start();
+  if (data.replaces !== null) await engine.note('engine-replaced', `${data.replaces}; the engine was started again`);
+  if (draining) engine.drain();
+  tell({ is: 'ready' });
+  dropOldFiles();
+  await engine.run();
+} catch (error) {
+  if (!(error instanceof EbbError)) throw error;
+  // Told, not thrown: an error that ends the thread may overtake what was told before, and has lost its class.
+  const { cause: _, ...facts } = error.facts;
+  tell({ is: 'gave-up', code: error.code, facts });
+} finally {
+  ended = true;
+  clearInterval(oldFiles);
+  unwatch();
+  await forecasting.close();
+  await solver.close();
+  await fleet.close();
+  await store.close();
+}
+tell({ is: 'ended' });
+port.close();

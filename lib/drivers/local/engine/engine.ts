@@ -1,0 +1,279 @@
+import { mkdirSync, rmSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { EbbError } from '../../../kernel/errors.ts';
+import { randomStream } from '../../../kernel/random.ts';
+import { raw } from '../../../kernel/units.ts';
+import { presetNamed } from '../../../stages/presets.ts';
+import { LoggedHistory } from '../../../stages/estimate/logged-history.ts';
+import { capacityOf } from '../../../market/capacity.ts';
+import { s3Places } from '../../../domain/s3-uri.ts';
+import { OWN_FOLDER, type Admission, type JobSpec } from '../../../domain/job.ts';
+import type { Backend, Health, Placed } from '../../../ports/backend.ts';
+import type { Store } from '../../../ports/store.ts';
+import { admitter } from '../../../cycle/admit/admission.ts';
+import { makeEngineFolder } from './engine-folder.ts';
+import { diskWayOut } from '../../../domain/disk-budget.ts';
+import { DATABASE } from './database-name.ts';
+import { EngineThread, isFenced } from './engine-watch.ts';
+import { DiskWatch } from '../disk/disk-watch.ts';
+import { earlierLife } from './earlier-life.ts';
+import { FoldersAtHand, refuseMissingFiles } from '../admit/files-at-hand.ts';
+import { createLocalFleet } from '../fleet/fleet.ts';
+import { endFleet, killFleet } from '../fleet/kill.ts';
+import { localForecasts } from './forecasts.ts';
+import { lockDirectory } from './lock.ts';
+import { replayMarket } from '../market/replay.ts';
+import { NamedFolders, ownFolder } from '../admit/own-folders.ts';
+import { refuseMissingSecrets } from '../admit/secrets-at-hand.ts';
+import { openSqliteStore } from '../store/sqlite-store.ts';
+import { unknownToFleet } from './unknown-instances.ts';
+import { VERSION } from './version.ts';
+import { enterWorld } from '../market/world.ts';
+import type { GivenWorld } from '../market/world-record.ts';
+import { wallTime } from '../../wall.ts';
+
+/** What an engine is opened with. */
+export interface LocalEngineOptions extends GivenWorld {
+  /** Absolute. Holds the database, logs, checkpoints and the lock. */
+  readonly dir: string;
+  /** Absolute path to write each plan's model to, or null. */
+  readonly dumpModel: string | null;
+  /**
+   * The process may have what this thread executes ended when it does not come back (main-watch.ts), and is told so. Absent: it may not,
+   * for it does other work besides.
+   */
+  readonly onInterrupted?: (afterS: number) => void;
+  /** Gets lines that a person should see at once. Absent: nobody listens, and events tell. */
+  readonly say?: (text: string) => void;
+}
+
+/**
+ * drained: nothing is left to do, give everything back. checkpoint: tasks are asked to save, then instances are given
+ * back; the directory can be resumed. at-once: end tasks and instances without waiting for anybody.
+ */
+export type StopManner = 'drained' | 'checkpoint' | 'at-once';
+
+export interface LocalEngine {
+  readonly backend: Backend;
+  start(): Promise<void>;
+  /** Rejects when the engine gives up; never resolves. */
+  readonly failed: Promise<never>;
+  /** Resolves when nothing is left running. A harder manner overtakes a softer one; repeating is harmless. */
+  stop(manner: StopManner): Promise<void>;
+}
+
+/** How often the copy of what was learned that admission uses is refreshed, wall ms. */
+const HISTORY_REFRESH_MS = 30_000;
+
+/**
+ * Ebbtide on one machine: store, market, capacity and API in this thread, the engine in another. Takes the directory
+ * (throws `engine.running`, `store.newer`, `market.invalid`, `conflict`); nothing runs before `start`.
+ */
+export async function openEngine(options: LocalEngineOptions): Promise<LocalEngine> {
+  if (options.preset !== null) presetNamed(options.preset);
+  const folder = makeEngineFolder(options.dir);
+  const lock = lockDirectory(join(options.dir, 'engine.lock'));
+  try {
+    return await compose(options, lock);
+  } catch (error) {
+    lock.release();
+    // A folder made for an engine that could not begin holds nothing.
+    folder.undo();
+    throw error;
+  }
+}
+
+async function compose(options: LocalEngineOptions, lock: { release(): void }): Promise<LocalEngine> {
+  const database = join(options.dir, DATABASE);
+  const store = openSqliteStore({ path: database });
+  const world = await enterWorld(options.dir, options, await earlierLife(store));
+  const market = replayMarket(world.trace, () => world.clock.now());
+  const fleet = createLocalFleet({
+    dir: options.dir,
+    truth: capacityOf(world.trace, world.config),
+    clock: world.clock,
+    speed: world.record.speed,
+  });
+  fleet.recover(await unknownToFleet(store, fleet));
+  const history = await HistoryCopy.open(store);
+  const admit = admitter({
+    pools: market.pools(),
+    limits: world.limits,
+    config: world.config,
+    history: history.predictor,
+  });
+  const { onInterrupted } = options;
+  const thread = new EngineThread({
+    dir: options.dir,
+    database,
+    dumpModel: options.dumpModel,
+    periodMs: (world.config.cyclePeriodS * 1000) / world.record.speed,
+    ...(onInterrupted === undefined
+      ? {}
+      : {
+          onInterrupted: (afterS) => {
+            store.abandon();
+            onInterrupted(afterS);
+          },
+        }),
+  });
+  const disk = await DiskWatch.open({
+    dir: options.dir,
+    limitBytes: world.record.diskBytes ?? null,
+    isIdle: () => thread.isIdle,
+  });
+  disk.onLevel((state, before) => {
+    thread.disk(state);
+    const { level, text, use } = state;
+    if (level !== 'enough') options.say?.(`warning: ${text}; ${diskWayOut(use, options.dir)}`);
+    else if (before === 'used-up') options.say?.(`there is room on the disk again: ${text}`);
+  });
+  const named = new NamedFolders(options.dir);
+  const startedMs = wallTime.epochMs();
+  const folders = new FoldersAtHand(() => wallTime.monotonicMs());
+  const backend: Backend = {
+    store,
+    clock: world.clock,
+    random: randomStream(world.record.seed, `ids/${startedMs}/${process.pid}`),
+    market,
+    fleet,
+    limits: world.limits,
+    submitter: { baseDir: null, defaultOwner: userInfo().username },
+    history: { days: world.config.historyDays, archive: null },
+    place: (spec, job) => {
+      refuseOnFullDisk(disk, options.dir);
+      refuseMissingSecrets(spec, options.dir);
+      return onThisMachine(spec, { own: ownFolder(options.dir, job), folders, named });
+    },
+    admit: async (spec) => {
+      await history.refresh();
+      return withoutImages(spec, admit(spec, world.clock.now()));
+    },
+    forecast: localForecasts({ dir: options.dir, world, market, store }),
+    wake: () => thread.wake(),
+    health: async (): Promise<Health> => ({
+      ...healthWith(disk, thread.health(), options.dir),
+      version: VERSION,
+      engineStartedMs: startedMs,
+      lastCycleMs: thread.lastCycleMs,
+      market: {
+        name: world.trace.name,
+        fromMs: raw(world.trace.startMs),
+        toMs: raw(world.trace.endMs),
+        speed: world.record.speed,
+      },
+      preset: world.record.preset,
+      disk: disk.state === null ? null : { level: disk.state.level, ...disk.state.use },
+    }),
+  };
+  let closed: Promise<void> | null = null;
+  const close = async (): Promise<void> => {
+    disk.close();
+    await fleet.close();
+    await store.close();
+    lock.release();
+  };
+  return {
+    backend,
+    start: () => thread.start(),
+    failed: thread.failed,
+    stop: async (manner) => {
+      // A thread that cannot give anything back any more leaves nothing running either.
+      if (manner === 'at-once' || !(await thread.drain())) {
+        await thread.terminate();
+        killFleet(options.dir);
+      } else {
+        // An engine that gave up has left all as it is. What goes on without one would be nobody's.
+        const { gaveUp } = thread;
+        if (manner === 'drained' && gaveUp !== null && !isFenced(gaveUp.error)) await endFleet(options.dir);
+      }
+      closed ??= close();
+      await closed;
+    },
+  };
+}
+
+/** Nothing is made or stored for a job that could not start. */
+function refuseOnFullDisk({ state }: DiskWatch, dir: string): void {
+  if (state?.level !== 'used-up') return;
+  throw new EbbError('store.full', { what: state.text, next: diskWayOut(state.use, dir) });
+}
+
+/** An engine that starts nothing does not work as it should. */
+function healthWith(
+  { state }: DiskWatch,
+  { status, detail }: Pick<Health, 'status' | 'detail'>,
+  dir: string,
+): Pick<Health, 'status' | 'detail'> {
+  if (status === 'degraded' || state?.level !== 'used-up') return { status, detail };
+  return { status: 'degraded', detail: `${state.text}; ${diskWayOut(state.use, dir)}` };
+}
+
+/**
+ * Tasks are processes here: a job that reads or writes in S3 is refused, and one whose files are missing on this machine. `own`: the
+ * folder of a job that names none, made when there is such a stage.
+ */
+async function onThisMachine(
+  spec: JobSpec,
+  { own, folders, named }: { readonly own: string; readonly folders: FoldersAtHand; readonly named: NamedFolders },
+): Promise<Placed> {
+  const far = s3Places(spec.stages);
+  if (far.length === 0) {
+    const placed = withOwnFolder(spec, own);
+    try {
+      await refuseMissingFiles(placed.spec, folders);
+      for (const { workdir } of spec.stages) if (workdir !== OWN_FOLDER) await named.note(workdir);
+    } catch (error) {
+      placed.undo?.();
+      throw error;
+    }
+    return placed;
+  }
+  throw new EbbError('job-file.invalid', {
+    what: 'local mode runs tasks on this machine and reaches no files in S3',
+    at: far.join(', '),
+    allowed: 'folders and patterns of this machine',
+    next: 'name a local folder as `workdir`, or submit the job to a deployment: `ebb --stack NAME submit`',
+  });
+}
+
+function withOwnFolder(spec: JobSpec, own: string): Placed {
+  if (spec.stages.every((s) => s.workdir !== OWN_FOLDER)) return { spec, notes: [] };
+  mkdirSync(own, { recursive: true, mode: 0o700 });
+  const stages = spec.stages.map((s) => (s.workdir === OWN_FOLDER ? { ...s, workdir: own } : s));
+  const undo = (): void => rmSync(own, { recursive: true, force: true });
+  return { spec: { ...spec, stages }, notes: [`the job works in ${own}`], undo };
+}
+
+/** Tasks are processes here: an image that a stage names is not used, which its submitter must know. */
+function withoutImages(spec: JobSpec, admission: Admission): Admission {
+  const named = spec.stages.filter((s) => s.image !== undefined).map((s) => s.name);
+  if (named.length === 0) return admission;
+  const note = `local mode runs commands on this machine: the image of ${named.join(', ')} is not used`;
+  return { ...admission, notes: [...admission.notes, note] };
+}
+
+/** Admission's own copy of what the engine's thread has learned. */
+class HistoryCopy {
+  readonly predictor = new LoggedHistory();
+  readonly #store: Store;
+  #readMs = 0;
+
+  private constructor(store: Store) {
+    this.#store = store;
+  }
+
+  static async open(store: Store): Promise<HistoryCopy> {
+    const copy = new HistoryCopy(store);
+    await copy.refresh();
+    return copy;
+  }
+
+  async refresh(): Promise<void> {
+    const now = wallTime.monotonicMs();
+    if (this.#readMs !== 0 && now - this.#readMs < HISTORY_REFRESH_MS) return;
+    this.#readMs = now;
+    this.predictor.restore(await this.#store.memory(this.predictor.prefix));
+  }
+}

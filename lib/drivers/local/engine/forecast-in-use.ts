@@ -1,0 +1,76 @@
+import { Forecasting, type ForecastingParts, type Known, type Scene } from '../../../cycle/forecast/forecasting.ts';
+import type { OutlookForecast } from '../../../market/forecast/table.ts';
+import { CAPACITY_FEATURES } from '../../../market/features/capacity-features.ts';
+import { FEATURES } from '../../../market/features/names.ts';
+import { openCapacity, openForecast, type OpenedCapacity, type OpenedForecast } from '../../../models/preemption.ts';
+import { modelInUse, type ModelPlaces } from '../../../models/versions.ts';
+import { modelPlaces } from '../models/places.ts';
+
+interface Parts {
+  readonly dir: string;
+  /** Of prices: `history`, `model` or a version. That of capacity stands in `config`. */
+  readonly name: string;
+  readonly config: ForecastingParts['config'];
+}
+
+interface Opened {
+  /** What the chosen names meant when they were opened. */
+  readonly meant: string;
+  readonly forecast: OpenedForecast;
+  readonly capacity: OpenedCapacity;
+  readonly forecasting: Forecasting;
+}
+
+const closed = async ({ forecast, capacity }: Opened): Promise<void> => {
+  await forecast.close();
+  await capacity.close();
+};
+
+/**
+ * The forecast of an engine's directory, with the version that is in use there: what `ebb models use` chose meanwhile is asked from
+ * the next forecast on.
+ *
+ * Lifecycle: opened when it is first asked; one question after the other, so that no model is closed while it answers; `close` ends it.
+ */
+export class ForecastInUse {
+  readonly #parts: Parts;
+  #opened: Opened | null = null;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  of(scene: Scene, known: Known): Promise<OutlookForecast> {
+    return this.#next(async () => (await this.#current()).forecasting.of(scene, known));
+  }
+
+  close(): Promise<void> {
+    return this.#next(async () => {
+      if (this.#opened !== null) await closed(this.#opened);
+      this.#opened = null;
+    });
+  }
+
+  #next<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+
+  async #current(): Promise<Opened> {
+    const { dir, name, config } = this.#parts;
+    const places = { price: modelPlaces(dir), capacity: modelPlaces(dir, 'capacity') };
+    const meant = `${await meaning(name, places.price)} ${await meaning(config.capacityForecast, places.capacity)}`;
+    if (this.#opened?.meant === meant) return this.#opened;
+    const before = this.#opened;
+    const forecast = await openForecast(name, places.price, FEATURES);
+    const capacity = await openCapacity(config.capacityForecast, places.capacity, CAPACITY_FEATURES);
+    this.#opened = { meant, forecast, capacity, forecasting: new Forecasting({ chosen: forecast, capacity, config }) };
+    if (before !== null) await closed(before);
+    return this.#opened;
+  }
+}
+
+const meaning = async (name: string, places: ModelPlaces): Promise<string> =>
+  name === 'model' ? JSON.stringify(await modelInUse(places)) : name;

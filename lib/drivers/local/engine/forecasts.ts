@@ -1,0 +1,30 @@
+import { liveInstances } from '../../../cycle/state/known-instances.ts';
+import { poolForecasts } from '../../../cycle/forecast/pool-forecasts.ts';
+import { forecastNamed } from '../../../stages/presets.ts';
+import { CapacityEvidence } from '../../../market/forecast/hazard.ts';
+import type { Backend } from '../../../ports/backend.ts';
+import type { Market } from '../../../ports/market.ts';
+import type { Store } from '../../../ports/store.ts';
+import { ForecastInUse } from './forecast-in-use.ts';
+import type { World } from '../market/world.ts';
+
+interface Asked {
+  readonly dir: string;
+  readonly world: World;
+  readonly market: Market;
+  readonly store: Store;
+}
+
+/** What the engine would forecast now: made apart from its thread, of the same prices, evidence and model. */
+export function localForecasts({ dir, world, market, store }: Asked): Backend['forecast'] {
+  const { config, record, clock } = world;
+  const forecasting = new ForecastInUse({ dir, name: forecastNamed(config.forecast, record.preset), config });
+  return async (pools) => {
+    const evidence = new CapacityEvidence();
+    evidence.restore(await store.memory(evidence.prefix));
+    return poolForecasts(
+      { forecasting, market, evidence, held: await liveInstances(store), config, now: clock.now() },
+      pools,
+    );
+  };
+}

@@ -1,0 +1,36 @@
+import type { PoolId } from '../../../kernel/ids.ts';
+import { raw, usdPerHour, type EpochMs, type UsdPerHour } from '../../../kernel/units.ts';
+import { priceAt, stepsWithin } from '../../../market/steps.ts';
+import type { MarketTrace } from '../../../market/trace.ts';
+import type { Market } from '../../../ports/market.ts';
+
+/**
+ * The public side of a trace: pools and prices up to the asked instant. Availability is never shown: as on EC2, capacity
+ * is known only by trying.
+ *
+ * `now` guards against asking for the future by mistake: with it, an instant later than now is answered as now.
+ * A spot pool quotes nothing before its first price and after the trace's end; an on-demand pool quotes its list price always.
+ */
+export function replayMarket(trace: MarketTrace, now?: () => EpochMs): Market {
+  const onDemand = new Map<PoolId, UsdPerHour>(
+    trace.pools.filter((p) => p.option !== 'spot').map((p) => [p.id, p.onDemandUsdPerHour]),
+  );
+  const known = (t: EpochMs): number => Math.min(raw(t), now === undefined ? Infinity : raw(now()));
+  return {
+    pools: () => trace.pools,
+    quote: (pool, at) => {
+      const list = onDemand.get(pool);
+      if (list !== undefined) return list;
+      const t = known(at);
+      const price = t > raw(trace.endMs) ? null : priceAt(trace.prices(pool), t);
+      return price === null ? null : usdPerHour(price);
+    },
+    completeUntil: () => (trace.isUnbroken === true && now !== undefined ? now() : null),
+    history: (pool, from, to) => stepsWithin(trace.prices(pool), raw(from), historyEnd(raw(to), now)),
+  };
+}
+
+/** History is [from, to): a change at this very instant is known now, so the guard lets it through. */
+function historyEnd(to: number, now: (() => EpochMs) | undefined): number {
+  return now === undefined ? to : Math.min(to, raw(now()) + 1);
+}

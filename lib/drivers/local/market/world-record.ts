@@ -1,0 +1,142 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
+import type { SchedulerConfig } from '../../../domain/config.ts';
+import { EbbError } from '../../../kernel/errors.ts';
+import { DEFAULT_SEED } from '../../../market/default-market.ts';
+import { replaceFile } from '../fleet/files.ts';
+
+/** All that an engine of the directory was opened with: what a restart needs to go on in the same world. */
+const worldSchema = z.object({
+  version: z.literal(1),
+  /** Absolute path; null: the generated market of `seed`. */
+  market: z.string().nullable(),
+  /** Where in the market the directory was to begin; null: at its start. */
+  fromMs: z.number().nullable().default(null),
+  seed: z.number(),
+  preset: z.string().default('ebbtide'),
+  /** Only the settings that were given; the others follow from the speed and the market. */
+  settings: z.record(z.string(), z.unknown()).default({}),
+  wallMs: z.number(),
+  engineMs: z.number(),
+  speed: z.number().positive(),
+  /** Most vCPUs running at once, as the machine of the time had it; absent in records of earlier versions. */
+  vcpus: z.number().positive().optional(),
+  /** Whether that limit was given (`--vcpus`), rather than derived from the machine. */
+  vcpusGiven: z.boolean().optional(),
+  /** Most bytes that the directory may use (`--disk`); absent: what follows from the free space at each start. */
+  diskBytes: z.number().positive().optional(),
+});
+export type WorldRecord = z.infer<typeof worldSchema>;
+
+/** What an engine is opened with; null (or a setting left out) is what was not said. */
+export interface GivenWorld {
+  /** Absolute path of a market. */
+  readonly market: string | null;
+  /** Epoch ms of market time at which a new directory begins. */
+  readonly fromMs: number | null;
+  readonly speed: number | null;
+  readonly seed: number | null;
+  readonly preset: string | null;
+  readonly config: Partial<SchedulerConfig>;
+  /** Most vCPUs running at once; absent: as before while work is unfinished, else derived from the machine. */
+  readonly vcpus?: number;
+  /** Most bytes that the directory may use; absent: as before while work is unfinished, else by the free space. */
+  readonly diskBytes?: number;
+}
+/** The same with everything decided; the clock's anchor is not part of it. */
+export type ChosenWorld = Omit<WorldRecord, 'version' | 'wallMs' | 'engineMs' | 'vcpus' | 'vcpusGiven' | 'diskBytes'>;
+
+/** What there is of an earlier life of the directory. */
+export interface Earlier {
+  /** Instances that may still live: their supervisors follow the old clock, so it must go on. */
+  readonly live: boolean;
+  /** Jobs that are not over. */
+  readonly open: boolean;
+  /** The last instant that the engine worked at; null in a new directory. */
+  readonly lastMs: number | null;
+}
+
+const DEFAULT_SPEED = 1;
+const DEFAULT_PRESET = 'ebbtide';
+const fileOf = (dir: string): string => join(dir, 'world.json');
+
+/** Null in a directory that no engine has entered. Throws `store.corrupt`. */
+export function readWorldRecord(dir: string): WorldRecord | null {
+  const path = fileOf(dir);
+  if (!existsSync(path)) return null;
+  const parsed = worldSchema.safeParse(parsedOrNull(readFileSync(path, 'utf8')));
+  if (parsed.success) return parsed.data;
+  throw new EbbError('store.corrupt', {
+    what: 'the directory has a world.json that cannot be read',
+    got: path,
+    next: 'make the folder again from a backup (`ebb restore FILE`, docs/local-mode.md), or use another --dir',
+  });
+}
+
+function parsedOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return null;
+  }
+}
+
+export function writeWorldRecord(dir: string, record: WorldRecord): void {
+  replaceFile(fileOf(dir), JSON.stringify(record), true);
+}
+
+/** The world of a directory without unfinished work: what was given, and defaults. */
+export const newWorld = (given: GivenWorld): ChosenWorld => ({
+  market: given.market,
+  fromMs: given.fromMs,
+  seed: given.seed ?? DEFAULT_SEED,
+  preset: given.preset ?? DEFAULT_PRESET,
+  settings: given.config,
+  speed: given.speed ?? DEFAULT_SPEED,
+});
+
+/**
+ * The world that unfinished work goes on in: as written down. What is given again must agree with it (`conflict`):
+ * bills, deadlines and forecasts of that work would otherwise mean something else than when they were made. The
+ * speed may change while no instance lives, since it is nothing but how fast the clock runs from here on, and `historyDays` at any time:
+ * it is about what is over.
+ */
+export function sameWorld(
+  dir: string,
+  given: GivenWorld,
+  known: { readonly before: WorldRecord; readonly config: SchedulerConfig; readonly live: boolean },
+): ChosenWorld {
+  const { before, config, live } = known;
+  const differing: { readonly option: string; readonly got: string; readonly kept: string }[] = [];
+  const compare = (option: string, got: number | string | null, kept: number | string | null): void => {
+    if (got === null || got === kept) return;
+    differing.push({ option, got: `${option} ${got}`, kept: kept === null ? `no ${option}` : `${option} ${kept}` });
+  };
+  compare('--market', given.market, before.market);
+  compare('--from', timeText(given.fromMs), timeText(before.fromMs));
+  compare('--seed', given.seed, before.seed);
+  compare('--preset', given.preset, before.preset);
+  if (live) compare('--speed', given.speed, before.speed);
+  const { historyDays, ...others } = given.config;
+  for (const [name, value] of Object.entries(others)) {
+    const kept = config[name as keyof SchedulerConfig];
+    if (isDeepStrictEqual(value, kept)) continue;
+    const option = `--set ${name}`;
+    differing.push({ option, got: `${option}=${JSON.stringify(value)}`, kept: `${option}=${JSON.stringify(kept)}` });
+  }
+  if (differing.length > 0) {
+    throw new EbbError('conflict', {
+      what: `${dir} holds unfinished work that was started with other options`,
+      got: differing.map((d) => d.got).join(', '),
+      allowed: differing.map((d) => d.kept).join(', '),
+      next: `leave ${differing.map((d) => d.option).join(', ')} out to go on with that work, or use another --dir`,
+    });
+  }
+  const { market, fromMs, seed, preset, speed } = before;
+  const settings = historyDays === undefined ? before.settings : { ...before.settings, historyDays };
+  return { market, fromMs, seed, preset, settings, speed: given.speed ?? speed };
+}
+
+const timeText = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());

@@ -1,0 +1,170 @@
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { scaledClock, type Clock, type ClockAnchor } from '../../../kernel/clock.ts';
+import { EbbError } from '../../../kernel/errors.ts';
+import { raw } from '../../../kernel/units.ts';
+import { schedulerConfig, type SchedulerConfig } from '../../../domain/config.ts';
+import type { Limits } from '../../../domain/snapshot.ts';
+import { defaultMarket, defaultMarketStartMs, DEFAULT_SEED } from '../../../market/default-market.ts';
+import type { MarketTrace } from '../../../market/trace.ts';
+import { billingAt } from '../../../market/billing.ts';
+import { openMarket } from './import.ts';
+import { wallTime } from '../../wall.ts';
+import {
+  newWorld,
+  readWorldRecord,
+  sameWorld,
+  writeWorldRecord,
+  type ChosenWorld,
+  type Earlier,
+  type GivenWorld,
+  type WorldRecord,
+} from './world-record.ts';
+
+export interface World {
+  readonly record: WorldRecord;
+  readonly trace: MarketTrace;
+  readonly clock: Clock;
+  readonly config: SchedulerConfig;
+  readonly limits: Limits;
+  /** Wall time of at least 0.25 s between cycles, as engine time. */
+  readonly minGapS: number;
+  /** The same between two looks for places that came free between decisions. */
+  readonly reuseGapS: number;
+}
+
+/** Least wall time between two cycles. */
+export const MIN_GAP_WALL_S = 0.25;
+/** A look costs some milliseconds of processor time and one write to the disk. */
+const REUSE_GAP_WALL_S = 0.01;
+/** Wall time to stop a process that saves at once, and to start one that reads what was saved. */
+const STOP_WALL_S = 0.5;
+const RESTORE_WALL_S = 0.2;
+/** Most of a cycle's period that the solver may take. */
+const SOLVER_SHARE = 0.25;
+
+/**
+ * Decides which market the directory replays and where its clock stands, and writes it down. While work of an earlier
+ * engine is unfinished, what is not given is as that engine had it. Throws `market.invalid`, `conflict`, `usage`.
+ */
+export async function enterWorld(dir: string, given: GivenWorld, earlier: Earlier): Promise<World> {
+  const before = readWorldRecord(dir);
+  const unfinished = before !== null && (earlier.open || earlier.live);
+  const trace = await traceOf(dir, unfinished ? before : newWorld(given));
+  const chosen = unfinished
+    ? sameWorld(dir, given, { before, config: openWorld(before, trace).config, live: earlier.live })
+    : newWorld(given);
+  const record: WorldRecord = {
+    version: 1,
+    ...chosen,
+    ...anchorOf(chosen, earlier, { before, trace }),
+    ...limitOf(given, unfinished ? before : null),
+    ...diskOf(given, unfinished ? before : null),
+  };
+  const world = openWorld(record, trace);
+  writeWorldRecord(dir, record);
+  return world;
+}
+
+/** A limit that was given holds until the work that it was given for is done. */
+function limitOf(given: GivenWorld, before: WorldRecord | null): Pick<WorldRecord, 'vcpus' | 'vcpusGiven'> {
+  const vcpus = given.vcpus ?? (before?.vcpusGiven === true ? before.vcpus : undefined);
+  return vcpus === undefined ? { vcpus: vcpuLimit() } : { vcpus, vcpusGiven: true };
+}
+
+/** As `limitOf`. */
+function diskOf(given: GivenWorld, before: WorldRecord | null): Pick<WorldRecord, 'diskBytes'> {
+  const diskBytes = given.diskBytes ?? before?.diskBytes;
+  return diskBytes === undefined ? {} : { diskBytes };
+}
+
+/** The world as written down, for a second thread of the same engine. */
+export async function knownWorld(dir: string): Promise<World> {
+  const record = readWorldRecord(dir);
+  if (record === null) throw new EbbError('internal', { what: `no world has been entered in ${dir}` });
+  return openWorld(record, await traceOf(dir, record));
+}
+
+const traceOf = async (dir: string, { market, seed }: ChosenWorld): Promise<MarketTrace> =>
+  market === null ? defaultMarket(seed) : (await openMarket(market, join(dir, 'markets'))).trace;
+
+function openWorld(record: WorldRecord, trace: MarketTrace): World {
+  return {
+    record,
+    trace,
+    clock: scaledClock(wallTime, record),
+    config: settingsOf(record, trace),
+    limits: { vcpus: record.vcpus ?? vcpuLimit(), raisedBy: 'start `ebb up` or `ebb run` with a higher --vcpus' },
+    minGapS: MIN_GAP_WALL_S * record.speed,
+    reuseGapS: REUSE_GAP_WALL_S * record.speed,
+  };
+}
+
+/** Tasks are processes of this machine: most of them sleep or wait, so that several share a core. */
+export const vcpuLimit = (): number => Math.max(12, 6 * availableParallelism());
+
+/** What decisions go by in a world: what was set, else what follows from its speed and its market. Throws `store.corrupt`. */
+export function settingsOf({ speed, settings }: WorldRecord, trace: MarketTrace): SchedulerConfig {
+  const minGapS = MIN_GAP_WALL_S * speed;
+  const defaults = schedulerConfig.parse({});
+  return configOf({
+    billing: billingAt(trace.endMs),
+    // Wall-clock overheads of real processes weigh `speed` times as much in engine time.
+    cyclePeriodS: Math.max(defaults.cyclePeriodS, 2 * minGapS),
+    turnoverS: Math.max(defaults.turnoverS, minGapS),
+    migrationS: Math.max(defaults.migrationS, STOP_WALL_S * speed),
+    restoreS: Math.max(defaults.restoreS, RESTORE_WALL_S * speed),
+    // The market's clock runs on while the solver thinks: a plan must not be old before it is made.
+    solverSeconds: Math.min(
+      defaults.solverSeconds,
+      (SOLVER_SHARE * Math.max(defaults.cyclePeriodS, 2 * minGapS)) / speed,
+    ),
+    ...settings,
+  });
+}
+
+/** Settings are checked before they are written down, so what fails here was written by another version. */
+function configOf(settings: Readonly<Record<string, unknown>>): SchedulerConfig {
+  const parsed = schedulerConfig.safeParse(settings);
+  if (parsed.success) return parsed.data;
+  throw new EbbError('store.corrupt', {
+    what: 'the directory was opened with settings that this version of ebb does not have',
+    issues: parsed.error.issues.map((i) => ({ at: i.path.join('.'), message: i.message })),
+    next: 'use the version that wrote it, or another --dir',
+  });
+}
+
+/** Live instances hold the old anchor: their supervisors go by it. Otherwise the clock goes on from the last instant. */
+function anchorOf(
+  chosen: ChosenWorld,
+  earlier: Earlier,
+  known: { readonly before: WorldRecord | null; readonly trace: MarketTrace },
+): ClockAnchor {
+  const { fromMs, market, seed, speed } = chosen;
+  const { before, trace } = known;
+  const startMs = startOf(trace, fromMs, market === null && seed === DEFAULT_SEED);
+  if (before !== null && earlier.live) return { wallMs: before.wallMs, engineMs: before.engineMs, speed };
+  const engineMs = Math.max(earlier.lastMs ?? startMs, startMs);
+  if (engineMs >= raw(trace.endMs) && before?.market !== market) {
+    throw new EbbError('conflict', {
+      what: 'the jobs of this directory ran later than the market ends, and its clock never goes back',
+      got: `a market of ${iso(raw(trace.startMs))} to ${iso(raw(trace.endMs))}`,
+      allowed: `a market that goes on after ${iso(engineMs)}`,
+      next: 'use another --dir for this market',
+    });
+  }
+  return { wallMs: wallTime.epochMs(), engineMs, speed };
+}
+
+function startOf(trace: MarketTrace, fromMs: number | null, isDefault: boolean): number {
+  if (fromMs === null) return raw(isDefault ? defaultMarketStartMs : trace.startMs);
+  if (fromMs >= raw(trace.startMs) && fromMs < raw(trace.endMs)) return fromMs;
+  throw new EbbError('usage', {
+    what: '--from lies outside the market',
+    got: iso(fromMs),
+    allowed: `${iso(raw(trace.startMs))} to ${iso(raw(trace.endMs))}`,
+    next: 'choose a time in between',
+  });
+}
+
+const iso = (ms: number): string => new Date(ms).toISOString();

@@ -1,0 +1,55 @@
+import type { CostRow } from '../../../ports/store.ts';
+import { CostSums, IDLE_KEY, isKeptSum, UNKNOWN_CALLER, type By } from '../../../ports/store-costs.ts';
+import { AGED_OUT } from '../../../ports/store-retention.ts';
+import type { Database } from './database.ts';
+
+/** Values of `costKeyOf` for a row of the ledger. */
+const KEY: Readonly<Record<By, string>> = {
+  job: `coalesce(l.job, '${IDLE_KEY}')`,
+  owner: `coalesce(l.owner, '${IDLE_KEY}')`,
+  caller: `coalesce(l.caller, CASE WHEN l.job IS NULL THEN '${IDLE_KEY}' ELSE '${UNKNOWN_CALLER}' END)`,
+  pool: 'l.pool',
+  template: `coalesce(l.template, '${IDLE_KEY}')`,
+};
+
+/**
+ * The ledger summed by key. An instance's hours are divided among its rows by what they would have cost on demand: that
+ * price is constant over an instance's life, so it measures share times time; by time where the price is 0.
+ */
+export function costsBy(db: Database, by: By): CostRow[] {
+  const rows = db.all<CostRow>(
+    `WITH lives AS (
+       SELECT instance, (max(to_ms) - min(from_ms)) / 3600000.0 AS hours,
+              sum(on_demand_usd) AS on_demand, sum(to_ms - from_ms) AS time_ms
+       FROM ledger GROUP BY instance)
+     SELECT ${KEY[by]} AS key,
+            sum(CASE kind WHEN 'work' THEN usd ELSE 0.0 END) AS workUsd,
+            sum(CASE kind WHEN 'wasted' THEN usd ELSE 0.0 END) AS wastedUsd,
+            sum(CASE kind WHEN 'idle' THEN usd ELSE 0.0 END) AS idleUsd,
+            sum(CASE kind WHEN 'work' THEN on_demand_usd ELSE 0.0 END) AS onDemandUsd,
+            sum(CASE WHEN on_demand > 0 THEN hours * on_demand_usd / on_demand
+                     WHEN time_ms > 0 THEN hours * (to_ms - from_ms) / time_ms
+                     ELSE 0.0 END) AS instanceHours,
+            sum(CASE WHEN kind <> 'idle' THEN 0.0
+                     WHEN on_demand > 0 THEN hours * on_demand_usd / on_demand
+                     WHEN time_ms > 0 THEN hours * (to_ms - from_ms) / time_ms
+                     ELSE 0.0 END) AS idleHours
+     FROM ledger l JOIN lives USING (instance) GROUP BY 1 ORDER BY 1`,
+  );
+  const aged = agedCosts(db, by);
+  if (aged.length === 0) return rows;
+  const sums = new CostSums();
+  for (const row of [...rows, ...aged]) sums.add(row);
+  return sums.rows();
+}
+
+/** Of what has aged out nobody knows any more which jobs it was, nor of which templates and callers. */
+function agedCosts(db: Database, by: By): CostRow[] {
+  const sums = `sum(work_usd) AS workUsd, sum(wasted_usd) AS wastedUsd, sum(idle_usd) AS idleUsd,
+    sum(on_demand_usd) AS onDemandUsd, sum(hours) AS instanceHours, sum(idle_hours) AS idleHours`;
+  const key = isKeptSum(by) ? 'key' : `'${AGED_OUT}'`;
+  return db.all<CostRow>(
+    `SELECT ${key} AS key, ${sums} FROM aged_costs WHERE by = ? GROUP BY 1`,
+    isKeptSum(by) ? by : 'pool',
+  );
+}

@@ -1,0 +1,581 @@
+import type { Clock } from '../../kernel/clock.ts';
+import { EbbError } from '../../kernel/errors.ts';
+import type { AttemptId, EffectKey, InstanceId } from '../../kernel/ids.ts';
+import {
+  add,
+  between,
+  epochMs,
+  most,
+  plus,
+  raw,
+  seconds,
+  sub,
+  ZERO_S,
+  type EpochMs,
+  type Seconds,
+} from '../../kernel/units.ts';
+import type { EndCause } from '../../domain/instance.ts';
+import type { Usage } from '../../domain/job.ts';
+import type { Observation } from '../../domain/observation.ts';
+import type { EffectOutcome } from '../../domain/plan.ts';
+import { readyAfter, type CapacityTruth } from '../../market/capacity.ts';
+import type {
+  Bill,
+  Fleet,
+  FleetInstance,
+  LaunchRequest,
+  LogChunk,
+  ReleaseRequest,
+  StartRequest,
+  StopRequest,
+} from '../../ports/fleet.ts';
+import { Schedule } from './schedule.ts';
+
+/**
+ * A fleet in memory: the same meaning as the local one, with tasks that are scripts and time that is a clock's. All that
+ * happens follows from the calls, the market and the scripts; nothing is drawn but start-up delays, which are the
+ * instances' own, so two runs with the same calls at the same times report the same.
+ *
+ * Things happen at their own time in the order (time, sequence of being scheduled), whenever the clock is found to have
+ * passed them: at every call, and, while somebody listens through `onChange`, by sleeping on the clock.
+ */
+export interface MemoryFleetOptions {
+  readonly truth: CapacityTruth;
+  readonly clock: Clock;
+  /** What a task does, given all that an executor is told of it, and what its checkpoint holds from earlier attempts. */
+  readonly script: (request: StartRequest, keptS: Seconds) => TaskScript;
+}
+
+export interface TaskScript {
+  /** Running time of this attempt when nothing stops it, `setupS` included. */
+  readonly runtimeS: Seconds;
+  /** From its start until its work begins: image, inputs, reading a checkpoint. Absent: none. */
+  readonly setupS?: Seconds;
+  readonly exitCode: number;
+  /** It saves by itself so often; null: only when told to by the checkpoint signal, if it has one. */
+  readonly checkpointEveryS: Seconds | null;
+  /** From a checkpoint signal or SIGTERM to its exit; what it did until the signal is kept by the former. */
+  readonly stopsInS: Seconds;
+  readonly usage?: Usage;
+  readonly stdout?: string;
+}
+
+/** A program that answers no signal: from SIGTERM to SIGKILL, as the local fleet waits. */
+const KILL_AFTER_S = 5;
+const DONE: EffectOutcome = { status: 'done' };
+/** A start that was done: its instance remembers the attempt, so that the key need not be. */
+const STARTED: EffectOutcome = { status: 'done' };
+
+type StopReason = 'interrupted' | 'preempted' | 'cancelled' | 'timed-out';
+
+interface MemoryAttempt {
+  readonly request: StartRequest;
+  script: TaskScript | null;
+  startedMs: EpochMs | null;
+  stopped: StopReason | null;
+  /** The end that stands; an earlier event than this one's is void. */
+  endsMs: EpochMs | null;
+  keptS: Seconds;
+  ended: boolean;
+}
+
+interface MemoryInstance {
+  readonly request: LaunchRequest;
+  /** The how manieth that was launched. */
+  readonly launch: number;
+  readonly launchedMs: EpochMs;
+  readonly goneMs: EpochMs | null;
+  state: 'starting' | 'ready' | 'warned' | 'releasing' | 'ended';
+  endedMs: EpochMs | null;
+  cause: EndCause | null;
+  /** Every attempt that ever came here, for each is started once; null: it has ended. */
+  readonly attempts: Map<AttemptId, MemoryAttempt | null>;
+  /** What requests about it were answered. */
+  readonly outcomes: Map<EffectKey, EffectOutcome>;
+  readonly stoppedBefore: Map<AttemptId, StopReason>;
+  observations: Observation[];
+}
+
+type Fact = Observation extends infer O ? (O extends Observation ? Omit<O, 'instance' | 'sequence'> : never) : never;
+
+export class MemoryFleet implements Fleet {
+  readonly #truth: CapacityTruth;
+  readonly #clock: Clock;
+  readonly #script: MemoryFleetOptions['script'];
+  readonly #instances = new Map<InstanceId, MemoryInstance>();
+  /** Those of which something has not been seen by the caller of `observe`: of most nothing has happened since it asked last. */
+  readonly #reporting = new Set<MemoryInstance>();
+  /** What requests were answered that are about no instance that there is. */
+  readonly #refused = new Map<EffectKey, EffectOutcome>();
+  /** What checkpoints hold, by job and task. */
+  readonly #kept = new Map<string, Map<string, Seconds>>();
+  readonly #stdout = new Map<AttemptId, string>();
+  readonly #schedule = new Schedule();
+  readonly #wakes = new Set<() => void>();
+  #launched = 0;
+  #observed = 0;
+  #happened = 0;
+  #nap: AbortController | null = null;
+
+  constructor(options: MemoryFleetOptions) {
+    this.#truth = options.truth;
+    this.#clock = options.clock;
+    this.#script = options.script;
+  }
+
+  async launch(requests: readonly LaunchRequest[]): Promise<readonly EffectOutcome[]> {
+    return this.#each(requests, (r) => this.#launch(r));
+  }
+
+  async start(requests: readonly StartRequest[]): Promise<readonly EffectOutcome[]> {
+    return this.#each(requests, (r) => this.#start(r));
+  }
+
+  async stop(requests: readonly StopRequest[]): Promise<readonly EffectOutcome[]> {
+    return this.#each(requests, (r) => this.#stopRequest(r));
+  }
+
+  async release(requests: readonly ReleaseRequest[]): Promise<readonly EffectOutcome[]> {
+    return this.#each(requests, (r) => this.#release(r));
+  }
+
+  /** One outcome per request; a key that was answered before is answered the same, and nothing is done. */
+  #each<R extends { readonly key: EffectKey; readonly instance: InstanceId }>(
+    requests: readonly R[],
+    act: (request: R) => EffectOutcome,
+  ): readonly EffectOutcome[] {
+    this.#catchUp();
+    const outcomes = requests.map((request) => {
+      const before = this.#answersOf(request.instance);
+      const known = before.get(request.key) ?? this.#refused.get(request.key);
+      if (known !== undefined) return known;
+      const outcome = act(request);
+      // A launch makes its instance.
+      const answers = before === this.#refused ? this.#answersOf(request.instance) : before;
+      if (outcome !== STARTED) answers.set(request.key, outcome);
+      return outcome;
+    });
+    this.#catchUp();
+    this.#napUntilNext();
+    return outcomes;
+  }
+
+  #answersOf(id: InstanceId): Map<EffectKey, EffectOutcome> {
+    return this.#instances.get(id)?.outcomes ?? this.#refused;
+  }
+
+  #launch(request: LaunchRequest): EffectOutcome {
+    const { pool, bid } = request;
+    const at = this.#clock.now();
+    if (!this.#truth.knows(pool)) {
+      return { status: 'refused', why: 'unsupported', detail: `the market has no pool ${pool}` };
+    }
+    const outcome = this.#truth.launch(pool, at, bid);
+    if (outcome !== 'ok') {
+      const why = outcome === 'no-price' ? 'insufficient-capacity' : outcome;
+      return { status: 'refused', why, detail: `${pool}: ${outcome}` };
+    }
+    const taken = this.#truth.interruption(pool, at, bid);
+    const hint = this.#truth.rebalance(pool, at, bid);
+    const readyMs = readyAfter(request.instance, at);
+    const instance: MemoryInstance = {
+      request,
+      launch: this.#launched++,
+      launchedMs: at,
+      goneMs: taken?.goneMs ?? null,
+      state: 'starting',
+      endedMs: null,
+      cause: null,
+      attempts: new Map(),
+      outcomes: new Map(),
+      stoppedBefore: new Map(),
+      observations: [],
+    };
+    this.#instances.set(request.instance, instance);
+    this.#observe(instance, { kind: 'instance-launched', atMs: at, readyMs });
+    this.#at(readyMs, () => this.#ready(instance, readyMs));
+    if (hint !== null) this.#at(hint, () => this.#rebalance(instance, hint));
+    if (taken !== null) {
+      this.#at(taken.warnMs, () => this.#warn(instance, taken.warnMs, taken.goneMs));
+      this.#at(taken.goneMs, () => this.#gone(instance, taken.goneMs, taken.cause));
+    }
+    return DONE;
+  }
+
+  #ready(instance: MemoryInstance, atMs: EpochMs): void {
+    if (instance.state !== 'starting') return;
+    instance.state = 'ready';
+    this.#observe(instance, { kind: 'instance-ready', atMs });
+    for (const attempt of live(instance)) this.#begin(instance, attempt, atMs);
+  }
+
+  #rebalance(instance: MemoryInstance, atMs: EpochMs): void {
+    if (instance.state === 'starting' || instance.state === 'ready') {
+      this.#observe(instance, { kind: 'instance-rebalance', atMs });
+    }
+  }
+
+  #warn(instance: MemoryInstance, atMs: EpochMs, goneMs: EpochMs): void {
+    if (instance.state !== 'starting' && instance.state !== 'ready') return;
+    instance.state = 'warned';
+    this.#observe(instance, { kind: 'instance-warned', atMs, goneMs });
+    for (const attempt of live(instance)) {
+      // Without a checkpoint there is nothing to save: it runs on, and may finish in time.
+      const termMs = attempt.request.checkpoint === null ? plus(goneMs, seconds(-KILL_AFTER_S)) : atMs;
+      this.#at(termMs, () => this.#stop(instance, attempt, { why: 'interrupted', atMs: termMs }));
+    }
+  }
+
+  #gone(instance: MemoryInstance, atMs: EpochMs, cause: string): void {
+    for (const attempt of live(instance)) {
+      attempt.stopped ??= 'interrupted';
+      this.#end(instance, attempt, { atMs, exitCode: null, exitSignal: 'SIGKILL' });
+    }
+    this.#finish(instance, { atMs, cause: 'interrupted', detail: `taken by the market (${cause})` });
+  }
+
+  #finish(
+    instance: MemoryInstance,
+    end: { readonly atMs: EpochMs; readonly cause: EndCause; readonly detail: string },
+  ): void {
+    if (instance.state === 'ended') return;
+    instance.state = 'ended';
+    instance.endedMs = end.atMs;
+    instance.cause = end.cause;
+    this.#observe(instance, { kind: 'instance-ended', ...end });
+  }
+
+  /** The instance is lost now, as when a supervisor dies: for tests and scenarios. */
+  lose(id: InstanceId): void {
+    this.#catchUp();
+    const instance = this.#instances.get(id);
+    if (instance === undefined || instance.state === 'ended') return;
+    const atMs = this.#clock.now();
+    for (const attempt of live(instance)) {
+      this.#lookAtCheckpoint(attempt, atMs);
+      attempt.stopped = 'interrupted';
+      this.#end(instance, attempt, { atMs, exitCode: null, exitSignal: null });
+    }
+    this.#finish(instance, { atMs, cause: 'lost', detail: 'its supervisor died' });
+    this.#wake();
+  }
+
+  #start(request: StartRequest): EffectOutcome {
+    const instance = this.#instances.get(request.instance);
+    if (instance?.attempts.has(request.attempt) === true) return STARTED;
+    if (instance === undefined || instance.state === 'ended' || instance.state === 'warned') {
+      return goneOutcome(request.instance, instance);
+    }
+    const attempt: MemoryAttempt = {
+      request,
+      script: null,
+      startedMs: null,
+      stopped: null,
+      endsMs: null,
+      keptS: ZERO_S,
+      ended: false,
+    };
+    instance.attempts.set(request.attempt, attempt);
+    const atMs = this.#clock.now();
+    const stopped = instance.stoppedBefore.get(request.attempt);
+    if (stopped !== undefined || instance.state === 'releasing') {
+      attempt.stopped = stopped ?? 'interrupted';
+      this.#end(instance, attempt, { atMs, exitCode: null, exitSignal: null });
+    } else if (instance.state === 'ready') this.#begin(instance, attempt, atMs);
+    return STARTED;
+  }
+
+  #begin(instance: MemoryInstance, attempt: MemoryAttempt, atMs: EpochMs): void {
+    const { request } = attempt;
+    const script = this.#script(request, this.#keptOf(request));
+    attempt.script = script;
+    attempt.startedMs = atMs;
+    if (script.stdout !== undefined) this.#stdout.set(request.attempt, script.stdout);
+    this.#observe(instance, { kind: 'attempt-started', attempt: request.attempt, atMs });
+    this.#endAt(instance, attempt, { atMs: plus(atMs, script.runtimeS), exitCode: script.exitCode, exitSignal: null });
+    if (request.timeoutS !== null) {
+      const limitMs = plus(atMs, request.timeoutS);
+      this.#at(limitMs, () => this.#stop(instance, attempt, { why: 'timed-out', atMs: limitMs }));
+    }
+    if (script.checkpointEveryS !== null) this.#checkpointAt(instance, attempt, plus(atMs, script.checkpointEveryS));
+  }
+
+  #checkpointAt(instance: MemoryInstance, attempt: MemoryAttempt, atMs: EpochMs): void {
+    this.#at(atMs, () => {
+      if (attempt.ended || attempt.stopped !== null) return;
+      this.#lookAtCheckpoint(attempt, atMs);
+      const keptS = this.#reportedS(attempt, this.#keptOf(attempt.request));
+      this.#observe(instance, { kind: 'attempt-checkpointed', attempt: attempt.request.attempt, atMs, keptS });
+      this.#checkpointAt(instance, attempt, plus(atMs, attempt.script?.checkpointEveryS ?? seconds(Infinity)));
+    });
+  }
+
+  #keptOf(request: StartRequest): Seconds {
+    return this.#kept.get(request.task.job)?.get(taskOf(request)) ?? ZERO_S;
+  }
+
+  /**
+   * What of an attempt counts as progress, as every fleet tells it: by the clock from its start. A task's running time, as
+   * users say it and as it is learned, holds one set-up; where nothing was kept before, this attempt's is that one.
+   */
+  #reportedS({ keptS, script }: MemoryAttempt, keptBeforeS: Seconds): Seconds {
+    return raw(keptS) > 0 && raw(keptBeforeS) === 0 ? add(keptS, script?.setupS ?? ZERO_S) : keptS;
+  }
+
+  /** What a program that saves by itself had saved by `atMs`. */
+  #lookAtCheckpoint(attempt: MemoryAttempt, atMs: EpochMs): void {
+    const everyS = attempt.script?.checkpointEveryS ?? null;
+    if (everyS === null || attempt.startedMs === null) return;
+    attempt.keptS = seconds(Math.floor(raw(workedS(attempt, atMs)) / raw(everyS) + 1e-9) * raw(everyS));
+  }
+
+  #stopRequest(request: StopRequest): EffectOutcome {
+    const instance = this.#instances.get(request.instance);
+    if (instance === undefined || instance.state === 'ended') return goneOutcome(request.instance, instance);
+    const attempt = instance.attempts.get(request.attempt);
+    if (attempt === null) return DONE;
+    if (attempt === undefined) instance.stoppedBefore.set(request.attempt, request.why);
+    else this.#stop(instance, attempt, { why: request.why, atMs: this.#clock.now() });
+    return DONE;
+  }
+
+  /** Signals now; the program saves if it has a checkpoint signal, and exits after its time, or is killed. */
+  #stop(
+    instance: MemoryInstance,
+    attempt: MemoryAttempt,
+    how: { readonly why: StopReason; readonly atMs: EpochMs },
+  ): void {
+    if (attempt.ended || attempt.stopped !== null) return;
+    attempt.stopped = how.why;
+    const { script, startedMs, request } = attempt;
+    if (script === null || startedMs === null) {
+      this.#end(instance, attempt, { atMs: how.atMs, exitCode: null, exitSignal: null });
+      return;
+    }
+    if (request.checkpoint !== null) attempt.keptS = workedS(attempt, how.atMs);
+    const patienceS = seconds(raw(request.checkpoint?.graceS ?? ZERO_S) + KILL_AFTER_S);
+    this.#endAt(instance, attempt, {
+      atMs: plus(how.atMs, seconds(Math.min(raw(script.stopsInS), raw(patienceS)))),
+      exitCode: null,
+      exitSignal: raw(script.stopsInS) > raw(patienceS) ? 'SIGKILL' : 'SIGTERM',
+    });
+  }
+
+  /** Plans the end; an earlier plan that comes first wins (a program may finish while it is told to stop). */
+  #endAt(instance: MemoryInstance, attempt: MemoryAttempt, end: AttemptEnd): void {
+    if (attempt.endsMs !== null && raw(attempt.endsMs) <= raw(end.atMs)) return;
+    attempt.endsMs = end.atMs;
+    this.#at(end.atMs, () => {
+      if (attempt.endsMs === end.atMs) this.#end(instance, attempt, end);
+    });
+  }
+
+  #end(instance: MemoryInstance, attempt: MemoryAttempt, end: AttemptEnd): void {
+    if (attempt.ended) return;
+    attempt.ended = true;
+    const { request, startedMs } = attempt;
+    const keptBeforeS = this.#keptOf(request);
+    instance.attempts.set(request.attempt, null);
+    if (end.exitCode === 0 && startedMs !== null) {
+      attempt.keptS = workedS(attempt, end.atMs);
+      this.#kept.get(request.task.job)?.delete(taskOf(request));
+    } else if (raw(attempt.keptS) > 0) {
+      const ofJob = this.#kept.get(request.task.job) ?? new Map<string, Seconds>();
+      this.#kept.set(request.task.job, ofJob.set(taskOf(request), add(keptBeforeS, attempt.keptS)));
+    }
+    const { atMs, exitCode, exitSignal } = end;
+    this.#observe(instance, {
+      kind: 'attempt-ended',
+      attempt: request.attempt,
+      atMs,
+      exitCode,
+      exitSignal,
+      stopped: end.exitCode === 0 ? null : attempt.stopped,
+      keptS: this.#reportedS(attempt, keptBeforeS),
+      usage: startedMs === null ? null : (attempt.script?.usage ?? null),
+      detail: startedMs === null ? 'stopped before it began' : null,
+    });
+    if (instance.state === 'releasing' && live(instance).length === 0) {
+      this.#finish(instance, { atMs: end.atMs, cause: 'released', detail: 'given back' });
+    }
+  }
+
+  #release(request: ReleaseRequest): EffectOutcome {
+    const instance = this.#instances.get(request.instance);
+    if (instance === undefined) return goneOutcome(request.instance, instance);
+    if (instance.state === 'ended') return DONE;
+    const atMs = this.#clock.now();
+    instance.state = 'releasing';
+    const running = live(instance);
+    if (running.length === 0) this.#finish(instance, { atMs, cause: 'released', detail: 'given back' });
+    for (const attempt of running) this.#stop(instance, attempt, { why: 'preempted', atMs });
+    return DONE;
+  }
+
+  async list(): Promise<readonly FleetInstance[]> {
+    this.#catchUp();
+    return [...this.#instances.values()].map(({ request, launchedMs, state }) => ({
+      instance: request.instance,
+      pool: request.pool,
+      bid: request.bid,
+      launchedMs,
+      live: state !== 'ended',
+    }));
+  }
+
+  async observe(after: ReadonlyMap<InstanceId, number>): Promise<readonly Observation[]> {
+    this.#catchUp();
+    const found: Observation[] = [];
+    // What was launched first is told first.
+    for (const instance of [...this.#reporting].sort((a, b) => a.launch - b.launch)) {
+      const { observations } = instance;
+      const seen = after.get(instance.request.instance) ?? 0;
+      // Sequences are 1, 2, 3, ...: what comes after n begins at index n.
+      for (let i = seen; i < observations.length; i++) found.push(observations[i] as Observation);
+      if (seen < observations.length) continue;
+      this.#reporting.delete(instance);
+      if (instance.state === 'ended') instance.observations = [];
+    }
+    return found;
+  }
+
+  onChange(wake: () => void): () => void {
+    this.#wakes.add(wake);
+    this.#napUntilNext();
+    return () => {
+      this.#wakes.delete(wake);
+      if (this.#wakes.size === 0) this.#stopNap();
+    };
+  }
+
+  /** Throws EbbError `not-found` for an instance that never was. */
+  async bill(id: InstanceId, until: EpochMs): Promise<Bill> {
+    this.#catchUp();
+    const instance = this.#instances.get(id);
+    if (instance === undefined) throw new EbbError('not-found', { what: `there is no bill for instance ${id}` });
+    const { endedMs, goneMs, cause, launchedMs, request } = instance;
+    const untilMs = epochMs(Math.min(raw(until), raw(endedMs ?? goneMs ?? until)));
+    const takenByMarket = cause === 'interrupted' && endedMs !== null && raw(until) >= raw(endedMs);
+    return this.#truth.bill(request.pool, { launchedMs, untilMs, bid: request.bid, takenByMarket });
+  }
+
+  /** What the script says it prints; nothing on stderr. */
+  async logs(attempt: AttemptId, stream: 'stdout' | 'stderr', offset: number, maxBytes: number): Promise<LogChunk> {
+    const bytes = new TextEncoder().encode(stream === 'stdout' ? (this.#stdout.get(attempt) ?? '') : '');
+    const part = bytes.subarray(offset, offset + maxBytes);
+    return { text: new TextDecoder().decode(part), nextOffset: offset + part.length, totalBytes: bytes.length };
+  }
+
+  async close(): Promise<void> {
+    this.#wakes.clear();
+    this.#stopNap();
+  }
+
+  #observe(instance: MemoryInstance, fact: Fact): void {
+    const id = instance.request.instance;
+    this.#observed++;
+    this.#reporting.add(instance);
+    instance.observations.push({ ...fact, instance: id, sequence: instance.observations.length + 1 });
+  }
+
+  #at(at: EpochMs, happen: () => void): void {
+    this.#schedule.add(raw(at), happen);
+  }
+
+  /** As if the instance had never been: its bill, its list entry and answers under its keys. For a driver that bounds its memory. */
+  forget(id: InstanceId): void {
+    const instance = this.#instances.get(id);
+    if (instance === undefined) return;
+    if (this.#stdout.size > 0) for (const attempt of instance.attempts.keys()) this.#stdout.delete(attempt);
+    this.#instances.delete(id);
+    this.#reporting.delete(instance);
+  }
+
+  /** What checkpoints hold of a job that is over. For the same driver. */
+  forgetTasks(job: string): void {
+    this.#kept.delete(job);
+  }
+
+  /** Jobs of which checkpoints hold something, or did. */
+  get jobsWithCheckpoints(): number {
+    return this.#kept.size;
+  }
+
+  /** When the next thing is due; null when nothing is. For a driver that moves time itself and does not listen. */
+  nextMs(): EpochMs | null {
+    const nextMs = this.#schedule.nextMs;
+    return nextMs === null ? null : epochMs(nextMs);
+  }
+
+  /** How many things have happened so far. */
+  get happened(): number {
+    return this.#happened;
+  }
+
+  /** Lets everything happen that the clock has passed. True when there is something new to observe. */
+  catchUp(): boolean {
+    const before = this.#observed;
+    this.#catchUp();
+    return this.#observed > before;
+  }
+
+  /** True when something happened. */
+  #catchUp(): boolean {
+    const now = raw(this.#clock.now());
+    let happened = false;
+    for (let nextMs = this.#schedule.nextMs; nextMs !== null && nextMs <= now; nextMs = this.#schedule.nextMs) {
+      this.#schedule.take()?.();
+      this.#happened++;
+      happened = true;
+    }
+    return happened;
+  }
+
+  /** Sleeps on the clock until the next thing is due, while somebody wants to know. */
+  #napUntilNext(): void {
+    this.#stopNap();
+    const { nextMs } = this.#schedule;
+    if (nextMs === null || this.#wakes.size === 0) return;
+    const nap = new AbortController();
+    this.#nap = nap;
+    // `then`, not `await`: a virtual clock lets exactly what hangs on this promise run before it moves on.
+    void this.#clock.sleep(between(this.#clock.now(), epochMs(nextMs)), nap.signal).then(() => {
+      if (nap.signal.aborted) return;
+      if (this.#catchUp()) this.#wake();
+      this.#napUntilNext();
+    });
+  }
+
+  #stopNap(): void {
+    this.#nap?.abort();
+    this.#nap = null;
+  }
+
+  #wake(): void {
+    for (const wake of this.#wakes) wake();
+  }
+}
+
+interface AttemptEnd {
+  readonly atMs: EpochMs;
+  readonly exitCode: number | null;
+  readonly exitSignal: string | null;
+}
+
+/** A copy: what is done to one may end others. */
+const live = (instance: MemoryInstance): MemoryAttempt[] =>
+  [...instance.attempts.values()].filter((attempt) => attempt !== null);
+
+/** Running time less what went into setting up. */
+function workedS({ startedMs, script }: MemoryAttempt, atMs: EpochMs): Seconds {
+  if (startedMs === null) return ZERO_S;
+  return most(ZERO_S, sub(between(startedMs, atMs), script?.setupS ?? ZERO_S));
+}
+
+const taskOf = ({ task: { stage, index } }: StartRequest): string => `${stage}\n${index}`;
+
+const goneOutcome = (id: InstanceId, instance: MemoryInstance | undefined): EffectOutcome => ({
+  status: 'refused',
+  why: 'instance-gone',
+  detail: instance === undefined ? `there is no instance ${id}` : `instance ${id} is ${instance.state}`,
+});

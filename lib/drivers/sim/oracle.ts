@@ -1,0 +1,329 @@
+/**
+ * The `oracle` preset: what could be had by somebody who knows how long every task runs and when every pool has capacity.
+ * Only a simulator can make it, out of the truth of its run; it is no preset of the registry, and no other preset is
+ * given the truth.
+ *
+ * Each task with a deadline follows its own cheapest course (offline.ts), as if it were alone: the bound that other
+ * presets are held against where the vCPU limit does not bind. Tasks share machines as in `ebbtide`, which the courses
+ * do not count on, so that on many small tasks it is a good policy and no strict bound. Courses change pools as if all
+ * work were kept; a task that saves nothing therefore takes only spot that lasts until it is done, and stays where it is.
+ * Work without a deadline waits for spot for a day at most.
+ */
+import { appraise } from '../../stages/appraise/appraise.ts';
+import { cheapestSpot } from '../../stages/scale/cheapest-spot.ts';
+import { presetNamed } from '../../stages/presets.ts';
+import { membersOf } from '../../cycle/state/snapshot.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import { brokenConstraint } from '../../domain/constraints.ts';
+import { distribution, type Distribution } from '../../domain/distribution.ts';
+import { NEVER_INTERRUPTED, type Offer } from '../../domain/forecast.ts';
+import type { StageSpec } from '../../domain/job.ts';
+import type { Pool } from '../../domain/pool.ts';
+import { countFits, fits } from '../../domain/resources.ts';
+import {
+  workDoneS,
+  type InstanceView,
+  type PendingGroup,
+  type RunningTask,
+  type Snapshot,
+} from '../../domain/snapshot.ts';
+import {
+  withOffers,
+  type AcquirePolicy,
+  type AppraisePolicy,
+  type EstimatePolicy,
+  type GroupOffers,
+  type Host,
+  type MarketForecast,
+  type PlacePolicy,
+  type PlanPolicy,
+  type TaskToPlace,
+} from '../../domain/stages.ts';
+import { forecastStages } from '../../stages/estimate/stage-forecasts.ts';
+import type { GroupId, InstanceId, JobId } from '../../kernel/ids.ts';
+import { raw, usdPerHour, type EpochMs } from '../../kernel/units.ts';
+import { availableAt, indexAt, priceAt } from '../../market/steps.ts';
+import { coursePlan, hasSpot, type Course } from '../../stages/plan/strategy.ts';
+import type { Move } from '../../stages/plan/guard.ts';
+import { OfflineCourse, type On } from './offline.ts';
+import type { Deciders } from './simulation.ts';
+import type { Truth } from './truth.ts';
+
+export const ORACLE_ABOUT = 'true running times and future interruptions: the bound, in simulations only';
+
+/** How long work without a deadline waits for spot. */
+const PATIENCE_S = 86_400;
+/** Of courses remembered: one is 25 MB for hours of work, less than one for minutes. */
+const MOST_BYTES = 512 * 2 ** 20;
+/** Deadlines of inner stages move by seconds as tasks end; a course is for the earlier one of what is this much alike. */
+const ALIKE_S = 60;
+/** Points of a stage's distribution of true running times. */
+const MOST_POINTS = 32;
+
+export function oracle(truth: Truth): Deciders {
+  const courses = new Courses(truth);
+  const ebbtide = presetNamed('ebbtide');
+  const open = (snapshot: Snapshot): Snapshot => openNow(snapshot, truth);
+  const seeing: AppraisePolicy = (snapshot, forecasts, worths, config) =>
+    lasting(appraise(open(snapshot), forecasts, worths, config), { snapshot, config, truth });
+  const acquire: AcquirePolicy = (input) => cheapestSpot({ ...input, snapshot: open(input.snapshot) });
+  const planned = coursePlan({
+    pending: (group, input) => courses.pending(group, input),
+    running: (running, view, { snapshot, config, worths }) => {
+      const deadlineMs = worths.ofRunning(running)?.taskDeadlineMs ?? null;
+      return courses.running(running, view, { nowMs: snapshot.nowMs, config, deadlineMs });
+    },
+    moves: () => [],
+  });
+  // A packer is told tasks and hosts alone. What is placed was planned just before; what moves is appraised in between.
+  let inHand: Picture | null = null;
+  const plan: PlanPolicy<unknown> = ({ snapshot, ...input }, solver) => {
+    inHand = { snapshot, config: input.config, truth };
+    return planned({ ...input, snapshot: open(snapshot) }, solver);
+  };
+  const place: PlacePolicy = (tasks, hosts) =>
+    ebbtide.place(inHand === null ? tasks : whereTheyLast(tasks, inHand), hosts);
+  return {
+    name: 'oracle',
+    stages: { ...ebbtide, estimate: trueRuntimes(truth), appraise: seeing, plan, acquire, place },
+    forecast: () => trueForecast(truth),
+  };
+}
+
+/** Pools that a launch would get now, and capacity that stays. Nothing has to be tried. */
+function openNow(snapshot: Snapshot, { capacity }: Truth): Snapshot {
+  const pools = snapshot.pools
+    .filter(({ pool }) => pool.option !== 'spot' || capacity.launch(pool.id, snapshot.nowMs, 'uncapped') === 'ok')
+    .map(({ pool, quote }) => ({ pool, quote, open: true, closedReason: null }));
+  return { ...snapshot, pools };
+}
+
+interface Picture {
+  readonly snapshot: Snapshot;
+  readonly config: SchedulerConfig;
+  readonly truth: Truth;
+}
+
+/** Without the spot offers that are taken before a task of a stage that saves nothing is done. */
+function lasting(
+  offers: ReadonlyMap<GroupId, GroupOffers>,
+  { snapshot, config, truth }: Picture,
+): ReadonlyMap<GroupId, GroupOffers> {
+  const kept = new Map(offers);
+  const takenMs = whenTaken(snapshot.nowMs, truth);
+  for (const group of snapshot.groups) {
+    const all = offers.get(group.id);
+    if (all === undefined || group.stage.checkpoint !== null) continue;
+    const longestS = longestOf(group, truth);
+    const doneMs = raw(snapshot.nowMs) + 1000 * (config.startDelayMaxS + raw(truth.setupS) + longestS);
+    const lasts = (offer: Offer): boolean => takenMs(offer) >= doneMs;
+    kept.set(group.id, withOffers(all, all.offers.filter(lasts)));
+  }
+  return kept;
+}
+
+/** When what is bought now by an offer will be given notice: looked up once for all groups that have it, in a trace of many prices. */
+function whenTaken(nowMs: EpochMs, { capacity }: Truth): (offer: Pick<Offer, 'pool' | 'bid'>) => number {
+  const known = new Map<string, number>();
+  return ({ pool, bid }) => {
+    const key = `${pool} ${bid === 'uncapped' ? bid : raw(bid)}`;
+    let takenMs = known.get(key);
+    if (takenMs === undefined) {
+      const taken = capacity.interruption(pool, nowMs, bid);
+      known.set(key, (takenMs = taken === null ? Infinity : raw(taken.warnMs)));
+    }
+    return takenMs;
+  };
+}
+
+/**
+ * Tasks of stages that save nothing, kept from instances that are taken before they are done: one that is there was bought at another
+ * time, and maybe at a lower bid, than what was appraised.
+ */
+function whereTheyLast(tasks: readonly TaskToPlace[], { snapshot, config, truth }: Picture): readonly TaskToPlace[] {
+  const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
+  const takenMs = new Map<InstanceId, number>();
+  const lasts = (host: Host, group: PendingGroup): boolean => {
+    const view = 'instance' in host.on ? snapshot.instances.get(host.on.instance) : undefined;
+    if (view === undefined || view.pool.option !== 'spot') return true;
+    const { id, pool, bid, launchedMs, requestedMs, readyMs } = view.instance;
+    let until = takenMs.get(id);
+    if (until === undefined) {
+      const taken = truth.capacity.interruption(pool, launchedMs ?? requestedMs, bid);
+      takenMs.set(id, (until = taken === null ? Infinity : raw(taken.warnMs)));
+    }
+    const nowMs = raw(snapshot.nowMs);
+    const upMs = Math.max(nowMs, readyMs === null ? nowMs + 1000 * config.startDelayMaxS : raw(readyMs));
+    return until >= upMs + 1000 * (raw(truth.setupS) + longestOf(group, truth));
+  };
+  // Tasks that share who is allowed go on sharing it: packers count on that.
+  const shared = new Map<TaskToPlace['allowed'], TaskToPlace['allowed']>();
+  return tasks.map((task) => {
+    const group = groups.get(task.group);
+    if (group === undefined || group.stage.checkpoint !== null) return task;
+    let allowed = shared.get(task.allowed);
+    if (allowed === undefined) shared.set(task.allowed, (allowed = (host) => task.allowed(host) && lasts(host, group)));
+    return { ...task, allowed };
+  });
+}
+
+/** Running time of the longest task of a group. */
+function longestOf(group: PendingGroup, truth: Truth): number {
+  const runtimes = truth.runtimesS(group.job, group.stage.name);
+  return membersOf(group).reduce((longest, i) => Math.max(longest, runtimes[i] ?? 0), 0);
+}
+
+/** With the set-up of one attempt, as a user would say it. */
+const trueRuntimes =
+  (truth: Truth): EstimatePolicy =>
+  (snapshot) =>
+    forecastStages(snapshot, (job, stage) => ({
+      runtime: thinned(truth.runtimesS(job.id, stage.name), raw(truth.setupS)),
+      basis: 'history',
+      reason: 'the true running times',
+    }));
+
+function thinned(runtimeS: Float64Array, setupS: number): Distribution {
+  const sorted = Float64Array.from(runtimeS).sort();
+  const points = Math.min(MOST_POINTS, sorted.length);
+  return distribution(
+    Array.from({ length: points }, (_, i) => {
+      const at = points === 1 ? sorted.length - 1 : Math.round((i * (sorted.length - 1)) / (points - 1));
+      return [(sorted[at] ?? 0) + setupS, 1] as const;
+    }),
+  );
+}
+
+/** Its plan knows when what is taken; to everything else capacity lasts, so that nothing is kept from it for being unsafe. */
+const trueForecast = ({ trace }: Truth): MarketForecast => ({
+  interruption: () => NEVER_INTERRUPTED,
+  expectedPrice: (pool, at) => {
+    if (pool.option !== 'spot') return pool.onDemandUsdPerHour;
+    const price = priceAt(trace.prices(pool.id), raw(at));
+    return price === null ? null : usdPerHour(price);
+  },
+  correlation: () => 0,
+});
+
+interface Wanted {
+  readonly job: JobId;
+  readonly stage: StageSpec;
+  readonly nowMs: EpochMs;
+  readonly deadlineMs: EpochMs;
+  readonly config: SchedulerConfig;
+}
+
+class Courses {
+  readonly #truth: Truth;
+  readonly #known = new Map<string, OfflineCourse>();
+  #bytes = 0;
+
+  constructor(truth: Truth) {
+    this.#truth = truth;
+  }
+
+  pending(group: PendingGroup, input: Parameters<PlanPolicy<unknown>>[0]): Course {
+    const { nowMs } = input.snapshot;
+    const deadlineMs = input.worths.groups.get(group.id)?.taskDeadlineMs ?? null;
+    if (deadlineMs === null) {
+      if (hasSpot(group, input)) return { take: 'spot', why: 'a spot pool has capacity' };
+      const waitedS = (raw(nowMs) - raw(group.submittedMs)) / 1000;
+      return waitedS < PATIENCE_S
+        ? { take: 'wait', why: 'no spot pool has capacity now' }
+        : { take: 'steady', why: 'it has waited for a day' };
+    }
+    const wanted = { job: group.job, stage: group.stage, nowMs, deadlineMs, config: input.config };
+    // What is kept holds the first set-up; a course counts the next one as its changeover.
+    const keptS = Math.max(0, raw(group.keptS) - raw(this.#truth.setupS));
+    const leftS = Math.max(0, longestOf(group, this.#truth) - keptS);
+    const best = this.#of(wanted).best(raw(nowMs) / 1000, leftS, 'nowhere');
+    if (best === 'spot' && hasSpot(group, input)) return { take: 'spot', why: 'the cheapest course goes on spot now' };
+    return best === 'nowhere'
+      ? { take: 'wait', why: 'the cheapest course waits for spot' }
+      : { take: 'steady', why: 'the cheapest course needs on-demand now' };
+  }
+
+  running(
+    running: RunningTask,
+    view: InstanceView,
+    of: Pick<Wanted, 'nowMs' | 'config'> & { readonly deadlineMs: EpochMs | null },
+  ): Move | null {
+    const { attempt, stage } = running;
+    const on: On = view.pool.option === 'spot' ? 'spot' : 'steady';
+    if (of.deadlineMs === null || stage.gang || stage.checkpoint === null || view.pool.option === 'reserved')
+      return null;
+    if (view.instance.state !== 'ready') return null;
+    const wanted = { ...of, deadlineMs: of.deadlineMs, job: attempt.job, stage };
+    const truth = this.#truth.runtimeS(attempt.job, attempt.stage, attempt.index);
+    const leftS = Math.max(0, raw(truth) + raw(this.#truth.setupS) - raw(workDoneS(running, of.nowMs)));
+    const best = this.#of(wanted).best(raw(of.nowMs) / 1000, leftS, on);
+    if (best === 'nowhere' || best === on) return null;
+    const reason = `its cheapest course goes on on ${best === 'spot' ? 'spot' : 'on-demand'} now`;
+    return { attempt: attempt.id, reason, running, view, ...(best === 'spot' ? { to: 'spot' as const } : {}) };
+  }
+
+  #of(w: Wanted): OfflineCourse {
+    // What a course costs depends on the work left, not on whose it is: tasks of a stage share theirs.
+    const deadlineS = Math.floor(raw(w.deadlineMs) / 1000 / ALIKE_S) * ALIKE_S;
+    const key = `${w.job}/${w.stage.name}/${deadlineS}`;
+    const { startDelayMaxS, restoreS, cyclePeriodS } = w.config;
+    let course = this.#known.get(key);
+    if (course === undefined) {
+      course = new OfflineCourse({
+        fromS: raw(w.nowMs) / 1000,
+        // A course is followed from cycle to cycle, a cycle may pass before a changeover begins, and no offer of spot is
+        // taken that leaves no time for a start on on-demand (appraise.ts).
+        deadlineS: deadlineS - 2 * cyclePeriodS - startDelayMaxS - restoreS,
+        workS: this.#truth.runtimesS(w.job, w.stage.name).reduce((longest, s) => Math.max(longest, s), 0),
+        changeoverS: raw(this.#truth.setupS) + startDelayMaxS,
+        ...this.#pricesFor(w.stage),
+      });
+      this.#bytes += course.bytes;
+    }
+    this.#known.delete(key);
+    this.#known.set(key, course);
+    for (const [oldest, known] of this.#known) {
+      if (this.#bytes <= MOST_BYTES || known === course) break;
+      this.#known.delete(oldest);
+      this.#bytes -= known.bytes;
+    }
+    return course;
+  }
+
+  #pricesFor(stage: StageSpec) {
+    const { trace } = this.#truth;
+    const suited = trace.pools.filter(
+      (pool) => fits(stage.resources, pool.type.capacity) && brokenConstraint(stage.constraints, pool) === null,
+    );
+    // An instance that other work does not fill is paid for as a whole: tasks of the stage share it.
+    const perS = (pool: Pool, usd: number): number =>
+      usd / Math.max(1, Math.min(stage.tasks, countFits(stage.resources, pool.type.capacity))) / 3600;
+    const steady = suited
+      .filter((p) => p.option === 'on-demand')
+      .reduce((least, p) => Math.min(least, perS(p, raw(p.onDemandUsdPerHour))), Infinity);
+    const spot = suited.filter((p) => p.option === 'spot');
+    return {
+      steadyUsdPerS: steady === Infinity ? null : steady,
+      spotUsdPerS: (fromS: number, untilS: number): number | null => {
+        let least = Infinity;
+        for (const pool of spot) {
+          const price = priceAt(trace.prices(pool.id), fromS * 1000);
+          if (price !== null && perS(pool, price) < least && this.#lasts(pool, fromS * 1000, untilS * 1000)) {
+            least = perS(pool, price);
+          }
+        }
+        return least === Infinity ? null : least;
+      },
+    };
+  }
+
+  #lasts(pool: Pool, fromMs: number, untilMs: number): boolean {
+    const steps = this.#truth.trace.availability(pool.id);
+    if (steps === null) return true;
+    if (!availableAt(steps, fromMs)) return false;
+    for (let i = indexAt(steps.atMs, fromMs) + 1; i < steps.atMs.length && (steps.atMs[i] ?? 0) < untilMs; i++) {
+      if (steps.available[i] === 0) return false;
+    }
+    return true;
+  }
+}

@@ -1,0 +1,437 @@
+/**
+ * The third driver: the engine of local mode and its use cases on a store and a fleet in memory, under a virtual clock.
+ *
+ * Things happen in one total order (`inOrder`): by time, priority, sequence. Nothing reads the real time, and every draw comes from a
+ * named stream of the seed, so the same input gives the same events, byte for byte.
+ *
+ * A step costs O(log waiting events); a cycle costs what the engine's costs: O(active jobs, running tasks, live instances, pools).
+ */
+import { EbbError } from '../../kernel/errors.ts';
+import { VirtualClock } from '../../kernel/clock.ts';
+import { jobId, timeOrderedText, type JobId } from '../../kernel/ids.ts';
+import { randomStream, type Uniform } from '../../kernel/random.ts';
+import { epochMs, raw, type EpochMs, type Seconds } from '../../kernel/units.ts';
+import { admitter } from '../../cycle/admit/admission.ts';
+import { Engine, type CycleReport } from '../../cycle/engine.ts';
+import { Forecasting, type Scene } from '../../cycle/forecast/forecasting.ts';
+import { newJob } from '../../cycle/admit/new-job.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import type { JobSpec } from '../../domain/job.ts';
+import { FROM_HISTORY, type ChosenCapacity, type ChosenForecast } from '../../domain/forecast.ts';
+import type { Limits } from '../../domain/snapshot.ts';
+import type { MarketForecast, Stages } from '../../domain/stages.ts';
+import { capacityOf } from '../../market/capacity.ts';
+import { CapacityEvidence } from '../../market/forecast/hazard.ts';
+import type { MarketTrace } from '../../market/trace.ts';
+import type { Solver } from '../../stages/plan/solver.ts';
+import type { Market } from '../../ports/market.ts';
+import type { EventRecord } from '../../ports/store.ts';
+import type { Retention } from '../../ports/store-retention.ts';
+import { MemoryFleet } from './memory-fleet.ts';
+import { MemoryStore } from './memory-store.ts';
+import { Collector, type Settled } from './collector.ts';
+import { PassingHistory } from './passing-history.ts';
+import { ORACLE_FORECAST, withTrueInterruptions } from './true-interruptions.ts';
+import { Truth } from './truth.ts';
+import type { WorkloadJob } from '../../workload/workload.ts';
+
+/** What decides: the stages of a preset, and what it may know of the market. */
+export interface Deciders {
+  readonly name: string;
+  readonly stages: Stages<Solver>;
+  /** Absent: what prices and interruptions so far tell. */
+  readonly forecast?: (at: EpochMs) => MarketForecast;
+}
+
+export interface SimulationInput {
+  readonly trace: MarketTrace;
+  /** The public side of the same trace. */
+  readonly market: (now: () => EpochMs) => Market;
+  /** Of the market: when the workload's time 0 is, and when the simulation ends whatever is unfinished. */
+  readonly fromMs: EpochMs;
+  readonly toMs: EpochMs;
+  readonly jobs: AsyncIterable<WorkloadJob> | Iterable<WorkloadJob>;
+  /** Whether jobs may wait for earlier ones by name: those are then remembered to the end. */
+  readonly namesJobs: boolean;
+  /** Made from the truth of this run, which all but an oracle must leave alone. */
+  readonly deciders: (truth: Truth) => Deciders;
+  /** How prices are forecast; absent: from history. Deciders that bring a forecast of their own are not asked. */
+  readonly forecast?: ChosenForecast;
+  /** How capacity is forecast; absent: from observed interruptions. */
+  readonly capacity?: ChosenCapacity;
+  readonly solver: Solver;
+  readonly config: SchedulerConfig;
+  readonly vcpus: number;
+  readonly seed: number;
+  /** Least time between two cycles: triggers within it become one. */
+  readonly minGapS: Seconds;
+  /** What a program needs at the start of each attempt before its work begins, that there is no trace of. */
+  readonly setupS: Seconds;
+  readonly onEvent?: (event: EventRecord) => void;
+  readonly onSettled?: (settled: Settled) => void;
+  readonly onProgress?: (progress: Progress) => void;
+  /** Ends the simulation where it stands: what has been simulated until then is the result. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Progress {
+  readonly nowMs: EpochMs;
+  readonly fromMs: EpochMs;
+  readonly toMs: EpochMs;
+  /** Things that happened, submissions and cycles. */
+  readonly steps: number;
+  readonly submitted: number;
+  /** Submitted or refused. */
+  readonly arrived: number;
+}
+
+/** A job that submission turned down, as it would have been in every other driver. */
+export interface Refusal {
+  readonly key: string;
+  readonly code: string;
+  /** Empty past the first TEXTS_KEPT of a code. */
+  readonly what: string;
+  /** What to do about it; empty where nothing is known. */
+  readonly next: string;
+}
+
+export type EndReason = 'done' | 'time-over' | 'aborted';
+
+export interface SimulationResult {
+  readonly ended: EndReason;
+  readonly endMs: EpochMs;
+  readonly collected: Collector;
+  /** As the simulation left them: what was not over, and what ended in the last cycle. */
+  readonly store: MemoryStore;
+  readonly fleet: MemoryFleet;
+  readonly refused: readonly Refusal[];
+  /** Jobs of the workload whose submission lies past the end of the simulation, counted up to COUNTED_PAST_END. */
+  readonly notSubmitted: number;
+  readonly steps: number;
+  readonly cycles: CycleTotals;
+}
+
+export interface CycleTotals {
+  readonly count: number;
+  readonly solved: number;
+  /** Real time that solvers took, ms: no part of any decision. */
+  readonly solverMs: number;
+}
+
+/** Told of progress once in so many instants: often enough to watch, seldom enough to cost nothing. */
+const PROGRESS_INSTANTS = 32;
+/** What a simulation itself reads again: the log of events goes to whoever listens. */
+const RETENTION: Retention = { plans: 1, events: 1000, historyDays: null };
+/** Refused jobs whose reason is kept word for word, of each code: of the others the name and the code are. */
+export const TEXTS_KEPT = 100;
+/** A workload may be endless beside its window: past so many jobs that come too late nothing more is counted. */
+export const COUNTED_PAST_END = 100_000;
+/** Fields of Date end here (ECMAScript, section "Time Values and Time Range"). */
+const LAST_INSTANT_MS = 8.64e15;
+
+/** Runs to the end of the work, of the window, or until aborted. Throws EbbError `usage` for a window that cannot be. */
+export async function simulate(input: SimulationInput): Promise<SimulationResult> {
+  const simulation = new Simulation(input);
+  return simulation.run();
+}
+
+/** Where what happens comes from. Of its own it keeps the sequence: what was scheduled first comes first. */
+interface Source {
+  /** At one instant: instances and tasks, then submissions, then the cycle, which sees both. */
+  readonly priority: 0 | 1 | 2;
+  readonly nextMs: () => number;
+  readonly happen: (nowMs: number) => Promise<void> | void;
+}
+
+/** How the vCPU limit of a simulation is raised. */
+export const SIMULATED_LIMIT = 'start `ebb simulate` with a higher --vcpus';
+
+/** The event order: time, priority, sequence. */
+const inOrder = (a: Source, b: Source): number => compare(a.nextMs(), b.nextMs()) || a.priority - b.priority;
+
+const compare = (a: number, b: number): number => (a < b ? -1 : a > b ? 1 : 0);
+
+class Simulation {
+  readonly #input: SimulationInput;
+  readonly #clock: VirtualClock;
+  readonly #store: MemoryStore;
+  readonly #fleet: MemoryFleet;
+  readonly #engine: Engine<Solver>;
+  readonly #truth: Truth;
+  readonly #ids: Uniform;
+  readonly #admit: (spec: JobSpec, at: EpochMs) => ReturnType<ReturnType<typeof admitter>>;
+  readonly #collector: Collector;
+  readonly #refused: Refusal[] = [];
+  readonly #refusedOf = new Map<string, number>();
+  readonly #arrivals: Arrivals;
+  readonly #sources: readonly Source[];
+  #nextCycleMs = Infinity;
+  #lastCycleMs = -Infinity;
+  #instants = 0;
+  #submitted = 0;
+  #cycles: CycleTotals = { count: 0, solved: 0, solverMs: 0 };
+
+  constructor(input: SimulationInput) {
+    expectWindow(input);
+    const { trace, config, seed } = input;
+    this.#input = input;
+    this.#clock = new VirtualClock(input.fromMs);
+    const now = (): EpochMs => this.#clock.now();
+    this.#store = new MemoryStore(RETENTION, {
+      ...(input.onEvent === undefined ? {} : { event: input.onEvent }),
+      job: (job) => this.#collector.job(job),
+      instance: (instance) => this.#collector.instance(instance),
+    });
+    this.#truth = new Truth(trace, capacityOf(trace, config), input.setupS);
+    this.#fleet = new MemoryFleet({
+      truth: this.#truth.capacity,
+      clock: this.#clock,
+      script: (request, keptS) => this.#truth.script(request, keptS),
+    });
+    const market = input.market(now);
+    this.#collector = new Collector({
+      store: this.#store,
+      fleet: this.#fleet,
+      pools: market.pools(),
+      namesJobs: input.namesJobs,
+      onForget: (job) => {
+        this.#truth.forget(job);
+        this.#fleet.forgetTasks(job);
+      },
+      ...(input.onSettled && { onSettled: input.onSettled }),
+    });
+    const history = new PassingHistory();
+    const evidence = new CapacityEvidence();
+    const deciders = input.deciders(this.#truth);
+    const chosen = input.forecast ?? FROM_HISTORY;
+    const forecasting = new Forecasting({ chosen, config, ...(input.capacity && { capacity: input.capacity }) });
+    const forecast = async (scene: Scene): Promise<MarketForecast> => {
+      if (deciders.forecast !== undefined) return deciders.forecast(scene.nowMs);
+      const made = await forecasting.of(scene, { market, evidence });
+      return chosen.chosen === ORACLE_FORECAST.chosen
+        ? withTrueInterruptions(made, this.#truth.capacity, scene.nowMs)
+        : made;
+    };
+    const limits: Limits = { vcpus: input.vcpus, raisedBy: SIMULATED_LIMIT };
+    this.#engine = new Engine<Solver>({
+      store: this.#store,
+      fleet: this.#fleet,
+      market,
+      clock: this.#clock,
+      random: randomStream(seed, 'plans'),
+      solver: input.solver,
+      stages: deciders.stages,
+      preset: deciders.name,
+      config,
+      limits,
+      history,
+      capacity: evidence,
+      forecast,
+      // Nobody asks a simulation why a job waited at some time of it.
+      explains: false,
+      holder: 'simulation',
+      minGapS: input.minGapS,
+      onCycle: (report) => this.#count(report),
+    });
+    this.#ids = randomStream(seed, 'ids');
+    this.#admit = admitter({ pools: market.pools(), limits, config, history });
+    this.#arrivals = new Arrivals(input.jobs, input.fromMs);
+    this.#sources = [
+      {
+        // What happens to instances and tasks.
+        priority: 0,
+        nextMs: () => raw(this.#fleet.nextMs() ?? epochMs(Infinity)),
+        happen: (nowMs) => {
+          if (this.#fleet.catchUp()) this.#trigger(nowMs);
+        },
+      },
+      {
+        priority: 1,
+        nextMs: () => this.#arrivals.nextMs,
+        happen: async (nowMs) => {
+          await this.#submitDue(nowMs);
+          this.#trigger(nowMs);
+        },
+      },
+      { priority: 2, nextMs: () => this.#nextCycleMs, happen: (nowMs) => this.#cycle(nowMs) },
+    ];
+  }
+
+  async run(): Promise<SimulationResult> {
+    await this.#engine.start();
+    await this.#arrivals.start();
+    const ended = await this.#steppedToEnd();
+    const notSubmitted = ended === 'time-over' ? await this.#arrivals.countRest(COUNTED_PAST_END) : 0;
+    await this.#arrivals.close();
+    await this.#collector.finish(this.#clock.now());
+    return {
+      ended,
+      endMs: this.#clock.now(),
+      collected: this.#collector,
+      store: this.#store,
+      fleet: this.#fleet,
+      refused: this.#refused,
+      notSubmitted,
+      steps: this.#steps,
+      cycles: this.#cycles,
+    };
+  }
+
+  async #steppedToEnd(): Promise<EndReason> {
+    const { signal, toMs } = this.#input;
+    for (;;) {
+      if (signal?.aborted === true) return 'aborted';
+      // Without jobs and instances there is no cycle due, and what is left in the fleet's queue is void.
+      if (this.#arrivals.nextMs === Infinity && this.#nextCycleMs === Infinity) return 'done';
+      const next = this.#sources.reduce((a, b) => (inOrder(a, b) <= 0 ? a : b));
+      const nextMs = next.nextMs();
+      if (nextMs > raw(toMs)) {
+        await this.#clock.advanceTo(toMs);
+        return 'time-over';
+      }
+      if (nextMs > raw(this.#clock.now())) {
+        await this.#clock.advanceTo(epochMs(nextMs));
+        if (++this.#instants % PROGRESS_INSTANTS === 0) await this.#report();
+      }
+      await next.happen(nextMs);
+    }
+  }
+
+  get #steps(): number {
+    return this.#fleet.happened + this.#submitted + this.#cycles.count;
+  }
+
+  #trigger(nowMs: number): void {
+    this.#nextCycleMs = Math.min(
+      this.#nextCycleMs,
+      Math.max(nowMs, this.#lastCycleMs + raw(this.#input.minGapS) * 1000),
+    );
+  }
+
+  async #cycle(nowMs: number): Promise<void> {
+    const waitS = await this.#engine.cycle();
+    await this.#collector.fold();
+    this.#lastCycleMs = nowMs;
+    this.#nextCycleMs = waitS === null ? Infinity : nowMs + Math.max(raw(waitS), raw(this.#input.minGapS)) * 1000;
+  }
+
+  async #submitDue(nowMs: number): Promise<void> {
+    while (this.#arrivals.nextMs <= nowMs) await this.#submit(await this.#arrivals.take());
+  }
+
+  async #submit({ key, spec, truth }: WorkloadJob): Promise<void> {
+    const at = this.#clock.now();
+    try {
+      const after = await this.#dependencies(spec);
+      const admission = this.#admit(spec, at);
+      const job = newJob(spec, { id: jobId(`j-${timeOrderedText(raw(at), this.#ids)}`), at, after, admission });
+      this.#truth.add(job.id, truth);
+      this.#collector.rows.name(job.id, key);
+      this.#submitted++;
+      await this.#store.submit([{ job, idempotency: null }]);
+    } catch (error) {
+      if (!(error instanceof EbbError) || error.code === 'internal') throw error;
+      const before = this.#refusedOf.get(error.code) ?? 0;
+      this.#refusedOf.set(error.code, before + 1);
+      this.#refused.push({
+        key,
+        code: error.code,
+        what: before < TEXTS_KEPT ? error.message : '',
+        next: error.facts.next ?? '',
+      });
+    }
+  }
+
+  async #dependencies(spec: JobSpec): Promise<readonly JobId[]> {
+    if (spec.after.length === 0) return [];
+    const found = await this.#store.findJobs(spec.after);
+    const missing = spec.after.filter((ref) => !found.has(ref));
+    if (missing.length === 0) return [...found.values()].map((j) => j.id);
+    throw new EbbError('job-file.dependency', {
+      what: 'the job depends on a job that was not submitted before it, or was refused',
+      got: missing.slice(0, 5).join(', '),
+    });
+  }
+
+  #count({ plan }: CycleReport): void {
+    const asked = plan !== null && plan.solve.elapsedMs > 0;
+    this.#cycles = {
+      count: this.#cycles.count + 1,
+      solved: this.#cycles.solved + Number(asked),
+      solverMs: this.#cycles.solverMs + (plan?.solve.elapsedMs ?? 0),
+    };
+  }
+
+  /** Yields to the event loop, so that signals and messages of the thread are seen. */
+  async #report(): Promise<void> {
+    const { onProgress, fromMs, toMs } = this.#input;
+    const [submitted, steps] = [this.#submitted, this.#steps];
+    const arrived = submitted + this.#refused.length;
+    onProgress?.({ nowMs: this.#clock.now(), fromMs, toMs, steps, submitted, arrived });
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
+
+/** The workload one job ahead: what comes next and when. */
+class Arrivals {
+  readonly #jobs: AsyncIterator<WorkloadJob> | Iterator<WorkloadJob>;
+  readonly #fromMs: number;
+  #next: WorkloadJob | null = null;
+  nextMs = Infinity;
+
+  constructor(jobs: AsyncIterable<WorkloadJob> | Iterable<WorkloadJob>, fromMs: EpochMs) {
+    this.#jobs = Symbol.asyncIterator in jobs ? jobs[Symbol.asyncIterator]() : jobs[Symbol.iterator]();
+    this.#fromMs = raw(fromMs);
+  }
+
+  async start(): Promise<void> {
+    const read: IteratorResult<WorkloadJob, unknown> = await this.#jobs.next();
+    this.#next = read.done === true ? null : read.value;
+    // A time too large for a number of milliseconds is still a time: only the end of the workload is never.
+    this.nextMs =
+      this.#next === null ? Infinity : Math.min(this.#fromMs + this.#next.submittedS * 1000, Number.MAX_VALUE);
+  }
+
+  /** The one that is due; reads the one after it. */
+  async take(): Promise<WorkloadJob> {
+    const taken = this.#next;
+    if (taken === null) throw new RangeError('no job is due');
+    await this.start();
+    return taken;
+  }
+
+  /** Reads on, to the end or to `most` jobs. */
+  async countRest(most: number): Promise<number> {
+    let count = 0;
+    while (this.#next !== null && count < most) {
+      count++;
+      await this.start();
+    }
+    return count;
+  }
+
+  async close(): Promise<void> {
+    await this.#jobs.return?.();
+  }
+}
+
+function expectWindow({ fromMs, toMs, trace }: SimulationInput): void {
+  const iso = (t: EpochMs): string =>
+    Math.abs(raw(t)) <= LAST_INSTANT_MS ? new Date(raw(t)).toISOString() : `${raw(t)} ms`;
+  const within = raw(fromMs) >= raw(trace.startMs) && raw(fromMs) < raw(trace.endMs);
+  if (within && raw(toMs) <= raw(fromMs)) {
+    throw new EbbError('usage', {
+      what: 'the simulation ends before it begins',
+      got: `${iso(fromMs)} to ${iso(toMs)}`,
+      allowed: `an end after the beginning; the market ends at ${iso(trace.endMs)}`,
+      next: 'choose --to after --from; without --from it begins after a week or more of prices',
+    });
+  }
+  if (within && Math.abs(raw(toMs)) <= LAST_INSTANT_MS) return;
+  throw new EbbError('usage', {
+    what: 'the simulation and the market do not overlap in time',
+    got: `${iso(fromMs)} to ${iso(toMs)}`,
+    allowed: `a time within ${iso(trace.startMs)} to ${iso(trace.endMs)}`,
+    next: 'choose --from and --to within the market',
+  });
+}

@@ -1,0 +1,86 @@
+import { invariant } from '../../kernel/errors.ts';
+import type { JobId } from '../../kernel/ids.ts';
+import { raw, seconds, type Seconds } from '../../kernel/units.ts';
+import type { CapacityTruth } from '../../market/capacity.ts';
+import type { MarketTrace } from '../../market/trace.ts';
+import type { StartRequest } from '../../ports/fleet.ts';
+import type { TaskScript } from './memory-fleet.ts';
+import type { StageTruth } from '../../workload/workload.ts';
+
+/** From a signal to the exit of a program that saves at once. */
+const STOPS_IN_S = seconds(2);
+/** Shortest running time of an attempt: a task that has all its work kept still starts and ends. */
+const LEAST_S = 1;
+
+/**
+ * What really happens in a simulation: how long each task runs, whether a try fails, when the market takes what. The fleet
+ * acts by it; of the policies only an oracle may be made from it.
+ */
+export class Truth {
+  readonly trace: MarketTrace;
+  readonly capacity: CapacityTruth;
+  /** Of each attempt, before its work begins. */
+  readonly setupS: Seconds;
+  readonly #stages = new Map<JobId, ReadonlyMap<string, StageTruth>>();
+  /** Tries that have failed so far, of tasks that fail some. */
+  readonly #failed = new Map<string, number>();
+
+  constructor(trace: MarketTrace, capacity: CapacityTruth, setupS: Seconds) {
+    this.trace = trace;
+    this.capacity = capacity;
+    this.setupS = setupS;
+  }
+
+  add(job: JobId, stages: ReadonlyMap<string, StageTruth>): void {
+    this.#stages.set(job, stages);
+  }
+
+  /** Of a job that is over, so that memory follows what is live. */
+  forget(job: JobId): void {
+    for (const [stage, { failures, runtimeS }] of this.#stages.get(job) ?? []) {
+      if (failures === undefined) continue;
+      for (let index = 0; index < runtimeS.length; index++) {
+        if ((failures[index] ?? 0) > 0) this.#failed.delete(`${job}/${stage}/${index}`);
+      }
+    }
+    this.#stages.delete(job);
+  }
+
+  /** Running time of a task from its beginning on an instance that is not taken. */
+  runtimeS(job: JobId, stage: string, index: number): Seconds {
+    const truth = this.#of(job, stage);
+    return seconds(invariant(truth.runtimeS[index], `no running time of ${job}/${stage}/${index}`));
+  }
+
+  /** Running times of all tasks of a stage. */
+  runtimesS(job: JobId, stage: string): Float64Array {
+    return this.#of(job, stage).runtimeS;
+  }
+
+  script(request: StartRequest, keptS: Seconds): TaskScript {
+    const { job, stage, index } = request.task;
+    const leftS = raw(this.runtimeS(job as JobId, stage, index)) - raw(keptS);
+    const setupS = raw(this.setupS);
+    return {
+      runtimeS: seconds(setupS + Math.max(LEAST_S, leftS)),
+      setupS: this.setupS,
+      exitCode: this.#fails(job as JobId, stage, index) ? 1 : 0,
+      checkpointEveryS: request.checkpoint?.everyS ?? null,
+      stopsInS: STOPS_IN_S,
+    };
+  }
+
+  #fails(job: JobId, stage: string, index: number): boolean {
+    const failures = this.#of(job, stage).failures?.[index] ?? 0;
+    if (failures === 0) return false;
+    const key = `${job}/${stage}/${index}`;
+    const failed = this.#failed.get(key) ?? 0;
+    if (failed >= failures) return false;
+    this.#failed.set(key, failed + 1);
+    return true;
+  }
+
+  #of(job: JobId, stage: string): StageTruth {
+    return invariant(this.#stages.get(job)?.get(stage), `the workload says nothing of stage ${stage} of job ${job}`);
+  }
+}

@@ -1,0 +1,44 @@
+/** The thread in which decisions are tried (trials.ts). One request at a time, one reply each. Writes nothing. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { decideOn } from '../../cycle/decide/decision.ts';
+import { faultText } from '../../cycle/observe/holding.ts';
+import { triedOn } from '../../cycle/decide/isolate.ts';
+import { presetNamed } from '../../stages/presets.ts';
+import { LoggedHistory } from '../../stages/estimate/logged-history.ts';
+import { tabledForecast } from '../../market/forecast/table.ts';
+import type { Solver } from '../../stages/plan/solver.ts';
+import { TRIAL, type TrialData, type TrialReply, type TrialRequest } from './trials.ts';
+
+/** Trials look for a fault, not for the last cent: the greedy plan takes the place of the solver's. */
+const noSolver: Solver = {
+  solve: async () => ({ status: 'failed', detail: 'no solver is asked in a trial' }),
+  relax: async () => null,
+  write: async () => '',
+  close: async () => undefined,
+};
+
+const data = workerData as TrialData | null;
+// A bundle is its own worker, so that this file is loaded where no trials are wanted, too.
+if (parentPort !== null && data?.kind === TRIAL) {
+  const port = parentPort;
+  const { sight, preset, config } = data;
+  const history = new LoggedHistory();
+  history.restore(data.history);
+  const market = tabledForecast(data.market);
+  const stages = presetNamed(preset);
+  const answer = async (tried: TrialRequest): Promise<TrialReply> => {
+    try {
+      const snapshot = triedOn(sight.snapshot, tried);
+      const forecasts = { runtime: stages.estimate(snapshot, history), market };
+      const parts = { stages, preset, solver: noSolver, config };
+      const { runningOffers: _, ...decision } = await decideOn({ ...sight, snapshot }, forecasts, parts);
+      return { is: 'outcome', outcome: { status: 'decided', decision: { ...decision, runningOffers: new Map() } } };
+    } catch (error) {
+      return { is: 'outcome', outcome: { status: 'threw', error: faultText(error) } };
+    }
+  };
+  port.on('message', (request: TrialRequest) => {
+    void answer(request).then((reply) => port.postMessage(reply));
+  });
+  port.postMessage({ is: 'ready' } satisfies TrialReply);
+}

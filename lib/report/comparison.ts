@@ -1,0 +1,365 @@
+/**
+ * What presets cost and missed, side by side, from the outcomes of their runs: presets x windows x seeds, as plain data.
+ *
+ * A cell is one window of the market with one seed. Presets are compared over the cells that both have run to their end,
+ * so that the market and the workload are the same on both sides (paired). What is drawn again is what is independent:
+ * where each seed has a market of its own, those markets with all their windows; where seeds share one, whole windows with
+ * all their seeds, for seeds of one window see the same prices; with one window, its seeds.
+ */
+import { EbbError } from '../kernel/errors.ts';
+import type { JobClass } from '../domain/job.ts';
+import { QUANTILES, type RunOutcome, type Totals } from '../drivers/sim/outcome.ts';
+import { Bootstrap, LEVEL, RESAMPLES, type Estimate, type Share } from './bootstrap.ts';
+import { warningsOf } from './warnings.ts';
+
+export type { Estimate } from './bootstrap.ts';
+
+export interface Comparison {
+  readonly method: Method;
+  readonly fromMs: readonly number[];
+  readonly seeds: readonly number[];
+  /** In the order in which they first appear among the runs. */
+  readonly presets: readonly PresetFigures[];
+  /** Of every two presets with cells in common. */
+  readonly differences: readonly Difference[];
+  /** Runs that were asked for. */
+  readonly planned: number;
+  /** What a reader has to know before trusting a figure; empty when there is nothing. */
+  readonly warnings: readonly string[];
+}
+
+/** How intervals were made. */
+export interface Method {
+  readonly units: 'markets' | 'windows' | 'seeds' | 'none';
+  readonly n: number;
+  readonly level: number;
+  readonly resamples: number;
+  readonly text: string;
+}
+
+/** Sums over the runs of one preset, and estimates per run or as ratios of sums. Money in USD, durations in s. */
+export interface PresetFigures {
+  readonly preset: string;
+  readonly runs: number;
+  /** Runs that were aborted: in the sums, in no ratio to other presets. */
+  readonly aborted: number;
+  /** Runs that reached the end of their window with work left or capacity held. */
+  readonly timeOver: number;
+  readonly jobs: number;
+  readonly tasks: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  readonly unfinished: number;
+  readonly refused: number;
+  /** Jobs that come after the end of the simulation. */
+  readonly notSubmitted: number;
+  readonly deadlines: number;
+  readonly missed: number;
+  /** Per run. */
+  readonly costUsd: Estimate;
+  readonly workUsd: number;
+  readonly wastedUsd: number;
+  readonly idleUsd: number;
+  /** The same work at on-demand prices, nothing wasted or idle. */
+  readonly onDemandUsd: number;
+  readonly interruptions: Estimate;
+  readonly launches: Estimate;
+  readonly instanceHours: number;
+  readonly lostHours: number;
+  /** Of the cost of the same work at on-demand prices. */
+  readonly toOnDemandPrices: Estimate;
+  /** Of the cost of the preset of that name over the same cells; null without such runs. */
+  readonly toOnDemand: Estimate | null;
+  readonly toOracle: Estimate | null;
+  /** Of the jobs with deadlines. */
+  readonly missedShare: Estimate;
+  /** Of the cost. */
+  readonly wastedShare: Estimate;
+  readonly idleShare: Estimate;
+  /** Of the instance-hours. */
+  readonly utilisation: Estimate;
+  /** Submission to completion: mean over the runs of each run's percentile; null without such jobs. */
+  readonly completionS: Readonly<Record<JobClass, Percentiles | null>>;
+  /** Past the deadline, of jobs that succeeded late. */
+  readonly latenessS: Percentiles | null;
+}
+
+export interface Percentiles {
+  readonly p50: Estimate;
+  readonly p90: Estimate;
+  readonly p99: Estimate;
+}
+
+/** `a` less `b`, over the cells that both ran to the end. Negative: `a` is lower. */
+export interface Difference {
+  readonly a: string;
+  readonly b: string;
+  readonly cells: number;
+  /** Per run. */
+  readonly costUsd: Estimate;
+  /** Of the cost of `b`. */
+  readonly costShare: Estimate;
+  /** Share of missed deadlines, a less b; 0.01 is one percentage point. */
+  readonly missedShare: Estimate;
+  /** Wasted and idle cost per run. */
+  readonly lostUsd: Estimate;
+}
+
+/** Names of the presets that others are held against. */
+export const REFERENCES = { onDemand: 'on-demand', oracle: 'oracle' } as const;
+
+/**
+ * `planned`: the preset of each run that was asked for, where some may not have been begun. O(runs + presets^2 x RESAMPLES x
+ * units). Throws EbbError `usage` without runs, or for two runs of one preset, window and seed.
+ */
+export function compare(
+  runs: readonly RunOutcome[],
+  planned: readonly string[] = runs.map((r) => r.preset),
+): Comparison {
+  const presets = cellsByPreset(runs);
+  const fromMs = distinct(runs.map((r) => r.fromMs));
+  const seeds = distinct(runs.map((r) => r.seed));
+  const markets = distinct(runs.flatMap((r) => r.marketSeed ?? []));
+  const units = unitsOf({ markets: markets.length, windows: fromMs.length, seeds: seeds.length });
+  const statistics = new Statistics(UNIT[units]);
+  const names = [...presets.keys()];
+  const cellsOf = (name: string): Cells => presets.get(name) ?? new Map<string, RunOutcome>();
+  const differences = names.flatMap((a, i) =>
+    names.slice(i + 1).flatMap((b) => difference(statistics, [a, b], pairs(cellsOf(a), cellsOf(b)))),
+  );
+  const figures = names.map((name) =>
+    presetFigures(statistics, name, {
+      runs: [...cellsOf(name).values()],
+      onDemand: pairs(cellsOf(name), cellsOf(REFERENCES.onDemand)),
+      oracle: pairs(cellsOf(name), cellsOf(REFERENCES.oracle)),
+    }),
+  );
+  const method = methodOf(units, { markets, windows: fromMs, seeds, none: [0] }[units].length);
+  const warnings = warningsOf({ presets: figures, method, runs, planned });
+  return { method, fromMs, seeds, presets: figures, differences, planned: planned.length, warnings };
+}
+
+const unitsOf = (n: { readonly markets: number; readonly windows: number; readonly seeds: number }): Method['units'] =>
+  n.markets > 1 ? 'markets' : n.windows > 1 ? 'windows' : n.seeds > 1 ? 'seeds' : 'none';
+
+/** What makes two runs of the same unit. */
+const UNIT = {
+  markets: (r) => r.marketSeed ?? 0,
+  windows: (r) => r.fromMs,
+  seeds: (r) => r.seed,
+  none: () => 0,
+} as const satisfies Record<Method['units'], (r: RunOutcome) => number>;
+
+/**
+ * Presets that one could choose for their cost per run, the cheapest first: no oracle, which knows what nobody knows, and none
+ * of which runs are cut short or missing, because what is not done costs nothing.
+ */
+export function choices(presets: readonly PresetFigures[]): readonly PresetFigures[] {
+  const most = Math.max(...presets.map((p) => p.runs));
+  return presets
+    .filter((p) => p.preset !== REFERENCES.oracle && p.aborted === 0 && p.runs === most && p.costUsd.value !== null)
+    .toSorted((a, b) => (a.costUsd.value ?? 0) - (b.costUsd.value ?? 0));
+}
+
+/** Runs of one preset by their cell. */
+type Cells = ReadonlyMap<string, RunOutcome>;
+type Pair = readonly [RunOutcome, RunOutcome];
+
+function cellsByPreset(runs: readonly RunOutcome[]): ReadonlyMap<string, Cells> {
+  if (runs.length === 0)
+    throw new EbbError('usage', { what: 'there is no run to compare', allowed: 'one run of one preset or more' });
+  const presets = new Map<string, Map<string, RunOutcome>>();
+  for (const run of runs) {
+    const cells = presets.get(run.preset) ?? new Map<string, RunOutcome>();
+    presets.set(run.preset, cells);
+    const cell = `${run.fromMs}/${run.seed}`;
+    if (cells.has(cell))
+      throw new EbbError('usage', {
+        what: 'two runs are of the same preset, window and seed',
+        got: `${run.preset} from ${new Date(run.fromMs).toISOString()} with seed ${run.seed}`,
+        allowed: 'each of them once',
+      });
+    cells.set(cell, run);
+  }
+  return presets;
+}
+
+const pairs = (a: Cells, b: Cells): readonly Pair[] =>
+  [...a].flatMap(([cell, run]) => {
+    const other = b.get(cell);
+    return other === undefined || run.ended === 'aborted' || other.ended === 'aborted' ? [] : [[run, other] as const];
+  });
+
+const distinct = (values: readonly number[]): readonly number[] => [...new Set(values)].sort((x, y) => x - y);
+
+/** Sums what runs add by their independent unit. */
+class Statistics {
+  readonly #unit: (run: RunOutcome) => number;
+  readonly #bootstrap = new Bootstrap();
+
+  constructor(unit: (run: RunOutcome) => number) {
+    this.#unit = unit;
+  }
+
+  ratio(runs: readonly RunOutcome[], above: (t: Totals) => number, below: (t: Totals) => number): Estimate {
+    return this.#estimate(runs.map((r) => [r, { above: above(r.totals), below: below(r.totals) }]));
+  }
+
+  mean(runs: readonly RunOutcome[], of: (t: Totals) => number): Estimate {
+    return this.ratio(runs, of, () => 1);
+  }
+
+  paired(cells: readonly Pair[], above: (a: Totals, b: Totals) => number, below?: (b: Totals) => number): Estimate {
+    return this.#estimate(
+      cells.map(([a, b]) => [a, { above: above(a.totals, b.totals), below: below?.(b.totals) ?? 1 }]),
+    );
+  }
+
+  /** A less b of a ratio of sums whose parts below the line differ between the two. */
+  pairedShare(cells: readonly Pair[], above: (t: Totals) => number, below: (t: Totals) => number): Estimate {
+    // Linearised about both ratios (delta method), so that one resampled sum carries it: exact where the parts below agree.
+    const part = (k: 0 | 1): { readonly at: number; readonly sum: number } => {
+      const sum = total(cells, (c) => below(c[k].totals));
+      return { at: sum === 0 ? 0 : total(cells, (c) => above(c[k].totals)) / sum, sum };
+    };
+    const [a, b] = [part(0), part(1)];
+    if (a.sum === 0 || b.sum === 0) return { value: null, interval: null, n: 0 };
+    const share = (t: Totals, of: typeof a): number => (above(t) - of.at * below(t)) * (cells.length / of.sum);
+    return this.paired(cells, (x, y) => a.at - b.at + share(x, a) - share(y, b));
+  }
+
+  #estimate(parts: readonly (readonly [RunOutcome, Share])[]): Estimate {
+    const units = new Map<number, Share>();
+    for (const [run, share] of parts) {
+      const unit = this.#unit(run);
+      const before = units.get(unit) ?? { above: 0, below: 0 };
+      units.set(unit, { above: before.above + share.above, below: before.below + share.below });
+    }
+    // Sorted, so that an interval does not depend on the order in which runs came in.
+    return this.#bootstrap.ratio([...units].sort(([x], [y]) => x - y).map(([, share]) => share));
+  }
+}
+
+const total = <T>(items: readonly T[], of: (item: T) => number): number => items.reduce((sum, x) => sum + of(x), 0);
+
+function presetFigures(
+  statistics: Statistics,
+  preset: string,
+  of: { readonly runs: readonly RunOutcome[]; readonly onDemand: readonly Pair[]; readonly oracle: readonly Pair[] },
+): PresetFigures {
+  const { runs } = of;
+  const sum = (pick: (t: Totals) => number): number => total(runs, (r) => pick(r.totals));
+  const perRun = (pick: (t: Totals) => number): number => sum(pick) / runs.length;
+  const against = (cells: readonly Pair[]): Estimate | null =>
+    cells.length === 0
+      ? null
+      : statistics.paired(
+          cells,
+          (a) => a.billedUsd,
+          (b) => b.billedUsd,
+        );
+  const billed = (t: Totals): number => t.billedUsd;
+  return {
+    preset,
+    runs: runs.length,
+    aborted: runs.filter((r) => r.ended === 'aborted').length,
+    timeOver: runs.filter((r) => r.ended === 'time-over').length,
+    jobs: sum((t) => t.jobs),
+    tasks: sum((t) => t.tasks),
+    succeeded: sum((t) => t.succeeded),
+    failed: sum((t) => t.failed),
+    unfinished: sum((t) => t.unfinished),
+    refused: sum((t) => t.refused),
+    notSubmitted: sum((t) => t.notSubmitted),
+    deadlines: sum((t) => t.deadlines),
+    missed: sum((t) => t.missed),
+    costUsd: statistics.mean(runs, billed),
+    workUsd: perRun((t) => t.workUsd),
+    wastedUsd: perRun((t) => t.wastedUsd),
+    idleUsd: perRun((t) => t.idleUsd),
+    onDemandUsd: perRun((t) => t.onDemandUsd),
+    interruptions: statistics.mean(runs, (t) => t.interruptions),
+    launches: statistics.mean(runs, (t) => t.launches),
+    instanceHours: perRun((t) => t.instanceHours),
+    lostHours: perRun((t) => t.lostHours),
+    toOnDemandPrices: statistics.ratio(runs, billed, (t) => t.onDemandUsd),
+    toOnDemand: against(of.onDemand),
+    toOracle: against(of.oracle),
+    missedShare: statistics.ratio(
+      runs,
+      (t) => t.missed,
+      (t) => t.deadlines,
+    ),
+    wastedShare: statistics.ratio(runs, (t) => t.wastedUsd, billed),
+    idleShare: statistics.ratio(runs, (t) => t.idleUsd, billed),
+    utilisation: statistics.ratio(
+      runs,
+      (t) => t.utilisation * t.instanceHours,
+      (t) => t.instanceHours,
+    ),
+    completionS: {
+      deadline: percentiles(statistics, runs, (t) => t.completionS.deadline),
+      'best-effort': percentiles(statistics, runs, (t) => t.completionS['best-effort']),
+    },
+    latenessS: percentiles(statistics, runs, (t) => t.latenessS),
+  };
+}
+
+function percentiles(
+  statistics: Statistics,
+  runs: readonly RunOutcome[],
+  of: (t: Totals) => readonly number[] | undefined,
+): Percentiles | null {
+  const known = runs.filter((r) => (of(r.totals)?.length ?? 0) > 0);
+  if (known.length === 0) return null;
+  const at = (p: (typeof QUANTILES)[number]): Estimate =>
+    statistics.mean(known, (t) => of(t)?.[QUANTILES.indexOf(p)] ?? NaN);
+  return { p50: at(0.5), p90: at(0.9), p99: at(0.99) };
+}
+
+function difference(
+  statistics: Statistics,
+  [a, b]: readonly [string, string],
+  cells: readonly Pair[],
+): readonly Difference[] {
+  if (cells.length === 0) return [];
+  const lost = (t: Totals): number => t.wastedUsd + t.idleUsd;
+  return [
+    {
+      a,
+      b,
+      cells: cells.length,
+      costUsd: statistics.paired(cells, (x, y) => x.billedUsd - y.billedUsd),
+      costShare: statistics.paired(
+        cells,
+        (x, y) => x.billedUsd - y.billedUsd,
+        (y) => y.billedUsd,
+      ),
+      missedShare: statistics.pairedShare(
+        cells,
+        (t) => t.missed,
+        (t) => t.deadlines,
+      ),
+      lostUsd: statistics.paired(cells, (x, y) => lost(x) - lost(y)),
+    },
+  ];
+}
+
+function methodOf(units: Method['units'], n: number): Method {
+  const of = { level: LEVEL, resamples: RESAMPLES, units, n };
+  if (units === 'none')
+    return {
+      ...of,
+      text: 'One run of each preset: there are no intervals. Ask for more windows or seeds to get some.',
+    };
+  const what = {
+    markets: `${n} generated markets, each with all its windows`,
+    windows: `${n} windows, each with all its seeds`,
+    seeds: `${n} seeds of one window`,
+  }[units];
+  const same = units === 'seeds' ? ' They say nothing about other windows of the market.' : '';
+  return {
+    ...of,
+    text: `Intervals: ${LEVEL * 100} % by the percentile bootstrap (${RESAMPLES} resamples of ${what}); differences and ratios between presets are paired.${same}`,
+  };
+}

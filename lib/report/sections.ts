@@ -1,0 +1,329 @@
+/** The parts of the page that are written into it: what was run, what went wrong, the figures of presets. No script needed. */
+import type { RunOutcome } from '../drivers/sim/outcome.ts';
+import { count, dollars, duration, minute, NONE, percent, plural, ratio } from './client/format.ts';
+import {
+  choices,
+  REFERENCES,
+  type Comparison,
+  type Difference,
+  type Estimate,
+  type PresetFigures,
+} from './comparison.ts';
+import type { Interval } from './bootstrap.ts';
+import { html, type Markup } from './markup.ts';
+
+/** What a run was made of, in the words of who made it. */
+export interface Provenance {
+  readonly workload: string;
+  readonly market: string;
+  /** The command line, where there was one. */
+  readonly command: string | null;
+  /** Of everything whose version matters, by its name. */
+  readonly versions: Readonly<Record<string, string>>;
+  /** Whatever else a reader should know first: lines of the workload that could not be read, jobs that were dropped. */
+  readonly notes: readonly string[];
+  /** What the reader of the workload made up or took for granted. */
+  readonly assumptions: readonly string[];
+}
+
+export function headline(comparison: Comparison, runs: readonly RunOutcome[], of: Provenance): Markup {
+  const bad = badNews(comparison, of.notes);
+  const good = goodNews(comparison);
+  const { presets, seeds } = comparison;
+  const shown = (values: readonly string[]): string =>
+    values.length > 6 ? `${values.slice(0, 6).join(', ')} and ${values.length - 6} more` : values.join(', ');
+  const facts: readonly (readonly [string, string])[] = [
+    ['Workload', of.workload],
+    ...(of.assumptions.length === 0 ? [] : [['Assumed', of.assumptions.join(' ')] as const]),
+    ['Market', of.market],
+    [comparison.fromMs.length === 1 ? 'Window' : 'Windows', windowsText(windowsOf(runs))],
+    ['Presets', presets.map((p) => p.preset).join(', ')],
+    [seeds.length === 1 ? 'Seed' : 'Seeds', shown(seeds.map(String))],
+    ['Runs', `${count(runs.length)}, ${count(runs.reduce((n, r) => n + r.totals.jobs, 0))} jobs in all`],
+    ...(of.command === null ? [] : [['Command', of.command] as const]),
+    [
+      'Versions',
+      Object.entries(of.versions)
+        .map(([name, version]) => `${name} ${version}`)
+        .join(', '),
+    ],
+  ];
+  return html`<section aria-label="Summary">
+    <ul class="verdict ${bad.length > 0 ? 'bad' : ''}">
+      ${bad.map((line) => html`<li class="bad">${line}</li>`)}${good.map((line) => html`<li>${line}</li>`)}
+    </ul>
+    <dl class="facts">
+      ${facts.map(
+        ([name, value]) =>
+          html`<dt>${name}</dt>
+            <dd>${value}</dd>`,
+      )}
+    </dl>
+  </section>`;
+}
+
+interface Window {
+  readonly fromMs: number;
+  readonly endMs: number;
+}
+
+/** Windows by their start; one ends when the last of its runs did. */
+const windowsOf = (runs: readonly RunOutcome[]): readonly Window[] =>
+  [...Map.groupBy(runs, (r) => r.fromMs)]
+    .map(([fromMs, its]) => ({ fromMs, endMs: Math.max(...its.map((r) => r.endMs)) }))
+    .sort((a, b) => a.fromMs - b.fromMs);
+
+/** One or two in full; of more, how many there are and where they lie. */
+function windowsText(windows: readonly Window[]): string {
+  const [first] = windows;
+  if (windows.length <= 2 || first === undefined) return windows.map(windowText).join(', ');
+  const endMs = Math.max(...windows.map((w) => w.endMs));
+  const longestMs = Math.max(...windows.map((w) => w.endMs - w.fromMs));
+  return `${windows.length} between ${minute(first.fromMs)} and ${minute(endMs)} UTC, up to ${duration(longestMs / 1000)} each`;
+}
+
+const windowText = ({ fromMs, endMs }: Window): string =>
+  `${minute(fromMs)} to ${minute(endMs)} UTC (${duration((endMs - fromMs) / 1000)})`;
+
+/** Missed deadlines, work that was not done, and what makes figures doubtful, before anything else. */
+export function badNews(comparison: Comparison, notes: readonly string[]): readonly string[] {
+  // Presets of which the same is to be said share a line: what admission refuses does not depend on the preset.
+  const said = Map.groupBy(comparison.presets, shortcomings);
+  said.delete('');
+  const all = comparison.presets.length;
+  const lines = [...said].map(([text, presets]) =>
+    all > 1 && presets.length === all ? `Every preset: ${text}.` : `${names(presets)}: ${text}.`,
+  );
+  return [...lines, ...comparison.warnings, ...notes];
+}
+
+function shortcomings(p: PresetFigures): string {
+  const parts: string[] = [];
+  if (p.missed > 0)
+    parts.push(`${count(p.missed)} of ${plural(p.deadlines, 'deadline')} missed (${percent(p.missed / p.deadlines)})`);
+  if (p.failed > 0) parts.push(`${plural(p.failed, 'job')} failed or cancelled`);
+  if (p.unfinished > 0) parts.push(`${plural(p.unfinished, 'job')} unfinished at the end`);
+  if (p.refused > 0) parts.push(`${plural(p.refused, 'job')} refused at submission`);
+  return parts.join('; ');
+}
+
+const names = (presets: readonly PresetFigures[]): string => presets.map((p) => p.preset).join(', ');
+
+/** Presets that miss more than this are not among those whose cost is worth comparing. */
+const MISSED_MOST = 0.01;
+
+export function goodNews({ presets }: Pick<Comparison, 'presets'>): readonly string[] {
+  const clean = presets.filter((p) => shortcomings(p) === '' && p.notSubmitted === 0 && p.aborted === 0);
+  const lines = clean.length === 0 ? [] : [`All jobs done, no deadline missed: ${names(clean)}.`];
+  const possible = choices(presets);
+  const kept = possible.filter((p) => (p.missedShare.value ?? 0) <= MISSED_MOST);
+  if (possible.length > 1 && kept.length === 0)
+    return [...lines, `Every preset misses more than ${MISSED_MOST * 100} % of the deadlines.`];
+  const [best] = possible.length > 1 ? kept : possible;
+  if (best === undefined) return lines;
+  const among = possible.length > 1 ? `Cheapest of those that miss at most ${MISSED_MOST * 100} %: ` : '';
+  return [...lines, `${among}${best.preset}, ${dollars(best.costUsd.value ?? NaN)} per run${against(best)}.`];
+}
+
+/** What idles is in the cost of the preset `on-demand` too, so that where it ran it is what a cost is held against. */
+function against({ preset, toOnDemand, toOnDemandPrices }: PresetFigures): string {
+  if (preset !== REFERENCES.onDemand && toOnDemand !== null && toOnDemand.value !== null)
+    return `, ${percent(toOnDemand.value)} of the cost of the preset ${REFERENCES.onDemand}`;
+  const { value } = toOnDemandPrices;
+  return value === null ? '' : `, ${percent(value)} of the same work at on-demand prices with nothing idle`;
+}
+
+/** A figure with its interval below it, unless its ends read alike. */
+function figure(estimate: Estimate | null, format: (x: number) => string): Markup {
+  if (estimate === null || estimate.value === null) return html`${NONE}`;
+  const { value, interval } = estimate;
+  const range = rangeOf(interval, format);
+  return range === null ? html`${format(value)}` : html`${format(value)}<span class="interval">${range}</span>`;
+}
+
+function rangeOf(interval: Interval | null, format: (x: number) => string): string | null {
+  if (interval === null) return null;
+  const [low, high] = [format(interval.low), format(interval.high)];
+  return low === high ? null : `${low} to ${high}`;
+}
+
+interface Column<T> {
+  readonly title: string;
+  readonly hint: string;
+  readonly cell: (row: T) => Markup;
+  readonly bad?: (row: T) => boolean;
+}
+
+const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
+  { title: 'Cost per run', hint: 'what the provider bills, USD', cell: (p) => figure(p.costUsd, dollars) },
+  {
+    title: 'Of on-demand prices',
+    hint: 'cost over the same work at the on-demand prices of the instances that it ran on, nothing wasted or idle',
+    cell: (p) => figure(p.toOnDemandPrices, percent),
+  },
+  { title: '÷ on-demand', hint: 'cost over that of the preset on-demand', cell: (p) => figure(p.toOnDemand, ratio) },
+  { title: '÷ oracle', hint: 'cost over that of the preset oracle', cell: (p) => figure(p.toOracle, ratio) },
+  {
+    title: 'Missed deadlines',
+    hint: 'of the admitted jobs that have one',
+    cell: (p) =>
+      html`${count(p.missed)} of
+      ${count(p.deadlines)}${share(p.missedShare).map((part) => html`<span class="interval">${part}</span>`)}`,
+    bad: (p) => p.missed > 0,
+  },
+  {
+    title: 'Not done',
+    hint: 'jobs unfinished at the end, failed or cancelled, refused at submission, and those that come after the end',
+    cell: (p) =>
+      html`${count(p.unfinished + p.failed + p.refused + p.notSubmitted)}${notDone(p).map(
+        (part) => html`<span class="interval">${part}</span>`,
+      )}`,
+    bad: (p) => p.unfinished + p.failed + p.notSubmitted > 0,
+  },
+  {
+    title: 'Wasted',
+    hint: 'share of the cost that went into work done again',
+    cell: (p) => figure(p.wastedShare, percent),
+  },
+  {
+    title: 'Idle',
+    hint: 'share of the cost of starting up and of idle capacity',
+    cell: (p) => figure(p.idleShare, percent),
+  },
+  {
+    title: 'Utilisation',
+    hint: 'share of the instance-hours that did work that counted',
+    cell: (p) => figure(p.utilisation, percent),
+  },
+  {
+    title: 'Interruptions',
+    hint: 'instances that the market took, per run',
+    cell: (p) => figure(p.interruptions, oneDigit),
+  },
+  { title: 'Launches', hint: 'instances per run', cell: (p) => figure(p.launches, oneDigit) },
+];
+
+const notDone = (p: PresetFigures): readonly string[] =>
+  (['unfinished', 'failed', 'refused', 'notSubmitted'] as const).flatMap((k) =>
+    p[k] > 0 ? [`${count(p[k])} ${k === 'notSubmitted' ? 'after the end' : k}`] : [],
+  );
+
+const oneDigit = (x: number): string => count(x, 1);
+
+function share({ value, interval }: Estimate): readonly string[] {
+  if (value === null) return [NONE];
+  const range = rangeOf(interval, percent);
+  return [percent(value), ...(range === null ? [] : [range])];
+}
+
+const DURATION_COLUMNS: readonly Column<PresetFigures>[] = [
+  ...(['deadline', 'best-effort'] as const).flatMap((kind) =>
+    (['p50', 'p90', 'p99'] as const).map((p) => ({
+      title: `${kind} ${p}`,
+      hint: `submission to completion of ${kind} jobs that succeeded, ${p.replace('p', '')}th percentile, mean over the runs`,
+      cell: (f: PresetFigures) => figure(f.completionS[kind]?.[p] ?? null, duration),
+    })),
+  ),
+  {
+    title: 'late by, p50',
+    hint: 'of jobs that succeeded after their deadline',
+    cell: (f) => figure(f.latenessS?.p50 ?? null, duration),
+  },
+  {
+    title: 'late by, p99',
+    hint: 'of jobs that succeeded after their deadline',
+    cell: (f) => figure(f.latenessS?.p99 ?? null, duration),
+  },
+];
+
+const DIFFERENCE_COLUMNS: readonly Column<Difference>[] = [
+  {
+    title: 'Cost per run',
+    hint: 'USD; negative: the first is cheaper',
+    cell: (d) => figure(d.costUsd, signed(dollars)),
+  },
+  { title: 'Cost', hint: 'of the cost of the second', cell: (d) => figure(d.costShare, signed(percent)) },
+  {
+    title: 'Missed deadlines',
+    hint: 'difference of the shares, in percentage points',
+    cell: (d) => figure(d.missedShare, points),
+  },
+  { title: 'Wasted and idle', hint: 'USD per run', cell: (d) => figure(d.lostUsd, signed(dollars)) },
+  {
+    title: 'Cheaper',
+    hint: 'where the interval of the difference in cost has no zero',
+    cell: (d) => html`${cheaper(d)}`,
+  },
+];
+
+const signed =
+  (format: (x: number) => string) =>
+  (x: number): string =>
+    x > 0 ? `+${format(x)}` : format(x);
+
+/** The sign is that of what is shown. */
+function points(x: number): string {
+  const shown = Number((x * 100).toFixed(2));
+  return `${shown > 0 ? '+' : ''}${shown} pp`.replace('-', '−');
+}
+
+/** Which of two presets costs less, as far as the runs can tell. */
+export function cheaper({ a, b, costUsd: { value, interval } }: Difference): string {
+  if (value === null || value === 0) return 'neither';
+  if (interval === null) return `${value < 0 ? a : b} (one run)`;
+  if (interval.high < 0) return a;
+  return interval.low > 0 ? b : 'no difference shown';
+}
+
+export const presetsTable = ({ presets }: Comparison): Markup =>
+  tableOf('Preset', PRESET_COLUMNS.filter(hasFigures(presets)), presets, (p) => p.preset);
+
+export const durationsTable = ({ presets }: Comparison): Markup =>
+  tableOf('Preset', DURATION_COLUMNS.filter(hasFigures(presets)), presets, (p) => p.preset);
+
+export const differencesTable = ({ differences }: Comparison): Markup =>
+  tableOf('First less second', DIFFERENCE_COLUMNS, differences, (d) => `${d.a} − ${d.b}`);
+
+/** A column without a figure in any row only takes room. */
+const hasFigures =
+  <T>(rows: readonly T[]) =>
+  (column: Column<T>): boolean =>
+    rows.some((row) => column.cell(row).html !== NONE);
+
+function tableOf<T>(
+  first: string,
+  columns: readonly Column<T>[],
+  rows: readonly T[],
+  name: (row: T) => string,
+): Markup {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${first}: figures">
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">${first}</th>
+          ${columns.map((c) => html`<th scope="col" class="right" title="${c.hint}">${c.title}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          (row) =>
+            html`<tr>
+              <th scope="row">${name(row)}</th>
+              ${columns.map((c) => html`<td class="right ${c.bad?.(row) === true ? 'bad' : ''}">${c.cell(row)}</td>`)}
+            </tr> `,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+/** The choice of the run that is shown in detail. */
+export function runOptions(runs: readonly RunOutcome[], comparison: Comparison): Markup {
+  const several = comparison.fromMs.length > 1 || comparison.seeds.length > 1;
+  return html`${runs.map(
+    (r, i) =>
+      html`<option value="${i}">
+        ${r.preset}${several ? `, from ${minute(r.fromMs)}, seed ${r.seed}` : ''}${r.ended === 'aborted' ? ' (aborted)' : ''}
+      </option>`,
+  )}`;
+}

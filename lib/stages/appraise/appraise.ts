@@ -1,0 +1,137 @@
+import type { GroupId } from '../../kernel/ids.ts';
+import { between, raw } from '../../kernel/units.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import { mean } from '../../domain/distribution.ts';
+import type { RuntimeForecast } from '../../domain/forecast.ts';
+import { NOTICE_S } from '../../domain/instance.ts';
+import type { StageSpec } from '../../domain/job.ts';
+import type { Worth } from '../../domain/plan.ts';
+import type { PendingGroup, Snapshot } from '../../domain/snapshot.ts';
+import { workToDo } from '../../domain/work-to-do.ts';
+import { withOffers, type AppraisePolicy, type GroupOffers } from '../../domain/stages.ts';
+import { KindBook, type Appraised, type KindOfWork, type Options } from './equivalence-classes.ts';
+import { outcomeBefore, type Outcome, type Terms } from './outcome.ts';
+import { PoolBook } from './pools.ts';
+import { choose, type Candidate } from './ranking.ts';
+import { ShapeBook } from './shapes.ts';
+
+/**
+ * Appraises pools and bids for each pending group: expected cost with work done again and refunds, P(interrupted),
+ * P(late), and what is lost (lib/stages/appraise/outcome.ts has the model).
+ *
+ * Three levels of likeness keep this off the number of tasks and mostly off the number of groups:
+ * - shape (need, constraints, preferences): filters all pools once and shortlists about 3 x offersPerGroup + 12 of them;
+ * - kind (shape + remaining running time + checkpoint): one appraisal of a pool as if there were no deadline;
+ * - class (kind + deadline): what the deadline changes of it, and the ranking.
+ * Spot pools are looked at from the cheapest on, until what is left of the shortlist can no longer be kept whatever its risk; where no
+ * risk is taken, none is. Explanations look at all of it.
+ * What a task pays of an instance follows from all that waits (demand.ts), so groups are appraised together.
+ * O(shapes x pools log pools + kinds x shortlist x bids x bins), and as much for classes whose deadline is near. The same answer
+ * whatever the order of groups and pools.
+ */
+export const appraise: AppraisePolicy = (snapshot, forecasts, worths, config) => {
+  const book = new PoolBook(snapshot, forecasts.market, config);
+  const shapes = new ShapeBook(book);
+  const kinds = new KindBook(book);
+  const result = new Map<GroupId, GroupOffers>();
+  // In the order of ids: sums of waiting work do not depend on the order of the input.
+  const waiting = [...snapshot.groups].sort(byId).flatMap((group) => {
+    const forecast = forecasts.runtime.get(`${group.job}/${group.stage.name}`);
+    const worth = worths.groups.get(group.id);
+    if (forecast === undefined || worth === undefined) return [];
+    const shape = shapes.of(group.need, group.stage.constraints, group.stage.preferences);
+    const task = taskOf(group, forecast, { worth, snapshot, config });
+    shapes.add(shape, group.count, task.meanS);
+    return [{ group, shape, task }];
+  });
+  for (const { group, shape, task } of waiting) {
+    const kind = kinds.of(shape, task);
+    const key = classKey(task);
+    let offers = kind.classes.get(key);
+    if (offers === undefined) {
+      const candidates = (options: Options): Candidate[] => candidatesOf(options, task);
+      offers = choose({ group: group.id, excluded: shape.excluded, kind, candidates, task, config });
+      kind.classes.set(key, offers);
+    }
+    result.set(group.id, forGroup(offers, group.id));
+  }
+  return result;
+};
+
+const byId = (a: PendingGroup, b: PendingGroup): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+
+/** All that the appraisal of one task depends on besides its shape. */
+interface AppraisedTask extends KindOfWork {
+  /**
+   * Nothing is known of the running time, there is a deadline, and an interruption would lose work: no risk is taken. What is saved at
+   * the warning loses a start-up, for which the last safe moment has room (lib/stages/plan/guard.ts).
+   */
+  readonly blind: boolean;
+  readonly terms: Omit<Terms, 'rate' | 'fallbackRate' | 'freeBeforeS'>;
+}
+
+interface TaskContext {
+  readonly worth: Worth;
+  readonly snapshot: Snapshot;
+  readonly config: SchedulerConfig;
+}
+
+function taskOf(
+  group: PendingGroup,
+  forecast: RuntimeForecast,
+  { worth, snapshot, config }: TaskContext,
+): AppraisedTask {
+  const restores = raw(group.keptS) > 0;
+  const left = workToDo(forecast.runtime, group);
+  const runtime = restores ? { atS: left.atS.map((s) => s + config.restoreS), weight: left.weight } : left;
+  const { taskDeadlineMs, latestSafeStartMs } = worth;
+  return {
+    runtime,
+    meanS: raw(mean(runtime)),
+    blind: forecast.basis === 'prior' && taskDeadlineMs !== null && lossOf(group.stage) > 0,
+    terms: {
+      lossS: lossOf(group.stage),
+      restoreS: group.stage.checkpoint === null ? 0 : config.restoreS,
+      startMeanS: config.startDelayMeanS,
+      startMaxS: config.startDelayMaxS,
+      deadlineInS: taskDeadlineMs === null ? null : raw(between(snapshot.nowMs, taskDeadlineMs)),
+      safeInS: latestSafeStartMs === null ? null : raw(between(snapshot.nowMs, latestSafeStartMs)),
+    },
+  };
+}
+
+/**
+ * Work that one interruption costs at most. With a checkpoint signal whose grace fits into the warning nothing is lost;
+ * with one that does not, half of what the program saves by itself on average; without a checkpoint everything.
+ */
+export function lossOf({ checkpoint }: Pick<StageSpec, 'checkpoint'>): number {
+  if (checkpoint === null) return Infinity;
+  if (raw(checkpoint.graceS) <= raw(NOTICE_S)) return 0;
+  return checkpoint.everyS === null ? Infinity : raw(checkpoint.everyS) / 2;
+}
+
+/** What tasks of one kind differ in. */
+const classKey = ({ blind, terms }: AppraisedTask): string => `${blind} ${terms.deadlineInS} ${terms.safeInS}`;
+
+/** What the deadline of one class makes of its kind's options. */
+function candidatesOf({ places, appraised, shares, rates }: Options, { runtime, terms }: AppraisedTask): Candidate[] {
+  let last: Appraised | null = null;
+  let outcome: Outcome | null = null;
+  return places.map((place, i): Candidate => {
+    const of = appraised[i] as Appraised;
+    if (outcome === null || last !== of) {
+      const { table, rate } = of;
+      outcome = outcomeBefore(of, { runtime, table, terms: { ...terms, ...rates, rate } });
+      last = of;
+    }
+    return { place, shares, outcome };
+  });
+}
+
+const forGroup = (offers: GroupOffers, group: GroupId): GroupOffers =>
+  offers.offers[0]?.group === group
+    ? offers
+    : withOffers(
+        offers,
+        offers.offers.map((o) => ({ ...o, group })),
+      );

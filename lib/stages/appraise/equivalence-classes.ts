@@ -1,0 +1,177 @@
+import { once } from '../../kernel/once.ts';
+import { epochMs, raw, type EpochMs } from '../../kernel/units.ts';
+import type { Distribution } from '../../domain/distribution.ts';
+import type { GroupOffers } from '../../domain/stages.ts';
+import type { CurveTable } from './curve-table.ts';
+import { unhurriedOutcome, type Terms, type Unhurried } from './outcome.ts';
+import { isSame, type PoolBook } from './pools.ts';
+import type { Place, Shape, ShapePool, Shares } from './shapes.ts';
+
+const HOUR_S = 3600;
+
+/** What tasks of one kind have in common. */
+export interface KindOfWork {
+  /** What is left to run, the checkpoint read first. */
+  readonly runtime: Distribution;
+  readonly meanS: number;
+  readonly terms: Pick<Terms, 'lossS' | 'restoreS' | 'startMeanS' | 'startMaxS'>;
+}
+
+/** The places of a pool, with what comes of each where no deadline presses. */
+export interface Options {
+  readonly places: readonly Place[];
+  /** For each place. The same record for bids that pay the same and are interrupted alike: they have one outcome. */
+  readonly appraised: readonly Appraised[];
+  readonly shares: Shares;
+  readonly rates: Omit<Rates, 'rate'>;
+}
+/** What comes of it, and what that was worked out from. */
+export interface Appraised extends Unhurried, Pick<Rates, 'rate'> {
+  readonly table: CurveTable;
+}
+type Rates = Pick<Terms, 'rate' | 'fallbackRate' | 'freeBeforeS'>;
+
+/** What costs `leastUsd` at least, preferences taken off. */
+export interface AtLeast {
+  readonly leastUsd: number;
+}
+/** Some of the spot pools of a kind, by what they cost at least; worked out when it is asked for. */
+export interface SpotPools extends AtLeast {
+  readonly pools: () => readonly SpotPool[];
+}
+export interface SpotPool extends AtLeast {
+  readonly options: () => Options;
+}
+
+/** Of one shape and running time. What comes of it where no deadline presses is worked out once, pool by pool as they are asked for. */
+export class Kind {
+  readonly classes = new Map<string, GroupOffers>();
+  /** Of pools that are never interrupted. */
+  readonly steady: readonly Options[];
+  readonly #shape: Shape;
+  readonly #work: KindOfWork;
+  readonly #book: PoolBook;
+  #spot: readonly SpotPools[] | null = null;
+
+  constructor(shape: Shape, work: KindOfWork, book: PoolBook) {
+    this.#shape = shape;
+    this.#work = work;
+    this.#book = book;
+    this.steady = shape.steady().map((pool) => this.#options(pool));
+  }
+
+  /** Shortlisted spot pools: the cheapest, then the safest. */
+  get spot(): readonly SpotPools[] {
+    return (this.#spot ??= this.#listed());
+  }
+
+  #listed(): readonly SpotPools[] {
+    const { lossS } = this.#work.terms;
+    const isRefunded = this.#book.config.refundRule === 'first-hour' && Number.isFinite(lossS);
+    const { cheapest, safest, safestFromUsd } = this.#shape.spot(isRefunded);
+    const ascending = (pools: readonly ShapePool[]): readonly SpotPool[] =>
+      pools.map((pool) => this.#spotPool(pool, isRefunded)).sort((a, b) => a.leastUsd - b.leastUsd);
+    return [
+      { leastUsd: 0, pools: once(() => ascending(cheapest)) },
+      { leastUsd: (safestFromUsd * this.#work.meanS) / HOUR_S, pools: once(() => ascending(safest())) },
+    ];
+  }
+
+  /**
+   * The least it can cost, from the closed forms of outcome.ts: interruptions make work longer and what is fled to is no cheaper than
+   * `fallback`, so that only a refund goes below the price of the running time; and only of work that is saved, for else what is refunded
+   * has to be run again. Refunded of a try is no more than what is interrupted within the hour.
+   */
+  #spotPool(pool: ShapePool, isRefunded: boolean): SpotPool {
+    const { meanS } = this.#work;
+    const { priced, preferred } = pool;
+    const { charged: share } = this.#shape.shares(pool, meanS);
+    const rate = (priced.lowestBy(this.#halfway) * share) / HOUR_S;
+    const kept = isRefunded ? 1 - priced.highestHazard : 1;
+    const leastUsd = Math.min(rate, this.#fallbackRate ?? Infinity) * meanS * kept * (1 - preferred);
+    return { leastUsd, options: once(() => this.#options(pool)) };
+  }
+
+  get #halfway(): EpochMs {
+    const { startDelayMeanS } = this.#book.config;
+    return epochMs(raw(this.#book.nowMs) + (startDelayMeanS + this.#work.meanS / 2) * 1000);
+  }
+
+  #fallback: { readonly usdPerS: number | null } | null = null;
+
+  /** Cheapest on-demand pool, US dollars per second that the task pays there; null when none fits. */
+  get #fallbackRate(): number | null {
+    return (this.#fallback ??= { usdPerS: this.#cheapestOnDemand() }).usdPerS;
+  }
+
+  #cheapestOnDemand(): number | null {
+    const rates = this.#shape
+      .steady()
+      .filter(({ priced }) => priced.pool.option === 'on-demand')
+      .map((p) => (p.priced.priceUsdPerHour * this.#shape.shares(p, this.#work.meanS).charged) / HOUR_S);
+    return rates.length === 0 ? null : Math.min(...rates);
+  }
+
+  #options(shapePool: ShapePool): Options {
+    const { priced, places } = shapePool;
+    const shares = this.#shape.shares(shapePool, this.#work.meanS);
+    const spot = priced.pool.option === 'spot';
+    const price = priced.expectedUsdPerHour(this.#halfway);
+    const freeBeforeS = spot && this.#book.config.refundRule === 'first-hour' ? HOUR_S : 0;
+    const rates = { fallbackRate: this.#fallbackRate, freeBeforeS };
+    const { runtime, terms } = this.#work;
+    let last: Appraised | null = null;
+    const appraised = priced.bids.map(({ bid, table }): Appraised => {
+      // A capped bid never pays more than the bid; an uncapped one also pays the spikes, which the mean holds.
+      const paid =
+        bid === 'uncapped'
+          ? spot
+            ? Math.max(price, priced.meanPriceUsdPerHour ?? 0)
+            : price
+          : Math.min(price, raw(bid));
+      const rate = (paid * shares.charged) / HOUR_S;
+      if (last !== null && last.table === table && last.rate === rate) return last;
+      const { outcome, safeFromS } = unhurriedOutcome(runtime, table, { ...terms, ...rates, rate });
+      return (last = { outcome, safeFromS, table, rate });
+    });
+    return { places, appraised, shares, rates };
+  }
+}
+
+/** Kinds by content, made on first use. */
+export class KindBook {
+  readonly #book: PoolBook;
+  /** Running times that differ, by their mean: few have the same. */
+  readonly #runtimes = new Map<number, NumberedRuntime[]>();
+  #runtimeCount = 0;
+  readonly #kinds = new Map<string, Kind>();
+
+  constructor(book: PoolBook) {
+    this.#book = book;
+  }
+
+  of(shape: Shape, work: KindOfWork): Kind {
+    const key = `${shape.id} ${this.#numberOf(work)} ${work.terms.lossS} ${work.terms.restoreS}`;
+    let kind = this.#kinds.get(key);
+    if (kind === undefined) this.#kinds.set(key, (kind = new Kind(shape, work, this.#book)));
+    return kind;
+  }
+
+  #numberOf({ runtime, meanS }: KindOfWork): number {
+    let alike = this.#runtimes.get(meanS);
+    if (alike === undefined) this.#runtimes.set(meanS, (alike = []));
+    const known = alike.find((of) => isSameDistribution(of.runtime, runtime));
+    if (known !== undefined) return known.number;
+    const number = this.#runtimeCount++;
+    alike.push({ runtime, number });
+    return number;
+  }
+}
+
+interface NumberedRuntime {
+  readonly runtime: Distribution;
+  readonly number: number;
+}
+
+const isSameDistribution = (a: Distribution, b: Distribution): boolean =>
+  a === b || (isSame(a.atS, b.atS) && isSame(a.weight, b.weight));

@@ -1,0 +1,182 @@
+import type { PoolId } from '../../kernel/ids.ts';
+import { once } from '../../kernel/once.ts';
+import { plus, raw, seconds, usdPerHour, type EpochMs } from '../../kernel/units.ts';
+import { pInterruptedWithin, type InterruptionCurve } from '../../domain/forecast.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import type { Bid, Pool, PoolView } from '../../domain/pool.ts';
+import { fits, fromVector, NO_RESOURCES, RESOURCE_KINDS, vector, type Resources } from '../../domain/resources.ts';
+import { instanceParts, type Snapshot } from '../../domain/snapshot.ts';
+import type { MarketForecast } from '../../domain/stages.ts';
+import { readCurve, tabulate, type CurvePoint, type CurveTable } from './curve-table.ts';
+
+/** A bid with its curve, tabulated once per cycle for all groups; bids of a pool in a row with equal curves share the table. */
+interface BidForecast {
+  readonly bid: Bid;
+  readonly curve: InterruptionCurve;
+  readonly table: CurveTable;
+}
+
+const HOUR_S = 3600;
+const KINDS = RESOURCE_KINDS.length;
+
+/** The snapshot's pools by index, what they offer computed on first use: most pools never survive the filters. */
+export class PoolBook {
+  readonly views: readonly PoolView[];
+  /** Capacities, 4 numbers per pool in the order of RESOURCE_KINDS. */
+  readonly capacity: Float64Array;
+  readonly market: MarketForecast;
+  readonly nowMs: EpochMs;
+  readonly config: SchedulerConfig;
+  readonly #instances: Snapshot['instances'];
+  readonly #priced: (PricedPool | undefined)[] = [];
+  readonly #mostFree = new Map<PoolId, Resources>();
+
+  constructor(snapshot: Snapshot, market: MarketForecast, config: SchedulerConfig) {
+    // Ids order pools, so that nothing depends on the order in which the snapshot lists them.
+    this.views = [...snapshot.pools].sort((a, b) => (a.pool.id < b.pool.id ? -1 : a.pool.id > b.pool.id ? 1 : 0));
+    this.capacity = new Float64Array(this.views.length * KINDS);
+    this.views.forEach((v, i) => this.capacity.set(vector(v.pool.type.capacity), i * KINDS));
+    this.#instances = snapshot.instances;
+    this.market = market;
+    this.nowMs = snapshot.nowMs;
+    this.config = config;
+  }
+
+  /** Those with an instance that takes tasks. */
+  get held(): Pick<ReadonlySet<PoolId>, 'has'> {
+    return instanceParts({ instances: this.#instances }).takingTasks;
+  }
+
+  /** Whether some instance of the pool may have room for a task: by the most that is free of each resource on any of them. */
+  hasRoom(pool: PoolId, need: Resources): boolean {
+    const there = instanceParts({ instances: this.#instances }).takingTasks.get(pool);
+    if (there === undefined) return false;
+    let most = this.#mostFree.get(pool);
+    if (most === undefined) {
+      most = there.reduce((free, view) => mostOf(free, view.free), NO_RESOURCES);
+      this.#mostFree.set(pool, most);
+    }
+    return fits(need, most);
+  }
+
+  /** A pool with a quote. */
+  priced(index: number): PricedPool {
+    return (this.#priced[index] ??= this.#price(index));
+  }
+
+  #price(index: number): PricedPool {
+    const view = this.views[index];
+    if (view === undefined || view.quote === null) throw new RangeError(`pool ${index} has no price`);
+    return new PricedPool(view.pool, raw(view.quote), this);
+  }
+}
+
+const mostOf = (a: Resources, b: Resources): Resources => {
+  const other = vector(b);
+  return fromVector(vector(a).map((x, kind) => Math.max(x, other[kind] ?? 0)));
+};
+
+/** A pool that can be bought from now. What is known of it besides its price is worked out when it is asked: of most pools it never is. */
+export class PricedPool {
+  readonly pool: Pool;
+  readonly priceUsdPerHour: number;
+  readonly #of: Pick<PoolBook, 'market' | 'nowMs' | 'config'>;
+  #lowPriceUsdPerHour: number | null = null;
+  readonly #bidding = once(() => {
+    const bids = this.#forecastBids();
+    const lost = bids.map(({ curve }) => pInterruptedWithin(curve, seconds(HOUR_S)));
+    const leastCharged = Math.min(1, ...bids.map(({ table }) => chargedInFirstHour(table)));
+    return { bids, leastCharged, hazard: Math.min(1, ...lost), highestHazard: Math.max(0, ...lost) };
+  });
+
+  constructor(pool: Pool, priceUsdPerHour: number, of: Pick<PoolBook, 'market' | 'nowMs' | 'config'>) {
+    this.pool = pool;
+    this.priceUsdPerHour = priceUsdPerHour;
+    this.#of = of;
+  }
+
+  get meanPriceUsdPerHour(): number | null {
+    return rawOrNull(this.#of.market.meanPrice?.(this.pool) ?? null);
+  }
+
+  /** The lower of the price now and the one expected in an hour. */
+  get lowPriceUsdPerHour(): number {
+    return (this.#lowPriceUsdPerHour ??= this.lowestBy(plus(this.#of.nowMs, seconds(HOUR_S))));
+  }
+
+  /** The lower of the price now and the one expected at a later time. */
+  lowestBy(at: EpochMs): number {
+    return Math.min(this.priceUsdPerHour, this.expectedUsdPerHour(at));
+  }
+
+  /** Of a spot pool whose price is not forecast, and of any other: the price now. */
+  expectedUsdPerHour(at: EpochMs): number {
+    const expected = this.pool.option === 'spot' ? this.#of.market.expectedPrice(this.pool, at) : null;
+    return rawOrNull(expected) ?? this.priceUsdPerHour;
+  }
+
+  get bids(): readonly BidForecast[] {
+    return this.#bidding().bids;
+  }
+
+  /** Least fraction of running time that is charged over its bids, where first hours are refunded: below 1 where that is likely. */
+  get leastCharged(): number {
+    return this.#bidding().leastCharged;
+  }
+
+  /** P(interrupted within an hour) of its safest bid. */
+  get hazard(): number {
+    return this.#bidding().hazard;
+  }
+
+  /** The same of its riskiest bid. */
+  get highestHazard(): number {
+    return this.#bidding().highestHazard;
+  }
+
+  #forecastBids(): readonly BidForecast[] {
+    const { market, config } = this.#of;
+    const bids: BidForecast[] = [];
+    for (const bid of bidsFor(this.pool, this.priceUsdPerHour, config)) {
+      const curve = market.interruption(this.pool, bid);
+      const lower = bids.at(-1);
+      const table = lower !== undefined && isSameCurve(lower.curve, curve) ? lower.table : tabulate(curve);
+      bids.push({ bid, curve, table });
+    }
+    return bids;
+  }
+}
+
+/** Bids that no price of the known past lies between are lost alike. */
+const isSameCurve = (a: InterruptionCurve, b: InterruptionCurve): boolean =>
+  a === b || (isSame(a.pInterrupted, b.pInterrupted) && isSame(a.horizonS, b.horizonS));
+
+export function isSame(a: Float64Array, b: Float64Array): boolean {
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
+
+const rawOrNull = (price: ReturnType<typeof usdPerHour> | null): number | null => (price === null ? null : raw(price));
+
+/**
+ * Bids tried in a pool: market price + each delta (Tributary 2.2.3), the on-demand price (the usual bid, Stratus 3.2.3), and
+ * none at all. Ascending; a delta that reaches the on-demand price adds nothing to it; on-demand below the market is no bid.
+ */
+export function bidsFor(pool: Pool, price: number, config: Pick<SchedulerConfig, 'bidDeltas'>): readonly Bid[] {
+  if (pool.option !== 'spot') return ['uncapped'];
+  const onDemand = raw(pool.onDemandUsdPerHour);
+  const bids = config.bidDeltas.map((delta) => price + delta).filter((bid) => bid < onDemand || price >= onDemand);
+  if (onDemand > price) bids.push(onDemand);
+  bids.sort((a, b) => a - b);
+  const distinct = bids.filter((bid, i) => i === 0 || bid - (bids[i - 1] ?? 0) > 1e-9);
+  return [...distinct.map(usdPerHour), 'uncapped'];
+}
+
+/** Share of the first hour's running time that is paid for when interruptions within it are free (Tributary eq. 2.2). */
+function chargedInFirstHour(table: CurveTable): number {
+  const point: CurvePoint = { lost: 0, aliveS: 0 };
+  readCurve(table, HOUR_S, point);
+  return point.aliveS <= 0 ? 1 : (HOUR_S * (1 - point.lost)) / point.aliveS;
+}

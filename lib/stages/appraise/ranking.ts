@@ -1,0 +1,276 @@
+import type { GroupId } from '../../kernel/ids.ts';
+import { once } from '../../kernel/once.ts';
+import { raw, seconds, usdPerHour } from '../../kernel/units.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import type { Offer } from '../../domain/forecast.ts';
+import type { ConsideredOffer } from '../../domain/plan.ts';
+import type { GroupOffers } from '../../domain/stages.ts';
+import type { AtLeast, Kind, Options } from './equivalence-classes.ts';
+import type { Outcome } from './outcome.ts';
+import type { Place, Shares } from './shapes.ts';
+
+/** A place, appraised for one class of tasks. */
+export interface Candidate {
+  readonly place: Place;
+  readonly shares: Shares;
+  readonly outcome: Outcome;
+}
+
+interface Choice {
+  readonly group: GroupId;
+  readonly excluded: GroupOffers['excluded'];
+  readonly kind: Pick<Kind, 'steady' | 'spot'>;
+  /** What the deadline makes of options. */
+  readonly candidates: (options: Options) => readonly Candidate[];
+  readonly task: { readonly blind: boolean };
+  readonly config: SchedulerConfig;
+}
+
+/** Candidates that an explanation lists. */
+const MOST_CONSIDERED = 12;
+
+/**
+ * Ranks candidates and keeps the best: those that are late with a probability up to `maxLateProbability` by expected cost
+ * less preferences; where there is none, by P(late). Kept are the best bid of each pool first and further bids of a pool only
+ * where pools run out, always with the cheapest on-demand pool. A task of unknown running time with a deadline that
+ * an interruption would set back stays off spot wherever anything else fits.
+ *
+ * Spot pools that cannot be among the kept are not looked at, but for explanations.
+ */
+export function choose(choice: Choice): GroupOffers {
+  const { group, excluded, config } = choice;
+  const able = lookAround(choice)
+    .filter((c) => Number.isFinite(c.outcome.costUsd))
+    .sort(byCost);
+  const onTime = able.filter((c) => isOnTime(c, config));
+  const eligible = onTime.length > 0 ? onTime : [...able].sort(byLateness);
+  const kept = diversified(eligible, config.offersPerGroup);
+  const onDemand = able.find((c) => c.place.pool.option === 'on-demand');
+  if (onDemand !== undefined && !kept.includes(onDemand)) {
+    if (kept.length >= config.offersPerGroup) kept.pop();
+    kept.push(onDemand);
+  }
+  const chosen: Chosen = { kept, best: eligible[0], anyOnTime: onTime.length > 0 };
+  const offers = kept.map((c) => offerOf(group, c, config));
+  return tellingLater(
+    { offers, excluded },
+    once(() => consideredOf(choice, chosen)),
+  );
+}
+
+/**
+ * Lists what was considered when it is read: only explanations do. On its own, for what is in reach of `choose` is all that was appraised,
+ * which is let go when the list is made.
+ */
+const tellingLater = (
+  of: Pick<GroupOffers, 'offers' | 'excluded'>,
+  told: () => GroupOffers['considered'],
+): GroupOffers => ({
+  ...of,
+  get considered() {
+    return told();
+  },
+});
+
+const isOffSpot = ({ kind, task }: Choice): boolean => task.blind && kind.steady.length > 0;
+
+/**
+ * Whether what an instance is paid per hour has a bound that its user would accept. Work that may only use spot cannot leave a pool whose price
+ * soars, so it bids no more than the on-demand price.
+ */
+const isBounded = ({ place: { pool, bid } }: Candidate, { kind }: Pick<Choice, 'kind'>): boolean =>
+  kind.steady.length > 0 ||
+  pool.option !== 'spot' ||
+  (bid !== 'uncapped' && raw(bid) <= raw(pool.onDemandUsdPerHour) + 1e-9);
+
+/** All that stays, and of spot all that may be kept. */
+function lookAround(choice: Choice): readonly Candidate[] {
+  const { kind, candidates, config } = choice;
+  const found = kind.steady.flatMap(candidates);
+  if (isOffSpot(choice)) return found;
+  const standing = new Standing(config);
+  for (const c of found) standing.add([c]);
+  for (const some of kind.spot) {
+    if (standing.beats(some)) break;
+    for (const pool of some.pools()) {
+      if (standing.beats(pool)) break;
+      const bids = candidates(pool.options()).filter((c) => isBounded(c, choice));
+      standing.add(bids);
+      found.push(...bids);
+    }
+  }
+  return found;
+}
+
+/** Sums of floating-point products differ by so much where they are put together in another order. */
+const ROUNDING = 1e-9;
+
+/** What the pools cost that would be kept if there were no others. */
+class Standing {
+  readonly #config: SchedulerConfig;
+  /** Of the best bid of each pool that is on time, ascending; no more than are kept. */
+  readonly #netUsd: number[] = [];
+
+  constructor(config: SchedulerConfig) {
+    this.#config = config;
+  }
+
+  /** All bids of a pool. */
+  add(bids: readonly Candidate[]): void {
+    const best = bids.reduce((usd, c) => (isOnTime(c, this.#config) ? Math.min(usd, net(c)) : usd), Infinity);
+    if (best === Infinity) return;
+    this.#netUsd.push(best);
+    this.#netUsd.sort((a, b) => a - b);
+    this.#netUsd.length = Math.min(this.#netUsd.length, this.#config.offersPerGroup);
+  }
+
+  /** Whether what costs so much at least is surely not kept. */
+  beats({ leastUsd }: AtLeast): boolean {
+    const last = this.#netUsd[this.#config.offersPerGroup - 1];
+    return last !== undefined && last < leastUsd * (1 - ROUNDING);
+  }
+}
+
+const isOnTime = (c: Candidate, { maxLateProbability }: SchedulerConfig): boolean =>
+  c.outcome.pLate <= maxLateProbability;
+
+interface Chosen {
+  readonly kept: readonly Candidate[];
+  readonly best: Candidate | undefined;
+  readonly anyOnTime: boolean;
+}
+
+/** Of all pools, also those that needed no look. */
+function consideredOf(choice: Choice, { kept, best, anyOnTime }: Chosen): readonly ConsideredOffer[] {
+  const { kind, candidates, config } = choice;
+  const spot = kind.spot.flatMap((some) => some.pools()).map((pool) => pool.options());
+  const keptSet = new Set(kept.map((c) => c.place));
+  const verdicts: Verdicts = { config, best, keptSet, anyOnTime, isOffSpot: isOffSpot(choice) };
+  const rest = [...kind.steady, ...spot]
+    .flatMap(candidates)
+    .filter((c) => !keptSet.has(c.place) && isBounded(c, choice))
+    .sort(byCost);
+  return [...kept, ...oneBidPerPool(rest)].slice(0, MOST_CONSIDERED).map((c) => considered(c, verdicts));
+}
+
+/** An offer as the contract has it. */
+function offerOf(group: GroupId, c: Candidate, config: SchedulerConfig): Offer {
+  return {
+    group,
+    pool: c.place.pool.id,
+    bid: c.place.bid,
+    priceUsdPerHour: usdPerHour(c.place.priceUsdPerHour),
+    share: c.shares.own,
+    newShare: c.shares.ofNew,
+    chargedShare: c.shares.charged,
+    startDelayS: seconds(config.startDelayMeanS),
+    pInterrupted: c.outcome.pInterrupted,
+    pLate: c.outcome.pLate,
+    expectedLostS: seconds(c.outcome.lostS),
+    expectedDurationS: seconds(c.outcome.durationS),
+    expectedCostUsd: c.outcome.costUsd,
+    ...(c.place.opens === undefined ? {} : { opens: c.place.opens }),
+    ...(c.place.preferred > 0 ? { preferenceUsd: c.place.preferred * c.outcome.costUsd } : {}),
+  };
+}
+
+const net = (c: Candidate): number => c.outcome.costUsd * (1 - c.place.preferred);
+const bidOf = (c: Candidate): number => (c.place.bid === 'uncapped' ? Infinity : raw(c.place.bid));
+
+/** Cost, then safety, then id and bid, so that ties do not depend on input order. */
+function byCost(a: Candidate, b: Candidate): number {
+  return compare(net(a), net(b)) || compare(a.outcome.pInterrupted, b.outcome.pInterrupted) || byName(a, b);
+}
+
+function byLateness(a: Candidate, b: Candidate): number {
+  return compare(a.outcome.pLate, b.outcome.pLate) || byCost(a, b);
+}
+
+function byName(a: Candidate, b: Candidate): number {
+  if (a.place.pool.id !== b.place.pool.id) return a.place.pool.id < b.place.pool.id ? -1 : 1;
+  return compare(bidOf(a), bidOf(b));
+}
+
+/** Also for infinities, whose difference is not a number. */
+const compare = (a: number, b: number): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** The first `most` in order, second bids of a pool only after the first of every pool; the order itself is kept. */
+function diversified(ranked: readonly Candidate[], most: number): Candidate[] {
+  const first = oneBidPerPool(ranked);
+  if (first.length >= most) return first.slice(0, most);
+  const chosen = new Set(first);
+  for (const c of ranked) {
+    if (chosen.size >= most) break;
+    chosen.add(c);
+  }
+  return ranked.filter((c) => chosen.has(c));
+}
+
+function oneBidPerPool(ranked: readonly Candidate[]): Candidate[] {
+  const seen = new Set<string>();
+  return ranked.filter((c) => {
+    if (seen.has(c.place.pool.id)) return false;
+    seen.add(c.place.pool.id);
+    return true;
+  });
+}
+
+interface Verdicts {
+  readonly config: SchedulerConfig;
+  readonly best: Candidate | undefined;
+  readonly keptSet: ReadonlySet<Place>;
+  /** Only then lateness rules out. */
+  readonly anyOnTime: boolean;
+  /** For nothing is known of the running time. */
+  readonly isOffSpot: boolean;
+}
+
+function considered(c: Candidate, v: Verdicts): ConsideredOffer {
+  return {
+    pool: c.place.pool.id,
+    bid: c.place.bid,
+    priceUsdPerHour: c.place.priceUsdPerHour,
+    pInterrupted: c.outcome.pInterrupted,
+    pLate: c.outcome.pLate,
+    expectedCostUsd: c.outcome.costUsd,
+    verdict: verdict(c, v),
+  };
+}
+
+const percent = (p: number): string => `${(p * 100).toFixed(p < 0.1 ? 1 : 0)} %`;
+
+function verdict(c: Candidate, v: Verdicts): string {
+  if (!Number.isFinite(c.outcome.costUsd)) {
+    return 'not taken: interrupted too often ever to finish, and there is no on-demand pool to go to';
+  }
+  if (v.isOffSpot && c.place.pool.option === 'spot') {
+    return 'not taken: nothing is known of the running time, there is a deadline, and an interruption loses work, so only capacity that stays is safe';
+  }
+  if (v.keptSet.has(c.place)) return keptVerdict(c, v);
+  if (v.anyOnTime && !isOnTime(c, v.config)) {
+    return `not taken: late with probability ${percent(c.outcome.pLate)}, over the allowed ${percent(v.config.maxLateProbability)}`;
+  }
+  const same = v.best !== undefined && [...v.keptSet].some((k) => k.pool.id === c.place.pool.id);
+  return same
+    ? `not kept: another bid in this pool is better${premium(c, v)}`
+    : `not kept: others are better${premium(c, v)}`;
+}
+
+function keptVerdict(c: Candidate, v: Verdicts): string {
+  const late =
+    c.outcome.pLate > v.config.maxLateProbability ? `; late with probability ${percent(c.outcome.pLate)}` : '';
+  if (v.isOffSpot) {
+    return `kept: nothing is known of the running time, there is a deadline, and an interruption loses work, so it stays off spot${late}`;
+  }
+  if (c.place.opens !== undefined) return `kept for later: it gave no capacity lately and rests${premium(c, v)}${late}`;
+  if (c === v.best) return late === '' ? 'best: lowest expected cost' : `best: no offer is safer${late}`;
+  if (c.place.pool.option !== 'spot') return `kept: is never interrupted${premium(c, v)}${late}`;
+  return `kept as an alternative${premium(c, v)}${late}`;
+}
+
+function premium(c: Candidate, { best }: Verdicts): string {
+  if (best === undefined || !(net(best) > 0)) return '';
+  const more = net(c) / net(best) - 1;
+  if (Math.abs(more) < 0.0005) return ', same expected cost';
+  return more > 0 ? `, ${percent(more)} dearer in expectation` : `, ${percent(-more)} cheaper in expectation`;
+}

@@ -1,0 +1,306 @@
+import { once } from '../../kernel/once.ts';
+import { brokenConstraint } from '../../domain/constraints.ts';
+import type { Offer } from '../../domain/forecast.ts';
+import type { Constraints, Preference } from '../../domain/job.ts';
+import { raw } from '../../kernel/units.ts';
+import type { Bid, Pool, PoolView } from '../../domain/pool.ts';
+import { vector, type Resources } from '../../domain/resources.ts';
+import { Demand, type ShapeDemand } from './demand.ts';
+import type { PoolBook, PricedPool } from './pools.ts';
+
+/** A pool at a bid, as one shape of task sees it. */
+export interface Place {
+  readonly pool: Pool;
+  readonly bid: Bid;
+  readonly priceUsdPerHour: number;
+  readonly preferred: number;
+  readonly opens: Offer['opens'] | undefined;
+}
+
+/** A pool as one shape of task sees it. */
+export class ShapePool {
+  readonly priced: PricedPool;
+  /** Position of the pool in the book. */
+  readonly index: number;
+  /** Dominant share of one task. */
+  readonly share: number;
+  /** What matching preferences take off the price, as a fraction in [0, 1]. */
+  readonly preferred: number;
+  /** Of a pool that rests after refusals. */
+  readonly opens: Offer['opens'] | undefined;
+  #places: readonly Place[] | null = null;
+
+  constructor({
+    priced,
+    index,
+    share,
+    preferred,
+    opens,
+  }: Pick<ShapePool, 'priced' | 'index' | 'share' | 'preferred'> & Partial<Pick<ShapePool, 'opens'>>) {
+    this.priced = priced;
+    this.index = index;
+    this.share = share;
+    this.preferred = preferred;
+    this.opens = opens;
+  }
+
+  /** For each bid of the pool: the same for all that is appraised there, whatever its running time. */
+  get places(): readonly Place[] {
+    const { priced, preferred, opens } = this;
+    const { pool, priceUsdPerHour } = priced;
+    return (this.#places ??= priced.bids.map(({ bid }) => ({ pool, bid, priceUsdPerHour, preferred, opens })));
+  }
+}
+
+/** Tasks with the same need, constraints and preferences: pools are filtered once for all of them. */
+export interface Shape {
+  readonly id: number;
+  /** Its waiting tasks: told before any list is asked for. */
+  readonly demand: ShapeDemand;
+  /** The cheapest pools that are never interrupted. */
+  readonly steady: () => readonly ShapePool[];
+  /** Spot pools worth appraising, for work whose interruptions are refunded, or not. */
+  readonly spot: (isRefunded: boolean) => Shortlist;
+  /** Share of an instance that a task with this running time pays for: of one that has room its own, else that of a new one. */
+  readonly shares: (pool: ShapePool, runtimeS: number) => Shares;
+  readonly excluded: readonly { readonly constraint: string; readonly pools: number }[];
+}
+
+/** Shares of an instance, each in (0, 1]. */
+export interface Shares {
+  /** Dominant share of the task. */
+  readonly own: number;
+  /** That it pays for on an instance that is bought for it. */
+  readonly ofNew: number;
+  /** That its expected cost holds: `own` where an instance of the pool has room for it now, else `ofNew`. */
+  readonly charged: number;
+}
+
+/** Spot pools that enter the full appraisal, the others only where the first ones do not do. */
+interface Shortlist {
+  readonly cheapest: readonly ShapePool[];
+  /** US dollars per hour that a task pays in `safest` at least, at the best price within the hour. */
+  readonly safestFromUsd: number;
+  /** Of what is left the safest. Asks for the risk of all that is left. */
+  readonly safest: () => readonly ShapePool[];
+}
+
+/** Spot pools appraised in full per offer that is kept, by lowest price; and how many more by lowest risk. */
+const CHEAPEST_PER_OFFER = 3;
+const SAFEST = 6;
+const STEADY = 3;
+/** Pools by the price of a whole instance, which a task without company pays: so many of spot, and of those that stay, are always appraised. */
+const CHEAPEST_WHOLE = 3;
+/**
+ * Resting spot pools appraised where no other spot pool is open: waiting for one of them may be cheaper than on-demand, and of one
+ * that rests there may be instances with room. These come first.
+ */
+const RESTING = 3;
+
+/**
+ * Shapes by content, made on first use. Filtering is O(pools) per distinct constraints for the constraints and O(pools)
+ * per shape for the resources.
+ */
+export class ShapeBook {
+  readonly #book: PoolBook;
+  readonly #demand: Demand;
+  readonly #shapes = new Map<string, Shape>();
+  readonly #passing = new Map<string, Passing>();
+
+  constructor(book: PoolBook) {
+    this.#book = book;
+    this.#demand = new Demand(book);
+  }
+
+  /** Tells of waiting tasks. All are told before the first list of any shape is asked for. */
+  add({ demand }: Shape, count: number, runtimeS: number): void {
+    this.#demand.add(demand, count, runtimeS);
+  }
+
+  of(need: Resources, constraints: Constraints, preferences: readonly Preference[]): Shape {
+    const constraintKey = JSON.stringify(constraints);
+    const key = `${vector(need).join(',')} ${constraintKey} ${preferences.length === 0 ? '' : JSON.stringify(preferences)}`;
+    let shape = this.#shapes.get(key);
+    if (shape === undefined) {
+      let passing = this.#passing.get(constraintKey);
+      if (passing === undefined) {
+        passing = passingPools(this.#book, constraints);
+        this.#passing.set(constraintKey, passing);
+      }
+      shape = this.#make({ id: this.#shapes.size, need, preferences, passing });
+      this.#shapes.set(key, shape);
+    }
+    return shape;
+  }
+
+  #make(of: { id: number; need: Resources; preferences: readonly Preference[]; passing: Passing }): Shape {
+    const { views, capacity } = this.#book;
+    const need = vector(of.need);
+    const excluded = new Map(of.passing.excluded);
+    const count = (reason: string): void => void excluded.set(reason, (excluded.get(reason) ?? 0) + 1);
+    const pools: ShapePool[] = [];
+    const resting: ShapePool[] = [];
+    const fitting = { pools: [] as number[], shares: [] as number[] };
+    for (const index of of.passing.pools) {
+      let share = 0;
+      for (let k = 0; k < 4; k++) {
+        const n = need[k] ?? 0;
+        const c = capacity[index * 4 + k] ?? 0;
+        // The tolerance of `fits` in lib/domain/resources.ts.
+        if (n > c + 1e-6) share = Infinity;
+        else if (n > 0) share = Math.max(share, n / c);
+      }
+      const view = views[index];
+      if (share === Infinity) count('resources');
+      else if (view === undefined || view.quote === null) count('no price');
+      else if (isAboveOnDemand(view)) count('price above on-demand');
+      else if (!view.open) {
+        count('closed');
+        if (view.rest === undefined || view.pool.option !== 'spot') continue;
+        const priced = this.#book.priced(index);
+        const opens = { atMs: view.rest.untilMs, p: chanceAfter(view.rest.refusals) };
+        resting.push(
+          new ShapePool({ priced, index, share, preferred: preferredFraction(of.preferences, priced), opens }),
+        );
+      } else {
+        const priced = this.#book.priced(index);
+        fitting.pools.push(index);
+        fitting.shares.push(share);
+        pools.push(new ShapePool({ priced, index, share, preferred: preferredFraction(of.preferences, priced) }));
+      }
+    }
+    const demand = this.#demand.shape(fitting);
+    const shares = (pool: ShapePool, runtimeS: number): Shares => this.#shares(of.need, { demand, pool, runtimeS });
+    const lowUsd = ({ priced, preferred }: ShapePool, share: number): number =>
+      priced.lowPriceUsdPerHour * share * (1 - preferred);
+    // Whatever its running time a task pays no less than that.
+    const leastUsd = (p: ShapePool): number => lowUsd(p, shares(p, 0).charged);
+    const wholeUsd = (p: ShapePool): number => lowUsd(p, 1);
+    const steady = pools.filter(({ priced }) => priced.pool.option !== 'spot');
+    const spot = pools.filter(({ priced }) => priced.pool.option === 'spot');
+    const isHeld = ({ priced }: ShapePool): number => Number(this.#book.held.has(priced.pool.id));
+    const listed = (isRefunded: boolean): Shortlist => {
+      if (spot.length > 0) return this.#shortlist(spot, { leastUsd, wholeUsd, isRefunded, fallback: fallback() });
+      resting.sort((a, b) => isHeld(b) - isHeld(a) || leastUsd(a) - leastUsd(b));
+      return listOf(resting.slice(0, RESTING));
+    };
+    const fallback = once(() =>
+      steady.reduce(
+        (least, p) => (p.priced.pool.option === 'on-demand' ? Math.min(least, leastUsd(p)) : least),
+        Infinity,
+      ),
+    );
+    const refunded = once(() => listed(true));
+    const charged = once(() => listed(false));
+    return {
+      id: of.id,
+      demand,
+      steady: once(() => calmest(steady, { leastUsd, wholeUsd })),
+      spot: (isRefunded) => (isRefunded ? refunded() : charged()),
+      shares,
+      excluded: [...excluded].map(([constraint, n]) => ({ constraint, pools: n })),
+    };
+  }
+
+  #shares(
+    need: Resources,
+    of: { readonly demand: ShapeDemand; readonly pool: ShapePool; readonly runtimeS: number },
+  ): Shares {
+    const { index, share, priced } = of.pool;
+    const ofNew = this.#demand.paidShare(of.demand, { pool: index, share }, of.runtimeS);
+    return { own: share, ofNew, charged: this.#book.hasRoom(priced.pool.id, need) ? share : ofNew };
+  }
+
+  /**
+   * Spot pools that enter the full appraisal: the cheapest at their best price (now or in an hour, whichever is lower, less refunds and
+   * preferences), by what a task pays at least and by the whole instance; by risk the safest that are still cheaper than
+   * on-demand. A pool left out is dearer than all kept ones even if it were never interrupted, and riskier too.
+   */
+  #shortlist(
+    spot: readonly ShapePool[],
+    of: Prices & { readonly fallback: number; readonly isRefunded: boolean },
+  ): Shortlist {
+    const charged = ({ priced }: ShapePool): number => (of.isRefunded ? priced.leastCharged : 1);
+    const ranked = spot.map((p): Ranked => ({ p, usd: of.leastUsd(p) * charged(p) })).sort(cheaper);
+    const cheapest = CHEAPEST_PER_OFFER * this.#book.config.offersPerGroup;
+    const kept = ranked.slice(0, cheapest);
+    const whole = cheapestWhole(ranked.slice(cheapest), of);
+    const rest = ranked.slice(cheapest).filter((r) => r.usd < of.fallback && !whole.includes(r));
+    return {
+      cheapest: [...kept, ...whole].map(({ p }) => p),
+      safestFromUsd: rest[0]?.usd ?? Infinity,
+      safest: () =>
+        rest
+          .map(({ p, usd }) => ({ p, usd, hazard: p.priced.hazard }))
+          .sort((a, b) => a.hazard - b.hazard || a.usd - b.usd)
+          .slice(0, SAFEST)
+          .map(({ p }) => p),
+    };
+  }
+}
+
+const listOf = (cheapest: readonly ShapePool[]): Shortlist => ({
+  cheapest,
+  safestFromUsd: Infinity,
+  safest: () => [],
+});
+
+/** US dollars per hour at the best price within the hour, less preferences. */
+interface Prices {
+  /** That a task pays at least. */
+  readonly leastUsd: (p: ShapePool) => number;
+  /** Of a whole instance. */
+  readonly wholeUsd: (p: ShapePool) => number;
+}
+
+/** Pools that are never interrupted: the cheapest by what a task pays, and by the whole instance, with on-demand among them. Cheapest first. */
+function calmest(steady: readonly ShapePool[], prices: Prices): readonly ShapePool[] {
+  const ranked = steady.map((p): Ranked => ({ p, usd: prices.leastUsd(p) })).sort(cheaper);
+  const onDemand = ranked.findIndex(({ p }) => p.priced.pool.option === 'on-demand');
+  const whole = cheapestWhole(ranked, prices);
+  return ranked.filter((r, i) => i < STEADY || i === onDemand || whole.includes(r)).map(({ p }) => p);
+}
+
+const cheapestWhole = (of: readonly Ranked[], { wholeUsd }: Prices): readonly Ranked[] =>
+  [...of].sort((a, b) => wholeUsd(a.p) - wholeUsd(b.p)).slice(0, CHEAPEST_WHOLE);
+
+/**
+ * Spot that costs more than on-demand now: nobody buys it. Work that may only use spot waits for the price to fall. EC2 has the same
+ * default: the maximum price of a Spot request is the on-demand price (EC2 User Guide, "Spot Instances", maximum price).
+ */
+const isAboveOnDemand = ({ pool, quote }: PoolView): boolean =>
+  pool.option === 'spot' && quote !== null && raw(quote) > raw(pool.onDemandUsdPerHour);
+
+/** Chance that the next try succeeds after so many refusals in a row and no success between: Laplace's rule of succession. */
+const chanceAfter = (refusals: number): number => 1 / (refusals + 2);
+
+interface Ranked {
+  readonly p: ShapePool;
+  /** US dollars per hour that a task pays, at its best. */
+  readonly usd: number;
+}
+/** Ties stay in the order of pool ids, in which pools are listed. */
+const cheaper = (a: Ranked, b: Ranked): number => a.usd - b.usd;
+
+interface Passing {
+  readonly pools: readonly number[];
+  readonly excluded: ReadonlyMap<string, number>;
+}
+
+/** Each excluded pool is counted under the first constraint that it breaks (lib/domain/constraints.ts has the order). */
+function passingPools(book: PoolBook, constraints: Constraints): Passing {
+  const pools: number[] = [];
+  const excluded = new Map<string, number>();
+  book.views.forEach(({ pool }, index) => {
+    const broken = brokenConstraint(constraints, pool);
+    if (broken === null) pools.push(index);
+    else excluded.set(broken, (excluded.get(broken) ?? 0) + 1);
+  });
+  return { pools, excluded };
+}
+
+function preferredFraction(preferences: readonly Preference[], { pool }: PricedPool): number {
+  let sum = 0;
+  for (const { prefer, weight } of preferences) if (brokenConstraint(prefer, pool) === null) sum += weight;
+  return Math.min(1, Math.max(0, sum));
+}

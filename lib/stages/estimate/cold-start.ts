@@ -1,0 +1,111 @@
+import { raw } from '../../kernel/units.ts';
+import type { RuntimeForecast } from '../../domain/forecast.ts';
+import type { StageSpec } from '../../domain/job.ts';
+import { blend, capped, hintDistribution, priorDistribution } from './prior.ts';
+import { wordsForDuration } from './predictor.ts';
+
+/** A hint weighs as much as this many runs: one run of the job itself leaves it two thirds of the say, 18 a tenth. */
+const HINT_RUNS = 2;
+/** The prior weighs as much as this many runs of other jobs. */
+const PRIOR_RUNS = 2;
+/** Runs from which a specific history speaks alone: where the hint's weight falls below a tenth. */
+const ENOUGH_RUNS = 18;
+
+type Stage = Pick<StageSpec, 'expectedRuntimeS' | 'timeoutS' | 'checkpoint'>;
+
+/**
+ * One forecast from what there is: the history's answer (or null) and the user's hint (or none).
+ *
+ * - A history of the job itself with ENOUGH_RUNS runs speaks alone. A thinner one is blended with the hint, if there is
+ *   one: n runs against HINT_RUNS.
+ * - A broad history (same owner, all jobs) tells little of this job: with a hint it counts for nothing, else a stage of
+ *   two minutes would be given an hour's tail by its neighbour. Without one, a history of "all jobs" is a cold start:
+ *   blended with the prior, and the reason says what to do. So is any broad one of a stage that saves nothing, which an interruption
+ *   sets back to its beginning: what it does not know of its own running time it must not be bet on.
+ * - With nothing at all: the prior.
+ *
+ * `timeoutS` caps the result. Neither argument may be changed afterwards: a stage's last answer is remembered as long as the stage is there.
+ */
+export function forecastFrom(history: RuntimeForecast | null, stage: Stage): RuntimeForecast {
+  const known = answers.get(stage);
+  if (known?.history === history) return known.forecast;
+  const forecast = combined(history, stage);
+  answers.set(stage, { history, forecast });
+  return forecast;
+}
+
+const answers = new WeakMap<Stage, { readonly history: RuntimeForecast | null; readonly forecast: RuntimeForecast }>();
+
+function combined(history: RuntimeForecast | null, stage: Stage): RuntimeForecast {
+  const forecast = history === null ? withoutHistory(stage) : withHistory(history, stage);
+  const runtime = capped(forecast.runtime, stage.timeoutS);
+  if (runtime === forecast.runtime || stage.timeoutS === null) return forecast;
+  return {
+    ...forecast,
+    runtime,
+    reason: `${forecast.reason}; at most the timeout of ${wordsForDuration(raw(stage.timeoutS))}`,
+  };
+}
+
+const ADVICE = 'give `expectedRuntime` in the job file to plan better until runs of this job are known';
+
+/** The user's guess, else the prior. */
+function withoutHistory(stage: Stage): RuntimeForecast {
+  const hint = stage.expectedRuntimeS;
+  if (hint === null) {
+    return {
+      runtime: priorDistribution(),
+      basis: 'prior',
+      reason: `cold start: no earlier runs are known, so anything from seconds to an hour is possible; ${ADVICE}`,
+    };
+  }
+  return {
+    runtime: hintDistribution(hint),
+    basis: 'hint',
+    reason: `expectedRuntime of ${wordsForDuration(raw(hint))} from the job file, taken as right within a factor of two`,
+  };
+}
+
+function withHistory(history: RuntimeForecast, stage: Stage): RuntimeForecast {
+  const evidence = history.evidence;
+  const hint = stage.expectedRuntimeS;
+  if (evidence === undefined) return history;
+  const runs = evidence.samples;
+  if (hint !== null) {
+    if (evidence.broad) return withoutHistory(stage);
+    if (runs >= ENOUGH_RUNS) return history;
+    const weight = runs / (runs + HINT_RUNS);
+    return {
+      ...history,
+      runtime: blend(history.runtime, weight, hintDistribution(hint)),
+      basis: weight >= 0.5 ? 'history' : 'hint',
+      reason:
+        `${history.reason}; weighs ${Math.round(weight * 100)} % against the job file's expectedRuntime ` +
+        `of ${wordsForDuration(raw(hint))}`,
+    };
+  }
+  if (!evidence.broad || (evidence.feature !== 'all' && stage.checkpoint !== null)) return history;
+  let known = coldStarts.get(history);
+  if (known === undefined) coldStarts.set(history, (known = coldStart(history, evidence)));
+  return known;
+}
+
+/** The same for every job that nothing is known of. */
+const coldStarts = new WeakMap<RuntimeForecast, RuntimeForecast>();
+
+function coldStart(
+  history: RuntimeForecast,
+  { samples, feature }: NonNullable<RuntimeForecast['evidence']>,
+): RuntimeForecast {
+  const whose =
+    feature === 'all'
+      ? 'no earlier run has this owner, name or program; assumed to be like any other job'
+      : 'no earlier run has this name or program; assumed to be like others of its owner';
+  const weight = samples / (samples + PRIOR_RUNS);
+  return {
+    ...history,
+    runtime: blend(history.runtime, weight, priorDistribution()),
+    basis: 'prior',
+    reason: `cold start: ${whose} (${history.reason}); ${ADVICE}`,
+  };
+}

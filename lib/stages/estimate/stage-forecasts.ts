@@ -1,0 +1,54 @@
+import type { RuntimeForecast } from '../../domain/forecast.ts';
+import type { Job, StageSpec } from '../../domain/job.ts';
+import type { Snapshot } from '../../domain/snapshot.ts';
+import type { StageForecasts, StageKey } from '../../domain/stages.ts';
+
+type Forecast = (job: Job, stage: StageSpec) => RuntimeForecast;
+
+/**
+ * Forecasts for each stage of each job that is not over and still has tasks to finish, stages that wait for others
+ * included: their running time decides how early the stages before them must be done. Made when they are asked for.
+ */
+export const forecastStages = ({ jobs }: Pick<Snapshot, 'jobs'>, forecast: Forecast): StageForecasts =>
+  new ForecastsOnDemand(jobs, forecast);
+
+class ForecastsOnDemand implements StageForecasts {
+  readonly #jobs: ReadonlyMap<string, Job>;
+  readonly #forecast: Forecast;
+  readonly #made = new Map<StageKey, RuntimeForecast>();
+
+  constructor(jobs: ReadonlyMap<string, Job>, forecast: Forecast) {
+    this.#jobs = jobs;
+    this.#forecast = forecast;
+  }
+
+  get(key: StageKey): RuntimeForecast | undefined {
+    const made = this.#made.get(key);
+    if (made !== undefined) return made;
+    const slash = key.indexOf('/');
+    const name = key.slice(slash + 1);
+    const job = this.#jobs.get(key.slice(0, slash));
+    const index = job?.spec.stages.findIndex((s) => s.name === name) ?? -1;
+    const stage = job?.spec.stages[index];
+    if (job === undefined || stage === undefined || !isOpen(job, index)) return undefined;
+    const forecast = this.#forecast(job, stage);
+    this.#made.set(key, forecast);
+    return forecast;
+  }
+
+  *[Symbol.iterator](): Iterator<[StageKey, RuntimeForecast]> {
+    for (const job of this.#jobs.values()) {
+      for (const { name } of job.spec.stages) {
+        const key = `${job.id}/${name}`;
+        const forecast = this.get(key);
+        if (forecast !== undefined) yield [key, forecast];
+      }
+    }
+  }
+}
+
+/** Whether a stage still has tasks to finish. */
+function isOpen({ stages }: Job, index: number): boolean {
+  const progress = stages[index];
+  return progress === undefined || progress.succeeded < progress.tasks;
+}

@@ -1,0 +1,119 @@
+import type { JobSpec, StageSpec } from '../../domain/job.ts';
+import type { JobFeatures } from '../../domain/stages.ts';
+import type { EpochMs } from '../../kernel/units.ts';
+
+/**
+ * What changes from run to run, most telling first. A version like `v2` or a size like `64k` also goes: runs of
+ * versions are more alike than a new version without any history is to itself; the requested resources still part sizes.
+ */
+const VARYING: readonly RegExp[] = [
+  // UUIDs.
+  /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi,
+  // Dates and times: 2026-11-21, 20261121T0510Z, 2026-11-21T05:10:22.123+01:00, 05:10.
+  /\d{4}-?\d{2}-?\d{2}(?:[t_ -]?\d{2}[:-]?\d{2}(?:[:-]?\d{2}(?:\.\d+)?)?(?:z|[+-]\d{2}:?\d{2})?)?/gi,
+  /\d{1,2}:\d{2}(?::\d{2})?/g,
+  // Hashes and random ids: at least seven hexadecimal digits standing alone, with a digit among them (`deadbeef` is a
+  // word). Twenty-six characters of Crockford's base 32 (ULIDs) likewise.
+  /(?<![a-z0-9])(?=[a-f]*\d)[0-9a-f]{7,}(?![a-z0-9])/gi,
+  /(?<![a-z0-9])[0-7][0-9a-hjkmnp-tv-z]{25}(?![a-z0-9])/gi,
+  // Any other number, with its fraction.
+  /\d+(?:\.\d+)*/g,
+];
+
+/**
+ * A name with what varies between runs replaced by `#`: `train-2026-11-21-3f9a1c07` and `train-2026-11-22-77b0e2d1` are
+ * both `train-#`. Neighbouring replacements become one. Idempotent; never empty for a non-empty name.
+ */
+export function templateName(text: string): string {
+  const name = text.slice(0, MAX_NAME);
+  let template = templates.get(name);
+  if (template === undefined) {
+    template = templateOfName(name);
+    if (templates.size >= MAX_TEMPLATES) templates.clear();
+    templates.set(name, template);
+  }
+  return template;
+}
+
+/** Names seen lately: a name is asked for each task of its job that ends, and in each cycle. */
+const templates = new Map<string, string>();
+const MAX_TEMPLATES = 4096;
+/** Characters of a name that count. Job names are shorter; a program may be a whole line without spaces. */
+const MAX_NAME = 256;
+
+function templateOfName(name: string): string {
+  let text = name.trim().toLowerCase();
+  for (const pattern of VARYING) text = text.replace(pattern, '#');
+  return text.replace(/#(?:[\s._:+-]*#)+/g, '#');
+}
+
+/**
+ * Base name of the program that a command runs: an interpreter gives way to its script, `sh -c` to the first word of its
+ * text, `env` and assignments to what follows. `/usr/bin/python3 -u train.py --epochs 3` is `train.py`.
+ */
+export function programOf(command: readonly string[]): string {
+  let words = [...command];
+  for (let depth = 0; depth < 8; depth++) {
+    const first = words.findIndex((word) => !/^[A-Za-z_]\w*=/.test(word));
+    words = first < 0 ? [] : words.slice(first);
+    const name = baseName(words[0] ?? '');
+    const rest = words.slice(1);
+    if (SHELLS.has(name) && rest[0]?.startsWith('-') === true && rest[0].includes('c')) {
+      words = (rest[1] ?? '').trim().split(/[\s;&|]+/);
+    } else if (WRAPPERS.has(name) || SHELLS.has(name) || INTERPRETER.test(name)) {
+      const inner = afterOptions(rest);
+      if (inner.length === 0) return name;
+      // `python -m module` and `node -e text`: the module names the program, a text does not.
+      if (INTERPRETER.test(name) && rest[0] === '-m') return `${name} -m ${rest[1] ?? ''}`.trim();
+      if (INTERPRETER.test(name) && (rest[0] === '-c' || rest[0] === '-e')) return name;
+      words = inner;
+      if (INTERPRETER.test(name) || SHELLS.has(name)) return baseName(words[0] ?? '');
+    } else return name;
+  }
+  return baseName(words[0] ?? '');
+}
+
+const SHELLS = new Set(['sh', 'bash', 'zsh', 'dash', 'ksh']);
+const WRAPPERS = new Set(['env', 'exec', 'nice', 'nohup', 'time', 'timeout', 'sudo', 'xvfb-run', 'cd']);
+const INTERPRETER = /^(?:python|node|ruby|perl|rscript|java|php|deno|bun|julia)[\d.]*$/i;
+
+function baseName(path: string): string {
+  return path.replace(/["']/g, '').split('/').at(-1) ?? '';
+}
+
+/** Skips options, assignments and bare numbers (`nice -n 10`, `timeout 60`, `env A=1`) in front of a program. */
+function afterOptions(words: readonly string[]): string[] {
+  const first = words.findIndex((w) => !/^-|^\d+[smhd]?$|^[A-Za-z_]\w*=/.test(w));
+  return first === -1 ? [] : words.slice(first);
+}
+
+/** What recurring jobs share, as the ledger groups them: owner / templated name / program of the first stage. */
+export function templateOf(spec: JobSpec): string {
+  return `${spec.owner}/${templateName(spec.name)}/${templateName(programOf(spec.stages[0]?.command ?? []))}`;
+}
+
+type Named = Pick<JobSpec, 'name' | 'owner'>;
+type Described = Pick<StageSpec, 'name' | 'command' | 'resources'>;
+
+/** By stage, for as long as it is there: asked in each cycle, and for each of its tasks that ends. */
+const described = new WeakMap<Described, { readonly spec: Named; readonly features: JobFeatures }>();
+
+/** What a forecast for the tasks of a stage may look at. The arguments must not be changed afterwards. */
+export function featuresOf(spec: Named, stage: Described, submittedMs: EpochMs): JobFeatures {
+  const known = described.get(stage);
+  if (known?.spec === spec && known.features.submittedMs === submittedMs) return known.features;
+  const features = describe(spec, stage, submittedMs);
+  described.set(stage, { spec, features });
+  return features;
+}
+
+function describe(spec: Named, stage: Described, submittedMs: EpochMs): JobFeatures {
+  return {
+    owner: spec.owner,
+    jobName: templateName(spec.name),
+    program: templateName(programOf(stage.command)),
+    stage: stage.name,
+    resources: stage.resources,
+    submittedMs,
+  };
+}

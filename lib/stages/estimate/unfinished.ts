@@ -1,0 +1,170 @@
+/**
+ * Runs that have not ended say how long they take at least. A history of those that ended alone is one of the short ones wherever many
+ * began together: of a job that began five minutes ago it knows no run above five minutes. So what runs, and what ran and waits to
+ * begin again, is counted as well (with-unfinished.ts).
+ *
+ * Runs count with the histories of the features that they share, hour and day left out: what runs now runs at this hour. Bounds are kept in STEPS, so
+ * that a forecast stays the same from cycle to cycle until a run passes the next one.
+ */
+import type { StageSpec } from '../../domain/job.ts';
+import type { Snapshot } from '../../domain/snapshot.ts';
+import type { JobFeatures } from '../../domain/stages.ts';
+import { doneOnceS } from '../../domain/work-to-do.ts';
+import type { JobId } from '../../kernel/ids.ts';
+import { raw } from '../../kernel/units.ts';
+import { resourceCode } from './features.ts';
+import { Lasting, STEPS, lastStepAt } from './lasting.ts';
+import { featuresOf } from './template.ts';
+
+/** How many unfinished runs have lasted each of STEPS_S. Never changes, is replaced. */
+export type Bounds = Uint32Array;
+
+/** By parts that features are made of. */
+type Shared = (features: JobFeatures) => string;
+const SHARED: Readonly<Record<string, Shared>> = {
+  'owner+job': (f) => `${f.owner}\n${f.jobName}\n${f.stage}`,
+  'job+resources': (f) => `${f.jobName}\n${f.stage}\n${resourceCode(f.resources)}`,
+  job: (f) => `${f.jobName}\n${f.stage}`,
+  'job+hour': (f) => `${f.jobName}\n${f.stage}`,
+  'job+day': (f) => `${f.jobName}\n${f.stage}`,
+  'owner+program': (f) => `${f.owner}\n${f.program}`,
+  'program+resources': (f) => `${f.program}\n${resourceCode(f.resources)}`,
+  program: (f) => f.program,
+  'owner+resources': (f) => `${f.owner}\n${resourceCode(f.resources)}`,
+  owner: (f) => f.owner,
+  all: () => '',
+};
+
+/** Runs that are alike in all that features are made of but the time. */
+interface Alike {
+  readonly features: JobFeatures;
+  /** By each feature. */
+  readonly sharing: readonly Sharing[];
+  bounds: Bounds;
+  /** Of the snapshot that is being looked at; else zero. */
+  counting: Uint32Array;
+  runs: number;
+}
+
+/** Runs that share a feature. */
+interface Sharing {
+  readonly feature: string;
+  readonly key: string;
+  readonly alike: Set<Alike>;
+  /** Null: to be added up when asked for. */
+  bounds: Bounds | null;
+}
+
+type Shown = Pick<Snapshot, 'jobs' | 'running' | 'tasks' | 'nowMs'>;
+
+/**
+ * What has begun and not ended, as of the snapshot that it was shown last.
+ *
+ * Lifecycle: one for the process, shown snapshot after snapshot. Bounds that come out as they were are the same record, so that what
+ * follows from them is seen to be the same. Any snapshot may follow on any other. Memory: what runs. O(running tasks), in columns
+ * (lasting.ts), + O(tried tasks that wait), and for each feature asked about O(distinct jobs) where one of them has changed.
+ */
+export class Unfinished {
+  readonly #running = new Lasting<Alike>();
+  readonly #alike = new Map<string, Alike>();
+  readonly #sharing = new Map<string, Map<string, Sharing>>();
+  #shown: Shown | null = null;
+
+  /** As of a snapshot; O(1) where it was shown last. */
+  at(snapshot: Shown): Pick<this, 'sharing'> {
+    if (this.#shown !== snapshot) this.#look(snapshot);
+    this.#shown = snapshot;
+    return this;
+  }
+
+  #look({ jobs, running, tasks, nowMs }: Shown): void {
+    // What begins together is of one stage: most are answered by the last answer.
+    let last: { readonly id: JobId; readonly stage: StageSpec; readonly alike: Alike } | null = null;
+    const alikeTo = (id: JobId, stage: StageSpec | undefined): Alike | null => {
+      if (last !== null && last.id === id && last.stage === stage) return last.alike;
+      const job = jobs.get(id);
+      if (job === undefined || stage === undefined) return null;
+      const alike = this.#alikeTo(featuresOf(job.spec, stage, job.submittedMs));
+      last = { id, stage, alike };
+      return alike;
+    };
+    this.#running.follow(running, (r) => alikeTo(r.attempt.job, r.stage));
+    this.#running.each(nowMs, count);
+    for (const task of tasks) {
+      const stage = jobs.get(task.job)?.spec.stages.find((s) => s.name === task.stage);
+      const alike = alikeTo(task.job, stage);
+      if (alike !== null) count(alike, lastStepAt(raw(doneOnceS(task))));
+    }
+    for (const alike of this.#alike.values()) this.#conclude(alike);
+  }
+
+  /** Of runs that share a feature with a job; null: of none. */
+  sharing(feature: string, features: JobFeatures): Bounds | null {
+    const sharing = this.#sharing.get(feature)?.get(SHARED[feature]?.(features) ?? '');
+    return sharing === undefined ? null : (sharing.bounds ??= sumOf(sharing.alike));
+  }
+
+  #alikeTo(features: JobFeatures): Alike {
+    const known = this.#alike.get(likeness(features));
+    if (known !== undefined) return known;
+    const sharing = Object.entries(SHARED).map(([feature, shared]) => this.#sharingOf(feature, shared(features)));
+    const alike = { features, sharing, bounds: new Uint32Array(STEPS), counting: new Uint32Array(STEPS), runs: 0 };
+    this.#alike.set(likeness(features), alike);
+    for (const of of sharing) of.alike.add(alike);
+    return alike;
+  }
+
+  #sharingOf(feature: string, key: string): Sharing {
+    let byKey = this.#sharing.get(feature);
+    if (byKey === undefined) this.#sharing.set(feature, (byKey = new Map<string, Sharing>()));
+    let sharing = byKey.get(key);
+    if (sharing === undefined) byKey.set(key, (sharing = { feature, key, alike: new Set(), bounds: null }));
+    return sharing;
+  }
+
+  /** All of its runs are counted: those that are gone are forgotten. */
+  #conclude(alike: Alike): void {
+    const { bounds, counting, runs } = alike;
+    if (!isSame(counting, bounds)) {
+      alike.bounds = counting;
+      alike.counting = new Uint32Array(STEPS);
+      for (const sharing of alike.sharing) sharing.bounds = null;
+    } else counting.fill(0);
+    alike.runs = 0;
+    if (runs === 0) this.#forget(alike);
+  }
+
+  #forget(alike: Alike): void {
+    this.#alike.delete(likeness(alike.features));
+    for (const { feature, key, alike: all } of alike.sharing) {
+      all.delete(alike);
+      if (all.size === 0) this.#sharing.get(feature)?.delete(key);
+    }
+  }
+}
+
+function isSame(a: Bounds, b: Bounds): boolean {
+  for (let k = 0; k < STEPS; k++) if (a[k] !== b[k]) return false;
+  return true;
+}
+
+function count(alike: Alike, step: number): void {
+  alike.runs++;
+  if (step >= 0) alike.counting[step] = (alike.counting[step] as number) + 1;
+}
+
+function sumOf(all: ReadonlySet<Alike>): Bounds {
+  if (all.size === 1) for (const { bounds } of all) return bounds;
+  const sum = new Uint32Array(STEPS);
+  for (const { bounds } of all) for (let k = 0; k < STEPS; k++) sum[k] = (sum[k] as number) + (bounds[k] as number);
+  return sum;
+}
+
+/** All that features are made of but the time, as one text; put together once for each stage. */
+const likenesses = new WeakMap<JobFeatures, string>();
+function likeness(f: JobFeatures): string {
+  let text = likenesses.get(f);
+  if (text === undefined)
+    likenesses.set(f, (text = [f.owner, f.jobName, f.stage, f.program, resourceCode(f.resources)].join('\n')));
+  return text;
+}

@@ -1,0 +1,42 @@
+import type { Placement } from '../../domain/plan.ts';
+import { fits, vector } from '../../domain/resources.ts';
+import type { Host, PlacePolicy, TaskToPlace } from '../../domain/stages.ts';
+
+/**
+ * Baseline: each task alone on an instance, as fleets that scale by the number of tasks run them. Only instances that
+ * nothing runs on take a task, the first by name that is allowed. Gangs whole or not at all; input order does not matter.
+ * O(tasks x empty hosts).
+ */
+export const onePerInstance: PlacePolicy = (tasks, hosts) => {
+  const empty = new Set(hosts.filter(isEmpty).sort((a, b) => compareText(nameOf(a.on), nameOf(b.on))));
+  const units = new Map<string, TaskToPlace[]>();
+  for (const task of [...tasks].sort((a, b) => compareText(keyOf(a), keyOf(b)))) {
+    const unit = task.gang ?? keyOf(task);
+    units.set(unit, [...(units.get(unit) ?? []), task]);
+  }
+  return [...units.values()].flatMap((unit) => placeUnit(unit, empty));
+};
+
+function placeUnit(unit: readonly TaskToPlace[], empty: Set<Host>): Placement[] {
+  const taken: Host[] = [];
+  const placements: Placement[] = [];
+  for (const task of unit) {
+    const host = [...empty].find((h) => fits(task.need, h.capacity) && task.allowed(h));
+    if (host === undefined) break;
+    empty.delete(host);
+    taken.push(host);
+    placements.push({ task: task.task, group: task.group, on: host.on, reason: 'an instance of its own' });
+  }
+  if (placements.length === unit.length) return placements;
+  for (const host of taken) empty.add(host);
+  return [];
+}
+
+function isEmpty({ free, capacity }: Host): boolean {
+  const has = vector(free);
+  return vector(capacity).every((x, kind) => (has[kind] ?? 0) >= x - 1e-6);
+}
+
+const keyOf = ({ task }: TaskToPlace): string => `${task.job}/${task.stage}/${String(task.index).padStart(9, '0')}`;
+const nameOf = (on: Placement['on']): string => ('instance' in on ? on.instance : `~${on.purchase}/${on.ordinal}`);
+const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,0 +1,191 @@
+import type { GroupId } from '../../kernel/ids.ts';
+import { raw } from '../../kernel/units.ts';
+import type { Pool } from '../../domain/pool.ts';
+import { RESOURCE_KINDS, vector } from '../../domain/resources.ts';
+import type { Host, TaskToPlace } from '../../domain/stages.ts';
+
+const KINDS = RESOURCE_KINDS.length;
+/** The tolerance of `fits` in lib/domain/resources.ts. */
+const SLACK = 1e-6;
+
+/** Tasks that are alike to the packer, placed one after the other. */
+export interface Run {
+  readonly tasks: readonly TaskToPlace[];
+  readonly need: readonly number[];
+  readonly runtimeS: number;
+  /** All runs of one gang are placed or none; null: no gang. */
+  readonly gang: string | null;
+  readonly allowed: TaskToPlace['allowed'];
+  readonly inPool: NonNullable<TaskToPlace['inPool']>;
+}
+
+const ANY_POOL = (): boolean => true;
+
+/** Free resources of the hosts that can take anything, while packing, in one array: KINDS numbers per host. */
+export class Room {
+  /** Those that a run may use, with room for a task of one, in the order in which they come. */
+  readonly hosts: readonly Host[];
+  readonly free: Float64Array;
+  /** What a host must at least have free to take any task. */
+  readonly #least: readonly number[];
+  /** One over the largest capacity of each kind, so that amounts of different kinds add up. */
+  readonly #scale: readonly number[];
+
+  constructor(hosts: readonly Host[], runs: readonly Run[]) {
+    this.#least = RESOURCE_KINDS.map((_, k) => runs.reduce((least, r) => Math.min(least, r.need[k] ?? 0), Infinity));
+    this.hosts = withRoom(hosts, distinctNeeds(runs), asked(runs));
+    this.free = new Float64Array(this.hosts.length * KINDS);
+    this.hosts.forEach(({ free }, h) => {
+      this.free[h * KINDS] = raw(free.cpu);
+      this.free[h * KINDS + 1] = raw(free.memory);
+      this.free[h * KINDS + 2] = free.gpus;
+      this.free[h * KINDS + 3] = raw(free.disk);
+    });
+    const largest = new Float64Array(KINDS);
+    const seen = new Set<Host['capacity']>();
+    let last: Host['capacity'] | null = null;
+    for (const { capacity } of hosts) {
+      if (capacity === last || seen.has(capacity)) continue;
+      seen.add((last = capacity));
+      vector(capacity).forEach((c, k) => (largest[k] = Math.max(largest[k] ?? 0, c)));
+    }
+    this.#scale = Array.from(largest, (c) => (c > 0 ? 1 / c : 0));
+  }
+
+  fits(need: readonly number[], h: number): boolean {
+    for (let k = 0; k < KINDS; k++) if ((need[k] ?? 0) > (this.free[h * KINDS + k] ?? 0) + SLACK) return false;
+    return true;
+  }
+
+  /** Whether it has room for the smallest need of each kind. */
+  worthLooking(h: number): boolean {
+    return this.fits(this.#least, h);
+  }
+
+  /** "Most available resources" (Stratus 3.2.2) over several kinds: the sum, each in units of the largest host. */
+  available(h: number): number {
+    let sum = 0;
+    for (let k = 0; k < KINDS; k++) sum += (this.free[h * KINDS + k] ?? 0) * (this.#scale[k] ?? 0);
+    return sum;
+  }
+
+  /**
+   * Order by name, for hosts that are alike otherwise: then the packing does not depend on the order in which they come, and
+   * nobody has to sort them all.
+   */
+  byName(a: number, b: number): number {
+    return compareHosts(this.hosts[a] as Host, this.hosts[b] as Host);
+  }
+
+  /** Takes `sign` x need: 1 to place, -1 to undo. */
+  take(need: readonly number[], h: number, sign: 1 | -1): void {
+    for (let k = 0; k < KINDS; k++) this.free[h * KINDS + k] = (this.free[h * KINDS + k] ?? 0) - sign * (need[k] ?? 0);
+  }
+}
+
+/** Whether any run may use a pool, asked once for each. */
+function asked(runs: readonly Run[]): (pool: Pool) => boolean {
+  const known = new Map<Pool, boolean>();
+  return (pool) => {
+    let may = known.get(pool);
+    if (may === undefined) known.set(pool, (may = runs.some((run) => run.inPool(pool))));
+    return may;
+  };
+}
+
+/** What runs need, each once, KINDS numbers for each. */
+function distinctNeeds(runs: readonly Run[]): Float64Array {
+  const distinct = new Map<string, readonly number[]>();
+  for (const { need } of runs) distinct.set(need.join(), need);
+  return Float64Array.from([...distinct.values()].flat());
+}
+
+/** Those that any of the needs fits on. Every host there is, for every packing: no vectors in between. */
+function withRoom(hosts: readonly Host[], needs: Float64Array, mayUse: (pool: Pool) => boolean): Host[] {
+  const kept: Host[] = [];
+  // Those of a pool mostly come one after the other.
+  let pool: Pool | null = null;
+  let may = false;
+  for (const host of hosts) {
+    if (host.pool !== pool) may = mayUse((pool = host.pool));
+    if (!may) continue;
+    const { cpu, memory, gpus, disk } = host.free;
+    for (let n = 0; n < needs.length; n += KINDS) {
+      const fits =
+        (needs[n] as number) <= raw(cpu) + SLACK &&
+        (needs[n + 1] as number) <= raw(memory) + SLACK &&
+        (needs[n + 2] as number) <= gpus + SLACK &&
+        (needs[n + 3] as number) <= raw(disk) + SLACK;
+      if (!fits) continue;
+      kept.push(host);
+      break;
+    }
+  }
+  return kept;
+}
+
+function compareHosts(a: Host, b: Host): number {
+  const x = a.on;
+  const y = b.on;
+  if ('instance' in x) return 'instance' in y ? compareText(x.instance, y.instance) : -1;
+  if ('instance' in y) return 1;
+  return x.purchase - y.purchase || x.ordinal - y.ordinal;
+}
+
+const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/**
+ * What is placed together or in one go, in the packer's order: single runs, or gangs with all their runs. Runs are tasks
+ * of one group with the same `allowed`; their tasks ascend by index. O(tasks log tasks).
+ */
+export function unitsOf(tasks: readonly TaskToPlace[]): readonly (readonly Run[])[] {
+  // By the function that they share and the group, one after the other: then texts need not be put together. Groups that share
+  // one may be as many as tasks (each one that moves is a group), tasks of a group that differ are few.
+  const runs = new Map<TaskToPlace['allowed'], Map<GroupId, TaskToPlace[][]>>();
+  for (const task of tasks) {
+    let groups = runs.get(task.allowed);
+    if (groups === undefined) runs.set(task.allowed, (groups = new Map<GroupId, TaskToPlace[][]>()));
+    const lists = groups.get(task.group);
+    const list = lists?.find(([first]) => first !== undefined && isAlike(first, task));
+    if (list !== undefined) list.push(task);
+    else if (lists === undefined) groups.set(task.group, [[task]]);
+    else lists.push([task]);
+  }
+  const units = new Map<string, Run[]>();
+  let single = 0;
+  for (const groups of runs.values()) {
+    for (const list of [...groups.values()].flat()) {
+      list.sort((a, b) => a.task.index - b.task.index || compareText(a.task.job, b.task.job));
+      const first = list[0] as TaskToPlace;
+      const run: Run = {
+        tasks: list,
+        need: vector(first.need),
+        runtimeS: raw(first.runtimeS),
+        gang: first.gang,
+        allowed: first.allowed,
+        inPool: first.inPool ?? ANY_POOL,
+      };
+      const unit = first.gang === null ? `single ${single++}` : `gang ${first.gang}`;
+      const gang = units.get(unit);
+      if (gang === undefined) units.set(unit, [run]);
+      else gang.push(run);
+    }
+  }
+  const all = [...units.values()];
+  for (const unit of all) unit.sort(compareRuns);
+  return all.sort((a, b) => compareRuns(a[0] as Run, b[0] as Run));
+}
+
+const isAlike = (a: TaskToPlace, b: TaskToPlace): boolean => raw(a.runtimeS) === raw(b.runtimeS) && a.gang === b.gang;
+
+/** Longest first (Stratus 3.2.2), then the larger need, then names. */
+function compareRuns(a: Run, b: Run): number {
+  if (a.runtimeS !== b.runtimeS) return b.runtimeS - a.runtimeS;
+  for (let k = 0; k < KINDS; k++) {
+    const more = (b.need[k] ?? 0) - (a.need[k] ?? 0);
+    if (more !== 0) return more;
+  }
+  const x = a.tasks[0] as TaskToPlace;
+  const y = b.tasks[0] as TaskToPlace;
+  return compareText(x.group, y.group) || x.task.index - y.task.index;
+}

@@ -1,0 +1,276 @@
+import TinyQueue from 'tinyqueue';
+import { invariant } from '../../kernel/errors.ts';
+import { raw } from '../../kernel/units.ts';
+import type { Placement } from '../../domain/plan.ts';
+import type { Pool } from '../../domain/pool.ts';
+import type { PlacePolicy } from '../../domain/stages.ts';
+import { Room, unitsOf, type Run } from './room.ts';
+
+/**
+ * Stratus' packer (section 3.2.2). Hosts are in runtime bins [0, 1), [1, 2), [2, 4), ... seconds by their longest remaining task. Tasks go longest
+ * first:
+ *   1. same bin: the host whose remaining time is closest to the task's;
+ *   2. up-packing, greater bins in ascending order: the host with the most available resources;
+ *   3. down-packing, lesser bins in descending order: the same, and the host is promoted to the task's bin.
+ * Gangs are placed whole or not at all, at the place of their longest task. `allowed` is respected; nothing is overfilled.
+ *
+ * Tasks of one group are alike and are packed in runs with the same result as one by one: in (1) the closest host stays the closest
+ * until it is full, in (2) a heap gives the roomiest host again and again, after (3) the promoted host is the closest of
+ * its bin. Give tasks of a group one shared `allowed` function: it is asked once per run and host.
+ *
+ * A run costs O(H log H + tasks log H) for the H hosts that have room for anything, so all in all O(T log T + runs x H log H):
+ * what counts is groups, not tasks. Input order of tasks and hosts does not matter.
+ */
+export const stratusPack: PlacePolicy = (tasks, hosts) => {
+  const units = unitsOf(tasks);
+  const runs = units.flat();
+  const packer = new Packer(new Room(hosts, runs), runs);
+  const placements: Placement[] = [];
+  for (const unit of units) {
+    for (const p of packer.place(unit)) placements.push(p);
+  }
+  return placements;
+};
+
+/** Bin of a time: 0 for [0, 1) s, i for [2^(i-1), 2^i). */
+const binOf = (seconds: number): number => (seconds < 1 ? 0 : Math.floor(Math.log2(seconds)) + 1);
+
+interface Move {
+  readonly run: Run;
+  readonly ordinal: number;
+  readonly host: number;
+  readonly reason: string;
+}
+
+class Packer {
+  readonly #room: Room;
+  readonly #remainingS: Float64Array;
+  /** Hosts by pool and bin; hosts without room for anything are dropped when they are met. */
+  readonly #pools = new Map<Pool, number[][]>();
+  /** Bins there are in any pool. */
+  #binCount = 0;
+  readonly #answers: Answers;
+
+  constructor(room: Room, runs: readonly Run[]) {
+    this.#room = room;
+    this.#answers = new Answers(room, runs);
+    this.#remainingS = new Float64Array(room.hosts.length);
+    room.hosts.forEach(({ pool, remainingS }, h) => {
+      this.#remainingS[h] = raw(remainingS);
+      this.#bin(pool, binOf(raw(remainingS))).push(h);
+    });
+  }
+
+  place(unit: readonly Run[]): Placement[] {
+    const whole = unit.some((run) => run.gang !== null);
+    const before = whole ? { remainingS: this.#remainingS.slice(), pools: copyOf(this.#pools) } : null;
+    const moves: Move[] = [];
+    for (const run of unit) {
+      const placed = moves.length;
+      this.#run(run, moves);
+      if (before !== null && moves.length - placed < run.tasks.length) {
+        for (const m of moves) this.#room.take(m.run.need, m.host, -1);
+        this.#remainingS.set(before.remainingS);
+        before.pools.forEach((bins, pool) => this.#pools.set(pool, bins));
+        return [];
+      }
+    }
+    return moves.flatMap(({ run, ordinal, host, reason }) => {
+      const task = run.tasks[ordinal];
+      const on = this.#room.hosts[host]?.on;
+      return task === undefined || on === undefined ? [] : [{ task: task.task, group: task.group, on, reason }];
+    });
+  }
+
+  #run(run: Run, moves: Move[]): void {
+    const end = moves.length + run.tasks.length;
+    const native = binOf(run.runtimeS);
+    const allows = this.#answers.of(run.allowed);
+    const takes = (h: number): boolean => this.#room.fits(run.need, h) && allows(h);
+    const pools = this.#poolsOf(run);
+    this.#sameBin(run, { native, pools, takes, moves, end });
+    for (let bin = native + 1; bin < this.#binCount && moves.length < end; bin++) {
+      this.#upPack(run, { bin, pools, takes, moves, end });
+    }
+    for (let bin = native - 1; bin >= 0 && moves.length < end; bin--) {
+      this.#downPack(run, { bin, native, pools, takes, moves, end });
+    }
+  }
+
+  /** Bins of the pools that a run may use. */
+  #poolsOf(run: Run): number[][][] {
+    const pools: number[][][] = [];
+    this.#pools.forEach((bins, pool) => {
+      if (run.inPool(pool)) pools.push(bins);
+    });
+    return pools;
+  }
+
+  #sameBin(run: Run, c: Context & { readonly native: number }): void {
+    const distance = (h: number): number => Math.abs((this.#remainingS[h] ?? 0) - run.runtimeS);
+    const closer = (a: number, b: number): number => distance(a) - distance(b) || this.#room.byName(a, b);
+    const candidates = this.#candidates(c.native, c);
+    // Most runs are of one task: for that one the first is found, and the others need not be in order.
+    for (const h of c.end - c.moves.length === 1 ? first(candidates, closer) : candidates.sort(closer)) {
+      if (c.moves.length >= c.end) return;
+      this.#fill(run, h, c, SAME);
+    }
+  }
+
+  #upPack(run: Run, c: Context & { readonly bin: number }): void {
+    if (c.end - c.moves.length === 1) {
+      for (const h of this.#roomiest(this.#candidates(c.bin, c))) this.#put(run, h, c, UP);
+      return;
+    }
+    const queue = this.#byRoom(this.#candidates(c.bin, c));
+    while (c.moves.length < c.end) {
+      const top = queue.pop();
+      if (top === undefined) return;
+      this.#put(run, top.host, c, UP);
+      if (this.#room.fits(run.need, top.host))
+        queue.push({ host: top.host, available: this.#room.available(top.host) });
+    }
+  }
+
+  /** One host at a time: once promoted it is in the tasks' own bin, and the closest there. */
+  #downPack(run: Run, c: Context & { readonly bin: number; readonly native: number }): void {
+    if (c.end - c.moves.length === 1) {
+      for (const h of this.#roomiest(this.#candidates(c.bin, c))) {
+        const from = this.#bin(this.#poolOf(h), c.bin);
+        from.splice(from.indexOf(h), 1);
+        this.#bin(this.#poolOf(h), c.native).push(h);
+        this.#put(run, h, c, DOWN);
+      }
+      return;
+    }
+    const queue = this.#byRoom(this.#candidates(c.bin, c));
+    const promoted = new Set<number>();
+    while (c.moves.length < c.end) {
+      const top = queue.pop();
+      if (top === undefined) break;
+      promoted.add(top.host);
+      this.#bin(this.#poolOf(top.host), c.native).push(top.host);
+      this.#fill(run, top.host, c, DOWN);
+    }
+    if (promoted.size === 0) return;
+    for (const bins of c.pools) {
+      const from = bins[c.bin];
+      if (from !== undefined) bins[c.bin] = from.filter((h) => !promoted.has(h));
+    }
+  }
+
+  /** Hosts of a bin that take the run, in no order. Drops those that no task fits on any more. */
+  #candidates(bin: number, { pools, takes }: Context): number[] {
+    const taking: number[] = [];
+    for (const bins of pools) {
+      const hosts = bins[bin];
+      if (hosts === undefined) continue;
+      let kept = 0;
+      for (const h of hosts) {
+        if (takes(h)) taking.push(h);
+        else if (!this.#room.worthLooking(h)) continue;
+        hosts[kept++] = h;
+      }
+      hosts.length = kept;
+    }
+    return taking;
+  }
+
+  /** The one with the most available resources, or none. */
+  #roomiest(hosts: readonly number[]): number[] {
+    return first(hosts, (a, b) => this.#room.available(b) - this.#room.available(a) || this.#room.byName(a, b));
+  }
+
+  #byRoom(hosts: readonly number[]): TinyQueue<Roomy> {
+    return new TinyQueue(
+      hosts.map((host) => ({ host, available: this.#room.available(host) })),
+      (a, b) => b.available - a.available || this.#room.byName(a.host, b.host),
+    );
+  }
+
+  #fill(run: Run, h: number, c: Context, reason: string): void {
+    while (c.moves.length < c.end && this.#room.fits(run.need, h)) this.#put(run, h, c, reason);
+  }
+
+  #put(run: Run, h: number, { moves, end }: Context, reason: string): void {
+    moves.push({ run, ordinal: run.tasks.length - (end - moves.length), host: h, reason });
+    this.#room.take(run.need, h, 1);
+    this.#remainingS[h] = Math.max(this.#remainingS[h] ?? 0, run.runtimeS);
+  }
+
+  #poolOf(h: number): Pool {
+    return invariant(this.#room.hosts[h], 'a host that is packed is in the room').pool;
+  }
+
+  #bin(pool: Pool, bin: number): number[] {
+    this.#binCount = Math.max(this.#binCount, bin + 1);
+    let bins = this.#pools.get(pool);
+    if (bins === undefined) this.#pools.set(pool, (bins = []));
+    while (bins.length <= bin) bins.push([]);
+    return invariant(bins[bin], 'a pool has every bin up to its last');
+  }
+}
+
+/** What sorting by a total order would put first, or nothing. */
+function first(of: readonly number[], compare: (a: number, b: number) => number): number[] {
+  let best: number | undefined;
+  for (const h of of) if (best === undefined || compare(h, best) < 0) best = h;
+  return best === undefined ? [] : [best];
+}
+
+/**
+ * What hosts answered to `allowed`, remembered for functions that more than one run has. A run of its own meets each host once, in the
+ * bin where it is: an array for each such run would be runs x hosts of memory, which is what packing many single tasks took.
+ */
+class Answers {
+  readonly #room: Room;
+  /** Of each function that runs share: 0 not asked, else YES or NO. */
+  readonly #shared = new Map<Run['allowed'], Int8Array>();
+
+  constructor(room: Room, runs: readonly Run[]) {
+    this.#room = room;
+    const seen = new Set<Run['allowed']>();
+    for (const { allowed } of runs) {
+      if (!seen.has(allowed)) seen.add(allowed);
+      else if (!this.#shared.has(allowed)) this.#shared.set(allowed, new Int8Array(room.hosts.length));
+    }
+  }
+
+  of(allowed: Run['allowed']): (h: number) => boolean {
+    const answers = this.#shared.get(allowed);
+    const ask = (h: number): boolean => {
+      const host = this.#room.hosts[h];
+      return host !== undefined && allowed(host);
+    };
+    if (answers === undefined) return ask;
+    return (h) => {
+      if (answers[h] === 0) answers[h] = ask(h) ? YES : NO;
+      return answers[h] === YES;
+    };
+  }
+}
+
+const YES = 1;
+const NO = 2;
+
+/** Of bins by pool, deep enough that what packing does to one is not done to the other. */
+const copyOf = (pools: ReadonlyMap<Pool, readonly (readonly number[])[]>): Map<Pool, number[][]> =>
+  new Map([...pools].map(([pool, bins]) => [pool, bins.map((bin) => [...bin])]));
+
+interface Context {
+  /** Bins of each pool that the run may use. */
+  readonly pools: readonly number[][][];
+  readonly takes: (h: number) => boolean;
+  readonly moves: Move[];
+  /** Moves there are when the whole run is placed. */
+  readonly end: number;
+}
+
+interface Roomy {
+  readonly host: number;
+  readonly available: number;
+}
+
+const SAME = 'its running time is the closest to what the instance still runs';
+const UP = 'fits in beside longer tasks, which keep the instance anyway';
+const DOWN = 'no instance with tasks as long has room: this one, with the most room, is kept longer';

@@ -1,0 +1,221 @@
+/**
+ * The supply of a cycle's plan: where tasks can run, by slot.
+ *
+ *  - `room_<pool>`: free room on the instances of a pool that take tasks, as a resource vector (mCPU, MiB, GPUs, MiB), summed
+ *    over the instances; tasks that are expected to end give their room back from the slot after. What fits on the
+ *    instances one by one bounds each option besides (`fitting`), so that fragments are not taken for a whole.
+ *  - `quota`: vCPUs that new instances may have, all pools together: the limit less those of live instances. Instances
+ *    are whole machines while the plan counts tasks, so a task draws vCPUs(type) / tasks that fit on one: exact for
+ *    groups that fill their machines, and optimistic only for the remainder of a group that nobody shares a machine with.
+ *    What is bought beyond the quota is refused by the market and waits one cycle.
+ *  - `budget_<job>`: USD that the job may still spend (non-renewable).
+ *
+ * Instances stay in `room` over the whole window; one with nothing but pre-emptible work can be given up as a whole,
+ * which returns its vCPUs to the quota (problem.ts).
+ */
+import { raw, ZERO_USD } from '../../kernel/units.ts';
+import type { JobId, PoolId } from '../../kernel/ids.ts';
+import { isLive } from '../../domain/instance.ts';
+import {
+  RESOURCE_KINDS,
+  countFits,
+  dominantShare,
+  plusResources,
+  vector,
+  type Resources,
+} from '../../domain/resources.ts';
+import { instanceParts, type InstanceView } from '../../domain/snapshot.ts';
+import type { PlanInput } from '../../domain/stages.ts';
+import { mayYield, meanLeftS, preemptible, slotsLeft, type Preemptible } from './preempt.ts';
+import type { Partition } from './strl/supply.ts';
+
+/** Live instances of a pool that take tasks. */
+export interface Room {
+  /** Added up when first asked for, O(attempts of the room). */
+  readonly partition: () => Partition;
+  /** In the order of their ids. */
+  readonly views: () => readonly InstanceView[];
+  /** How many instances there are. */
+  readonly count: number;
+  /** Whether an instance is there in later slots anyhow: one that nothing runs on is given back before, unless its hour is paid. */
+  readonly stays: () => boolean;
+  /** What is free on an instance. In no order. */
+  readonly free: (position: number) => Resources;
+  /** The same with what may give way there; added up when first asked for. */
+  readonly yielding: (position: number) => Resources;
+}
+
+export interface Capacity {
+  readonly slots: number;
+  readonly rooms: ReadonlyMap<PoolId, Room>;
+  readonly quota: Partition;
+  /** mCPU that new instances may have now; never negative. */
+  readonly headroomMilliCpu: number;
+  readonly limitMilliCpu: number;
+  /** Attempts that may be stopped, by instance: appraised when first asked for, O(attempts). */
+  readonly preemptible: () => ReadonlyMap<string, readonly Preemptible[]>;
+}
+
+export const QUOTA = 'quota';
+export const roomOf = (pool: PoolId): string => `room_${pool}`;
+export const budgetOf = (job: JobId): string => `budget_${job}`;
+
+/** `reservedMilliCpu`: what this cycle's moves to on-demand will need; they come first. */
+export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity {
+  const { snapshot, config } = input;
+  const { takingTasks, leaving } = instanceParts(snapshot);
+  const rooms = new Map<PoolId, Room>();
+  let taking = 0;
+  for (const [pool, there] of [...takingTasks].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    rooms.set(pool, roomIn(pool, there, input));
+    taking += milliCpuOf(there[0]) * there.length;
+  }
+  let live = taking;
+  // Instances that are warned or being released are gone by the next slot.
+  let staying = taking;
+  for (const view of leaving) {
+    if (!isLive(view.instance)) continue;
+    live += milliCpuOf(view);
+    if (view.instance.state !== 'warned' && view.instance.state !== 'releasing') staying += milliCpuOf(view);
+  }
+  const limitMilliCpu = snapshot.limits.vcpus * 1000;
+  const left = (used: number): number => Math.max(0, limitMilliCpu - used - reservedMilliCpu);
+  let appraised: Map<string, readonly Preemptible[]> | null = null;
+  return {
+    slots: config.lookAheadSlots,
+    rooms,
+    quota: {
+      id: QUOTA,
+      renewable: true,
+      kinds: ['cpu'],
+      capacity: Array.from({ length: config.lookAheadSlots }, (_, slot) => [left(slot === 0 ? live : staying)]),
+    },
+    headroomMilliCpu: left(live),
+    limitMilliCpu,
+    preemptible: () =>
+      (appraised ??= new Map(
+        [...takingTasks.values()]
+          .flat()
+          .sort(byId)
+          .map((view) => [
+            view.instance.id,
+            view.attempts.flatMap((running) => preemptible(running, view, input) ?? []),
+          ]),
+      )),
+  };
+}
+
+function roomIn(pool: PoolId, there: readonly InstanceView[], input: PlanInput): Room {
+  let sorted: readonly InstanceView[] | null = null;
+  let partition: Partition | null = null;
+  const yielding: Resources[] = [];
+  return {
+    views: () => (sorted ??= [...there].sort(byId)),
+    partition: () => (partition ??= roomPartition(pool, there, input)),
+    count: there.length,
+    stays: () => input.config.billing === 'per-hour' || there.some((view) => view.attempts.length > 0),
+    free: (position) => (there[position] as InstanceView).free,
+    yielding: (position) => (yielding[position] ??= withYielding(there[position] as InstanceView, input)),
+  };
+}
+
+const byId = (a: InstanceView, b: InstanceView): number => (a.instance.id < b.instance.id ? -1 : 1);
+
+const withYielding = (view: InstanceView, input: PlanInput): Resources =>
+  view.attempts.reduce((free, r) => (mayYield(r, input) ? plusResources(free, r.attempt.resources) : free), view.free);
+
+const milliCpuOf = (view: InstanceView | undefined): number =>
+  view === undefined ? 0 : raw(view.pool.type.capacity.cpu);
+
+/** Sums of fractions differ in their last digits with the order of the summands, which is to leave no trace in a plan. */
+const withoutRounding = (sum: number): number => Math.round(sum * 1e6) / 1e6;
+
+function roomPartition(pool: PoolId, views: readonly InstanceView[], input: PlanInput): Partition {
+  const { lookAheadSlots, slotS } = input.config;
+  const kinds = RESOURCE_KINDS.length;
+  const free = new Float64Array(lookAheadSlots * kinds);
+  const add = (from: number, { cpu, memory, gpus, disk }: Resources): void => {
+    for (let at = from * kinds; at < free.length; at += kinds) {
+      free[at] = (free[at] as number) + raw(cpu);
+      free[at + 1] = (free[at + 1] as number) + raw(memory);
+      free[at + 2] = (free[at + 2] as number) + gpus;
+      free[at + 3] = (free[at + 3] as number) + raw(disk);
+    }
+  };
+  for (const view of views) {
+    add(0, view.free);
+    // What ends gives its room back in a later slot, at the earliest in the next one.
+    if (lookAheadSlots <= 1) continue;
+    for (const r of view.attempts) add(slotsLeft(meanLeftS(r, input), slotS), r.attempt.resources);
+  }
+  const capacity = Array.from({ length: lookAheadSlots }, (_, slot) =>
+    Array.from(free.subarray(slot * kinds, (slot + 1) * kinds), withoutRounding),
+  );
+  return { id: roomOf(pool), renewable: true, kinds: RESOURCE_KINDS, capacity };
+}
+
+/** As many of a need as fit on the instances of a room one by one, with what may give way on them counted as free; at most `most`. */
+export type Fitting = (need: Resources, room: Room, most: number) => number;
+
+/**
+ * Instances are looked at until as many fit as were asked for, and on from there when more are. What may give way is added up only where
+ * too few fit beside all of it. So where there is room, or much that may give way, a few answer; where there is none all are
+ * looked at, once for each distinct need.
+ */
+export function fittings(): Fitting {
+  const known = new Map<Room, Map<string, Fits>>();
+  return (need, room, most) => {
+    let of = known.get(room);
+    if (of === undefined) known.set(room, (of = new Map<string, Fits>()));
+    const key = vector(need).join();
+    let counted = of.get(key);
+    if (counted === undefined) of.set(key, (counted = { beside: { fit: 0, seen: 0 }, instead: { fit: 0, seen: 0 } }));
+    const { beside, instead } = counted;
+    while (beside.fit < most && beside.seen < room.count) beside.fit += countFits(need, room.free(beside.seen++));
+    if (beside.fit >= most) return most;
+    while (instead.fit < most && instead.seen < room.count)
+      instead.fit += countFits(need, room.yielding(instead.seen++));
+    return Math.min(instead.fit, most);
+  };
+}
+
+/** Beside what runs, and with what may give way. */
+interface Fits {
+  readonly beside: Counted;
+  readonly instead: Counted;
+}
+/** How many fit on the instances that were seen. */
+interface Counted {
+  fit: number;
+  seen: number;
+}
+
+/** Expected cost (USD) of what runs for a job now until its end, at the present price. O(pools + attempts). */
+function committedUsd(input: PlanInput): ReadonlyMap<JobId, number> {
+  const committed = new Map<JobId, number>();
+  const quotes = new Map(input.snapshot.pools.map(({ pool, quote }) => [pool.id, quote]));
+  for (const view of input.snapshot.instances.values()) {
+    for (const running of view.attempts) {
+      const { job, resources } = running.attempt;
+      const share = dominantShare(resources, view.pool.type.capacity);
+      const hours = meanLeftS(running, input) / 3600;
+      const usdPerHour = raw(quotes.get(view.pool.id) ?? view.pool.onDemandUsdPerHour);
+      committed.set(job, (committed.get(job) ?? 0) + share * usdPerHour * hours);
+    }
+  }
+  return committed;
+}
+
+/** USD left of the budgets of jobs that wait, running work paid for. O(groups), and what `committedUsd` takes where a job has a limit. */
+export function leftOfBudgets(input: PlanInput): ReadonlyMap<JobId, number> {
+  const left = new Map<JobId, number>();
+  const { jobs, groups, spentUsd } = input.snapshot;
+  let committed: ReadonlyMap<JobId, number> | null = null;
+  for (const { job } of groups) {
+    const limit = jobs.get(job)?.spec.maxCostUsd ?? null;
+    if (limit === null || left.has(job)) continue;
+    committed ??= committedUsd(input);
+    left.set(job, Math.max(0, raw(limit) - raw(spentUsd.get(job) ?? ZERO_USD) - (committed.get(job) ?? 0)));
+  }
+  return left;
+}

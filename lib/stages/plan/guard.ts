@@ -1,0 +1,95 @@
+/**
+ * The deadline guard: deadline work on spot that must move to on-demand now.
+ *
+ * Until an attempt's last safe moment (`latestSafeStartMs`: begin or resume on on-demand and still be done in time at
+ * the safety quantile) staying costs nothing but money: an interruption leaves time for on-demand. Past it an
+ * interruption means a missed deadline. So when that moment would pass within two cycles, the two courses are compared:
+ *   stay:  P(late) = q + (1 - q) P(left > slack)              q = P(interrupted before it is done); 0 of what
+ *                                                       is expected to end within the notice
+ *   move:  P(late) = P(left > slack - stop - start-up - restore - work done again)
+ * both given how long it has run already, now or before, which what begins again does not forget: a task without a checkpoint that has run for an
+ * hour takes more than an hour wherever it begins. The attempt moves if that makes lateness less likely. An attempt that is nearly done stays.
+ */
+import { between, lte, raw, seconds } from '../../kernel/units.ts';
+import type { AttemptId } from '../../kernel/ids.ts';
+import { steadyOnly } from '../../domain/constraints.ts';
+import { forecastFor, pInterruptedWithin } from '../../domain/forecast.ts';
+import { NOTICE_S } from '../../domain/instance.ts';
+import { runningParts, workDoneS, workKeptS, type InstanceView, type RunningTask } from '../../domain/snapshot.ts';
+import type { PlanInput } from '../../domain/stages.ts';
+import { begunBy, doneOnceS, exceedsToDo } from '../../domain/work-to-do.ts';
+import { GUARD_CYCLES, isGuarded } from './options.ts';
+import { meanLeftS } from './preempt.ts';
+
+export interface Move {
+  readonly attempt: AttemptId;
+  readonly reason: string;
+  readonly running: RunningTask;
+  readonly view: InstanceView;
+  /** Absent: to capacity that stays. */
+  readonly to?: 'spot';
+}
+
+/**
+ * Probability of lateness that a move takes away at least. Ours: under the error of any runtime forecast. Without it a move is ordered
+ * for nothing and dropped while its instance starts.
+ */
+const LEAST_GAIN = 0.01;
+
+/** Which running attempts are to go on elsewhere; each at most once, by id. */
+export type MovesOf = (input: PlanInput) => readonly Move[];
+
+/**
+ * Attempts to move, by id. Attempts that are ending, or on an instance that is going, are not asked again. O(running attempts with a
+ * deadline on spot), of which only those whose last safe moment may be near are looked at.
+ */
+export function guardMoves(input: PlanInput): readonly Move[] {
+  const { snapshot, worths, config } = input;
+  const withinS = GUARD_CYCLES * config.cyclePeriodS;
+  const moves: Move[] = [];
+  for (const running of runningParts(snapshot).atRisk) {
+    if (worths.mayBeDue?.(running, withinS) === false) continue;
+    const view = snapshot.instances.get(running.attempt.instance);
+    if (view === undefined || view.instance.state === 'warned') continue;
+    // A hard constraint is never widened: work that may only use spot stays there.
+    if (steadyOnly(running.stage.constraints) === null) continue;
+    const reason = reasonToMove(running, view, input);
+    if (reason !== null) moves.push({ attempt: running.attempt.id, reason, running, view });
+  }
+  return moves.sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
+}
+
+function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput): string | null {
+  const { snapshot, config, worths, forecasts } = input;
+  const worth = worths.ofRunning(running);
+  if (worth === undefined || worth.taskDeadlineMs === null) return null;
+  if (!isGuarded(worth, snapshot.nowMs, config.cyclePeriodS)) return null;
+  const slackS = raw(between(snapshot.nowMs, worth.taskDeadlineMs));
+  const doneS = workDoneS(running, snapshot.nowMs);
+  // A program with a checkpoint signal saves when it is told to stop; without one only what it saved by itself is kept.
+  const kept = running.stage.checkpoint === null ? workKeptS(running, snapshot.nowMs) : doneS;
+  const overheadS = config.migrationS + config.startDelayMaxS + config.restoreS;
+  const againS = raw(doneS) - raw(kept);
+  const moveLate = pLeftOver(running, slackS - overheadS - againS, input);
+  const curve = forecasts.market.interruption(view.pool, view.instance.bid);
+  const left = seconds(meanLeftS(running, input));
+  const lost = lte(left, NOTICE_S) ? 0 : pInterruptedWithin(curve, left);
+  const stayLate = lost + (1 - lost) * pLeftOver(running, slackS, input);
+  if (moveLate > stayLate - LEAST_GAIN) return null;
+  const minutes = Math.round((raw(worth.latestSafeStartMs ?? snapshot.nowMs) - raw(snapshot.nowMs)) / 6000) / 10;
+  const moment = minutes >= 0 ? `is in ${minutes} min` : `was ${-minutes} min ago`;
+  return (
+    `the last moment from which on-demand still meets the deadline ${moment}: staying on ${view.pool.id} would be late ` +
+    `with probability ${percent(stayLate)}, moving with ${percent(moveLate)}`
+  );
+}
+
+/** P(more than `overS` is left to run). */
+function pLeftOver(running: RunningTask, overS: number, { snapshot, forecasts }: PlanInput): number {
+  const of = begunBy(running, snapshot.nowMs);
+  const forecast = forecastFor(forecasts.runtime, running);
+  if (forecast === undefined) return raw(doneOnceS(of)) > overS ? 1 : 0;
+  return exceedsToDo(forecast.runtime, of, seconds(overS));
+}
+
+const percent = (p: number): string => `${(100 * p).toFixed(1)} %`;

@@ -1,0 +1,324 @@
+/**
+ * What may be done with a waiting group: begin its tasks on one of its offers, now or at a later slot of the window.
+ *
+ * Worth of one task (USD): the utility curve over the distribution of what is left to run, from the start plus the
+ * start-up delay (JamaisVu section 4.3 for the curve; distributions instead of points as 3Sigma does). An interruption
+ * stretches the run: with probability pInterrupted the task takes as long as makes the offer's expected duration come
+ * out right, else as long as it takes undisturbed.
+ * Cost (USD): the offer's, times the expected price of that slot over the price now.
+ */
+import { between, epochMs, plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
+import type { JobId, PoolId } from '../../kernel/ids.ts';
+import { brokenConstraint } from '../../domain/constraints.ts';
+import { certain, mean, type Distribution } from '../../domain/distribution.ts';
+import type { Offer } from '../../domain/forecast.ts';
+import type { StartOption, Worth } from '../../domain/plan.ts';
+import type { Pool, PoolView } from '../../domain/pool.ts';
+import type { PendingGroup } from '../../domain/snapshot.ts';
+import type { PlanInput } from '../../domain/stages.ts';
+import { workToDo } from '../../domain/work-to-do.ts';
+import { worthAt } from '../../domain/utility.ts';
+import { leftOfBudgets, type Capacity } from './capacity.ts';
+import { relocationS } from './preempt.ts';
+
+/**
+ * What waiting one slot must save, as a fraction of the cost: price forecasts are uncertain, and a plan that waits for
+ * a thousandth of a cent would never start. Chosen well under the spread of spot prices from hour to hour (5 to 20 %).
+ */
+export const PATIENCE_PER_SLOT = 0.005;
+
+/** Cycles before the last safe moment from which a deadline group looks at uninterruptible capacity only. */
+export const GUARD_CYCLES = 2;
+
+/** A start option with what the plan needs beyond it. */
+export interface PlannedOption {
+  readonly option: StartOption;
+  readonly pool: Pool;
+  /** Worth less cost, patience and soft preferences counted; USD per task. */
+  readonly netUsd: number;
+  /** Slots that a task occupies from its start; >= 1. */
+  readonly slots: number;
+}
+
+/** What is the same for all groups of a cycle. */
+export interface OptionContext {
+  readonly input: PlanInput;
+  readonly pools: ReadonlyMap<PoolId, PoolView>;
+  /** Those with an instance that takes tasks. */
+  readonly held: Pick<ReadonlySet<PoolId>, 'has'>;
+  /** Start of each slot. */
+  readonly slotMs: readonly EpochMs[];
+  /** Expected price over price now, per pool and slot. */
+  readonly priceFactor: (pool: Pool, slot: number) => number;
+  /** Whether all that waits finds vCPUs at once: then work that is taken away in time finds on-demand capacity to flee to. */
+  readonly canFlee: boolean;
+  /** USD left per job with a limit. */
+  readonly leftUsd: ReadonlyMap<JobId, number>;
+}
+
+export function optionContext(
+  input: PlanInput,
+  { headroomMilliCpu, rooms }: Pick<Capacity, 'headroomMilliCpu' | 'rooms'>,
+): OptionContext {
+  const { snapshot, config, forecasts } = input;
+  const pools = new Map(snapshot.pools.map((view) => [view.pool.id, view]));
+  const slotMs = Array.from({ length: config.lookAheadSlots }, (_, slot) =>
+    plus(snapshot.nowMs, seconds(slot * config.slotS)),
+  );
+  const factors = new Map<PoolId, Float64Array>();
+  const factorsOf = (pool: Pool): Float64Array => {
+    const nowUsd = raw(pools.get(pool.id)?.quote ?? pool.onDemandUsdPerHour);
+    return Float64Array.from(slotMs, (at, slot) => {
+      if (slot === 0 || pool.option !== 'spot' || nowUsd <= 0) return 1;
+      const later = forecasts.market.expectedPrice(pool, at);
+      return later === null ? 1 : raw(later) / nowUsd;
+    });
+  };
+  const priceFactor = (pool: Pool, slot: number): number => {
+    let known = factors.get(pool.id);
+    if (known === undefined) factors.set(pool.id, (known = factorsOf(pool)));
+    return known[slot] ?? 1;
+  };
+  const waiting = snapshot.groups.reduce((sum, group) => sum + group.count * raw(group.need.cpu), 0);
+  return {
+    input,
+    pools,
+    held: rooms,
+    slotMs,
+    priceFactor,
+    canFlee: waiting <= headroomMilliCpu,
+    leftUsd: leftOfBudgets(input),
+  };
+}
+
+/** Offers whose lateness is acceptable; where none is, the safest ones. */
+export function acceptableOffers(offers: readonly Offer[], maxLateProbability: number): readonly Offer[] {
+  const safest = offers.reduce((least, offer) => Math.min(least, offer.pLate), 1);
+  const limit = Math.max(maxLateProbability, safest);
+  return offers.filter((offer) => offer.pLate <= limit + 1e-12);
+}
+
+/**
+ * Whether work that begins at `at` must not be interrupted any more. The last safe moment is when on-demand would
+ * still finish in time; until then spot may be tried, because its loss leaves time for on-demand. After it a loss
+ * means lateness. So with checkpoints and an honest estimate a job is late only if it was impossible at submission.
+ */
+export function isGuarded(worth: Worth, at: EpochMs, cyclePeriodS: number): boolean {
+  if (worth.latestSafeStartMs === null) return false;
+  return raw(at) + GUARD_CYCLES * cyclePeriodS * 1000 >= raw(worth.latestSafeStartMs);
+}
+
+/**
+ * Offers that the budget of the job pays for, all tasks of the group together; all offers where it pays for none. A deadline asks for
+ * capacity that stays: where the budget does not pay for that, spot may still be in time, and nothing at all cannot.
+ */
+function payableOffers({ id, job, count }: PendingGroup, { input, leftUsd }: OptionContext): readonly Offer[] {
+  const offers = input.offers.get(id)?.offers ?? [];
+  const left = leftUsd.get(job);
+  if (left === undefined) return offers;
+  const payable = offers.filter((o) => o.expectedCostUsd * count <= left + 1e-9);
+  return payable.length > 0 ? payable : offers;
+}
+
+/** All options of a group, in the order of slots, then offers. Those that bring less than they cost are included. */
+export function startOptions(group: PendingGroup, context: OptionContext): readonly PlannedOption[] {
+  const { input } = context;
+  const worth = input.worths.groups.get(group.id);
+  if (worth === undefined) return [];
+  const offered = payableOffers(group, context);
+  const usable = acceptableOffers(offered, input.config.maxLateProbability);
+  const left = leftToRun(group, input);
+  const elsewhereUsd = usable.reduce((least, o) => (o.opens ? least : Math.min(least, o.expectedCostUsd)), Infinity);
+  const steadyUsd = offered.reduce(
+    (least, o) => (poolOf(o, context)?.option === 'spot' ? least : Math.min(least, o.expectedCostUsd)),
+    Infinity,
+  );
+  const options: PlannedOption[] = [];
+  const add = (offer: Offer, slot: number, startMs: EpochMs): void => {
+    const pool = poolOf(offer, context);
+    if (pool === undefined) return;
+    options.push(plannedOption({ group, offer, pool, slot, startMs, worth, left, elsewhereUsd, steadyUsd }, context));
+  };
+  const soon = plus(input.snapshot.nowMs, seconds(input.config.cyclePeriodS));
+  context.slotMs.forEach((startMs, slot) => {
+    const guarded = isGuarded(worth, startMs, input.config.cyclePeriodS);
+    const safe = guarded ? offered.filter((offer) => poolOf(offer, context)?.option !== 'spot') : [];
+    for (const offer of safe.length > 0 ? safe : usable) if (offer.opens === undefined) add(offer, slot, startMs);
+    // In a pool that rests nothing can be bought, but there may be room.
+    if (slot === 0 && safe.length === 0) {
+      for (const { opens, ...offer } of usable)
+        if (opens !== undefined && context.held.has(offer.pool)) add(offer, slot, startMs);
+    }
+    // Whoever waits for a pool that rests waits for the next plan, whenever the rest ends.
+    if (slot === 1) {
+      const steady = cheapestRate(usable.filter((o) => poolOf(o, context)?.option !== 'spot'));
+      for (const offer of usable) {
+        if (offer.opens !== undefined && mayWaitFor({ offer, worth, steady, left }, context)) add(offer, slot, soon);
+      }
+    }
+  });
+  return options;
+}
+
+interface Waiting {
+  readonly offer: Offer;
+  readonly worth: Worth;
+  /** USD per hour of a task on the cheapest capacity that stays. */
+  readonly steady: number;
+  readonly left: Distribution | null;
+}
+
+/**
+ * Whether a group may wait for a pool that rests. Work on on-demand can be put off at no cost as long as the deadline
+ * allows: an hour of it later costs what an hour of it now does, and may turn out not to be needed. But going back from
+ * on-demand to spot takes time too, once there and, when it is taken, once back: Wu et al., "Can't Be Late" (NSDI 2024),
+ * keep as much, 2d. What is waited away of that reserve is a bet on a short outage:
+ *   it ends within the x that are left:  saved are (R - r) x / 2, on average, and two changeovers d (R + r)
+ *   it does not:                         lost is the way back later, (R - r) L less those changeovers
+ * with R and r the rates of on-demand and spot, L the time that spot is expected to last. The outage ends within k tries with
+ * k / (n + 1 + k) after n refusals (rule of succession): young outages are waited out, old ones are not.
+ * The next plan decides again, so the slack must last until then.
+ */
+function mayWaitFor({ offer, worth, steady, left }: Waiting, { input }: OptionContext): boolean {
+  const { config, snapshot } = input;
+  const { cyclePeriodS, startDelayMaxS, restoreS } = config;
+  const changeoverS = startDelayMaxS + restoreS;
+  const guardedAfter = (s: number): boolean => isGuarded(worth, plus(snapshot.nowMs, seconds(s)), cyclePeriodS);
+  if (!guardedAfter(cyclePeriodS + changeoverS + relocationS(config))) return true;
+  if (guardedAfter(cyclePeriodS) || offer.opens === undefined || worth.latestSafeStartMs === null) return false;
+  const spot = rateOf(offer);
+  if (!(spot < steady)) return false;
+  const waitS = raw(between(snapshot.nowMs, worth.latestSafeStartMs)) - (GUARD_CYCLES + 1) * cyclePeriodS;
+  const tries = waitS / Math.max(1, raw(between(snapshot.nowMs, offer.opens.atMs)) + cyclePeriodS);
+  const pEnds = tries / (1 / offer.opens.p - 1 + tries);
+  const changeoversUsd = changeoverS * (steady + spot);
+  const shortUsd = ((steady - spot) * waitS) / 2 + changeoversUsd;
+  const longUsd = Math.max(0, (steady - spot) * expectedLifeS(offer, left) - changeoversUsd);
+  return pEnds * shortUsd >= (1 - pEnds) * longUsd;
+}
+
+/** Time until an interruption or the end at a constant hazard that agrees with the offer's probability. */
+function expectedLifeS({ pInterrupted, expectedDurationS }: Offer, left: Distribution | null): number {
+  const leftS = left === null ? raw(expectedDurationS) : raw(mean(left));
+  const p = Math.min(pInterrupted, 1 - 1e-9);
+  return p < 1e-6 ? leftS : (leftS * p) / -Math.log1p(-p);
+}
+
+const rateOf = (offer: Offer): number => raw(offer.priceUsdPerHour) * offer.chargedShare;
+const cheapestRate = (offers: readonly Offer[]): number =>
+  offers.reduce((least, offer) => Math.min(least, rateOf(offer)), Infinity);
+
+interface Appraised {
+  readonly group: PendingGroup;
+  readonly offer: Offer;
+  readonly pool: Pool;
+  readonly slot: number;
+  readonly startMs: EpochMs;
+  readonly worth: Worth;
+  readonly left: Distribution | null;
+  /** What the task costs on the cheapest offer that can be had now; of use where an offer's pool rests. */
+  readonly elsewhereUsd: number;
+  /** What it costs on the cheapest capacity that stays. */
+  readonly steadyUsd: number;
+}
+
+function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
+  const { offer, pool, slot, startMs, group } = a;
+  const { slotS } = context.input.config;
+  const there = offer.expectedCostUsd * context.priceFactor(pool, slot);
+  const elsewhere = Number.isFinite(a.elsewhereUsd) ? a.elsewhereUsd : there;
+  const costUsd = offer.opens === undefined ? there : offer.opens.p * there + (1 - offer.opens.p) * elsewhere;
+  const left = a.left ?? certain(offer.expectedDurationS);
+  const worthUsd = expectedWorthOf(a, startMs, left, context.canFlee);
+  const preferred = group.stage.preferences.reduce(
+    (sum, p) => sum + (brokenConstraint(p.prefer, pool) === null ? p.weight : 0),
+    0,
+  );
+  // Patience is about prices that may not fall; that a pool may stay closed is in the cost.
+  const patience = offer.opens === undefined ? slot * PATIENCE_PER_SLOT : 0;
+  const felt = costUsd * (1 - Math.min(preferred, 1) + patience) + (patience > 0 ? slackUsd(a, there, context) : 0);
+  return {
+    option: { group: group.id, offer, slot, startMs: offer.opens?.atMs ?? startMs, worthUsd, costUsd },
+    pool,
+    netUsd: worthUsd - felt,
+    slots: Math.max(1, Math.ceil((raw(offer.startDelayS) + raw(offer.expectedDurationS)) / slotS - 1e-9)),
+  };
+}
+
+/**
+ * What waiting for a price uses up. Slack is what an interruption is waited out with: with none left the rest runs on
+ * capacity that stays, at its price, with all of it on spot; in proportion between. So the saving that is waited for must be
+ * more than P(interrupted) x what the task would cost more x the share of the slack that is gone by then (Wu et al., "Can't Be
+ * Late", NSDI 2024, keep slack for this). Nothing without a deadline, or with capacity that cannot be interrupted.
+ */
+function slackUsd({ worth, offer, startMs, steadyUsd }: Appraised, there: number, { input }: OptionContext): number {
+  const { latestSafeStartMs } = worth;
+  if (latestSafeStartMs === null || !Number.isFinite(steadyUsd)) return 0;
+  const slackMs = raw(latestSafeStartMs) - raw(input.snapshot.nowMs);
+  const gone = slackMs <= 0 ? 1 : Math.min(1, (raw(startMs) - raw(input.snapshot.nowMs)) / slackMs);
+  return offer.pInterrupted * Math.max(0, steadyUsd - there) * gone;
+}
+
+function expectedWorthOf(
+  { worth, offer }: Pick<Appraised, 'worth' | 'offer'>,
+  start: EpochMs,
+  left: Distribution,
+  canFlee: boolean,
+): number {
+  const fromMs = raw(start) + raw(offer.startDelayS) * 1000;
+  const undisturbedS = raw(mean(left));
+  const p = offer.pInterrupted;
+  const undisturbed = stretchedWorth(worth, { fromMs, left, factor: 1, late: 1 });
+  const lateAnyway = lateShare(worth, fromMs, left);
+  if (p <= 1e-9 || undisturbedS <= 0) return undisturbed;
+  const disturbedS = (raw(offer.expectedDurationS) - (1 - p) * undisturbedS) / p;
+  const factor = Math.max(1, disturbedS / undisturbedS);
+  const late = canFlee ? Math.min(1, Math.max(0, offer.pLate - lateAnyway) / p) : 1;
+  return (1 - p) * undisturbed + p * stretchedWorth(worth, { fromMs, left, factor, late });
+}
+
+/** What misses the deadline with no interruption at all. */
+function lateShare({ taskDeadlineMs }: Worth, fromMs: number, left: Distribution): number {
+  const slackS = taskDeadlineMs === null ? Infinity : (raw(taskDeadlineMs) - fromMs) / 1000;
+  return left.atS.reduce((share, s, i) => (s > slackS ? share + (left.weight[i] ?? 0) : share), 0);
+}
+
+interface Stretch {
+  readonly fromMs: number;
+  readonly left: Distribution;
+  /** How many times as long as undisturbed it takes. */
+  readonly factor: number;
+  /** Share of what would pass the deadline by being stretched that really does. */
+  readonly late: number;
+}
+
+/**
+ * E[curve(from + factor * T)] without building the stretched distribution. What interruptions would carry
+ * past the deadline flees to on-demand in time (guard.ts), but for what the offer's lateness has more than an undisturbed run's; where vCPUs are short there
+ * is nowhere to flee to.
+ */
+function stretchedWorth({ curve, taskDeadlineMs }: Worth, { fromMs, left, factor, late }: Stretch): number {
+  const deadlineMs = taskDeadlineMs === null ? Infinity : raw(taskDeadlineMs);
+  let worth = 0;
+  for (let i = 0; i < left.atS.length; i++) {
+    const atMs = (left.atS[i] ?? 0) * 1000;
+    const endMs = fromMs + atMs * factor;
+    const flees = late < 1 && endMs > deadlineMs && fromMs + atMs <= deadlineMs;
+    const stretched = worthAt(curve, epochMs(endMs));
+    const usd = flees ? late * stretched + (1 - late) * worthAt(curve, epochMs(deadlineMs)) : stretched;
+    worth += (left.weight[i] ?? 0) * usd;
+  }
+  return worth;
+}
+
+/** With the checkpoint read first, as offers count it: else reading it would pass for what interruptions cost. */
+function leftToRun(group: PendingGroup, input: PlanInput): Distribution | null {
+  const forecast = input.forecasts.runtime.get(`${group.job}/${group.stage.name}`);
+  if (forecast === undefined) return null;
+  const left = workToDo(forecast.runtime, group);
+  const { restoreS } = input.config;
+  return raw(group.keptS) > 0 ? { atS: left.atS.map((s) => s + restoreS), weight: left.weight } : left;
+}
+
+const poolOf = (offer: { readonly pool: PoolId }, context: OptionContext): Pool | undefined =>
+  context.pools.get(offer.pool)?.pool;

@@ -1,0 +1,35 @@
+/**
+ * Bounds on stops that we decide ourselves, so that work goes on: a move that would pass them is not planned, and keeps no room from
+ * others.
+ */
+import { raw, seconds, type Seconds } from '../../kernel/units.ts';
+import { mean } from '../../domain/distribution.ts';
+import { forecastFor } from '../../domain/forecast.ts';
+import { workKeptS, type RunningTask } from '../../domain/snapshot.ts';
+import type { PlanInput } from '../../domain/stages.ts';
+import { begunBy } from '../../domain/work-to-do.ts';
+
+/** Stops per hour of a task's running time that we make of our own accord. One is always allowed. */
+const STOPS_PER_HOUR = 2;
+/** Of a task's running time, the share that all such stops may lose together. */
+const MOST_LOST = 0.1;
+
+/**
+ * Whether a running task may be stopped to go on elsewhere. Our stops of it so far and this one stay within STOPS_PER_HOUR, and the work
+ * lost to them, change-overs included, within MOST_LOST of its running time: work without a checkpoint is hardly ever stopped.
+ */
+export function keepsProgress(
+  running: RunningTask,
+  { snapshot, forecasts, config }: Pick<PlanInput, 'snapshot' | 'forecasts' | 'config'>,
+): boolean {
+  const { keptS: doneS, ranS } = begunBy(running, snapshot.nowMs);
+  const forecast = forecastFor(forecasts.runtime, running);
+  const wholeS = Math.max(raw(ranS), forecast === undefined ? 0 : raw(mean(forecast.runtime)));
+  const { count, lostS } = running.ownStops ?? NO_STOPS;
+  const saves = running.stage.checkpoint !== null;
+  const losesS =
+    (saves ? 0 : raw(doneS) - raw(workKeptS(running, snapshot.nowMs))) + config.migrationS + config.restoreS;
+  return count + 1 <= 1 + (STOPS_PER_HOUR * wholeS) / 3600 && raw(lostS) + losesS <= MOST_LOST * wholeS;
+}
+
+const NO_STOPS: { readonly count: number; readonly lostS: Seconds } = { count: 0, lostS: seconds(0) };

@@ -1,0 +1,124 @@
+/**
+ * Running best-effort attempts that may give way, and what that costs (JamaisVu section 4.1.2).
+ *
+ * Cost of stopping one (USD) = the worth it would bring running on (the curve over the remaining time), plus the price of
+ * the work past the checkpoint that is done again and of another start-up, plus an epsilon. What it still needs elsewhere is, like
+ * what it needs here, given how long it has run already: that work is done again in full, however short such work mostly is. As in the paper the cost
+ * begins at the work's own value: work stops only where capacity is contended, and there nothing promises that it starts
+ * again in time. The epsilon is the paper's too: work that runs is never exchanged for equal work that waits.
+ */
+import { between, epochMs, raw } from '../../kernel/units.ts';
+import type { AttemptId } from '../../kernel/ids.ts';
+import { certain, type Distribution } from '../../domain/distribution.ts';
+import { forecastFor } from '../../domain/forecast.ts';
+import type { Attempt } from '../../domain/job.ts';
+import type { PreemptOption } from '../../domain/plan.ts';
+import { dominantShare } from '../../domain/resources.ts';
+import { workKeptS, type InstanceView, type RunningTask } from '../../domain/snapshot.ts';
+import type { PlanInput } from '../../domain/stages.ts';
+import { begunBy, doneOnceS, expectToDo, meanToDo, workToDo } from '../../domain/work-to-do.ts';
+import { worthAt } from '../../domain/utility.ts';
+
+/** USD; above solver tolerances and rounding, below the cost of a minute on the smallest instance. */
+export const EPSILON_USD = 1e-4;
+/** And a share of what running on costs, so that close calls do not flip from cycle to cycle. */
+export const EPSILON_SHARE = 0.02;
+
+/** One attempt that may be stopped. */
+export interface Preemptible {
+  readonly running: RunningTask;
+  readonly view: InstanceView;
+  readonly costUsd: number;
+  /** Attempts of one kind are one option: alike in pool, stage, remaining slots, and cost to two digits. */
+  readonly kind: string;
+  /** Slots until it would end by itself; >= 1. */
+  readonly slots: number;
+}
+
+/** Distribution of what an attempt still has to run. */
+export function leftOf(running: RunningTask, input: PlanInput): Distribution {
+  const of = begunBy(running, input.snapshot.nowMs);
+  const forecast = forecastFor(input.forecasts.runtime, running);
+  return forecast === undefined ? certain(doneOnceS(of)) : workToDo(forecast.runtime, of);
+}
+
+/** Mean of that distribution, seconds. */
+export function meanLeftS(running: RunningTask, input: PlanInput): number {
+  const of = begunBy(running, input.snapshot.nowMs);
+  const forecast = forecastFor(input.forecasts.runtime, running);
+  return forecast === undefined ? raw(doneOnceS(of)) : meanToDo(forecast.runtime, of);
+}
+
+/** Slots that an attempt is expected to hold its resources from now; >= 1. */
+export const slotsLeft = (meanS: number, slotS: number): number => Math.max(1, Math.ceil(meanS / slotS - 1e-9));
+
+/** Whether an attempt may be stopped for others. */
+export const mayYield = (running: RunningTask, input: PlanInput): boolean =>
+  running.class === 'best-effort' &&
+  (running.attempt.state === 'running' || running.attempt.state === 'starting') &&
+  hasSettled(running.attempt, input) &&
+  input.worths.ofRunning(running) !== undefined;
+
+/**
+ * What has been stopped once and goes on stays where it is for as long as it takes to stop, to start elsewhere and to begin
+ * again, a cycle each for seeing that it has stopped and begun. Plans are made on running times that change with every task that
+ * ends and on room that is shared in fractions of machines, so that one may undo another: each task then loses at most half of
+ * its time to that, not all of it.
+ */
+export function hasSettled({ number, startedMs }: Attempt, { snapshot, config }: PlanInput): boolean {
+  return number === 1 || (startedMs !== null && raw(between(startedMs, snapshot.nowMs)) >= relocationS(config));
+}
+
+/** Time from one place to another, at most: to save, to be seen to have stopped, to start up, to begin, and to restore. */
+export const relocationS = (config: PlanInput['config']): number =>
+  config.migrationS + config.startDelayMaxS + config.restoreS + 2 * config.cyclePeriodS;
+
+/** The attempt's preemption, or null where it may not be stopped. */
+export function preemptible(running: RunningTask, view: InstanceView, input: PlanInput): Preemptible | null {
+  const worth = input.worths.ofRunning(running);
+  if (worth === undefined || !mayYield(running, input)) return null;
+  const { snapshot, config, forecasts } = input;
+  const { attempt } = running;
+  const of = begunBy(running, snapshot.nowMs);
+  const againS = raw(of.keptS) - raw(workKeptS(running, snapshot.nowMs));
+  const runtime = forecastFor(forecasts.runtime, running)?.runtime ?? null;
+  // The curve integrated over the running time that is left (JamaisVu section 4.3 with distributions as 3Sigma has them).
+  const worthIn = (s: number): number => worthAt(worth.curve, epochMs(raw(snapshot.nowMs) + s * 1000));
+  const forgone = runtime === null ? worthIn(raw(of.ranS)) : expectToDo(runtime, of, worthIn);
+  const leftS = meanLeftS(running, input);
+  const usdPerS =
+    (raw(view.pool.onDemandUsdPerHour) * dominantShare(attempt.resources, view.pool.type.capacity)) / 3600;
+  const redone = (againS + config.startDelayMeanS + config.restoreS) * usdPerS;
+  const epsilon = EPSILON_USD + EPSILON_SHARE * leftS * usdPerS;
+  const costUsd = Math.max(0, forgone) + redone + epsilon;
+  const slots = slotsLeft(leftS, config.slotS);
+  const kind = `${view.pool.id}|${attempt.job}|${attempt.stage}|${slots}|${costUsd.toPrecision(2)}`;
+  return { running, view, costUsd, kind, slots };
+}
+
+/** Attempts of one kind as one option, in the order of kinds. */
+export function preemptOptions(
+  all: readonly Preemptible[],
+): readonly (PreemptOption & { readonly kind: string; readonly slots: number })[] {
+  const byKind = Map.groupBy(all, (p) => p.kind);
+  return [...byKind.keys()].sort().flatMap((key) => {
+    const alikes = [...(byKind.get(key) ?? [])].sort(cheapestFirst);
+    const first = alikes[0];
+    if (first === undefined) return [];
+    const attempts: AttemptId[] = alikes.map((p) => p.running.attempt.id);
+    return [
+      {
+        pool: first.view.pool.id,
+        attempts,
+        need: first.running.attempt.resources,
+        // The dearest of them, so that no stop is booked for less than it costs.
+        costUsd: alikes.reduce((most, p) => Math.max(most, p.costUsd), 0),
+        kind: key,
+        slots: first.slots,
+      },
+    ];
+  });
+}
+
+const cheapestFirst = (a: Preemptible, b: Preemptible): number =>
+  a.costUsd - b.costUsd || (a.running.attempt.id < b.running.attempt.id ? -1 : 1);

@@ -1,0 +1,294 @@
+/**
+ * The plan's problem in one flat form, from which the greedy fill, the Lagrangian bound and the STRL expression are
+ * all made: choices (tasks of a group, on an offer, from a slot, in free room or on new instances), kills (what may give
+ * way) and the supply they share. Groups, offers, pools and attempts are in an order of their own, so that a plan does
+ * not depend on the order of its input.
+ */
+import { ZERO_USD, raw } from '../../kernel/units.ts';
+import type { JobId } from '../../kernel/ids.ts';
+import { countFits, vector } from '../../domain/resources.ts';
+import type { Pool, PoolView } from '../../domain/pool.ts';
+import type { PendingGroup } from '../../domain/snapshot.ts';
+import type { PlanInput } from '../../domain/stages.ts';
+import { QUOTA, budgetOf, capacityOf, fittings, roomOf, type Capacity, type Fitting } from './capacity.ts';
+import { guardMoves, type Move, type MovesOf } from './guard.ts';
+import { killsOf, type Kill, type Kills } from './kills.ts';
+import { keepsProgress } from './own-stops.ts';
+import { optionContext, startOptions, type OptionContext, type PlannedOption } from './options.ts';
+import { supplyRows, type Draw, type Partition, type RowUse, type Supply, type SupplyRows } from './strl/supply.ts';
+
+/**
+ * How much cheaper (fraction of the cost) a start in free room counts: the instance is paid for whether used or not,
+ * and a plan that changes pools between cycles would leave what it just bought idle. Now only: room that comes free later is
+ * given back when nobody is there to take it, and waiting for it used up slack that then was missing, or was bought back at
+ * on-demand prices.
+ */
+export const ROOM_CREDIT = 0.05;
+
+export interface ChoiceMember {
+  readonly name: 'room' | 'new';
+  readonly use: RowUse;
+  readonly atMost: number;
+}
+
+/** One of each name. */
+export const MOST_MEMBERS = 2;
+
+/** Tasks of a group by one option. Divisible groups have one member per choice; a gang's may come from both at once. */
+export interface Choice {
+  readonly group: number;
+  readonly planned: PlannedOption;
+  /** USD per task, > 0. */
+  readonly netUsd: number;
+  readonly members: readonly ChoiceMember[];
+}
+
+export interface GroupChoices {
+  readonly group: PendingGroup;
+  readonly gang: boolean;
+  /** Indices into `choices`, best first. */
+  readonly choices: readonly number[];
+  /** All options, those not worth their cost among them: for reasons. */
+  readonly options: readonly PlannedOption[];
+  /** Not over budget, or why. */
+  readonly overBudget: string | null;
+}
+
+export interface Problem {
+  readonly input: PlanInput;
+  readonly capacity: Capacity;
+  readonly supply: Supply;
+  readonly rows: SupplyRows;
+  readonly groups: readonly GroupChoices[];
+  readonly choices: readonly Choice[];
+  readonly kills: readonly Kill[];
+  readonly moves: readonly Move[];
+}
+
+/**
+ * `movesOf`: which running work goes on elsewhere; its room is kept before anything else gets some. Moves that lose too much work to begin
+ * are left out.
+ */
+export function problemOf(input: PlanInput, movesOf: MovesOf = guardMoves): Problem {
+  const moves = movesOf(input).filter((m) => keepsProgress(m.running, input));
+  const capacity = capacityOf(input, reservedFor(moves));
+  const context = optionContext(input, capacity);
+  const groups = [...input.snapshot.groups].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const options = groups.map((group) => startOptions(group, context));
+  const over = overBudgets(context, groups, options);
+  const lacksRoom = mayLackRoom(groups, options, { capacity, context });
+  const { kills: killDrafts, partitions: killPartitions } = lacksRoom ? killsOf(capacity) : NO_KILLS;
+
+  const partitions: Partition[] = [capacity.quota, ...roomsAsked(capacity, lacksRoom ? null : options)];
+  for (const [job, left] of context.leftUsd) {
+    partitions.push({ id: budgetOf(job), renewable: false, kinds: ['usd'], capacity: [[left]] });
+  }
+  const supply: Supply = { slots: capacity.slots, partitions: [...partitions, ...killPartitions] };
+  const rows = supplyRows(supply);
+  const kills = killDrafts.map((kill): Kill => ({ ...kill, use: rows.use(kill.draws, 0, kill.slots) }));
+  const returnable = kills.reduce(
+    (sum, kill) => sum + kill.atMost * Math.max(0, kill.draws.find((d) => d.partition === QUOTA)?.perUnit[0] ?? 0),
+    0,
+  );
+  const build: Build = {
+    capacity,
+    fitting: fittings(),
+    context,
+    rows,
+    quotaMilliCpu: capacity.headroomMilliCpu + returnable,
+  };
+  const choices: Choice[] = [];
+  const entries = groups.map((group, index): GroupChoices => {
+    const mine = options[index] ?? [];
+    const overBudget = over.get(group.job) ?? null;
+    const made = overBudget === null ? choicesOf(group, index, mine, build) : [];
+    const first = choices.length;
+    choices.push(...made);
+    return { group, gang: isGang(group), choices: made.map((_, i) => first + i), options: mine, overBudget };
+  });
+  return { input, capacity, supply, rows, groups: entries, choices, kills, moves };
+}
+
+/** Of the pools that anything may start in; of all (`options` null) where running work may give way. In the order of pools. */
+function roomsAsked(capacity: Capacity, options: readonly (readonly PlannedOption[])[] | null): Partition[] {
+  const asked = options === null ? null : new Set(options.flatMap((of) => of.map((o) => o.pool.id)));
+  return [...capacity.rooms].flatMap(([pool, room]) => (asked === null || asked.has(pool) ? [room.partition()] : []));
+}
+
+const NO_KILLS: Kills = { kills: [], partitions: [] };
+
+/**
+ * Whether anything may find no room: what waits, each group where it takes most, in whole machines, against the quota that is
+ * free. Where all of it can be bought for, nothing has to give way and what runs need not be appraised for it: O(options)
+ * instead of O(running attempts). Work that may only use pools that cannot be bought from now may need room there.
+ */
+function mayLackRoom(
+  groups: readonly PendingGroup[],
+  options: readonly (readonly PlannedOption[])[],
+  { capacity, context }: Pick<Build, 'capacity' | 'context'>,
+): boolean {
+  let milliCpu = 0;
+  for (const [index, group] of groups.entries()) {
+    const mine = options[index] ?? [];
+    let most = 0;
+    for (const { pool } of mine) {
+      const perMachine = countFits(group.need, pool.type.capacity);
+      if (perMachine < 1) continue;
+      most = Math.max(most, Math.ceil(group.count / Math.min(perMachine, group.count)) * raw(pool.type.capacity.cpu));
+    }
+    milliCpu += most;
+    const now = mine.filter((o) => o.option.slot === 0);
+    if (now.length > 0 && !now.some(({ pool }) => isBuyable(group, pool, context))) return true;
+  }
+  return milliCpu > capacity.headroomMilliCpu;
+}
+
+function isBuyable(group: PendingGroup, pool: Pool, context: OptionContext): boolean {
+  const view = context.pools.get(pool.id);
+  return view?.open === true && view.quote !== null && countFits(group.need, pool.type.capacity) >= 1;
+}
+
+export const isGang = (group: PendingGroup): boolean => group.stage.gang && group.count > 1;
+
+/** mCPU of new capacity that moving attempts will need: at least their own needs. */
+const reservedFor = (moves: readonly Move[]): number =>
+  moves.reduce((sum, move) => sum + raw(move.running.attempt.resources.cpu), 0);
+
+interface Build {
+  readonly capacity: Capacity;
+  readonly fitting: Fitting;
+  readonly context: OptionContext;
+  readonly rows: SupplyRows;
+  /** mCPU that new instances could have now at most, all that can be given up returned. */
+  readonly quotaMilliCpu: number;
+}
+
+/** A job may start when what is spent, what runs and the cheapest way to do what waits stay within `maxCostUsd`. */
+function overBudgets(
+  { input: { snapshot }, leftUsd }: OptionContext,
+  groups: readonly PendingGroup[],
+  options: readonly (readonly PlannedOption[])[],
+): ReadonlyMap<JobId, string> {
+  const needed = new Map<JobId, number>();
+  groups.forEach((group, index) => {
+    const costs = (options[index] ?? []).map((o) => o.option.costUsd);
+    if (costs.length === 0 || !leftUsd.has(group.job)) return;
+    needed.set(group.job, (needed.get(group.job) ?? 0) + group.count * costs.reduce((a, b) => Math.min(a, b)));
+  });
+  const over = new Map<JobId, string>();
+  for (const [job, neededUsd] of needed) {
+    const left = leftUsd.get(job) ?? 0;
+    if (neededUsd <= left + 1e-9) continue;
+    const limit = raw(snapshot.jobs.get(job)?.spec.maxCostUsd ?? ZERO_USD);
+    const spent = raw(snapshot.spentUsd.get(job) ?? ZERO_USD);
+    const running = limit - spent - left;
+    const soFar =
+      running > 1e-9 ? `${usdText(spent)} spent and ${usdText(running)} for what runs` : `${usdText(spent)} spent`;
+    over.set(
+      job,
+      `${soFar}, and at least ${usdText(neededUsd)} for what waits, would pass the job's limit of ${usdText(limit)}`,
+    );
+  }
+  return over;
+}
+
+export const usdText = (x: number): string => `$${x >= 1 || x === 0 ? x.toFixed(2) : x.toPrecision(2)}`;
+
+function choicesOf(group: PendingGroup, index: number, options: readonly PlannedOption[], build: Build): Choice[] {
+  const made: Choice[] = [];
+  for (const planned of options) {
+    const members = membersOf(group, planned, build);
+    if (isGang(group)) {
+      const room = members.reduce((sum, m) => sum + m.atMost, 0);
+      if (planned.netUsd > 0 && room >= group.count) {
+        made.push({ group: index, planned, netUsd: planned.netUsd, members });
+      }
+      continue;
+    }
+    for (const member of members) {
+      const netUsd = planned.netUsd + savedUsd(planned, member, build);
+      if (netUsd > 0) made.push({ group: index, planned, netUsd, members: [member] });
+    }
+  }
+  const kept = isGang(group) ? made : undominated(made, build.context.leftUsd.has(group.job));
+  return kept.sort((a, b) => b.netUsd - a.netUsd || a.planned.option.slot - b.planned.option.slot);
+}
+
+/**
+ * US dollars that a task costs less than its option says, or more. In room that is there now it pays its own share of the instance; of
+ * a new one also what no other work uses.
+ */
+function savedUsd({ option, pool }: PlannedOption, { name }: ChoiceMember, { capacity }: Build): number {
+  const { share, newShare, chargedShare } = option.offer;
+  if (!(chargedShare > 0)) return 0;
+  // An idle instance is given back before a later slot, or held for it: either costs the whole of it, as a new one does.
+  const isNew = name === 'new' || (option.slot > 0 && capacity.rooms.get(pool.id)?.stays() !== true);
+  if (isNew) return (1 - newShare / chargedShare) * option.costUsd;
+  if (option.slot > 0) return 0;
+  return (1 - share / chargedShare) * option.costUsd + (ROOM_CREDIT * option.costUsd * share) / chargedShare;
+}
+
+function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): ChoiceMember[] {
+  const { capacity, context, rows } = build;
+  const { pool, option, slots } = planned;
+  const budget: readonly Draw[] = build.context.leftUsd.has(group.job)
+    ? [{ partition: budgetOf(group.job), perUnit: [option.costUsd] }]
+    : [];
+  const members: ChoiceMember[] = [];
+  const add = (name: ChoiceMember['name'], atMost: number, draw: Draw): void => {
+    if (atMost < 1) return;
+    const use = rows.use([draw, ...budget], option.slot, option.slot + slots);
+    members.push({ name, use, atMost: Math.min(group.count, atMost) });
+  };
+  const room = capacity.rooms.get(pool.id);
+  if (room !== undefined) {
+    const fit = option.slot === 0 ? build.fitting(group.need, room, group.count) : group.count;
+    add('room', fit, { partition: roomOf(pool.id), perUnit: vector(group.need) });
+  }
+  const perMachine = countFits(group.need, pool.type.capacity);
+  const machineMilliCpu = raw(pool.type.capacity.cpu);
+  const view = context.pools.get(pool.id);
+  const buyable = option.slot > 0 || (view?.open === true && view.quote !== null);
+  if (buyable && perMachine >= 1) {
+    const within = option.slot === 0 ? build.quotaMilliCpu : capacity.limitMilliCpu;
+    // What is not a gang uses what it gets. Of a gang nothing would run while the first of its instances are paid for.
+    const atOnce = isGang(group) ? atOnceMilliCpu(view, option.slot) : Infinity;
+    const machines = Math.floor(Math.min(within, atOnce) / machineMilliCpu + 1e-9);
+    add('new', machines * perMachine, { partition: QUOTA, perUnit: [machineMilliCpu / Math.min(perMachine, 1e6)] });
+  }
+  return members;
+}
+
+/** mCPU of new instances that the account's quota of a pool may still bear at once, as far as its refusals tell. */
+export function atOnceMilliCpu(view: PoolView | undefined, slot: number): number {
+  if (view?.quota === undefined) return Infinity;
+  const { usedMilliCpu, boundMilliCpu } = view.quota;
+  // Less than the bound, which was refused; in a later slot what runs may have ended.
+  return Math.max(0, boundMilliCpu - 1 - (slot === 0 ? usedMilliCpu : 0));
+}
+
+/**
+ * Without choices that another one of the same group and slot makes useless: worth no less, drawing no more quota
+ * (and budget), for no longer, for as many tasks. Room of a pool is a thing of its own and always stays.
+ */
+function undominated(choices: readonly Choice[], budgeted: boolean): Choice[] {
+  const kept: Choice[] = [];
+  const order = [...choices].sort((a, b) => b.netUsd - a.netUsd);
+  for (const choice of order) {
+    if (choice.members[0]?.name === 'room' || !kept.some((other) => dominates(other, choice, budgeted)))
+      kept.push(choice);
+  }
+  return kept;
+}
+
+function dominates(a: Choice, b: Choice, budgeted: boolean): boolean {
+  const [x, y] = [a.members[0], b.members[0]];
+  if (x === undefined || y === undefined || x.name !== 'new' || a.planned.option.slot !== b.planned.option.slot)
+    return false;
+  return (
+    (x.use.draws[0]?.perUnit[0] ?? 0) <= (y.use.draws[0]?.perUnit[0] ?? 0) + 1e-9 &&
+    a.planned.slots <= b.planned.slots &&
+    x.atMost >= y.atMost &&
+    (!budgeted || a.planned.option.costUsd <= b.planned.option.costUsd + 1e-12)
+  );
+}

@@ -1,0 +1,188 @@
+/**
+ * The way back: running work on on-demand that goes to spot because it pays.
+ *
+ * Work is on on-demand because no spot could be had when it had to start, or because its deadline was near. Where there is
+ * spot again and slack again, the two courses for the rest of the work are compared, in USD for a whole instance, which
+ * costs the same as long as one task is left on it (under billing by the hour nothing, until the started one ends):
+ *   stay:  R t                                    R  price here, t time until its last task is done
+ *   move:  r u + R (t - u) + r restore + R migration + q (R (start-up + restore) + R redone)
+ *                                                 r  price of the spot machines that hold the same tasks
+ *                                                 u  expected time until an interruption or the end, q = P(interrupted)
+ * A visit to spot is taken to end with its first interruption, back on on-demand: what comes after is decided then. The move
+ * must save HYSTERESIS of what staying costs, less when the spot instance is there already, so that a move that was begun is
+ * finished. For work with a deadline the slack must hold both changeovers, the guard's margin included (Wu et al., "Can't
+ * Be Late", NSDI 2024: R(t) >= C(t) + 2d), so that the deadline guard (guard.ts) cannot want it back at once. Each move
+ * uses up slack that does not come back, or costs money that the forecast hazard must promise to bring in: no flapping.
+ * Nor is a move begun that an appraisal of the same work as waiting would not choose (lib/cycle/decide/decide.ts).
+ *
+ * Gangs stay: they stop as a whole and start as a whole, and their spot pool may not have room for all of them.
+ */
+import type { PoolId } from '../../kernel/ids.ts';
+import { between, plus, raw, seconds } from '../../kernel/units.ts';
+import { brokenConstraint } from '../../domain/constraints.ts';
+import { mean } from '../../domain/distribution.ts';
+import { pInterruptedWithin, type InterruptionCurve } from '../../domain/forecast.ts';
+import { startedHourEndMs, type Instance } from '../../domain/instance.ts';
+import type { Pool, PoolView } from '../../domain/pool.ts';
+import { RESOURCE_KINDS, plusResources, NO_RESOURCES, vector, type Resources } from '../../domain/resources.ts';
+import { workDoneS, workKeptS, type InstanceView, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
+import type { PlanInput } from '../../domain/stages.ts';
+import { guardMoves, type Move } from './guard.ts';
+import { isGuarded } from './options.ts';
+import { hasSettled, leftOf, relocationS } from './preempt.ts';
+
+/** What a move to spot must save, as a fraction of what staying costs. Ours: well over the error of a day's hazard forecast. */
+export const HYSTERESIS = 0.1;
+/** And in USD: below the cost of a minute on the smallest instance nothing is worth a restart. */
+const LEAST_USD = 1e-4;
+
+/** The deadline guard's moves, and those back to spot that pay. */
+export function movesThatPay(input: PlanInput): readonly Move[] {
+  const guarded = guardMoves(input);
+  const returning = returnMoves(input);
+  return returning.length === 0 ? guarded : [...guarded, ...returning].sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
+}
+
+/** Attempts on on-demand that go to spot. O(instances on on-demand x spot pools), nothing without either. */
+export function returnMoves(input: PlanInput): readonly Move[] {
+  const spot = input.snapshot.pools.filter((v) => v.pool.option === 'spot' && v.open && v.quote !== null);
+  if (spot.length === 0) return [];
+  const moves: Move[] = [];
+  for (const view of input.snapshot.instances.values()) {
+    if (view.pool.option !== 'on-demand' || view.instance.state !== 'ready' || view.attempts.length === 0) continue;
+    if (!view.attempts.every((r) => mayReturn(r, input))) continue;
+    const reason = reasonToReturn(view, spot, input);
+    if (reason === null) continue;
+    for (const running of view.attempts) moves.push({ attempt: running.attempt.id, reason, running, view, to: 'spot' });
+  }
+  return moves;
+}
+
+/** Whether an attempt has the slack for a visit to spot: the way there, and from there on what its last safe moment holds. */
+export function mayReturn(running: RunningTask, input: PlanInput): boolean {
+  const { snapshot, worths, config } = input;
+  if (running.attempt.state !== 'running' || running.stage.gang) return false;
+  const worth = worths.ofRunning(running);
+  if (worth === undefined || !hasSettled(running.attempt, input)) return false;
+  return !isGuarded(worth, plus(snapshot.nowMs, seconds(relocationS(config))), config.cyclePeriodS);
+}
+
+interface Visit {
+  readonly pool: Pool;
+  readonly stayUsd: number;
+  readonly savedUsd: number;
+  readonly pInterrupted: number;
+  readonly there: boolean;
+}
+
+function reasonToReturn(view: InstanceView, spot: readonly PoolView[], input: PlanInput): string | null {
+  let best: Visit | null = null;
+  for (const candidate of cheapestFor(view, spot)) {
+    const visit = visitTo(candidate, view, input);
+    if (visit !== null && (best === null || visit.savedUsd > best.savedUsd)) best = visit;
+  }
+  if (best === null) return null;
+  const least = Math.max(LEAST_USD, best.there ? 0 : HYSTERESIS * best.stayUsd);
+  if (best.savedUsd <= least) return null;
+  return (
+    `going on in ${best.pool.id} is expected to save $${best.savedUsd.toPrecision(2)} of the $${best.stayUsd.toPrecision(2)} that the rest ` +
+    `costs on ${view.pool.id}, moving, restarts and an interruption (${(100 * best.pInterrupted).toFixed(1)} %) counted`
+  );
+}
+
+/** Spot pools that all of an instance's tasks may use, with what they would cost there now. */
+interface Candidate {
+  readonly pool: Pool;
+  readonly machines: number;
+  readonly usdPerHour: number;
+}
+
+/** Pools looked at in full per instance: those cheapest now; dearer ones would have to be much safer to win. */
+const MOST_CANDIDATES = 8;
+
+function cheapestFor(view: InstanceView, spot: readonly PoolView[]): readonly Candidate[] {
+  const limit = raw(view.pool.onDemandUsdPerHour);
+  return spot
+    .flatMap(({ pool, quote }): Candidate[] => {
+      if (quote === null || raw(quote) >= limit) return [];
+      if (view.attempts.some((r) => brokenConstraint(r.stage.constraints, pool) !== null)) return [];
+      const machines = machinesFor(view.attempts, pool);
+      const usdPerHour = machines * raw(quote);
+      return machines === 0 || usdPerHour >= limit ? [] : [{ pool, machines, usdPerHour }];
+    })
+    .sort((a, b) => a.usdPerHour - b.usdPerHour || (a.pool.id < b.pool.id ? -1 : 1))
+    .slice(0, MOST_CANDIDATES);
+}
+
+function visitTo({ pool, machines, usdPerHour }: Candidate, view: InstanceView, input: PlanInput): Visit | null {
+  const { config, forecasts, snapshot } = input;
+  const here = raw(view.pool.onDemandUsdPerHour) / 3600;
+  // An uncapped bid also rides through spikes, which the mean holds.
+  const meanPrice = forecasts.market.meanPrice?.(pool) ?? null;
+  const there = Math.max(usdPerHour, meanPrice === null ? 0 : machines * raw(meanPrice)) / 3600;
+  if (there >= here) return null;
+  const stayS = longest(view.attempts, (r) => raw(mean(leftOf(r, input))));
+  const redoneS = longest(view.attempts, (r) =>
+    r.stage.checkpoint === null
+      ? Math.max(0, raw(workDoneS(r, snapshot.nowMs)) - raw(workKeptS(r, snapshot.nowMs)))
+      : 0,
+  );
+  const curve = forecasts.market.interruption(pool, 'uncapped');
+  const visitS = stayS + redoneS + config.restoreS;
+  const q = pInterruptedWithin(curve, seconds(visitS));
+  const aliveS = expectedAliveS(curve, visitS);
+  // What an interruption loses: nothing where the program saves at the warning, else half of the visit on average.
+  const lostS = view.attempts.some((r) => r.stage.checkpoint === null) ? aliveS / 2 : 0;
+  const usefulS = Math.max(0, aliveS - redoneS - config.restoreS);
+  const back = q * here * (config.startDelayMeanS + config.restoreS + lostS);
+  const way = here * config.migrationS + there * (config.restoreS + config.startDelayMeanS + redoneS);
+  const paidS = paidForS(view.instance, input);
+  const awayS = Math.min(stayS, usefulS);
+  const stayUsd = here * Math.max(0, stayS - paidS);
+  const savedUsd = stayUsd - here * (stayS - awayS) - there * awayS - back - way;
+  return { pool, stayUsd, savedUsd, pInterrupted: q, there: poolsWithIdle(snapshot).has(pool.id) };
+}
+
+const withIdle = new WeakMap<Snapshot, ReadonlySet<PoolId>>();
+
+/** Pools with an instance that takes tasks and has none. O(instances) once for each snapshot. */
+function poolsWithIdle(snapshot: Snapshot): ReadonlySet<PoolId> {
+  let pools = withIdle.get(snapshot);
+  if (pools === undefined) {
+    const idle = [...snapshot.instances.values()].filter(
+      (v) => v.attempts.length === 0 && ['requested', 'starting', 'ready'].includes(v.instance.state),
+    );
+    withIdle.set(snapshot, (pools = new Set(idle.map((v) => v.pool.id))));
+  }
+  return pools;
+}
+
+/** Time for which staying costs nothing more: what is left of the hour that is charged, where hours are. */
+function paidForS({ launchedMs }: Instance, { config, snapshot }: PlanInput): number {
+  if (config.billing !== 'per-hour' || launchedMs === null) return 0;
+  return raw(between(snapshot.nowMs, startedHourEndMs(launchedMs, snapshot.nowMs)));
+}
+
+/** Integral of the survival curve from 0 to `untilS`: expected time until an interruption, at most `untilS`. Midpoints. */
+function expectedAliveS(curve: InterruptionCurve, untilS: number): number {
+  const steps = 16;
+  const step = untilS / steps;
+  let alive = 0;
+  for (let i = 0; i < steps; i++) alive += step * (1 - pInterruptedWithin(curve, seconds((i + 0.5) * step)));
+  return alive;
+}
+
+/** Machines of the pool's type that hold all these tasks by the sum of their needs; 0 where one of them fits none. */
+function machinesFor(attempts: readonly RunningTask[], pool: Pool): number {
+  const capacity = vector(pool.type.capacity);
+  const sum = vector(attempts.reduce<Resources>((n, r) => plusResources(n, r.attempt.resources), NO_RESOURCES));
+  const fitsOne = attempts.every((r) => vector(r.attempt.resources).every((n, k) => n <= (capacity[k] ?? 0) + 1e-6));
+  if (!fitsOne) return 0;
+  return RESOURCE_KINDS.reduce(
+    (most, _, k) => Math.max(most, (capacity[k] ?? 0) > 0 ? Math.ceil((sum[k] ?? 0) / (capacity[k] ?? 1) - 1e-9) : 0),
+    1,
+  );
+}
+
+const longest = (attempts: readonly RunningTask[], of: (r: RunningTask) => number): number =>
+  attempts.reduce((most, r) => Math.max(most, of(r)), 0);

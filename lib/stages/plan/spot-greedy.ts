@@ -1,0 +1,21 @@
+import { coursePlan, hasSpot, type Course } from './strategy.ts';
+import { isGuarded } from './options.ts';
+
+const SPOT: Course = { take: 'spot', why: 'a spot pool can be had' };
+const STEADY: Course = { take: 'steady', why: 'its last safe moment has come' };
+
+/**
+ * Baseline: the greedy policy of Wu et al., "Can't Be Late" (NSDI 2024, section 4): spot whenever it can be had, nothing
+ * where it cannot, until the last moment from which on-demand still meets the deadline; then on-demand to the end. Work
+ * without a deadline waits for spot without end. That running work leaves spot at that moment too, and the margins in the
+ * moment itself (start-up, restore, two cycles), are ours.
+ */
+export const spotGreedyPlan = coursePlan({
+  pending: (group, input) => {
+    const worth = input.worths.groups.get(group.id);
+    if (worth !== undefined && isGuarded(worth, input.snapshot.nowMs, input.config.cyclePeriodS)) return STEADY;
+    if (hasSpot(group, input)) return SPOT;
+    const until = group.deadlineMs === null ? '' : ', until on-demand is all that still meets the deadline';
+    return { take: 'wait', why: `no spot pool that suits it gives capacity now; it waits for one${until}` };
+  },
+});

@@ -1,0 +1,145 @@
+/**
+ * How many places are bought for tasks of which no run is known.
+ *
+ * A task that nothing is known of is expected to take minutes, by its mean: taken at that, each of 150 tasks of ten seconds got a place of its
+ * own, and an instance that was charged for its start and a minute at least. The first runs tell what the others need. So places
+ * are bought for FIRST_RUNS of them, and the others wait until
+ * - one of these has ended: from then on its history is the forecast, and short tasks share places (queue.ts), or
+ * - one of them has run for as long as an instance takes to start: such tasks are not short, and each gets its place.
+ * Where they are few, twice FIRST_RUNS at most, a place is bought for each.
+ *
+ * Without a deadline they wait for two starts of an instance at most, unless the first instance is late. With one they wait only where that
+ * takes no more than half of the slack that is left: slack shrinks as fast as the wait does, so what waits now may wait on.
+ * Tasks that ran before are known to take longer than they ran, and do not wait. Gangs begin as a whole.
+ */
+import type { GroupId, InstanceId } from '../../kernel/ids.ts';
+import { between, raw } from '../../kernel/units.ts';
+import type { RunningTask } from '../../domain/snapshot.ts';
+import type { Leftover, QueueInput } from '../../domain/stages.ts';
+import { doneOnceS } from '../../domain/work-to-do.ts';
+
+/** Runs after which the 95 % quantile of a history is twice its longest run (lib/stages/estimate/unseen.ts): one in nine is unseen. */
+export const FIRST_RUNS = 8;
+
+export interface FirstRuns {
+  /** What is bought for. */
+  readonly leftovers: QueueInput['leftovers'];
+  /** Tasks that wait for the first runs of their class. */
+  readonly waiting: ReadonlyMap<GroupId, number>;
+}
+
+/** `short`: what is known to be short. O(leftovers); and where nothing is known of more than FIRST_RUNS of a class O(what runs and is placed). */
+export function awaitFirstRuns(input: QueueInput, short: ReadonlySet<Leftover>): FirstRuns {
+  const { leftovers, unknownAs } = input;
+  const classes = Map.groupBy(leftovers, (l) => (mayWait(l.group) && !short.has(l) ? unknownAs(l.group) : null));
+  const many = new Map<string, Many>();
+  for (const [of, alike] of classes) {
+    if (of === null) continue;
+    const behind = new Set(alike.map((l) => l.group.id)).values().reduce((n, id) => n + (input.behind.get(id) ?? 0), 0);
+    const wanted = alike.reduce((n, l) => n + l.count, 0) + behind;
+    if (wanted > FIRST_RUNS) many.set(of, { alike, wanted, startS: startOf(alike) });
+  }
+  if (many.size === 0) return { leftovers, waiting: NOBODY };
+  const begun = begunOf(many, input);
+  const bought = new Map<Leftover, number>();
+  const waiting = new Map<GroupId, number>();
+  for (const [of, { alike, wanted, startS }] of many) {
+    const first = begun.get(of) ?? { runs: 0, isTold: false, untilS: 2 * startS };
+    if (first.isTold || first.runs + wanted <= 2 * FIRST_RUNS) continue;
+    let places = FIRST_RUNS - first.runs;
+    for (const leftover of alike.sort((a, b) => slackS(a, input) - slackS(b, input) || compareNames(a, b))) {
+      const { group, count } = leftover;
+      const isPatient = first.untilS <= slackS(leftover, input) / 2;
+      const now = isPatient ? Math.min(count, Math.max(0, places)) : count;
+      places -= now;
+      if (now === count) continue;
+      bought.set(leftover, now);
+      waiting.set(group.id, (waiting.get(group.id) ?? 0) + count - now);
+    }
+  }
+  if (waiting.size === 0) return { leftovers, waiting };
+  return {
+    leftovers: leftovers.flatMap((leftover) => {
+      const count = bought.get(leftover) ?? leftover.count;
+      return count === 0 ? [] : [{ ...leftover, count }];
+    }),
+    waiting,
+  };
+}
+
+const NOBODY: FirstRuns['waiting'] = new Map();
+
+/** A class of more tasks than FIRST_RUNS. */
+interface Many {
+  readonly alike: QueueInput['leftovers'][number][];
+  readonly wanted: number;
+  /** Seconds until a place that is bought now is up. */
+  readonly startS: number;
+}
+
+const mayWait = (group: Leftover['group']): boolean => !group.stage.gang && raw(doneOnceS(group)) === 0;
+
+/** Seconds until a place that is bought now is up: the longest of the offers. */
+const startOf = (alike: readonly Leftover[]): number =>
+  alike.reduce((most, { option }) => Math.max(most, raw(option.offer.startDelayS)), 0);
+
+interface Begun {
+  /** Tasks of the class that run, or have room. */
+  readonly runs: number;
+  /** Whether one of them has run for so long that they are not short. */
+  readonly isTold: boolean;
+  /** Seconds until one of them has ended or run for so long. */
+  readonly untilS: number;
+}
+
+/** Of the classes of which anything runs or is placed. One pass over what runs and is placed. */
+function begunOf(classes: ReadonlyMap<string, Many>, input: QueueInput): ReadonlyMap<string, Begun> {
+  const { snapshot, placements, unknownAs, config } = input;
+  const begun = new Map<string, { runs: number; isTold: boolean; untilS: number }>();
+  const count = (of: string, untilS: number, isTold: boolean): void => {
+    const known = begun.get(of);
+    if (known === undefined) begun.set(of, { runs: 1, isTold, untilS });
+    else {
+      known.runs++;
+      known.isTold ||= isTold;
+      known.untilS = Math.min(known.untilS, untilS);
+    }
+  };
+  const ranS = ({ attempt }: RunningTask): number =>
+    raw(between(attempt.startedMs ?? attempt.placedMs, snapshot.nowMs));
+  for (const running of snapshot.running) {
+    const of = unknownAs({ job: running.attempt.job, stage: running.stage });
+    const many = of === null ? undefined : classes.get(of);
+    if (of === null || many === undefined) continue;
+    const leftS = many.startS - ranS(running);
+    count(of, leftS, leftS <= 0);
+  }
+  const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
+  const upInS = (id: InstanceId): number => {
+    const instance = snapshot.instances.get(id)?.instance;
+    if (instance?.state === 'ready') return 0;
+    const readyMs = instance?.readyMs ?? null;
+    return readyMs === null ? config.startDelayMeanS : Math.max(0, raw(between(snapshot.nowMs, readyMs)));
+  };
+  for (const { group: id, on } of placements) {
+    const group = groups.get(id);
+    const of = group === undefined ? null : unknownAs(group);
+    const many = of === null ? undefined : classes.get(of);
+    if (of === null || many === undefined) continue;
+    count(of, many.startS + ('instance' in on ? upInS(on.instance) : many.startS), false);
+  }
+  return begun;
+}
+
+/** Seconds to the last safe start; Infinity without a deadline. */
+function slackS({ group }: Leftover, { worths, snapshot }: QueueInput): number {
+  const latestMs = worths.get(group.id)?.latestSafeStartMs ?? null;
+  return latestMs === null ? Infinity : raw(between(snapshot.nowMs, latestMs));
+}
+
+const compareNames = (a: Leftover, b: Leftover): number => {
+  const [one, other] = [nameOf(a), nameOf(b)];
+  return one < other ? -1 : one > other ? 1 : 0;
+};
+const nameOf = ({ group, option: { offer } }: Leftover): string =>
+  `${group.id} ${offer.pool} ${offer.bid === 'uncapped' ? '' : raw(offer.bid)}`;

@@ -1,0 +1,16 @@
+import { raw } from '../../kernel/units.ts';
+import type { AcquirePolicy } from '../../domain/stages.ts';
+import { fillInOrder } from './fill.ts';
+
+/**
+ * Baseline: Spot Fleet's lowestPrice strategy (Tributary 2.1.2, Stratus 3.1.1): the pool with the lowest current price, at the highest
+ * bid on offer, whatever its risk and how much is there already. Where the plan chose capacity that stays, that.
+ */
+export const cheapestSpot: AcquirePolicy = (input) =>
+  fillInOrder(
+    input,
+    (a, b) =>
+      Number(b.pool.option === 'spot') - Number(a.pool.option === 'spot') ||
+      raw(a.offer.priceUsdPerHour) - raw(b.offer.priceUsdPerHour),
+    () => true,
+  );

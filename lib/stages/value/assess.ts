@@ -1,0 +1,272 @@
+import type { GroupId, JobId } from '../../kernel/ids.ts';
+import { minus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../../kernel/units.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import { mean, type Distribution } from '../../domain/distribution.ts';
+import { forecastFor } from '../../domain/forecast.ts';
+import type { Job, StageSpec } from '../../domain/job.ts';
+import type { UtilityCurve, Worth } from '../../domain/plan.ts';
+import { begunBy, doneOnceS } from '../../domain/work-to-do.ts';
+import { workKeptS, type RunningTask } from '../../domain/snapshot.ts';
+import type { Forecasts, ValuePolicy, Worths } from '../../domain/stages.ts';
+import { stageDurationS, stageGraph, wavesBefore, type StageSize } from './critical-path.ts';
+import { rememberedPrices, type TaskPrice } from './on-demand-price.ts';
+import { restartQuantileS } from './work-left.ts';
+
+/** What a value policy may look at to draw the curve of one task of a stage. */
+export interface CurveFacts {
+  readonly job: Job;
+  /** The part of the job that hangs on this task: its own work and that of the stages behind it, 1 = all that is left. */
+  readonly part: number;
+  /** Expected on-demand cost of the unfinished stages, US dollars. */
+  readonly onDemandUsd: number;
+  /** When this stage's tasks must be done; null without a deadline. */
+  readonly taskDeadlineMs: EpochMs | null;
+}
+/** The curve, and in words how it came about: put into words when they are read, for most are not. */
+export type DrawCurve = (facts: CurveFacts) => { readonly curve: UtilityCurve; readonly reason: string };
+
+/**
+ * What all value policies share: the job's worth split over its unfinished tasks, deadlines of inner stages, the last
+ * safe start. They differ in the curve that they draw.
+ *
+ * - Split: by expected work. A stage inherits the worth of all stages behind it: without it they never run. Within a
+ *   stage the worth is shared by the tasks that are not done yet, so the last straggler carries what the stage is worth.
+ * - Task deadline: the job's deadline less the longest path of the stages behind, each at the safety quantile (the
+ *   slowest of its parallel tasks, in waves under the vCPU limit) plus the mean start-up delay.
+ * - Last safe start: the task deadline less start-up, restore, the waves before the stage's last and the safety quantile
+ *   of the work left: for a pending group from its checkpoint, for a running attempt from what it can carry elsewhere
+ *   (with a checkpoint signal all it has done, plus the time to save it), under-estimates backed off (work-left.ts).
+ *
+ * O(groups + stages^2 of each job that has one or is asked about), plus O(1) for each running attempt that is asked about, plus pools
+ * per distinct need for the on-demand price.
+ */
+export function valuePolicy(draw: DrawCurve): ValuePolicy {
+  const pricesOf = rememberedPrices();
+  const assessed = new WeakMap<Job, Assessment>();
+  return (snapshot, forecasts, config) => {
+    const prices = pricesOf(snapshot.pools);
+    const { vcpus } = snapshot.limits;
+    const assess = (job: Job): ReadonlyMap<string, StageWorth> => {
+      const runtimes = runtimesOf(job, forecasts);
+      let known = assessed.get(job);
+      if (known === undefined || !stillHolds(known, { runtimes, prices, vcpus, config })) {
+        const context: JobContext = { job, runtimes, vcpus, config, prices, draw };
+        assessed.set(job, (known = { ...context, stages: assessJob(context) }));
+      }
+      return known.stages;
+    };
+    const stageOf = onceAsked(snapshot.jobs, assess);
+
+    const groups = new Map<GroupId, Worth>();
+    for (const g of snapshot.groups) {
+      const stage = stageOf(g.job, g.stage);
+      if (stage === undefined) continue;
+      groups.set(g.id, worthOf(stage, { done: doneOnceS(g), kept: g.keptS, wavesBeforeS: stage.wavesBeforeS }, config));
+    }
+    const ofRunning = (r: RunningTask): Worth | undefined => {
+      const stage = stageOf(r.attempt.job, r.stage);
+      // Without a deadline it is the same for all of a stage.
+      return (
+        stage?.lasting ?? (stage && worthOf(stage, { ...carried(r, snapshot.nowMs), wavesBeforeS: ZERO_S }, config))
+      );
+    };
+    const mayBeDue = (r: RunningTask, withinS: number): boolean => {
+      const stage = stageOf(r.attempt.job, r.stage);
+      if (stage === undefined || stage.taskDeadlineMs === null) return false;
+      const slackS = (raw(stage.taskDeadlineMs) - raw(snapshot.nowMs)) / 1000;
+      return slackS <= withinS + mostNeededS(stage, begunBy(r, snapshot.nowMs).ranS, config);
+    };
+    return { groups, ofRunning, mayBeDue } satisfies Worths;
+  };
+}
+
+type StageOf = (job: JobId, stage: Pick<StageSpec, 'name'>) => StageWorth | undefined;
+
+/**
+ * Stages of jobs, assessed when first asked about: of most that runs nobody asks. Found again by the record of the stage, so that no
+ * text is hashed for what has been asked before.
+ */
+function onceAsked(jobs: ReadonlyMap<JobId, Job>, assess: (job: Job) => ReadonlyMap<string, StageWorth>): StageOf {
+  const byJob = new Map<JobId, ReadonlyMap<string, StageWorth>>();
+  const known = new Map<object, { readonly job: JobId; readonly worth: StageWorth | undefined }>();
+  const stagesOf = (id: JobId): ReadonlyMap<string, StageWorth> | undefined => {
+    let stages = byJob.get(id);
+    const job = stages === undefined ? jobs.get(id) : undefined;
+    if (job !== undefined) byJob.set(id, (stages = assess(job)));
+    return stages;
+  };
+  return (job, stage) => {
+    let of = known.get(stage);
+    // Jobs that were submitted with one specification share its records.
+    if (of?.job !== job) known.set(stage, (of = { job, worth: stagesOf(job)?.get(stage.name) }));
+    return of.worth;
+  };
+}
+
+/**
+ * What an attempt carries to another instance. A program with a checkpoint signal saves when it is told to leave, which
+ * both an interruption (its warning) and a move do; without one only what it saved by itself counts. Counting all work
+ * since the last checkpoint as lost would send half-done jobs to on-demand with hours to spare.
+ */
+function carried(running: RunningTask, nowMs: EpochMs): { readonly done: Seconds; readonly kept: Seconds } {
+  const { keptS, ranS } = begunBy(running, nowMs);
+  return { done: ranS, kept: running.stage.checkpoint === null ? workKeptS(running, nowMs) : keptS };
+}
+
+/** What the reason of a worth is made of. */
+interface Why {
+  readonly drawn: ReturnType<DrawCurve>;
+  /** Stages that hang on it, and the time that they need before the deadline; null without one. */
+  readonly behind: ReadonlySet<string>;
+  readonly behindS: Seconds | null;
+}
+
+interface StageWorth {
+  readonly curve: UtilityCurve;
+  readonly why: Why;
+  readonly taskDeadlineMs: EpochMs | null;
+  readonly runtime: Distribution;
+  readonly wavesBeforeS: Seconds;
+  /** Worth of each of its tasks, however far it is; null with a deadline. */
+  readonly lasting: Worth | null;
+}
+
+/** All that the worth of a job's stages depends on: none of it is the time. */
+interface JobContext {
+  readonly job: Job;
+  /** By stage; undefined for one that is done. */
+  readonly runtimes: readonly (Distribution | undefined)[];
+  readonly vcpus: number;
+  readonly config: SchedulerConfig;
+  readonly prices: TaskPrice;
+  readonly draw: DrawCurve;
+}
+
+/** Kept as long as the job's record, which is another one as soon as one of its tasks starts or ends. */
+interface Assessment extends JobContext {
+  readonly stages: ReadonlyMap<string, StageWorth>;
+}
+
+const stillHolds = (known: Assessment, now: Pick<JobContext, 'runtimes' | 'prices' | 'vcpus' | 'config'>): boolean =>
+  known.prices === now.prices &&
+  known.vcpus === now.vcpus &&
+  known.config === now.config &&
+  known.runtimes.every((runtime, i) => runtime === now.runtimes[i]);
+
+const runtimesOf = (job: Job, { runtime }: Forecasts): (Distribution | undefined)[] =>
+  job.spec.stages.map((stage) => forecastFor(runtime, { attempt: { job: job.id, stage: stage.name }, stage })?.runtime);
+
+/** A stage that is not finished, with what its tasks cost. */
+interface OpenStage extends StageSize {
+  readonly total: number;
+  readonly taskUsd: number;
+}
+
+function assessJob(context: JobContext): Map<string, StageWorth> {
+  const stages = new Map<string, StageWorth>();
+  const { job, vcpus, config, draw } = context;
+  const open = openStages(context);
+  const durations = new Map(
+    open.map((s) => [s.name, config.startDelayMeanS + stageDurationS(s, vcpus, config.safetyQuantile)]),
+  );
+  const graph = stageGraph(open, (name) => durations.get(name) ?? 0);
+  const leftUsd = new Map(open.map((s) => [s.name, s.tasks * s.taskUsd]));
+  const allLeftUsd = open.reduce((sum, s) => sum + s.tasks * s.taskUsd, 0);
+  const onDemandUsd = open.reduce((sum, s) => sum + s.total * s.taskUsd, 0);
+
+  for (const stage of open) {
+    const behind = graph.descendants(stage.name);
+    let hangs = leftUsd.get(stage.name) ?? 0;
+    for (const name of behind) hangs += leftUsd.get(name) ?? 0;
+    const behindS = graph.behindS(stage.name);
+    const taskDeadlineMs = job.deadlineMs === null ? null : minus(job.deadlineMs, behindS);
+    const part = hangs / allLeftUsd / stage.tasks;
+    const drawn = draw({ job, part, onDemandUsd, taskDeadlineMs });
+    const why = { drawn, behind, behindS: job.deadlineMs === null ? null : behindS };
+    stages.set(stage.name, {
+      curve: drawn.curve,
+      why,
+      taskDeadlineMs,
+      lasting: taskDeadlineMs === null ? new StagesWorth({ curve: drawn.curve, taskDeadlineMs, why }, null) : null,
+      runtime: stage.runtime,
+      wavesBeforeS: seconds(wavesBefore(stage, vcpus) * raw(mean(stage.runtime))),
+    });
+  }
+  return stages;
+}
+
+function openStages({ job, runtimes, prices }: JobContext): OpenStage[] {
+  return job.spec.stages.flatMap((spec: StageSpec, i) => {
+    const progress = job.stages[i];
+    const tasks = spec.tasks - (progress?.succeeded ?? 0);
+    const runtime = runtimes[i];
+    if (tasks <= 0 || runtime === undefined) return [];
+    const taskUsd = Math.max((prices(spec) * raw(mean(runtime))) / 3600, MIN_TASK_USD);
+    const { name, dependsOn, resources } = spec;
+    return [{ name, dependsOn, tasks, total: spec.tasks, runtime, cpu: resources.cpu, taskUsd }];
+  });
+}
+
+/** Tasks that ask for nothing are still worth something. */
+const MIN_TASK_USD = 1e-9;
+
+function inherited(behind: ReadonlySet<string>, behindS: Seconds | null): string {
+  if (behind.size === 0) return '';
+  const names = [...behind].sort().join(', ');
+  const early = behindS === null ? '' : `, which need the last ${Math.ceil(raw(behindS))} s before the deadline`;
+  return `; carries the worth of ${behind.size === 1 ? 'stage' : 'stages'} ${names} behind it${early}`;
+}
+
+interface Progress {
+  readonly done: Seconds;
+  readonly kept: Seconds;
+  readonly wavesBeforeS: Seconds;
+}
+
+function worthOf(stage: StageWorth, progress: Progress, config: SchedulerConfig): Worth {
+  const { taskDeadlineMs } = stage;
+  if (taskDeadlineMs === null) return new StagesWorth(stage, null);
+  const restartS = restartQuantileS({
+    runtime: stage.runtime,
+    done: progress.done,
+    kept: progress.kept,
+    cycle: seconds(config.cyclePeriodS),
+    p: config.safetyQuantile,
+  });
+  const restoreS = raw(progress.kept) > 0 ? config.restoreS : 0;
+  const neededS = config.startDelayMaxS + restoreS + raw(progress.wavesBeforeS) + restartS;
+  return new StagesWorth(stage, minus(taskDeadlineMs, seconds(neededS)));
+}
+
+/**
+ * More than `worthOf` ever takes off the deadline of a running attempt that has done `done`. Where that is less than the longest run
+ * of the forecast, no more than that run is left and done again; else the back-off adds at most what it is over and one
+ * cycle, and no more than `done` is done again (restartQuantileS).
+ */
+const mostNeededS = ({ runtime }: StageWorth, done: Seconds, config: SchedulerConfig): number =>
+  config.startDelayMaxS +
+  config.restoreS +
+  Math.max(runtime.atS.at(-1) ?? 0, 2 * raw(done) + config.cyclePeriodS) +
+  ROUNDING_S;
+
+const ROUNDING_S = 1;
+
+/** A class for its getter, which an object literal would get anew each time: worths are made for each running task in each cycle. */
+class StagesWorth implements Worth {
+  readonly curve: UtilityCurve;
+  readonly taskDeadlineMs: EpochMs | null;
+  readonly latestSafeStartMs: EpochMs | null;
+  readonly #why: Why;
+
+  constructor(stage: Pick<StageWorth, 'curve' | 'taskDeadlineMs' | 'why'>, latestSafeStartMs: EpochMs | null) {
+    this.curve = stage.curve;
+    this.taskDeadlineMs = stage.taskDeadlineMs;
+    this.latestSafeStartMs = latestSafeStartMs;
+    this.#why = stage.why;
+  }
+
+  get reason(): string {
+    const { drawn, behind, behindS } = this.#why;
+    return drawn.reason + inherited(behind, behindS);
+  }
+}

@@ -1,0 +1,78 @@
+import { raw } from '../../kernel/units.ts';
+import { brokenConstraint } from '../../domain/constraints.ts';
+import type { StageSpec } from '../../domain/job.ts';
+import type { Pool, PoolView } from '../../domain/pool.ts';
+import { vector } from '../../domain/resources.ts';
+
+/**
+ * Used where no pool fits, only so that the worth is not zero: us-east-1's list price of the m5 family, USD per
+ * vCPU-hour (0.192 / 4).
+ */
+const FALLBACK_USD_PER_VCPU_HOUR = 0.048;
+
+type Asked = Pick<StageSpec, 'resources' | 'constraints'>;
+
+/** Answers what an hour of one task alone costs on demand; remembered by the very stage, and for MOST_KNOWN needs and constraints. */
+export type TaskPrice = (stage: Asked) => number;
+
+const MOST_KNOWN = 4096;
+
+/**
+ * The same function as long as the pools are the same ones, whatever spot costs: cycle after cycle asks about the same
+ * stages. Remembers the pools of the last call.
+ */
+export function rememberedPrices(): (views: readonly PoolView[]) => TaskPrice {
+  let known: { readonly views: readonly PoolView[]; readonly prices: TaskPrice } | null = null;
+  return (views) => {
+    const same =
+      known !== null && known.views.length === views.length && known.views.every((v, i) => v.pool === views[i]?.pool);
+    if (known === null || !same) known = { views, prices: onDemandPrices(views) };
+    return known.prices;
+  };
+}
+
+/**
+ * US dollars per hour of the cheapest instance that holds one task within its constraints, at its on-demand price, as if nothing shared
+ * it: work that is worth more than that always pays in the end. A constraint to spot does not matter here: it is the yardstick of worth,
+ * not a place to run.
+ */
+export function onDemandPrices(views: readonly PoolView[]): TaskPrice {
+  const pools = new Map<string, Pool>();
+  for (const { pool } of views) pools.set(`${pool.type.name}/${pool.zone}`, pool);
+  const list = [...pools.values()];
+  const capacities = list.map((p) => vector(p.type.capacity));
+  const known = new Map<string, number>();
+
+  const cheapest: TaskPrice = ({ resources, constraints }) => {
+    const need = vector(resources);
+    const [allowed] = constraints.purchaseOptions ?? [];
+    const satisfied = (pool: Pool): boolean =>
+      brokenConstraint(constraints, allowed === undefined ? pool : { ...pool, option: allowed }) === null;
+    let best = Infinity;
+    list.forEach((pool, i) => {
+      let share = 0;
+      for (let k = 0; k < 4; k++) {
+        const n = need[k as 0];
+        const have = capacities[i]?.[k as 0] ?? 0;
+        if (n > 0) share = Math.max(share, have > 0 ? n / have : Infinity);
+      }
+      const usd = raw(pool.onDemandUsdPerHour);
+      if (share <= 1 && usd > 0 && usd < best && satisfied(pool)) best = usd;
+    });
+    return best === Infinity ? (need[0] / 1000) * FALLBACK_USD_PER_VCPU_HOUR : best;
+  };
+  const byStage = new WeakMap<Asked, number>();
+  return (stage) => {
+    const asked = byStage.get(stage);
+    if (asked !== undefined) return asked;
+    const key = `${vector(stage.resources).join(',')}|${JSON.stringify(stage.constraints)}`;
+    let usd = known.get(key);
+    if (usd === undefined) {
+      usd = cheapest(stage);
+      if (known.size >= MOST_KNOWN) known.clear();
+      known.set(key, usd);
+    }
+    byStage.set(stage, usd);
+    return usd;
+  };
+}

@@ -1,0 +1,57 @@
+import { groupId, instanceId, jobId } from '../../../../lib/kernel/ids.ts';
+import { raw, seconds } from '../../../../lib/kernel/units.ts';
+import type { Resources } from '../../../../lib/domain/resources.ts';
+import type { Host, TaskToPlace } from '../../../../lib/domain/stages.ts';
+import { pool, resources } from '../appraise/world.ts';
+
+export interface TaskFacts {
+  readonly id: string;
+  readonly count?: number;
+  readonly need?: Resources;
+  readonly runtimeS: number;
+  readonly gang?: string | null;
+  readonly allowed?: TaskToPlace['allowed'];
+}
+
+/** The tasks of one group, with one shared `allowed`. */
+export function tasksOf({
+  id,
+  count = 1,
+  need = resources(1, 1),
+  runtimeS,
+  gang = null,
+  allowed = () => true,
+}: TaskFacts): TaskToPlace[] {
+  return Array.from({ length: count }, (_, index) => ({
+    task: { job: jobId(id), stage: 'main', index },
+    group: groupId(id),
+    need,
+    runtimeS: seconds(runtimeS),
+    gang,
+    allowed,
+  }));
+}
+
+export interface HostFacts {
+  readonly id: string;
+  readonly vcpus?: number;
+  readonly free?: number;
+  readonly gib?: number;
+  readonly remainingS?: number;
+  readonly zone?: string;
+}
+
+export function host({ id, vcpus = 4, free = vcpus, gib = 64, remainingS = 0, zone = 'a' }: HostFacts): Host {
+  const p = pool({ vcpus, gib, zone });
+  return {
+    on: { instance: instanceId(id) },
+    pool: p,
+    capacity: p.type.capacity,
+    free: { ...resources(free, gib), disk: p.type.capacity.disk },
+    remainingS: seconds(remainingS),
+  };
+}
+
+export const nameOf = (on: Host['on']): string =>
+  'instance' in on ? on.instance : `purchase ${on.purchase}.${on.ordinal}`;
+export const runtimeOf = (t: TaskToPlace): number => raw(t.runtimeS);

@@ -1,0 +1,50 @@
+import { describe, expect, it } from '@jest/globals';
+import { instanceId } from '../../../../lib/kernel/ids.ts';
+import { epochMs, raw } from '../../../../lib/kernel/units.ts';
+import type { Instance } from '../../../../lib/domain/instance.ts';
+import type { RunningTask } from '../../../../lib/domain/snapshot.ts';
+import { releaseIdle } from '../../../../lib/stages/scale/release.ts';
+import { config, instance, NOW, pool, world } from '../appraise/world.ts';
+
+const launched = (secondsAgo: number): Partial<Instance> => ({ launchedMs: epochMs(raw(NOW) - secondsAgo * 1000) });
+const released = (over: Partial<Instance>, settings = {}, used: readonly string[] = []) =>
+  releaseIdle({
+    snapshot: world({ pools: [], instances: [instance('i', pool(), over)] }).snapshot,
+    used: new Set(used.map(instanceId)),
+    config: config(settings),
+  }).length === 1;
+
+describe('release', () => {
+  it('gives back what is idle and charged by the second', () => {
+    expect(released(launched(100))).toBe(true);
+    expect(released({ ...launched(100), state: 'starting' })).toBe(true);
+  });
+
+  it('keeps what this cycle uses, what runs something, and what is not ours to end', () => {
+    expect(released(launched(100), {}, ['i'])).toBe(false);
+    for (const state of ['requested', 'warned', 'releasing'] as const)
+      expect(released({ ...launched(100), state })).toBe(false);
+    const busy = { ...instance('i', pool(), launched(100)), attempts: [{} as RunningTask] };
+    expect(
+      releaseIdle({ snapshot: world({ pools: [], instances: [busy] }).snapshot, used: new Set(), config: config() }),
+    ).toEqual([]);
+  });
+
+  it('keeps the paid minute only while the next decision still falls into it', () => {
+    expect(released(launched(5), { cyclePeriodS: 10 })).toBe(false);
+    expect(released(launched(55), { cyclePeriodS: 10 })).toBe(true);
+    expect(released(launched(5), { cyclePeriodS: 60 })).toBe(true);
+  });
+
+  it('keeps the paid hour until the last decision before it ends', () => {
+    const hourly = { billing: 'per-hour', cyclePeriodS: 60 };
+    expect(released(launched(600), hourly)).toBe(false);
+    expect(released(launched(3540), hourly)).toBe(true);
+    expect(released(launched(3600), hourly)).toBe(false);
+    expect(released(launched(2 * 3600 - 80), hourly)).toBe(true);
+  });
+
+  it('gives back at once what is not charged for yet', () => {
+    expect(released({ launchedMs: null, state: 'starting' }, { billing: 'per-hour' })).toBe(true);
+  });
+});

@@ -13,7 +13,7 @@ import { openWorkload, type WorkloadOptions } from '../../../lib/workload/worklo
  * so that a line they lose or a column they mistake shows as another count or another sum.
  */
 
-const data = process.env['EBB_DATA_DIR'] ?? join(import.meta.dirname, '../../../../../shared/data');
+const data = process.env['EBB_DATA_DIR'] ?? join(import.meta.dirname, '../../../../shared/data');
 const scratch = mkdtempSync(join(tmpdir(), 'ebb-naive-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 

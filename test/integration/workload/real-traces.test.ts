@@ -9,7 +9,7 @@ import { dropped } from '../../unit/workload/collect.ts';
 
 /** Totals here are those that the sources publish, not what the readers happened to find. */
 
-const data = process.env['EBB_DATA_DIR'] ?? join(import.meta.dirname, '../../../../../shared/data');
+const data = process.env['EBB_DATA_DIR'] ?? join(import.meta.dirname, '../../../../shared/data');
 
 function onTrace(folder: string, name: string, test: (path: string) => Promise<void>): void {
   const path = join(data, folder);

@@ -13,7 +13,7 @@ import {
 } from '../../../lib/workload/workload.ts';
 
 export const fixture = (name: string): string =>
-  join(import.meta.dirname, '../../../fixtures/workloads', ...name.split('/'));
+  join(import.meta.dirname, '../../fixtures/workloads', ...name.split('/'));
 
 export interface Collected {
   readonly workload: Workload;

@@ -219,7 +219,7 @@ describe('job file, properties', () => {
   });
 
   it('parses every example', () => {
-    const folder = join(import.meta.dirname, '../../../examples');
+    const folder = join(import.meta.dirname, '../../../../examples');
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((f) =>
       /\.(ya?ml|job\.json)$/.test(f),
     );

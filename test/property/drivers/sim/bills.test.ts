@@ -25,7 +25,7 @@ const MOST_LOST = 0.1;
 const STOPS_PER_HOUR = 2;
 
 const DAY_MS = 86_400_000;
-const data = process.env['EBB_DATA_DIR'] ?? join(import.meta.dirname, '../../../../shared/data');
+const data = process.env['EBB_DATA_DIR'] ?? join(import.meta.dirname, '../../../../../shared/data');
 const scratch = mkdtempSync(join(tmpdir(), 'ebb-bills-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 

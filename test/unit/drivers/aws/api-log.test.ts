@@ -77,7 +77,7 @@ it.each([
   ],
   ['api', request('GET', '/api/jobs', null)],
 ])('%s says which service refused what, under the request’s id, and no secret', async (name, event) => {
-  const { handler } = (await import(`../../../lambdas/${name}/handler.ts`)) as { handler: unknown };
+  const { handler } = (await import(`../../../../lambdas/${name}/handler.ts`)) as { handler: unknown };
   const answer = await invoke<APIGatewayProxyResult>(handler, event);
   expect(answer.statusCode).toBe(502);
   expect(lines()).toEqual([

@@ -152,7 +152,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
       'confirm',
     ];
     for (const name of names) {
-      const module = (await import(`../../../lambdas/${name}/handler.ts`)) as { handler: unknown };
+      const module = (await import(`../../../../lambdas/${name}/handler.ts`)) as { handler: unknown };
       handlers.set(name, module.handler);
     }
     const { handler: intake } = await import('../../../../lambdas/intake/handler.ts');

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { fleetEvent, noticeOf, type Notice } from '../../../../lib/drivers/aws/fleet/events.ts';
 
-const FOLDER = new URL('../../fixtures/aws/', import.meta.url);
+const FOLDER = new URL('../../../fixtures/aws/', import.meta.url);
 const ms = (text: string): number => Date.parse(`2026-01-05T${text}Z`);
 const EC2 = 'i-0a1b2c3d4e5f67890';
 const MARK = '5f1b1e6f0c7a4f3b9d2e8a6c4b0d1e2f';

@@ -1,0 +1,30 @@
+/**
+ * Records of measured figures: bench/results/*.json, from which docs/results.md is generated. A record holds the newest
+ * measurement of one figure; git has the older ones.
+ */
+import { z } from 'zod';
+
+const figureRecord = z.strictObject({
+  what: z.string().min(1).max(120).describe('The figure and its inputs.'),
+  reach: z.string().max(60).nullable().describe('The target; null where there is none.'),
+  seen: z.string().min(1).max(80).describe('The measurement. An interval follows its mean: 0.5 [0.4, 0.6].'),
+  met: z.boolean().optional().describe('Whether the target is reached; absent where there is none.'),
+  unit: z.string().max(20).optional().describe('Unit of `reach` and `seen`, where they do not name it.'),
+  when: z.iso.date().describe('The day of the measurement.'),
+  commit: z
+    .string()
+    .regex(/^[\da-f]{7,40}$/, 'an abbreviated commit')
+    .describe('The commit that recorded it.'),
+  command: z.string().min(1).describe('The command that measures it again.'),
+  note: z.string().max(120).optional().describe('One short remark: conditions, or why a target is missed.'),
+});
+export type FigureRecord = z.infer<typeof figureRecord>;
+
+export const figureGroup = z.strictObject({
+  title: z.string().min(1).max(40),
+  about: z.string().min(1).max(900).describe('One paragraph in Markdown: setting, method, what the figures say.'),
+  figures: z.array(
+    figureRecord.refine((r) => r.met === undefined || r.reach !== null, 'a figure without a target cannot meet it'),
+  ),
+});
+export type FigureGroup = z.infer<typeof figureGroup>;

@@ -15,12 +15,24 @@ const ROOMS = {
   ports: ['kernel', 'domain'],
   cycle: ['kernel', 'domain', 'market', 'lineage', 'policy', 'stages', 'ports'],
   workload: ['kernel', 'domain', 'market', 'stages'],
-  report: ['kernel', 'domain', 'market', 'policy', 'drivers'],
-  drivers: ['kernel', 'domain', 'market', 'models', 'lineage', 'policy', 'stages', 'ports', 'cycle', 'workload'],
+  report: ['kernel', 'domain', 'market', 'policy'],
+  drivers: [
+    'kernel',
+    'domain',
+    'market',
+    'models',
+    'lineage',
+    'policy',
+    'stages',
+    'ports',
+    'cycle',
+    'workload',
+    'report',
+  ],
   api: ['kernel', 'domain', 'market', 'policy', 'stages', 'ports', 'cycle', 'drivers'],
 };
-/** Drivers do not know one another; each may use the solver's. */
-const DRIVERS = ['aws', 'local', 'sim', 'solver'];
+/** Drivers do not know one another; each may use the solver's and what the stores share. */
+const DRIVERS = ['aws', 'local', 'sim', 'solver', 'stores'];
 /** Stages share types through lib/policy and lib/domain, never each other; the list of presets knows all. */
 const STAGES = ['estimate', 'value', 'appraise', 'plan', 'move', 'order', 'place', 'queue', 'speculate', 'scale'];
 
@@ -37,9 +49,10 @@ module.exports = {
   forbidden: [
     {
       name: 'no-cycles',
+      comment: 'Types count. The files named here are being rebuilt.',
       severity: 'error',
-      from: {},
-      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+      from: { pathNot: '^lib/cycle/(decide/(decide|moves|running-offers)|explain/(explain|expected-start))\\.ts$' },
+      to: { circular: true },
     },
     ...Object.entries(ROOMS).map(([room, allowed]) => only(room, allowed)),
     ...STAGES.map((stage) => ({
@@ -52,7 +65,7 @@ module.exports = {
       name: `${driver}-is-a-driver`,
       severity: 'error',
       from: { path: `^lib/drivers/${driver}/` },
-      to: { path: '^lib/drivers/', pathNot: `^lib/drivers/(${driver}|solver)/|^lib/drivers/[^/]+$` },
+      to: { path: '^lib/drivers/', pathNot: `^lib/drivers/(${driver}|solver|stores)/|^lib/drivers/[^/]+$` },
     })),
     {
       name: 'cli-is-on-top',

@@ -22,13 +22,14 @@ import { verdicts } from './forecast/verdicts.ts';
 import { askedOf, atHorizon, curvesOf, type Curves } from '../lib/models/evaluation/curves.ts';
 import { historicalMedians } from '../lib/drivers/local/models/medians.ts';
 import { npyColumn } from '../lib/drivers/local/datasets/npy-column.ts';
-import { forecastReport, type CurveRow, type Evaluation } from './forecast/report.ts';
+import { forecastReport } from './forecast/report.ts';
 import { datasetRows } from '../lib/drivers/local/models/dataset-rows.ts';
 import type { DatasetRows } from '../lib/models/evaluation/rows.ts';
 import { EVALUATION_FILE } from '../lib/models/evaluation/record.ts';
 import { scores } from '../lib/models/evaluation/scores.ts';
 import { judge } from '../lib/drivers/local/models/judging.ts';
 import { printEvaluation } from './forecast/tables.ts';
+import type { CurveRow, Evaluation } from './forecast/evaluation.ts';
 
 const SEED = 1;
 const ABLATION = 'ablation: ';

@@ -2,41 +2,17 @@
 import type { EChartsOption } from 'echarts';
 import { html, Markup, rawElement } from '../../lib/report/markup.ts';
 import { STYLE } from '../../lib/report/style.ts';
-import { judgedBy, type Cell, type Forecast, type Row } from '../../lib/models/evaluation/cells.ts';
-import { LOSS_COSTS, type Choice } from './choices.ts';
-import type { Verdicts } from './verdicts.ts';
-import type { DatasetRows } from '../../lib/models/evaluation/rows.ts';
+import { type Cell, type Forecast, judgedBy } from '../../lib/models/evaluation/cells.ts';
+import { LOSS_COSTS } from './choices.ts';
 import {
   intervalText,
   METRIC_NAMES,
   METRICS,
   precisionRecall,
   reliability,
-  type Scores,
 } from '../../lib/models/evaluation/scores.ts';
 import { cellName, gain, planText, sourcesText } from './tables.ts';
-
-export interface CurveRow {
-  readonly cell: Cell;
-  readonly horizonS: number;
-  readonly forecast: string;
-  readonly scores: Scores;
-  readonly said: number;
-  readonly was: number;
-}
-
-export interface Evaluation {
-  readonly machine: string;
-  readonly manifest: DatasetRows['manifest'];
-  readonly seed: number;
-  readonly cells: readonly Cell[];
-  readonly forecasts: readonly Forecast[];
-  readonly rows: readonly Row[];
-  readonly ablation: readonly Row[];
-  readonly curve: readonly CurveRow[];
-  readonly choices: readonly { readonly cell: Cell; readonly list: readonly Choice[] }[];
-  readonly verdicts: readonly { readonly cell: Cell; readonly list: readonly Verdicts[] }[];
-}
+import type { Evaluation } from './evaluation.ts';
 
 /** Plots are drawn once, on white: where the page is dark they are turned over, with their hues kept. */
 const PLOT_STYLE = `

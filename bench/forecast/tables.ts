@@ -1,9 +1,9 @@
 /** The evaluation as text. */
 import { against, type Cell, type Row } from '../../lib/models/evaluation/cells.ts';
 import { LOSS_COSTS } from './choices.ts';
-import type { Evaluation } from './report.ts';
 import { DECADES_USD } from './verdicts.ts';
 import { intervalText, METRIC_NAMES, METRICS, RESAMPLES, type Interval } from '../../lib/models/evaluation/scores.ts';
+import type { Evaluation } from './evaluation.ts';
 
 const points = ({ value, low, high }: Interval): string =>
   `${(100 * value).toFixed(1)} [${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]`;

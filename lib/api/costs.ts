@@ -10,8 +10,6 @@ import { isLive, type Instance } from '../domain/instance.ts';
 import type { Job } from '../domain/job.ts';
 import { instanceHours, type LedgerRow } from '../domain/ledger.ts';
 import type { Backend } from '../ports/backend.ts';
-import type { CostRow } from '../ports/store.ts';
-import { costKeyOf, IDLE_KEY } from '../ports/store-costs.ts';
 import { boundedPage } from './bounded.ts';
 import { notACursor } from './cursor.ts';
 import { liveInstances } from '../cycle/state/known-instances.ts';
@@ -19,6 +17,7 @@ import { findJob } from './find-job.ts';
 import type { costsQuery } from './requests.ts';
 import type { CostReport, CostRowView, JobCostView } from './schemas.ts';
 import { callerView, iso } from './views.ts';
+import { costKeyOf, type CostRow, IDLE_KEY } from '../domain/costs.ts';
 
 type Money = Omit<CostRowView, 'key'>;
 /** A row with its part of its instance's hours. */

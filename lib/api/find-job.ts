@@ -1,9 +1,8 @@
 import { EbbError } from '../kernel/errors.ts';
 import { isOver, type Job } from '../domain/job.ts';
 import { timeOfText } from '../kernel/ids.ts';
-import { raw } from '../kernel/units.ts';
+import { DAY_MS, raw } from '../kernel/units.ts';
 import type { Backend } from '../ports/backend.ts';
-import { DAY_MS } from '../ports/store-retention.ts';
 import { nearestName } from '../domain/nearest-name.ts';
 import { quoted } from './validate.ts';
 

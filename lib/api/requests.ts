@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import type {} from 'zod-openapi';
 import { MAX_CALLER_ID } from '../domain/caller.ts';
-import { COST_KEYS } from '../ports/store-costs.ts';
 import { driftRisk, jobState, purchaseOption, taskState } from './schemas.ts';
+import { COST_KEYS } from '../domain/costs.ts';
 
 /** Largest request body, bytes. A stage of 10,000 tasks is one line, so a job file near this is a mistake. */
 export const MAX_BODY_BYTES = 1_048_576;

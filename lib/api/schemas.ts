@@ -10,7 +10,7 @@ import { z } from 'zod';
 // Types only: gives `.meta()` its OpenAPI keys without loading the generator.
 import type {} from 'zod-openapi';
 import { ERROR_CODES, type ErrorCode } from '../kernel/errors.ts';
-import { COST_KEYS } from '../ports/store-costs.ts';
+import { COST_KEYS } from '../domain/costs.ts';
 
 const instant = z.iso.datetime().describe('Engine time, ISO 8601, UTC.').meta({ example: '2026-03-01T12:00:00.000Z' });
 const usd = z.number().describe('US dollars.');

@@ -65,3 +65,5 @@ export const cost = (rate: UsdPerHour, time: Seconds): Usd => usd((raw(rate) * r
 export const ZERO_S: Seconds = seconds(0);
 export const ZERO_USD: Usd = usd(0);
 export const FOREVER: EpochMs = epochMs(Number.MAX_SAFE_INTEGER);
+/** Milliseconds of a day, where days are counted in plain numbers. */
+export const DAY_MS = 86_400_000;

@@ -5,7 +5,7 @@ import type { Attempt, Job, JobState, Task } from '../domain/job.ts';
 import type { Instance } from '../domain/instance.ts';
 import type { LedgerRow } from '../domain/ledger.ts';
 import type { Effect, EffectOutcome, Explanation, Plan } from '../domain/plan.ts';
-import type { By } from './store-costs.ts';
+import type { By, CostRow } from '../domain/costs.ts';
 
 export interface Submission {
   readonly job: Job;
@@ -103,19 +103,6 @@ export interface OthersChanges {
   readonly cursors: ReadonlyMap<InstanceId, number>;
 }
 
-export interface CostRow {
-  /** Job id, owner, pool id or template; '(idle)' for time that no job is known to have caused. */
-  readonly key: string;
-  readonly workUsd: number;
-  readonly wastedUsd: number;
-  readonly idleUsd: number;
-  /** Of the work alone: what was wasted or idle is not part of the comparison. */
-  readonly onDemandUsd: number;
-  readonly instanceHours: number;
-  /** Of these hours the idle ones; absent in sums of versions that kept none. */
-  readonly idleHours?: number;
-}
-
 /**
  * All that must survive. Writers: submissions and cancel requests (any process, any time) and the one engine that
  * holds the lease. A resolved write is durable. Contract: test/contract/store.ts, run on every implementation.
@@ -178,4 +165,21 @@ export interface Store {
   /** Values written by `memory` changes whose key starts so (predictor histories, observed interruptions, clock anchor). */
   memory(prefix: string): Promise<ReadonlyMap<string, string>>;
   close(): Promise<void>;
+}
+
+/**
+ * What a store forgets, so that it does not grow with every cycle. Of explanations the latest per job is kept as long as the job.
+ *
+ * What is final ages out: a job that is over, with its tasks and attempts, once all its attempts have ended; an instance that has
+ * ended, with its ledger, once its bill is settled. Then it is as if it had never been, but for its costs, which
+ * stay in every sum. An idempotency key holds as long, from its submission on: so it never outlives the job that it made. What is
+ * not over is never forgotten.
+ */
+export interface Retention {
+  /** Newest plans kept, and with them the outcomes of their effects. Effects without an outcome are always kept. */
+  readonly plans: number;
+  /** Newest events kept. Sequence numbers go on ascending. */
+  readonly events: number;
+  /** Wall days from the end on after which what is final ages out, at the latest with a commit thereafter; null: never. */
+  readonly historyDays: number | null;
 }

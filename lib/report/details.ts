@@ -1,7 +1,4 @@
-import type { Refusal } from '../drivers/sim/simulation.ts';
-import { completionsS, latenessesS, type JobColumns, type RunOutcome } from '../drivers/sim/outcome.ts';
 import { Columns } from './columns.ts';
-import type { Comparison } from './comparison.ts';
 import {
   JOB_NUMBERS,
   JOB_TEXTS,
@@ -13,6 +10,8 @@ import {
   type RunPayload,
 } from './payload.ts';
 import type { PriceSeries } from './prices.ts';
+import { completionsS, type JobColumns, latenessesS, type Refusal, type RunOutcome } from './outcome.ts';
+import type { Comparison } from './figures.ts';
 
 /** Rows of jobs in one file, over all runs: about 40 MB. Runs past that have their figures and no table of jobs. */
 export const EMBEDDED_ROWS = 1_000_000;

@@ -1,16 +1,17 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { RunOutcome } from '../drivers/sim/outcome.ts';
 import { clientCode } from './client-code.ts';
 import { FILTERS } from './client/job-rows.ts';
-import { compare, type Comparison } from './comparison.ts';
+import { compare } from './comparison.ts';
 import { detailsOf, EMBEDDED_ROWS } from './details.ts';
 import { count } from './client/format.ts';
 import { html, rawElement, scriptJson, type Markup } from './markup.ts';
 import type { PriceSeries } from './prices.ts';
 import { differencesTable, durationsTable, headline, presetsTable, runOptions, type Provenance } from './sections.ts';
 import { STYLE } from './style.ts';
+import type { RunOutcome } from './outcome.ts';
+import type { Comparison } from './figures.ts';
 
 export type { Provenance } from './sections.ts';
 

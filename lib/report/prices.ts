@@ -2,7 +2,7 @@ import type { PoolId } from '../kernel/ids.ts';
 import { raw } from '../kernel/units.ts';
 import { indexAt, priceAt } from '../market/steps.ts';
 import type { MarketTrace } from '../market/trace.ts';
-import type { RunOutcome } from '../drivers/sim/outcome.ts';
+import type { RunOutcome } from './outcome.ts';
 
 /** The spot price of one pool within one window, as steps; the last one holds until `toMs`. */
 export interface PriceSeries {

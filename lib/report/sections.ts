@@ -1,16 +1,10 @@
 /** The parts of the page that are written into it: what was run, what went wrong, the figures of presets. No script needed. */
-import type { RunOutcome } from '../drivers/sim/outcome.ts';
 import { count, dollars, duration, minute, NONE, percent, plural, ratio } from './client/format.ts';
-import {
-  choices,
-  REFERENCES,
-  type Comparison,
-  type Difference,
-  type Estimate,
-  type PresetFigures,
-} from './comparison.ts';
+import { choices, type Estimate, REFERENCES } from './comparison.ts';
 import type { Interval } from './bootstrap.ts';
 import { html, type Markup } from './markup.ts';
+import type { RunOutcome } from './outcome.ts';
+import type { Comparison, Difference, PresetFigures } from './figures.ts';
 
 /** What a run was made of, in the words of who made it. */
 export interface Provenance {

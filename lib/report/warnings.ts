@@ -1,8 +1,7 @@
 /** What makes the figures of a comparison doubtful, in sentences: the same ones on a terminal, as JSON and at the top of the page. */
-import { COUNTED_PAST_END } from '../drivers/sim/simulation.ts';
-import type { RunOutcome } from '../drivers/sim/outcome.ts';
 import { LEAST_UNITS } from './bootstrap.ts';
-import type { Comparison } from './comparison.ts';
+import { COUNTED_PAST_END, type RunOutcome } from './outcome.ts';
+import type { Comparison } from './figures.ts';
 
 export interface Doubted extends Pick<Comparison, 'presets' | 'method'> {
   readonly runs: readonly RunOutcome[];

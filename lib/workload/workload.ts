@@ -59,6 +59,3 @@ export interface Workload {
   /** Of the latest `jobs()`, as far as it has come. */
   report(): WorkloadReport;
 }
-
-export { openWorkload } from './open.ts';
-export type { WorkloadOptions } from './options.ts';

@@ -2,8 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { attemptId, instanceId, jobId } from '../../lib/kernel/ids.ts';
 import { epochMs, usd } from '../../lib/kernel/units.ts';
 import type { JobSpec } from '../../lib/domain/job.ts';
-import type { Change, CostRow, Store } from '../../lib/ports/store.ts';
-import type { OpenStore } from './store.ts';
+import type { Change, Store } from '../../lib/ports/store.ts';
 import {
   attempt,
   effect,
@@ -17,6 +16,8 @@ import {
   submission,
   task,
 } from './store-samples.ts';
+import type { CostRow } from '../../lib/domain/costs.ts';
+import type { OpenStore } from './open-store.ts';
 
 const DAY_MS = 86_400_000;
 const HISTORY_DAYS = 10;

@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { attemptId, instanceId, jobId } from '../../lib/kernel/ids.ts';
 import { epochMs, raw } from '../../lib/kernel/units.ts';
 import type { Change, EventRecord, Store } from '../../lib/ports/store.ts';
-import type { Retention } from '../../lib/ports/store-retention.ts';
 import { codeOf } from '../support/code-of.ts';
 import { ageingContract } from './store-ageing.ts';
 import { crashContract, type Crashes } from './store-crashes.ts';
@@ -19,15 +18,13 @@ import {
   submission,
   task,
 } from './store-samples.ts';
+import type { OpenStore } from './open-store.ts';
 
 const ids = (list: readonly { readonly id: string }[]): string[] => list.map((x) => x.id);
 const event = (text: string): Change => ({
   put: 'event',
   value: { atMs: epochMs(5), type: 'note', job: null, text, data: { n: 1 } },
 });
-
-/** Gives an empty store with the given retention; `nowMs`: its wall clock. */
-export type OpenStore = (retention: Retention, nowMs: () => number) => Promise<Store>;
 
 /** What every implementation of the Store port keeps, whatever happens to the processes that write. */
 export function storeContract(name: string, open: OpenStore, crashes: Crashes): void {

@@ -16,7 +16,7 @@ import { afterAll, describe, expect, it } from '@jest/globals';
 import { raw } from '../../lib/kernel/units.ts';
 import { openSqliteStore } from '../../lib/drivers/local/store/sqlite-store.ts';
 import type { EventRecord } from '../../lib/ports/store.ts';
-import type { Comparison } from '../../lib/report/comparison.ts';
+import type { Comparison } from '../../lib/report/figures.ts';
 
 const EBB = join(process.cwd(), 'bin', 'ebb.mjs');
 const cwd = mkdtempSync(join(tmpdir(), 'ebb-fidelity-'));

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import type { Comparison } from '../../lib/report/comparison.ts';
+import type { Comparison } from '../../lib/report/figures.ts';
 
 const EBB = join(process.cwd(), 'bin', 'ebb.mjs');
 const scratch = mkdtempSync(join(tmpdir(), 'ebb-simulate-'));

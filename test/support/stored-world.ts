@@ -4,7 +4,6 @@ import type { PricingClient } from '@aws-sdk/client-pricing';
 import type { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { DynamoStore } from '../../lib/drivers/aws/store/dynamo-store.ts';
 import { SUPERSEDED_TAG } from '../../lib/drivers/aws/store/keys.ts';
-import { COST_KEYS } from '../../lib/ports/store-costs.ts';
 import { Inbox } from '../../lib/drivers/aws/fleet/inbox.ts';
 import { launchedRecord } from '../../lib/drivers/aws/fleet/record.ts';
 import { Table } from '../../lib/drivers/aws/store/table.ts';
@@ -28,6 +27,7 @@ import {
 } from '../contract/store-samples.ts';
 import { ObjectsDouble } from '../doubles/dynamodb/objects.ts';
 import { DynamoDouble } from '../doubles/dynamodb/table.ts';
+import { COST_KEYS } from '../../lib/domain/costs.ts';
 
 /**
  * A deployment's table and bucket with some of everything in them: jobs that are over, run, wait and have just been submitted, in

@@ -10,7 +10,6 @@ import type {
 import { MAX_COST_ROWS } from '../../api/requests.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import { all, type Client } from '../client.ts';
-import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../commands/capacity.ts';
 import type { Action } from '../context.ts';
 import { json, type Output } from '../output.ts';
 import { routes } from '../routes.ts';
@@ -18,6 +17,7 @@ import type { DriftRisk } from '../../market/forecast/drift.ts';
 import { driftText } from '../views/drift.ts';
 import { forecastsTable, originText } from '../views/forecasts.ts';
 import { costTable, instancesTable, plansTable, poolsTable } from '../views/capacity.ts';
+import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../flags/capacity.ts';
 
 export const cost: Action<CostOptions> = async ({ output, json: asJson, client }, _args, { by, idle }) => {
   const engine = await client();

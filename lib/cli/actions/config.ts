@@ -1,9 +1,9 @@
 import { schedulerConfig } from '../../domain/config.ts';
 import { jobFileJsonSchema } from '../../domain/job-file/job-file.ts';
-import type { ConfigOptions } from '../commands/settings.ts';
 import type { Action } from '../context.ts';
 import { json } from '../output.ts';
 import { table } from '../views/table.ts';
+import type { ConfigOptions } from '../flags/settings.ts';
 
 export const config: Action<ConfigOptions> = async ({ output, json: asJson }, _args, options) => {
   if (options.schema === true) {

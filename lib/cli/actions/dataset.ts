@@ -4,9 +4,9 @@ import { terminalText } from '../../kernel/terminal-text.ts';
 import { writeDataset, type DatasetManifest, type DatasetSource } from '../../drivers/local/datasets/dataset-folder.ts';
 import { openMarket } from '../../drivers/local/market/import.ts';
 import type { SamplingPlan } from '../../market/dataset.ts';
-import type { DatasetFlags, MarketStreams } from '../commands/market.ts';
 import { percent, plural } from '../format.ts';
 import { catalogueOption, day, line, number, printJson, stoppable } from './market.ts';
+import type { DatasetFlags, MarketStreams } from '../flags/market.ts';
 
 export async function dataset(
   streams: MarketStreams,

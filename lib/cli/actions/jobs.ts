@@ -9,7 +9,6 @@ import type {
   TaskView,
 } from '../../api/schemas.ts';
 import { all } from '../client.ts';
-import type { JobsOptions, StatusOptions } from '../commands/jobs.ts';
 import type { Action } from '../context.ts';
 import { json } from '../output.ts';
 import { routes } from '../routes.ts';
@@ -17,6 +16,7 @@ import { explanation } from '../views/explanation.ts';
 import { failureSection, failuresOf } from '../views/failures.ts';
 import { jobStatus, jobsTable, tasksTable } from '../views/jobs.ts';
 import { text } from '../views/table.ts';
+import type { JobsOptions, StatusOptions } from '../flags/jobs.ts';
 
 export const jobs: Action<JobsOptions> = async ({ output, json: asJson, client }, _args, options) => {
   const { state, owner, name, label, limit } = options;

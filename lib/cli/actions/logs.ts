@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AttemptList, AttemptView, FailureList, LogView } from '../../api/schemas.ts';
 import type { Client, Query } from '../client.ts';
-import type { LogsOptions } from '../commands/jobs.ts';
 import type { Action } from '../context.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import { visible } from '../../kernel/terminal-text.ts';
 import { json, type Output } from '../output.ts';
 import { routes } from '../routes.ts';
+import type { LogsOptions } from '../flags/jobs.ts';
 
 /** Wall time between two looks at a log that may grow. */
 const POLL_MS = 300;

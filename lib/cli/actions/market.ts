@@ -29,12 +29,12 @@ import {
   type ImportProgress,
   type ImportSummary,
 } from '../../drivers/local/market/import.ts';
-import type { GenerateFlags, ImportFlags, MarketStreams, ShowFlags } from '../commands/market.ts';
 import { plainJson, textFor, visible } from '../../kernel/terminal-text.ts';
 import { percent, plural } from '../format.ts';
 import { endedByStop, type SignalSource } from '../signals.ts';
 import { columnsOf } from '../output.ts';
 import { table, type Column } from '../views/table.ts';
+import type { GenerateFlags, ImportFlags, MarketStreams, ShowFlags } from '../flags/market.ts';
 
 export const day = (ms: number): string => new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
 export const number = (n: number): string => n.toLocaleString('en-US');

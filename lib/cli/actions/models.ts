@@ -8,12 +8,12 @@ import { addChoice, knownChoices, standing, type Choice } from '../../models/cho
 import { libraryOf, versionNamed } from '../../models/library.ts';
 import type { Risk } from '../../models/preemption.ts';
 import { modelInUse, type InUse } from '../../models/versions.ts';
-import type { ListOptions, ShowOptions, UseOptions } from '../commands/models.ts';
 import { refuseElsewhere, type Action, type Context } from '../context.ts';
 import { json } from '../output.ts';
 import type { DriftRisk } from '../../market/forecast/drift.ts';
 import { driftText } from '../views/drift.ts';
 import { historyTable, inUseText, modelPage, modelsTable, SETTING } from '../views/models.ts';
+import type { ListOptions, ShowOptions, UseOptions } from '../flags/models.ts';
 
 /** Versions lie on this machine, also those of a deployment: before it is deployed. */
 export const placesOf = ({ world }: Context, options: { readonly dir: string; readonly risk: Risk }) => {

@@ -13,7 +13,6 @@ import type {
 import { diskText, diskWayOut } from '../../domain/disk-budget.ts';
 import { EbbError, ERROR_CODES } from '../../kernel/errors.ts';
 import { all, type Client } from '../client.ts';
-import type { RunOptions } from '../commands/running.ts';
 import { refuseElsewhere, type Action, type Context } from '../context.ts';
 import type { Embedded } from '../embedded.ts';
 import { embeddedOptions, NOT_BEGUN } from '../engine-options.ts';
@@ -29,6 +28,7 @@ import { failuresOf } from '../views/failures.ts';
 import { figures, summary, verdict, type JobResult, type RunResult } from '../views/summary.ts';
 import { goingOn, resumeCommand, unfinishedJobs } from '../unfinished.ts';
 import { submitOne } from './submit.ts';
+import type { RunOptions } from '../flags/running.ts';
 
 /** Wall time between two looks at something that is about to end. */
 const POLL_MS = 100;

@@ -1,10 +1,9 @@
 import { EbbError, ERROR_CODES, type ErrorCode } from '../../kernel/errors.ts';
 import { VERSION } from '../../drivers/local/engine/version.ts';
 import { SIMULATED_LIMIT } from '../../drivers/sim/simulation.ts';
-import { compare, type Comparison } from '../../report/comparison.ts';
+import { compare } from '../../report/comparison.ts';
 import { refusalsOf } from '../../report/details.ts';
 import { pricesOf } from '../../report/prices.ts';
-import type { SimulateOptions } from '../commands/simulate.ts';
 import type { Action, Context } from '../context.ts';
 import { json } from '../output.ts';
 import { commandOf } from '../simulation/command-line.ts';
@@ -16,6 +15,8 @@ import { showProgress } from '../simulation/progress.ts';
 import { writeWhole } from '../simulation/targets.ts';
 import { endedByStop, onStopRequest, SIGNAL_EXIT, type StopSignal } from '../signals.ts';
 import { simulationSummary } from '../views/simulation.ts';
+import type { SimulateOptions } from '../flags/simulate.ts';
+import type { Comparison } from '../../report/figures.ts';
 
 /** The made-up market is small on purpose; a market for other needs is made in a moment. */
 const OTHER_MARKET =

@@ -3,7 +3,6 @@ import type { SubmitAnswer } from '../../api/schemas.ts';
 import { EbbError, ERROR_CODES } from '../../kernel/errors.ts';
 import { sendBatches, type BatchResult, type KeyedSource } from '../batches.ts';
 import type { Client } from '../client.ts';
-import type { SubmitOptions } from '../commands/jobs.ts';
 import type { Action, Context } from '../context.ts';
 import { fromProblem, renderError } from '../failure.ts';
 import { duration, plural } from '../format.ts';
@@ -13,6 +12,7 @@ import { routes } from '../routes.ts';
 import { endedByStop } from '../signals.ts';
 import { text } from '../views/table.ts';
 import { counting, type Counting } from '../views/counting.ts';
+import type { SubmitOptions } from '../flags/jobs.ts';
 
 /** Of more jobs than these only the sum is told, besides what is wrong. */
 const MOST_LISTED = 100;

@@ -5,12 +5,12 @@ import { announce } from '../../api/server/announcement.ts';
 import { checkExposure, isLoopback } from '../../api/server/guard.ts';
 import { tlsFiles, type TlsFiles } from '../../api/server/tls.ts';
 import { keptToken, tokenIn } from '../../api/server/token.ts';
-import type { UpOptions } from '../commands/running.ts';
 import { refuseElsewhere, type Action, type Context } from '../context.ts';
 import { embeddedOptions, NOT_BEGUN } from '../engine-options.ts';
 import { json } from '../output.ts';
 import { goingOn, unfinishedJobs } from '../unfinished.ts';
 import { endedByStop, onStopRequest, SIGNAL_EXIT, type StopSignal } from '../signals.ts';
+import type { UpOptions } from '../flags/running.ts';
 
 /** Longest wall time that a second Ctrl-C waits for processes to be gone. */
 const AT_ONCE_MS = 3_000;

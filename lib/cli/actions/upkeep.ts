@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
 import { backUp, restore as restoreFrom } from '../../drivers/local/engine/backup.ts';
-import type { BackupOptions, RestoreOptions } from '../commands/upkeep.ts';
 import { refuseElsewhere, type Action } from '../context.ts';
 import { plural } from '../format.ts';
 import { json, type Output } from '../output.ts';
 import { resumeCommand } from '../unfinished.ts';
+import type { BackupOptions, RestoreOptions } from '../flags/upkeep.ts';
 
 const ON_AWS = 'a deployment on AWS is backed up by DynamoDB: see docs/deploy.md, "Restore"';
 

@@ -1,27 +1,8 @@
 import { type Command, Option } from 'commander';
-import { COST_KEYS, type By } from '../../ports/store-costs.ts';
 import { lazily, type World } from '../context.ts';
 import { whole } from '../options.ts';
-
-export interface CostOptions {
-  readonly by: By;
-  readonly idle: 'shared' | 'apart';
-}
-export interface PoolsOptions {
-  readonly option?: string;
-  readonly zone?: string;
-  readonly type?: string;
-  readonly limit: number;
-  readonly forecast?: boolean;
-  readonly drift?: 'any' | 'capacity';
-}
-export interface InstancesOptions {
-  readonly all?: boolean;
-  readonly limit: number;
-}
-export interface PlansOptions {
-  readonly limit: number;
-}
+import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../flags/capacity.ts';
+import { COST_KEYS } from '../../domain/costs.ts';
 
 /** Adds what shows capacity and money: cost, pools, instances, plans. */
 export function addCapacity(program: Command, world: World, finish: (code: number) => void): void {

@@ -1,12 +1,8 @@
 import { Argument, Command, Option } from 'commander';
 import { lazily, type World } from '../context.ts';
+import type { CompleteOptions } from '../flags/completion.ts';
 
 const SUMMARY = 'print a completion script for bash, zsh, fish or powershell';
-
-export interface CompleteOptions {
-  /** The word at the cursor is not begun: for shells that drop empty arguments. */
-  readonly next?: boolean;
-}
 
 /** Adds `completion SHELL`, and the hidden `complete` that its scripts call. */
 export function addCompletion(program: Command, world: World, finish: (code: number) => void): void {

@@ -1,28 +1,7 @@
 import { type Command, Option } from 'commander';
 import { lazily, type World } from '../context.ts';
 import { whole } from '../options.ts';
-
-export interface SubmitOptions {
-  readonly key?: string;
-  readonly keepGoing?: boolean;
-}
-export interface JobsOptions {
-  readonly state?: readonly string[];
-  readonly owner?: string;
-  readonly name?: string;
-  readonly label?: string;
-  readonly limit: number;
-}
-export interface LogsOptions {
-  readonly task: number;
-  readonly stage?: string;
-  readonly attempt?: number;
-  readonly stderr?: boolean;
-  readonly follow?: boolean;
-}
-export interface StatusOptions {
-  readonly tasks?: boolean;
-}
+import type { JobsOptions, LogsOptions, StatusOptions, SubmitOptions } from '../flags/jobs.ts';
 
 /** Adds what works on the jobs of a running engine: submit, jobs, status, watch, logs, cancel, release, explain. */
 export function addJobs(program: Command, world: World, finish: (code: number) => void): void {

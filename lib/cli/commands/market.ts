@@ -1,63 +1,7 @@
 import { Command, Option } from 'commander';
 import type { Points } from '../../market/dataset.ts';
 import { fromOne, instantMs, path, positive, share, whole } from '../options.ts';
-import type { SignalSource } from '../signals.ts';
-
-/** Where a market command writes; the process's own streams unless a test gives others. */
-export interface MarketStreams {
-  readonly stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
-  readonly stderr: NodeJS.WritableStream & { isTTY?: boolean };
-  /** Where stop requests come from. Absent: there are none. */
-  readonly signals?: SignalSource;
-}
-
-export interface ImportFlags {
-  readonly output?: string;
-  readonly name?: string;
-  readonly catalogue?: string;
-  readonly maxIssues: number;
-  readonly json?: boolean;
-}
-
-export interface GenerateFlags {
-  readonly output: string;
-  readonly seed?: number;
-  readonly days?: number;
-  readonly start?: number;
-  readonly zones?: readonly string[];
-  readonly types?: readonly string[];
-  readonly regime: 'spiky' | 'smooth' | 'mixed';
-  readonly temper: 'natural' | 'turbulent';
-  readonly json?: boolean;
-}
-
-export interface ShowFlags {
-  readonly pool?: readonly string[];
-  readonly from?: number;
-  readonly to?: number;
-  readonly charts: number;
-  readonly svg?: string;
-  readonly html?: string;
-  readonly catalogue?: string;
-  readonly cache: string;
-  /** The program's --no-color; undefined where the command stands alone. */
-  readonly color?: boolean;
-  readonly json?: boolean;
-}
-
-export interface DatasetFlags {
-  readonly output: string;
-  readonly seed: number;
-  readonly instants: number;
-  readonly bids: number;
-  readonly points: Points;
-  readonly train: number;
-  readonly validation: number;
-  readonly unseen: number;
-  readonly catalogue?: string;
-  readonly cache: string;
-  readonly json?: boolean;
-}
+import type { DatasetFlags, GenerateFlags, ImportFlags, MarketStreams, ShowFlags } from '../flags/market.ts';
 
 const actions = () => import('../actions/market.ts');
 const collect = (text: string, before: readonly string[] = []): string[] => [...before, ...text.split(',')];

@@ -1,33 +1,7 @@
 import { type Command, Option } from 'commander';
 import { lazily, type World } from '../context.ts';
 import { diskBytes, instantMs, path, port, positive, setting, vcpuCount, whole } from '../options.ts';
-
-/** Options of an engine in this process: `run` and `up`. */
-export interface EngineOptions {
-  readonly market?: string;
-  /** Epoch ms. */
-  readonly from?: number;
-  readonly speed?: number;
-  readonly seed?: number;
-  readonly dir: string;
-  readonly preset?: string;
-  readonly vcpus?: number;
-  /** Bytes. */
-  readonly disk?: number;
-  readonly set?: Readonly<Record<string, unknown>>;
-}
-export interface RunOptions extends EngineOptions {
-  readonly resume?: boolean;
-  readonly dumpModel?: string;
-}
-export interface UpOptions extends EngineOptions {
-  readonly bind: string;
-  readonly port: number;
-  /** False: --no-token. */
-  readonly token: boolean;
-  readonly tlsCert?: string;
-  readonly tlsKey?: string;
-}
+import type { RunOptions, UpOptions } from '../flags/running.ts';
 
 /** No defaults here: an engine that goes on with unfinished work takes what is left out from its directory. */
 function engineOptions(command: Command): Command {

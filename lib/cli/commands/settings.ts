@@ -1,10 +1,6 @@
 import type { Command } from 'commander';
 import { lazily, type World } from '../context.ts';
-
-export interface ConfigOptions {
-  readonly presets?: boolean;
-  readonly schema?: boolean;
-}
+import type { ConfigOptions } from '../flags/settings.ts';
 
 /** Adds `config`. */
 export function addSettings(program: Command, world: World, finish: (code: number) => void): void {

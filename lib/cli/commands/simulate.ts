@@ -1,30 +1,7 @@
 import type { Command } from 'commander';
 import { lazily, type World } from '../context.ts';
 import { between, instantMs, path, positive, setting, vcpuCount, whole } from '../options.ts';
-
-export interface SimulateOptions {
-  readonly workload?: string;
-  readonly replay?: string;
-  readonly market?: string;
-  readonly preset?: string;
-  readonly compare?: readonly string[];
-  /** Epoch ms. */
-  readonly from?: number;
-  readonly to?: number;
-  readonly windows: number;
-  readonly seeds: number;
-  readonly seed?: number;
-  readonly scale?: number;
-  readonly jobsLimit?: number;
-  readonly workloadOption?: Readonly<Record<string, unknown>>;
-  readonly set?: Readonly<Record<string, unknown>>;
-  readonly vcpus?: number;
-  readonly gap?: number;
-  readonly setup: number;
-  readonly report?: string;
-  readonly log?: string;
-  readonly dir: string;
-}
+import type { SimulateOptions } from '../flags/simulate.ts';
 
 const list = (text: string): string[] => text.split(',').map((name) => name.trim());
 const count = between(1, 10_000, 'a whole number', whole);

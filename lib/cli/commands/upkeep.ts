@@ -1,14 +1,7 @@
 import type { Command } from 'commander';
 import { lazily, type World } from '../context.ts';
 import { path } from '../options.ts';
-
-export interface BackupOptions {
-  readonly dir: string;
-  readonly logs?: boolean;
-}
-export interface RestoreOptions {
-  readonly dir: string;
-}
+import type { BackupOptions, RestoreOptions } from '../flags/upkeep.ts';
 
 /** Adds `backup` and `restore`. */
 export function addUpkeep(program: Command, world: World, finish: (code: number) => void): void {

@@ -2,19 +2,7 @@ import type { Command, Option } from 'commander';
 import type { World } from '../context.ts';
 import { positionIn, visible, visibleOptions, type Position } from './position.ts';
 import { valuesOf } from './values.ts';
-
-export interface Candidate {
-  readonly value: string;
-  readonly about: string;
-}
-
-/** What the shell itself completes where there are no candidates. */
-export type Paths = 'files' | 'folders' | 'none';
-
-export interface Completion {
-  readonly candidates: readonly Candidate[];
-  readonly paths: Paths;
-}
+import type { Candidate, Completion } from './candidate.ts';
 
 /** Longest description that is printed. */
 const MOST_ABOUT = 120;

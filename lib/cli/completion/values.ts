@@ -5,8 +5,8 @@ import type { JobList, JobView } from '../../api/schemas.ts';
 import type { Client } from '../client.ts';
 import { makeContext, type World } from '../context.ts';
 import { routes } from '../routes.ts';
-import type { Candidate, Completion } from './candidates.ts';
 import type { Position } from './position.ts';
+import type { Candidate, Completion } from './candidate.ts';
 
 /* Values that no `choices` of an option list: names of presets, settings, instance types, versions, jobs. */
 

@@ -1,7 +1,8 @@
 import { EbbError, type ErrorCode, type ErrorFacts } from '../../kernel/errors.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
-import type { RunOutcome } from '../../drivers/sim/outcome.ts';
-import type { WorkloadOptions, WorkloadReport } from '../../workload/workload.ts';
+import type { WorkloadOptions } from '../../workload/options.ts';
+import type { WorkloadReport } from '../../workload/workload.ts';
+import type { RunOutcome } from '../../report/outcome.ts';
 
 /** One simulation as data: all that a thread needs to compose it. */
 export interface RunOrder {

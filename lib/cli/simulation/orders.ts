@@ -10,12 +10,12 @@ import { DEFAULT_SEED } from '../../market/default-market.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import { decidersNamed } from '../../drivers/sim/deciders.ts';
 import { isSynthetic } from '../../workload/synthetic.ts';
-import type { SimulateOptions } from '../commands/simulate.ts';
 import { checkedSettings } from '../engine-options.ts';
 import { marketOf } from './compose.ts';
 import type { RunOrder } from './order.ts';
 import { targetsOf } from './targets.ts';
 import { usualStart, windowStarts } from './windows.ts';
+import type { SimulateOptions } from '../flags/simulate.ts';
 
 const DEFAULT_WORKLOAD = 'synthetic:jobs=200';
 const DEFAULT_PRESET = 'ebbtide';

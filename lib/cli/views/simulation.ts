@@ -1,13 +1,8 @@
-import {
-  choices,
-  type Comparison,
-  type Difference,
-  type Estimate,
-  type PresetFigures,
-} from '../../report/comparison.ts';
+import { choices, type Estimate } from '../../report/comparison.ts';
 import { dollars, percent } from '../format.ts';
 import type { Output } from '../output.ts';
 import { table, text, type Column } from './table.ts';
+import type { Comparison, Difference, PresetFigures } from '../../report/figures.ts';
 
 type Paint = Pick<Output, 'colors' | 'columns'>;
 

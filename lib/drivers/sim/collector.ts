@@ -17,7 +17,7 @@ import type { Pool } from '../../domain/pool.ts';
 import { JobRows } from './job-rows.ts';
 import type { MemoryFleet } from './memory-fleet.ts';
 import type { MemoryStore } from './memory-store.ts';
-import type { PoolUse } from './outcome.ts';
+import type { PoolUse } from '../../report/outcome.ts';
 
 type Tally = { -readonly [K in keyof PoolUse]: PoolUse[K] };
 type Sums = Record<LedgerRow['kind'], number>;

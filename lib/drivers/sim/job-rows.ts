@@ -2,7 +2,7 @@ import type { JobId } from '../../kernel/ids.ts';
 import { raw, type EpochMs } from '../../kernel/units.ts';
 import type { Job, JobClass, JobState } from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
-import type { JobColumns } from './outcome.ts';
+import type { JobColumns } from '../../report/outcome.ts';
 
 const at = (t: EpochMs | null): number => (t === null ? NaN : raw(t));
 const COLUMNS = [

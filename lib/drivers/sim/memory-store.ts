@@ -8,24 +8,34 @@ import type {
   ActiveState,
   Cancelling,
   Change,
-  CostRow,
   EffectRecord,
   EventRecord,
   JobFilter,
   OthersChanges,
   Page,
+  Retention,
   Store,
   Submission,
   SubmitOutcome,
   Submitted,
 } from '../../ports/store.ts';
-import { cancelEvent, submittedEvent } from '../../ports/store-events.ts';
-import { COST_KEYS, CostSums, costsBy, isKeptSum, KEPT_SUMS, type By } from '../../ports/store-costs.ts';
-import { decodeCursor, pageOf } from '../../ports/store-paging.ts';
-import { expectKnown } from '../../ports/store-changes.ts';
-import { AGED_OUT, DAY_MS, DEFAULT_RETENTION, type Retention } from '../../ports/store-retention.ts';
 import { TaskRows } from '../../cycle/state/rows.ts';
 import { Arrivals, Index, RowLists } from './memory-state.ts';
+import {
+  AGED_OUT,
+  type By,
+  COST_KEYS,
+  type CostRow,
+  costsBy,
+  CostSums,
+  isKeptSum,
+  KEPT_SUMS,
+} from '../../domain/costs.ts';
+import { DEFAULT_RETENTION } from '../stores/retention.ts';
+import { expectKnown } from '../stores/known-changes.ts';
+import { cancelEvent, submittedEvent } from '../stores/job-events.ts';
+import { decodeCursor, pageOf } from '../stores/paging.ts';
+import { DAY_MS } from '../../kernel/units.ts';
 
 /** Told of what is stored as it is stored; may not change the store before the call that stored it has returned. */
 export interface StoreWatcher {

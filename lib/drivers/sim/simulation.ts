@@ -25,8 +25,7 @@ import { CapacityEvidence } from '../../market/forecast/hazard.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import type { Solver } from '../../stages/plan/solver.ts';
 import type { Market } from '../../ports/market.ts';
-import type { EventRecord } from '../../ports/store.ts';
-import type { Retention } from '../../ports/store-retention.ts';
+import type { EventRecord, Retention } from '../../ports/store.ts';
 import { MemoryFleet } from './memory-fleet.ts';
 import { MemoryStore } from './memory-store.ts';
 import { Collector, type Settled } from './collector.ts';
@@ -34,6 +33,7 @@ import { PassingHistory } from './passing-history.ts';
 import { ORACLE_FORECAST, withTrueInterruptions } from './true-interruptions.ts';
 import { Truth } from './truth.ts';
 import type { WorkloadJob } from '../../workload/workload.ts';
+import { COUNTED_PAST_END, type CycleTotals, type EndReason, type Refusal, TEXTS_KEPT } from '../../report/outcome.ts';
 
 /** What decides: the stages of a preset, and what it may know of the market. */
 export interface Deciders {
@@ -85,18 +85,6 @@ export interface Progress {
   readonly arrived: number;
 }
 
-/** A job that submission turned down, as it would have been in every other driver. */
-export interface Refusal {
-  readonly key: string;
-  readonly code: string;
-  /** Empty past the first TEXTS_KEPT of a code. */
-  readonly what: string;
-  /** What to do about it; empty where nothing is known. */
-  readonly next: string;
-}
-
-export type EndReason = 'done' | 'time-over' | 'aborted';
-
 export interface SimulationResult {
   readonly ended: EndReason;
   readonly endMs: EpochMs;
@@ -111,21 +99,10 @@ export interface SimulationResult {
   readonly cycles: CycleTotals;
 }
 
-export interface CycleTotals {
-  readonly count: number;
-  readonly solved: number;
-  /** Real time that solvers took, ms: no part of any decision. */
-  readonly solverMs: number;
-}
-
 /** Told of progress once in so many instants: often enough to watch, seldom enough to cost nothing. */
 const PROGRESS_INSTANTS = 32;
 /** What a simulation itself reads again: the log of events goes to whoever listens. */
 const RETENTION: Retention = { plans: 1, events: 1000, historyDays: null };
-/** Refused jobs whose reason is kept word for word, of each code: of the others the name and the code are. */
-export const TEXTS_KEPT = 100;
-/** A workload may be endless beside its window: past so many jobs that come too late nothing more is counted. */
-export const COUNTED_PAST_END = 100_000;
 /** Fields of Date end here (ECMAScript, section "Time Values and Time Range"). */
 const LAST_INSTANT_MS = 8.64e15;
 

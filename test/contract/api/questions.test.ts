@@ -5,11 +5,11 @@ import type { Explanation, SolveReport } from '../../../lib/domain/plan.ts';
 import type { Instance } from '../../../lib/domain/instance.ts';
 import type { LedgerRow } from '../../../lib/domain/ledger.ts';
 import type { Change } from '../../../lib/ports/store.ts';
-import { COST_KEYS } from '../../../lib/ports/store-costs.ts';
 import * as schema from '../../../lib/api/schemas.ts';
 import { apiUnderTest, jobFile, NOW, type ApiUnderTest } from '../../support/api.ts';
 import { answerOf, problemIn } from '../../support/api-answers.ts';
 import { attempt, instance, pool, resources } from '../../support/builders.ts';
+import { COST_KEYS } from '../../../lib/domain/costs.ts';
 
 const hourAgo = minus(NOW, seconds(3600));
 /** How long the ended instance lived; three rows share it. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { decidersNamed } from '../../../lib/drivers/sim/deciders.ts';
-import { openWorkload } from '../../../lib/workload/workload.ts';
+import { openWorkload } from '../../../lib/workload/open.ts';
 import { highsSolver } from '../../../lib/drivers/solver/highs-solver.ts';
 import { deterministic, type Solver } from '../../../lib/stages/plan/solver.ts';
 import type { WorkloadJob } from '../../../lib/workload/workload.ts';

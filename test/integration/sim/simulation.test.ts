@@ -3,10 +3,10 @@ import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { epochMs, plus, raw, seconds } from '../../../lib/kernel/units.ts';
 import type { Settled } from '../../../lib/drivers/sim/collector.ts';
 import { outcomeOf } from '../../../lib/drivers/sim/outcome.ts';
-import { COUNTED_PAST_END, TEXTS_KEPT } from '../../../lib/drivers/sim/simulation.ts';
 import { resources } from '../../support/builders.ts';
 import { mixedTrace, SAVES, START_MS } from '../../support/mixed-workload.ts';
 import { simulated, simulatedJob } from '../../support/simulated.ts';
+import { COUNTED_PAST_END, TEXTS_KEPT } from '../../../lib/report/outcome.ts';
 
 const outcome = (result: Awaited<ReturnType<typeof simulated>>) =>
   outcomeOf(result, { preset: 'greedy', seed: 1, fromMs: START_MS });

@@ -6,7 +6,8 @@ import { afterAll, describe, expect, it } from '@jest/globals';
 import { raw } from '../../../lib/kernel/units.ts';
 import { importMarket } from '../../../lib/drivers/local/market/import.ts';
 import { readMarket } from '../../../lib/drivers/local/market/file.ts';
-import { openWorkload, type WorkloadOptions } from '../../../lib/workload/workload.ts';
+import { openWorkload } from '../../../lib/workload/open.ts';
+import type { WorkloadOptions } from '../../../lib/workload/options.ts';
 
 /*
  * A second reading of the same real files: unpacked at once, split by hand, summed. It shares no code with the readers,

@@ -4,7 +4,8 @@ import { describe, expect, it } from '@jest/globals';
 import { templateOf } from '../../../lib/stages/estimate/template.ts';
 import { raw } from '../../../lib/kernel/units.ts';
 import type { JobSpec } from '../../../lib/domain/job.ts';
-import { openWorkload, type WorkloadJob, type WorkloadReport } from '../../../lib/workload/workload.ts';
+import { openWorkload } from '../../../lib/workload/open.ts';
+import type { WorkloadJob, WorkloadReport } from '../../../lib/workload/workload.ts';
 import { dropped } from '../../unit/workload/collect.ts';
 
 /** Totals here are those that the sources publish, not what the readers happened to find. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { choices, compare } from '../../../lib/report/comparison.ts';
-import type { RunOutcome, Totals } from '../../../lib/drivers/sim/outcome.ts';
 import { fabricated, outcome } from './outcomes.ts';
+import type { RunOutcome, Totals } from '../../../lib/report/outcome.ts';
 
 const DAY = 86_400_000;
 /** A day long; with jobs done, unless its totals say otherwise. */

@@ -1,6 +1,6 @@
 import type { JobClass, JobState } from '../../../lib/domain/job.ts';
 import { randomStream } from '../../../lib/kernel/random.ts';
-import { QUANTILES, type JobColumns, type RunOutcome, type Totals } from '../../../lib/drivers/sim/outcome.ts';
+import { type JobColumns, QUANTILES, type RunOutcome, type Totals } from '../../../lib/report/outcome.ts';
 
 /** Outcomes of runs made up by hand or from a seed, for what reads them. */
 const START_MS = Date.UTC(2026, 0, 5);

@@ -4,13 +4,9 @@ import { join } from 'node:path';
 import { expect } from '@jest/globals';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { raw } from '../../../lib/kernel/units.ts';
-import {
-  openWorkload,
-  type Workload,
-  type WorkloadJob,
-  type WorkloadOptions,
-  type WorkloadReport,
-} from '../../../lib/workload/workload.ts';
+import type { Workload, WorkloadJob, WorkloadReport } from '../../../lib/workload/workload.ts';
+import { openWorkload } from '../../../lib/workload/open.ts';
+import type { WorkloadOptions } from '../../../lib/workload/options.ts';
 
 export const fixture = (name: string): string =>
   join(import.meta.dirname, '../../fixtures/workloads', ...name.split('/'));

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from '@jest/globals';
-import { openWorkload } from '../../../lib/workload/workload.ts';
+import { openWorkload } from '../../../lib/workload/open.ts';
 import { collect, deadlineS, fixture, refused, runtimes, written } from './collect.ts';
 
 describe('opening a workload', () => {

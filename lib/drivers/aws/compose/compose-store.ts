@@ -8,7 +8,6 @@ import { S3Client } from '@aws-sdk/client-s3';
 import type { Clock } from '../../../kernel/clock.ts';
 import { once } from '../../../kernel/once.ts';
 import type { Uniform } from '../../../kernel/random.ts';
-import { DEFAULT_RETENTION } from '../../../ports/store-retention.ts';
 import { lambdaClock } from '../lambda/clock.ts';
 import { readEnvironment, type Environment } from './environment.ts';
 import { tokenOf } from '../fleet/marks.ts';
@@ -19,6 +18,7 @@ import { Blobs } from '../store/blobs.ts';
 import { DynamoStore } from '../store/dynamo-store.ts';
 import { Table } from '../store/table.ts';
 import { Wake } from '../cycle/wake.ts';
+import { DEFAULT_RETENTION } from '../../stores/retention.ts';
 
 /** Tries of one call; with the SDK's pauses about ten seconds, less than any Lambda here may last. */
 const MAX_ATTEMPTS = 6;

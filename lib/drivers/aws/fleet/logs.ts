@@ -6,11 +6,11 @@ import {
 } from '@aws-sdk/client-cloudwatch-logs';
 import type { AttemptId } from '../../../kernel/ids.ts';
 import type { LogChunk, LogEnd } from '../../../ports/fleet.ts';
-import { wholeCharacters } from '../../../ports/log-text.ts';
 import { classify } from '../errors.ts';
 import { logStreamOf, logUrl } from './log-place.ts';
 import { endMarkOf } from './marks.ts';
 import { isReport, parseReport, type TaskReport } from './report.ts';
+import { wholeCharacters } from '../../log-text.ts';
 
 export interface TaskLogsOptions {
   readonly region: string;

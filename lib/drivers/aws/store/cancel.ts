@@ -1,11 +1,11 @@
 import type { Job } from '../../../domain/job.ts';
 import type { Cancelling } from '../../../ports/store.ts';
-import { cancelEvent } from '../../../ports/store-events.ts';
 import { body, flag } from './codec.ts';
 import { eventWrites } from './events.ts';
 import type { Head } from './journal.ts';
 import { jobKey } from './keys.ts';
 import type { Batch } from './journal.ts';
+import { cancelEvent } from '../../stores/job-events.ts';
 
 /** A request to cancel a job as one commit: the mark, who asked first, and its event. */
 export function cancelBatch(job: Job, head: Head, by: Cancelling | undefined): Batch {

@@ -3,10 +3,8 @@ import { isLive, type Instance } from '../../../domain/instance.ts';
 import type { Attempt, Job, Task, TaskRef } from '../../../domain/job.ts';
 import type { LedgerRow } from '../../../domain/ledger.ts';
 import type { Plan } from '../../../domain/plan.ts';
-import type { Change, EffectRecord, EventRecord } from '../../../ports/store.ts';
-import type { Retention } from '../../../ports/store-retention.ts';
+import type { Change, EffectRecord, EventRecord, Retention } from '../../../ports/store.ts';
 import { ownName, type Blobs } from './blobs.ts';
-import { submittedEvent } from '../../../ports/store-events.ts';
 import { body, bodyOf, encode, flag, number, text, textAt } from './codec.ts';
 import {
   hasOpen,
@@ -56,6 +54,7 @@ import {
   type Key,
 } from './keys.ts';
 import type { Write } from './table.ts';
+import { submittedEvent } from '../../stores/job-events.ts';
 
 /** A `RUN#` item beyond this gives its ended attempts away: a change would cost more than the item is worth. */
 const SPILL_BYTES = 24_576;

@@ -4,14 +4,21 @@
  * they were made of, and cost as many reads as there were days.
  */
 import type { LedgerRow } from '../../../domain/ledger.ts';
-import type { CostRow } from '../../../ports/store.ts';
-import { AGED_OUT } from '../../../ports/store-retention.ts';
-import { CostSums, costsBy, isRounding, KEPT_SUMS, type By, type KeptSum } from '../../../ports/store-costs.ts';
 import { ownName, type Blobs } from './blobs.ts';
 import { textAt } from './codec.ts';
 import { COSTS, COSTS_PREFIX, costsKey } from './keys.ts';
 import type { Write } from './table.ts';
 import type { Reader } from './view.ts';
+import {
+  AGED_OUT,
+  type By,
+  type CostRow,
+  costsBy,
+  CostSums,
+  isRounding,
+  KEPT_SUMS,
+  type KeptSum,
+} from '../../../domain/costs.ts';
 
 type CostsDoc = Readonly<Record<KeptSum, readonly CostRow[]>>;
 

@@ -11,18 +11,15 @@ import type {
   ActiveState,
   Cancelling,
   Change,
-  CostRow,
   EventRecord,
   JobFilter,
   Page,
+  Retention,
   Store,
   Submission,
   SubmitOutcome,
   Submitted,
 } from '../../../ports/store.ts';
-import { expectKnown } from '../../../ports/store-changes.ts';
-import { decodeCursor, pageOf } from '../../../ports/store-paging.ts';
-import { DEFAULT_RETENTION, type Retention } from '../../../ports/store-retention.ts';
 import { ActiveLoader } from './active.ts';
 import { Blobs, ObjectMissing, readingAnew } from './blobs.ts';
 import { prepare, prepareArrivals, type Parts, type Prepared } from './changes.ts';
@@ -31,7 +28,6 @@ import { cancelBatch } from './cancel.ts';
 import { bodyOf, number, textAt, type Item } from './codec.ts';
 import { activePartitions, Documents } from './cache.ts';
 import { jobDocOf, newestExplained } from './documents.ts';
-import { isKeptSum, type By } from '../../../ports/store-costs.ts';
 import { keptRows, ledgerCosts } from './cost-days.ts';
 import { Expiry } from './expiry.ts';
 import type { ExplanationDoc, InstanceDoc, PlanDoc, RunsDoc, VisitsDoc } from './documents.ts';
@@ -56,6 +52,10 @@ import {
 } from './keys.ts';
 import { inParallel, Table, type Meter } from './table.ts';
 import type { View } from './view.ts';
+import { type By, type CostRow, isKeptSum } from '../../../domain/costs.ts';
+import { DEFAULT_RETENTION } from '../../stores/retention.ts';
+import { expectKnown } from '../../stores/known-changes.ts';
+import { decodeCursor, pageOf } from '../../stores/paging.ts';
 
 export interface DynamoStoreOptions {
   readonly dynamodb: DynamoDBClient;

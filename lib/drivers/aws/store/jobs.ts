@@ -1,7 +1,6 @@
 import { epochMs } from '../../../kernel/units.ts';
 import type { Job, JobSpec, JobState } from '../../../domain/job.ts';
 import type { JobFilter, Page } from '../../../ports/store.ts';
-import { decodeCursor, encodeCursor } from '../../../ports/store-paging.ts';
 import { readingAnew, type Blobs } from './blobs.ts';
 import { activePartitions } from './cache.ts';
 import { bodyOf, textAt } from './codec.ts';
@@ -20,6 +19,7 @@ import {
 } from './keys.ts';
 import type { Journal } from './journal.ts';
 import type { Reader, View } from './view.ts';
+import { decodeCursor, encodeCursor } from '../../stores/paging.ts';
 
 /** Jobs looked at for one page at most: a page may be short, with a cursor, when few of them are wanted. */
 const EXAMINED_PER_PAGE = 2000;

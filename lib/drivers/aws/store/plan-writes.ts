@@ -1,5 +1,4 @@
 import type { Plan } from '../../../domain/plan.ts';
-import type { Retention } from '../../../ports/store-retention.ts';
 import { ownName, type Blobs } from './blobs.ts';
 import { bytes, encode, number, text, textAt } from './codec.ts';
 import type { ExplainedDoc, ExplanationDoc, PlanDoc } from './documents.ts';
@@ -7,6 +6,7 @@ import type { Expiry } from './expiry.ts';
 import { EXPLAINED, explanationKey, jobKey, planKey, PLANS_PREFIX, textOf } from './keys.ts';
 import type { Write } from './table.ts';
 import type { Reader } from './view.ts';
+import type { Retention } from '../../../ports/store.ts';
 
 /** Plans forgotten at once at most. */
 const FORGET_AT_ONCE = 10;

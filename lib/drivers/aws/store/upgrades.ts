@@ -11,9 +11,8 @@
  * to mean something else gets a new name.
  */
 import type { LedgerRow } from '../../../domain/ledger.ts';
-import { withIdleHours } from '../../../ports/store-costs.ts';
-import type { CostRow } from '../../../ports/store.ts';
 import type { Key } from './keys.ts';
+import { type CostRow, withIdleHours } from '../../../domain/costs.ts';
 
 /** 1 to 4 were never released, and no table of theirs is read (docs/adr/0013-submissions-are-taken-in.md). */
 export const FIRST_VERSION = 5;

@@ -2,11 +2,11 @@ import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { attemptId, jobId } from '../../../kernel/ids.ts';
 import type { Store } from '../../../ports/store.ts';
-import { DAY_MS } from '../../../ports/store-retention.ts';
 import { hasCode } from '../fleet/files.ts';
 import { newestFileMs } from '../fleet/kept-work.ts';
 import { layout } from '../fleet/layout.ts';
 import { isNamed, isOwnName, ownFolders } from '../admit/own-folders.ts';
+import { DAY_MS } from '../../../kernel/units.ts';
 
 export interface OldFilesParts {
   readonly dir: string;

@@ -17,7 +17,6 @@ import { CapacityEvidence } from '../../../market/forecast/hazard.ts';
 import { forecastTable, type OutlookForecast } from '../../../market/forecast/table.ts';
 import { dumpModel } from '../../../stages/plan/milp.ts';
 import type { Solver } from '../../../stages/plan/solver.ts';
-import { DEFAULT_RETENTION } from '../../../ports/store-retention.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './engine-messages.ts';
 import { createLocalFleet } from '../fleet/fleet.ts';
 import { ForecastInUse } from './forecast-in-use.ts';
@@ -30,6 +29,7 @@ import { openSqliteStore } from '../store/sqlite-store.ts';
 import { openTrials } from '../../solver/trials.ts';
 import { wallTime } from '../../wall.ts';
 import { knownWorld } from '../market/world.ts';
+import { DEFAULT_RETENTION } from '../../stores/retention.ts';
 
 const port = invariant(parentPort, 'the engine runs in a thread of its own');
 const data = workerData as EngineThreadData;

@@ -18,7 +18,6 @@ import type {
   StartRequest,
   StopRequest,
 } from '../../../ports/fleet.ts';
-import { wholeCharacters } from '../../../ports/log-text.ts';
 import { monotonicMs } from './engine-time.ts';
 import { hasCode, makeFolder, readIfThere, replaceFile } from './files.ts';
 import { InstanceRecord, readSpec } from './instance-record.ts';
@@ -29,6 +28,7 @@ import { buryLost } from './lost.ts';
 import type { Command, InstanceSpec, LaunchedSpec, SupervisorLimits } from './messages.ts';
 import { signalQuietly } from './processes.ts';
 import { spawnSupervisor, supervisorProgram } from './program.ts';
+import { wholeCharacters } from '../../log-text.ts';
 
 /**
  * Local capacity: each instance is a supervisor process of its own (supervisor.ts), reached through files (layout.ts).

@@ -1,6 +1,7 @@
-import { IDLE_KEY, KEPT_SUMS } from '../../../ports/store-costs.ts';
-import { DAY_MS, type Retention } from '../../../ports/store-retention.ts';
 import type { Database } from './database.ts';
+import { IDLE_KEY, KEPT_SUMS } from '../../../domain/costs.ts';
+import type { Retention } from '../../../ports/store.ts';
+import { DAY_MS } from '../../../kernel/units.ts';
 
 /** Rows of one kind that age out with one commit at most: it holds the write lock meanwhile. */
 const AT_ONCE = 200;

@@ -1,7 +1,13 @@
-import type { CostRow } from '../../../ports/store.ts';
-import { CostSums, IDLE_KEY, isKeptSum, UNKNOWN_CALLER, type By } from '../../../ports/store-costs.ts';
-import { AGED_OUT } from '../../../ports/store-retention.ts';
 import type { Database } from './database.ts';
+import {
+  AGED_OUT,
+  type By,
+  type CostRow,
+  CostSums,
+  IDLE_KEY,
+  isKeptSum,
+  UNKNOWN_CALLER,
+} from '../../../domain/costs.ts';
 
 /** Values of `costKeyOf` for a row of the ledger. */
 const KEY: Readonly<Record<By, string>> = {

@@ -9,19 +9,16 @@ import type {
   ActiveState,
   Cancelling,
   Change,
-  CostRow,
   EffectRecord,
   EventRecord,
   JobFilter,
   Page,
+  Retention,
   Store,
   Submission,
   SubmitOutcome,
   Submitted,
 } from '../../../ports/store.ts';
-import type { By } from '../../../ports/store-costs.ts';
-import { decodeCursor, pageOf } from '../../../ports/store-paging.ts';
-import { DEFAULT_RETENTION, type Retention } from '../../../ports/store-retention.ts';
 import { prepare } from './commit.ts';
 import { costsBy } from './costs.ts';
 import { Database, type DatabaseOptions } from './database.ts';
@@ -29,6 +26,9 @@ import { classify } from './faults.ts';
 import { filteredJobs, jobById, newestNamed, openJobs, OPEN_STATES, specOf } from './job-queries.ts';
 import { jobOf, type JobRow } from './rows.ts';
 import { cancelOne, GroupCommit, submittedUnder } from './submit.ts';
+import type { By, CostRow } from '../../../domain/costs.ts';
+import { DEFAULT_RETENTION } from '../../stores/retention.ts';
+import { decodeCursor, pageOf } from '../../stores/paging.ts';
 
 export interface SqliteStoreOptions extends DatabaseOptions {
   readonly retention?: Retention;

@@ -1,14 +1,13 @@
 import { EbbError } from '../../../kernel/errors.ts';
 import type { JobId } from '../../../kernel/ids.ts';
 import { isOver, type Job } from '../../../domain/job.ts';
-import type { Cancelling, Submission, SubmitOutcome, Submitted } from '../../../ports/store.ts';
-import { cancelEvent, submittedEvent } from '../../../ports/store-events.ts';
-import type { Retention } from '../../../ports/store-retention.ts';
+import type { Cancelling, Retention, Submission, SubmitOutcome, Submitted } from '../../../ports/store.ts';
 import { ageOut } from './ageing.ts';
 import type { Database } from './database.ts';
 import { forgetEvents, putEvent } from './events.ts';
 import { OPEN_STATES } from './job-queries.ts';
 import { asFlag, bodyOf, jobOf, type JobRow } from './rows.ts';
+import { cancelEvent, submittedEvent } from '../../stores/job-events.ts';
 
 /** Inserts a job that is not there yet; its arrival number, or null when its id is taken. */
 export function insertJob(db: Database, job: Job): number | null {

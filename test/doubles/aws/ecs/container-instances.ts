@@ -6,41 +6,12 @@ import { AwsFault } from '../fault.ts';
 import { isVisible, nowMs, type Place } from '../place.ts';
 import type { Ec2Instance } from '../ec2/instance.ts';
 import { selects } from './query-language.ts';
-import { tagsSchema, type Tags } from './definitions.ts';
+import { tagsSchema } from './definitions.ts';
 import { pageOf } from './paging.ts';
+import type { Cluster, ContainerInstance, Take } from './container-instance.ts';
 
 /** CPU units of a vCPU: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_definition_parameters.html */
 const CPU_UNITS = 1024;
-
-export interface Cluster {
-  readonly name: string;
-  readonly arn: string;
-  readonly tags: Tags;
-}
-
-/** What a task takes of an instance. */
-export interface Take {
-  readonly cpu: number;
-  readonly memoryMiB: number;
-  readonly gpus: number;
-}
-
-/** An instance as ECS shows it, registered by its agent. */
-export interface ContainerInstance {
-  readonly id: string;
-  readonly arn: string;
-  readonly cluster: Cluster;
-  readonly host: Ec2Instance;
-  readonly registered: Take;
-  readonly registeredMs: number;
-  readonly attributes: Map<string, string>;
-  status: 'ACTIVE' | 'DRAINING' | 'INACTIVE';
-  agentConnected: boolean;
-  version: number;
-  /** By task. */
-  readonly taken: Map<string, Take>;
-  running: number;
-}
 
 const clusterName = z.string().default('default');
 const createCluster = z.strictObject({ clusterName, tags: tagsSchema });

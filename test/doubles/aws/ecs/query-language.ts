@@ -1,5 +1,5 @@
 import { NotPlayed } from '../fault.ts';
-import type { ContainerInstance } from './container-instances.ts';
+import type { ContainerInstance } from './container-instance.ts';
 
 /**
  * The part of the cluster query language that anybody has needed: comparisons of one subject, joined by `and`.

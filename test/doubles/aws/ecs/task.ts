@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 import type { ContainerDefinition, Tags, TaskDefinition } from './definitions.ts';
-import type { ContainerInstance, Take } from './container-instances.ts';
+import type { ContainerInstance, Take } from './container-instance.ts';
 
 export interface ContainerOverride {
   readonly name: string;

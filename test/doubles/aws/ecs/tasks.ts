@@ -9,7 +9,7 @@ import { AwsFault } from '../fault.ts';
 import type { LogStreams } from '../logs.ts';
 import { isVisible, nowMs, type Place } from '../place.ts';
 import { matchesAny } from '../wildcard.ts';
-import type { ContainerInstance, ContainerInstances } from './container-instances.ts';
+import type { ContainerInstances } from './container-instances.ts';
 import type { Definitions, TaskDefinition } from './definitions.ts';
 import { pageOf } from './paging.ts';
 import { selects } from './query-language.ts';
@@ -27,6 +27,7 @@ import {
   type Task,
   type TaskEnd,
 } from './task.ts';
+import type { ContainerInstance } from './container-instance.ts';
 
 /** What lies in an object of S3. Rejects where there is none. */
 export type ReadObject = (bucket: string, key: string) => Promise<string>;

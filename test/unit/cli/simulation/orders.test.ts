@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import type { SimulateOptions } from '../../../../lib/cli/commands/simulate.ts';
 import { ordersOf } from '../../../../lib/cli/simulation/orders.ts';
 import { writeWorldRecord } from '../../../../lib/drivers/local/market/world-record.ts';
+import type { SimulateOptions } from '../../../../lib/cli/flags/simulate.ts';
 
 const cwd = mkdtempSync(join(tmpdir(), 'ebb-orders-'));
 afterAll(() => rmSync(cwd, { recursive: true, force: true }));

@@ -5,7 +5,6 @@ import { attemptId, instanceId, jobId, poolId } from '../../../../../lib/kernel/
 import { epochMs } from '../../../../../lib/kernel/units.ts';
 import type { JobState } from '../../../../../lib/domain/job.ts';
 import type { ActiveState, Change, Store, Submission } from '../../../../../lib/ports/store.ts';
-import { COST_KEYS } from '../../../../../lib/ports/store-costs.ts';
 import {
   attempt,
   effect,
@@ -18,6 +17,7 @@ import {
   spec,
   task,
 } from '../../../../contract/store-samples.ts';
+import { COST_KEYS } from '../../../../../lib/domain/costs.ts';
 
 /** Few names, so that operations meet. */
 const few = (prefix: string): fc.Arbitrary<string> => fc.integer({ min: 0, max: 5 }).map((n) => `${prefix}${n}`);

@@ -1,20 +1,39 @@
-import { instanceHours, type LedgerRow } from '../domain/ledger.ts';
-import type { CostRow } from './store.ts';
+import { instanceHours, type LedgerRow } from './ledger.ts';
+
+export interface CostRow {
+  /** Job id, owner, pool id or template; '(idle)' for time that no job is known to have caused. */
+  readonly key: string;
+  readonly workUsd: number;
+  readonly wastedUsd: number;
+  readonly idleUsd: number;
+  /** Of the work alone: what was wasted or idle is not part of the comparison. */
+  readonly onDemandUsd: number;
+  readonly instanceHours: number;
+  /** Of these hours the idle ones; absent in sums of versions that kept none. */
+  readonly idleHours?: number;
+}
 
 export const COST_KEYS = ['job', 'owner', 'caller', 'pool', 'template'] as const;
+
 export type By = (typeof COST_KEYS)[number];
+
 /**
  * By what sums are kept for good. Jobs, templates and callers (sessions of a role) may be as many as rows of the ledger: of theirs what
  * has aged out is one row.
  */
 export const KEPT_SUMS = ['owner', 'pool'] as const;
+
 export type KeptSum = (typeof KEPT_SUMS)[number];
+
 export const isKeptSum = (by: By): by is KeptSum => (KEPT_SUMS as readonly By[]).includes(by);
 
 type Sums = { -readonly [K in keyof CostRow]-?: Required<CostRow>[K] };
+
 const MONEY = ['workUsd', 'wastedUsd', 'idleUsd', 'onDemandUsd', 'instanceHours', 'idleHours'] as const;
+
 /** Key of idle time that no job is known to have caused, and of all idle time where it is shown apart. */
 export const IDLE_KEY = '(idle)';
+
 /** Key of jobs whose caller nobody recorded. */
 export const UNKNOWN_CALLER = '(unknown)';
 
@@ -85,6 +104,7 @@ export function costsBy(ledger: Iterable<readonly LedgerRow[]>, by: By): CostSum
 
 /** Of a sum of many numbers what may be rounding. */
 const ROUNDING = 1e-9;
+
 /**
  * Whether two sums of the same rows, in whatever order, could differ so. `of`: the sum; left out: a small one. Idle hours of earlier
  * versions are estimates, so they say nothing of it.
@@ -93,3 +113,6 @@ export const isRounding = (difference: CostRow, of?: CostRow): boolean =>
   MONEY.filter((name) => name !== 'idleHours').every(
     (name) => Math.abs(difference[name]) <= ROUNDING * Math.max(1, Math.abs(of?.[name] ?? 0)),
   );
+
+/** Key of the sums by job of what has aged out. */
+export const AGED_OUT = '(aged out)';

@@ -1,4 +1,4 @@
-import { EbbError } from '../kernel/errors.ts';
+import { EbbError } from '../../kernel/errors.ts';
 
 /** The lists that are read in pages. A cursor of one is refused by another. */
 export type PagedList = 'jobs' | 'instances' | 'plans';

@@ -1,6 +1,6 @@
-import { callerText, type Caller } from '../domain/caller.ts';
-import type { Job } from '../domain/job.ts';
-import type { Cancelling, EventRecord } from './store.ts';
+import { type Caller, callerText } from '../../domain/caller.ts';
+import type { Job } from '../../domain/job.ts';
+import type { Cancelling, EventRecord } from '../../ports/store.ts';
 
 /**
  * What a store adds to the event log with each job that it takes, in the same transaction: without it a job would be

@@ -1,5 +1,5 @@
-import { unreachable } from '../kernel/errors.ts';
-import type { Change } from './store.ts';
+import { unreachable } from '../../kernel/errors.ts';
+import type { Change } from '../../ports/store.ts';
 
 const KINDS: Readonly<Record<Change['put'], true>> = {
   job: true,

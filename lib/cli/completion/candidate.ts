@@ -1,0 +1,12 @@
+export interface Candidate {
+  readonly value: string;
+  readonly about: string;
+}
+
+/** What the shell itself completes where there are no candidates. */
+export type Paths = 'files' | 'folders' | 'none';
+
+export interface Completion {
+  readonly candidates: readonly Candidate[];
+  readonly paths: Paths;
+}

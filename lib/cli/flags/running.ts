@@ -1,0 +1,28 @@
+/** Options of an engine in this process: `run` and `up`. */
+export interface EngineOptions {
+  readonly market?: string;
+  /** Epoch ms. */
+  readonly from?: number;
+  readonly speed?: number;
+  readonly seed?: number;
+  readonly dir: string;
+  readonly preset?: string;
+  readonly vcpus?: number;
+  /** Bytes. */
+  readonly disk?: number;
+  readonly set?: Readonly<Record<string, unknown>>;
+}
+
+export interface RunOptions extends EngineOptions {
+  readonly resume?: boolean;
+  readonly dumpModel?: string;
+}
+
+export interface UpOptions extends EngineOptions {
+  readonly bind: string;
+  readonly port: number;
+  /** False: --no-token. */
+  readonly token: boolean;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+}

@@ -1,0 +1,4 @@
+export interface ConfigOptions {
+  readonly presets?: boolean;
+  readonly schema?: boolean;
+}

@@ -1,0 +1,23 @@
+export interface SimulateOptions {
+  readonly workload?: string;
+  readonly replay?: string;
+  readonly market?: string;
+  readonly preset?: string;
+  readonly compare?: readonly string[];
+  /** Epoch ms. */
+  readonly from?: number;
+  readonly to?: number;
+  readonly windows: number;
+  readonly seeds: number;
+  readonly seed?: number;
+  readonly scale?: number;
+  readonly jobsLimit?: number;
+  readonly workloadOption?: Readonly<Record<string, unknown>>;
+  readonly set?: Readonly<Record<string, unknown>>;
+  readonly vcpus?: number;
+  readonly gap?: number;
+  readonly setup: number;
+  readonly report?: string;
+  readonly log?: string;
+  readonly dir: string;
+}

@@ -1,0 +1,32 @@
+import type { Ec2Instance } from '../ec2/instance.ts';
+import type { Tags } from './definitions.ts';
+
+/** An instance as ECS shows it, registered by its agent. */
+export interface ContainerInstance {
+  readonly id: string;
+  readonly arn: string;
+  readonly cluster: Cluster;
+  readonly host: Ec2Instance;
+  readonly registered: Take;
+  readonly registeredMs: number;
+  readonly attributes: Map<string, string>;
+  status: 'ACTIVE' | 'DRAINING' | 'INACTIVE';
+  agentConnected: boolean;
+  version: number;
+  /** By task. */
+  readonly taken: Map<string, Take>;
+  running: number;
+}
+
+export interface Cluster {
+  readonly name: string;
+  readonly arn: string;
+  readonly tags: Tags;
+}
+
+/** What a task takes of an instance. */
+export interface Take {
+  readonly cpu: number;
+  readonly memoryMiB: number;
+  readonly gpus: number;
+}

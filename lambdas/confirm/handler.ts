@@ -1,6 +1,7 @@
 /** Last step: closes what has an outcome, and says whether to look again at once, later, or not at all. */
 import middy from '@middy/core';
 import type { z } from 'zod';
+import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
 import { MAX_HURRIED } from '../../lib/cycle/act/intents.ts';
 import { confirmOutcomes, type Outcomes } from '../../lib/cycle/steps.ts';
 import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
@@ -26,7 +27,7 @@ export const handler = middy<z.output<typeof confirmInput>, Confirmed>()
     if (parts.length > 0) {
       const outcomes: Outcomes = new Map(parts.flatMap((part) => [...part]));
       ({ wasShort } = await confirmOutcomes(
-        { store: measuredStore(of.store, of.spent), clock: of.clock },
+        { store: measuredStore(of.store, of.spent), clock: of.clock, learners: composeLearners() },
         token,
         outcomes,
       ));

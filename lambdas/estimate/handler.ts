@@ -4,7 +4,8 @@ import type { z } from 'zod';
 import type { Sight } from '../../lib/cycle/decide/decision.ts';
 import { presetNamed } from '../../lib/stages/presets.ts';
 import { estimate } from '../../lib/cycle/steps.ts';
-import { LoggedHistory } from '../../lib/stages/estimate/logged-history.ts';
+import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
+import { runtimeLearner } from '../../lib/cycle/learn/runtime-learner.ts';
 import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
 import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
 import { estimateInput } from '../../lib/drivers/aws/cycle/messages.ts';
@@ -17,8 +18,8 @@ export const handler = middy<z.output<typeof estimateInput>, { runtime: string }
   .handler(async ({ execution, round, sight: reference }) => {
     const { carrier, store, config } = deployment(composeDeployment);
     const sight = await carrier.get<Sight>(reference);
-    const history = new LoggedHistory();
-    history.restore(await store.memory(history.prefix));
-    const runtime = estimate(sight, presetNamed(config.preset), history);
+    const learners = composeLearners();
+    await learners.recall(store, [runtimeLearner]);
+    const runtime = estimate(sight, presetNamed(config.preset), learners);
     return { runtime: await carrier.put(runtime, `${execution}/${round}/runtime`) };
   });

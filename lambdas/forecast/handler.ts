@@ -20,7 +20,9 @@ import { forecastNamed } from '../../lib/stages/presets.ts';
 import { forecast } from '../../lib/cycle/steps.ts';
 import { CAPACITY_FEATURES } from '../../lib/market/features/capacity-features.ts';
 import { FEATURES } from '../../lib/market/features/names.ts';
-import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
+import { capacityLearner } from '../../lib/cycle/learn/capacity-learner.ts';
+import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
+import type { CapacityBelief } from '../../lib/market/forecast/hazard.ts';
 import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
 import { deployment, type Deployment } from '../../lib/drivers/aws/compose/deployment.ts';
 import { measureForecast } from '../../lib/drivers/aws/metrics/measures.ts';
@@ -67,8 +69,9 @@ export const handler = middy<Asked, { market: string } | PlainForecasts>()
   .handler(async (asked) => {
     const of = deployment(composeDeployment);
     const [{ market }, { decisions, questions }] = await Promise.all([of.market(), forecastersOf(of)]);
-    const evidence = new CapacityEvidence();
-    evidence.restore(await of.store.memory(evidence.prefix));
+    const learners = composeLearners();
+    await learners.recall(of.store, [capacityLearner]);
+    const evidence = learners.of(capacityLearner);
     return 'pools' in asked
       ? ofPools(asked, { of, forecasting: questions, market, evidence })
       : ofDecision(asked, { of, forecasting: decisions, market, evidence });
@@ -78,7 +81,7 @@ interface Parts {
   readonly of: Deployment;
   readonly forecasting: Forecasting;
   readonly market: Market;
-  readonly evidence: CapacityEvidence;
+  readonly evidence: CapacityBelief;
 }
 
 async function ofDecision(

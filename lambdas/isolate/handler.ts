@@ -7,7 +7,8 @@ import type { z } from 'zod';
 import type { Sight } from '../../lib/cycle/decide/decision.ts';
 import type { IsolationLimits } from '../../lib/cycle/decide/isolate.ts';
 import { isolateFaulty } from '../../lib/cycle/steps.ts';
-import { LoggedHistory } from '../../lib/stages/estimate/logged-history.ts';
+import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
+import { runtimeLearner } from '../../lib/cycle/learn/runtime-learner.ts';
 import { EbbError } from '../../lib/kernel/errors.ts';
 import { openTrials } from '../../lib/drivers/solver/trials.ts';
 import '../../lib/drivers/solver/trial-worker.ts';
@@ -28,9 +29,9 @@ export const handler = middy<z.output<typeof isolateInput>, Solved>()
     const { carrier, store, config } = deployment(composeDeployment);
     const sight = await carrier.get<Sight>(seen);
     const table = await carrier.get<ForecastTable>(market);
-    const history = await store.memory(new LoggedHistory().prefix);
+    const learned = await composeLearners().stored(store, [runtimeLearner]);
     const trials = openTrials(
-      { sight, market: table, history, preset: config.preset, config },
+      { sight, market: table, learned, preset: config.preset, config },
       new URL(import.meta.url),
     );
     try {

@@ -2,8 +2,7 @@
 import middy from '@middy/core';
 import { raw } from '../../lib/kernel/units.ts';
 import { look, nextLookS } from '../../lib/cycle/steps.ts';
-import { LoggedHistory } from '../../lib/stages/estimate/logged-history.ts';
-import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
+import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
 import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
 import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
 import { measuredStore, measureHeldJobs, measureSight } from '../../lib/drivers/aws/metrics/measures.ts';
@@ -26,8 +25,7 @@ export const handler = middy<CycleStart, LookAnswer>()
         ...of,
         market: prices.market,
         store: measuredStore(of.store, of.spent),
-        history: new LoggedHistory(),
-        capacity: new CapacityEvidence(),
+        learners: composeLearners(),
         holder: execution,
         onHeld: measureHeldJobs,
       };

@@ -13,6 +13,7 @@ import { giveUp } from './decide/endings.ts';
 import type { Scene } from './forecast/forecasting.ts';
 import { holdAll } from './observe/holding.ts';
 import { confirm, capacityRefused, MAX_HURRIED, recordIntent, recordIntents, settleAll } from './act/intents.ts';
+import { runtimeLearner } from './learn/runtime-learner.ts';
 import { Observer, type ObserverParts } from './observe/observer.ts';
 import {
   decisionOf,
@@ -235,7 +236,7 @@ export class Engine<S> {
 
   /** One look at what happened since the last cycle, and starts in the places that came free. True where only a cycle can go on. */
   async reuseSlots(): Promise<boolean> {
-    const { clock, fleet, capacity, onStep = () => undefined } = this.#parts;
+    const { clock, fleet, learners, onStep = () => undefined } = this.#parts;
     const reuse = this.#slotReuse;
     const state = this.#kept;
     if (reuse === null || state === null || this.#inDoubt) return true;
@@ -253,7 +254,7 @@ export class Engine<S> {
     const asks = isLeft || observed.isLosing || reuse.asksForDecision(observed.left, state);
     await this.#commit(state);
     const outcomes = records.length === 0 ? NO_OUTCOMES : await act(fleet, state, records);
-    confirm(state, outcomes, { records, at: clock.now(), rests: this.#observer.rests, capacity });
+    confirm(state, outcomes, { records, at: clock.now(), rests: this.#observer.rests, learners });
     this.#done({ atMs: at, plan: null, idle: false, live: state.live });
     this.#inDoubt = false;
     return asks || records.some((r) => outcomes.get(r.key)?.status !== 'done');
@@ -335,8 +336,8 @@ export class Engine<S> {
   }
 
   #decideAll(sight: Sight, market: MarketForecast): Promise<Decision> {
-    const { stages, history } = this.#parts;
-    const forecasts: Forecasts = { runtime: stages.estimate(sight.snapshot, history), market };
+    const { stages, learners } = this.#parts;
+    const forecasts: Forecasts = { runtime: stages.estimate(sight.snapshot, learners.of(runtimeLearner)), market };
     const reusesSlots = this.#parts.reuseGapS !== undefined;
     return decideOn(sight, forecasts, { ...this.#parts, knownOffers: this.#runningOffers, reusesSlots });
   }
@@ -366,8 +367,8 @@ export class Engine<S> {
   async #perform(state: WorkingState, records: WorkingState['openEffects']): Promise<boolean> {
     if (records.length === 0) return false;
     const outcomes = await act(this.#parts.fleet, state, records);
-    const { clock, capacity } = this.#parts;
-    confirm(state, outcomes, { records, at: clock.now(), rests: this.#observer.rests, capacity });
+    const { clock, learners } = this.#parts;
+    confirm(state, outcomes, { records, at: clock.now(), rests: this.#observer.rests, learners });
     await this.#commit(state);
     return capacityRefused(outcomes, records);
   }

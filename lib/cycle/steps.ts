@@ -19,8 +19,9 @@ import type { SchedulerConfig } from '../domain/config.ts';
 import type { EffectOutcome } from '../domain/plan.ts';
 import type { RuntimeForecast } from '../domain/forecast.ts';
 import type { Snapshot } from '../domain/snapshot.ts';
-import type { RuntimeHistory, StageKey, Stages, Forecasts } from '../domain/stages.ts';
-import { CapacityEvidence } from '../market/forecast/hazard.ts';
+import type { StageKey, Stages, Forecasts } from '../domain/stages.ts';
+import type { Beliefs } from '../policy/learner.ts';
+import type { Learners } from '../policy/learners.ts';
 import { forecastTable, tabledForecast, type ForecastTable, type OutlookForecast } from '../market/forecast/table.ts';
 import type { Fleet } from '../ports/fleet.ts';
 import type { Store } from '../ports/store.ts';
@@ -33,6 +34,7 @@ import { holdAll } from './observe/holding.ts';
 import { decisionOf, isolate, type IsolationLimits, type Trials } from './decide/isolate.ts';
 import { confirm, capacityRefused, recordIntents, settleAll } from './act/intents.ts';
 import { storedRests } from './observe/back-off.ts';
+import { runtimeLearner } from './learn/runtime-learner.ts';
 import { Observer, type ObserverParts } from './observe/observer.ts';
 import type { LookMemory } from './observe/remembered.ts';
 import { WorkingState } from './state/working-state.ts';
@@ -77,13 +79,13 @@ export const asData = (snapshot: Snapshot): Snapshot => ({
   instances: new Map(snapshot.instances.values().map((view) => [view.instance.id, view])),
 });
 
-/** Running times, all of them: another process asks. The history is the stored one, recalled by the caller. */
+/** Running times, all of them: another process asks. Beliefs are the stored ones, recalled by the caller. */
 export function estimate<S>(
   sight: Sight,
   stages: Pick<Stages<S>, 'estimate'>,
-  history: RuntimeHistory,
+  beliefs: Beliefs,
 ): ReadonlyMap<StageKey, RuntimeForecast> {
-  return new Map(isOpen(sight) ? stages.estimate(sight.snapshot, history) : []);
+  return new Map(isOpen(sight) ? stages.estimate(sight.snapshot, beliefs.of(runtimeLearner)) : []);
 }
 
 /** Interruptions and prices, for every bid that the decision can ask about. */
@@ -147,16 +149,16 @@ export async function perform(
 
 /** Closes what has an outcome. Throws `fenced` when a newer cycle has begun: it finds the intents open, and performs them again. */
 export async function confirmOutcomes(
-  { store, clock }: { readonly store: Store; readonly clock: Clock },
+  { store, clock, learners }: { readonly store: Store; readonly clock: Clock; readonly learners: Learners },
   token: number,
   outcomes: Outcomes,
 ): Promise<{ readonly wasShort: boolean }> {
   const state = new WorkingState(await store.loadActive('known'));
   const records = state.openEffects.filter((e) => outcomes.has(e.key));
   const wasShort = capacityRefused(outcomes, records);
-  const capacity = new CapacityEvidence();
-  if (wasShort) capacity.restore(await store.memory(capacity.prefix));
-  confirm(state, outcomes, { records, at: clock.now(), rests: await storedRests(store), capacity });
+  // What refusals teach nobody is not read.
+  if (wasShort) await learners.recall(store, learners.learningFrom('launch-refused'));
+  confirm(state, outcomes, { records, at: clock.now(), rests: await storedRests(store), learners });
   await commit(store, token, state);
   return { wasShort };
 }

@@ -4,7 +4,8 @@ import { schedulerConfig, type SchedulerConfig } from '../../lib/domain/config.t
 import type { DiskState } from '../../lib/domain/disk-budget.ts';
 import type { Job } from '../../lib/domain/job.ts';
 import type { Observation } from '../../lib/domain/observation.ts';
-import { LoggedHistory } from '../../lib/stages/estimate/logged-history.ts';
+import { capacityLearner } from '../../lib/cycle/learn/capacity-learner.ts';
+import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
 import { VirtualClock } from '../../lib/kernel/clock.ts';
 import type { JobId } from '../../lib/kernel/ids.ts';
 import { randomStream, type Uniform } from '../../lib/kernel/random.ts';
@@ -14,7 +15,7 @@ import { capacityOf } from '../../lib/market/capacity.ts';
 import type { Stages } from '../../lib/domain/stages.ts';
 import { FROM_HISTORY } from '../../lib/domain/forecast.ts';
 import { Forecasting } from '../../lib/cycle/forecast/forecasting.ts';
-import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
+import type { LearnerFactory } from '../../lib/policy/learner.ts';
 import type { MarketTrace } from '../../lib/market/trace.ts';
 import type { Solver } from '../../lib/stages/plan/solver.ts';
 import type { Fleet, StartRequest } from '../../lib/ports/fleet.ts';
@@ -45,6 +46,8 @@ export interface BenchOptions {
   readonly preset?: string;
   /** Policies in place of the preset's. */
   readonly stages?: (of: Stages<Solver>) => Stages<Solver>;
+  /** Learners beside those of every driver. */
+  readonly learners?: readonly LearnerFactory[];
   readonly solver?: Solver;
   /** How full the disk is; absent: no driver measures one. */
   readonly disk?: () => DiskState | null;
@@ -154,7 +157,8 @@ export class EngineBench {
     const { trace, preset = 'greedy', vcpus = 64, solver = noSolver, stages = (of) => of, disk } = this.#options;
     const reuse = this.#options.reusesSlots === true ? { reuseGapS: seconds(1) } : {};
     const market = replayMarket(trace, () => this.clock.now());
-    const evidence = new CapacityEvidence();
+    const learners = composeLearners({ more: this.#options.learners ?? [] });
+    const evidence = learners.of(capacityLearner);
     const forecasting = new Forecasting({ chosen: FROM_HISTORY, config: this.config });
     return {
       store: through.store(this.store),
@@ -168,8 +172,7 @@ export class EngineBench {
       config: this.config,
       limits: { vcpus },
       ...(disk === undefined ? {} : { disk }),
-      history: new LoggedHistory(),
-      capacity: evidence,
+      learners,
       forecast: (scene) => forecasting.of(scene, { market, evidence }),
       holder: `engine ${number}`,
       minGapS: seconds(1),

@@ -1,5 +1,7 @@
 import { deserialize, serialize } from 'node:v8';
 import { reconcile, type EngineParts } from '../../lib/cycle/engine.ts';
+import { capacityLearner } from '../../lib/cycle/learn/capacity-learner.ts';
+import { runtimeLearner } from '../../lib/cycle/learn/runtime-learner.ts';
 import { LookMemory } from '../../lib/cycle/observe/remembered.ts';
 import * as steps from '../../lib/cycle/steps.ts';
 import type { Scene } from '../../lib/cycle/forecast/forecasting.ts';
@@ -82,12 +84,12 @@ export class SteppedEngine {
   }
 
   async #forecast(sight: NonNullable<Awaited<ReturnType<typeof steps.look>>>) {
-    const { stages, history, store } = this.#parts('estimate');
-    const { capacity, store: other, forecast, config } = this.#parts('forecast');
-    history.restore(await store.memory(history.prefix));
-    capacity.restore(await other.memory(capacity.prefix));
+    const { stages, learners, store } = this.#parts('estimate');
+    const { learners: others, store: other, forecast, config } = this.#parts('forecast');
+    await learners.recall(store, [runtimeLearner]);
+    await others.recall(other, [capacityLearner]);
     return {
-      runtime: steps.estimate(sight, stages, history),
+      runtime: steps.estimate(sight, stages, learners),
       market: steps.forecast(sight, await forecast(sight.snapshot), config),
     };
   }

@@ -11,7 +11,8 @@ import { raw } from '../../kernel/units.ts';
 import { invariant } from '../../kernel/errors.ts';
 import { admitter } from '../../cycle/admit/admission.ts';
 import { provideBackend } from '../backend.ts';
-import { LoggedHistory } from '../../stages/estimate/logged-history.ts';
+import { composeLearners } from '../../cycle/learn/compose-learners.ts';
+import { runtimeLearner } from '../../cycle/learn/runtime-learner.ts';
 import type { Backend, Health } from '../../ports/backend.ts';
 import type { Market } from '../../ports/market.ts';
 import { lambdaClock } from '../../drivers/aws/lambda/clock.ts';
@@ -43,7 +44,8 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
   const clock = lambdaClock(anchor);
   // By the service's address like any other call: one place says where AWS is.
   const sqs = new SQSClient({ region, useQueueUrlAsEndpoint: false });
-  const history = new LoggedHistory();
+  const learners = composeLearners();
+  const history = learners.of(runtimeLearner);
   const place = { region, logGroup: of.environment.EBB_LOG_GROUP };
   // Of which whoever takes jobs needs nothing.
   const reading = once(async () => {
@@ -116,9 +118,8 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
     refresh: async () => {
       // Also a clock that was put back says that it is time.
       if (Math.abs(wallMs() - readMs) < REFRESH_MS) return;
-      const [read, rows] = await Promise.all([of.market().prices(), of.store().memory(history.prefix)]);
+      const [read] = await Promise.all([of.market().prices(), learners.recall(of.store(), [runtimeLearner])]);
       known = read;
-      history.restore(rows);
       readMs = wallMs();
     },
     settle: async () => {

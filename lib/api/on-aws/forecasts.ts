@@ -9,7 +9,8 @@ import { forecastNamed } from '../../stages/presets.ts';
 import { FROM_HISTORY, FROM_OBSERVED, type ChosenCapacity, type ChosenForecast } from '../../domain/forecast.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { EbbError } from '../../kernel/errors.ts';
-import { CapacityEvidence } from '../../market/forecast/hazard.ts';
+import { capacityLearner } from '../../cycle/learn/capacity-learner.ts';
+import { composeLearners } from '../../cycle/learn/compose-learners.ts';
 import type { PoolForecasts } from '../../ports/backend.ts';
 import type { Market } from '../../ports/market.ts';
 import type { StoreParts } from '../../drivers/aws/compose/compose-store.ts';
@@ -55,8 +56,9 @@ async function withoutModel(
   pools: readonly Pool[],
 ): Promise<PoolForecasts> {
   const config = environment.EBB_CONFIG.settings;
-  const evidence = new CapacityEvidence();
-  evidence.restore(await store().memory(evidence.prefix));
+  const learners = composeLearners();
+  await learners.recall(store(), [capacityLearner]);
+  const evidence = learners.of(capacityLearner);
   const forecasting = new Forecasting({ chosen, capacity, config });
   // No model is asked here, and observed interruptions do not look at what is held.
   return poolForecasts({ forecasting, market, evidence, held: [], config, now: clock.now() }, pools);

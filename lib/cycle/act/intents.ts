@@ -4,9 +4,10 @@ import { between, raw, seconds, usd, ZERO_S, type EpochMs } from '../../kernel/u
 import type { Instance, MarketCause } from '../../domain/instance.ts';
 import type { Attempt } from '../../domain/job.ts';
 import type { Effect, EffectOutcome, Plan, RefusedWhy } from '../../domain/plan.ts';
-import type { CapacityEvidence } from '../../market/forecast/hazard.ts';
+import type { Learners } from '../../policy/learners.ts';
 import type { EffectRecord } from '../../ports/store.ts';
 import { DeploymentLimits } from '../money/deployment-limits.ts';
+import { Teaching } from '../learn/teaching.ts';
 import { holdJob } from '../observe/holding.ts';
 import { endInstance, endOrHold, interruptAttempts, settleOrHold } from '../observe/observe.ts';
 import { endRest, rest, restQuota, type Resting } from '../observe/back-off.ts';
@@ -145,20 +146,20 @@ export const ANSWER_PATIENCE_S = seconds(600);
 export function confirm(
   state: WorkingState,
   outcomes: ReadonlyMap<EffectKey, EffectOutcome>,
-  context: Confirming & { readonly records: readonly EffectRecord[] },
+  given: Resting & { readonly records: readonly EffectRecord[]; readonly learners: Learners },
 ): void {
-  for (const record of context.records) {
+  const context: Confirming = { ...given, teaching: new Teaching(given.learners) };
+  for (const record of given.records) {
     const outcome = outcomes.get(record.key);
     if (outcome === undefined) continue;
     if (outcome.status === 'failed') confirmFailed(state, record, outcome, context);
     else confirmOne(state, record, outcome, context);
   }
-  for (const [key, value] of context.capacity.takeDirty()) state.putMemory(key, value);
+  context.teaching.keep(state, context.at);
 }
 
 interface Confirming extends Resting {
-  /** Learns what was refused for want of capacity. */
-  readonly capacity: Pick<CapacityEvidence, 'refused' | 'takeDirty'>;
+  readonly teaching: Teaching;
 }
 
 function confirmOne(
@@ -233,7 +234,7 @@ function refuseLaunch(
     const refused = marketCause === undefined ? instance : { ...instance, marketCause };
     endWithoutCost(state, refused, detail, context.at);
   }
-  if (why === 'insufficient-capacity') context.capacity.refused(effect.pool, context.at);
+  context.teaching.tell({ kind: 'launch-refused', atMs: context.at, poolId: effect.pool, why });
   if (why === 'quota') restQuota(state, effect.pool, detail, context);
   else rest(state, effect.pool, detail, context);
 }

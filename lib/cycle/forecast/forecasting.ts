@@ -19,7 +19,7 @@ import type { Instance } from '../../domain/instance.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
 import { bidsFor } from '../../stages/appraise/pools.ts';
 import { MarketForecaster } from '../../market/forecast/forecaster.ts';
-import type { CapacityEvidence } from '../../market/forecast/hazard.ts';
+import type { CapacityBelief } from '../../market/forecast/hazard.ts';
 import { heldSince } from '../../market/features/capacity-features.ts';
 import { capacityRisks, type CapacityQuestion, type CapacityRisks } from '../../market/forecast/learned-capacity.ts';
 import { LearnedLosses, type PriceLosses } from '../../market/forecast/learned.ts';
@@ -36,7 +36,7 @@ export interface ForecastingParts {
 /** What is known when a forecast is made. */
 export interface Known {
   readonly market: Pick<Market, 'pools' | 'history' | 'completeUntil'>;
-  readonly evidence: CapacityEvidence;
+  readonly evidence: CapacityBelief;
   /** Instances that are held, where the scene does not tell; absent: those of the scene. */
   readonly held?: readonly Instance[];
 }

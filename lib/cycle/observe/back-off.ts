@@ -42,7 +42,7 @@ export type QuotaKey = `quota/${string}`;
 export const BREAKER_KEY = 'breaker/purchases';
 export type PoolRests = Map<PoolId | QuotaKey | typeof BREAKER_KEY, PoolRest>;
 type RestKey = PoolRests extends Map<infer K, PoolRest> ? K : never;
-const REST_PREFIX = 'rest/';
+export const REST_PREFIX = 'rest/';
 /** Of a refusal's text: an item's place is bought by the KiB. */
 const MAX_DETAIL = 200;
 

@@ -7,7 +7,9 @@ import { LOW_PERCENT, type DiskLevel, type DiskState } from '../../domain/disk-b
 import type { Store } from '../../ports/store.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
-const TOLD = 'disk/told';
+/** Of its rows in the store's memory. */
+export const DISK_PREFIX = 'disk/';
+const TOLD = `${DISK_PREFIX}told`;
 const PERCENT: Readonly<Record<DiskLevel, number | null>> = { enough: null, low: LOW_PERCENT, 'used-up': 100 };
 
 export class DiskRoom {

@@ -17,6 +17,7 @@ import type { EndCause, Instance } from '../../domain/instance.ts';
 import { callerText } from '../../domain/caller.ts';
 import type { Attempt, AttemptOutcome, Job, OwnStops, StageSpec, Task } from '../../domain/job.ts';
 import type { Observation } from '../../domain/observation.ts';
+import type { AttemptEnd } from '../learn/attempt-ended.ts';
 import { faultText, holdJob } from './holding.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
@@ -24,9 +25,10 @@ import type { WorkingState } from '../state/working-state.ts';
 const BACKOFF_S = 10;
 const MAX_BACKOFF_S = 600;
 
-/** What observing brings besides state: runs to learn from and instances whose bill is due. */
+/** What observing brings besides state: ends to learn from and instances whose bill is due. */
 export interface Observed {
-  readonly completions: readonly { readonly job: Job; readonly stage: StageSpec; readonly runtimeS: Seconds }[];
+  /** Attempts that ended, those among them that went with their instance. */
+  readonly ends: readonly AttemptEnd[];
   readonly ended: readonly InstanceId[];
   /** Attempts that ended while their instance stayed. */
   readonly left: readonly Left[];
@@ -46,7 +48,7 @@ export interface Left {
  * and is skipped, so delivering again changes nothing.
  */
 export function applyObservations(state: WorkingState, observations: readonly Observation[]): Observed {
-  const completions: Observed['completions'][number][] = [];
+  const ends: AttemptEnd[] = [];
   const ended: InstanceId[] = [];
   const left: Left[] = [];
   const cameUp: InstanceId[] = [];
@@ -84,7 +86,9 @@ export function applyObservations(state: WorkingState, observations: readonly Ob
         state.putInstance({ ...instance, rebalance: true });
         break;
       case 'instance-ended':
-        endInstance(state, instance, { at: o.atMs, cause: o.cause, detail: o.detail });
+        for (const a of endInstance(state, instance, { at: o.atMs, cause: o.cause, detail: o.detail })) {
+          noteEnd(ends, state, a, null);
+        }
         ended.push(instance.id);
         isLosing = true;
         break;
@@ -115,9 +119,7 @@ export function applyObservations(state: WorkingState, observations: readonly Ob
             usage: o.usage,
             reason: o.detail ?? describeEnd(outcome, o.exitCode, o.exitSignal),
           });
-          const job = state.jobs.get(a.job);
-          const stage = job?.spec.stages.find((s) => s.name === a.stage);
-          if (runtimeS !== null && job !== undefined && stage !== undefined) completions.push({ job, stage, runtimeS });
+          noteEnd(ends, state, a, runtimeS);
         });
         break;
       default:
@@ -125,7 +127,21 @@ export function applyObservations(state: WorkingState, observations: readonly Ob
     }
   }
   for (const [instance, sequence] of cursors) state.putCursor(instance, sequence);
-  return { completions, ended, left, cameUp, isLosing };
+  return { ends, ended, left, cameUp, isLosing };
+}
+
+/** Keeps an end for learners. Nobody learns from one whose job or stage is not known. */
+function noteEnd(
+  ends: AttemptEnd[],
+  state: WorkingState,
+  { id, job: of, stage: name }: Attempt,
+  runtimeS: Seconds | null,
+): void {
+  const attempt = state.attempts.get(id);
+  const job = state.jobs.get(of);
+  const stage = job?.spec.stages.find((s) => s.name === name);
+  if (attempt === undefined || job === undefined || stage === undefined) return;
+  ends.push({ attempt, job, stage, runtimeS });
 }
 
 /** Longest reason of an attempt that is repeated as that of its job. */
@@ -146,28 +162,28 @@ function onAttempt(
   if (attempt !== undefined && attempt.state !== 'ended') then(attempt);
 }
 
-/** Ends an instance and, as interrupted, whatever it still ran. Its bill is settled by the caller. */
+/** Ends an instance and, as interrupted, what it still ran; returns that as it was. The caller settles the bill. */
 export function endInstance(
   state: WorkingState,
   instance: Instance,
   end: { readonly at: EpochMs; readonly cause: EndCause; readonly detail: string },
-): void {
+): readonly Attempt[] {
   state.putInstance({ ...instance, state: 'ended', endedMs: end.at, endCause: end.cause });
   state.event(`instance-${end.cause}`, end.at, {
     text: `instance ${instance.id} in ${instance.pool} ended: ${end.detail}`,
     data: { instance: instance.id, pool: instance.pool, cause: end.cause },
   });
-  interruptAttempts(state, instance.id, { at: end.at, reason: `its instance ended: ${end.detail}` });
+  return interruptAttempts(state, instance.id, { at: end.at, reason: `its instance ended: ${end.detail}` });
 }
 
-/** Ends as interrupted whatever an instance still runs. */
+/** Ends as interrupted what an instance still runs; returns that as it was. */
 export function interruptAttempts(
   state: WorkingState,
   instance: InstanceId,
   end: { readonly at: EpochMs; readonly reason: string },
-): void {
-  for (const a of state.attemptsOn(instance)) {
-    if (a.state === 'ended') continue;
+): readonly Attempt[] {
+  const running = state.attemptsOn(instance).filter((a) => a.state !== 'ended');
+  for (const a of running) {
     endOrHold(state, a, {
       at: end.at,
       outcome: 'interrupted',
@@ -178,9 +194,10 @@ export function interruptAttempts(
       reason: end.reason,
     });
   }
+  return running;
 }
 
-interface AttemptEnd {
+interface Ending {
   readonly at: EpochMs;
   readonly outcome: AttemptOutcome;
   readonly exitCode: number | null;
@@ -210,7 +227,7 @@ function remark(state: WorkingState, { job: id, stage }: Attempt, text: string):
  * `endAttempt`, where a job whose record is at fault is held instead of stopping the cycle: the attempt has ended all the same, and its
  * task waits for the job's release or cancellation.
  */
-export function endOrHold(state: WorkingState, attempt: Attempt, end: AttemptEnd): Seconds | null {
+export function endOrHold(state: WorkingState, attempt: Attempt, end: Ending): Seconds | null {
   try {
     return endAttempt(state, attempt, end);
   } catch (error) {
@@ -234,7 +251,7 @@ export function endOrHold(state: WorkingState, attempt: Attempt, end: AttemptEnd
 }
 
 /** Ends an attempt and says what becomes of its task. Returns the task's whole running time when it succeeded. */
-function endAttempt(state: WorkingState, attempt: Attempt, end: AttemptEnd): Seconds | null {
+function endAttempt(state: WorkingState, attempt: Attempt, end: Ending): Seconds | null {
   state.putAttempt({
     ...attempt,
     state: 'ended',

@@ -9,7 +9,7 @@ import { invariant } from '../../kernel/errors.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { InstanceId, JobId, PoolId } from '../../kernel/ids.ts';
-import { epochMs, raw, seconds, usd, type EpochMs, type Seconds } from '../../kernel/units.ts';
+import { epochMs, raw, seconds, usd, type EpochMs } from '../../kernel/units.ts';
 import type { Instance, MarketCause } from '../../domain/instance.ts';
 import { isOver, type Attempt, type Job, type JobState } from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
@@ -17,13 +17,13 @@ import type { Plan } from '../../domain/plan.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import { quotaOf } from '../../domain/quota.ts';
 import type { Budget, Limits, Snapshot } from '../../domain/snapshot.ts';
-import type { JobFeatures, RuntimeHistory } from '../../domain/stages.ts';
 import type { DiskState } from '../../domain/disk-budget.ts';
-import { featuresOf } from '../../stages/estimate/template.ts';
-import type { EndedInstance } from '../../market/forecast/hazard.ts';
+import type { Learners } from '../../policy/learners.ts';
 import type { Fleet } from '../../ports/fleet.ts';
 import type { Market } from '../../ports/market.ts';
 import type { Store } from '../../ports/store.ts';
+import { EndedAttempt } from '../learn/attempt-ended.ts';
+import { Teaching } from '../learn/teaching.ts';
 import { countSettled } from './breaker.ts';
 import { faultText, holdJob, releaseAll } from './holding.ts';
 import { attribute, jobsNamed, type Attributed } from '../money/ledger.ts';
@@ -37,26 +37,6 @@ import { takeSnapshot } from '../state/snapshot.ts';
 import { usdText } from '../money/worst-cost.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
-/** What is learned and must survive, as rows of the store's memory. */
-export interface Remembering {
-  /** Rows changed since the last call. */
-  takeDirty(): ReadonlyMap<string, string>;
-  /** Replaces all that is remembered, stored or not, by these rows. */
-  restore(rows: ReadonlyMap<string, string>): void;
-  /** Key prefix of its rows. */
-  readonly prefix: string;
-}
-export interface LearningHistory extends RuntimeHistory, Remembering {
-  learn(features: JobFeatures, runtimeS: Seconds): void;
-}
-/** Evidence about how often the market takes capacity back for its own reasons. */
-export interface CapacityLearning extends Remembering {
-  /** A spot instance has ended. */
-  ended(pool: PoolId, instance: EndedInstance): void;
-  /** A launch was refused for want of capacity. */
-  refused(pool: PoolId, at: EpochMs): void;
-}
-
 export interface ObserverParts {
   readonly store: Store;
   readonly fleet: Fleet;
@@ -67,8 +47,7 @@ export interface ObserverParts {
     SchedulerConfig,
     'restoreS' | 'billing' | 'refundRule' | 'cyclePeriodS' | 'maxUsdPerDay' | 'maxUsdPerMonth'
   >;
-  readonly history: LearningHistory;
-  readonly capacity: CapacityLearning;
+  readonly learners: Learners;
   /** How full the disk is that tasks write to; null: not known yet. Absent: no driver of that kind. */
   readonly disk?: () => DiskState | null;
   /** Of an observer before this one; absent: nothing is. */
@@ -98,9 +77,8 @@ export class Observer {
 
   /** Takes what was learned, and which pools rest, from the store alone, and whatever else it remembers unless told that that holds. */
   async recall(what: 'all' | 'learned' = 'all'): Promise<void> {
-    const { store, history, capacity } = this.#parts;
-    history.restore(await store.memory(history.prefix));
-    capacity.restore(await store.memory(capacity.prefix));
+    const { store, learners } = this.#parts;
+    await learners.recall(store);
     this.#rests = await storedRests(store);
     await this.#deployment.recall(store);
     await this.#disk?.recall(store);
@@ -109,20 +87,18 @@ export class Observer {
 
   /** Takes in what happened, settles bills of ended instances, learns. To be committed in one piece: cursors are part of it. */
   async observe(state: WorkingState): Promise<Observed> {
-    const { fleet, history } = this.#parts;
+    const { fleet, learners } = this.#parts;
     const observed = applyObservations(state, await fleet.observe(state.cursors));
     releaseAll(state, this.#parts.clock.now());
     this.#disk?.tell(state, this.#parts.clock.now());
-    for (const { job, stage, runtimeS } of observed.completions) {
-      this.#guarded(state, job.id, () => history.learn(featuresOf(job.spec, stage, job.submittedMs), runtimeS));
-    }
+    const teaching = new Teaching(learners);
+    const ground = { state, pools: this.#pools };
+    for (const end of observed.ends) teaching.tell(new EndedAttempt(end, ground));
     const unsettled = new Set<InstanceId>(observed.ended);
     for (const id of state.endedInstances) if (state.instances.get(id)?.costUsd === null) unsettled.add(id);
-    for (const id of unsettled) await this.#settle(state, id);
+    for (const id of unsettled) await this.#settle(state, id, teaching);
     boundQuotas(state, { rests: this.#rests, pools: this.#pools, at: this.#parts.clock.now() });
-    for (const part of [this.#parts.history, this.#parts.capacity]) {
-      for (const [key, value] of part.takeDirty()) state.putMemory(key, value);
-    }
+    teaching.keep(state, this.#parts.clock.now());
     return observed;
   }
 
@@ -164,15 +140,6 @@ export class Observer {
     this.#deployment.recorded(plan);
   }
 
-  /** A fault that comes of one job holds that job, and no other. */
-  #guarded(state: WorkingState, job: JobId, work: () => void): void {
-    try {
-      work();
-    } catch (error) {
-      holdJob(state, { job, reason: faultText(error) }, this.#parts.clock.now());
-    }
-  }
-
   /** When the last attempt ended of each job that has a budget. */
   lastRanMs(snapshot: Snapshot): ReadonlyMap<JobId, EpochMs> {
     return new Map(
@@ -183,8 +150,8 @@ export class Observer {
     );
   }
 
-  async #settle(state: WorkingState, id: InstanceId): Promise<void> {
-    const { fleet, store, capacity } = this.#parts;
+  async #settle(state: WorkingState, id: InstanceId, teaching: Teaching): Promise<void> {
+    const { fleet, store } = this.#parts;
     const instance = invariant(state.instances.get(id), `instance ${id} ended and is not known`);
     const endedMs = instance.endedMs ?? this.#parts.clock.now();
     const pool = this.#pool(instance);
@@ -202,10 +169,8 @@ export class Observer {
     countSettled(state, { instance, ran, jobs }, { at: endedMs, rests: this.#rests });
     // One that was given back without having run anything went for want of another beside it: that would be refused again.
     if (ran) endQuotaRest(state, pool.id, this.#rests);
-    if (pool.option === 'spot' && instance.launchedMs !== null) {
-      const takenMs = marketCause === 'capacity' ? (instance.warnedMs ?? endedMs) : null;
-      capacity.ended(pool.id, { launchedMs: instance.launchedMs, endedMs, takenMs });
-    }
+    const takenMs = marketCause === 'capacity' ? (instance.warnedMs ?? endedMs) : null;
+    teaching.tell({ kind: 'instance-ended', instance, pool, launchedMs: instance.launchedMs, endedMs, takenMs });
   }
 
   /** Who pays what. A record that is at fault keeps no bill from being booked: it is then nobody's, whole, and an event says why. */

@@ -15,21 +15,23 @@ import { admitter } from '../../cycle/admit/admission.ts';
 import { Engine, type CycleReport } from '../../cycle/engine.ts';
 import { Forecasting, type Scene } from '../../cycle/forecast/forecasting.ts';
 import { newJob } from '../../cycle/admit/new-job.ts';
+import { capacityLearner } from '../../cycle/learn/capacity-learner.ts';
+import { composeLearners } from '../../cycle/learn/compose-learners.ts';
+import { runtimeLearner } from '../../cycle/learn/runtime-learner.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { JobSpec } from '../../domain/job.ts';
 import { FROM_HISTORY, type ChosenCapacity, type ChosenForecast } from '../../domain/forecast.ts';
 import type { Limits } from '../../domain/snapshot.ts';
 import type { MarketForecast, Stages } from '../../domain/stages.ts';
 import { capacityOf } from '../../market/capacity.ts';
-import { CapacityEvidence } from '../../market/forecast/hazard.ts';
 import type { MarketTrace } from '../../market/trace.ts';
+import type { LearnerFactory } from '../../policy/learner.ts';
 import type { Solver } from '../../stages/plan/solver.ts';
 import type { Market } from '../../ports/market.ts';
 import type { EventRecord, Retention } from '../../ports/store.ts';
 import { MemoryFleet } from './memory-fleet.ts';
 import { MemoryStore } from './memory-store.ts';
 import { Collector, type Settled } from './collector.ts';
-import { PassingHistory } from './passing-history.ts';
 import { ORACLE_FORECAST, withTrueInterruptions } from './true-interruptions.ts';
 import { Truth } from './truth.ts';
 import type { WorkloadJob } from '../../workload/workload.ts';
@@ -59,6 +61,8 @@ export interface SimulationInput {
   readonly forecast?: ChosenForecast;
   /** How capacity is forecast; absent: from observed interruptions. */
   readonly capacity?: ChosenCapacity;
+  /** Learners beside those of every driver. */
+  readonly learners?: readonly LearnerFactory[];
   readonly solver: Solver;
   readonly config: SchedulerConfig;
   readonly vcpus: number;
@@ -177,8 +181,9 @@ class Simulation {
       },
       ...(input.onSettled && { onSettled: input.onSettled }),
     });
-    const history = new PassingHistory();
-    const evidence = new CapacityEvidence();
+    // What is learned is never stored: a fault ends the simulation, and the next one learns from its own runs.
+    const learners = composeLearners({ isKept: false, ...(input.learners && { more: input.learners }) });
+    const evidence = learners.of(capacityLearner);
     const deciders = input.deciders(this.#truth);
     const chosen = input.forecast ?? FROM_HISTORY;
     const forecasting = new Forecasting({ chosen, config, ...(input.capacity && { capacity: input.capacity }) });
@@ -201,8 +206,7 @@ class Simulation {
       preset: deciders.name,
       config,
       limits,
-      history,
-      capacity: evidence,
+      learners,
       forecast,
       // Nobody asks a simulation why a job waited at some time of it.
       explains: false,
@@ -211,7 +215,7 @@ class Simulation {
       onCycle: (report) => this.#count(report),
     });
     this.#ids = randomStream(seed, 'ids');
-    this.#admit = admitter({ pools: market.pools(), limits, config, history });
+    this.#admit = admitter({ pools: market.pools(), limits, config, history: learners.of(runtimeLearner) });
     this.#arrivals = new Arrivals(input.jobs, input.fromMs);
     this.#sources = [
       {

@@ -4,7 +4,8 @@ import { decideOn } from '../../cycle/decide/decision.ts';
 import { faultText } from '../../cycle/observe/holding.ts';
 import { triedOn } from '../../cycle/decide/isolate.ts';
 import { presetNamed } from '../../stages/presets.ts';
-import { LoggedHistory } from '../../stages/estimate/logged-history.ts';
+import { composeLearners } from '../../cycle/learn/compose-learners.ts';
+import { runtimeLearner } from '../../cycle/learn/runtime-learner.ts';
 import { tabledForecast } from '../../market/forecast/table.ts';
 import type { Solver } from '../../stages/plan/solver.ts';
 import { TRIAL, type TrialData, type TrialReply, type TrialRequest } from './trials.ts';
@@ -22,8 +23,9 @@ const data = workerData as TrialData | null;
 if (parentPort !== null && data?.kind === TRIAL) {
   const port = parentPort;
   const { sight, preset, config } = data;
-  const history = new LoggedHistory();
-  history.restore(data.history);
+  const learners = composeLearners();
+  learners.restore(data.learned);
+  const history = learners.of(runtimeLearner);
   const market = tabledForecast(data.market);
   const stages = presetNamed(preset);
   const answer = async (tried: TrialRequest): Promise<TrialReply> => {

@@ -19,8 +19,8 @@ export interface TrialData {
   readonly kind: typeof TRIAL;
   readonly sight: Sight;
   readonly market: ForecastTable;
-  /** Rows of what was learned of running times. */
-  readonly history: ReadonlyMap<string, string>;
+  /** Rows of what was learned that a decision reads. */
+  readonly learned: ReadonlyMap<string, string>;
   readonly preset: string;
   readonly config: SchedulerConfig;
 }

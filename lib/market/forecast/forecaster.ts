@@ -6,7 +6,7 @@ import { FROM_OBSERVED, NEVER_INTERRUPTED, type InterruptionCurve } from '../../
 import type { Bid, Pool } from '../../domain/pool.ts';
 import { indexAt, type PriceArrays } from '../steps.ts';
 import { LOOKED_BACK_MS, priceDrivers } from './drivers.ts';
-import { survivesCapacity, type CapacityEvidence, type HazardPosterior } from './hazard.ts';
+import { survivesCapacity, type CapacityBelief, type HazardPosterior } from './hazard.ts';
 import type { CapacityRisks } from './learned-capacity.ts';
 import type { PriceLosses } from './learned.ts';
 import { correlationOf, expectedPriceOf, type PoolOutlook } from './outlook.ts';
@@ -93,7 +93,7 @@ export class MarketForecaster {
    * The forecast as of `now`, for one cycle: answers are remembered within it. What trained models say goes before what history
    * and observed interruptions say.
    */
-  at(now: EpochMs, evidence: CapacityEvidence, { losses = null, risks = null }: Learned = {}): OutlookForecast {
+  at(now: EpochMs, evidence: CapacityBelief, { losses = null, risks = null }: Learned = {}): OutlookForecast {
     const pools = new Map<PoolId, PoolCurves>();
     const knownOf = (pool: Pool): PoolCurves => {
       let known = pools.get(pool.id);
@@ -144,7 +144,7 @@ export class MarketForecaster {
     };
   }
 
-  #capacityOf(pool: Pool, evidence: CapacityEvidence, risks: CapacityRisks | null): CapacityRisk {
+  #capacityOf(pool: Pool, evidence: CapacityBelief, risks: CapacityRisks | null): CapacityRisk {
     const risk = risks?.(pool.id) ?? null;
     if (risk?.kind === 'curve')
       return { p: risk.p, by: risk.version, reason: `capacity: by the model ${risk.version}` };

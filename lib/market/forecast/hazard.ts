@@ -138,6 +138,9 @@ export class CapacityEvidence {
   }
 }
 
+/** The evidence as forecasts read it. */
+export type CapacityBelief = Pick<CapacityEvidence, 'posterior' | 'news'>;
+
 /** P(not interrupted within h), the rate integrated out: a pool little is known of keeps a heavier tail than its mean says. */
 export const survivesCapacity = ({ shape, rateHours }: HazardPosterior, h: Seconds): number =>
   (rateHours / (rateHours + raw(h) / 3600)) ** shape;

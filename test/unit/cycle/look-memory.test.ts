@@ -2,12 +2,11 @@ import { describe, expect, it } from '@jest/globals';
 import { LookMemory } from '../../../lib/cycle/observe/remembered.ts';
 import type { Sight } from '../../../lib/cycle/decide/decision.ts';
 import { look } from '../../../lib/cycle/steps.ts';
-import { LoggedHistory } from '../../../lib/stages/estimate/logged-history.ts';
+import { composeLearners } from '../../../lib/cycle/learn/compose-learners.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
 import { randomStream } from '../../../lib/kernel/random.ts';
 import { plus, seconds, usd } from '../../../lib/kernel/units.ts';
 import { replayMarket } from '../../../lib/drivers/local/market/replay.ts';
-import { CapacityEvidence } from '../../../lib/market/forecast/hazard.ts';
 import type { Store } from '../../../lib/ports/store.ts';
 import { job, spec, stage } from '../../support/builders.ts';
 import { EngineBench, work } from '../../support/engine-bench.ts';
@@ -47,8 +46,7 @@ class Looks {
       clock: bench.clock,
       limits: { vcpus: 64 },
       config: bench.config,
-      history: new LoggedHistory(),
-      capacity: new CapacityEvidence(),
+      learners: composeLearners(),
       random: randomStream(1, 'look'),
       holder: 'look',
       memory,

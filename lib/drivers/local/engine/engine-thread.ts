@@ -11,9 +11,10 @@ import { Engine } from '../../../cycle/engine.ts';
 import { bidsAsked } from '../../../cycle/forecast/forecasting.ts';
 import { forecastNamed, presetNamed } from '../../../stages/presets.ts';
 import type { Stages } from '../../../domain/stages.ts';
-import { LoggedHistory } from '../../../stages/estimate/logged-history.ts';
+import { capacityLearner } from '../../../cycle/learn/capacity-learner.ts';
+import { composeLearners } from '../../../cycle/learn/compose-learners.ts';
+import { runtimeLearner } from '../../../cycle/learn/runtime-learner.ts';
 import { capacityOf } from '../../../market/capacity.ts';
-import { CapacityEvidence } from '../../../market/forecast/hazard.ts';
 import { forecastTable, type OutlookForecast } from '../../../market/forecast/table.ts';
 import { dumpModel } from '../../../stages/plan/milp.ts';
 import type { Solver } from '../../../stages/plan/solver.ts';
@@ -48,12 +49,12 @@ const fleet = createLocalFleet({
   speed: world.record.speed,
 });
 const solver = highsSolver();
-const evidence = new CapacityEvidence();
+const learners = composeLearners();
+const evidence = learners.of(capacityLearner);
 const { preset } = world.record;
 const name = forecastNamed(world.config.forecast, preset);
 const forecasting = new ForecastInUse({ dir: data.dir, name, config: world.config });
 const memory = new IdleMemory();
-const history = new LoggedHistory();
 let forecast: OutlookForecast | null = null;
 let draining = data.isDraining;
 let disk = data.disk;
@@ -68,8 +69,7 @@ const engine = new Engine<Solver>({
   preset,
   config: world.config,
   limits: world.limits,
-  history,
-  capacity: evidence,
+  learners,
   forecast: async (scene) => (forecast = await forecasting.of(scene, { market, evidence })),
   trials: async (sight) => {
     const { snapshot } = sight;
@@ -78,7 +78,7 @@ const engine = new Engine<Solver>({
     return openTrials({
       sight,
       market: table,
-      history: await store.memory(history.prefix),
+      learned: await learners.stored(store, [runtimeLearner]),
       preset,
       config: world.config,
     });

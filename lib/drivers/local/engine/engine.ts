@@ -5,7 +5,8 @@ import { EbbError } from '../../../kernel/errors.ts';
 import { randomStream } from '../../../kernel/random.ts';
 import { raw } from '../../../kernel/units.ts';
 import { presetNamed } from '../../../stages/presets.ts';
-import { LoggedHistory } from '../../../stages/estimate/logged-history.ts';
+import { composeLearners } from '../../../cycle/learn/compose-learners.ts';
+import { runtimeLearner } from '../../../cycle/learn/runtime-learner.ts';
 import { capacityOf } from '../../../market/capacity.ts';
 import { s3Places } from '../../../domain/s3-uri.ts';
 import { OWN_FOLDER, type Admission, type JobSpec } from '../../../domain/job.ts';
@@ -101,7 +102,7 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
     pools: market.pools(),
     limits: world.limits,
     config: world.config,
-    history: history.predictor,
+    history: history.runtimes,
   });
   const { onInterrupted } = options;
   const thread = new EngineThread({
@@ -256,7 +257,8 @@ function withoutImages(spec: JobSpec, admission: Admission): Admission {
 
 /** Admission's own copy of what the engine's thread has learned. */
 class HistoryCopy {
-  readonly predictor = new LoggedHistory();
+  readonly #learners = composeLearners();
+  readonly runtimes = this.#learners.of(runtimeLearner);
   readonly #store: Store;
   #readMs = 0;
 
@@ -274,6 +276,6 @@ class HistoryCopy {
     const now = wallTime.monotonicMs();
     if (this.#readMs !== 0 && now - this.#readMs < HISTORY_REFRESH_MS) return;
     this.#readMs = now;
-    this.predictor.restore(await this.#store.memory(this.predictor.prefix));
+    await this.#learners.recall(this.#store, [runtimeLearner]);
   }
 }

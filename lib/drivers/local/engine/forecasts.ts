@@ -1,7 +1,8 @@
 import { liveInstances } from '../../../cycle/state/known-instances.ts';
 import { poolForecasts } from '../../../cycle/forecast/pool-forecasts.ts';
 import { forecastNamed } from '../../../stages/presets.ts';
-import { CapacityEvidence } from '../../../market/forecast/hazard.ts';
+import { capacityLearner } from '../../../cycle/learn/capacity-learner.ts';
+import { composeLearners } from '../../../cycle/learn/compose-learners.ts';
 import type { Backend } from '../../../ports/backend.ts';
 import type { Market } from '../../../ports/market.ts';
 import type { Store } from '../../../ports/store.ts';
@@ -20,8 +21,9 @@ export function localForecasts({ dir, world, market, store }: Asked): Backend['f
   const { config, record, clock } = world;
   const forecasting = new ForecastInUse({ dir, name: forecastNamed(config.forecast, record.preset), config });
   return async (pools) => {
-    const evidence = new CapacityEvidence();
-    evidence.restore(await store.memory(evidence.prefix));
+    const learners = composeLearners();
+    await learners.recall(store, [capacityLearner]);
+    const evidence = learners.of(capacityLearner);
     return poolForecasts(
       { forecasting, market, evidence, held: await liveInstances(store), config, now: clock.now() },
       pools,

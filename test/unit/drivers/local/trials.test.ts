@@ -22,7 +22,7 @@ function trialsOf(names: readonly string[]): { readonly sight: Sight; readonly t
     draining: false,
   };
   const market = { nowMs: sight.snapshot.nowMs, curves: new Map(), outlooks: new Map(), drivers: new Map() };
-  const of = { sight, market, history: new Map(), preset: 'greedy', config: schedulerConfig.parse({}) };
+  const of = { sight, market, learned: new Map(), preset: 'greedy', config: schedulerConfig.parse({}) };
   return { sight, trials: openTrials(of, SPINNING) };
 }
 

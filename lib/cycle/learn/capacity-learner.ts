@@ -1,0 +1,35 @@
+import { CapacityEvidence, type CapacityBelief } from '../../market/forecast/hazard.ts';
+import type { Learner, LearningEvent } from '../../policy/learner.ts';
+
+/** How often the market takes spot capacity back for its own reasons, per pool. O(1) per event. */
+export const capacityLearner = (): Learner<CapacityBelief> => new CapacityLearner();
+
+class CapacityLearner implements Learner<CapacityBelief> {
+  readonly name = 'capacity';
+  readonly about = 'how often spot pools lose instances for want of capacity, and refuse launches';
+  readonly source = 'Poisson interruptions with a Gamma prior pooled over families (docs/forecast-capacity.md)';
+  readonly learnsFrom = ['instance-ended', 'launch-refused'] as const;
+  readonly #evidence = new CapacityEvidence();
+  readonly prefix = this.#evidence.prefix;
+
+  observe(event: LearningEvent): void {
+    if (event.kind === 'launch-refused') {
+      if (event.why === 'insufficient-capacity') this.#evidence.refused(event.poolId, event.atMs);
+    } else if (event.kind === 'instance-ended' && event.pool.option === 'spot') {
+      const { launchedMs, endedMs, takenMs } = event;
+      if (launchedMs !== null) this.#evidence.ended(event.pool.id, { launchedMs, endedMs, takenMs });
+    }
+  }
+
+  belief(): CapacityBelief {
+    return this.#evidence;
+  }
+
+  takeDirty(): ReadonlyMap<string, string> {
+    return this.#evidence.takeDirty();
+  }
+
+  restore(rows: ReadonlyMap<string, string>): void {
+    this.#evidence.restore(rows);
+  }
+}

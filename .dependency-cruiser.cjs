@@ -93,6 +93,12 @@ module.exports = {
       to: { path: '^(test|bench|scripts)/' },
     },
     {
+      name: 'bench-and-scripts-stand-alone',
+      severity: 'error',
+      from: { path: '^(bench|scripts)/' },
+      to: { path: '^test/' },
+    },
+    {
       name: 'lambdas-are-on-aws',
       severity: 'error',
       from: { path: '^lambdas/' },

@@ -12,19 +12,12 @@ import { instanceId } from '../lib/kernel/ids.ts';
 import { stratusPack } from '../lib/stages/place/stratus.ts';
 import { appraise } from '../lib/stages/appraise/appraise.ts';
 import { stratusTributary } from '../lib/stages/scale/stratus-tributary.ts';
-import {
-  config,
-  curve,
-  group,
-  market,
-  pool,
-  resources,
-  view,
-  world,
-  worth,
-} from '../test/unit/stages/appraise/world.ts';
+import { schedulerConfig } from '../lib/domain/config.ts';
+import { decisionOf, worth } from './load/decision.ts';
+import { group, needOf, openAt, poolOf, stage } from './load/values.ts';
 
 const [groups = 2000, pools = 500, tasks = 100_000] = process.argv.slice(2).map(Number);
+const config = schedulerConfig.parse({});
 const HORIZONS = [60, 300, 900, 1800, 3600, 7200, 14_400, 28_800, 57_600, 86_400, 172_800, 259_200];
 
 function poolViews(random: () => number) {
@@ -33,15 +26,15 @@ function poolViews(random: () => number) {
     const vcpus = sizes[i % sizes.length] ?? 2;
     const onDemand = 0.048 * vcpus * (0.8 + 0.4 * random());
     const option = i % 4 === 3 ? 'on-demand' : 'spot';
-    const p = pool({
+    const p = poolOf({
       type: `f${i % 60}.s${i % sizes.length}`,
       zone: `z${i}`,
       option,
       vcpus,
       gib: vcpus * (2 + 2 * (i % 3)),
-      onDemand,
+      onDemandUsd: onDemand,
     });
-    return view(p, option === 'spot' ? onDemand * (0.2 + 0.4 * random()) : onDemand);
+    return openAt(p, option === 'spot' ? onDemand * (0.2 + 0.4 * random()) : onDemand);
   });
 }
 
@@ -56,23 +49,31 @@ function load(distinct: boolean) {
   });
   const list = Array.from({ length: groups }, (_, i): PendingGroup => {
     const shape = distinct ? i : i % 40;
+    const need = needOf(1 + (shape % 4) + (distinct ? i / 1e5 : 0), 1024 * (1 + (shape % 7)));
     return group({
-      id: `g${i}`,
+      name: `g${i}`,
       count: Math.max(1, Math.round(tasks / groups)),
-      need: resources(1 + (shape % 4) + (distinct ? i / 1e5 : 0), 1 + (shape % 7)),
+      need,
       class: i % 2 === 0 ? 'deadline' : 'best-effort',
-      stage: { checkpoint: i % 3 === 0 ? null : { signal: 'SIGUSR1', graceS: seconds(30), everyS: null } },
+      stage: stage({
+        resources: need,
+        checkpoint: i % 3 === 0 ? null : { signal: 'SIGUSR1', graceS: seconds(30), everyS: null },
+      }),
     });
   });
   const index = new Map(list.map((g, i) => [g.id, i]));
   const at = (g: PendingGroup): number => index.get(g.id) ?? 0;
-  return world({
+  return decisionOf({
     groups: list,
     pools: views,
-    market: market(views, (p) => {
+    interruption: (p) => {
       const perHour = 0.005 + 0.2 * (p.id.length % 7);
-      return curve(HORIZONS.map((h) => [h, 1 - Math.exp((-perHour * h) / 3600)]));
-    }),
+      return {
+        horizonS: Float64Array.from(HORIZONS),
+        pInterrupted: Float64Array.from(HORIZONS, (h) => 1 - Math.exp((-perHour * h) / 3600)),
+        reason: 'given',
+      };
+    },
     runtime: (g) => runtimes[at(g) % runtimes.length] ?? distribution([[1, 1]]),
     worth: (g) => {
       const slack = 3600 * (2 + (distinct ? at(g) / 10 : at(g) % 5));
@@ -100,7 +101,7 @@ console.log(`node ${process.version}, seed 1, ${groups} groups, ${tasks} tasks, 
 for (const distinct of [false, true]) {
   console.log(distinct ? 'distinct' : 'mixed');
   const w = load(distinct);
-  const offers = time('appraise', () => appraise(w.snapshot, w.forecasts, w.worths, config()));
+  const offers = time('appraise', () => appraise(w.snapshot, w.forecasts, w.worths, config));
   const leftovers = w.snapshot.groups.flatMap((g): Leftover[] => {
     const offer = offers.get(g.id)?.offers[0];
     if (offer === undefined) return [];
@@ -115,7 +116,7 @@ for (const distinct of [false, true]) {
     const runtimeS = quantile(w.forecasts.runtime.get(`${g.job}/main`)?.runtime ?? distribution([[1, 1]]), 0.5);
     return [{ group: g, option, count: g.count, runtimeS }];
   });
-  const input = { ...w, offers, leftovers, config: config() };
+  const input = { ...w, offers, leftovers, config };
   const purchases = time('acquire (stratus-tributary)', () => stratusTributary(input));
   console.log(`    ${purchases.reduce((n, p) => n + p.count, 0)} instances in ${purchases.length} pools and bids`);
   const toPlace = leftovers.flatMap((l) => {
@@ -131,8 +132,8 @@ for (const distinct of [false, true]) {
     }));
   });
   const hosts = Array.from({ length: 5000 }, (_, i): Host => {
-    const p = pool({ vcpus: 16, gib: 64 });
-    const free = resources(i % 17, 4 * (i % 17));
+    const p = poolOf({ type: 'm5.4xlarge', vcpus: 16, gib: 64 });
+    const free = needOf(i % 17, 4096 * (i % 17));
     return {
       on: { instance: instanceId(`i${i}`) },
       pool: p,

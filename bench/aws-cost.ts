@@ -30,7 +30,7 @@ import { traceOf } from '../lib/market/steps.ts';
 import type { MarketTrace } from '../lib/market/trace.ts';
 import { folderOf, start, stop } from '../scripts/localstack/server.ts';
 import { wayToRun } from '../scripts/localstack/install.ts';
-import { Rehearsal } from '../test/e2e/aws/rehearsal.ts';
+import { Rehearsal } from '../scripts/rehearsal/rehearsal.ts';
 import {
   aroundThem,
   dearestFirst,

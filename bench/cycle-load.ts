@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { randomStream, type Uniform } from '../lib/kernel/random.ts';
-import { attemptId, instanceId, jobId, type JobId, type PoolId } from '../lib/kernel/ids.ts';
+import { attemptId, effectKey, instanceId, jobId, type JobId, type PoolId } from '../lib/kernel/ids.ts';
 import { ZERO_S, epochMs, raw, seconds, type EpochMs } from '../lib/kernel/units.ts';
 import { mean, quantile } from '../lib/domain/distribution.ts';
 import type { Instance } from '../lib/domain/instance.ts';
@@ -24,8 +24,8 @@ import { replayMarket } from '../lib/drivers/local/market/replay.ts';
 import type { Market } from '../lib/ports/market.ts';
 import { WorkingState } from '../lib/cycle/state/working-state.ts';
 import { takeSnapshot } from '../lib/cycle/state/snapshot.ts';
-import { attempt, instance, job, spec, stage } from '../test/support/builders.ts';
-import { lognormal, needOf } from '../test/unit/stages/plan/scenario.ts';
+import { attempt, instance, job, needOf, spec, stage } from './load/values.ts';
+import { lognormal } from './load/scenario.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -95,13 +95,15 @@ function marketOf(trace: MarketTrace, count: number, fromMs: number): BenchMarke
 /** Letters only: digits are what a template leaves out. */
 const templateWord = (i: number): string => `job-${String.fromCharCode(97 + (i % 26), 97 + Math.floor(i / 26))}`;
 
+const KNOWN_STAGE = { resources: needOf(1, 512), expectedRuntimeS: seconds(600) };
+
 /** What is known of earlier runs: most templates, some thinly. */
 export function benchHistory(): JvuPredict {
   const history = new JvuPredict();
   const draw = randomStream(1, 'bench/cycle/history');
   for (let t = 0; t < TEMPLATES; t++) {
     const runtimes = lognormal(600 * 12 ** draw(), 0.5, draw);
-    const of = spec({ name: templateWord(t), owner: `team-${t % 12}` });
+    const of = spec({ name: templateWord(t), owner: `team-${t % 12}`, stages: [stage(KNOWN_STAGE)] });
     for (let run = 0; run < (t % 5 === 0 ? 2 : KNOWN_RUNS); run++) {
       const value = raw(quantile(runtimes, draw()));
       for (const part of of.stages) history.learn(featuresOf(of, part, TODAY), seconds(value));
@@ -172,7 +174,7 @@ function pendingJob(id: string, { shape, draw, nowMs }: Drawing & { readonly sha
       }),
     ],
   });
-  return job({ name: id, spec: of, template: templateOf(of), submittedMs, deadlineMs });
+  return job(id, { spec: of, template: templateOf(of), submittedMs, deadlineMs });
 }
 
 /** Spot instances with best-effort tasks on some of each. */
@@ -183,11 +185,12 @@ function heldCapacity(shape: LoadShape, { market }: BenchMarket, { draw, nowMs }
   const attempts: Attempt[] = [];
   const tasks: Task[] = [];
   const instances: Instance[] = [];
+  const allocation = effectKey('p-load/launch/0');
   let vcpus = 0;
   for (let i = 0; i < shape.instances; i++) {
     const pool = pools[Math.floor(draw() * pools.length)] as Pool;
     const id = instanceId(`i-${String(i).padStart(6, '0')}`);
-    instances.push(instance({ id, pool: pool.id, requestedMs: nowMs, launchedMs: nowMs, readyMs: nowMs }));
+    instances.push(instance(id, pool.id, { allocation, requestedMs: nowMs, launchedMs: nowMs, readyMs: nowMs }));
     vcpus += raw(pool.type.capacity.cpu) / 1000;
     const name = `r${i % RUNNING_JOBS}`;
     const startedMs = epochMs(raw(nowMs) - Math.floor(draw() * 10) * 300_000);
@@ -197,7 +200,14 @@ function heldCapacity(shape: LoadShape, { market }: BenchMarket, { draw, nowMs }
       const task = { job: jobId(name), stage: 'main', index };
       tasks.push({ ...task, state: 'running', attempts: 1, failures: 0, keptS: ZERO_S, notBeforeMs: null });
       attempts.push(
-        attempt({ ...task, id: attemptId(`${name}.main.${index}.1`), instance: id, resources: need, startedMs }),
+        attempt({
+          ...task,
+          id: attemptId(`${name}.main.${index}.1`),
+          instance: id,
+          resources: need,
+          placedMs: epochMs(0),
+          startedMs,
+        }),
       );
     }
   }
@@ -206,9 +216,12 @@ function heldCapacity(shape: LoadShape, { market }: BenchMarket, { draw, nowMs }
 }
 
 function runningJob(id: JobId, count: number, { need, nowMs }: { need: Resources; nowMs: EpochMs }): Job {
-  const of = spec({ name: templateWord(1), owner: 'team-1', stages: [stage({ tasks: count, resources: need })] });
-  return job({
-    name: id,
+  const of = spec({
+    name: templateWord(1),
+    owner: 'team-1',
+    stages: [stage({ ...KNOWN_STAGE, tasks: count, resources: need })],
+  });
+  return job(id, {
     spec: of,
     state: 'running',
     submittedMs: epochMs(raw(nowMs) - 2 * HOUR_MS),

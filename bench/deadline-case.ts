@@ -16,7 +16,7 @@ import { openCapacity } from '../lib/models/preemption.ts';
 import { outcomeOf } from '../lib/drivers/sim/outcome.ts';
 import { oracle } from '../lib/drivers/sim/oracle.ts';
 import { simulate } from '../lib/drivers/sim/simulation.ts';
-import { noSolver } from '../test/support/no-solver.ts';
+import { noSolver } from './load/no-solver.ts';
 
 export interface Case {
   /** Which window of the sample. */

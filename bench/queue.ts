@@ -4,38 +4,37 @@
  * Each instance runs ten tasks of seven sizes; leftovers are of 50 tasks, which all find a turn, or of 1,000, most of which do not.
  */
 import { certain } from '../lib/domain/distribution.ts';
+import type { Pool } from '../lib/domain/pool.ts';
 import type { InstanceView } from '../lib/domain/snapshot.ts';
 import type { QueueInput } from '../lib/domain/stages.ts';
 import { attemptId, instanceId } from '../lib/kernel/ids.ts';
 import { seconds, usdPerHour } from '../lib/kernel/units.ts';
 import { shortTasksQueue } from '../lib/stages/queue/queue.ts';
-import { attempt } from '../test/support/builders.ts';
-import {
-  config,
-  group,
-  instance,
-  NOW,
-  pool,
-  resources,
-  stage,
-  view,
-  world,
-} from '../test/unit/stages/appraise/world.ts';
+import { schedulerConfig } from '../lib/domain/config.ts';
+import { decisionOf } from './load/decision.ts';
+import { attempt, group, instance, needOf, NOW, openAt, poolOf, stage } from './load/values.ts';
 
 const [instances = 10_000, count = 2000, poolCount = 1000] = process.argv.slice(2).map(Number);
 const SIZES = [1, 2, 3, 4, 0.5, 0.25, 0.75];
 const RUNS = 5;
 
 const sizeOf = (i: number): number => SIZES[i % SIZES.length] ?? 1;
-const pools = Array.from({ length: poolCount }, (_, i) => pool({ type: `m${i}.4xlarge`, vcpus: 16, gib: 64 }));
+const pools = Array.from({ length: poolCount }, (_, i) => poolOf({ type: `m${i}.4xlarge`, vcpus: 16, gib: 64 }));
+
+function poolAt(i: number): Pool {
+  const pool = pools[i % poolCount];
+  if (pool === undefined) throw new Error('there are pools');
+  return pool;
+}
 
 function busy(i: number): InstanceView {
-  const of = instance(`i-${i}`, pools[i % poolCount] ?? pool());
+  const pool = poolAt(i);
+  const of = instance(`i-${i}`, pool.id);
   const attempts = Array.from({ length: 10 }, (_, k) => ({
     attempt: attempt({
       id: attemptId(`a${i}.${k}`),
       instance: instanceId(`i-${i}`),
-      resources: resources(sizeOf(i * 7 + k * 3 + ((i * k) % 5)), 1),
+      resources: needOf(sizeOf(i * 7 + k * 3 + ((i * k) % 5)), 1024),
       startedMs: NOW,
     }),
     stage: stage(),
@@ -44,17 +43,17 @@ function busy(i: number): InstanceView {
     readS: seconds(0),
     savedS: seconds(0),
   }));
-  return { ...of, attempts };
+  return { instance: of, pool, free: pool.type.capacity, attempts };
 }
 
 function inputOf(tasks: number): QueueInput {
   const groups = Array.from({ length: count }, (_, i) =>
-    group({ id: `g${i}`, count: tasks, need: resources(sizeOf(i), 1) }),
+    group({ name: `g${i}`, count: tasks, need: needOf(sizeOf(i), 1024) }),
   );
-  const { snapshot, forecasts, worths } = world({
+  const { snapshot, forecasts, worths } = decisionOf({
     groups,
     instances: Array.from({ length: instances }, (_, i) => busy(i)),
-    pools: pools.map((p) => view(p, 0.1)),
+    pools: pools.map((p) => openAt(p, 0.1)),
     runtime: () => certain(seconds(20)),
   });
   const leftovers = groups.map((of, i) => ({
@@ -70,7 +69,7 @@ function inputOf(tasks: number): QueueInput {
       costUsd: 0.1,
       offer: {
         group: of.id,
-        pool: pools[i % poolCount]?.id ?? pool().id,
+        pool: poolAt(i).id,
         bid: 'uncapped' as const,
         priceUsdPerHour: usdPerHour(0.1),
         share: 0.1,
@@ -92,7 +91,7 @@ function inputOf(tasks: number): QueueInput {
     worths: worths.groups,
     leftOf: () => seconds(10),
     leftovers,
-    config: config(),
+    config: schedulerConfig.parse({}),
     ...none,
   };
 }

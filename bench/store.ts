@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { openSqliteStore } from '../lib/drivers/local/store/sqlite-store.ts';
 import { jobId } from '../lib/kernel/ids.ts';
 import type { Store } from '../lib/ports/store.ts';
-import { job } from '../test/contract/store-samples.ts';
+import { job } from './load/values.ts';
 
 const [jobs = 20_000, callers = 32, history = 20_000] = process.argv.slice(2).map(Number);
 const folder = mkdtempSync(join(tmpdir(), 'ebb-bench-store-'));

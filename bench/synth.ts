@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { cdkSynth } from '../test/support/cdk-synth.ts';
+import { cdkSynth } from '../scripts/cdk-synth.ts';
 import { machine } from './figures.ts';
 
 const { values: args } = parseArgs({ options: { runs: { type: 'string', default: '3' } } });

@@ -18,7 +18,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import fc from 'fast-check';
 import { MAX_BATCH_JOBS } from '../lib/api/requests.ts';
-import { hostileStage } from '../test/support/hostile-stage.ts';
+import { hostileStage } from './hostile-stage.ts';
 import { pythonPrograms } from './installation.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));

@@ -10,9 +10,9 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onStopRequest, SIGNAL_EXIT, type StopSignal } from '../../lib/cli/signals.ts';
-import { awsEnvironment } from '../../test/e2e/aws/deploy.ts';
-import { FAMILIES, marketOpenedByLaunch, REGION, rehearsalStart } from '../../test/e2e/aws/rehearsal-market.ts';
-import { Rehearsal, STACK } from '../../test/e2e/aws/rehearsal.ts';
+import { awsEnvironment } from '../rehearsal/deploy.ts';
+import { FAMILIES, marketOpenedByLaunch, REGION, rehearsalStart } from '../rehearsal/rehearsal-market.ts';
+import { Rehearsal, STACK } from '../rehearsal/rehearsal.ts';
 import { wayToRun } from './install.ts';
 import { start, stop } from './server.ts';
 

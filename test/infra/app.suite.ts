@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { cdkSynth } from '../support/cdk-synth.ts';
+import { cdkSynth } from '../../scripts/cdk-synth.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 

@@ -18,8 +18,8 @@ import type { DeploymentConfigInput } from '../../lib/infra/config.ts';
 import { epochMs, plus, seconds } from '../../lib/kernel/units.ts';
 import { builtInCatalogue } from '../../lib/market/catalogue.ts';
 import { generateMarket } from '../../lib/market/generate.ts';
-import { startAwsDouble, type AwsDouble } from '../doubles/aws/double.ts';
-import { launchTemplateData, type Template as Rehearsed } from '../e2e/aws/template.ts';
+import { startAwsDouble, type AwsDouble } from '../../scripts/aws-double/double.ts';
+import { launchTemplateData, type Template as Rehearsed } from '../../scripts/rehearsal/template.ts';
 import { lambdaEnvironment } from '../support/lambda-environment.ts';
 import { resourceNamed, synthesis } from './synthesis.ts';
 

@@ -22,6 +22,8 @@ export function pool(
     option?: PurchaseOption;
     cpus?: number;
     memoryMiB?: number;
+    gpus?: number;
+    arch?: Pool['type']['arch'];
     onDemand?: number;
   } = {},
 ): Pool {
@@ -29,14 +31,19 @@ export function pool(
   const zone = over.zone ?? 'test-1a';
   const option = over.option ?? 'spot';
   const cpus = over.cpus ?? 4;
+  const family = type.split('.')[0] ?? type;
   return {
     id: poolKey(type, zone, option),
     type: {
       name: type,
-      family: type.split('.')[0] ?? type,
-      generation: 5,
-      arch: 'x86_64',
-      capacity: { cpu: milliCpu(cpus * 1000), memory: mib(over.memoryMiB ?? cpus * 2048), gpus: 0, disk: mib(100_000) },
+      family,
+      generation: Number(/\d/.exec(family)?.[0] ?? 5),
+      arch: over.arch ?? 'x86_64',
+      capacity: {
+        ...resources(cpus, over.memoryMiB ?? cpus * 2048),
+        gpus: over.gpus ?? 0,
+        disk: mib(100_000),
+      },
     },
     zone,
     option,

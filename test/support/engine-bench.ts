@@ -23,7 +23,7 @@ import type { Store } from '../../lib/ports/store.ts';
 import { MemoryFleet, type TaskScript } from '../../lib/drivers/sim/memory-fleet.ts';
 import { MemoryStore } from '../../lib/drivers/sim/memory-store.ts';
 import { SteppedEngine, type Step, type SteppedParts } from './stepped-engine.ts';
-import { noSolver } from './no-solver.ts';
+import { noSolver } from '../../bench/load/no-solver.ts';
 
 /** Time passes in steps of this between two looks at whether the fleet has something to tell. */
 const STEP_S = 5;

@@ -8,7 +8,7 @@ import { simulate, type SimulationInput, type SimulationResult } from '../../lib
 import type { WorkloadJob } from '../../lib/workload/workload.ts';
 import { mixedTrace, START_MS } from './mixed-workload.ts';
 import { spec, stage } from './builders.ts';
-import { noSolver } from './no-solver.ts';
+import { noSolver } from '../../bench/load/no-solver.ts';
 
 /** A job of one stage whose tasks run for `runtimesS`. */
 export function simulatedJob(

@@ -9,7 +9,7 @@ import { effectKey, type AttemptId } from '../../lib/kernel/ids.ts';
 import { epochMs, raw, ZERO_S, type EpochMs } from '../../lib/kernel/units.ts';
 import type { Change } from '../../lib/ports/store.ts';
 import type { StartRequest } from '../../lib/ports/fleet.ts';
-import type { AwsDouble } from '../doubles/aws/double.ts';
+import type { AwsDouble } from '../../scripts/aws-double/double.ts';
 import { attempt, instance } from './builders.ts';
 
 interface Written {

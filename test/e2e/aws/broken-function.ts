@@ -1,4 +1,4 @@
-import { DeployedFunction, type Place } from './functions.ts';
+import { DeployedFunction, type Place } from '../../../scripts/rehearsal/functions.ts';
 
 /** A function of a deployment on LocalStack that fails for a while: what puts messages into dead letters. */
 export class BrokenFunction {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from '@jest/globals';
 import type { JobView } from '../../../lib/api/schemas.ts';
 import { describeOnLocalStack } from '../../support/localstack.ts';
-import { ebb } from './command-line.ts';
+import { ebb } from '../../../scripts/rehearsal/command-line.ts';
 
 const DEPLOYED_WITHIN_MS = 420_000;
 const DONE_WITHIN_MS = 180_000;

@@ -17,7 +17,7 @@ import {
   SendMessageBatchCommand,
   SQSClient,
 } from '@aws-sdk/client-sqs';
-import { putEventsTo } from '../../doubles/aws/events.ts';
+import { putEventsTo } from '../../../scripts/aws-double/events.ts';
 import { describeOnLocalStack } from '../../support/localstack.ts';
 import { groundTemplate } from './ground-template.ts';
 

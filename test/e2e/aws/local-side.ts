@@ -10,7 +10,7 @@ import { raw } from '../../../lib/kernel/units.ts';
 import { writeMarket } from '../../../lib/drivers/local/market/file.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { stopAtOnce } from '../../support/stop-at-once.ts';
-import { ebb, type Answer } from './command-line.ts';
+import { ebb, type Answer } from '../../../scripts/rehearsal/command-line.ts';
 
 export interface LocalStage {
   /** When it begins. */

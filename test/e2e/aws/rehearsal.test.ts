@@ -43,12 +43,12 @@ import { routes } from '../../../lib/cli/routes.ts';
 import type { Preference } from '../../../lib/domain/job.ts';
 import { epochMs, type EpochMs } from '../../../lib/kernel/units.ts';
 import { job as storedJob, spec, stage } from '../../support/builders.ts';
-import { putEventsTo, type AwsEvent } from '../../doubles/aws/events.ts';
+import { putEventsTo, type AwsEvent } from '../../../scripts/aws-double/events.ts';
 import { describeOnLocalStack } from '../../support/localstack.ts';
 import { BrokenFunction } from './broken-function.ts';
 import { callerAt } from './caller.ts';
-import { awsEnvironment } from './deploy.ts';
-import { DeployedFunction } from './functions.ts';
+import { awsEnvironment } from '../../../scripts/rehearsal/deploy.ts';
+import { DeployedFunction } from '../../../scripts/rehearsal/functions.ts';
 import { LocalSide } from './local-side.ts';
 import {
   BRIEF_ZONE,
@@ -60,8 +60,8 @@ import {
   rehearsalStart,
   STEADY_ZONE,
   UP_S,
-} from './rehearsal-market.ts';
-import { Rehearsal } from './rehearsal.ts';
+} from '../../../scripts/rehearsal/rehearsal-market.ts';
+import { Rehearsal } from '../../../scripts/rehearsal/rehearsal.ts';
 
 const SPEED = 10;
 /** Of both sides. Prices are forecast by a trained model, asked in a Lambda on AWS. */

@@ -18,8 +18,8 @@ import {
   type Task,
 } from '@aws-sdk/client-ecs';
 import { START_MS, trace } from '../../contract/fleet.ts';
-import { startAwsDouble, type AwsDouble, type AwsDoubleOptions } from '../../doubles/aws/double.ts';
-import type { AwsEvent } from '../../doubles/aws/events.ts';
+import { startAwsDouble, type AwsDouble, type AwsDoubleOptions } from '../../../scripts/aws-double/double.ts';
+import type { AwsEvent } from '../../../scripts/aws-double/events.ts';
 import { processesOf } from '../../support/local-fleet.ts';
 
 /** Market seconds per wall second. */

@@ -9,7 +9,7 @@ import { CreateFleetCommand, CreateLaunchTemplateCommand, EC2Client } from '@aws
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { processesOf } from '../../support/local-fleet.ts';
 
-const SCRIPT = fileURLToPath(new URL('../../../scripts/aws-double.ts', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('../../../scripts/aws-double/main.ts', import.meta.url));
 let dir: string;
 
 beforeEach(() => {

@@ -4,7 +4,7 @@ import { DescribeInstancesCommand, CreateTagsCommand, TerminateInstancesCommand 
 import { DescribeClustersCommand, DescribeTasksCommand, ListContainerInstancesCommand } from '@aws-sdk/client-ecs';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { putEventsTo, type AwsEvent } from '../../doubles/aws/events.ts';
+import { putEventsTo, type AwsEvent } from '../../../scripts/aws-double/events.ts';
 import { Bench, idsOf, refusal } from './bench.ts';
 
 const cluster = 'ebb';

@@ -6,7 +6,7 @@ import { attemptId, effectKey, instanceId, planId, poolId, type EffectKey } from
 import { mib, milliCpu, usdPerHour } from '../../../lib/kernel/units.ts';
 import type { Change } from '../../../lib/ports/store.ts';
 import { attempt, instance, job, spec, task } from '../../contract/store-samples.ts';
-import type { KnobSettings } from '../../doubles/aws/knobs.ts';
+import type { KnobSettings } from '../../../scripts/aws-double/knobs.ts';
 import { brokenConnection, Faults, type AtCall } from '../../support/aws-faults.ts';
 import { AwsWorld, type Process } from '../../support/aws-world.ts';
 

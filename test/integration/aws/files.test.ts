@@ -15,7 +15,7 @@ import { attemptId, effectKey, instanceId, type AttemptId } from '../../../lib/k
 import { mib, raw, seconds } from '../../../lib/kernel/units.ts';
 import type { StartRequest } from '../../../lib/ports/fleet.ts';
 import { BID, CALM, endOf, ofKind, START_MS, startOf, trace } from '../../contract/fleet.ts';
-import { startAwsDouble, type AwsDouble } from '../../doubles/aws/double.ts';
+import { startAwsDouble, type AwsDouble } from '../../../scripts/aws-double/double.ts';
 import { DynamoDouble } from '../../doubles/dynamodb/table.ts';
 import { awsCliIn } from '../../support/aws-cli.ts';
 

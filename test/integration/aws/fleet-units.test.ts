@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { effectKey, instanceId, poolId } from '../../../lib/kernel/ids.ts';
 import { usdPerHour } from '../../../lib/kernel/units.ts';
 import type { StartRequest } from '../../../lib/ports/fleet.ts';
-import type { AwsEvent } from '../../doubles/aws/events.ts';
+import type { AwsEvent } from '../../../scripts/aws-double/events.ts';
 import { AwsWorld } from '../../support/aws-world.ts';
 import { sleepOrder } from '../../support/sleep-order.ts';
 import { until } from '../../support/until.ts';

@@ -5,7 +5,7 @@ import { effectKey, instanceId, poolId } from '../../../lib/kernel/ids.ts';
 import { raw, usdPerHour } from '../../../lib/kernel/units.ts';
 import type { LaunchRequest } from '../../../lib/ports/fleet.ts';
 import { instance } from '../../contract/store-samples.ts';
-import type { AwsEvent } from '../../doubles/aws/events.ts';
+import type { AwsEvent } from '../../../scripts/aws-double/events.ts';
 import { Faults } from '../../support/aws-faults.ts';
 import { AwsWorld, type Process } from '../../support/aws-world.ts';
 import { until } from '../../support/until.ts';

@@ -7,7 +7,7 @@ import type { ApiRequest, ApiResponse, Dispatch } from '../../../lib/api/dispatc
 import { serveApi, type ApiServer } from '../../../lib/api/server/server.ts';
 import type { Job } from '../../../lib/domain/job.ts';
 import { apiUnderTest, type ApiUnderTest } from '../../support/api.ts';
-import { ebb, type Ran } from '../../unit/cli/world.ts';
+import { ebb, type Ran } from '../../support/run-ebb.ts';
 
 const BATCH = '/api/jobs/batch';
 const FIELDS = 'command: "true"\nresources: {cpu: 1, memory: 128MiB}\n';

@@ -2,7 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { defaultMarket, defaultMarketStartMs } from '../../../lib/market/default-market.ts';
 import { factsOf, scenarioOf, type Facts, type MarketOfScenarios, type Scenario } from '../../support/bills.ts';
-import { noSolver } from '../../support/no-solver.ts';
+import { noSolver } from '../../../bench/load/no-solver.ts';
 
 const market: MarketOfScenarios = { name: 'generated 2', trace: defaultMarket(2), fromMs: defaultMarketStartMs };
 const base: Scenario = {

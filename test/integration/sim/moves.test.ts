@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { epochMs } from '../../../lib/kernel/units.ts';
 import { factsOf, type Scenario } from '../../support/bills.ts';
-import { noSolver } from '../../support/no-solver.ts';
+import { noSolver } from '../../../bench/load/no-solver.ts';
 import { onOffMarket, START } from '../../support/on-off-market.ts';
 
 /** Ten hours of work that saves its state: it leaves spot for want of it, and goes back when there is some. */

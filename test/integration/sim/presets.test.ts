@@ -15,7 +15,7 @@ import type { Truth } from '../../../lib/drivers/sim/truth.ts';
 import type { WorkloadJob } from '../../../lib/workload/workload.ts';
 import { pool, resources, spec, stage } from '../../support/builders.ts';
 import { onOffMarket as market, START } from '../../support/on-off-market.ts';
-import { noSolver } from '../../support/no-solver.ts';
+import { noSolver } from '../../../bench/load/no-solver.ts';
 
 const long = (trace: MarketTrace, preset: string, over: { fraction?: number; overheadHours?: number } = {}) =>
   runOn(trace, { window: 0, startMs: START, hours: 24, fraction: 0.8, overheadHours: 0.05, preset, ...over });

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { batchAnswer, problem } from '../../../lib/api/schemas.ts';
 import { OPERATIONS } from '../../../lib/api/operations.ts';
 import { apiUnderTest, jobFile, type ApiUnderTest } from '../../support/api.ts';
-import { hostileStage } from '../../support/hostile-stage.ts';
+import { hostileStage } from '../../../scripts/hostile-stage.ts';
 
 const SEED = 20_260_301;
 /** Far above what a loaded machine needs for one request, far below what exponential time needs. */

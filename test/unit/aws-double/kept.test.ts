@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { Kept } from '../../doubles/aws/kept.ts';
+import { Kept } from '../../../scripts/aws-double/kept.ts';
 
 it('keeps the newest, counts all, and says what came after any of them', () => {
   const runs = fc.record({ most: fc.integer({ min: 1, max: 40 }), all: fc.array(fc.integer()), from: fc.nat(120) });

@@ -3,7 +3,7 @@ import { epochMs } from '../../../lib/kernel/units.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { historicalMedians } from '../../../lib/drivers/local/models/medians.ts';
 import { outcomeWithin, type DatasetRows } from '../../../lib/models/evaluation/rows.ts';
-import { pool } from '../stages/appraise/world.ts';
+import { pool } from '../../support/decision-world.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
-import { ebb } from './world.ts';
+import { ebb } from '../../support/run-ebb.ts';
 
 async function completed(line: string, env: Record<string, string> = {}): Promise<string[]> {
   const { code, stdout, stderr } = await ebb(['complete', '--', ...line.split(' ')], { env });

@@ -4,7 +4,7 @@ import { cost } from '../../../lib/cli/actions/capacity.ts';
 import type { Client } from '../../../lib/cli/client.ts';
 import type { Context } from '../../../lib/cli/context.ts';
 import { HEALTH, jobOf } from './views.ts';
-import { PLAIN } from './world.ts';
+import { PLAIN } from '../../support/run-ebb.ts';
 
 const NOW = HEALTH.now;
 

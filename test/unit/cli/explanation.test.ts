@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ExplanationView } from '../../../lib/api/schemas.ts';
 import { explanation } from '../../../lib/cli/views/explanation.ts';
-import { PLAIN } from './world.ts';
+import { PLAIN } from '../../support/run-ebb.ts';
 
 const [A, B, C] = ['i-0f1e2d3c4b5a6978', 'i-1f1e2d3c4b5a6978', 'i-2f1e2d3c4b5a6978'];
 const of = (over: Partial<ExplanationView>): ExplanationView => ({

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { checkedSettings } from '../../../lib/cli/engine-options.ts';
 import { asEbbError, renderError } from '../../../lib/cli/failure.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
-import { PLAIN } from './world.ts';
+import { PLAIN } from '../../support/run-ebb.ts';
 
 const shownOf = (set: Readonly<Record<string, unknown>>): string => {
   try {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { forecastsTable, originText } from '../../../lib/cli/views/forecasts.ts';
-import { PLAIN } from './world.ts';
+import { PLAIN } from '../../support/run-ebb.ts';
 
 const ORIGIN = { chosen: 'model', refused: null, version: 'v7', byModel: 3, byHistory: [] };
 

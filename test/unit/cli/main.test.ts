@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { ebb } from './world.ts';
+import { ebb } from '../../support/run-ebb.ts';
 
 describe('help', () => {
   it('is shown for --help and for no command at all, on standard output, as a success', async () => {

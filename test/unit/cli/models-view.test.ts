@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { judgementText } from '../../../lib/cli/views/models.ts';
 import type { Judgement } from '../../../lib/drivers/local/models/judging.ts';
-import { PLAIN } from './world.ts';
+import { PLAIN } from '../../support/run-ebb.ts';
 
 function judgedOn(days: number): Judgement {
   const figure = { value: 0.25, low: 0.125, high: 0.375 };

@@ -5,7 +5,7 @@ import { costTable, instancesTable, plansTable, poolsTable } from '../../../lib/
 import { jobsTable, jobStatus, tasksTable } from '../../../lib/cli/views/jobs.ts';
 import { table, type Column } from '../../../lib/cli/views/table.ts';
 import { HEALTH, instanceOf, jobCostOf, jobOf, moneyOf } from './views.ts';
-import { ebb } from './world.ts';
+import { ebb } from '../../support/run-ebb.ts';
 
 const outputOf = (columns: number) =>
   makeOutput({ stdout: { write: () => true, columns }, stderr: { write: () => true }, env: {}, noColor: true });

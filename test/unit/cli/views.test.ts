@@ -6,7 +6,7 @@ import { explanation } from '../../../lib/cli/views/explanation.ts';
 import { deadlineText, jobsTable, jobStatus } from '../../../lib/cli/views/jobs.ts';
 import { progressLine, renderFrame, worthALine, type Frame } from '../../../lib/cli/views/live.ts';
 import { attemptOf, eventOf, HEALTH, instanceOf, jobCostOf, jobOf, moneyOf } from './views.ts';
-import { PLAIN } from './world.ts';
+import { PLAIN } from '../../support/run-ebb.ts';
 
 const NOW = HEALTH.now;
 

@@ -7,7 +7,7 @@ import type { Forecasts } from '../../../lib/domain/stages.ts';
 import { Alike, distinctOf } from '../../../lib/cycle/state/alike.ts';
 import { leftOf, leftOfEach } from '../../../lib/cycle/decide/left-of.ts';
 import { attempt, snapshot, stage } from '../../support/builders.ts';
-import { market } from '../stages/appraise/world.ts';
+import { market } from '../../support/decision-world.ts';
 
 const NOW = 10_000_000;
 const first = stage({ name: 'first' });

@@ -16,7 +16,7 @@ import { epochMs, plus, raw, seconds, usdPerHour, ZERO_S, type EpochMs } from '.
 import { eachItsPlace } from '../../../lib/stages/queue/queue.ts';
 import type { Solver } from '../../../lib/stages/plan/solver.ts';
 import { attempt, instance, job, pool, resources, spec, stage } from '../../support/builders.ts';
-import { noSolver } from '../../support/no-solver.ts';
+import { noSolver } from '../../../bench/load/no-solver.ts';
 
 /**
  * One decision on a hand-made state. Every stage is the default preset's but for the plan: that is given, so that what is

@@ -7,7 +7,7 @@ import { Forecasting } from '../../../lib/cycle/forecast/forecasting.ts';
 import { forecastNamed } from '../../../lib/stages/presets.ts';
 import { FEATURE_WIDTH } from '../../../lib/market/features/names.ts';
 import { CapacityEvidence } from '../../../lib/market/forecast/hazard.ts';
-import { pool, view } from '../stages/appraise/world.ts';
+import { pool, view } from '../../support/decision-world.ts';
 
 const HOUR = 3_600_000;
 const NOW = 480_000 * HOUR;

@@ -4,7 +4,7 @@ import { randomStream } from '../../../lib/kernel/random.ts';
 import { sampleCapacity, type CapacityPlan, type CapacitySample } from '../../../lib/market/capacity-dataset.ts';
 import { LABEL_HORIZONS_S } from '../../../lib/market/dataset.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
-import { pool } from '../stages/appraise/world.ts';
+import { pool } from '../../support/decision-world.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

@@ -13,7 +13,7 @@ import { defaultMarket, defaultMarketStartMs } from '../../../../lib/market/defa
 import { highsSolver } from '../../../../lib/drivers/solver/highs-solver.ts';
 import { deterministic, type Solver } from '../../../../lib/stages/plan/solver.ts';
 import { factsOf, scenarioOf, type Facts, type MarketOfScenarios, type Scenario } from '../../../support/bills.ts';
-import { noSolver } from '../../../support/no-solver.ts';
+import { noSolver } from '../../../../bench/load/no-solver.ts';
 
 /** Combinations per preset: the greedy plan takes a tenth of a second, the solver several times that. */
 const GREEDY = 1700;

@@ -13,7 +13,7 @@ import { simulate } from '../../../../lib/drivers/sim/simulation.ts';
 import type { WorkloadJob } from '../../../../lib/workload/workload.ts';
 import { resources, spec, stage } from '../../../support/builders.ts';
 import { onOffMarket, START } from '../../../support/on-off-market.ts';
-import { noSolver } from '../../../support/no-solver.ts';
+import { noSolver } from '../../../../bench/load/no-solver.ts';
 
 type Stretch = readonly [fromH: number, untilH: number];
 

@@ -13,7 +13,7 @@ import {
   view,
   world,
   worth,
-} from '../../../unit/stages/appraise/world.ts';
+} from '../../../support/decision-world.ts';
 
 const poolFacts = fc.record({
   type: fc.constantFrom('m5.large', 'c5.xlarge', 'r4.large', 'm6g.large'),

@@ -3,7 +3,7 @@ import { randomStream } from '../../../../lib/kernel/random.ts';
 import { seconds } from '../../../../lib/kernel/units.ts';
 import { distribution } from '../../../../lib/domain/distribution.ts';
 import { appraise } from '../../../../lib/stages/appraise/appraise.ts';
-import { config, curve, group, market, pool, view, world, worth } from '../../../unit/stages/appraise/world.ts';
+import { config, curve, group, market, pool, view, world, worth } from '../../../support/decision-world.ts';
 
 const HORIZONS = [300, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400];
 

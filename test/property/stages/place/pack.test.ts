@@ -6,8 +6,8 @@ import type { Host, TaskToPlace } from '../../../../lib/domain/stages.ts';
 import { firstFit } from '../../../../lib/stages/place/first-fit.ts';
 import { stratusPack } from '../../../../lib/stages/place/stratus.ts';
 import { raw } from '../../../../lib/kernel/units.ts';
-import { resources } from '../../../unit/stages/appraise/world.ts';
-import { host, nameOf, runtimeOf, tasksOf } from '../../../unit/stages/place/tasks.ts';
+import { resources } from '../../../support/decision-world.ts';
+import { host, nameOf, runtimeOf, tasksOf } from '../../../support/tasks-to-place.ts';
 
 const ZONES = ['a', 'b'] as const;
 const runtimes = fc.constantFrom(0.5, 1, 3, 100, 100, 120, 700, 900, 1500, 40_000);

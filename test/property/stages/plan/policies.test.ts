@@ -15,7 +15,7 @@ import { assignmentOf, requestOf } from '../../../../lib/stages/plan/request.ts'
 import { deterministic } from '../../../../lib/stages/plan/solver.ts';
 import { valueOf, violations } from '../../../../lib/stages/plan/strl/value.ts';
 import { affordable } from '../../../../lib/stages/plan/whole.ts';
-import { scenario, type ScenarioShape } from '../../../unit/stages/plan/scenario.ts';
+import { scenario, type ScenarioShape } from '../../../../bench/load/scenario.ts';
 
 const shapes: fc.Arbitrary<ScenarioShape> = fc.record({
   seed: fc.integer({ min: 1, max: 100_000 }),

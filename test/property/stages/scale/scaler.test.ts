@@ -7,8 +7,8 @@ import { cheapestSpot } from '../../../../lib/stages/scale/cheapest-spot.ts';
 import { onDemandOnly } from '../../../../lib/stages/scale/on-demand-only.ts';
 import { Scaler } from '../../../../lib/stages/scale/scaler.ts';
 import { stratusTributary } from '../../../../lib/stages/scale/stratus-tributary.ts';
-import { acquireInput, type Wanted } from '../../../unit/stages/scale/leftovers.ts';
-import { group, pool, resources, view } from '../../../unit/stages/appraise/world.ts';
+import { acquireInput, type Wanted } from '../../../support/leftovers.ts';
+import { group, pool, resources, view } from '../../../support/decision-world.ts';
 
 const SIZES = [
   { type: 'm5.large', vcpus: 2, gib: 8 },

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { ebb } from '../world.ts';
+import { ebb } from '../../../support/run-ebb.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'ebb-refused-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));

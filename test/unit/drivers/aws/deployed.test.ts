@@ -11,7 +11,7 @@ import { provideBackend } from '../../../../lib/api/backend.ts';
 import { dispatcher, type Dispatch } from '../../../../lib/api/dispatch.ts';
 import type { Swept } from '../../../../lib/drivers/aws/fleet/sweep.ts';
 import { START_MS, trace } from '../../../contract/fleet.ts';
-import { startAwsDouble, type AwsDouble } from '../../../doubles/aws/double.ts';
+import { startAwsDouble, type AwsDouble } from '../../../../scripts/aws-double/double.ts';
 import { NEEDS, rightsOnPage } from '../../../support/rights.ts';
 import { describeOnLocalStack } from '../../../support/localstack.ts';
 import { invoke } from './lambda.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { trace, START_MS } from '../../../contract/fleet.ts';
-import { startAwsDouble, type AwsDouble } from '../../../doubles/aws/double.ts';
+import { startAwsDouble, type AwsDouble } from '../../../../scripts/aws-double/double.ts';
 import { askedByCloudFormation } from '../../../support/cloudformation.ts';
 import { invoke } from './lambda.ts';
 

@@ -8,7 +8,7 @@ import { body, number } from '../../../../lib/drivers/aws/store/codec.ts';
 import { Table } from '../../../../lib/drivers/aws/store/table.ts';
 import { epochMs, plus, raw, seconds } from '../../../../lib/kernel/units.ts';
 import { START_MS, trace } from '../../../contract/fleet.ts';
-import { startAwsDouble, type AwsDouble } from '../../../doubles/aws/double.ts';
+import { startAwsDouble, type AwsDouble } from '../../../../scripts/aws-double/double.ts';
 import { DynamoDouble } from '../../../doubles/dynamodb/table.ts';
 
 const REGION = 'eu-central-1';

@@ -7,7 +7,7 @@ import { CreateLaunchTemplateCommand, EC2Client } from '@aws-sdk/client-ec2';
 import { preflight, type Configured, type Preflight } from '../../../../lib/drivers/aws/preflight/preflight.ts';
 import { EbbError } from '../../../../lib/kernel/errors.ts';
 import { trace, START_MS } from '../../../contract/fleet.ts';
-import { startAwsDouble, type AwsDouble } from '../../../doubles/aws/double.ts';
+import { startAwsDouble, type AwsDouble } from '../../../../scripts/aws-double/double.ts';
 import { pool } from '../../../support/builders.ts';
 
 const ACCOUNT = '111122223333';

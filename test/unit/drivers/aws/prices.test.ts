@@ -8,7 +8,7 @@ import { Table } from '../../../../lib/drivers/aws/store/table.ts';
 import { epochMs, raw } from '../../../../lib/kernel/units.ts';
 import { priceAt } from '../../../../lib/market/steps.ts';
 import { CALM, SPIKE_S, SPIKY, START_MS, trace } from '../../../contract/fleet.ts';
-import { startAwsDouble } from '../../../doubles/aws/double.ts';
+import { startAwsDouble } from '../../../../scripts/aws-double/double.ts';
 import { DynamoDouble } from '../../../doubles/dynamodb/table.ts';
 import { publishedPrices } from '../../../support/published-prices.ts';
 import { tinyTrace } from '../../market/traces.ts';

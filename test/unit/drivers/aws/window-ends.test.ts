@@ -7,7 +7,7 @@ import {
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Table } from '../../../../lib/drivers/aws/store/table.ts';
 import { WindowEnds } from '../../../../lib/drivers/aws/market/window-ends.ts';
-import { startSchedulerDouble, type SchedulerDouble } from '../../../doubles/aws/scheduler.ts';
+import { startSchedulerDouble, type SchedulerDouble } from '../../../../scripts/aws-double/scheduler.ts';
 import { DynamoDouble } from '../../../doubles/dynamodb/table.ts';
 import { describeOnLocalStack } from '../../../support/localstack.ts';
 

@@ -3,7 +3,7 @@ import { epochMs, raw, seconds, usdPerHour } from '../../../../lib/kernel/units.
 import { pInterruptedWithin } from '../../../../lib/domain/forecast.ts';
 import { MarketForecaster } from '../../../../lib/market/forecast/forecaster.ts';
 import { CapacityEvidence, survivesCapacity } from '../../../../lib/market/forecast/hazard.ts';
-import { pool } from '../../stages/appraise/world.ts';
+import { pool } from '../../../support/decision-world.ts';
 
 const HOUR = 3_600_000;
 const T0 = 472_000 * HOUR;

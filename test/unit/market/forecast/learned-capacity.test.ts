@@ -15,7 +15,7 @@ import { Forecasting } from '../../../../lib/cycle/forecast/forecasting.ts';
 import { CAPACITY_FEATURES } from '../../../../lib/market/features/capacity-features.ts';
 import { CapacityEvidence } from '../../../../lib/market/forecast/hazard.ts';
 import { forecastTable, tabledForecast } from '../../../../lib/market/forecast/table.ts';
-import { pool, view } from '../../stages/appraise/world.ts';
+import { pool, view } from '../../../support/decision-world.ts';
 
 const HOUR = 3_600_000;
 const NOW = epochMs(480_000 * HOUR);

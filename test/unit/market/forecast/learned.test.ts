@@ -6,7 +6,7 @@ import { CapacityEvidence, survivesCapacity } from '../../../../lib/market/forec
 import { LearnedLosses, type Question } from '../../../../lib/market/forecast/learned.ts';
 import { HORIZONS_S } from '../../../../lib/market/forecast/survival.ts';
 import { FEATURES, FEATURE_WIDTH } from '../../../../lib/market/features/names.ts';
-import { pool } from '../../stages/appraise/world.ts';
+import { pool } from '../../../support/decision-world.ts';
 
 const HOUR = 3_600_000;
 const T0 = 472_000 * HOUR;

@@ -5,7 +5,7 @@ import type { PoolId } from '../../../../lib/kernel/ids.ts';
 import { MarketForecaster } from '../../../../lib/market/forecast/forecaster.ts';
 import { CapacityEvidence, survivesCapacity } from '../../../../lib/market/forecast/hazard.ts';
 import { relativesOf } from '../../../../lib/market/forecast/relatives.ts';
-import { pool } from '../../stages/appraise/world.ts';
+import { pool } from '../../../support/decision-world.ts';
 
 const HOUR = 3_600_000;
 const END = 480_000 * HOUR;

@@ -18,7 +18,7 @@ import {
   world,
   worth,
   type WorldFacts,
-} from './world.ts';
+} from '../../../support/decision-world.ts';
 
 const checkpoint = { signal: 'SIGUSR1', graceS: seconds(30), everyS: null } as const;
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { seconds } from '../../../../lib/kernel/units.ts';
 import { pInterruptedWithin } from '../../../../lib/domain/forecast.ts';
 import { readCurve, tabulate } from '../../../../lib/stages/appraise/curve-table.ts';
-import { curve } from './world.ts';
+import { curve } from '../../../support/decision-world.ts';
 
 const curves = {
   rising: curve([

@@ -4,7 +4,7 @@ import { distribution, type Distribution } from '../../../../lib/domain/distribu
 import { NEVER_INTERRUPTED as NEVER } from '../../../../lib/domain/forecast.ts';
 import { tabulate, type CurveTable } from '../../../../lib/stages/appraise/curve-table.ts';
 import { outcomeBefore, unhurriedOutcome, type Outcome, type Terms } from '../../../../lib/stages/appraise/outcome.ts';
-import { exponential } from './world.ts';
+import { exponential } from '../../../support/decision-world.ts';
 
 const outcomeOf = (runtime: Distribution, table: CurveTable, terms: Terms): Outcome =>
   outcomeBefore(unhurriedOutcome(runtime, table, terms), { runtime, table, terms });

@@ -2,8 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import { firstFit } from '../../../../lib/stages/place/first-fit.ts';
 import { stratusPack } from '../../../../lib/stages/place/stratus.ts';
 import type { Placement } from '../../../../lib/domain/plan.ts';
-import { resources } from '../appraise/world.ts';
-import { host, nameOf, tasksOf } from './tasks.ts';
+import { resources } from '../../../support/decision-world.ts';
+import { host, nameOf, tasksOf } from '../../../support/tasks-to-place.ts';
 
 const where = (placements: readonly Placement[]): Record<string, number> => {
   const counts: Record<string, number> = {};

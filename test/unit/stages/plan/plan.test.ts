@@ -7,7 +7,7 @@ import { greedyPlan } from '../../../../lib/stages/plan/greedy.ts';
 import { guardMoves } from '../../../../lib/stages/plan/guard.ts';
 import { dumpModel, milpPlan } from '../../../../lib/stages/plan/milp.ts';
 import type { Solver } from '../../../../lib/stages/plan/solver.ts';
-import { HOUR_S, ON_DEMAND, SPOT, due, handmade, type Handmade } from './handmade.ts';
+import { HOUR_S, ON_DEMAND, SPOT, due, handmade, type Handmade } from '../../../support/handmade-plan.ts';
 
 const highs = highsSolver();
 afterAll(() => highs.close());

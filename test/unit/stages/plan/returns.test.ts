@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { returnMoves } from '../../../../lib/stages/plan/returns.ts';
 import { certain } from '../../../../lib/domain/distribution.ts';
 import { seconds } from '../../../../lib/kernel/units.ts';
-import { due, flat, handmade, HOUR_S, ON_DEMAND, type Handmade } from './handmade.ts';
+import { due, flat, handmade, HOUR_S, ON_DEMAND, type Handmade } from '../../../support/handmade-plan.ts';
 
 const TEN_HOURS = certain(seconds(10 * HOUR_S));
 

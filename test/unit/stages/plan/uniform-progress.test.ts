@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { standing } from '../../../../lib/stages/plan/uniform-progress.ts';
 import { seconds } from '../../../../lib/kernel/units.ts';
-import { at } from './handmade.ts';
+import { at } from '../../../support/handmade-plan.ts';
 
 describe('uniform progress', () => {
   // Ten hours of window, six of work: the line rises 0.6 a second. Changeovers of 600 s.

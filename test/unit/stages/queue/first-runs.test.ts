@@ -8,7 +8,18 @@ import { epochMs, raw, seconds } from '../../../../lib/kernel/units.ts';
 import { FIRST_RUNS } from '../../../../lib/stages/queue/first-runs.ts';
 import { shortTasksQueue } from '../../../../lib/stages/queue/queue.ts';
 import { attempt } from '../../../support/builders.ts';
-import { config, group, instance, NOW, pool, resources, stage, view, world, worth } from '../appraise/world.ts';
+import {
+  config,
+  group,
+  instance,
+  NOW,
+  pool,
+  resources,
+  stage,
+  view,
+  world,
+  worth,
+} from '../../../support/decision-world.ts';
 
 const START_S = 95;
 const steady = pool({ type: 'm5.2xlarge', vcpus: 8, gib: 64, option: 'on-demand' });

@@ -9,7 +9,18 @@ import { attemptId, groupId, instanceId, type GroupId } from '../../../../lib/ke
 import { epochMs, raw, seconds } from '../../../../lib/kernel/units.ts';
 import { eachItsPlace, shortTasksQueue } from '../../../../lib/stages/queue/queue.ts';
 import { attempt } from '../../../support/builders.ts';
-import { config, group, instance, NOW, pool, resources, stage, view, world, worth } from '../appraise/world.ts';
+import {
+  config,
+  group,
+  instance,
+  NOW,
+  pool,
+  resources,
+  stage,
+  view,
+  world,
+  worth,
+} from '../../../support/decision-world.ts';
 
 /** Instances of 8 vCPUs take 95 s to start; tasks take 1 vCPU and 5 s, and the next one begins 5 s after one ends. */
 const START_S = 95;

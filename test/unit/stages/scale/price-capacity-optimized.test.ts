@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { priceCapacityOptimized } from '../../../../lib/stages/scale/price-capacity-optimized.ts';
-import { acquireInput, type Wanted } from './leftovers.ts';
-import { exponential, group, market, pool, resources, view } from '../appraise/world.ts';
+import { acquireInput, type Wanted } from '../../../support/leftovers.ts';
+import { exponential, group, market, pool, resources, view } from '../../../support/decision-world.ts';
 
 /** Six spot pools of one type, dearer from zone to zone; a to c are taken more often than d to f. */
 const zones = ['a', 'b', 'c', 'd', 'e', 'f'];

@@ -4,7 +4,7 @@ import { epochMs, raw } from '../../../../lib/kernel/units.ts';
 import type { Instance } from '../../../../lib/domain/instance.ts';
 import type { RunningTask } from '../../../../lib/domain/snapshot.ts';
 import { releaseIdle } from '../../../../lib/stages/scale/release.ts';
-import { config, instance, NOW, pool, world } from '../appraise/world.ts';
+import { config, instance, NOW, pool, world } from '../../../support/decision-world.ts';
 
 const launched = (secondsAgo: number): Partial<Instance> => ({ launchedMs: epochMs(raw(NOW) - secondsAgo * 1000) });
 const released = (over: Partial<Instance>, settings = {}, used: readonly string[] = []) =>

@@ -3,8 +3,8 @@ import { seconds } from '../../../../lib/kernel/units.ts';
 import { cheapestSpot } from '../../../../lib/stages/scale/cheapest-spot.ts';
 import { onDemandOnly } from '../../../../lib/stages/scale/on-demand-only.ts';
 import { stratusTributary } from '../../../../lib/stages/scale/stratus-tributary.ts';
-import { acquireInput, offer, type Wanted } from './leftovers.ts';
-import { group, instance, market, pool, resources, view } from '../appraise/world.ts';
+import { acquireInput, offer, type Wanted } from '../../../support/leftovers.ts';
+import { group, instance, market, pool, resources, view } from '../../../support/decision-world.ts';
 
 const small = view(pool({ type: 'm5.large', vcpus: 2, gib: 8 }), 0.04);
 const big = view(pool({ type: 'm5.2xlarge', vcpus: 8, gib: 32 }), 0.12);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { attemptId } from '../../../lib/kernel/ids.ts';
+import { attemptId } from '../../lib/kernel/ids.ts';
 import { action, type Actions } from './api.ts';
 import type { ContainerDefinition } from './ecs/definitions.ts';
 import { AwsFault } from './fault.ts';

@@ -11,8 +11,8 @@ import {
   type AttemptId,
   type GroupId,
   type InstanceId,
-} from '../../../../lib/kernel/ids.ts';
-import { randomStream, type Uniform } from '../../../../lib/kernel/random.ts';
+} from '../../lib/kernel/ids.ts';
+import { randomStream, type Uniform } from '../../lib/kernel/random.ts';
 import {
   ZERO_S,
   epochMs,
@@ -24,17 +24,17 @@ import {
   usd,
   usdPerHour,
   type EpochMs,
-} from '../../../../lib/kernel/units.ts';
-import { schedulerConfig, type SchedulerConfig } from '../../../../lib/domain/config.ts';
-import { distribution, mean, quantile, type Distribution } from '../../../../lib/domain/distribution.ts';
-import { NEVER_INTERRUPTED, type Offer, type RuntimeForecast } from '../../../../lib/domain/forecast.ts';
-import type { Job, StageSpec } from '../../../../lib/domain/job.ts';
-import type { UtilityCurve, Worth } from '../../../../lib/domain/plan.ts';
-import { poolKey, type InstanceType, type Pool, type PoolView } from '../../../../lib/domain/pool.ts';
-import { countFits, dominantShare, minusResources, times, type Resources } from '../../../../lib/domain/resources.ts';
-import type { InstanceView, PendingGroup, RunningTask } from '../../../../lib/domain/snapshot.ts';
-import type { GroupOffers, PlanInput } from '../../../../lib/domain/stages.ts';
-import { snapshot } from '../../../support/builders.ts';
+} from '../../lib/kernel/units.ts';
+import { schedulerConfig, type SchedulerConfig } from '../../lib/domain/config.ts';
+import { distribution, mean, quantile, type Distribution } from '../../lib/domain/distribution.ts';
+import { NEVER_INTERRUPTED, type Offer, type RuntimeForecast } from '../../lib/domain/forecast.ts';
+import type { Job, StageSpec } from '../../lib/domain/job.ts';
+import type { UtilityCurve, Worth } from '../../lib/domain/plan.ts';
+import { poolKey, type InstanceType, type Pool, type PoolView } from '../../lib/domain/pool.ts';
+import { countFits, dominantShare, minusResources, times, type Resources } from '../../lib/domain/resources.ts';
+import type { InstanceView, PendingGroup, RunningTask } from '../../lib/domain/snapshot.ts';
+import type { GroupOffers, PlanInput } from '../../lib/domain/stages.ts';
+import { attempt as attemptOf, instance, needOf, NOW, snapshot, stage } from './values.ts';
 
 export interface ScenarioShape {
   readonly seed: number;
@@ -49,7 +49,6 @@ export interface ScenarioShape {
   readonly config?: Partial<SchedulerConfig>;
 }
 
-export const NOW: EpochMs = epochMs(Date.UTC(2026, 4, 1));
 const SIZES = ['large', 'xlarge', '2xlarge', '4xlarge'] as const;
 const FAMILIES = [
   'c5',
@@ -157,33 +156,8 @@ function instanceType(family: string, size: number): InstanceType {
   };
 }
 
-export function stageOf(need: Resources, tasks: number, gang: boolean): StageSpec {
-  return {
-    name: 'main',
-    dependsOn: [],
-    tasks,
-    gang,
-    command: ['true'],
-    env: {},
-    workdir: '/',
-    inputs: [],
-    outputs: [],
-    resources: need,
-    retries: 0,
-    timeoutS: null,
-    checkpoint: null,
-    expectedRuntimeS: null,
-    constraints: {},
-    preferences: [],
-  };
-}
-
-export const needOf = (cpus: number, memMiB: number): Resources => ({
-  cpu: milliCpu(cpus * 1000),
-  memory: mib(memMiB),
-  gpus: 0,
-  disk: mib(0),
-});
+export const stageOf = (need: Resources, tasks: number, gang: boolean): StageSpec =>
+  stage({ resources: need, tasks, gang });
 
 function groupOf(job: Job['id'], shape: ScenarioShape, draw: Uniform): PendingGroup {
   const need = needOf(
@@ -315,26 +289,7 @@ function instanceOf(index: number, pools: readonly PoolView[], { draw, runtime, 
       reason: 'best effort',
     });
     return {
-      attempt: {
-        id: attempt,
-        job,
-        stage: 'main',
-        index: n,
-        number: 1,
-        instance: id,
-        resources: need,
-        state: 'running',
-        placedMs: NOW,
-        startedMs: NOW,
-        endedMs: null,
-        outcome: null,
-        exitCode: null,
-        exitSignal: null,
-        reason: null,
-        resumedFromS: doneS,
-        keptS: ZERO_S,
-        usage: null,
-      },
+      attempt: attemptOf({ id: attempt, job, index: n, instance: id, resources: need, resumedFromS: doneS }),
       class: 'best-effort',
       stage: stageOf(need, count, false),
       deadlineMs: null,
@@ -343,22 +298,7 @@ function instanceOf(index: number, pools: readonly PoolView[], { draw, runtime, 
     };
   });
   return {
-    instance: {
-      id,
-      allocation: effectKey(`launch/${index}`),
-      pool: pool.id,
-      bid: 'uncapped',
-      state: 'ready',
-      requestedMs: NOW,
-      launchedMs: NOW,
-      readyMs: NOW,
-      warnedMs: null,
-      goneMs: null,
-      rebalance: false,
-      endedMs: null,
-      endCause: null,
-      costUsd: usd(0),
-    },
+    instance: instance(id, pool.id, { allocation: effectKey(`launch/${index}`), costUsd: usd(0) }),
     pool,
     free: minusResources(pool.type.capacity, times(need, count)),
     attempts: tasks,

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
-import { inside, layout } from '../../../../lib/drivers/local/fleet/layout.ts';
-import { leaderOf, signalGroup } from '../../../../lib/drivers/local/fleet/processes.ts';
+import { inside, layout } from '../../../lib/drivers/local/fleet/layout.ts';
+import { leaderOf, signalGroup } from '../../../lib/drivers/local/fleet/processes.ts';
 
 /** A task's process, as the agent of its instance would reach it. */
 export interface TaskProcess {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Pool } from '../../../lib/domain/pool.ts';
-import { raw } from '../../../lib/kernel/units.ts';
+import type { Pool } from '../../lib/domain/pool.ts';
+import { raw } from '../../lib/kernel/units.ts';
 import { action, type Actions } from './api.ts';
 import { AwsFault, NotPlayed } from './fault.ts';
 import { nowMs, type Place } from './place.ts';

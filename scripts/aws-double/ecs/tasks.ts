@@ -1,7 +1,7 @@
 import type { z } from 'zod';
-import { attemptId, effectKey } from '../../../../lib/kernel/ids.ts';
-import { mib, milliCpu } from '../../../../lib/kernel/units.ts';
-import type { StartRequest } from '../../../../lib/ports/fleet.ts';
+import { attemptId, effectKey } from '../../../lib/kernel/ids.ts';
+import { mib, milliCpu } from '../../../lib/kernel/units.ts';
+import type { StartRequest } from '../../../lib/ports/fleet.ts';
 import { action, Tokens, type Actions } from '../api.ts';
 import type { Ec2Instance } from '../ec2/instance.ts';
 import { hexOf } from '../events.ts';

@@ -1,5 +1,5 @@
-import type { Bid, Pool } from '../../../../lib/domain/pool.ts';
-import type { InstanceId } from '../../../../lib/kernel/ids.ts';
+import type { Bid, Pool } from '../../../lib/domain/pool.ts';
+import type { InstanceId } from '../../../lib/kernel/ids.ts';
 import type { Subnet } from '../place.ts';
 import type { AgentConfig } from '../ecs/agent-config.ts';
 import type { TemplateVersion } from './templates.ts';

@@ -1,18 +1,18 @@
-import { effectKey, groupId, instanceId, jobId, type GroupId } from '../../../../lib/kernel/ids.ts';
-import { epochMs, mib, milliCpu, raw, seconds, usdPerHour, type EpochMs } from '../../../../lib/kernel/units.ts';
-import { schedulerConfig, type SchedulerConfig } from '../../../../lib/domain/config.ts';
-import { distribution, type Distribution } from '../../../../lib/domain/distribution.ts';
-import { NEVER_INTERRUPTED, type InterruptionCurve, type RuntimeForecast } from '../../../../lib/domain/forecast.ts';
-import type { Instance } from '../../../../lib/domain/instance.ts';
-import type { StageSpec } from '../../../../lib/domain/job.ts';
-import type { Worth } from '../../../../lib/domain/plan.ts';
-import { poolKey, type Bid, type Pool, type PoolView, type PurchaseOption } from '../../../../lib/domain/pool.ts';
-import type { Resources } from '../../../../lib/domain/resources.ts';
-import type { InstanceView, PendingGroup, Snapshot } from '../../../../lib/domain/snapshot.ts';
-import type { Forecasts, MarketForecast, Worths } from '../../../../lib/domain/stages.ts';
-import { snapshot } from '../../../support/builders.ts';
+import { effectKey, groupId, instanceId, jobId, type GroupId } from '../../lib/kernel/ids.ts';
+import { epochMs, raw, seconds, usdPerHour, type EpochMs } from '../../lib/kernel/units.ts';
+import { schedulerConfig, type SchedulerConfig } from '../../lib/domain/config.ts';
+import { distribution, type Distribution } from '../../lib/domain/distribution.ts';
+import { NEVER_INTERRUPTED, type InterruptionCurve, type RuntimeForecast } from '../../lib/domain/forecast.ts';
+import type { Instance } from '../../lib/domain/instance.ts';
+import type { StageSpec } from '../../lib/domain/job.ts';
+import type { Worth } from '../../lib/domain/plan.ts';
+import type { Bid, Pool, PoolView, PurchaseOption } from '../../lib/domain/pool.ts';
+import type { Resources } from '../../lib/domain/resources.ts';
+import type { InstanceView, PendingGroup, Snapshot } from '../../lib/domain/snapshot.ts';
+import type { Forecasts, MarketForecast, Worths } from '../../lib/domain/stages.ts';
+import * as build from './builders.ts';
 
-/** Builders of plain domain values for tests and benchmarks of acquisition and placement. */
+/** What a decision starts from: groups, pools, prices, forecasts and worths, for tests of single stages. */
 export const NOW: EpochMs = epochMs(1_700_000_000_000);
 
 export const config = (over: Partial<SchedulerConfig> = {}): SchedulerConfig => ({
@@ -21,10 +21,8 @@ export const config = (over: Partial<SchedulerConfig> = {}): SchedulerConfig => 
 });
 
 export const resources = (vcpus: number, gib: number, gpus = 0): Resources => ({
-  cpu: milliCpu(vcpus * 1000),
-  memory: mib(gib * 1024),
+  ...build.resources(vcpus, gib * 1024),
   gpus,
-  disk: mib(0),
 });
 
 export interface PoolFacts {
@@ -38,22 +36,15 @@ export interface PoolFacts {
   readonly arch?: 'x86_64' | 'arm64';
 }
 
-export function pool(facts: PoolFacts = {}): Pool {
-  const { type = 'm5.large', zone = 'us-east-1a', option = 'spot', vcpus = 2, gib = 8, gpus = 0 } = facts;
-  const family = type.split('.')[0] ?? '';
-  return {
-    id: poolKey(type, zone, option),
-    type: {
-      name: type,
-      family,
-      generation: Number(/\d/.exec(family)?.[0] ?? 0),
-      arch: facts.arch ?? 'x86_64',
-      capacity: { ...resources(vcpus, gib, gpus), disk: mib(100_000) },
-    },
-    zone,
-    option,
-    onDemandUsdPerHour: usdPerHour(facts.onDemand ?? 0.1),
-  };
+export function pool({ vcpus = 2, gib = 8, ...facts }: PoolFacts = {}): Pool {
+  return build.pool({
+    type: 'm5.large',
+    zone: 'us-east-1a',
+    onDemand: 0.1,
+    ...facts,
+    cpus: vcpus,
+    memoryMiB: gib * 1024,
+  });
 }
 
 export const view = (p: Pool, quote: number | null, open = true): PoolView => ({
@@ -87,27 +78,8 @@ export function market(
   };
 }
 
-export function stage(over: Partial<StageSpec> = {}): StageSpec {
-  return {
-    name: 'main',
-    dependsOn: [],
-    tasks: 1,
-    gang: false,
-    command: ['true'],
-    env: {},
-    workdir: '/',
-    inputs: [],
-    outputs: [],
-    resources: resources(1, 1),
-    retries: 0,
-    timeoutS: null,
-    checkpoint: null,
-    expectedRuntimeS: null,
-    constraints: {},
-    preferences: [],
-    ...over,
-  };
-}
+export const stage = (over: Partial<StageSpec> = {}): StageSpec =>
+  build.stage({ workdir: '/', resources: resources(1, 1), expectedRuntimeS: null, ...over });
 
 export interface GroupFacts extends Partial<Omit<PendingGroup, 'id' | 'job' | 'stage'>> {
   readonly id: string;
@@ -161,7 +133,7 @@ export function world(facts: WorldFacts): World {
   const groups = facts.groups ?? [];
   const runtime = facts.runtime ?? (() => distribution([[3600, 1]]));
   return {
-    snapshot: snapshot({
+    snapshot: build.snapshot({
       nowMs: NOW,
       groups,
       instances: new Map((facts.instances ?? []).map((i) => [i.instance.id, i])),
@@ -186,23 +158,15 @@ export function world(facts: WorldFacts): World {
 
 export function instance(id: string, p: Pool, over: Partial<Instance> = {}): InstanceView {
   return {
-    instance: {
+    instance: build.instance({
       id: instanceId(id),
       allocation: effectKey('a'),
       pool: p.id,
-      bid: 'uncapped',
-      state: 'ready',
       requestedMs: NOW,
       launchedMs: NOW,
       readyMs: NOW,
-      warnedMs: null,
-      goneMs: null,
-      rebalance: false,
-      endedMs: null,
-      endCause: null,
-      costUsd: null,
       ...over,
-    },
+    }),
     pool: p,
     free: p.type.capacity,
     attempts: [],

@@ -1,8 +1,8 @@
-import { groupId, instanceId, jobId } from '../../../../lib/kernel/ids.ts';
-import { raw, seconds } from '../../../../lib/kernel/units.ts';
-import type { Resources } from '../../../../lib/domain/resources.ts';
-import type { Host, TaskToPlace } from '../../../../lib/domain/stages.ts';
-import { pool, resources } from '../appraise/world.ts';
+import { groupId, instanceId, jobId } from '../../lib/kernel/ids.ts';
+import { raw, seconds } from '../../lib/kernel/units.ts';
+import type { Resources } from '../../lib/domain/resources.ts';
+import type { Host, TaskToPlace } from '../../lib/domain/stages.ts';
+import { pool, resources } from './decision-world.ts';
 
 export interface TaskFacts {
   readonly id: string;

@@ -1,45 +1,24 @@
 /** Small planning inputs written by hand: one type of machine (4 vCPUs, 8 GiB), one spot and one on-demand pool. */
-import { attemptId, effectKey, groupId, instanceId, jobId } from '../../../../lib/kernel/ids.ts';
-import {
-  ZERO_S,
-  ZERO_USD,
-  epochMs,
-  mib,
-  milliCpu,
-  raw,
-  seconds,
-  usd,
-  usdPerHour,
-} from '../../../../lib/kernel/units.ts';
-import { schedulerConfig, type SchedulerConfig } from '../../../../lib/domain/config.ts';
-import { certain, type Distribution } from '../../../../lib/domain/distribution.ts';
-import type { Offer } from '../../../../lib/domain/forecast.ts';
-import type { InstanceState } from '../../../../lib/domain/instance.ts';
-import type { Job, JobSpec } from '../../../../lib/domain/job.ts';
-import type { Worth } from '../../../../lib/domain/plan.ts';
-import { poolKey, type Pool, type PoolView } from '../../../../lib/domain/pool.ts';
-import { minusResources } from '../../../../lib/domain/resources.ts';
-import type { InstanceView, PendingGroup, RunningTask } from '../../../../lib/domain/snapshot.ts';
-import type { PlanInput } from '../../../../lib/domain/stages.ts';
-import { NOW, needOf, stageOf } from './scenario.ts';
+import { attemptId, effectKey, groupId, instanceId, jobId } from '../../lib/kernel/ids.ts';
+import { ZERO_S, ZERO_USD, epochMs, raw, seconds, usd, usdPerHour } from '../../lib/kernel/units.ts';
+import { schedulerConfig, type SchedulerConfig } from '../../lib/domain/config.ts';
+import { certain, type Distribution } from '../../lib/domain/distribution.ts';
+import type { Offer } from '../../lib/domain/forecast.ts';
+import type { InstanceState } from '../../lib/domain/instance.ts';
+import type { Job } from '../../lib/domain/job.ts';
+import type { Worth } from '../../lib/domain/plan.ts';
+import type { Pool, PoolView } from '../../lib/domain/pool.ts';
+import { minusResources } from '../../lib/domain/resources.ts';
+import type { InstanceView, PendingGroup, RunningTask } from '../../lib/domain/snapshot.ts';
+import type { PlanInput } from '../../lib/domain/stages.ts';
+import * as build from './builders.ts';
 
 export const HOUR_S = 3600;
+const NOW = epochMs(Date.UTC(2026, 4, 1));
+
 export const at = (s: number): ReturnType<typeof epochMs> => epochMs(raw(NOW) + s * 1000);
 
-const type = {
-  name: 'c5.xlarge',
-  family: 'c5',
-  generation: 5,
-  arch: 'x86_64' as const,
-  capacity: { cpu: milliCpu(4000), memory: mib(8192), gpus: 0, disk: mib(0) },
-};
-const poolOf = (option: Pool['option']): Pool => ({
-  id: poolKey(type.name, 'us-east-1a', option),
-  type,
-  zone: 'us-east-1a',
-  option,
-  onDemandUsdPerHour: usdPerHour(0.2),
-});
+const poolOf = (option: Pool['option']): Pool => build.pool({ zone: 'us-east-1a', option, onDemand: 0.2 });
 export const SPOT = poolOf('spot');
 export const ON_DEMAND = poolOf('on-demand');
 const view = (pool: Pool, price: number): PoolView => ({
@@ -139,18 +118,16 @@ export function handmade(h: Handmade): PlanInput {
     ].map(([key, d]) => [key, { runtime: d, basis: 'history' as const, reason: 'test' }]),
   );
   return {
-    snapshot: {
+    snapshot: build.snapshot({
       nowMs: NOW,
       jobs: new Map(waiting.map((w) => [jobId(w.name), jobOf(w)])),
-      tasks: [],
       groups: waiting.map(groupOf),
       running: views.flatMap((v) => v.attempts),
-      blocked: [],
       instances: new Map(views.map((v) => [v.instance.id, v])),
       pools,
       spentUsd: new Map(waiting.map((w) => [jobId(w.name), usd(w.spentUsd ?? 0)])),
       limits: { vcpus: h.vcpus ?? 1000 },
-    },
+    }),
     forecasts: {
       runtime,
       market: {
@@ -214,12 +191,18 @@ function offerOf(w: Waiting, option: 'spot' | 'on-demand', h: Handmade, spotUsd:
 }
 
 function groupOf(w: Waiting): PendingGroup {
-  const need = needOf(w.cpus ?? 1, 1024);
+  const need = build.resources(w.cpus ?? 1, 1024);
   return {
     id: groupId(w.name),
     job: jobId(w.name),
     class: w.deadlineS === undefined ? 'best-effort' : 'deadline',
-    stage: stageOf(need, w.count ?? 1, w.gang ?? false),
+    stage: build.stage({
+      workdir: '/',
+      tasks: w.count ?? 1,
+      gang: w.gang ?? false,
+      resources: need,
+      expectedRuntimeS: null,
+    }),
     count: w.count ?? 1,
     members: { freshFrom: 0 },
     keptS: ZERO_S,
@@ -230,68 +213,50 @@ function groupOf(w: Waiting): PendingGroup {
 }
 
 function jobOf(w: Waiting): Job {
-  const spec: JobSpec = {
-    name: w.name,
-    owner: 'test',
-    labels: {},
-    class: 'best-effort',
-    deadline: null,
-    value: { onTimeUsd: null, worthlessAfterS: null },
-    after: [],
-    maxCostUsd: w.maxCostUsd === undefined ? null : usd(w.maxCostUsd),
-    stages: [groupOf(w).stage],
-  };
-  return {
+  return build.job({
     id: jobId(w.name),
-    spec,
-    template: `test/${w.name}`,
-    state: 'pending',
-    stateReason: null,
+    spec: build.spec({
+      name: w.name,
+      owner: 'test',
+      maxCostUsd: w.maxCostUsd === undefined ? null : usd(w.maxCostUsd),
+      stages: [groupOf(w).stage],
+    }),
     submittedMs: NOW,
-    deadlineMs: null,
-    startedMs: null,
-    finishedMs: null,
-    cancelRequested: false,
     stages: [],
-    after: [],
-    admission: { feasible: true, notes: [] },
-  };
+  });
 }
 
 function viewOf(r: Running): InstanceView {
   const pool = r.pool ?? SPOT;
-  const need = needOf(r.cpus ?? 1, 1024);
+  const need = build.resources(r.cpus ?? 1, 1024);
   const id = instanceId(r.instance);
   const attempts = Array.from({ length: r.tasks }, (_, index): RunningTask => ({
-    attempt: {
+    attempt: build.attempt({
       id: attemptId(`${r.name}.${index}`),
       job: jobId(r.name),
-      stage: 'main',
       index,
       number: r.number ?? 1,
       instance: id,
       resources: need,
-      state: 'running',
       placedMs: NOW,
       startedMs: at(-(r.ranS ?? 0)),
-      endedMs: null,
-      outcome: null,
-      exitCode: null,
-      exitSignal: null,
-      reason: null,
       resumedFromS: seconds(r.doneS ?? 0),
-      keptS: ZERO_S,
-      usage: null,
-    },
+    }),
     class: r.class ?? 'best-effort',
-    stage: stageOf(need, r.tasks, r.gang ?? false),
+    stage: build.stage({
+      workdir: '/',
+      tasks: r.tasks,
+      gang: r.gang ?? false,
+      resources: need,
+      expectedRuntimeS: null,
+    }),
     deadlineMs: r.worth?.taskDeadlineMs ?? null,
     // All of its running time is reading: it is as far as it was when it began.
     readS: seconds(r.ranS ?? 0),
     savedS: seconds(r.keptS ?? 0),
   }));
   return {
-    instance: {
+    instance: build.instance({
       id,
       allocation: effectKey('a'),
       pool: pool.id,
@@ -300,13 +265,8 @@ function viewOf(r: Running): InstanceView {
       requestedMs: NOW,
       launchedMs: NOW,
       readyMs: NOW,
-      warnedMs: null,
-      goneMs: null,
-      rebalance: false,
-      endedMs: null,
-      endCause: null,
       costUsd: ZERO_USD,
-    },
+    }),
     pool,
     free: attempts.reduce((free) => minusResources(free, need), pool.type.capacity),
     attempts,

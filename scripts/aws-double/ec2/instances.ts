@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { EndCause } from '../../../../lib/domain/instance.ts';
-import { effectKey } from '../../../../lib/kernel/ids.ts';
-import { raw } from '../../../../lib/kernel/units.ts';
+import type { EndCause } from '../../../lib/domain/instance.ts';
+import { effectKey } from '../../../lib/kernel/ids.ts';
+import { raw } from '../../../lib/kernel/units.ts';
 import { action, type Actions } from '../api.ts';
 import { AwsFault } from '../fault.ts';
 import { isVisible, nowMs, zoneId, type Place } from '../place.ts';

@@ -3,8 +3,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const NO_NETWORK = pathToFileURL(join(ROOT, 'test/support/no-network.mjs')).href;
+const ROOT = fileURLToPath(new URL('../', import.meta.url));
+const NO_NETWORK = pathToFileURL(join(ROOT, 'scripts/no-network.mjs')).href;
 
 export interface Synthesised {
   readonly status: number | null;

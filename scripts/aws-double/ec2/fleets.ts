@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Bid, Pool } from '../../../../lib/domain/pool.ts';
-import { effectKey, instanceId, type InstanceId } from '../../../../lib/kernel/ids.ts';
-import { epochMs, raw, usdPerHour } from '../../../../lib/kernel/units.ts';
-import type { LaunchRequest } from '../../../../lib/ports/fleet.ts';
+import type { Bid, Pool } from '../../../lib/domain/pool.ts';
+import { effectKey, instanceId, type InstanceId } from '../../../lib/kernel/ids.ts';
+import { epochMs, raw, usdPerHour } from '../../../lib/kernel/units.ts';
+import type { LaunchRequest } from '../../../lib/ports/fleet.ts';
 import { action, Tokens, type Actions } from '../api.ts';
 import { agentConfig } from '../ecs/agent-config.ts';
 import { hexOf, uuidOf } from '../events.ts';

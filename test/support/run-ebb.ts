@@ -1,7 +1,7 @@
 import { PassThrough, Readable } from 'node:stream';
-import type { World } from '../../../lib/cli/context.ts';
-import { main } from '../../../lib/cli/main.ts';
-import { makeOutput, type Output } from '../../../lib/cli/output.ts';
+import type { World } from '../../lib/cli/context.ts';
+import { main } from '../../lib/cli/main.ts';
+import { makeOutput, type Output } from '../../lib/cli/output.ts';
 
 export interface Ran {
   readonly code: number;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { randomStream, type Uniform } from '../../../lib/kernel/random.ts';
+import { randomStream, type Uniform } from '../../lib/kernel/random.ts';
 import { Kept } from './kept.ts';
 import type { KnobBoard } from './knobs.ts';
 

@@ -10,14 +10,14 @@
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { EbbError } from '../lib/kernel/errors.ts';
-import { epochMs, raw, type EpochMs } from '../lib/kernel/units.ts';
-import { openMarket } from '../lib/drivers/local/market/import.ts';
-import { defaultMarket, defaultMarketStartMs } from '../lib/market/default-market.ts';
-import type { MarketTrace } from '../lib/market/trace.ts';
-import { startAwsDouble } from '../test/doubles/aws/double.ts';
-import { putEventsTo } from '../test/doubles/aws/events.ts';
-import { knobsSchema, type KnobSettings } from '../test/doubles/aws/knobs.ts';
+import { EbbError } from '../../lib/kernel/errors.ts';
+import { epochMs, raw, type EpochMs } from '../../lib/kernel/units.ts';
+import { openMarket } from '../../lib/drivers/local/market/import.ts';
+import { defaultMarket, defaultMarketStartMs } from '../../lib/market/default-market.ts';
+import type { MarketTrace } from '../../lib/market/trace.ts';
+import { startAwsDouble } from './double.ts';
+import { putEventsTo } from './events.ts';
+import { knobsSchema, type KnobSettings } from './knobs.ts';
 
 const OPTIONS = {
   market: { type: 'string' },

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { InstanceType, Pool } from '../../../../lib/domain/pool.ts';
-import { epochMs, raw } from '../../../../lib/kernel/units.ts';
+import type { InstanceType, Pool } from '../../../lib/domain/pool.ts';
+import { epochMs, raw } from '../../../lib/kernel/units.ts';
 import { action, type Actions } from '../api.ts';
 import { AwsFault } from '../fault.ts';
 import { nowMs, zoneId, zonesOf, type Place } from '../place.ts';

@@ -4,12 +4,12 @@
  * begins in the first zone, is interrupted, and goes on in the second: that leaves a scheduler no other choice, so that it
  * does the same however long its steps take.
  */
-import { poolKey } from '../../../lib/domain/pool.ts';
-import { epochMs, plus, raw, seconds, type EpochMs } from '../../../lib/kernel/units.ts';
-import { capacityOf, type CapacityTruth } from '../../../lib/market/capacity.ts';
-import { builtInCatalogue } from '../../../lib/market/catalogue.ts';
-import { traceOf, type SpotMarket } from '../../../lib/market/steps.ts';
-import type { AvailabilitySteps, MarketTrace } from '../../../lib/market/trace.ts';
+import { poolKey } from '../../lib/domain/pool.ts';
+import { epochMs, plus, raw, seconds, type EpochMs } from '../../lib/kernel/units.ts';
+import { capacityOf, type CapacityTruth } from '../../lib/market/capacity.ts';
+import { builtInCatalogue } from '../../lib/market/catalogue.ts';
+import { traceOf, type SpotMarket } from '../../lib/market/steps.ts';
+import type { AvailabilitySteps, MarketTrace } from '../../lib/market/trace.ts';
 
 const TYPE = 'c5.large';
 export const FAMILIES = ['c5'];

@@ -1,9 +1,9 @@
-import type { Pool } from '../../../lib/domain/pool.ts';
-import type { Clock } from '../../../lib/kernel/clock.ts';
-import { raw } from '../../../lib/kernel/units.ts';
-import type { MarketTrace } from '../../../lib/market/trace.ts';
-import type { Fleet } from '../../../lib/ports/fleet.ts';
-import type { Market } from '../../../lib/ports/market.ts';
+import type { Pool } from '../../lib/domain/pool.ts';
+import type { Clock } from '../../lib/kernel/clock.ts';
+import { raw } from '../../lib/kernel/units.ts';
+import type { MarketTrace } from '../../lib/market/trace.ts';
+import type { Fleet } from '../../lib/ports/fleet.ts';
+import type { Market } from '../../lib/ports/market.ts';
 import { hexOf, type EventLog } from './events.ts';
 import type { KnobBoard } from './knobs.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { raw } from '../../../../lib/kernel/units.ts';
+import { raw } from '../../../lib/kernel/units.ts';
 import { action, type Actions } from '../api.ts';
 import { hexOf } from '../events.ts';
 import { AwsFault } from '../fault.ts';

@@ -1,12 +1,12 @@
-import { raw, seconds, usdPerHour } from '../../../../lib/kernel/units.ts';
-import type { Offer } from '../../../../lib/domain/forecast.ts';
-import type { PoolView } from '../../../../lib/domain/pool.ts';
-import { dominantShare } from '../../../../lib/domain/resources.ts';
-import type { PendingGroup } from '../../../../lib/domain/snapshot.ts';
-import type { AcquireInput, GroupOffers, Leftover } from '../../../../lib/domain/stages.ts';
-import type { SchedulerConfig } from '../../../../lib/domain/config.ts';
-import type { GroupId } from '../../../../lib/kernel/ids.ts';
-import { config, NOW, world, type WorldFacts } from '../appraise/world.ts';
+import { raw, seconds, usdPerHour } from '../../lib/kernel/units.ts';
+import type { Offer } from '../../lib/domain/forecast.ts';
+import type { PoolView } from '../../lib/domain/pool.ts';
+import { dominantShare } from '../../lib/domain/resources.ts';
+import type { PendingGroup } from '../../lib/domain/snapshot.ts';
+import type { AcquireInput, GroupOffers, Leftover } from '../../lib/domain/stages.ts';
+import type { SchedulerConfig } from '../../lib/domain/config.ts';
+import type { GroupId } from '../../lib/kernel/ids.ts';
+import { config, NOW, world, type WorldFacts } from './decision-world.ts';
 
 export interface Wanted {
   readonly group: PendingGroup;

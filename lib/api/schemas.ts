@@ -214,7 +214,15 @@ export const taskView = z
   .meta({ id: 'Task' });
 export type TaskView = z.infer<typeof taskView>;
 
-const attemptOutcome = z.enum(['succeeded', 'failed', 'timed-out', 'interrupted', 'preempted', 'cancelled']);
+const attemptOutcome = z.enum([
+  'succeeded',
+  'failed',
+  'timed-out',
+  'interrupted',
+  'preempted',
+  'cancelled',
+  'superseded',
+]);
 
 export const attemptView = z
   .object({
@@ -542,7 +550,7 @@ export const effectView = z
     z.object({
       kind: z.literal('stop'),
       attempt: z.string(),
-      why: z.enum(['preempted', 'cancelled', 'timed-out']),
+      why: z.enum(['preempted', 'cancelled', 'timed-out', 'superseded']),
       reason: z.string(),
     }),
     z.object({ kind: z.literal('release'), instance: z.string(), reason: z.string() }),

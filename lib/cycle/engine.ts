@@ -12,7 +12,15 @@ import { decideOn, isOpen, type Decision, type Sight } from './decide/decision.t
 import { giveUp } from './decide/endings.ts';
 import type { Scene } from './forecast/forecasting.ts';
 import { holdAll } from './observe/holding.ts';
-import { confirm, capacityRefused, MAX_HURRIED, recordIntent, recordIntents, settleAll } from './act/intents.ts';
+import {
+  confirm,
+  capacityRefused,
+  MAX_HURRIED,
+  recordIntent,
+  recordIntents,
+  settleAll,
+  stopsOfSuperseded,
+} from './act/intents.ts';
 import { runtimeLearner } from './learn/runtime-learner.ts';
 import { Observer, type ObserverParts } from './observe/observer.ts';
 import {
@@ -247,9 +255,11 @@ export class Engine<S> {
     const at = clock.now();
     const { instances } = this.#observer.whatRuns(state);
     const records: EffectRecord[] = [];
+    const plan = { id: reuse.plan, atMs: at };
     const record = (start: Extract<Effect, { kind: 'start' }>): void => {
-      records.push(recordIntent(state, start, { id: reuse.plan, atMs: at }));
+      records.push(recordIntent(state, start, plan));
     };
+    for (const stop of stopsOfSuperseded(state)) records.push(recordIntent(state, stop, plan));
     const isLeft = !this.#observer.mayStart || reuse.give(observed, { state, instances, nowMs: at }, record);
     const asks = isLeft || observed.isLosing || reuse.asksForDecision(observed.left, state);
     await this.#commit(state);

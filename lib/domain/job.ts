@@ -106,6 +106,8 @@ export interface StageProgress {
   readonly succeeded: number;
   readonly failed: number;
   readonly cancelled: number;
+  /** Attempts that were superseded and have not ended. Absent: none. */
+  readonly superseded?: number;
 }
 
 /** Why a job is held. Present exactly while its state is `held`. */
@@ -144,6 +146,8 @@ export interface Job {
   readonly deadlineMs: EpochMs | null;
   readonly startedMs: EpochMs | null;
   readonly finishedMs: EpochMs | null;
+  /** When its last task succeeded, while superseded attempts of it still stop: then it finished. Absent otherwise. */
+  readonly doneMs?: EpochMs;
   readonly cancelRequested: boolean;
   /** Absent: not known, as of jobs of earlier versions. */
   readonly submittedBy?: Caller;
@@ -195,8 +199,24 @@ export interface Task extends TaskRef {
 }
 
 export type AttemptState = 'starting' | 'running' | 'stopping' | 'ended';
-/** An interruption (the market's doing) and a pre-emption (ours) end an attempt and are never failures. */
-export type AttemptOutcome = 'succeeded' | 'failed' | 'timed-out' | 'interrupted' | 'preempted' | 'cancelled';
+/**
+ * An interruption (the market's doing) and a pre-emption (ours) end an attempt and are never failures. Nor is `superseded`: another
+ * attempt of the task succeeded first, or published its outputs first.
+ */
+export type AttemptOutcome =
+  | 'succeeded'
+  | 'failed'
+  | 'timed-out'
+  | 'interrupted'
+  | 'preempted'
+  | 'cancelled'
+  | 'superseded';
+
+/**
+ * Why an attempt is made. original: the task is to run. copy: the task runs already, and the first attempt to succeed wins; it begins
+ * anew and keeps its checkpoint to itself. pilot: as an original, and its running time is to tell of its siblings'.
+ */
+export type AttemptRole = 'original' | 'copy' | 'pilot';
 
 export interface Usage {
   readonly maxRss: MiB;
@@ -207,6 +227,10 @@ export interface Attempt extends TaskRef {
   readonly id: AttemptId;
   /** 1 for the first. */
   readonly number: number;
+  /** Absent: original. */
+  readonly role?: AttemptRole;
+  /** Of a copy: number of the attempt that its round began with, the first of those that have lived side by side. Absent: its own. */
+  readonly round?: number;
   readonly instance: InstanceId;
   readonly resources: Resources;
   readonly state: AttemptState;
@@ -227,6 +251,8 @@ export interface Attempt extends TaskRef {
   readonly usage: Usage | null;
   /** Target of the move for which it is stopping. */
   readonly goesTo?: InstanceId;
+  /** The attempt of its task that succeeded first. However this one ends, its outcome is `superseded`. Absent: none did. */
+  readonly supersededBy?: AttemptId;
   /** What the provider calls its log; absent where that is known by the attempt alone. */
   readonly log?: string;
 }

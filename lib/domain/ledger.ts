@@ -2,7 +2,7 @@ import type { AttemptId, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
 import { raw, type EpochMs, type Usd } from '../kernel/units.ts';
 
 /**
- * Where an instance's cost went. work: kept by a checkpoint or a success; wasted: running time lost past the last
+ * Where an instance's cost went. work: kept by a checkpoint or a success, and attempts that were superseded; wasted: running time lost past the last
  * checkpoint (interruption, pre-emption, failure); idle: paid and unused (start-up included), charged to the job that
  * caused it (lib/cycle/money/ledger.ts). For one instance the rows sum to its bill.
  */

@@ -23,8 +23,11 @@ export type Observation = { readonly instance: InstanceId; readonly sequence: nu
       readonly attempt: AttemptId;
       readonly exitCode: number | null;
       readonly exitSignal: string | null;
-      /** Why it was told to stop, if it was. */
-      readonly stopped: 'interrupted' | 'preempted' | 'cancelled' | 'timed-out' | null;
+      /**
+       * Why it was told to stop, if it was. `superseded` whatever the exit code: another attempt of the task publishes its outputs, or has,
+       * and this one's are not published.
+       */
+      readonly stopped: 'interrupted' | 'preempted' | 'cancelled' | 'timed-out' | 'superseded' | null;
       readonly keptS: Seconds;
       readonly usage: Usage | null;
       readonly detail: string | null;

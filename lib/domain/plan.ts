@@ -2,7 +2,7 @@ import type { AttemptId, EffectKey, GroupId, InstanceId, JobId, PlanId, PoolId }
 import type { EpochMs, Seconds } from '../kernel/units.ts';
 import type { ForecastOrigin, Offer, PriceDrivers } from './forecast.ts';
 import type { Beneficiary, ForecastAtPurchase } from './instance.ts';
-import type { TaskRef } from './job.ts';
+import type { AttemptRole, TaskRef } from './job.ts';
 import type { Bid } from './pool.ts';
 import type { Resources } from './resources.ts';
 import type { Period, RunningTask } from './snapshot.ts';
@@ -164,12 +164,14 @@ export type Effect =
       readonly task: TaskRef;
       readonly instance: InstanceId;
       readonly reason: string;
+      /** Absent: original. A copy of a task that does not run becomes its original. */
+      readonly role?: AttemptRole;
     }
   | {
       readonly kind: 'stop';
       readonly key: EffectKey;
       readonly attempt: AttemptId;
-      readonly why: 'preempted' | 'cancelled' | 'timed-out';
+      readonly why: 'preempted' | 'cancelled' | 'timed-out' | 'superseded';
       readonly reason: string;
       /** Target of a move: the instance on which its task goes on. */
       readonly to?: InstanceId;

@@ -1,6 +1,6 @@
 import type { AttemptId, EffectKey, InstanceId, PoolId } from '../kernel/ids.ts';
 import type { EpochMs, Seconds } from '../kernel/units.ts';
-import type { Checkpoint } from '../domain/job.ts';
+import type { AttemptRole, Checkpoint } from '../domain/job.ts';
 import type { Bill } from '../domain/ledger.ts';
 import type { Observation } from '../domain/observation.ts';
 import type { EffectOutcome } from '../domain/plan.ts';
@@ -34,15 +34,24 @@ export interface StartRequest {
   readonly image?: string;
   readonly timeoutS: Seconds | null;
   readonly checkpoint: Checkpoint | null;
-  /** Names the directory that all attempts of the task share for checkpoints. */
-  readonly task: { readonly job: string; readonly stage: string; readonly index: number; readonly number: number };
+  /** Absent: original. */
+  readonly role?: AttemptRole;
+  /** Names the directory that attempts of the task share for checkpoints. A copy has one of its own, empty at first. */
+  readonly task: {
+    readonly job: string;
+    readonly stage: string;
+    readonly index: number;
+    readonly number: number;
+    /** Number of the attempt that the round began with. Of a round one attempt at most publishes outputs. Absent: `number`. */
+    readonly round?: number;
+  };
 }
 
 export interface StopRequest {
   readonly key: EffectKey;
   readonly attempt: AttemptId;
   readonly instance: InstanceId;
-  readonly why: 'preempted' | 'cancelled' | 'timed-out';
+  readonly why: 'preempted' | 'cancelled' | 'timed-out' | 'superseded';
 }
 
 export interface ReleaseRequest {

@@ -285,6 +285,30 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
       },
     );
 
+    onFleet('runs a copy beside the original, and says of the one that is stopped for it why', async (bench) => {
+      const { driver, fleet } = bench;
+      await fleet.launch([launch]);
+      const program = { runtimeS: 5000, exitCode: 0, checkpointEveryS: 100 };
+      const original = startOf(driver, { instance: i1, attempt: a1, program });
+      const copy = attemptId('1.2');
+      const start = startOf(driver, { instance: i1, attempt: copy, program: { ...program, runtimeS: 200 } });
+      await fleet.start([original, { ...start, role: 'copy', task: { ...start.task, round: 1 } }]);
+      const both = (seen: readonly Observation[]) => ofKind(seen, 'attempt-started').length === 2;
+      await driver.until('two attempts that run', both);
+      const seen = await driver.until('the end of the copy', ended(copy));
+      // It began anew, whatever the original has kept.
+      const [ranS, startedMs] = [
+        endOf(seen, copy)!.atMs,
+        ofKind(seen, 'attempt-started').find((o) => o.attempt === copy)!.atMs,
+      ];
+      expect((raw(ranS) - raw(startedMs)) / 1000).toBeGreaterThanOrEqual(200 - Math.min(maker.toleranceS, 10));
+      expect(endOf(seen, copy)).toMatchObject({ exitCode: 0, stopped: null });
+      expect(endOf(seen, a1)).toBeUndefined();
+      await fleet.stop([{ key: effectKey('superseded/stop/1'), attempt: a1, instance: i1, why: 'superseded' }]);
+      const end = endOf(await driver.until('the end of the original', ended(a1)), a1)!;
+      expect(end.stopped).toBe('superseded');
+    });
+
     onFleet('never begins a task that is stopped before the instance is up', async (bench) => {
       await bench.inTime('a stop before the instance is up', async () => {
         await bench.fleet.launch([launch]);

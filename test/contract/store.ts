@@ -316,6 +316,42 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
       });
     });
 
+    describe('several attempts of one task', () => {
+      it('are loaded until each has ended, also once the task has succeeded, and the job stays active', async () => {
+        await submitJobs('j1');
+        const [original, copy] = ['j1.main.0.1', 'j1.main.0.2'];
+        const won = { state: 'ended', outcome: 'succeeded', role: 'copy', round: 1 } as const;
+        const lost = { supersededBy: attemptId(copy) } as const;
+        await commit(
+          { put: 'job', value: job('j1', { state: 'running' }) },
+          { put: 'task', value: task('j1', 0) },
+          { put: 'attempt', value: attempt(original) },
+          { put: 'attempt', value: attempt(copy, { role: 'copy', round: 1 }) },
+        );
+        expect((await store.loadActive()).attempts).toMatchObject([{}, { role: 'copy', round: 1 }]);
+        await commit(
+          { put: 'job', value: job('j1', { state: 'running', doneMs: epochMs(7) }) },
+          { put: 'task', value: task('j1', 0, { state: 'succeeded' }) },
+          { put: 'attempt', value: attempt(original, lost) },
+          { put: 'attempt', value: attempt(copy, won) },
+        );
+        expect(await store.loadActive()).toMatchObject({
+          jobs: [{ doneMs: 7 }],
+          tasks: [],
+          attempts: [{ id: original, ...lost }],
+        });
+        await commit(
+          { put: 'job', value: job('j1', { state: 'succeeded' }) },
+          { put: 'attempt', value: attempt(original, { ...lost, state: 'ended', outcome: 'superseded' }) },
+        );
+        expect(await store.loadActive()).toMatchObject({ jobs: [], attempts: [] });
+        expect(await store.attempts(jobId('j1'))).toEqual([
+          attempt(original, { ...lost, state: 'ended', outcome: 'superseded' }),
+          attempt(copy, won),
+        ]);
+      });
+    });
+
     describe('lists', () => {
       it('pages through jobs newest first, unmoved by arrivals and state changes between pages', async () => {
         await submitJobs('j1', 'j2', 'j3', 'j4', 'j5');

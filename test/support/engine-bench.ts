@@ -32,7 +32,7 @@ const RESTART_S = 7;
 /** A task runs so long unless its environment says otherwise. */
 const DEFAULT_RUNTIME_S = 600;
 
-/** What a task does is in its stage's environment: `RUNTIME_S` of work, of which the first `FAILURES` tries fail. */
+/** What a task does is in its stage's environment: `RUNTIME_S` of work (of a copy: `COPY_RUNTIME_S`), of which the first `FAILURES` tries fail. */
 export const work = (runtimeS: number, failures = 0): Record<string, string> => ({
   RUNTIME_S: String(runtimeS),
   FAILURES: String(failures),
@@ -121,8 +121,9 @@ export class EngineBench {
     const tried = failures.get(task) ?? 0;
     const fails = tried < Number(request.env['FAILURES'] ?? 0);
     if (fails) failures.set(task, tried + 1);
+    const { RUNTIME_S = DEFAULT_RUNTIME_S, COPY_RUNTIME_S = RUNTIME_S } = request.env;
     return {
-      runtimeS: seconds(Math.max(1, Number(request.env['RUNTIME_S'] ?? DEFAULT_RUNTIME_S) - raw(keptS))),
+      runtimeS: seconds(Math.max(1, Number(request.role === 'copy' ? COPY_RUNTIME_S : RUNTIME_S) - raw(keptS))),
       exitCode: fails ? 1 : 0,
       checkpointEveryS: request.checkpoint?.everyS ?? null,
       stopsInS: seconds(2),

@@ -37,6 +37,12 @@ export const mixedTrace = traceOf(
   [market('a', 0.04, [720, 1800]), market('b', 0.06, null)],
 );
 
+/** Zone b alone, where nothing ever happens. */
+export const calmTrace = traceOf(
+  { name: 'calm', startMs: epochMs(raw(START_MS) - DAY_MS), endMs: epochMs(raw(START_MS) + DAY_MS) },
+  [market('b', 0.06, null)],
+);
+
 export const SAVES: Checkpoint = { signal: 'SIGUSR2', graceS: seconds(30), everyS: seconds(120) };
 
 export const CANCELLED = jobId('j-cancelled');

@@ -1,6 +1,6 @@
 import { invariant } from '../../kernel/errors.ts';
 import type { EffectKey } from '../../kernel/ids.ts';
-import type { StageSpec } from '../../domain/job.ts';
+import type { Attempt, StageSpec } from '../../domain/job.ts';
 import type { Effect, EffectOutcome } from '../../domain/plan.ts';
 import type { Fleet, StartRequest } from '../../ports/fleet.ts';
 import type { EffectRecord } from '../../ports/store.ts';
@@ -108,9 +108,12 @@ function startRequest(state: WorkingState, effect: Of<'start'>): StartRequest {
     ...(stage.image === undefined ? {} : { image: stage.image }),
     timeoutS: stage.timeoutS,
     checkpoint: stage.checkpoint,
-    task: { job: task.job, stage: task.stage, index: task.index, number: attempt.number },
+    ...(attempt.role === undefined ? {} : { role: attempt.role }),
+    task: { job: task.job, stage: task.stage, index: task.index, number: attempt.number, ...roundOf(attempt) },
   };
 }
+
+const roundOf = ({ round }: Attempt) => (round === undefined ? {} : { round });
 
 type Texts = Pick<StartRequest, 'command' | 'env' | 'inputs' | 'outputs'>;
 

@@ -18,10 +18,22 @@ import type { WorkingState } from '../state/working-state.ts';
  * one piece before anything is done, so that after a crash what was intended is known and is done under the same keys.
  */
 export function recordIntents(state: WorkingState, plan: Plan): readonly EffectRecord[] {
-  state.putPlan(plan);
-  DeploymentLimits.record(state, plan);
-  return plan.effects.map((effect) => recordIntent(state, effect, plan));
+  const stops = stopsOfSuperseded(state);
+  const whole = stops.length === 0 ? plan : { ...plan, effects: [...plan.effects, ...stops] };
+  state.putPlan(whole);
+  DeploymentLimits.record(state, whole);
+  return whole.effects.map((effect) => recordIntent(state, effect, whole));
 }
+
+/** Superseded attempts are asked to stop, once. That is no judgement, so it is part of every plan. */
+export const stopsOfSuperseded = (state: WorkingState): readonly Effect[] =>
+  state.supersededAttempts().map(({ id, supersededBy }) => ({
+    kind: 'stop',
+    key: effectKey(`superseded/stop/${id}`),
+    attempt: id,
+    why: 'superseded',
+    reason: `${supersededBy} succeeded first`,
+  }));
 
 /** One effect that follows from a plan, which is recorded already or together with it. */
 export function recordIntent(
@@ -101,6 +113,9 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
     job.spec.stages.find((s) => s.name === effect.task.stage),
     `job ${job.id} has no stage ${effect.task.stage}`,
   );
+  // A copy of a task that does not run any more is its original.
+  const isCopy = effect.role === 'copy' && state.triedTask(effect.task)?.state === 'running';
+  const role = effect.role === 'copy' && !isCopy ? 'original' : (effect.role ?? 'original');
   const task = state.beginTask(effect.task);
   const attempt: Attempt = {
     job: job.id,
@@ -118,7 +133,9 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
     exitCode: null,
     exitSignal: null,
     reason: effect.reason,
-    resumedFromS: task.keptS,
+    ...(role === 'original' ? {} : { role }),
+    ...(isCopy ? { round: roundOf(state, effect, task.attempts) } : {}),
+    resumedFromS: isCopy ? ZERO_S : task.keptS,
     keptS: ZERO_S,
     usage: null,
   };
@@ -127,9 +144,15 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
   if (begun.state === 'pending') state.putJob({ ...begun, state: 'running', startedMs: begun.startedMs ?? at });
   state.event('attempt-starting', at, {
     job: job.id,
-    text: `${stage.name}[${attempt.index}] starts on ${effect.instance}${task.attempts > 1 ? ` (attempt ${task.attempts}, ${Math.round(raw(task.keptS))} s of work kept)` : ''}`,
+    text: `${stage.name}[${attempt.index}] starts on ${effect.instance}${isCopy ? ' as a copy' : task.attempts > 1 ? ` (attempt ${task.attempts}, ${Math.round(raw(task.keptS))} s of work kept)` : ''}`,
     data: { attempt: attempt.id, instance: effect.instance },
   });
+}
+
+/** The round that a copy joins: that of the first attempt that lives. */
+function roundOf(state: WorkingState, { attempt: id, task }: Extract<Effect, { kind: 'start' }>, attempts: number) {
+  const [first] = state.rivalsOf({ ...task, id }, attempts);
+  return first?.round ?? first?.number ?? attempts;
 }
 
 /**

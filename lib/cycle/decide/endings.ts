@@ -63,7 +63,7 @@ export function endingsOf(d: Deliberation, context: EndingContext): Ending[] {
 export function giveUp(state: WorkingState, endings: readonly Ending[], at: EpochMs): void {
   for (const { job: id, reason, late } of endings) {
     const job = state.jobs.get(id);
-    if (job === undefined) continue;
+    if (job === undefined || job.doneMs !== undefined) continue;
     state.putJob({ ...job, stateReason: reason, ...(late ? { endedLate: true } : {}) });
     settleOrHold(state, id, at);
   }

@@ -268,4 +268,4 @@ function intervalsOf({ attempts, pool, until }: Attributed): Interval[] {
 
 /** Until when an attempt's time is work. */
 const keptUntil = ({ outcome, keptS }: Attempt, startedMs: EpochMs, endMs: EpochMs): EpochMs =>
-  outcome === 'succeeded' || outcome === null ? endMs : plus(startedMs, keptS);
+  outcome === 'succeeded' || outcome === 'superseded' || outcome === null ? endMs : plus(startedMs, keptS);

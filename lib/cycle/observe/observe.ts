@@ -1,4 +1,4 @@
-import { invariant, unreachable } from '../../kernel/errors.ts';
+import { EbbError, invariant, unreachable } from '../../kernel/errors.ts';
 import type { InstanceId } from '../../kernel/ids.ts';
 import {
   add,
@@ -107,7 +107,7 @@ export function applyObservations(state: WorkingState, observations: readonly Ob
         break;
       case 'attempt-ended':
         onAttempt(state, o, (a) => {
-          const outcome: AttemptOutcome = o.exitCode === 0 ? 'succeeded' : (o.stopped ?? 'failed');
+          const outcome = outcomeOf(a, o);
           left.push({ attempt: a, outcome });
           if (outcome === 'succeeded' && o.detail !== null) remark(state, a, o.detail);
           const runtimeS = endOrHold(state, a, {
@@ -147,6 +147,15 @@ function noteEnd(
 /** Longest reason of an attempt that is repeated as that of its job. */
 const MOST_REASON = 500;
 const NO_RETRIES = 'failed with no retries left';
+
+/** One that was superseded is so however it ended, also by a success that came second. */
+function outcomeOf(
+  { supersededBy }: Attempt,
+  { exitCode, stopped }: Extract<Observation, { kind: 'attempt-ended' }>,
+): AttemptOutcome {
+  if (supersededBy !== undefined || stopped === 'superseded') return 'superseded';
+  return exitCode === 0 ? 'succeeded' : (stopped ?? 'failed');
+}
 
 const ORDER = ['requested', 'starting', 'ready', 'warned', 'releasing', 'ended'] as const;
 /** States only move forward, whatever order reports arrive in. */
@@ -244,14 +253,17 @@ export function endOrHold(state: WorkingState, attempt: Attempt, end: Ending): S
       keptS: ZERO_S,
       notBeforeMs: null,
     };
-    if (task.state === 'running') state.moveTask(task, { ...task, state: 'waiting' });
+    if (attempt.supersededBy === undefined && task.state === 'running') {
+      state.moveTask(task, { ...task, state: 'waiting' });
+    }
     holdJob(state, { job: attempt.job, reason }, end.at);
     return null;
   }
 }
 
 /** Ends an attempt and says what becomes of its task. Returns the task's whole running time when it succeeded. */
-function endAttempt(state: WorkingState, attempt: Attempt, end: Ending): Seconds | null {
+function endAttempt(state: WorkingState, attempt: Attempt, told: Ending): Seconds | null {
+  const end = attempt.supersededBy === undefined ? told : supersededEnd(attempt.supersededBy, told);
   state.putAttempt({
     ...attempt,
     state: 'ended',
@@ -263,61 +275,93 @@ function endAttempt(state: WorkingState, attempt: Attempt, end: Ending): Seconds
     usage: end.usage ?? attempt.usage,
     reason: end.reason,
   });
-  const task = state.task(attempt);
-  const stage = specOf(state, attempt);
+  const isSuperseded = attempt.supersededBy !== undefined;
+  // A superseded attempt's task is over, and perhaps let go.
+  const of = isSuperseded ? null : { task: state.task(attempt), stage: specOf(state, attempt) };
   state.event(`attempt-${end.outcome}`, end.at, {
     job: attempt.job,
     text: `${attempt.stage}[${attempt.index}] ${end.outcome}${end.reason === null ? '' : `: ${end.reason}`}`,
     data: { attempt: attempt.id, instance: attempt.instance, keptS: raw(end.keptS) },
   });
-  const keptS = stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, end.keptS);
+  let runtimeS: Seconds | null = null;
+  if (of === null) state.countSuperseded(attempt, -1);
+  else if (end.outcome === 'succeeded') runtimeS = succeed(state, { ...of, attempt, end });
+  else endTry(state, { ...of, attempt, end });
+  settleJob(state, attempt.job, end.at);
+  return runtimeS;
+}
+
+const supersededEnd = (winner: Attempt['id'], end: Ending): Ending => ({
+  ...end,
+  outcome: 'superseded',
+  reason: `${winner} succeeded first`,
+});
+
+interface EndedTry {
+  readonly task: Task;
+  readonly stage: StageSpec;
+  readonly attempt: Attempt;
+  readonly end: Ending;
+}
+
+/** The task has succeeded; its other attempts are superseded from now on. */
+function succeed(state: WorkingState, { task, attempt, end }: EndedTry): Seconds {
+  const runtimeS = add(attempt.resumedFromS, end.keptS);
+  state.moveTask(task, { ...task, state: 'succeeded', keptS: runtimeS });
+  const rivals = state.rivalsOf(attempt, task.attempts);
+  for (const rival of rivals) state.putAttempt({ ...rival, supersededBy: attempt.id });
+  if (rivals.length > 0) state.countSuperseded(attempt, rivals.length);
+  return runtimeS;
+}
+
+/** An attempt has ended without success. Its task runs on where another attempt of it lives. */
+function endTry(state: WorkingState, of: EndedTry): void {
+  const { task, stage, attempt, end } = of;
+  const after = afterTry(of);
+  if (state.rivalsOf(attempt, task.attempts).length > 0) {
+    state.updateTask({ ...after, state: task.state, notBeforeMs: task.notBeforeMs });
+  } else if (after.failures > stage.retries && end.outcome !== 'cancelled') {
+    state.moveTask(task, { ...task, state: 'failed', failures: after.failures });
+    noteFailure(state, attempt, end.reason);
+  } else {
+    const { goesTo } = attempt;
+    const isMove = end.outcome === 'preempted' && goesTo !== undefined;
+    state.moveTask(task, isMove ? { ...after, goesTo } : after);
+  }
+}
+
+/** What a task is after an attempt that did not succeed, when no other attempt of it lives and its retries are not used up. */
+function afterTry({ task, stage, attempt, end }: EndedTry): Task {
+  const keptByIt = stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, end.keptS);
+  // A copy's checkpoint is its own and ends with it.
+  const keptS = attempt.role === 'copy' ? task.keptS : keptByIt;
+  const ranS = (): Pick<Task, 'ranS'> => ranAtLeast(task, attempt, { at: end.at, keptS });
   switch (end.outcome) {
-    case 'succeeded': {
-      const runtimeS = add(attempt.resumedFromS, end.keptS);
-      state.moveTask(task, { ...task, state: 'succeeded', keptS: runtimeS });
-      settleJob(state, attempt.job, end.at);
-      return runtimeS;
-    }
     case 'failed':
     case 'timed-out': {
       const failures = task.failures + 1;
-      if (failures > stage.retries) {
-        state.moveTask(task, { ...task, state: 'failed', failures });
-        noteFailure(state, attempt, end.reason);
-      } else {
-        const backoffS = Math.min(BACKOFF_S * 2 ** (failures - 1), MAX_BACKOFF_S);
-        // A failed attempt's checkpoint is kept: the program decides whether it resumes.
-        state.moveTask(task, {
-          ...task,
-          state: 'waiting',
-          failures,
-          keptS,
-          notBeforeMs: plus(end.at, seconds(backoffS)),
-        });
-      }
-      break;
+      const backoffS = Math.min(BACKOFF_S * 2 ** (failures - 1), MAX_BACKOFF_S);
+      // A failed attempt's checkpoint is kept: the program decides whether it resumes.
+      return { ...task, state: 'waiting', failures, keptS, notBeforeMs: plus(end.at, seconds(backoffS)) };
     }
     case 'interrupted':
-      state.moveTask(task, { ...task, state: 'waiting', keptS, ...ranAtLeast(task, attempt, { at: end.at, keptS }) });
-      break;
+    case 'superseded':
+      return { ...task, state: 'waiting', keptS, ...ranS() };
     case 'preempted':
-      state.moveTask(task, {
+      return {
         ...task,
         state: 'waiting',
         keptS,
-        ...ranAtLeast(task, attempt, { at: end.at, keptS }),
+        ...ranS(),
         ownStops: withStop(task, attempt, { at: end.at, keptS }),
-        ...(attempt.goesTo === undefined ? {} : { goesTo: attempt.goesTo }),
-      });
-      break;
+      };
     case 'cancelled':
-      state.moveTask(task, { ...task, state: 'cancelled' });
-      break;
+      return { ...task, state: 'cancelled' };
+    case 'succeeded':
+      throw new EbbError('internal', { what: 'a success is no try that ended without one', got: attempt.id });
     default:
-      unreachable(end.outcome, 'attempt outcome');
+      return unreachable(end.outcome, 'attempt outcome');
   }
-  settleJob(state, attempt.job, end.at);
-  return null;
 }
 
 /** Keeps the first cause of a job's end: the task that used up its retries, and why its last attempt failed. */
@@ -367,9 +411,10 @@ export const isEnding = (job: Job): boolean =>
 function settleJob(state: WorkingState, id: Job['id'], at: EpochMs): void {
   const job = state.jobs.get(id);
   if (job === undefined || job.finishedMs !== null) return;
-  const running = job.stages.reduce((n, s) => n + s.running, 0);
+  const running = job.stages.reduce((n, s) => n + s.running + (s.superseded ?? 0), 0);
   if (job.stages.every((s) => s.succeeded === s.tasks)) {
-    finish(state, job, { state: 'succeeded', reason: null, at });
+    if (running === 0) finish(state, job, { state: 'succeeded', reason: null, at: job.doneMs ?? at });
+    else if (job.doneMs === undefined) state.putJob({ ...job, doneMs: at });
   } else if (isEnding(job) && running === 0) {
     const failed = job.stages.find((s) => s.failed > 0);
     const failures = job.stages.reduce((n, s) => n + s.failed, 0);
@@ -404,7 +449,7 @@ function finish(
   job: Job,
   end: { readonly state: 'succeeded' | 'failed' | 'cancelled'; readonly reason: string | null; readonly at: EpochMs },
 ): void {
-  const { held: _, ...rest } = job;
+  const { held: _, doneMs: __, ...rest } = job;
   state.putJob({ ...rest, state: end.state, stateReason: end.reason, finishedMs: end.at });
   for (const t of state.tasksOf(job.id)) if (t.state === 'waiting') cancelWaiting(state, t);
   const late = job.deadlineMs !== null && gt(end.at, job.deadlineMs);

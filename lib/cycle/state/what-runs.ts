@@ -243,7 +243,8 @@ function runningTask(
   { restoreS }: RunningTerms,
 ): RunningTask {
   return {
-    attempt,
+    // Nothing is to be decided about one that is superseded: it stops.
+    attempt: attempt.supersededBy === undefined ? attempt : { ...attempt, state: 'stopping' },
     class: job.spec.class,
     stage,
     deadlineMs: job.deadlineMs,

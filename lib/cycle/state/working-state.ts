@@ -35,6 +35,8 @@ export class WorkingState {
   #attemptsOn: Map<InstanceId, Set<AttemptId>> | null = null;
   /** Told of each row that is put. */
   readonly #whatRuns = new WhatRuns();
+  /** Superseded attempts that have not been asked to stop. */
+  readonly #superseded = new Set<AttemptId>();
   /** What came to its end since the last `carryOver`: a load would leave it out. */
   #over = nothingOver();
 
@@ -48,6 +50,7 @@ export class WorkingState {
     for (const a of active.attempts) {
       this.attempts.load(a.id, a);
       this.#whatRuns.changedAttempt(a);
+      if (a.supersededBy !== undefined) this.#noteSuperseded(a);
     }
     this.#openEffects = active.openEffects;
     this.#cursors = active.cursors;
@@ -115,7 +118,36 @@ export class WorkingState {
     const isNew = this.attempts.put(value.id, value);
     if (isNew && this.#attemptsOn !== null) addTo(this.#attemptsOn, value.instance, value.id);
     this.#whatRuns.changedAttempt(value);
+    if (value.supersededBy !== undefined) this.#noteSuperseded(value);
     if (!isLiveAttempt(value)) this.#over.attempts.push(value.id);
+  }
+
+  #noteSuperseded({ id, state }: Attempt): void {
+    if (state === 'stopping' || state === 'ended') this.#superseded.delete(id);
+    else this.#superseded.add(id);
+  }
+
+  /** Superseded attempts that have not been asked to stop. O(their number). */
+  supersededAttempts(): Attempt[] {
+    return valuesOf(this.#superseded, this.attempts);
+  }
+
+  /** Other attempts of the task that live and may still succeed. O(attempts of the task so far). */
+  rivalsOf({ id, ...of }: Pick<Attempt, 'id' | keyof TaskRef>, attempts: number): Attempt[] {
+    const rivals: Attempt[] = [];
+    for (let number = 1; attempts > 1 && number <= attempts; number++) {
+      const other = this.attempts.get(attemptName(of, number));
+      if (other !== undefined && other.id !== id && isLiveAttempt(other) && other.supersededBy === undefined)
+        rivals.push(other);
+    }
+    return rivals;
+  }
+
+  /** Counts superseded attempts of a stage that have not ended. */
+  countSuperseded(ref: TaskRef, more: number): void {
+    this.#count(ref, ({ superseded = 0, ...s }) =>
+      superseded + more === 0 ? s : { ...s, superseded: superseded + more },
+    );
   }
 
   putInstance(value: Instance): void {

@@ -66,7 +66,7 @@ const DONE: EffectOutcome = { status: 'done' };
 /** A start that was done: its instance remembers the attempt, so that the key need not be. */
 const STARTED: EffectOutcome = { status: 'done' };
 
-type StopReason = 'interrupted' | 'preempted' | 'cancelled' | 'timed-out';
+type StopReason = 'interrupted' | 'preempted' | 'cancelled' | 'timed-out' | 'superseded';
 
 interface MemoryAttempt {
   readonly request: StartRequest;
@@ -572,7 +572,9 @@ function workedS({ startedMs, script }: MemoryAttempt, atMs: EpochMs): Seconds {
   return most(ZERO_S, sub(between(startedMs, atMs), script?.setupS ?? ZERO_S));
 }
 
-const taskOf = ({ task: { stage, index } }: StartRequest): string => `${stage}\n${index}`;
+/** Names what the attempt's checkpoint is: a copy has one of its own. */
+const taskOf = ({ task: { stage, index, number }, role }: StartRequest): string =>
+  role === 'copy' ? `${stage}\n${index}\n${number}` : `${stage}\n${index}`;
 
 const goneOutcome = (id: InstanceId, instance: MemoryInstance | undefined): EffectOutcome => ({
   status: 'refused',

@@ -61,6 +61,34 @@ describe('files of a task', () => {
     expect(existsSync(file('half'))).toBe(false);
   });
 
+  it('are put back by the first attempt of a round alone, and by another where that one cannot', async () => {
+    const copy = { role: 'copy', outputs: ['who'] } as const;
+    const ofTask = (index: number, number: number) => ({ job: 'job', stage: 'main', index, number, round: 1 });
+    const [first, second, third] = ['1.1', '1.2', '1.3'].map(attemptId) as [AttemptId, AttemptId, AttemptId];
+    expect(await run('echo original > who', { outputs: ['who'] }, first)).toMatchObject({ stopped: null });
+    const late = await run('echo copy > who', { ...copy, task: ofTask(1, 2) }, second);
+    expect(late).toMatchObject({ exitCode: 0, stopped: 'superseded', detail: '1.1 publishes its outputs' });
+    expect(readFileSync(file('who'), 'utf8')).toBe('original\n');
+    // A round that is over says nothing of the next one.
+    expect(await run('echo again > who', { outputs: ['who'] }, third)).toMatchObject({ exitCode: 0, stopped: null });
+    expect(readFileSync(file('who'), 'utf8')).toBe('again\n');
+
+    const failed = await run('mkfifo who', { outputs: ['who'] }, attemptId('2.1'));
+    expect(failed.detail).toMatch(/only files and folders are put back/);
+    const other = await run('echo copy > who', { ...copy, task: ofTask(2, 2) }, attemptId('2.2'));
+    expect(other).toMatchObject({ exitCode: 0, stopped: null });
+    expect(readFileSync(file('who'), 'utf8')).toBe('copy\n');
+  });
+
+  it('of an attempt that is told that it is superseded are not put back', async () => {
+    await start('trap "echo late > who; exit 0" TERM; echo up; while :; do sleep 0.05; done', { outputs: ['who'] });
+    await bench.until('its start', (seen) => ofKind(seen, 'attempt-started').length > 0);
+    await bench.fleet.stop([{ key: effectKey('stop/1'), attempt: a1, instance: i1, why: 'superseded' }]);
+    const seen = await bench.until('its end', (s) => endOf(s, a1) !== undefined, 2000);
+    expect(endOf(seen, a1)).toMatchObject({ stopped: 'superseded' });
+    expect(existsSync(file('who'))).toBe(false);
+  });
+
   it('fails, saying why, when an input is missing, an output was not made, or a path leads out', async () => {
     put('secret', '..', 'outside.txt');
     mkdirSync(file(), { recursive: true });

@@ -324,7 +324,7 @@ function orderText(
 
 /** The same names as in local mode, and where in the bucket everything has its place. */
 function environmentOf(order: StartRequest, options: EcsOptions): Environment {
-  const { task, attempt, checkpoint, timeoutS, inputs, outputs } = order;
+  const { task, attempt, role, checkpoint, timeoutS, inputs, outputs } = order;
   const where = [task.job, task.stage, String(task.index)].map(encodeURIComponent).join('/');
   const bucket = `s3://${options.bucket}/`;
   const workdir = isS3Uri(order.workdir) ? order.workdir : jobFolder(options.bucket, task.job);
@@ -341,7 +341,7 @@ function environmentOf(order: StartRequest, options: EcsOptions): Environment {
     EBB_OUTPUTS: outputScript(workdir, outputs),
     EBB_REPORT: endMarkOf(attempt),
     EBB_CHECKPOINT_DIR: options.checkpointDir(task),
-    EBB_CHECKPOINT_URI: `${bucket}checkpoints/${where}/`,
+    EBB_CHECKPOINT_URI: `${bucket}checkpoints/${where}${role === 'copy' ? `.copy-${task.number}` : ''}/`,
     EBB_CHECKPOINT_MARK: `${bucket}${keptKey(attempt)}`,
     ...(checkpoint === null
       ? {}

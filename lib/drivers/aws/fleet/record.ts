@@ -28,7 +28,7 @@ import type { Usage } from '../../../domain/job.ts';
 import type { EffectOutcome } from '../../../domain/plan.ts';
 import type { TaskReport } from './report.ts';
 
-export type StopReason = 'interrupted' | 'preempted' | 'cancelled' | 'timed-out';
+export type StopReason = 'interrupted' | 'preempted' | 'cancelled' | 'timed-out' | 'superseded';
 
 export interface AttemptRecord {
   /** When a task was last asked of ECS, engine ms; null: never, or ECS said that there is none. */

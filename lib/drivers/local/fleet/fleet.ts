@@ -515,6 +515,7 @@ function startCommand(r: StartRequest): Command {
     inputs,
     outputs,
     task,
+    ...(r.role === undefined ? {} : { role: r.role }),
     timeoutS: r.timeoutS === null ? null : raw(r.timeoutS),
     memoryMib: raw(r.resources.memory) > 0 ? raw(r.resources.memory) : null,
     checkpoint: r.checkpoint === null ? null : { signal: r.checkpoint.signal, graceS: raw(r.checkpoint.graceS) },

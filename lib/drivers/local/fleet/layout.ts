@@ -1,5 +1,11 @@
 import { join } from 'node:path';
 
+interface TaskName {
+  readonly job: string;
+  readonly stage: string;
+  readonly index: number;
+}
+
 /**
  * Where a local fleet keeps what it knows. Everything that supervisors and engines tell one another goes through these
  * files, so that either may die at any time.
@@ -14,6 +20,8 @@ import { join } from 'node:path';
  *   instances/<id>/tasks/<attempt>.pid  written by the task's own process before it becomes the program
  *   instances/<id>/work/<attempt>/      working directory of the attempt, removed at its end
  *   checkpoints/<job>/<stage>/<index>/  shared by all attempts of a task, removed when it has succeeded
+ *   checkpoints/<job>/<stage>/<index>.copy-<number>/       of one copy, removed at its end
+ *   checkpoints/<job>/<stage>/<index>.publisher-<round>    names the one attempt of the round that publishes its outputs
  *   logs/<xx>/<attempt>.out|err         <xx>: 256 folders, so that no folder grows without bound
  *   supervisor/<hash>/                  the supervisor's program, where Node would have to strip types at each start
  *
@@ -27,11 +35,18 @@ export const layout = {
   program: (dir: string) => join(dir, 'supervisor'),
   logs: (dir: string) => join(dir, 'logs'),
   checkpointsOfAll: (dir: string) => join(dir, 'checkpoints'),
-  checkpoints: (dir: string, task: { readonly job: string; readonly stage: string; readonly index: number }) =>
-    join(dir, 'checkpoints', fileName(task.job), fileName(task.stage), String(task.index)),
+  checkpoints: (dir: string, task: TaskName) => ofTask(dir, task),
+  /** Of a copy, which shares its checkpoint with nobody. */
+  ownCheckpoints: (dir: string, task: TaskName & { readonly number: number }) =>
+    `${ofTask(dir, task)}.copy-${task.number}`,
+  publisher: (dir: string, task: TaskName, round: number) => `${ofTask(dir, task)}.publisher-${round}`,
   log: (dir: string, attempt: string, stream: 'stdout' | 'stderr') =>
     join(dir, 'logs', digest(attempt).slice(-2), `${fileName(attempt)}.${stream === 'stdout' ? 'out' : 'err'}`),
 } as const;
+
+function ofTask(dir: string, { job, stage, index }: TaskName): string {
+  return join(dir, 'checkpoints', fileName(job), fileName(stage), String(index));
+}
 
 /** Files of one instance, below `layout.instance`. */
 export const inside = {

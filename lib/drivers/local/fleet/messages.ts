@@ -53,12 +53,12 @@ export type InstanceSpec = {
 );
 export type LaunchedSpec = Extract<InstanceSpec, { status: 'launched' }>;
 
-export type StopReason = 'interrupted' | 'preempted' | 'cancelled' | 'timed-out';
+export type StopReason = 'interrupted' | 'preempted' | 'cancelled' | 'timed-out' | 'superseded';
 
 /** Quantities are plain numbers in files: seconds and MiB as in the request. */
 export type StartCommand = { readonly do: 'start' } & Pick<
   StartRequest,
-  'key' | 'command' | 'env' | 'secrets' | 'workdir' | 'inputs' | 'outputs' | 'task'
+  'key' | 'command' | 'env' | 'secrets' | 'workdir' | 'inputs' | 'outputs' | 'task' | 'role'
 > & {
     readonly attempt: string;
     readonly timeoutS: number | null;

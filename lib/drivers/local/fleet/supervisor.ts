@@ -356,7 +356,10 @@ class Supervisor {
       atMs: this.#capped(end.atMs),
       keptS: this.#cappedKept(entry, end.keptS),
     });
-    if (end.exitCode === 0) removeFolder(entry.run.checkpointDir);
+    const { role, task } = entry.run.command;
+    if (end.exitCode === 0 || role === 'copy') removeFolder(entry.run.checkpointDir);
+    // The task is done, and nobody resumes it.
+    if (end.exitCode === 0 && role === 'copy') removeFolder(layout.checkpoints(this.#dir, task));
   }
 
   /** Reasons of ours: the grace is the job's own. */

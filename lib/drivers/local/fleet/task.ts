@@ -1,9 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, rmdirSync, rmSync } from 'node:fs';
+import { linkSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { engineNow, whenEngineTime } from './engine-time.ts';
+import { hasCode } from './files.ts';
 import { KeptWork, newestFileMs } from './kept-work.ts';
 import { inside, layout } from './layout.ts';
 import { LogFile } from './log-file.ts';
@@ -77,7 +78,8 @@ export class TaskRun {
   constructor(command: StartCommand, context: TaskContext) {
     this.command = command;
     this.#context = context;
-    this.checkpointDir = layout.checkpoints(context.dir, command.task);
+    const isCopy = command.role === 'copy';
+    this.checkpointDir = (isCopy ? layout.ownCheckpoints : layout.checkpoints)(context.dir, command.task);
     this.#places = {
       workdir: command.workdir,
       scratch: inside.scratch(context.instanceDir, command.attempt),
@@ -282,6 +284,7 @@ export class TaskRun {
     if (code !== 0) {
       return this.#end({ atMs, exitCode: code, exitSignal: signal, detail: this.#describe(code) });
     }
+    if (this.#stopped === 'superseded') return this.#end({ atMs, exitCode: 0 });
     const ranS = (atMs - (this.#startedMs ?? atMs)) / 1000;
     if (this.#stopped !== null) {
       const missing = await this.#outputs('missing');
@@ -289,9 +292,33 @@ export class TaskRun {
       if (missing.length > 0)
         return this.#end({ atMs, detail: `ended with code 0 before it made ${missing.join(', ')}` });
     }
-    const unmatched = await this.#outputs('put');
+    const publisher = this.#publisher();
+    if (publisher !== this.command.attempt) {
+      return this.#end({ atMs, exitCode: 0, stopped: 'superseded', detail: `${publisher} publishes its outputs` });
+    }
+    const unmatched = await this.#publish();
     const detail = unmatched.length === 0 ? null : `no file matches ${inWords(unmatched)} among its outputs`;
     return this.#end({ atMs, exitCode: 0, stopped: null, keptS: ranS, detail });
+  }
+
+  /** The attempt of this round that publishes outputs: the first to ask. */
+  #publisher(): string {
+    const { attempt, task, outputs } = this.command;
+    return outputs.length === 0 ? attempt : claim(this.#publisherFile(task), attempt);
+  }
+
+  #publisherFile(task: StartCommand['task']): string {
+    return layout.publisher(this.#context.dir, task, task.round ?? task.number);
+  }
+
+  /** Where its outputs cannot be put, another attempt's may. */
+  async #publish(): Promise<readonly string[]> {
+    try {
+      return await this.#outputs('put');
+    } catch (error) {
+      rmSync(this.#publisherFile(this.command.task), { force: true });
+      throw error;
+    }
   }
 
   #outputs(what: 'put' | 'missing'): Promise<readonly string[]> {
@@ -336,6 +363,21 @@ export class TaskRun {
   #after(waitS: number, then: () => void): void {
     const timer = setTimeout(then, waitS * 1000);
     this.#cancelTimers.push(() => clearTimeout(timer));
+  }
+}
+
+/** Who claimed the file first; it is written whole or not at all. */
+function claim(path: string, name: string): string {
+  const own = `${path}.${process.pid}.tmp`;
+  writeFileSync(own, name);
+  try {
+    linkSync(own, path);
+    return name;
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error;
+    return readFileSync(path, 'utf8');
+  } finally {
+    rmSync(own, { force: true });
   }
 }
 

@@ -278,7 +278,7 @@ function print(figures: readonly Figure[]): void {
 if (args.measure !== undefined) await measure(args.measure);
 else {
   const script = fileURLToPath(import.meta.url);
-  // As the engine's thread is limited (lib/drivers/local/engine/engine.ts): three semi-spaces make the young generation.
+  // As the engine's thread is limited (lib/drivers/local/engine/local-engine.ts): three semi-spaces make the young generation.
   const flag = `--max-semi-space-size=${YOUNG_GENERATION_MIB / 3}`;
   for (const size of args.only === undefined ? Object.keys(SIZES) : [args.only]) {
     const of = [flag, script, ...process.argv.slice(2), '--measure', size];

@@ -13,7 +13,7 @@ import { replayMarket } from '../lib/drivers/local/market/replay.ts';
 import { CAPACITY_FEATURES } from '../lib/market/features/capacity-features.ts';
 import type { MarketTrace } from '../lib/market/trace.ts';
 import { openCapacity } from '../lib/models/preemption.ts';
-import { outcomeOf } from '../lib/drivers/sim/outcome.ts';
+import { outcomeOf } from '../lib/drivers/sim/outcome-of-run.ts';
 import { oracle } from '../lib/drivers/sim/oracle.ts';
 import { simulate } from '../lib/drivers/sim/simulation.ts';
 import { noSolver } from './load/no-solver.ts';

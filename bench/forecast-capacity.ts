@@ -25,7 +25,7 @@ import type { DatasetSource } from '../lib/drivers/local/datasets/dataset-folder
 import { seriesOf } from '../lib/market/capacity-dataset.ts';
 import { knownUntil } from '../lib/market/until.ts';
 import { datasetRows } from '../lib/drivers/local/models/dataset-rows.ts';
-import { outcomeWithin, type DatasetRows } from '../lib/models/evaluation/rows.ts';
+import { outcomeWithin, type DatasetRows } from '../lib/models/evaluation/dataset-rows.ts';
 import { intervalText, METRIC_NAMES, METRICS } from '../lib/models/evaluation/scores.ts';
 
 const SEED = 1;

@@ -132,7 +132,7 @@ def log_hours(ms):
 
 
 def far(usd, on_demand):
-    """As bidAboveMax1h (lib/market/features/rows.ts)."""
+    """As bidAboveMax1h (lib/market/features/feature-rows.ts)."""
     return np.arcsinh(usd / on_demand / 0.01)
 
 

@@ -13,7 +13,7 @@ import { randomStream } from '../lib/kernel/random.ts';
 import { poolKey, type Pool } from '../lib/domain/pool.ts';
 import { FEATURES } from '../lib/market/features/names.ts';
 import { LearnedLosses } from '../lib/market/forecast/learned.ts';
-import { indexAt, type PriceArrays } from '../lib/market/steps.ts';
+import { indexAt, type PriceArrays } from '../lib/market/price-steps.ts';
 import { openForecast, MODEL_OF } from '../lib/models/preemption.ts';
 import { shippedModels } from '../lib/models/versions.ts';
 import { asMs, machine, percentile } from './figures.ts';

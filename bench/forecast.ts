@@ -12,7 +12,7 @@ import { epochMs, mib, milliCpu, raw, usdPerHour } from '../lib/kernel/units.ts'
 import { randomStream } from '../lib/kernel/random.ts';
 import { poolKey, type Pool } from '../lib/domain/pool.ts';
 import { builtInCatalogue } from '../lib/market/catalogue.ts';
-import { indexAt, type PriceArrays } from '../lib/market/steps.ts';
+import { indexAt, type PriceArrays } from '../lib/market/price-steps.ts';
 import { MarketForecaster } from '../lib/market/forecast/forecaster.ts';
 import { CapacityEvidence } from '../lib/market/forecast/hazard.ts';
 import { HORIZONS_S, PriceSurvival, type DayStatistic } from '../lib/market/forecast/survival.ts';

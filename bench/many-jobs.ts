@@ -32,12 +32,12 @@ import { billingAt } from '../lib/market/billing.ts';
 import type { MarketTrace } from '../lib/market/trace.ts';
 import { deterministic } from '../lib/stages/plan/solver.ts';
 import { decidersNamed } from '../lib/drivers/sim/deciders.ts';
-import { outcomeOf } from '../lib/drivers/sim/outcome.ts';
+import { outcomeOf } from '../lib/drivers/sim/outcome-of-run.ts';
 import type { Estimate } from '../lib/report/bootstrap.ts';
 import { simulate } from '../lib/drivers/sim/simulation.ts';
 import { openWorkload } from '../lib/workload/open.ts';
 import type { WorkloadJob } from '../lib/workload/workload.ts';
-import { forecastOf } from '../lib/cli/simulation/compose.ts';
+import { forecastOf } from '../lib/cli/simulation/compose-simulation.ts';
 import { PARTS_HEADER, PartsTally, partsText, sumOf, type CostParts } from './cost-parts.ts';
 import { clusterRatio, fractionText } from './intervals.ts';
 

@@ -28,7 +28,7 @@ import {
   type PriceSummary,
   type Window,
 } from '../lib/market/statistics.ts';
-import { marketsOf } from '../lib/market/steps.ts';
+import { marketsOf } from '../lib/market/price-steps.ts';
 import type { AvailabilitySteps, MarketTrace } from '../lib/market/trace.ts';
 import { openMarket } from '../lib/drivers/local/market/import.ts';
 import { distributionCharts, type Panel } from '../lib/drivers/local/market/chart.ts';

@@ -11,7 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { EbbError } from '../lib/kernel/errors.ts';
-import { lockDirectory } from '../lib/drivers/local/engine/lock.ts';
+import { lockDirectory } from '../lib/drivers/local/engine/engine-lock.ts';
 
 /** LocalStack 4.9.2 runs on this Python; all pins were resolved for it. */
 export const PYTHON = 'python3.11';

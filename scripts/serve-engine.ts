@@ -8,10 +8,10 @@
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
 import { EbbError } from '../lib/kernel/errors.ts';
-import { provideBackend } from '../lib/api/backend.ts';
+import { provideBackend } from '../lib/api/provided-backend.ts';
 import { dispatcher } from '../lib/api/dispatch.ts';
 import type { JobSpec } from '../lib/domain/job.ts';
-import { openEngine } from '../lib/drivers/local/engine/engine.ts';
+import { openEngine } from '../lib/drivers/local/engine/local-engine.ts';
 import { serveApi } from '../lib/api/server/server.ts';
 import { handler as api } from '../lambdas/api/handler.ts';
 import { handler as intake } from '../lambdas/intake/handler.ts';

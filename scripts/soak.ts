@@ -22,12 +22,12 @@ import type { Job } from '../lib/domain/job.ts';
 import { EbbError } from '../lib/kernel/errors.ts';
 import { randomStream } from '../lib/kernel/random.ts';
 import { raw } from '../lib/kernel/units.ts';
-import { createLocalFleet } from '../lib/drivers/local/fleet/fleet.ts';
+import { createLocalFleet } from '../lib/drivers/local/fleet/local-fleet.ts';
 import { killFleet } from '../lib/drivers/local/fleet/kill.ts';
 import { tokenIn } from '../lib/api/server/token.ts';
 import { openSqliteStore } from '../lib/drivers/local/store/sqlite-store.ts';
 import { knownWorld } from '../lib/drivers/local/market/world.ts';
-import { capacityOf } from '../lib/market/capacity.ts';
+import { capacityOf } from '../lib/market/capacity-truth.ts';
 import type { Store } from '../lib/ports/store.ts';
 
 const { values } = parseArgs({

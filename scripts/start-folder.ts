@@ -9,7 +9,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } fro
 import { join } from 'node:path';
 import { EbbError } from '../lib/kernel/errors.ts';
 import { killFleet } from '../lib/drivers/local/fleet/kill.ts';
-import { lockDirectory } from '../lib/drivers/local/engine/lock.ts';
+import { lockDirectory } from '../lib/drivers/local/engine/engine-lock.ts';
 import { openSqliteStore } from '../lib/drivers/local/store/sqlite-store.ts';
 
 const [, , base, mode] = process.argv;

@@ -5,7 +5,7 @@
  * differs by price. Nothing is tuned.
  */
 import type { Cell, Forecast } from '../../lib/models/evaluation/cells.ts';
-import type { DatasetRows } from '../../lib/models/evaluation/rows.ts';
+import type { DatasetRows } from '../../lib/models/evaluation/dataset-rows.ts';
 
 /** Half an hour's work done again, an hour lost, ten hours' worth of a missed deadline. */
 export const LOSS_COSTS = [0.5, 1, 10] as const;

@@ -1,7 +1,7 @@
 import type { Cell, Forecast, Row } from '../../lib/models/evaluation/cells.ts';
 import type { Choice } from './choices.ts';
 import type { Verdicts } from './verdicts.ts';
-import type { DatasetRows } from '../../lib/models/evaluation/rows.ts';
+import type { DatasetRows } from '../../lib/models/evaluation/dataset-rows.ts';
 import type { Scores } from '../../lib/models/evaluation/scores.ts';
 
 export interface Evaluation {

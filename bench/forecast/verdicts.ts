@@ -4,7 +4,7 @@
  * [0.00001, 0.2]" and does not say how; they are drawn evenly by their logarithm here, and F1 depends on that.
  */
 import type { Cell, Forecast } from '../../lib/models/evaluation/cells.ts';
-import type { DatasetRows } from '../../lib/models/evaluation/rows.ts';
+import type { DatasetRows } from '../../lib/models/evaluation/dataset-rows.ts';
 
 /** Decades of the bid above the price, USD per hour: each from here to the next. */
 export const DECADES_USD = [0.00001, 0.0001, 0.001, 0.01, 0.1] as const;

@@ -3,7 +3,7 @@ import middy from '@middy/core';
 import type { DynamoDBBatchResponse } from 'aws-lambda';
 import { z } from 'zod';
 import { archive } from '../../lib/drivers/aws/archive/archive.ts';
-import { streamRecord } from '../../lib/drivers/aws/archive/rows.ts';
+import { streamRecord } from '../../lib/drivers/aws/archive/archive-rows.ts';
 import { processParts } from '../../lib/drivers/aws/compose/compose.ts';
 import { lambdaStack, logger } from '../../lib/drivers/aws/lambda/stack.ts';
 

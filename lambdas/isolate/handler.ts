@@ -12,7 +12,7 @@ import { runtimeLearner } from '../../lib/cycle/learn/runtime-learner.ts';
 import { EbbError } from '../../lib/kernel/errors.ts';
 import { openTrials } from '../../lib/drivers/solver/trials.ts';
 import '../../lib/drivers/solver/trial-worker.ts';
-import type { ForecastTable } from '../../lib/market/forecast/table.ts';
+import type { ForecastTable } from '../../lib/market/forecast/forecast-data.ts';
 import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
 import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
 import { inTime } from '../../lib/drivers/aws/cycle/late.ts';

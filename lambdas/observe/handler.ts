@@ -8,7 +8,7 @@ import middy from '@middy/core';
 import type { SQSBatchResponse } from 'aws-lambda';
 import { z } from 'zod';
 import { composeObserving } from '../../lib/drivers/aws/compose/compose-observing.ts';
-import { fleetEvent, type FleetEvent } from '../../lib/drivers/aws/fleet/events.ts';
+import { fleetEvent, type FleetEvent } from '../../lib/drivers/aws/fleet/event-notices.ts';
 import { observing, type Observing } from '../../lib/drivers/aws/compose/observing.ts';
 import { lambdaStack, logger, measure } from '../../lib/drivers/aws/lambda/stack.ts';
 

@@ -11,7 +11,7 @@ import type { RunningOffers } from '../../lib/cycle/decide/running-offers.ts';
 import { solve } from '../../lib/cycle/steps.ts';
 import { highsSolver } from '../../lib/drivers/solver/highs-solver.ts';
 import '../../lib/drivers/solver/highs-worker.ts';
-import type { ForecastTable } from '../../lib/market/forecast/table.ts';
+import type { ForecastTable } from '../../lib/market/forecast/forecast-data.ts';
 import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
 import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
 import { solveInput, type Solved } from '../../lib/drivers/aws/cycle/messages.ts';

@@ -1,6 +1,6 @@
 import type { APIGatewayProxyEvent } from 'aws-lambda';
 import { MAX_CALLER_ID, type Asker, type Identity } from '../domain/caller.ts';
-import { requestIdOf } from './stack.ts';
+import { requestIdOf } from './middleware.ts';
 
 /** Key of the request context under which the local server says who asks. No client can set it. */
 const LOCAL = 'ebbtide';

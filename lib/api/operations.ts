@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { costReport, jobCost } from './costs.ts';
 import { cancelJob, releaseJob } from './cancel.ts';
-import { listInstances, listPools } from './capacity.ts';
+import { listInstances, listPools } from './pools-and-instances.ts';
 import { forecastDrift, listForecasts } from './forecasts.ts';
 import { listFailures } from './failures.ts';
 import { LAST_EVENT_HEADER, streamEvents } from './events.ts';

@@ -1,10 +1,10 @@
 import httpRouter from '@middy/http-router';
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';
 import { EbbError, type Issue } from '../kernel/errors.ts';
-import { backend } from './backend.ts';
+import { backend } from './provided-backend.ts';
 import { callerOf } from './caller.ts';
 import type { Answer, Operation } from './operation.ts';
-import { headerOf, requestIdOf, type ParsedEvent } from './stack.ts';
+import { headerOf, requestIdOf, type ParsedEvent } from './middleware.ts';
 import { nearestName } from '../domain/nearest-name.ts';
 import { check, queryValues, quoted, refuse, repeatable } from './validate.ts';
 

@@ -4,9 +4,9 @@
  */
 import { handler as api } from '../../lambdas/api/handler.ts';
 import { handler as intake } from '../../lambdas/intake/handler.ts';
-import { provideBackend } from '../api/backend.ts';
+import { provideBackend } from '../api/provided-backend.ts';
 import { dispatcher } from '../api/dispatch.ts';
-import { openEngine, type LocalEngineOptions, type StopManner } from '../drivers/local/engine/engine.ts';
+import { openEngine, type LocalEngineOptions, type StopManner } from '../drivers/local/engine/local-engine.ts';
 import { ownUser } from '../api/server/peers.ts';
 import { serveApi, type ApiServer } from '../api/server/server.ts';
 import { clientOver } from './client.ts';

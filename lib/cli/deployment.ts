@@ -7,7 +7,7 @@
  * no more.
  */
 import type { CloudFormationClient } from '@aws-sdk/client-cloudformation';
-import { API_URL_DESCRIPTION } from '../drivers/aws/compose/outputs.ts';
+import { API_URL_DESCRIPTION } from '../drivers/aws/compose/stack-outputs.ts';
 import { EbbError } from '../kernel/errors.ts';
 import { clientOver, type Client, type Send } from './client.ts';
 

@@ -1,4 +1,4 @@
-import type { StopManner } from '../drivers/local/engine/engine.ts';
+import type { StopManner } from '../drivers/local/engine/local-engine.ts';
 import type { TlsFiles } from '../api/server/tls.ts';
 import type { BatchClient } from './client.ts';
 

@@ -3,8 +3,8 @@ import { dirname, resolve } from 'node:path';
 import { nearestHint } from '../domain/nearest-name.ts';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
 import { EbbError } from '../kernel/errors.ts';
-import type { LocalEngineOptions } from '../drivers/local/engine/engine.ts';
-import type { EngineOptions } from './flags/running.ts';
+import type { LocalEngineOptions } from '../drivers/local/engine/local-engine.ts';
+import type { EngineOptions } from './flags/engine-flags.ts';
 
 /** What is said of an engine that is stopped while it is opened: its market may be imported first, which takes a while. */
 export const NOT_BEGUN = 'stopped: the engine had not begun';

@@ -1,12 +1,12 @@
 import { Command, Option } from 'commander';
-import { addCapacity } from './commands/capacity.ts';
-import { addCompletion } from './commands/completion.ts';
-import { addJobs } from './commands/jobs.ts';
-import { addModels } from './commands/models.ts';
-import { addRunning } from './commands/running.ts';
-import { addSettings } from './commands/settings.ts';
-import { addSimulate } from './commands/simulate.ts';
-import { addUpkeep } from './commands/upkeep.ts';
+import { addCapacity } from './commands/inventory-commands.ts';
+import { addCompletion } from './commands/completion-commands.ts';
+import { addJobs } from './commands/job-commands.ts';
+import { addModels } from './commands/model-commands.ts';
+import { addRunning } from './commands/engine-commands.ts';
+import { addSettings } from './commands/settings-command.ts';
+import { addSimulate } from './commands/simulate-command.ts';
+import { addUpkeep } from './commands/upkeep-commands.ts';
 import { DEFAULT_URL, type World } from './context.ts';
 import { EbbError } from '../kernel/errors.ts';
 import { VERSION } from '../drivers/local/engine/version.ts';
@@ -82,7 +82,7 @@ async function addMarket(program: Command, whole: boolean): Promise<void> {
     program.command('market').summary(MARKET_SUMMARY);
     return;
   }
-  const { marketCommand } = await import('./commands/market.ts');
+  const { marketCommand } = await import('./commands/market-commands.ts');
   program.addCommand(marketCommand().summary(MARKET_SUMMARY));
 }
 

@@ -22,7 +22,12 @@ import type { Snapshot } from '../domain/snapshot.ts';
 import type { StageKey, Stages, Forecasts } from '../domain/stages.ts';
 import type { Beliefs } from '../policy/learner.ts';
 import type { Learners } from '../policy/learners.ts';
-import { forecastTable, tabledForecast, type ForecastTable, type OutlookForecast } from '../market/forecast/table.ts';
+import {
+  forecastTable,
+  tabledForecast,
+  type ForecastTable,
+  type OutlookForecast,
+} from '../market/forecast/forecast-data.ts';
 import type { Fleet } from '../ports/fleet.ts';
 import type { Store } from '../ports/store.ts';
 import { act } from './act/act.ts';

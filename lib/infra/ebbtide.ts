@@ -19,7 +19,7 @@ import type { PurchaseOption } from '../domain/pool.ts';
 import { EbbtideAlarms } from './alarms.ts';
 import { HttpApi } from './api.ts';
 import { codeDigest } from './bundle.ts';
-import { Capacity } from './capacity.ts';
+import { Capacity } from './cluster.ts';
 import {
   architectureOf,
   checkedDeployment,

@@ -6,7 +6,7 @@
 import { AspectPriority, Aspects, Aws, CfnCondition, CfnOutput, Fn, Lazy, Stack } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
 import { OTHER_CONSOLES } from '../drivers/aws/fleet/log-place.ts';
-import { API_URL_DESCRIPTION } from '../drivers/aws/compose/outputs.ts';
+import { API_URL_DESCRIPTION } from '../drivers/aws/compose/stack-outputs.ts';
 import type { HttpApi } from './api.ts';
 import type { Cycle } from './cycle.ts';
 import type { TriggerQueue } from './triggers.ts';

@@ -1,7 +1,7 @@
 /** The two stacks of the app in this repository: data, which stays, and everything else, which may come and go. */
 import { CfnOutput, Fn, Stack, type Environment, type StackProps } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
-import { CONSTRUCT_ID, mainStackName } from '../drivers/aws/compose/outputs.ts';
+import { CONSTRUCT_ID, mainStackName } from '../drivers/aws/compose/stack-outputs.ts';
 import { acknowledge } from './acknowledged.ts';
 import { historyDaysOf, type DeploymentConfig } from './config.ts';
 import { EbbtideData } from './data.ts';

@@ -13,8 +13,8 @@ import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import type * as s3 from 'aws-cdk-lib/aws-s3';
 import * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
-import { ARCHIVED } from '../drivers/aws/archive/rows.ts';
-import { ENDED_STATES, HOST_READY, TASK_STATES } from '../drivers/aws/fleet/events.ts';
+import { ARCHIVED } from '../drivers/aws/archive/archive-rows.ts';
+import { ENDED_STATES, HOST_READY, TASK_STATES } from '../drivers/aws/fleet/event-notices.ts';
 import { KEPT_PREFIX } from './data.ts';
 
 /** Tries before a message is put aside. */
@@ -142,7 +142,7 @@ export class Triggers extends Construct {
   }
 
   /**
-   * Only those changes that say anything (lib/drivers/aws/fleet/events.ts). `observe` drops what is not ours. Patterns: EC2 User Guide,
+   * Only those changes that say anything (lib/drivers/aws/fleet/event-notices.ts). `observe` drops what is not ours. Patterns: EC2 User Guide,
    * "Automate Amazon EC2 with EventBridge"; ECS Developer Guide, "Amazon ECS events".
    */
   #changes(cluster: ecs.Cluster, target: events.IRuleTarget): void {

@@ -4,7 +4,7 @@ import { epochMs, raw, usd, type EpochMs } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Bill } from '../domain/ledger.ts';
 import type { Bid } from '../domain/pool.ts';
-import { indexAt, type PriceArrays } from './steps.ts';
+import { indexAt, type PriceArrays } from './price-steps.ts';
 import type { MarketTrace } from './trace.ts';
 
 /**

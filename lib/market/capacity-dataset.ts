@@ -21,7 +21,7 @@ import { heldOut, LABEL_HORIZONS_S, type Split } from './dataset.ts';
 import { REFUSED_FOR_MS, type HeldSince } from './features/capacity-features.ts';
 import { CapacityEvidence } from './forecast/hazard.ts';
 import { WARNING_MS } from './replay.ts';
-import { availableAt, indexAt } from './steps.ts';
+import { availableAt, indexAt } from './price-steps.ts';
 import type { AvailabilitySteps, MarketTrace } from './trace.ts';
 
 const HOUR_MS = 3_600_000;

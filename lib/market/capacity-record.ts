@@ -25,7 +25,7 @@ import {
   type CapacitySample,
   type Happening,
 } from './capacity-dataset.ts';
-import { indexAt } from './steps.ts';
+import { indexAt } from './price-steps.ts';
 
 /** A spot instance that was launched. Instants are ms since the epoch. */
 export interface RecordedLife {

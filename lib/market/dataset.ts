@@ -19,7 +19,7 @@ import {
   type Unfit,
 } from './features/market-features.ts';
 import { FEATURE_WIDTH } from './features/names.ts';
-import { indexAt, type PriceArrays } from './steps.ts';
+import { indexAt, type PriceArrays } from './price-steps.ts';
 import type { MarketTrace } from './trace.ts';
 
 /** Longest horizon that labels are for, and so how long a bid is watched: a day. */

@@ -4,7 +4,7 @@ import type { Pool } from '../domain/pool.ts';
 import { builtInCatalogue } from './catalogue.ts';
 import { generateMarket, type MarketSpec } from './generate.ts';
 import { interruptionAfter, launchOutcome } from './replay.ts';
-import { priceAt } from './steps.ts';
+import { priceAt } from './price-steps.ts';
 import type { MarketTrace } from './trace.ts';
 
 const MINUTE_MS = 60_000;

@@ -7,7 +7,7 @@ import { FITTED } from './fitted.ts';
 import { MAX_RATIO } from './fit.ts';
 import { draw } from './quantiles.ts';
 import type { CapacityModel, MarketModel, SmoothModel, SpikyModel, SpikyProfile } from './regimes.ts';
-import { traceOf, type PriceArrays, type SpotMarket } from './steps.ts';
+import { traceOf, type PriceArrays, type SpotMarket } from './price-steps.ts';
 import type { AvailabilitySteps, MarketTrace } from './trace.ts';
 
 export type Regime = 'spiky' | 'smooth';

@@ -1,7 +1,7 @@
 import type { PoolId } from '../kernel/ids.ts';
 import { epochMs, raw, type EpochMs } from '../kernel/units.ts';
 import type { Bid } from '../domain/pool.ts';
-import { availableAt, indexAt, priceAt } from './steps.ts';
+import { availableAt, indexAt, priceAt } from './price-steps.ts';
 import type { MarketTrace } from './trace.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { AvailabilitySteps } from './trace.ts';
-import { indexAt, type PriceArrays, type SpotMarket } from './steps.ts';
+import { indexAt, type PriceArrays, type SpotMarket } from './price-steps.ts';
 import { quantilesOf } from './quantiles.ts';
 
 const DAY_MS = 86_400_000;

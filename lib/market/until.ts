@@ -1,5 +1,5 @@
 import { epochMs, raw, type EpochMs } from '../kernel/units.ts';
-import { indexAt } from './steps.ts';
+import { indexAt } from './price-steps.ts';
 import type { MarketTrace } from './trace.ts';
 
 /** A market as it was known at a time: without the prices and the changes of availability after it. */

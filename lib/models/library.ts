@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { EbbError } from '../kernel/errors.ts';
-import { readEvaluation, type EvaluationRecord } from './evaluation/record.ts';
+import { readEvaluation, type EvaluationRecord } from './evaluation/evaluation-record.ts';
 import { MANIFEST_FILE, MODEL_FILE, modelManifest, type ModelManifest } from './manifest.ts';
 import { modelInUse, modelVersions, type InUse, type ModelPlaces, type ModelVersion } from './versions.ts';
 

@@ -1,6 +1,6 @@
 import type { PoolId } from '../kernel/ids.ts';
 import { raw } from '../kernel/units.ts';
-import { indexAt, priceAt } from '../market/steps.ts';
+import { indexAt, priceAt } from '../market/price-steps.ts';
 import type { MarketTrace } from '../market/trace.ts';
 import type { RunOutcome } from './outcome.ts';
 

@@ -6,9 +6,9 @@
  */
 import { poolKey } from '../../lib/domain/pool.ts';
 import { epochMs, plus, raw, seconds, type EpochMs } from '../../lib/kernel/units.ts';
-import { capacityOf, type CapacityTruth } from '../../lib/market/capacity.ts';
+import { capacityOf, type CapacityTruth } from '../../lib/market/capacity-truth.ts';
 import { builtInCatalogue } from '../../lib/market/catalogue.ts';
-import { traceOf, type SpotMarket } from '../../lib/market/steps.ts';
+import { traceOf, type SpotMarket } from '../../lib/market/price-steps.ts';
 import type { AvailabilitySteps, MarketTrace } from '../../lib/market/trace.ts';
 
 const TYPE = 'c5.large';

@@ -11,7 +11,7 @@ import { GetObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import type { Client } from '../../lib/cli/client.ts';
 import { deploymentClient } from '../../lib/cli/deployment.ts';
 import type { EpochMs } from '../../lib/kernel/units.ts';
-import type { CapacityTruth } from '../../lib/market/capacity.ts';
+import type { CapacityTruth } from '../../lib/market/capacity-truth.ts';
 import type { MarketTrace } from '../../lib/market/trace.ts';
 import { startAwsDouble, type AwsDouble } from '../aws-double/double.ts';
 import { putEventsTo } from '../aws-double/events.ts';

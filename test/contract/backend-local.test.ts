@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { jest } from '@jest/globals';
 import { raw } from '../../lib/kernel/units.ts';
-import { openEngine } from '../../lib/drivers/local/engine/engine.ts';
+import { openEngine } from '../../lib/drivers/local/engine/local-engine.ts';
 import { writeMarket } from '../../lib/drivers/local/market/file.ts';
 import { smallMarket } from '../support/generated-market.ts';
 import { until } from '../support/until.ts';

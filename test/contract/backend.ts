@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { z } from 'zod';
 import { handler as api } from '../../lambdas/api/handler.ts';
 import { handler as intake } from '../../lambdas/intake/handler.ts';
-import { provideBackend } from '../../lib/api/backend.ts';
+import { provideBackend } from '../../lib/api/provided-backend.ts';
 import { dispatcher, type ApiRequest, type ApiResponse } from '../../lib/api/dispatch.ts';
 import { forecastList, healthView, jobList, jobView, submitAnswer } from '../../lib/api/schemas.ts';
 import { attemptId, instanceId, jobId } from '../../lib/kernel/ids.ts';

@@ -4,8 +4,8 @@ import type { Observation } from '../../lib/domain/observation.ts';
 import { poolKey, type Bid, type InstanceType } from '../../lib/domain/pool.ts';
 import { attemptId, effectKey, instanceId, type AttemptId, type InstanceId } from '../../lib/kernel/ids.ts';
 import { epochMs, mib, milliCpu, plus, raw, seconds, usdPerHour, type EpochMs } from '../../lib/kernel/units.ts';
-import { capacityOf } from '../../lib/market/capacity.ts';
-import { traceOf } from '../../lib/market/steps.ts';
+import { capacityOf } from '../../lib/market/capacity-truth.ts';
+import { traceOf } from '../../lib/market/price-steps.ts';
 import type { Fleet, StartRequest } from '../../lib/ports/fleet.ts';
 
 /**

@@ -3,7 +3,7 @@ import { epochMs, raw, type EpochMs } from '../../lib/kernel/units.ts';
 import { poolId, type PoolId } from '../../lib/kernel/ids.ts';
 import { poolKey } from '../../lib/domain/pool.ts';
 import { builtInCatalogue } from '../../lib/market/catalogue.ts';
-import { traceOf, type SpotMarket } from '../../lib/market/steps.ts';
+import { traceOf, type SpotMarket } from '../../lib/market/price-steps.ts';
 import type { MarketTrace } from '../../lib/market/trace.ts';
 import type { Market, PriceSteps } from '../../lib/ports/market.ts';
 

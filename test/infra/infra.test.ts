@@ -6,7 +6,7 @@ import './access.suite.ts';
 import './app.suite.ts';
 import './bundle.suite.ts';
 import './calls.suite.ts';
-import './capacity.suite.ts';
+import './cluster.suite.ts';
 import './config.suite.ts';
 import './cycle.suite.ts';
 import './data.suite.ts';

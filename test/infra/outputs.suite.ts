@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { CfnOutput, Stack } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
-import { API_URL_DESCRIPTION } from '../../lib/drivers/aws/compose/outputs.ts';
+import { API_URL_DESCRIPTION } from '../../lib/drivers/aws/compose/stack-outputs.ts';
 import { Ebbtide } from '../../lib/infra/ebbtide.ts';
 import { newApp, synthesis } from './synthesis.ts';
 

@@ -11,7 +11,7 @@ import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
 import type { Bill } from '../../lib/domain/ledger.ts';
 import type { Pool } from '../../lib/domain/pool.ts';
 import type { Limits } from '../../lib/domain/snapshot.ts';
-import { provideBackend } from '../../lib/api/backend.ts';
+import { provideBackend } from '../../lib/api/provided-backend.ts';
 import { dispatcher, type ApiResponse, type Dispatch } from '../../lib/api/dispatch.ts';
 import type { Backend } from '../../lib/ports/backend.ts';
 import type { LogChunk } from '../../lib/ports/fleet.ts';

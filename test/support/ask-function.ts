@@ -15,7 +15,7 @@ import type { PoolView } from '../../lib/domain/pool.ts';
 import { plus, raw, seconds, type EpochMs } from '../../lib/kernel/units.ts';
 import { replayMarket } from '../../lib/drivers/local/market/replay.ts';
 import { WARM_UP_MS } from '../../lib/market/features/price-window.ts';
-import type { ForecastTable } from '../../lib/market/forecast/table.ts';
+import type { ForecastTable } from '../../lib/market/forecast/forecast-data.ts';
 import type { Market } from '../../lib/ports/market.ts';
 import { ObjectsDouble } from '../doubles/dynamodb/objects.ts';
 import { DynamoDouble } from '../doubles/dynamodb/table.ts';

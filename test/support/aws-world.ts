@@ -12,12 +12,12 @@ import {
 import { CreateClusterCommand, ECSClient } from '@aws-sdk/client-ecs';
 import { lambdaClock } from '../../lib/drivers/aws/lambda/clock.ts';
 import { observeEvents } from '../../lib/drivers/aws/compose/compose-observing.ts';
-import { awsFleet, type AwsFleetOnAws } from '../../lib/drivers/aws/fleet/compose.ts';
-import { fleetEvent } from '../../lib/drivers/aws/fleet/events.ts';
+import { awsFleet, type AwsFleetOnAws } from '../../lib/drivers/aws/fleet/compose-fleet.ts';
+import { fleetEvent } from '../../lib/drivers/aws/fleet/event-notices.ts';
 import { markOf } from '../../lib/drivers/aws/fleet/marks.ts';
 import { sweep, type Swept } from '../../lib/drivers/aws/fleet/sweep.ts';
 import { DynamoStore } from '../../lib/drivers/aws/store/dynamo-store.ts';
-import { Table } from '../../lib/drivers/aws/store/table.ts';
+import { Table } from '../../lib/drivers/aws/store/dynamo-table.ts';
 import type { AttemptId, EffectKey } from '../../lib/kernel/ids.ts';
 import { START_MS, trace } from '../contract/fleet.ts';
 import { startAwsDouble, type AwsDouble } from '../../scripts/aws-double/double.ts';

@@ -11,7 +11,7 @@ import type { JobId } from '../../lib/kernel/ids.ts';
 import { randomStream, type Uniform } from '../../lib/kernel/random.ts';
 import { between, epochMs, plus, raw, seconds, type EpochMs, type Seconds } from '../../lib/kernel/units.ts';
 import { replayMarket } from '../../lib/drivers/local/market/replay.ts';
-import { capacityOf } from '../../lib/market/capacity.ts';
+import { capacityOf } from '../../lib/market/capacity-truth.ts';
 import type { Stages } from '../../lib/domain/stages.ts';
 import { FROM_HISTORY } from '../../lib/domain/forecast.ts';
 import { Forecasting } from '../../lib/cycle/forecast/forecasting.ts';

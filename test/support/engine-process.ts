@@ -4,9 +4,9 @@ import { scaledClock } from '../../lib/kernel/clock.ts';
 import { attemptId, effectKey, instanceId } from '../../lib/kernel/ids.ts';
 import { epochMs, mib, milliCpu, raw, usdPerHour } from '../../lib/kernel/units.ts';
 import { poolKey } from '../../lib/domain/pool.ts';
-import { createLocalFleet } from '../../lib/drivers/local/fleet/fleet.ts';
-import { capacityOf } from '../../lib/market/capacity.ts';
-import { traceOf } from '../../lib/market/steps.ts';
+import { createLocalFleet } from '../../lib/drivers/local/fleet/local-fleet.ts';
+import { capacityOf } from '../../lib/market/capacity-truth.ts';
+import { traceOf } from '../../lib/market/price-steps.ts';
 
 const [, , dir = ''] = process.argv;
 const startMs = Date.UTC(2026, 0, 5, 12);

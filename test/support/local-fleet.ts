@@ -4,7 +4,11 @@ import { join } from 'node:path';
 import type { Observation } from '../../lib/domain/observation.ts';
 import { scaledClock, type Clock, type WallTime } from '../../lib/kernel/clock.ts';
 import { plus, raw, seconds, type EpochMs } from '../../lib/kernel/units.ts';
-import { createLocalFleet, type LocalFleet, type LocalFleetOptions } from '../../lib/drivers/local/fleet/fleet.ts';
+import {
+  createLocalFleet,
+  type LocalFleet,
+  type LocalFleetOptions,
+} from '../../lib/drivers/local/fleet/local-fleet.ts';
 import { SAVES, truth, type FleetDriver, type Program } from '../contract/fleet.ts';
 
 export const wall: WallTime = {

@@ -1,7 +1,7 @@
 import { jobId } from '../../lib/kernel/ids.ts';
 import { epochMs, mib, milliCpu, plus, raw, seconds, type EpochMs } from '../../lib/kernel/units.ts';
 import type { Checkpoint, Job } from '../../lib/domain/job.ts';
-import { traceOf, type SpotMarket } from '../../lib/market/steps.ts';
+import { traceOf, type SpotMarket } from '../../lib/market/price-steps.ts';
 import { job, resources, spec, stage } from './builders.ts';
 import { work, type Deed } from './engine-bench.ts';
 

@@ -1,5 +1,5 @@
 import { epochMs } from '../../lib/kernel/units.ts';
-import { traceOf } from '../../lib/market/steps.ts';
+import { traceOf } from '../../lib/market/price-steps.ts';
 import type { MarketTrace } from '../../lib/market/trace.ts';
 import { pool } from './builders.ts';
 

@@ -1,5 +1,5 @@
 import type { DescribeSpotPriceHistoryCommandInput, EC2Client, SpotPrice } from '@aws-sdk/client-ec2';
-import { indexAt } from '../../lib/market/steps.ts';
+import { indexAt } from '../../lib/market/price-steps.ts';
 import type { MarketTrace } from '../../lib/market/trace.ts';
 
 /**

@@ -11,7 +11,7 @@ import { ISOLATION_LIMITS, trialsInProcess, triedOn } from '../../lib/cycle/deci
 import { MAX_HURRIED } from '../../lib/cycle/act/intents.ts';
 import { ZERO_S, type Seconds } from '../../lib/kernel/units.ts';
 import type { Solver } from '../../lib/stages/plan/solver.ts';
-import type { OutlookForecast } from '../../lib/market/forecast/table.ts';
+import type { OutlookForecast } from '../../lib/market/forecast/forecast-data.ts';
 
 /** What passes from one process to the next. */
 const carried = <T>(value: T): T => deserialize(serialize(value)) as T;

@@ -1,7 +1,7 @@
 import type { Inbox } from '../../lib/drivers/aws/fleet/inbox.ts';
 import { CONTAINER } from '../../lib/drivers/aws/fleet/log-place.ts';
 import { markOf } from '../../lib/drivers/aws/fleet/marks.ts';
-import { fold, type Fact, type InstanceRecord } from '../../lib/drivers/aws/fleet/record.ts';
+import { fold, type Fact, type InstanceRecord } from '../../lib/drivers/aws/fleet/instance-record.ts';
 import { attemptName } from '../../lib/cycle/state/working-state.ts';
 import type { Instance } from '../../lib/domain/instance.ts';
 import type { Attempt, Job } from '../../lib/domain/job.ts';

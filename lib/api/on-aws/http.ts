@@ -3,7 +3,7 @@
  * nothing of AWS: hence the imports when they are needed.
  */
 import type { MiddlewareObj } from '@middy/core';
-import { httpStack, type RequestFault } from '../stack.ts';
+import { httpStack, type RequestFault } from '../middleware.ts';
 
 /** Loaded with the first fault: a cold start does not wait for it. */
 async function report(fault: RequestFault): Promise<void> {
@@ -13,7 +13,7 @@ async function report(fault: RequestFault): Promise<void> {
 /** Pass to `middy().use(...)`, once per process. */
 export async function handlerStack(): Promise<ReturnType<typeof httpStack>> {
   if (process.env['EBB_TABLE'] === undefined) return httpStack();
-  const { deployedBackend } = await import('./backend.ts');
+  const { deployedBackend } = await import('./aws-backend.ts');
   return [...(await traces()), ...httpStack({ report }), deployedBackend()];
 }
 

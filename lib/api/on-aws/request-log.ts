@@ -1,6 +1,6 @@
 /** The log of the API's handlers in a Lambda. Apart from the stack of the cycle's, whose tracer their cold start cannot afford. */
 import { Logger } from '@aws-lambda-powertools/logger';
-import type { RequestFault } from '../stack.ts';
+import type { RequestFault } from '../middleware.ts';
 
 const logger = new Logger();
 

@@ -14,7 +14,7 @@ import type { Identity } from '../../domain/caller.ts';
 import type { ApiRequest, ApiResponse, Dispatch } from '../dispatch.ts';
 import { isDefect, problemOf } from '../problem.ts';
 import { MAX_BODY_BYTES } from '../requests.ts';
-import { tooLarge } from '../stack.ts';
+import { tooLarge } from '../middleware.ts';
 import { checkExposure, guard, isLoopback } from './guard.ts';
 import { Peers } from './peers.ts';
 import { isEventStream, keepStreaming } from './sse.ts';

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { asLines, complete as completed } from '../completion/candidates.ts';
 import { scriptFor, SHELLS } from '../completion/scripts.ts';
 import type { Action } from '../context.ts';
-import type { CompleteOptions } from '../flags/completion.ts';
+import type { CompleteOptions } from '../flags/completion-flags.ts';
 
 export const completion: Action<object> = async ({ world }, [shell]) => {
   const known = SHELLS.find((name) => name === shell);

@@ -2,8 +2,8 @@ import { schedulerConfig } from '../../domain/config.ts';
 import { jobFileJsonSchema } from '../../domain/job-file/job-file.ts';
 import type { Action } from '../context.ts';
 import { json } from '../output.ts';
-import { table } from '../views/table.ts';
-import type { ConfigOptions } from '../flags/settings.ts';
+import { table } from '../views/text-table.ts';
+import type { ConfigOptions } from '../flags/settings-flags.ts';
 
 export const config: Action<ConfigOptions> = async ({ output, json: asJson }, _args, options) => {
   if (options.schema === true) {

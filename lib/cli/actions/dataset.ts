@@ -6,7 +6,7 @@ import { openMarket } from '../../drivers/local/market/import.ts';
 import type { SamplingPlan } from '../../market/dataset.ts';
 import { percent, plural } from '../format.ts';
 import { catalogueOption, day, line, number, printJson, stoppable } from './market.ts';
-import type { DatasetFlags, MarketStreams } from '../flags/market.ts';
+import type { DatasetFlags, MarketStreams } from '../flags/market-flags.ts';
 
 export async function dataset(
   streams: MarketStreams,

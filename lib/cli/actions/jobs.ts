@@ -14,9 +14,9 @@ import { json } from '../output.ts';
 import { routes } from '../routes.ts';
 import { explanation } from '../views/explanation.ts';
 import { failureSection, failuresOf } from '../views/failures.ts';
-import { jobStatus, jobsTable, tasksTable } from '../views/jobs.ts';
-import { text } from '../views/table.ts';
-import type { JobsOptions, StatusOptions } from '../flags/jobs.ts';
+import { jobStatus, jobsTable, tasksTable } from '../views/job-views.ts';
+import { text } from '../views/text-table.ts';
+import type { JobsOptions, StatusOptions } from '../flags/job-flags.ts';
 
 export const jobs: Action<JobsOptions> = async ({ output, json: asJson, client }, _args, options) => {
   const { state, owner, name, label, limit } = options;

@@ -6,7 +6,7 @@ import { EbbError } from '../../kernel/errors.ts';
 import { visible } from '../../kernel/terminal-text.ts';
 import { json, type Output } from '../output.ts';
 import { routes } from '../routes.ts';
-import type { LogsOptions } from '../flags/jobs.ts';
+import type { LogsOptions } from '../flags/job-flags.ts';
 
 /** Wall time between two looks at a log that may grow. */
 const POLL_MS = 300;

@@ -17,7 +17,7 @@ import {
   turbulentStart,
 } from '../../market/default-market.ts';
 import { generateMarket, type MarketSpec, type Regime } from '../../market/generate.ts';
-import { priceAt } from '../../market/steps.ts';
+import { priceAt } from '../../market/price-steps.ts';
 import { periods, profilePrices, type Window } from '../../market/statistics.ts';
 import { quantileOf } from '../../market/quantiles.ts';
 import type { MarketTrace } from '../../market/trace.ts';
@@ -33,8 +33,8 @@ import { plainJson, textFor, visible } from '../../kernel/terminal-text.ts';
 import { percent, plural } from '../format.ts';
 import { endedByStop, type SignalSource } from '../signals.ts';
 import { columnsOf } from '../output.ts';
-import { table, type Column } from '../views/table.ts';
-import type { GenerateFlags, ImportFlags, MarketStreams, ShowFlags } from '../flags/market.ts';
+import { table, type Column } from '../views/text-table.ts';
+import type { GenerateFlags, ImportFlags, MarketStreams, ShowFlags } from '../flags/market-flags.ts';
 
 export const day = (ms: number): string => new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
 export const number = (n: number): string => n.toLocaleString('en-US');

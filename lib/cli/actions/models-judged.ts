@@ -14,14 +14,14 @@ import { versionNamed } from '../../models/library.ts';
 import { MODEL_FILE, versionName } from '../../models/manifest.ts';
 import type { Risk } from '../../models/preemption.ts';
 import { modelInUse, type ModelPlaces } from '../../models/versions.ts';
-import { modelPlaces } from '../../drivers/local/models/places.ts';
+import { modelPlaces } from '../../drivers/local/models/model-places.ts';
 import { elsewhere, type Action, type Context } from '../context.ts';
 import { engineRecord } from '../engine-record.ts';
 import { json } from '../output.ts';
 import { endedByStop, onStopRequest, SIGNAL_EXIT, type StopSignal } from '../signals.ts';
-import { judgementText, trainingText } from '../views/models.ts';
+import { judgementText, trainingText } from '../views/model-views.ts';
 import { noneInUse, placesOf } from './models.ts';
-import type { DrawnOptions, EvaluateOptions, TrainOptions } from '../flags/models.ts';
+import type { DrawnOptions, EvaluateOptions, TrainOptions } from '../flags/model-flags.ts';
 
 /** Random instants: of prices per market, of capacity per pool. */
 const USUAL = { price: { train: 50_000, evaluate: 20_000 }, capacity: { train: 3000, evaluate: 3000 } } as const;

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
 import { checkVersion } from '../../drivers/local/models/check.ts';
 import { ownDrift } from '../../drivers/local/models/own-drift.ts';
-import { modelPlaces } from '../../drivers/local/models/places.ts';
+import { modelPlaces } from '../../drivers/local/models/model-places.ts';
 import { addChoice, knownChoices, standing, type Choice } from '../../models/choices.ts';
 import { libraryOf, versionNamed } from '../../models/library.ts';
 import type { Risk } from '../../models/preemption.ts';
@@ -12,8 +12,8 @@ import { refuseElsewhere, type Action, type Context } from '../context.ts';
 import { json } from '../output.ts';
 import type { DriftRisk } from '../../market/forecast/drift.ts';
 import { driftText } from '../views/drift.ts';
-import { historyTable, inUseText, modelPage, modelsTable, SETTING } from '../views/models.ts';
-import type { ListOptions, ShowOptions, UseOptions } from '../flags/models.ts';
+import { historyTable, inUseText, modelPage, modelsTable, SETTING } from '../views/model-views.ts';
+import type { ListOptions, ShowOptions, UseOptions } from '../flags/model-flags.ts';
 
 /** Versions lie on this machine, also those of a deployment: before it is deployed. */
 export const placesOf = ({ world }: Context, options: { readonly dir: string; readonly risk: Risk }) => {

@@ -28,7 +28,7 @@ import { failuresOf } from '../views/failures.ts';
 import { figures, summary, verdict, type JobResult, type RunResult } from '../views/summary.ts';
 import { goingOn, resumeCommand, unfinishedJobs } from '../unfinished.ts';
 import { submitOne } from './submit.ts';
-import type { RunOptions } from '../flags/running.ts';
+import type { RunOptions } from '../flags/engine-flags.ts';
 
 /** Wall time between two looks at something that is about to end. */
 const POLL_MS = 100;

@@ -7,15 +7,15 @@ import { pricesOf } from '../../report/prices.ts';
 import type { Action, Context } from '../context.ts';
 import { json } from '../output.ts';
 import { commandOf } from '../simulation/command-line.ts';
-import { marketOf } from '../simulation/compose.ts';
+import { marketOf } from '../simulation/compose-simulation.ts';
 import type { RunOrder, RunResult, WorkloadFacts } from '../simulation/order.ts';
 import { ordersOf } from '../simulation/orders.ts';
 import { runAll, type Ran } from '../simulation/pool.ts';
 import { showProgress } from '../simulation/progress.ts';
 import { writeWhole } from '../simulation/targets.ts';
 import { endedByStop, onStopRequest, SIGNAL_EXIT, type StopSignal } from '../signals.ts';
-import { simulationSummary } from '../views/simulation.ts';
-import type { SimulateOptions } from '../flags/simulate.ts';
+import { simulationSummary } from '../views/simulation-summary.ts';
+import type { SimulateOptions } from '../flags/simulate-flags.ts';
 import type { Comparison } from '../../report/figures.ts';
 
 /** The made-up market is small on purpose; a market for other needs is made in a moment. */

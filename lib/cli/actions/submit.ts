@@ -10,9 +10,9 @@ import { allGood, namingFile, readAllSources, type BadSource, type JobSource } f
 import { json, type Output } from '../output.ts';
 import { routes } from '../routes.ts';
 import { endedByStop } from '../signals.ts';
-import { text } from '../views/table.ts';
+import { text } from '../views/text-table.ts';
 import { counting, type Counting } from '../views/counting.ts';
-import type { SubmitOptions } from '../flags/jobs.ts';
+import type { SubmitOptions } from '../flags/job-flags.ts';
 
 /** Of more jobs than these only the sum is told, besides what is wrong. */
 const MOST_LISTED = 100;

@@ -10,7 +10,7 @@ import { embeddedOptions, NOT_BEGUN } from '../engine-options.ts';
 import { json } from '../output.ts';
 import { goingOn, unfinishedJobs } from '../unfinished.ts';
 import { endedByStop, onStopRequest, SIGNAL_EXIT, type StopSignal } from '../signals.ts';
-import type { UpOptions } from '../flags/running.ts';
+import type { UpOptions } from '../flags/engine-flags.ts';
 
 /** Longest wall time that a second Ctrl-C waits for processes to be gone. */
 const AT_ONCE_MS = 3_000;

@@ -4,7 +4,7 @@ import { refuseElsewhere, type Action } from '../context.ts';
 import { plural } from '../format.ts';
 import { json, type Output } from '../output.ts';
 import { resumeCommand } from '../unfinished.ts';
-import type { BackupOptions, RestoreOptions } from '../flags/upkeep.ts';
+import type { BackupOptions, RestoreOptions } from '../flags/upkeep-flags.ts';
 
 const ON_AWS = 'a deployment on AWS is backed up by DynamoDB: see docs/deploy.md, "Restore"';
 

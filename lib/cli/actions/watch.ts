@@ -6,8 +6,8 @@ import { json } from '../output.ts';
 import { routes } from '../routes.ts';
 import { onStopRequest } from '../signals.ts';
 import { failureSection, failuresOf } from '../views/failures.ts';
-import { deadlineText, stateText } from '../views/jobs.ts';
-import { text } from '../views/table.ts';
+import { deadlineText, stateText } from '../views/job-views.ts';
+import { text } from '../views/text-table.ts';
 import { verdict } from '../views/summary.ts';
 
 export const watch: Action<object> = async ({ output, json: asJson, client }, [ref]) => {

@@ -137,7 +137,7 @@ function listed(schema: z.ZodType): string[] {
 }
 
 async function versions(given: Position['given'], world: World): Promise<Candidate[]> {
-  const { modelPlaces } = await import('../../drivers/local/models/places.ts');
+  const { modelPlaces } = await import('../../drivers/local/models/model-places.ts');
   const { modelVersions } = await import('../../models/versions.ts');
   const risk = given.get('risk') === 'capacity' ? 'capacity' : 'price';
   const found = await modelVersions(modelPlaces(resolve(world.cwd, given.get('dir') ?? '.ebb'), risk));

@@ -1,6 +1,6 @@
 import { shellWord } from '../format.ts';
 import { jsonOrText } from '../options.ts';
-import type { SimulateOptions } from '../flags/simulate.ts';
+import type { SimulateOptions } from '../flags/simulate-flags.ts';
 
 /** What decides what comes out, in the order in which it is shown. */
 const DECIDES = [

@@ -11,11 +11,11 @@ import type { MarketTrace } from '../../market/trace.ts';
 import { decidersNamed } from '../../drivers/sim/deciders.ts';
 import { isSynthetic } from '../../workload/synthetic.ts';
 import { checkedSettings } from '../engine-options.ts';
-import { marketOf } from './compose.ts';
+import { marketOf } from './compose-simulation.ts';
 import type { RunOrder } from './order.ts';
 import { targetsOf } from './targets.ts';
 import { usualStart, windowStarts } from './windows.ts';
-import type { SimulateOptions } from '../flags/simulate.ts';
+import type { SimulateOptions } from '../flags/simulate-flags.ts';
 
 const DEFAULT_WORKLOAD = 'synthetic:jobs=200';
 const DEFAULT_PRESET = 'ebbtide';

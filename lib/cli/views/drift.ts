@@ -1,7 +1,7 @@
 import type { Drift, DriftRisk } from '../../market/forecast/drift.ts';
 import { plural } from '../format.ts';
 import type { Output } from '../output.ts';
-import { table } from './table.ts';
+import { table } from './text-table.ts';
 
 /** As the API answers it and as a directory has it. */
 interface Shown {

@@ -1,6 +1,6 @@
 import type { EventView } from '../../api/schemas.ts';
 import { clock } from '../format.ts';
-import { text } from './table.ts';
+import { text } from './text-table.ts';
 
 /** Names of jobs by id, where lines are about several jobs; empty where it is clear which one is meant. */
 export type JobNames = ReadonlyMap<string, string>;

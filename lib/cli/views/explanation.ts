@@ -1,8 +1,8 @@
 import type { ExplanationView } from '../../api/schemas.ts';
 import { dollars, duration, instant, percent, plural, rate } from '../format.ts';
 import type { Output } from '../output.ts';
-import { stateText } from './jobs.ts';
-import { table, text } from './table.ts';
+import { stateText } from './job-views.ts';
+import { table, text } from './text-table.ts';
 
 type Paint = Pick<Output, 'colors' | 'columns'>;
 type Drivers = NonNullable<ExplanationView['forecast'][number]['drivers']>;

@@ -3,7 +3,7 @@ import type { Client } from '../client.ts';
 import { plural } from '../format.ts';
 import type { Output } from '../output.ts';
 import { routes } from '../routes.ts';
-import { text } from './table.ts';
+import { text } from './text-table.ts';
 
 type Paint = Pick<Output, 'colors'>;
 

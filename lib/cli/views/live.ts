@@ -3,10 +3,10 @@ import { useText } from '../../domain/disk-budget.ts';
 import { sizeText } from '../../domain/job-file/amounts.ts';
 import { dollars, duration, instant, plural, rate, shorten } from '../format.ts';
 import type { Output } from '../output.ts';
-import { lifeText } from './capacity.ts';
+import { lifeText } from './inventory-tables.ts';
 import { eventLines, type JobNames } from './event-lines.ts';
-import { counts, deadlineText, stageBar, stateText } from './jobs.ts';
-import { text } from './table.ts';
+import { counts, deadlineText, stageBar, stateText } from './job-views.ts';
+import { text } from './text-table.ts';
 
 /** All that one picture of a run shows. */
 export interface Frame {

@@ -3,8 +3,8 @@ import type { ErrorCode } from '../../kernel/errors.ts';
 import { dollars, duration, percent, plural } from '../format.ts';
 import type { Output } from '../output.ts';
 import { failureLines } from './failures.ts';
-import { costText, counts, deadlineText, remarkText, stateText } from './jobs.ts';
-import { text } from './table.ts';
+import { costText, counts, deadlineText, remarkText, stateText } from './job-views.ts';
+import { text } from './text-table.ts';
 
 export interface JobResult {
   readonly job: JobView;

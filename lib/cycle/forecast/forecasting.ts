@@ -23,7 +23,7 @@ import type { CapacityBelief } from '../../market/forecast/hazard.ts';
 import { heldSince } from '../../market/features/capacity-features.ts';
 import { capacityRisks, type CapacityQuestion, type CapacityRisks } from '../../market/forecast/learned-capacity.ts';
 import { LearnedLosses, type PriceLosses } from '../../market/forecast/learned.ts';
-import type { Asked, OutlookForecast } from '../../market/forecast/table.ts';
+import type { Asked, OutlookForecast } from '../../market/forecast/forecast-data.ts';
 import type { Market } from '../../ports/market.ts';
 
 export interface ForecastingParts {

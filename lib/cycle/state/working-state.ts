@@ -7,7 +7,7 @@ import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Plan } from '../../domain/plan.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
 import type { ActiveState, Change, EffectRecord, OthersChanges } from '../../ports/store.ts';
-import { Rows, TaskRows } from './rows.ts';
+import { Rows, TaskRows } from './indexed-rows.ts';
 import { WhatRuns, type RunningTerms } from './what-runs.ts';
 
 export const taskKey = (t: TaskRef): string => `${t.job}/${t.stage}/${t.index}`;

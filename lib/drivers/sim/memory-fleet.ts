@@ -18,7 +18,7 @@ import type { EndCause } from '../../domain/instance.ts';
 import type { Usage } from '../../domain/job.ts';
 import type { Observation } from '../../domain/observation.ts';
 import type { EffectOutcome } from '../../domain/plan.ts';
-import { readyAfter, type CapacityTruth } from '../../market/capacity.ts';
+import { readyAfter, type CapacityTruth } from '../../market/capacity-truth.ts';
 import type {
   Bill,
   Fleet,

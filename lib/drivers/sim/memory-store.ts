@@ -19,7 +19,7 @@ import type {
   SubmitOutcome,
   Submitted,
 } from '../../ports/store.ts';
-import { TaskRows } from '../../cycle/state/rows.ts';
+import { TaskRows } from '../../cycle/state/indexed-rows.ts';
 import { Arrivals, Index, RowLists } from './memory-state.ts';
 import {
   AGED_OUT,

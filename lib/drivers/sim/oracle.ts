@@ -42,7 +42,7 @@ import {
 import { forecastStages } from '../../stages/estimate/stage-forecasts.ts';
 import type { GroupId, InstanceId, JobId } from '../../kernel/ids.ts';
 import { raw, usdPerHour, type EpochMs } from '../../kernel/units.ts';
-import { availableAt, indexAt, priceAt } from '../../market/steps.ts';
+import { availableAt, indexAt, priceAt } from '../../market/price-steps.ts';
 import { coursePlan, hasSpot, type Course } from '../../stages/plan/strategy.ts';
 import type { Move } from '../../stages/plan/guard.ts';
 import { OfflineCourse, type On } from './offline.ts';

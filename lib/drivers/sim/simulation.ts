@@ -23,7 +23,7 @@ import type { JobSpec } from '../../domain/job.ts';
 import { FROM_HISTORY, type ChosenCapacity, type ChosenForecast } from '../../domain/forecast.ts';
 import type { Limits } from '../../domain/snapshot.ts';
 import type { MarketForecast, Stages } from '../../domain/stages.ts';
-import { capacityOf } from '../../market/capacity.ts';
+import { capacityOf } from '../../market/capacity-truth.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import type { LearnerFactory } from '../../policy/learner.ts';
 import type { Solver } from '../../stages/plan/solver.ts';

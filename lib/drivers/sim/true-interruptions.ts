@@ -1,7 +1,7 @@
 import { FROM_HISTORY, NEVER_INTERRUPTED, type ChosenForecast, type InterruptionCurve } from '../../domain/forecast.ts';
 import type { MarketForecast } from '../../domain/stages.ts';
 import { raw, type EpochMs } from '../../kernel/units.ts';
-import type { CapacityTruth } from '../../market/capacity.ts';
+import type { CapacityTruth } from '../../market/capacity-truth.ts';
 
 /** Chosen in a simulation: when each instance that is bought now will be taken, as if it were known; prices are forecast as ever. */
 export const ORACLE_FORECAST: ChosenForecast = { ...FROM_HISTORY, chosen: 'oracle' };

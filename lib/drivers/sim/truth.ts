@@ -1,7 +1,7 @@
 import { invariant } from '../../kernel/errors.ts';
 import type { JobId } from '../../kernel/ids.ts';
 import { raw, seconds, type Seconds } from '../../kernel/units.ts';
-import type { CapacityTruth } from '../../market/capacity.ts';
+import type { CapacityTruth } from '../../market/capacity-truth.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import type { StartRequest } from '../../ports/fleet.ts';
 import type { TaskScript } from './memory-fleet.ts';

@@ -6,7 +6,7 @@ import { triedOn } from '../../cycle/decide/isolate.ts';
 import { presetNamed } from '../../stages/presets.ts';
 import { composeLearners } from '../../cycle/learn/compose-learners.ts';
 import { runtimeLearner } from '../../cycle/learn/runtime-learner.ts';
-import { tabledForecast } from '../../market/forecast/table.ts';
+import { tabledForecast } from '../../market/forecast/forecast-data.ts';
 import type { Solver } from '../../stages/plan/solver.ts';
 import { TRIAL, type TrialData, type TrialReply, type TrialRequest } from './trials.ts';
 

@@ -11,7 +11,7 @@ import type { Sight } from '../../cycle/decide/decision.ts';
 import type { Tried, TrialOutcome, Trials } from '../../cycle/decide/isolate.ts';
 import { asData } from '../../cycle/steps.ts';
 import { EbbError } from '../../kernel/errors.ts';
-import type { ForecastTable } from '../../market/forecast/table.ts';
+import type { ForecastTable } from '../../market/forecast/forecast-data.ts';
 import { wallTime } from '../wall.ts';
 
 /** What a thread for trials is started with. */

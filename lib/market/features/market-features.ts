@@ -8,7 +8,7 @@
 import type { PoolId } from '../../kernel/ids.ts';
 import { SHARED_WIDTH } from './names.ts';
 import { PriceWindow, type Taken } from './price-window.ts';
-import { sharedValues, writeBid, type PricedPool } from './rows.ts';
+import { sharedValues, writeBid, type PricedPool } from './feature-rows.ts';
 
 /** What the features need to know of a spot pool. */
 export interface FeaturePool {

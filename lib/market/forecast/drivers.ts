@@ -1,5 +1,5 @@
 import type { PriceDrivers } from '../../domain/forecast.ts';
-import type { PriceArrays } from '../steps.ts';
+import type { PriceArrays } from '../price-steps.ts';
 
 const DAY_MS = 86_400_000;
 /** How far back a last crossing is looked for: what the forecasts themselves look back on. */

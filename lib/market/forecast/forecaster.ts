@@ -4,16 +4,16 @@ import type { SchedulerConfig } from '../../domain/config.ts';
 import { doubles } from '../../domain/distribution.ts';
 import { FROM_OBSERVED, NEVER_INTERRUPTED, type InterruptionCurve } from '../../domain/forecast.ts';
 import type { Bid, Pool } from '../../domain/pool.ts';
-import { indexAt, type PriceArrays } from '../steps.ts';
+import { indexAt, type PriceArrays } from '../price-steps.ts';
 import { LOOKED_BACK_MS, priceDrivers } from './drivers.ts';
 import { survivesCapacity, type CapacityBelief, type HazardPosterior } from './hazard.ts';
 import type { CapacityRisks } from './learned-capacity.ts';
 import type { PriceLosses } from './learned.ts';
 import { correlationOf, expectedPriceOf, type PoolOutlook } from './outlook.ts';
 import { relativesOf } from './relatives.ts';
-import { priceStatistics, type PriceStatistics } from './statistics.ts';
+import { priceStatistics, type PriceStatistics } from './price-statistics.ts';
 import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta, type DayStatistic, type PriceLossCurve } from './survival.ts';
-import type { OutlookForecast } from './table.ts';
+import type { OutlookForecast } from './forecast-data.ts';
 
 /** Public price history: changes within [from, to), the price in force at `from` first (what the Market port answers). */
 type PriceHistory = (pool: PoolId, from: EpochMs, to: EpochMs) => PriceArrays;

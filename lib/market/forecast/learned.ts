@@ -12,9 +12,9 @@ import type { Bid, Pool } from '../../domain/pool.ts';
 import { MarketFeatures, writeRow, type PoolView, type Unfit } from '../features/market-features.ts';
 import { FEATURE_WIDTH } from '../features/names.ts';
 import { WARM_UP_MS } from '../features/price-window.ts';
-import type { PriceArrays } from '../steps.ts';
+import type { PriceArrays } from '../price-steps.ts';
 import { askModel, type ModelCurve } from './model-curves.ts';
-import type { Asked } from './table.ts';
+import type { Asked } from './forecast-data.ts';
 
 /** P(the price passes the bid); null for a bid that was not asked about, or lies below the price. */
 export type PriceLosses = (pool: Pool, bid: Bid) => ModelCurve | null;

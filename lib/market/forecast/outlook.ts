@@ -1,6 +1,6 @@
 import { raw, usdPerHour, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
 import type { Pool } from '../../domain/pool.ts';
-import { gridCorrelation, revertedPrice, type PriceStatistics } from './statistics.ts';
+import { gridCorrelation, revertedPrice, type PriceStatistics } from './price-statistics.ts';
 
 /** What expected prices and correlations of a pool follow from. */
 export interface PoolOutlook {

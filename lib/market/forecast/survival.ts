@@ -1,4 +1,4 @@
-import { indexAt, type PriceArrays } from '../steps.ts';
+import { indexAt, type PriceArrays } from '../price-steps.ts';
 
 /**
  * How long hypothetical bids survived in a pool's price history: the historical-median predictor that Tributary

@@ -1,6 +1,6 @@
 /** What is judged together: one source, or all, in one split, by one protocol; and every forecast's scores on it. */
 import type { Weighing } from './censoring.ts';
-import { outcomeWithin, type DatasetRows } from './rows.ts';
+import { outcomeWithin, type DatasetRows } from './dataset-rows.ts';
 import { drawnScores, intervalOf, METRICS, type Drawn, type Interval, type Metric } from './scores.ts';
 
 const DAY_MS = 86_400_000;

@@ -4,7 +4,7 @@
  * classification schemes for survival data", Statistics in Medicine 18, 1999, section 3: the Brier score so weighted has the mean that it
  * would have if all had been watched, where why watching ended had nothing to do with what was coming.
  */
-import { outcomeWithin, type DatasetRows } from './rows.ts';
+import { outcomeWithin, type DatasetRows } from './dataset-rows.ts';
 
 /** How much a row counts at a horizon; 0: its fate there is not known. */
 export type Weighing = (row: number, horizonS: number) => number;

@@ -5,7 +5,7 @@
 import { randomStream } from '../../kernel/random.ts';
 import { LEAST_WATCHED, watchingOf, type Weighing } from './censoring.ts';
 import type { Curves } from './curves.ts';
-import { outcomeWithin, type DatasetRows } from './rows.ts';
+import { outcomeWithin, type DatasetRows } from './dataset-rows.ts';
 import { intervalOf, type Interval } from './scores.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,7 +1,7 @@
 /** What models answer to rows of a data set, through onnxruntime-node as when they serve. */
 import type { LossModel } from '../../domain/forecast.ts';
 import type { Forecast } from './cells.ts';
-import type { DatasetRows } from './rows.ts';
+import type { DatasetRows } from './dataset-rows.ts';
 
 const BATCH = 8192;
 

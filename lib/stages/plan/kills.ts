@@ -8,7 +8,7 @@
 import type { InstanceView } from '../../domain/snapshot.ts';
 import { raw } from '../../kernel/units.ts';
 import { vector } from '../../domain/resources.ts';
-import { QUOTA, roomOf, type Capacity } from './capacity.ts';
+import { QUOTA, roomOf, type Capacity } from './supply.ts';
 import { EPSILON_USD, preemptOptions, type Preemptible } from './preempt.ts';
 import type { Draw, Partition, RowUse } from './strl/supply.ts';
 import type { AttemptId } from '../../kernel/ids.ts';

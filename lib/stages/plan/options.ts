@@ -18,7 +18,7 @@ import type { PendingGroup } from '../../domain/snapshot.ts';
 import type { PlanInput } from '../../domain/stages.ts';
 import { workToDo } from '../../domain/work-to-do.ts';
 import { worthAt } from '../../domain/utility.ts';
-import { leftOfBudgets, type Capacity } from './capacity.ts';
+import { leftOfBudgets, type Capacity } from './supply.ts';
 import { relocationS } from './preempt.ts';
 
 /**

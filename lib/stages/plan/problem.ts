@@ -10,7 +10,7 @@ import { countFits, vector } from '../../domain/resources.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 import type { PlanInput } from '../../domain/stages.ts';
-import { QUOTA, budgetOf, capacityOf, fittings, roomOf, type Capacity, type Fitting } from './capacity.ts';
+import { QUOTA, budgetOf, capacityOf, fittings, roomOf, type Capacity, type Fitting } from './supply.ts';
 import { guardMoves, type Move, type MovesOf } from './guard.ts';
 import { killsOf, type Kill, type Kills } from './kills.ts';
 import { keepsProgress } from './own-stops.ts';

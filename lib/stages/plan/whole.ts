@@ -12,7 +12,7 @@
 import { raw } from '../../kernel/units.ts';
 import { RESOURCE_KINDS, vector } from '../../domain/resources.ts';
 import type { Pool } from '../../domain/pool.ts';
-import { QUOTA } from './capacity.ts';
+import { QUOTA } from './supply.ts';
 import { Filling, keepRunning, stop, unitsAt, type Selection } from './fill.ts';
 import type { Choice, Problem } from './problem.ts';
 

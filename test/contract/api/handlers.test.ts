@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import type { APIGatewayProxyEvent, Context } from 'aws-lambda';
-import { provideBackend } from '../../../lib/api/backend.ts';
+import { provideBackend } from '../../../lib/api/provided-backend.ts';
 import { gatewayEvent } from '../../../lib/api/dispatch.ts';
 import { jobView, problem, submitAnswer } from '../../../lib/api/schemas.ts';
 import { handler as api } from '../../../lambdas/api/handler.ts';

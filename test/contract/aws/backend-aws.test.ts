@@ -1,11 +1,11 @@
-import { composeBackend } from '../../../lib/api/on-aws/backend.ts';
+import { composeBackend } from '../../../lib/api/on-aws/aws-backend.ts';
 import { partsOf } from '../../../lib/drivers/aws/compose/compose.ts';
 import { readEnvironment } from '../../../lib/drivers/aws/compose/environment.ts';
-import { AwsMarket } from '../../../lib/drivers/aws/market/market.ts';
+import { AwsMarket } from '../../../lib/drivers/aws/market/aws-market.ts';
 import { PriceBook } from '../../../lib/drivers/aws/market/price-book.ts';
 import { fetchPrices } from '../../../lib/drivers/aws/market/prices.ts';
 import { DynamoStore } from '../../../lib/drivers/aws/store/dynamo-store.ts';
-import { Table } from '../../../lib/drivers/aws/store/table.ts';
+import { Table } from '../../../lib/drivers/aws/store/dynamo-table.ts';
 import { Wake } from '../../../lib/drivers/aws/cycle/wake.ts';
 import { randomStream } from '../../../lib/kernel/random.ts';
 import { raw } from '../../../lib/kernel/units.ts';

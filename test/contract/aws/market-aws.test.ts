@@ -1,7 +1,7 @@
-import { AwsMarket } from '../../../lib/drivers/aws/market/market.ts';
+import { AwsMarket } from '../../../lib/drivers/aws/market/aws-market.ts';
 import { PriceBook } from '../../../lib/drivers/aws/market/price-book.ts';
 import { fetchPrices } from '../../../lib/drivers/aws/market/prices.ts';
-import { Table } from '../../../lib/drivers/aws/store/table.ts';
+import { Table } from '../../../lib/drivers/aws/store/dynamo-table.ts';
 import { invariant } from '../../../lib/kernel/errors.ts';
 import { raw, type EpochMs } from '../../../lib/kernel/units.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';

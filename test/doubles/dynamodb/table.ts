@@ -1,6 +1,6 @@
 /**
  * A double of DynamoDB's tables with string keys `pk` and `sk`, in memory: reads that see every write, conditional writes,
- * transactions and indexes, for the calls that lib/drivers/aws/store/table.ts makes. Any other call is refused. The store's
+ * transactions and indexes, for the calls that lib/drivers/aws/store/dynamo-table.ts makes. Any other call is refused. The store's
  * contract suite runs on it (test/contract/aws/store-doubles.test.ts), so it can be wrong only where LocalStack is as well.
  */
 import {

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { Job, JobSpec } from '../../../lib/domain/job.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
 import { raw, seconds, usd } from '../../../lib/kernel/units.ts';
-import { traceOf } from '../../../lib/market/steps.ts';
+import { traceOf } from '../../../lib/market/price-steps.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import type { Store } from '../../../lib/ports/store.ts';
 import { job, pool, resources, spec, stage } from '../../support/builders.ts';

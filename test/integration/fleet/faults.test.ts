@@ -7,7 +7,7 @@ import { attemptId, effectKey, instanceId } from '../../../lib/kernel/ids.ts';
 import { plus, raw, seconds } from '../../../lib/kernel/units.ts';
 import type { Observation } from '../../../lib/domain/observation.ts';
 import { BID, CALM, endOf, ofKind, startOf, START_MS } from '../../contract/fleet.ts';
-import type { LocalFleet } from '../../../lib/drivers/local/fleet/fleet.ts';
+import type { LocalFleet } from '../../../lib/drivers/local/fleet/local-fleet.ts';
 import { LocalFleetBench, processesOf } from '../../support/local-fleet.ts';
 
 const i1 = instanceId('i-0001');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { EbbError } from '../../../lib/kernel/errors.ts';
-import { marketCommand } from '../../../lib/cli/commands/market.ts';
+import { marketCommand } from '../../../lib/cli/commands/market-commands.ts';
 import { readMarket } from '../../../lib/drivers/local/market/file.ts';
 
 let dir = '';

@@ -5,7 +5,7 @@ import { Writable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { CommanderError } from 'commander';
 import { EbbError } from '../../../lib/kernel/errors.ts';
-import { marketCommand } from '../../../lib/cli/commands/market.ts';
+import { marketCommand } from '../../../lib/cli/commands/market-commands.ts';
 import { readMarket } from '../../../lib/drivers/local/market/file.ts';
 import { FEATURES } from '../../../lib/market/features/names.ts';
 

@@ -4,7 +4,7 @@ import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { modelPlaces } from '../../../lib/drivers/local/models/places.ts';
+import { modelPlaces } from '../../../lib/drivers/local/models/model-places.ts';
 import { addChoice } from '../../../lib/models/choices.ts';
 import { libraryOf } from '../../../lib/models/library.ts';
 import { modelInUse } from '../../../lib/models/versions.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { highsSolver } from '../../../lib/drivers/solver/highs-solver.ts';
 import { deterministic } from '../../../lib/stages/plan/solver.ts';
 import { decidersNamed } from '../../../lib/drivers/sim/deciders.ts';
-import { outcomeOf } from '../../../lib/drivers/sim/outcome.ts';
+import { outcomeOf } from '../../../lib/drivers/sim/outcome-of-run.ts';
 import { openWorkload } from '../../../lib/workload/open.ts';
 import type { WorkloadJob } from '../../../lib/workload/workload.ts';
 import { START_MS } from '../../support/mixed-workload.ts';

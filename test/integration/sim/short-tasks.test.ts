@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { presetNamed } from '../../../lib/stages/presets.ts';
 import { raw, seconds } from '../../../lib/kernel/units.ts';
 import { eachItsPlace } from '../../../lib/stages/queue/queue.ts';
-import { outcomeOf } from '../../../lib/drivers/sim/outcome.ts';
+import { outcomeOf } from '../../../lib/drivers/sim/outcome-of-run.ts';
 import { START_MS } from '../../support/mixed-workload.ts';
 import { resources } from '../../support/builders.ts';
 import { simulated, simulatedJob } from '../../support/simulated.ts';

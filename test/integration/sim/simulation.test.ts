@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { epochMs, plus, raw, seconds } from '../../../lib/kernel/units.ts';
 import type { Settled } from '../../../lib/drivers/sim/collector.ts';
-import { outcomeOf } from '../../../lib/drivers/sim/outcome.ts';
+import { outcomeOf } from '../../../lib/drivers/sim/outcome-of-run.ts';
 import { resources } from '../../support/builders.ts';
 import { mixedTrace, SAVES, START_MS } from '../../support/mixed-workload.ts';
 import { simulated, simulatedJob } from '../../support/simulated.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { traceOf, type SpotMarket } from '../../../lib/market/steps.ts';
+import { traceOf, type SpotMarket } from '../../../lib/market/price-steps.ts';
 import { epochMs, mib, milliCpu, raw, seconds } from '../../../lib/kernel/units.ts';
 import { replayMarket } from '../../../lib/drivers/local/market/replay.ts';
 import { resources } from '../../support/builders.ts';

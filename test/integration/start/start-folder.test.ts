@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { lockDirectory } from '../../../lib/drivers/local/engine/lock.ts';
+import { lockDirectory } from '../../../lib/drivers/local/engine/engine-lock.ts';
 import { openSqliteStore } from '../../../lib/drivers/local/store/sqlite-store.ts';
 import { submission } from '../../contract/store-samples.ts';
 

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { instanceId, jobId } from '../../../lib/kernel/ids.ts';
 import { usd } from '../../../lib/kernel/units.ts';
-import { MIGRATIONS } from '../../../lib/drivers/local/store/schema.ts';
+import { MIGRATIONS } from '../../../lib/drivers/local/store/sqlite-schema.ts';
 import { openSqliteStore, type SqliteStore } from '../../../lib/drivers/local/store/sqlite-store.ts';
 import { instance, job, ledgerRow, submission } from '../../contract/store-samples.ts';
 

@@ -12,7 +12,7 @@ import {
   turbulentStart,
 } from '../../../lib/market/default-market.ts';
 import { generateMarket, type GenerateSpec, type MarketSpec, type Regime } from '../../../lib/market/generate.ts';
-import { marketsOf, type SpotMarket } from '../../../lib/market/steps.ts';
+import { marketsOf, type SpotMarket } from '../../../lib/market/price-steps.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 
 const DAY_MS = 86_400_000;

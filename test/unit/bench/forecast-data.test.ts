@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { epochMs } from '../../../lib/kernel/units.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { historicalMedians } from '../../../lib/drivers/local/models/medians.ts';
-import { outcomeWithin, type DatasetRows } from '../../../lib/models/evaluation/rows.ts';
+import { outcomeWithin, type DatasetRows } from '../../../lib/models/evaluation/dataset-rows.ts';
 import { pool } from '../../support/decision-world.ts';
 
 const HOUR = 3_600_000;

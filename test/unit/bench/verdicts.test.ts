@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { DECADES_USD, verdicts } from '../../../bench/forecast/verdicts.ts';
 import type { Cell } from '../../../lib/models/evaluation/cells.ts';
-import type { DatasetRows } from '../../../lib/models/evaluation/rows.ts';
+import type { DatasetRows } from '../../../lib/models/evaluation/dataset-rows.ts';
 
 interface Bid {
   readonly p: number;

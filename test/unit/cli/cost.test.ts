@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { CostReport, CostRowView, JobList } from '../../../lib/api/schemas.ts';
-import { cost } from '../../../lib/cli/actions/capacity.ts';
+import { cost } from '../../../lib/cli/actions/inventory.ts';
 import type { Client } from '../../../lib/cli/client.ts';
 import type { Context } from '../../../lib/cli/context.ts';
 import { HEALTH, jobOf } from './views.ts';

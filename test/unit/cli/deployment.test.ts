@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { API_URL_DESCRIPTION } from '../../../lib/drivers/aws/compose/outputs.ts';
+import { API_URL_DESCRIPTION } from '../../../lib/drivers/aws/compose/stack-outputs.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { deploymentClient, rootOf, type Deployment } from '../../../lib/cli/deployment.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { forecastsTable, originText } from '../../../lib/cli/views/forecasts.ts';
+import { forecastsTable, originText } from '../../../lib/cli/views/forecasts-view.ts';
 import { PLAIN } from '../../support/run-ebb.ts';
 
 const ORIGIN = { chosen: 'model', refused: null, version: 'v7', byModel: 3, byHistory: [] };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { judgementText } from '../../../lib/cli/views/models.ts';
+import { judgementText } from '../../../lib/cli/views/model-views.ts';
 import type { Judgement } from '../../../lib/drivers/local/models/judging.ts';
 import { PLAIN } from '../../support/run-ebb.ts';
 

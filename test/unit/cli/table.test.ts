@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { makeOutput } from '../../../lib/cli/output.ts';
-import { costTable, instancesTable, plansTable, poolsTable } from '../../../lib/cli/views/capacity.ts';
-import { jobsTable, jobStatus, tasksTable } from '../../../lib/cli/views/jobs.ts';
-import { table, type Column } from '../../../lib/cli/views/table.ts';
+import { costTable, instancesTable, plansTable, poolsTable } from '../../../lib/cli/views/inventory-tables.ts';
+import { jobsTable, jobStatus, tasksTable } from '../../../lib/cli/views/job-views.ts';
+import { table, type Column } from '../../../lib/cli/views/text-table.ts';
 import { HEALTH, instanceOf, jobCostOf, jobOf, moneyOf } from './views.ts';
 import { ebb } from '../../support/run-ebb.ts';
 

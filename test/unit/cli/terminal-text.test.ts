@@ -5,7 +5,7 @@ import { ForeignOutput, plainJson, terminalText, visible } from '../../../lib/ke
 import { renderError } from '../../../lib/cli/failure.ts';
 import { json, makeOutput, type Output } from '../../../lib/cli/output.ts';
 import { explanation } from '../../../lib/cli/views/explanation.ts';
-import { jobStatus, jobsTable } from '../../../lib/cli/views/jobs.ts';
+import { jobStatus, jobsTable } from '../../../lib/cli/views/job-views.ts';
 import { renderFrame } from '../../../lib/cli/views/live.ts';
 import { jobCostOf, jobOf, moneyOf } from './views.ts';
 

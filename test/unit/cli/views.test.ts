@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import type { FailureView } from '../../../lib/api/schemas.ts';
 import { figures, summary, verdict } from '../../../lib/cli/views/summary.ts';
-import { costTable, effectsText, instancesTable } from '../../../lib/cli/views/capacity.ts';
+import { costTable, effectsText, instancesTable } from '../../../lib/cli/views/inventory-tables.ts';
 import { explanation } from '../../../lib/cli/views/explanation.ts';
-import { deadlineText, jobsTable, jobStatus } from '../../../lib/cli/views/jobs.ts';
+import { deadlineText, jobsTable, jobStatus } from '../../../lib/cli/views/job-views.ts';
 import { progressLine, renderFrame, worthALine, type Frame } from '../../../lib/cli/views/live.ts';
 import { attemptOf, eventOf, HEALTH, instanceOf, jobCostOf, jobOf, moneyOf } from './views.ts';
 import { PLAIN } from '../../support/run-ebb.ts';

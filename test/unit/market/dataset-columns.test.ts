@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { closeColumns, columnsIn, writeWhole } from '../../../lib/drivers/local/datasets/dataset-columns.ts';
 import { writeCapacityDataset } from '../../../lib/drivers/local/datasets/capacity-dataset-folder.ts';
 import { epochMs } from '../../../lib/kernel/units.ts';
-import { traceOf } from '../../../lib/market/steps.ts';
+import { traceOf } from '../../../lib/market/price-steps.ts';
 
 let dir: string;
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import { epochMs } from '../../../lib/kernel/units.ts';
 import { instanceType } from '../../../lib/market/catalogue.ts';
-import { traceOf, type SpotMarket } from '../../../lib/market/steps.ts';
+import { traceOf, type SpotMarket } from '../../../lib/market/price-steps.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 
 export const TYPE = instanceType({

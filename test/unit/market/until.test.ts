@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { epochMs, raw } from '../../../lib/kernel/units.ts';
-import { availableAt, priceAt } from '../../../lib/market/steps.ts';
+import { availableAt, priceAt } from '../../../lib/market/price-steps.ts';
 import { knownUntil } from '../../../lib/market/until.ts';
 import { smallMarket } from '../../support/generated-market.ts';
 

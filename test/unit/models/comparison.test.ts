@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { randomStream } from '../../../lib/kernel/random.ts';
 import { brierDifference, LEAST_DAYS } from '../../../lib/models/evaluation/comparison.ts';
 import type { Curves } from '../../../lib/models/evaluation/curves.ts';
-import type { DatasetRows } from '../../../lib/models/evaluation/rows.ts';
+import type { DatasetRows } from '../../../lib/models/evaluation/dataset-rows.ts';
 
 const DAY_S = 86_400;
 const T0 = Date.UTC(2026, 0, 1);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import pc from 'picocolors';
-import { simulationSummary } from '../../../lib/cli/views/simulation.ts';
+import { simulationSummary } from '../../../lib/cli/views/simulation-summary.ts';
 import { badNews, cheaper, goodNews } from '../../../lib/report/sections.ts';
 import { compare } from '../../../lib/report/comparison.ts';
 import { outcome } from './outcomes.ts';

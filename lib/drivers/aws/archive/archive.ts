@@ -10,7 +10,7 @@ import { gzipSync } from 'node:zlib';
 import type { Blobs } from '../store/blobs.ts';
 import { ARCHIVE_PREFIX } from '../store/keys.ts';
 import { EbbError } from '../../../kernel/errors.ts';
-import { rowsOf, type ArchiveKind, type StreamRecord } from './rows.ts';
+import { rowsOf, type ArchiveKind, type StreamRecord } from './archive-rows.ts';
 
 export interface Archived {
   readonly rows: number;

@@ -1,5 +1,5 @@
 import { processParts, type Parts } from './compose.ts';
-import { noticeOf, type FleetEvent } from '../fleet/events.ts';
+import { noticeOf, type FleetEvent } from '../fleet/event-notices.ts';
 import { sweep, type SweepParts } from '../fleet/sweep.ts';
 import type { Observation } from '../../../domain/observation.ts';
 import { raw } from '../../../kernel/units.ts';

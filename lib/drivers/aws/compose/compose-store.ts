@@ -11,12 +11,12 @@ import type { Uniform } from '../../../kernel/random.ts';
 import { lambdaClock } from '../lambda/clock.ts';
 import { readEnvironment, type Environment } from './environment.ts';
 import { tokenOf } from '../fleet/marks.ts';
-import { AwsMarket, historyNeededS } from '../market/market.ts';
+import { AwsMarket, historyNeededS } from '../market/aws-market.ts';
 import { PriceBook, typesOf } from '../market/price-book.ts';
 import { remainingMs } from '../lambda/remaining.ts';
 import { Blobs } from '../store/blobs.ts';
 import { DynamoStore } from '../store/dynamo-store.ts';
-import { Table } from '../store/table.ts';
+import { Table } from '../store/dynamo-table.ts';
 import { Wake } from '../cycle/wake.ts';
 import { DEFAULT_RETENTION } from '../../stores/retention.ts';
 

@@ -17,15 +17,15 @@ import { CLIENT, processStore, storePartsOf, uniform, wallMs, type StoreParts } 
 import type { Deployment } from './deployment.ts';
 import { limitsOf, type Environment } from './environment.ts';
 import { classify, faultOf } from '../errors.ts';
-import { awsFleet, type AwsFleetOnAws } from '../fleet/compose.ts';
+import { awsFleet, type AwsFleetOnAws } from '../fleet/compose-fleet.ts';
 import { keptKey } from '../fleet/marks.ts';
-import { historyNeededS } from '../market/market.ts';
+import { historyNeededS } from '../market/aws-market.ts';
 import { PriceBook } from '../market/price-book.ts';
 import { priceListRegion, type PriceListParts } from '../market/price-list.ts';
 import type { PriceFeedParts } from '../market/prices.ts';
 import { Spent } from '../metrics/spent.ts';
 import { logger, measure } from '../lambda/stack.ts';
-import type { Table } from '../store/table.ts';
+import type { Table } from '../store/dynamo-table.ts';
 import { WindowEnds } from '../market/window-ends.ts';
 
 /** What a deployment is made of. */

@@ -1,6 +1,6 @@
 /** What the Lambdas that watch the world stand on; made once per process. */
 import type { EbbError } from '../../../kernel/errors.ts';
-import type { FleetEvent } from '../fleet/events.ts';
+import type { FleetEvent } from '../fleet/event-notices.ts';
 import type { Swept } from '../fleet/sweep.ts';
 import type { ListSource } from '../market/list-prices.ts';
 

@@ -18,7 +18,7 @@ import { randomText, timeOrderedText } from '../../../kernel/ids.ts';
 import type { Uniform } from '../../../kernel/random.ts';
 import { flag, flagOf, number, numberOf, text, textAt, type Item } from '../store/codec.ts';
 import { WAKE } from '../store/keys.ts';
-import type { Condition, Table } from '../store/table.ts';
+import type { Condition, Table } from '../store/dynamo-table.ts';
 
 /** An Express execution lasts five minutes at most (Step Functions, "Service quotas"). */
 const STALE_MS = 5 * 60_000;

@@ -5,7 +5,7 @@ import type { Bill } from '../../../domain/ledger.ts';
 import { billOf, type BillingRules } from '../../../market/billing.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
 import type { Inbox } from './inbox.ts';
-import { bidOf, paidUntilMs } from './record.ts';
+import { bidOf, paidUntilMs } from './instance-record.ts';
 
 export interface BillParts {
   readonly inbox: Pick<Inbox, 'record'>;

@@ -13,7 +13,7 @@ import type { StartRequest } from '../../../ports/fleet.ts';
 import { namesInstance, type Ec2, type Seen, type SeenInstance } from './ec2.ts';
 import type { Ecs } from './ecs.ts';
 import type { Inbox } from './inbox.ts';
-import { duties, fold, isOpen, launchedRecord, type Duty, type Fact, type InstanceRecord } from './record.ts';
+import { duties, fold, isOpen, launchedRecord, type Duty, type Fact, type InstanceRecord } from './instance-record.ts';
 
 export interface HostsParts {
   readonly inbox: Inbox;

@@ -20,8 +20,8 @@ import type { Observation } from '../../../domain/observation.ts';
 import type { StartRequest } from '../../../ports/fleet.ts';
 import { body, bodyOf, flag, flagOf, number, numberOf, text, textAt, type Item } from '../store/codec.ts';
 import { ec2Key, fleetKey, launchKey, markKey, NEWS, newsKey, textOf } from '../store/keys.ts';
-import type { Table } from '../store/table.ts';
-import { trimmed, type InstanceRecord } from './record.ts';
+import type { Table } from '../store/dynamo-table.ts';
+import { trimmed, type InstanceRecord } from './instance-record.ts';
 import { markOf } from './marks.ts';
 
 /** A record meets few writers: those of one instance's events and of one cycle. */

@@ -4,11 +4,11 @@ import type { AttemptId } from '../../../kernel/ids.ts';
 import type { BillingRules } from '../../../market/billing.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
 import type { Fleet } from '../../../ports/fleet.ts';
-import type { Table } from '../store/table.ts';
+import type { Table } from '../store/dynamo-table.ts';
 import { instanceBill } from './bill.ts';
 import { Inbox } from './inbox.ts';
 import { logStreamOf } from './log-place.ts';
-import { TaskLogs } from './logs.ts';
+import { TaskLogs } from './task-logs.ts';
 
 /** What `attempt-started` told of an attempt's log, once that is recorded (domain/job.ts). */
 export type LogOf = (attempt: AttemptId) => Promise<string | null>;

@@ -17,7 +17,7 @@ import type { Ec2, Seen } from './ec2.ts';
 import type { Ecs } from './ecs.ts';
 import type { Hosts } from './hosts.ts';
 import type { Inbox } from './inbox.ts';
-import { END_TRIES, type EndRefused, type InstanceRecord } from './record.ts';
+import { END_TRIES, type EndRefused, type InstanceRecord } from './instance-record.ts';
 import { tasksOn, type Watch } from './watch.ts';
 
 export interface SweepParts {

@@ -9,11 +9,11 @@ import type { EndCause } from '../../../domain/instance.ts';
 import { faultOf } from '../errors.ts';
 import type { Ec2, Seen } from './ec2.ts';
 import { FOREIGN_IMAGE, meaningOf } from './ends.ts';
-import { taskNotice, type Notice, type TaskNotice } from './events.ts';
+import { taskNotice, type Notice, type TaskNotice } from './event-notices.ts';
 import type { Hosts } from './hosts.ts';
 import type { Inbox } from './inbox.ts';
-import { attemptsOf, fold, type Fact, type InstanceRecord, type TaskEnd } from './record.ts';
-import type { LastWords } from './logs.ts';
+import { attemptsOf, fold, type Fact, type InstanceRecord, type TaskEnd } from './instance-record.ts';
+import type { LastWords } from './task-logs.ts';
 
 export interface WatchParts {
   readonly inbox: Inbox;

@@ -8,7 +8,7 @@
  */
 import { bodyOf } from '../store/codec.ts';
 import { PRICE_LIST } from '../store/keys.ts';
-import type { Table } from '../store/table.ts';
+import type { Table } from '../store/dynamo-table.ts';
 
 /** Prices that AWS published for the region. */
 export interface ListPrices {

@@ -7,11 +7,11 @@
  * Written by prices.ts. Days that are over never change, so a process reads each of them once.
  */
 import { builtInCatalogue, type Catalogue } from '../../../market/catalogue.ts';
-import { indexAt, type SpotMarket } from '../../../market/steps.ts';
+import { indexAt, type SpotMarket } from '../../../market/price-steps.ts';
 import { readListPrices, type ListPrices } from './list-prices.ts';
 import { bodyOf, numberOf, text, textAt } from '../store/codec.ts';
 import { pricesOf, PRICES_STATE } from '../store/keys.ts';
-import type { Table } from '../store/table.ts';
+import type { Table } from '../store/dynamo-table.ts';
 
 export const DAY_MS = 86_400_000;
 /** Attributes of STATE by pools that cannot be bought, each with the deployment that found out. */

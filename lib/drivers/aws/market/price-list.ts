@@ -10,7 +10,7 @@ import { classify } from '../errors.ts';
 import { readListPrices, sourceOf, type ListPrices, type ListSource } from './list-prices.ts';
 import { body, number, numberOf } from '../store/codec.ts';
 import { PRICE_LIST, PRICES_STATE } from '../store/keys.ts';
-import type { Table } from '../store/table.ts';
+import type { Table } from '../store/dynamo-table.ts';
 
 const DAY_MS = 86_400_000;
 /** After a failure. */

@@ -10,7 +10,7 @@ import { classify } from '../errors.ts';
 import { chunksOf, DAY_MS, dayOf, dayText, OVERLAP_MS, type Chunk } from './price-book.ts';
 import { body, number, numberOf } from '../store/codec.ts';
 import { pricesKey, PRICES_STATE } from '../store/keys.ts';
-import type { Table } from '../store/table.ts';
+import type { Table } from '../store/dynamo-table.ts';
 
 const KEEP_DAYS = 30;
 /** Types named in one request. */

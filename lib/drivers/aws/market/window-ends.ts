@@ -26,7 +26,7 @@ import { faultOf } from '../errors.ts';
 import { tokenOf } from '../fleet/marks.ts';
 import { body, bodyOf } from '../store/codec.ts';
 import { WINDOWS } from '../store/keys.ts';
-import type { Table } from '../store/table.ts';
+import type { Table } from '../store/dynamo-table.ts';
 
 const MINUTE_MS = 60_000;
 /**

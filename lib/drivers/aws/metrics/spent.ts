@@ -1,6 +1,6 @@
 import { number, numberOf } from '../store/codec.ts';
 import { spentKey } from '../store/keys.ts';
-import type { Table } from '../store/table.ts';
+import type { Table } from '../store/dynamo-table.ts';
 
 const DAY_MS = 86_400_000;
 /** Kept for a month: graphs of CloudWatch hold what lies longer ago. */

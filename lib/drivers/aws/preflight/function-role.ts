@@ -5,7 +5,7 @@
  */
 import { EC2Client, RunInstancesCommand, type RunInstancesCommandInput } from '@aws-sdk/client-ec2';
 import { faultOf } from '../errors.ts';
-import { CONSTRUCT_ID, mainStackName } from '../compose/outputs.ts';
+import { CONSTRUCT_ID, mainStackName } from '../compose/stack-outputs.ts';
 import { askQuery, isDenied, textOf, wordsOf, type Caller } from './asking.ts';
 import { taken } from './bootstrap.ts';
 import type { Findings } from './findings.ts';

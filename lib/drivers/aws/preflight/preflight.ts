@@ -26,7 +26,7 @@ import { tryLaunches } from './launch.ts';
 import { neededBy, TO_BOOTSTRAP, type Made } from './needed.ts';
 import { askedOf, checkRegion } from '../deploying/offers.ts';
 import { placesOf, type VpcChoice } from './places.ts';
-import { askRights } from './rights.ts';
+import { askRights } from './asked-rights.ts';
 
 /** Quota codes of EC2 ("Amazon EC2 service quotas"): vCPUs of the families A, C, D, H, I, M, R, T, Z. */
 const QUOTAS = { 'L-34B43A08': 'spot', 'L-1216C47A': 'on-demand' } as const;

@@ -1,7 +1,7 @@
 import { body } from './codec.ts';
 import type { ActiveDoc } from './documents.ts';
 import { ACTIVE, activeKey } from './keys.ts';
-import type { Write } from './table.ts';
+import type { Write } from './dynamo-table.ts';
 
 /** Entries in one item: some 25 bytes each, so that an item stays below a kilobyte. */
 const ENTRIES_PER_ITEM = 32;

@@ -5,7 +5,7 @@ import type { ActiveState, EffectRecord } from '../../../ports/store.ts';
 import type { Blobs } from './blobs.ts';
 import type { Documents } from './cache.ts';
 import { isOpenAttempt, isOpenTask } from './documents.ts';
-import { jobOf, specsOf } from './jobs.ts';
+import { jobOf, specsOf } from './job-items.ts';
 import { itemOfPartition, type Key } from './keys.ts';
 
 /**

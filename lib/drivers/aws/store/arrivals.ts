@@ -17,7 +17,7 @@ import { number, text, textAt, type Item } from './codec.ts';
 import type { Expiry } from './expiry.ts';
 import type { Blobs } from './blobs.ts';
 import { ARRIVALS_PREFIX, NEW, newKey, padded, submittedKey, type Key } from './keys.ts';
-import type { Table, Write } from './table.ts';
+import type { Table, Write } from './dynamo-table.ts';
 
 export interface Arrival {
   readonly key: Key;

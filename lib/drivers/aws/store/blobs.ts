@@ -4,7 +4,7 @@ import { EbbError } from '../../../kernel/errors.ts';
 import { classify } from '../errors.ts';
 import { bytes, checkVersion, decode, encode, placeOf, text, textAt, type Item } from './codec.ts';
 import { SUPERSEDED_TAG } from './keys.ts';
-import type { Meter, Write } from './table.ts';
+import type { Meter, Write } from './dynamo-table.ts';
 
 /** What is larger goes to S3: a put there costs as much as writing 8 KB, twice if it is changed once, and an item ends at 400 KB. */
 const INLINE_BYTES = 16_384;

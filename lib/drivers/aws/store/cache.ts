@@ -18,7 +18,7 @@ import {
 } from './documents.ts';
 import type { Entry, Journal } from './journal.ts';
 import { ACTIVE, EFFECTS, EXPLAINED, MEMORY, memoryPrefix, textOf, type Key } from './keys.ts';
-import type { Table, Write } from './table.ts';
+import type { Table, Write } from './dynamo-table.ts';
 import { folded, laidOver, type Tail } from './tail.ts';
 import { View } from './view.ts';
 

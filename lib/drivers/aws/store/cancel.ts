@@ -1,7 +1,7 @@
 import type { Job } from '../../../domain/job.ts';
 import type { Cancelling } from '../../../ports/store.ts';
 import { body, flag } from './codec.ts';
-import { eventWrites } from './events.ts';
+import { eventWrites } from './event-items.ts';
 import type { Head } from './journal.ts';
 import { jobKey } from './keys.ts';
 import type { Batch } from './journal.ts';

@@ -28,7 +28,7 @@ import {
 } from './documents.ts';
 import { costWrites, type Correction } from './cost-days.ts';
 import { EffectList } from './effect-list.ts';
-import { eventWrites, forgottenEvents } from './events.ts';
+import { eventWrites, forgottenEvents } from './event-items.ts';
 import type { Expiry } from './expiry.ts';
 import { ledgerWrites } from './ledger-writes.ts';
 import { planWrites } from './plan-writes.ts';
@@ -53,7 +53,7 @@ import {
   visitsKey,
   type Key,
 } from './keys.ts';
-import type { Write } from './table.ts';
+import type { Write } from './dynamo-table.ts';
 import { submittedEvent } from '../../stores/job-events.ts';
 
 /** A `RUN#` item beyond this gives its ended attempts away: a change would cost more than the item is worth. */

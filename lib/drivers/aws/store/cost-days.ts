@@ -7,7 +7,7 @@ import type { LedgerRow } from '../../../domain/ledger.ts';
 import { ownName, type Blobs } from './blobs.ts';
 import { textAt } from './codec.ts';
 import { COSTS, COSTS_PREFIX, costsKey } from './keys.ts';
-import type { Write } from './table.ts';
+import type { Write } from './dynamo-table.ts';
 import type { Reader } from './view.ts';
 import {
   AGED_OUT,

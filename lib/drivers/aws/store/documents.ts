@@ -6,7 +6,7 @@ import type { EffectRecord } from '../../../ports/store.ts';
 import type { Blobs } from './blobs.ts';
 import { body, bodyOf, checkVersion, encode, flag, flagOf, number, text, type Item } from './codec.ts';
 import { EXPLAINED, type Key } from './keys.ts';
-import type { Write } from './table.ts';
+import type { Write } from './dynamo-table.ts';
 import type { Reader } from './view.ts';
 
 /** A job without what lies elsewhere: its specification never changes, requests to cancel and to release are others' to write. */

@@ -31,9 +31,9 @@ import { jobDocOf, newestExplained } from './documents.ts';
 import { keptRows, ledgerCosts } from './cost-days.ts';
 import { Expiry } from './expiry.ts';
 import type { ExplanationDoc, InstanceDoc, PlanDoc, RunsDoc, VisitsDoc } from './documents.ts';
-import { readEvents } from './events.ts';
+import { readEvents } from './event-items.ts';
 import { Intake } from './intake.ts';
-import { Jobs } from './jobs.ts';
+import { Jobs } from './job-items.ts';
 import { Journal, type Head } from './journal.ts';
 import {
   attemptKey,
@@ -50,7 +50,7 @@ import {
   VISITS,
   type Key,
 } from './keys.ts';
-import { inParallel, Table, type Meter } from './table.ts';
+import { inParallel, Table, type Meter } from './dynamo-table.ts';
 import type { View } from './view.ts';
 import { type By, type CostRow, isKeptSum } from '../../../domain/costs.ts';
 import { DEFAULT_RETENTION } from '../../stores/retention.ts';

@@ -3,7 +3,7 @@ import type { OpenEffects } from './cache.ts';
 import { body } from './codec.ts';
 import { indexed, type EffectsDoc } from './documents.ts';
 import { EFFECTS, effectsKey } from './keys.ts';
-import type { Write } from './table.ts';
+import type { Write } from './dynamo-table.ts';
 
 /** Effects in one item: rewritten when one of them is confirmed, so not too many. */
 const EFFECTS_PER_ITEM = 64;

@@ -1,14 +1,14 @@
 /**
  * When items go away by themselves (`ttl`, the table's time to live): no write deletes them, so ageing out costs nothing but the
  * attribute, which is set with what is written anyway. The service deletes within days of that second; readers take an
- * item as gone from that second on (table.ts).
+ * item as gone from that second on (dynamo-table.ts).
  *
  * What is over goes `historyDays` after the commit that finds it over. Small items beside it, written while nobody knows how
  * long it will live, get a year more: nothing that is still looked for by them lives so long.
  */
 import { raw } from '../../../kernel/units.ts';
 import type { Job } from '../../../domain/job.ts';
-import type { Write } from './table.ts';
+import type { Write } from './dynamo-table.ts';
 import { number } from './codec.ts';
 
 const DAY_S = 86_400;

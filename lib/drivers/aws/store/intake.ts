@@ -6,9 +6,9 @@ import { arrivalWrite, heldJobs, isSameArrival, keyWrite, objectOf } from './arr
 import { ObjectMissing, type Blobs } from './blobs.ts';
 import { textAt, type Item } from './codec.ts';
 import type { Expiry } from './expiry.ts';
-import type { Jobs } from './jobs.ts';
+import type { Jobs } from './job-items.ts';
 import { submittedKey, textOf } from './keys.ts';
-import { inParallel, type Table, type Write } from './table.ts';
+import { inParallel, type Table, type Write } from './dynamo-table.ts';
 
 /** Times that other processes may take the same keys in a row. */
 const MAX_ROUNDS = 20;

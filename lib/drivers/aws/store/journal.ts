@@ -27,7 +27,7 @@ import type { Blobs } from './blobs.ts';
 import { bytes, checkVersion, decode, decoded, encode, number, numberOf, text, textAt, type Item } from './codec.ts';
 import { COMMITS_PREFIX, HEAD, KEEP_COMMITS_DAYS, LOG, logKey, padded, type Key } from './keys.ts';
 import { carriedOver, folded, isPassing, type Tail } from './tail.ts';
-import { inParallel, type Table, type Write } from './table.ts';
+import { inParallel, type Table, type Write } from './dynamo-table.ts';
 import { upgraded, type Place } from './upgrades.ts';
 import { View } from './view.ts';
 

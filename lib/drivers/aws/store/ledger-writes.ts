@@ -4,7 +4,7 @@ import type { VisitsDoc } from './documents.ts';
 import { instanceKey, LEDGER, ledgerKey, ledgerOfJobKey, VISITS } from './keys.ts';
 import type { Correction } from './cost-days.ts';
 import type { Expiry } from './expiry.ts';
-import type { Write } from './table.ts';
+import type { Write } from './dynamo-table.ts';
 import type { Reader } from './view.ts';
 
 /** Rows of an instance's ledger in one item, some 40 bytes each. */

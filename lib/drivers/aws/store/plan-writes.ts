@@ -4,7 +4,7 @@ import { bytes, encode, number, text, textAt } from './codec.ts';
 import type { ExplainedDoc, ExplanationDoc, PlanDoc } from './documents.ts';
 import type { Expiry } from './expiry.ts';
 import { EXPLAINED, explanationKey, jobKey, planKey, PLANS_PREFIX, textOf } from './keys.ts';
-import type { Write } from './table.ts';
+import type { Write } from './dynamo-table.ts';
 import type { Reader } from './view.ts';
 import type { Retention } from '../../../ports/store.ts';
 

@@ -9,7 +9,7 @@
  */
 import { flag, number, numberOf, type Item } from './codec.ts';
 import { ACTIVE, EFFECTS, LEDGER, textOf, type Key } from './keys.ts';
-import type { Write } from './table.ts';
+import type { Write } from './dynamo-table.ts';
 import { SCHEMA_VERSION } from './upgrades.ts';
 
 /** How long the mark of what was deleted stays, s: longer than any process that could still write it lives. */

@@ -2,7 +2,7 @@
 import { numberOf, textAt, type Item } from './codec.ts';
 import { ACTIVE, COSTS, EFFECTS, EXPLAINED, JOBS, MEMORY, textOf, type Key, type List } from './keys.ts';
 import { isMark, laidOver, type Fold, type Tail } from './tail.ts';
-import type { Range, Table } from './table.ts';
+import type { Range, Table } from './dynamo-table.ts';
 
 /** What the engine's items are read through. */
 export type Reader = Pick<Table, 'get' | 'getMany' | 'range' | 'newest'>;

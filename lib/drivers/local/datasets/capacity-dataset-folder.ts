@@ -17,7 +17,7 @@ import { LABEL_HORIZONS_S, SPLITS } from '../../../market/dataset.ts';
 import { CAPACITY_FEATURES } from '../../../market/features/capacity-features.ts';
 import { survivesCapacity } from '../../../market/forecast/hazard.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
-import type { SourceOfRows } from '../../../models/evaluation/rows.ts';
+import type { SourceOfRows } from '../../../models/evaluation/dataset-rows.ts';
 import {
   closeColumns,
   columnsIn,

@@ -29,7 +29,7 @@ import {
   type ColumnTypes,
   type DatasetProgress,
 } from './dataset-columns.ts';
-import type { SourceOfRows } from '../../../models/evaluation/rows.ts';
+import type { SourceOfRows } from '../../../models/evaluation/dataset-rows.ts';
 
 const COLUMNS = {
   features: 'float32',

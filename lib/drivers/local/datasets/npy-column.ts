@@ -1,6 +1,6 @@
 /** NumPy's file format, version 1.0, little-endian, rows first: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html */
 import { readFileSync } from 'node:fs';
-import type { Numbers } from '../../../models/evaluation/rows.ts';
+import type { Numbers } from '../../../models/evaluation/dataset-rows.ts';
 
 export interface Column {
   readonly shape: readonly number[];

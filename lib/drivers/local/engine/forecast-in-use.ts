@@ -1,10 +1,10 @@
 import { Forecasting, type ForecastingParts, type Known, type Scene } from '../../../cycle/forecast/forecasting.ts';
-import type { OutlookForecast } from '../../../market/forecast/table.ts';
+import type { OutlookForecast } from '../../../market/forecast/forecast-data.ts';
 import { CAPACITY_FEATURES } from '../../../market/features/capacity-features.ts';
 import { FEATURES } from '../../../market/features/names.ts';
 import { openCapacity, openForecast, type OpenedCapacity, type OpenedForecast } from '../../../models/preemption.ts';
 import { modelInUse, type ModelPlaces } from '../../../models/versions.ts';
-import { modelPlaces } from '../models/places.ts';
+import { modelPlaces } from '../models/model-places.ts';
 
 interface Parts {
   readonly dir: string;

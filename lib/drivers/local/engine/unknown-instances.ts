@@ -1,6 +1,6 @@
 import type { Fleet } from '../../../ports/fleet.ts';
 import type { Store } from '../../../ports/store.ts';
-import type { KnownInstance } from '../fleet/fleet.ts';
+import type { KnownInstance } from '../fleet/local-fleet.ts';
 
 /** Instances without a final bill that the fleet has no files of. An open launch is left out: it is done again anyway. */
 export async function unknownToFleet(store: Store, fleet: Fleet): Promise<KnownInstance[]> {

@@ -1,7 +1,7 @@
 import type { EChartsOption } from 'echarts';
 import { raw } from '../../../kernel/units.ts';
 import type { Pool } from '../../../domain/pool.ts';
-import { indexAt, priceAt } from '../../../market/steps.ts';
+import { indexAt, priceAt } from '../../../market/price-steps.ts';
 import type { Window } from '../../../market/statistics.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
 

@@ -4,7 +4,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { EbbError } from '../../../kernel/errors.ts';
 import { epochMs, mib, milliCpu, raw } from '../../../kernel/units.ts';
 import type { Arch, InstanceType } from '../../../domain/pool.ts';
-import { marketsOf, traceOf, type PriceArrays, type SpotMarket } from '../../../market/steps.ts';
+import { marketsOf, traceOf, type PriceArrays, type SpotMarket } from '../../../market/price-steps.ts';
 import type { AvailabilitySteps, MarketTrace } from '../../../market/trace.ts';
 
 /**

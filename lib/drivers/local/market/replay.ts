@@ -1,6 +1,6 @@
 import type { PoolId } from '../../../kernel/ids.ts';
 import { raw, usdPerHour, type EpochMs, type UsdPerHour } from '../../../kernel/units.ts';
-import { priceAt, stepsWithin } from '../../../market/steps.ts';
+import { priceAt, stepsWithin } from '../../../market/price-steps.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
 import type { Market } from '../../../ports/market.ts';
 

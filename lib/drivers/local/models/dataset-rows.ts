@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { DatasetRows, Numbers } from '../../../models/evaluation/rows.ts';
+import type { DatasetRows, Numbers } from '../../../models/evaluation/dataset-rows.ts';
 import { OBSERVED_COLUMN } from '../datasets/capacity-dataset-folder.ts';
 import { npyColumn } from '../datasets/npy-column.ts';
 

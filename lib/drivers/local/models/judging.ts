@@ -8,8 +8,8 @@ import { cell, JUDGED_S, rowsOf, type Row } from '../../../models/evaluation/cel
 import { LEAST_WATCHED, watchingOf } from '../../../models/evaluation/censoring.ts';
 import { brierDifference, type Difference } from '../../../models/evaluation/comparison.ts';
 import { askedOf, atHorizon, curvesOf, type Curves } from '../../../models/evaluation/curves.ts';
-import type { EvaluationRecord, ForecastFigures } from '../../../models/evaluation/record.ts';
-import { outcomeWithin, type DatasetRows } from '../../../models/evaluation/rows.ts';
+import type { EvaluationRecord, ForecastFigures } from '../../../models/evaluation/evaluation-record.ts';
+import { outcomeWithin, type DatasetRows } from '../../../models/evaluation/dataset-rows.ts';
 import type { Interval } from '../../../models/evaluation/scores.ts';
 import { openModel } from '../../../models/model.ts';
 import { lossModel, type Risk } from '../../../models/preemption.ts';

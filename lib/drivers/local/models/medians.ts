@@ -6,9 +6,9 @@
  * each moment; it also sees what was public in the range that it is judged on. Both use every instant of the history, not a sample.
  */
 import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta } from '../../../market/forecast/survival.ts';
-import type { PriceArrays } from '../../../market/steps.ts';
+import type { PriceArrays } from '../../../market/price-steps.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
-import type { DatasetRows } from '../../../models/evaluation/rows.ts';
+import type { DatasetRows } from '../../../models/evaluation/dataset-rows.ts';
 
 const HOUR = HORIZONS_S.indexOf(3600);
 /** `priceHistoryS` of the scheduler's defaults. */

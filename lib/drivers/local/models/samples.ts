@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EbbError } from '../../../kernel/errors.ts';
 import { raw } from '../../../kernel/units.ts';
-import type { DatasetRows, SourceOfRows } from '../../../models/evaluation/rows.ts';
+import type { DatasetRows, SourceOfRows } from '../../../models/evaluation/dataset-rows.ts';
 import { LEAST_DAYS } from '../../../models/evaluation/comparison.ts';
 import type { Risk } from '../../../models/preemption.ts';
 import { lossesIn, type CapacityRecord } from '../../../market/capacity-record.ts';

@@ -9,7 +9,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync }
 import { join } from 'node:path';
 import { EbbError } from '../../../kernel/errors.ts';
 import { addChoice } from '../../../models/choices.ts';
-import { EVALUATION_FILE } from '../../../models/evaluation/record.ts';
+import { EVALUATION_FILE } from '../../../models/evaluation/evaluation-record.ts';
 import type { Risk } from '../../../models/preemption.ts';
 import { checkVersion } from './check.ts';
 import { datasetRows } from './dataset-rows.ts';

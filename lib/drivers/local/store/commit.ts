@@ -7,9 +7,9 @@ import type { Plan } from '../../../domain/plan.ts';
 import type { Change, EffectRecord, Retention } from '../../../ports/store.ts';
 import { ageOut } from './ageing.ts';
 import type { Database } from './database.ts';
-import { asFlag, bodyOf, isOpenAttempt, isOpenTask } from './rows.ts';
-import { forgetEvents, putEvent } from './events.ts';
-import { insertJob } from './submit.ts';
+import { asFlag, bodyOf, isOpenAttempt, isOpenTask } from './sqlite-rows.ts';
+import { forgetEvents, putEvent } from './event-log.ts';
+import { insertJob } from './submissions.ts';
 
 /** A change with its text made: what is left to do while the write lock is held. */
 type Write = (db: Database) => void;

@@ -1,7 +1,7 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { EbbError } from '../../../kernel/errors.ts';
 import { classify } from './faults.ts';
-import { MIGRATIONS } from './schema.ts';
+import { MIGRATIONS } from './sqlite-schema.ts';
 
 /** Longest wait for another writer. Commits take milliseconds; a wait of seconds means that one hangs. */
 const BUSY_TIMEOUT_MS = 5000;

@@ -2,7 +2,7 @@ import type { SQLInputValue } from 'node:sqlite';
 import type { JobSpec, JobState } from '../../../domain/job.ts';
 import type { JobFilter } from '../../../ports/store.ts';
 import type { Database } from './database.ts';
-import type { JobRow } from './rows.ts';
+import type { JobRow } from './sqlite-rows.ts';
 
 const COLUMNS = 'j.arrival, j.id, j.cancel_requested, j.cancelled_by, j.released_hold_ms, j.body, s.spec';
 const JOINED = 'jobs j JOIN job_specs s ON s.job = j.arrival';

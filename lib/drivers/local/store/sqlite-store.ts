@@ -20,12 +20,12 @@ import type {
   Submitted,
 } from '../../../ports/store.ts';
 import { prepare } from './commit.ts';
-import { costsBy } from './costs.ts';
+import { costsBy } from './ledger-costs.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { classify } from './faults.ts';
 import { filteredJobs, jobById, newestNamed, openJobs, OPEN_STATES, specOf } from './job-queries.ts';
-import { jobOf, type JobRow } from './rows.ts';
-import { cancelOne, GroupCommit, submittedUnder } from './submit.ts';
+import { jobOf, type JobRow } from './sqlite-rows.ts';
+import { cancelOne, GroupCommit, submittedUnder } from './submissions.ts';
 import type { By, CostRow } from '../../../domain/costs.ts';
 import { DEFAULT_RETENTION } from '../../stores/retention.ts';
 import { decodeCursor, pageOf } from '../../stores/paging.ts';

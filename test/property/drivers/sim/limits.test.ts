@@ -5,7 +5,7 @@ import { presetNamed } from '../../../../lib/stages/presets.ts';
 import { schedulerConfig } from '../../../../lib/domain/config.ts';
 import { epochMs, raw, seconds, usd } from '../../../../lib/kernel/units.ts';
 import { replayMarket } from '../../../../lib/drivers/local/market/replay.ts';
-import { traceOf } from '../../../../lib/market/steps.ts';
+import { traceOf } from '../../../../lib/market/price-steps.ts';
 import type { MarketTrace } from '../../../../lib/market/trace.ts';
 import type { Settled } from '../../../../lib/drivers/sim/collector.ts';
 import type { WorkloadJob } from '../../../../lib/workload/workload.ts';

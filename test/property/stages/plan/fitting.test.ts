@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { fittings, type Room } from '../../../../lib/stages/plan/capacity.ts';
+import { fittings, type Room } from '../../../../lib/stages/plan/supply.ts';
 import { mib, milliCpu, raw } from '../../../../lib/kernel/units.ts';
 import { plusResources, type Resources } from '../../../../lib/domain/resources.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { ordersOf } from '../../../../lib/cli/simulation/orders.ts';
 import { writeWorldRecord } from '../../../../lib/drivers/local/market/world-record.ts';
-import type { SimulateOptions } from '../../../../lib/cli/flags/simulate.ts';
+import type { SimulateOptions } from '../../../../lib/cli/flags/simulate-flags.ts';
 
 const cwd = mkdtempSync(join(tmpdir(), 'ebb-orders-'));
 afterAll(() => rmSync(cwd, { recursive: true, force: true }));

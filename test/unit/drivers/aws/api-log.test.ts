@@ -94,7 +94,7 @@ it.each([
 });
 
 it('a caller’s mistake is none of the log’s', async () => {
-  const { httpStack } = await import('../../../../lib/api/stack.ts');
+  const { httpStack } = await import('../../../../lib/api/middleware.ts');
   const { default: middy } = await import('@middy/core');
   const { EbbError } = await import('../../../../lib/kernel/errors.ts');
   const faults: unknown[] = [];

@@ -2,7 +2,7 @@ import { gunzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { archive } from '../../../../lib/drivers/aws/archive/archive.ts';
-import { ARCHIVED, streamRecord, type StreamRecord } from '../../../../lib/drivers/aws/archive/rows.ts';
+import { ARCHIVED, streamRecord, type StreamRecord } from '../../../../lib/drivers/aws/archive/archive-rows.ts';
 import { Blobs } from '../../../../lib/drivers/aws/store/blobs.ts';
 import { ARCHIVE_PREFIX } from '../../../../lib/drivers/aws/store/keys.ts';
 import type { Item } from '../../../../lib/drivers/aws/store/codec.ts';

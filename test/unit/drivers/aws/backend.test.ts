@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
-import { composeBackend, type DeployedBackend } from '../../../../lib/api/on-aws/backend.ts';
+import { composeBackend, type DeployedBackend } from '../../../../lib/api/on-aws/aws-backend.ts';
 import { partsOf, type Parts } from '../../../../lib/drivers/aws/compose/compose.ts';
 import { readEnvironment } from '../../../../lib/drivers/aws/compose/environment.ts';
 import { DynamoStore } from '../../../../lib/drivers/aws/store/dynamo-store.ts';
-import { Table } from '../../../../lib/drivers/aws/store/table.ts';
+import { Table } from '../../../../lib/drivers/aws/store/dynamo-table.ts';
 import { numberOf, textAt } from '../../../../lib/drivers/aws/store/codec.ts';
 import { Wake } from '../../../../lib/drivers/aws/cycle/wake.ts';
 import { LoggedHistory } from '../../../../lib/stages/estimate/logged-history.ts';

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { fleetEvent, noticeOf, type Notice } from '../../../../lib/drivers/aws/fleet/events.ts';
+import { fleetEvent, noticeOf, type Notice } from '../../../../lib/drivers/aws/fleet/event-notices.ts';
 
 const FOLDER = new URL('../../../fixtures/aws/', import.meta.url);
 const ms = (text: string): number => Date.parse(`2026-01-05T${text}Z`);

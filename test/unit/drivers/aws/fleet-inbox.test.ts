@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Inbox } from '../../../../lib/drivers/aws/fleet/inbox.ts';
-import { fold, launchedRecord } from '../../../../lib/drivers/aws/fleet/record.ts';
-import { Table } from '../../../../lib/drivers/aws/store/table.ts';
+import { fold, launchedRecord } from '../../../../lib/drivers/aws/fleet/instance-record.ts';
+import { Table } from '../../../../lib/drivers/aws/store/dynamo-table.ts';
 import { attemptId, instanceId } from '../../../../lib/kernel/ids.ts';
 import { DynamoDouble } from '../../../doubles/dynamodb/table.ts';
 

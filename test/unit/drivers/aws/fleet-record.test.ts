@@ -6,7 +6,7 @@ import {
   launchedRecord,
   type Fact,
   type InstanceRecord,
-} from '../../../../lib/drivers/aws/fleet/record.ts';
+} from '../../../../lib/drivers/aws/fleet/instance-record.ts';
 import type { Observation } from '../../../../lib/domain/observation.ts';
 import { attemptId } from '../../../../lib/kernel/ids.ts';
 

@@ -5,7 +5,7 @@ import { provideDeployment, type Deployment } from '../../../../lib/drivers/aws/
 import { Spent } from '../../../../lib/drivers/aws/metrics/spent.ts';
 import { Blobs } from '../../../../lib/drivers/aws/store/blobs.ts';
 import { DynamoStore } from '../../../../lib/drivers/aws/store/dynamo-store.ts';
-import { Table } from '../../../../lib/drivers/aws/store/table.ts';
+import { Table } from '../../../../lib/drivers/aws/store/dynamo-table.ts';
 import { Wake } from '../../../../lib/drivers/aws/cycle/wake.ts';
 import { LookMemory } from '../../../../lib/cycle/observe/remembered.ts';
 import type { Preference } from '../../../../lib/domain/job.ts';

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { measuredStore } from '../../../../lib/drivers/aws/metrics/measures.ts';
 import { Spent } from '../../../../lib/drivers/aws/metrics/spent.ts';
 import { lambdaStack } from '../../../../lib/drivers/aws/lambda/stack.ts';
-import { Table } from '../../../../lib/drivers/aws/store/table.ts';
+import { Table } from '../../../../lib/drivers/aws/store/dynamo-table.ts';
 import type { Instance } from '../../../../lib/domain/instance.ts';
 import { instanceId } from '../../../../lib/kernel/ids.ts';
 import { epochMs, usd } from '../../../../lib/kernel/units.ts';

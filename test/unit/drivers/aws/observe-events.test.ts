@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { observeEvents } from '../../../../lib/drivers/aws/compose/compose-observing.ts';
-import { fleetEvent } from '../../../../lib/drivers/aws/fleet/events.ts';
+import { fleetEvent } from '../../../../lib/drivers/aws/fleet/event-notices.ts';
 import type { Observation } from '../../../../lib/domain/observation.ts';
 
 const event = fleetEvent.parse({

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@je
 import { handler } from '../../../../lambdas/forecast/handler.ts';
 import { provideDeployment, type Deployment } from '../../../../lib/drivers/aws/compose/deployment.ts';
 import { readEnvironment } from '../../../../lib/drivers/aws/compose/environment.ts';
-import { forecastsOf } from '../../../../lib/api/on-aws/forecasts.ts';
+import { forecastsOf } from '../../../../lib/api/on-aws/deployment-forecasts.ts';
 import { takeTime } from '../../../../lib/drivers/aws/lambda/remaining.ts';
 import { DynamoStore } from '../../../../lib/drivers/aws/store/dynamo-store.ts';
 import { schedulerConfig } from '../../../../lib/domain/config.ts';

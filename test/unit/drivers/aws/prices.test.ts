@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EC2Client } from '@aws-sdk/client-ec2';
 import { describe, expect, it } from '@jest/globals';
-import { AwsMarket } from '../../../../lib/drivers/aws/market/market.ts';
+import { AwsMarket } from '../../../../lib/drivers/aws/market/aws-market.ts';
 import { PriceBook, typesOf } from '../../../../lib/drivers/aws/market/price-book.ts';
 import { fetchPrices } from '../../../../lib/drivers/aws/market/prices.ts';
-import { Table } from '../../../../lib/drivers/aws/store/table.ts';
+import { Table } from '../../../../lib/drivers/aws/store/dynamo-table.ts';
 import { epochMs, raw } from '../../../../lib/kernel/units.ts';
-import { priceAt } from '../../../../lib/market/steps.ts';
+import { priceAt } from '../../../../lib/market/price-steps.ts';
 import { CALM, SPIKE_S, SPIKY, START_MS, trace } from '../../../contract/fleet.ts';
 import { startAwsDouble } from '../../../../scripts/aws-double/double.ts';
 import { DynamoDouble } from '../../../doubles/dynamodb/table.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { Spent, startOfDay } from '../../../../lib/drivers/aws/metrics/spent.ts';
-import { Table } from '../../../../lib/drivers/aws/store/table.ts';
+import { Table } from '../../../../lib/drivers/aws/store/dynamo-table.ts';
 import { DynamoDouble } from '../../../doubles/dynamodb/table.ts';
 
 const DAY_MS = 86_400_000;

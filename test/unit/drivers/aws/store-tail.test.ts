@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { body, number, text, textAt, type Item } from '../../../../lib/drivers/aws/store/codec.ts';
 import { effectsKey, jobKey, planKey, textOf } from '../../../../lib/drivers/aws/store/keys.ts';
-import { Table, type Write } from '../../../../lib/drivers/aws/store/table.ts';
+import { Table, type Write } from '../../../../lib/drivers/aws/store/dynamo-table.ts';
 import { carriedOver, folded, isPassing, laidOver, type Tail } from '../../../../lib/drivers/aws/store/tail.ts';
 import { View } from '../../../../lib/drivers/aws/store/view.ts';
 import { DynamoDouble } from '../../../doubles/dynamodb/table.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { TransactionConflictException, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { Table } from '../../../../lib/drivers/aws/store/table.ts';
+import { Table } from '../../../../lib/drivers/aws/store/dynamo-table.ts';
 import { EbbError } from '../../../../lib/kernel/errors.ts';
 import { DynamoDouble } from '../../../doubles/dynamodb/table.ts';
 

@@ -2,7 +2,7 @@ import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import { HttpResponse } from '@smithy/core/protocols';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { TaskLogs } from '../../../../lib/drivers/aws/fleet/logs.ts';
+import { TaskLogs } from '../../../../lib/drivers/aws/fleet/task-logs.ts';
 import { endMarkOf } from '../../../../lib/drivers/aws/fleet/marks.ts';
 import { attemptId } from '../../../../lib/kernel/ids.ts';
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { randomStream } from '../../../../lib/kernel/random.ts';
-import { Table } from '../../../../lib/drivers/aws/store/table.ts';
+import { Table } from '../../../../lib/drivers/aws/store/dynamo-table.ts';
 import { Wake } from '../../../../lib/drivers/aws/cycle/wake.ts';
 import { DynamoDouble } from '../../../doubles/dynamodb/table.ts';
 

@@ -5,7 +5,7 @@ import {
   SchedulerClient,
 } from '@aws-sdk/client-scheduler';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Table } from '../../../../lib/drivers/aws/store/table.ts';
+import { Table } from '../../../../lib/drivers/aws/store/dynamo-table.ts';
 import { WindowEnds } from '../../../../lib/drivers/aws/market/window-ends.ts';
 import { startSchedulerDouble, type SchedulerDouble } from '../../../../scripts/aws-double/scheduler.ts';
 import { DynamoDouble } from '../../../doubles/dynamodb/table.ts';

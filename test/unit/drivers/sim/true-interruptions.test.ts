@@ -3,7 +3,7 @@ import { schedulerConfig } from '../../../../lib/domain/config.ts';
 import { pInterruptedWithin } from '../../../../lib/domain/forecast.ts';
 import type { MarketForecast } from '../../../../lib/domain/stages.ts';
 import { epochMs, plus, seconds, usdPerHour } from '../../../../lib/kernel/units.ts';
-import { capacityOf } from '../../../../lib/market/capacity.ts';
+import { capacityOf } from '../../../../lib/market/capacity-truth.ts';
 import { withTrueInterruptions } from '../../../../lib/drivers/sim/true-interruptions.ts';
 import { pool } from '../../../support/builders.ts';
 import { onOffMarket, START } from '../../../support/on-off-market.ts';

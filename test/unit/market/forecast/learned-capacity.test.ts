@@ -14,7 +14,7 @@ import type { Market } from '../../../../lib/ports/market.ts';
 import { Forecasting } from '../../../../lib/cycle/forecast/forecasting.ts';
 import { CAPACITY_FEATURES } from '../../../../lib/market/features/capacity-features.ts';
 import { CapacityEvidence } from '../../../../lib/market/forecast/hazard.ts';
-import { forecastTable, tabledForecast } from '../../../../lib/market/forecast/table.ts';
+import { forecastTable, tabledForecast } from '../../../../lib/market/forecast/forecast-data.ts';
 import { pool, view } from '../../../support/decision-world.ts';
 
 const HOUR = 3_600_000;

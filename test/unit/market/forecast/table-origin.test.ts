@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { NEVER_INTERRUPTED } from '../../../../lib/domain/forecast.ts';
 import { epochMs } from '../../../../lib/kernel/units.ts';
-import { forecastTable, tabledForecast, type OutlookForecast } from '../../../../lib/market/forecast/table.ts';
+import { forecastTable, tabledForecast, type OutlookForecast } from '../../../../lib/market/forecast/forecast-data.ts';
 
 const FORECAST: OutlookForecast = {
   interruption: () => NEVER_INTERRUPTED,

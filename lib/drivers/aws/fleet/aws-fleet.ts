@@ -29,7 +29,7 @@ import type { Hosts } from './hosts.ts';
 import type { Inbox, LaunchOrder } from './inbox.ts';
 import { launchGroups, type LaunchGroup } from './launch-groups.ts';
 import { tokenOf } from './marks.ts';
-import { fold, isOpen, launchedRecord, rawBid, trimmed, type InstanceRecord } from './record.ts';
+import { fold, isOpen, launchedRecord, rawBid, trimmed, type InstanceRecord } from './instance-record.ts';
 
 export interface AwsFleetParts {
   readonly inbox: Inbox;

@@ -10,7 +10,7 @@ import { once } from '../../kernel/once.ts';
 import { raw } from '../../kernel/units.ts';
 import { invariant } from '../../kernel/errors.ts';
 import { admitter } from '../../cycle/admit/admission.ts';
-import { provideBackend } from '../backend.ts';
+import { provideBackend } from '../provided-backend.ts';
 import { composeLearners } from '../../cycle/learn/compose-learners.ts';
 import { runtimeLearner } from '../../cycle/learn/runtime-learner.ts';
 import type { Backend, Health } from '../../ports/backend.ts';
@@ -19,7 +19,7 @@ import { lambdaClock } from '../../drivers/aws/lambda/clock.ts';
 import { limitsOf } from '../../drivers/aws/compose/environment.ts';
 import { processStore, uniform, wallMs, type StoreParts } from '../../drivers/aws/compose/compose-store.ts';
 import { logStreamOf, logUrl } from '../../drivers/aws/fleet/log-place.ts';
-import type { AwsPrices } from '../../drivers/aws/market/market.ts';
+import type { AwsPrices } from '../../drivers/aws/market/aws-market.ts';
 import { ARCHIVE_PREFIX } from '../../drivers/aws/store/keys.ts';
 import { placedInS3 } from '../../drivers/aws/fleet/placed.ts';
 import { takeTime } from '../../drivers/aws/lambda/remaining.ts';
@@ -107,7 +107,7 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
     history: { days: config.settings.historyDays, archive: `s3://${of.environment.EBB_BUCKET}/${ARCHIVE_PREFIX}` },
     place: (spec, job) => placedInS3(spec, of.environment.EBB_BUCKET, job),
     admit: async (spec) => admission()(spec, clock.now()),
-    forecast: async (pools) => (await import('./forecasts.ts')).forecastsOf(of, market, pools),
+    forecast: async (pools) => (await import('./deployment-forecasts.ts')).forecastsOf(of, market, pools),
     wake: () => {
       waking ??= wakeUnlessAwaited();
     },

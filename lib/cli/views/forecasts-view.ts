@@ -1,7 +1,7 @@
 import type { ForecastList, PlanView, PoolForecastView } from '../../api/schemas.ts';
 import { duration, percent, plural, rate } from '../format.ts';
 import type { Output } from '../output.ts';
-import { table, text } from './table.ts';
+import { table, text } from './text-table.ts';
 
 /** Columns: the horizons that a curve is read at, seconds, and when each may be left out. */
 const SHOWN = [

@@ -1,4 +1,4 @@
-import type { PriceArrays } from '../steps.ts';
+import type { PriceArrays } from '../price-steps.ts';
 
 const HOUR_MS = 3_600_000;
 

@@ -5,7 +5,7 @@ import { epochMs, raw, seconds, type EpochMs } from '../../kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../domain/config.ts';
 import { FROM_HISTORY, type ChosenForecast } from '../../domain/forecast.ts';
 import { forecastNamed } from '../../stages/presets.ts';
-import { modelPlaces } from '../../drivers/local/models/places.ts';
+import { modelPlaces } from '../../drivers/local/models/model-places.ts';
 import { highsSolver } from '../../drivers/solver/highs-solver.ts';
 import { openMarket } from '../../drivers/local/market/import.ts';
 import { replayMarket } from '../../drivers/local/market/replay.ts';
@@ -19,7 +19,7 @@ import { openCapacity, openForecast, type OpenedCapacity, type OpenedForecast } 
 import { deterministic } from '../../stages/plan/solver.ts';
 import type { EventRecord } from '../../ports/store.ts';
 import { decidersNamed, decidesItself } from '../../drivers/sim/deciders.ts';
-import { outcomeOf } from '../../drivers/sim/outcome.ts';
+import { outcomeOf } from '../../drivers/sim/outcome-of-run.ts';
 import { ORACLE_FORECAST } from '../../drivers/sim/true-interruptions.ts';
 import { simulate, type Progress } from '../../drivers/sim/simulation.ts';
 import { openWorkload } from '../../workload/open.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { lazily, type World } from '../context.ts';
 import { between, instantMs, path, positive, setting, vcpuCount, whole } from '../options.ts';
-import type { SimulateOptions } from '../flags/simulate.ts';
+import type { SimulateOptions } from '../flags/simulate-flags.ts';
 
 const list = (text: string): string[] => text.split(',').map((name) => name.trim());
 const count = between(1, 10_000, 'a whole number', whole);

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { lazily, type World } from '../context.ts';
 import { whole } from '../options.ts';
-import type { JobsOptions, LogsOptions, StatusOptions, SubmitOptions } from '../flags/jobs.ts';
+import type { JobsOptions, LogsOptions, StatusOptions, SubmitOptions } from '../flags/job-flags.ts';
 
 /** Adds what works on the jobs of a running engine: submit, jobs, status, watch, logs, cancel, release, explain. */
 export function addJobs(program: Command, world: World, finish: (code: number) => void): void {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { randomStream } from '../../../../lib/kernel/random.ts';
-import { gridCorrelation, priceStatistics, revertedPrice } from '../../../../lib/market/forecast/statistics.ts';
+import { gridCorrelation, priceStatistics, revertedPrice } from '../../../../lib/market/forecast/price-statistics.ts';
 
 const HOUR = 3_600_000;
 const T0 = 480_000 * HOUR;

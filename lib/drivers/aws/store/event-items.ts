@@ -2,7 +2,7 @@ import type { EventRecord } from '../../../ports/store.ts';
 import { body, bodyOf, number, numberOf, textAt, type Item } from './codec.ts';
 import { EVENTS, eventsKey, padded, unpadded } from './keys.ts';
 import type { Head } from './journal.ts';
-import type { Write } from './table.ts';
+import type { Write } from './dynamo-table.ts';
 import type { Reader } from './view.ts';
 
 /** Events in one item at most. */

@@ -6,14 +6,14 @@ import { EbbError } from '../../../kernel/errors.ts';
 import type { AttemptId } from '../../../kernel/ids.ts';
 import type { BillingRules } from '../../../market/billing.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
-import type { Table } from '../store/table.ts';
+import type { Table } from '../store/dynamo-table.ts';
 import { instanceBill } from './bill.ts';
 import { Ec2, type Ec2Options } from './ec2.ts';
 import { Ecs, type EcsOptions } from './ecs.ts';
-import { AwsFleet } from './fleet.ts';
+import { AwsFleet } from './aws-fleet.ts';
 import { Hosts } from './hosts.ts';
 import { Inbox } from './inbox.ts';
-import type { LastWords } from './logs.ts';
+import type { LastWords } from './task-logs.ts';
 import { taskLogs, type LogOf } from './reading.ts';
 import { Watch } from './watch.ts';
 

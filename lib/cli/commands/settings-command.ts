@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { lazily, type World } from '../context.ts';
-import type { ConfigOptions } from '../flags/settings.ts';
+import type { ConfigOptions } from '../flags/settings-flags.ts';
 
 /** Adds `config`. */
 export function addSettings(program: Command, world: World, finish: (code: number) => void): void {

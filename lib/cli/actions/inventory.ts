@@ -15,9 +15,9 @@ import { json, type Output } from '../output.ts';
 import { routes } from '../routes.ts';
 import type { DriftRisk } from '../../market/forecast/drift.ts';
 import { driftText } from '../views/drift.ts';
-import { forecastsTable, originText } from '../views/forecasts.ts';
-import { costTable, instancesTable, plansTable, poolsTable } from '../views/capacity.ts';
-import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../flags/capacity.ts';
+import { forecastsTable, originText } from '../views/forecasts-view.ts';
+import { costTable, instancesTable, plansTable, poolsTable } from '../views/inventory-tables.ts';
+import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../flags/inventory-flags.ts';
 
 export const cost: Action<CostOptions> = async ({ output, json: asJson, client }, _args, { by, idle }) => {
   const engine = await client();

@@ -3,7 +3,7 @@ import type { PoolId } from '../../../kernel/ids.ts';
 import type { InstanceType, Pool } from '../../../domain/pool.ts';
 import { builtInCatalogue, type Catalogue } from '../../../market/catalogue.ts';
 import { WARM_UP_MS } from '../../../market/features/price-window.ts';
-import { priceAt, stepsWithin, traceOf, type SpotMarket } from '../../../market/steps.ts';
+import { priceAt, stepsWithin, traceOf, type SpotMarket } from '../../../market/price-steps.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
 import type { Market } from '../../../ports/market.ts';
 import type { KnownMarket } from '../compose/deployment.ts';

@@ -1,7 +1,7 @@
 import { choices, type Estimate } from '../../report/comparison.ts';
 import { dollars, percent } from '../format.ts';
 import type { Output } from '../output.ts';
-import { table, text, type Column } from './table.ts';
+import { table, text, type Column } from './text-table.ts';
 import type { Comparison, Difference, PresetFigures } from '../../report/figures.ts';
 
 type Paint = Pick<Output, 'colors' | 'columns'>;

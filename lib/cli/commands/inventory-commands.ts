@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { lazily, type World } from '../context.ts';
 import { whole } from '../options.ts';
-import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../flags/capacity.ts';
+import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../flags/inventory-flags.ts';
 import { COST_KEYS } from '../../domain/costs.ts';
 
 /** Adds what shows capacity and money: cost, pools, instances, plans. */
@@ -18,7 +18,7 @@ export function addCapacity(program: Command, world: World, finish: (code: numbe
     )
     .option('--json', 'print as JSON')
     .addHelpText('after', '\nExample:\n  $ ebb cost --by owner\n  $ ebb cost --idle apart')
-    .action(lazily<CostOptions>(world, finish, async () => (await import('../actions/capacity.ts')).cost));
+    .action(lazily<CostOptions>(world, finish, async () => (await import('../actions/inventory.ts')).cost));
 
   program
     .command('pools')
@@ -46,7 +46,7 @@ export function addCapacity(program: Command, world: World, finish: (code: numbe
       'after',
       '\nExample:\n  $ ebb pools --option spot --type c5.large\n  $ ebb pools --forecast --zone us-east-1a',
     )
-    .action(lazily<PoolsOptions>(world, finish, async () => (await import('../actions/capacity.ts')).pools));
+    .action(lazily<PoolsOptions>(world, finish, async () => (await import('../actions/inventory.ts')).pools));
 
   program
     .command('instances')
@@ -56,7 +56,7 @@ export function addCapacity(program: Command, world: World, finish: (code: numbe
     .addOption(new Option('--limit <n>', 'at most this many').argParser(whole).default(100))
     .option('--json', 'print as JSON')
     .addHelpText('after', '\nExample:\n  $ ebb instances --all')
-    .action(lazily<InstancesOptions>(world, finish, async () => (await import('../actions/capacity.ts')).instances));
+    .action(lazily<InstancesOptions>(world, finish, async () => (await import('../actions/inventory.ts')).instances));
 
   program
     .command('plans')
@@ -65,5 +65,5 @@ export function addCapacity(program: Command, world: World, finish: (code: numbe
     .addOption(new Option('--limit <n>', 'at most this many').argParser(whole).default(10))
     .option('--json', 'print as JSON')
     .addHelpText('after', '\nExample:\n  $ ebb plans --limit 3')
-    .action(lazily<PlansOptions>(world, finish, async () => (await import('../actions/capacity.ts')).plans));
+    .action(lazily<PlansOptions>(world, finish, async () => (await import('../actions/inventory.ts')).plans));
 }

@@ -1,7 +1,7 @@
 import type { CostReport, InstanceView, PlanView, PoolView } from '../../api/schemas.ts';
 import { dollars, instant, percent, plural, rate, shorten } from '../format.ts';
 import type { Output } from '../output.ts';
-import { table, text } from './table.ts';
+import { table, text } from './text-table.ts';
 
 type Paint = Pick<Output, 'colors' | 'columns'>;
 

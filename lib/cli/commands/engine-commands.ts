@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { lazily, type World } from '../context.ts';
 import { diskBytes, instantMs, path, port, positive, setting, vcpuCount, whole } from '../options.ts';
-import type { RunOptions, UpOptions } from '../flags/running.ts';
+import type { RunOptions, UpOptions } from '../flags/engine-flags.ts';
 
 /** No defaults here: an engine that goes on with unfinished work takes what is left out from its directory. */
 function engineOptions(command: Command): Command {

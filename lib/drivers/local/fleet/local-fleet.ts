@@ -7,7 +7,7 @@ import { epochMs, raw, type EpochMs } from '../../../kernel/units.ts';
 import type { Observation } from '../../../domain/observation.ts';
 import type { EffectOutcome } from '../../../domain/plan.ts';
 import type { Bid } from '../../../domain/pool.ts';
-import { readyAfter, type CapacityTruth } from '../../../market/capacity.ts';
+import { readyAfter, type CapacityTruth } from '../../../market/capacity-truth.ts';
 import type {
   Bill,
   Fleet,

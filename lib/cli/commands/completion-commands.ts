@@ -1,6 +1,6 @@
 import { Argument, Command, Option } from 'commander';
 import { lazily, type World } from '../context.ts';
-import type { CompleteOptions } from '../flags/completion.ts';
+import type { CompleteOptions } from '../flags/completion-flags.ts';
 
 const SUMMARY = 'print a completion script for bash, zsh, fish or powershell';
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { lazily, type World } from '../context.ts';
 import { path } from '../options.ts';
-import type { BackupOptions, RestoreOptions } from '../flags/upkeep.ts';
+import type { BackupOptions, RestoreOptions } from '../flags/upkeep-flags.ts';
 
 /** Adds `backup` and `restore`. */
 export function addUpkeep(program: Command, world: World, finish: (code: number) => void): void {

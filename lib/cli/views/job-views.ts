@@ -13,7 +13,7 @@ import type {
 } from '../../api/schemas.ts';
 import { bar, dollars, duration, instant, plural, shorten } from '../format.ts';
 import type { Output } from '../output.ts';
-import { table, text } from './table.ts';
+import { table, text } from './text-table.ts';
 
 type Paint = Pick<Output, 'colors' | 'columns'>;
 

@@ -4,9 +4,9 @@ import { isOver, type Job } from '../../../domain/job.ts';
 import type { Cancelling, Retention, Submission, SubmitOutcome, Submitted } from '../../../ports/store.ts';
 import { ageOut } from './ageing.ts';
 import type { Database } from './database.ts';
-import { forgetEvents, putEvent } from './events.ts';
+import { forgetEvents, putEvent } from './event-log.ts';
 import { OPEN_STATES } from './job-queries.ts';
-import { asFlag, bodyOf, jobOf, type JobRow } from './rows.ts';
+import { asFlag, bodyOf, jobOf, type JobRow } from './sqlite-rows.ts';
 import { cancelEvent, submittedEvent } from '../../stores/job-events.ts';
 
 /** Inserts a job that is not there yet; its arrival number, or null when its id is taken. */

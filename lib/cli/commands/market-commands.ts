@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import type { Points } from '../../market/dataset.ts';
 import { fromOne, instantMs, path, positive, share, whole } from '../options.ts';
-import type { DatasetFlags, GenerateFlags, ImportFlags, MarketStreams, ShowFlags } from '../flags/market.ts';
+import type { DatasetFlags, GenerateFlags, ImportFlags, MarketStreams, ShowFlags } from '../flags/market-flags.ts';
 
 const actions = () => import('../actions/market.ts');
 const collect = (text: string, before: readonly string[] = []): string[] => [...before, ...text.split(',')];

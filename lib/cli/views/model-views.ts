@@ -3,7 +3,7 @@ import type { Judgement } from '../../drivers/local/models/judging.ts';
 import type { Training } from '../../drivers/local/models/training.ts';
 import type { Choice } from '../../models/choices.ts';
 import { LEAST_DAYS } from '../../models/evaluation/comparison.ts';
-import type { EvaluationRecord, ForecastFigures } from '../../models/evaluation/record.ts';
+import type { EvaluationRecord, ForecastFigures } from '../../models/evaluation/evaluation-record.ts';
 import { METRIC_NAMES, METRICS, type Metric } from '../../models/evaluation/scores.ts';
 import type { ShelvedModel } from '../../models/library.ts';
 import type { ModelManifest } from '../../models/manifest.ts';
@@ -12,7 +12,7 @@ import type { Risk } from '../../models/preemption.ts';
 import type { InUse } from '../../models/versions.ts';
 import { duration, instant, percent, plural } from '../format.ts';
 import type { Output } from '../output.ts';
-import { table, text, type Column } from './table.ts';
+import { table, text, type Column } from './text-table.ts';
 
 type Look = Pick<Output, 'colors' | 'columns'>;
 const day = (iso: string): string => iso.slice(0, 10);

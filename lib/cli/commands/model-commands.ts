@@ -8,7 +8,7 @@ import type {
   ShowOptions,
   TrainOptions,
   UseOptions,
-} from '../flags/models.ts';
+} from '../flags/model-flags.ts';
 
 const actions = () => import('../actions/models.ts');
 

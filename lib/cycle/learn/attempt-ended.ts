@@ -1,34 +1,33 @@
 import { invariant } from '../../kernel/errors.ts';
 import type { PoolId } from '../../kernel/ids.ts';
-import { lte, type EpochMs, type Seconds } from '../../kernel/units.ts';
+import { lt, lte, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import type { Instance } from '../../domain/instance.ts';
 import type { Attempt, AttemptOutcome, Job, StageSpec, Usage } from '../../domain/job.ts';
 import type { Pool } from '../../domain/pool.ts';
 import type { AttemptEnded } from '../../policy/learner.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
-/** The end of an attempt, as recorded. */
-export interface AttemptEnd {
-  readonly attempt: Attempt;
-  readonly job: Job;
-  readonly stage: StageSpec;
-  /** Of the whole task; null unless it succeeded. */
-  readonly runtimeS: Seconds | null;
-}
+type Recorded = Pick<AttemptEnded, 'attempt' | 'job' | 'stage' | 'runtimeS'>;
 
 /** Where attempts ran; the same for all that end together. */
 export interface Ground {
-  readonly state: Pick<WorkingState, 'instances' | 'attemptsOn'>;
+  readonly state: WorkingState;
   readonly pools: ReadonlyMap<PoolId, Pool>;
 }
 
 /** The end of an attempt as learners are told it: what most of them do not read is looked up when it is read. */
 export class EndedAttempt implements AttemptEnded {
-  readonly #end: AttemptEnd;
+  readonly attempt: Attempt;
+  readonly job: Job;
+  readonly stage: StageSpec;
+  readonly runtimeS: Seconds | null;
   readonly #ground: Ground;
 
-  constructor(end: AttemptEnd, ground: Ground) {
-    this.#end = end;
+  constructor({ attempt, job, stage, runtimeS }: Recorded, ground: Ground) {
+    this.attempt = attempt;
+    this.job = job;
+    this.stage = stage;
+    this.runtimeS = runtimeS;
     this.#ground = ground;
   }
 
@@ -36,32 +35,16 @@ export class EndedAttempt implements AttemptEnded {
     return 'attempt-ended' as const;
   }
 
-  get attempt(): Attempt {
-    return this.#end.attempt;
-  }
-
-  get job(): Job {
-    return this.#end.job;
-  }
-
-  get stage(): StageSpec {
-    return this.#end.stage;
-  }
-
-  get runtimeS(): Seconds | null {
-    return this.#end.runtimeS;
-  }
-
   get atMs(): EpochMs {
-    return invariant(this.#end.attempt.endedMs, 'the attempt has ended');
+    return invariant(this.attempt.endedMs, 'the attempt has ended');
   }
 
   get outcome(): AttemptOutcome {
-    return invariant(this.#end.attempt.outcome, 'the attempt has ended');
+    return invariant(this.attempt.outcome, 'the attempt has ended');
   }
 
   get usage(): Usage | null {
-    return this.#end.attempt.usage;
+    return this.attempt.usage;
   }
 
   get instance(): Instance {
@@ -81,6 +64,6 @@ export class EndedAttempt implements AttemptEnded {
   }
 }
 
-/** Whether its process ran at an instant, or ended then. */
+/** Whether its process ran until an instant, one that ended just then included; not one that started then. */
 const ranAt = ({ startedMs, endedMs }: Attempt, at: EpochMs): boolean =>
-  startedMs !== null && lte(startedMs, at) && (endedMs === null || lte(at, endedMs));
+  startedMs !== null && lt(startedMs, at) && (endedMs === null || lte(at, endedMs));

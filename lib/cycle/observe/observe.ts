@@ -17,7 +17,7 @@ import type { EndCause, Instance } from '../../domain/instance.ts';
 import { callerText } from '../../domain/caller.ts';
 import type { Attempt, AttemptOutcome, Job, OwnStops, StageSpec, Task } from '../../domain/job.ts';
 import type { Observation } from '../../domain/observation.ts';
-import type { AttemptEnd } from '../learn/attempt-ended.ts';
+import { EndedAttempt, type Ground } from '../learn/attempt-ended.ts';
 import { faultText, holdJob } from './holding.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
@@ -28,7 +28,7 @@ const MAX_BACKOFF_S = 600;
 /** What observing brings besides state: ends to learn from and instances whose bill is due. */
 export interface Observed {
   /** Attempts that ended, those among them that went with their instance. */
-  readonly ends: readonly AttemptEnd[];
+  readonly ends: readonly EndedAttempt[];
   readonly ended: readonly InstanceId[];
   /** Attempts that ended while their instance stayed. */
   readonly left: readonly Left[];
@@ -47,8 +47,13 @@ export interface Left {
  * Folds what the world reported into the state. An observation at or below its instance's cursor was applied before
  * and is skipped, so delivering again changes nothing.
  */
-export function applyObservations(state: WorkingState, observations: readonly Observation[]): Observed {
-  const ends: AttemptEnd[] = [];
+export function applyObservations(ground: Ground, observations: readonly Observation[]): Observed {
+  const { state } = ground;
+  const ends: EndedAttempt[] = [];
+  const noteEnd = (a: Attempt, runtimeS: Seconds | null): void => {
+    const end = endOf(a, runtimeS, ground);
+    if (end !== null) ends.push(end);
+  };
   const ended: InstanceId[] = [];
   const left: Left[] = [];
   const cameUp: InstanceId[] = [];
@@ -87,7 +92,7 @@ export function applyObservations(state: WorkingState, observations: readonly Ob
         break;
       case 'instance-ended':
         for (const a of endInstance(state, instance, { at: o.atMs, cause: o.cause, detail: o.detail })) {
-          noteEnd(ends, state, a, null);
+          noteEnd(a, null);
         }
         ended.push(instance.id);
         isLosing = true;
@@ -119,7 +124,7 @@ export function applyObservations(state: WorkingState, observations: readonly Ob
             usage: o.usage,
             reason: o.detail ?? describeEnd(outcome, o.exitCode, o.exitSignal),
           });
-          noteEnd(ends, state, a, runtimeS);
+          noteEnd(a, runtimeS);
         });
         break;
       default:
@@ -130,18 +135,13 @@ export function applyObservations(state: WorkingState, observations: readonly Ob
   return { ends, ended, left, cameUp, isLosing };
 }
 
-/** Keeps an end for learners. Nobody learns from one whose job or stage is not known. */
-function noteEnd(
-  ends: AttemptEnd[],
-  state: WorkingState,
-  { id, job: of, stage: name }: Attempt,
-  runtimeS: Seconds | null,
-): void {
-  const attempt = state.attempts.get(id);
-  const job = state.jobs.get(of);
+/** An end for learners. Null where the job or the stage is not known: nobody learns from that. */
+function endOf({ id, job: of, stage: name }: Attempt, runtimeS: Seconds | null, ground: Ground): EndedAttempt | null {
+  const attempt = ground.state.attempts.get(id);
+  const job = ground.state.jobs.get(of);
   const stage = job?.spec.stages.find((s) => s.name === name);
-  if (attempt === undefined || job === undefined || stage === undefined) return;
-  ends.push({ attempt, job, stage, runtimeS });
+  if (attempt === undefined || job === undefined || stage === undefined) return null;
+  return new EndedAttempt({ attempt, job, stage, runtimeS }, ground);
 }
 
 /** Longest reason of an attempt that is repeated as that of its job. */

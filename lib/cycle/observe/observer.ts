@@ -22,7 +22,6 @@ import type { Learners } from '../../policy/learners.ts';
 import type { Fleet } from '../../ports/fleet.ts';
 import type { Market } from '../../ports/market.ts';
 import type { Store } from '../../ports/store.ts';
-import { EndedAttempt } from '../learn/attempt-ended.ts';
 import { Teaching } from '../learn/teaching.ts';
 import { countSettled } from './breaker.ts';
 import { faultText, holdJob, releaseAll } from './holding.ts';
@@ -88,12 +87,11 @@ export class Observer {
   /** Takes in what happened, settles bills of ended instances, learns. To be committed in one piece: cursors are part of it. */
   async observe(state: WorkingState): Promise<Observed> {
     const { fleet, learners } = this.#parts;
-    const observed = applyObservations(state, await fleet.observe(state.cursors));
+    const observed = applyObservations({ state, pools: this.#pools }, await fleet.observe(state.cursors));
     releaseAll(state, this.#parts.clock.now());
     this.#disk?.tell(state, this.#parts.clock.now());
     const teaching = new Teaching(learners);
-    const ground = { state, pools: this.#pools };
-    for (const end of observed.ends) teaching.tell(new EndedAttempt(end, ground));
+    for (const end of observed.ends) teaching.tell(end);
     const unsettled = new Set<InstanceId>(observed.ended);
     for (const id of state.endedInstances) if (state.instances.get(id)?.costUsd === null) unsettled.add(id);
     for (const id of unsettled) await this.#settle(state, id, teaching);

@@ -1,6 +1,6 @@
 import type { Clock } from '../../kernel/clock.ts';
 import { EbbError } from '../../kernel/errors.ts';
-import type { AttemptId, EffectKey, InstanceId } from '../../kernel/ids.ts';
+import type { AttemptId, EffectKey, InstanceId, PoolId } from '../../kernel/ids.ts';
 import {
   add,
   between,
@@ -29,6 +29,7 @@ import type {
   StartRequest,
   StopRequest,
 } from '../../ports/fleet.ts';
+import { Pacing } from './pacing.ts';
 import { Schedule } from './schedule.ts';
 
 /**
@@ -42,13 +43,15 @@ import { Schedule } from './schedule.ts';
 export interface MemoryFleetOptions {
   readonly truth: CapacityTruth;
   readonly clock: Clock;
-  /** What a task does, given all that an executor is told of it, and what its checkpoint holds from earlier attempts. */
-  readonly script: (request: StartRequest, keptS: Seconds) => TaskScript;
+  /** What a task does, given all that an executor is told of it, the work that its checkpoint holds from earlier attempts, and where it runs. */
+  readonly script: (request: StartRequest, keptS: Seconds, pool: PoolId) => TaskScript;
 }
 
 export interface TaskScript {
   /** Running time of this attempt when nothing stops it, `setupS` included. */
   readonly runtimeS: Seconds;
+  /** Seconds of work that it does in a second beside these. `runtimeS` is at pace 1. Absent: 1, whatever runs beside it. */
+  readonly pace?: (neighbours: readonly StartRequest[]) => number;
   /** From its start until its work begins: image, inputs, reading a checkpoint. Absent: none. */
   readonly setupS?: Seconds;
   readonly exitCode: number;
@@ -77,6 +80,8 @@ interface MemoryAttempt {
   endsMs: EpochMs | null;
   keptS: Seconds;
   ended: boolean;
+  /** Null for one whose pace is always 1. */
+  pacing: Pacing | null;
 }
 
 interface MemoryInstance {
@@ -93,6 +98,8 @@ interface MemoryInstance {
   /** What requests about it were answered. */
   readonly outcomes: Map<EffectKey, EffectOutcome>;
   readonly stoppedBefore: Map<AttemptId, StopReason>;
+  /** Attempts that run at a pace of their own. */
+  paced: number;
   observations: Observation[];
 }
 
@@ -189,6 +196,7 @@ export class MemoryFleet implements Fleet {
       attempts: new Map(),
       outcomes: new Map(),
       stoppedBefore: new Map(),
+      paced: 0,
       observations: [],
     };
     this.#instances.set(request.instance, instance);
@@ -274,6 +282,7 @@ export class MemoryFleet implements Fleet {
       endsMs: null,
       keptS: ZERO_S,
       ended: false,
+      pacing: null,
     };
     instance.attempts.set(request.attempt, attempt);
     const atMs = this.#clock.now();
@@ -287,17 +296,31 @@ export class MemoryFleet implements Fleet {
 
   #begin(instance: MemoryInstance, attempt: MemoryAttempt, atMs: EpochMs): void {
     const { request } = attempt;
-    const script = this.#script(request, this.#keptOf(request));
+    const script = this.#script(request, this.#keptOf(request), instance.request.pool);
     attempt.script = script;
     attempt.startedMs = atMs;
     if (script.stdout !== undefined) this.#stdout.set(request.attempt, script.stdout);
     this.#observe(instance, { kind: 'attempt-started', attempt: request.attempt, atMs });
-    this.#endAt(instance, attempt, { atMs: plus(atMs, script.runtimeS), exitCode: script.exitCode, exitSignal: null });
+    const endMs = script.pace === undefined ? plus(atMs, script.runtimeS) : pacedEnd(instance, attempt, script);
+    this.#endAt(instance, attempt, { atMs: endMs, exitCode: script.exitCode, exitSignal: null });
+    if (instance.paced > 0) this.#repace(instance, atMs);
     if (request.timeoutS !== null) {
       const limitMs = plus(atMs, request.timeoutS);
       this.#at(limitMs, () => this.#stop(instance, attempt, { why: 'timed-out', atMs: limitMs }));
     }
     if (script.checkpointEveryS !== null) this.#checkpointAt(instance, attempt, plus(atMs, script.checkpointEveryS));
+  }
+
+  /** What runs there has changed: pace and end of those that it concerns follow. */
+  #repace(instance: MemoryInstance, atMs: EpochMs): void {
+    for (const attempt of live(instance)) {
+      const { script, pacing } = attempt;
+      if (script?.pace === undefined || pacing === null || attempt.stopped !== null) continue;
+      if (!pacing.change(raw(atMs), script.pace(neighboursOf(instance, attempt)))) continue;
+      attempt.endsMs = null;
+      const endMs = epochMs(Math.max(raw(atMs), pacing.whenMs(workToDoS(script))));
+      this.#endAt(instance, attempt, { atMs: endMs, exitCode: script.exitCode, exitSignal: null });
+    }
   }
 
   #checkpointAt(instance: MemoryInstance, attempt: MemoryAttempt, atMs: EpochMs): void {
@@ -376,12 +399,14 @@ export class MemoryFleet implements Fleet {
     const { request, startedMs } = attempt;
     const keptBeforeS = this.#keptOf(request);
     instance.attempts.set(request.attempt, null);
+    if (attempt.pacing !== null) instance.paced--;
+    if (instance.paced > 0) this.#repace(instance, end.atMs);
     if (end.exitCode === 0 && startedMs !== null) {
       attempt.keptS = workedS(attempt, end.atMs);
       this.#kept.get(request.task.job)?.delete(taskOf(request));
     } else if (raw(attempt.keptS) > 0) {
       const ofJob = this.#kept.get(request.task.job) ?? new Map<string, Seconds>();
-      this.#kept.set(request.task.job, ofJob.set(taskOf(request), add(keptBeforeS, attempt.keptS)));
+      this.#kept.set(request.task.job, ofJob.set(taskOf(request), add(keptBeforeS, keptWorkS(attempt))));
     }
     const { atMs, exitCode, exitSignal } = end;
     this.#observe(instance, {
@@ -565,6 +590,30 @@ interface AttemptEnd {
 /** A copy: what is done to one may end others. */
 const live = (instance: MemoryInstance): MemoryAttempt[] =>
   [...instance.attempts.values()].filter((attempt) => attempt !== null);
+
+/** What runs beside an attempt. */
+const neighboursOf = (instance: MemoryInstance, attempt: MemoryAttempt): StartRequest[] =>
+  live(instance).flatMap((other) => (other === attempt || other.startedMs === null ? [] : [other.request]));
+
+const workToDoS = ({ runtimeS, setupS = ZERO_S }: TaskScript): number => raw(runtimeS) - raw(setupS);
+
+/** Begins the work of an attempt with a pace of its own, once it is set up. Returns when it is done if nothing changes. */
+function pacedEnd(instance: MemoryInstance, attempt: MemoryAttempt, script: TaskScript): EpochMs {
+  const { startedMs } = attempt;
+  if (script.pace === undefined || startedMs === null) {
+    throw new EbbError('internal', { what: 'an attempt without a pace, or one that has not started, is paced' });
+  }
+  const fromMs = plus(startedMs, script.setupS ?? ZERO_S);
+  attempt.pacing = new Pacing(raw(fromMs), script.pace(neighboursOf(instance, attempt)));
+  instance.paced++;
+  return epochMs(attempt.pacing.whenMs(workToDoS(script)));
+}
+
+/** Work that the checkpoint of an attempt keeps, where `keptS` is the running time that it took. */
+function keptWorkS({ pacing, keptS, script, startedMs }: MemoryAttempt): Seconds {
+  if (pacing === null || startedMs === null) return keptS;
+  return seconds(pacing.workS(raw(plus(startedMs, add(script?.setupS ?? ZERO_S, keptS)))));
+}
 
 /** Running time less what went into setting up. */
 function workedS({ startedMs, script }: MemoryAttempt, atMs: EpochMs): Seconds {

@@ -33,7 +33,7 @@ import { MemoryFleet } from './memory-fleet.ts';
 import { MemoryStore } from './memory-store.ts';
 import { Collector, type Settled } from './collector.ts';
 import { ORACLE_FORECAST, withTrueInterruptions } from './true-interruptions.ts';
-import { Truth } from './truth.ts';
+import { Truth, type TrueRuntime } from './truth.ts';
 import type { WorkloadJob } from '../../workload/workload.ts';
 import { COUNTED_PAST_END, type CycleTotals, type EndReason, type Refusal, TEXTS_KEPT } from '../../report/outcome.ts';
 
@@ -71,6 +71,8 @@ export interface SimulationInput {
   readonly minGapS: Seconds;
   /** What a program needs at the start of each attempt before its work begins, that there is no trace of. */
   readonly setupS: Seconds;
+  /** Running times by task, attempt, instance type and neighbours; absent: the workload's. An oracle knows the workload's alone. */
+  readonly runtime?: TrueRuntime | null;
   readonly onEvent?: (event: EventRecord) => void;
   readonly onSettled?: (settled: Settled) => void;
   readonly onProgress?: (progress: Progress) => void;
@@ -163,11 +165,11 @@ class Simulation {
       job: (job) => this.#collector.job(job),
       instance: (instance) => this.#collector.instance(instance),
     });
-    this.#truth = new Truth(trace, capacityOf(trace, config), input.setupS);
+    this.#truth = new Truth({ trace, capacity: capacityOf(trace, config), setupS: input.setupS }, input.runtime);
     this.#fleet = new MemoryFleet({
       truth: this.#truth.capacity,
       clock: this.#clock,
-      script: (request, keptS) => this.#truth.script(request, keptS),
+      script: (request, keptS, pool) => this.#truth.script(request, keptS, pool),
     });
     const market = input.market(now);
     this.#collector = new Collector({

@@ -1,6 +1,7 @@
-import { invariant } from '../../kernel/errors.ts';
-import type { JobId } from '../../kernel/ids.ts';
+import { EbbError, invariant } from '../../kernel/errors.ts';
+import type { JobId, PoolId } from '../../kernel/ids.ts';
 import { raw, seconds, type Seconds } from '../../kernel/units.ts';
+import type { InstanceType } from '../../domain/pool.ts';
 import type { CapacityTruth } from '../../market/capacity-truth.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import type { StartRequest } from '../../ports/fleet.ts';
@@ -11,6 +12,21 @@ import type { StageTruth } from '../../workload/workload.ts';
 const STOPS_IN_S = seconds(2);
 /** Shortest running time of an attempt: a task that has all its work kept still starts and ends. */
 const LEAST_S = 1;
+
+/** What the running time of a task may depend on. */
+export interface RunConditions {
+  /** Its attempt by `number`. */
+  readonly task: StartRequest['task'];
+  readonly role: StartRequest['role'];
+  readonly type: InstanceType;
+  /** What runs beside it on the instance now. */
+  readonly neighbours: readonly StartRequest[];
+  /** What the workload says. */
+  readonly runtimeS: Seconds;
+}
+
+/** Running time of a task from its beginning, were conditions these throughout. They are asked again whenever its neighbours change. */
+export type TrueRuntime = (of: RunConditions) => Seconds;
 
 /**
  * What really happens in a simulation: how long each task runs, whether a try fails, when the market takes what. The fleet
@@ -24,11 +40,20 @@ export class Truth {
   readonly #stages = new Map<JobId, ReadonlyMap<string, StageTruth>>();
   /** Tries that have failed so far, of tasks that fail some. */
   readonly #failed = new Map<string, number>();
+  readonly #runtime: TrueRuntime | null;
+  /** By pool; empty where running times are the workload's. */
+  readonly #types: ReadonlyMap<PoolId, InstanceType>;
 
-  constructor(trace: MarketTrace, capacity: CapacityTruth, setupS: Seconds) {
-    this.trace = trace;
-    this.capacity = capacity;
-    this.setupS = setupS;
+  /** `runtime`: absent, running times are the workload's, wherever a task runs and beside whatever. */
+  constructor(
+    of: { readonly trace: MarketTrace; readonly capacity: CapacityTruth; readonly setupS: Seconds },
+    runtime: TrueRuntime | null = null,
+  ) {
+    this.trace = of.trace;
+    this.capacity = of.capacity;
+    this.setupS = of.setupS;
+    this.#runtime = runtime;
+    this.#types = new Map(runtime === null ? [] : of.trace.pools.map(({ id, type }) => [id, type]));
   }
 
   add(job: JobId, stages: ReadonlyMap<string, StageTruth>): void {
@@ -46,7 +71,7 @@ export class Truth {
     this.#stages.delete(job);
   }
 
-  /** Running time of a task from its beginning on an instance that is not taken. */
+  /** What the workload says of the running time of a task from its beginning on an instance that is not taken. */
   runtimeS(job: JobId, stage: string, index: number): Seconds {
     const truth = this.#of(job, stage);
     return seconds(invariant(truth.runtimeS[index], `no running time of ${job}/${stage}/${index}`));
@@ -57,16 +82,30 @@ export class Truth {
     return this.#of(job, stage).runtimeS;
   }
 
-  script(request: StartRequest, keptS: Seconds): TaskScript {
+  script(request: StartRequest, keptS: Seconds, pool: PoolId): TaskScript {
     const { job, stage, index } = request.task;
-    const leftS = raw(this.runtimeS(job as JobId, stage, index)) - raw(keptS);
+    const runtimeS = this.runtimeS(job as JobId, stage, index);
+    const leftS = raw(runtimeS) - raw(keptS);
     const setupS = raw(this.setupS);
-    return {
+    const script: TaskScript = {
       runtimeS: seconds(setupS + Math.max(LEAST_S, leftS)),
       setupS: this.setupS,
       exitCode: this.#fails(job as JobId, stage, index) ? 1 : 0,
       checkpointEveryS: request.checkpoint?.everyS ?? null,
       stopsInS: STOPS_IN_S,
+    };
+    return this.#runtime === null ? script : { ...script, pace: this.#paceOf(request, pool, runtimeS) };
+  }
+
+  #paceOf(request: StartRequest, pool: PoolId, runtimeS: Seconds): NonNullable<TaskScript['pace']> {
+    const type = invariant(this.#types.get(pool), `the market has no pool ${pool}`);
+    const runtime = invariant(this.#runtime, 'there is a function of the running time');
+    const { task, role } = request;
+    return (neighbours) => {
+      const trueS = raw(runtime({ task, role, type, neighbours, runtimeS }));
+      if (!(trueS > 0 && Number.isFinite(trueS)))
+        throw new EbbError('internal', { what: 'a running time is to be above 0 and finite', got: String(trueS) });
+      return raw(runtimeS) > 0 ? raw(runtimeS) / trueS : 1;
     };
   }
 

@@ -1,0 +1,44 @@
+import { invariant } from '../../kernel/errors.ts';
+
+interface Stretch {
+  readonly fromMs: number;
+  pace: number;
+}
+
+/**
+ * How far a program is whose pace changes with what runs beside it: stretches of one pace each, in the order of time. Pace: seconds of work
+ * done in a second. O(changes) per question.
+ */
+export class Pacing {
+  readonly #stretches: Stretch[];
+
+  /** Nothing is done before `fromMs`. */
+  constructor(fromMs: number, pace: number) {
+    this.#stretches = [{ fromMs, pace }];
+  }
+
+  /** Times of changes ascend. True where it is another pace. */
+  change(atMs: number, pace: number): boolean {
+    const last = invariant(this.#stretches.at(-1), 'there is a first stretch');
+    if (last.pace === pace) return false;
+    if (atMs <= last.fromMs) last.pace = pace;
+    else this.#stretches.push({ fromMs: atMs, pace });
+    return true;
+  }
+
+  /** Work done by then, seconds. */
+  workS(atMs: number): number {
+    let workS = 0;
+    this.#stretches.forEach(({ fromMs, pace }, i) => {
+      const toMs = Math.min(atMs, this.#stretches[i + 1]?.fromMs ?? Infinity);
+      if (toMs > fromMs) workS += ((toMs - fromMs) / 1000) * pace;
+    });
+    return workS;
+  }
+
+  /** When so much work is done if the pace stays as it is; no earlier than the last change. */
+  whenMs(workS: number): number {
+    const { fromMs, pace } = invariant(this.#stretches.at(-1), 'there is a first stretch');
+    return fromMs + (Math.max(0, workS - this.workS(fromMs)) / pace) * 1000;
+  }
+}

@@ -51,7 +51,7 @@ const vpc = z
   ])
   .default('new');
 
-/** Every key, its default and what it means. docs/deploy.md shows the same list. */
+/** Every key, its default and what it means. docs/reference/deployment.md is generated from it. */
 export const deploymentConfig = z
   .strictObject({
     name: z

@@ -1,5 +1,5 @@
 /**
- * One error type for what people and machines can act on. `code` is stable and documented (docs/errors.md is generated
+ * One error type for what people and machines can act on. `code` is stable and documented (docs/reference/errors.md is generated
  * from this table); the four texts answer: what failed, what it got, what is allowed, what to do next.
  */
 export const ERROR_CODES = {

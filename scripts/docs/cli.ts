@@ -74,7 +74,7 @@ await publish(
 ${program.description()}
 
 Results go to standard output, progress and remarks to standard error. With \`--json\` a result is one JSON document, with
-the same fields as the [HTTP API](openapi.json). [Exit codes](../errors.md#exit-codes) are the same for every command. An
+the same fields as the [HTTP API](openapi.json). [Exit codes](errors.md#exit-codes) are the same for every command. An
 option is also written \`--option=value\`.
 
 Options of every command:

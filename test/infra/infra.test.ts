@@ -16,6 +16,6 @@ import './nag.suite.ts';
 import './needed.suite.ts';
 import './operations.suite.ts';
 import './outputs.suite.ts';
-import './security-page.suite.ts';
+import './rights-page.suite.ts';
 import './summary.suite.ts';
 import './update.suite.ts';

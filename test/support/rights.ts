@@ -38,7 +38,7 @@ export const NEEDS: Readonly<Record<string, readonly string[]>> = {
 
 /** Actions of each function, by the page that a test compares with the template. */
 export function rightsOnPage(): ReadonlyMap<string, ReadonlySet<string>> {
-  const page = readFileSync(new URL('../../docs/security.md', import.meta.url), 'utf8');
+  const page = readFileSync(new URL('../../docs/reference/rights.md', import.meta.url), 'utf8');
   return new Map(
     page
       .split(/^### /m)

@@ -1,10 +1,10 @@
-/** docs/security.md says what the template says: nothing that a role may do is missing there, and nothing else is there. */
+/** docs/reference/rights.md says what the template says: nothing that a role may do is missing there, and nothing else is there. */
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { rolesOf, type Role } from './policies.ts';
 import { synthesis } from './synthesis.ts';
 
-const page = readFileSync(new URL('../../docs/security.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../docs/reference/rights.md', import.meta.url), 'utf8');
 
 /** Actions by section, of the tables' first column. */
 const sections = new Map(
@@ -21,7 +21,7 @@ const sections = new Map(
     }),
 );
 
-describe('docs/security.md', () => {
+describe('docs/reference/rights.md', () => {
   let roles: readonly Role[];
   beforeAll(() => {
     roles = rolesOf(synthesis().main);

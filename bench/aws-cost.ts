@@ -107,7 +107,6 @@ function calmMarket(): MarketTrace {
 }
 
 async function meteredRun(): Promise<Metered> {
-  const jobs = Number(args.jobs);
   const folder = mkdtempSync(join(tmpdir(), 'ebb-bench-meter-'));
   const way = wayToRun('functions');
   if (way.mode === null) throw new Error(`LocalStack cannot run here: ${way.missing}`);
@@ -117,66 +116,9 @@ async function meteredRun(): Promise<Metered> {
     const trace = calmMarket();
     const { endpoint } = localstack;
     const aws = await meter.before(endpoint);
-    const rehearsal = await Rehearsal.begin(endpoint, {
-      trace,
-      from: plus(START_MS, seconds(HISTORY_S)),
-      speed: SPEED,
-      region: REGION,
-      families: ['c5'],
-      functions: async (double) => ({
-        ...Object.fromEntries(['DYNAMODB', 'S3', 'SQS', 'SFN'].map((s) => [`AWS_ENDPOINT_URL_${s}`, aws])),
-        ...Object.fromEntries(
-          await Promise.all(
-            ['EC2', 'ECS', 'CLOUDWATCH_LOGS'].map(
-              async (s) => [`AWS_ENDPOINT_URL_${s}`, await meter.before(double)] as const,
-            ),
-          ),
-        ),
-        NODE_OPTIONS: `--import=${fileURLToPath(new URL('aws/preload.mjs', import.meta.url))}`,
-        METER_FOLDER: folder,
-      }),
-    });
+    const rehearsal = await meteredRehearsal(endpoint, { meter, folder, aws, trace });
     try {
-      const { store, isAnyNew } = await storeOf(endpoint);
-      await until('prices are known', 240, () => {
-        const loaded = readdirSync(folder).map(nameIn);
-        console.error(`loaded so far: ${loaded.join(', ')}`);
-        return loaded.some((name) => functionOf(name) === 'prices');
-      });
-      await sleep(5_000);
-      const fromMs = Date.now();
-      const requests = await submitted(rehearsal, jobs);
-      console.error(`${jobs} jobs submitted in ${((Date.now() - fromMs) / 1000).toFixed(0)} s`);
-      await until('all jobs have ended', 900, async () => {
-        // Who asks for jobs would take in those that are new, which is for the functions to do.
-        if (await isAnyNew()) return false;
-        const { items } = await store.jobs({ states: ['pending', 'running'] }, 200, null);
-        console.error(`${items.length} jobs are not over`);
-        return items.length === 0;
-      });
-      await until('all instances are given back', 400, async () => {
-        return (await store.instances(true, 10, null)).items.length === 0;
-      });
-      await sleep(20_000);
-      const doneMs = Date.now();
-      console.error('idle');
-      await sleep(Number(args.idle) * 1000);
-      const { alarms, dashboards } = resourcesIn(rehearsal);
-      return {
-        jobs,
-        overS: Number(args.over),
-        machine: machine(),
-        calls: meter.calls,
-        answers: answersIn(folder),
-        requests,
-        fromMs,
-        doneMs,
-        endMs: Date.now(),
-        gathered: rehearsal.double.events.filter(isGathered).length,
-        engineHours: ((doneMs - fromMs) / 3_600_000) * SPEED,
-        alarms,
-        dashboards,
-      };
+      return await measured(rehearsal, { endpoint, meter, folder });
     } finally {
       await rehearsal.end();
     }
@@ -185,6 +127,80 @@ async function meteredRun(): Promise<Metered> {
     await stop(localstack);
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+function meteredRehearsal(
+  endpoint: string,
+  of: { readonly meter: CallMeter; readonly folder: string; readonly aws: string; readonly trace: MarketTrace },
+): Promise<Rehearsal> {
+  const { meter, folder, aws, trace } = of;
+  return Rehearsal.begin(endpoint, {
+    trace,
+    from: plus(START_MS, seconds(HISTORY_S)),
+    speed: SPEED,
+    region: REGION,
+    families: ['c5'],
+    functions: async (double) => ({
+      ...Object.fromEntries(['DYNAMODB', 'S3', 'SQS', 'SFN'].map((s) => [`AWS_ENDPOINT_URL_${s}`, aws])),
+      ...Object.fromEntries(
+        await Promise.all(
+          ['EC2', 'ECS', 'CLOUDWATCH_LOGS'].map(
+            async (s) => [`AWS_ENDPOINT_URL_${s}`, await meter.before(double)] as const,
+          ),
+        ),
+      ),
+      NODE_OPTIONS: `--import=${fileURLToPath(new URL('aws/preload.mjs', import.meta.url))}`,
+      METER_FOLDER: folder,
+    }),
+  });
+}
+
+/** Submits the jobs, waits until all is over, and watches the idle deployment. */
+async function measured(
+  rehearsal: Rehearsal,
+  { endpoint, meter, folder }: { readonly endpoint: string; readonly meter: CallMeter; readonly folder: string },
+): Promise<Metered> {
+  const jobs = Number(args.jobs);
+  const { store, isAnyNew } = await storeOf(endpoint);
+  await until('prices are known', 240, () => {
+    const loaded = readdirSync(folder).map(nameIn);
+    console.error(`loaded so far: ${loaded.join(', ')}`);
+    return loaded.some((name) => functionOf(name) === 'prices');
+  });
+  await sleep(5_000);
+  const fromMs = Date.now();
+  const requests = await submitted(rehearsal, jobs);
+  console.error(`${jobs} jobs submitted in ${((Date.now() - fromMs) / 1000).toFixed(0)} s`);
+  await until('all jobs have ended', 900, async () => {
+    // Who asks for jobs would take in those that are new, which is for the functions to do.
+    if (await isAnyNew()) return false;
+    const { items } = await store.jobs({ states: ['pending', 'running'] }, 200, null);
+    console.error(`${items.length} jobs are not over`);
+    return items.length === 0;
+  });
+  await until('all instances are given back', 400, async () => {
+    return (await store.instances(true, 10, null)).items.length === 0;
+  });
+  await sleep(20_000);
+  const doneMs = Date.now();
+  console.error('idle');
+  await sleep(Number(args.idle) * 1000);
+  const { alarms, dashboards } = resourcesIn(rehearsal);
+  return {
+    jobs,
+    overS: Number(args.over),
+    machine: machine(),
+    calls: meter.calls,
+    answers: answersIn(folder),
+    requests,
+    fromMs,
+    doneMs,
+    endMs: Date.now(),
+    gathered: rehearsal.double.events.filter(isGathered).length,
+    engineHours: ((doneMs - fromMs) / 3_600_000) * SPEED,
+    alarms,
+    dashboards,
+  };
 }
 
 /** As the rules have it (lib/infra/triggers.ts): warnings go another way, and what says nothing goes nowhere. */

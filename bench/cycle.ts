@@ -209,54 +209,24 @@ async function decided(seed: number, { shape, world, history, forecaster, solver
   };
 }
 
+/** A title, what it is of each figure, and how it is written. */
+type Row = readonly [title: string, of: (f: Figure) => number, as: typeof asMs];
+
 function print(figures: readonly Figure[]): void {
   const all = (of: (f: Figure) => number): readonly number[] => figures.map(of);
   const bounds = new Set(figures.map((f) => f.gaps.bound));
-  printLine(
-    'wall time of the decision',
-    all((f) => f.ms),
-    asMs,
-  );
-  printLine(
-    'processor time of all threads',
-    all((f) => f.cpuMs),
-    asMs,
-  );
-  printLine(
-    'of which solver (wall)',
-    all((f) => f.solverMs),
-    asMs,
-  );
-  printLine(
-    `gap to the ${[...bounds].join(' or ')} bound, (bound - plan) / bound`,
-    all((f) => f.gaps.plan),
-    asPercent,
-  );
-  printLine(
-    "the greedy plan's gap to the same bound",
-    all((f) => f.gaps.greedy),
-    asPercent,
-  );
-  printLine(
-    'the same dollars as a share of expected cost',
-    all((f) => f.gaps.ofCost),
-    asPercent,
-  );
-  printLine(
-    'waiting tasks',
-    all((f) => f.tasks),
-    asCount,
-  );
-  printLine(
-    'start options',
-    all((f) => f.options),
-    asCount,
-  );
-  printLine(
-    'effects',
-    all((f) => f.effects),
-    asCount,
-  );
+  const rows: readonly Row[] = [
+    ['wall time of the decision', (f) => f.ms, asMs],
+    ['processor time of all threads', (f) => f.cpuMs, asMs],
+    ['of which solver (wall)', (f) => f.solverMs, asMs],
+    [`gap to the ${[...bounds].join(' or ')} bound, (bound - plan) / bound`, (f) => f.gaps.plan, asPercent],
+    ["the greedy plan's gap to the same bound", (f) => f.gaps.greedy, asPercent],
+    ['the same dollars as a share of expected cost', (f) => f.gaps.ofCost, asPercent],
+    ['waiting tasks', (f) => f.tasks, asCount],
+    ['start options', (f) => f.options, asCount],
+    ['effects', (f) => f.effects, asCount],
+  ];
+  for (const [title, of, as] of rows) printLine(title, figures.map(of), as);
   console.log(`  first decision of the process, nothing compiled or forecast yet: ${asMs(figures[0]?.ms ?? NaN)}`);
   const whole = percentile(
     all((f) => f.ms),

@@ -57,6 +57,9 @@ async function measure(shape: ScenarioShape, solver: Solver): Promise<Figure> {
   };
 }
 
+/** A title, what it is of each figure, and how it is written. */
+type Row = readonly [title: string, of: (f: Figure) => number, as: typeof asMs];
+
 async function run(title: string, shapes: readonly ScenarioShape[]): Promise<void> {
   console.log(
     `${title}\n  inputs: ${JSON.stringify({ ...shapes[0], seed: `${shapes[0]?.seed}..${shapes.at(-1)?.seed}` })}`,
@@ -69,56 +72,19 @@ async function run(title: string, shapes: readonly ScenarioShape[]): Promise<voi
     if (args.verbose === true) console.log(`  seed ${shape.seed}: ${JSON.stringify(figure)}`);
   }
   await solver.close();
-  printLine(
-    'time of the whole plan stage',
-    figures.map((f) => f.ms),
-    asMs,
-  );
-  printLine(
-    'processor time of all threads',
-    figures.map((f) => f.cpuMs),
-    asMs,
-  );
-  printLine(
-    'of which solver',
-    figures.map((f) => f.solverMs),
-    asMs,
-  );
-  printLine(
-    'gap to the bound, (bound - plan) / bound',
-    figures.map((f) => f.gap),
-    asPercent,
-  );
-  printLine(
-    "the greedy plan's gap to the same bound",
-    figures.map((f) => f.greedyGap),
-    asPercent,
-  );
-  printLine(
-    'the same dollars as a share of expected cost',
-    figures.map((f) => f.costGap),
-    asPercent,
-  );
-  printLine(
-    'variables',
-    figures.map((f) => f.variables),
-    asCount,
-  );
-  printLine(
-    'constraints',
-    figures.map((f) => f.constraints),
-    asCount,
-  );
-  printLine(
-    'deferred starts',
-    figures.map((f) => f.deferred),
-    asCount,
-  );
-  printLine(
-    'pre-emptions',
-    figures.map((f) => f.preempted),
-    asCount,
-  );
+  const rows: readonly Row[] = [
+    ['time of the whole plan stage', (f) => f.ms, asMs],
+    ['processor time of all threads', (f) => f.cpuMs, asMs],
+    ['of which solver', (f) => f.solverMs, asMs],
+    ['gap to the bound, (bound - plan) / bound', (f) => f.gap, asPercent],
+    ["the greedy plan's gap to the same bound", (f) => f.greedyGap, asPercent],
+    ['the same dollars as a share of expected cost', (f) => f.costGap, asPercent],
+    ['variables', (f) => f.variables, asCount],
+    ['constraints', (f) => f.constraints, asCount],
+    ['deferred starts', (f) => f.deferred, asCount],
+    ['pre-emptions', (f) => f.preempted, asCount],
+  ];
+  for (const [title, of, as] of rows) printLine(title, figures.map(of), as);
   console.log(`  first decision of the process, nothing compiled yet: ${asMs(figures[0]?.ms ?? NaN)}`);
   const used = Map.groupBy(figures, (f) => f.used);
   console.log(`  plans used: ${[...used].map(([name, of]) => `${name} ${of.length}`).join(', ')}`);

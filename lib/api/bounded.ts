@@ -1,6 +1,6 @@
 /**
  * Answers that a function can send: Lambda takes 6 MiB, as JSON text in which the body is a string ("Lambda quotas"). A page
- * of large items holds fewer than were asked for; whatever is larger even so is refused by the middleware (stack.ts).
+ * of large items holds fewer than were asked for; whatever is larger even so is refused by the middleware (middleware.ts).
  */
 import { EbbError } from '../kernel/errors.ts';
 

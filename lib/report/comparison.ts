@@ -151,6 +151,24 @@ class Statistics {
 
 const total = <T>(items: readonly T[], of: (item: T) => number): number => items.reduce((sum, x) => sum + of(x), 0);
 
+const COUNTED = [
+  'jobs',
+  'tasks',
+  'succeeded',
+  'failed',
+  'unfinished',
+  'refused',
+  'notSubmitted',
+  'deadlines',
+  'missed',
+] as const;
+
+const countsOf = (runs: readonly RunOutcome[]): Pick<PresetFigures, (typeof COUNTED)[number]> =>
+  Object.fromEntries(COUNTED.map((name) => [name, total(runs, (r) => r.totals[name])])) as Pick<
+    PresetFigures,
+    (typeof COUNTED)[number]
+  >;
+
 function presetFigures(
   statistics: Statistics,
   preset: string,
@@ -173,15 +191,7 @@ function presetFigures(
     runs: runs.length,
     aborted: runs.filter((r) => r.ended === 'aborted').length,
     timeOver: runs.filter((r) => r.ended === 'time-over').length,
-    jobs: sum((t) => t.jobs),
-    tasks: sum((t) => t.tasks),
-    succeeded: sum((t) => t.succeeded),
-    failed: sum((t) => t.failed),
-    unfinished: sum((t) => t.unfinished),
-    refused: sum((t) => t.refused),
-    notSubmitted: sum((t) => t.notSubmitted),
-    deadlines: sum((t) => t.deadlines),
-    missed: sum((t) => t.missed),
+    ...countsOf(runs),
     costUsd: statistics.mean(runs, billed),
     workUsd: perRun((t) => t.workUsd),
     wastedUsd: perRun((t) => t.wastedUsd),

@@ -105,25 +105,7 @@ export function submissionOf(job: TraceJob, { options, tally }: ReadContext): Su
   for (const part of all) {
     const real = truthOf(part, tally);
     truth.set(part.name, real);
-    stages.push({
-      name: part.name,
-      dependsOn: part.dependsOn.flatMap((d) => (parts.get(d) ?? []).map((p) => p.name)),
-      tasks: part.runtimeS.length,
-      gang: part.gang ?? false,
-      command: [part.program ?? job.program],
-      env: {},
-      workdir: '/',
-      inputs: [],
-      outputs: [],
-      resources: options.gpus === 'ignore' ? { ...part.resources, gpus: 0 } : part.resources,
-      // The same for all: how often tasks really fail is not for policies to know.
-      retries: LIMITS.retries,
-      timeoutS: null,
-      checkpoint,
-      expectedRuntimeS: guess(part.expectedRuntimeS),
-      constraints: {},
-      preferences: [],
-    });
+    stages.push(stageOf(part, { program: part.program ?? job.program, parts, checkpoint, options }));
   }
   const { key, file, line, atS, production } = job;
   return {
@@ -144,6 +126,36 @@ export function submissionOf(job: TraceJob, { options, tally }: ReadContext): Su
       stages,
     },
     truth,
+  };
+}
+
+function stageOf(
+  part: TraceStage,
+  of: {
+    readonly program: string;
+    readonly parts: ReadonlyMap<string, readonly TraceStage[]>;
+    readonly checkpoint: Checkpoint | null;
+    readonly options: ReadContext['options'];
+  },
+): StageSpec {
+  return {
+    name: part.name,
+    dependsOn: part.dependsOn.flatMap((d) => (of.parts.get(d) ?? []).map((p) => p.name)),
+    tasks: part.runtimeS.length,
+    gang: part.gang ?? false,
+    command: [of.program],
+    env: {},
+    workdir: '/',
+    inputs: [],
+    outputs: [],
+    resources: of.options.gpus === 'ignore' ? { ...part.resources, gpus: 0 } : part.resources,
+    // The same for all: how often tasks really fail is not for policies to know.
+    retries: LIMITS.retries,
+    timeoutS: null,
+    checkpoint: of.checkpoint,
+    expectedRuntimeS: guess(part.expectedRuntimeS),
+    constraints: {},
+    preferences: [],
   };
 }
 

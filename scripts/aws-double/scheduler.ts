@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
@@ -29,6 +29,16 @@ export interface SchedulerDouble {
 
 const dueMs = ({ ScheduleExpression }: Scheduled): number =>
   Date.parse(`${/^at\((.*)\)$/.exec(ScheduleExpression)?.[1] ?? ''}Z`);
+
+function answer(response: ServerResponse, status: number, content: object): void {
+  const type = (content as { __type?: string }).__type;
+  response
+    .writeHead(status, {
+      'content-type': 'application/json',
+      ...(type === undefined ? {} : { 'x-amzn-errortype': type }),
+    })
+    .end(JSON.stringify(content));
+}
 
 /** `nowMs`: what lies before it is refused, as the service does. */
 export async function startSchedulerDouble(groups: readonly string[], nowMs: () => number): Promise<SchedulerDouble> {
@@ -69,13 +79,7 @@ export async function startSchedulerDouble(groups: readonly string[], nowMs: () 
           : action === 'DeleteSchedule'
             ? remove(url.searchParams.get('groupName') ?? 'default', name)
             : create(name, JSON.parse(Buffer.concat(chunks).toString()) as Scheduled);
-      const type = (content as { __type?: string }).__type;
-      response
-        .writeHead(status, {
-          'content-type': 'application/json',
-          ...(type === undefined ? {} : { 'x-amzn-errortype': type }),
-        })
-        .end(JSON.stringify(content));
+      answer(response, status, content);
     })();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

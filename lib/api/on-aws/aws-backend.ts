@@ -19,6 +19,7 @@ import { lambdaClock } from '../../drivers/aws/lambda/clock.ts';
 import { limitsOf } from '../../drivers/aws/compose/environment.ts';
 import { processStore, uniform, wallMs, type StoreParts } from '../../drivers/aws/compose/compose-store.ts';
 import { logStreamOf, logUrl } from '../../drivers/aws/fleet/log-place.ts';
+import type { Pool } from '../../domain/pool.ts';
 import type { AwsPrices } from '../../drivers/aws/market/aws-market.ts';
 import { ARCHIVE_PREFIX } from '../../drivers/aws/store/keys.ts';
 import { placedInS3 } from '../../drivers/aws/fleet/placed.ts';
@@ -40,7 +41,7 @@ export interface DeployedBackend {
 }
 
 export function composeBackend(of: StoreParts = processStore()): DeployedBackend {
-  const { EBB_TRIGGER_QUEUE: queue, EBB_REGION: region, EBB_CLOCK: anchor, EBB_CONFIG: config } = of.environment;
+  const { EBB_REGION: region, EBB_CLOCK: anchor, EBB_CONFIG: config } = of.environment;
   const clock = lambdaClock(anchor);
   // By the service's address like any other call: one place says where AWS is.
   const sqs = new SQSClient({ region, useQueueUrlAsEndpoint: false });
@@ -59,38 +60,11 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
   let readMs = -Infinity;
   let waking: Promise<void> | null = null;
   const prices = (): AwsPrices => invariant(known, 'prices are read before the first request');
-  let admitting: {
-    readonly admit: ReturnType<typeof admitter>;
-    readonly of: AwsPrices;
-    readonly madeMs: number;
-  } | null = null;
-  /** That of a moment ago, where prices are the same: jobs of a batch share what it finds out. */
-  const admission = (): ReturnType<typeof admitter> => {
-    const nowMs = wallMs();
-    if (admitting !== null && admitting.of === prices() && Math.abs(nowMs - admitting.madeMs) < ADMISSION_MS)
-      return admitting.admit;
-    const open = market.pools().filter((p) => market.quote(p.id, clock.now()) !== null);
-    const admit = admitter({ pools: open, limits: limitsOf(config), config: config.settings, history });
-    admitting = { admit, of: prices(), madeMs: nowMs };
-    return admit;
-  };
-  const market: Market = {
-    pools: () => prices().market.pools(),
-    quote: (...asked) => prices().market.quote(...asked),
-    history: (...asked) => prices().market.history(...asked),
-    completeUntil: () => prices().market.completeUntil?.() ?? null,
-  };
-  // What is durable must not be forgotten where the queue does not answer: the clock finds it then.
-  const wakeUnlessAwaited = async (): Promise<void> => {
-    if (
-      await of
-        .wake()
-        .isAwaited()
-        .catch(() => false)
-    )
-      return;
-    await trigger(sqs, queue, 'submitted').catch(() => of.wake().want());
-  };
+  const admission = admissionOfLate(() => prices(), {
+    open: () => market.pools().filter((p) => market.quote(p.id, clock.now()) !== null),
+    make: (pools) => admitter({ pools, limits: limitsOf(config), config: config.settings, history }),
+  });
+  const market = marketOf(prices);
   const backend: Backend = {
     store: of.store(),
     clock,
@@ -109,7 +83,7 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
     admit: async (spec) => admission()(spec, clock.now()),
     forecast: async (pools) => (await import('./deployment-forecasts.ts')).forecastsOf(of, market, pools),
     wake: () => {
-      waking ??= wakeUnlessAwaited();
+      waking ??= wakeUnlessAwaited(of, sqs);
     },
     health: () => healthOf(of, prices(), startedMs),
   };
@@ -128,6 +102,41 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
       await sent;
     },
   };
+}
+
+/** The market as it was last read. */
+const marketOf = (prices: () => AwsPrices): Market => ({
+  pools: () => prices().market.pools(),
+  quote: (...asked) => prices().market.quote(...asked),
+  history: (...asked) => prices().market.history(...asked),
+  completeUntil: () => prices().market.completeUntil?.() ?? null,
+});
+
+type Admit = ReturnType<typeof admitter>;
+
+/** Admission as it was made a moment ago, where prices are the same: jobs of a batch share what it finds out. */
+function admissionOfLate(
+  prices: () => AwsPrices,
+  of: { readonly open: () => readonly Pool[]; readonly make: (open: readonly Pool[]) => Admit },
+): () => Admit {
+  let last: { readonly admit: Admit; readonly of: AwsPrices; readonly madeMs: number } | null = null;
+  return () => {
+    const nowMs = wallMs();
+    if (last !== null && last.of === prices() && Math.abs(nowMs - last.madeMs) < ADMISSION_MS) return last.admit;
+    const admit = of.make(of.open());
+    last = { admit, of: prices(), madeMs: nowMs };
+    return admit;
+  };
+}
+
+/** What is durable must not be forgotten where the queue does not answer: the clock finds it then. */
+async function wakeUnlessAwaited(of: StoreParts, sqs: SQSClient): Promise<void> {
+  const isAwaited = await of
+    .wake()
+    .isAwaited()
+    .catch(() => false);
+  if (isAwaited) return;
+  await trigger(sqs, of.environment.EBB_TRIGGER_QUEUE, 'submitted').catch(() => of.wake().want());
 }
 
 async function healthOf(of: StoreParts, { trace, checkedMs }: AwsPrices, startedMs: number): Promise<Health> {

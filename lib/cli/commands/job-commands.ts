@@ -5,6 +5,14 @@ import type { JobsOptions, LogsOptions, StatusOptions, SubmitOptions } from '../
 
 /** Adds what works on the jobs of a running engine: submit, jobs, status, watch, logs, cancel, release, explain. */
 export function addJobs(program: Command, world: World, finish: (code: number) => void): void {
+  addSubmit(program, world, finish);
+  addQuestions(program, world, finish);
+  addLogs(program, world, finish);
+  addChanges(program, world, finish);
+  addExplain(program, world, finish);
+}
+
+function addSubmit(program: Command, world: World, finish: (code: number) => void): void {
   program
     .command('submit')
     .summary('hand job files to a running engine')
@@ -23,7 +31,9 @@ export function addJobs(program: Command, world: World, finish: (code: number) =
     .option('--json', 'print the answers as JSON')
     .addHelpText('after', '\nExample:\n  $ ebb submit examples/hello.yaml\n  $ ebb submit jobs/*.yaml')
     .action(lazily<SubmitOptions>(world, finish, async () => (await import('../actions/submit.ts')).submit));
+}
 
+function addQuestions(program: Command, world: World, finish: (code: number) => void): void {
   program
     .command('jobs')
     .summary('list jobs, newest first')
@@ -64,7 +74,9 @@ export function addJobs(program: Command, world: World, finish: (code: number) =
     .option('--json', 'print events as JSON, one per line')
     .addHelpText('after', '\nExample:\n  $ ebb watch nightly-render')
     .action(lazily<object>(world, finish, async () => (await import('../actions/watch.ts')).watch));
+}
 
+function addLogs(program: Command, world: World, finish: (code: number) => void): void {
   program
     .command('logs')
     .summary("print a task's output")
@@ -80,7 +92,9 @@ export function addJobs(program: Command, world: World, finish: (code: number) =
     .option('--json', 'print as JSON')
     .addHelpText('after', '\nExample:\n  $ ebb logs nightly-render --stage frames --task 7 --follow')
     .action(lazily<LogsOptions>(world, finish, async () => (await import('../actions/logs.ts')).logs));
+}
 
+function addChanges(program: Command, world: World, finish: (code: number) => void): void {
   program
     .command('cancel')
     .summary('stop a job')
@@ -100,7 +114,9 @@ export function addJobs(program: Command, world: World, finish: (code: number) =
     .option('--json', 'print as JSON')
     .addHelpText('after', '\nExample:\n  $ ebb release nightly-render')
     .action(lazily<object>(world, finish, async () => (await import('../actions/jobs.ts')).release));
+}
 
+function addExplain(program: Command, world: World, finish: (code: number) => void): void {
   program
     .command('explain')
     .summary('why a job waits, or runs where it runs')

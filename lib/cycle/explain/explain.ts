@@ -282,13 +282,20 @@ function forecastSeen(
   return seen.size === 0 ? {} : { forecast: [...seen.values()] };
 }
 
+interface Said {
+  readonly waiting: Waiting[];
+  readonly placed: Placed[];
+}
+
 /** What becomes of one group this cycle: some start, some wait for an instance that is coming up, the rest waits. */
-function explainGroup(
-  d: Deliberation,
-  group: PendingGroup,
-  index: Index,
-  out: { readonly waiting: Waiting[]; readonly placed: Placed[] },
-): void {
+function explainGroup(d: Deliberation, group: PendingGroup, index: Index, out: Said): void {
+  const onPlaces = explainPlaced(d, group, index, out) + explainRoom(d, group, index, out);
+  explainBought(d, group, { index, accounted: onPlaces }, out);
+  explainWaits(d, group, index, out);
+}
+
+/** Tasks that have a place on an instance. Returns how many. */
+function explainPlaced(d: Deliberation, group: PendingGroup, index: Index, out: Said): number {
   let accounted = 0;
   for (const [on, tasks] of index.placedOn.get(group.id) ?? []) {
     accounted += tasks;
@@ -312,6 +319,12 @@ function explainGroup(
       });
     }
   }
+  return accounted;
+}
+
+/** Tasks whose room is promised, or that wait for a place of other tasks. Returns how many. */
+function explainRoom(d: Deliberation, group: PendingGroup, index: Index, out: Said): number {
+  let accounted = 0;
   const waitsForRoom = (tasks: number, why: Pick<Waiting, 'detail' | 'wouldChange' | 'expectedStartMs'>): void => {
     if (tasks === 0) return;
     accounted += tasks;
@@ -335,6 +348,18 @@ function explainGroup(
     wouldChange: '`expectedRuntime` in the job file, or the end of a run of this program',
     expectedStartMs: null,
   });
+  return accounted;
+}
+
+/** Tasks that the plan starts and that have no place: their instances are bought, or cannot be. `accounted`: those that have one. */
+function explainBought(
+  d: Deliberation,
+  group: PendingGroup,
+  of: { readonly index: Index; readonly accounted: number },
+  out: Said,
+): void {
+  const { index } = of;
+  let { accounted } = of;
   for (const s of index.starts.get(group.id) ?? []) {
     let tasks = Math.max(0, s.count - accounted);
     accounted = Math.max(0, accounted - s.count);
@@ -377,6 +402,10 @@ function explainGroup(
           },
     );
   }
+}
+
+/** Tasks that start later in the window, and tasks that start neither now nor then. */
+function explainWaits(d: Deliberation, group: PendingGroup, index: Index, out: Said): void {
   const { limits } = d.snapshot;
   const deferred = index.deferred.get(group.id) ?? [];
   const wait = index.waits.get(group.id);

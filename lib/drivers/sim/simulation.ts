@@ -172,17 +172,7 @@ class Simulation {
       script: (request, keptS, pool) => this.#truth.script(request, keptS, pool),
     });
     const market = input.market(now);
-    this.#collector = new Collector({
-      store: this.#store,
-      fleet: this.#fleet,
-      pools: market.pools(),
-      namesJobs: input.namesJobs,
-      onForget: (job) => {
-        this.#truth.forget(job);
-        this.#fleet.forgetTasks(job);
-      },
-      ...(input.onSettled && { onSettled: input.onSettled }),
-    });
+    this.#collector = this.#collectorOf(market);
     // What is learned is never stored: a fault ends the simulation, and the next one learns from its own runs.
     const learners = composeLearners({ isKept: false, ...(input.learners && { more: input.learners }) });
     const evidence = learners.of(capacityLearner);
@@ -219,7 +209,25 @@ class Simulation {
     this.#ids = randomStream(seed, 'ids');
     this.#admit = admitter({ pools: market.pools(), limits, config, history: learners.of(runtimeLearner) });
     this.#arrivals = new Arrivals(input.jobs, input.fromMs);
-    this.#sources = [
+    this.#sources = this.#happenings();
+  }
+
+  #collectorOf(market: Market): Collector {
+    return new Collector({
+      store: this.#store,
+      fleet: this.#fleet,
+      pools: market.pools(),
+      namesJobs: this.#input.namesJobs,
+      onForget: (job) => {
+        this.#truth.forget(job);
+        this.#fleet.forgetTasks(job);
+      },
+      ...(this.#input.onSettled && { onSettled: this.#input.onSettled }),
+    });
+  }
+
+  #happenings(): readonly Source[] {
+    return [
       {
         // What happens to instances and tasks.
         priority: 0,

@@ -1,7 +1,7 @@
 /**
  * Where records of instances lie, and which of them have something to report. In the deployment's table:
  *
- *   I#<instance>    FLEET            the record (record.ts), compressed; `n` counts its versions
+ *   I#<instance>    FLEET            the record (instance-record.ts), compressed; `n` counts its versions
  *   E#<EC2 id>      FLEET            which instance of ours it is
  *   L#<group>       FLEET            launches that one request buys, and EC2's ids of the instances that came of it
  *   A#<mark>        ORDER            which attempt, on which instance, and what to run, as it was asked; there from before its

@@ -27,7 +27,7 @@ import { lockDirectory } from './engine-lock.ts';
 import { replayMarket } from '../market/replay.ts';
 import { NamedFolders, ownFolder } from '../admit/own-folders.ts';
 import { refuseMissingSecrets } from '../admit/secrets-at-hand.ts';
-import { openSqliteStore } from '../store/sqlite-store.ts';
+import { openSqliteStore, type SqliteStore } from '../store/sqlite-store.ts';
 import { unknownToFleet } from './unknown-instances.ts';
 import { VERSION } from './version.ts';
 import { enterWorld } from '../market/world.ts';
@@ -86,8 +86,7 @@ export async function openEngine(options: LocalEngineOptions): Promise<LocalEngi
 }
 
 async function compose(options: LocalEngineOptions, lock: { release(): void }): Promise<LocalEngine> {
-  const database = join(options.dir, DATABASE);
-  const store = openSqliteStore({ path: database });
+  const store = openSqliteStore({ path: join(options.dir, DATABASE) });
   const world = await enterWorld(options.dir, options, await earlierLife(store));
   const market = replayMarket(world.trace, () => world.clock.now());
   const fleet = createLocalFleet({
@@ -98,16 +97,43 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
   });
   fleet.recover(await unknownToFleet(store, fleet));
   const history = await HistoryCopy.open(store);
-  const admit = admitter({
-    pools: market.pools(),
-    limits: world.limits,
-    config: world.config,
-    history: history.runtimes,
-  });
+  const thread = threadOf(options, world, store);
+  const disk = await watchDisk(options, world, thread);
+  const backend = backendOf(options, { store, world, market, fleet, history, thread, disk });
+  let closed: Promise<void> | null = null;
+  const close = async (): Promise<void> => {
+    disk.close();
+    await fleet.close();
+    await store.close();
+    lock.release();
+  };
+  return {
+    backend,
+    start: () => thread.start(),
+    failed: thread.failed,
+    stop: async (manner) => {
+      // A thread that cannot give anything back any more leaves nothing running either.
+      if (manner === 'at-once' || !(await thread.drain())) {
+        await thread.terminate();
+        killFleet(options.dir);
+      } else {
+        // An engine that gave up has left all as it is. What goes on without one would be nobody's.
+        const { gaveUp } = thread;
+        if (manner === 'drained' && gaveUp !== null && !isFenced(gaveUp.error)) await endFleet(options.dir);
+      }
+      closed ??= close();
+      await closed;
+    },
+  };
+}
+
+type World = Awaited<ReturnType<typeof enterWorld>>;
+
+function threadOf(options: LocalEngineOptions, world: World, store: SqliteStore): EngineThread {
   const { onInterrupted } = options;
-  const thread = new EngineThread({
+  return new EngineThread({
     dir: options.dir,
-    database,
+    database: join(options.dir, DATABASE),
     dumpModel: options.dumpModel,
     periodMs: (world.config.cyclePeriodS * 1000) / world.record.speed,
     ...(onInterrupted === undefined
@@ -119,6 +145,10 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
           },
         }),
   });
+}
+
+/** A watch of the disk that tells the engine's thread, and people, when it fills up or has room again. */
+async function watchDisk(options: LocalEngineOptions, world: World, thread: EngineThread): Promise<DiskWatch> {
   const disk = await DiskWatch.open({
     dir: options.dir,
     limitBytes: world.record.diskBytes ?? null,
@@ -130,10 +160,34 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
     if (level !== 'enough') options.say?.(`warning: ${text}; ${diskWayOut(use, options.dir)}`);
     else if (before === 'used-up') options.say?.(`there is room on the disk again: ${text}`);
   });
+  return disk;
+}
+
+/** What the engine is made of. */
+interface Parts {
+  readonly store: Store;
+  readonly world: World;
+  readonly market: Backend['market'];
+  readonly fleet: Backend['fleet'];
+  readonly history: HistoryCopy;
+  readonly thread: EngineThread;
+  readonly disk: DiskWatch;
+}
+
+function backendOf(
+  options: LocalEngineOptions,
+  { store, world, market, fleet, history, thread, disk }: Parts,
+): Backend {
+  const admit = admitter({
+    pools: market.pools(),
+    limits: world.limits,
+    config: world.config,
+    history: history.runtimes,
+  });
   const named = new NamedFolders(options.dir);
   const startedMs = wallTime.epochMs();
   const folders = new FoldersAtHand(() => wallTime.monotonicMs());
-  const backend: Backend = {
+  return {
     store,
     clock: world.clock,
     random: randomStream(world.record.seed, `ids/${startedMs}/${process.pid}`),
@@ -167,31 +221,6 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
       preset: world.record.preset,
       disk: disk.state === null ? null : { level: disk.state.level, ...disk.state.use },
     }),
-  };
-  let closed: Promise<void> | null = null;
-  const close = async (): Promise<void> => {
-    disk.close();
-    await fleet.close();
-    await store.close();
-    lock.release();
-  };
-  return {
-    backend,
-    start: () => thread.start(),
-    failed: thread.failed,
-    stop: async (manner) => {
-      // A thread that cannot give anything back any more leaves nothing running either.
-      if (manner === 'at-once' || !(await thread.drain())) {
-        await thread.terminate();
-        killFleet(options.dir);
-      } else {
-        // An engine that gave up has left all as it is. What goes on without one would be nobody's.
-        const { gaveUp } = thread;
-        if (manner === 'drained' && gaveUp !== null && !isFenced(gaveUp.error)) await endFleet(options.dir);
-      }
-      closed ??= close();
-      await closed;
-    },
   };
 }
 

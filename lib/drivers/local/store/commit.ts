@@ -1,7 +1,7 @@
 import { unreachable } from '../../../kernel/errors.ts';
 import { raw } from '../../../kernel/units.ts';
-import { isLive } from '../../../domain/instance.ts';
-import { isOver, type Job } from '../../../domain/job.ts';
+import { isLive, type Instance } from '../../../domain/instance.ts';
+import { isOver, type Attempt, type Job, type Task } from '../../../domain/job.ts';
 import type { LedgerRow } from '../../../domain/ledger.ts';
 import type { Plan } from '../../../domain/plan.ts';
 import type { Change, EffectRecord, Retention } from '../../../ports/store.ts';
@@ -35,66 +35,16 @@ function writeOf(change: Change, nowMs: number): Write {
   switch (change.put) {
     case 'job':
       return putJob(change.value, nowMs);
-    case 'task': {
-      const { job, stage, index } = change.value;
-      const open = asFlag(isOpenTask(change.value));
-      const body = JSON.stringify(change.value);
-      return (db) =>
-        db.run(
-          `INSERT INTO tasks VALUES (?, ?, ?, ?, ?)
-           ON CONFLICT (job, stage, idx) DO UPDATE SET open = excluded.open, body = excluded.body`,
-          job,
-          stage,
-          index,
-          open,
-          body,
-        );
-    }
-    case 'attempt': {
-      const { id, job, instance } = change.value;
-      const open = asFlag(isOpenAttempt(change.value));
-      const body = JSON.stringify(change.value);
-      return (db) =>
-        db.run(
-          `INSERT INTO attempts (id, job, instance, open, body) VALUES (?, ?, ?, ?, ?)
-           ON CONFLICT (id) DO UPDATE SET
-             job = excluded.job, instance = excluded.instance, open = excluded.open, body = excluded.body`,
-          id,
-          job,
-          instance,
-          open,
-          body,
-        );
-    }
-    case 'instance': {
-      const open = asFlag(isLive(change.value));
-      const isSettled = change.value.state === 'ended' && change.value.costUsd !== null;
-      const body = JSON.stringify(change.value);
-      return (db) =>
-        db.run(
-          `INSERT INTO instances (id, open, body, settled_ms) VALUES (?, ?, ?, ?)
-           ON CONFLICT (id) DO UPDATE SET open = excluded.open, body = excluded.body, settled_ms = excluded.settled_ms`,
-          change.value.id,
-          open,
-          body,
-          isSettled ? nowMs : null,
-        );
-    }
+    case 'task':
+      return putTask(change.value);
+    case 'attempt':
+      return putAttempt(change.value);
+    case 'instance':
+      return putInstance(change.value, nowMs);
     case 'plan':
       return putPlan(change.value);
-    case 'effect': {
-      const { key, plan, outcome } = change.value;
-      const body = JSON.stringify(change.value);
-      return (db) =>
-        db.run(
-          `INSERT INTO effects (key, plan, open, body) VALUES (?, ?, ?, ?)
-           ON CONFLICT (key) DO UPDATE SET plan = excluded.plan, open = excluded.open, body = excluded.body`,
-          key,
-          plan,
-          asFlag(outcome === null),
-          body,
-        );
-    }
+    case 'effect':
+      return putEffect(change.value);
     case 'ledger':
       return putLedger(change.instance, change.value);
     case 'event':
@@ -106,6 +56,68 @@ function writeOf(change: Change, nowMs: number): Write {
     default:
       return unreachable(change, 'store commit');
   }
+}
+
+function putTask(task: Task): Write {
+  const { job, stage, index } = task;
+  const open = asFlag(isOpenTask(task));
+  const body = JSON.stringify(task);
+  return (db) =>
+    db.run(
+      `INSERT INTO tasks VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (job, stage, idx) DO UPDATE SET open = excluded.open, body = excluded.body`,
+      job,
+      stage,
+      index,
+      open,
+      body,
+    );
+}
+
+function putAttempt(attempt: Attempt): Write {
+  const { id, job, instance } = attempt;
+  const open = asFlag(isOpenAttempt(attempt));
+  const body = JSON.stringify(attempt);
+  return (db) =>
+    db.run(
+      `INSERT INTO attempts (id, job, instance, open, body) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET
+         job = excluded.job, instance = excluded.instance, open = excluded.open, body = excluded.body`,
+      id,
+      job,
+      instance,
+      open,
+      body,
+    );
+}
+
+function putInstance(instance: Instance, nowMs: number): Write {
+  const open = asFlag(isLive(instance));
+  const isSettled = instance.state === 'ended' && instance.costUsd !== null;
+  const body = JSON.stringify(instance);
+  return (db) =>
+    db.run(
+      `INSERT INTO instances (id, open, body, settled_ms) VALUES (?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET open = excluded.open, body = excluded.body, settled_ms = excluded.settled_ms`,
+      instance.id,
+      open,
+      body,
+      isSettled ? nowMs : null,
+    );
+}
+
+function putEffect(effect: EffectRecord): Write {
+  const { key, plan, outcome } = effect;
+  const body = JSON.stringify(effect);
+  return (db) =>
+    db.run(
+      `INSERT INTO effects (key, plan, open, body) VALUES (?, ?, ?, ?)
+       ON CONFLICT (key) DO UPDATE SET plan = excluded.plan, open = excluded.open, body = excluded.body`,
+      key,
+      plan,
+      asFlag(outcome === null),
+      body,
+    );
 }
 
 /** The specification is as submitted, and a cancel request stays, whatever copy the engine puts. */

@@ -3,6 +3,7 @@ import type { EpochMs, MiB, Seconds, Usd } from '../kernel/units.ts';
 import type { Caller } from './caller.ts';
 import type { Arch, PurchaseOption } from './pool.ts';
 import type { Resources } from './resources.ts';
+import type { RunningTimes } from './running-times.ts';
 
 export type JobClass = 'deadline' | 'best-effort';
 
@@ -106,6 +107,8 @@ export interface StageProgress {
   readonly succeeded: number;
   readonly failed: number;
   readonly cancelled: number;
+  /** How long its tasks ran that succeeded. Absent: none did, or it has one task, or an earlier version ran them. */
+  readonly times?: RunningTimes;
   /** Attempts that were superseded and have not ended. Absent: none. */
   readonly superseded?: number;
 }

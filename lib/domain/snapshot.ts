@@ -4,6 +4,7 @@ import type { Attempt, Job, JobClass, OwnStops, StageSpec, Task } from './job.ts
 import { takesTasks, type Instance } from './instance.ts';
 import type { Pool, PoolView } from './pool.ts';
 import type { Resources } from './resources.ts';
+import type { RunningTimes } from './running-times.ts';
 
 /** Tasks of one stage that are alike to every policy: same needs, same progress. The unit that plans are made of. */
 export interface PendingGroup {
@@ -234,3 +235,12 @@ export function runningNamed(snapshot: Snapshot, ids: Iterable<AttemptId>): Read
   if (wanted.size > 0) for (const r of snapshot.running) if (wanted.has(r.attempt.id)) found.set(r.attempt.id, r);
   return found;
 }
+
+/**
+ * Running times of what has succeeded of a stage that waits or runs; null while nothing has, and of a stage of one task, which has no
+ * siblings. Tasks that an earlier version finished are not among them. O(stages of the job), whatever the number of tasks.
+ */
+export const finishedTimes = (
+  { jobs }: Pick<Snapshot, 'jobs'>,
+  of: { readonly job: JobId; readonly stage: string },
+): RunningTimes | null => jobs.get(of.job)?.stages.find((s) => s.name === of.stage)?.times ?? null;

@@ -307,7 +307,7 @@ interface EndedTry {
 /** The task has succeeded; its other attempts are superseded from now on. */
 function succeed(state: WorkingState, { task, attempt, end }: EndedTry): Seconds {
   const runtimeS = add(attempt.resumedFromS, end.keptS);
-  state.moveTask(task, { ...task, state: 'succeeded', keptS: runtimeS });
+  state.succeedTask(task, runtimeS);
   const rivals = state.rivalsOf(attempt, task.attempts);
   for (const rival of rivals) state.putAttempt({ ...rival, supersededBy: attempt.id });
   if (rivals.length > 0) state.countSuperseded(attempt, rivals.length);

@@ -1,10 +1,11 @@
 import { attemptId, type AttemptId, type InstanceId, type JobId } from '../../kernel/ids.ts';
 import { EbbError, invariant } from '../../kernel/errors.ts';
-import { ZERO_S, type EpochMs } from '../../kernel/units.ts';
+import { ZERO_S, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import { isLive, type Instance } from '../../domain/instance.ts';
 import { isOver, type Attempt, type Job, type StageProgress, type Task, type TaskRef } from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Plan } from '../../domain/plan.ts';
+import { withTime } from '../../domain/running-times.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
 import type { ActiveState, Change, EffectRecord, OthersChanges } from '../../ports/store.ts';
 import { Rows, TaskRows } from './indexed-rows.ts';
@@ -189,6 +190,17 @@ export class WorkingState {
     this.#storeTask(to);
     if (task.state === to.state) return;
     this.#count(to, (s) => ({ ...s, [task.state]: s[task.state] - 1, [to.state]: s[to.state] + 1 }));
+  }
+
+  /** Moves a task to its success, and counts its running time among its siblings'. */
+  succeedTask(task: Task, runtimeS: Seconds): void {
+    this.#storeTask({ ...task, state: 'succeeded', keptS: runtimeS });
+    this.#count(task, (s) => ({
+      ...s,
+      [task.state]: s[task.state] - 1,
+      succeeded: s.succeeded + 1,
+      ...(s.tasks > 1 ? { times: withTime(s.times, runtimeS) } : {}),
+    }));
   }
 
   /** Changes a tried task without moving it between states. */

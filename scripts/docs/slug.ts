@@ -1,0 +1,6 @@
+/** The anchor of a heading, as GitHub makes it: the site makes the same, so that one link works in both. */
+export const slugOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\p{M}_ -]/gu, '')
+    .replaceAll(' ', '-');

@@ -2,13 +2,14 @@ import { expect, it } from '@jest/globals';
 import { jobId } from '../../../lib/kernel/ids.ts';
 import type { Store } from '../../../lib/ports/store.ts';
 import { job, spec, stage } from '../../support/builders.ts';
+import { diaries } from '../../support/diary-learner.ts';
 import { discrepancies, EngineBench, work } from '../../support/engine-bench.ts';
 import { describeOnLocalStack } from '../../support/localstack.ts';
 import { mixedDeeds, mixedJobs, mixedTrace, START_MS } from '../../support/mixed-workload.ts';
 
 const VCPUS = 12;
 
-async function history(store: Store): Promise<unknown> {
+async function history(store: Store) {
   const jobs = (await store.jobs({}, 100, null)).items;
   return {
     jobs,
@@ -41,7 +42,8 @@ function processesByTurns(open: () => Store): Store {
 
 describeOnLocalStack('the engine on the DynamoDB store', (on) => {
   it('decides, pays and remembers as on the memory store, whether its process lives on or not', async () => {
-    const options = { trace: mixedTrace, startMs: START_MS, vcpus: VCPUS };
+    const learners = [diaries().learner];
+    const options = { trace: mixedTrace, startMs: START_MS, vcpus: VCPUS, learners };
     const run = async (store: Store | null): Promise<EngineBench> => {
       const bench = new EngineBench(store === null ? options : { ...options, store });
       await bench.submit(mixedJobs());
@@ -49,6 +51,7 @@ describeOnLocalStack('the engine on the DynamoDB store', (on) => {
       return bench;
     };
     const expected = await history((await run(null)).store);
+    expect(expected.memory.keys().some((key) => key.startsWith('diary/'))).toBe(true);
     const place = await on.place();
     const bench = await run(processesByTurns(() => on.store(place)));
     expect(await history(on.store(place))).toEqual(expected);

@@ -2,9 +2,13 @@
  * A learner that no driver knows by name: it learns in each of them, its rows come back after a restart, each thing counts once
  * whatever dies, and one that throws stops nobody.
  */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { composeLearners } from '../../../lib/cycle/learn/compose-learners.ts';
 import { runtimeLearner } from '../../../lib/cycle/learn/runtime-learner.ts';
+import { openSqliteStore } from '../../../lib/drivers/local/store/sqlite-store.ts';
 import type { Attempt } from '../../../lib/domain/job.ts';
 import { raw } from '../../../lib/kernel/units.ts';
 import type { Learner, LearnerFactory } from '../../../lib/policy/learner.ts';
@@ -78,8 +82,9 @@ async function whatHappened(of: Run): Promise<Map<string, DiaryEntry>> {
   return wanted;
 }
 
+const byKey = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number => (a < b ? -1 : 1);
 const told = (diary: Diary, about: string): Map<string, DiaryEntry> =>
-  new Map([...diary].filter(([key]) => key.startsWith(about)).sort(([a], [b]) => (a < b ? -1 : 1)));
+  new Map([...diary].filter(([key]) => key.startsWith(about)).sort(byKey));
 
 async function expectToldOnce(of: Run): Promise<void> {
   const happened = JSON.parse(JSON.stringify([...(await whatHappened(of))])) as [string, DiaryEntry][];
@@ -153,6 +158,27 @@ describe.each([
 
 it('both ways of running a cycle teach the same', async () => {
   expect((await run({ stepped: true })).stored).toEqual((await run({ stepped: false })).stored);
+});
+
+it('rows of it are in the database of local mode, and are read when that is opened again', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ebb-learners-'));
+  const path = join(folder, 'ebb.db');
+  const { made, learner } = diaries();
+  try {
+    const store = openSqliteStore({ path });
+    const bench = new EngineBench({ trace: mixedTrace, startMs: START_MS, vcpus: 12, learners: [learner], store });
+    await bench.submit(mixedJobs());
+    await bench.drive({ deeds: mixedDeeds() });
+    await store.close();
+    const again = openSqliteStore({ path });
+    const learners = composeLearners({ more: [learner] });
+    await learners.recall(again);
+    await again.close();
+    expect(learners.of(learner).size).toBeGreaterThan(10);
+    expect(learners.of(learner)).toEqual(new Map([...(made[0]?.belief() ?? [])].sort(byKey)));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 it('what a preset does not read is learned under it, for a preset that does', async () => {

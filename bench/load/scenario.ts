@@ -30,7 +30,7 @@ import { distribution, mean, quantile, type Distribution } from '../../lib/domai
 import { NEVER_INTERRUPTED, type Offer, type RuntimeForecast } from '../../lib/domain/forecast.ts';
 import type { Job, StageSpec } from '../../lib/domain/job.ts';
 import type { UtilityCurve, Worth } from '../../lib/domain/plan.ts';
-import { poolKey, type InstanceType, type Pool, type PoolView } from '../../lib/domain/pool.ts';
+import { poolKey, type InstanceType, type Pool, type PoolView, poolParts } from '../../lib/domain/pool.ts';
 import { countFits, dominantShare, minusResources, times, type Resources } from '../../lib/domain/resources.ts';
 import type { InstanceView, PendingGroup, RunningTask } from '../../lib/domain/snapshot.ts';
 import type { GroupOffers, PlanInput } from '../../lib/domain/stages.ts';
@@ -250,7 +250,7 @@ export function offersOf(
   });
   all.sort((a, b) => a.expectedCostUsd - b.expectedCostUsd);
   const kept = all.slice(0, config.offersPerGroup - 1);
-  const onDemand = all.find((offer) => offer.pool.endsWith('on-demand'));
+  const onDemand = all.find((offer) => poolParts(offer.pool).option === 'on-demand');
   const offers =
     onDemand === undefined || kept.includes(onDemand) ? all.slice(0, config.offersPerGroup) : [...kept, onDemand];
   return { offers, excluded: [], considered: [] };

@@ -5,7 +5,7 @@ import { isOver, type Attempt, type Job, type StageProgress, type Task } from '.
 import type { ForecastOrigin, PoolForecast } from '../domain/forecast.ts';
 import type { Instance } from '../domain/instance.ts';
 import type { Effect, Explanation, Plan } from '../domain/plan.ts';
-import type { Bid, Pool } from '../domain/pool.ts';
+import { type Bid, type Pool, poolParts } from '../domain/pool.ts';
 import type { Resources } from '../domain/resources.ts';
 import type { EventRecord } from '../ports/store.ts';
 import type {
@@ -192,13 +192,13 @@ export interface InstanceExtras {
 
 export function instanceView(i: Instance, extras: InstanceExtras): InstanceView {
   // A pool that has left the market since is still spelled out by its id: type/zone/option.
-  const [type, zone, option] = i.pool.split('/');
+  const { type, zone, option } = poolParts(i.pool);
   return {
     id: i.id,
     allocation: i.allocation,
     pool: i.pool,
-    instanceType: extras.pool?.type.name ?? type ?? '',
-    zone: extras.pool?.zone ?? zone ?? '',
+    instanceType: extras.pool?.type.name ?? type,
+    zone: extras.pool?.zone ?? zone,
     option: extras.pool?.option ?? (option === 'spot' || option === 'reserved' ? option : 'on-demand'),
     bid: bidView(i.bid),
     state: i.state,

@@ -28,6 +28,25 @@ export interface Pool {
 export const poolKey = (type: string, zone: string, option: PurchaseOption): PoolId =>
   poolId(`${type}/${zone}/${option}`);
 
+/** What an id is made of, where only the id is left: of an instance whose pool has gone from the market, or of a stored row. */
+export function poolParts(id: PoolId): {
+  readonly type: string;
+  /** `c5` of `c5.large`. */
+  readonly family: string;
+  readonly zone: string;
+  /** Ids of stored rows may be of another version: none of the three, then. */
+  readonly option: string;
+} {
+  const [type = '', zone = '', option = ''] = id.split('/');
+  return { type, family: type.split('.')[0] ?? type, zone, option };
+}
+
+/** Whether a pool is bought on the spot market. For loops: nothing is made. */
+export const isSpotPool = (id: PoolId): boolean => id.endsWith('/spot');
+
+/** `c5.large/us-east-1a`: the same for all purchase options. */
+export const typeAndZone = (id: PoolId): string => id.slice(0, id.lastIndexOf('/'));
+
 /** The highest price accepted for a spot instance. On-demand and reserved pools are always `uncapped`. */
 export type Bid = UsdPerHour | 'uncapped';
 

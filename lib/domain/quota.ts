@@ -1,3 +1,4 @@
+import { poolParts } from './pool.ts';
 import type { PoolId } from '../kernel/ids.ts';
 
 /** Classes by the letters before the generation of their families, as AWS lists them (`G and VT`, ...). */
@@ -24,7 +25,7 @@ const STANDARD = /^[acdhimrtz]/;
  * apart from its predecessors; here all of P is one.
  */
 export function quotaOf(pool: PoolId): string {
-  const [type = '', , option = ''] = pool.split('/');
+  const { type, option } = poolParts(pool);
   const [letters = type] = /^[a-z]+/.exec(type) ?? [];
   return `${option}/${CLASSES[letters] ?? (STANDARD.test(letters) ? 'standard' : letters)}`;
 }

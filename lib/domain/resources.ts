@@ -30,7 +30,7 @@ export const fromVector = (v: readonly number[]): Resources => ({
 
 export const times = (r: Resources, n: number): Resources => fromVector(vector(r).map((x) => x * n));
 
-// Sums and differences are taken for every attempt in every cycle: no vectors in between.
+// Kinds are named here alone, and written out: sums, differences and fits are asked for every attempt in every cycle.
 export const plusResources = (a: Resources, b: Resources): Resources => ({
   cpu: milliCpu(raw(a.cpu) + raw(b.cpu)),
   memory: mib(raw(a.memory) + raw(b.memory)),
@@ -44,6 +44,17 @@ export const minusResources = (a: Resources, b: Resources): Resources => ({
   gpus: a.gpus - b.gpus,
   disk: mib(raw(a.disk) - raw(b.disk)),
 });
+
+/** What is free while it is being counted down. */
+export type Filling = { -readonly [K in keyof Resources]: Resources[K] };
+
+/** As `minusResources`, in place. */
+export function takeFrom(free: Filling, { cpu, memory, gpus, disk }: Resources): void {
+  free.cpu = milliCpu(raw(free.cpu) - raw(cpu));
+  free.memory = mib(raw(free.memory) - raw(memory));
+  free.gpus -= gpus;
+  free.disk = mib(raw(free.disk) - raw(disk));
+}
 
 /** Whether `need` fits into `free` (with room for rounding of fractions). */
 export const fits = (need: Resources, free: Resources): boolean =>

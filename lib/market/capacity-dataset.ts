@@ -16,7 +16,7 @@ import { unreachable } from '../kernel/errors.ts';
 import { epochMs, raw } from '../kernel/units.ts';
 import { randomStream, type Uniform } from '../kernel/random.ts';
 import type { PoolId } from '../kernel/ids.ts';
-import type { Pool } from '../domain/pool.ts';
+import { type Pool, typeAndZone } from '../domain/pool.ts';
 import { heldOut, LABEL_HORIZONS_S, type Split } from './dataset.ts';
 import { REFUSED_FOR_MS, type HeldSince } from './features/capacity-features.ts';
 import { CapacityEvidence } from './forecast/hazard.ts';
@@ -70,9 +70,6 @@ export const seriesOf = (trace: MarketTrace): readonly Pool[] =>
 export const unseenPools = (names: readonly string[], share: number, seed: number): ReadonlySet<string> =>
   heldOut([...new Set(names)], share, randomStream(seed, 'capacity/unseen'));
 
-/** TYPE/ZONE of `c5.large/us-east-1a/spot` (lib/domain/pool.ts, poolKey). */
-export const poolName = (pool: PoolId): string => pool.slice(0, pool.lastIndexOf('/'));
-
 export function rangesOf(
   { startMs, endMs }: Pick<MarketTrace, 'startMs' | 'endMs'>,
   shares: CapacityPlan['shares'],
@@ -94,7 +91,7 @@ export function* sampleCapacity(trace: MarketTrace, plan: CapacityPlan): Generat
   for (let n = 0; n < lives; n++) {
     const named = (what: string): Uniform => randomStream(plan.seed, `capacity/${trace.name}/${n}/${what}`);
     for (const { pool, atMs, ...known } of sightsOf(lifeIn(trace, pools, named))) {
-      const of = splitOf(atMs, ranges, plan.unseen.has(poolName(pool)));
+      const of = splitOf(atMs, ranges, plan.unseen.has(typeAndZone(pool)));
       if (of === null || !availableAt(trace.availability(pool), atMs)) continue;
       const outcome = outcomeOf(lossMs(trace.availability(pool), atMs) - atMs, of.untilMs - atMs);
       if (outcome !== null) yield { pool, split: of.split, atMs, ...known, ...outcome };

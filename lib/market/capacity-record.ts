@@ -12,6 +12,7 @@
  * Why watching ended must tell nothing of what would have come, but for what the features know: Kalbfleisch, Prentice, "The Statistical
  * Analysis of Failure Time Data", 2002, 6.2. A scheduler that gives back what looks risky by anything else makes forecasts too low.
  */
+import { isSpotPool } from '../domain/pool.ts';
 import { randomStream, type Uniform } from '../kernel/random.ts';
 import type { PoolId } from '../kernel/ids.ts';
 import { epochMs, raw, type EpochMs } from '../kernel/units.ts';
@@ -65,7 +66,7 @@ export interface KeptInstance extends Pick<
 
 /** Null where nothing was ever asked of a spot pool. O(instances). */
 export function recordOf(instances: Iterable<KeptInstance>, now: EpochMs): CapacityRecord | null {
-  const spot = [...instances].filter((i) => i.pool.endsWith('/spot'));
+  const spot = [...instances].filter((i) => isSpotPool(i.pool));
   const lives = spot.flatMap((i) => lifeOf(i, raw(now)) ?? []);
   const refusals = spot.flatMap(({ pool, launchedMs, marketCause, endedMs }) =>
     launchedMs === null && marketCause === 'capacity' && endedMs !== null ? [{ pool, atMs: raw(endedMs) }] : [],

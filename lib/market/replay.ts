@@ -1,6 +1,6 @@
 import type { PoolId } from '../kernel/ids.ts';
 import { epochMs, raw, type EpochMs } from '../kernel/units.ts';
-import type { Bid } from '../domain/pool.ts';
+import { type Bid, isSpotPool } from '../domain/pool.ts';
 import { availableAt, indexAt, priceAt } from './price-steps.ts';
 import type { MarketTrace } from './trace.ts';
 
@@ -25,13 +25,12 @@ export const WARNING_MS = 120_000;
 /** A rebalance hint is due when the price has risen to this fraction of the bid. Ours: no trace carries AWS's recommendations. */
 export const REBALANCE_BID_FRACTION = 0.9;
 
-const isSpot = (pool: PoolId): boolean => pool.endsWith('/spot');
 const cap = (bid: Bid): number => (bid === 'uncapped' ? Infinity : raw(bid));
 
 /** How a launch at `at` ends. */
 export function launchOutcome(trace: MarketTrace, pool: PoolId, at: EpochMs, bid: Bid): LaunchOutcome {
   const t = raw(at);
-  if (!isSpot(pool)) return trace.prices(pool).atMs.length === 0 ? 'no-price' : 'ok';
+  if (!isSpotPool(pool)) return trace.prices(pool).atMs.length === 0 ? 'no-price' : 'ok';
   const price = t > raw(trace.endMs) ? null : priceAt(trace.prices(pool), t);
   if (price === null) return 'no-price';
   if (price > cap(bid)) return 'bid-below-price';
@@ -48,7 +47,7 @@ export interface Interruption {
 
 /** The interruption of an instance launched at `launched` with `bid`; null when the trace has none. Price wins a tie. */
 export function interruptionAfter(trace: MarketTrace, pool: PoolId, launched: EpochMs, bid: Bid): Interruption | null {
-  if (!isSpot(pool)) return null;
+  if (!isSpotPool(pool)) return null;
   const end = raw(trace.endMs);
   const byPrice = firstAbove(trace, pool, raw(launched), cap(bid));
   const byCapacity = firstUnavailable(trace, pool, raw(launched));
@@ -67,7 +66,7 @@ export function interruptionAfter(trace: MarketTrace, pool: PoolId, launched: Ep
  * nothing new), and for capacity: the traces give no earlier sign of that.
  */
 export function rebalanceAfter(trace: MarketTrace, pool: PoolId, launched: EpochMs, bid: Bid): EpochMs | null {
-  if (!isSpot(pool) || bid === 'uncapped') return null;
+  if (!isSpotPool(pool) || bid === 'uncapped') return null;
   const threshold = REBALANCE_BID_FRACTION * raw(bid);
   const hint = firstAbove(trace, pool, raw(launched), threshold);
   const interruption = interruptionAfter(trace, pool, launched, bid);

@@ -12,7 +12,7 @@ import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Beneficiary } from '../../domain/instance.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { LimitReached, Placement, Purchase } from '../../domain/plan.ts';
-import type { Bid, Pool, PoolView } from '../../domain/pool.ts';
+import { type Bid, type Pool, type PoolView, isSpotPool } from '../../domain/pool.ts';
 import { dominantShare } from '../../domain/resources.ts';
 import {
   runningByJob,
@@ -412,9 +412,9 @@ export class Purse {
       const { group, option } = leftover;
       const money = this.#money.get(group.job);
       if (money === undefined) return [leftover];
-      const stays = !option.offer.pool.endsWith('/spot');
+      const stays = !isSpotPool(option.offer.pool);
       const known = offers.get(group.id)?.offers ?? [];
-      const may = known.filter((o) => !stays || !o.pool.endsWith('/spot'));
+      const may = known.filter((o) => !stays || !isSpotPool(o.pool));
       const all = may.some((o) => o.pool === option.offer.pool && o.bid === option.offer.bid)
         ? may
         : [...may, option.offer];

@@ -1,3 +1,4 @@
+import { NO_RESOURCES } from '../../domain/resources.ts';
 import { groupId, jobId, type JobId } from '../../kernel/ids.ts';
 import { mib, milliCpu, ZERO_S } from '../../kernel/units.ts';
 import type { Job, JobSpec, StageSpec } from '../../domain/job.ts';
@@ -103,7 +104,7 @@ export function probed(snapshot: Snapshot): Snapshot {
     ...PLAIN,
     name: 'main',
     tasks: 1,
-    resources: { cpu: milliCpu(1000), memory: mib(512), gpus: 0, disk: mib(0) },
+    resources: { ...NO_RESOURCES, cpu: milliCpu(1000), memory: mib(512) },
   };
   const counts = { nextFresh: 0, waiting: 0, running: 0, succeeded: 0, failed: 0, cancelled: 0 };
   const job: Job = {

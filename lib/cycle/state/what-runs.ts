@@ -1,10 +1,10 @@
 import type { AttemptId, InstanceId, JobId, PoolId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
-import { add, mib, milliCpu, raw, ZERO_S, type Seconds } from '../../kernel/units.ts';
+import { add, raw, ZERO_S, type Seconds } from '../../kernel/units.ts';
 import { isLive, takesTasks, type Instance } from '../../domain/instance.ts';
 import type { Attempt, Job, StageSpec, Task } from '../../domain/job.ts';
 import type { Pool } from '../../domain/pool.ts';
-import type { Resources } from '../../domain/resources.ts';
+import { takeFrom, type Filling } from '../../domain/resources.ts';
 import { Alike, distinctOf } from './alike.ts';
 import {
   isAtRisk,
@@ -254,15 +254,4 @@ function runningTask(
     ...(task?.ranS === undefined ? {} : { ranS: task.ranS }),
     ...(task?.ownStops === undefined ? {} : { ownStops: task.ownStops }),
   };
-}
-
-/** What is free while attempts are still being counted off. */
-type Filling = { -readonly [K in keyof Resources]: Resources[K] };
-
-/** As `minusResources`, in place. */
-function takeFrom(free: Filling, { cpu, memory, gpus, disk }: Resources): void {
-  free.cpu = milliCpu(raw(free.cpu) - raw(cpu));
-  free.memory = mib(raw(free.memory) - raw(memory));
-  free.gpus -= gpus;
-  free.disk = mib(raw(free.disk) - raw(disk));
 }

@@ -3,7 +3,7 @@ import { EbbError } from '../../kernel/errors.ts';
 import { mib, milliCpu, seconds, usd } from '../../kernel/units.ts';
 import { OWN_FOLDER } from '../job.ts';
 import type { Checkpoint, Constraints, JobSpec, StageSpec, ValueSpec } from '../job.ts';
-import type { Resources } from '../resources.ts';
+import { type Resources, NO_RESOURCES } from '../resources.ts';
 import { globSize } from '../globs.ts';
 import { isS3Uri, parseS3Uri, s3Uri } from '../s3-uri.ts';
 import { dependencyFindings } from './dependencies.ts';
@@ -26,7 +26,7 @@ export interface NormaliseOptions {
 
 const DEFAULT_RETRIES = 2;
 const DEFAULT_GRACE_S = 20;
-const DEFAULT_RESOURCES: Resources = { cpu: milliCpu(1000), memory: mib(512), gpus: 0, disk: mib(0) };
+const DEFAULT_RESOURCES: Resources = { ...NO_RESOURCES, cpu: milliCpu(1000), memory: mib(512) };
 /** The only stage of a job that names none. */
 const ONLY_STAGE = 'main';
 

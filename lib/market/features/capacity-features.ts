@@ -9,6 +9,7 @@
  * Lifecycle: `held` and `refused` as news come, in any order of their times but for a pool's overlapping stretches; `at` an instant, with
  * what is held then. O(1) per news.
  */
+import { poolParts } from '../../domain/pool.ts';
 import { z } from 'zod';
 import type { PoolId } from '../../kernel/ids.ts';
 import { raw } from '../../kernel/units.ts';
@@ -185,10 +186,10 @@ const copyOf = (news: PoolNews): PoolNews => ({
   refusedH: [...news.refusedH],
 });
 
-/** `zone/us-east-1a` and `family/c5` of `c5.large/us-east-1a/spot` (lib/domain/pool.ts, poolKey). */
+/** `zone/us-east-1a` and `family/c5` of `c5.large/us-east-1a/spot`. */
 function groupsOf(pool: PoolId): string[] {
-  const [type = '', zone = ''] = pool.split('/');
-  return [`zone/${zone}`, `family/${type.split('.')[0]}`];
+  const { family, zone } = poolParts(pool);
+  return [`zone/${zone}`, `family/${family}`];
 }
 
 /** Lets the sums fade to an instant, if that lies ahead. */

@@ -1,3 +1,4 @@
+import { poolParts } from '../../domain/pool.ts';
 import { poolId, type PoolId } from '../../kernel/ids.ts';
 import { between, raw, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
@@ -145,10 +146,10 @@ export type CapacityBelief = Pick<CapacityEvidence, 'posterior' | 'news'>;
 export const survivesCapacity = ({ shape, rateHours }: HazardPosterior, h: Seconds): number =>
   (rateHours / (rateHours + raw(h) / 3600)) ** shape;
 
-/** `c5/us-east-1a` of `c5.large/us-east-1a/spot` (lib/domain/pool.ts, poolKey). */
+/** `c5/us-east-1a` of `c5.large/us-east-1a/spot`. */
 function familyKey(pool: PoolId): string {
-  const [type = '', zone = ''] = pool.split('/');
-  return `${type.split('.')[0]}/${zone}`;
+  const { family, zone } = poolParts(pool);
+  return `${family}/${zone}`;
 }
 
 /** Null for what is no such row. Without news: the row is one of an earlier version, or its news cannot be read. */

@@ -1,3 +1,4 @@
+import { poolParts } from '../../../domain/pool.ts';
 import {
   CreateFleetCommand,
   DescribeInstancesCommand,
@@ -112,7 +113,7 @@ export class Ec2 {
   /** Buys instances: an instant fleet of one override, which answers at once, also where it got but some of them. */
   async buy(purchase: Purchase): Promise<Bought> {
     const { pool, count } = purchase;
-    const [type = '', zone = '', option = ''] = pool.split('/');
+    const { type, zone, option } = poolParts(pool);
     const subnet = this.#options.subnets.get(zone);
     if (subnet === undefined || (option !== 'spot' && option !== 'on-demand')) {
       const detail = `this deployment buys nothing in ${pool}`;

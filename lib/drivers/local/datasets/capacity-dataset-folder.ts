@@ -1,9 +1,9 @@
+import { typeAndZone } from '../../../domain/pool.ts';
 import { createHash } from 'node:crypto';
 import { EbbError } from '../../../kernel/errors.ts';
 import { seconds } from '../../../kernel/units.ts';
 import { schedulerConfig } from '../../../domain/config.ts';
 import {
-  poolName,
   rangesOf,
   sampleCapacity,
   seriesOf,
@@ -73,7 +73,7 @@ export async function writeCapacityDataset(
   { unseenShare, ...plan }: CapacityDatasetPlan,
   onProgress: Progress = () => undefined,
 ): Promise<CapacityDataset> {
-  const names = [...new Set(sources.flatMap(({ trace }) => seriesOf(trace).map(({ id }) => poolName(id))))];
+  const names = [...new Set(sources.flatMap(({ trace }) => seriesOf(trace).map(({ id }) => typeAndZone(id))))];
   if (names.length === 0) throw noSeries(sources);
   const full = { ...plan, unseen: unseenPools(names, unseenShare, plan.seed) };
   const drawn = sources.map(({ name, trace }) => ({
@@ -90,7 +90,7 @@ export async function writeRecordDataset(
   plan: Omit<CapacityPlan, 'unseen'>,
   onProgress: Progress = () => undefined,
 ): Promise<CapacityDataset> {
-  const names = [...new Set(record.lives.map(({ pool }) => poolName(pool)))];
+  const names = [...new Set(record.lives.map(({ pool }) => typeAndZone(pool)))];
   const drawn = {
     summary: summaryOf(name, recordDigest(record), rangesOf(record, plan.shares)),
     samples: () => sampleRecord(record, { ...plan, instants: plan.instantsPerPool * names.length }),
@@ -118,7 +118,7 @@ async function filled(partial: string, { names, drawn, plan, isCensored, onProgr
   let rows = 0;
   for (const [source, { samples, summary }] of drawn.entries()) {
     for (const sample of samples()) {
-      write(columns, sample, { source, pool: names.indexOf(poolName(sample.pool)) });
+      write(columns, sample, { source, pool: names.indexOf(typeAndZone(sample.pool)) });
       await told({ source: summary.name, rows: ++rows }, onProgress);
     }
   }

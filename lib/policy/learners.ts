@@ -1,8 +1,9 @@
 /**
- * All learners of one process. Made once from their factories; the cycle tells events to it, and drivers store and restore through it, so
- * that neither knows a learner by name.
+ * All learners of one process. Made once from their factories; the cycle tells events to it, and drivers store and
+ * restore through it, so that neither knows a learner by name.
  *
- * A learner that throws is reported by its name; the others go on. Invariant: a row is written by the learner whose prefix it has.
+ * A learner that throws is reported by its name; the others go on. Invariant: a row is written by the learner whose
+ * prefix it has.
  */
 import { EbbError } from '../kernel/errors.ts';
 import type { Beliefs, Learner, LearnerFactory, LearnerTerms, LearningEvent, LearningEventKind } from './learner.ts';
@@ -57,7 +58,10 @@ export class Learners implements Beliefs {
     }
   }
 
-  /** Rows that changed since the last call. Those of a learner that throws, and rows under another prefix than its own, are left out. */
+  /**
+   * Rows that changed since the last call. Those of a learner that throws, and rows under another prefix than its own,
+   * are left out.
+   */
   takeDirty(put: (key: string, value: string) => void, onFault: OnLearnerFault): void {
     if (!this.#isKept) return;
     for (const learner of this.#made.values()) {
@@ -72,7 +76,10 @@ export class Learners implements Beliefs {
     }
   }
 
-  /** Replaces what these learners know, stored or not, by what is stored; default: all of them. Throws what `restore` throws. */
+  /**
+   * Replaces what these learners know, stored or not, by what is stored; default: all of them. Throws what `restore`
+   * throws.
+   */
   async recall(store: StoredRows, which?: readonly LearnerFactory[]): Promise<void> {
     for (const learner of this.#chosen(which)) learner.restore(await store.memory(learner.prefix));
   }

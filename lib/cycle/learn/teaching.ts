@@ -5,8 +5,8 @@ import { faultText } from '../observe/holding.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
 /**
- * What one use case teaches: `tell` each event, then `keep` once. A learner that throws is reported in one event, however often it threw:
- * it lacks what it was told, and neither a job nor another learner waits for it.
+ * What one use case teaches: `tell` each event, then `keep` once. A learner that throws is reported in one event,
+ * however often it threw: it lacks what it was told, and neither a job nor another learner waits for it.
  */
 export class Teaching {
   readonly #learners: Learners;

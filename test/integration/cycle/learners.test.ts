@@ -1,6 +1,6 @@
 /**
- * A learner that no driver knows by name: it learns in each of them, its rows come back after a restart, each thing counts once
- * whatever dies, and one that throws stops nobody.
+ * A learner that no driver knows by name: it learns in each of them, its rows come back after a restart, each thing
+ * counts once whatever dies, and one that throws stops nobody.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -581,6 +581,7 @@ export const waitReason = z.enum([
   'constraint',
   'budget',
   'backoff',
+  'not-before',
   'gang',
   'starting-instance',
   'cancelling',

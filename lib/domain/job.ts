@@ -107,6 +107,8 @@ export interface StageProgress {
   readonly succeeded: number;
   readonly failed: number;
   readonly cancelled: number;
+  /** None of its tasks that wait starts before. Absent: they may. */
+  readonly notBeforeMs?: EpochMs;
   /** How long its tasks ran that succeeded. Absent: none did, or it has one task, or an earlier version ran them. */
   readonly times?: RunningTimes;
   /** Attempts that were superseded and have not ended. Absent: none. */
@@ -197,7 +199,7 @@ export interface Task extends TaskRef {
   readonly ownStops?: OwnStops;
   /** Instance on which it goes on, while it waits after the stop of a move. Absent: wherever there is room. */
   readonly goesTo?: InstanceId;
-  /** Not to be started before (back-off after a failure). */
+  /** Not to be started before: back-off after a failure, or as a plan says. */
   readonly notBeforeMs: EpochMs | null;
 }
 

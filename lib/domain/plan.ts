@@ -58,6 +58,7 @@ export type WaitReason =
   | 'constraint'
   | 'budget'
   | 'backoff'
+  | 'not-before'
   | 'gang'
   | 'starting-instance'
   | 'cancelling'
@@ -267,6 +268,16 @@ export interface LimitReached {
   readonly text: string;
 }
 
+/** Tasks that are not to start before an instant, whatever room there is. The last plan to say so holds. */
+export interface EarliestStart {
+  readonly job: JobId;
+  readonly stage: string;
+  /** A task that was tried and waits. Absent: all of the stage that wait, those never tried too. */
+  readonly index?: number;
+  /** Null: at any time. A back-off after a failure stays. */
+  readonly notBeforeMs: EpochMs | null;
+}
+
 /** The decision of one cycle, written before any effect. */
 export interface Plan {
   readonly id: PlanId;
@@ -276,6 +287,8 @@ export interface Plan {
   /** How the market was forecast; absent where no forecast was needed, and in plans of versions that kept none. */
   readonly forecast?: ForecastOrigin;
   readonly effects: readonly Effect[];
+  /** Absent: nothing new is said of earliest starts. */
+  readonly earliest?: readonly EarliestStart[];
   /** Limits of the deployment that refused a purchase first in this plan; absent: none did. */
   readonly limitsReached?: readonly LimitReached[];
   readonly explanations: readonly Explanation[];

@@ -79,7 +79,7 @@ export interface InstanceView {
 export interface BlockedJob {
   readonly job: JobId;
   readonly stage: string | null;
-  readonly why: 'dependency' | 'budget' | 'backoff' | 'cancelling';
+  readonly why: 'dependency' | 'budget' | 'backoff' | 'not-before' | 'cancelling';
   readonly detail: string;
   readonly untilMs: EpochMs | null;
 }

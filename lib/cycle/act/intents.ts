@@ -1,9 +1,9 @@
 import { invariant, unreachable } from '../../kernel/errors.ts';
 import { effectKey, type EffectKey } from '../../kernel/ids.ts';
-import { between, raw, seconds, usd, ZERO_S, type EpochMs } from '../../kernel/units.ts';
+import { between, most, raw, seconds, usd, ZERO_S, type EpochMs } from '../../kernel/units.ts';
 import type { Instance, MarketCause } from '../../domain/instance.ts';
 import type { Attempt } from '../../domain/job.ts';
-import type { Effect, EffectOutcome, Plan, RefusedWhy } from '../../domain/plan.ts';
+import type { EarliestStart, Effect, EffectOutcome, Plan, RefusedWhy } from '../../domain/plan.ts';
 import type { Learners } from '../../policy/learners.ts';
 import type { EffectRecord } from '../../ports/store.ts';
 import { DeploymentLimits } from '../money/deployment-limits.ts';
@@ -22,7 +22,22 @@ export function recordIntents(state: WorkingState, plan: Plan): readonly EffectR
   const whole = stops.length === 0 ? plan : { ...plan, effects: [...plan.effects, ...stops] };
   state.putPlan(whole);
   DeploymentLimits.record(state, whole);
+  for (const earliest of plan.earliest ?? []) putEarliest(state, earliest);
   return whole.effects.map((effect) => recordIntent(state, effect, whole));
+}
+
+/** Of a job that is over by now, or a task that does not wait, nothing is changed. */
+function putEarliest(state: WorkingState, { job, stage, index, notBeforeMs }: EarliestStart): void {
+  if (state.jobs.get(job)?.stages.some((s) => s.name === stage) !== true) return;
+  if (index === undefined) {
+    state.putEarliest({ job, stage }, notBeforeMs);
+    return;
+  }
+  const task = state.triedTask({ job, stage, index });
+  if (task?.state !== 'waiting') return;
+  const isBackingOff = task.failures > 0 && task.notBeforeMs !== null;
+  const untilMs = isBackingOff ? most(task.notBeforeMs, notBeforeMs ?? task.notBeforeMs) : notBeforeMs;
+  state.updateTask({ ...task, notBeforeMs: untilMs });
 }
 
 /** Superseded attempts are asked to stop, once. That is no judgement, so it is part of every plan. */

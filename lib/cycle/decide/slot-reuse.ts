@@ -220,6 +220,8 @@ export class SlotReuse {
   /** Its next task that waits still; null when there is none. */
   #takeMember(waiting: Waiting, job: Job, { state, nowMs }: Pick<Seen, 'state' | 'nowMs'>): Member | null {
     const { members, stage } = waiting.group;
+    const earliestMs = job.stages.find((s) => s.name === stage.name)?.notBeforeMs;
+    if (earliestMs !== undefined && gt(earliestMs, nowMs)) return null;
     const take = (index: number, number: number) => {
       const task: TaskRef = { job: job.id, stage: stage.name, index };
       waiting.left--;

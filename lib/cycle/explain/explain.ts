@@ -187,6 +187,7 @@ const CAUSES: readonly WaitReason[] = [
   'price',
   'cheaper-later',
   'backoff',
+  'not-before',
   'starting-instance',
   'dependency',
 ];
@@ -461,6 +462,8 @@ function whatWouldChange(why: WaitReason, limits: Limits): string {
       return 'a lower price, for which it waits a day at most, or a higher maxCost when it is submitted again';
     case 'backoff':
       return 'nothing: it is tried again after the pause';
+    case 'not-before':
+      return 'nothing: it starts from then on';
     case 'gang':
       return `room for all tasks of the gang at once: other work that ends, or a higher vCPU limit (${raisesLimit(limits)})`;
     case 'starting-instance':

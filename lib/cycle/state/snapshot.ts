@@ -122,14 +122,19 @@ function pendingOf(job: Job, stage: StageSpec, context: PendingContext): void {
     });
     return;
   }
+  const { notBeforeMs } = progress;
+  if (notBeforeMs !== undefined && gt(notBeforeMs, context.nowMs)) {
+    const detail = `stage ${stage.name} is not to start before a time that was planned`;
+    context.blocked.push({ job: job.id, stage: stage.name, why: 'not-before', detail, untilMs: notBeforeMs });
+    return;
+  }
   const due: Task[] = [];
   for (const t of context.waiting) {
     if (t.notBeforeMs !== null && gt(t.notBeforeMs, context.nowMs)) {
       context.blocked.push({
         job: job.id,
         stage: stage.name,
-        why: 'backoff',
-        detail: `task ${t.index} failed ${t.failures} time(s) and is tried again after a pause`,
+        ...whyNotYet(t),
         untilMs: t.notBeforeMs,
       });
     } else due.push(t);
@@ -150,6 +155,11 @@ function pendingOf(job: Job, stage: StageSpec, context: PendingContext): void {
     context.groups.push(group(job, stage, { name, count: indices.length, members: { indices }, ...leastOf(tasks) }));
   }
 }
+
+const whyNotYet = ({ index, failures }: Task): Pick<BlockedJob, 'why' | 'detail'> =>
+  failures === 0
+    ? { why: 'not-before', detail: `task ${index} is not to start before a time that was planned` }
+    : { why: 'backoff', detail: `task ${index} failed ${failures} time(s) and is tried again after a pause` };
 
 /** What tasks of a stage are told apart by, once they have begun. */
 function progressOf(task: Task): string {

@@ -203,6 +203,11 @@ export class WorkingState {
     }));
   }
 
+  /** From when on tasks of a stage may start; null: at any time. */
+  putEarliest(ref: Pick<TaskRef, 'job' | 'stage'>, notBeforeMs: EpochMs | null): void {
+    this.#count(ref, ({ notBeforeMs: _, ...s }) => (notBeforeMs === null ? s : { ...s, notBeforeMs }));
+  }
+
   /** Changes a tried task without moving it between states. */
   updateTask(to: Task): void {
     this.#storeTask(to);
@@ -319,7 +324,7 @@ export class WorkingState {
     if (value.state !== 'waiting' && value.state !== 'running') this.#over.tasks.push(value);
   }
 
-  #count(ref: TaskRef, change: (s: StageProgress) => StageProgress): void {
+  #count(ref: Pick<TaskRef, 'job' | 'stage'>, change: (s: StageProgress) => StageProgress): void {
     const job = invariant(this.jobs.get(ref.job), `job ${ref.job} of a task is not active`);
     this.putJob({ ...job, stages: job.stages.map((s) => (s.name === ref.stage ? change(s) : s)) });
   }

@@ -1,16 +1,14 @@
 import { describe, expect, it } from '@jest/globals';
-import { recordIntents } from '../../../lib/cycle/act/intents.ts';
-import { attemptName, WorkingState } from '../../../lib/cycle/state/working-state.ts';
+import { attemptName } from '../../../lib/cycle/state/working-state.ts';
 import type { Attempt, Job } from '../../../lib/domain/job.ts';
-import { unsolved, type Effect } from '../../../lib/domain/plan.ts';
 import { poolKey } from '../../../lib/domain/pool.ts';
-import { EbbError } from '../../../lib/kernel/errors.ts';
-import { effectKey, instanceId, jobId, planId } from '../../../lib/kernel/ids.ts';
+import { effectKey, instanceId, jobId } from '../../../lib/kernel/ids.ts';
 import { between, gt, raw, usdPerHour, type EpochMs } from '../../../lib/kernel/units.ts';
 import type { Store } from '../../../lib/ports/store.ts';
 import { job, spec, stage } from '../../support/builders.ts';
 import { Crashes, type CrashPoint } from '../../support/crashing.ts';
-import { Crash, discrepancies, EngineBench, type Between, type Deed } from '../../support/engine-bench.ts';
+import { recordByHand, restarted } from '../../support/by-hand.ts';
+import { discrepancies, EngineBench, type Deed } from '../../support/engine-bench.ts';
 import { after, calmTrace, SAVES, START_MS } from '../../support/mixed-workload.ts';
 
 /** Tasks of which several attempts live at once. Copies are begun by a plan of the test's own, as a policy would. */
@@ -26,58 +24,33 @@ const copied = (env: Record<string, string>, over: Partial<Parameters<typeof sta
 /** A plan that begins another attempt of the task, on an instance of its own. The engine that has the lease is overtaken. */
 const copying = (atS: number, n = 0): Deed => ({
   atMs: after(atS),
-  act: async (store: Store) => {
-    const token = await store.takeLease('speculation');
-    const state = new WorkingState(await store.loadActive());
-    const instance = n === 0 ? SPARE : instanceId(`${SPARE}-${n}`);
-    const number = (state.triedTask(TASK)?.attempts ?? 0) + 1;
-    const [launch, start] = ['launch', 'start'].map((kind) => effectKey(`p-copy-${n}/${kind}`)) as [never, never];
-    const effects: Effect[] = [
-      {
-        kind: 'launch',
-        key: launch,
-        instance,
-        allocation: launch,
-        pool: poolKey('c5.xlarge', 'b', 'spot'),
-        bid: usdPerHour(0.1),
-        reason: 'for a copy',
-      },
-      {
-        kind: 'start',
-        key: start,
-        attempt: attemptName(TASK, number),
-        task: TASK,
-        instance,
-        role: 'copy',
-        reason: 'it is slow',
-      },
-    ];
-    const plan = { id: planId(`p-copy-${n}`), token, atMs: after(atS), preset: 'test', effects, explanations: [] };
-    recordIntents(state, { ...plan, solve: unsolved(0) });
-    await store.commit(token, state.takeChanges());
-  },
-});
-
-/** An engine that was overtaken ends, and a new one begins. */
-const restarted = (through: Between): Between => ({
-  fleet: through.fleet,
-  store: (s) => {
-    const store = through.store(s);
-    return new Proxy(store, {
-      get: (target, method) => {
-        const original: unknown = Reflect.get(target, method);
-        if (typeof original !== 'function') return original;
-        if (method !== 'commit') return original.bind(target) as unknown;
-        return async (...args: Parameters<Store['commit']>) => {
-          try {
-            await target.commit(...args);
-          } catch (error) {
-            throw error instanceof EbbError && error.code === 'fenced' ? new Crash('overtaken') : error;
-          }
+  act: (store: Store) =>
+    recordByHand(
+      store,
+      `p-copy-${n}`,
+      (state) => {
+        const instance = n === 0 ? SPARE : instanceId(`${SPARE}-${n}`);
+        const number = (state.triedTask(TASK)?.attempts ?? 0) + 1;
+        const launch = effectKey(`p-copy-${n}/launch`);
+        const pool = poolKey('c5.xlarge', 'b', 'spot');
+        const bid = usdPerHour(0.1);
+        return {
+          effects: [
+            { kind: 'launch', key: launch, instance, allocation: launch, pool, bid, reason: 'for a copy' },
+            {
+              kind: 'start',
+              key: effectKey(`p-copy-${n}/start`),
+              attempt: attemptName(TASK, number),
+              task: TASK,
+              instance,
+              role: 'copy',
+              reason: 'it is slow',
+            },
+          ],
         };
       },
-    });
-  },
+      after(atS),
+    ),
 });
 
 interface Happening {

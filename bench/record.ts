@@ -2,6 +2,7 @@
  * Records of measured figures: bench/results/*.json, from which docs/results.md is generated. A record holds the newest
  * measurement of one figure; git has the older ones.
  */
+import { execFileSync } from 'node:child_process';
 import { z } from 'zod';
 
 const figureRecord = z.strictObject({
@@ -28,3 +29,12 @@ export const figureGroup = z.strictObject({
   ),
 });
 export type FigureGroup = z.infer<typeof figureGroup>;
+
+export type Measured = Omit<FigureRecord, 'when' | 'commit'>;
+
+/** Prints records of today and this commit, as JSON: what `--json` of a benchmark gives, to be put into bench/results. */
+export function printRecords(measured: readonly Measured[]): void {
+  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
+  const when = new Date().toISOString().slice(0, 10);
+  console.log(JSON.stringify(z.array(figureRecord).parse(measured.map((m) => ({ ...m, when, commit }))), null, 2));
+}

@@ -1,10 +1,11 @@
 /**
  * How long `ebb --help` takes from a cold process to its end.
  *
- *   node bench/startup.ts [--runs 20] [--old PATH_OF_AN_OLDER_NODE]
+ *   node bench/startup.ts [--runs 20] [--old PATH_OF_AN_OLDER_NODE] [--json]
  *
  * As a package and as a checkout; by this Node, and by an older one (the first other `node` on the PATH unless named), which has
  * the launcher start the packaged Node. The first run of each fills Node's compile cache and is printed apart.
+ * `--json` prints records for bench/results; all else then goes to standard error.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
@@ -12,8 +13,18 @@ import { delimiter, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { asMs, machine, percentile } from './figures.ts';
 import { FORMS, productAs } from './product.ts';
+import { type Measured, printRecords } from './record.ts';
 
-const { values: args } = parseArgs({ options: { runs: { type: 'string', default: '20' }, old: { type: 'string' } } });
+const { values: args } = parseArgs({
+  options: {
+    runs: { type: 'string', default: '20' },
+    old: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const say = args.json ? console.error : console.log;
+const TARGET_MS = 250;
+const measured: Measured[] = [];
 
 /** Another Node than this one, and its version; null where there is none. */
 function olderNode(): { readonly path: string; readonly version: string } | null {
@@ -33,21 +44,31 @@ function once(node: string, launcher: string): number {
   return performance.now() - began;
 }
 
-console.log(`startup: ${machine()}\n  ebb --help, ${args.runs} runs`);
+say(`startup: ${machine()}\n  ebb --help, ${args.runs} runs`);
 const older = olderNode();
 const nodes = [{ path: process.execPath, version: process.version }, ...(older === null ? [] : [older])];
-if (older === null) console.log('  no other Node on the PATH: starting over with the packaged one is not measured');
+if (older === null) say('  no other Node on the PATH: starting over with the packaged one is not measured');
 for (const form of FORMS) {
   const product = productAs(form);
   try {
     for (const { path, version } of nodes) {
       const first = once(path, product.launcher);
       const runs = Array.from({ length: Number(args.runs) }, () => once(path, product.launcher));
-      console.log(
-        `  ${form.padEnd(9)} ${version.padEnd(9)} p50 ${asMs(percentile(runs, 0.5))}, max ${asMs(percentile(runs, 1))}; the run before them ${asMs(first)}`,
+      const [p50, most] = [percentile(runs, 0.5), percentile(runs, 1)];
+      say(
+        `  ${form.padEnd(9)} ${version.padEnd(9)} p50 ${asMs(p50)}, max ${asMs(most)}; the run before them ${asMs(first)}`,
       );
+      measured.push({
+        what: `\`ebb --help\`, ${form}, ${version}, ${args.runs} runs: p50 and maximum`,
+        reach: `< ${TARGET_MS}`,
+        seen: `${p50.toFixed(0)} and ${most.toFixed(0)}`,
+        met: most < TARGET_MS,
+        unit: 'ms',
+        command: 'node bench/startup.ts',
+      });
     }
   } finally {
     product.remove();
   }
 }
+if (args.json) printRecords(measured);

@@ -7,7 +7,7 @@ import { randomStream } from '../lib/kernel/random.ts';
 import { seconds } from '../lib/kernel/units.ts';
 import { distribution, quantile } from '../lib/domain/distribution.ts';
 import type { PendingGroup } from '../lib/domain/snapshot.ts';
-import type { Host, Leftover, TaskToPlace } from '../lib/domain/stages.ts';
+import type { Host, Leftover, TaskToPlace } from '../lib/policy/contracts.ts';
 import { instanceId } from '../lib/kernel/ids.ts';
 import { stratusPack } from '../lib/stages/place/stratus.ts';
 import { appraise } from '../lib/stages/appraise/appraise.ts';
@@ -101,7 +101,7 @@ console.log(`node ${process.version}, seed 1, ${groups} groups, ${tasks} tasks, 
 for (const distinct of [false, true]) {
   console.log(distinct ? 'distinct' : 'mixed');
   const w = load(distinct);
-  const offers = time('appraise', () => appraise(w.snapshot, w.forecasts, w.worths, config));
+  const offers = time('appraise', () => appraise({ ...w, config }));
   const leftovers = w.snapshot.groups.flatMap((g): Leftover[] => {
     const offer = offers.get(g.id)?.offers[0];
     if (offer === undefined) return [];

@@ -15,7 +15,7 @@ import type { Pool } from '../lib/domain/pool.ts';
 import { countFits, type Resources } from '../lib/domain/resources.ts';
 import type { Snapshot } from '../lib/domain/snapshot.ts';
 import { JvuPredict } from '../lib/stages/estimate/predictor.ts';
-import { featuresOf, templateOf } from '../lib/stages/estimate/template.ts';
+import { featuresOf, templateOf } from '../lib/domain/job-features.ts';
 import { builtInCatalogue, TODAY } from '../lib/market/catalogue.ts';
 import { generateMarket, type MarketSpec } from '../lib/market/generate.ts';
 import type { MarketTrace } from '../lib/market/trace.ts';

@@ -8,6 +8,7 @@
  * process of its own, so that its peak memory is its own. Seeds follow one another a minute of market time apart, on one
  * engine's forecaster and solver. `--solver-gap 0` has the solver asked where a fill is within the usual gap. Prints inputs, versions and figures; judges nothing.
  */
+import { DecisionMemory } from '../lib/policy/memory.ts';
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -15,12 +16,12 @@ import { invariant } from '../lib/kernel/errors.ts';
 import { planId } from '../lib/kernel/ids.ts';
 import { plus, seconds } from '../lib/kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../lib/domain/config.ts';
-import type { PlanInput, Stages } from '../lib/domain/stages.ts';
+import type { PlanInput, Stages } from '../lib/policy/contracts.ts';
 import type { JvuPredict } from '../lib/stages/estimate/predictor.ts';
 import { decide } from '../lib/cycle/decide/decide.ts';
 import { explain } from '../lib/cycle/explain/explain.ts';
 import { recordIntents } from '../lib/cycle/act/intents.ts';
-import { presetNamed } from '../lib/stages/presets.ts';
+import { presetNamed } from '../lib/stages/registry.ts';
 import { YOUNG_GENERATION_MIB } from '../lib/drivers/local/engine/engine-watch.ts';
 import { highsSolver } from '../lib/drivers/solver/highs-solver.ts';
 import { MarketForecaster } from '../lib/market/forecast/forecaster.ts';
@@ -28,7 +29,7 @@ import { CapacityEvidence } from '../lib/market/forecast/hazard.ts';
 import { allotmentOf } from '../lib/stages/plan/allotment.ts';
 import { planProblem, type Planned } from '../lib/stages/plan/milp.ts';
 import { problemOf, type Problem } from '../lib/stages/plan/problem.ts';
-import type { Solver } from '../lib/stages/plan/solver.ts';
+import type { Solver } from '../lib/policy/solver.ts';
 import {
   benchHistory,
   benchMarket,
@@ -62,8 +63,7 @@ const PARTS = [
   'appraise',
   'plan',
   'place',
-  'acquire',
-  'release',
+  'scale',
   'explain',
   'effects',
   'intents',
@@ -112,8 +112,10 @@ function timed(stages: Stages<Solver>, watch: Stopwatch, captured: Captured): St
     },
     place: (...of) => watch.time('place', () => stages.place(...of)),
     queue: (...of) => watch.time('place', () => stages.queue(...of)),
-    acquire: (...of) => watch.time('acquire', () => stages.acquire(...of)),
-    release: (...of) => watch.time('release', () => stages.release(...of)),
+    move: stages.move,
+    order: stages.order,
+    speculate: stages.speculate,
+    scale: (...of) => watch.time('scale', () => stages.scale(...of)),
   };
 }
 
@@ -169,7 +171,8 @@ async function decided(seed: number, { shape, world, history, forecaster, solver
   const load = benchState(shape, world, seed, nowMs);
   const watch = new Stopwatch();
   const captured: Captured = {};
-  const stages = timed(presetNamed('ebbtide'), watch, captured);
+  const memory = new DecisionMemory();
+  const stages = timed(presetNamed('ebbtide').stages, watch, captured);
   const began = performance.now();
   const cpuBegan = process.cpuUsage();
   const snapshot = watch.time('snapshot', () => benchSnapshot(load, world, nowMs));
@@ -177,10 +180,11 @@ async function decided(seed: number, { shape, world, history, forecaster, solver
   const { plan, deliberation } = await decide({
     snapshot,
     forecasts: {
-      runtime: stages.estimate(snapshot, history),
+      runtime: stages.estimate({ snapshot, config, memory, beliefs: { of: <B>() => history as B } }),
       market: forecaster.at(nowMs, new CapacityEvidence()),
     },
     stages,
+    memory,
     preset: 'ebbtide',
     solver,
     config,
@@ -193,7 +197,7 @@ async function decided(seed: number, { shape, world, history, forecaster, solver
   const cpu = process.cpuUsage(cpuBegan);
   // Explained a second time, for decide does it inside: lists of what was considered are there by then, and count as effects.
   watch.time('explain', () => explain(deliberation));
-  const inStages = watch.of('estimate', 'value', 'appraise', 'plan', 'place', 'acquire', 'release', 'explain');
+  const inStages = watch.of('estimate', 'value', 'appraise', 'plan', 'place', 'scale', 'explain');
   watch.add('effects', Math.max(0, decidedMs - inStages));
   const problem = invariant(captured.problem, 'the plan stage ran');
   return {

@@ -1,11 +1,11 @@
 /** One job with a deadline on one series under one preset, for deadline-on-spot.ts and its tests. */
 import { basename, dirname } from 'node:path';
-import { presetNamed } from '../lib/stages/presets.ts';
+import { presetNamed } from '../lib/stages/registry.ts';
 import { schedulerConfig } from '../lib/domain/config.ts';
 import { certain } from '../lib/domain/distribution.ts';
 import { FROM_OBSERVED, type ChosenCapacity } from '../lib/domain/forecast.ts';
 import type { JobSpec } from '../lib/domain/job.ts';
-import type { EstimatePolicy } from '../lib/domain/stages.ts';
+import type { EstimatePolicy } from '../lib/policy/contracts.ts';
 import { forecastStages } from '../lib/stages/estimate/stage-forecasts.ts';
 import { epochMs, plus, seconds, ZERO_S } from '../lib/kernel/units.ts';
 import { openMarket } from '../lib/drivers/local/market/import.ts';
@@ -46,7 +46,7 @@ export interface CaseResult extends Pick<Case, 'window' | 'fraction' | 'overhead
 }
 
 /** The running time is known: what the file says is right, as it is in the paper. */
-const known: EstimatePolicy = (snapshot) =>
+const known: EstimatePolicy = ({ snapshot }) =>
   forecastStages(snapshot, (_, stage) => ({
     runtime: certain(stage.expectedRuntimeS ?? ZERO_S),
     basis: 'hint',
@@ -92,7 +92,9 @@ export async function runOn(trace: MarketTrace, c: Omit<Case, 'path' | 'cacheDir
     jobs: [{ key: 'job', submittedS: 0, spec, truth: new Map([['main', { runtimeS: Float64Array.of(workS) }]]) }],
     namesJobs: false,
     deciders: (truth) =>
-      c.preset === 'oracle' ? oracle(truth) : { name: preset, stages: { ...presetNamed(preset), estimate: known } },
+      c.preset === 'oracle'
+        ? oracle(truth)
+        : { name: preset, stages: { ...presetNamed(preset).stages, estimate: known } },
     capacity: await capacityOf(c.capacity ?? null),
     solver: noSolver,
     config: schedulerConfig.parse({ cyclePeriodS: CYCLE_S, restoreS: c.overheadHours * 3600, refundRule: 'none' }),

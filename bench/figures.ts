@@ -5,7 +5,7 @@ import type { SolveReport } from '../lib/domain/plan.ts';
 import type { Selection } from '../lib/stages/plan/fill.ts';
 import { costOf, gapOf, modelOf } from '../lib/stages/plan/milp.ts';
 import type { Problem } from '../lib/stages/plan/problem.ts';
-import type { Solver } from '../lib/stages/plan/solver.ts';
+import type { Solver } from '../lib/policy/solver.ts';
 
 const versionOf = (path: string): string =>
   (JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')) as { version: string }).version;

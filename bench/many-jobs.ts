@@ -30,7 +30,7 @@ import { openMarket } from '../lib/drivers/local/market/import.ts';
 import { replayMarket } from '../lib/drivers/local/market/replay.ts';
 import { billingAt } from '../lib/market/billing.ts';
 import type { MarketTrace } from '../lib/market/trace.ts';
-import { deterministic } from '../lib/stages/plan/solver.ts';
+import { deterministic } from '../lib/policy/solver.ts';
 import { decidersNamed } from '../lib/drivers/sim/deciders.ts';
 import { outcomeOf } from '../lib/drivers/sim/outcome-of-run.ts';
 import type { Estimate } from '../lib/report/bootstrap.ts';

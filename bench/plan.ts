@@ -10,7 +10,7 @@ import { highsSolver } from '../lib/drivers/solver/highs-solver.ts';
 import { allotmentOf } from '../lib/stages/plan/allotment.ts';
 import { planProblem } from '../lib/stages/plan/milp.ts';
 import { problemOf } from '../lib/stages/plan/problem.ts';
-import type { Solver } from '../lib/stages/plan/solver.ts';
+import type { Solver } from '../lib/policy/solver.ts';
 import { scenario, type ScenarioShape } from './load/scenario.ts';
 import { asCount, asMs, asPercent, gapsOf, machine, peakMiB, printLine } from './figures.ts';
 

@@ -17,7 +17,7 @@ import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { createGunzip } from 'node:zlib';
 import { NO_RESOURCES } from '../lib/domain/resources.ts';
-import type { JobFeatures } from '../lib/domain/stages.ts';
+import type { JobFeatures } from '../lib/domain/forecasts.ts';
 import { FEATURES } from '../lib/stages/estimate/features.ts';
 import { ESTIMATORS } from '../lib/stages/estimate/histories.ts';
 import { JvuPredict } from '../lib/stages/estimate/predictor.ts';

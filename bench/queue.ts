@@ -6,7 +6,7 @@
 import { certain } from '../lib/domain/distribution.ts';
 import type { Pool } from '../lib/domain/pool.ts';
 import type { InstanceView } from '../lib/domain/snapshot.ts';
-import type { QueueInput } from '../lib/domain/stages.ts';
+import type { QueueInput } from '../lib/policy/contracts.ts';
 import { attemptId, instanceId } from '../lib/kernel/ids.ts';
 import { seconds, usdPerHour } from '../lib/kernel/units.ts';
 import { shortTasksQueue } from '../lib/stages/queue/queue.ts';

@@ -5,8 +5,9 @@ import type { Distribution } from '../../lib/domain/distribution.ts';
 import { NEVER_INTERRUPTED, type InterruptionCurve } from '../../lib/domain/forecast.ts';
 import type { Worth } from '../../lib/domain/plan.ts';
 import type { Pool, PoolView } from '../../lib/domain/pool.ts';
-import type { InstanceView, PendingGroup, Snapshot } from '../../lib/domain/snapshot.ts';
-import type { Forecasts, Worths } from '../../lib/domain/stages.ts';
+import type { InstanceView, PendingGroup } from '../../lib/domain/snapshot.ts';
+import type { AppraiseContext } from '../../lib/policy/contracts.ts';
+import { DecisionMemory } from '../../lib/policy/memory.ts';
 import { NOW, snapshot } from './values.ts';
 
 /** Worth nothing in money: with a deadline and a latest safe start, in seconds from now, or without. */
@@ -36,9 +37,10 @@ export function decisionOf({
   instances = [],
   worth: worthOf = () => worth(null),
   interruption = () => NEVER_INTERRUPTED,
-}: DecisionFacts): { readonly snapshot: Snapshot; readonly forecasts: Forecasts; readonly worths: Worths } {
+}: DecisionFacts): Omit<AppraiseContext, 'config'> {
   const quotes = new Map(pools.map((view) => [view.pool.id, view.quote]));
   return {
+    memory: new DecisionMemory(),
     snapshot: snapshot({ groups, pools, instances: new Map(instances.map((i) => [i.instance.id, i])) }),
     forecasts: {
       runtime: new Map(

@@ -1,4 +1,4 @@
-import type { Solver } from '../../lib/stages/plan/solver.ts';
+import type { Solver } from '../../lib/policy/solver.ts';
 
 /** For presets that ask nothing of a solver, and cycles whose plan is given. */
 export const noSolver: Solver = {

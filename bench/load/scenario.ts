@@ -2,6 +2,7 @@
  * Synthetic planning problems, seeded: a snapshot with pools, live instances, running and waiting work, and the worths,
  * offers and forecasts that the earlier stages would give. For tests (small) and bench/plan.ts (large).
  */
+import { DecisionMemory } from '../../lib/policy/memory.ts';
 import {
   attemptId,
   effectKey,
@@ -33,7 +34,7 @@ import type { UtilityCurve, Worth } from '../../lib/domain/plan.ts';
 import { poolKey, type InstanceType, type Pool, type PoolView, poolParts } from '../../lib/domain/pool.ts';
 import { countFits, dominantShare, minusResources, times, type Resources } from '../../lib/domain/resources.ts';
 import type { InstanceView, PendingGroup, RunningTask } from '../../lib/domain/snapshot.ts';
-import type { GroupOffers, PlanInput } from '../../lib/domain/stages.ts';
+import type { GroupOffers, PlanInput } from '../../lib/policy/contracts.ts';
 import { attempt as attemptOf, instance, needOf, NOW, snapshot, stage } from './values.ts';
 
 export interface ScenarioShape {
@@ -100,6 +101,7 @@ export function scenario(shape: ScenarioShape): PlanInput {
   const wanted = groups.reduce((sum, g) => sum + (g.count * raw(g.need.cpu)) / 1000, 0);
   const live = [...instances.values()].reduce((sum, v) => sum + raw(v.pool.type.capacity.cpu) / 1000, 0);
   return {
+    memory: new DecisionMemory(),
     snapshot: snapshot({
       nowMs: NOW,
       jobs,

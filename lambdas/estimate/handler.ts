@@ -2,15 +2,19 @@
 import middy from '@middy/core';
 import type { z } from 'zod';
 import type { Sight } from '../../lib/cycle/decide/decision.ts';
-import { presetNamed } from '../../lib/stages/presets.ts';
+import { DecisionMemory } from '../../lib/policy/memory.ts';
+import { presetNamed } from '../../lib/stages/registry.ts';
 import { estimate } from '../../lib/cycle/steps.ts';
 import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
-import { runtimeLearner } from '../../lib/cycle/learn/runtime-learner.ts';
+import { runtimeLearner } from '../../lib/stages/estimate/runtime-learner.ts';
 import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
 import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
 import { estimateInput } from '../../lib/drivers/aws/cycle/messages.ts';
 import { inTime } from '../../lib/drivers/aws/cycle/late.ts';
 import { lambdaStack } from '../../lib/drivers/aws/lambda/stack.ts';
+
+/** Caches of policies, for as long as this process lives. */
+const memory = new DecisionMemory();
 
 export const handler = middy<z.output<typeof estimateInput>, { runtime: string }>()
   .use(lambdaStack('estimate', estimateInput))
@@ -20,6 +24,7 @@ export const handler = middy<z.output<typeof estimateInput>, { runtime: string }
     const sight = await carrier.get<Sight>(reference);
     const learners = composeLearners();
     await learners.recall(store, [runtimeLearner]);
-    const runtime = estimate(sight, presetNamed(config.preset), learners);
+    const { stages } = presetNamed(config.preset, config.presets);
+    const runtime = estimate(sight, stages, { beliefs: learners, config, memory });
     return { runtime: await carrier.put(runtime, `${execution}/${round}/runtime`) };
   });

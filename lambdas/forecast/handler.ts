@@ -16,7 +16,7 @@ import type { Sight } from '../../lib/cycle/decide/decision.ts';
 import { Forecasting } from '../../lib/cycle/forecast/forecasting.ts';
 import { liveInstances } from '../../lib/cycle/state/known-instances.ts';
 import { poolForecasts } from '../../lib/cycle/forecast/pool-forecasts.ts';
-import { forecastNamed } from '../../lib/stages/presets.ts';
+import { forecastNamed, presetNamed } from '../../lib/stages/registry.ts';
 import { forecast } from '../../lib/cycle/steps.ts';
 import { CAPACITY_FEATURES } from '../../lib/market/features/capacity-features.ts';
 import { FEATURES } from '../../lib/market/features/names.ts';
@@ -51,14 +51,19 @@ function forecastersOf({ config, models }: Deployment): Promise<Forecasters> {
 
 async function opened(config: SchedulerConfig, folder: string): Promise<Forecasters> {
   const modelsOf = (risk: Risk): ModelPlaces => ({ shipped: join(folder, MODEL_OF[risk]), own: null });
-  const chosen = await openForecast(forecastNamed(config.forecast, config.preset), modelsOf('price'), FEATURES);
+  const chosen = await openForecast(
+    forecastNamed(config.forecast, config.preset, config.presets),
+    modelsOf('price'),
+    FEATURES,
+  );
   if (chosen.refused !== null) logger.warn(`${chosen.refused}; forecast from history`, { model: chosen.fault });
   const capacity = await openCapacity(config.capacityForecast, modelsOf('capacity'), CAPACITY_FEATURES);
   if (capacity.refused !== null) {
     logger.warn(`${capacity.refused}; forecast from observed interruptions`, { model: capacity.fault });
   }
   const parts = { chosen, capacity, config };
-  return { decisions: new Forecasting(parts), questions: new Forecasting(parts) };
+  const { asks } = presetNamed(config.preset, config.presets);
+  return { decisions: new Forecasting({ ...parts, asks }), questions: new Forecasting(parts) };
 }
 
 type Asked = z.output<typeof forecastInput> | ForecastAsked;
@@ -91,7 +96,12 @@ async function ofDecision(
   const sight = await of.carrier.get<Sight>(reference);
   const made = await forecasting.of(sight.snapshot, { market, evidence });
   measureForecast(sight.snapshot, made);
-  return { market: await of.carrier.put(forecast(sight, made, of.config), `${execution}/${round}/market`) };
+  return {
+    market: await of.carrier.put(
+      forecast(sight, made, { config: of.config, asks: presetNamed(of.config.preset, of.config.presets).asks }),
+      `${execution}/${round}/market`,
+    ),
+  };
 }
 
 async function ofPools(asked: ForecastAsked, { of, ...parts }: Parts): Promise<PlainForecasts> {

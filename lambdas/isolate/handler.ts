@@ -8,7 +8,7 @@ import type { Sight } from '../../lib/cycle/decide/decision.ts';
 import type { IsolationLimits } from '../../lib/cycle/decide/isolate.ts';
 import { isolateFaulty } from '../../lib/cycle/steps.ts';
 import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
-import { runtimeLearner } from '../../lib/cycle/learn/runtime-learner.ts';
+import { runtimeLearner } from '../../lib/stages/estimate/runtime-learner.ts';
 import { EbbError } from '../../lib/kernel/errors.ts';
 import { openTrials } from '../../lib/drivers/solver/trials.ts';
 import '../../lib/drivers/solver/trial-worker.ts';

@@ -4,9 +4,10 @@
  */
 import middy from '@middy/core';
 import type { z } from 'zod';
-import type { Forecasts } from '../../lib/domain/stages.ts';
+import type { Forecasts } from '../../lib/domain/forecasts.ts';
 import type { Sight } from '../../lib/cycle/decide/decision.ts';
-import { presetNamed } from '../../lib/stages/presets.ts';
+import { DecisionMemory } from '../../lib/policy/memory.ts';
+import { presetNamed } from '../../lib/stages/registry.ts';
 import type { RunningOffers } from '../../lib/cycle/decide/running-offers.ts';
 import { solve } from '../../lib/cycle/steps.ts';
 import { highsSolver } from '../../lib/drivers/solver/highs-solver.ts';
@@ -24,6 +25,8 @@ const solver = highsSolver({ worker: new URL(import.meta.url) });
  * process is not worth a put in each cycle.
  */
 let known: RunningOffers = new Map();
+/** Caches of policies, for as long as this process lives. */
+const memory = new DecisionMemory();
 
 export const handler = middy<z.output<typeof solveInput>, Solved>()
   .use(lambdaStack('solve', solveInput))
@@ -36,7 +39,8 @@ export const handler = middy<z.output<typeof solveInput>, Solved>()
       market: await carrier.get<ForecastTable>(market),
     };
     const { preset } = config;
-    const parts = { stages: presetNamed(preset), preset, solver, config, knownOffers: known };
+    const { stages } = presetNamed(preset, config.presets);
+    const parts = { stages, preset, solver, config, memory, knownOffers: known };
     const { runningOffers, ...decision } = await solve(sight, forecasts, parts);
     known = runningOffers;
     const { gap } = decision.plan.solve;

@@ -4,13 +4,14 @@ import type { Uniform } from '../kernel/random.ts';
 import { between, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Effect, EffectOutcome, Plan } from '../domain/plan.ts';
-import type { Forecasts, MarketForecast, Stages } from '../domain/stages.ts';
+import type { Forecasts, MarketForecast } from '../domain/forecasts.ts';
+import type { Stages } from '../policy/contracts.ts';
 import type { EffectRecord } from '../ports/store.ts';
 import { act } from './act/act.ts';
-import { nextDecisionS } from './decide/decide.ts';
+import { nextDecisionS } from './decide/next-decision.ts';
 import { decideOn, isOpen, type Decision, type Sight } from './decide/decision.ts';
 import { giveUp } from './decide/endings.ts';
-import type { Scene } from './forecast/forecasting.ts';
+import type { Scene } from '../policy/asks.ts';
 import { holdAll } from './observe/holding.ts';
 import {
   confirm,
@@ -21,7 +22,7 @@ import {
   settleAll,
   stopsOfSuperseded,
 } from './act/intents.ts';
-import { runtimeLearner } from './learn/runtime-learner.ts';
+import { DecisionMemory } from '../policy/memory.ts';
 import { Observer, type ObserverParts } from './observe/observer.ts';
 import {
   decisionOf,
@@ -99,6 +100,8 @@ export class Engine<S> {
   readonly #observer: Observer;
   /** For explanations alone: nothing is decided by it. */
   #runningOffers: RunningOffers = new Map();
+  /** What policies keep from decision to decision. */
+  readonly #memory = new DecisionMemory();
   #token = 0;
   #draining = false;
   #stopped = false;
@@ -346,10 +349,19 @@ export class Engine<S> {
   }
 
   #decideAll(sight: Sight, market: MarketForecast): Promise<Decision> {
-    const { stages, learners } = this.#parts;
-    const forecasts: Forecasts = { runtime: stages.estimate(sight.snapshot, learners.of(runtimeLearner)), market };
+    const { stages, learners, config } = this.#parts;
+    const memory = this.#memory;
+    const forecasts: Forecasts = {
+      runtime: stages.estimate({ snapshot: sight.snapshot, beliefs: learners, config, memory }),
+      market,
+    };
     const reusesSlots = this.#parts.reuseGapS !== undefined;
-    return decideOn(sight, forecasts, { ...this.#parts, knownOffers: this.#runningOffers, reusesSlots });
+    return decideOn(sight, forecasts, {
+      ...this.#parts,
+      memory,
+      knownOffers: this.#runningOffers,
+      reusesSlots,
+    });
   }
 
   /** Null where no job is to blame. */

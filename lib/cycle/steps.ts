@@ -19,8 +19,8 @@ import type { SchedulerConfig } from '../domain/config.ts';
 import type { EffectOutcome } from '../domain/plan.ts';
 import type { RuntimeForecast } from '../domain/forecast.ts';
 import type { Snapshot } from '../domain/snapshot.ts';
-import type { StageKey, Stages, Forecasts } from '../domain/stages.ts';
-import type { Beliefs } from '../policy/learner.ts';
+import type { StageKey, Forecasts } from '../domain/forecasts.ts';
+import type { EstimateContext, Stages } from '../policy/contracts.ts';
 import type { Learners } from '../policy/learners.ts';
 import {
   forecastTable,
@@ -31,15 +31,14 @@ import {
 import type { Fleet } from '../ports/fleet.ts';
 import type { Store } from '../ports/store.ts';
 import { act } from './act/act.ts';
-import { nextDecisionS } from './decide/decide.ts';
+import { nextDecisionS } from './decide/next-decision.ts';
 import { decideOn, isOpen, type Decision, type DecisionParts, type Sight } from './decide/decision.ts';
 import { giveUp } from './decide/endings.ts';
-import { bidsAsked } from './forecast/forecasting.ts';
+import { bidsAsked, type BoundAsks } from '../policy/asks.ts';
 import { holdAll } from './observe/holding.ts';
 import { decisionOf, isolate, type IsolationLimits, type Trials } from './decide/isolate.ts';
 import { confirm, capacityRefused, recordIntents, settleAll } from './act/intents.ts';
 import { storedRests } from './observe/back-off.ts';
-import { runtimeLearner } from './learn/runtime-learner.ts';
 import { Observer, type ObserverParts } from './observe/observer.ts';
 import type { LookMemory } from './observe/remembered.ts';
 import { WorkingState } from './state/working-state.ts';
@@ -88,15 +87,19 @@ export const asData = (snapshot: Snapshot): Snapshot => ({
 export function estimate<S>(
   sight: Sight,
   stages: Pick<Stages<S>, 'estimate'>,
-  beliefs: Beliefs,
+  context: Omit<EstimateContext, 'snapshot'>,
 ): ReadonlyMap<StageKey, RuntimeForecast> {
-  return new Map(isOpen(sight) ? stages.estimate(sight.snapshot, beliefs.of(runtimeLearner)) : []);
+  return new Map(isOpen(sight) ? stages.estimate({ ...context, snapshot: sight.snapshot }) : []);
 }
 
 /** Interruptions and prices, for every bid that the decision can ask about. */
-export function forecast(sight: Sight, market: OutlookForecast, config: SchedulerConfig): ForecastTable {
+export function forecast(
+  sight: Sight,
+  market: OutlookForecast,
+  { config, asks }: { readonly config: SchedulerConfig; readonly asks: readonly BoundAsks[] },
+): ForecastTable {
   const { snapshot } = sight;
-  return forecastTable(market, snapshot.nowMs, isOpen(sight) ? bidsAsked(snapshot, config) : []);
+  return forecastTable(market, snapshot.nowMs, isOpen(sight) ? bidsAsked(snapshot, asks, config) : []);
 }
 
 export function solve<S>(

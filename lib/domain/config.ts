@@ -1,8 +1,14 @@
 import { z } from 'zod';
+import { presetSpecs } from './preset-spec.ts';
 
 /** Tunables of the scheduling core, one schema for every driver. Each default names its source. */
 export const schedulerConfig = z.strictObject({
   preset: z.string().default('ebbtide').describe('Which policies decide: see `ebb config --presets`.'),
+  presets: presetSpecs
+    .default({})
+    .describe(
+      'Presets of your own: policies by stage, from `ebb config --policies`; what is not named comes from `extends`.',
+    ),
   forecast: z
     .string()
     .regex(/^[\w][\w.-]{0,63}$/, 'must be `preset`, `history`, `model` or the version of a model')
@@ -98,12 +104,6 @@ export const schedulerConfig = z.strictObject({
     .enum(['per-second', 'per-hour'])
     .default('per-second')
     .describe('per-second with a one-minute minimum (since October 2017) or per started hour.'),
-  clearBelowUtilisation: z
-    .number()
-    .min(0)
-    .max(1)
-    .default(0.5)
-    .describe('Stratus 3.2.4: an instance used less than this in each resource is a candidate for clearing.'),
   solverSeconds: z.number().positive().default(1).describe('Wall time the solver may take in real time.'),
   solverGap: z
     .number()

@@ -244,3 +244,18 @@ export const finishedTimes = (
   { jobs }: Pick<Snapshot, 'jobs'>,
   of: { readonly job: JobId; readonly stage: string },
 ): RunningTimes | null => jobs.get(of.job)?.stages.find((s) => s.name === of.stage)?.times ?? null;
+
+/** The task of a group that is the nth, counted from 0. */
+export const memberOf = ({ members }: Pick<PendingGroup, 'members'>, nth: number): number | undefined =>
+  'indices' in members ? members.indices[nth] : members.freshFrom + nth;
+
+/** The tasks of a group, first to last. */
+export function membersOf(
+  g: { readonly members: PendingGroup['members']; readonly count: number },
+  from = 0,
+  to = g.count,
+): number[] {
+  const { members } = g;
+  if ('indices' in members) return members.indices.slice(from, to);
+  return Array.from({ length: to - from }, (_, i) => members.freshFrom + from + i);
+}

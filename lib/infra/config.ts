@@ -6,7 +6,7 @@ import { nearestHint, nearestName } from '../domain/nearest-name.ts';
 import { z } from 'zod';
 import type { Arch } from '../domain/pool.ts';
 import { schedulerConfig } from '../domain/config.ts';
-import { presetList } from '../stages/presets.ts';
+import { presetList } from '../stages/registry.ts';
 import { EbbError, type Issue } from '../kernel/errors.ts';
 import { raw } from '../kernel/units.ts';
 import { builtInCatalogue, TODAY } from '../market/catalogue.ts';

@@ -1,6 +1,6 @@
 import { LIMITS } from '../domain/job-file/schema.ts';
 import type { JobSpec } from '../domain/job.ts';
-import { templateOf } from '../stages/estimate/template.ts';
+import { templateOf } from '../domain/job-features.ts';
 import { seconds } from '../kernel/units.ts';
 import { wholePathS } from '../stages/value/critical-path.ts';
 import { drawsOf } from './draws.ts';

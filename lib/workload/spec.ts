@@ -25,7 +25,7 @@ export interface TraceJob {
   readonly line: number;
   readonly atS: number;
   readonly production: boolean | null;
-  /** Names are made to fit a job file; what recurs must not be told apart by digits alone (lib/stages/estimate/template.ts). */
+  /** Names are made to fit a job file; what recurs must not be told apart by digits alone (lib/domain/job-features.ts). */
   readonly owner: string;
   readonly name: string;
   readonly program: string;

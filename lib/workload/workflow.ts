@@ -1,4 +1,4 @@
-import { templateName } from '../stages/estimate/template.ts';
+import { templateName } from '../domain/job-features.ts';
 import { LIMITS } from '../domain/job-file/schema.ts';
 import type { ReadContext, Submission } from './reader.ts';
 import { request, stageName, submissionOf, type TraceStage } from './spec.ts';

@@ -1,4 +1,4 @@
-import type { Milp } from '../../lib/stages/plan/solver.ts';
+import type { Milp } from '../../lib/policy/solver.ts';
 
 /** A model written down by hand: dense rows. */
 export interface Dense {

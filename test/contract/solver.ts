@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { randomStream } from '../../lib/kernel/random.ts';
-import type { Milp, SolveLimits, Solver } from '../../lib/stages/plan/solver.ts';
+import type { Milp, SolveLimits, Solver } from '../../lib/policy/solver.ts';
 import {
   boundsOnly,
   endless,
@@ -15,7 +15,7 @@ import {
 
 const EXACT: SolveLimits = { relativeGap: 0, maxNodes: null, maxSeconds: null };
 
-/** What every Solver promises (lib/stages/plan/solver.ts), on models whose answers are known by hand. */
+/** What every Solver promises (lib/policy/solver.ts), on models whose answers are known by hand. */
 export function solverContract(name: string, make: () => Solver): void {
   describe(`solver contract: ${name}`, () => {
     const solver = make();

@@ -2,7 +2,7 @@
  * Generated scenarios for the simulator: combinations of constraints, deadlines, sizes, checkpoints and markets, each with the
  * facts that bill and progress invariants are checked against.
  */
-import { presetNamed } from '../../lib/stages/presets.ts';
+import { presetNamed } from '../../lib/stages/registry.ts';
 import { schedulerConfig } from '../../lib/domain/config.ts';
 import { brokenConstraint } from '../../lib/domain/constraints.ts';
 import type { Constraints, JobSpec } from '../../lib/domain/job.ts';
@@ -14,7 +14,7 @@ import { billingAt } from '../../lib/market/billing.ts';
 import type { MarketTrace } from '../../lib/market/trace.ts';
 import type { EventRecord } from '../../lib/ports/store.ts';
 import { simulate } from '../../lib/drivers/sim/simulation.ts';
-import type { Solver } from '../../lib/stages/plan/solver.ts';
+import type { Solver } from '../../lib/policy/solver.ts';
 import { spec, stage } from './builders.ts';
 
 /** One combination; plain data, so that a failure can be printed and run again. */
@@ -156,7 +156,7 @@ export async function factsOf(
       },
     ],
     namesJobs: true,
-    deciders: () => ({ name: preset, stages: presetNamed(preset) }),
+    deciders: () => ({ name: preset, stages: presetNamed(preset).stages }),
     solver,
     config,
     vcpus: 100_000,

@@ -1,3 +1,4 @@
+import { DecisionMemory } from '../../lib/policy/memory.ts';
 import { effectKey, groupId, instanceId, jobId, type GroupId } from '../../lib/kernel/ids.ts';
 import { epochMs, raw, seconds, usdPerHour, type EpochMs } from '../../lib/kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../lib/domain/config.ts';
@@ -9,7 +10,8 @@ import type { Worth } from '../../lib/domain/plan.ts';
 import type { Bid, Pool, PoolView, PurchaseOption } from '../../lib/domain/pool.ts';
 import type { Resources } from '../../lib/domain/resources.ts';
 import type { InstanceView, PendingGroup, Snapshot } from '../../lib/domain/snapshot.ts';
-import type { Forecasts, MarketForecast, Worths } from '../../lib/domain/stages.ts';
+import type { Forecasts, MarketForecast } from '../../lib/domain/forecasts.ts';
+import type { Worths } from '../../lib/policy/contracts.ts';
 import * as build from './builders.ts';
 
 /** What a decision starts from: groups, pools, prices, forecasts and worths, for tests of single stages. */
@@ -124,6 +126,7 @@ export interface WorldFacts {
 }
 
 export interface World {
+  readonly memory: DecisionMemory;
   readonly snapshot: Snapshot;
   readonly forecasts: Forecasts;
   readonly worths: Worths;
@@ -133,6 +136,7 @@ export function world(facts: WorldFacts): World {
   const groups = facts.groups ?? [];
   const runtime = facts.runtime ?? (() => distribution([[3600, 1]]));
   return {
+    memory: new DecisionMemory(),
     snapshot: build.snapshot({
       nowMs: NOW,
       groups,

@@ -1,5 +1,5 @@
 import { Engine, type CycleReport } from '../../lib/cycle/engine.ts';
-import { presetNamed } from '../../lib/stages/presets.ts';
+import { presetNamed } from '../../lib/stages/registry.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../lib/domain/config.ts';
 import type { DiskState } from '../../lib/domain/disk-budget.ts';
 import type { Job } from '../../lib/domain/job.ts';
@@ -12,12 +12,12 @@ import { randomStream, type Uniform } from '../../lib/kernel/random.ts';
 import { between, epochMs, plus, raw, seconds, type EpochMs, type Seconds } from '../../lib/kernel/units.ts';
 import { replayMarket } from '../../lib/drivers/local/market/replay.ts';
 import { capacityOf } from '../../lib/market/capacity-truth.ts';
-import type { Stages } from '../../lib/domain/stages.ts';
+import type { Stages } from '../../lib/policy/contracts.ts';
 import { FROM_HISTORY } from '../../lib/domain/forecast.ts';
 import { Forecasting } from '../../lib/cycle/forecast/forecasting.ts';
 import type { LearnerFactory } from '../../lib/policy/learner.ts';
 import type { MarketTrace } from '../../lib/market/trace.ts';
-import type { Solver } from '../../lib/stages/plan/solver.ts';
+import type { Solver } from '../../lib/policy/solver.ts';
 import type { Fleet, StartRequest } from '../../lib/ports/fleet.ts';
 import type { Store } from '../../lib/ports/store.ts';
 import { MemoryFleet, type TaskScript } from '../../lib/drivers/sim/memory-fleet.ts';
@@ -168,7 +168,7 @@ export class EngineBench {
       clock: this.clock,
       random,
       solver,
-      stages: stages(presetNamed(preset)),
+      stages: stages(presetNamed(preset).stages),
       preset,
       config: this.config,
       limits: { vcpus },

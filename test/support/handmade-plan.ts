@@ -1,4 +1,5 @@
 /** Small planning inputs written by hand: one type of machine (4 vCPUs, 8 GiB), one spot and one on-demand pool. */
+import { DecisionMemory } from '../../lib/policy/memory.ts';
 import { attemptId, effectKey, groupId, instanceId, jobId } from '../../lib/kernel/ids.ts';
 import { ZERO_S, ZERO_USD, epochMs, raw, seconds, usd, usdPerHour } from '../../lib/kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../lib/domain/config.ts';
@@ -10,7 +11,7 @@ import type { Worth } from '../../lib/domain/plan.ts';
 import type { Pool, PoolView } from '../../lib/domain/pool.ts';
 import { minusResources } from '../../lib/domain/resources.ts';
 import type { InstanceView, PendingGroup, RunningTask } from '../../lib/domain/snapshot.ts';
-import type { PlanInput } from '../../lib/domain/stages.ts';
+import type { PlanInput } from '../../lib/policy/contracts.ts';
 import * as build from './builders.ts';
 
 export const HOUR_S = 3600;
@@ -118,6 +119,7 @@ export function handmade(h: Handmade): PlanInput {
     ].map(([key, d]) => [key, { runtime: d, basis: 'history' as const, reason: 'test' }]),
   );
   return {
+    memory: new DecisionMemory(),
     snapshot: build.snapshot({
       nowMs: NOW,
       jobs: new Map(waiting.map((w) => [jobId(w.name), jobOf(w)])),

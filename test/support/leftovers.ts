@@ -3,7 +3,7 @@ import type { Offer } from '../../lib/domain/forecast.ts';
 import type { PoolView } from '../../lib/domain/pool.ts';
 import { dominantShare } from '../../lib/domain/resources.ts';
 import type { PendingGroup } from '../../lib/domain/snapshot.ts';
-import type { AcquireInput, GroupOffers, Leftover } from '../../lib/domain/stages.ts';
+import type { AcquireInput, GroupOffers, Leftover } from '../../lib/policy/contracts.ts';
 import type { SchedulerConfig } from '../../lib/domain/config.ts';
 import type { GroupId } from '../../lib/kernel/ids.ts';
 import { config, NOW, world, type WorldFacts } from './decision-world.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { epochMs, mib, milliCpu } from '../../lib/kernel/units.ts';
-import type { JobFeatures } from '../../lib/domain/stages.ts';
+import type { JobFeatures } from '../../lib/domain/forecasts.ts';
 
 /** Features of a run; a test names only what it is about. */
 export const features = (over: Partial<JobFeatures> = {}): JobFeatures => ({

@@ -1,4 +1,4 @@
-import { presetNamed } from '../../lib/stages/presets.ts';
+import { presetNamed } from '../../lib/stages/registry.ts';
 import { schedulerConfig } from '../../lib/domain/config.ts';
 import type { StageSpec } from '../../lib/domain/job.ts';
 import { epochMs, plus, raw, seconds } from '../../lib/kernel/units.ts';
@@ -57,7 +57,7 @@ export async function simulated(
     toMs: epochMs(Math.min(raw(mixedTrace.endMs), raw(plus(START_MS, seconds(48 * 3600))))),
     jobs,
     namesJobs: false,
-    deciders: () => ({ name: 'greedy', stages: presetNamed('greedy') }),
+    deciders: () => ({ name: 'greedy', stages: presetNamed('greedy').stages }),
     solver: noSolver,
     config: schedulerConfig.parse({}),
     vcpus: 64,

@@ -1,16 +1,18 @@
+import { DecisionMemory } from '../../lib/policy/memory.ts';
 import { deserialize, serialize } from 'node:v8';
 import { reconcile, type EngineParts } from '../../lib/cycle/engine.ts';
 import { capacityLearner } from '../../lib/cycle/learn/capacity-learner.ts';
-import { runtimeLearner } from '../../lib/cycle/learn/runtime-learner.ts';
+import { runtimeLearner } from '../../lib/stages/estimate/runtime-learner.ts';
 import { LookMemory } from '../../lib/cycle/observe/remembered.ts';
 import * as steps from '../../lib/cycle/steps.ts';
-import type { Scene } from '../../lib/cycle/forecast/forecasting.ts';
+import type { Scene } from '../../lib/policy/asks.ts';
 import type { RunningOffers } from '../../lib/cycle/decide/running-offers.ts';
 import type { Decision, Sight } from '../../lib/cycle/decide/decision.ts';
 import { ISOLATION_LIMITS, trialsInProcess, triedOn } from '../../lib/cycle/decide/isolate.ts';
 import { MAX_HURRIED } from '../../lib/cycle/act/intents.ts';
 import { ZERO_S, type Seconds } from '../../lib/kernel/units.ts';
-import type { Solver } from '../../lib/stages/plan/solver.ts';
+import type { Solver } from '../../lib/policy/solver.ts';
+import { presetNamed } from '../../lib/stages/registry.ts';
 import type { OutlookForecast } from '../../lib/market/forecast/forecast-data.ts';
 
 /** What passes from one process to the next. */
@@ -85,12 +87,12 @@ export class SteppedEngine {
 
   async #forecast(sight: NonNullable<Awaited<ReturnType<typeof steps.look>>>) {
     const { stages, learners, store } = this.#parts('estimate');
-    const { learners: others, store: other, forecast, config } = this.#parts('forecast');
+    const { learners: others, store: other, forecast, config, preset } = this.#parts('forecast');
     await learners.recall(store, [runtimeLearner]);
     await others.recall(other, [capacityLearner]);
     return {
-      runtime: steps.estimate(sight, stages, learners),
-      market: steps.forecast(sight, await forecast(sight.snapshot), config),
+      runtime: steps.estimate(sight, stages, { beliefs: learners, config, memory: new DecisionMemory() }),
+      market: steps.forecast(sight, await forecast(sight.snapshot), { config, asks: presetNamed(preset).asks }),
     };
   }
 }

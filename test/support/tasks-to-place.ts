@@ -1,7 +1,7 @@
 import { groupId, instanceId, jobId } from '../../lib/kernel/ids.ts';
 import { raw, seconds } from '../../lib/kernel/units.ts';
 import type { Resources } from '../../lib/domain/resources.ts';
-import type { Host, TaskToPlace } from '../../lib/domain/stages.ts';
+import type { Host, TaskToPlace } from '../../lib/policy/contracts.ts';
 import { pool, resources } from './decision-world.ts';
 
 export interface TaskFacts {

@@ -12,7 +12,7 @@ import { invariant } from '../../kernel/errors.ts';
 import { admitter } from '../../cycle/admit/admission.ts';
 import { provideBackend } from '../provided-backend.ts';
 import { composeLearners } from '../../cycle/learn/compose-learners.ts';
-import { runtimeLearner } from '../../cycle/learn/runtime-learner.ts';
+import { runtimeLearner } from '../../stages/estimate/runtime-learner.ts';
 import type { Backend, Health } from '../../ports/backend.ts';
 import type { Market } from '../../ports/market.ts';
 import { lambdaClock } from '../../drivers/aws/lambda/clock.ts';

@@ -5,7 +5,7 @@
 import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { Forecasting } from '../../cycle/forecast/forecasting.ts';
 import { poolForecasts } from '../../cycle/forecast/pool-forecasts.ts';
-import { forecastNamed } from '../../stages/presets.ts';
+import { forecastNamed } from '../../stages/registry.ts';
 import { FROM_HISTORY, FROM_OBSERVED, type ChosenCapacity, type ChosenForecast } from '../../domain/forecast.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { EbbError } from '../../kernel/errors.ts';
@@ -29,7 +29,7 @@ type Parts = Pick<StoreParts, 'environment' | 'store' | 'clock'>;
 
 export async function forecastsOf(of: Parts, market: Market, pools: readonly Pool[]): Promise<PoolForecasts> {
   const { settings } = of.environment.EBB_CONFIG;
-  const name = forecastNamed(settings.forecast, settings.preset);
+  const name = forecastNamed(settings.forecast, settings.preset, settings.presets);
   const ofCapacity = settings.capacityForecast;
   if (name === FROM_HISTORY.chosen && ofCapacity === FROM_OBSERVED.chosen) {
     return withoutModel(of, { chosen: FROM_HISTORY, capacity: FROM_OBSERVED, market }, pools);

@@ -2,7 +2,7 @@ import type { JobId } from '../../kernel/ids.ts';
 import { plus, type EpochMs } from '../../kernel/units.ts';
 import type { Caller } from '../../domain/caller.ts';
 import type { Admission, Job, JobSpec } from '../../domain/job.ts';
-import { templateOf } from '../../stages/estimate/template.ts';
+import { templateOf } from '../../domain/job-features.ts';
 
 /** What a specification becomes when it is admitted: nothing of it has been tried. */
 export function newJob(

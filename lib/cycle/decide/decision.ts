@@ -7,7 +7,9 @@ import type { EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { unsolved, type Plan } from '../../domain/plan.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
-import type { Forecasts, Stages } from '../../domain/stages.ts';
+import type { Forecasts } from '../../domain/forecasts.ts';
+import type { Stages } from '../../policy/contracts.ts';
+import { DecisionMemory } from '../../policy/memory.ts';
 import { decide } from './decide.ts';
 import { drainEffects } from './drain.ts';
 import { endingsOf, type Ending } from './endings.ts';
@@ -44,6 +46,8 @@ export interface DecisionParts<S> {
   readonly preset: string;
   readonly solver: S;
   readonly config: SchedulerConfig;
+  /** What policies keep from decision to decision; default: nothing. */
+  readonly memory?: DecisionMemory;
   /** `runningOffers` of the decision before; default: none. */
   readonly knownOffers?: RunningOffers;
   /** Whether jobs are explained; default true. Changes nothing that is decided. */
@@ -67,6 +71,7 @@ export async function decideOn<S>(
 ): Promise<Decision> {
   const { snapshot, token, plan } = sight;
   const { preset, config, stages, solver, knownOffers = new Map(), explains = true } = parts;
+  const { memory = new DecisionMemory() } = parts;
   if (forecasts === null || !isOpen(sight)) {
     const effects = drainEffects(snapshot, plan);
     return {
@@ -82,6 +87,7 @@ export async function decideOn<S>(
     preset,
     solver,
     config,
+    memory,
     plan,
     token,
     knownOffers,

@@ -9,7 +9,7 @@ import type { Pool, PoolView } from '../../domain/pool.ts';
 import { dominantShare } from '../../domain/resources.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 import { worthAt } from '../../domain/utility.ts';
-import type { Deliberation } from './decide.ts';
+import type { Deliberation } from './deliberation.ts';
 import { isEnding, settleOrHold } from '../observe/observe.ts';
 import { chargedS, exitS, usdFor, usdText } from '../money/worst-cost.ts';
 import type { WorkingState } from '../state/working-state.ts';

@@ -2,7 +2,7 @@ import { pInterruptedWithin } from '../../domain/forecast.ts';
 import type { ForecastAtPurchase } from '../../domain/instance.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
-import type { MarketForecast } from '../../domain/stages.ts';
+import type { MarketForecast } from '../../domain/forecasts.ts';
 import { seconds } from '../../kernel/units.ts';
 
 /** Few enough to be kept with every instance: those of the trained models, from a quarter of an hour to a day. */

@@ -1,11 +1,11 @@
 import { groupId, type AttemptId, type GroupId, type JobId } from '../../kernel/ids.ts';
 import { plus, lt, seconds, type EpochMs, type Seconds } from '../../kernel/units.ts';
-import type { Constraints } from '../../domain/job.ts';
 import type { Worth } from '../../domain/plan.ts';
 import { runningByJob, type PendingGroup, type RunningTask } from '../../domain/snapshot.ts';
-import type { Forecasts, GroupOffers, Worths } from '../../domain/stages.ts';
-import { begunBy, type Begun } from '../../domain/work-to-do.ts';
-import type { DecideInput } from './decide.ts';
+import type { AppraiseContext, GroupOffers, Stages, Worths } from '../../policy/contracts.ts';
+import { begunBy } from '../../domain/work-to-do.ts';
+import { pendingAgain } from '../../policy/pending-again.ts';
+import type { DecideInput } from './deliberation.ts';
 
 /** What there is for what is left of a job that only runs: for its first running attempt, as of `atMs`. */
 export interface RunningOffer {
@@ -22,24 +22,6 @@ export type RunningOffers = ReadonlyMap<JobId, RunningOffer>;
  */
 const FRESH_PERIODS = 5;
 const MOST_PER_CYCLE = 16;
-
-/** A running attempt that would have to start again, from what it can take along: `keptS`. */
-export const pendingAgain = (
-  { attempt, stage, deadlineMs, class: jobClass }: RunningTask,
-  { id, constraints, keptS, ranS }: Pick<PendingGroup, 'id'> & Required<Begun> & { readonly constraints: Constraints },
-): PendingGroup => ({
-  id,
-  job: attempt.job,
-  class: jobClass,
-  stage: { ...stage, constraints },
-  count: 1,
-  members: { indices: [attempt.index] },
-  keptS,
-  ranS,
-  submittedMs: attempt.placedMs,
-  deadlineMs,
-  need: attempt.resources,
-});
 
 interface RunningGroup {
   readonly group: PendingGroup;
@@ -95,15 +77,20 @@ const oldestFirst = (a: EpochMs | undefined, b: EpochMs | undefined): number =>
  * be bought for.
  */
 export function appraiseAll<S>(
-  { snapshot, stages, config }: DecideInput<S>,
-  of: { readonly forecasts: Forecasts; readonly worths: Worths; readonly running: readonly RunningGroup[] },
+  stages: Pick<Stages<S>, 'appraise'>,
+  context: AppraiseContext,
+  running: readonly RunningGroup[],
 ): ReadonlyMap<GroupId, GroupOffers> {
-  const { forecasts, worths, running } = of;
-  const waiting = stages.appraise(snapshot, forecasts, worths, config);
+  const { snapshot, worths } = context;
+  const waiting = stages.appraise(context);
   if (running.length === 0) return waiting;
   const groups = new Map(running.map((r) => [r.group.id, r.worth] as const));
   const known = { groups, ofRunning: worths.ofRunning };
-  const going = stages.appraise({ ...snapshot, groups: running.map((r) => r.group) }, forecasts, known, config);
+  const going = stages.appraise({
+    ...context,
+    snapshot: { ...snapshot, groups: running.map((r) => r.group) },
+    worths: known,
+  });
   return new Map([...waiting, ...going]);
 }
 

@@ -7,7 +7,7 @@ import { forecastFor, type RuntimeForecast } from '../../domain/forecast.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 import { begunBy, doneOnceS, type Begun } from '../../domain/work-to-do.ts';
 import { worthAt } from '../../domain/utility.ts';
-import type { Deliberation } from '../decide/decide.ts';
+import type { Deliberation } from '../decide/deliberation.ts';
 
 /** Room that comes free: when a task is expected to end, seconds from now, and what it takes until then. */
 export interface Busy {

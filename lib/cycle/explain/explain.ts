@@ -14,7 +14,7 @@ import {
   type RunningTask,
   type SetAside,
 } from '../../domain/snapshot.ts';
-import type { Deliberation } from '../decide/decide.ts';
+import type { Deliberation } from '../decide/deliberation.ts';
 import { expectedStarts } from './expected-start.ts';
 import { raisesLimit } from '../money/limit-text.ts';
 

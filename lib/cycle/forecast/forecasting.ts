@@ -16,7 +16,7 @@ import {
   type ForecastOrigin,
 } from '../../domain/forecast.ts';
 import type { Instance } from '../../domain/instance.ts';
-import type { Snapshot } from '../../domain/snapshot.ts';
+import { bidsAsked, type BoundAsks, type Scene } from '../../policy/asks.ts';
 import { bidsFor } from '../../stages/appraise/pools.ts';
 import { MarketForecaster } from '../../market/forecast/forecaster.ts';
 import type { CapacityBelief } from '../../market/forecast/hazard.ts';
@@ -31,6 +31,8 @@ export interface ForecastingParts {
   /** Default: from observed interruptions. */
   readonly capacity?: ChosenCapacity;
   readonly config: SchedulerConfig;
+  /** What policies ask; default: every bid that is tried in a pool. */
+  readonly asks?: readonly BoundAsks[];
 }
 
 /** What is known when a forecast is made. */
@@ -41,8 +43,10 @@ export interface Known {
   readonly held?: readonly Instance[];
 }
 
-/** The part of a snapshot that bids follow from. */
-export type Scene = Pick<Snapshot, 'nowMs' | 'pools' | 'instances'>;
+/** Every bid that is tried in a pool. */
+const EVERY_BID: readonly BoundAsks[] = [
+  { policy: 'forecasting', asks: { bids: bidsFor }, configOf: (config) => config },
+];
 
 export class Forecasting {
   readonly #parts: ForecastingParts;
@@ -64,7 +68,7 @@ export class Forecasting {
   async of(scene: Scene, { market, evidence, held }: Known): Promise<OutlookForecast> {
     this.#market = market;
     const { chosen, capacity = FROM_OBSERVED, config } = this.#parts;
-    const asked = this.#learned === null ? [] : bidsAsked(scene, config);
+    const asked = this.#learned === null ? [] : bidsAsked(scene, this.#parts.asks ?? EVERY_BID, config);
     const losses = await this.#losses(scene, asked);
     const pools = capacity.model === null ? [] : spotPools(scene);
     const risks = await this.#risks(() => {
@@ -99,15 +103,6 @@ export class Forecasting {
     if (this.#market === null) throw new TypeError('a forecast is asked before there is one');
     return this.#market;
   }
-}
-
-/** The bids that the appraisal tries in each pool that quotes a price, and those of the instances there are. */
-export function bidsAsked({ pools, instances }: Scene, config: Pick<SchedulerConfig, 'bidDeltas'>): Asked[] {
-  const tried = pools.flatMap(({ pool, quote }) =>
-    quote === null ? [] : bidsFor(pool, raw(quote), config).map((bid) => ({ pool, bid })),
-  );
-  const held = [...instances.values()].map(({ pool, instance }) => ({ pool, bid: instance.bid }));
-  return [...tried, ...held];
 }
 
 function originOf(

@@ -4,7 +4,7 @@ import { SPENT_PREFIX } from '../money/deployment-limits.ts';
 import { REST_PREFIX } from '../observe/back-off.ts';
 import { DISK_PREFIX } from '../observe/disk-room.ts';
 import { capacityLearner } from './capacity-learner.ts';
-import { runtimeLearner } from './runtime-learner.ts';
+import { runtimeLearner } from '../../stages/estimate/runtime-learner.ts';
 
 /** Rows of the store's memory that no learner writes. */
 const TAKEN = [SPENT_PREFIX, REST_PREFIX, DISK_PREFIX];

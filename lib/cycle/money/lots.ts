@@ -11,7 +11,7 @@ import type { Purchase } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { dominantShare, vector } from '../../domain/resources.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
-import type { Leftover } from '../../domain/stages.ts';
+import type { Leftover } from '../../policy/contracts.ts';
 
 /** Tasks of one entry that are meant for one instance. */
 export interface Taken {

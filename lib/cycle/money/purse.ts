@@ -26,9 +26,9 @@ import {
   type SpendingLimit,
 } from '../../domain/snapshot.ts';
 import { doneOnceS } from '../../domain/work-to-do.ts';
-import { withOffers, type GroupOffers, type Leftover } from '../../domain/stages.ts';
+import { withOffers, type GroupOffers, type Leftover } from '../../policy/contracts.ts';
 import { limitText } from './deployment-limits.ts';
-import type { LeftOf } from '../decide/left-of.ts';
+import type { LeftOf } from '../../policy/left-of.ts';
 import { lotsOf, type Lot, type Lots, type Taken } from './lots.ts';
 import { chargedS, exitS, highestUsdPerHour, moreChargedS, sharedS, usdFor, usdText } from './worst-cost.ts';
 

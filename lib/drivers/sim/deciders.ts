@@ -1,5 +1,4 @@
-import { presetList, presetNamed } from '../../stages/presets.ts';
-import { EbbError } from '../../kernel/errors.ts';
+import { presetList, presetNamed, type OwnPresets } from '../../stages/registry.ts';
 import { oracle, ORACLE_ABOUT } from './oracle.ts';
 import type { Deciders } from './simulation.ts';
 import type { Truth } from './truth.ts';
@@ -7,8 +6,8 @@ import type { Truth } from './truth.ts';
 const ORACLE = 'oracle';
 
 /** What may decide in a simulation: the presets of every driver, and the oracle. */
-export const deciderList = (): readonly { readonly name: string; readonly about: string }[] => [
-  ...presetList(),
+export const deciderList = (own: OwnPresets = {}): readonly { readonly name: string; readonly about: string }[] => [
+  ...presetList(own),
   { name: ORACLE, about: ORACLE_ABOUT },
 ];
 
@@ -16,15 +15,8 @@ export const deciderList = (): readonly { readonly name: string; readonly about:
 export const decidesItself = (name: string): boolean => name === ORACLE;
 
 /** How to make what decides from the truth of a run, of which only the oracle is told. Throws `usage` for a name that is none. */
-export function decidersNamed(name: string): (truth: Truth) => Deciders {
+export function decidersNamed(name: string, own: OwnPresets = {}): (truth: Truth) => Deciders {
   if (name === ORACLE) return oracle;
-  if (deciderList().some((d) => d.name === name)) return () => ({ name, stages: presetNamed(name) });
-  throw new EbbError('usage', {
-    what: 'no such preset',
-    got: name,
-    allowed: deciderList()
-      .map((d) => d.name)
-      .join(', '),
-    next: 'see `ebb config --presets`; the oracle is for simulations only',
-  });
+  const { stages, asks } = presetNamed(name, own, [ORACLE]);
+  return () => ({ name, stages, asks });
 }

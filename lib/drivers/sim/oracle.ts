@@ -10,9 +10,11 @@
  * Work without a deadline waits for spot for a day at most.
  */
 import { appraise } from '../../stages/appraise/appraise.ts';
+import { moving } from '../../stages/move/moves.ts';
+import { scaling, type Acquire } from '../../stages/scale/acquire.ts';
 import { cheapestSpot } from '../../stages/scale/cheapest-spot.ts';
-import { presetNamed } from '../../stages/presets.ts';
-import { membersOf } from '../../cycle/state/snapshot.ts';
+import { releaseIdle } from '../../stages/scale/release.ts';
+import { presetNamed } from '../../stages/registry.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { distribution, type Distribution } from '../../domain/distribution.ts';
@@ -21,30 +23,31 @@ import type { StageSpec } from '../../domain/job.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { countFits, fits } from '../../domain/resources.ts';
 import {
+  membersOf,
   workDoneS,
   type InstanceView,
   type PendingGroup,
   type RunningTask,
   type Snapshot,
 } from '../../domain/snapshot.ts';
+import type { MarketForecast } from '../../domain/forecasts.ts';
 import {
   withOffers,
-  type AcquirePolicy,
   type AppraisePolicy,
+  type DecisionContext,
+  type Move,
   type EstimatePolicy,
   type GroupOffers,
   type Host,
-  type MarketForecast,
   type PlacePolicy,
   type PlanPolicy,
   type TaskToPlace,
-} from '../../domain/stages.ts';
+} from '../../policy/contracts.ts';
 import { forecastStages } from '../../stages/estimate/stage-forecasts.ts';
 import type { GroupId, InstanceId, JobId } from '../../kernel/ids.ts';
 import { raw, usdPerHour, type EpochMs } from '../../kernel/units.ts';
 import { availableAt, indexAt, priceAt } from '../../market/price-steps.ts';
-import { coursePlan, hasSpot, type Course } from '../../stages/plan/strategy.ts';
-import type { Move } from '../../stages/plan/guard.ts';
+import { hasSpot, strategyPlan, type Choice } from '../../stages/plan/strategy.ts';
 import { OfflineCourse, type On } from './offline.ts';
 import type { Deciders } from './simulation.ts';
 import type { Truth } from './truth.ts';
@@ -62,32 +65,41 @@ const MOST_POINTS = 32;
 
 export function oracle(truth: Truth): Deciders {
   const courses = new Courses(truth);
-  const ebbtide = presetNamed('ebbtide');
+  const { stages: ebbtide } = presetNamed('ebbtide');
   const open = (snapshot: Snapshot): Snapshot => openNow(snapshot, truth);
-  const seeing: AppraisePolicy = (snapshot, forecasts, worths, config) =>
-    lasting(appraise(open(snapshot), forecasts, worths, config), { snapshot, config, truth });
-  const acquire: AcquirePolicy = (input) => cheapestSpot({ ...input, snapshot: open(input.snapshot) });
-  const planned = coursePlan({
-    pending: (group, input) => courses.pending(group, input),
-    running: (running, view, { snapshot, config, worths }) => {
-      const deadlineMs = worths.ofRunning(running)?.taskDeadlineMs ?? null;
-      return courses.running(running, view, { nowMs: snapshot.nowMs, config, deadlineMs });
-    },
-    moves: () => [],
-  });
-  // A packer is told tasks and hosts alone. What is placed was planned just before; what moves is appraised in between.
-  let inHand: Picture | null = null;
-  const plan: PlanPolicy<unknown> = ({ snapshot, ...input }, solver) => {
-    inHand = { snapshot, config: input.config, truth };
-    return planned({ ...input, snapshot: open(snapshot) }, solver);
+  const seeing: AppraisePolicy = (context) => {
+    const { snapshot, config } = context;
+    return lasting(appraise({ ...context, snapshot: open(snapshot) }), { snapshot, config, truth });
   };
-  const place: PlacePolicy = (tasks, hosts) =>
-    ebbtide.place(inHand === null ? tasks : whereTheyLast(tasks, inHand), hosts);
+  const acquire: Acquire = (input) => cheapestSpot({ ...input, snapshot: open(input.snapshot) });
+  const planned = strategyPlan((group, input) => courses.pending(group, input));
+  const plan: PlanPolicy<unknown> = (input, solver) => planned({ ...input, snapshot: open(input.snapshot) }, solver);
+  const place: PlacePolicy = (tasks, hosts, context) =>
+    ebbtide.place(whereTheyLast(tasks, { ...context, truth }), hosts, context);
   return {
     name: 'oracle',
-    stages: { ...ebbtide, estimate: trueRuntimes(truth), appraise: seeing, plan, acquire, place },
+    stages: {
+      ...ebbtide,
+      estimate: trueRuntimes(truth),
+      appraise: seeing,
+      move: moving((context) => followedMoves(courses, context)),
+      plan,
+      place,
+      scale: scaling(acquire, releaseIdle),
+    },
     forecast: () => trueForecast(truth),
   };
+}
+
+/** Running work that its cheapest course has elsewhere now. */
+function followedMoves(courses: Courses, { snapshot, config, worths }: DecisionContext): readonly Move[] {
+  const moves = snapshot.running.flatMap((running) => {
+    const view = snapshot.instances.get(running.attempt.instance);
+    if (view === undefined || running.attempt.state !== 'running') return [];
+    const deadlineMs = worths.ofRunning(running)?.taskDeadlineMs ?? null;
+    return courses.running(running, view, { nowMs: snapshot.nowMs, config, deadlineMs }) ?? [];
+  });
+  return moves.sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
 }
 
 /** Pools that a launch would get now, and capacity that stays. Nothing has to be tried. */
@@ -176,7 +188,7 @@ function longestOf(group: PendingGroup, truth: Truth): number {
 /** With the set-up of one attempt, as a user would say it. */
 const trueRuntimes =
   (truth: Truth): EstimatePolicy =>
-  (snapshot) =>
+  ({ snapshot }) =>
     forecastStages(snapshot, (job, stage) => ({
       runtime: thinned(truth.runtimesS(job.id, stage.name), raw(truth.setupS)),
       basis: 'history',
@@ -222,7 +234,7 @@ class Courses {
     this.#truth = truth;
   }
 
-  pending(group: PendingGroup, input: Parameters<PlanPolicy<unknown>>[0]): Course {
+  pending(group: PendingGroup, input: Parameters<PlanPolicy<unknown>>[0]): Choice {
     const { nowMs } = input.snapshot;
     const deadlineMs = input.worths.groups.get(group.id)?.taskDeadlineMs ?? null;
     if (deadlineMs === null) {
@@ -230,7 +242,7 @@ class Courses {
       const waitedS = (raw(nowMs) - raw(group.submittedMs)) / 1000;
       return waitedS < PATIENCE_S
         ? { take: 'wait', why: 'no spot pool has capacity now' }
-        : { take: 'steady', why: 'it has waited for a day' };
+        : { take: 'on-demand', why: 'it has waited for a day' };
     }
     const wanted = { job: group.job, stage: group.stage, nowMs, deadlineMs, config: input.config };
     // What is kept holds the first set-up; a course counts the next one as its changeover.
@@ -240,7 +252,7 @@ class Courses {
     if (best === 'spot' && hasSpot(group, input)) return { take: 'spot', why: 'the cheapest course goes on spot now' };
     return best === 'nowhere'
       ? { take: 'wait', why: 'the cheapest course waits for spot' }
-      : { take: 'steady', why: 'the cheapest course needs on-demand now' };
+      : { take: 'on-demand', why: 'the cheapest course needs on-demand now' };
   }
 
   running(

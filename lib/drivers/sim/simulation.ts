@@ -13,20 +13,22 @@ import { randomStream, type Uniform } from '../../kernel/random.ts';
 import { epochMs, raw, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import { admitter } from '../../cycle/admit/admission.ts';
 import { Engine, type CycleReport } from '../../cycle/engine.ts';
-import { Forecasting, type Scene } from '../../cycle/forecast/forecasting.ts';
+import { Forecasting } from '../../cycle/forecast/forecasting.ts';
+import type { BoundAsks, Scene } from '../../policy/asks.ts';
 import { newJob } from '../../cycle/admit/new-job.ts';
 import { capacityLearner } from '../../cycle/learn/capacity-learner.ts';
 import { composeLearners } from '../../cycle/learn/compose-learners.ts';
-import { runtimeLearner } from '../../cycle/learn/runtime-learner.ts';
+import { runtimeLearner } from '../../stages/estimate/runtime-learner.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { JobSpec } from '../../domain/job.ts';
 import { FROM_HISTORY, type ChosenCapacity, type ChosenForecast } from '../../domain/forecast.ts';
 import type { Limits } from '../../domain/snapshot.ts';
-import type { MarketForecast, Stages } from '../../domain/stages.ts';
+import type { MarketForecast } from '../../domain/forecasts.ts';
+import type { Stages } from '../../policy/contracts.ts';
 import { capacityOf } from '../../market/capacity-truth.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import type { LearnerFactory } from '../../policy/learner.ts';
-import type { Solver } from '../../stages/plan/solver.ts';
+import type { Solver } from '../../policy/solver.ts';
 import type { Market } from '../../ports/market.ts';
 import type { EventRecord, Retention } from '../../ports/store.ts';
 import { MemoryFleet } from './memory-fleet.ts';
@@ -41,6 +43,8 @@ import { COUNTED_PAST_END, type CycleTotals, type EndReason, type Refusal, TEXTS
 export interface Deciders {
   readonly name: string;
   readonly stages: Stages<Solver>;
+  /** What its policies ask of forecasts; default: every bid that is tried. */
+  readonly asks?: readonly BoundAsks[];
   /** Absent: what prices and interruptions so far tell. */
   readonly forecast?: (at: EpochMs) => MarketForecast;
 }
@@ -178,7 +182,12 @@ class Simulation {
     const evidence = learners.of(capacityLearner);
     const deciders = input.deciders(this.#truth);
     const chosen = input.forecast ?? FROM_HISTORY;
-    const forecasting = new Forecasting({ chosen, config, ...(input.capacity && { capacity: input.capacity }) });
+    const forecasting = new Forecasting({
+      chosen,
+      config,
+      ...(deciders.asks && { asks: deciders.asks }),
+      ...(input.capacity && { capacity: input.capacity }),
+    });
     const forecast = async (scene: Scene): Promise<MarketForecast> => {
       if (deciders.forecast !== undefined) return deciders.forecast(scene.nowMs);
       const made = await forecasting.of(scene, { market, evidence });

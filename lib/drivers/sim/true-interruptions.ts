@@ -1,5 +1,5 @@
 import { FROM_HISTORY, NEVER_INTERRUPTED, type ChosenForecast, type InterruptionCurve } from '../../domain/forecast.ts';
-import type { MarketForecast } from '../../domain/stages.ts';
+import type { MarketForecast } from '../../domain/forecasts.ts';
 import { raw, type EpochMs } from '../../kernel/units.ts';
 import type { CapacityTruth } from '../../market/capacity-truth.ts';
 

@@ -1,4 +1,4 @@
-import type { Milp, SolveLimits, SolveOutcome } from '../../stages/plan/solver.ts';
+import type { Milp, SolveLimits, SolveOutcome } from '../../policy/solver.ts';
 
 /** The numbers of a model: what crosses to the worker thread (names stay behind; functions cannot be sent). */
 export type ModelNumbers = Omit<Milp, 'columnName' | 'rowName'>;

@@ -11,7 +11,7 @@ import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { EbbError } from '../../kernel/errors.ts';
-import type { Milp, SolveLimits, Solver } from '../../stages/plan/solver.ts';
+import type { Milp, SolveLimits, Solver } from '../../policy/solver.ts';
 import type { HighsReply, HighsRequest, ModelNumbers } from './highs-protocol.ts';
 
 export interface HighsOptions {

@@ -6,7 +6,7 @@
 import { parentPort } from 'node:worker_threads';
 import loadHighs, { type Highs, type Model } from 'highs';
 import { unreachable } from '../../kernel/errors.ts';
-import type { SolveLimits, SolveOutcome } from '../../stages/plan/solver.ts';
+import type { SolveLimits, SolveOutcome } from '../../policy/solver.ts';
 import type { HighsReply, HighsRequest, ModelNumbers, Relaxed } from './highs-protocol.ts';
 
 /** HiGHS' own tolerance for calling a gap closed. */

@@ -3,11 +3,11 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { decideOn } from '../../cycle/decide/decision.ts';
 import { faultText } from '../../cycle/observe/holding.ts';
 import { triedOn } from '../../cycle/decide/isolate.ts';
-import { presetNamed } from '../../stages/presets.ts';
+import { presetNamed } from '../../stages/registry.ts';
 import { composeLearners } from '../../cycle/learn/compose-learners.ts';
-import { runtimeLearner } from '../../cycle/learn/runtime-learner.ts';
+import { DecisionMemory } from '../../policy/memory.ts';
 import { tabledForecast } from '../../market/forecast/forecast-data.ts';
-import type { Solver } from '../../stages/plan/solver.ts';
+import type { Solver } from '../../policy/solver.ts';
 import { TRIAL, type TrialData, type TrialReply, type TrialRequest } from './trials.ts';
 
 /** Trials look for a fault, not for the last cent: the greedy plan takes the place of the solver's. */
@@ -25,14 +25,14 @@ if (parentPort !== null && data?.kind === TRIAL) {
   const { sight, preset, config } = data;
   const learners = composeLearners();
   learners.restore(data.learned);
-  const history = learners.of(runtimeLearner);
+  const memory = new DecisionMemory();
   const market = tabledForecast(data.market);
-  const stages = presetNamed(preset);
+  const { stages } = presetNamed(preset, config.presets);
   const answer = async (tried: TrialRequest): Promise<TrialReply> => {
     try {
       const snapshot = triedOn(sight.snapshot, tried);
-      const forecasts = { runtime: stages.estimate(snapshot, history), market };
-      const parts = { stages, preset, solver: noSolver, config };
+      const forecasts = { runtime: stages.estimate({ snapshot, beliefs: learners, config, memory }), market };
+      const parts = { stages, preset, solver: noSolver, config, memory };
       const { runningOffers: _, ...decision } = await decideOn({ ...sight, snapshot }, forecasts, parts);
       return { is: 'outcome', outcome: { status: 'decided', decision: { ...decision, runningOffers: new Map() } } };
     } catch (error) {

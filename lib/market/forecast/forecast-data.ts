@@ -16,7 +16,7 @@ import {
   type PriceDrivers,
 } from '../../domain/forecast.ts';
 import type { Bid, Pool } from '../../domain/pool.ts';
-import type { MarketForecast } from '../../domain/stages.ts';
+import type { MarketForecast } from '../../domain/forecasts.ts';
 import { correlationOf, expectedPriceOf, type PoolOutlook } from './outlook.ts';
 
 /** A pool at a bid. */

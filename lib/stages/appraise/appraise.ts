@@ -8,7 +8,7 @@ import type { StageSpec } from '../../domain/job.ts';
 import type { Worth } from '../../domain/plan.ts';
 import type { PendingGroup, Snapshot } from '../../domain/snapshot.ts';
 import { workToDo } from '../../domain/work-to-do.ts';
-import { withOffers, type AppraisePolicy, type GroupOffers } from '../../domain/stages.ts';
+import { withOffers, type AppraisePolicy, type GroupOffers } from '../../policy/contracts.ts';
 import { KindBook, type Appraised, type KindOfWork, type Options } from './equivalence-classes.ts';
 import { outcomeBefore, type Outcome, type Terms } from './outcome.ts';
 import { PoolBook } from './pools.ts';
@@ -29,7 +29,7 @@ import { ShapeBook } from './shapes.ts';
  * O(shapes x pools log pools + kinds x shortlist x bids x bins), and as much for classes whose deadline is near. The same answer
  * whatever the order of groups and pools.
  */
-export const appraise: AppraisePolicy = (snapshot, forecasts, worths, config) => {
+export const appraise: AppraisePolicy = ({ snapshot, forecasts, worths, config }) => {
   const book = new PoolBook(snapshot, forecasts.market, config);
   const shapes = new ShapeBook(book);
   const kinds = new KindBook(book);
@@ -64,7 +64,7 @@ const byId = (a: PendingGroup, b: PendingGroup): number => (a.id < b.id ? -1 : a
 interface AppraisedTask extends KindOfWork {
   /**
    * Nothing is known of the running time, there is a deadline, and an interruption would lose work: no risk is taken. What is saved at
-   * the warning loses a start-up, for which the last safe moment has room (lib/stages/plan/guard.ts).
+   * the warning loses a start-up, for which the last safe moment has room (lib/stages/move/deadline-guard.ts).
    */
   readonly blind: boolean;
   readonly terms: Omit<Terms, 'rate' | 'fallbackRate' | 'freeBeforeS'>;

@@ -1,7 +1,7 @@
 import { once } from '../../kernel/once.ts';
 import { epochMs, raw, type EpochMs } from '../../kernel/units.ts';
 import type { Distribution } from '../../domain/distribution.ts';
-import type { GroupOffers } from '../../domain/stages.ts';
+import type { GroupOffers } from '../../policy/contracts.ts';
 import type { CurveTable } from './curve-table.ts';
 import { unhurriedOutcome, type Terms, type Unhurried } from './outcome.ts';
 import { isSame, type PoolBook } from './pools.ts';

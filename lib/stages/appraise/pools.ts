@@ -6,7 +6,7 @@ import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Bid, Pool, PoolView } from '../../domain/pool.ts';
 import { fits, fromVector, NO_RESOURCES, RESOURCE_KINDS, vector, type Resources } from '../../domain/resources.ts';
 import { instanceParts, type Snapshot } from '../../domain/snapshot.ts';
-import type { MarketForecast } from '../../domain/stages.ts';
+import type { MarketForecast } from '../../domain/forecasts.ts';
 import { readCurve, tabulate, type CurvePoint, type CurveTable } from './curve-table.ts';
 
 /** A bid with its curve, tabulated once per cycle for all groups; bids of a pool in a row with equal curves share the table. */

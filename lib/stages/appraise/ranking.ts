@@ -4,7 +4,7 @@ import { raw, seconds, usdPerHour } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { ConsideredOffer } from '../../domain/plan.ts';
-import type { GroupOffers } from '../../domain/stages.ts';
+import type { GroupOffers } from '../../policy/contracts.ts';
 import type { AtLeast, Kind, Options } from './equivalence-classes.ts';
 import type { Outcome } from './outcome.ts';
 import type { Place, Shares } from './shapes.ts';

@@ -1,6 +1,6 @@
 import { raw } from '../../kernel/units.ts';
 import type { Resources } from '../../domain/resources.ts';
-import type { JobFeatures } from '../../domain/stages.ts';
+import type { JobFeatures } from '../../domain/forecasts.ts';
 import type { AtomTable } from './atom-table.ts';
 
 /** What a feature is made of. -1 stands for a part that is not known: features that need it are left out. */

@@ -1,11 +1,13 @@
-import type { EstimatePolicy } from '../../domain/stages.ts';
+import type { EstimatePolicy } from '../../policy/contracts.ts';
+import { slot } from '../../policy/memory.ts';
 import { forecastFrom } from './cold-start.ts';
+import { runtimeLearner } from './runtime-learner.ts';
 import { forecastStages } from './stage-forecasts.ts';
-import { featuresOf } from './template.ts';
+import { featuresOf } from '../../domain/job-features.ts';
 import { Unfinished } from './unfinished.ts';
 import { withUnfinished } from './with-unfinished.ts';
 
-const unfinished = new Unfinished();
+const UNFINISHED = slot(() => new Unfinished());
 
 /**
  * Runtimes from history (JVuPredict, JamaisVu section 3), from the user's `expectedRuntime` where history is thin or
@@ -15,8 +17,10 @@ const unfinished = new Unfinished();
  * What saves its state loses little by that, and the last safe moment of a tail that is mostly guessed would keep it off spot for
  * nothing: many jobs on the prices of 2016 and 2021 cost half as much again (docs/results.md), with none late either way.
  */
-export const jvuPredict: EstimatePolicy = (snapshot, history) =>
-  forecastStages(snapshot, (job, stage) => {
+export const jvuPredict: EstimatePolicy = ({ snapshot, beliefs, memory }) => {
+  const history = beliefs.of(runtimeLearner);
+  const unfinished = memory.of(UNFINISHED);
+  return forecastStages(snapshot, (job, stage) => {
     const features = featuresOf(job.spec, stage, job.submittedMs);
     const ended = history.predict(features);
     if (stage.checkpoint !== null) return forecastFrom(ended, stage);
@@ -32,3 +36,4 @@ export const jvuPredict: EstimatePolicy = (snapshot, history) =>
       ? forecast
       : withUnfinished(forecast, running.sharing('job', features), stage.timeoutS);
   });
+};

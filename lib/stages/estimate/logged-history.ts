@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { epochMs, mib, milliCpu, raw, seconds, type Seconds } from '../../kernel/units.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
-import type { JobFeatures, RuntimeHistory } from '../../domain/stages.ts';
+import type { JobFeatures, RuntimeHistory } from '../../domain/forecasts.ts';
 import { HISTORY_PREFIX, corrupt } from './history-codec.ts';
 import { JvuPredict } from './predictor.ts';
 

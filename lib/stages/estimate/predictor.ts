@@ -2,7 +2,7 @@ import { invariant } from '../../kernel/errors.ts';
 import { raw, seconds, type Seconds } from '../../kernel/units.ts';
 import type { Distribution } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
-import type { JobFeatures, RuntimeHistory } from '../../domain/stages.ts';
+import type { JobFeatures, RuntimeHistory } from '../../domain/forecasts.ts';
 import { AtomTable } from './atom-table.ts';
 import { FEATURES, FEATURE_COUNT, atomTexts, isText, resolveFeatures } from './features.ts';
 import { FeatureIndex } from './feature-index.ts';

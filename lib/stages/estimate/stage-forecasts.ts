@@ -1,7 +1,7 @@
 import type { RuntimeForecast } from '../../domain/forecast.ts';
 import type { Job, StageSpec } from '../../domain/job.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
-import type { StageForecasts, StageKey } from '../../domain/stages.ts';
+import type { StageForecasts, StageKey } from '../../domain/forecasts.ts';
 
 type Forecast = (job: Job, stage: StageSpec) => RuntimeForecast;
 

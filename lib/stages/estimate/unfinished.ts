@@ -8,13 +8,13 @@
  */
 import type { StageSpec } from '../../domain/job.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
-import type { JobFeatures } from '../../domain/stages.ts';
+import type { JobFeatures } from '../../domain/forecasts.ts';
 import { doneOnceS } from '../../domain/work-to-do.ts';
 import type { JobId } from '../../kernel/ids.ts';
 import { raw } from '../../kernel/units.ts';
 import { resourceCode } from './features.ts';
 import { Lasting, STEPS, lastStepAt } from './lasting.ts';
-import { featuresOf } from './template.ts';
+import { featuresOf } from '../../domain/job-features.ts';
 
 /** How many unfinished runs have lasted each of STEPS_S. Never changes, is replaced. */
 export type Bounds = Uint32Array;

@@ -1,12 +1,12 @@
 import type { Placement } from '../../domain/plan.ts';
-import type { PlacePolicy } from '../../domain/stages.ts';
+import type { PlaceTasks } from '../../policy/contracts.ts';
 import { Room, unitsOf, type Run } from './room.ts';
 
 /**
  * Baseline: each task on the first host by name that has room, longest tasks first. Gangs whole or not at all, `allowed`
  * respected, nothing overfilled; input order does not matter. O(T log T + runs x hosts).
  */
-export const firstFit: PlacePolicy = (tasks, hosts) => {
+export const firstFit: PlaceTasks = (tasks, hosts) => {
   const units = unitsOf(tasks);
   const room = new Room(hosts, units.flat());
   const order = room.hosts.map((_, h) => h).sort((a, b) => room.byName(a, b));

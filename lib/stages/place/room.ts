@@ -2,7 +2,7 @@ import type { GroupId } from '../../kernel/ids.ts';
 import { raw } from '../../kernel/units.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { RESOURCE_KINDS, vector } from '../../domain/resources.ts';
-import type { Host, TaskToPlace } from '../../domain/stages.ts';
+import type { Host, TaskToPlace } from '../../policy/contracts.ts';
 
 const KINDS = RESOURCE_KINDS.length;
 /** The tolerance of `fits` in lib/domain/resources.ts. */

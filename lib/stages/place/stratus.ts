@@ -3,7 +3,7 @@ import { invariant } from '../../kernel/errors.ts';
 import { raw } from '../../kernel/units.ts';
 import type { Placement } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
-import type { PlacePolicy } from '../../domain/stages.ts';
+import type { PlaceTasks } from '../../policy/contracts.ts';
 import { Room, unitsOf, type Run } from './room.ts';
 
 /**
@@ -21,7 +21,7 @@ import { Room, unitsOf, type Run } from './room.ts';
  * A run costs O(H log H + tasks log H) for the H hosts that have room for anything, so all in all O(T log T + runs x H log H):
  * what counts is groups, not tasks. Input order of tasks and hosts does not matter.
  */
-export const stratusPack: PlacePolicy = (tasks, hosts) => {
+export const stratusPack: PlaceTasks = (tasks, hosts) => {
   const units = unitsOf(tasks);
   const runs = units.flat();
   const packer = new Packer(new Room(hosts, runs), runs);

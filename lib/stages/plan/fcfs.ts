@@ -1,16 +1,18 @@
-import type { PlanInput, PlanPolicy } from '../../domain/stages.ts';
+import type { PlanInput, PlanPolicy } from '../../policy/contracts.ts';
 import { allotmentOf } from './allotment.ts';
 import { fill } from './fill.ts';
 import { unsolved } from '../../domain/plan.ts';
 import { firstComeFirstServed } from './order.ts';
+import { UNGUARDED } from './options.ts';
 import { problemOf } from './problem.ts';
 
 /**
  * Baseline: strict priority, deadline work before best-effort, each in the order of submission, on each group's best offer,
- * this cycle only (JamaisVu's greedy mode, section 4.1.4, without its solver per job). Best-effort work gives way.
+ * this cycle only (JamaisVu's greedy mode, section 4.1.4, without its solver per job). Best-effort work gives way. No guard: a deadline is
+ * a priority and nothing else.
  */
 export const fcfsPlan: PlanPolicy<unknown> = (input: PlanInput) => {
-  const problem = problemOf(input);
+  const problem = problemOf(input, UNGUARDED);
   const selection = fill(problem, firstComeFirstServed(problem), { giveWay: true });
   return Promise.resolve(allotmentOf(problem, selection, unsolved(selection.objectiveUsd)));
 };

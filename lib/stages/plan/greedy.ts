@@ -1,9 +1,8 @@
-import type { PlanInput, PlanPolicy } from '../../domain/stages.ts';
+import type { PlanInput, PlanPolicy } from '../../policy/contracts.ts';
 import { unsolved } from '../../domain/plan.ts';
 import { allotmentOf } from './allotment.ts';
 import { fill, type Selection } from './fill.ts';
 import { byDensity, byQuotaDensity, byWorth } from './order.ts';
-import { movesThatPay } from './returns.ts';
 import { problemOf, type Problem } from './problem.ts';
 import { affordable } from './whole.ts';
 
@@ -19,7 +18,7 @@ export function greedySelection(problem: Problem): Selection {
 
 /** Plans greedily and never asks the solver. */
 export const greedyPlan: PlanPolicy<unknown> = (input: PlanInput) => {
-  const problem = problemOf(input, movesThatPay);
+  const problem = problemOf(input);
   const selection = greedySelection(problem);
   return Promise.resolve(allotmentOf(problem, affordable(problem, selection), unsolved(selection.objectiveUsd)));
 };

@@ -10,18 +10,16 @@
  * report: `milp` if the plan is the solver's, `greedy` if it is a fill.
  */
 import { unsolved, type SolveReport } from '../../domain/plan.ts';
-import type { PlanInput, PlanPolicy } from '../../domain/stages.ts';
+import type { PlanInput, PlanPolicy } from '../../policy/contracts.ts';
 import { allotmentOf } from './allotment.ts';
 import { overdrawn, tasksBy, type Selection } from './fill.ts';
 import { greedySelection } from './greedy.ts';
 import { lagrangian, unconstrained } from './lagrangian.ts';
 import { compile, type Compiled } from './milp/compile.ts';
 import { interpret } from './milp/interpret.ts';
-import type { MovesOf } from './guard.ts';
 import { problemOf, type Problem } from './problem.ts';
 import { assignmentOf, requestOf, selectionOf } from './request.ts';
-import { movesThatPay } from './returns.ts';
-import type { SolveLimits, SolveOutcome, Solver } from './solver.ts';
+import type { SolveLimits, SolveOutcome, Solver } from '../../policy/solver.ts';
 import { affordable } from './whole.ts';
 
 /**
@@ -32,16 +30,11 @@ const iterationsFor = (options: number): number => Math.max(150, Math.min(300, M
 /** A gap that no solver need be asked about. */
 const CLOSED_GAP = 1e-6;
 
-/** `movesOf`: which running work goes on elsewhere. */
-export const milpPlanWith =
-  (movesOf: MovesOf): PlanPolicy<Solver> =>
-  async (input, solver) => {
-    const problem = problemOf(input, movesOf);
-    const { selection, report } = await planProblem(problem, solver);
-    return allotmentOf(problem, affordable(problem, selection), report);
-  };
-
-export const milpPlan: PlanPolicy<Solver> = milpPlanWith(movesThatPay);
+export const milpPlan: PlanPolicy<Solver> = async (input, solver) => {
+  const problem = problemOf(input);
+  const { selection, report } = await planProblem(problem, solver);
+  return allotmentOf(problem, affordable(problem, selection), report);
+};
 
 export interface Planned {
   readonly selection: Selection;
@@ -157,5 +150,5 @@ const gapOfCost = (problem: Problem, selection: Selection, bound: number): numbe
 
 /** The model that a plan's input leads to, as LP or MPS text with the names of the formulation (`--dump-model`). */
 export function dumpModel(input: PlanInput, solver: Solver, format: 'lp' | 'mps'): Promise<string> {
-  return solver.write(modelOf(problemOf(input, movesThatPay)).milp, format);
+  return solver.write(modelOf(problemOf(input)).milp, format);
 }

@@ -15,20 +15,18 @@ import type { Offer } from '../../domain/forecast.ts';
 import type { StartOption, Worth } from '../../domain/plan.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
-import type { PlanInput } from '../../domain/stages.ts';
+import type { PlanInput } from '../../policy/contracts.ts';
 import { workToDo } from '../../domain/work-to-do.ts';
 import { worthAt } from '../../domain/utility.ts';
+import { GUARD_CYCLES, isGuarded } from '../../policy/last-safe-moment.ts';
 import { leftOfBudgets, type Capacity } from './supply.ts';
-import { relocationS } from './preempt.ts';
+import { relocationS } from '../../policy/work-left.ts';
 
 /**
  * What waiting one slot must save, as a fraction of the cost: price forecasts are uncertain, and a plan that waits for
  * a thousandth of a cent would never start. Chosen well under the spread of spot prices from hour to hour (5 to 20 %).
  */
 export const PATIENCE_PER_SLOT = 0.005;
-
-/** Cycles before the last safe moment from which a deadline group looks at uninterruptible capacity only. */
-export const GUARD_CYCLES = 2;
 
 /** A start option with what the plan needs beyond it. */
 export interface PlannedOption {
@@ -39,6 +37,17 @@ export interface PlannedOption {
   /** Slots that a task occupies from its start; >= 1. */
   readonly slots: number;
 }
+
+/** What a plan goes by besides worth and cost. */
+export interface StartRules {
+  /**
+   * The deadline guard: offers that are likely late are left out, and from the last safe moment on only capacity that is not taken away
+   * is used. Baselines that know no deadline go without.
+   */
+  readonly guardsDeadlines: boolean;
+}
+export const GUARDED: StartRules = { guardsDeadlines: true };
+export const UNGUARDED: StartRules = { guardsDeadlines: false };
 
 /** What is the same for all groups of a cycle. */
 export interface OptionContext {
@@ -54,11 +63,13 @@ export interface OptionContext {
   readonly canFlee: boolean;
   /** USD left per job with a limit. */
   readonly leftUsd: ReadonlyMap<JobId, number>;
+  readonly rules: StartRules;
 }
 
 export function optionContext(
   input: PlanInput,
   { headroomMilliCpu, rooms }: Pick<Capacity, 'headroomMilliCpu' | 'rooms'>,
+  rules: StartRules = GUARDED,
 ): OptionContext {
   const { snapshot, config, forecasts } = input;
   const pools = new Map(snapshot.pools.map((view) => [view.pool.id, view]));
@@ -88,6 +99,7 @@ export function optionContext(
     priceFactor,
     canFlee: waiting <= headroomMilliCpu,
     leftUsd: leftOfBudgets(input),
+    rules,
   };
 }
 
@@ -96,16 +108,6 @@ export function acceptableOffers(offers: readonly Offer[], maxLateProbability: n
   const safest = offers.reduce((least, offer) => Math.min(least, offer.pLate), 1);
   const limit = Math.max(maxLateProbability, safest);
   return offers.filter((offer) => offer.pLate <= limit + 1e-12);
-}
-
-/**
- * Whether work that begins at `at` must not be interrupted any more. The last safe moment is when on-demand would
- * still finish in time; until then spot may be tried, because its loss leaves time for on-demand. After it a loss
- * means lateness. So with checkpoints and an honest estimate a job is late only if it was impossible at submission.
- */
-export function isGuarded(worth: Worth, at: EpochMs, cyclePeriodS: number): boolean {
-  if (worth.latestSafeStartMs === null) return false;
-  return raw(at) + GUARD_CYCLES * cyclePeriodS * 1000 >= raw(worth.latestSafeStartMs);
 }
 
 /**
@@ -126,7 +128,8 @@ export function startOptions(group: PendingGroup, context: OptionContext): reado
   const worth = input.worths.groups.get(group.id);
   if (worth === undefined) return [];
   const offered = payableOffers(group, context);
-  const usable = acceptableOffers(offered, input.config.maxLateProbability);
+  const { guardsDeadlines } = context.rules;
+  const usable = guardsDeadlines ? acceptableOffers(offered, input.config.maxLateProbability) : offered;
   const left = leftToRun(group, input);
   const elsewhereUsd = usable.reduce((least, o) => (o.opens ? least : Math.min(least, o.expectedCostUsd)), Infinity);
   const steadyUsd = offered.reduce(
@@ -141,7 +144,7 @@ export function startOptions(group: PendingGroup, context: OptionContext): reado
   };
   const soon = plus(input.snapshot.nowMs, seconds(input.config.cyclePeriodS));
   context.slotMs.forEach((startMs, slot) => {
-    const guarded = isGuarded(worth, startMs, input.config.cyclePeriodS);
+    const guarded = guardsDeadlines && isGuarded(worth, startMs, input.config.cyclePeriodS);
     const safe = guarded ? offered.filter((offer) => poolOf(offer, context)?.option !== 'spot') : [];
     for (const offer of safe.length > 0 ? safe : usable) if (offer.opens === undefined) add(offer, slot, startMs);
     // In a pool that rests nothing can be bought, but there may be room.

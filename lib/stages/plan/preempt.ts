@@ -7,16 +7,15 @@
  * begins at the work's own value: work stops only where capacity is contended, and there nothing promises that it starts
  * again in time. The epsilon is the paper's too: work that runs is never exchanged for equal work that waits.
  */
-import { between, epochMs, raw } from '../../kernel/units.ts';
+import { epochMs, raw } from '../../kernel/units.ts';
 import type { AttemptId } from '../../kernel/ids.ts';
-import { certain, type Distribution } from '../../domain/distribution.ts';
 import { forecastFor } from '../../domain/forecast.ts';
-import type { Attempt } from '../../domain/job.ts';
 import type { PreemptOption } from '../../domain/plan.ts';
 import { dominantShare } from '../../domain/resources.ts';
 import { workKeptS, type InstanceView, type RunningTask } from '../../domain/snapshot.ts';
-import type { PlanInput } from '../../domain/stages.ts';
-import { begunBy, doneOnceS, expectToDo, meanToDo, workToDo } from '../../domain/work-to-do.ts';
+import type { PlanInput } from '../../policy/contracts.ts';
+import { begunBy, expectToDo } from '../../domain/work-to-do.ts';
+import { hasSettled, meanLeftS } from '../../policy/work-left.ts';
 import { worthAt } from '../../domain/utility.ts';
 
 /** USD; above solver tolerances and rounding, below the cost of a minute on the smallest instance. */
@@ -35,20 +34,6 @@ export interface Preemptible {
   readonly slots: number;
 }
 
-/** Distribution of what an attempt still has to run. */
-export function leftOf(running: RunningTask, input: PlanInput): Distribution {
-  const of = begunBy(running, input.snapshot.nowMs);
-  const forecast = forecastFor(input.forecasts.runtime, running);
-  return forecast === undefined ? certain(doneOnceS(of)) : workToDo(forecast.runtime, of);
-}
-
-/** Mean of that distribution, seconds. */
-export function meanLeftS(running: RunningTask, input: PlanInput): number {
-  const of = begunBy(running, input.snapshot.nowMs);
-  const forecast = forecastFor(input.forecasts.runtime, running);
-  return forecast === undefined ? raw(doneOnceS(of)) : meanToDo(forecast.runtime, of);
-}
-
 /** Slots that an attempt is expected to hold its resources from now; >= 1. */
 export const slotsLeft = (meanS: number, slotS: number): number => Math.max(1, Math.ceil(meanS / slotS - 1e-9));
 
@@ -58,20 +43,6 @@ export const mayYield = (running: RunningTask, input: PlanInput): boolean =>
   (running.attempt.state === 'running' || running.attempt.state === 'starting') &&
   hasSettled(running.attempt, input) &&
   input.worths.ofRunning(running) !== undefined;
-
-/**
- * What has been stopped once and goes on stays where it is for as long as it takes to stop, to start elsewhere and to begin
- * again, a cycle each for seeing that it has stopped and begun. Plans are made on running times that change with every task that
- * ends and on room that is shared in fractions of machines, so that one may undo another: each task then loses at most half of
- * its time to that, not all of it.
- */
-export function hasSettled({ number, startedMs }: Attempt, { snapshot, config }: PlanInput): boolean {
-  return number === 1 || (startedMs !== null && raw(between(startedMs, snapshot.nowMs)) >= relocationS(config));
-}
-
-/** Time from one place to another, at most: to save, to be seen to have stopped, to start up, to begin, and to restore. */
-export const relocationS = (config: PlanInput['config']): number =>
-  config.migrationS + config.startDelayMaxS + config.restoreS + 2 * config.cyclePeriodS;
 
 /** The attempt's preemption, or null where it may not be stopped. */
 export function preemptible(running: RunningTask, view: InstanceView, input: PlanInput): Preemptible | null {

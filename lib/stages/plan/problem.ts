@@ -9,12 +9,17 @@ import type { JobId } from '../../kernel/ids.ts';
 import { countFits, vector } from '../../domain/resources.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
-import type { PlanInput } from '../../domain/stages.ts';
+import type { Move, PlanInput } from '../../policy/contracts.ts';
 import { QUOTA, budgetOf, capacityOf, fittings, roomOf, type Capacity, type Fitting } from './supply.ts';
-import { guardMoves, type Move, type MovesOf } from './guard.ts';
 import { killsOf, type Kill, type Kills } from './kills.ts';
-import { keepsProgress } from './own-stops.ts';
-import { optionContext, startOptions, type OptionContext, type PlannedOption } from './options.ts';
+import {
+  GUARDED,
+  optionContext,
+  startOptions,
+  type OptionContext,
+  type PlannedOption,
+  type StartRules,
+} from './options.ts';
 import { supplyRows, type Draw, type Partition, type RowUse, type Supply, type SupplyRows } from './strl/supply.ts';
 
 /**
@@ -65,14 +70,11 @@ export interface Problem {
   readonly moves: readonly Move[];
 }
 
-/**
- * `movesOf`: which running work goes on elsewhere; its room is kept before anything else gets some. Moves that lose too much work to begin
- * are left out.
- */
-export function problemOf(input: PlanInput, movesOf: MovesOf = guardMoves): Problem {
-  const moves = movesOf(input).filter((m) => keepsProgress(m.running, input));
+/** Room for the moves that were proposed is kept before anything else gets some. */
+export function problemOf(input: PlanInput, rules: StartRules = GUARDED): Problem {
+  const { moves = [] } = input;
   const capacity = capacityOf(input, reservedFor(moves));
-  const context = optionContext(input, capacity);
+  const context = optionContext(input, capacity, rules);
   const groups = [...input.snapshot.groups].sort((a, b) => (a.id < b.id ? -1 : 1));
   const options = groups.map((group) => startOptions(group, context));
   const over = overBudgets(context, groups, options);

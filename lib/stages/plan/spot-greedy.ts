@@ -1,8 +1,8 @@
-import { coursePlan, hasSpot, type Course } from './strategy.ts';
-import { isGuarded } from './options.ts';
+import { hasSpot, strategyPlan, type Choice } from './strategy.ts';
+import { isGuarded } from '../../policy/last-safe-moment.ts';
 
-const SPOT: Course = { take: 'spot', why: 'a spot pool can be had' };
-const STEADY: Course = { take: 'steady', why: 'its last safe moment has come' };
+const SPOT: Choice = { take: 'spot', why: 'a spot pool can be had' };
+const ON_DEMAND: Choice = { take: 'on-demand', why: 'its last safe moment has come' };
 
 /**
  * Baseline: the greedy policy of Wu et al., "Can't Be Late" (NSDI 2024, section 4): spot whenever it can be had, nothing
@@ -10,12 +10,10 @@ const STEADY: Course = { take: 'steady', why: 'its last safe moment has come' };
  * without a deadline waits for spot without end. That running work leaves spot at that moment too, and the margins in the
  * moment itself (start-up, restore, two cycles), are ours.
  */
-export const spotGreedyPlan = coursePlan({
-  pending: (group, input) => {
-    const worth = input.worths.groups.get(group.id);
-    if (worth !== undefined && isGuarded(worth, input.snapshot.nowMs, input.config.cyclePeriodS)) return STEADY;
-    if (hasSpot(group, input)) return SPOT;
-    const until = group.deadlineMs === null ? '' : ', until on-demand is all that still meets the deadline';
-    return { take: 'wait', why: `no spot pool that suits it gives capacity now; it waits for one${until}` };
-  },
+export const spotGreedyPlan = strategyPlan((group, input) => {
+  const worth = input.worths.groups.get(group.id);
+  if (worth !== undefined && isGuarded(worth, input.snapshot.nowMs, input.config.cyclePeriodS)) return ON_DEMAND;
+  if (hasSpot(group, input)) return SPOT;
+  const until = group.deadlineMs === null ? '' : ', until on-demand is all that still meets the deadline';
+  return { take: 'wait', why: `no spot pool that suits it gives capacity now; it waits for one${until}` };
 });

@@ -25,8 +25,9 @@ import {
   type Resources,
 } from '../../domain/resources.ts';
 import { instanceParts, type InstanceView } from '../../domain/snapshot.ts';
-import type { PlanInput } from '../../domain/stages.ts';
-import { mayYield, meanLeftS, preemptible, slotsLeft, type Preemptible } from './preempt.ts';
+import type { PlanInput } from '../../policy/contracts.ts';
+import { meanLeftS } from '../../policy/work-left.ts';
+import { mayYield, preemptible, slotsLeft, type Preemptible } from './preempt.ts';
 import type { Partition } from './strl/supply.ts';
 
 /** Live instances of a pool that take tasks. */

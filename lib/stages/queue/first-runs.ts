@@ -15,7 +15,7 @@
 import type { GroupId, InstanceId } from '../../kernel/ids.ts';
 import { between, raw } from '../../kernel/units.ts';
 import type { RunningTask } from '../../domain/snapshot.ts';
-import type { Leftover, QueueInput } from '../../domain/stages.ts';
+import type { Leftover, QueueInput } from '../../policy/contracts.ts';
 import { doneOnceS } from '../../domain/work-to-do.ts';
 
 /** Runs after which the 95 % quantile of a history is twice its longest run (lib/stages/estimate/unseen.ts): one in nine is unseen. */

@@ -29,7 +29,7 @@ import type { Instance } from '../../domain/instance.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { vector, type Resources } from '../../domain/resources.ts';
 import { instanceParts, isStopping, type InstanceView, type PendingGroup } from '../../domain/snapshot.ts';
-import type { Leftover, Queued, QueueInput, QueuePolicy } from '../../domain/stages.ts';
+import type { Leftover, Queued, QueueInput, QueuePolicy } from '../../policy/contracts.ts';
 import { meanToDo } from '../../domain/work-to-do.ts';
 import { awaitFirstRuns } from './first-runs.ts';
 

@@ -1,12 +1,12 @@
+import type { Acquire } from './acquire.ts';
 import { raw } from '../../kernel/units.ts';
-import type { AcquirePolicy } from '../../domain/stages.ts';
 import { fillInOrder } from './fill.ts';
 
 /**
  * Baseline: Spot Fleet's lowestPrice strategy (Tributary 2.1.2, Stratus 3.1.1): the pool with the lowest current price, at the highest
  * bid on offer, whatever its risk and how much is there already. Where the plan chose capacity that stays, that.
  */
-export const cheapestSpot: AcquirePolicy = (input) =>
+export const cheapestSpot: Acquire = (input) =>
   fillInOrder(
     input,
     (a, b) =>

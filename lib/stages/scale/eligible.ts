@@ -2,7 +2,7 @@ import { raw } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { Pool } from '../../domain/pool.ts';
-import type { AcquireInput, Leftover } from '../../domain/stages.ts';
+import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
 
 /** An offer that a leftover may be bought on, with its pool. */
 export interface EligibleOffer {

@@ -1,7 +1,7 @@
 import { raw } from '../../kernel/units.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import { fits, minusResources, type Resources, countFits, times } from '../../domain/resources.ts';
-import type { AcquireInput, Leftover } from '../../domain/stages.ts';
+import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
 import { bidOrder, eligibleOffers, openPools, vcpusLeft, vcpusOf, type EligibleOffer } from './eligible.ts';
 
 /**

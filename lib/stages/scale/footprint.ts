@@ -2,7 +2,8 @@ import type { JobId } from '../../kernel/ids.ts';
 import { raw } from '../../kernel/units.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { Pool } from '../../domain/pool.ts';
-import type { AcquireInput, Leftover, MarketForecast } from '../../domain/stages.ts';
+import type { MarketForecast } from '../../domain/forecasts.ts';
+import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
 import { vcpusOf } from './eligible.ts';
 
 /**

@@ -1,9 +1,9 @@
+import type { Acquire } from './acquire.ts';
 import { raw } from '../../kernel/units.ts';
-import type { AcquirePolicy } from '../../domain/stages.ts';
 import { fillInOrder } from './fill.ts';
 
 /** Baseline: the on-demand pool with the lowest price for the share of an instance that a task pays, and nothing else. Work without an on-demand offer waits. */
-export const onDemandOnly: AcquirePolicy = (input) =>
+export const onDemandOnly: Acquire = (input) =>
   fillInOrder(
     input,
     (a, b) => raw(a.offer.priceUsdPerHour) * a.offer.newShare - raw(b.offer.priceUsdPerHour) * b.offer.newShare,

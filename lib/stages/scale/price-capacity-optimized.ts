@@ -1,10 +1,11 @@
+import type { Acquire } from './acquire.ts';
 import { raw, seconds } from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { pInterruptedWithin } from '../../domain/forecast.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import { fits } from '../../domain/resources.ts';
-import type { AcquireInput, AcquirePolicy, Leftover } from '../../domain/stages.ts';
+import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
 import { vcpusLeft, vcpusOf } from './eligible.ts';
 
 /** "In the near term": an hour. */
@@ -23,7 +24,7 @@ const SAFEST_PART = 1 / 3;
  * of a large one, which the plan goes by, is no price of anything.
  * Gangs whole or not at all; stops at the vCPU limit. O(leftovers x pools log pools).
  */
-export const priceCapacityOptimized: AcquirePolicy = (input) => {
+export const priceCapacityOptimized: Acquire = (input) => {
   const bought = new Map<Pool, number>();
   let vcpus = vcpusLeft(input);
   const open = input.snapshot.pools.filter((v) => v.open && v.quote !== null);

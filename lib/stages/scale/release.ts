@@ -2,7 +2,10 @@ import { plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Release } from '../../domain/plan.ts';
 import { instanceParts, type InstanceView } from '../../domain/snapshot.ts';
-import type { ReleasePolicy } from '../../domain/stages.ts';
+import type { ScaleInput } from '../../policy/contracts.ts';
+
+/** Which instances are given back. */
+export type Return = (input: Pick<ScaleInput, 'snapshot' | 'used' | 'config'>) => readonly Release[];
 
 /** Per-second billing charges at least this long (EC2 since 2017-10-02; Tributary 2.1.1). */
 const MINIMUM_S = 60;
@@ -15,7 +18,7 @@ const MARGIN_S = 30;
  * `used`. Paid time is kept while keeping it is free: the first minute under per-second billing, the started hour under
  * per-hour billing, up to the last cycle before it ends. Requested instances (outcome unknown) and those already going are left alone.
  */
-export const releaseIdle: ReleasePolicy = ({ snapshot, used, config }) => {
+export const releaseIdle: Return = ({ snapshot, used, config }) => {
   const releases: Release[] = [];
   const idle: InstanceView[] = [];
   for (const view of instanceParts(snapshot).idle) {

@@ -1,7 +1,7 @@
 import { raw } from '../../kernel/units.ts';
 import type { Bid, Pool } from '../../domain/pool.ts';
 import { vector } from '../../domain/resources.ts';
-import type { AcquireInput, Leftover } from '../../domain/stages.ts';
+import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
 import { bidOrder, effectiveUsdPerHour, eligibleOffers, openPools, vcpusLeft, vcpusOf } from './eligible.ts';
 import type { EligibleOffer } from './eligible.ts';
 import { Footprint } from './footprint.ts';

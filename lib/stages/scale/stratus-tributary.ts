@@ -1,6 +1,7 @@
+import type { Acquire } from './acquire.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import { vector } from '../../domain/resources.ts';
-import type { AcquirePolicy, Leftover } from '../../domain/stages.ts';
+import type { Leftover } from '../../policy/contracts.ts';
 import { bidOrder } from './eligible.ts';
 import { Scaler, type Bought } from './scaler.ts';
 
@@ -9,7 +10,7 @@ import { Scaler, type Bought } from './scaler.ts';
  * get room whole gets none: it is left out and the rest is bought anew. Deterministic; the order of leftovers, offers
  * and pools does not matter.
  */
-export const stratusTributary: AcquirePolicy = (input) => {
+export const stratusTributary: Acquire = (input) => {
   const excluded = new Set<Leftover>();
   for (;;) {
     const scaler = new Scaler(input, excluded);

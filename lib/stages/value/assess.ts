@@ -7,7 +7,9 @@ import type { Job, StageSpec } from '../../domain/job.ts';
 import type { UtilityCurve, Worth } from '../../domain/plan.ts';
 import { begunBy, doneOnceS } from '../../domain/work-to-do.ts';
 import { workKeptS, type RunningTask } from '../../domain/snapshot.ts';
-import type { Forecasts, ValuePolicy, Worths } from '../../domain/stages.ts';
+import type { Forecasts } from '../../domain/forecasts.ts';
+import type { ValuePolicy, Worths } from '../../policy/contracts.ts';
+import { slot } from '../../policy/memory.ts';
 import { stageDurationS, stageGraph, wavesBefore, type StageSize } from './critical-path.ts';
 import { rememberedPrices, type TaskPrice } from './on-demand-price.ts';
 import { restartQuantileS } from './work-left.ts';
@@ -41,9 +43,9 @@ export type DrawCurve = (facts: CurveFacts) => { readonly curve: UtilityCurve; r
  * per distinct need for the on-demand price.
  */
 export function valuePolicy(draw: DrawCurve): ValuePolicy {
-  const pricesOf = rememberedPrices();
-  const assessed = new WeakMap<Job, Assessment>();
-  return (snapshot, forecasts, config) => {
+  const kept = slot(() => ({ pricesOf: rememberedPrices(), assessed: new WeakMap<Job, Assessment>() }));
+  return ({ snapshot, forecasts, config, memory }) => {
+    const { pricesOf, assessed } = memory.of(kept);
     const prices = pricesOf(snapshot.pools);
     const { vcpus } = snapshot.limits;
     const assess = (job: Job): ReadonlyMap<string, StageWorth> => {

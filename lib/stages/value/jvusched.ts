@@ -1,5 +1,5 @@
 import { between, raw, seconds, type Seconds } from '../../kernel/units.ts';
-import type { ValuePolicy } from '../../domain/stages.ts';
+import type { ValuePolicy } from '../../policy/contracts.ts';
 import { valuePolicy, type CurveFacts } from './assess.ts';
 import { bestEffortCurve, deadlineCurve } from './curves.ts';
 

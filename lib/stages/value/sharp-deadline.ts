@@ -1,5 +1,5 @@
 import { seconds } from '../../kernel/units.ts';
-import type { ValuePolicy } from '../../domain/stages.ts';
+import type { ValuePolicy } from '../../policy/contracts.ts';
 import { valuePolicy } from './assess.ts';
 import { bestEffortCurve, deadlineCurve } from './curves.ts';
 import { BEST_EFFORT_FADE_S, FLOOR_FACTOR, jobWorth } from './jvusched.ts';

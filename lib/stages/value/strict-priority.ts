@@ -1,4 +1,4 @@
-import type { ValuePolicy } from '../../domain/stages.ts';
+import type { ValuePolicy } from '../../policy/contracts.ts';
 import { valuePolicy } from './assess.ts';
 import { constantCurve } from './curves.ts';
 import { jobWorth } from './jvusched.ts';

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { raw } from '../../../lib/kernel/units.ts';
 import { highsSolver } from '../../../lib/drivers/solver/highs-solver.ts';
-import { limited, type Solver } from '../../../lib/stages/plan/solver.ts';
+import { limited, type Solver } from '../../../lib/policy/solver.ts';
 import { EngineBench } from '../../support/engine-bench.ts';
 import { mixedDeeds, mixedJobs, mixedTrace, START_MS } from '../../support/mixed-workload.ts';
 

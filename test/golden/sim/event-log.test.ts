@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { decidersNamed } from '../../../lib/drivers/sim/deciders.ts';
 import { openWorkload } from '../../../lib/workload/open.ts';
 import { highsSolver } from '../../../lib/drivers/solver/highs-solver.ts';
-import { deterministic, type Solver } from '../../../lib/stages/plan/solver.ts';
+import { deterministic, type Solver } from '../../../lib/policy/solver.ts';
 import type { WorkloadJob } from '../../../lib/workload/workload.ts';
 import { simulated } from '../../support/simulated.ts';
 

@@ -3,12 +3,12 @@ import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Job } from '../../../lib/domain/job.ts';
 import { parseJobFile } from '../../../lib/domain/job-file/job-file.ts';
-import { templateOf } from '../../../lib/stages/estimate/template.ts';
+import { templateOf } from '../../../lib/domain/job-features.ts';
 import { invariant } from '../../../lib/kernel/errors.ts';
 import { plus, raw, seconds } from '../../../lib/kernel/units.ts';
 import { highsSolver } from '../../../lib/drivers/solver/highs-solver.ts';
 import { defaultMarket, DEFAULT_SEED, defaultMarketStartMs } from '../../../lib/market/default-market.ts';
-import { deterministic, type Solver } from '../../../lib/stages/plan/solver.ts';
+import { deterministic, type Solver } from '../../../lib/policy/solver.ts';
 import { job } from '../../support/builders.ts';
 import { discrepancies, EngineBench, work } from '../../support/engine-bench.ts';
 

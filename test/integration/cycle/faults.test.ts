@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { LoggedHistory } from '../../../lib/stages/estimate/logged-history.ts';
 import { JvuPredict } from '../../../lib/stages/estimate/predictor.ts';
-import { featuresOf } from '../../../lib/stages/estimate/template.ts';
+import { featuresOf } from '../../../lib/domain/job-features.ts';
 import { attemptId, type PoolId } from '../../../lib/kernel/ids.ts';
 import { add, raw } from '../../../lib/kernel/units.ts';
 import type { Fleet } from '../../../lib/ports/fleet.ts';

@@ -2,8 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import { jobId, type JobId } from '../../../lib/kernel/ids.ts';
 import { raw, seconds } from '../../../lib/kernel/units.ts';
 import type { Job } from '../../../lib/domain/job.ts';
-import type { Stages } from '../../../lib/domain/stages.ts';
-import type { Solver } from '../../../lib/stages/plan/solver.ts';
+import type { SceneContext, Stages } from '../../../lib/policy/contracts.ts';
+import type { Solver } from '../../../lib/policy/solver.ts';
 import type { Store } from '../../../lib/ports/store.ts';
 import { job, spec, stage } from '../../support/builders.ts';
 import { discrepancies, EngineBench, work } from '../../support/engine-bench.ts';
@@ -41,7 +41,7 @@ describe.each([
         return {
           ...of,
           [stageName]: (...args: readonly unknown[]) => {
-            poison()([...(args[0] as { jobs: ReadonlyMap<JobId, Job> }).jobs.values()]);
+            poison()([...(args[0] as SceneContext).snapshot.jobs.values()]);
             return policy(...args);
           },
         };

@@ -12,7 +12,7 @@ import { openSqliteStore } from '../../../lib/drivers/local/store/sqlite-store.t
 import type { Attempt } from '../../../lib/domain/job.ts';
 import { raw } from '../../../lib/kernel/units.ts';
 import type { Learner, LearnerFactory } from '../../../lib/policy/learner.ts';
-import { featuresOf } from '../../../lib/stages/estimate/template.ts';
+import { featuresOf } from '../../../lib/domain/job-features.ts';
 import { Crashes, type CrashPoint } from '../../support/crashing.ts';
 import { DiaryLearner, diaries, type Diary, type DiaryEntry } from '../../support/diary-learner.ts';
 import { discrepancies, EngineBench } from '../../support/engine-bench.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { raw } from '../../../lib/kernel/units.ts';
 import { highsSolver } from '../../../lib/drivers/solver/highs-solver.ts';
-import { deterministic, type Solver } from '../../../lib/stages/plan/solver.ts';
+import { deterministic, type Solver } from '../../../lib/policy/solver.ts';
 import { Crashes, type CrashPoint } from '../../support/crashing.ts';
 import { discrepancies, EngineBench } from '../../support/engine-bench.ts';
 import { MIXED_ENDS, mixedDeeds, mixedJobs, mixedTrace, START_MS } from '../../support/mixed-workload.ts';

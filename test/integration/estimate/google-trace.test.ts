@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { createGunzip } from 'node:zlib';
 import { describe, expect, it } from '@jest/globals';
 import { NO_RESOURCES } from '../../../lib/domain/resources.ts';
-import type { JobFeatures } from '../../../lib/domain/stages.ts';
+import type { JobFeatures } from '../../../lib/domain/forecasts.ts';
 import { JvuPredict } from '../../../lib/stages/estimate/predictor.ts';
 import { epochMs, raw, seconds } from '../../../lib/kernel/units.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { highsSolver } from '../../../lib/drivers/solver/highs-solver.ts';
-import { deterministic } from '../../../lib/stages/plan/solver.ts';
+import { deterministic } from '../../../lib/policy/solver.ts';
 import { decidersNamed } from '../../../lib/drivers/sim/deciders.ts';
 import { outcomeOf } from '../../../lib/drivers/sim/outcome-of-run.ts';
 import { openWorkload } from '../../../lib/workload/open.ts';

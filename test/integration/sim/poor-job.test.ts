@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { presetNamed } from '../../../lib/stages/presets.ts';
+import { presetNamed } from '../../../lib/stages/registry.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { seconds, usd } from '../../../lib/kernel/units.ts';
 import { resources } from '../../support/builders.ts';
@@ -15,7 +15,7 @@ it.each([true, false])(
       stage: { command: ['other'], gang, resources: resources(1), expectedRuntimeS: seconds(600) },
     });
     const { collected, events } = await simulated([{ ...poor, spec: { ...poor.spec, maxCostUsd: usd(0.05) } }, other], {
-      deciders: () => ({ name: 'fleet', stages: presetNamed('fleet') }),
+      deciders: () => ({ name: 'fleet', stages: presetNamed('fleet').stages }),
       config: schedulerConfig.parse({ refundRule: 'none' }),
       vcpus: 12,
     });

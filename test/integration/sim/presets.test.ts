@@ -1,13 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import { runOn } from '../../../bench/deadline-case.ts';
-import { presetNamed } from '../../../lib/stages/presets.ts';
+import { presetNamed } from '../../../lib/stages/registry.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
-import type { Stages } from '../../../lib/domain/stages.ts';
+import type { Stages } from '../../../lib/policy/contracts.ts';
 import { epochMs, plus, raw, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
 import { replayMarket } from '../../../lib/drivers/local/market/replay.ts';
 import { traceOf, type SpotMarket } from '../../../lib/market/price-steps.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
-import type { Solver } from '../../../lib/stages/plan/solver.ts';
+import type { Solver } from '../../../lib/policy/solver.ts';
 import { oracle } from '../../../lib/drivers/sim/oracle.ts';
 import { outcomeOf } from '../../../lib/drivers/sim/outcome-of-run.ts';
 import { simulate, type Deciders } from '../../../lib/drivers/sim/simulation.ts';
@@ -73,7 +73,7 @@ async function run(jobs: readonly WorkloadJob[], deciders: (truth: Truth) => Dec
 }
 
 const blind = (name: string): ((truth: Truth) => Deciders) => {
-  const stages: Stages<Solver> = presetNamed(name);
+  const stages: Stages<Solver> = presetNamed(name).stages;
   return () => ({ name, stages });
 };
 
@@ -122,13 +122,9 @@ describe('the oracle', () => {
     const { stages, ...rest } = oracle(truth);
     const plan: typeof stages.plan = async (input, solver) => {
       const planned = await stages.plan(input, solver);
-      const { snapshot, forecasts, config } = input;
-      stages.appraise(
-        { ...snapshot, groups: [] },
-        forecasts,
-        { groups: new Map(), ofRunning: () => undefined },
-        config,
-      );
+      const { snapshot } = input;
+      const worths = { groups: new Map(), ofRunning: () => undefined };
+      stages.appraise({ ...input, snapshot: { ...snapshot, groups: [] }, worths });
       return planned;
     };
     return { ...rest, stages: { ...stages, plan } };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { presetNamed } from '../../../lib/stages/presets.ts';
+import { presetNamed } from '../../../lib/stages/registry.ts';
 import { raw, seconds } from '../../../lib/kernel/units.ts';
 import { eachItsPlace } from '../../../lib/stages/queue/queue.ts';
 import { outcomeOf } from '../../../lib/drivers/sim/outcome-of-run.ts';
@@ -16,7 +16,7 @@ interface Scene {
 
 /** One job of one stage, with short tasks that take turns, or each of which is bought a place. */
 async function runOf({ vcpus, tasks, runtimeS, ...dated }: Scene, takesTurns: boolean) {
-  const stages = presetNamed('greedy');
+  const stages = presetNamed('greedy').stages;
   const job = simulatedJob('short', 0, new Array<number>(tasks).fill(runtimeS), {
     ...dated,
     stage: { expectedRuntimeS: seconds(runtimeS), resources: resources(1) },

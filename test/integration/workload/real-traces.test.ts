@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { templateOf } from '../../../lib/stages/estimate/template.ts';
+import { templateOf } from '../../../lib/domain/job-features.ts';
 import { raw } from '../../../lib/kernel/units.ts';
 import type { JobSpec } from '../../../lib/domain/job.ts';
 import { openWorkload } from '../../../lib/workload/open.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { normaliseJob } from '../../../lib/domain/job-file/job-file.ts';
-import { templateOf } from '../../../lib/stages/estimate/template.ts';
+import { templateOf } from '../../../lib/domain/job-features.ts';
 import type { WorkloadJob } from '../../../lib/workload/workload.ts';
 import type { WorkloadOptions } from '../../../lib/workload/options.ts';
 import { collect, deadlineS, written, type Collected } from '../../unit/workload/collect.ts';

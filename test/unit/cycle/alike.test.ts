@@ -3,9 +3,9 @@ import { jobId } from '../../../lib/kernel/ids.ts';
 import { epochMs, raw, seconds } from '../../../lib/kernel/units.ts';
 import { distribution } from '../../../lib/domain/distribution.ts';
 import type { RunningTask } from '../../../lib/domain/snapshot.ts';
-import type { Forecasts } from '../../../lib/domain/stages.ts';
+import type { Forecasts } from '../../../lib/domain/forecasts.ts';
 import { Alike, distinctOf } from '../../../lib/cycle/state/alike.ts';
-import { leftOf, leftOfEach } from '../../../lib/cycle/decide/left-of.ts';
+import { leftOf, leftOfEach } from '../../../lib/policy/left-of.ts';
 import { attempt, snapshot, stage } from '../../support/builders.ts';
 import { market } from '../../support/decision-world.ts';
 

@@ -1,6 +1,10 @@
+import { withoutExchanges } from '../../../lib/stages/plan/without-exchanges.ts';
+import { DecisionMemory } from '../../../lib/policy/memory.ts';
+import { knowing } from '../../support/beliefs.ts';
 import { describe, expect, it } from '@jest/globals';
-import { decide, type Deliberation } from '../../../lib/cycle/decide/decide.ts';
-import { presetNamed } from '../../../lib/stages/presets.ts';
+import { decide } from '../../../lib/cycle/decide/decide.ts';
+import type { Deliberation } from '../../../lib/cycle/decide/deliberation.ts';
+import { presetNamed } from '../../../lib/stages/registry.ts';
 import { takeSnapshot } from '../../../lib/cycle/state/snapshot.ts';
 import { WorkingState } from '../../../lib/cycle/state/working-state.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
@@ -9,12 +13,13 @@ import type { Instance } from '../../../lib/domain/instance.ts';
 import type { Attempt, Job, StageProgress, StageSpec, Task } from '../../../lib/domain/job.ts';
 import type { Allotment, Plan } from '../../../lib/domain/plan.ts';
 import type { Pool } from '../../../lib/domain/pool.ts';
-import type { MarketForecast, PlanPolicy, QueuePolicy } from '../../../lib/domain/stages.ts';
+import type { MarketForecast } from '../../../lib/domain/forecasts.ts';
+import type { PlanPolicy, QueuePolicy } from '../../../lib/policy/contracts.ts';
 import { invariant } from '../../../lib/kernel/errors.ts';
 import { attemptId, groupId, instanceId, jobId, planId } from '../../../lib/kernel/ids.ts';
 import { epochMs, plus, raw, seconds, usdPerHour, ZERO_S, type EpochMs } from '../../../lib/kernel/units.ts';
 import { eachItsPlace } from '../../../lib/stages/queue/queue.ts';
-import type { Solver } from '../../../lib/stages/plan/solver.ts';
+import type { Solver } from '../../../lib/policy/solver.ts';
 import { attempt, instance, job, pool, resources, spec, stage } from '../../support/builders.ts';
 import { noSolver } from '../../../bench/load/no-solver.ts';
 
@@ -88,8 +93,8 @@ async function decided(scene: Scene): Promise<{ plan: Plan; deliberation: Delibe
     solve: { ...solve, boundKind: null, gap: null, gapOfCost: null, variables: 0, constraints: 0, elapsedMs: 0 },
     ...scene.allotment,
   });
-  const preset = presetNamed('greedy');
-  const stages = { ...preset, plan, queue: scene.queue ?? preset.queue };
+  const preset = presetNamed('greedy').stages;
+  const stages = { ...preset, plan: withoutExchanges(plan), queue: scene.queue ?? preset.queue };
   const market: MarketForecast = {
     interruption: () => NEVER_INTERRUPTED,
     expectedPrice: priceOf,
@@ -97,8 +102,9 @@ async function decided(scene: Scene): Promise<{ plan: Plan; deliberation: Delibe
   };
   return decide<Solver>({
     snapshot,
-    forecasts: { runtime: stages.estimate(snapshot, { predict: () => null }), market },
+    forecasts: { runtime: stages.estimate(knowing(snapshot, { predict: () => null })), market },
     stages,
+    memory: new DecisionMemory(),
     preset: 'greedy',
     solver: noSolver,
     config,

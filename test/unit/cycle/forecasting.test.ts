@@ -4,7 +4,7 @@ import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { FROM_HISTORY, type ChosenForecast, type LossModel } from '../../../lib/domain/forecast.ts';
 import type { PoolView } from '../../../lib/domain/pool.ts';
 import { Forecasting } from '../../../lib/cycle/forecast/forecasting.ts';
-import { forecastNamed } from '../../../lib/stages/presets.ts';
+import { forecastNamed } from '../../../lib/stages/registry.ts';
 import { FEATURE_WIDTH } from '../../../lib/market/features/names.ts';
 import { CapacityEvidence } from '../../../lib/market/forecast/hazard.ts';
 import { pool, view } from '../../support/decision-world.ts';

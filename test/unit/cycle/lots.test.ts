@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { lotsOf } from '../../../lib/cycle/money/lots.ts';
-import type { Leftover } from '../../../lib/domain/stages.ts';
+import type { Leftover } from '../../../lib/policy/contracts.ts';
 import type { StageSpec } from '../../../lib/domain/job.ts';
 import { groupId, jobId } from '../../../lib/kernel/ids.ts';
 import { epochMs, seconds, usdPerHour, ZERO_S } from '../../../lib/kernel/units.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { placeMoved } from '../../../lib/cycle/decide/moves.ts';
-import type { PendingGroup, Snapshot } from '../../../lib/domain/snapshot.ts';
-import type { Host } from '../../../lib/domain/stages.ts';
+import type { PendingGroup } from '../../../lib/domain/snapshot.ts';
+import type { Host } from '../../../lib/policy/contracts.ts';
 import { groupId, instanceId, jobId } from '../../../lib/kernel/ids.ts';
 import { epochMs, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
 import { pool, resources, stage } from '../../support/builders.ts';
@@ -30,8 +30,7 @@ const host = (id: string): Host => ({
   remainingS: ZERO_S,
 });
 
-const placed = (groups: readonly PendingGroup[], hosts: readonly Host[]) =>
-  placeMoved({ snapshot: { groups } as unknown as Snapshot }, hosts);
+const placed = (groups: readonly PendingGroup[], hosts: readonly Host[]) => placeMoved({ groups }, hosts);
 
 it('fills a target with as many tasks as it has room for, whatever the order of the groups and instances', () => {
   const groups = [moved('j-b', 'i-1'), moved('j-a', 'i-1'), moved('j-c', 'i-2'), moved('j-d', 'i-gone')];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Deliberation } from '../../../lib/cycle/decide/decide.ts';
+import type { Deliberation } from '../../../lib/cycle/decide/deliberation.ts';
 import { recordIntent } from '../../../lib/cycle/act/intents.ts';
 import { endOrHold } from '../../../lib/cycle/observe/observe.ts';
 import { SlotReuse } from '../../../lib/cycle/decide/slot-reuse.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { templateOf } from '../../../lib/stages/estimate/template.ts';
+import { templateOf } from '../../../lib/domain/job-features.ts';
 import { adjusted, badLines, collect, deadlineS, dropped, fixture, runtimes, written } from './collect.ts';
 
 describe('google-2011, task attempts', () => {

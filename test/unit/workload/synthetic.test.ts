@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { templateOf } from '../../../lib/stages/estimate/template.ts';
+import { templateOf } from '../../../lib/domain/job-features.ts';
 import type { WorkloadJob } from '../../../lib/workload/workload.ts';
 import { collect, runtimes } from './collect.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { templateOf } from '../../../lib/stages/estimate/template.ts';
+import { templateOf } from '../../../lib/domain/job-features.ts';
 import { parseTaskName } from '../../../lib/workload/alibaba-dags.ts';
 import { adjusted, badLines, collect, dropped, fixture, runtimes, written } from './collect.ts';
 

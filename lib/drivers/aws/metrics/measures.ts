@@ -5,7 +5,7 @@ import type { Instance } from '../../../domain/instance.ts';
 import { isOver } from '../../../domain/job.ts';
 import type { LedgerRow } from '../../../domain/ledger.ts';
 import type { InstanceView, Snapshot } from '../../../domain/snapshot.ts';
-import type { MarketForecast } from '../../../domain/stages.ts';
+import type { MarketForecast } from '../../../domain/forecasts.ts';
 import type { PurchaseOption } from '../../../domain/pool.ts';
 import { driftOf, type Drift, type DriftRisk } from '../../../market/forecast/drift.ts';
 import type { Change, Store } from '../../../ports/store.ts';

@@ -8,16 +8,16 @@ import { EbbError, invariant } from '../../../kernel/errors.ts';
 import { randomStream } from '../../../kernel/random.ts';
 import { raw, seconds } from '../../../kernel/units.ts';
 import { Engine } from '../../../cycle/engine.ts';
-import { bidsAsked } from '../../../cycle/forecast/forecasting.ts';
-import { forecastNamed, presetNamed } from '../../../stages/presets.ts';
-import type { Stages } from '../../../domain/stages.ts';
+import { bidsAsked } from '../../../policy/asks.ts';
+import { forecastNamed, presetNamed } from '../../../stages/registry.ts';
+import type { Stages } from '../../../policy/contracts.ts';
 import { capacityLearner } from '../../../cycle/learn/capacity-learner.ts';
 import { composeLearners } from '../../../cycle/learn/compose-learners.ts';
-import { runtimeLearner } from '../../../cycle/learn/runtime-learner.ts';
+import { runtimeLearner } from '../../../stages/estimate/runtime-learner.ts';
 import { capacityOf } from '../../../market/capacity-truth.ts';
 import { forecastTable, type OutlookForecast } from '../../../market/forecast/forecast-data.ts';
 import { dumpModel } from '../../../stages/plan/milp.ts';
-import type { Solver } from '../../../stages/plan/solver.ts';
+import type { Solver } from '../../../policy/solver.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './engine-messages.ts';
 import { createLocalFleet } from '../fleet/local-fleet.ts';
 import { ForecastInUse } from './forecast-in-use.ts';
@@ -52,8 +52,9 @@ const solver = highsSolver();
 const learners = composeLearners();
 const evidence = learners.of(capacityLearner);
 const { preset } = world.record;
-const name = forecastNamed(world.config.forecast, preset);
-const forecasting = new ForecastInUse({ dir: data.dir, name, config: world.config });
+const { stages, asks } = presetNamed(preset, world.config.presets);
+const name = forecastNamed(world.config.forecast, preset, world.config.presets);
+const forecasting = new ForecastInUse({ dir: data.dir, name, config: world.config, asks });
 const memory = new IdleMemory();
 let forecast: OutlookForecast | null = null;
 let draining = data.isDraining;
@@ -65,7 +66,7 @@ const engine = new Engine<Solver>({
   clock: world.clock,
   random: randomStream(world.record.seed, `plans/${wallTime.epochMs()}`),
   solver,
-  stages: withDump(presetNamed(preset)),
+  stages: withDump(stages),
   preset,
   config: world.config,
   limits: world.limits,
@@ -73,7 +74,7 @@ const engine = new Engine<Solver>({
   forecast: async (scene) => (forecast = await forecasting.of(scene, { market, evidence })),
   trials: async (sight) => {
     const { snapshot } = sight;
-    const asked = bidsAsked(snapshot, world.config);
+    const asked = bidsAsked(snapshot, asks, world.config);
     const table = forecastTable(invariant(forecast, 'a forecast comes before trials'), snapshot.nowMs, asked);
     return openTrials({
       sight,
@@ -105,14 +106,14 @@ function textOf(error: unknown): string {
 }
 
 /** Writes each plan's model where it was asked for; the plan is the same. */
-function withDump(stages: Stages<Solver>): Stages<Solver> {
+function withDump(of: Stages<Solver>): Stages<Solver> {
   const { dumpModel: path } = data;
-  if (path === null) return stages;
+  if (path === null) return of;
   return {
-    ...stages,
+    ...of,
     plan: async (input, with_) => {
       writeFileSync(path, await dumpModel(input, with_, path.endsWith('.mps') ? 'mps' : 'lp'));
-      return stages.plan(input, with_);
+      return of.plan(input, with_);
     },
   };
 }

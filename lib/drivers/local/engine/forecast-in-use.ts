@@ -1,4 +1,5 @@
-import { Forecasting, type ForecastingParts, type Known, type Scene } from '../../../cycle/forecast/forecasting.ts';
+import { Forecasting, type ForecastingParts, type Known } from '../../../cycle/forecast/forecasting.ts';
+import type { Scene } from '../../../policy/asks.ts';
 import type { OutlookForecast } from '../../../market/forecast/forecast-data.ts';
 import { CAPACITY_FEATURES } from '../../../market/features/capacity-features.ts';
 import { FEATURES } from '../../../market/features/names.ts';
@@ -11,6 +12,8 @@ interface Parts {
   /** Of prices: `history`, `model` or a version. That of capacity stands in `config`. */
   readonly name: string;
   readonly config: ForecastingParts['config'];
+  /** What is asked of it; default: every bid that is tried. */
+  readonly asks?: NonNullable<ForecastingParts['asks']>;
 }
 
 interface Opened {
@@ -59,14 +62,15 @@ export class ForecastInUse {
   }
 
   async #current(): Promise<Opened> {
-    const { dir, name, config } = this.#parts;
+    const { dir, name, config, asks } = this.#parts;
     const places = { price: modelPlaces(dir), capacity: modelPlaces(dir, 'capacity') };
     const meant = `${await meaning(name, places.price)} ${await meaning(config.capacityForecast, places.capacity)}`;
     if (this.#opened?.meant === meant) return this.#opened;
     const before = this.#opened;
     const forecast = await openForecast(name, places.price, FEATURES);
     const capacity = await openCapacity(config.capacityForecast, places.capacity, CAPACITY_FEATURES);
-    this.#opened = { meant, forecast, capacity, forecasting: new Forecasting({ chosen: forecast, capacity, config }) };
+    const forecasting = new Forecasting({ chosen: forecast, capacity, config, ...(asks && { asks }) });
+    this.#opened = { meant, forecast, capacity, forecasting };
     if (before !== null) await closed(before);
     return this.#opened;
   }

@@ -1,6 +1,6 @@
 import { liveInstances } from '../../../cycle/state/known-instances.ts';
 import { poolForecasts } from '../../../cycle/forecast/pool-forecasts.ts';
-import { forecastNamed } from '../../../stages/presets.ts';
+import { forecastNamed } from '../../../stages/registry.ts';
 import { capacityLearner } from '../../../cycle/learn/capacity-learner.ts';
 import { composeLearners } from '../../../cycle/learn/compose-learners.ts';
 import type { Backend } from '../../../ports/backend.ts';
@@ -19,7 +19,8 @@ interface Asked {
 /** What the engine would forecast now: made apart from its thread, of the same prices, evidence and model. */
 export function localForecasts({ dir, world, market, store }: Asked): Backend['forecast'] {
   const { config, record, clock } = world;
-  const forecasting = new ForecastInUse({ dir, name: forecastNamed(config.forecast, record.preset), config });
+  const name = forecastNamed(config.forecast, record.preset, config.presets);
+  const forecasting = new ForecastInUse({ dir, name, config });
   return async (pools) => {
     const learners = composeLearners();
     await learners.recall(store, [capacityLearner]);

@@ -1,4 +1,4 @@
-import type { Milp } from '../solver.ts';
+import type { Milp } from '../../../policy/solver.ts';
 
 /** A linear expression over columns. */
 export interface Terms {

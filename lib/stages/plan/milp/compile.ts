@@ -36,7 +36,7 @@ import {
 } from '../strl/expression.ts';
 import { supplyRows, type Supply, type SupplyRows } from '../strl/supply.ts';
 import { isChosen, unitsOf, valueOf } from '../strl/value.ts';
-import type { Milp } from '../solver.ts';
+import type { Milp } from '../../../policy/solver.ts';
 import { MilpBuilder, type Terms } from './builder.ts';
 
 export interface CompileOptions {

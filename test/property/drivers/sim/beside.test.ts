@@ -3,7 +3,7 @@
  * is bought and given back again and again, and what tasks take beyond what is said of them is all that passes a limit.
  */
 import { describe, expect, it } from '@jest/globals';
-import { presetNamed } from '../../../../lib/stages/presets.ts';
+import { presetNamed } from '../../../../lib/stages/registry.ts';
 import { schedulerConfig } from '../../../../lib/domain/config.ts';
 import { randomStream } from '../../../../lib/kernel/random.ts';
 import { seconds, usd } from '../../../../lib/kernel/units.ts';
@@ -59,7 +59,7 @@ describe('several jobs beside one another', () => {
       const { events, collected } = await simulated(jobs, {
         vcpus,
         seed,
-        deciders: () => ({ name: preset, stages: presetNamed(preset) }),
+        deciders: () => ({ name: preset, stages: presetNamed(preset).stages }),
         config: schedulerConfig.parse({
           refundRule: 'none',
           billing,

@@ -11,7 +11,7 @@ import { epochMs, raw } from '../../../../lib/kernel/units.ts';
 import { openMarket } from '../../../../lib/drivers/local/market/import.ts';
 import { defaultMarket, defaultMarketStartMs } from '../../../../lib/market/default-market.ts';
 import { highsSolver } from '../../../../lib/drivers/solver/highs-solver.ts';
-import { deterministic, type Solver } from '../../../../lib/stages/plan/solver.ts';
+import { deterministic, type Solver } from '../../../../lib/policy/solver.ts';
 import { factsOf, scenarioOf, type Facts, type MarketOfScenarios, type Scenario } from '../../../support/bills.ts';
 import { noSolver } from '../../../../bench/load/no-solver.ts';
 

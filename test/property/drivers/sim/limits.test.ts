@@ -1,7 +1,7 @@
 /** What jobs pay: rows of the ledger against bills, and bills against limits, over generated work, markets and billing rules. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { presetNamed } from '../../../../lib/stages/presets.ts';
+import { presetNamed } from '../../../../lib/stages/registry.ts';
 import { schedulerConfig } from '../../../../lib/domain/config.ts';
 import { epochMs, raw, seconds, usd } from '../../../../lib/kernel/units.ts';
 import { replayMarket } from '../../../../lib/drivers/local/market/replay.ts';
@@ -138,7 +138,7 @@ async function run(of: Scenario) {
     market: (now) => replayMarket(trace, now),
     fromMs: epochMs(START),
     toMs: trace.endMs,
-    deciders: () => ({ name: of.preset, stages: presetNamed(of.preset) }),
+    deciders: () => ({ name: of.preset, stages: presetNamed(of.preset).stages }),
     config: schedulerConfig.parse({ billing: of.billing }),
     onSettled: (one) => void settled.push(one),
   });

@@ -1,14 +1,14 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { runOn } from '../../../../bench/deadline-case.ts';
-import { presetList, presetNamed } from '../../../../lib/stages/presets.ts';
+import { presetList, presetNamed } from '../../../../lib/stages/registry.ts';
 import { schedulerConfig } from '../../../../lib/domain/config.ts';
 import { epochMs, plus, raw, seconds, ZERO_S } from '../../../../lib/kernel/units.ts';
 import { randomStream } from '../../../../lib/kernel/random.ts';
 import { highsSolver } from '../../../../lib/drivers/solver/highs-solver.ts';
 import { replayMarket } from '../../../../lib/drivers/local/market/replay.ts';
 import type { MarketTrace } from '../../../../lib/market/trace.ts';
-import { deterministic, type Solver } from '../../../../lib/stages/plan/solver.ts';
+import { deterministic, type Solver } from '../../../../lib/policy/solver.ts';
 import { simulate } from '../../../../lib/drivers/sim/simulation.ts';
 import type { WorkloadJob } from '../../../../lib/workload/workload.ts';
 import { resources, spec, stage } from '../../../support/builders.ts';
@@ -87,7 +87,7 @@ describe('many tasks whose running times nobody told', () => {
           toMs: plus(epochMs(START), seconds(24 * 3600)),
           jobs: jobs(seed),
           namesJobs: false,
-          deciders: () => ({ name: 'ebbtide', stages: presetNamed('ebbtide') }),
+          deciders: () => ({ name: 'ebbtide', stages: presetNamed('ebbtide').stages }),
           solver: noSolver,
           config: schedulerConfig.parse({ billing }),
           vcpus: 1000,
@@ -177,7 +177,7 @@ async function happenings(
     toMs: plus(epochMs(START), seconds(2 * SEEN_S)),
     jobs,
     namesJobs: false,
-    deciders: () => ({ name: preset, stages: presetNamed(preset) }),
+    deciders: () => ({ name: preset, stages: presetNamed(preset).stages }),
     solver,
     config: schedulerConfig.parse({}),
     vcpus,

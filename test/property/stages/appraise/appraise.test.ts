@@ -59,9 +59,9 @@ describe('appraisal', () => {
             worth: (g: { id: string }) => worth(wants[Number(g.id.slice(1))]?.slackS ?? null),
           };
           const w = world({ pools: views, groups, ...facts2 });
-          const answer = appraise(w.snapshot, w.forecasts, w.worths, config());
+          const answer = appraise({ ...w, config: config() });
           const v = world({ pools: [...views].reverse(), groups: [...groups].reverse(), ...facts2 });
-          const again = appraise(v.snapshot, v.forecasts, v.worths, config());
+          const again = appraise({ ...v, config: config() });
           groups.forEach((g, i) => {
             const { offers, excluded, considered } = answer.get(g.id) ?? { offers: [], excluded: [], considered: [] };
             expect(again.get(g.id)?.offers).toEqual(offers);
@@ -124,7 +124,7 @@ describe('appraisal', () => {
           };
           const asked = (of: typeof groups) => {
             const w = world({ ...facts, groups: of });
-            return appraise(w.snapshot, w.forecasts, w.worths, config());
+            return appraise({ ...w, config: config() });
           };
           const together = asked(groups);
           for (const g of groups) {

@@ -41,7 +41,7 @@ describe('shortlist', () => {
         worth: () => worth(deadlineInS),
       });
       const best = (offersPerGroup: number): number => {
-        const answer = appraise(w.snapshot, w.forecasts, w.worths, config({ offersPerGroup }));
+        const answer = appraise({ ...w, config: config({ offersPerGroup }) });
         return [...answer.values()][0]?.offers[0]?.expectedCostUsd ?? NaN;
       };
       // 3 pools per offer: with 80 offers every pool is appraised in full.

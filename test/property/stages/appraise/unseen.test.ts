@@ -79,12 +79,11 @@ describe('offers of pools that were not looked at', () => {
           return null;
         };
         const settings = config({ offersPerGroup, maxLateProbability: 0.1 });
-        const answer = appraise(
-          w.snapshot,
-          { ...w.forecasts, market: { ...w.forecasts.market, meanPrice } },
-          w.worths,
-          settings,
-        );
+        const answer = appraise({
+          ...w,
+          forecasts: { ...w.forecasts, market: { ...w.forecasts.market, meanPrice } },
+          config: settings,
+        });
         const given = [...answer.values()][0];
         if (given === undefined) throw new Error('no offers');
         return { given, unseen: POOLS - of.steadyPools - looked.size };

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { invariant } from '../../../../lib/kernel/errors.ts';
 import { raw, seconds } from '../../../../lib/kernel/units.ts';
 import { mean, quantile } from '../../../../lib/domain/distribution.ts';
-import type { JobFeatures } from '../../../../lib/domain/stages.ts';
+import type { JobFeatures } from '../../../../lib/domain/forecasts.ts';
 import { JvuPredict } from '../../../../lib/stages/estimate/predictor.ts';
 import { features, runs } from '../../../support/runs.ts';
 

@@ -4,7 +4,7 @@ import type { Job } from '../../../../lib/domain/job.ts';
 import type { RunningTask } from '../../../../lib/domain/snapshot.ts';
 import { begunBy, doneOnceS } from '../../../../lib/domain/work-to-do.ts';
 import { STEPS_S } from '../../../../lib/stages/estimate/lasting.ts';
-import { featuresOf } from '../../../../lib/stages/estimate/template.ts';
+import { featuresOf } from '../../../../lib/domain/job-features.ts';
 import { Unfinished } from '../../../../lib/stages/estimate/unfinished.ts';
 import { attemptId, jobId } from '../../../../lib/kernel/ids.ts';
 import { epochMs, plus, raw, seconds, type EpochMs } from '../../../../lib/kernel/units.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { Placement } from '../../../../lib/domain/plan.ts';
 import { vector } from '../../../../lib/domain/resources.ts';
-import type { Host, TaskToPlace } from '../../../../lib/domain/stages.ts';
+import type { Host, TaskToPlace } from '../../../../lib/policy/contracts.ts';
 import { firstFit } from '../../../../lib/stages/place/first-fit.ts';
 import { stratusPack } from '../../../../lib/stages/place/stratus.ts';
 import { raw } from '../../../../lib/kernel/units.ts';

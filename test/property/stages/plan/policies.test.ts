@@ -4,7 +4,7 @@ import { highsSolver } from '../../../../lib/drivers/solver/highs-solver.ts';
 import { raw } from '../../../../lib/kernel/units.ts';
 import type { Allotment } from '../../../../lib/domain/plan.ts';
 import { countFits, plusResources, times, vector } from '../../../../lib/domain/resources.ts';
-import type { PlanInput } from '../../../../lib/domain/stages.ts';
+import type { PlanInput } from '../../../../lib/policy/contracts.ts';
 import { fcfsPlan } from '../../../../lib/stages/plan/fcfs.ts';
 import { overdrawn, unitsAt, type Selection } from '../../../../lib/stages/plan/fill.ts';
 import { greedyPlan, greedySelection } from '../../../../lib/stages/plan/greedy.ts';
@@ -12,7 +12,7 @@ import { lagrangian, unconstrained } from '../../../../lib/stages/plan/lagrangia
 import { milpPlan, modelOf, planProblem } from '../../../../lib/stages/plan/milp.ts';
 import { problemOf, type Problem } from '../../../../lib/stages/plan/problem.ts';
 import { assignmentOf, requestOf } from '../../../../lib/stages/plan/request.ts';
-import { deterministic } from '../../../../lib/stages/plan/solver.ts';
+import { deterministic } from '../../../../lib/policy/solver.ts';
 import { valueOf, violations } from '../../../../lib/stages/plan/strl/value.ts';
 import { affordable } from '../../../../lib/stages/plan/whole.ts';
 import { scenario, type ScenarioShape } from '../../../../bench/load/scenario.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { schedulerConfig } from '../../../../lib/domain/config.ts';
 import { pInterruptedWithin } from '../../../../lib/domain/forecast.ts';
-import type { MarketForecast } from '../../../../lib/domain/stages.ts';
+import type { MarketForecast } from '../../../../lib/domain/forecasts.ts';
 import { epochMs, plus, seconds, usdPerHour } from '../../../../lib/kernel/units.ts';
 import { capacityOf } from '../../../../lib/market/capacity-truth.ts';
 import { withTrueInterruptions } from '../../../../lib/drivers/sim/true-interruptions.ts';

@@ -33,7 +33,7 @@ const onDemand = [
 function offersOf(facts: Omit<WorldFacts, 'pools'> & Partial<Pick<WorldFacts, 'pools'>>, over = {}) {
   const w = world({ pools: [...spots, ...onDemand], ...facts });
   const id = w.snapshot.groups[0]?.id ?? groupId('none');
-  const answer = appraise(w.snapshot, w.forecasts, w.worths, config(over)).get(id);
+  const answer = appraise({ ...w, config: config(over) }).get(id);
   if (answer === undefined) throw new Error('no offers');
   return answer;
 }
@@ -235,7 +235,7 @@ describe('appraisal', () => {
 
   it('gives groups that are alike the same offers under their own names', () => {
     const w = world({ pools: [...spots, ...onDemand], groups: ['x', 'y'].map((id) => group({ id })) });
-    const answer = appraise(w.snapshot, w.forecasts, w.worths, config());
+    const answer = appraise({ ...w, config: config() });
     const [x, y] = ['x', 'y'].map((id) => answer.get(groupId(id))?.offers ?? []);
     expect(y?.every((o) => o.group === 'y')).toBe(true);
     expect(y?.map((o) => ({ ...o, group: 'x' }))).toEqual(x);
@@ -269,7 +269,7 @@ describe('bids', () => {
 /** Offers, and what they were appraised from: held by nobody else. */
 function appraisedOnce() {
   const w = world({ pools: [...spots, ...onDemand], groups: [group({ id: 'g' })] });
-  const offers = appraise(w.snapshot, w.forecasts, w.worths, config()).get(groupId('g'));
+  const offers = appraise({ ...w, config: config() }).get(groupId('g'));
   return { offers, market: new WeakRef(w.forecasts.market) };
 }
 

@@ -1,3 +1,4 @@
+import { knowing } from '../../../support/beliefs.ts';
 import { describe, expect, it } from '@jest/globals';
 import { quantile, type Distribution } from '../../../../lib/domain/distribution.ts';
 import type { Job, StageSpec } from '../../../../lib/domain/job.ts';
@@ -5,7 +6,7 @@ import type { Snapshot } from '../../../../lib/domain/snapshot.ts';
 import { userHint } from '../../../../lib/stages/estimate/hint.ts';
 import { jvuPredict } from '../../../../lib/stages/estimate/jvupredict.ts';
 import { JvuPredict } from '../../../../lib/stages/estimate/predictor.ts';
-import { featuresOf } from '../../../../lib/stages/estimate/template.ts';
+import { featuresOf } from '../../../../lib/domain/job-features.ts';
 import { raw, seconds } from '../../../../lib/kernel/units.ts';
 import { job, snapshot, spec, stage } from '../../../support/builders.ts';
 
@@ -23,7 +24,7 @@ function learned(of: Job, runs: readonly number[]): JvuPredict {
 }
 
 function forecastOf(of: Job, history: JvuPredict) {
-  const forecast = jvuPredict(snapshotOf(of), history).get(`${of.id}/main`);
+  const forecast = jvuPredict(knowing(snapshotOf(of), history)).get(`${of.id}/main`);
   if (forecast === undefined) throw new Error('the stage has no forecast');
   return forecast;
 }
@@ -94,12 +95,14 @@ describe('jvupredict', () => {
         { name: 'b', tasks: 1, nextFresh: 0, waiting: 0, running: 0, succeeded: 0, failed: 0, cancelled: 0 },
       ],
     });
-    expect([...jvuPredict(snapshotOf(two), new JvuPredict())].map(([key]) => key)).toEqual([`${two.id}/b`]);
+    expect([...jvuPredict(knowing(snapshotOf(two), new JvuPredict()))].map(([key]) => key)).toEqual([`${two.id}/b`]);
   });
 });
 
 it('the hint baseline does not look at history', () => {
   const guessed = jobWith({ expectedRuntimeS: seconds(600) });
   const history = learned(guessed, [1, 1, 1, 1]);
-  expect([...userHint(snapshotOf(guessed), history)]).toEqual([...userHint(snapshotOf(guessed), new JvuPredict())]);
+  expect([...userHint(knowing(snapshotOf(guessed), history))]).toEqual([
+    ...userHint(knowing(snapshotOf(guessed), new JvuPredict())),
+  ]);
 });

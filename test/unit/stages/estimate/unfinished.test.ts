@@ -1,10 +1,11 @@
+import { knowing } from '../../../support/beliefs.ts';
 import { describe, expect, it } from '@jest/globals';
 import { quantile, type Distribution } from '../../../../lib/domain/distribution.ts';
 import type { Job, StageSpec, Task } from '../../../../lib/domain/job.ts';
 import type { RunningTask, Snapshot } from '../../../../lib/domain/snapshot.ts';
 import { jvuPredict } from '../../../../lib/stages/estimate/jvupredict.ts';
 import { JvuPredict } from '../../../../lib/stages/estimate/predictor.ts';
-import { featuresOf } from '../../../../lib/stages/estimate/template.ts';
+import { featuresOf } from '../../../../lib/domain/job-features.ts';
 import { productLimit } from '../../../../lib/stages/estimate/with-unfinished.ts';
 import { jobId } from '../../../../lib/kernel/ids.ts';
 import { epochMs, minus, raw, seconds, ZERO_S } from '../../../../lib/kernel/units.ts';
@@ -84,7 +85,7 @@ describe('runs that have not ended', () => {
   const forecastOf = (of: Job, history: JvuPredict, more: Partial<Snapshot> & { with?: readonly Job[] } = {}) => {
     const jobs = [of, ...(more.with ?? [])];
     const there = snapshot({ nowMs: NOW, jobs: new Map(jobs.map((j) => [j.id, j])), ...more });
-    const forecast = jvuPredict(there, history).get(`${of.id}/main`);
+    const forecast = jvuPredict(knowing(there, history)).get(`${of.id}/main`);
     if (forecast === undefined) throw new Error('the stage has no forecast');
     return forecast;
   };

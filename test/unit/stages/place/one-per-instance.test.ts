@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { onePerInstance } from '../../../../lib/stages/place/one-per-instance.ts';
-import type { Host, TaskToPlace } from '../../../../lib/domain/stages.ts';
+import type { Host, TaskToPlace } from '../../../../lib/policy/contracts.ts';
 import { groupId, instanceId, jobId } from '../../../../lib/kernel/ids.ts';
 import { seconds, ZERO_S } from '../../../../lib/kernel/units.ts';
 import { pool, resources } from '../../../support/builders.ts';

@@ -4,14 +4,19 @@ import { certain, distribution } from '../../../../lib/domain/distribution.ts';
 import { highsSolver } from '../../../../lib/drivers/solver/highs-solver.ts';
 import { fcfsPlan } from '../../../../lib/stages/plan/fcfs.ts';
 import { greedyPlan } from '../../../../lib/stages/plan/greedy.ts';
-import { guardMoves } from '../../../../lib/stages/plan/guard.ts';
+import { guarded } from '../../../../lib/stages/move/moves.ts';
+import { guardMoves } from '../../../../lib/stages/move/deadline-guard.ts';
 import { dumpModel, milpPlan } from '../../../../lib/stages/plan/milp.ts';
-import type { Solver } from '../../../../lib/stages/plan/solver.ts';
+import type { Solver } from '../../../../lib/policy/solver.ts';
 import { HOUR_S, ON_DEMAND, SPOT, due, handmade, type Handmade } from '../../../support/handmade-plan.ts';
 
 const highs = highsSolver();
 afterAll(() => highs.close());
-const plan = (h: Handmade) => milpPlan(handmade(h), highs);
+/** The plan, with the moves that keep deadlines. */
+const plan = (h: Handmade) => {
+  const input = handmade(h);
+  return milpPlan({ ...input, moves: guarded.propose(input) }, highs);
+};
 
 describe('without contention', () => {
   it('starts all on the cheapest offer and asks no solver', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { standing } from '../../../../lib/stages/plan/uniform-progress.ts';
+import { standing } from '../../../../lib/policy/even-progress.ts';
 import { seconds } from '../../../../lib/kernel/units.ts';
 import { at } from '../../../support/handmade-plan.ts';
 

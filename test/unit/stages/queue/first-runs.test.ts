@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { certain } from '../../../../lib/domain/distribution.ts';
 import type { Placement } from '../../../../lib/domain/plan.ts';
 import type { InstanceView, PendingGroup, RunningTask } from '../../../../lib/domain/snapshot.ts';
-import type { QueueInput } from '../../../../lib/domain/stages.ts';
+import type { QueueInput } from '../../../../lib/policy/contracts.ts';
 import { attemptId, groupId, instanceId, jobId } from '../../../../lib/kernel/ids.ts';
 import { epochMs, raw, seconds } from '../../../../lib/kernel/units.ts';
 import { FIRST_RUNS } from '../../../../lib/stages/queue/first-runs.ts';

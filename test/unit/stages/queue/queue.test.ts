@@ -4,7 +4,7 @@ import { certain } from '../../../../lib/domain/distribution.ts';
 import type { Instance } from '../../../../lib/domain/instance.ts';
 import type { Placement } from '../../../../lib/domain/plan.ts';
 import type { InstanceView, PendingGroup, RunningTask } from '../../../../lib/domain/snapshot.ts';
-import type { Queued, QueueInput } from '../../../../lib/domain/stages.ts';
+import type { Queued, QueueInput } from '../../../../lib/policy/contracts.ts';
 import { attemptId, groupId, instanceId, type GroupId } from '../../../../lib/kernel/ids.ts';
 import { epochMs, raw, seconds } from '../../../../lib/kernel/units.ts';
 import { eachItsPlace, shortTasksQueue } from '../../../../lib/stages/queue/queue.ts';

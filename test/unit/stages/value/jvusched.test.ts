@@ -1,3 +1,4 @@
+import { DecisionMemory } from '../../../../lib/policy/memory.ts';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { schedulerConfig } from '../../../../lib/domain/config.ts';
@@ -6,7 +7,8 @@ import type { Job, StageProgress, StageSpec } from '../../../../lib/domain/job.t
 import type { Worth } from '../../../../lib/domain/plan.ts';
 import type { Pool } from '../../../../lib/domain/pool.ts';
 import type { PendingGroup, RunningTask } from '../../../../lib/domain/snapshot.ts';
-import type { Forecasts, ValuePolicy } from '../../../../lib/domain/stages.ts';
+import type { Forecasts } from '../../../../lib/domain/forecasts.ts';
+import type { ValuePolicy } from '../../../../lib/policy/contracts.ts';
 import { worthAt } from '../../../../lib/domain/utility.ts';
 import { invariant } from '../../../../lib/kernel/errors.ts';
 import { groupId } from '../../../../lib/kernel/ids.ts';
@@ -51,7 +53,7 @@ function evaluate(scene: Scene) {
     ),
     market: { interruption: never, expectedPrice: never, correlation: never },
   };
-  return policy(now, forecasts, config);
+  return policy({ snapshot: now, forecasts, config, memory: new DecisionMemory() });
 }
 
 function never(): never {

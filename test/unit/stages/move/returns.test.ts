@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { returnMoves } from '../../../../lib/stages/plan/returns.ts';
+import { returnMoves } from '../../../../lib/stages/move/returns.ts';
 import { certain } from '../../../../lib/domain/distribution.ts';
 import { seconds } from '../../../../lib/kernel/units.ts';
 import { due, flat, handmade, HOUR_S, ON_DEMAND, type Handmade } from '../../../support/handmade-plan.ts';

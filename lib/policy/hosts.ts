@@ -1,9 +1,10 @@
-import type { Seconds } from '../../kernel/units.ts';
-import type { Placement } from '../../domain/plan.ts';
-import type { Pool } from '../../domain/pool.ts';
-import type { Resources } from '../../domain/resources.ts';
-import type { InstanceView } from '../../domain/snapshot.ts';
-import type { Host } from '../../domain/stages.ts';
+import { invariant } from '../kernel/errors.ts';
+import type { Seconds } from '../kernel/units.ts';
+import type { Placement } from '../domain/plan.ts';
+import type { Pool } from '../domain/pool.ts';
+import { minusResources, type Resources } from '../domain/resources.ts';
+import type { InstanceView } from '../domain/snapshot.ts';
+import type { Host, TaskToPlace } from './contracts.ts';
 
 /**
  * An instance that is there, as the packer sees it. Most have no room for anything, so what runs on them is looked at only when
@@ -52,3 +53,25 @@ export class InstanceHost implements Host {
 /** The same host with other free resources. */
 export const withFree = (host: Host, free: Resources): Host =>
   host instanceof InstanceHost ? host.withFree(free) : { ...host, free };
+
+/** Hosts with what the placements leave free. O(hosts + placements). */
+export function afterPlacing(
+  hosts: readonly Host[],
+  tasks: readonly TaskToPlace[],
+  placements: readonly Placement[],
+): readonly Host[] {
+  if (placements.length === 0) return hosts;
+  const need = new Map(tasks.map((t) => [t.group, t.need]));
+  const takenBy = Map.groupBy(placements, (p) => ('instance' in p.on ? p.on.instance : ''));
+  let lookedFor = takenBy.size;
+  return hosts.map((h) => {
+    const mine = lookedFor > 0 && 'instance' in h.on ? takenBy.get(h.on.instance) : undefined;
+    if (mine === undefined) return h;
+    lookedFor--;
+    const free = mine.reduce(
+      (f, p) => minusResources(f, invariant(need.get(p.group), 'a placed task has a need')),
+      h.free,
+    );
+    return withFree(h, free);
+  });
+}

@@ -1,6 +1,6 @@
-import type { JobSpec, StageSpec } from '../../domain/job.ts';
-import type { JobFeatures } from '../../domain/stages.ts';
-import type { EpochMs } from '../../kernel/units.ts';
+import type { JobSpec, StageSpec } from './job.ts';
+import type { JobFeatures } from './forecasts.ts';
+import type { EpochMs } from '../kernel/units.ts';
 
 /**
  * What changes from run to run, most telling first. A version like `v2` or a size like `64k` also goes: runs of

@@ -6,19 +6,24 @@
 import { invariant } from '../../kernel/errors.ts';
 import type { GroupId } from '../../kernel/ids.ts';
 import type { Allotment } from '../../domain/plan.ts';
+import type { PlanPolicy } from '../../policy/contracts.ts';
 import { runningNamed, type PendingGroup, type Snapshot } from '../../domain/snapshot.ts';
 
 type Preemption = Allotment['preemptions'][number];
 
-/** The same plan without such pairs; their tasks wait. O(pre-emptions + starts + running), nothing without pre-emptions. */
-export function withoutExchanges(
-  allotment: Allotment,
-  snapshot: Snapshot,
-  groups: ReadonlyMap<GroupId, PendingGroup>,
-): Allotment {
-  if (allotment.preemptions.length === 0) return allotment;
+/** The same policy without such pairs; their tasks wait. O(pre-emptions + starts + running), nothing without pre-emptions. */
+export const withoutExchanges =
+  <S>(plan: PlanPolicy<S>): PlanPolicy<S> =>
+  async (input, solver) => {
+    const { snapshot } = input;
+    const allotment = await plan(input, solver);
+    if (allotment.preemptions.length === 0) return allotment;
+    return withoutPairs(allotment, snapshot, new Map(snapshot.groups.map((g) => [g.id, g])));
+  };
+
+function withoutPairs(allotment: Allotment, snapshot: Snapshot, groups: ReadonlyMap<GroupId, PendingGroup>): Allotment {
   const stopped = stoppedByPlace(allotment.preemptions, snapshot);
-  const kept = new Set<Preemption>();
+  const exchangedStops = new Set<Preemption>();
   const starts: Allotment['starts'][number][] = [];
   const waits = [...allotment.waits];
   for (const start of allotment.starts) {
@@ -26,7 +31,7 @@ export function withoutExchanges(
     const { job, stage } = invariant(groups.get(group), `the plan starts group ${group}, which does not wait`);
     const alike = stage.gang ? [] : (stopped.get(`${job}/${stage.name} ${offer.pool}`) ?? []);
     const exchanged = alike.splice(Math.max(0, alike.length - start.count));
-    for (const p of exchanged) kept.add(p);
+    for (const p of exchanged) exchangedStops.add(p);
     const count = start.count - exchanged.length;
     if (count > 0) starts.push({ ...start, count });
     if (exchanged.length > 0 && !waits.some((w) => w.group === group)) {
@@ -34,8 +39,8 @@ export function withoutExchanges(
       waits.push({ group, count: exchanged.length, why: 'capacity', detail });
     }
   }
-  if (kept.size === 0) return allotment;
-  return { ...allotment, starts, waits, preemptions: allotment.preemptions.filter((p) => !kept.has(p)) };
+  if (exchangedStops.size === 0) return allotment;
+  return { ...allotment, starts, waits, preemptions: allotment.preemptions.filter((p) => !exchangedStops.has(p)) };
 }
 
 /** What the plan stops, by stage and pool. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { featuresOf, programOf, templateName, templateOf } from '../../../../lib/stages/estimate/template.ts';
-import { epochMs } from '../../../../lib/kernel/units.ts';
-import { spec, stage } from '../../../support/builders.ts';
+import { featuresOf, programOf, templateName, templateOf } from '../../../lib/domain/job-features.ts';
+import { epochMs } from '../../../lib/kernel/units.ts';
+import { spec, stage } from '../../support/builders.ts';
 
 describe('templateName', () => {
   it.each([

@@ -1,7 +1,7 @@
 import type { Learner, LearnerTerms, LearningEvent } from '../../policy/learner.ts';
-import type { RuntimeHistory } from '../../domain/stages.ts';
-import { LoggedHistory } from '../../stages/estimate/logged-history.ts';
-import { featuresOf } from '../../stages/estimate/template.ts';
+import type { RuntimeHistory } from '../../domain/forecasts.ts';
+import { LoggedHistory } from './logged-history.ts';
+import { featuresOf } from '../../domain/job-features.ts';
 
 /** Running times of tasks that succeeded: JVuPredict's histories, kept with a log of the latest runs. O(features x bins) per run. */
 export const runtimeLearner = ({ isKept }: LearnerTerms): Learner<RuntimeHistory> => new RuntimeLearner(isKept);

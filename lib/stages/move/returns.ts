@@ -18,6 +18,7 @@
  * Gangs stay: they stop as a whole and start as a whole, and their spot pool may not have room for all of them.
  */
 import type { PoolId } from '../../kernel/ids.ts';
+import { once } from '../../kernel/once.ts';
 import { between, plus, raw, seconds } from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { mean } from '../../domain/distribution.ts';
@@ -26,10 +27,10 @@ import { startedHourEndMs, type Instance } from '../../domain/instance.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import { RESOURCE_KINDS, plusResources, NO_RESOURCES, vector, type Resources } from '../../domain/resources.ts';
 import { workDoneS, workKeptS, type InstanceView, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
-import type { PlanInput } from '../../domain/stages.ts';
-import { guardMoves, type Move } from './guard.ts';
-import { isGuarded } from './options.ts';
-import { hasSettled, leftOf, relocationS } from './preempt.ts';
+import type { DecisionContext, Move } from '../../policy/contracts.ts';
+import { guardMoves } from './deadline-guard.ts';
+import { isGuarded } from '../../policy/last-safe-moment.ts';
+import { hasSettled, leftOf, relocationS } from '../../policy/work-left.ts';
 
 /** What a move to spot must save, as a fraction of what staying costs. Ours: well over the error of a day's hazard forecast. */
 export const HYSTERESIS = 0.1;
@@ -37,21 +38,22 @@ export const HYSTERESIS = 0.1;
 const LEAST_USD = 1e-4;
 
 /** The deadline guard's moves, and those back to spot that pay. */
-export function movesThatPay(input: PlanInput): readonly Move[] {
+export function movesThatPay(input: DecisionContext): readonly Move[] {
   const guarded = guardMoves(input);
   const returning = returnMoves(input);
   return returning.length === 0 ? guarded : [...guarded, ...returning].sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
 }
 
 /** Attempts on on-demand that go to spot. O(instances on on-demand x spot pools), nothing without either. */
-export function returnMoves(input: PlanInput): readonly Move[] {
+export function returnMoves(input: DecisionContext): readonly Move[] {
   const spot = input.snapshot.pools.filter((v) => v.pool.option === 'spot' && v.open && v.quote !== null);
   if (spot.length === 0) return [];
   const moves: Move[] = [];
+  const idle = once(() => poolsWithIdle(input.snapshot));
   for (const view of input.snapshot.instances.values()) {
     if (view.pool.option !== 'on-demand' || view.instance.state !== 'ready' || view.attempts.length === 0) continue;
     if (!view.attempts.every((r) => mayReturn(r, input))) continue;
-    const reason = reasonToReturn(view, spot, input);
+    const reason = reasonToReturn(view, { spot, idle }, input);
     if (reason === null) continue;
     for (const running of view.attempts) moves.push({ attempt: running.attempt.id, reason, running, view, to: 'spot' });
   }
@@ -59,7 +61,7 @@ export function returnMoves(input: PlanInput): readonly Move[] {
 }
 
 /** Whether an attempt has the slack for a visit to spot: the way there, and from there on what its last safe moment holds. */
-export function mayReturn(running: RunningTask, input: PlanInput): boolean {
+export function mayReturn(running: RunningTask, input: DecisionContext): boolean {
   const { snapshot, worths, config } = input;
   if (running.attempt.state !== 'running' || running.stage.gang) return false;
   const worth = worths.ofRunning(running);
@@ -75,10 +77,16 @@ interface Visit {
   readonly there: boolean;
 }
 
-function reasonToReturn(view: InstanceView, spot: readonly PoolView[], input: PlanInput): string | null {
+/** Spot pools that can be had now, and those with an instance that nothing runs on. */
+interface Spot {
+  readonly spot: readonly PoolView[];
+  readonly idle: () => ReadonlySet<PoolId>;
+}
+
+function reasonToReturn(view: InstanceView, { spot, idle }: Spot, input: DecisionContext): string | null {
   let best: Visit | null = null;
   for (const candidate of cheapestFor(view, spot)) {
-    const visit = visitTo(candidate, view, input);
+    const visit = visitTo(candidate, { view, idle }, input);
     if (visit !== null && (best === null || visit.savedUsd > best.savedUsd)) best = visit;
   }
   if (best === null) return null;
@@ -114,7 +122,11 @@ function cheapestFor(view: InstanceView, spot: readonly PoolView[]): readonly Ca
     .slice(0, MOST_CANDIDATES);
 }
 
-function visitTo({ pool, machines, usdPerHour }: Candidate, view: InstanceView, input: PlanInput): Visit | null {
+function visitTo(
+  { pool, machines, usdPerHour }: Candidate,
+  { view, idle }: Pick<Spot, 'idle'> & { readonly view: InstanceView },
+  input: DecisionContext,
+): Visit | null {
   const { config, forecasts, snapshot } = input;
   const here = raw(view.pool.onDemandUsdPerHour) / 3600;
   // An uncapped bid also rides through spikes, which the mean holds.
@@ -140,25 +152,21 @@ function visitTo({ pool, machines, usdPerHour }: Candidate, view: InstanceView, 
   const awayS = Math.min(stayS, usefulS);
   const stayUsd = here * Math.max(0, stayS - paidS);
   const savedUsd = stayUsd - here * (stayS - awayS) - there * awayS - back - way;
-  return { pool, stayUsd, savedUsd, pInterrupted: q, there: poolsWithIdle(snapshot).has(pool.id) };
+  return { pool, stayUsd, savedUsd, pInterrupted: q, there: idle().has(pool.id) };
 }
 
-const withIdle = new WeakMap<Snapshot, ReadonlySet<PoolId>>();
-
-/** Pools with an instance that takes tasks and has none. O(instances) once for each snapshot. */
-function poolsWithIdle(snapshot: Snapshot): ReadonlySet<PoolId> {
-  let pools = withIdle.get(snapshot);
-  if (pools === undefined) {
-    const idle = [...snapshot.instances.values()].filter(
-      (v) => v.attempts.length === 0 && ['requested', 'starting', 'ready'].includes(v.instance.state),
-    );
-    withIdle.set(snapshot, (pools = new Set(idle.map((v) => v.pool.id))));
-  }
-  return pools;
-}
+/** Pools with an instance that takes tasks and has none. O(instances). */
+const poolsWithIdle = (snapshot: Snapshot): ReadonlySet<PoolId> =>
+  new Set(
+    snapshot.instances
+      .values()
+      .flatMap((v) =>
+        v.attempts.length === 0 && ['requested', 'starting', 'ready'].includes(v.instance.state) ? [v.pool.id] : [],
+      ),
+  );
 
 /** Time for which staying costs nothing more: what is left of the hour that is charged, where hours are. */
-function paidForS({ launchedMs }: Instance, { config, snapshot }: PlanInput): number {
+function paidForS({ launchedMs }: Instance, { config, snapshot }: DecisionContext): number {
   if (config.billing !== 'per-hour' || launchedMs === null) return 0;
   return raw(between(snapshot.nowMs, startedHourEndMs(launchedMs, snapshot.nowMs)));
 }

@@ -7,7 +7,7 @@
  * 2. What found nothing there: wherever there is room now that nobody waits for. What was meant for capacity that stays goes to spot
  *    only where that is up and gives notice for longer than the task runs. What was meant for spot goes to on-demand
  *    only where it costs nothing: beside work that stays longer, or within an hour that is paid. Else it would keep an
- *    instance that could go, and the way back to spot (lib/stages/plan/returns.ts) would undo the start at once.
+ *    instance that could go, and the way back to spot (lib/stages/move/returns.ts) would undo the start at once.
  * 3. If then something waits that may be late for it (urgency.ts): from the beginning, but all that is urgent first, the earliest deadline
  *    before the others, on instances of its pool that are up.
  * What the plan stops is `needed` only where a start of the first kind needs the room, or where it empties an instance for
@@ -18,12 +18,11 @@
 import { invariant } from '../../kernel/errors.ts';
 import type { AttemptId, GroupId, InstanceId } from '../../kernel/ids.ts';
 import { add, between, gt, lte, most, raw, seconds, ZERO_S, type Seconds } from '../../kernel/units.ts';
-import type { SchedulerConfig } from '../../domain/config.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { quantileToDo } from '../../domain/work-to-do.ts';
 import { NOTICE_S, startedHourEndMs } from '../../domain/instance.ts';
 import type { StageSpec, TaskRef } from '../../domain/job.ts';
-import type { Allotment, Placement, StartOption, Worth } from '../../domain/plan.ts';
+import type { Allotment, Placement, StartOption } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
 import {
   fits,
@@ -35,43 +34,40 @@ import {
   type Resources,
 } from '../../domain/resources.ts';
 import {
+  membersOf,
   runningNamed,
   runningParts,
   type PendingGroup,
   type RunningTask,
   type Snapshot,
 } from '../../domain/snapshot.ts';
-import type { Forecasts, Host, Leftover, Queued, QueueInput, Stages, TaskToPlace } from '../../domain/stages.ts';
+import type { Forecasts } from '../../domain/forecasts.ts';
+import type {
+  Host,
+  OrderInput,
+  OrderPolicy,
+  Queued,
+  QueueInput,
+  Started,
+  TaskToPlace,
+} from '../../policy/contracts.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
-import { featuresOf } from '../../stages/estimate/template.ts';
-import { withFree } from './hosts.ts';
-import { longestLeft, type LeftOf } from './left-of.ts';
-import { membersOf } from '../state/snapshot.ts';
+import { featuresOf } from '../../domain/job-features.ts';
+import { afterPlacing, withFree } from '../../policy/hosts.ts';
+import { longestLeft } from '../../policy/left-of.ts';
 import { urgentDeadlineMs } from './urgency.ts';
 
-export interface PlacingContext {
-  readonly snapshot: Snapshot;
-  readonly forecasts: Forecasts;
-  readonly groups: ReadonlyMap<GroupId, PendingGroup>;
-  readonly stages: Pick<Stages<never>, 'place' | 'queue'>;
-  readonly config: SchedulerConfig;
-  readonly worths: ReadonlyMap<GroupId, Worth>;
-  readonly leftOf: LeftOf;
-}
+type Context = Omit<OrderInput, 'allotment' | 'hosts'>;
 
-export interface Started {
-  /** Have room now, on instances that are up or starting. */
-  readonly placements: readonly Placement[];
-  /** Have room once work that stops there is gone. */
-  readonly reserved: readonly Placement[];
-  /** To be bought for. */
-  readonly leftovers: readonly Leftover[];
-  /** Wait for a place that others have, on instances that are up or starting. */
-  readonly inTurn: Queued['inTurn'];
-  /** Wait for the first runs of their class. */
-  readonly untold: Queued['untold'];
-  /** Of the plan's pre-emptions those that something needs. */
-  readonly needed: ReadonlySet<AttemptId>;
+/** How starts and instances that are up are matched, beyond what the user's constraints say. */
+export interface OrderRules {
+  /** Whether work that may be late begins before everything else. */
+  readonly urgentFirst: boolean;
+  /**
+   * Whether starts keep to the purchase option that the plan chose: spot or not. A start that was meant for spot then takes on-demand only
+   * where it costs nothing.
+   */
+  readonly keepsOption: boolean;
 }
 
 /** So many tasks of a group that the plan starts by one option. */
@@ -86,12 +82,20 @@ interface Wanted {
   readonly tasks: readonly TaskToPlace[];
 }
 
-export function placeStarts(context: PlacingContext, allotment: Allotment, hosts: readonly Host[]): Started {
+export const orderBy =
+  (rules: OrderRules): OrderPolicy =>
+  ({ allotment, hosts, ...context }) =>
+    placeStarts(context, { allotment, hosts, rules });
+
+function placeStarts(
+  context: Context,
+  { allotment, hosts, rules }: Pick<OrderInput, 'allotment' | 'hosts'> & { readonly rules: OrderRules },
+): Started {
   const yielding = yieldingOn(context.snapshot, allotment);
   const isUp = isUpIn(context.snapshot, yielding);
-  const wanted = wantedStarts(context, allotment, isUp);
+  const wanted = wantedStarts(context, { allotment, isUp, rules });
   if (wanted.length === 0) return { ...NOTHING_WAITS, placements: [], reserved: [], needed: new Set() };
-  const urgent = urgentOf(context, wanted);
+  const urgent = rules.urgentFirst ? urgentOf(context, wanted) : [];
   const behind = new Map(allotment.waits.flatMap((w) => (w.why === 'capacity' ? [[w.group, w.count]] : [])));
   const started = placeWanted(context, { wanted, hosts, yielding, behind, begun: [] });
   if (urgent.length === 0 || begins(urgent, started.placements, isUp)) return started;
@@ -123,13 +127,13 @@ interface Urgent extends Wanted {
 }
 
 /** The earliest deadline first. Gangs are left to the packer, for all of one must be up at once. */
-function urgentOf({ worths, forecasts, snapshot }: PlacingContext, wanted: readonly Wanted[]): readonly Urgent[] {
+function urgentOf({ worths, forecasts, snapshot }: Context, wanted: readonly Wanted[]): readonly Urgent[] {
   const { nowMs } = snapshot;
   return wanted
     .flatMap((w): Urgent[] => {
       const { group } = w;
       if (group.stage.gang) return [];
-      const of = { worth: worths.get(group.id), forecast: forecastOf(group, forecasts), nowMs };
+      const of = { worth: worths.groups.get(group.id), forecast: forecastOf(group, forecasts), nowMs };
       const deadlineMs = urgentDeadlineMs(group, of);
       return deadlineMs === null ? [] : [{ ...w, deadlineMs }];
     })
@@ -148,7 +152,7 @@ const beginsIn = ({ isBrief, option, group }: Wanted, pool: Pool): boolean =>
 
 /** O(urgent groups x hosts with room in their pools). */
 function placeUrgent(
-  context: PlacingContext,
+  context: Context,
   urgent: readonly Urgent[],
   { hosts, isUp }: { readonly hosts: readonly Host[]; readonly isUp: IsUp },
 ): Placement[] {
@@ -164,7 +168,7 @@ function placeUrgent(
   for (const of of urgent) {
     if (up.length === 0) break;
     if (!up.some((h) => beginsIn(of, h.pool) && fits(of.group.need, h.free))) continue;
-    const placed = context.stages.place(of.isBrief ? of.tasks : inChosenPool(of), up);
+    const placed = context.stages.place(of.isBrief ? of.tasks : inChosenPool(of), up, context);
     if (placed.length > 0) up = afterPlacing(up, of.tasks, placed).filter(hasRoom);
     placements.push(...placed);
   }
@@ -181,21 +185,21 @@ interface Placing {
   readonly begun: readonly Placement[];
 }
 
-function placeWanted(context: PlacingContext, placing: Placing): Started {
+function placeWanted(context: Context, placing: Placing): Started {
   const { wanted, hosts, yielding } = placing;
   if (yielding.size > 0) return placeWhereWorkYields(context, placing);
   // What has room has it now.
-  const chosen = context.stages.place(wanted.flatMap(inChosenPool), hosts);
+  const chosen = context.stages.place(wanted.flatMap(inChosenPool), hosts, context);
   const spare = (of: readonly TaskToPlace[]): readonly Host[] => afterPlacing(hosts, of, chosen);
   const { elsewhere, ...waiting } = placeRest(context, placing, { chosen, spare });
   return { ...waiting, placements: [...chosen, ...elsewhere], reserved: [], needed: new Set() };
 }
 
-function placeWhereWorkYields(context: PlacingContext, placing: Placing): Started {
+function placeWhereWorkYields(context: Context, placing: Placing): Started {
   const { wanted, hosts, yielding } = placing;
   const tasks = wanted.flatMap((w) => w.tasks);
   const later = hosts.map((h) => withRoomMade(h, yielding));
-  const chosen = context.stages.place(wanted.flatMap(inChosenPool), later);
+  const chosen = context.stages.place(wanted.flatMap(inChosenPool), later, context);
   const { now, reserved } = roomNow(chosen, { hosts, tasks });
   const left = afterPlacing(hosts, tasks, now);
   const cleared = clearedBy(yielding, { snapshot: context.snapshot, chosen });
@@ -230,7 +234,7 @@ function placeWhereWorkYields(context: PlacingContext, placing: Placing): Starte
  * there.
  */
 function placeRest(
-  context: PlacingContext,
+  context: Context,
   { wanted, yielding, behind, begun }: Placing,
   of: {
     readonly chosen: readonly Placement[];
@@ -241,14 +245,15 @@ function placeRest(
   if (of.chosen.length === tasks.length) return { ...NOTHING_WAITS, elsewhere: [] };
   const placed = new Set<TaskRef>(of.chosen.map((p) => p.task));
   const rest = tasks.filter((t) => !placed.has(t.task));
-  const elsewhere = context.stages.place(rest, of.spare(tasks));
+  const elsewhere = context.stages.place(rest, of.spare(tasks), context);
   for (const p of elsewhere) placed.add(p.task);
   const leftovers = wanted.flatMap(({ tasks: own, group, option, runtimeS, inPool }) => {
     const count = own.reduce((n, t) => (placed.has(t.task) ? n : n + 1), 0);
     return count === 0 ? [] : [{ group, option, runtimeS, inPool, count }];
   });
   if (leftovers.length === 0) return { ...NOTHING_WAITS, elsewhere };
-  const { snapshot, forecasts, worths, leftOf, config } = context;
+  const { snapshot, forecasts, leftOf, config } = context;
+  const worths = context.worths.groups;
   const placements = [...begun, ...of.chosen, ...elsewhere];
   const giveWay = new Set([...yielding.values()].flatMap(({ stopped }) => stopped.map((r) => r.attempt.id)));
   const unknownAs = unknownIn(context);
@@ -259,7 +264,7 @@ function placeRest(
 const NOTHING_WAITS: Queued = { leftovers: [], inTurn: new Map(), untold: new Map() };
 
 /** By owner and program, the broadest class of which a single run makes a forecast (lib/stages/estimate/features.ts). Remembered by stage. */
-function unknownIn({ snapshot: { jobs }, forecasts }: PlacingContext): QueueInput['unknownAs'] {
+function unknownIn({ snapshot: { jobs }, forecasts }: Context): QueueInput['unknownAs'] {
   const known = new Map<StageSpec, string | null>();
   return ({ job: id, stage }) => {
     let found = known.get(stage);
@@ -377,7 +382,10 @@ function spareRoom(free: readonly Host[], stays: readonly Host[]): Host[] {
   });
 }
 
-function wantedStarts(context: PlacingContext, allotment: Allotment, isUp: IsUp): readonly Wanted[] {
+function wantedStarts(
+  context: Context,
+  { allotment, isUp, rules }: { readonly allotment: Allotment; readonly isUp: IsUp; readonly rules: OrderRules },
+): readonly Wanted[] {
   const { safetyQuantile, restoreS } = context.config;
   const taken = new Map<GroupId, number>();
   const freeTime = freeTimeOf(context, allotment);
@@ -394,11 +402,13 @@ function wantedStarts(context: PlacingContext, allotment: Allotment, isUp: IsUp)
     const readS = raw(group.keptS) > 0 ? seconds(restoreS) : ZERO_S;
     const isBrief = !spotAllowed && lte(add(longestS(), readS), NOTICE_S);
     const suits = (host: Host): boolean =>
-      spotAllowed
+      !rules.keepsOption ||
+      (spotAllowed
         ? host.pool.option !== 'on-demand' || !gt(runtimeS, freeTime(host))
-        : host.pool.option !== 'spot' || (isBrief && isUp(idOf(host)));
+        : host.pool.option !== 'spot' || (isBrief && isUp(idOf(host))));
     const inPool = (pool: Pool): boolean =>
-      (spotAllowed || isBrief || pool.option !== 'spot') && brokenConstraint(group.stage.constraints, pool) === null;
+      (!rules.keepsOption || spotAllowed || isBrief || pool.option !== 'spot') &&
+      brokenConstraint(group.stage.constraints, pool) === null;
     const allowed = (host: Host): boolean => suits(host) && inPool(host.pool);
     const tasks = membersOf(group, from, from + count).map((index): TaskToPlace => ({
       task: { job: group.job, stage: group.stage.name, index },
@@ -417,7 +427,7 @@ function wantedStarts(context: PlacingContext, allotment: Allotment, isUp: IsUp)
  * How long an instance is there and paid for whatever else is put on it: until the last task is done that neither stops nor
  * leaves for spot, or until the end of the hour that is charged. Remembered per instance; O(its tasks) when first asked.
  */
-function freeTimeOf({ snapshot, leftOf, config }: PlacingContext, { moves }: Allotment): (host: Host) => Seconds {
+function freeTimeOf({ snapshot, leftOf, config }: Context, { moves }: Allotment): (host: Host) => Seconds {
   const leaving = new Set(moves.map((m) => m.running.attempt.id));
   const known = new Map<InstanceId, Seconds>();
   const timeOn = (id: InstanceId): Seconds => {
@@ -455,24 +465,3 @@ function runtimeOf(group: PendingGroup, forecasts: Forecasts): Seconds {
 
 const forecastOf = ({ job, stage }: PendingGroup, forecasts: Forecasts): RuntimeForecast =>
   invariant(forecasts.runtime.get(`${job}/${stage.name}`), `no runtime forecast for ${job}/${stage.name}`);
-
-export function afterPlacing(
-  hosts: readonly Host[],
-  tasks: readonly TaskToPlace[],
-  placements: readonly Placement[],
-): readonly Host[] {
-  if (placements.length === 0) return hosts;
-  const need = new Map(tasks.map((t) => [t.group, t.need]));
-  const takenBy = Map.groupBy(placements, (p) => ('instance' in p.on ? p.on.instance : ''));
-  let lookedFor = takenBy.size;
-  return hosts.map((h) => {
-    const mine = lookedFor > 0 && 'instance' in h.on ? takenBy.get(h.on.instance) : undefined;
-    if (mine === undefined) return h;
-    lookedFor--;
-    const free = mine.reduce(
-      (f, p) => minusResources(f, invariant(need.get(p.group), 'a placed task has a need')),
-      h.free,
-    );
-    return withFree(h, free);
-  });
-}

@@ -6,7 +6,7 @@ import { raw, seconds, type Seconds } from '../../kernel/units.ts';
 import { mean } from '../../domain/distribution.ts';
 import { forecastFor } from '../../domain/forecast.ts';
 import { workKeptS, type RunningTask } from '../../domain/snapshot.ts';
-import type { PlanInput } from '../../domain/stages.ts';
+import type { ValueContext } from '../../policy/contracts.ts';
 import { begunBy } from '../../domain/work-to-do.ts';
 
 /** Stops per hour of a task's running time that we make of our own accord. One is always allowed. */
@@ -20,7 +20,7 @@ const MOST_LOST = 0.1;
  */
 export function keepsProgress(
   running: RunningTask,
-  { snapshot, forecasts, config }: Pick<PlanInput, 'snapshot' | 'forecasts' | 'config'>,
+  { snapshot, forecasts, config }: Pick<ValueContext, 'snapshot' | 'forecasts' | 'config'>,
 ): boolean {
   const { keptS: doneS, ranS } = begunBy(running, snapshot.nowMs);
   const forecast = forecastFor(forecasts.runtime, running);

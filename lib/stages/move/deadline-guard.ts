@@ -11,24 +11,14 @@
  * hour takes more than an hour wherever it begins. The attempt moves if that makes lateness less likely. An attempt that is nearly done stays.
  */
 import { between, lte, raw, seconds } from '../../kernel/units.ts';
-import type { AttemptId } from '../../kernel/ids.ts';
 import { steadyOnly } from '../../domain/constraints.ts';
 import { forecastFor, pInterruptedWithin } from '../../domain/forecast.ts';
 import { NOTICE_S } from '../../domain/instance.ts';
 import { runningParts, workDoneS, workKeptS, type InstanceView, type RunningTask } from '../../domain/snapshot.ts';
-import type { PlanInput } from '../../domain/stages.ts';
+import type { DecisionContext, Move } from '../../policy/contracts.ts';
 import { begunBy, doneOnceS, exceedsToDo } from '../../domain/work-to-do.ts';
-import { GUARD_CYCLES, isGuarded } from './options.ts';
-import { meanLeftS } from './preempt.ts';
-
-export interface Move {
-  readonly attempt: AttemptId;
-  readonly reason: string;
-  readonly running: RunningTask;
-  readonly view: InstanceView;
-  /** Absent: to capacity that stays. */
-  readonly to?: 'spot';
-}
+import { GUARD_CYCLES, isGuarded } from '../../policy/last-safe-moment.ts';
+import { meanLeftS } from '../../policy/work-left.ts';
 
 /**
  * Probability of lateness that a move takes away at least. Ours: under the error of any runtime forecast. Without it a move is ordered
@@ -36,14 +26,11 @@ export interface Move {
  */
 const LEAST_GAIN = 0.01;
 
-/** Which running attempts are to go on elsewhere; each at most once, by id. */
-export type MovesOf = (input: PlanInput) => readonly Move[];
-
 /**
  * Attempts to move, by id. Attempts that are ending, or on an instance that is going, are not asked again. O(running attempts with a
  * deadline on spot), of which only those whose last safe moment may be near are looked at.
  */
-export function guardMoves(input: PlanInput): readonly Move[] {
+export function guardMoves(input: DecisionContext): readonly Move[] {
   const { snapshot, worths, config } = input;
   const withinS = GUARD_CYCLES * config.cyclePeriodS;
   const moves: Move[] = [];
@@ -59,7 +46,7 @@ export function guardMoves(input: PlanInput): readonly Move[] {
   return moves.sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
 }
 
-function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput): string | null {
+function reasonToMove(running: RunningTask, view: InstanceView, input: DecisionContext): string | null {
   const { snapshot, config, worths, forecasts } = input;
   const worth = worths.ofRunning(running);
   if (worth === undefined || worth.taskDeadlineMs === null) return null;
@@ -85,7 +72,7 @@ function reasonToMove(running: RunningTask, view: InstanceView, input: PlanInput
 }
 
 /** P(more than `overS` is left to run). */
-function pLeftOver(running: RunningTask, overS: number, { snapshot, forecasts }: PlanInput): number {
+function pLeftOver(running: RunningTask, overS: number, { snapshot, forecasts }: DecisionContext): number {
   const of = begunBy(running, snapshot.nowMs);
   const forecast = forecastFor(forecasts.runtime, running);
   if (forecast === undefined) return raw(doneOnceS(of)) > overS ? 1 : 0;

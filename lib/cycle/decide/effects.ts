@@ -1,0 +1,123 @@
+/** What a plan does to the world, with the key of each effect. */
+import { invariant } from '../../kernel/errors.ts';
+import {
+  effectKey,
+  instanceOf,
+  type EffectKey,
+  type GroupId,
+  type InstanceId,
+  type JobId,
+  type PlanId,
+} from '../../kernel/ids.ts';
+import type { TaskRef } from '../../domain/job.ts';
+import type { Effect, Placement, Purchase, Release } from '../../domain/plan.ts';
+import { memberOf, type Snapshot } from '../../domain/snapshot.ts';
+import type { Lots } from '../money/lots.ts';
+import { attemptName, taskKey } from '../state/working-state.ts';
+import type { DecideInput } from './deliberation.ts';
+import { forecastAtPurchase } from './forecast-at-purchase.ts';
+import type { Stop } from './stops.ts';
+
+export function effectsOf<S>(
+  input: Pick<DecideInput<S>, 'snapshot' | 'plan' | 'forecasts'>,
+  what: {
+    readonly stops: readonly Stop[];
+    readonly purchases: readonly Purchase[];
+    readonly lots: Lots;
+    readonly placements: readonly Placement[];
+    readonly releases: readonly Release[];
+  },
+): Effect[] {
+  const { snapshot, plan } = input;
+  const starts = readyPlacements(snapshot, what.placements);
+  const tried = attemptsSoFar(snapshot, starts);
+  const effects: Effect[] = [];
+  for (const s of what.stops) effects.push({ kind: 'stop', key: effectKey(`${plan}/stop/${s.attempt}`), ...s });
+  what.purchases.forEach((p, i) => {
+    const allocation = allocationKey(plan, i);
+    const forecast = forecastAtPurchase(snapshot, input.forecasts.market, p);
+    for (let n = 0; n < p.count; n++) {
+      const { boughtFor = [], expectedS } = what.lots[i]?.[n] ?? {};
+      effects.push({
+        kind: 'launch',
+        key: effectKey(`${allocation}/${n}`),
+        instance: instanceOf(allocation, n),
+        allocation,
+        pool: p.pool,
+        bid: p.bid,
+        reason: p.reason,
+        ...(boughtFor.length === 0 ? {} : { boughtFor }),
+        ...(expectedS === undefined ? {} : { expectedS }),
+        ...(forecast === null ? {} : { forecast }),
+      });
+    }
+  });
+  for (const p of starts) {
+    const attempt = attemptName(p.task, (p.fresh ? 0 : (tried.get(taskKey(p.task)) ?? 0)) + 1);
+    effects.push({
+      kind: 'start',
+      key: effectKey(`start/${attempt}`),
+      attempt,
+      task: p.task,
+      instance: p.instance,
+      reason: p.reason,
+    });
+  }
+  for (const r of what.releases) {
+    effects.push({ kind: 'release', key: effectKey(`release/${r.instance}`), instance: r.instance, reason: r.reason });
+  }
+  return effects;
+}
+
+/** Names what the nth purchase of a plan brings. */
+export const allocationKey = (plan: PlanId, purchase: number): EffectKey => effectKey(`${plan}/launch/${purchase}`);
+
+/** Attempts of each task that was tried among these; others of the same index may be there too. */
+function attemptsSoFar(snapshot: Snapshot, starts: readonly ReadyStart[]): ReadonlyMap<string, number> {
+  const tried = new Map<string, number>();
+  const again = starts.filter((s) => !s.fresh);
+  if (again.length === 0) return tried;
+  const indices = new Map<JobId, Set<number>>();
+  for (const { task } of again) {
+    const { job, index } = task;
+    const of = indices.get(job);
+    if (of === undefined) indices.set(job, new Set([index]));
+    else of.add(index);
+  }
+  for (const t of snapshot.tasks) if (indices.get(t.job)?.has(t.index) === true) tried.set(taskKey(t), t.attempts);
+  return tried;
+}
+
+interface ReadyStart {
+  readonly task: TaskRef;
+  readonly instance: InstanceId;
+  readonly reason: string;
+  /** Of a group whose tasks were never tried. */
+  readonly fresh: boolean;
+}
+
+/** Placements that can start now. A gang starts only when all of it is on instances that are up. */
+function readyPlacements(snapshot: Snapshot, placements: readonly Placement[]): ReadyStart[] {
+  const ready = (p: Placement): boolean =>
+    'instance' in p.on && snapshot.instances.get(p.on.instance)?.instance.state === 'ready';
+  const gangs = new Set(snapshot.groups.filter((g) => g.stage.gang).map((g) => g.id));
+  const held = new Set(placements.filter((p) => gangs.has(p.group) && !ready(p)).map((p) => p.group));
+  const placed = new Map<GroupId, number>();
+  if (gangs.size > 0) for (const p of placements) placed.set(p.group, (placed.get(p.group) ?? 0) + 1);
+  for (const g of snapshot.groups) {
+    if (g.stage.gang && (placed.get(g.id) ?? 0) < g.count) held.add(g.id);
+  }
+  // Tasks of a group are alike, so those that start now are its first ones: fresh tasks begin in the order of their index,
+  // which is all that is remembered of them (StageProgress). Going by the packer would skip those whose host is not up.
+  const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
+  const started = new Map<GroupId, number>();
+  return placements.flatMap((p) => {
+    if (!ready(p) || held.has(p.group) || !('instance' in p.on)) return [];
+    const group = invariant(groups.get(p.group), `a task of group ${p.group} is placed, which does not wait`);
+    const nth = started.get(p.group) ?? 0;
+    started.set(p.group, nth + 1);
+    const index = invariant(memberOf(group, nth), `group ${p.group} has no task ${nth}`);
+    const task: TaskRef = { job: p.task.job, stage: p.task.stage, index };
+    return [{ task, instance: p.on.instance, reason: p.reason, fresh: 'freshFrom' in group.members }];
+  });
+}

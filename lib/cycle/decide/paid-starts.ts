@@ -1,0 +1,48 @@
+import { raw } from '../../kernel/units.ts';
+import type { GroupId } from '../../kernel/ids.ts';
+import type { Forecasts } from '../../domain/forecasts.ts';
+import type { Allotment, Placement } from '../../domain/plan.ts';
+import type { PendingGroup } from '../../domain/snapshot.ts';
+import { quantileToDo } from '../../domain/work-to-do.ts';
+import type { OrderInput, OrderPolicy, Started } from '../../policy/contracts.ts';
+import { MOST_ROUNDS, type Purse } from '../money/purse.ts';
+
+/**
+ * Starts that have room and that their jobs' limits pay for. Room of a start that is refused goes to others: without that, instances that
+ * were bought for them would be given back and bought again. O(starts) per round, one round where nothing is refused.
+ */
+export function paidStarts(
+  input: OrderInput,
+  order: OrderPolicy,
+  { arriving, purse }: { readonly arriving: readonly Placement[]; readonly purse: Purse },
+): Started {
+  let { allotment } = input;
+  for (let round = 1; ; round++) {
+    const wanted = order({ ...input, allotment });
+    const giveBack = purse.remembered();
+    const placing = [...arriving, ...wanted.placements];
+    const placements = purse.placed(placing, (group) => medianToDo(group, input.forecasts));
+    if (placements.length === placing.length || round >= MOST_ROUNDS) return { ...wanted, placements };
+    const kept = new Set(placements);
+    const refused = new Map<GroupId, number>();
+    for (const p of placing) if (!kept.has(p)) refused.set(p.group, (refused.get(p.group) ?? 0) + 1);
+    giveBack(new Set([...refused.keys()].flatMap((id) => input.groups.get(id)?.job ?? [])));
+    allotment = { ...allotment, starts: startsWithout(allotment.starts, refused) };
+  }
+}
+
+/** Fewer starts of some groups. */
+function startsWithout(starts: Allotment['starts'], fewer: ReadonlyMap<GroupId, number>): Allotment['starts'] {
+  const left = new Map(fewer);
+  return starts.flatMap((s) => {
+    const less = Math.min(s.count, left.get(s.option.group) ?? 0);
+    left.set(s.option.group, (left.get(s.option.group) ?? 0) - less);
+    return less === 0 ? [s] : less === s.count ? [] : [{ ...s, count: s.count - less }];
+  });
+}
+
+/** A task's own running time still to come, seconds: the median. */
+function medianToDo(group: PendingGroup, { runtime }: Forecasts): number {
+  const forecast = runtime.get(`${group.job}/${group.stage.name}`);
+  return forecast === undefined ? 0 : raw(quantileToDo(forecast.runtime, group, 0.5));
+}

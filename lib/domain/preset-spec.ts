@@ -1,0 +1,45 @@
+/** Presets as data: which policy decides each stage, by name. The shipped ones are lib/policy/presets.ts; users write their own in `presets`. */
+import { z } from 'zod';
+
+/** The stages of a decision, in its order. */
+export const STAGES = [
+  'estimate',
+  'value',
+  'appraise',
+  'move',
+  'plan',
+  'order',
+  'place',
+  'queue',
+  'speculate',
+  'scale',
+] as const;
+export type StageName = (typeof STAGES)[number];
+
+const NAME = /^[a-z][a-z0-9-]{0,62}$/;
+const name = z.string().regex(NAME, 'must be lower-case letters, digits and dashes, a letter first, at most 63');
+
+/** A policy by its name, or with settings of its own beside the name. */
+const policyRef = z.union([name, z.looseObject({ policy: name })]);
+export type PolicyRef = z.infer<typeof policyRef>;
+
+const stageRefs = Object.fromEntries(STAGES.map((stage) => [stage, policyRef.optional()])) as {
+  readonly [Stage in StageName]: z.ZodOptional<typeof policyRef>;
+};
+
+export const presetSpec = z.strictObject({
+  about: z.string().max(200).optional().describe('One line for lists.'),
+  extends: name.optional().describe('Preset that decides every stage that is not named here.'),
+  forecast: z
+    .string()
+    .regex(/^[\w][\w.-]{0,63}$/)
+    .optional()
+    .describe('How prices are forecast where the setting `forecast` is `preset`.'),
+  ...stageRefs,
+});
+export type PresetSpec = z.infer<typeof presetSpec>;
+
+/** Users' presets by name; at most 32. */
+export const presetSpecs = z
+  .record(name, presetSpec)
+  .refine((of) => Object.keys(of).length <= 32, { message: 'at most 32 presets' });

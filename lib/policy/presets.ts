@@ -1,0 +1,67 @@
+/** The shipped presets: one policy per stage, by name. */
+import type { PresetSpec } from '../domain/preset-spec.ts';
+
+/** The shipped model that is an LSTM over the last ten prices, as Tributary's is (section 2.2.1). */
+const LSTM = '2026-11-21-lstm';
+
+export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & { readonly about: string }>> = {
+  ebbtide: {
+    about: 'the default: JVuPredict, one MILP, Stratus packing, Tributary diversification',
+    estimate: 'jvupredict',
+    value: 'jvusched',
+    appraise: 'cost-and-risk',
+    move: 'guard-and-return',
+    plan: 'milp',
+    order: 'urgent-first',
+    place: 'stratus',
+    queue: 'short-tasks-wait',
+    speculate: 'none',
+    scale: 'stratus-tributary',
+  },
+  tributary: {
+    about: 'ebbtide with price losses forecast by the LSTM (Tributary) in place of history',
+    extends: 'ebbtide',
+    forecast: LSTM,
+  },
+  greedy: { about: 'ebbtide with the greedy plan alone: no solver', extends: 'ebbtide', plan: 'greedy' },
+  'on-demand': {
+    about: 'packs as ebbtide does, buys on-demand only',
+    extends: 'ebbtide',
+    appraise: 'without-spot',
+    move: 'guard',
+    scale: 'on-demand',
+  },
+  'spot-greedy': {
+    about: 'the cheapest spot pool until the last safe moment, then on-demand; waits while there is no spot',
+    extends: 'ebbtide',
+    move: 'guard',
+    plan: 'spot-greedy',
+    scale: 'cheapest-spot',
+  },
+  'uniform-progress': {
+    about: "spot where there is some, on-demand when behind a line of even progress (Can't Be Late, NSDI 2024)",
+    extends: 'ebbtide',
+    move: 'uniform-progress',
+    plan: 'uniform-progress',
+    scale: 'cheapest-spot',
+  },
+  fleet: {
+    about: 'first come, first served, one task per instance, as EC2 Fleet with price-capacity-optimized',
+    estimate: 'user-hint',
+    value: 'strict-priority',
+    appraise: 'cost-and-risk',
+    move: 'stay',
+    plan: 'fcfs',
+    order: 'as-packed',
+    place: 'one-per-instance',
+    queue: 'none',
+    speculate: 'none',
+    scale: 'price-capacity-optimized',
+  },
+  'spot-fleet': {
+    about: 'first come, first served on the cheapest spot pool, as EC2 Fleet with lowestPrice',
+    extends: 'fleet',
+    place: 'first-fit',
+    scale: 'cheapest-spot',
+  },
+};

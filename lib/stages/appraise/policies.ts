@@ -1,0 +1,30 @@
+import { policy } from '../../policy/policy.ts';
+import { appraise } from './appraise.ts';
+import { bidsFor } from './pools.ts';
+import { appraiseWithoutSpot } from './without-spot.ts';
+
+/** What pools and bids would cost a group, and risk. */
+export const APPRAISE = [
+  policy(
+    'appraise',
+    {
+      name: 'cost-and-risk',
+      about: 'expected cost with work done again and refunds, risk of interruption and of lateness',
+      source: 'Tributary, section 2.2; Stratus, section 3.2.3',
+      tunes: ['offersPerGroup', 'bidDeltas'],
+      asks: { bids: bidsFor, prices: true },
+    },
+    appraise,
+  ),
+  policy(
+    'appraise',
+    {
+      name: 'without-spot',
+      about: 'the same of capacity that is not taken away alone',
+      source: 'ours',
+      tunes: ['offersPerGroup'],
+      asks: { bids: (pool) => (pool.option === 'spot' ? [] : ['uncapped']), prices: true },
+    },
+    appraiseWithoutSpot,
+  ),
+];

@@ -1,0 +1,79 @@
+/**
+ * Moves that begin: each is appraised as work that waits, worth and last safe moment included, for the next plan appraises stopped work
+ * so. A return to spot that the next plan would not choose is not begun.
+ */
+import type { GroupId } from '../../kernel/ids.ts';
+import type { EpochMs } from '../../kernel/units.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import type { Offer } from '../../domain/forecast.ts';
+import { workKeptS, type PendingGroup, type Snapshot } from '../../domain/snapshot.ts';
+import { begunBy } from '../../domain/work-to-do.ts';
+import {
+  withOffers,
+  type AppraisedMoves,
+  type BeginInput,
+  type GroupOffers,
+  type PlannedMove,
+} from '../../policy/contracts.ts';
+import { moveGroup } from '../../policy/move-group.ts';
+import { keepsProgress } from './own-stops.ts';
+import { pendingAgain } from '../../policy/pending-again.ts';
+
+export function begin({ moves, value, appraise, offers: _, ...context }: BeginInput): AppraisedMoves {
+  if (moves.length === 0) return { moves, worths: new Map(), groups: new Map(), offers: new Map() };
+  const { snapshot, config } = context;
+  const groups = new Map(moves.map((m) => [moveGroup(m), groupToMove(m, snapshot.nowMs)]));
+  const waiting = { ...snapshot, groups: [...groups.values()], instances: withoutLeft(snapshot, moves) };
+  const valued = value({ ...context, snapshot: waiting });
+  const worths = new Map(moves.map((m) => [moveGroup(m), valued.groups.get(moveGroup(m)) ?? m.worth]));
+  const all = appraise({ ...context, snapshot: waiting, worths: { groups: worths, ofRunning: () => undefined } });
+  const offers = new Map<GroupId, GroupOffers>();
+  for (const m of moves) {
+    const of = all.get(moveGroup(m));
+    if (of !== undefined) offers.set(moveGroup(m), withOffers(of, offersFor(m, of.offers, config)));
+  }
+  const begins = (m: PlannedMove): boolean =>
+    keepsProgress(m.running, context) && (!m.toSpot || (offers.get(moveGroup(m))?.offers ?? []).length > 0);
+  return { moves: moves.filter(begins), worths, groups, offers };
+}
+
+/**
+ * The work of a move as it would wait after the stop. A program with a checkpoint signal saves when it is told to stop, so that it goes
+ * on from all it has done.
+ */
+function groupToMove(m: PlannedMove, nowMs: EpochMs): PendingGroup {
+  const keptS = workKeptS(m.running, nowMs);
+  const { keptS: doneS, ranS } = begunBy(m.running, nowMs);
+  const saves = m.toSpot && m.running.stage.checkpoint !== null;
+  return pendingAgain(m.running, {
+    id: moveGroup(m),
+    constraints: m.constraints,
+    keptS: saves ? doneS : keptS,
+    ranS,
+  });
+}
+
+/** Instances less those that the moves leave: room there is no room to move to, and staying costs the whole instance. O(instances). */
+function withoutLeft({ instances }: Snapshot, moves: readonly PlannedMove[]): Snapshot['instances'] {
+  const left = new Set(moves.map((m) => m.running.attempt.instance));
+  return new Map(
+    [...instances.values()].flatMap((view) => (left.has(view.instance.id) ? [] : [[view.instance.id, view] as const])),
+  );
+}
+
+/**
+ * Work that returns to spot needs a pool that can be had now, keeps its deadline safe enough, and costs less than what stays; what
+ * leaves spot for its deadline takes anything that stays.
+ */
+function offersFor({ toSpot }: PlannedMove, offers: readonly Offer[], config: SchedulerConfig): readonly Offer[] {
+  const staying = offers.filter((o) => !o.pool.endsWith('/spot'));
+  if (!toSpot) return staying;
+  const steadyUsd = staying.reduce((least, o) => Math.min(least, o.expectedCostUsd), Infinity);
+  return offers.filter(
+    (o) =>
+      o.pool.endsWith('/spot') &&
+      o.opens === undefined &&
+      o.pLate <= config.maxLateProbability &&
+      o.expectedCostUsd < steadyUsd,
+  );
+}

@@ -1,0 +1,31 @@
+import type { Asks } from '../../policy/asks.ts';
+import { policy } from '../../policy/policy.ts';
+import { guarded, guardedAndReturning, guardedAndUniform, staying } from './moves.ts';
+
+const GUARD: Asks = { held: true, prices: true };
+
+/** Which running work goes on elsewhere. */
+export const MOVE = [
+  policy(
+    'move',
+    {
+      name: 'guard-and-return',
+      about: 'off spot to keep a deadline, back to spot where it pays',
+      source: 'ours, with the margin of "Can’t Be Late" (NSDI 2024, section 4)',
+      asks: { ...GUARD, bids: (pool) => (pool.option === 'spot' ? ['uncapped'] : []) },
+    },
+    guardedAndReturning,
+  ),
+  policy('move', { name: 'guard', about: 'off spot to keep a deadline', source: 'ours', asks: GUARD }, guarded),
+  policy(
+    'move',
+    {
+      name: 'uniform-progress',
+      about: 'off spot to keep a deadline, back to spot once ahead of a line of even progress',
+      source: '"Can’t Be Late" (NSDI 2024, section 4)',
+      asks: GUARD,
+    },
+    guardedAndUniform,
+  ),
+  policy('move', { name: 'stay', about: 'work stays where it began', source: 'baseline' }, staying),
+];

@@ -1,0 +1,35 @@
+import type { AttemptId } from '../../kernel/ids.ts';
+import { raw } from '../../kernel/units.ts';
+import type { Offer } from '../../domain/forecast.ts';
+import { isLive } from '../../domain/instance.ts';
+import type { Snapshot } from '../../domain/snapshot.ts';
+import type { PlannedMove, VacateInput } from '../../policy/contracts.ts';
+
+/**
+ * A move off spot stops before it has a target where the vCPU limit leaves no room for one, nothing is bought in this cycle, and its
+ * instance goes with it.
+ */
+export function vacate({ snapshot, move, offers, going, buys }: VacateInput): string | null {
+  if (move.toSpot || buys || !lacksVcpus(snapshot, offers) || !emptiesInstance(snapshot, move, going)) return null;
+  return `${move.reason}; it stops first to make room under the vCPU limit`;
+}
+
+/** The vCPU limit leaves no room for an instance of any offer; false where there is no offer. Money or a pause may refuse one as well. */
+function lacksVcpus(snapshot: Snapshot, offers: readonly Offer[]): boolean {
+  if (offers.length === 0) return false;
+  const offered = new Set(offers.map((o) => o.pool));
+  const smallest = snapshot.pools.reduce(
+    (least, { pool }) => (offered.has(pool.id) ? Math.min(least, raw(pool.type.capacity.cpu)) : least),
+    Infinity,
+  );
+  const live = snapshot.instances
+    .values()
+    .reduce((sum, { instance, pool }) => (isLive(instance) ? sum + raw(pool.type.capacity.cpu) : sum), 0);
+  return live + smallest > snapshot.limits.vcpus * 1000;
+}
+
+/** Stopping one attempt first makes room under the vCPU limit only if nothing else keeps its instance. */
+function emptiesInstance(snapshot: Snapshot, move: PlannedMove, going: ReadonlySet<AttemptId>): boolean {
+  const on = snapshot.instances.get(move.running.attempt.instance)?.attempts ?? [];
+  return on.every((r) => going.has(r.attempt.id) || r.attempt.state === 'stopping');
+}

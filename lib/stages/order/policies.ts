@@ -1,0 +1,24 @@
+import { policy } from '../../policy/policy.ts';
+import { orderBy } from './starts.ts';
+
+/** Who goes first on the room that there is. */
+export const ORDER = [
+  policy(
+    'order',
+    {
+      name: 'urgent-first',
+      about: 'what may be late begins before everything else; starts keep to spot or to on-demand as planned',
+      source: 'ours',
+    },
+    orderBy({ urgentFirst: true, keepsOption: true }),
+  ),
+  policy(
+    'order',
+    {
+      name: 'as-packed',
+      about: 'as the packer has it, on any instance that the constraints allow',
+      source: 'baseline',
+    },
+    orderBy({ urgentFirst: false, keepsOption: false }),
+  ),
+];

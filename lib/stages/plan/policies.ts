@@ -1,0 +1,67 @@
+import { policy } from '../../policy/policy.ts';
+import { fcfsPlan } from './fcfs.ts';
+import { greedyPlan } from './greedy.ts';
+import { milpPlan } from './milp.ts';
+import { spotGreedyPlan } from './spot-greedy.ts';
+import { uniformProgressPlan } from './uniform-progress.ts';
+import { withoutExchanges } from './without-exchanges.ts';
+
+const WINDOW = ['lookAheadSlots', 'slotS', 'maxLateProbability'] as const;
+
+/** What starts, waits and is pre-empted, now and in the look-ahead window. */
+export const PLAN = [
+  policy(
+    'plan',
+    {
+      name: 'milp',
+      about: 'one mixed-integer program over a window of slots; no task is exchanged for another of its stage',
+      source: 'JamaisVu, section 4.2 (STRL and its MILP)',
+      tunes: [...WINDOW, 'solverSeconds', 'solverGap', 'solverMaxOptions'],
+      asks: { prices: true },
+    },
+    withoutExchanges(milpPlan),
+  ),
+  policy(
+    'plan',
+    {
+      name: 'greedy',
+      about: 'the best of three greedy fills over the same window; no solver',
+      source: 'ours',
+      tunes: WINDOW,
+      asks: { prices: true },
+    },
+    withoutExchanges(greedyPlan),
+  ),
+  policy(
+    'plan',
+    {
+      name: 'spot-greedy',
+      about: 'spot until the last safe moment, then on-demand',
+      source: '"Can’t Be Late" (NSDI 2024, section 4)',
+      tunes: ['maxLateProbability'],
+      asks: { prices: true },
+    },
+    withoutExchanges(spotGreedyPlan),
+  ),
+  policy(
+    'plan',
+    {
+      name: 'uniform-progress',
+      about: 'spot where there is some, on-demand when behind a line of even progress',
+      source: '"Can’t Be Late" (NSDI 2024, section 4)',
+      tunes: ['maxLateProbability'],
+      asks: { prices: true },
+    },
+    withoutExchanges(uniformProgressPlan),
+  ),
+  policy(
+    'plan',
+    {
+      name: 'fcfs',
+      about: 'first come, first served, deadline work first; knows no last safe moment',
+      source: 'JamaisVu, section 4.1.4 (greedy mode)',
+      asks: { prices: true },
+    },
+    fcfsPlan,
+  ),
+];

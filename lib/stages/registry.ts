@@ -1,0 +1,249 @@
+/** Every policy of every stage, and presets made of them. A stage that is left out of the registry does not compile. */
+import type { z } from 'zod';
+import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
+import type { MarketForecast } from '../domain/forecasts.ts';
+import { nearestHint } from '../domain/nearest-name.ts';
+import { STAGES, type PolicyRef, type PresetSpec, type StageName } from '../domain/preset-spec.ts';
+import { EbbError } from '../kernel/errors.ts';
+import { onlyAsked, type BoundAsks } from '../policy/asks.ts';
+import type { SceneContext, Stages, ValueContext } from '../policy/contracts.ts';
+import { withContext, type Contract, type Policy } from '../policy/policy.ts';
+import { SHIPPED_PRESETS } from '../policy/presets.ts';
+import type { Solver } from '../policy/solver.ts';
+import { APPRAISE } from './appraise/policies.ts';
+import { ESTIMATE } from './estimate/policies.ts';
+import { MOVE } from './move/policies.ts';
+import { ORDER } from './order/policies.ts';
+import { PLACE } from './place/policies.ts';
+import { PLAN } from './plan/policies.ts';
+import { QUEUE } from './queue/policies.ts';
+import { SCALE } from './scale/policies.ts';
+import { SPECULATE } from './speculate/policies.ts';
+import { VALUE } from './value/policies.ts';
+
+const POLICIES: { readonly [Stage in StageName]: readonly Policy<Stage>[] } = {
+  estimate: ESTIMATE,
+  value: VALUE,
+  appraise: APPRAISE,
+  move: MOVE,
+  plan: PLAN,
+  order: ORDER,
+  place: PLACE,
+  queue: QUEUE,
+  speculate: SPECULATE,
+  scale: SCALE,
+};
+
+export interface Preset {
+  readonly name: string;
+  readonly about: string;
+  readonly stages: Stages<Solver>;
+  /** How prices are forecast where the setting `forecast` leaves it to the preset; absent: from history. */
+  readonly forecast?: string;
+  /** Name of the policy of each stage. */
+  readonly policies: Readonly<Record<StageName, string>>;
+  /** What its policies ask of the market's forecast. */
+  readonly asks: readonly BoundAsks[];
+}
+
+export type OwnPresets = SchedulerConfig['presets'];
+
+export interface PolicyView {
+  readonly stage: StageName;
+  readonly name: string;
+  readonly about: string;
+  readonly source: string;
+  readonly learners: readonly string[];
+  /** Names of its settings. */
+  readonly settings: readonly string[];
+}
+
+/** All policies, in the order of the stages. */
+export const policyList = (): readonly PolicyView[] =>
+  STAGES.flatMap((stage) =>
+    POLICIES[stage].map(({ name, about, source, learners, settings }) => ({
+      stage,
+      name,
+      about,
+      source,
+      learners,
+      settings: Object.keys(settings.shape),
+    })),
+  );
+
+export interface PresetView {
+  readonly name: string;
+  readonly about: string;
+  readonly policies: Readonly<Record<StageName, string>>;
+}
+
+/** Shipped presets first, then the user's own. Throws `usage` for one of them that is none. */
+export const presetList = (own: OwnPresets = {}): readonly PresetView[] =>
+  [...Object.keys(SHIPPED_PRESETS), ...Object.keys(own)].map((name) => {
+    const { about, policies } = presetNamed(name, own);
+    return { name, about, policies };
+  });
+
+/**
+ * A preset, shipped or the user's own. Throws `usage`, with the nearest name, for a name that is none, for policies that are none, and for
+ * settings that a policy does not have. `others`: names beside the presets, for the message.
+ */
+export function presetNamed(name: string, own: OwnPresets = {}, others: readonly string[] = []): Preset {
+  const spec = whole(name, { own, others });
+  const bound = STAGES.map((stage) => bind(stage, spec, name));
+  return {
+    name,
+    about: spec.about ?? `your own, from ${own[name]?.extends ?? 'policies of your choice'}`,
+    stages: Object.fromEntries(bound.map((b) => [b.stage, b.contract])) as unknown as Stages<Solver>,
+    ...(spec.forecast === undefined ? {} : { forecast: spec.forecast }),
+    policies: Object.fromEntries(bound.map((b) => [b.stage, b.asks.policy])) as Record<StageName, string>,
+    asks: bound.map((b) => b.asks),
+  };
+}
+
+/** What the setting `forecast` comes to with a preset: `history`, `model` or a version. Throws `usage` for a preset that is none. */
+export const forecastNamed = (setting: string, preset: string, own: OwnPresets = {}): string =>
+  setting === 'preset' ? (presetNamed(preset, own).forecast ?? 'history') : setting;
+
+interface Known {
+  readonly own: OwnPresets;
+  readonly others: readonly string[];
+}
+
+/** The preset with what it extends filled in: its own words win. */
+function whole(name: string, known: Known, seen: readonly string[] = []): PresetSpec {
+  if (seen.includes(name)) {
+    throw new EbbError('usage', {
+      what: `the preset ${seen[0] ?? name} extends itself`,
+      got: [...seen, name].join(' -> '),
+      next: 'extend a shipped preset: see `ebb config --presets`',
+    });
+  }
+  const spec = specNamed(name, known, seen.at(-1));
+  if (spec.extends === undefined) return spec;
+  return { ...whole(spec.extends, known, [...seen, name]), ...spec };
+}
+
+function specNamed(name: string, { own, others }: Known, extendedBy: string | undefined): PresetSpec {
+  const isShipped = Object.hasOwn(SHIPPED_PRESETS, name);
+  if (isShipped && Object.hasOwn(own, name)) {
+    throw new EbbError('usage', {
+      what: '`presets` may not replace a shipped preset',
+      got: name,
+      next: 'give yours another name, and let it extend the shipped one',
+    });
+  }
+  const spec = isShipped ? SHIPPED_PRESETS[name] : Object.hasOwn(own, name) ? own[name] : undefined;
+  if (spec !== undefined) return spec;
+  throw new EbbError('usage', {
+    what: extendedBy === undefined ? 'no such preset' : `the preset ${extendedBy} extends one that does not exist`,
+    got: name,
+    allowed: nearestHint(name, [...Object.keys(SHIPPED_PRESETS), ...Object.keys(own), ...others]),
+    next: 'see `ebb config --presets`',
+  });
+}
+
+interface Bound {
+  readonly stage: StageName;
+  readonly contract: Contract<StageName>;
+  readonly asks: BoundAsks;
+}
+
+/** The policy that a preset names for a stage, with its settings, and asking forecasts only what it declares. */
+function bind(stage: StageName, spec: PresetSpec, preset: string): Bound {
+  const ref = spec[stage];
+  if (ref === undefined) {
+    throw new EbbError('usage', {
+      what: `the preset ${preset} names no policy for the stage ${stage}`,
+      allowed: POLICIES[stage].map((p) => p.name).join(', '),
+      next: `name one, or let the preset extend another: \`extends: ebbtide\``,
+    });
+  }
+  const { name, given } = refParts(ref);
+  const of = policyNamed(stage, name, preset);
+  const settings = settingsOf(of, given, { stage, preset });
+  const configOf = configWith(settings);
+  const asks: BoundAsks = { policy: of.name, asks: of.asks, configOf };
+  const decide = (of.decide as (settings: unknown) => Contract<StageName>)(settings);
+  return { stage, contract: scoped(stage, decide, asks), asks };
+}
+
+const refParts = (ref: PolicyRef): { readonly name: string; readonly given: Readonly<Record<string, unknown>> } => {
+  if (typeof ref === 'string') return { name: ref, given: {} };
+  const { policy: name, ...given } = ref;
+  return { name, given };
+};
+
+function policyNamed(stage: StageName, name: string, preset: string): Policy {
+  const all = POLICIES[stage] as readonly Policy[];
+  const found = all.find((p) => p.name === name);
+  if (found !== undefined) return found;
+  throw new EbbError('usage', {
+    what: `the preset ${preset} names a policy that the stage ${stage} does not have`,
+    got: name,
+    allowed: nearestHint(
+      name,
+      all.map((p) => p.name),
+    ),
+    next: 'see `ebb config --policies`',
+  });
+}
+
+function settingsOf(
+  { name, settings }: Policy,
+  given: Readonly<Record<string, unknown>>,
+  { stage, preset }: { readonly stage: StageName; readonly preset: string },
+): Readonly<Record<string, unknown>> {
+  const parsed = settings.safeParse(given);
+  if (parsed.success) return parsed.data;
+  const known = Object.keys(settings.shape);
+  const says = parsed.error.issues.map((issue) => issueText(issue, known)).join('; ');
+  throw new EbbError('usage', {
+    what: `settings of ${stage}: ${name} in the preset ${preset} are not valid`,
+    got: says,
+    allowed: known.length === 0 ? 'it has no settings' : known.join(', '),
+    next: 'see `ebb config --policies`',
+  });
+}
+
+function issueText(issue: z.core.$ZodIssue, known: readonly string[]): string {
+  if (issue.code !== 'unrecognized_keys') return `${issue.path.join('.')}: ${issue.message}`;
+  return issue.keys.map((key) => `${key} is no setting of it (${nearestHint(key, known)})`).join(', ');
+}
+
+const DEPLOYMENT = Symbol('settings of the deployment');
+type ScopedConfig = SchedulerConfig & { readonly [DEPLOYMENT]?: SchedulerConfig };
+
+/** Remembers the last answer, so that settings that stay the same are the same object. */
+function configWith(settings: Readonly<Record<string, unknown>>): BoundAsks['configOf'] {
+  const own = Object.entries(settings).filter(([key, value]) => key in schedulerConfig.shape && value !== undefined);
+  if (own.length === 0) return (config: ScopedConfig) => config[DEPLOYMENT] ?? config;
+  let last: { readonly of: SchedulerConfig; readonly with: SchedulerConfig } | null = null;
+  return (given: ScopedConfig) => {
+    const of = given[DEPLOYMENT] ?? given;
+    if (last?.of !== of) {
+      const merged: ScopedConfig = {
+        ...of,
+        ...(Object.fromEntries(own) as Partial<SchedulerConfig>),
+        [DEPLOYMENT]: of,
+      };
+      last = { of, with: merged };
+    }
+    return last.with;
+  };
+}
+
+/**
+ * A policy sees its own settings, and forecasts answer it what it declares and nothing else, also where another policy hands its context
+ * on.
+ */
+function scoped(stage: StageName, contract: Contract<StageName>, asks: BoundAsks): Contract<StageName> {
+  const own = <C extends SceneContext>(context: C): C => {
+    const config = asks.configOf(context.config);
+    if (!('forecasts' in context)) return config === context.config ? context : { ...context, config };
+    const { forecasts, snapshot } = context as C & ValueContext;
+    const market: MarketForecast = onlyAsked(forecasts.market, asks, { snapshot, config });
+    return { ...context, config, forecasts: { runtime: forecasts.runtime, market } };
+  };
+  return withContext(stage, contract, own);
+}

@@ -1,0 +1,40 @@
+import { policy } from '../../policy/policy.ts';
+import { jvuSched } from './jvusched.ts';
+import { sharpDeadline } from './sharp-deadline.ts';
+import { strictPriority } from './strict-priority.ts';
+
+const TUNES = ['safetyQuantile'] as const;
+
+/** What finishing is worth, by time. */
+export const VALUE = [
+  policy(
+    'value',
+    {
+      name: 'jvusched',
+      about: 'worth until the deadline, then falling slowly; best-effort work falls over a day',
+      source: 'JamaisVu, sections 4.1.2 and 4.3 (JVuSched)',
+      tunes: TUNES,
+    },
+    jvuSched,
+  ),
+  policy(
+    'value',
+    {
+      name: 'sharp-deadline',
+      about: 'nothing once late',
+      source: 'TetriSched’s utilities: JamaisVu, section 4.3, "base" in figure 14',
+      tunes: TUNES,
+    },
+    sharpDeadline,
+  ),
+  policy(
+    'value',
+    {
+      name: 'strict-priority',
+      about: 'deadline work before best effort, the same worth at any time',
+      source: 'JamaisVu, section 5 ("prio")',
+      tunes: TUNES,
+    },
+    strictPriority,
+  ),
+];

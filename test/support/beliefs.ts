@@ -1,0 +1,14 @@
+import { schedulerConfig } from '../../lib/domain/config.ts';
+import type { RuntimeHistory } from '../../lib/domain/forecasts.ts';
+import type { Snapshot } from '../../lib/domain/snapshot.ts';
+import type { EstimateContext } from '../../lib/policy/contracts.ts';
+import type { LearnerFactory } from '../../lib/policy/learner.ts';
+import { DecisionMemory } from '../../lib/policy/memory.ts';
+
+/** What the estimate stage sees where this history is all that was learned. */
+export const knowing = (snapshot: Snapshot, history: RuntimeHistory): EstimateContext => ({
+  snapshot,
+  config: schedulerConfig.parse({}),
+  memory: new DecisionMemory(),
+  beliefs: { of: <Belief>(_: LearnerFactory<Belief>) => history as Belief },
+});

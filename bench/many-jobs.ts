@@ -132,7 +132,7 @@ async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob
   const lastS = jobs.at(-1)?.submittedS ?? 0;
   const solver = deterministic(highsSolver(), SOLVER_NODES);
   const tally = new PartsTally();
-  const forecast = await forecastOf({ preset, dir: '.ebb', forecast: asked });
+  const forecast = await forecastOf({ preset, dir: '.ebb', forecast: asked, presets: {} });
   try {
     const result = await simulate({
       trace,

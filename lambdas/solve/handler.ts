@@ -8,7 +8,7 @@ import type { Forecasts } from '../../lib/domain/forecasts.ts';
 import type { Sight } from '../../lib/cycle/decide/decision.ts';
 import { DecisionMemory } from '../../lib/policy/memory.ts';
 import { presetNamed } from '../../lib/stages/registry.ts';
-import type { RunningOffers } from '../../lib/cycle/decide/running-offers.ts';
+import type { RunningOffers } from '../../lib/cycle/decide/deliberation.ts';
 import { solve } from '../../lib/cycle/steps.ts';
 import { highsSolver } from '../../lib/drivers/solver/highs-solver.ts';
 import '../../lib/drivers/solver/highs-worker.ts';

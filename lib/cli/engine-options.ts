@@ -5,6 +5,7 @@ import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
 import { EbbError } from '../kernel/errors.ts';
 import type { LocalEngineOptions } from '../drivers/local/engine/local-engine.ts';
 import type { EngineOptions } from './flags/engine-flags.ts';
+import { readSettings } from './settings-file.ts';
 
 /** What is said of an engine that is stopped while it is opened: its market may be imported first, which takes a while. */
 export const NOT_BEGUN = 'stopped: the engine had not begun';
@@ -14,11 +15,12 @@ export const NOT_BEGUN = 'stopped: the engine had not begun';
  * for the engine knows what its directory was opened with before. Throws `usage`.
  */
 export function embeddedOptions(options: EngineOptions, cwd: string, dumpModel?: string): LocalEngineOptions {
-  const { preset, ...config } = checkedSettings(options.set ?? {});
-  if (preset !== undefined && options.preset !== undefined && preset !== options.preset) {
+  const { preset, ...config } = givenSettings(options, cwd);
+  const asSetting = options.set?.['preset'];
+  if (asSetting !== undefined && options.preset !== undefined && asSetting !== options.preset) {
     throw new EbbError('usage', {
       what: 'two presets were named',
-      got: `--preset ${options.preset} and --set preset=${preset}`,
+      got: `--preset ${options.preset} and --set preset=${String(asSetting)}`,
       next: 'leave one out',
     });
   }
@@ -41,6 +43,13 @@ function writable(path: string): string {
   accessSync(dirname(path), constants.W_OK);
   return path;
 }
+
+/** Settings of `--settings FILE`, and those of `--set` over them, each checked. Throws `usage`. */
+export const givenSettings = (
+  { settings, set }: Pick<EngineOptions, 'settings' | 'set'>,
+  cwd: string,
+): Partial<SchedulerConfig> =>
+  checkedSettings({ ...(settings === undefined ? {} : readSettings(settings, cwd)), ...set });
 
 /** Only the settings that were given, each checked; all findings at once, misspelt names with the nearest one. */
 export function checkedSettings(given: Readonly<Record<string, unknown>>): Partial<SchedulerConfig> {

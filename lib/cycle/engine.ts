@@ -33,7 +33,7 @@ import {
   type Trial,
   type Trials,
 } from './decide/isolate.ts';
-import type { RunningOffers } from './decide/running-offers.ts';
+import type { RunningOffers } from './decide/deliberation.ts';
 import type { SlotReuse } from './decide/slot-reuse.ts';
 import { WorkingState } from './state/working-state.ts';
 

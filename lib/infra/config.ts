@@ -5,8 +5,8 @@
 import { nearestHint, nearestName } from '../domain/nearest-name.ts';
 import { z } from 'zod';
 import type { Arch } from '../domain/pool.ts';
-import { schedulerConfig } from '../domain/config.ts';
-import { presetList } from '../stages/registry.ts';
+import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
+import { presetNamed } from '../stages/registry.ts';
 import { EbbError, type Issue } from '../kernel/errors.ts';
 import { raw } from '../kernel/units.ts';
 import { builtInCatalogue, TODAY } from '../market/catalogue.ts';
@@ -387,10 +387,7 @@ function access({ auth, userPoolArn, region }: DeploymentConfig): Issue[] {
 }
 
 function scheduling({ preset, settings }: DeploymentConfig): Issue[] {
-  const presets = presetList().map((p) => p.name);
   const issues: Issue[] = [];
-  if (!presets.includes(preset))
-    issues.push({ at: 'preset', message: `no such preset; allowed: ${presets.join(', ')}` });
   if (Object.hasOwn(settings, 'preset')) issues.push({ at: 'settings.preset', message: 'set preset itself instead' });
   const parsed = schedulerConfig.safeParse(settings);
   for (const issue of parsed.error?.issues ?? []) {
@@ -400,7 +397,21 @@ function scheduling({ preset, settings }: DeploymentConfig): Issue[] {
         issues.push({ at: `settings.${key}`, message: `no such setting; ${nearestHint(key, names)}` });
     else issues.push({ at: ['settings', ...issue.path].join('.'), message: issue.message });
   }
+  if (parsed.success) issues.push(...ofPreset(preset, parsed.data.presets));
   return issues;
+}
+
+/** Every preset of one's own is looked at, so that a fault is found before it is chosen. */
+function ofPreset(preset: string, own: SchedulerConfig['presets']): Issue[] {
+  return [preset, ...Object.keys(own)].flatMap((name, i): Issue[] => {
+    try {
+      presetNamed(name, own);
+      return [];
+    } catch (error) {
+      if (!(error instanceof EbbError)) throw error;
+      return [{ at: i === 0 ? 'preset' : `settings.presets.${name}`, message: error.message }];
+    }
+  });
 }
 
 interface FamilyFacts {

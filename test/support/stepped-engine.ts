@@ -6,7 +6,7 @@ import { runtimeLearner } from '../../lib/stages/estimate/runtime-learner.ts';
 import { LookMemory } from '../../lib/cycle/observe/remembered.ts';
 import * as steps from '../../lib/cycle/steps.ts';
 import type { Scene } from '../../lib/policy/asks.ts';
-import type { RunningOffers } from '../../lib/cycle/decide/running-offers.ts';
+import type { RunningOffers } from '../../lib/cycle/decide/deliberation.ts';
 import type { Decision, Sight } from '../../lib/cycle/decide/decision.ts';
 import { ISOLATION_LIMITS, trialsInProcess, triedOn } from '../../lib/cycle/decide/isolate.ts';
 import { MAX_HURRIED } from '../../lib/cycle/act/intents.ts';

@@ -1,7 +1,7 @@
 import { schedulerConfig } from '../../domain/config.ts';
 import { jobFileJsonSchema } from '../../domain/job-file/job-file.ts';
 import type { Action } from '../context.ts';
-import { json } from '../output.ts';
+import { json, type Output } from '../output.ts';
 import { table } from '../views/text-table.ts';
 import type { ConfigOptions } from '../flags/settings-flags.ts';
 
@@ -11,16 +11,11 @@ export const config: Action<ConfigOptions> = async ({ output, json: asJson }, _a
     return;
   }
   if (options.presets === true) {
-    const { deciderList } = await import('../../drivers/sim/deciders.ts');
-    const list = deciderList();
-    if (asJson) json(output, list);
-    else {
-      const columns = [
-        { title: 'PRESET', cell: (p: (typeof list)[number]) => p.name },
-        { title: 'POLICIES', cell: (p: (typeof list)[number]) => p.about, wrap: 30 },
-      ];
-      output.line(table(output, columns, list, 'no presets'));
-    }
+    await presets(output, asJson);
+    return;
+  }
+  if (options.policies === true) {
+    await policies(output, asJson);
     return;
   }
   if (asJson) {
@@ -46,3 +41,44 @@ export const config: Action<ConfigOptions> = async ({ output, json: asJson }, _a
   );
   output.note('change one for a run: ebb run --set maxLateProbability=0.01 FILE');
 };
+
+async function presets(output: Output, asJson: boolean): Promise<void> {
+  const { deciderList } = await import('../../drivers/sim/deciders.ts');
+  const list = deciderList();
+  if (asJson) {
+    json(output, list);
+    return;
+  }
+  const columns = [
+    { title: 'PRESET', cell: (p: (typeof list)[number]) => p.name },
+    { title: 'WHAT IT DOES', cell: (p: (typeof list)[number]) => p.about, wrap: 30 },
+    {
+      title: 'POLICIES',
+      cell: ({ policies: of }: (typeof list)[number]) =>
+        of === undefined
+          ? 'its own'
+          : Object.entries(of)
+              .flatMap(([s, n]) => (n === 'none' ? [] : `${s}: ${n}`))
+              .join(', '),
+      wrap: 30,
+    },
+  ];
+  output.line(table(output, columns, list, 'no presets'));
+}
+
+async function policies(output: Output, asJson: boolean): Promise<void> {
+  const { policyList } = await import('../../stages/registry.ts');
+  const list = policyList();
+  if (asJson) {
+    json(output, list);
+    return;
+  }
+  const columns = [
+    { title: 'STAGE', cell: (p: (typeof list)[number]) => p.stage },
+    { title: 'POLICY', cell: (p: (typeof list)[number]) => p.name },
+    { title: 'WHAT IT DOES', cell: (p: (typeof list)[number]) => p.about, wrap: 26 },
+    { title: 'SOURCE', cell: (p: (typeof list)[number]) => p.source, wrap: 22 },
+    { title: 'SETTINGS', cell: (p: (typeof list)[number]) => p.settings.join(', '), wrap: 18 },
+  ];
+  output.line(table(output, columns, list, 'no policies'));
+}

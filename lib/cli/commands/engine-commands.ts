@@ -26,6 +26,7 @@ function engineOptions(command: Command): Command {
       'most that --dir may use, e.g. 20GB: full, it starts nothing more (default: what it uses and half of what is free)',
       diskBytes,
     )
+    .option('--settings <file>', 'settings of the scheduler, and presets of your own, as YAML or JSON', path)
     .option('--set <key=value>', 'one setting of the scheduler, may be repeated: see `ebb config`', setting);
 }
 

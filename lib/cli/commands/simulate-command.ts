@@ -47,6 +47,7 @@ export function addSimulate(program: Command, world: World, finish: (code: numbe
     .option('--scale <x>', 'so many times the arrivals; below 1 a fraction of them', positive)
     .option('--jobs-limit <n>', 'at most so many jobs', jobCount)
     .option('--workload-option <key=value>', 'an option of the reader, may be repeated: see docs/workloads.md', setting)
+    .option('--settings <file>', 'settings of the scheduler, and presets of your own, as YAML or JSON', path)
     .option('--set <key=value>', 'one setting of the scheduler, may be repeated: see `ebb config`', setting)
     .option('--vcpus <n>', 'most vCPUs running at once (default: 100000; of a replay its own)', vcpuCount)
     .option('--gap <seconds>', 'least time between two decisions (default: 5; of a replay its own)', upToADay)

@@ -10,6 +10,8 @@ export interface EngineOptions {
   readonly vcpus?: number;
   /** Bytes. */
   readonly disk?: number;
+  /** File. */
+  readonly settings?: string;
   readonly set?: Readonly<Record<string, unknown>>;
 }
 

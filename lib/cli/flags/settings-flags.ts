@@ -1,4 +1,5 @@
 export interface ConfigOptions {
   readonly presets?: boolean;
+  readonly policies?: boolean;
   readonly schema?: boolean;
 }

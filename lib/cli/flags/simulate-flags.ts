@@ -13,6 +13,8 @@ export interface SimulateOptions {
   readonly scale?: number;
   readonly jobsLimit?: number;
   readonly workloadOption?: Readonly<Record<string, unknown>>;
+  /** File. */
+  readonly settings?: string;
   readonly set?: Readonly<Record<string, unknown>>;
   readonly vcpus?: number;
   readonly gap?: number;

@@ -45,7 +45,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
     order.fromMs === null ? (source.recordedFromMs ?? usualStart(trace, order.market === null)) : epochMs(order.fromMs);
   const toMs = order.toMs === null ? trace.endMs : epochMs(order.toMs);
   const config = configOf(order, trace);
-  const forecast = await forecastOf({ ...order, forecast: config.forecast });
+  const forecast = await forecastOf({ ...order, forecast: config.forecast, presets: config.presets });
   const capacity = await capacityOf(config, order.dir);
   const solver = deterministic(highsSolver(), SOLVER_NODES);
   const log = order.log === null ? null : new EventLog(order.log);
@@ -57,7 +57,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
       toMs,
       jobs: source.jobs,
       namesJobs: source.namesJobs,
-      deciders: decidersNamed(order.preset),
+      deciders: decidersNamed(order.preset, order.config.presets),
       forecast,
       capacity,
       solver,
@@ -95,10 +95,11 @@ export async function forecastOf({
   preset,
   dir,
   forecast,
-}: Pick<RunOrder, 'preset' | 'dir'> & Pick<SchedulerConfig, 'forecast'>): Promise<
+  presets,
+}: Pick<RunOrder, 'preset' | 'dir'> & Pick<SchedulerConfig, 'forecast' | 'presets'>): Promise<
   Pick<OpenedForecast, keyof ChosenForecast | 'close'>
 > {
-  const name = decidesItself(preset) ? FROM_HISTORY.chosen : forecastNamed(forecast, preset);
+  const name = decidesItself(preset) ? FROM_HISTORY.chosen : forecastNamed(forecast, preset, presets);
   if (name === ORACLE_FORECAST.chosen) return { ...ORACLE_FORECAST, close: async () => undefined };
   const opened = await openForecast(name, modelPlaces(dir), FEATURES);
   if (opened.refused === null) return opened;

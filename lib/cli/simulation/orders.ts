@@ -10,7 +10,7 @@ import { DEFAULT_SEED } from '../../market/default-market.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import { decidersNamed } from '../../drivers/sim/deciders.ts';
 import { isSynthetic } from '../../workload/synthetic.ts';
-import { checkedSettings } from '../engine-options.ts';
+import { givenSettings } from '../engine-options.ts';
 import { marketOf } from './compose-simulation.ts';
 import type { RunOrder } from './order.ts';
 import { targetsOf } from './targets.ts';
@@ -33,7 +33,7 @@ export interface Ordered {
 
 /** Everything that can be found wrong without simulating is: presets, settings, files, windows, market. Throws EbbError `usage`. */
 export async function ordersOf(options: SimulateOptions, cwd: string): Promise<Ordered> {
-  const { presets, settings } = decidingOf(options);
+  const { presets, settings } = decidingOf(options, cwd);
   const path = (given: string | undefined): string | null => (given === undefined ? null : resolve(cwd, given));
   const files = targetsOf({ report: path(options.report), log: path(options.log) });
   expectOneSource(options);
@@ -84,15 +84,16 @@ interface Deciding {
   readonly settings: Partial<SchedulerConfig>;
 }
 
-function decidingOf({ preset, compare, set }: SimulateOptions): Deciding {
-  const { preset: asSetting, ...settings } = checkedSettings(set ?? {});
-  const named = { '--preset': preset, '--compare': compare, '--set preset=': asSetting };
+function decidingOf(options: SimulateOptions, cwd: string): Deciding {
+  const { preset, compare, set } = options;
+  const { preset: asSetting, ...settings } = givenSettings(options, cwd);
+  const named = { '--preset': preset, '--compare': compare, '--set preset=': set?.['preset'] };
   const given = Object.entries(named).flatMap(([flag, name]) => (name === undefined ? [] : [flag]));
   if (given.length > 1) {
     throw new EbbError('usage', { what: `${given.join(' and ')} both name what decides`, next: 'leave one out' });
   }
   const names = [...new Set(compare ?? [preset ?? asSetting ?? null])];
-  for (const name of names) if (name !== null) decidersNamed(name);
+  for (const name of names) if (name !== null) decidersNamed(name, settings.presets);
   return { presets: names, settings };
 }
 

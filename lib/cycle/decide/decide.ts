@@ -19,7 +19,8 @@ import { expectUseful } from './expect-useful.ts';
 import { hostsThere } from './hosts-there.ts';
 import { leftoversOf, movesOf, placeMoved, placeMoves, placeReturning, type Arrivals } from './moves.ts';
 import { paidStarts } from './paid-starts.ts';
-import { appraiseAll, runningGroups, runningOffersOf, type RunningOffers } from './running-offers.ts';
+import { appraiseAll, runningGroups, runningOffersOf } from './running-offers.ts';
+import type { RunningOffers } from './deliberation.ts';
 import { stopsOf } from './stops.ts';
 
 /**
@@ -151,7 +152,7 @@ function scale<S>(
     offers: new Map([...context.offers, ...appraised.offers]),
     used,
   };
-  let last: Scaling | null = null;
+  let last = null as Scaling | null;
   const { purchases, lots } = purse.bought(leftovers, scaling.offers, (asked, offers) => {
     last = stages.scale({ ...scaling, offers, leftovers: asked });
     return last.purchases;

@@ -14,7 +14,7 @@ import { decide } from './decide.ts';
 import { drainEffects } from './drain.ts';
 import { endingsOf, type Ending } from './endings.ts';
 import type { Held } from '../observe/holding.ts';
-import type { RunningOffers } from './running-offers.ts';
+import type { RunningOffers } from './deliberation.ts';
 import { SlotReuse } from './slot-reuse.ts';
 
 /** What one cycle saw, under which lease, and the name of the plan that it will make. */

@@ -1,4 +1,5 @@
-import type { GroupId, JobId, PlanId } from '../../kernel/ids.ts';
+import type { AttemptId, GroupId, JobId, PlanId } from '../../kernel/ids.ts';
+import type { EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Forecasts } from '../../domain/forecasts.ts';
 import type { Allotment, Placement, Purchase, Release } from '../../domain/plan.ts';
@@ -7,7 +8,14 @@ import type { GroupOffers, Stages, Worths } from '../../policy/contracts.ts';
 import type { DecisionMemory } from '../../policy/memory.ts';
 import type { Lots } from '../money/lots.ts';
 import type { Short } from '../money/purse.ts';
-import type { RunningOffers } from './running-offers.ts';
+
+/** What there is for what is left of a job that only runs: for its first running attempt, as of `atMs`. */
+export interface RunningOffer {
+  readonly attempt: AttemptId;
+  readonly atMs: EpochMs;
+  readonly offers: GroupOffers;
+}
+export type RunningOffers = ReadonlyMap<JobId, RunningOffer>;
 
 export interface DecideInput<S> {
   readonly snapshot: Snapshot;

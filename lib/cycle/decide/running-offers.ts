@@ -1,19 +1,11 @@
-import { groupId, type AttemptId, type GroupId, type JobId } from '../../kernel/ids.ts';
+import { groupId, type AttemptId, type GroupId } from '../../kernel/ids.ts';
 import { plus, lt, seconds, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import type { Worth } from '../../domain/plan.ts';
 import { runningByJob, type PendingGroup, type RunningTask } from '../../domain/snapshot.ts';
 import type { AppraiseContext, GroupOffers, Stages, Worths } from '../../policy/contracts.ts';
 import { begunBy } from '../../domain/work-to-do.ts';
 import { pendingAgain } from '../../policy/pending-again.ts';
-import type { DecideInput } from './deliberation.ts';
-
-/** What there is for what is left of a job that only runs: for its first running attempt, as of `atMs`. */
-export interface RunningOffer {
-  readonly attempt: AttemptId;
-  readonly atMs: EpochMs;
-  readonly offers: GroupOffers;
-}
-export type RunningOffers = ReadonlyMap<JobId, RunningOffer>;
+import type { DecideInput, RunningOffer, RunningOffers } from './deliberation.ts';
 
 /**
  * Every running job is at another point of its work and its market risk is another, so that each costs an appraisal of

@@ -1,12 +1,17 @@
-import { presetList, presetNamed, type OwnPresets } from '../../stages/registry.ts';
+import { presetList, presetNamed, type OwnPresets, type PresetView } from '../../stages/registry.ts';
 import { oracle, ORACLE_ABOUT } from './oracle.ts';
 import type { Deciders } from './simulation.ts';
 import type { Truth } from './truth.ts';
 
 const ORACLE = 'oracle';
 
+interface Decider extends Pick<PresetView, 'name' | 'about'> {
+  /** Name of the policy of each stage; absent: its own. */
+  readonly policies?: PresetView['policies'];
+}
+
 /** What may decide in a simulation: the presets of every driver, and the oracle. */
-export const deciderList = (own: OwnPresets = {}): readonly { readonly name: string; readonly about: string }[] => [
+export const deciderList = (own: OwnPresets = {}): readonly Decider[] => [
   ...presetList(own),
   { name: ORACLE, about: ORACLE_ABOUT },
 ];

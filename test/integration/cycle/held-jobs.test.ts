@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { jobId, type JobId } from '../../../lib/kernel/ids.ts';
+import { jobId } from '../../../lib/kernel/ids.ts';
 import { raw, seconds } from '../../../lib/kernel/units.ts';
 import type { Job } from '../../../lib/domain/job.ts';
 import type { SceneContext, Stages } from '../../../lib/policy/contracts.ts';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { composeLearners } from '../../../lib/cycle/learn/compose-learners.ts';
-import { runtimeLearner } from '../../../lib/cycle/learn/runtime-learner.ts';
+import { runtimeLearner } from '../../../lib/stages/estimate/runtime-learner.ts';
 import { openSqliteStore } from '../../../lib/drivers/local/store/sqlite-store.ts';
 import type { Attempt } from '../../../lib/domain/job.ts';
 import { raw } from '../../../lib/kernel/units.ts';

@@ -25,9 +25,9 @@ async function seen(how: { readonly stepped?: boolean; readonly dies?: boolean }
     ...(how.stepped === true ? { stepped: true } : {}),
     stages: (of) => ({
       ...of,
-      estimate: (snapshot, history) => {
-        watch(snapshot);
-        return of.estimate(snapshot, history);
+      estimate: (context) => {
+        watch(context.snapshot);
+        return of.estimate(context);
       },
     }),
   });

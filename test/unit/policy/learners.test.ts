@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { capacityLearner } from '../../../lib/cycle/learn/capacity-learner.ts';
 import { composeLearners } from '../../../lib/cycle/learn/compose-learners.ts';
-import { runtimeLearner } from '../../../lib/cycle/learn/runtime-learner.ts';
+import { runtimeLearner } from '../../../lib/stages/estimate/runtime-learner.ts';
 import { poolId } from '../../../lib/kernel/ids.ts';
 import { epochMs } from '../../../lib/kernel/units.ts';
 import type { LaunchRefused, Learner, LearnerFactory } from '../../../lib/policy/learner.ts';

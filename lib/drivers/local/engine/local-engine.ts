@@ -72,7 +72,7 @@ const HISTORY_REFRESH_MS = 30_000;
  * (throws `engine.running`, `store.newer`, `market.invalid`, `conflict`); nothing runs before `start`.
  */
 export async function openEngine(options: LocalEngineOptions): Promise<LocalEngine> {
-  if (options.preset !== null) presetNamed(options.preset);
+  if (options.preset !== null) presetNamed(options.preset, options.config.presets);
   const folder = makeEngineFolder(options.dir);
   const lock = lockDirectory(join(options.dir, 'engine.lock'));
   try {

@@ -103,6 +103,12 @@ function openWorld(record: WorldRecord, trace: MarketTrace): World {
 /** Tasks are processes of this machine: most of them sleep or wait, so that several share a core. */
 export const vcpuLimit = (): number => Math.max(12, 6 * availableParallelism());
 
+/** Settings of earlier versions that nothing reads any more. */
+const RETIRED: readonly string[] = ['clearBelowUtilisation'];
+
+const withoutRetired = (settings: WorldRecord['settings']): WorldRecord['settings'] =>
+  Object.fromEntries(Object.entries(settings).filter(([name]) => !RETIRED.includes(name)));
+
 /** What decisions go by in a world: what was set, else what follows from its speed and its market. Throws `store.corrupt`. */
 export function settingsOf({ speed, settings }: WorldRecord, trace: MarketTrace): SchedulerConfig {
   const minGapS = MIN_GAP_WALL_S * speed;
@@ -119,7 +125,7 @@ export function settingsOf({ speed, settings }: WorldRecord, trace: MarketTrace)
       defaults.solverSeconds,
       (SOLVER_SHARE * Math.max(defaults.cyclePeriodS, 2 * minGapS)) / speed,
     ),
-    ...settings,
+    ...withoutRetired(settings),
   });
 }
 

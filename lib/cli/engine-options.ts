@@ -20,7 +20,7 @@ export function embeddedOptions(options: EngineOptions, cwd: string, dumpModel?:
   if (asSetting !== undefined && options.preset !== undefined && asSetting !== options.preset) {
     throw new EbbError('usage', {
       what: 'two presets were named',
-      got: `--preset ${options.preset} and --set preset=${String(asSetting)}`,
+      got: `--preset ${options.preset} and --set preset=${JSON.stringify(asSetting)}`,
       next: 'leave one out',
     });
   }

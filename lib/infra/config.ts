@@ -397,12 +397,12 @@ function scheduling({ preset, settings }: DeploymentConfig): Issue[] {
         issues.push({ at: `settings.${key}`, message: `no such setting; ${nearestHint(key, names)}` });
     else issues.push({ at: ['settings', ...issue.path].join('.'), message: issue.message });
   }
-  if (parsed.success) issues.push(...ofPreset(preset, parsed.data.presets));
-  return issues;
+  const own = schedulerConfig.shape.presets.safeParse(settings['presets']);
+  return [...ofPresets(preset, own.data ?? {}), ...issues];
 }
 
 /** Every preset of one's own is looked at, so that a fault is found before it is chosen. */
-function ofPreset(preset: string, own: SchedulerConfig['presets']): Issue[] {
+function ofPresets(preset: string, own: SchedulerConfig['presets']): Issue[] {
   return [preset, ...Object.keys(own)].flatMap((name, i): Issue[] => {
     try {
       presetNamed(name, own);

@@ -48,7 +48,7 @@ describe('candidates', () => {
 
   it('leave out flags that are there already', async () => {
     expect(await values('run --json --js')).toEqual([':none']);
-    expect(await values('run --set a=1 --se')).toEqual(['--seed', '--set', ':none']);
+    expect(await values('run --set a=1 --se')).toEqual(['--seed', '--settings', '--set', ':none']);
   });
 
   it('begin anew after a blank, also where a shell drops empty words', async () => {

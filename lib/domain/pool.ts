@@ -23,6 +23,8 @@ export interface Pool {
   readonly option: PurchaseOption;
   /** What the same type costs on demand in this zone. */
   readonly onDemandUsdPerHour: UsdPerHour;
+  /** Of a reserved pool: how many instances are reserved, and so live at once at most. */
+  readonly reservedInstances?: number;
 }
 
 export const poolKey = (type: string, zone: string, option: PurchaseOption): PoolId =>

@@ -15,6 +15,8 @@ import type { MarketTrace } from './trace.ts';
 export interface CapacityTruth {
   /** False for a pool that the market does not have. */
   knows(pool: PoolId): boolean;
+  /** How many instances may live in the pool at once; Infinity where nothing limits them. */
+  most(pool: PoolId): number;
   launch(pool: PoolId, at: EpochMs, bid: Bid): LaunchOutcome;
   interruption(pool: PoolId, launched: EpochMs, bid: Bid): Interruption | null;
   rebalance(pool: PoolId, launched: EpochMs, bid: Bid): EpochMs | null;
@@ -23,9 +25,10 @@ export interface CapacityTruth {
 
 /** The truth of a replayed trace, billed by `rules`. */
 export function capacityOf(trace: MarketTrace, rules: Pick<SchedulerConfig, 'billing' | 'refundRule'>): CapacityTruth {
-  const pools = new Set(trace.pools.map((p) => p.id));
+  const pools = new Map(trace.pools.map((p) => [p.id, p.reservedInstances ?? Infinity]));
   return {
     knows: (pool) => pools.has(pool),
+    most: (pool) => pools.get(pool) ?? Infinity,
     launch: (pool, at, bid) => launchOutcome(trace, pool, at, bid),
     interruption: (pool, launched, bid) => interruptionAfter(trace, pool, launched, bid),
     rebalance: (pool, launched, bid) => rebalanceAfter(trace, pool, launched, bid),

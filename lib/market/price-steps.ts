@@ -46,6 +46,8 @@ export interface SpotMarket {
   readonly onDemandUsdPerHour: number;
   readonly prices: PriceArrays;
   readonly availability: AvailabilitySteps | null;
+  /** Capacity that is reserved there, at one price for an hour of use. Absent: none. */
+  readonly reserved?: { readonly instances: number; readonly usdPerHour: number };
 }
 
 export interface TraceHeader {
@@ -57,7 +59,7 @@ export interface TraceHeader {
 
 const NO_PRICES: PriceArrays = { atMs: new Float64Array(0), usdPerHour: new Float64Array(0) };
 
-/** A trace over markets held in memory: a spot and an on-demand pool for each, sorted by id. */
+/** A trace over markets held in memory: a spot and an on-demand pool for each, a reserved one where there is any, sorted by id. */
 export function traceOf(header: TraceHeader, markets: readonly SpotMarket[]): MarketTrace {
   const pools: Pool[] = [];
   const prices = new Map<PoolId, PriceArrays>();
@@ -68,10 +70,12 @@ export function traceOf(header: TraceHeader, markets: readonly SpotMarket[]): Ma
     const shared = { type: market.type, zone: market.zone, onDemandUsdPerHour: usdPerHour(market.onDemandUsdPerHour) };
     pools.push({ id: spot, option: 'spot', ...shared }, { id: onDemand, option: 'on-demand', ...shared });
     prices.set(spot, market.prices);
-    prices.set(onDemand, {
-      atMs: Float64Array.of(raw(header.startMs)),
-      usdPerHour: Float64Array.of(market.onDemandUsdPerHour),
-    });
+    prices.set(onDemand, constant(header.startMs, market.onDemandUsdPerHour));
+    if (market.reserved !== undefined) {
+      const id = poolKey(market.type.name, market.zone, 'reserved');
+      pools.push({ id, option: 'reserved', ...shared, reservedInstances: market.reserved.instances });
+      prices.set(id, constant(header.startMs, market.reserved.usdPerHour));
+    }
     if (market.availability !== null) availability.set(spot, market.availability);
   }
   pools.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
@@ -83,6 +87,11 @@ export function traceOf(header: TraceHeader, markets: readonly SpotMarket[]): Ma
   };
 }
 
+const constant = (fromMs: EpochMs, price: number): PriceArrays => ({
+  atMs: Float64Array.of(raw(fromMs)),
+  usdPerHour: Float64Array.of(price),
+});
+
 /** The spot markets of a trace, sorted by pool id: the inverse of `traceOf`. */
 export function marketsOf(trace: MarketTrace): readonly SpotMarket[] {
   return trace.pools
@@ -93,5 +102,13 @@ export function marketsOf(trace: MarketTrace): readonly SpotMarket[] {
       onDemandUsdPerHour: raw(pool.onDemandUsdPerHour),
       prices: trace.prices(pool.id),
       availability: trace.availability(pool.id),
+      ...reservedOf(trace, pool),
     }));
+}
+
+function reservedOf(trace: MarketTrace, { type, zone }: Pool): Pick<SpotMarket, 'reserved'> {
+  const id = poolKey(type.name, zone, 'reserved');
+  const [price] = trace.prices(id).usdPerHour;
+  const instances = trace.pools.find((p) => p.id === id)?.reservedInstances;
+  return price === undefined || instances === undefined ? {} : { reserved: { instances, usdPerHour: price } };
 }

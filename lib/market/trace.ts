@@ -18,9 +18,9 @@ export interface MarketTrace {
   readonly endMs: EpochMs;
   /** Every price holds until the next one, as generated ones do; absent: a silence may be that of who collected them. */
   readonly isUnbroken?: true;
-  /** Spot pools and, for each of their types and zones, an on-demand pool. */
+  /** Spot pools and, for each of their types and zones, an on-demand pool; reserved ones where there are any. */
   readonly pools: readonly Pool[];
-  /** Price steps of a spot pool; a single step for an on-demand pool. */
+  /** Price steps of a spot pool; a single step for an on-demand or reserved pool. */
   prices(pool: PoolId): { readonly atMs: Float64Array; readonly usdPerHour: Float64Array };
   /** Null: always available. */
   availability(pool: PoolId): AvailabilitySteps | null;

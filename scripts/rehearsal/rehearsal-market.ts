@@ -55,6 +55,7 @@ export function marketOpenedByLaunch(): { readonly trace: MarketTrace; readonly 
     trace,
     truth: {
       knows: (pool) => truth.knows(pool),
+      most: (pool) => truth.most(pool),
       launch: (pool, at, bid) => {
         if (pool === briefPool && !isOpened) {
           isOpened = true;

@@ -40,6 +40,8 @@ export interface FleetDriver {
 export interface FleetDriverMaker {
   /** How much of its running time a report may miss or add, engine s: what a real process and its clock cost. */
   readonly toleranceS: number;
+  /** Whether it launches into reserved capacity. */
+  readonly hasReserved: boolean;
   /** With engine time that goes `slower` times slower than the driver's own pace, where real things must keep up with it. */
   make(startMs: EpochMs, slower: number): Promise<FleetDriver>;
 }
@@ -61,6 +63,7 @@ const market = (zone: string, prices = calm, available: [number, number][] = [])
   zone,
   onDemandUsdPerHour: 0.1,
   prices,
+  ...(zone === 'calm' ? { reserved: { instances: 2, usdPerHour: 0.02 } } : {}),
   availability:
     available.length === 0
       ? null
@@ -89,6 +92,7 @@ export const SPIKY = poolKey('c5.large', 'spiky', 'spot');
 const EMPTY = poolKey('c5.large', 'empty', 'spot');
 const LATE = poolKey('c5.large', 'late', 'spot');
 const ON_DEMAND = poolKey('c5.large', 'spiky', 'on-demand');
+const RESERVED = poolKey('c5.large', 'calm', 'reserved');
 export const BID: Bid = usdPerHour(0.05);
 
 export const SAVES: Checkpoint = { signal: 'SIGUSR2', graceS: seconds(1), everyS: null };
@@ -282,6 +286,40 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
         const ranS = (raw(end.atMs) - raw(started!.atMs)) / 1000;
         expect(raw(end.keptS)).toBeGreaterThanOrEqual(raw(ofKind(saved, 'attempt-checkpointed').at(-1)!.keptS));
         expect(raw(end.keptS)).toBeLessThanOrEqual(ranS);
+      },
+    );
+
+    const onReserved = maker.hasReserved ? onFleet : () => undefined;
+    onReserved(
+      'launches as many instances as are reserved, at their price, and more when one has ended',
+      async (bench) => {
+        const { driver, fleet } = bench;
+        const request = (n: number) => ({
+          key: effectKey(`launch/${n}`),
+          instance: instanceId(`i-r${n}`),
+          pool: RESERVED,
+          bid: 'uncapped' as const,
+        });
+        const outcomes = await fleet.launch([1, 2, 3].map(request));
+        expect(outcomes.map((o) => (o.status === 'refused' ? o.why : o.status))).toEqual([
+          'done',
+          'done',
+          'insufficient-capacity',
+        ]);
+        expect(await fleet.launch([1, 2, 3].map(request))).toEqual(outcomes);
+        await driver.until('an instance that is up', (all) =>
+          all.some((o) => o.kind === 'instance-ready' && o.instance === 'i-r1'),
+        );
+        await fleet.release([{ key: effectKey('release/1'), instance: instanceId('i-r1') }]);
+        const seen = await driver.until('the end of one', has('instance-ended'));
+        const [end] = ofKind(seen, 'instance-ended');
+        expect(end?.cause).toBe('released');
+        expect(await fleet.launch([request(4)])).toEqual([{ status: 'done' }]);
+        const bill = await fleet.bill(instanceId('i-r1'), end!.atMs);
+        const [launched] = ofKind(seen, 'instance-launched').filter((o) => o.instance === 'i-r1');
+        const hours = Math.max(60, (raw(end!.atMs) - raw(launched!.atMs)) / 1000) / 3600;
+        expect(raw(bill.totalUsd)).toBeCloseTo(0.02 * hours, 9);
+        expect(bill.pieces.reduce((sum, p) => sum + p.onDemandUsd, 0)).toBeCloseTo(0.1 * hours, 9);
       },
     );
 

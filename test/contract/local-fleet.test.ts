@@ -3,5 +3,6 @@ import { fleetContract } from './fleet.ts';
 
 fleetContract('local supervisors, real processes', {
   toleranceS: Infinity,
+  hasReserved: true,
   make: async (startMs, slower) => new LocalFleetBench(startMs, { speed: SPEED / slower }),
 });

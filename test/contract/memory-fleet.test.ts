@@ -46,4 +46,4 @@ async function make(startMs: Parameters<typeof plus>[0]): Promise<FleetDriver> {
   };
 }
 
-fleetContract('in memory, virtual clock', { toleranceS: 1e-6, make });
+fleetContract('in memory, virtual clock', { toleranceS: 1e-6, hasReserved: true, make });

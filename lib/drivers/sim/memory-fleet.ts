@@ -177,7 +177,7 @@ export class MemoryFleet implements Fleet {
     if (!this.#truth.knows(pool)) {
       return { status: 'refused', why: 'unsupported', detail: `the market has no pool ${pool}` };
     }
-    const outcome = this.#truth.launch(pool, at, bid);
+    const outcome = this.#isFull(pool) ? 'insufficient-capacity' : this.#truth.launch(pool, at, bid);
     if (outcome !== 'ok') {
       const why = outcome === 'no-price' ? 'insufficient-capacity' : outcome;
       return { status: 'refused', why, detail: `${pool}: ${outcome}` };
@@ -208,6 +208,14 @@ export class MemoryFleet implements Fleet {
       this.#at(taken.goneMs, () => this.#gone(instance, taken.goneMs, taken.cause));
     }
     return DONE;
+  }
+
+  /** Whether all that is reserved is in use. O(instances) for a reserved pool alone. */
+  #isFull(pool: PoolId): boolean {
+    const most = this.#truth.most(pool);
+    if (most === Infinity) return false;
+    const there = this.#instances.values().filter((i) => i.request.pool === pool && i.state !== 'ended');
+    return [...there].length >= most;
   }
 
   #ready(instance: MemoryInstance, atMs: EpochMs): void {

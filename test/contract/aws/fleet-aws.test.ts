@@ -184,6 +184,7 @@ class AwsFleetBench implements FleetDriver {
 
 fleetContract('EC2 and ECS, events doubled and out of order, on doubles alone', {
   toleranceS: Infinity,
+  hasReserved: false,
   make: (startMs, slower) =>
     AwsFleetBench.make(new Table({ client: new DynamoDouble().client(), name: 'table' }), {
       startMs,
@@ -195,6 +196,7 @@ fleetContract('EC2 and ECS, events doubled and out of order, on doubles alone', 
 describeOnLocalStack('the fleet on AWS', (on) => {
   fleetContract('EC2 and ECS on the double, DynamoDB on LocalStack', {
     toleranceS: Infinity,
+    hasReserved: false,
     make: async (startMs, slower) => {
       const table = new Table({ client: on.dynamodb(), name: await on.table() });
       return AwsFleetBench.make(table, { startMs, slower, knobs: {} });

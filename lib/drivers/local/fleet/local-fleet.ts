@@ -198,7 +198,7 @@ class FileFleet implements LocalFleet {
     if (!this.#truth.knows(pool)) {
       return { ...asked, status: 'refused', why: 'unsupported', detail: `the market has no pool ${pool}` };
     }
-    const outcome = this.#truth.launch(pool, at, bid);
+    const outcome = this.#isFull(pool) ? 'insufficient-capacity' : this.#truth.launch(pool, at, bid);
     switch (outcome) {
       case 'bid-below-price':
         return { ...asked, status: 'refused', why: outcome, detail: `the price of ${pool} is above the bid` };
@@ -209,6 +209,14 @@ class FileFleet implements LocalFleet {
       case 'ok':
         return this.#launchedSpec({ key, instance, pool, bid }, at);
     }
+  }
+
+  /** Whether all that is reserved is in use. O(instances) for a reserved pool alone. */
+  #isFull(pool: PoolId): boolean {
+    const most = this.#truth.most(pool);
+    if (most === Infinity) return false;
+    const there = this.#records.values().filter((r) => r.pool === pool && r.ended === null);
+    return [...there].length >= most;
   }
 
   /** The market's answers depend on their arguments only: asked again they are the same. */

@@ -1,4 +1,5 @@
 import type { PoolId } from '../../../kernel/ids.ts';
+import type { Pool } from '../../../domain/pool.ts';
 import { raw, usdPerHour, type EpochMs, type UsdPerHour } from '../../../kernel/units.ts';
 import { priceAt, stepsWithin } from '../../../market/price-steps.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
@@ -9,17 +10,18 @@ import type { Market } from '../../../ports/market.ts';
  * is known only by trying.
  *
  * `now` guards against asking for the future by mistake: with it, an instant later than now is answered as now.
- * A spot pool quotes nothing before its first price and after the trace's end; an on-demand pool quotes its list price always.
+ * A spot pool quotes nothing before its first price and after the trace's end; an on-demand pool quotes its list price always, a reserved
+ * one what its reservation costs.
  */
 export function replayMarket(trace: MarketTrace, now?: () => EpochMs): Market {
-  const onDemand = new Map<PoolId, UsdPerHour>(
-    trace.pools.filter((p) => p.option !== 'spot').map((p) => [p.id, p.onDemandUsdPerHour]),
+  const constant = new Map<PoolId, UsdPerHour>(
+    trace.pools.filter((p) => p.option !== 'spot').map((p) => [p.id, constantPrice(trace, p)]),
   );
   const known = (t: EpochMs): number => Math.min(raw(t), now === undefined ? Infinity : raw(now()));
   return {
     pools: () => trace.pools,
     quote: (pool, at) => {
-      const list = onDemand.get(pool);
+      const list = constant.get(pool);
       if (list !== undefined) return list;
       const t = known(at);
       const price = t > raw(trace.endMs) ? null : priceAt(trace.prices(pool), t);
@@ -28,6 +30,11 @@ export function replayMarket(trace: MarketTrace, now?: () => EpochMs): Market {
     completeUntil: () => (trace.isUnbroken === true && now !== undefined ? now() : null),
     history: (pool, from, to) => stepsWithin(trace.prices(pool), raw(from), historyEnd(raw(to), now)),
   };
+}
+
+function constantPrice(trace: MarketTrace, { id, option, onDemandUsdPerHour }: Pool): UsdPerHour {
+  const [price] = option === 'reserved' ? trace.prices(id).usdPerHour : [];
+  return price === undefined ? onDemandUsdPerHour : usdPerHour(price);
 }
 
 /** History is [from, to): a change at this very instant is known now, so the guard lets it through. */

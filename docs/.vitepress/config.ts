@@ -13,7 +13,10 @@ const titleOf = (page: string): string => {
   const [, title = page] = /^# (.*)$/m.exec(readFileSync(join(docs, `${page}.md`), 'utf8')) ?? [];
   return title.replaceAll('`', '');
 };
-const item = (page: string): DefaultTheme.SidebarItem => ({ text: titleOf(page), link: `/${page}` });
+const item = (page: string): DefaultTheme.SidebarItem => ({
+  text: titleOf(page),
+  link: page === 'index' ? '/' : `/${page}`,
+});
 
 const pagesIn = (folder: string): string[] =>
   readdirSync(join(docs, folder))

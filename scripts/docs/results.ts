@@ -14,12 +14,14 @@ function groupIn(file: string): FigureGroup {
 
 const cell = (text: string): string => text.replaceAll('|', '\\|');
 const withUnit = (text: string, unit: string | undefined): string => (unit === undefined ? text : `${text} ${unit}`);
-const verdictOf = ({ met }: FigureRecord): string => (met === undefined ? '' : met ? 'reached' : '**missed**');
+const verdictOf = ({ met }: FigureRecord): string => (met === undefined ? '' : met ? '<br>reached' : '<br>**missed**');
 
+/** Four columns: more do not fit the width of a page. */
 function row(record: FigureRecord, command: number): string {
-  const { what, reach, seen, unit, when, commit, note = '' } = record;
+  const { what, reach, seen, unit, when, commit, note } = record;
+  const figure = note === undefined ? what : `${what}<br>_${note}_`;
   const target = reach === null ? '-' : withUnit(reach, unit);
-  const cells = [what, target, withUnit(seen, unit), verdictOf(record), note, `${when}, ${commit}`, String(command)];
+  const cells = [figure, target, `${withUnit(seen, unit)}${verdictOf(record)}`, `${when}, ${commit}, (${command})`];
   return `| ${cells.map(cell).join(' | ')} |`;
 }
 
@@ -29,8 +31,8 @@ function section({ title, about, figures }: FigureGroup): string {
 
 ${about}
 
-| figure | to reach | seen | | note | measured | by |
-| --- | --- | --- | --- | --- | --- | --- |
+| figure | to reach | seen | measured |
+| --- | --- | --- | --- |
 ${figures.map((figure) => row(figure, commands.indexOf(figure.command) + 1)).join('\n')}
 
 ${commands.map((command, i) => `${i + 1}. \`${command}\``).join('\n')}
@@ -59,7 +61,7 @@ await publish(
 
 One machine with 2 cores (x86_64, Linux), Node 24.21, HiGHS 1.15.3, SQLite 3.53; nothing else ran unless a note says so. Each command
 prints its inputs, seed, versions and load. Intervals hold 95 %. Only the newest measurement of a figure is here; git has the
-history. \`measured\` names the day and the commit that recorded it.
+history. _Measured_ names the day, the commit that recorded it, and the command below the table.
 
 ## Missed targets
 

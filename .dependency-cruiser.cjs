@@ -1,7 +1,7 @@
 /**
  * The dependency directions of the architecture, as errors (docs/architecture.md draws them):
- * kernel <- domain <- {market models lineage} <- policy <- stages <- {ports cycle} <- {workload report} <- drivers <- api
- * <- {lambdas cli bin}.
+ * kernel <- domain <- {market models lineage} <- policy <- stages <- {ports cycle} <- {workload report} <- drivers <-
+ * api <- {lambdas cli bin}.
  */
 /** Each room with the rooms that it may import from, besides itself. A room inherits nothing. */
 const ROOMS = {

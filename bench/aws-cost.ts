@@ -1,11 +1,12 @@
 /**
  * npm run bench:aws-cost [-- --jobs 60 --over 0 --idle 130 --keep FILE]
  *
- * What the control plane of a deployment costs: dollars per 1,000 single-task jobs, and dollars a month while nothing is to do.
- * The app is deployed on LocalStack with EC2 and ECS in the double, as the rehearsal does (test/e2e/aws); jobs are submitted one
- * by one through API Gateway, as fast as it goes or spread over `--over` seconds of the wall, run, and are accounted for. Counted: invocations and processor time of each function, every call to
- * DynamoDB (with the units that it says it consumed), S3, SQS and Step Functions, and bytes printed. Not LocalStack's:
- * durations, which are processor time by the memory's share of a CPU plus usual waits per call, of calls made at once at once
+ * What the control plane of a deployment costs: dollars per 1,000 single-task jobs, and dollars a month while nothing
+ * is to do. The app is deployed on LocalStack with EC2 and ECS in the double, as the rehearsal does (test/e2e/aws);
+ * jobs are submitted one by one through API Gateway, as fast as it goes or spread over `--over` seconds of the wall,
+ * run, and are accounted for. Counted: invocations and processor time of each function, every call to DynamoDB (with
+ * the units that it says it consumed), S3, SQS and Step Functions, and bytes printed. Not LocalStack's: durations,
+ * which are processor time by the memory's share of a CPU plus usual waits per call, of calls made at once at once
  * (bench/aws/bill.ts). Takes 6 minutes, and 3 more than `--over`.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -293,8 +294,8 @@ function resourcesIn(rehearsal: Rehearsal): { readonly alarms: number; readonly 
 }
 
 /**
- * What jobs have left in the store's log the sweep carries to its place when nothing runs any more: it is of their cost, whenever it
- * happens. With nothing to carry over a sweep writes nothing.
+ * What jobs have left in the store's log the sweep carries to its place when nothing runs any more: it is of their
+ * cost, whenever it happens. With nothing to carry over a sweep writes nothing.
  */
 const carriesOver = (call: MeteredCall): boolean =>
   functionOf(call.caller) === 'sweep' && call.service === 'dynamodb' && isWrite(call);
@@ -361,7 +362,9 @@ function report(of: Metered): void {
   );
 }
 
-/** Invocations of the clock's functions in the idle stretch, at the pace of the deployment; what is there at all times. */
+/**
+ * Invocations of the clock's functions in the idle stretch, at the pace of the deployment; what is there at all times.
+ */
 function idleMonth(of: Metered): Usage {
   const idle = (x: { readonly atMs: number }): boolean => x.atMs >= of.doneMs;
   const calls = of.calls.filter((c) => idle(c) && !carriesOver(c));

@@ -3,11 +3,11 @@
  *
  *   node bench/cold-start.ts [--runs 10] [--only intake,forecast]
  *
- * Sizes are of the zip as deployed (linux/arm64). A start is a new process with a Lambda's environment and no network that
- * imports the bundle made for this machine, away from the checkout: time since the process began, of which Node's own start
- * is a part, and processor time, which other work on the machine disturbs less. "answer" is the first invocation, with an
- * event that is refused before AWS is asked: through middleware, logger and schema. For the forecast its model is opened and
- * asked as well, by the ONNX Runtime in its asset.
+ * Sizes are of the zip as deployed (linux/arm64). A start is a new process with a Lambda's environment and no network
+ * that imports the bundle made for this machine, away from the checkout: time since the process began, of which Node's
+ * own start is a part, and processor time, which other work on the machine disturbs less. "answer" is the first
+ * invocation, with an event that is refused before AWS is asked: through middleware, logger and schema. For the
+ * forecast its model is opened and asked as well, by the ONNX Runtime in its asset.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';

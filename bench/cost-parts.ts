@@ -1,9 +1,10 @@
 /**
- * Where the money of a simulation went: what tasks ran and kept, by purchase option, what they lost, and what was paid for while
- * nothing ran there. The parts sum to the bill.
+ * Where the money of a simulation went: what tasks ran and kept, by purchase option, what they lost, and what was paid
+ * for while nothing ran there. The parts sum to the bill.
  *
- * An instance's ledger has one row for all of its idle time; here that is divided by when it was idle, each moment by the share that
- * nothing ran on. So under prices that change from hour to hour the division within one instance is an average; sums are exact.
+ * An instance's ledger has one row for all of its idle time; here that is divided by when it was idle, each moment by
+ * the share that nothing ran on. So under prices that change from hour to hour the division within one instance is an
+ * average; sums are exact.
  */
 import { raw, type EpochMs } from '../lib/kernel/units.ts';
 import type { Attempt } from '../lib/domain/job.ts';
@@ -11,8 +12,8 @@ import { dominantShare } from '../lib/domain/resources.ts';
 import type { Settled } from '../lib/drivers/sim/collector.ts';
 
 /**
- * start-up: before its first task begins; room: beside tasks; empty: between tasks and after the last one, to the end of an hour that is
- * paid where hours are.
+ * start-up: before its first task begins; room: beside tasks; empty: between tasks and after the last one, to the end
+ * of an hour that is paid where hours are.
  */
 const IDLE = ['start-up', 'room', 'empty'] as const;
 type Idle = (typeof IDLE)[number];

@@ -1,6 +1,6 @@
 /**
- * What one cycle finds: active jobs, instances and attempts as the store would load them, a market with its history, and
- * what was learned of earlier runs. Drawn from named streams: one seed, one load.
+ * What one cycle finds: active jobs, instances and attempts as the store would load them, a market with its history,
+ * and what was learned of earlier runs. Drawn from named streams: one seed, one load.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -51,7 +51,9 @@ export interface BenchMarket {
   readonly fromMs: EpochMs;
 }
 
-/** `count` pools, half of them spot, of 2 to 16 x86 vCPUs. `path`: a market file or folder; null: a generated market. */
+/**
+ * `count` pools, half of them spot, of 2 to 16 x86 vCPUs. `path`: a market file or folder; null: a generated market.
+ */
 export async function benchMarket(count: number, path: string | null): Promise<BenchMarket> {
   if (path === null) {
     const trace = generated(Math.ceil(count / 2));

@@ -4,9 +4,10 @@
  *
  *   node bench/cycle.ts [--only small|large] [--seeds 30] [--market generated|FILE|FOLDER] [--solver-gap G] [--verbose]
  *
- * small: 200 waiting groups x 100 pools, contended; large: 100,000 tasks in 2,000 groups x 500 pools. Each size runs in a
- * process of its own, so that its peak memory is its own. Seeds follow one another a minute of market time apart, on one
- * engine's forecaster and solver. `--solver-gap 0` has the solver asked where a fill is within the usual gap. Prints inputs, versions and figures; judges nothing.
+ * small: 200 waiting groups x 100 pools, contended; large: 100,000 tasks in 2,000 groups x 500 pools. Each size runs in
+ * a process of its own, so that its peak memory is its own. Seeds follow one another a minute of market time apart, on
+ * one engine's forecaster and solver. `--solver-gap 0` has the solver asked where a fill is within the usual gap.
+ * Prints inputs, versions and figures; judges nothing.
  */
 import { DecisionMemory } from '../lib/policy/memory.ts';
 import { spawnSync } from 'node:child_process';
@@ -95,7 +96,10 @@ interface Captured {
   planned?: Planned;
 }
 
-/** The same policies with a stopwatch around each; the plan's problem is kept, to find its bound after the clock has stopped. */
+/**
+ * The same policies with a stopwatch around each; the plan's problem is kept, to find its bound after the clock has
+ * stopped.
+ */
 function timed(stages: Stages<Solver>, watch: Stopwatch, captured: Captured): Stages<Solver> {
   return {
     estimate: (...of) => watch.time('estimate', () => stages.estimate(...of)),
@@ -165,7 +169,10 @@ interface Bench {
   readonly config: SchedulerConfig;
 }
 
-/** One decision. As an engine's round it lets go of all that it was made of, so that the next one finds none of it in memory. */
+/**
+ * One decision. As an engine's round it lets go of all that it was made of, so that the next one finds none of it in
+ * memory.
+ */
 async function decided(seed: number, { shape, world, history, forecaster, solver, config }: Bench): Promise<Figure> {
   const nowMs = plus(world.fromMs, seconds(60 * seed));
   const load = benchState(shape, world, seed, nowMs);
@@ -195,7 +202,8 @@ async function decided(seed: number, { shape, world, history, forecaster, solver
   watch.time('intents', () => recordIntents(load.state, plan));
   const ms = performance.now() - began;
   const cpu = process.cpuUsage(cpuBegan);
-  // Explained a second time, for decide does it inside: lists of what was considered are there by then, and count as effects.
+  // Explained a second time, for decide does it inside: lists of what was considered are there by then, and count as
+  // effects.
   watch.time('explain', () => explain(deliberation));
   const inStages = watch.of('estimate', 'value', 'appraise', 'plan', 'place', 'scale', 'explain');
   watch.add('effects', Math.max(0, decidedMs - inStages));
@@ -252,7 +260,8 @@ function print(figures: readonly Figure[]): void {
 if (args.measure !== undefined) await measure(args.measure);
 else {
   const script = fileURLToPath(import.meta.url);
-  // As the engine's thread is limited (lib/drivers/local/engine/local-engine.ts): three semi-spaces make the young generation.
+  // As the engine's thread is limited (lib/drivers/local/engine/local-engine.ts): three semi-spaces make the young
+  // generation.
   const flag = `--max-semi-space-size=${YOUNG_GENERATION_MIB / 3}`;
   for (const size of args.only === undefined ? Object.keys(SIZES) : [args.only]) {
     const of = [flag, script, ...process.argv.slice(2), '--measure', size];

@@ -1,16 +1,17 @@
 /**
  * Single jobs with a deadline on spot: the setting of Wu et al., "Can't Be Late" (NSDI 2024).
- *   node bench/deadline-on-spot.ts [--sample N] [--part tune|report|all] [--presets a,b] [--hours 24] [--procs 2] [--seed 1] [--json FILE]
+ *   node bench/deadline-on-spot.ts [--sample N] [--part tune|report|all] [--presets a,b] [--hours 24] [--procs 2]
+ *   [--seed 1] [--json FILE]
  * needs EBB_DATA_DIR (default ../shared/data) with spot-availability-2022-2023.
  *
- * One job of one task that fills one machine, on each zone and type series (spot 0.3 of on-demand, capacity as the series
- * has it). Its window (submission to deadline) is --hours; its work 0.2 to 0.8 of that; each start costs 0.05 to 0.4 h of
- * set-up besides the machine's own start-up. The program saves when told to, so interruptions keep its work. As in the
- * paper the running time is known, to all presets alike, and they plan with the set-up time (`restoreS`).
+ * One job of one task that fills one machine, on each zone and type series (spot 0.3 of on-demand, capacity as the
+ * series has it). Its window (submission to deadline) is --hours; its work 0.2 to 0.8 of that; each start costs 0.05 to
+ * 0.4 h of set-up besides the machine's own start-up. The program saves when told to, so interruptions keep its work.
+ * As in the paper the running time is known, to all presets alike, and they plan with the set-up time (`restoreS`).
  * Presets were tuned on the windows of `--part tune` alone; `report` is the rest.
  *
- * With --capacity VERSION (a folder that `bench/forecast-capacity.ts --tuned` and the training made) each preset that forecasts is also
- * run with that model of capacity, as `PRESET+capacity`.
+ * With --capacity VERSION (a folder that `bench/forecast-capacity.ts --tuned` and the training made) each preset that
+ * forecasts is also run with that model of capacity, as `PRESET+capacity`.
  *
  * Reach: no job late by `ebbtide`; its mean cost below that of `spot-greedy` and `uniform-progress`.
  */

@@ -43,7 +43,9 @@ export interface Gaps {
   readonly bound: 'LP' | 'Lagrangian';
 }
 
-/** To the LP relaxation where the model is small enough to be solved at all, else to the plan's own Lagrangian bound. */
+/**
+ * To the LP relaxation where the model is small enough to be solved at all, else to the plan's own Lagrangian bound.
+ */
 export async function gapsOf(
   problem: Problem,
   { report, selection }: { readonly report: SolveReport; readonly selection: Selection },

@@ -1,5 +1,6 @@
 /**
- * Could a trained forecast of capacity beat the program's own (lib/market/forecast/hazard.ts)? (docs/forecast-capacity.md)
+ * Could a trained forecast of capacity beat the program's own (lib/market/forecast/hazard.ts)?
+ * (docs/forecast-capacity.md)
  *   node bench/forecast-capacity.ts --data DATASET --series FOLDER,FOLDER,..     draws the data set from series of availability
  *   node bench/forecast-capacity.ts --data DATASET --tuned FOLDER               draws it from what bench/deadline-on-spot.ts may be
  *                                                                                tuned on: nothing of its later range is looked at

@@ -1,10 +1,13 @@
 /**
- * How good trained forecasts of price losses are, beside the historical median and the paper's other classifiers (docs/forecast.md).
- *   npm run bench:forecast -- --data DATASET --markets M,M,.. --model VERSION.. [--rivals FOLDER] [--report FILE] [--record] [--split S..]
- * DATASET: what `ebb market dataset` drew from the markets, M: those, files or folders of traces. VERSION: folders with model.onnx, asked through onnxruntime-node as
- * when they serve. FOLDER: what `npm run train:preemption -- --rivals` wrote. Bootstraps draw days, seed 1.
- * --split: which parts are judged; unless told test and unseen, on which nothing is chosen. What is still to be chosen is judged on validation.
- * --record: writes the later range's figures beside each VERSION, for `ebb models list` and `show`.
+ * How good trained forecasts of price losses are, beside the historical median and the paper's other classifiers
+ * (docs/forecast.md).
+ *   npm run bench:forecast -- --data DATASET --markets M,M,.. --model VERSION.. [--rivals FOLDER] [--report FILE]
+ *   [--record] [--split S..]
+ * DATASET: what `ebb market dataset` drew from the markets, M: those, files or folders of traces. VERSION: folders with
+ * model.onnx, asked through onnxruntime-node as when they serve. FOLDER: what `npm run train:preemption -- --rivals`
+ * wrote. Bootstraps draw days, seed 1. --split: which parts are judged; unless told test and unseen, on which nothing
+ * is chosen. What is still to be chosen is judged on validation. --record: writes the later range's figures beside each
+ * VERSION, for `ebb models list` and `show`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

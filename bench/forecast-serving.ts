@@ -3,9 +3,10 @@
  *
  *   node bench/forecast-serving.ts [--forecast model|VERSION] [--pools 1000] [--bids 10] [--runs 20]
  *
- * Prices are made up: a week of them per pool, about 170 changes in each, seed 1. First is the whole of a new process: the model is
- * opened and every pool's week taken in. Then cycles a minute apart, warm: some pools have a new price, all bids are asked again.
- * Wall time, processor time of the process (ONNX Runtime's threads are part of it), and its memory.
+ * Prices are made up: a week of them per pool, about 170 changes in each, seed 1. First is the whole of a new process:
+ * the model is opened and every pool's week taken in. Then cycles a minute apart, warm: some pools have a new price,
+ * all bids are asked again. Wall time, processor time of the process (ONNX Runtime's threads are part of it), and its
+ * memory.
  */
 import { parseArgs } from 'node:util';
 import { epochMs, mib, milliCpu, raw, usdPerHour } from '../lib/kernel/units.ts';

@@ -1,6 +1,6 @@
 /**
- * What an engine with nothing to do costs: `ebb up` on a fresh folder, one tiny job, and once it is done and its instance
- * is gone, processor time and resident memory of the whole process over a quiet time.
+ * What an engine with nothing to do costs: `ebb up` on a fresh folder, one tiny job, and once it is done and its
+ * instance is gone, processor time and resident memory of the whole process over a quiet time.
  *
  *   node bench/idle.ts [--seconds 30] [--settle 20] [--form package|checkout]
  *

@@ -1,18 +1,19 @@
 /**
- * Intake over HTTP, each job durable (SQLite, WAL, synchronous FULL) before its answer. The server runs in a process of its own on the
- * same machine; whoever sends shares its cores.
+ * Intake over HTTP, each job durable (SQLite, WAL, synchronous FULL) before its answer. The server runs in a process of
+ * its own on the same machine; whoever sends shares its cores.
  *
  *   node bench/intake.ts [--seconds 10] [--connections 64] [--jobs 20000] [--dir FOLDER]
  *
- * 1. Single submissions from many connections: the highest throughput, then the latency at half that rate (autocannon sends a second's
- *    share of each connection in a burst, which is harder than an even rate); then every acknowledged job is looked for in the database
- *    that the stopped server leaves behind.
+ * 1. Single submissions from many connections: the highest throughput, then the latency at half that rate (autocannon
+ *    sends a second's share of each connection in a burst, which is harder than an even rate); then every acknowledged
+ *    job is looked for in the database that the stopped server leaves behind.
  * 2. One client, single submissions one after another, then batches (POST /api/jobs/batch), to the same server.
- * 3. End to end: `ebb submit` of --jobs jobs, as documents of one YAML file, as JSON lines and as 5,000 files, to a real engine
- *    (scripts/serve-engine.ts: admission, engine thread and instances as `ebb up` has them), which schedules and runs them meanwhile.
- *    Timed: the whole command, process start and reading included; and its requests alone, from the first that the server gets until the last is
- *    answered. A job that is answered is in the database from which the engine's next cycle takes it. Then the same command again under its
- *    key. Besides, the longest wait of a health check (one every 20 ms) while jobs are taken: what others notice.
+ * 3. End to end: `ebb submit` of --jobs jobs, as documents of one YAML file, as JSON lines and as 5,000 files, to a
+ *    real engine (scripts/serve-engine.ts: admission, engine thread and instances as `ebb up` has them), which
+ *    schedules and runs them meanwhile. Timed: the whole command, process start and reading included; and its requests
+ *    alone, from the first that the server gets until the last is answered. A job that is answered is in the database
+ *    from which the engine's next cycle takes it. Then the same command again under its key. Besides, the longest wait
+ *    of a health check (one every 20 ms) while jobs are taken: what others notice.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -29,7 +30,10 @@ import { MAX_BATCH_JOBS } from '../lib/api/requests.ts';
 import type { BatchAnswer } from '../lib/api/schemas.ts';
 import { SqliteStore } from '../lib/drivers/local/store/sqlite-store.ts';
 
-/** What intake is to reach: at least this many jobs a second (single ones, and end to end), and this latency at half the highest rate. */
+/**
+ * What intake is to reach: at least this many jobs a second (single ones, and end to end), and this latency at half the
+ * highest rate.
+ */
 const TARGET_JOBS_PER_S = 2000;
 const TARGET_P99_MS = 50;
 

@@ -1,4 +1,6 @@
-/** Ratios of sums with bootstrap intervals over clusters (windows): what is drawn again is a window with all its jobs. */
+/**
+ * Ratios of sums with bootstrap intervals over clusters (windows): what is drawn again is a window with all its jobs.
+ */
 import { Bootstrap, type Estimate } from '../lib/report/bootstrap.ts';
 
 export interface Pair {

@@ -1,16 +1,19 @@
 /**
  * Many jobs with deadlines at once, on the spot prices of 2016 and of 2021: cost and misses of each preset.
- *   node bench/many-jobs.ts [--part report|tune] [--markets 2016,2021] [--last-share 0.2] [--windows 4] [--jobs 32] [--presets a,b@FORECAST] [--seed 1] [--parts] [--json FILE]
+ *   node bench/many-jobs.ts [--part report|tune] [--markets 2016,2021] [--last-share 0.2] [--windows 4] [--jobs 32]
+ *   [--presets a,b@FORECAST] [--seed 1] [--parts] [--json FILE]
  * needs EBB_DATA_DIR (default ../shared/data) with spot-prices-us-east-1-2016 and -2021.
  *
- * A window is the time in which the jobs of one synthetic workload arrive; windows are spread evenly over the market after
- * its first week, from which forecasts learn. The part to tune on has the beginning of each stretch, the part to report on its middle, with other
- * seeds: nothing was chosen by looking at the latter. All jobs have a deadline, with slack as in JamaisVu's EXP1 (20 to 80 %, table 3);
- * tasks save their state every ten minutes. The market is cut down to a few common types, each in all its zones, so that a
- * simulation takes seconds. 2016 is billed by the hour, 2021 by the second. Running times are learned as the jobs end.
+ * A window is the time in which the jobs of one synthetic workload arrive; windows are spread evenly over the market
+ * after its first week, from which forecasts learn. The part to tune on has the beginning of each stretch, the part to
+ * report on its middle, with other seeds: nothing was chosen by looking at the latter. All jobs have a deadline, with
+ * slack as in JamaisVu's EXP1 (20 to 80 %, table 3); tasks save their state every ten minutes. The market is cut down
+ * to a few common types, each in all its zones, so that a simulation takes seconds. 2016 is billed by the hour, 2021 by
+ * the second. Running times are learned as the jobs end.
  *
- * `ebbtide@model` is a preset under another forecast of interruptions (docs/forecast.md: `history`, `model`, a version, `oracle`); with
- * `--last-share 0.2` windows lie in the last fifth of each market, of which no shipped model has seen anything.
+ * `ebbtide@model` is a preset under another forecast of interruptions (docs/forecast.md: `history`, `model`, a version,
+ * `oracle`); with `--last-share 0.2` windows lie in the last fifth of each market, of which no shipped model has seen
+ * anything.
  *
  * What one preset would turn down at submission (it has learned other running times) none is given, so that all run the
  * same jobs.

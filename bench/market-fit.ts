@@ -4,9 +4,9 @@
  *
  *     node bench/market-fit.ts [--write] [--svg FILE]
  *
- * Data: EBB_DATA_DIR (default ../shared/data): spot-prices-us-east-1-{2015,2016,2021}, spot-availability-2022-2023, see docs/datasets.md.
- * Split: by time. The first two thirds of every market and series are fitted, the last third is compared.
- * `--write` rewrites lib/market/fitted.ts; `--svg` draws the distributions side by side.
+ * Data: EBB_DATA_DIR (default ../shared/data): spot-prices-us-east-1-{2015,2016,2021}, spot-availability-2022-2023, see
+ * docs/datasets.md. Split: by time. The first two thirds of every market and series are fitted, the last third is
+ * compared. `--write` rewrites lib/market/fitted.ts; `--svg` draws the distributions side by side.
  */
 import { readdirSync, writeFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -78,7 +78,8 @@ interface SeriesPart {
 async function seriesParts(folder: string): Promise<{ fit: SeriesPart[]; held: SeriesPart[] }> {
   const parts = { fit: [] as SeriesPart[], held: [] as SeriesPart[] };
   const files = readdirSync(join(dataDir, folder), { recursive: true, encoding: 'utf8' }).sort();
-  // Each file by itself: in one market the months between two series of a pool would count as one long outage. EC2 only.
+  // Each file by itself: in one market the months between two series of a pool would count as one long outage. EC2
+  // only.
   for (const file of files.filter((f) => f.endsWith('.json') && f.includes('aws-'))) {
     const trace = await open(join(folder, file));
     const { fit, held } = split(trace);

@@ -4,8 +4,8 @@
  *   node bench/predict.ts [--data DIR] [--jobs N] [--order end|submission] [--max-feature-values N]
  *                         [--no-baselines] [--json]
  *
- * Each of the 672,074 jobs is predicted when it is submitted. Jobs that end in FINISH are learned from when they end and
- * are scored: runtime = end - last schedule. KILL, FAIL and jobs still running at the end are predicted but neither
+ * Each of the 672,074 jobs is predicted when it is submitted. Jobs that end in FINISH are learned from when they end
+ * and are scored: runtime = end - last schedule. KILL, FAIL and jobs still running at the end are predicted but neither
  * scored nor learned from: how long they would have run is not known. `--order submission` teaches each runtime right
  * after its prediction instead, as if it had been known at once: the optimistic reading of the paper's replay.
  *
@@ -213,7 +213,9 @@ function p95(atS: Float64Array, weight: Float64Array): number {
   return atS.at(-1) as number;
 }
 
-/** JamaisVu section 6.2: between -50 % and +100 % of the truth is within a factor of two. Runtimes of 0 s count as 1 ms. */
+/**
+ * JamaisVu section 6.2: between -50 % and +100 % of the truth is within a factor of two. Runtimes of 0 s count as 1 ms.
+ */
 function within(predictedS: number, truthS: number, factor: number): boolean {
   const truth = Math.max(truthS, 0.001);
   return predictedS >= truth / factor && predictedS <= truth * factor;

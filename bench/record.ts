@@ -32,7 +32,9 @@ export type FigureGroup = z.infer<typeof figureGroup>;
 
 export type Measured = Omit<FigureRecord, 'when' | 'commit'>;
 
-/** Prints records of today and this commit, as JSON: what `--json` of a benchmark gives, to be put into bench/results. */
+/**
+ * Prints records of today and this commit, as JSON: what `--json` of a benchmark gives, to be put into bench/results.
+ */
 export function printRecords(measured: readonly Measured[]): void {
   const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
   const when = new Date().toISOString().slice(0, 10);

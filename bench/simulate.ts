@@ -1,17 +1,20 @@
 /**
  * How fast the simulator is: events per second, peak memory, and the solver's share of the time.
  *
- *   node bench/simulate.ts [--only greedy,milp,growth] [--gap 60] [--vcpus 100000] [--from-s S] [--to-s S] [--market FILE|FOLDER]
+ *   node bench/simulate.ts [--only greedy,milp,growth] [--gap 60] [--vcpus 100000] [--from-s S] [--to-s S] [--market
+ *   FILE|FOLDER]
  *
- * greedy: the Google trace's task attempts (EBB_DATA_DIR, docs/datasets.md) under `spot-greedy`; milp: the same under `ebbtide`,
- * whose solver ends by nodes. growth: a synthetic workload under `spot-greedy`, then ten times its jobs, once over ten times as
- * long (the live set stays) and once in the same time on ten times the vCPUs (the live set grows); load per vCPU is the same
- * in all three. What is read, made and compiled before the first cycle is measured with a single job and taken off there.
+ * greedy: the Google trace's task attempts (EBB_DATA_DIR, docs/datasets.md) under `spot-greedy`; milp: the same under
+ * `ebbtide`, whose solver ends by nodes. growth: a synthetic workload under `spot-greedy`, then ten times its jobs,
+ * once over ten times as long (the live set stays) and once in the same time on ten times the vCPUs (the live set
+ * grows); load per vCPU is the same in all three. What is read, made and compiled before the first cycle is measured
+ * with a single job and taken off there.
  *
- * An event is something that happened to an instance or a task, a submission, or a cycle. `--gap` is the least time between two
- * decisions, seconds; `--from-s` and `--to-s` take a part of the trace. Requests are fractions of the market's largest
- * machine: 16 vCPUs; its memory is taken as 64 GiB. Each run is a thread of a process of its own, as `ebb simulate` has it, one
- * after the other: peak memory is of the process. Processor time counts all its threads. Judges nothing.
+ * An event is something that happened to an instance or a task, a submission, or a cycle. `--gap` is the least time
+ * between two decisions, seconds; `--from-s` and `--to-s` take a part of the trace. Requests are fractions of the
+ * market's largest machine: 16 vCPUs; its memory is taken as 64 GiB. Each run is a thread of a process of its own, as
+ * `ebb simulate` has it, one after the other: peak memory is of the process. Processor time counts all its threads.
+ * Judges nothing.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

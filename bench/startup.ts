@@ -3,9 +3,9 @@
  *
  *   node bench/startup.ts [--runs 20] [--old PATH_OF_AN_OLDER_NODE] [--json]
  *
- * As a package and as a checkout; by this Node, and by an older one (the first other `node` on the PATH unless named), which has
- * the launcher start the packaged Node. The first run of each fills Node's compile cache and is printed apart.
- * `--json` prints records for bench/results; all else then goes to standard error.
+ * As a package and as a checkout; by this Node, and by an older one (the first other `node` on the PATH unless named),
+ * which has the launcher start the packaged Node. The first run of each fills Node's compile cache and is printed
+ * apart. `--json` prints records for bench/results; all else then goes to standard error.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';

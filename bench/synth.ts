@@ -1,6 +1,6 @@
 /**
- * How long `npx cdk synth -q` takes, without network, credentials and home: the first time with all functions bundled, then with
- * their code as it was kept.
+ * How long `npx cdk synth -q` takes, without network, credentials and home: the first time with all functions bundled,
+ * then with their code as it was kept.
  *
  *   node bench/synth.ts [--runs 3]
  */

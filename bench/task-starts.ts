@@ -1,14 +1,16 @@
 /**
  * How many tasks of `true` a second the local engine starts and finishes, from `ebb up` to the exit of real processes.
  *
- *   node bench/task-starts.ts [--case all|tasks|jobs] [--tasks 10000] [--jobs 5000] [--speed 10] [--vcpus N] [--form package|checkout] [--profile FOLDER]
+ *   node bench/task-starts.ts [--case all|tasks|jobs] [--tasks 10000] [--jobs 5000] [--speed 10] [--vcpus N] [--form
+ *   package|checkout] [--profile FOLDER]
  *
  * tasks: one job of many tasks. jobs: many jobs of one task each, submitted in batches while the engine runs.
  *
- * Times are those of the attempts in the database that the stopped engine leaves: engine time over `--speed`, which makes instances
- * come up sooner on the wall and nothing else faster. A start counts when the program was spawned. The bounds of the same run: `sh -c true`
- * spawned by one Node process, as many at once as tasks run, and by `xargs -P2`. Processor time is that of the engine with all its
- * threads, and of the supervisors with the tasks that they ran. Linux only. Prints figures; judges nothing.
+ * Times are those of the attempts in the database that the stopped engine leaves: engine time over `--speed`, which
+ * makes instances come up sooner on the wall and nothing else faster. A start counts when the program was spawned. The
+ * bounds of the same run: `sh -c true` spawned by one Node process, as many at once as tasks run, and by `xargs -P2`.
+ * Processor time is that of the engine with all its threads, and of the supervisors with the tasks that they ran. Linux
+ * only. Prints figures; judges nothing.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -107,7 +109,10 @@ async function post(to: Served, path: string, body: unknown): Promise<void> {
   if (refused !== undefined) throw new Error(`a job was refused: ${JSON.stringify(refused)}`);
 }
 
-/** Processor time of the supervisors of a fleet and of the tasks that they have waited for, seconds; the largest that was seen of each. */
+/**
+ * Processor time of the supervisors of a fleet and of the tasks that they have waited for, seconds; the largest that
+ * was seen of each.
+ */
 class Supervisors {
   readonly #seen = new Map<string, number>();
   readonly #dir: string;

@@ -6,7 +6,8 @@ import { readDeployment } from '../lib/infra/read-config.ts';
 import { ebbtideStacks } from '../lib/infra/stacks.ts';
 import { EbbError } from '../lib/kernel/errors.ts';
 
-// The CDK's check against CloudFormation's schemas takes a third of the time. Tests make it, of each kind of configuration.
+// The CDK's check against CloudFormation's schemas takes a third of the time. Tests make it, of each kind of
+// configuration.
 const app = new App({ builtinCloudFormationValidation: false });
 try {
   const config = readDeployment({

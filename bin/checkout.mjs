@@ -20,7 +20,9 @@ const STAMPS = 'stamps.json';
 /** A copy that was used lately stays even if nobody seems to use it: its user may just be starting. */
 const KEPT_MS = 3_600_000;
 
-/** Folder of the compiled copy of what is there now; null where there can be none (then the sources run as they are). */
+/**
+ * Folder of the compiled copy of what is there now; null where there can be none (then the sources run as they are).
+ */
 export function compiledCopy(root) {
   try {
     const known = join(copiesOf(root), digestOf(stampsOf(root)));
@@ -108,7 +110,9 @@ function newestCopy(copies, compiler) {
   return null;
 }
 
-/** Each user is a file `user.<pid>` in the copy for as long as its process lives. Making it also renews the copy's time. */
+/**
+ * Each user is a file `user.<pid>` in the copy for as long as its process lives. Making it also renews the copy's time.
+ */
 function use(copy) {
   const mark = join(copy, `user.${process.pid}`);
   fs.writeFileSync(mark, '');

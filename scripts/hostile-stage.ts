@@ -25,7 +25,10 @@ const braces = fc
     fc.constantFrom('', '**/', '*', '[', '!(', '+(a|', '..', 's3://b/'),
   )
   .map(([piece, times, other]) => (other + piece).repeat(times));
-/** Braces that nobody closes, or that stand for themselves, in many patterns: reading one must take no longer than it is long. */
+/**
+ * Braces that nobody closes, or that stand for themselves, in many patterns: reading one must take no longer than it is
+ * long.
+ */
 const manyOpen = fc
   .tuple(fc.constantFrom('{', '{}', '{{}', '{a', '{{{}}'), fc.integer({ min: 1, max: 40 }))
   .map(([piece, count]) => Array.from({ length: count }, (_, i) => piece.repeat(4000 / piece.length) + String(i)));

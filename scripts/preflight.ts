@@ -1,6 +1,7 @@
 /**
- * `npm run preflight`: what would stop `npx cdk deploy --all` with these credentials, before anything is made. Takes the same
- * configuration: ebbtide.config.yaml, and values as `-- -c ebbtide:maxVcpus=64`. Exit code 1 where something would.
+ * `npm run preflight`: what would stop `npx cdk deploy --all` with these credentials, before anything is made. Takes
+ * the same configuration: ebbtide.config.yaml, and values as `-- -c ebbtide:maxVcpus=64`. Exit code 1 where something
+ * would.
  */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

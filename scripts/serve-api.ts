@@ -1,6 +1,7 @@
 /**
  * An API server on a SQLite database without an engine behind it: jobs are taken and nothing runs. For the intake
- * benchmark and the fuzzer. Prints one line of JSON with its address, ends on SIGTERM with the number of answers per status.
+ * benchmark and the fuzzer. Prints one line of JSON with its address, ends on SIGTERM with the number of answers per
+ * status.
  *
  *   node scripts/serve-api.ts --dir FOLDER
  */

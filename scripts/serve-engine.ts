@@ -1,7 +1,7 @@
 /**
- * A local engine behind an HTTP API, as `ebb up` has it: real admission, a real engine thread, real instances. For the fuzzer, so commands
- * and files of jobs are taken out once they have been checked: every task runs `true`. Prints one line of JSON with its address, ends on
- * SIGTERM with the number of answers per status.
+ * A local engine behind an HTTP API, as `ebb up` has it: real admission, a real engine thread, real instances. For the
+ * fuzzer, so commands and files of jobs are taken out once they have been checked: every task runs `true`. Prints one
+ * line of JSON with its address, ends on SIGTERM with the number of answers per status.
  *
  *   node scripts/serve-engine.ts --dir FOLDER
  */

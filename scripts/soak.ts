@@ -1,7 +1,8 @@
 /**
  * The killing soak: jobs of short real commands on `ebb up`, whose process is killed with SIGKILL every few seconds and
  * started again, until all jobs are over. Then everything is counted: the jobs, the tasks (by the store and by what the
- * tasks themselves wrote), the instances, the processes, the ledger against the bills. Exit code 1 when anything is wrong.
+ * tasks themselves wrote), the instances, the processes, the ledger against the bills. Exit code 1 when anything is
+ * wrong.
  *
  *   node scripts/soak.ts [--jobs 200] [--tasks 5] [--kill-every 4] [--speed 300] [--minutes 20] [--seed 1] [--keep]
  *

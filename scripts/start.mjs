@@ -1,6 +1,7 @@
 // `npm start`: installs what is missing, then does the main job on the example that ships with the project.
 // Each start has a folder of its own, so that it begins with the market's first day; `--dir` names another one.
-// Arguments are passed on: `npm start -- --speed 120`. `npm start -- --resume` goes on with the newest unfinished start.
+// Arguments are passed on: `npm start -- --speed 120`. `npm start -- --resume` goes on with the newest unfinished
+// start.
 import { spawnSync } from 'node:child_process';
 import { join, relative } from 'node:path';
 import { ensureInstalled, projectEnv, projectNode, ROOT, run } from './toolchain.mjs';

@@ -47,7 +47,8 @@ export function projectNode() {
 
 /**
  * Runs a command with the project's Node first on the PATH and this terminal as its own. Resolves to its exit code;
- * a signal is reported as shells do, 128 + its number. Ctrl-C reaches the command by itself: here it is only waited out.
+ * a signal is reported as shells do, 128 + its number. Ctrl-C reaches the command by itself: here it is only waited
+ * out.
  */
 export function run(command, args, options = {}) {
   return new Promise((resolve, reject) => {

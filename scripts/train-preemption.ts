@@ -1,10 +1,12 @@
 /**
  * Trains the pre-emption forecast (docs/forecast-training.md):
- *   npm run train:preemption -- --data DATASET [--markets M,M,.. [--instants N] [--points times|prices]] [--output VERSION] [--model trees|lstm] ..
+ *   npm run train:preemption -- --data DATASET [--markets M,M,.. [--instants N] [--points times|prices]] [--output
+ *   VERSION] [--model trees|lstm] ..
  *
- * DATASET is what `ebb market dataset` wrote; with --markets (market files, or folders of traces) it is drawn from them first,
- * so that one command goes from prices to a model. The first run makes a Python environment in the user's cache from pinned packages
- * with checked hashes; the same data set, seed and packages give the same model on the same kind of processor.
+ * DATASET is what `ebb market dataset` wrote; with --markets (market files, or folders of traces) it is drawn from them
+ * first, so that one command goes from prices to a model. The first run makes a Python environment in the user's cache
+ * from pinned packages with checked hashes; the same data set, seed and packages give the same model on the same kind
+ * of processor.
  */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';

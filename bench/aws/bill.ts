@@ -20,13 +20,16 @@ const VCPU_MIB = 1769;
 const WAITS_MS: Readonly<Record<string, number>> = { dynamodb: 5, s3: 25, amazonsqs: 10, awsstepfunctions: 30 };
 const OTHER_WAIT_MS = 100;
 const TRANSACTION_WAIT_MS = 12;
-/** START, END and REPORT, which Lambda itself writes about an invocation that went well unless it is told not to, bytes. */
+/**
+ * START, END and REPORT, which Lambda itself writes about an invocation that went well unless it is told not to, bytes.
+ */
 const LAMBDA_LOG_BYTES = SERVICE_LOG_LEVEL === 'INFO' ? 450 : 0;
 /** An entry of the API's access log, bytes. */
 const ACCESS_LOG_BYTES = 400;
 /**
- * A task's report (lib/drivers/aws/fleet/report.ts) of 10 digits each, and the 26 bytes that CloudWatch Logs counts for any event ("plus 26
- * bytes for each log event", API_PutLogEvents). Reading it back (GetLogEvents) is in no price list: time alone.
+ * A task's report (lib/drivers/aws/fleet/report.ts) of 10 digits each, and the 26 bytes that CloudWatch Logs counts for
+ * any event ("plus 26 bytes for each log event", API_PutLogEvents). Reading it back (GetLogEvents) is in no price list:
+ * time alone.
  */
 const REPORT_BYTES = 94 + 26;
 /** Express executions are billed by 64 MB. */
@@ -44,8 +47,8 @@ const waitOf = ({ service, operation }: MeteredCall): number =>
   operation === 'TransactWriteItems' ? TRANSACTION_WAIT_MS : (WAITS_MS[service] ?? OTHER_WAIT_MS);
 
 /**
- * What the calls of one process wait for together, ms: each begins when those are over that had their answers before it began in the
- * run, so that calls on their way at once wait at once.
+ * What the calls of one process wait for together, ms: each begins when those are over that had their answers before it
+ * began in the run, so that calls on their way at once wait at once.
  */
 function waitTogether(calls: readonly MeteredCall[]): number {
   const done: { readonly endMs: number; readonly virtualMs: number }[] = [];

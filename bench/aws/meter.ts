@@ -1,7 +1,7 @@
 /**
- * Counts the calls that functions make: a proxy between them and LocalStack or the double. It asks DynamoDB for the units that
- * each call consumed, which nobody has to know of (signatures are not checked there), and tells functions and their processes apart
- * by what preload.mjs puts into the SDK's user agent.
+ * Counts the calls that functions make: a proxy between them and LocalStack or the double. It asks DynamoDB for the
+ * units that each call consumed, which nobody has to know of (signatures are not checked there), and tells functions
+ * and their processes apart by what preload.mjs puts into the SDK's user agent.
  */
 import { createServer, request, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -132,8 +132,9 @@ interface Keys {
 const readUnit = (isConsistent: boolean | undefined): number => (isConsistent === true ? 1 : 0.5);
 
 /**
- * What is not there is billed as the smallest item is (DynamoDB API reference, BatchGetItem: "If a requested item does not exist, it
- * is not returned in the result. Requests for nonexistent items consume the minimum read capacity units"). DynamoDB Local says 0.
+ * What is not there is billed as the smallest item is (DynamoDB API reference, BatchGetItem: "If a requested item does
+ * not exist, it is not returned in the result. Requests for nonexistent items consume the minimum read capacity
+ * units"). DynamoDB Local says 0.
  */
 function absentUnits(said: Buffer, content: Buffer): number {
   const { RequestItems: asked = {} } = jsonOf(said) as { RequestItems?: Readonly<Record<string, Keys>> };
@@ -154,13 +155,15 @@ interface TransactItem {
   };
 }
 
-/** Names of attributes, the key, and what an update leaves as it is: bytes of an item beside the values that are sent. */
+/**
+ * Names of attributes, the key, and what an update leaves as it is: bytes of an item beside the values that are sent.
+ */
 const BESIDE_BYTES = 150;
 
 /**
- * Units of a transaction, refused ones included, by what is sent: each item is written at twice the units of a write alone
- * (DynamoDB developer guide, "Read and write operations", transactional writes). DynamoDB Local says 4 for small items, however
- * many there are.
+ * Units of a transaction, refused ones included, by what is sent: each item is written at twice the units of a write
+ * alone (DynamoDB developer guide, "Read and write operations", transactional writes). DynamoDB Local says 4 for small
+ * items, however many there are.
  */
 function transactionUnits(said: Buffer): number {
   const { TransactItems: items = [] } = jsonOf(said) as { TransactItems?: readonly TransactItem[] };
@@ -178,7 +181,8 @@ const sizeOf = (type: string, value: unknown): number => {
 
 /**
  * A write whose condition is not met consumes units too, by the item that is there, and does not say how many (DynamoDB
- * developer guide, "Condition expressions"). One is counted: what is written under conditions here is below 1 KB, nearly always.
+ * developer guide, "Condition expressions"). One is counted: what is written under conditions here is below 1 KB,
+ * nearly always.
  */
 function consumedOf(content: Buffer): Pick<MeteredCall, 'units' | 'indexUnits'> {
   const { ConsumedCapacity: used, __type: fault = '' } = jsonOf(content) as {

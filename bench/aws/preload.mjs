@@ -1,7 +1,8 @@
 /**
  * Loaded into every function of a metered rehearsal (NODE_OPTIONS=--import). Writes one line per answer of the worker
- * (scripts/localstack/lambda/worker.mjs): processor time since the answer before, and bytes printed. The first line is that of
- * loading the function. The SDK's user agent then names the function and the process, by which the meter tells the calls apart.
+ * (scripts/localstack/lambda/worker.mjs): processor time since the answer before, and bytes printed. The first line is
+ * that of loading the function. The SDK's user agent then names the function and the process, by which the meter tells
+ * the calls apart.
  */
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -10,7 +11,10 @@ import { isMainThread } from 'node:worker_threads';
 
 const { METER_FOLDER: folder, AWS_LAMBDA_FUNCTION_NAME: name = '' } = process.env;
 
-/** What the SDK says because it is metered: of the name in the user agent, to which Powertools adds, and of the address before the queue's. */
+/**
+ * What the SDK says because it is metered: of the name in the user agent, to which Powertools adds, and of the address
+ * before the queue's.
+ */
 const isOfMeter = (text) => /userAgentAppId exceeds|differs from SQSClient resolved endpoint/.test(text);
 
 if (isMainThread && folder !== undefined && process.argv[1]?.endsWith('worker.mjs') === true) {

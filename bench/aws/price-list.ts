@@ -1,8 +1,9 @@
 /**
  * What AWS asks for in us-east-1 (N. Virginia), USD, without taxes, discounts and free tiers: the one table that
- * `npm run bench:aws-cost` multiplies by. Each row names the page that it is published on. The figures are those of 2025
- * (DynamoDB's since its reduction of November 2024); the pages cannot be read from where the benchmark was made, so compare
- * them with the pages before you rely on a figure. `free` is what an account gets each month without end, not the first year's.
+ * `npm run bench:aws-cost` multiplies by. Each row names the page that it is published on. The figures are those of
+ * 2025 (DynamoDB's since its reduction of November 2024); the pages cannot be read from where the benchmark was made,
+ * so compare them with the pages before you rely on a figure. `free` is what an account gets each month without end,
+ * not the first year's.
  */
 export interface Price {
   readonly usd: number;

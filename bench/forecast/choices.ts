@@ -1,8 +1,8 @@
 /**
- * What forecasts are worth when something hangs on them: an hour of work that is put on spot or on demand. On demand costs 1; spot
- * its price relative to on-demand and, where it is lost, `lossCost` hours of on-demand besides (work done again, a deadline
- * missed). Spot is taken where that is expected to be cheaper, so that the threshold follows from the costs of being wrong and
- * differs by price. Nothing is tuned.
+ * What forecasts are worth when something hangs on them: an hour of work that is put on spot or on demand. On demand
+ * costs 1; spot its price relative to on-demand and, where it is lost, `lossCost` hours of on-demand besides (work done
+ * again, a deadline missed). Spot is taken where that is expected to be cheaper, so that the threshold follows from the
+ * costs of being wrong and differs by price. Nothing is tuned.
  */
 import type { Cell, Forecast } from '../../lib/models/evaluation/cells.ts';
 import type { DatasetRows } from '../../lib/models/evaluation/dataset-rows.ts';

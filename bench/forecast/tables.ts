@@ -11,7 +11,9 @@ const SPLIT_NAMES: Readonly<Record<string, string>> = { test: 'later', unseen: '
 export const cellName = ({ source, split, protocol }: Cell): string =>
   `${source}, ${SPLIT_NAMES[split] ?? split}, ${protocol}`;
 
-/** Accuracy in points and F1 in per cent above one of the medians; F1 has no ratio to a forecast that never says "lost". */
+/**
+ * Accuracy in points and F1 in per cent above one of the medians; F1 has no ratio to a forecast that never says "lost".
+ */
 export function gain(row: Row, rows: readonly Row[], median: string): string {
   const other = rows.find((r) => r.cell === row.cell && r.forecast === median);
   if (other === undefined || other === row) return '-';

@@ -1,7 +1,8 @@
 /**
- * What F1 at the paper's threshold of one half leaves open, each with hindsight and so no figure of a forecast: the best F1 that any
- * threshold would have had on the range that is judged, and F1 by how far bids lay above the price. The paper draws bids "with range
- * [0.00001, 0.2]" and does not say how; they are drawn evenly by their logarithm here, and F1 depends on that.
+ * What F1 at the paper's threshold of one half leaves open, each with hindsight and so no figure of a forecast: the
+ * best F1 that any threshold would have had on the range that is judged, and F1 by how far bids lay above the price.
+ * The paper draws bids "with range [0.00001, 0.2]" and does not say how; they are drawn evenly by their logarithm here,
+ * and F1 depends on that.
  */
 import type { Cell, Forecast } from '../../lib/models/evaluation/cells.ts';
 import type { DatasetRows } from '../../lib/models/evaluation/dataset-rows.ts';

@@ -193,7 +193,10 @@ export function lognormal(medianS: number, sigma: number, draw: Uniform): Distri
 /** Quantile of the standard normal, to three digits (Bowling et al. 2009, the logistic approximation inverted). */
 const probit = (u: number): number => Math.log(u / (1 - u)) / 1.702;
 
-/** Deadline tasks are worth ten to a hundred times their cost on demand, best-effort ones two to three, falling over a day. */
+/**
+ * Deadline tasks are worth ten to a hundred times their cost on demand, best-effort ones two to three, falling over a
+ * day.
+ */
 function worthOf(group: PendingGroup, runtime: Distribution, deadlineMs: EpochMs | null, draw: Uniform): Worth {
   const onDemandUsd = (raw(group.need.cpu) / 1000) * 0.05 * (raw(mean(runtime)) / 3600);
   if (deadlineMs === null) {

@@ -1,4 +1,7 @@
-/** Plain domain values that benchmarks make loads of. Each names what the load is about; the rest is as small as it can be. */
+/**
+ * Plain domain values that benchmarks make loads of. Each names what the load is about; the rest is as small as it can
+ * be.
+ */
 import { effectKey, groupId, instanceId, jobId } from '../../lib/kernel/ids.ts';
 import { ZERO_S, epochMs, mib, milliCpu, usdPerHour, type EpochMs } from '../../lib/kernel/units.ts';
 import type { Instance } from '../../lib/domain/instance.ts';

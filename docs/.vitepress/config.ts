@@ -1,6 +1,6 @@
 /**
- * The site of these pages: `npm run docs:site` builds it into `site/`. The sidebar has every page, in the order in which a reader needs
- * them; a page that it leaves out, and a link to a page that is not there, fail the build.
+ * The site of these pages: `npm run docs:site` builds it into `site/`. The sidebar has every page, in the order in
+ * which a reader needs them; a page that it leaves out, and a link to a page that is not there, fail the build.
  */
 import { cpSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -2,8 +2,9 @@
 //
 //   node factor.mjs numbers.txt TASK TASKS
 //
-// With FACTOR_SECONDS it works for that long instead, all its attempts together: when its share of the list is done it goes
-// on with further numbers, and what is not done by then is left. So it lasts as long on a fast machine as on a slow one.
+// With FACTOR_SECONDS it works for that long instead, all its attempts together: when its share of the list is done it
+// goes on with further numbers, and what is not done by then is left. So it lasts as long on a fast machine as on a
+// slow one.
 //
 // How a program makes itself interruptible: after each unit of work (one elliptic curve, a fraction of a second) it
 // looks whether it was asked to save, and what it saves is small. SIGUSR1 means "your machine is about to go": it saves
@@ -25,7 +26,9 @@ const listed = readFileSync(file, 'utf8')
   .map((line) => line.replace(/#.*/, '').trim())
   .filter((line) => line !== '');
 
-/** By number as written: its prime factors so far, what is still to be split, and curves spent on the first of those. */
+/**
+ * By number as written: its prime factors so far, what is still to be split, and curves spent on the first of those.
+ */
 const { numbers, workedMs: workedBeforeMs } = restore();
 const startedMs = performance.now();
 let savedMs = startedMs;

@@ -1,4 +1,5 @@
-// The second stage: trusts nothing. Multiplies the factors back, tests each for primality, and writes outputs/report.md.
+// The second stage: trusts nothing. Multiplies the factors back, tests each for primality, and writes
+// outputs/report.md.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isProbablePrime } from './ecm.mjs';

@@ -1,7 +1,8 @@
 /**
- * Starts a cycle when one is due. Two kinds of events come here: the minute's clock, which asks whether anything is due and costs
- * one read when nothing is; and the state machine, which says that an execution failed, so that the next one need not wait until
- * it is taken for dead. What happens in between wakes the cycle through the queue (lambdas/observe).
+ * Starts a cycle when one is due. Two kinds of events come here: the minute's clock, which asks whether anything is due
+ * and costs one read when nothing is; and the state machine, which says that an execution failed, so that the next one
+ * need not wait until it is taken for dead. What happens in between wakes the cycle through the queue
+ * (lambdas/observe).
  */
 import middy from '@middy/core';
 import { z } from 'zod';

@@ -1,4 +1,7 @@
-/** Keeps what is over, out of the table's stream, as lines in the bucket. A change that cannot be read is put aside alone. */
+/**
+ * Keeps what is over, out of the table's stream, as lines in the bucket. A change that cannot be read is put aside
+ * alone.
+ */
 import middy from '@middy/core';
 import type { DynamoDBBatchResponse } from 'aws-lambda';
 import { z } from 'zod';

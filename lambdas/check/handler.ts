@@ -1,6 +1,6 @@
 /**
- * Asked by CloudFormation in the first seconds of a deployment: has the region what the configuration wants to buy? Needs nothing
- * of the deployment itself, and so waits for none of it.
+ * Asked by CloudFormation in the first seconds of a deployment: has the region what the configuration wants to buy?
+ * Needs nothing of the deployment itself, and so waits for none of it.
  */
 import { EC2Client } from '@aws-sdk/client-ec2';
 import middy from '@middy/core';

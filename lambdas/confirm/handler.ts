@@ -12,8 +12,8 @@ import { inTime } from '../../lib/drivers/aws/cycle/late.ts';
 import { lambdaStack, measure } from '../../lib/drivers/aws/lambda/stack.ts';
 
 /**
- * An Express execution ends after five minutes (lib/drivers/aws/cycle/late.ts); one that has run for so long leaves the next round to another,
- * which has all the time that there is.
+ * An Express execution ends after five minutes (lib/drivers/aws/cycle/late.ts); one that has run for so long leaves the
+ * next round to another, which has all the time that there is.
  */
 const LONG_MS = 90_000;
 

@@ -1,11 +1,12 @@
 /**
- * Interruptions and prices to expect, for every bid that the decision can ask about; and, where a trained model is chosen, what the
- * API is asked of pools.
+ * Interruptions and prices to expect, for every bid that the decision can ask about; and, where a trained model is
+ * chosen, what the API is asked of pools.
  *
- * A trained model, where one is chosen, lies beside this file in the function's asset. It is opened once per process, and so is the
- * state of its features: a process that stays warm takes in what is new of each pool since its last cycle, a new one
- * begins with the week of prices that it reads for its forecasts from history anyway. Questions of the API have a state of their
- * own: they ask about now, and a decision that looked a moment before would find time gone back, and a week to be read anew.
+ * A trained model, where one is chosen, lies beside this file in the function's asset. It is opened once per process,
+ * and so is the state of its features: a process that stays warm takes in what is new of each pool since its last
+ * cycle, a new one begins with the week of prices that it reads for its forecasts from history anyway. Questions of the
+ * API have a state of their own: they ask about now, and a decision that looked a moment before would find time gone
+ * back, and a week to be read anew.
  */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,6 +1,7 @@
 /**
- * The decision without the jobs that keep it from being made: asked where `estimate` or `solve` threw or ran out of time. Each
- * trial runs in a thread that can be ended; the thread's program is this very file, of which it uses the worker alone.
+ * The decision without the jobs that keep it from being made: asked where `estimate` or `solve` threw or ran out of
+ * time. Each trial runs in a thread that can be ended; the thread's program is this very file, of which it uses the
+ * worker alone.
  */
 import middy from '@middy/core';
 import type { z } from 'zod';
@@ -19,7 +20,9 @@ import { inTime } from '../../lib/drivers/aws/cycle/late.ts';
 import { isolateInput, type Solved } from '../../lib/drivers/aws/cycle/messages.ts';
 import { lambdaStack, logger } from '../../lib/drivers/aws/lambda/stack.ts';
 
-/** The budget, the last trial and the start of a thread stay within the function's time-out (lib/infra/functions.ts). */
+/**
+ * The budget, the last trial and the start of a thread stay within the function's time-out (lib/infra/functions.ts).
+ */
 const LIMITS: IsolationLimits = { groupMs: 4000, jobMs: 8000, allMs: 20_000, budgetMs: 70_000 };
 
 export const handler = middy<z.output<typeof isolateInput>, Solved>()

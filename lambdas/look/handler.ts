@@ -1,4 +1,7 @@
-/** First step of a cycle: takes the lease, takes in what happened, and one picture of it all. Ends the run when nothing is left to do. */
+/**
+ * First step of a cycle: takes the lease, takes in what happened, and one picture of it all. Ends the run when nothing
+ * is left to do.
+ */
 import middy from '@middy/core';
 import { raw } from '../../lib/kernel/units.ts';
 import { look, nextLookS } from '../../lib/cycle/steps.ts';

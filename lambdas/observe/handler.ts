@@ -1,8 +1,8 @@
 /**
- * The consumer of the one queue, and so what sets cycles going: messages there say what happened to instances, tasks and
- * checkpoints (events of EC2, ECS and S3), or that there is something to do. A batch of them is taken in together and wakes the
- * cycle once. Warnings come alone and at once. EC2's events cannot be told by rules to be of our instances: others are dropped
- * here. Fails, or hands back of a batch, what cannot be done now; that then comes again.
+ * The consumer of the one queue, and so what sets cycles going: messages there say what happened to instances, tasks
+ * and checkpoints (events of EC2, ECS and S3), or that there is something to do. A batch of them is taken in together
+ * and wakes the cycle once. Warnings come alone and at once. EC2's events cannot be told by rules to be of our
+ * instances: others are dropped here. Fails, or hands back of a batch, what cannot be done now; that then comes again.
  */
 import middy from '@middy/core';
 import type { SQSBatchResponse } from 'aws-lambda';

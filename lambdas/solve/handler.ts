@@ -1,6 +1,6 @@
 /**
- * The decision. HiGHS runs in a thread of its own, so that a model which takes too long is given up instead of the whole
- * step; the thread's program is this very file, of which it uses the solver's worker alone.
+ * The decision. HiGHS runs in a thread of its own, so that a model which takes too long is given up instead of the
+ * whole step; the thread's program is this very file, of which it uses the solver's worker alone.
  */
 import middy from '@middy/core';
 import type { z } from 'zod';
@@ -21,8 +21,8 @@ import { lambdaStack, measure } from '../../lib/drivers/aws/lambda/stack.ts';
 
 const solver = highsSolver({ worker: new URL(import.meta.url) });
 /**
- * What this process answered before about jobs that run, to go on from. It is for explanations alone, so that to find it in another
- * process is not worth a put in each cycle.
+ * What this process answered before about jobs that run, to go on from. It is for explanations alone, so that to find
+ * it in another process is not worth a put in each cycle.
  */
 let known: RunningOffers = new Map();
 /** Caches of policies, for as long as this process lives. */

@@ -1,6 +1,7 @@
 /**
- * Answers that a function can send: Lambda takes 6 MiB, as JSON text in which the body is a string ("Lambda quotas"). A page
- * of large items holds fewer than were asked for; whatever is larger even so is refused by the middleware (middleware.ts).
+ * Answers that a function can send: Lambda takes 6 MiB, as JSON text in which the body is a string ("Lambda quotas"). A
+ * page of large items holds fewer than were asked for; whatever is larger even so is refused by the middleware
+ * (middleware.ts).
  */
 import { EbbError } from '../kernel/errors.ts';
 
@@ -17,8 +18,9 @@ interface Listed<V> {
 const sizeOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
 /**
- * A page of at most `limit` items that is not larger than an answer may be; a page of one item may be. `ask` reads a page, and
- * is called again with a smaller limit while the page is too large, because only the list itself knows the cursor behind an item.
+ * A page of at most `limit` items that is not larger than an answer may be; a page of one item may be. `ask` reads a
+ * page, and is called again with a smaller limit while the page is too large, because only the list itself knows the
+ * cursor behind an item.
  */
 export async function boundedPage<V, P extends Listed<V>>(
   limit: number,

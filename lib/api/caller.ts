@@ -11,8 +11,8 @@ type Authorizer = Readonly<Record<string, unknown>>;
 export const localAuthorizer = (identity: Identity): Authorizer => ({ [LOCAL]: identity });
 
 /**
- * Who sends a request: the principal that API Gateway has authenticated (IAM, or a user pool's token), or the user that the
- * local server has found. Null where nobody was authenticated. The request's own headers and body say nothing here.
+ * Who sends a request: the principal that API Gateway has authenticated (IAM, or a user pool's token), or the user that
+ * the local server has found. Null where nobody was authenticated. The request's own headers and body say nothing here.
  */
 export function callerOf(event: APIGatewayProxyEvent): Asker | null {
   // A hand-made event may lack what the type promises.

@@ -30,8 +30,8 @@ export async function cancelJob(of: Backend, ref: string, caller: Asker | null):
 }
 
 /**
- * Asks the engine to decide on a held job again. Should it fail again, the job is held again. Throws `forbidden` for a caller
- * who may not.
+ * Asks the engine to decide on a held job again. Should it fail again, the job is held again. Throws `forbidden` for a
+ * caller who may not.
  */
 export async function releaseJob(of: Backend, ref: string, caller: Asker | null): Promise<ReleaseAnswer> {
   const job = await findJob(of, ref);

@@ -27,7 +27,9 @@ export async function listForecasts(of: Backend, query: z.output<typeof forecast
   };
 }
 
-/** What was forecast of the spot instances that the store knows, and what came. Reads all of them: once for each answer. */
+/**
+ * What was forecast of the spot instances that the store knows, and what came. Reads all of them: once for each answer.
+ */
 export async function forecastDrift(of: Backend, { limit, by, risk }: z.output<typeof driftQuery>): Promise<DriftView> {
   const now = of.clock.now();
   const { overall, pools } = driftOf(await allInstances(of.store, null), now, { risk, by: by ?? null });

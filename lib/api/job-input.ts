@@ -6,7 +6,10 @@ import { normalise, type NormaliseOptions } from '../domain/job-file/normalise.t
 import { jobFileSchema } from '../domain/job-file/schema.ts';
 import { unusableTexts } from './text-check.ts';
 
-/** A job file whose working directories are absolute or left out: a request has no folder that others could be relative to. */
+/**
+ * A job file whose working directories are absolute or left out: a request has no folder that others could be relative
+ * to.
+ */
 export const jobFileBody = jobFileSchema.meta({ id: 'JobFile' });
 
 /** Where a backend does not say who submits and from where. */

@@ -19,7 +19,10 @@ export interface ParsedEvent extends APIGatewayProxyEvent {
 
 export interface StackOptions {
   readonly maxBodyBytes?: number;
-  /** Told of each request that failed by no fault of its caller's, and waited for; a line of JSON on standard error by default. */
+  /**
+   * Told of each request that failed by no fault of its caller's, and waited for; a line of JSON on standard error by
+   * default.
+   */
   readonly report?: (fault: RequestFault) => unknown;
 }
 

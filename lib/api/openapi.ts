@@ -22,7 +22,9 @@ const PROBLEMS: Readonly<Record<number, string>> = {
   500: 'A defect in Ebbtide.',
 };
 
-/** The OpenAPI 3.1 document of these operations, from the schemas that check them. Pure; the same for the same table. */
+/**
+ * The OpenAPI 3.1 document of these operations, from the schemas that check them. Pure; the same for the same table.
+ */
 export function openApiDocument(operations: readonly Operation[]): ReturnType<typeof createDocument> {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   for (const o of operations) (paths[o.path] ??= {})[o.method.toLowerCase()] = operationObject(o, operations);

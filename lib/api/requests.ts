@@ -20,8 +20,11 @@ export const JOBS_PATH = '/api/jobs';
 export const BATCH_PATH = '/api/jobs/batch';
 export const INTAKE_PATHS: ReadonlySet<string> = new Set([JOBS_PATH, BATCH_PATH, `${JOBS_PATH}/`, `${BATCH_PATH}/`]);
 
-/** No control characters: NUL and friends never reach a store, a log or a terminal. */
-// oxlint-disable-next-line no-control-regex -- those are the ones that it is about; \p{Cc} is not in every dialect that reads the OpenAPI document.
+/**
+ * No control characters: NUL and friends never reach a store, a log or a terminal. Not as \p{Cc}, which is not in every
+ * dialect that reads the OpenAPI document.
+ */
+// oxlint-disable-next-line no-control-regex -- those are the ones that it is about
 const PRINTABLE = /^[^\u0000-\u001f\u007f-\u009f]+$/;
 const text = (max: number) =>
   z

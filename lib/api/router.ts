@@ -101,8 +101,8 @@ function handlerOf(o: Operation): RouteHandler {
 }
 
 /**
- * Values of the path parameters, from the raw path: an API Gateway with a resource per route gives them decoded already,
- * one with `{proxy+}` gives others, and the two must not differ.
+ * Values of the path parameters, from the raw path: an API Gateway with a resource per route gives them decoded
+ * already, one with `{proxy+}` gives others, and the two must not differ.
  */
 function pathValues(pattern: RegExp, path: string, issues: Issue[]): Record<string, string> {
   const values: Record<string, string> = {};

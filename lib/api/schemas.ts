@@ -1,6 +1,6 @@
 /**
- * Every answer of the HTTP API, once: views have these types, tests validate answers with them, and the OpenAPI document
- * is generated from them (lib/api/openapi.ts). What the API takes is in lib/api/requests.ts.
+ * Every answer of the HTTP API, once: views have these types, tests validate answers with them, and the OpenAPI
+ * document is generated from them (lib/api/openapi.ts). What the API takes is in lib/api/requests.ts.
  *
  * Instants are ISO 8601 strings in UTC named `...At`, in engine time (a replayed market has its own calendar); the same
  * instant in milliseconds, where clients compute with it, is named `...Ms`. Money is US dollars as a number (`...Usd`),

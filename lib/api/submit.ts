@@ -45,8 +45,9 @@ export async function submitJob(
 }
 
 /**
- * Submits the jobs of a batch. Each is judged by itself: a refused job does not hold up the others. A job may name an earlier one of
- * the batch in `after`. Jobs answered as created are durable. Other requests get the thread every SLICE_MS.
+ * Submits the jobs of a batch. Each is judged by itself: a refused job does not hold up the others. A job may name an
+ * earlier one of the batch in `after`. Jobs answered as created are durable. Other requests get the thread every
+ * SLICE_MS.
  */
 export async function submitBatch(
   of: Backend,
@@ -78,7 +79,10 @@ const NO_NAMES: ReadonlyMap<string, JobId> = new Map();
 
 /** Longest time that a batch keeps the thread from other requests but for its writes, wall ms. */
 const SLICE_MS = 10;
-/** Notes and findings in the answer to a batch, characters in all: it must fit into an answer (bounded.ts) whatever was sent. */
+/**
+ * Notes and findings in the answer to a batch, characters in all: it must fit into an answer (bounded.ts) whatever was
+ * sent.
+ */
 const MAX_BATCH_REMARKS = 1_000_000;
 
 /** Jobs of one request on their way to the store: written together, but before any job that depends on one of them. */
@@ -287,7 +291,10 @@ export interface BatchOrder {
   readonly keys: readonly (string | null)[];
 }
 
-/** What a batch asks for. `key`: of the request's header, under which job number i is `key/i`. Throws `usage` or `body-too-large`. */
+/**
+ * What a batch asks for. `key`: of the request's header, under which job number i is `key/i`. Throws `usage` or
+ * `body-too-large`.
+ */
 export function batchOf(body: unknown, key: string | null): BatchOrder {
   const { jobs, keys } = (body ?? {}) as { jobs?: unknown; keys?: unknown };
   const extra = typeof body === 'object' && body !== null ? Object.keys(body).filter((k) => !ENVELOPE.has(k)) : [];

@@ -1,6 +1,7 @@
 /**
- * Many jobs, sent in batches one after another: a job may depend on one before it by its name. Each job has a key of its
- * own, so that a batch can be sent again when nobody knows what became of it: what is there already is answered as repeated.
+ * Many jobs, sent in batches one after another: a job may depend on one before it by its name. Each job has a key of
+ * its own, so that a batch can be sent again when nobody knows what became of it: what is there already is answered as
+ * repeated.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BatchAnswer } from '../api/schemas.ts';
@@ -28,7 +29,10 @@ interface Batch {
   readonly bodyText: string;
 }
 
-/** In order, each as large as the API takes. A job that is too large by itself is a batch of its own, for the API to refuse. */
+/**
+ * In order, each as large as the API takes. A job that is too large by itself is a batch of its own, for the API to
+ * refuse.
+ */
 export function* batchesOf(jobs: Iterable<KeyedSource>): Generator<Batch> {
   let batch: KeyedSource[] = [];
   let bytes = 0;

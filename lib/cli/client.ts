@@ -195,7 +195,9 @@ export function queryString(query: Query): string {
 
 /** Answers of a server, or of what is before it, that has a bad moment. */
 const PASSING = new Set([429, 502, 503, 504]);
-/** So many of them in a row are no moment any more: the pauses between them, which double, add up to a minute and more. */
+/**
+ * So many of them in a row are no moment any more: the pauses between them, which double, add up to a minute and more.
+ */
 const MAX_PASSING = 6;
 
 /** Asks again and again, for an engine that answers with what there is and does not stream. */

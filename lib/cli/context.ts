@@ -13,7 +13,10 @@ export interface World {
   readonly stdin: NodeJS.ReadableStream;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** Whether the process is this command's alone, so that what it executes may be ended when it hangs. Default: it is not. */
+  /**
+   * Whether the process is this command's alone, so that what it executes may be ended when it hangs. Default: it is
+   * not.
+   */
   readonly isOwn?: boolean;
 }
 
@@ -35,7 +38,9 @@ export interface Context {
   readonly json: boolean;
   /** Of --token-file or EBB_TOKEN. Null: the token, if any, is that of the engine asked. */
   readonly token: string | null;
-  /** The engine that --stack, --url, EBB_STACK, EBB_URL or the default names. Nothing is sent before the first request. */
+  /**
+   * The engine that --stack, --url, EBB_STACK, EBB_URL or the default names. Nothing is sent before the first request.
+   */
   readonly client: () => Promise<Client>;
 }
 
@@ -88,7 +93,10 @@ async function engineAt(base: string, token: string | null, env: World['env']): 
   return own === null ? httpClient(base, null) : httpClient(own.url, own.token);
 }
 
-/** For commands whose engine is in this process: an option that names another one is a mistake, and not to be passed over. */
+/**
+ * For commands whose engine is in this process: an option that names another one is a mistake, and not to be passed
+ * over.
+ */
 export function refuseElsewhere(given: object, instead: string): void {
   const named = elsewhere(given);
   if (named === null) return;

@@ -1,10 +1,10 @@
 /**
  * The engine of an AWS deployment: its address is an output of the CloudFormation stack, requests are signed with the
- * caller's credentials (Signature Version 4, service execute-api), or bear the token of a deployment whose `auth` is jwt. The
- * same API as on loopback, so the same commands.
+ * caller's credentials (Signature Version 4, service execute-api), or bear the token of a deployment whose `auth` is
+ * jwt. The same API as on loopback, so the same commands.
  *
- * --url (or EBB_URL) beside --stack names the address without asking CloudFormation: for callers that may invoke the API and
- * no more.
+ * --url (or EBB_URL) beside --stack names the address without asking CloudFormation: for callers that may invoke the
+ * API and no more.
  */
 import type { CloudFormationClient } from '@aws-sdk/client-cloudformation';
 import { API_URL_DESCRIPTION } from '../drivers/aws/compose/stack-outputs.ts';
@@ -24,8 +24,8 @@ export interface Deployment {
 }
 
 /**
- * Stack outputs that hold the address of an API, where none is described as one (lib/infra/outputs.ts): the first one's, and as the
- * CDK names those of others.
+ * Stack outputs that hold the address of an API, where none is described as one (lib/infra/outputs.ts): the first
+ * one's, and as the CDK names those of others.
  */
 const API_URL_OUTPUT = /^(?:ApiUrl|\w*OutputsApiUrl[\dA-F]{8})$/;
 /** Each look at the events is a request that is paid for. */
@@ -84,7 +84,9 @@ const bearing =
   (token: string): Authorized =>
   async ({ headers }) => ({ ...headers, authorization: `Bearer ${token}` });
 
-/** Asks for credentials with each request: those of SSO and of roles end within hours, and a new set is fetched in time. */
+/**
+ * Asks for credentials with each request: those of SSO and of roles end within hours, and a new set is fetched in time.
+ */
 async function signed(deployment: Deployment, cloudFormation: CloudFormationClient): Promise<Authorized> {
   const { SignatureV4 } = await import('@smithy/signature-v4');
   const { HttpRequest } = await import('@smithy/core/transport');
@@ -158,8 +160,8 @@ async function addressOf({ stack }: Deployment, cloudFormation: CloudFormationCl
 const LOOPBACK = new Set(['127.0.0.1', 'localhost', '[::1]']);
 
 /**
- * The API at the address that the stack tells. A stand-in for AWS on this machine, which AWS_ENDPOINT_URL names, serves it
- * at a path of its own: the address in the output needs a name server (docs/localstack.md).
+ * The API at the address that the stack tells. A stand-in for AWS on this machine, which AWS_ENDPOINT_URL names, serves
+ * it at a path of its own: the address in the output needs a name server (docs/localstack.md).
  */
 export function rootOf(
   { stack }: Deployment,

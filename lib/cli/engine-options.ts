@@ -7,7 +7,9 @@ import type { LocalEngineOptions } from '../drivers/local/engine/local-engine.ts
 import type { EngineOptions } from './flags/engine-flags.ts';
 import { readSettings } from './settings-file.ts';
 
-/** What is said of an engine that is stopped while it is opened: its market may be imported first, which takes a while. */
+/**
+ * What is said of an engine that is stopped while it is opened: its market may be imported first, which takes a while.
+ */
 export const NOT_BEGUN = 'stopped: the engine had not begun';
 
 /**
@@ -38,7 +40,10 @@ export function embeddedOptions(options: EngineOptions, cwd: string, dumpModel?:
   };
 }
 
-/** The path of a file that is written later, by each decision. Throws what the system says where its folder cannot be written. */
+/**
+ * The path of a file that is written later, by each decision. Throws what the system says where its folder cannot be
+ * written.
+ */
 function writable(path: string): string {
   accessSync(dirname(path), constants.W_OK);
   return path;

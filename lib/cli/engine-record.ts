@@ -11,8 +11,9 @@ import { routes } from './routes.ts';
 const PAGE = 1000;
 
 /**
- * What the instances of an engine elsewhere tell of capacity, asked of its API, until it was first asked: as `ownRecord` of
- * lib/drivers/local/models reads them of a directory. A deployment knows those of its `historyDays`. Throws `not-found`.
+ * What the instances of an engine elsewhere tell of capacity, asked of its API, until it was first asked: as
+ * `ownRecord` of lib/drivers/local/models reads them of a directory. A deployment knows those of its `historyDays`.
+ * Throws `not-found`.
  */
 export async function engineRecord(client: Client, name: string): Promise<RecordSource> {
   const first = await client.get<InstanceList>(routes.instances, { limit: PAGE });

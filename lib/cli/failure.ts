@@ -29,7 +29,10 @@ export const errorAsJson = (error: EbbError): string => {
   return plainJson(JSON.stringify({ error: { code: error.code, exit: error.exit, ...facts } }));
 };
 
-/** Every thrown thing as an EbbError. Commander's complaints, and paths that the system refuses, are usage errors; anything unknown is a defect of ours. */
+/**
+ * Every thrown thing as an EbbError. Commander's complaints, and paths that the system refuses, are usage errors;
+ * anything unknown is a defect of ours.
+ */
 export function asEbbError(thrown: unknown): EbbError {
   if (thrown instanceof EbbError) return thrown;
   if (thrown instanceof CommanderError) return usageError(thrown);

@@ -25,8 +25,8 @@ export interface BadSource {
 const FILES_PER_TURN = 50;
 
 /**
- * Reads jobs from files, one for each document, in order; `-` is standard input. Relative working directories are relative to
- * the file. `onFile` is told how many files have been read.
+ * Reads jobs from files, one for each document, in order; `-` is standard input. Relative working directories are
+ * relative to the file. `onFile` is told how many files have been read.
  */
 export async function readAllSources(
   paths: readonly string[],
@@ -114,8 +114,8 @@ const currentUser = once((): string => {
 });
 
 /**
- * Files are read at once, in this thread: each hop to another one costs more than reading a small file, and there may be thousands.
- * A pipe or a device may have nothing to read yet, or no end.
+ * Files are read at once, in this thread: each hop to another one costs more than reading a small file, and there may
+ * be thousands. A pipe or a device may have nothing to read yet, or no end.
  */
 async function readText(path: string, label: string): Promise<string> {
   try {
@@ -155,7 +155,9 @@ async function readWhole(stream: NodeJS.ReadableStream, label: string): Promise<
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** The engine may run elsewhere than the command, so it gets absolute paths; where nothing is said, the file's folder. */
+/**
+ * The engine may run elsewhere than the command, so it gets absolute paths; where nothing is said, the file's folder.
+ */
 function complete(document: unknown, folder: string): unknown {
   const job = document as Record<string, unknown>;
   const workdir = absolute(job['workdir'], folder) ?? folder;

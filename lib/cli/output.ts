@@ -2,7 +2,10 @@ import type { Colors } from 'picocolors/types.js';
 import pc from 'picocolors';
 import { ForeignOutput, plainJson, terminalText, textFor } from '../kernel/terminal-text.ts';
 
-/** Where a command writes, cleaned of what a terminal would obey, and what the reader can take. Tests give their own; the process's is made in main.ts. */
+/**
+ * Where a command writes, cleaned of what a terminal would obey, and what the reader can take. Tests give their own;
+ * the process's is made in main.ts.
+ */
 export interface Output {
   /** Results. A line end is added. */
   line(text: string): void;
@@ -41,9 +44,9 @@ const USUAL_COLUMNS = 80;
 const [LEAST_COLUMNS, MOST_COLUMNS] = [40, 1000];
 
 /**
- * NO_COLOR (https://no-color.org) and --no-color also turn off the live view: both are asked for by people who read plain text.
- * A terminal that says it has no columns or rows (one without a window: `script`, `docker exec -t`, some CI) is not redrawn, for nothing
- * would be seen of it: it gets lines, as what is no terminal does.
+ * NO_COLOR (https://no-color.org) and --no-color also turn off the live view: both are asked for by people who read
+ * plain text. A terminal that says it has no columns or rows (one without a window: `script`, `docker exec -t`, some
+ * CI) is not redrawn, for nothing would be seen of it: it gets lines, as what is no terminal does.
  */
 export function makeOutput({ stdout, stderr, env, noColor }: OutputOptions): Output {
   const isTerminal = stdout.isTTY === true;

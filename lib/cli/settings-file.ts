@@ -7,8 +7,8 @@ import { EbbError } from '../kernel/errors.ts';
 const MAX_BYTES = 262_144;
 
 /**
- * Settings of the scheduler as a file has them (YAML or JSON), unchecked: the same keys as `--set`, and presets of one's own. Throws
- * `usage` for what is no mapping, and what the system says where the file cannot be read.
+ * Settings of the scheduler as a file has them (YAML or JSON), unchecked: the same keys as `--set`, and presets of
+ * one's own. Throws `usage` for what is no mapping, and what the system says where the file cannot be read.
  */
 export function readSettings(path: string, cwd: string): Readonly<Record<string, unknown>> {
   const file = resolve(cwd, path);

@@ -4,8 +4,8 @@
  * A terminal delivers Ctrl-C to every process of its group, and bin/ebb.mjs, where it stands in for an older Node,
  * also passes on what it got as a message. `max(direct, passed on)` counts a press once whichever way it came; a signal
  * sent to only one of the two processes counts as well. When the launcher is gone (the channel closed) that is a stop
- * request too: nothing may outlive the command that the user sees. What comes within ONE_REQUEST_MS of a request belongs to it:
- * `timeout` and others signal a process and then its group.
+ * request too: nothing may outlive the command that the user sees. What comes within ONE_REQUEST_MS of a request
+ * belongs to it: `timeout` and others signal a process and then its group.
  */
 export type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
@@ -76,8 +76,8 @@ export function onStopRequest(
 }
 
 /**
- * Does work that a stop request ends: `said` is noted, and the process ends with the signal's exit code. What is half-written is
- * discarded at the end of the process (lib/drivers/local/sudden-end.ts).
+ * Does work that a stop request ends: `said` is noted, and the process ends with the signal's exit code. What is
+ * half-written is discarded at the end of the process (lib/drivers/local/sudden-end.ts).
  */
 export async function endedByStop<T>(
   output: { note(text: string): void },

@@ -17,8 +17,8 @@ export async function goingOn(client: Client, jobs: number, dir: string): Promis
 }
 
 /**
- * All that has to be typed: the directory knows the rest. Who starts ebb under another name says with EBB_RESUME_COMMAND
- * what its user types.
+ * All that has to be typed: the directory knows the rest. Who starts ebb under another name says with
+ * EBB_RESUME_COMMAND what its user types.
  */
 export const resumeCommand = (dir: string, env: Readonly<Record<string, string | undefined>>): string =>
   env['EBB_RESUME_COMMAND'] ?? `ebb run --resume${dir === '.ebb' ? '' : ` --dir ${shellWord(dir)}`}`;

@@ -1,8 +1,8 @@
 /** Somebody who may ask for changes, as the way in has proved it. */
 export interface Identity {
   /**
-   * ARN of an IAM principal, `cognito:NAME` of a user pool, `uid:NUMBER` of this machine, or `address:IP` where no more is known. At
-   * most `MAX_CALLER_ID` characters.
+   * ARN of an IAM principal, `cognito:NAME` of a user pool, `uid:NUMBER` of this machine, or `address:IP` where no more
+   * is known. At most `MAX_CALLER_ID` characters.
    */
   readonly id: string;
   /** Name for people, where the id is not one. */

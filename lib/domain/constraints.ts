@@ -19,8 +19,8 @@ export function brokenConstraint(c: Constraints, pool: Pool): ConstraintName | n
 const STEADY: readonly PurchaseOption[] = ['on-demand', 'reserved'];
 
 /**
- * The same constraints narrowed to capacity that the market never takes away; null where they allow none of it. A hard constraint is
- * never widened.
+ * The same constraints narrowed to capacity that the market never takes away; null where they allow none of it. A hard
+ * constraint is never widened.
  */
 export function steadyOnly(c: Constraints): Constraints | null {
   const allowed = STEADY.filter((option) => c.purchaseOptions?.includes(option) ?? true);

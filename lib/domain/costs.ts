@@ -18,8 +18,8 @@ export const COST_KEYS = ['job', 'owner', 'caller', 'pool', 'template'] as const
 export type By = (typeof COST_KEYS)[number];
 
 /**
- * By what sums are kept for good. Jobs, templates and callers (sessions of a role) may be as many as rows of the ledger: of theirs what
- * has aged out is one row.
+ * By what sums are kept for good. Jobs, templates and callers (sessions of a role) may be as many as rows of the
+ * ledger: of theirs what has aged out is one row.
  */
 export const KEPT_SUMS = ['owner', 'pool'] as const;
 
@@ -106,8 +106,8 @@ export function costsBy(ledger: Iterable<readonly LedgerRow[]>, by: By): CostSum
 const ROUNDING = 1e-9;
 
 /**
- * Whether two sums of the same rows, in whatever order, could differ so. `of`: the sum; left out: a small one. Idle hours of earlier
- * versions are estimates, so they say nothing of it.
+ * Whether two sums of the same rows, in whatever order, could differ so. `of`: the sum; left out: a small one. Idle
+ * hours of earlier versions are estimates, so they say nothing of it.
  */
 export const isRounding = (difference: CostRow, of?: CostRow): boolean =>
   MONEY.filter((name) => name !== 'idleHours').every(

@@ -40,7 +40,10 @@ export function distributionOf(atS: Float64Array, weight: Float64Array): Distrib
   return count === atS.length ? { atS, weight } : { atS: atS.subarray(0, count), weight: weight.subarray(0, count) };
 }
 
-/** Moves points of positive weight to the front, ascending, equal ones in the order in which they came. Returns how many they are. */
+/**
+ * Moves points of positive weight to the front, ascending, equal ones in the order in which they came. Returns how many
+ * they are.
+ */
 function sortPoints(atS: Float64Array, weight: Float64Array): number {
   let count = 0;
   for (let i = 0; i < atS.length; i++) {
@@ -113,7 +116,10 @@ export function remaining(d: Distribution, done: Seconds): Distribution {
   return left;
 }
 
-/** `mean(remaining(d, done))`, seconds, to the last bit. Asked for each running task in each cycle: nothing is allocated. */
+/**
+ * `mean(remaining(d, done))`, seconds, to the last bit. Asked for each running task in each cycle: nothing is
+ * allocated.
+ */
 export function meanRemaining(d: Distribution, done: Seconds): number {
   const first = firstAfter(d, done);
   if (first === d.atS.length) return raw(done);

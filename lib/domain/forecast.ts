@@ -41,8 +41,8 @@ let lastAsked: { readonly runtime: ByStage; readonly known: Map<object, Known> }
 };
 
 /**
- * The forecast for a running task, remembered by the very record of its stage: one look-up by identity and no text to hash. What is asked
- * must not change any more. Remembers the stages of one snapshot.
+ * The forecast for a running task, remembered by the very record of its stage: one look-up by identity and no text to
+ * hash. What is asked must not change any more. Remembers the stages of one snapshot.
  */
 export function forecastFor(
   runtime: ByStage,
@@ -59,7 +59,8 @@ export function forecastFor(
 
 /**
  * P(interrupted within h) for a pool at a bid as a function of h: a survival curve, 1 - S(h).
- * Invariants: both arrays have one length >= 1; `horizonS` ascends strictly from > 0; `pInterrupted` does not descend, in [0, 1].
+ * Invariants: both arrays have one length >= 1; `horizonS` ascends strictly from > 0; `pInterrupted` does not descend,
+ * in [0, 1].
  */
 export interface InterruptionCurve {
   readonly horizonS: Float64Array;
@@ -107,7 +108,10 @@ export interface Offer {
   readonly priceUsdPerHour: UsdPerHour;
   /** Fraction of the instance that one task takes (dominant share). */
   readonly share: number;
-  /** Share of an instance that the task pays for if one is bought for it: its own and what no other known work uses. In [share, 1]. */
+  /**
+   * Share of an instance that the task pays for if one is bought for it: its own and what no other known work uses. In
+   * [share, 1].
+   */
   readonly newShare: number;
   /** The share in `expectedCostUsd`: `share` where an instance of the pool has room now, else `newShare`. */
   readonly chargedShare: number;
@@ -115,7 +119,9 @@ export interface Offer {
   readonly startDelayS: Seconds;
   /** P(interrupted before the task is done). */
   readonly pInterrupted: number;
-  /** P(the task's own deadline is missed), counting a restart on on-demand after an interruption; 0 without a deadline. */
+  /**
+   * P(the task's own deadline is missed), counting a restart on on-demand after an interruption; 0 without a deadline.
+   */
   readonly pLate: number;
   /** Expected work lost to interruptions past the last checkpoint. */
   readonly expectedLostS: Seconds;
@@ -124,16 +130,21 @@ export interface Offer {
   /** Expected cost of one task, US dollars: charged share x price x time + expected redone work - expected refunds. */
   readonly expectedCostUsd: number;
   /**
-   * The pool gives no capacity now and is tried again at `atMs`; `p`: chance that it has some then. Absent: it can be had now.
+   * The pool gives no capacity now and is tried again at `atMs`; `p`: chance that it has some then. Absent: it can be
+   * had now.
    */
   readonly opens?: { readonly atMs: EpochMs; readonly p: number };
-  /** What soft constraints make this pool worth more, US dollars: plans minimise expectedCostUsd - preferenceUsd. Absent = 0. */
+  /**
+   * What soft constraints make this pool worth more, US dollars: plans minimise expectedCostUsd - preferenceUsd. Absent
+   * = 0.
+   */
   readonly preferenceUsd?: number;
 }
 
 /**
- * A trained model of price losses, ready to be asked: rows of features in (lib/market/features/names.ts, row by row), P(the price
- * passes the bid within each horizon) out. A model that gives a number that is none says in which row first.
+ * A trained model of price losses, ready to be asked: rows of features in (lib/market/features/names.ts, row by row),
+ * P(the price passes the bid within each horizon) out. A model that gives a number that is none says in which row
+ * first.
  */
 export interface LossModel {
   readonly version: string;
@@ -148,7 +159,10 @@ export interface LossModel {
   >;
 }
 
-/** A trained model of capacity: rows of features (lib/market/features/capacity-features.ts) in, P(capacity ends within each horizon) out. */
+/**
+ * A trained model of capacity: rows of features (lib/market/features/capacity-features.ts) in, P(capacity ends within
+ * each horizon) out.
+ */
 export interface CapacityModel extends LossModel {
   /** Those that it was trained on. */
   readonly pools: ReadonlySet<PoolId>;

@@ -25,8 +25,9 @@ export interface RuntimeHistory {
 export type StageKey = string;
 
 /**
- * Of each stage that waits or runs the forecast of a whole task, from its beginning. It may be made when it is first asked for, as long as
- * nothing is learned in between: most stages nobody asks about. To go through them makes all. A map is one.
+ * Of each stage that waits or runs the forecast of a whole task, from its beginning. It may be made when it is first
+ * asked for, as long as nothing is learned in between: most stages nobody asks about. To go through them makes all. A
+ * map is one.
  */
 export interface StageForecasts extends Iterable<[StageKey, RuntimeForecast]> {
   get(key: StageKey): RuntimeForecast | undefined;
@@ -37,7 +38,10 @@ export interface MarketForecast {
   interruption(pool: Pool, bid: Bid): InterruptionCurve;
   /** Expected price at a later time, given that it is `now` now. */
   expectedPrice(pool: Pool, at: EpochMs): UsdPerHour | null;
-  /** Time-weighted mean price over the history: what an uncapped bid, which also rides through spikes, pays in the long run. */
+  /**
+   * Time-weighted mean price over the history: what an uncapped bid, which also rides through spikes, pays in the long
+   * run.
+   */
   meanPrice?(pool: Pool): UsdPerHour | null;
   /** Pearson correlation of two pools' prices over the history, in [-1, 1]; 0 when unknown (Tributary 2.2.2). */
   correlation(a: Pool, b: Pool): number;

@@ -6,8 +6,9 @@
  *   {a,b}  {1..9}  {a..c}   alternatives, nested at will; `{01..10}` keeps its zeros, `{0..9..3}` takes each third
  *   [*]                     the character itself
  *
- * Extended patterns (`!(a)`), classes by name (`[[:alpha:]]`) and backslashes are refused: S3 has nothing like them, and matching
- * the first takes exponential time. Alternatives are counted from the parsed text before any is written out: O(length).
+ * Extended patterns (`!(a)`), classes by name (`[[:alpha:]]`) and backslashes are refused: S3 has nothing like them,
+ * and matching the first takes exponential time. Alternatives are counted from the parsed text before any is written
+ * out: O(length).
  *
  * Copied into the fleet's directory beside the supervisor: no imports.
  */
@@ -56,7 +57,9 @@ export function expandBraces(pattern: string, most: number = GLOB_LIMITS.alterna
   return written(part);
 }
 
-/** What is wrong with the form of a pattern, after the pattern as the subject of a sentence; null when it can be used. */
+/**
+ * What is wrong with the form of a pattern, after the pattern as the subject of a sentence; null when it can be used.
+ */
 export function globFault(pattern: string): string | null {
   if (EXTENDED.test(pattern)) {
     return 'has an extended pattern such as `!(..)`: only `*`, `**`, `?`, `[..]` and `{a,b}` are known; write `[(]` for a parenthesis';

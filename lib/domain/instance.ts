@@ -25,7 +25,10 @@ export interface ForecastAtPurchase {
   };
 }
 
-/** A job that an instance is bought for, and its part of the purchase: constraining resource x expected time, over all such jobs. */
+/**
+ * A job that an instance is bought for, and its part of the purchase: constraining resource x expected time, over all
+ * such jobs.
+ */
 export interface Beneficiary {
   readonly job: JobId;
   /** Parts of one instance sum to 1. */
@@ -59,7 +62,10 @@ export interface Instance {
   readonly rebalance: boolean;
   readonly endedMs: EpochMs | null;
   readonly endCause: EndCause | null;
-  /** Of one that was interrupted, or whose launch was refused. Absent of others, and in records of versions that kept none. */
+  /**
+   * Of one that was interrupted, or whose launch was refused. Absent of others, and in records of versions that kept
+   * none.
+   */
   readonly marketCause?: MarketCause;
   /** Final bill; null until it ended. */
   readonly costUsd: Usd | null;

@@ -4,7 +4,8 @@ import type { EpochMs } from '../kernel/units.ts';
 
 /**
  * What changes from run to run, most telling first. A version like `v2` or a size like `64k` also goes: runs of
- * versions are more alike than a new version without any history is to itself; the requested resources still part sizes.
+ * versions are more alike than a new version without any history is to itself; the requested resources still part
+ * sizes.
  */
 const VARYING: readonly RegExp[] = [
   // UUIDs.
@@ -48,8 +49,8 @@ function templateOfName(name: string): string {
 }
 
 /**
- * Base name of the program that a command runs: an interpreter gives way to its script, `sh -c` to the first word of its
- * text, `env` and assignments to what follows. `/usr/bin/python3 -u train.py --epochs 3` is `train.py`.
+ * Base name of the program that a command runs: an interpreter gives way to its script, `sh -c` to the first word of
+ * its text, `env` and assignments to what follows. `/usr/bin/python3 -u train.py --epochs 3` is `train.py`.
  */
 export function programOf(command: readonly string[]): string {
   let words = [...command];

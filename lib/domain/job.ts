@@ -17,7 +17,9 @@ export interface Constraints {
   readonly minGeneration?: number;
 }
 
-/** A soft constraint: a pool that matches `prefer` is worth `weight` (fraction of its price, 0.1 = as if 10 % cheaper). */
+/**
+ * A soft constraint: a pool that matches `prefer` is worth `weight` (fraction of its price, 0.1 = as if 10 % cheaper).
+ */
 export interface Preference {
   readonly prefer: Constraints;
   readonly weight: number;
@@ -32,7 +34,10 @@ export interface Checkpoint {
   readonly everyS: Seconds | null;
 }
 
-/** Working directory of a stage that names none, in a job file without a folder: the job gets a folder of its own where it is taken. */
+/**
+ * Working directory of a stage that names none, in a job file without a folder: the job gets a folder of its own where
+ * it is taken.
+ */
 export const OWN_FOLDER = '';
 
 export interface StageSpec {
@@ -129,7 +134,10 @@ export interface Admission {
   readonly notes: readonly string[];
 }
 
-/** Something that the owner of a job should know about tasks that succeeded, such as an output pattern that matched no file. */
+/**
+ * Something that the owner of a job should know about tasks that succeeded, such as an output pattern that matched no
+ * file.
+ */
 export interface Remark {
   readonly stage: string;
   readonly text: string;
@@ -194,7 +202,10 @@ export interface Task extends TaskRef {
   readonly failures: number;
   /** Running time whose result a checkpoint keeps: what the next attempt need not do again. */
   readonly keptS: Seconds;
-  /** The longest that an attempt ran which was interrupted or pre-empted: it takes longer. Absent: nothing beyond what is kept is known. */
+  /**
+   * The longest that an attempt ran which was interrupted or pre-empted: it takes longer. Absent: nothing beyond what
+   * is kept is known.
+   */
   readonly ranS?: Seconds;
   readonly ownStops?: OwnStops;
   /** Instance on which it goes on, while it waits after the stop of a move. Absent: wherever there is room. */
@@ -205,8 +216,8 @@ export interface Task extends TaskRef {
 
 export type AttemptState = 'starting' | 'running' | 'stopping' | 'ended';
 /**
- * An interruption (the market's doing) and a pre-emption (ours) end an attempt and are never failures. Nor is `superseded`: another
- * attempt of the task succeeded first, or published its outputs first.
+ * An interruption (the market's doing) and a pre-emption (ours) end an attempt and are never failures. Nor is
+ * `superseded`: another attempt of the task succeeded first, or published its outputs first.
  */
 export type AttemptOutcome =
   | 'succeeded'
@@ -218,8 +229,9 @@ export type AttemptOutcome =
   | 'superseded';
 
 /**
- * Why an attempt is made. original: the task is to run. copy: the task runs already, and the first attempt to succeed wins; it begins
- * anew and keeps its checkpoint to itself. pilot: as an original, and its running time is to tell of its siblings'.
+ * Why an attempt is made. original: the task is to run. copy: the task runs already, and the first attempt to succeed
+ * wins; it begins anew and keeps its checkpoint to itself. pilot: as an original, and its running time is to tell of
+ * its siblings'.
  */
 export type AttemptRole = 'original' | 'copy' | 'pilot';
 
@@ -234,7 +246,10 @@ export interface Attempt extends TaskRef {
   readonly number: number;
   /** Absent: original. */
   readonly role?: AttemptRole;
-  /** Of a copy: number of the attempt that its round began with, the first of those that have lived side by side. Absent: its own. */
+  /**
+   * Of a copy: number of the attempt that its round began with, the first of those that have lived side by side.
+   * Absent: its own.
+   */
   readonly round?: number;
   readonly instance: InstanceId;
   readonly resources: Resources;
@@ -256,7 +271,9 @@ export interface Attempt extends TaskRef {
   readonly usage: Usage | null;
   /** Target of the move for which it is stopping. */
   readonly goesTo?: InstanceId;
-  /** The attempt of its task that succeeded first. However this one ends, its outcome is `superseded`. Absent: none did. */
+  /**
+   * The attempt of its task that succeeded first. However this one ends, its outcome is `superseded`. Absent: none did.
+   */
   readonly supersededBy?: AttemptId;
   /** What the provider calls its log; absent where that is known by the attempt alone. */
   readonly log?: string;

@@ -2,9 +2,9 @@ import type { AttemptId, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
 import { raw, type EpochMs, type Usd } from '../kernel/units.ts';
 
 /**
- * Where an instance's cost went. work: kept by a checkpoint or a success, and attempts that were superseded; wasted: running time lost past the last
- * checkpoint (interruption, pre-emption, failure); idle: paid and unused (start-up included), charged to the job that
- * caused it (lib/cycle/money/ledger.ts). For one instance the rows sum to its bill.
+ * Where an instance's cost went. work: kept by a checkpoint or a success, and attempts that were superseded; wasted:
+ * running time lost past the last checkpoint (interruption, pre-emption, failure); idle: paid and unused (start-up
+ * included), charged to the job that caused it (lib/cycle/money/ledger.ts). For one instance the rows sum to its bill.
  */
 export type LedgerKind = 'work' | 'wasted' | 'idle';
 
@@ -29,9 +29,9 @@ export interface LedgerRow {
 }
 
 /**
- * Instance-hours of each row, in order, of the rows of one instance: its life divided among them by what they would have
- * cost on demand. That price is constant over an instance's life, so it measures share times time; by time where it is 0.
- * They sum to the hours from the first row's beginning to the last one's end.
+ * Instance-hours of each row, in order, of the rows of one instance: its life divided among them by what they would
+ * have cost on demand. That price is constant over an instance's life, so it measures share times time; by time where
+ * it is 0. They sum to the hours from the first row's beginning to the last one's end.
  */
 export function instanceHours(rows: readonly LedgerRow[]): number[] {
   const spanMs = (row: LedgerRow): number => raw(row.toMs) - raw(row.fromMs);

@@ -22,8 +22,8 @@ const SYNONYMS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The allowed name that `name` most likely stands for: a misspelling or another word for it. Null when none is near. One
- * letter in three may be wrong: `ram` is no misspelling of `cpu`.
+ * The allowed name that `name` most likely stands for: a misspelling or another word for it. Null when none is near.
+ * One letter in three may be wrong: `ram` is no misspelling of `cpu`.
  */
 export function nearestName(name: string, allowed: readonly string[]): string | null {
   const lower = name.toLowerCase();

@@ -24,8 +24,8 @@ export type Observation = { readonly instance: InstanceId; readonly sequence: nu
       readonly exitCode: number | null;
       readonly exitSignal: string | null;
       /**
-       * Why it was told to stop, if it was. `superseded` whatever the exit code: another attempt of the task publishes its outputs, or has,
-       * and this one's are not published.
+       * Why it was told to stop, if it was. `superseded` whatever the exit code: another attempt of the task publishes
+       * its outputs, or has, and this one's are not published.
        */
       readonly stopped: 'interrupted' | 'preempted' | 'cancelled' | 'timed-out' | 'superseded' | null;
       readonly keptS: Seconds;

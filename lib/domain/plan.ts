@@ -35,7 +35,9 @@ export interface StartOption {
   /** 0 = now; 1.. = later slots of the look-ahead window. */
   readonly slot: number;
   readonly startMs: EpochMs;
-  /** Expected worth of one task, US dollars: the curve integrated over the runtime distribution (and over interruption). */
+  /**
+   * Expected worth of one task, US dollars: the curve integrated over the runtime distribution (and over interruption).
+   */
   readonly worthUsd: number;
   /** Expected cost of one task, US dollars, at the price expected for that slot. */
   readonly costUsd: number;
@@ -46,7 +48,10 @@ export interface PreemptOption {
   readonly pool: PoolId;
   readonly attempts: readonly AttemptId[];
   readonly need: Resources;
-  /** Expected worth forgone and work redone when one of them stops now, US dollars; includes a small epsilon against thrashing. */
+  /**
+   * Expected worth forgone and work redone when one of them stops now, US dollars; includes a small epsilon against
+   * thrashing.
+   */
   readonly costUsd: number;
 }
 
@@ -71,8 +76,8 @@ export interface Allotment {
   readonly deferred: readonly { readonly option: StartOption; readonly count: number; readonly reason: string }[];
   readonly preemptions: readonly { readonly attempt: AttemptId; readonly reason: string }[];
   /**
-   * Attempts that are to go on elsewhere: off spot to keep their deadline, or, with `to: 'spot'`, from on-demand to spot
-   * because it pays. They run on until there is a place for them.
+   * Attempts that are to go on elsewhere: off spot to keep their deadline, or, with `to: 'spot'`, from on-demand to
+   * spot because it pays. They run on until there is a place for them.
    */
   readonly moves: readonly { readonly running: RunningTask; readonly reason: string; readonly to?: 'spot' }[];
   readonly waits: readonly {
@@ -93,12 +98,18 @@ export interface SolveReport {
   readonly status: 'optimal' | 'feasible' | 'no-solution' | 'infeasible' | 'failed' | 'not-needed';
   readonly objective: number;
   readonly greedyObjective: number;
-  /** Upper bound on any plan's objective (LP relaxation, or the weaker bound that `boundKind` names); null when none was computed. */
+  /**
+   * Upper bound on any plan's objective (LP relaxation, or the weaker bound that `boundKind` names); null when none was
+   * computed.
+   */
   readonly bound: number | null;
   readonly boundKind: 'lp' | 'lagrangian' | 'mip' | null;
   /** (bound - objective) / max(|bound|, 1e-9); null without a bound. */
   readonly gap: number | null;
-  /** (bound - objective) / expected cost of what the plan starts, at least 1e-9 USD: what it may spend too much; null without a bound. */
+  /**
+   * (bound - objective) / expected cost of what the plan starts, at least 1e-9 USD: what it may spend too much; null
+   * without a bound.
+   */
   readonly gapOfCost: number | null;
   readonly variables: number;
   readonly constraints: number;
@@ -133,7 +144,10 @@ export interface Release {
   readonly reason: string;
 }
 
-/** A task given to an instance that exists (`instance`) or to one that is being bought (`purchase`, its position in the list, and which of it). */
+/**
+ * A task given to an instance that exists (`instance`) or to one that is being bought (`purchase`, its position in the
+ * list, and which of it).
+ */
 export interface Placement {
   readonly task: TaskRef;
   readonly group: GroupId;
@@ -191,10 +205,10 @@ export type EffectOutcome =
   | { readonly status: 'failed'; readonly detail: string; readonly why?: 'denied' };
 
 /**
- * `quota`: one that all pools share that `quotaOf` says. `denied`: a right, or a part of the deployment, is missing. `no-answer`:
- * nobody could say for long whether it happened. `unsupported`: the zone does not offer the type, which is normal. `invalid`: the
- * request can never succeed, which is a defect or a deployment that does not fit together. `job-fault`: no request can be made
- * of what the job's record says; the job is held.
+ * `quota`: one that all pools share that `quotaOf` says. `denied`: a right, or a part of the deployment, is missing.
+ * `no-answer`: nobody could say for long whether it happened. `unsupported`: the zone does not offer the type, which is
+ * normal. `invalid`: the request can never succeed, which is a defect or a deployment that does not fit together.
+ * `job-fault`: no request can be made of what the job's record says; the job is held.
  */
 export type RefusedWhy =
   | 'insufficient-capacity'

@@ -30,7 +30,10 @@ export interface Pool {
 export const poolKey = (type: string, zone: string, option: PurchaseOption): PoolId =>
   poolId(`${type}/${zone}/${option}`);
 
-/** What an id is made of, where only the id is left: of an instance whose pool has gone from the market, or of a stored row. */
+/**
+ * What an id is made of, where only the id is left: of an instance whose pool has gone from the market, or of a stored
+ * row.
+ */
 export function poolParts(id: PoolId): {
   readonly type: string;
   /** `c5` of `c5.large`. */
@@ -65,12 +68,15 @@ export interface PoolView {
   readonly rest?: {
     readonly untilMs: EpochMs;
     readonly refusals: number;
-    /** Name of the vCPU quota that was refused, with which all pools under it rest. Absent: the pool rests for a reason of its own. */
+    /**
+     * Name of the vCPU quota that was refused, with which all pools under it rest. Absent: the pool rests for a reason
+     * of its own.
+     */
     readonly quota?: string;
   };
   /**
-   * Of a pool whose vCPU quota refused something lately, mCPU: what live instances under it have, and how many at once are too much,
-   * as far as refusals tell.
+   * Of a pool whose vCPU quota refused something lately, mCPU: what live instances under it have, and how many at once
+   * are too much, as far as refusals tell.
    */
   readonly quota?: { readonly usedMilliCpu: number; readonly boundMilliCpu: number };
 }

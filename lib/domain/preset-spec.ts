@@ -1,4 +1,7 @@
-/** Presets as data: which policy decides each stage, by name. The shipped ones are lib/policy/presets.ts; users write their own in `presets`. */
+/**
+ * Presets as data: which policy decides each stage, by name. The shipped ones are lib/policy/presets.ts; users write
+ * their own in `presets`.
+ */
 import { z } from 'zod';
 
 /** The stages of a decision, in its order. */

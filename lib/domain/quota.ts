@@ -20,9 +20,9 @@ const CLASSES: Readonly<Record<string, string>> = {
 const STANDARD = /^[acdhimrtz]/;
 
 /**
- * Name of the vCPU quota of EC2 that a pool counts towards, such as `spot/standard`: there is one per purchase option and class of
- * instance families, for a whole region ("Spot Instance quotas", "On-Demand Instance quotas", EC2 user guide). P5 has a spot quota
- * apart from its predecessors; here all of P is one.
+ * Name of the vCPU quota of EC2 that a pool counts towards, such as `spot/standard`: there is one per purchase option
+ * and class of instance families, for a whole region ("Spot Instance quotas", "On-Demand Instance quotas", EC2 user
+ * guide). P5 has a spot quota apart from its predecessors; here all of P is one.
  */
 export function quotaOf(pool: PoolId): string {
   const { type, option } = poolParts(pool);

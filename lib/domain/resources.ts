@@ -79,7 +79,9 @@ export const countFits = (need: Resources, free: Resources): number =>
 
 const countOf = (need: number, free: number): number => (need > 0 ? Math.floor(free / need + 1e-9) : Infinity);
 
-/** Largest fraction that `need` takes of `capacity` over all kinds: the dominant share, by which costs are attributed. */
+/**
+ * Largest fraction that `need` takes of `capacity` over all kinds: the dominant share, by which costs are attributed.
+ */
 export const dominantShare = (need: Resources, capacity: Resources): number =>
   Math.max(
     shareOf(raw(need.cpu), raw(capacity.cpu)),

@@ -2,10 +2,10 @@ import { add, raw, seconds, type Seconds } from '../kernel/units.ts';
 import { distribution, type Distribution } from './distribution.ts';
 
 /**
- * Running times of the tasks of a stage that have succeeded, in bounded space: how many fell into each of a few bins of equal ratio
- * (DDSketch: Masson, Rim, Lee, VLDB 2019, section 2). Bin i holds times in (r^(i-1), r^i] seconds; any quantile is within ACCURACY
- * of the true one. Where times span more than MAX_BINS bins, the shortest share the lowest bin. The same times in any order give the same
- * counts.
+ * Running times of the tasks of a stage that have succeeded, in bounded space: how many fell into each of a few bins of
+ * equal ratio (DDSketch: Masson, Rim, Lee, VLDB 2019, section 2). Bin i holds times in (r^(i-1), r^i] seconds; any
+ * quantile is within ACCURACY of the true one. Where times span more than MAX_BINS bins, the shortest share the lowest
+ * bin. The same times in any order give the same counts.
  */
 export interface RunningTimes {
   readonly count: number;

@@ -30,8 +30,9 @@ export interface PendingGroup {
 }
 
 /**
- * An attempt that holds capacity, with what policies may know of it. Nothing of it changes with the time alone: how far it is at
- * an instant is asked with `workDoneS` and `workKeptS`, so that it is the same from cycle to cycle until its attempt changes.
+ * An attempt that holds capacity, with what policies may know of it. Nothing of it changes with the time alone: how far
+ * it is at an instant is asked with `workDoneS` and `workKeptS`, so that it is the same from cycle to cycle until its
+ * attempt changes.
  */
 export interface RunningTask {
   readonly attempt: Attempt;
@@ -42,7 +43,10 @@ export interface RunningTask {
   readonly readS: Seconds;
   /** Work, of all that was ever done, that a checkpoint holds. */
   readonly savedS: Seconds;
-  /** Its task ran longer than that in an attempt before, which was lost (work-to-do.ts). Absent: nothing beyond what it resumed from. */
+  /**
+   * Its task ran longer than that in an attempt before, which was lost (work-to-do.ts). Absent: nothing beyond what it
+   * resumed from.
+   */
   readonly ranS?: Seconds;
   /** Stops of its task so far that we decided. Absent: none. */
   readonly ownStops?: OwnStops;
@@ -123,7 +127,10 @@ export interface SpendingLimit {
 /** A job that this decision leaves out. Its running tasks stay where they are; none of its tasks starts. */
 export interface SetAside {
   readonly job: Job;
-  /** held: the job is at fault. undecided: it is decided on in a later cycle. disk: there is no room for what tasks write. */
+  /**
+   * held: the job is at fault. undecided: it is decided on in a later cycle. disk: there is no room for what tasks
+   * write.
+   */
   readonly why: 'held' | 'undecided' | 'disk';
   /** One sentence. */
   readonly detail: string;
@@ -237,8 +244,9 @@ export function runningNamed(snapshot: Snapshot, ids: Iterable<AttemptId>): Read
 }
 
 /**
- * Running times of what has succeeded of a stage that waits or runs; null while nothing has, and of a stage of one task, which has no
- * siblings. Tasks that an earlier version finished are not among them. O(stages of the job), whatever the number of tasks.
+ * Running times of what has succeeded of a stage that waits or runs; null while nothing has, and of a stage of one
+ * task, which has no siblings. Tasks that an earlier version finished are not among them. O(stages of the job),
+ * whatever the number of tasks.
  */
 export const finishedTimes = (
   { jobs }: Pick<Snapshot, 'jobs'>,

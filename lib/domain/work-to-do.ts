@@ -1,6 +1,7 @@
 /**
- * What tasks have yet to run, those that wait and those that run. One that began before is known to run longer than it ran then, whether that was kept or not: as
- * if it had never run, a task that outlived the short part of its forecast would be thought short again each time it begins.
+ * What tasks have yet to run, those that wait and those that run. One that began before is known to run longer than it
+ * ran then, whether that was kept or not: as if it had never run, a task that outlived the short part of its forecast
+ * would be thought short again each time it begins.
  */
 import { most, raw, seconds, type EpochMs, type Seconds } from '../kernel/units.ts';
 import {

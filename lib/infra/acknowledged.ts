@@ -11,12 +11,13 @@ export function acknowledge(construct: IConstruct, reasons: Reasons): void {
 }
 
 /**
- * Why the statements of a role name more than one resource, by their `Sid`; `rest` is for statements that the CDK writes, which
- * have none. Only what has a reason is acknowledged, resource by resource: a new wildcard is a new finding.
+ * Why the statements of a role name more than one resource, by their `Sid`; `rest` is for statements that the CDK
+ * writes, which have none. Only what has a reason is acknowledged, resource by resource: a new wildcard is a new
+ * finding.
  */
 export function acknowledgeWildcards(role: iam.Role, bySid: Reasons, rest?: string): void {
-  // cdk-nag names a finding by the resource as it is in the template, which is known when references are resolved: in the
-  // validation phase, before plug-ins look.
+  // cdk-nag names a finding by the resource as it is in the template, which is known when references are resolved: in
+  // the validation phase, before plug-ins look.
   role.node.addValidation({
     validate: () => {
       for (const { sid, resources } of statementsOf(role)) {

@@ -1,6 +1,6 @@
 /**
- * What a person must act on, and whom it is told. Each alarm says in its description what to do. An alarm costs 0.10 USD a month
- * for each metric that it looks at, most of what an idle deployment costs: hence few, of one metric each.
+ * What a person must act on, and whom it is told. Each alarm says in its description what to do. An alarm costs 0.10
+ * USD a month for each metric that it looks at, most of what an idle deployment costs: hence few, of one metric each.
  */
 import { Duration } from 'aws-cdk-lib';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
@@ -20,7 +20,10 @@ export interface AlarmsProps {
   readonly deadLetters: sqs.IQueue;
 }
 
-/** A decision on prices that are older guesses. Spot prices change a few times a day; they are asked for every ten minutes. */
+/**
+ * A decision on prices that are older guesses. Spot prices change a few times a day; they are asked for every ten
+ * minutes.
+ */
 const STALE_PRICES_S = 3600;
 
 interface AlarmFacts {
@@ -29,7 +32,10 @@ interface AlarmFacts {
   readonly threshold: number;
   readonly periods?: number;
   readonly of?: number;
-  /** Without data the alarm stays as it is; default: without data all is well, as nothing is published while nothing is to do. */
+  /**
+   * Without data the alarm stays as it is; default: without data all is well, as nothing is published while nothing is
+   * to do.
+   */
   readonly stays?: true;
 }
 

@@ -1,10 +1,12 @@
 /**
  * Code of the Lambdas: ES modules made by esbuild, without Docker and without a network. All handlers are
- * bundled at once and share what they have in common, so that the SDK is read and printed once and not once per function: an
- * asset is its handler and those of the shared files that it can reach. What cannot be bundled lies beside it (packages.ts).
+ * bundled at once and share what they have in common, so that the SDK is read and printed once and not once per
+ * function: an asset is its handler and those of the shared files that it can reach. What cannot be bundled lies beside
+ * it (packages.ts).
  *
  * Where the code comes from, first that is there:
- *  1. `functions/` beside the compiled sources: made by `npm run build`, so that whoever installs the package needs no esbuild;
+ *  1. `functions/` beside the compiled sources: made by `npm run build`, so that whoever installs the package needs no
+ *     esbuild;
  *  2. in a checkout `.cache/functions/<digest>`, if every file that went into it still has the same content;
  *  3. esbuild, which takes seconds. In a checkout the result becomes 2.
  */
@@ -66,7 +68,9 @@ export interface AssetParts {
   readonly platform: Platform;
 }
 
-/** Writes one function's asset into a folder: `index.mjs`, the files that it shares with others, packages and models. */
+/**
+ * Writes one function's asset into a folder: `index.mjs`, the files that it shares with others, packages and models.
+ */
 export function assemble(name: string, folder: string, { packaged, models, platform }: AssetParts): void {
   const { folder: from, functions } = bundles();
   const [handler, ...shared] = invariant(functions[name], `${name} is among the functions that were bundled`);
@@ -86,7 +90,10 @@ export function codeDigest(names: readonly string[]): string {
   return digest.digest('hex').slice(0, 16);
 }
 
-/** ONNX Runtime, for who asks models; who has not installed it (it is large) does without, unless there is a model to ask. */
+/**
+ * ONNX Runtime, for who asks models; who has not installed it (it is large) does without, unless there is a model to
+ * ask.
+ */
 function modelRuntime(models: readonly string[]): readonly PackagedName[] {
   const isNeeded = models.some((model) => modelFolder(model) !== undefined);
   return models.length > 0 && (isNeeded || MODEL_RUNTIME.every(isInstalled)) ? MODEL_RUNTIME : [];
@@ -161,7 +168,9 @@ function built(): Bundles {
   }
 }
 
-/** Bundles for the package, which is used as it is: what went into it does not matter there. Returns how many functions. */
+/**
+ * Bundles for the package, which is used as it is: what went into it does not matter there. Returns how many functions.
+ */
 export function prebuild(folder: string): number {
   const { functions } = bundleAll(resolve(folder));
   fs.writeFileSync(join(folder, MANIFEST), JSON.stringify({ functions }));

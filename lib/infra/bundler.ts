@@ -6,9 +6,9 @@ import { readFileSync } from 'node:fs';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
 
 /**
- * The SDK describes the shapes of a service's calls in tables like `{ [_iT]: _iT }` with `const _iT = "instanceType"`. A computed
- * key may have a side effect, for all that esbuild knows, so it would keep every shape of EC2, 800 kB that take a third of a
- * cold start. With the names written out it keeps those that are used, 50 kB.
+ * The SDK describes the shapes of a service's calls in tables like `{ [_iT]: _iT }` with `const _iT = "instanceType"`.
+ * A computed key may have a side effect, for all that esbuild knows, so it would keep every shape of EC2, 800 kB that
+ * take a third of a cold start. With the names written out it keeps those that are used, 50 kB.
  */
 const SHAPES: Plugin = {
   name: 'shapes',

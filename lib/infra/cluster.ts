@@ -1,6 +1,7 @@
 /**
- * What instances and tasks are made of: the ECS cluster, the launch template from which CreateFleet makes each instance, and
- * the roles of instances and tasks. No capacity provider and no Auto Scaling group: Ebbtide decides what is bought.
+ * What instances and tasks are made of: the ECS cluster, the launch template from which CreateFleet makes each
+ * instance, and the roles of instances and tasks. No capacity provider and no Auto Scaling group: Ebbtide decides what
+ * is bought.
  */
 import { RemovalPolicy, Size, Stack, Tags } from 'aws-cdk-lib';
 import * as ec2 from 'aws-cdk-lib/aws-ec2';
@@ -59,7 +60,8 @@ export class Capacity extends Construct {
     });
     this.taskLogs = new logs.LogGroup(this, 'TaskLogs', {
       retention: logRetention,
-      // What `ebb logs` serves: the one thing in this stack that is data. Its name is generated, so what is kept is in nobody's way.
+      // What `ebb logs` serves: the one thing in this stack that is data. Its name is generated, so what is kept is in
+      // nobody's way.
       removalPolicy: props.keepData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
     });
     this.instanceRole = this.#instanceRole();
@@ -69,7 +71,10 @@ export class Capacity extends Construct {
     this.template = this.#template(props);
   }
 
-  /** Rights of the ECS agent on an instance, for this cluster only. Not AWS's managed policy: that reaches every cluster. */
+  /**
+   * Rights of the ECS agent on an instance, for this cluster only. Not AWS's managed policy: that reaches every
+   * cluster.
+   */
   #instanceRole(): iam.Role {
     const role = new iam.Role(this, 'InstanceRole', {
       assumedBy: new iam.ServicePrincipal('ec2.amazonaws.com'),
@@ -238,9 +243,9 @@ export class Capacity extends Construct {
 }
 
 /**
- * Makes the instance one of the cluster's, with its Ebbtide id or launch, and its pool (tags of the launch), as attributes, and stops the
- * Systems Manager agent, for nobody logs in. Containers do not reach the instance's credentials: see the hop limit.
- * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-agent-config.html
+ * Makes the instance one of the cluster's, with its Ebbtide id or launch, and its pool (tags of the launch), as
+ * attributes, and stops the Systems Manager agent, for nobody logs in. Containers do not reach the instance's
+ * credentials: see the hop limit. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-agent-config.html
  */
 const userData = (cluster: string): string => `#!/bin/bash
 set -euo pipefail

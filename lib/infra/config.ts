@@ -1,6 +1,7 @@
 /**
- * What one deployment is: the file `ebbtide.config.yaml`, CDK context values (`-c ebbtide:families=c6i,m6i`), or the `config` of
- * the `Ebbtide` construct, all checked by this one schema. Everything that is wrong is said at once, with the key and what to do.
+ * What one deployment is: the file `ebbtide.config.yaml`, CDK context values (`-c ebbtide:families=c6i,m6i`), or the
+ * `config` of the `Ebbtide` construct, all checked by this one schema. Everything that is wrong is said at once, with
+ * the key and what to do.
  */
 import { nearestHint, nearestName } from '../domain/nearest-name.ts';
 import { z } from 'zod';
@@ -13,7 +14,9 @@ import { builtInCatalogue, TODAY } from '../market/catalogue.ts';
 
 /** What CloudWatch Logs takes as retention ("PutRetentionPolicy", RetentionInDays), up to two years. */
 const RETENTION_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731] as const;
-/** EC2 names zones by the region and a letter; local and wavelength zones have longer names and no spot market worth it. */
+/**
+ * EC2 names zones by the region and a letter; local and wavelength zones have longer names and no spot market worth it.
+ */
 const ZONE = /^[a-z]{2}(?:-[a-z]+)+-\d[a-z]$/;
 const REGION = /^[a-z]{2}(?:-[a-z]+)+-\d$/;
 const SUBNET_EXAMPLE = '`eu-central-1a: subnet-...`';
@@ -307,7 +310,10 @@ function families({ families: named }: DeploymentConfig): Issue[] {
   return [...refused, { at: 'families', message: `one deployment has one architecture: ${sides}; leave one kind out` }];
 }
 
-/** Container instances per cluster: "Amazon ECS service quotas", not adjustable. The sweep compares as many within its time-out. */
+/**
+ * Container instances per cluster: "Amazon ECS service quotas", not adjustable. The sweep compares as many within its
+ * time-out.
+ */
 const CLUSTER_INSTANCES = 5000;
 /** Addresses of a /20, but for the five that AWS keeps of each subnet ("Subnet CIDR reservations", VPC user guide). */
 const SUBNET_ADDRESSES = 4096 - 5;

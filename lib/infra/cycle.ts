@@ -5,8 +5,9 @@
  *
  * Where Estimate or Solve throws or runs out of time, Isolate finds the jobs behind it and decides without them.
  *
- * What the steps hand on is described in lib/drivers/aws/cycle/messages.ts; the keys below are those of its schemas. Every step may be repeated:
- * faults that pass are retried with growing, jittered pauses. A cycle that another one has overtaken ends without a fault.
+ * What the steps hand on is described in lib/drivers/aws/cycle/messages.ts; the keys below are those of its schemas.
+ * Every step may be repeated: faults that pass are retried with growing, jittered pauses. A cycle that another one has
+ * overtaken ends without a fault.
  */
 import { ArnFormat, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import type * as iam from 'aws-cdk-lib/aws-iam';
@@ -42,7 +43,9 @@ export interface CycleProps {
   readonly isTraced: boolean;
 }
 
-/** No step is begun that could pass it, so an execution that is ended by it has met a fault of Step Functions itself. */
+/**
+ * No step is begun that could pass it, so an execution that is ended by it has met a fault of Step Functions itself.
+ */
 const TIMEOUT = Duration.seconds(EXECUTION_S);
 
 /** Faults that pass, under the names that lib/drivers/aws/lambda/stack.ts gives them. */
@@ -60,7 +63,10 @@ const LAMBDA_FAULTS = [
   'Runtime.ExitError',
 ];
 const FENCED: ErrorCode = 'fenced';
-/** Ends of a step that computes, which a job may be behind: it threw, ran out of time or out of memory. Trying again is vain. */
+/**
+ * Ends of a step that computes, which a job may be behind: it threw, ran out of time or out of memory. Trying again is
+ * vain.
+ */
 const COMPUTING_FAULTS = ['internal' satisfies ErrorCode, 'Sandbox.Timedout', 'Runtime.ExitError'];
 /** In place of a reference to an estimate, where none could be made. */
 const NOT_ESTIMATED = 'none';
@@ -120,8 +126,8 @@ export class Cycle extends Construct {
           lambdaFunction: functions[name],
           payloadResponseOnly: true,
           retryOnServiceExceptions: false,
-          // So it is the Lambda service that says that a function was late, which is tried again; this one ends a wait for an
-          // answer that never comes, which is not.
+          // So it is the Lambda service that says that a function was late, which is tried again; this one ends a wait
+          // for an answer that never comes, which is not.
           taskTimeout: sfn.Timeout.duration(Duration.seconds(factsOf(name).timeoutS + ANSWER_S)),
           ...options,
         }),

@@ -1,4 +1,7 @@
-/** One dashboard, money above and health below: each costs 3 USD a month beyond the three that an account has for nothing. */
+/**
+ * One dashboard, money above and health below: each costs 3 USD a month beyond the three that an account has for
+ * nothing.
+ */
 import { Duration } from 'aws-cdk-lib';
 import type * as apigateway from 'aws-cdk-lib/aws-apigateway';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
@@ -134,7 +137,10 @@ const heading = (title: string): cloudwatch.IWidget[] => [
   new cloudwatch.TextWidget({ markdown: `# ${title}`, width: 2 * HALF, height: 1 }),
 ];
 
-/** Sums of the lines that lib/drivers/aws/metrics/measures.ts writes: a metric for each job or owner would cost 0.30 USD a month. */
+/**
+ * Sums of the lines that lib/drivers/aws/metrics/measures.ts writes: a metric for each job or owner would cost 0.30 USD
+ * a month.
+ */
 const booked = (
   logs: readonly ILogGroup[],
   title: string,
@@ -155,7 +161,10 @@ const booked = (
     height: HEIGHT,
   });
 
-/** Interruptions as forecast and as they came, capacity and price apart, out of lines that lib/drivers/aws/metrics/measures.ts writes. */
+/**
+ * Interruptions as forecast and as they came, capacity and price apart, out of lines that
+ * lib/drivers/aws/metrics/measures.ts writes.
+ */
 const held = (
   logs: readonly ILogGroup[],
   title: string,

@@ -1,6 +1,6 @@
 /**
- * What must outlive every change of code: the table and the bucket. Alone in its construct and, in the app of this repository,
- * in its own stack, so that deploying, rolling back or deleting the rest never touches data.
+ * What must outlive every change of code: the table and the bucket. Alone in its construct and, in the app of this
+ * repository, in its own stack, so that deploying, rolling back or deleting the rest never touches data.
  */
 import { Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import * as dynamodb from 'aws-cdk-lib/aws-dynamodb';
@@ -24,7 +24,10 @@ import { acknowledge } from './acknowledged.ts';
 export interface EbbtideDataProps {
   /** Whether table and bucket stay when their stack is deleted. Default: they stay. */
   readonly keepData?: boolean;
-  /** ARN of the stream of a table that was restored from this one, to be used in its place. Default: the table made here. */
+  /**
+   * ARN of the stream of a table that was restored from this one, to be used in its place. Default: the table made
+   * here.
+   */
   readonly restoredTable?: string;
   /** Days that specifications are kept after the end of their jobs. Default: the setting's. */
   readonly historyDays?: number;
@@ -109,8 +112,8 @@ function tableOf(scope: Construct, keepData: boolean, removalPolicy: RemovalPoli
 }
 
 /**
- * A table that was restored beside the one made here. That one stays as it is, to go back to. Its name and ARNs stay exported: a stack
- * that still imports them could not be updated otherwise.
+ * A table that was restored beside the one made here. That one stays as it is, to go back to. Its name and ARNs stay
+ * exported: a stack that still imports them could not be updated otherwise.
  */
 function adopted(
   scope: Construct,

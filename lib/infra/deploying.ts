@@ -1,7 +1,8 @@
 /**
- * What is asked while the stack is being made: first whether the region has what the configuration wants to buy, and, as soon as
- * the function that fetches prices is there, the prices themselves, so that the first job is not refused for lack of them.
- * Both fail the deployment with the key of the configuration and what to do, and both can be asked any number of times.
+ * What is asked while the stack is being made: first whether the region has what the configuration wants to buy, and,
+ * as soon as the function that fetches prices is there, the prices themselves, so that the first job is not refused for
+ * lack of them. Both fail the deployment with the key of the configuration and what to do, and both can be asked any
+ * number of times.
  */
 import { CustomResource, Duration } from 'aws-cdk-lib';
 import { Construct } from 'constructs';

@@ -5,8 +5,8 @@
  *     ebbtide.grantSubmit(role);
  *     ebbtide.metricQueueDepth().createAlarm(this, 'TooMuchWaiting', { threshold: 1000, evaluationPeriods: 3 });
  *
- * Every part is public (`api`, `capacity`, `functions`, `cycle`, ...), down to the CloudFormation resource of each through
- * `node.defaultChild`: what the properties do not offer can be changed there.
+ * Every part is public (`api`, `capacity`, `functions`, `cycle`, ...), down to the CloudFormation resource of each
+ * through `node.defaultChild`: what the properties do not offer can be changed there.
  */
 import { Duration, Stack, Token } from 'aws-cdk-lib';
 import type * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
@@ -49,7 +49,10 @@ import { TriggerQueue, Triggers } from './triggers.ts';
 import { deployedVersion } from './version.ts';
 
 export interface EbbtideProps extends Omit<DeploymentConfigInput, 'account' | 'region' | 'vpc'> {
-  /** Table and bucket, if they are to be in a stack of their own. Default: made here, and kept (`keepData`) when the stack is deleted. */
+  /**
+   * Table and bucket, if they are to be in a stack of their own. Default: made here, and kept (`keepData`) when the
+   * stack is deleted.
+   */
   readonly data?: EbbtideData;
   /** Where instances are: a VPC of your app, or what the configuration file can say. Default: a new one. */
   readonly vpc?: AnyVpc | DeploymentConfigInput['vpc'];

@@ -1,6 +1,6 @@
 /**
- * The Lambdas: one row each with what it is given and what it may do. Memory decides the share of a CPU as well ("1,769 MB has
- * the equivalent of one vCPU", Lambda documentation), so those that compute get more.
+ * The Lambdas: one row each with what it is given and what it may do. Memory decides the share of a CPU as well ("1,769
+ * MB has the equivalent of one vCPU", Lambda documentation), so those that compute get more.
  */
 import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
@@ -23,8 +23,8 @@ export interface FunctionFacts {
   /** Trained models that it asks, by the names of their folders below models/. */
   readonly models?: readonly string[];
   /**
-   * Begun by a clock or a stream: where there are traces, none of its own, which would cost more than the function itself. A
-   * request that comes by a queue is followed all the same.
+   * Begun by a clock or a stream: where there are traces, none of its own, which would cost more than the function
+   * itself. A request that comes by a queue is followed all the same.
    */
   readonly isUntraced?: boolean;
   /** It is told nothing of the deployment, and so is there before the rest. */
@@ -35,7 +35,10 @@ const STORE: readonly RightName[] = ['readTable', 'writeTable', 'readBlobs', 'wr
 const STEP: readonly RightName[] = [...STORE, 'passCycleState'];
 /** A step that writes nothing into the store but what it hands on. */
 const READING_STEP: readonly RightName[] = ['readTable', 'readBlobs', 'tellMissingBlobs', 'passCycleState'];
-/** What follows from the state of an instance: tasks start once it is there, stop when told, and it is ended behind them. */
+/**
+ * What follows from the state of an instance: tasks start once it is there, stop when told, and it is ended behind
+ * them.
+ */
 const TASKS: readonly RightName[] = [
   'giveOrders',
   'seeInstances',
@@ -186,8 +189,9 @@ export interface EbbtideFunctionProps {
 }
 
 /**
- * Three lines by the Lambda service about each invocation that went well cost as much as the invocation, and say what metrics
- * say. Faults, time-outs and failed starts are of level WARN ("Log level filtering for Node.js", system log level event mapping).
+ * Three lines by the Lambda service about each invocation that went well cost as much as the invocation, and say what
+ * metrics say. Faults, time-outs and failed starts are of level WARN ("Log level filtering for Node.js", system log
+ * level event mapping).
  */
 export const SERVICE_LOG_LEVEL: `${lambda.SystemLogLevel}` = lambda.SystemLogLevel.WARN;
 

@@ -1,4 +1,6 @@
-/** What `import ... from 'ebbtide'` gives, for CDK apps of your own: the construct, what it is made of, and its numbers. */
+/**
+ * What `import ... from 'ebbtide'` gives, for CDK apps of your own: the construct, what it is made of, and its numbers.
+ */
 export { Ebbtide, type EbbtideProps } from './ebbtide.ts';
 export { EbbtideData, type EbbtideDataProps } from './data.ts';
 export { EbbtideMetrics } from './metrics.ts';

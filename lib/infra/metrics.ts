@@ -26,7 +26,9 @@ export class EbbtideMetrics {
     this.#name = name;
   }
 
-  /** A metric as it is published. `option` is needed for those that are counted by purchase option, and for them only. */
+  /**
+   * A metric as it is published. `option` is needed for those that are counted by purchase option, and for them only.
+   */
   metric(
     key: MetricKey,
     props: cloudwatch.MetricOptions & { readonly option?: PurchaseOption } = {},

@@ -54,8 +54,8 @@ export class Network extends Construct {
   }
 
   /**
-   * Public subnets: an instance pays for its public address while it lives (0.005 USD an hour), where a NAT gateway would be
-   * paid for day and night and per gigabyte. Nothing can connect to the instances either way.
+   * Public subnets: an instance pays for its public address while it lives (0.005 USD an hour), where a NAT gateway
+   * would be paid for day and night and per gigabyte. Nothing can connect to the instances either way.
    */
   #newVpc(zones: number, retention: logs.RetentionDays): ec2.Vpc {
     const vpc = new ec2.Vpc(this, 'Vpc', {

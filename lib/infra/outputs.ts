@@ -1,7 +1,7 @@
 /**
- * What CloudFormation says of a deployment once it is made, and the command line asks for (lib/cli/deployment.ts). The first
- * Ebbtide of a stack has the plain names, whoever made the stack, but for those that the stack's own outputs have; the others are
- * generated, as a name is there once. The command line knows the address by its description.
+ * What CloudFormation says of a deployment once it is made, and the command line asks for (lib/cli/deployment.ts). The
+ * first Ebbtide of a stack has the plain names, whoever made the stack, but for those that the stack's own outputs
+ * have; the others are generated, as a name is there once. The command line knows the address by its description.
  */
 import { AspectPriority, Aspects, Aws, CfnCondition, CfnOutput, Fn, Lazy, Stack } from 'aws-cdk-lib';
 import { Construct } from 'constructs';

@@ -1,4 +1,7 @@
-/** Packages that stay packages in a Lambda's asset, because they hold what cannot be bundled: of each the files needed there. */
+/**
+ * Packages that stay packages in a Lambda's asset, because they hold what cannot be bundled: of each the files needed
+ * there.
+ */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -37,7 +40,10 @@ export type PackagedName = keyof typeof PACKAGED;
 /** What asks a trained model. */
 export const MODEL_RUNTIME: readonly PackagedName[] = ['onnxruntime-node', 'onnxruntime-common'];
 
-/** Copies a package's files into `folder/node_modules`. Throws `internal` when it is not installed, or not for that platform. */
+/**
+ * Copies a package's files into `folder/node_modules`. Throws `internal` when it is not installed, or not for that
+ * platform.
+ */
 export function place(name: PackagedName, folder: string, platform: Platform): void {
   const from = packageFolder(name);
   for (const file of filesOf(from, PACKAGED[name](platform))) {

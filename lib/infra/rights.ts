@@ -1,6 +1,6 @@
 /**
- * Every right that a function can have, each with what it is for. A function names the rights it needs (functions.ts), and
- * gets these statements and no others. docs/security.md is compared with what comes of it.
+ * Every right that a function can have, each with what it is for. A function names the rights it needs (functions.ts),
+ * and gets these statements and no others. docs/security.md is compared with what comes of it.
  *
  * Resources and condition keys follow the Service Authorization Reference
  * (https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html).
@@ -55,15 +55,19 @@ const inCluster =
 const everything = (): readonly string[] => ['*'];
 const objects = ({ bucket }: RightsOver['data'], prefixes: readonly string[]): readonly string[] =>
   prefixes.map((prefix) => bucket.arnForObjects(`${prefix}*`));
-/** Families of task definitions (lib/drivers/aws/fleet/ecs.ts): `_` is in no deployment's name, so that none is the beginning of another. */
+/**
+ * Families of task definitions (lib/drivers/aws/fleet/ecs.ts): `_` is in no deployment's name, so that none is the
+ * beginning of another.
+ */
 const definitions = ({ name }: RightsOver, scope: Construct, revision: string): readonly string[] => [
   arn(scope, 'ecs', `task-definition/${name}_*${revision}`),
 ];
 /**
- * Keys of a launch that AWS documents for RunInstances, but not for the RunInstances that CreateFleet makes with its caller's rights
- * (Service Authorization Reference; "Permissions for EC2 Fleet users"): where EC2 sets them they must fit, and where it does not, a
- * launch is not refused for that. What is documented for fleets are resources and tags of the request: AWS's own policies for
- * fleets have these alone (Karpenter's controller policy, AmazonECSInfrastructureRolePolicyForManagedInstances).
+ * Keys of a launch that AWS documents for RunInstances, but not for the RunInstances that CreateFleet makes with its
+ * caller's rights (Service Authorization Reference; "Permissions for EC2 Fleet users"): where EC2 sets them they must
+ * fit, and where it does not, a launch is not refused for that. What is documented for fleets are resources and tags of
+ * the request: AWS's own policies for fleets have these alone (Karpenter's controller policy,
+ * AmazonECSInfrastructureRolePolicyForManagedInstances).
  */
 const fromTemplate = ({ capacity }: RightsOver, scope: Construct): Record<string, Record<string, unknown>> => ({
   ArnLikeIfExists: { 'ec2:LaunchTemplate': templateArn(capacity, scope) },
@@ -247,8 +251,8 @@ export const RIGHTS = {
       publicOf(scope, 'snapshot'),
     ],
   },
-  // Not `ec2:IsLaunchTemplateResource`, which AWS documents for RunInstances as users call it: whether a fleet hands on the image
-  // as the template's own, where the template names a parameter, it does not say.
+  // Not `ec2:IsLaunchTemplateResource`, which AWS documents for RunInstances as users call it: whether a fleet hands on
+  // the image as the template's own, where the template names a parameter, it does not say.
   launchParts: {
     sid: 'LaunchParts',
     why: 'Of images only Amazon’s, into the deployment’s subnets and security group. From which template, the right to the instance says.',

@@ -1,6 +1,6 @@
 /**
- * Where one-off schedules live (lib/drivers/aws/market/window-ends.ts) and what they may do: say to the one queue that it is time to look. The
- * group goes with the stack, and takes its schedules along.
+ * Where one-off schedules live (lib/drivers/aws/market/window-ends.ts) and what they may do: say to the one queue that
+ * it is time to look. The group goes with the stack, and takes its schedules along.
  */
 import { Stack } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';

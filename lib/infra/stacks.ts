@@ -73,9 +73,9 @@ export class EbbtideStack extends Stack {
   }
 
   /**
-   * The region's first zones, by reference: no look-up, so no credentials at synthesis and no account in cdk.context.json. Where the
-   * account has fewer (Fn::GetAZs names those with a default subnet only), they are counted on from the first one: a second subnet
-   * in a zone is of no use and costs nothing.
+   * The region's first zones, by reference: no look-up, so no credentials at synthesis and no account in
+   * cdk.context.json. Where the account has fewer (Fn::GetAZs names those with a default subnet only), they are counted
+   * on from the first one: a second subnet in a zone is of no use and costs nothing.
    */
   override get availabilityZones(): string[] {
     const zones = Fn.join(',', Fn.getAzs());

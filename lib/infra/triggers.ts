@@ -1,7 +1,8 @@
 /**
- * What sets Ebbtide going: the clock, and one queue into which submissions, one-off schedules and the rules on events of EC2, ECS
- * and S3 write. Its consumer takes in some together and wakes the cycle once for them; only warnings go past it. Everything may
- * come twice, late or out of order: the functions see to that. What fails for good waits in a queue, under an alarm.
+ * What sets Ebbtide going: the clock, and one queue into which submissions, one-off schedules and the rules on events
+ * of EC2, ECS and S3 write. Its consumer takes in some together and wakes the cycle once for them; only warnings go
+ * past it. Everything may come twice, late or out of order: the functions see to that. What fails for good waits in a
+ * queue, under an alarm.
  */
 import { Duration } from 'aws-cdk-lib';
 import type * as ecs from 'aws-cdk-lib/aws-ecs';
@@ -26,8 +27,8 @@ const ARCHIVE_BATCH = 2000;
 const ARCHIVE_RETRIES = 15;
 
 /**
- * Messages are gathered for so long before `observe` takes them in together: what a task's end frees stands idle meanwhile. Tasks
- * that start together are told of within it.
+ * Messages are gathered for so long before `observe` takes them in together: what a task's end frees stands idle
+ * meanwhile. Tasks that start together are told of within it.
  */
 const GATHERED = Duration.seconds(2);
 /** Messages of one invocation: what follows from them is done well within the function's time. */
@@ -36,15 +37,18 @@ const BATCH = 50;
 /** The one queue, and where everything goes that fails for good, so that one alarm sees it. */
 export class TriggerQueue extends Construct {
   readonly queue: sqs.Queue;
-  /** Messages that failed again and again; events and changes of the table that could not be delivered, or failed for good. */
+  /**
+   * Messages that failed again and again; events and changes of the table that could not be delivered, or failed for
+   * good.
+   */
   readonly deadLetters: sqs.Queue;
 
   constructor(scope: Construct, id: string, { consumerTimeout }: { readonly consumerTimeout: Duration }) {
     super(scope, id);
     this.deadLetters = closedQueue(this, 'DeadLetters', {});
     this.queue = closedQueue(this, 'Queue', {
-      // Not six times the function's timeout, as AWS advises for queues that a Lambda reads: what cannot be done now is to be
-      // tried again soon, and no invocation still has a message then.
+      // Not six times the function's timeout, as AWS advises for queues that a Lambda reads: what cannot be done now is
+      // to be tried again soon, and no invocation still has a message then.
       visibilityTimeout: Duration.seconds(2 * consumerTimeout.toSeconds()),
       deadLetterQueue: { queue: this.deadLetters, maxReceiveCount: MAX_RECEIVES },
     });
@@ -89,7 +93,8 @@ export class Triggers extends Construct {
         reportBatchItemFailures: true,
       }),
     );
-    // What passes is over at the second try. What does not is put aside, under the alarm: else nobody would see that it fails.
+    // What passes is over at the second try. What does not is put aside, under the alarm: else nobody would see that it
+    // fails.
     for (const each of [acquire, prices, sweep]) this.#putAside(each, { retryAttempts: 1, maxEventAge: LATE });
     this.#putAside(observe, { retryAttempts: 2, maxEventAge: Duration.hours(1) });
     this.#archive(props);
@@ -135,15 +140,17 @@ export class Triggers extends Construct {
     });
   }
 
-  /** Two minutes are left: warnings wait for no others. EC2's events name the instance only, so all of the region come. */
+  /**
+   * Two minutes are left: warnings wait for no others. EC2's events name the instance only, so all of the region come.
+   */
   #warnings(target: events.IRuleTarget): void {
     this.#on('SpotWarning', target, { source: ['aws.ec2'], detailType: ['EC2 Spot Instance Interruption Warning'] });
     this.#on('Rebalance', target, { source: ['aws.ec2'], detailType: ['EC2 Instance Rebalance Recommendation'] });
   }
 
   /**
-   * Only those changes that say anything (lib/drivers/aws/fleet/event-notices.ts). `observe` drops what is not ours. Patterns: EC2 User Guide,
-   * "Automate Amazon EC2 with EventBridge"; ECS Developer Guide, "Amazon ECS events".
+   * Only those changes that say anything (lib/drivers/aws/fleet/event-notices.ts). `observe` drops what is not ours.
+   * Patterns: EC2 User Guide, "Automate Amazon EC2 with EventBridge"; ECS Developer Guide, "Amazon ECS events".
    */
   #changes(cluster: ecs.Cluster, target: events.IRuleTarget): void {
     const clusterArn = [cluster.clusterArn];

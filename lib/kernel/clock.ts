@@ -20,7 +20,10 @@ export interface WallTime {
   setTimer(ms: number, fire: () => void): () => void;
 }
 
-/** Where engine time stands against the wall: `engine = engineMs + (wall - wallMs) * speed`. Stored, so a restart resumes it. */
+/**
+ * Where engine time stands against the wall: `engine = engineMs + (wall - wallMs) * speed`. Stored, so a restart
+ * resumes it.
+ */
 export interface ClockAnchor {
   readonly wallMs: number;
   readonly engineMs: number;

@@ -1,6 +1,6 @@
 /**
- * One error type for what people and machines can act on. `code` is stable and documented (docs/reference/errors.md is generated
- * from this table); the four texts answer: what failed, what it got, what is allowed, what to do next.
+ * One error type for what people and machines can act on. `code` is stable and documented (docs/reference/errors.md is
+ * generated from this table); the four texts answer: what failed, what it got, what is allowed, what to do next.
  */
 export const ERROR_CODES = {
   usage: { http: 400, exit: 2, retryable: false, about: 'The command line or request is not of the expected form.' },

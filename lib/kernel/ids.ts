@@ -46,7 +46,9 @@ export function timeOfText(text: string): number | null {
   return [...text.slice(0, 7)].reduce((sum, c) => sum * 32 + CROCKFORD.indexOf(c), 0) * 1000;
 }
 
-/** The instance that a launch with this key makes: the same key names the same instance, so a repeated launch finds it. */
+/**
+ * The instance that a launch with this key makes: the same key names the same instance, so a repeated launch finds it.
+ */
 export function instanceOf(key: EffectKey, ordinal: number): InstanceId {
   const text = `${key}#${ordinal}`;
   const hex = (n: number): string => n.toString(16).padStart(8, '0');

@@ -1,6 +1,7 @@
 /**
- * Texts of users, tasks and services on their way to a terminal. A terminal obeys control characters: a log could rewrite lines above
- * it, change the title, answer for the user or hide what follows. Everything that `ebb` prints goes through here (lib/cli/output.ts).
+ * Texts of users, tasks and services on their way to a terminal. A terminal obeys control characters: a log could
+ * rewrite lines above it, change the title, answer for the user or hide what follows. Everything that `ebb` prints goes
+ * through here (lib/cli/output.ts).
  */
 
 /** C0, DEL and C1 controls, and the bidirectional overrides, which show a text in another order than it is. */
@@ -33,8 +34,8 @@ export const textFor = ({ isTTY }: { readonly isTTY?: boolean }, text: string): 
   isTTY === true ? terminalText(text) : text;
 
 /**
- * Output of a program, piece by piece. Colours are dropped, for they can hide text; a carriage return, with which a program
- * writes over its own line, begins a new line. Other controls but tabs and line ends are shown.
+ * Output of a program, piece by piece. Colours are dropped, for they can hide text; a carriage return, with which a
+ * program writes over its own line, begins a new line. Other controls but tabs and line ends are shown.
  */
 export class ForeignOutput {
   /** The last piece ended with a carriage return, whose line feed may follow. */

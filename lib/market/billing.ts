@@ -13,7 +13,8 @@ import type { MarketTrace } from './trace.ts';
  * - `per-hour` (before): every started instance-hour at the price in force when that hour starts.
  * - refund `first-hour`: a spot instance that the market takes within its first hour costs nothing (Tributary 2.1.1;
  *   EC2 User Guide, "Billing for interrupted Spot Instances"). One that its user ends is charged.
- * Nobody pays more than the bid (EC2 User Guide, "Spot Instance pricing"): not during the notice that a price above it gives either.
+ * Nobody pays more than the bid (EC2 User Guide, "Spot Instance pricing"): not during the notice that a price above it
+ * gives either.
  */
 export type BillingRules = Pick<SchedulerConfig, 'billing' | 'refundRule'>;
 
@@ -38,9 +39,10 @@ export const billingAt = (at: EpochMs): SchedulerConfig['billing'] =>
 export const MINIMUM_MS = 60_000;
 
 /**
- * The bill of one instance. Pieces tile [launched, until), cut at every full hour from the launch on and, when seconds are
- * billed, at every price change. Time charged but not run (the rest of the minimum, or of a started hour) is in the last piece. An instance that
- * ended as it was launched has no piece and costs nothing. Spot prices are held before the first and after the last step of the trace.
+ * The bill of one instance. Pieces tile [launched, until), cut at every full hour from the launch on and, when seconds
+ * are billed, at every price change. Time charged but not run (the rest of the minimum, or of a started hour) is in the
+ * last piece. An instance that ended as it was launched has no piece and costs nothing. Spot prices are held before the
+ * first and after the last step of the trace.
  */
 export function billOf(
   trace: Pick<MarketTrace, 'pools' | 'prices'>,

@@ -1,14 +1,15 @@
 /**
  * Samples to train a forecast of capacity from: an instance is in a pool that has capacity; when does that end?
  *
- * Features are of what an engine would know (features/capacity-features.ts), which is less than the series of availability tells: it
- * learns of a pool only when it asks for it or holds it. So engines are imagined that live for a while in the series. One begins
- * knowing nothing, uses one pool or some, wants each of them now and then, asks again after a refusal as the scheduler does, and holds
- * what it gets until capacity ends or it wants it no more. At random instants of its life it is asked for its features, where the series
- * says that there is capacity; what became of that is read off the series.
+ * Features are of what an engine would know (features/capacity-features.ts), which is less than the series of
+ * availability tells: it learns of a pool only when it asks for it or holds it. So engines are imagined that live for a
+ * while in the series. One begins knowing nothing, uses one pool or some, wants each of them now and then, asks again
+ * after a refusal as the scheduler does, and holds what it gets until capacity ends or it wants it no more. At random
+ * instants of its life it is asked for its features, where the series says that there is capacity; what became of that
+ * is read off the series.
  *
- * Split by time, and by pool, as data sets of prices are (dataset.ts). An outcome is watched up to the last horizon that ends in its range,
- * whatever came of it: what is seen beyond would make the losses known and the lives not.
+ * Split by time, and by pool, as data sets of prices are (dataset.ts). An outcome is watched up to the last horizon
+ * that ends in its range, whatever came of it: what is seen beyond would make the losses known and the lives not.
  *
  * What an engine's own instances tell is drawn by capacity-record.ts, with the same features.
  */
@@ -50,7 +51,9 @@ export interface CapacitySample {
   readonly features: Float32Array;
   /** What the engine itself had observed until then. */
   readonly evidence: CapacityEvidence;
-  /** Seconds until capacity ends, Infinity when that was not seen, and for how long it was watched: until then at most. */
+  /**
+   * Seconds until capacity ends, Infinity when that was not seen, and for how long it was watched: until then at most.
+   */
   readonly lossS: number;
   readonly watchedS: number;
 }
@@ -127,7 +130,10 @@ function lossMs(steps: AvailabilitySteps | null, atMs: number): number {
   return Infinity;
 }
 
-/** What an engine learns, when it learns it, and when it is asked. A notice tells that an instance is no longer to be counted on. */
+/**
+ * What an engine learns, when it learns it, and when it is asked. A notice tells that an instance is no longer to be
+ * counted on.
+ */
 export type Happening = { readonly pool: PoolId; readonly atMs: number } & (
   | { readonly kind: 'refused' | 'asked' }
   | { readonly kind: 'launched' | 'noticed'; readonly instance: string }

@@ -1,16 +1,20 @@
 /**
- * Samples to train a forecast of capacity from, out of what an engine's own instances tell: when does capacity end that is held now?
+ * Samples to train a forecast of capacity from, out of what an engine's own instances tell: when does capacity end that
+ * is held now?
  *
- * An instance is watched from its launch on. Only that the market takes it for want of capacity is what was asked about. Where it ends
- * otherwise (it is given back, the price passes its bid, its machine dies) or is still held, the watching ends, and how long capacity
- * would have lasted is not known: right-censoring. To leave such samples out would make capacity look as if it never lasted, to count
- * them as kept as if it always did; so a sample says for how long it was watched, and whoever reads it counts it as far as that.
+ * An instance is watched from its launch on. Only that the market takes it for want of capacity is what was asked
+ * about. Where it ends otherwise (it is given back, the price passes its bid, its machine dies) or is still held, the
+ * watching ends, and how long capacity would have lasted is not known: right-censoring. To leave such samples out would
+ * make capacity look as if it never lasted, to count them as kept as if it always did; so a sample says for how long it
+ * was watched, and whoever reads it counts it as far as that.
  *
- * Asked is about instants at which the pool is held, drawn at random, and about the first of each time for which it is. One instance of the pool is followed from
- * there; where it ends otherwise and others are held, one of these, for their capacity is the same question.
+ * Asked is about instants at which the pool is held, drawn at random, and about the first of each time for which it is.
+ * One instance of the pool is followed from there; where it ends otherwise and others are held, one of these, for their
+ * capacity is the same question.
  *
- * Why watching ended must tell nothing of what would have come, but for what the features know: Kalbfleisch, Prentice, "The Statistical
- * Analysis of Failure Time Data", 2002, 6.2. A scheduler that gives back what looks risky by anything else makes forecasts too low.
+ * Why watching ended must tell nothing of what would have come, but for what the features know: Kalbfleisch, Prentice,
+ * "The Statistical Analysis of Failure Time Data", 2002, 6.2. A scheduler that gives back what looks risky by anything
+ * else makes forecasts too low.
  */
 import { isSpotPool } from '../domain/pool.ts';
 import { randomStream, type Uniform } from '../kernel/random.ts';
@@ -52,7 +56,10 @@ export interface CapacityRecord {
 }
 
 export interface RecordPlan extends Pick<CapacityPlan, 'seed' | 'shares'> {
-  /** Random instants at which capacity was held, in all pools together; the first of each time for which it was come on top. */
+  /**
+   * Random instants at which capacity was held, in all pools together; the first of each time for which it was come on
+   * top.
+   */
   readonly instants: number;
 }
 
@@ -113,7 +120,10 @@ export function lossesIn({ lives }: CapacityRecord): number {
   return losses;
 }
 
-/** In the order of time. The same record and plan give the same samples. O(lives log lives + instants x instances held at once). */
+/**
+ * In the order of time. The same record and plan give the same samples. O(lives log lives + instants x instances held
+ * at once).
+ */
 export function* sampleRecord(record: CapacityRecord, plan: RecordPlan): Generator<CapacitySample> {
   const ranges = rangesOf(record, plan.shares);
   const pools = new Map(

@@ -40,7 +40,10 @@ export function capacityOf(trace: MarketTrace, rules: Pick<SchedulerConfig, 'bil
 const START_DELAY_MIN_S = 30;
 const START_DELAY_MAX_S = 160;
 
-/** When an instance launched at `launched` takes its first task. The draw is the instance's own: asking again gives the same. */
+/**
+ * When an instance launched at `launched` takes its first task. The draw is the instance's own: asking again gives the
+ * same.
+ */
 export function readyAfter(instance: InstanceId, launched: EpochMs): EpochMs {
   const random = randomStream(0, `start-delay/${instance}`);
   return plus(launched, seconds(START_DELAY_MIN_S + random() * (START_DELAY_MAX_S - START_DELAY_MIN_S)));

@@ -31,8 +31,8 @@ export interface TypeFacts {
 }
 
 /**
- * EBS volume that every instance is taken to have besides its instance store, so that types without one can hold a job's
- * files. EBS is billed apart from the instance and is not in any price here.
+ * EBS volume that every instance is taken to have besides its instance store, so that types without one can hold a
+ * job's files. EBS is billed apart from the instance and is not in any price here.
  */
 export const EBS_VOLUME_GIB = 100;
 
@@ -59,7 +59,10 @@ export function instanceType(facts: TypeFacts): InstanceType {
   };
 }
 
-/** A catalogue with one price per type for all time, such as one read from a file. `fallback` answers for types it lacks. */
+/**
+ * A catalogue with one price per type for all time, such as one read from a file. `fallback` answers for types it
+ * lacks.
+ */
 export function catalogueOf(name: string, facts: Iterable<TypeFacts>, fallback?: Catalogue): Catalogue {
   const entries = new Map<string, CatalogueEntry>();
   for (const f of facts) {
@@ -74,7 +77,10 @@ export function catalogueOf(name: string, facts: Iterable<TypeFacts>, fallback?:
 
 let builtIn: Catalogue | null = null;
 
-/** The catalogue that ships with Ebbtide: us-east-1, Linux, prices of 2015, 2016, 2017 and today. Parsed at the first call. */
+/**
+ * The catalogue that ships with Ebbtide: us-east-1, Linux, prices of 2015, 2016, 2017 and today. Parsed at the first
+ * call.
+ */
 export function builtInCatalogue(): Catalogue {
   builtIn ??= withEarlierPrices(catalogueOf('built-in', FAMILY_RULES.trim().split('\n').flatMap(familyFacts)));
   return builtIn;

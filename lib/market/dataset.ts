@@ -1,10 +1,11 @@
 /**
- * Samples to train a pre-emption forecast from: hypothetical bids at random instants of a price history, as in Tributary,
- * section 2.2.1, and for each how long it would have lived. Beside the paper's deltas some bids lie near the on-demand price, for
- * those are made as well and are far from the paper's in pools that cost dollars.
+ * Samples to train a pre-emption forecast from: hypothetical bids at random instants of a price history, as in
+ * Tributary, section 2.2.1, and for each how long it would have lived. Beside the paper's deltas some bids lie near the
+ * on-demand price, for those are made as well and are far from the paper's in pools that cost dollars.
  *
- * Split by time, so that nothing is judged by what came before it in training, and by pool: held-out pools are judged in the
- * last range and never trained on. A sample near the end of a range, whose outcome would reach into the next, is left out.
+ * Split by time, so that nothing is judged by what came before it in training, and by pool: held-out pools are judged
+ * in the last range and never trained on. A sample near the end of a range, whose outcome would reach into the next, is
+ * left out.
  */
 import TinyQueue from 'tinyqueue';
 import { invariant } from '../kernel/errors.ts';
@@ -40,8 +41,8 @@ export const BID_KINDS = ['delta', 'near-on-demand'] as const;
 type BidKind = (typeof BID_KINDS)[number];
 
 /**
- * What a "random point in the spot market history" (Tributary, section 2.2.1) is drawn from: the time, or the prices that were
- * published, so that a pool is asked about most when its price changes often.
+ * What a "random point in the spot market history" (Tributary, section 2.2.1) is drawn from: the time, or the prices
+ * that were published, so that a pool is asked about most when its price changes often.
  */
 export type Points = 'times' | 'prices';
 

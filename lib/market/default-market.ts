@@ -13,7 +13,9 @@ const DAY_MS = 86_400_000;
 /** Monday, 5 January 2026, 00:00 UTC. */
 export const DEFAULT_MARKET_START = epochMs(Date.UTC(2026, 0, 5));
 export const DEFAULT_MARKET_DAYS = 14;
-/** Of the first fifty seeds the one whose turbulent start is the most turbulent: its four cheapest pools are all taken. */
+/**
+ * Of the first fifty seeds the one whose turbulent start is the most turbulent: its four cheapest pools are all taken.
+ */
 export const DEFAULT_SEED = 39;
 
 export const DEFAULT_MARKET_ZONES: readonly string[] = ['us-east-1a', 'us-east-1b', 'us-east-1c'];
@@ -32,8 +34,8 @@ export const DEFAULT_MARKET_TYPES: readonly string[] = [
 
 /**
  * The market that local mode runs on when none is named: 9 types in 3 zones for two weeks, half of the pools spiky (all
- * of them of the active kind), half smooth with capacity interruptions. It is more turbulent than EC2 is today, on purpose: a rehearsal
- * without interruptions shows nothing. docs/market.md has its figures.
+ * of them of the active kind), half smooth with capacity interruptions. It is more turbulent than EC2 is today, on
+ * purpose: a rehearsal without interruptions shows nothing. docs/market.md has its figures.
  */
 export function defaultMarket(seed: number = DEFAULT_SEED): MarketTrace {
   const catalogue = builtInCatalogue();
@@ -61,9 +63,10 @@ const TURBULENCE_MS = { from: 10 * MINUTE_MS, to: 100 * MINUTE_MS } as const;
 const SCAN_STEP_MS = 10 * MINUTE_MS;
 
 /**
- * Where to begin so that interruptions are met soon: with a week of history before it and two days of market behind it, the
- * instant (in steps of ten minutes) at which the most of the six cheapest spot pools per vCPU, bought at a bid of
- * their on-demand price, are taken within 10 to 100 minutes. The cheapest pool counts six times, the sixth once; the earliest of equals.
+ * Where to begin so that interruptions are met soon: with a week of history before it and two days of market behind it,
+ * the instant (in steps of ten minutes) at which the most of the six cheapest spot pools per vCPU, bought at a bid of
+ * their on-demand price, are taken within 10 to 100 minutes. The cheapest pool counts six times, the sixth once; the
+ * earliest of equals.
  */
 export function turbulentStart(trace: MarketTrace): EpochMs {
   const from = raw(trace.startMs) + 7 * DAY_MS;
@@ -96,7 +99,7 @@ function cheapest(trace: MarketTrace, at: number): readonly Pool[] {
 }
 
 /**
- * Where the default market's replay begins: what `turbulentStart` finds in `defaultMarket(DEFAULT_SEED)`, kept as a constant so
- * that starting needs no search.
+ * Where the default market's replay begins: what `turbulentStart` finds in `defaultMarket(DEFAULT_SEED)`, kept as a
+ * constant so that starting needs no search.
  */
 export const defaultMarketStartMs: EpochMs = epochMs(Date.UTC(2026, 0, 14, 10, 40));

@@ -1,9 +1,9 @@
 import type { MarketModel } from './regimes.ts';
 
 /**
- * The generator's parameters, fitted by bench/market-fit.ts (`--write` makes this file): spiky from the first two thirds of
- * us-east-1 spot prices of 2015 and 2016, smooth from those of 2021, capacity from the spot availability series of 2022
- * and 2023 (docs/datasets.md names the sources, docs/market.md shows the fit).
+ * The generator's parameters, fitted by bench/market-fit.ts (`--write` makes this file): spiky from the first two
+ * thirds of us-east-1 spot prices of 2015 and 2016, smooth from those of 2021, capacity from the spot availability
+ * series of 2022 and 2023 (docs/datasets.md names the sources, docs/market.md shows the fit).
  */
 export const FITTED: MarketModel = {
   spiky: {

@@ -33,12 +33,14 @@ export interface GenerateSpec {
 }
 
 const DAY_MS = 86_400_000;
-/** Bursts per day from which a pool counts as turbulent: the most active fifth of the fitted profiles that spike at all. */
+/**
+ * Bursts per day from which a pool counts as turbulent: the most active fifth of the fitted profiles that spike at all.
+ */
 export const TURBULENT_BURSTS_PER_DAY = 0.5;
 
 /**
- * A market with both regimes of spot pricing, wholly determined by its spec: the same seed gives the same market, and each
- * pool has a random stream of its own, so adding a pool changes no other. Pools move independently of one another.
+ * A market with both regimes of spot pricing, wholly determined by its spec: the same seed gives the same market, and
+ * each pool has a random stream of its own, so adding a pool changes no other. Pools move independently of one another.
  * The model and how it was fitted: docs/market.md.
  */
 export function generateMarket(spec: GenerateSpec, model: MarketModel = FITTED): MarketTrace {

@@ -24,7 +24,10 @@ export function priceAt(prices: PriceArrays, t: number): number | null {
   return i < 0 ? null : (prices.usdPerHour[i] ?? null);
 }
 
-/** Views of the steps within [from, to), the one in force at `from` first: in an empty window [t, t) unless it began at t itself. */
+/**
+ * Views of the steps within [from, to), the one in force at `from` first: in an empty window [t, t) unless it began at
+ * t itself.
+ */
 export function stepsWithin({ atMs, usdPerHour: usd }: PriceArrays, from: number, to: number): PriceArrays {
   const first = Math.max(0, indexAt(atMs, from));
   let end = indexAt(atMs, to) + 1;
@@ -33,7 +36,9 @@ export function stepsWithin({ atMs, usdPerHour: usd }: PriceArrays, from: number
   return { atMs: atMs.subarray(first, end), usdPerHour: usd.subarray(first, end) };
 }
 
-/** Whether there is capacity at `t`. A pool without steps always has; before the first step the first one's value holds. */
+/**
+ * Whether there is capacity at `t`. A pool without steps always has; before the first step the first one's value holds.
+ */
 export function availableAt(steps: AvailabilitySteps | null, t: number): boolean {
   if (steps === null || steps.atMs.length === 0) return true;
   return steps.available[Math.max(0, indexAt(steps.atMs, t))] === 1;
@@ -59,7 +64,10 @@ export interface TraceHeader {
 
 const NO_PRICES: PriceArrays = { atMs: new Float64Array(0), usdPerHour: new Float64Array(0) };
 
-/** A trace over markets held in memory: a spot and an on-demand pool for each, a reserved one where there is any, sorted by id. */
+/**
+ * A trace over markets held in memory: a spot and an on-demand pool for each, a reserved one where there is any, sorted
+ * by id.
+ */
 export function traceOf(header: TraceHeader, markets: readonly SpotMarket[]): MarketTrace {
   const pools: Pool[] = [];
   const prices = new Map<PoolId, PriceArrays>();

@@ -6,7 +6,10 @@ export const PROBABILITIES = [0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.
 /** A distribution as its quantiles at PROBABILITIES; does not descend. */
 export type QuantileTable = readonly number[];
 
-/** Quantile `p` of `values` by their weights (1 each when absent): the smallest value whose cumulated weight reaches p. NaN when empty. */
+/**
+ * Quantile `p` of `values` by their weights (1 each when absent): the smallest value whose cumulated weight reaches p.
+ * NaN when empty.
+ */
 export function quantileOf(values: readonly number[], p: number, weights?: readonly number[]): number {
   return quantilesOf(values, [p], weights)[0] ?? NaN;
 }

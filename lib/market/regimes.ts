@@ -2,8 +2,8 @@ import type { QuantileTable } from './quantiles.ts';
 
 /**
  * What one market's price does, in units of its on-demand price (regime 'spiky', EC2 before November 2017).
- * Every generated pool draws one profile; profiles are those of real markets, so that level, activity, length and height
- * of spikes keep their relation.
+ * Every generated pool draws one profile; profiles are those of real markets, so that level, activity, length and
+ * height of spikes keep their relation.
  */
 export interface SpikyProfile {
   /** Mean and standard deviation of ln(price / on-demand) while below on-demand. */

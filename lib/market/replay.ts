@@ -22,7 +22,10 @@ export type LaunchOutcome = 'ok' | 'bid-below-price' | 'insufficient-capacity' |
 /** EC2 User Guide, "Spot Instance interruption notices": two minutes between notice and interruption. */
 export const WARNING_MS = 120_000;
 
-/** A rebalance hint is due when the price has risen to this fraction of the bid. Ours: no trace carries AWS's recommendations. */
+/**
+ * A rebalance hint is due when the price has risen to this fraction of the bid. Ours: no trace carries AWS's
+ * recommendations.
+ */
 export const REBALANCE_BID_FRACTION = 0.9;
 
 const cap = (bid: Bid): number => (bid === 'uncapped' ? Infinity : raw(bid));
@@ -45,7 +48,9 @@ export interface Interruption {
   readonly cause: 'price' | 'capacity';
 }
 
-/** The interruption of an instance launched at `launched` with `bid`; null when the trace has none. Price wins a tie. */
+/**
+ * The interruption of an instance launched at `launched` with `bid`; null when the trace has none. Price wins a tie.
+ */
 export function interruptionAfter(trace: MarketTrace, pool: PoolId, launched: EpochMs, bid: Bid): Interruption | null {
   if (!isSpotPool(pool)) return null;
   const end = raw(trace.endMs);

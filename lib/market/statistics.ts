@@ -32,7 +32,10 @@ export interface PriceProfile {
   readonly aboveMs: number;
 }
 
-/** Walks a price within a window. Null when the window holds no price. Open excursions at its borders are not listed (their length is unknown) but count in `aboveMs`. */
+/**
+ * Walks a price within a window. Null when the window holds no price. Open excursions at its borders are not listed
+ * (their length is unknown) but count in `aboveMs`.
+ */
 export function profilePrices(prices: PriceArrays, onDemand: number, window: Window): PriceProfile | null {
   const from = Math.max(window.fromMs, prices.atMs[0] ?? Infinity);
   if (!(from < window.toMs)) return null;
@@ -104,7 +107,10 @@ export interface PriceSummary {
   readonly aboveShare: number;
   /** Share of markets that never were. */
   readonly quietShare: number;
-  /** Quantiles 10, 50, 90 % of: time between changes; length, peak and spacing of excursions. Each market counts alike in interS. */
+  /**
+   * Quantiles 10, 50, 90 % of: time between changes; length, peak and spacing of excursions. Each market counts alike
+   * in interS.
+   */
   readonly interS: readonly number[];
   readonly excursionS: readonly number[];
   readonly peak: readonly number[];

@@ -2,7 +2,10 @@ import type { PoolId } from '../kernel/ids.ts';
 import type { EpochMs } from '../kernel/units.ts';
 import type { Pool } from '../domain/pool.ts';
 
-/** When a pool had capacity: a step function like prices. `available[i]` (1/0) holds from `atMs[i]` until the next entry. */
+/**
+ * When a pool had capacity: a step function like prices. `available[i]` (1/0) holds from `atMs[i]` until the next
+ * entry.
+ */
 export interface AvailabilitySteps {
   readonly atMs: Float64Array;
   readonly available: Uint8Array;
@@ -16,7 +19,9 @@ export interface MarketTrace {
   readonly name: string;
   readonly startMs: EpochMs;
   readonly endMs: EpochMs;
-  /** Every price holds until the next one, as generated ones do; absent: a silence may be that of who collected them. */
+  /**
+   * Every price holds until the next one, as generated ones do; absent: a silence may be that of who collected them.
+   */
   readonly isUnbroken?: true;
   /** Spot pools and, for each of their types and zones, an on-demand pool; reserved ones where there are any. */
   readonly pools: readonly Pool[];

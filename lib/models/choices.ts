@@ -1,6 +1,7 @@
 /**
- * Which version `model` means in a directory: every choice that was made there, in `in-use.json` beside its own versions. A rollback is a
- * choice as well: it takes back the last one that stands. Without any, the newest version that was shipped is meant.
+ * Which version `model` means in a directory: every choice that was made there, in `in-use.json` beside its own
+ * versions. A rollback is a choice as well: it takes back the last one that stands. Without any, the newest version
+ * that was shipped is meant.
  *
  * Crash points: the file is replaced in one step, so that it is the one before or the one after, never a part.
  */

@@ -1,6 +1,7 @@
 /**
  * Trained models, opened and asked. Whatever is wrong with one is an outcome, because who asks has another forecast: a
- * model that is missing, damaged, made for another program or gives no numbers is never used, and never stops a decision.
+ * model that is missing, damaged, made for another program or gives no numbers is never used, and never stops a
+ * decision.
  *
  * ONNX Runtime is loaded when a model is opened and not before: who has no model pays nothing for it.
  */

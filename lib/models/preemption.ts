@@ -26,8 +26,9 @@ export type OpenedCapacity = ChosenCapacity & Opened;
 const nothing = async (): Promise<void> => undefined;
 
 /**
- * The forecast of prices of that name: `history`, `model` (the version in use) or a version. Whatever is wrong with the model is part of
- * the answer, because history takes its place. `features`: what the program computes, in the order of its rows.
+ * The forecast of prices of that name: `history`, `model` (the version in use) or a version. Whatever is wrong with the
+ * model is part of the answer, because history takes its place. `features`: what the program computes, in the order of
+ * its rows.
  */
 export async function openForecast(
   chosen: string,

@@ -1,4 +1,7 @@
-/** What a manifest says of where its model comes from. Written for people, and by more than one version of the training: read leniently. */
+/**
+ * What a manifest says of where its model comes from. Written for people, and by more than one version of the training:
+ * read leniently.
+ */
 import { z } from 'zod';
 import type { ModelManifest } from './manifest.ts';
 
@@ -16,7 +19,10 @@ const facts = z.looseObject({
   sources: z.array(source).optional(),
 });
 
-/** A price history: trained on until `validationFrom`, calibrated until `testFrom`, never looked at after that. ISO 8601. */
+/**
+ * A price history: trained on until `validationFrom`, calibrated until `testFrom`, never looked at after that. ISO
+ * 8601.
+ */
 export type TrainingSource = Pick<z.output<typeof source>, 'name' | 'from' | 'validationFrom' | 'testFrom' | 'to'>;
 
 export interface TrainingFacts {

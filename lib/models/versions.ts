@@ -1,6 +1,6 @@
 /**
- * Versions of a model: those that came with the program, and those of a deployment or directory, which were trained on its own
- * market. A version is a folder with `model.onnx` and `manifest.json` (manifest.ts).
+ * Versions of a model: those that came with the program, and those of a deployment or directory, which were trained on
+ * its own market. A version is a folder with `model.onnx` and `manifest.json` (manifest.ts).
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -20,7 +20,10 @@ export interface ModelPlaces {
   readonly own: string | null;
 }
 
-/** `models/<name>` of the program: beside its package.json, however deep the compiled file lies. Null where none came along. */
+/**
+ * `models/<name>` of the program: beside its package.json, however deep the compiled file lies. Null where none came
+ * along.
+ */
 export const shippedModels = (name: string): string | null => besideProgram(join('models', name));
 
 /** A file or folder that came along with the program, by its path from the package's root. Null where it did not. */
@@ -70,7 +73,9 @@ export type InUse =
   /** What was chosen cannot be read: nothing stands in for it, for that would hide it. */
   | { readonly kind: 'damaged'; readonly what: string };
 
-/** What was chosen in the directory, else the newest that was shipped. Whether that version is there is not looked at. */
+/**
+ * What was chosen in the directory, else the newest that was shipped. Whether that version is there is not looked at.
+ */
 export async function modelInUse(places: ModelPlaces): Promise<InUse> {
   const choices = places.own === null ? NO_CHOICES : readChoices(places.own);
   if (choices.kind === 'damaged') return choices;

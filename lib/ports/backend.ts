@@ -28,14 +28,20 @@ export interface Backend {
   readonly market: Market;
   readonly fleet: Pick<Fleet, 'logs' | 'logEnd' | 'bill' | 'logUrl'>;
   readonly limits: Snapshot['limits'];
-  /** Who owns a job that names no owner, and what its relative folders are relative to; absent: `anonymous`, nothing. */
+  /**
+   * Who owns a job that names no owner, and what its relative folders are relative to; absent: `anonymous`, nothing.
+   */
   readonly submitter?: NormaliseOptions;
   /**
-   * The job with its working directories as its tasks will find them, and what its submitter should know of that. Absent: as
-   * they are. Throws `job-file.invalid` for files that tasks here cannot reach, `job.input-missing` for files that are known to be missing.
+   * The job with its working directories as its tasks will find them, and what its submitter should know of that.
+   * Absent: as they are. Throws `job-file.invalid` for files that tasks here cannot reach, `job.input-missing` for
+   * files that are known to be missing.
    */
   place?(spec: JobSpec, job: JobId): Placed | Promise<Placed>;
-  /** What submission can say at once. Throws `job.unplaceable` (which constraint excludes how many pools) or `job.deadline-past`. */
+  /**
+   * What submission can say at once. Throws `job.unplaceable` (which constraint excludes how many pools) or
+   * `job.deadline-past`.
+   */
   admit(spec: JobSpec): Promise<Admission>;
   /** What is forecast now of those of the pools that are spot and quote a price. */
   forecast(pools: readonly Pool[]): Promise<PoolForecasts>;
@@ -43,7 +49,10 @@ export interface Backend {
   readonly access?: Access;
   /** Tells the engine that there is something to do. Cheap; calls coalesce. */
   wake(): void;
-  /** How long what is over is kept, and where it is afterwards: a place in S3 that ends with a slash, or nowhere. Absent: for good. */
+  /**
+   * How long what is over is kept, and where it is afterwards: a place in S3 that ends with a slash, or nowhere.
+   * Absent: for good.
+   */
   readonly history?: { readonly days: number; readonly archive: string | null };
   /** Answers health checks: is the engine working, since when, last cycle, version. */
   health(): Promise<Health>;

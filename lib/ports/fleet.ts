@@ -10,7 +10,10 @@ import type { Resources } from '../domain/resources.ts';
 export interface LaunchRequest {
   readonly key: EffectKey;
   readonly instance: InstanceId;
-  /** Launches of one allocation are of one pool at one bid, and may be bought by one request. Absent: it is bought alone. */
+  /**
+   * Launches of one allocation are of one pool at one bid, and may be bought by one request. Absent: it is bought
+   * alone.
+   */
   readonly allocation?: EffectKey;
   readonly pool: PoolId;
   readonly bid: Bid;
@@ -42,7 +45,10 @@ export interface StartRequest {
     readonly stage: string;
     readonly index: number;
     readonly number: number;
-    /** Number of the attempt that the round began with. Of a round one attempt at most publishes outputs. Absent: `number`. */
+    /**
+     * Number of the attempt that the round began with. Of a round one attempt at most publishes outputs. Absent:
+     * `number`.
+     */
     readonly round?: number;
   };
 }

@@ -109,15 +109,15 @@ export interface OthersChanges {
  */
 export interface Store {
   /**
-   * Durable when it resolves. Outcomes in order. Each job that is created leaves its event (`submittedEvent`) with it: both
-   * or neither. A call is stored whole or not at all.
+   * Durable when it resolves. Outcomes in order. Each job that is created leaves its event (`submittedEvent`) with it:
+   * both or neither. A call is stored whole or not at all.
    */
   submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]>;
   /** What was submitted under Idempotency-Keys; those under which nothing was are left out. */
   submitted(keys: readonly string[]): Promise<ReadonlyMap<string, Submitted>>;
   /**
-   * Marks the job; the engine acts on it. False when the job is unknown or over. The first request that says who asks stays with the
-   * job and leaves its event (`cancelEvent`): both or neither.
+   * Marks the job; the engine acts on it. False when the job is unknown or over. The first request that says who asks
+   * stays with the job and leaves its event (`cancelEvent`): both or neither.
    */
   requestCancel(job: JobId, by?: Cancelling): Promise<boolean>;
   /** Marks the hold of a held job as ended by a person; the engine acts on it. False when the job is not held. */
@@ -131,14 +131,15 @@ export interface Store {
   /** Applies all changes or none. Throws EbbError `fenced` when `token` is not the newest. */
   commit(token: number, changes: readonly Change[]): Promise<void>;
   /**
-   * `cancelRequested` and `releasedHoldMs` set meanwhile by others are kept when a commit puts an older copy of the job. With `known`, what was
-   * submitted since the last load may be left out: for who goes on with what that load was about.
+   * `cancelRequested` and `releasedHoldMs` set meanwhile by others are kept when a commit puts an older copy of the
+   * job. With `known`, what was submitted since the last load may be left out: for who goes on with what that load was
+   * about.
    */
   loadActive(of?: 'all' | 'known'): Promise<ActiveState>;
   /**
-   * For the engine that holds the lease and keeps the active state from cycle to cycle: what it cannot know by its own commits.
-   * `known`: jobs that it has; they may be left out but for cancel requests. Absent where loading anew is as good. With what the engine
-   * keeps it must give what `loadActive` would.
+   * For the engine that holds the lease and keeps the active state from cycle to cycle: what it cannot know by its own
+   * commits. `known`: jobs that it has; they may be left out but for cancel requests. Absent where loading anew is as
+   * good. With what the engine keeps it must give what `loadActive` would.
    */
   changedByOthers?(known: { has(job: JobId): boolean }): Promise<OthersChanges>;
 
@@ -162,24 +163,29 @@ export interface Store {
   ledger(of: { readonly job: JobId } | { readonly instance: InstanceId } | 'all'): Promise<readonly LedgerRow[]>;
   costs(by: By): Promise<readonly CostRow[]>;
   events(after: number, limit: number): Promise<readonly EventRecord[]>;
-  /** Values written by `memory` changes whose key starts so (predictor histories, observed interruptions, clock anchor). */
+  /**
+   * Values written by `memory` changes whose key starts so (predictor histories, observed interruptions, clock anchor).
+   */
   memory(prefix: string): Promise<ReadonlyMap<string, string>>;
   close(): Promise<void>;
 }
 
 /**
- * What a store forgets, so that it does not grow with every cycle. Of explanations the latest per job is kept as long as the job.
+ * What a store forgets, so that it does not grow with every cycle. Of explanations the latest per job is kept as long
+ * as the job.
  *
- * What is final ages out: a job that is over, with its tasks and attempts, once all its attempts have ended; an instance that has
- * ended, with its ledger, once its bill is settled. Then it is as if it had never been, but for its costs, which
- * stay in every sum. An idempotency key holds as long, from its submission on: so it never outlives the job that it made. What is
- * not over is never forgotten.
+ * What is final ages out: a job that is over, with its tasks and attempts, once all its attempts have ended; an
+ * instance that has ended, with its ledger, once its bill is settled. Then it is as if it had never been, but for its
+ * costs, which stay in every sum. An idempotency key holds as long, from its submission on: so it never outlives the
+ * job that it made. What is not over is never forgotten.
  */
 export interface Retention {
   /** Newest plans kept, and with them the outcomes of their effects. Effects without an outcome are always kept. */
   readonly plans: number;
   /** Newest events kept. Sequence numbers go on ascending. */
   readonly events: number;
-  /** Wall days from the end on after which what is final ages out, at the latest with a commit thereafter; null: never. */
+  /**
+   * Wall days from the end on after which what is final ages out, at the latest with a commit thereafter; null: never.
+   */
   readonly historyDays: number | null;
 }

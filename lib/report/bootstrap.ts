@@ -2,8 +2,9 @@ import { randomStream } from '../kernel/random.ts';
 import { quantilesOf } from '../market/quantiles.ts';
 
 /**
- * Means and ratios over runs with percentile bootstrap intervals (Efron and Tibshirani, An Introduction to the Bootstrap,
- * 1993, sections 6.4 and 13.3). What is drawn again are units that can be taken as independent: see `comparison.ts`.
+ * Means and ratios over runs with percentile bootstrap intervals (Efron and Tibshirani, An Introduction to the
+ * Bootstrap, 1993, sections 6.4 and 13.3). What is drawn again are units that can be taken as independent: see
+ * `comparison.ts`.
  */
 export interface Interval {
   readonly low: number;

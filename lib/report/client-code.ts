@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 
 /**
  * The script of the report's page, made of the modules in client/: types are taken out as the build does it, and the
- * modules are put one after another into one block, each after what it imports. That needs no bundler at run time; it asks
- * of the modules that their top-level names differ: in a block of strict code any parser refuses the second one.
+ * modules are put one after another into one block, each after what it imports. That needs no bundler at run time; it
+ * asks of the modules that their top-level names differ: in a block of strict code any parser refuses the second one.
  */
 export function clientCode(): string {
   const parts = new Map<string, string>();
@@ -11,7 +11,9 @@ export function clientCode(): string {
   return `'use strict';\n{\n${[...parts.values()].join('\n')}\n}\n`;
 }
 
-/** `import { a, b } from './c.ts';` is all that the modules may use; nothing is renamed, nothing has side effects alone. */
+/**
+ * `import { a, b } from './c.ts';` is all that the modules may use; nothing is renamed, nothing has side effects alone.
+ */
 const IMPORT = /^import \{[^}]*\} from '(\.\.?\/[\w./-]+)';$/gm;
 const EXPORT = /^export (?=const|let|function|async function|class)/gm;
 const LEFT_OVER = /^(?:import|export)\b.*$/m;

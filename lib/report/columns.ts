@@ -7,8 +7,8 @@ const compressed = promisify(gzip);
 
 /**
  * Columns of a report as gzip in base64. Before compression the bytes of numbers are split into planes (the first bytes
- * of all values, then the second ones, ...: Apache Parquet's BYTE_STREAM_SPLIT), which makes times and sums two to three
- * times smaller. Equal columns, as presets of one workload have them, are stored once.
+ * of all values, then the second ones, ...: Apache Parquet's BYTE_STREAM_SPLIT), which makes times and sums two to
+ * three times smaller. Equal columns, as presets of one workload have them, are stored once.
  */
 export class Columns {
   readonly #blobs: Promise<string>[] = [];

@@ -1,10 +1,11 @@
 /**
- * What presets cost and missed, side by side, from the outcomes of their runs: presets x windows x seeds, as plain data.
+ * What presets cost and missed, side by side, from the outcomes of their runs: presets x windows x seeds, as plain
+ * data.
  *
- * A cell is one window of the market with one seed. Presets are compared over the cells that both have run to their end,
- * so that the market and the workload are the same on both sides (paired). What is drawn again is what is independent:
- * where each seed has a market of its own, those markets with all their windows; where seeds share one, whole windows with
- * all their seeds, for seeds of one window see the same prices; with one window, its seeds.
+ * A cell is one window of the market with one seed. Presets are compared over the cells that both have run to their
+ * end, so that the market and the workload are the same on both sides (paired). What is drawn again is what is
+ * independent: where each seed has a market of its own, those markets with all their windows; where seeds share one,
+ * whole windows with all their seeds, for seeds of one window see the same prices; with one window, its seeds.
  */
 import { EbbError } from '../kernel/errors.ts';
 import { Bootstrap, LEVEL, RESAMPLES, type Estimate, type Share } from './bootstrap.ts';
@@ -18,8 +19,8 @@ export type { Estimate } from './bootstrap.ts';
 export const REFERENCES = { onDemand: 'on-demand', oracle: 'oracle' } as const;
 
 /**
- * `planned`: the preset of each run that was asked for, where some may not have been begun. O(runs + presets^2 x RESAMPLES x
- * units). Throws EbbError `usage` without runs, or for two runs of one preset, window and seed.
+ * `planned`: the preset of each run that was asked for, where some may not have been begun. O(runs + presets^2 x
+ * RESAMPLES x units). Throws EbbError `usage` without runs, or for two runs of one preset, window and seed.
  */
 export function compare(
   runs: readonly RunOutcome[],
@@ -60,8 +61,8 @@ const UNIT = {
 } as const satisfies Record<Method['units'], (r: RunOutcome) => number>;
 
 /**
- * Presets that one could choose for their cost per run, the cheapest first: no oracle, which knows what nobody knows, and none
- * of which runs are cut short or missing, because what is not done costs nothing.
+ * Presets that one could choose for their cost per run, the cheapest first: no oracle, which knows what nobody knows,
+ * and none of which runs are cut short or missing, because what is not done costs nothing.
  */
 export function choices(presets: readonly PresetFigures[]): readonly PresetFigures[] {
   const most = Math.max(...presets.map((p) => p.runs));
@@ -126,7 +127,8 @@ class Statistics {
 
   /** A less b of a ratio of sums whose parts below the line differ between the two. */
   pairedShare(cells: readonly Pair[], above: (t: Totals) => number, below: (t: Totals) => number): Estimate {
-    // Linearised about both ratios (delta method), so that one resampled sum carries it: exact where the parts below agree.
+    // Linearised about both ratios (delta method), so that one resampled sum carries it: exact where the parts below
+    // agree.
     const part = (k: 0 | 1): { readonly at: number; readonly sum: number } => {
       const sum = total(cells, (c) => below(c[k].totals));
       return { at: sum === 0 ? 0 : total(cells, (c) => above(c[k].totals)) / sum, sum };

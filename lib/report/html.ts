@@ -28,9 +28,9 @@ export interface ReportInput extends Provenance {
 }
 
 /**
- * One page that needs nothing else: figures as tables that are there without its script, charts by ECharts, and the jobs
- * of each run as compressed columns. Its policy forbids every request and every script and style but its own, by their
- * hashes. Nothing in it is the time of writing, so the same runs make the same file.
+ * One page that needs nothing else: figures as tables that are there without its script, charts by ECharts, and the
+ * jobs of each run as compressed columns. Its policy forbids every request and every script and style but its own, by
+ * their hashes. Nothing in it is the time of writing, so the same runs make the same file.
  *
  * Throws EbbError `usage` as `compare` does. O(rows log rows) time; the text is held in memory, about 25 bytes per job.
  */

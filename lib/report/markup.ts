@@ -9,7 +9,9 @@ export class Markup {
 
 type Piece = Markup | string | number | null | readonly (Markup | null)[];
 
-/** A template whose values are escaped unless they are markup themselves: job names and command lines are foreign text. */
+/**
+ * A template whose values are escaped unless they are markup themselves: job names and command lines are foreign text.
+ */
 export function html(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Markup {
   return new Markup(strings.reduce((text, s, i) => text + rendered(pieces[i - 1] ?? null) + s));
 }

@@ -27,8 +27,8 @@ export const TEXTS_KEPT = 100;
 export const COUNTED_PAST_END = 100_000;
 
 /**
- * What one simulation came to, as plain data: what is sent between threads, printed as JSON, and drawn. Columns of equal
- * length where there may be hundreds of thousands of rows. Times in ms since the epoch, money in USD.
+ * What one simulation came to, as plain data: what is sent between threads, printed as JSON, and drawn. Columns of
+ * equal length where there may be hundreds of thousands of rows. Times in ms since the epoch, money in USD.
  */
 export interface RunOutcome {
   readonly preset: string;
@@ -56,7 +56,10 @@ export interface Totals {
   readonly refused: number;
   /** Jobs that come after the end of the simulation, counted up to COUNTED_PAST_END; in no other figure. */
   readonly notSubmitted: number;
-  /** Jobs with a deadline that were admitted, and how many of them did not succeed by it; those that still had time at the end did not miss it. */
+  /**
+   * Jobs with a deadline that were admitted, and how many of them did not succeed by it; those that still had time at
+   * the end did not miss it.
+   */
   readonly deadlines: number;
   readonly missed: number;
   readonly workUsd: number;
@@ -103,7 +106,9 @@ export interface JobColumns {
   readonly interruptions: Float64Array;
 }
 
-/** Live instances over time as steps at `atMs`, thinned to SERIES_POINTS at most (the highest of each stretch is kept). */
+/**
+ * Live instances over time as steps at `atMs`, thinned to SERIES_POINTS at most (the highest of each stretch is kept).
+ */
 export interface InstanceSeries {
   readonly atMs: Float64Array;
   readonly counts: Readonly<Record<PurchaseOption, Float64Array>>;

@@ -45,7 +45,10 @@ export function pricesOf(trace: MarketTrace, runs: readonly RunOutcome[]): reado
   });
 }
 
-/** Spot pools by what all runs of a window spent on them; each run's first ones are among them, whatever the others spent. */
+/**
+ * Spot pools by what all runs of a window spent on them; each run's first ones are among them, whatever the others
+ * spent.
+ */
 function mostUsed(runs: readonly RunOutcome[]): readonly string[] {
   const spent = new Map<string, number>();
   const firsts = new Set<string>();

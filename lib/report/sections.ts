@@ -1,4 +1,7 @@
-/** The parts of the page that are written into it: what was run, what went wrong, the figures of presets. No script needed. */
+/**
+ * The parts of the page that are written into it: what was run, what went wrong, the figures of presets. No script
+ * needed.
+ */
 import { count, dollars, duration, minute, NONE, percent, plural, ratio } from './client/format.ts';
 import { choices, type Estimate, REFERENCES } from './comparison.ts';
 import type { Interval } from './bootstrap.ts';

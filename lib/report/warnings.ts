@@ -1,4 +1,7 @@
-/** What makes the figures of a comparison doubtful, in sentences: the same ones on a terminal, as JSON and at the top of the page. */
+/**
+ * What makes the figures of a comparison doubtful, in sentences: the same ones on a terminal, as JSON and at the top of
+ * the page.
+ */
 import { LEAST_UNITS } from './bootstrap.ts';
 import { COUNTED_PAST_END, type RunOutcome } from './outcome.ts';
 import type { Comparison } from './figures.ts';

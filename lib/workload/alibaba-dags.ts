@@ -8,7 +8,8 @@ import { quote } from './tally.ts';
 /*
  * Alibaba's cluster trace of 2018, batch tasks as DAGs. What the trace calls a task is a stage here, its instances are
  * the tasks. Dependencies are in the names: J5_2_4 is stage 5 and waits for stages 2 and 4. The rows of a job lie
- * apart and in no order of time (those without times come first), so all rows are read before the first job is handed out.
+ * apart and in no order of time (those without times come first), so all rows are read before the first job is handed
+ * out.
  */
 
 const COLUMNS = [
@@ -24,7 +25,9 @@ const COLUMNS = [
 ] as const;
 type Cells = Readonly<Record<(typeof COLUMNS)[number], string>>;
 const STATUSES = new Set(['Terminated', 'Running', 'Failed', 'Waiting', 'Ready', 'Interrupted', 'Cancelled']);
-/** Machines of that cluster have 96 cores; memory is told as percent of theirs, which is not. 4 GiB a core is our guess. */
+/**
+ * Machines of that cluster have 96 cores; memory is told as percent of theirs, which is not. 4 GiB a core is our guess.
+ */
 const LARGEST = { vcpus: 96, memoryGiB: 384 };
 /** Only the mean of a stage's instances is known: each is drawn about it, lognormal. Ours. */
 const INSTANCE_SIGMA = 0.25;

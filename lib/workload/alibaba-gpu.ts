@@ -18,7 +18,9 @@ const COLUMNS = [
   'scheduled_time',
 ] as const;
 type Cells = Readonly<Record<(typeof COLUMNS)[number], string>>;
-/** End of the trace, 149 days: what is deleted then was still running (the pods of that time are all in phase Running). */
+/**
+ * End of the trace, 149 days: what is deleted then was still running (the pods of that time are all in phase Running).
+ */
 const TRACE_ENDS_S = 12_902_960;
 const PHASES = new Set(['Running', 'Failed', 'Pending', 'Succeeded']);
 /** Latency-sensitive, guaranteed and burstable pods are production; best-effort ones are not. */

@@ -8,7 +8,9 @@ import type { DeadlineRule } from './options.ts';
 import type { Submission } from './reader.ts';
 import type { StageTruth } from './workload.ts';
 
-/** Longest time that a task of the stage takes, tries that fail included, with an instance for each from the beginning. */
+/**
+ * Longest time that a task of the stage takes, tries that fail included, with an instance for each from the beginning.
+ */
 function slowestS({ runtimeS, failures }: StageTruth): number {
   let slowest = 0;
   for (let i = 0; i < runtimeS.length; i++) {

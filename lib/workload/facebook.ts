@@ -18,7 +18,9 @@ const RULE = {
   overheadS: 10,
   /** A task reads and writes so fast: a share of one disk of 2010. */
   bytesPerSecond: 10 * 2 ** 20,
-  /** Lognormal spread of a task about that, cut off where tasks of that cluster were seen: 8 times (Hopper section 1). */
+  /**
+   * Lognormal spread of a task about that, cut off where tasks of that cluster were seen: 8 times (Hopper section 1).
+   */
   sigma: 0.5,
   slowest: 8,
 };

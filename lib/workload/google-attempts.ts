@@ -8,8 +8,9 @@ import { letters, request, submissionOf, type TraceStage } from './spec.ts';
 import { quote, type Tally } from './tally.ts';
 
 /*
- * Google's cluster trace of May 2011, task events folded to one row per attempt. The attempts of a job lie anywhere in the
- * file (a task evicted is submitted again hours later), so all are folded before the first job is handed out: some 60 bytes a task.
+ * Google's cluster trace of May 2011, task events folded to one row per attempt. The attempts of a job lie anywhere in
+ * the file (a task evicted is submitted again hours later), so all are folded before the first job is handed out: some
+ * 60 bytes a task.
  *
  * A task's running time is that of its first attempt that ended in FINISH. Attempts before it that ended in FAIL are
  * failures; those that ended in EVICT or KILL were that cluster's doing and are left out, for here another market takes
@@ -33,7 +34,9 @@ type Cells = Readonly<Record<(typeof COLUMNS)[number], string>>;
 const ENDS = new Set(['FINISH', 'KILL', 'EVICT', 'FAIL', 'LOST', '']);
 /** More tasks than any job of the trace has (10,500): an index beyond it is a damaged number. */
 const MOST_INDEX = 1_000_000;
-/** Requests are fractions of the largest machine, which is not told; Stratus section 3.3.1 takes 64 vCPUs and 256 GiB. */
+/**
+ * Requests are fractions of the largest machine, which is not told; Stratus section 3.3.1 takes 64 vCPUs and 256 GiB.
+ */
 const LARGEST = { vcpus: 64, memoryGiB: 256 };
 /** The trace's priorities 9 to 11 are production and monitoring (Reiss et al. 2011). */
 const PRODUCTION_FROM = 9;

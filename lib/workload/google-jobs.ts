@@ -4,8 +4,9 @@ import { amountIn, hasColumns, numberIn, tableOf, type Row, type SourceFile } fr
 import { quote } from './tally.ts';
 
 /*
- * Google's cluster trace of May 2011, job events folded to one row per job. Times in seconds since the trace's start; its
- * window begins at 600 s, and 0 stands for what was there before (Reiss, Wilkes, Hellerstein: format and schema, 2011).
+ * Google's cluster trace of May 2011, job events folded to one row per job. Times in seconds since the trace's start;
+ * its window begins at 600 s, and 0 stands for what was there before (Reiss, Wilkes, Hellerstein: format and schema,
+ * 2011).
  */
 
 const COLUMNS = [
@@ -32,8 +33,9 @@ export interface GoogleNames {
 }
 
 /**
- * User, job name and logical name (JamaisVu table 1: features of its histories; the logical name stands for the program)
- * are numbers that replace opaque hashes. As letters they keep templates apart; the job's own number is what varies.
+ * User, job name and logical name (JamaisVu table 1: features of its histories; the logical name stands for the
+ * program) are numbers that replace opaque hashes. As letters they keep templates apart; the job's own number is what
+ * varies.
  */
 const namesOf = (id: string, user: number, logical: number, name: number): GoogleNames => ({
   owner: `user-${letters(user)}`,

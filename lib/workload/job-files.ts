@@ -50,7 +50,10 @@ async function* readFiles(files: readonly SourceFile[], context: ReadContext): A
   yield* arriving(jobs, context.options.interarrivalS ?? 0, context.options.seed);
 }
 
-/** The job with running times that are drawn. Throws EbbError `workload.invalid` where a stage has none to be drawn about. */
+/**
+ * The job with running times that are drawn. Throws EbbError `workload.invalid` where a stage has none to be drawn
+ * about.
+ */
 function real(
   key: string,
   spec: JobSpec,

@@ -11,9 +11,9 @@ import { Tally } from './tally.ts';
 import type { Workload, WorkloadJob, WorkloadReport } from './workload.ts';
 
 /**
- * A workload from what a user names: a job file, a folder of them, a trace or its folder, or `synthetic:KEY=NUMBER,...`.
- * The format is found by the contents unless the options name it. Throws EbbError `usage` (options that cannot be) or
- * `workload.invalid` (nothing there, no known format, several workloads in one folder).
+ * A workload from what a user names: a job file, a folder of them, a trace or its folder, or
+ * `synthetic:KEY=NUMBER,...`. The format is found by the contents unless the options name it. Throws EbbError `usage`
+ * (options that cannot be) or `workload.invalid` (nothing there, no known format, several workloads in one folder).
  */
 export async function openWorkload(path: string, options: WorkloadOptions = {}): Promise<Workload> {
   const resolved = resolveOptions(options);

@@ -10,7 +10,9 @@ import { tpch } from './tpch.ts';
 import { wfFormat } from './wf-format.ts';
 import { workflowInstances } from './workflow-instances.ts';
 
-/** Every format that is read from files, in the order in which they are tried. Job files come last: any YAML may be one. */
+/**
+ * Every format that is read from files, in the order in which they are tried. Job files come last: any YAML may be one.
+ */
 export const READERS: readonly Reader[] = [
   googleAttempts,
   googleJobs,

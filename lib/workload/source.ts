@@ -140,9 +140,9 @@ interface Table<C extends string> {
 }
 
 /**
- * The rows of a table with those columns, in batches (a generator step for each row would double the time). Other columns
- * are passed over; a row with another number of cells than the header is counted as bad. Throws `workload.invalid` when
- * the header lacks a column.
+ * The rows of a table with those columns, in batches (a generator step for each row would double the time). Other
+ * columns are passed over; a row with another number of cells than the header is counted as bad. Throws
+ * `workload.invalid` when the header lacks a column.
  */
 export async function* tableOf<C extends string>(
   file: SourceFile,
@@ -207,7 +207,10 @@ class Cells {
   }
 }
 
-/** Cells by the names of their columns, `places` being where each column is. A text is made of a cell where it is asked for: of most nobody asks. */
+/**
+ * Cells by the names of their columns, `places` being where each column is. A text is made of a cell where it is asked
+ * for: of most nobody asks.
+ */
 function cellsNamed<C extends string>(
   columns: readonly C[],
   places: readonly number[],
@@ -234,8 +237,8 @@ const SPACE = 32;
 const LAST_OF_ASCII = 126;
 
 /**
- * Finds the cells of a line in [from, to) of the text by their delimiters alone; null where there are quotes, blanks or letters beyond ASCII (of
- * which some are blanks). Traces hardly ever have any.
+ * Finds the cells of a line in [from, to) of the text by their delimiters alone; null where there are quotes, blanks or
+ * letters beyond ASCII (of which some are blanks). Traces hardly ever have any.
  */
 function plainCellsIn(text: string, delimiter: string): (from: number, to: number) => Cells | null {
   const ends: number[] = [];

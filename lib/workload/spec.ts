@@ -25,7 +25,9 @@ export interface TraceJob {
   readonly line: number;
   readonly atS: number;
   readonly production: boolean | null;
-  /** Names are made to fit a job file; what recurs must not be told apart by digits alone (lib/domain/job-features.ts). */
+  /**
+   * Names are made to fit a job file; what recurs must not be told apart by digits alone (lib/domain/job-features.ts).
+   */
   readonly owner: string;
   readonly name: string;
   readonly program: string;
@@ -79,8 +81,8 @@ const fitted = (text: string, others: RegExp, most: number): string => {
 };
 
 /**
- * The job as a job file would say it: a stage of more tasks than one may have becomes several, which the stages behind it
- * all wait for. Null when it cannot be said; then the tally has why.
+ * The job as a job file would say it: a stage of more tasks than one may have becomes several, which the stages behind
+ * it all wait for. Null when it cannot be said; then the tally has why.
  */
 export function submissionOf(job: TraceJob, { options, tally }: ReadContext): Submission | null {
   const wrong = faultIn(job);

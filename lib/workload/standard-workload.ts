@@ -5,8 +5,8 @@ import { letters, request, submissionOf } from './spec.ts';
 import { quote } from './tally.ts';
 
 /*
- * The Standard Workload Format of the Parallel Workloads Archive: one job a line, 18 numbers, -1 where one is not known;
- * lines that begin with `;` are comments (Feitelson et al., definition of version 2.2).
+ * The Standard Workload Format of the Parallel Workloads Archive: one job a line, 18 numbers, -1 where one is not
+ * known; lines that begin with `;` are comments (Feitelson et al., definition of version 2.2).
  */
 
 const FIELDS = 18;

@@ -6,9 +6,9 @@ import type { ReadContext, Reader, Submission } from './reader.ts';
 import { letters, request, submissionOf, type TraceStage } from './spec.ts';
 
 /*
- * A workload made from a seed: nothing is shipped, nothing is read. Jobs arrive as a Poisson process with a daily cycle;
- * most are runs of a few templates, of which some are far more popular than others; running times and numbers of tasks
- * are heavy-tailed. The defaults are fitted to what is published of the Google trace of 2011.
+ * A workload made from a seed: nothing is shipped, nothing is read. Jobs arrive as a Poisson process with a daily
+ * cycle; most are runs of a few templates, of which some are far more popular than others; running times and numbers of
+ * tasks are heavy-tailed. The defaults are fitted to what is published of the Google trace of 2011.
  */
 
 const PREFIX = 'synthetic';
@@ -23,14 +23,19 @@ const settings = z.strictObject({
   /** Swing of the arrivals over a day: 0 none, 1 down to nothing at its beginning and up to twice the mean at noon. */
   dailyCycle: z.number().min(0).max(1).default(0.5),
   templates: z.int().min(1).max(100_000).default(50),
-  /** Share of jobs that are runs of those templates. Google 2011: 95.3 % of the jobs that finish have an earlier run of the same user and logical name. */
+  /**
+   * Share of jobs that are runs of those templates. Google 2011: 95.3 % of the jobs that finish have an earlier run of
+   * the same user and logical name.
+   */
   recurring: z.number().min(0).max(1).default(0.95),
   /** Lognormal over templates. Google 2011, jobs that finish: median 109 s, 90 % 1,058 s, 99 % 10,337 s. */
   medianRuntimeS: z.number().gt(0).max(1_000_000).default(109),
   runtimeSigma: z.number().min(0).max(4).default(1.8),
   /** Lognormal from run to run. Google 2011: the run before is off by 18 % in the median, ln 1.18 / (0.6745 sqrt 2). */
   runSigma: z.number().min(0).max(2).default(0.174),
-  /** Tail index of the number of tasks (Pareto from 1). Stratus section 3.3.1: three of four jobs have fewer than 10. */
+  /**
+   * Tail index of the number of tasks (Pareto from 1). Stratus section 3.3.1: three of four jobs have fewer than 10.
+   */
   taskTail: z.number().gt(0).max(10).default(0.6),
   maxTasks: z.int().min(1).max(10_000).default(500),
   /** Share of templates with several stages. Ours. */
@@ -40,7 +45,9 @@ type Settings = z.output<typeof settings>;
 
 export const isSynthetic = (path: string): boolean => path === PREFIX || path.startsWith(`${PREFIX}:`);
 
-/** `synthetic:jobs=1000,perHour=60` as settings. Throws EbbError `usage`, naming what is wrong and all that is allowed. */
+/**
+ * `synthetic:jobs=1000,perHour=60` as settings. Throws EbbError `usage`, naming what is wrong and all that is allowed.
+ */
 export function syntheticSettings(path: string): Settings {
   const text = path.slice(PREFIX.length + 1);
   const pairs = text === '' ? [] : text.split(',').map((pair) => pair.split('='));
@@ -102,7 +109,10 @@ async function* generate(of: Settings, context: ReadContext): AsyncGenerator<Sub
   }
 }
 
-/** Times of a Poisson process whose rate swings over the day: candidates at the highest rate, thinned. The first is at 0. */
+/**
+ * Times of a Poisson process whose rate swings over the day: candidates at the highest rate, thinned. The first is at
+ * 0.
+ */
 function arrivals(of: Settings, draws: Uniform): () => number {
   const highest = (of.perHour * (1 + of.dailyCycle)) / 3600;
   const gap = gaps(draws, 1 / highest);
@@ -181,14 +191,17 @@ interface Template {
 
 /** Owners have a few templates each. */
 const TEMPLATES_PER_OWNER = 5;
-/** Requests: small ones are more common. Ours, in EC2's proportions of GiB to vCPU (c: 2, m: 4, r: 8), less what the host keeps for itself. */
+/**
+ * Requests: small ones are more common. Ours, in EC2's proportions of GiB to vCPU (c: 2, m: 4, r: 8), less what the
+ * host keeps for itself.
+ */
 const VCPUS: readonly [number, ...number[]] = [1, 1, 1, 2, 2, 4, 8];
 const GIB_PER_VCPU: readonly [number, ...number[]] = [1.75, 1.75, 3.5, 3.5, 7];
 /** No task asks for more than a host of 32 GiB has free, which any market has: work that fits nowhere tells nothing. */
 const MOST_GIB = 28;
 /**
- * Spread of the tasks of a stage, lognormal over templates. Google 2011, jobs of ten tasks or more: the slowest task takes
- * 1.43 times the median in half of the jobs, 3.14 in a tenth; of some 50 tasks the slowest is 2.25 sigma out.
+ * Spread of the tasks of a stage, lognormal over templates. Google 2011, jobs of ten tasks or more: the slowest task
+ * takes 1.43 times the median in half of the jobs, 3.14 in a tenth; of some 50 tasks the slowest is 2.25 sigma out.
  */
 const TASK_SIGMA = { median: Math.log(1.43) / 2.25, sigma: 0.9, most: Math.log(13.4) / 2.25 };
 

@@ -7,9 +7,9 @@ import { linesOf, type Line, type SourceFile } from './source.ts';
 import { letters, request, submissionOf, type TraceStage } from './spec.ts';
 
 /*
- * TPC-H queries on Spark as measured for Decima: one DAG a line, each stage's task times in MILLISECONDS by the number of
- * executors it ran on. The fewest executors are taken, for there tasks disturb one another least: the times of their first
- * wave and of the later ones make one task each.
+ * TPC-H queries on Spark as measured for Decima: one DAG a line, each stage's task times in MILLISECONDS by the number
+ * of executors it ran on. The fewest executors are taken, for there tasks disturb one another least: the times of their
+ * first wave and of the later ones make one task each.
  */
 
 const measured = z.record(z.string(), z.array(z.number()));

@@ -14,8 +14,9 @@ import {
 } from './workflow.ts';
 
 /*
- * WfFormat, the JSON of WfCommons: one executed workflow a document. Since 1.5 what was to be done (specification) and what
- * was (execution) lie apart and are joined by task id; up to 1.4 each task has both, and names its parents by name.
+ * WfFormat, the JSON of WfCommons: one executed workflow a document. Since 1.5 what was to be done (specification) and
+ * what was (execution) lie apart and are joined by task id; up to 1.4 each task has both, and names its parents by
+ * name.
  */
 
 const amount = z.number().min(0).nullish().transform(orNull);

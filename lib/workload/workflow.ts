@@ -31,8 +31,8 @@ export const WORKFLOW_INTERARRIVAL_S = 600;
 /** What a task without a known size asks for. */
 const UNKNOWN_MEMORY_MIB = 1024;
 /**
- * Least memory of a task with a known size. Some workflow systems wrote KiB where bytes belong; those programs are small,
- * and below this the error cannot matter.
+ * Least memory of a task with a known size. Some workflow systems wrote KiB where bytes belong; those programs are
+ * small, and below this the error cannot matter.
  */
 const LEAST_MEMORY_MIB = 128;
 
@@ -43,8 +43,8 @@ export const WORKFLOW_NOTES = [
 ];
 
 /**
- * A workflow as a job. Stages of a job are barriers and at most 100, tasks of a workflow wait for tasks: so tasks of one
- * type (its name less what varies) whose longest path from the beginning has the same length become one stage. Of
+ * A workflow as a job. Stages of a job are barriers and at most 100, tasks of a workflow wait for tasks: so tasks of
+ * one type (its name less what varies) whose longest path from the beginning has the same length become one stage. Of
  * workflows with more than 100 such groups all tasks of one depth do. Null when it cannot be used; the tally has why.
  */
 export function workflowJob(workflow: ExecutedWorkflow, context: ReadContext): Submission | null {

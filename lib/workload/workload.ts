@@ -1,8 +1,9 @@
 import type { JobSpec } from '../domain/job.ts';
 
 /*
- * What a simulation is fed: jobs in the order of their submission, each with what really happens to it. Readers of traces
- * stream (docs/workloads.md has every rule they follow); the truth goes to the simulated fleet and to oracles only.
+ * What a simulation is fed: jobs in the order of their submission, each with what really happens to it. Readers of
+ * traces stream (docs/workloads.md has every rule they follow); the truth goes to the simulated fleet and to oracles
+ * only.
  */
 
 /** What a stage really does. No policy but an oracle may see it. */

@@ -22,13 +22,15 @@ export function action<S extends z.ZodType, Output>(
 
 export type Actions<Output> = Readonly<Record<string, Action<Output>>>;
 
-/** Tokens of one call and what each stood for: repeated with the same parameters a token gives the same answer again. */
+/**
+ * Tokens of one call and what each stood for: repeated with the same parameters a token gives the same answer again.
+ */
 export class Tokens<Answer> {
   readonly #known = new Map<string, { readonly asked: string; readonly answer: Promise<Answer> }>();
 
   /**
-   * `mismatch` makes what is thrown when the token was used with other parameters. A call that fails binds no token: only
-   * what has completed is repeated.
+   * `mismatch` makes what is thrown when the token was used with other parameters. A call that fails binds no token:
+   * only what has completed is repeated.
    */
   async once(
     token: string | undefined,

@@ -30,9 +30,9 @@ import { nowMs, subnetsFor, type Place } from './place.ts';
 import { AwsServer, type BeforeAnswer, type Call, type Services } from './server.ts';
 
 /**
- * A double of the parts of EC2, ECS, CloudWatch Logs and EventBridge that Ebbtide uses, over local mode's capacity engine:
- * what a launch answers, when instances come up and are taken, and how tasks run is the engine's word; this only says it
- * as AWS does. docs/aws-double.md lists what it plays and where it differs.
+ * A double of the parts of EC2, ECS, CloudWatch Logs and EventBridge that Ebbtide uses, over local mode's capacity
+ * engine: what a launch answers, when instances come up and are taken, and how tasks run is the engine's word; this
+ * only says it as AWS does. docs/aws-double.md lists what it plays and where it differs.
  *
  * Lifecycle: it begins empty and keeps its state in memory; `close` ends its instances and tasks.
  */
@@ -62,8 +62,8 @@ export interface AwsDoubleOptions {
   readonly knobs?: KnobSettings;
   readonly limits?: LocalFleetOptions['limits'];
   /**
-   * In place of local mode's engine and scaled time: for thousands of tasks that are no processes, on a clock that a test moves.
-   * Tasks there end by themselves or with their instance; StopTask does not reach them.
+   * In place of local mode's engine and scaled time: for thousands of tasks that are no processes, on a clock that a
+   * test moves. Tasks there end by themselves or with their instance; StopTask does not reach them.
    */
   readonly engine?: { readonly fleet: Fleet; readonly clock: Clock };
 }

@@ -3,7 +3,9 @@ import { randomStream, type Uniform } from '../../lib/kernel/random.ts';
 import { Kept } from './kept.ts';
 import type { KnobBoard } from './knobs.ts';
 
-/** An event as a rule's target gets it. https://docs.aws.amazon.com/eventbridge/latest/ref/overiew-event-structure.html */
+/**
+ * An event as a rule's target gets it. https://docs.aws.amazon.com/eventbridge/latest/ref/overiew-event-structure.html
+ */
 export interface AwsEvent {
   readonly version: '0';
   readonly id: string;
@@ -147,7 +149,8 @@ export const hexOf = (text: string, length: number): string =>
 
 /**
  * Delivers by PutEvents to an EventBridge at `url`. Its answer names a failed entry, which is then tried again with the
- * rest of its batch. EventBridge itself refuses sources that begin with `aws.`; a stand-in such as LocalStack takes them.
+ * rest of its batch. EventBridge itself refuses sources that begin with `aws.`; a stand-in such as LocalStack takes
+ * them.
  */
 export function putEventsTo(url: string, bus = 'default'): Deliver {
   return async (events) => {

@@ -33,17 +33,29 @@ export const knobsSchema = z.strictObject({
   insufficientCapacity: z.array(z.string()).default([]),
   /** How many more instances a pool has, by its id; a pool that is not named has as many as the market says. */
   capacityLeft: z.record(z.string(), z.int().min(0)).default({}),
-  /** Quota of running spot instances in vCPUs; null: none. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html */
+  /**
+   * Quota of running spot instances in vCPUs; null: none.
+   * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html
+   */
   spotVcpus: z.int().min(0).nullable().default(null),
-  /** The same on demand. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html#ec2-on-demand-instances-limits */
+  /**
+   * The same on demand.
+   * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html#ec2-on-demand-instances-limits
+   */
   onDemandVcpus: z.int().min(0).nullable().default(null),
   /** Whether the account's one VPC is its default VPC, with a default subnet per zone. */
   defaultVpc: z.boolean().default(true),
-  /** How long a new resource cannot be described. https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html */
+  /**
+   * How long a new resource cannot be described.
+   * https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html
+   */
   describeDelayS: z.number().min(0).default(0),
   events: z
     .strictObject({
-      /** Fractions of all events. EventBridge delivers at least once and in no order: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-service-event.html */
+      /**
+       * Fractions of all events. EventBridge delivers at least once and in no order:
+       * https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-service-event.html
+       */
       duplicate: z.number().min(0).max(1).default(0),
       lose: z.number().min(0).max(1).default(0),
       /** Events are shuffled among so many neighbours; 0 and 1 keep the order. */
@@ -52,11 +64,13 @@ export const knobsSchema = z.strictObject({
     .prefault({}),
   faults: z.array(fault).default([]),
   /**
-   * Errors that CreateFleet answers with, in place of instances, to the next requests: one each. A fleet of type `instant`
-   * throws few: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html (`Errors`).
+   * Errors that CreateFleet answers with, in place of instances, to the next requests: one each. A fleet of type
+   * `instant` throws few: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html (`Errors`).
    */
   fleetErrors: z.array(z.strictObject({ code: z.string().min(1), message: z.string().default('no') })).default([]),
-  /** Images that cannot be pulled, and images whose tasks are killed for memory as soon as they run; `*` as wildcard. */
+  /**
+   * Images that cannot be pulled, and images whose tasks are killed for memory as soon as they run; `*` as wildcard.
+   */
   unpullableImages: z.array(z.string()).default([]),
   outOfMemoryImages: z.array(z.string()).default([]),
 });

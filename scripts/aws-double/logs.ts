@@ -48,11 +48,11 @@ interface Stream {
 }
 
 /**
- * What tasks print, as log streams. Both outputs go to one stream, a line an event, as the awslogs driver sends them; an
- * empty line is none ("message: Minimum length of 1", API_InputLogEvent). An event's time is when the double read it (at the
- * latest when it was asked for), since files keep none.
- * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/using_awslogs.html
- * Log groups are there as soon as a task definition names them.
+ * What tasks print, as log streams. Both outputs go to one stream, a line an event, as the awslogs driver sends them;
+ * an empty line is none ("message: Minimum length of 1", API_InputLogEvent). An event's time is when the double read it
+ * (at the latest when it was asked for), since files keep none.
+ * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/using_awslogs.html Log groups are there as soon as a task
+ * definition names them.
  */
 export class LogStreams {
   readonly #place: Place;

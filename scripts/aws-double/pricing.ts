@@ -57,7 +57,9 @@ const attributesOf = (pool: Pool, region: string) => ({
   vcpu: String(raw(pool.type.capacity.cpu) / 1000),
 });
 
-/** As in https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/reading-service-price-list-file-for-services.html */
+/**
+ * As in https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/reading-service-price-list-file-for-services.html
+ */
 function productOf(pool: Pool, attributes: ReturnType<typeof attributesOf>, atMs: number): object {
   const sku = Buffer.from(pool.type.name).toString('hex').toUpperCase();
   const term = `${sku}.JRTCKXETXF`;

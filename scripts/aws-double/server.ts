@@ -24,7 +24,10 @@ export interface Call {
   readonly code: string | null;
 }
 
-/** Told of a call that has had its effect. `callerPort`: the caller's end of the connection, by which its process is found. */
+/**
+ * Told of a call that has had its effect. `callerPort`: the caller's end of the connection, by which its process is
+ * found.
+ */
 export type BeforeAnswer = (call: {
   readonly service: string;
   readonly action: string;
@@ -53,7 +56,9 @@ const JSON_TARGETS: Readonly<Record<string, 'ecs' | 'logs' | 'pricing'>> = {
 const KEPT_CALLS = 20_000;
 const MOST_BODY_BYTES = 2 ** 20;
 
-/** The HTTP face of the double. What is not a call of a service goes to `other`, which answers true where it knows it. */
+/**
+ * The HTTP face of the double. What is not a call of a service goes to `other`, which answers true where it knows it.
+ */
 export class AwsServer {
   readonly calls = new Kept<Call>(KEPT_CALLS);
   /** How often each action was called, as `service:action`. */
@@ -71,7 +76,8 @@ export class AwsServer {
   ) {
     this.#services = services;
     this.#knobs = knobs;
-    // A client's pooled connection stays open while the double runs: one that is closed as a call goes out reads as a fault of the call.
+    // A client's pooled connection stays open while the double runs: one that is closed as a call goes out reads as a
+    // fault of the call.
     this.#server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
       bodyOf(request)
         .then(async (body) => {

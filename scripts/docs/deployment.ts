@@ -1,6 +1,6 @@
 /**
- * docs/reference/rights.md and docs/reference/deployment.md: roles, alarms and keys of a deployment, from its template and its
- * schema. `--check` fails when a page is out of date.
+ * docs/reference/rights.md and docs/reference/deployment.md: roles, alarms and keys of a deployment, from its template
+ * and its schema. `--check` fails when a page is out of date.
  */
 import { deploymentConfig } from '../../lib/infra/config.ts';
 import { publish } from './page.ts';

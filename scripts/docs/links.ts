@@ -1,4 +1,7 @@
-/** Checks relative links of all Markdown pages, and their anchors: the site's build knows neither anchors nor pages outside of docs/. */
+/**
+ * Checks relative links of all Markdown pages, and their anchors: the site's build knows neither anchors nor pages
+ * outside of docs/.
+ */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 import { slugOf } from './slug.ts';

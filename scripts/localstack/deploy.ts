@@ -1,10 +1,10 @@
 /**
- * A deployment to stay: the app in this repository on a LocalStack of its own, with EC2, ECS and the logs of tasks in the
- * double, on the market and in the region of the rehearsal (docs/localstack.md).
+ * A deployment to stay: the app in this repository on a LocalStack of its own, with EC2, ECS and the logs of tasks in
+ * the double, on the market and in the region of the rehearsal (docs/localstack.md).
  *
- * Lifecycle: LocalStack -> deployment -> variables for `ebb` on standard output -> SIGINT, SIGTERM or SIGHUP, at any time ->
- * all of it is gone. LocalStack also ends when this process is killed. Nothing is kept for the next time: functions that
- * were deployed before would go on calling a double that is no more.
+ * Lifecycle: LocalStack -> deployment -> variables for `ebb` on standard output -> SIGINT, SIGTERM or SIGHUP, at any
+ * time -> all of it is gone. LocalStack also ends when this process is killed. Nothing is kept for the next time:
+ * functions that were deployed before would go on calling a double that is no more.
  */
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -181,7 +181,8 @@ async function end(options = { keepFolder: false }): Promise<void> {
   ending = true;
   const pid = server?.exitCode === null ? server.pid : undefined;
   if (pid !== undefined) {
-    // Held first: it would start functions while its children are counted. Its state is thrown away, so it is not asked.
+    // Held first: it would start functions while its children are counted. Its state is thrown away, so it is not
+    // asked.
     signal(pid, 'SIGSTOP');
     const descendants = await pidtree(pid).catch(() => [] as number[]);
     for (const left of [pid, ...descendants]) signal(left, 'SIGKILL');

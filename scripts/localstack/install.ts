@@ -1,8 +1,8 @@
 /**
  * LocalStack without Docker: LocalStack itself in a virtual environment, the machine's own Java where LocalStack would
  * download one, and from Maven Central DynamoDB Local, in place of a download that is not pinned, and JSONata for Step
- * Functions. Every file is pinned by hash (requirements.txt, installer.txt, maven/*.sha256). One installation per set of
- * pins, shared by all checkouts.
+ * Functions. Every file is pinned by hash (requirements.txt, installer.txt, maven/*.sha256). One installation per set
+ * of pins, shared by all checkouts.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -40,8 +40,8 @@ export type Way =
   | { readonly mode: null; readonly missing: string };
 
 /**
- * What is asked of LocalStack. `stores`: DynamoDB and S3. `functions`: all services, Lambda among them, whose functions run
- * on this machine, so that they reach what else runs here; a container's would not.
+ * What is asked of LocalStack. `stores`: DynamoDB and S3. `functions`: all services, Lambda among them, whose functions
+ * run on this machine, so that they reach what else runs here; a container's would not.
  */
 export type Need = 'stores' | 'functions';
 
@@ -128,7 +128,9 @@ function verify(jars: string, pins: string): void {
   if (found.length !== pinned.size) throw new Error(`${found.length} files came, ${pinned.size} are pinned`);
 }
 
-/** One jar that names the others, in the place of DynamoDB Local's own and of the agent that LocalStack starts it with. */
+/**
+ * One jar that names the others, in the place of DynamoDB Local's own and of the agent that LocalStack starts it with.
+ */
 async function makeLauncher(home: string, target: string): Promise<void> {
   const build = mkdtempSync(join(home, 'launcher-'));
   const manifest = join(build, 'MANIFEST.MF');

@@ -32,8 +32,8 @@ export interface LocalStack {
 }
 
 /**
- * Starts LocalStack with its state in `folder` (made; removed at its end) and waits until every service answers. It ends
- * with the process `owner`, or, without one, when `stop` is called. Throws with what LocalStack said.
+ * Starts LocalStack with its state in `folder` (made; removed at its end) and waits until every service answers. It
+ * ends with the process `owner`, or, without one, when `stop` is called. Throws with what LocalStack said.
  */
 export async function start(folder: string, owner: number | null, need: Need): Promise<LocalStack> {
   mkdirSync(folder, { recursive: true });

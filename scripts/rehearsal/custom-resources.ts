@@ -1,6 +1,6 @@
 /**
- * Custom resources, which LocalStack 4.9.2 skips: their functions are asked here as CloudFormation would ask them, and their
- * answers taken where it would take them.
+ * Custom resources, which LocalStack 4.9.2 skips: their functions are asked here as CloudFormation would ask them, and
+ * their answers taken where it would take them.
  * https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
  */
 import { once } from 'node:events';

@@ -1,8 +1,8 @@
 /**
- * A market of one instance type in two zones. In the first it is cheaper, and no spot instance lives long: from when it is
- * opened there is capacity for a quarter of an hour, then none any more. In the second there always is. What runs that long
- * begins in the first zone, is interrupted, and goes on in the second: that leaves a scheduler no other choice, so that it
- * does the same however long its steps take.
+ * A market of one instance type in two zones. In the first it is cheaper, and no spot instance lives long: from when it
+ * is opened there is capacity for a quarter of an hour, then none any more. In the second there always is. What runs
+ * that long begins in the first zone, is interrupted, and goes on in the second: that leaves a scheduler no other
+ * choice, so that it does the same however long its steps take.
  */
 import { poolKey } from '../../lib/domain/pool.ts';
 import { epochMs, plus, raw, seconds, type EpochMs } from '../../lib/kernel/units.ts';
@@ -46,7 +46,10 @@ export function marketOpenedAt(opened: EpochMs): MarketTrace {
   });
 }
 
-/** Where the first zone has capacity until so long after its first launch: nobody knows how long a deployment takes, and a buyer. */
+/**
+ * Where the first zone has capacity until so long after its first launch: nobody knows how long a deployment takes, and
+ * a buyer.
+ */
 export function marketOpenedByLaunch(): { readonly trace: MarketTrace; readonly truth: CapacityTruth } {
   const trace = marketWith(always());
   let truth = capacityOf(trace, RULES);

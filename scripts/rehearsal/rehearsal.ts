@@ -1,6 +1,6 @@
 /**
- * A deployment rehearsed: the app in this repository on LocalStack, with EC2, ECS and the logs of tasks in the double, over
- * a market that is replayed.
+ * A deployment rehearsed: the app in this repository on LocalStack, with EC2, ECS and the logs of tasks in the double,
+ * over a market that is replayed.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

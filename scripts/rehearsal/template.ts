@@ -1,8 +1,8 @@
 /**
- * What a rehearsal changes in the template of the app, which is otherwise deployed as it is synthesised. LocalStack 4.9.2
- * makes no clusters, launch templates and dashboards, and a reference to one would be `unknown`: they are taken out, the
- * first two are in the double, and what refers to them gets their names. It refuses the runtime nodejs24.x as well;
- * functions run on the Node at hand all the same.
+ * What a rehearsal changes in the template of the app, which is otherwise deployed as it is synthesised. LocalStack
+ * 4.9.2 makes no clusters, launch templates and dashboards, and a reference to one would be `unknown`: they are taken
+ * out, the first two are in the double, and what refers to them gets their names. It refuses the runtime nodejs24.x as
+ * well; functions run on the Node at hand all the same.
  */
 
 interface Resource {

@@ -16,8 +16,8 @@ import { codeOf } from '../support/code-of.ts';
 import { spec } from './store-samples.ts';
 
 /**
- * What the API's handlers may rely on, whoever composes what is behind them. A driver opens processes one after another on the same
- * data, over a market with prices.
+ * What the API's handlers may rely on, whoever composes what is behind them. A driver opens processes one after another
+ * on the same data, over a market with prices.
  */
 
 export interface BackendProcess {

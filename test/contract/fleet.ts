@@ -42,7 +42,10 @@ export interface FleetDriverMaker {
   readonly toleranceS: number;
   /** Whether it launches into reserved capacity. */
   readonly hasReserved: boolean;
-  /** With engine time that goes `slower` times slower than the driver's own pace, where real things must keep up with it. */
+  /**
+   * With engine time that goes `slower` times slower than the driver's own pace, where real things must keep up with
+   * it.
+   */
   make(startMs: EpochMs, slower: number): Promise<FleetDriver>;
 }
 
@@ -144,7 +147,9 @@ class Bench {
     return this.driver.fleet;
   }
 
-  /** What must have happened before the market or the instance does its part. A busy machine is given more time for it. */
+  /**
+   * What must have happened before the market or the instance does its part. A busy machine is given more time for it.
+   */
   async inTime(what: string, prepare: () => Promise<boolean>): Promise<void> {
     for (const slower of [4, 16, 64]) {
       if (await prepare()) return;

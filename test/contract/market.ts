@@ -8,7 +8,8 @@ import type { MarketTrace } from '../../lib/market/trace.ts';
 import type { Market, PriceSteps } from '../../lib/ports/market.ts';
 
 /**
- * What every Market promises, whatever it knows its prices from. A driver makes one over the same prices and lets time pass.
+ * What every Market promises, whatever it knows its prices from. A driver makes one over the same prices and lets time
+ * pass.
  */
 
 export interface MarketDriver {
@@ -148,7 +149,8 @@ export function marketContract(name: string, maker: MarketDriverMaker): void {
           if (to < from) continue;
           for (const pool of [CALM, MOVING, LATE]) {
             const found = pairs(history(pool, epochMs(from), epochMs(to)));
-            // Nothing began at the end of a window; one that is empty may name what is in force or not where that began right then.
+            // Nothing began at the end of a window; one that is empty may name what is in force or not where that began
+            // right then.
             const isEdge = from === to && pairs(trace.prices(pool)).some(([at]) => at === from);
             const expected = isEdge ? [] : truthWithin(pool, [from, to], NOON);
             expect([pool, from, to, found.map(([, usd]) => usd)]).toEqual([pool, from, to, expected]);

@@ -90,8 +90,8 @@ export const endless = milpOf('endless', { objective: [1, 1], rows: [{ of: [1, -
 export const boundsOnly = milpOf('bounds-only', { objective: [2, -1], upper: [3, 5], rows: [] });
 
 /**
- * A market split instance (Cornuejols and Dawande 1998): `rows` equalities over `columns` binaries, halves of random sums;
- * branch and bound needs an enormous tree, and a feasible point is unlikely to exist or be found soon.
+ * A market split instance (Cornuejols and Dawande 1998): `rows` equalities over `columns` binaries, halves of random
+ * sums; branch and bound needs an enormous tree, and a feasible point is unlikely to exist or be found soon.
  */
 export function marketSplit(rows: number, columns: number, draw: () => number): Milp {
   const matrix = Array.from({ length: rows }, () => Array.from({ length: columns }, () => Math.floor(draw() * 100)));

@@ -16,8 +16,8 @@ export interface StoreProcess {
 /** Data that outlive processes. */
 export interface CrashWorld {
   /**
-   * Another process on the same data. After so many steps it dies: the last one is done, and nobody hears of that. Left out: it
-   * lives. All processes before it have ended.
+   * Another process on the same data. After so many steps it dies: the last one is done, and nobody hears of that. Left
+   * out: it lives. All processes before it have ended.
    */
   process(diesAfter?: number): Promise<StoreProcess>;
   close(): Promise<void>;

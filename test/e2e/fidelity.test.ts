@@ -1,11 +1,13 @@
 /**
- * One scenario twice: by local mode with real processes, and by the simulator, which decides what local mode has run anew.
+ * One scenario twice: by local mode with real processes, and by the simulator, which decides what local mode has run
+ * anew.
  *
- * They agree on what is bought (pools and how many), on what runs (each task once, each stage after those it waits for), on which
- * deadlines are met, and within tolerances on when and on cost. Where they differ, and by how much:
+ * They agree on what is bought (pools and how many), on what runs (each task once, each stage after those it waits
+ * for), on which deadlines are met, and within tolerances on when and on cost. Where they differ, and by how much:
  * - start-up delays are drawn for each instance, and ids of instances differ: up to 130 s (`START_UP_S`);
  * - an engine of local mode takes wall time to notice, to decide and to start a process, which the clock's speed
- *   multiplies: `REACTION_S` for each decision before a task begins and once while it runs, and idle capacity meanwhile;
+ *   multiplies: `REACTION_S` for each decision before a task begins and once while it runs, and idle capacity
+ *   meanwhile;
  * - a process takes longer than its sleep by the time that it needs to start, which `--replay` takes for running time.
  */
 import { spawnSync } from 'node:child_process';

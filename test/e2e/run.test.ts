@@ -51,7 +51,8 @@ describe('ebb run', () => {
   // 40 steps of 0.1 s; what a task would have to do again after a stop is the whole of it.
   const SLOW = 'trap "exit 143" TERM; i=0; while [ $i -lt 40 ]; do sleep 0.1; i=$((i+1)); done';
 
-  // Half as fast: where the machine is busy, four seconds still end long before this market takes the pool, after 25 minutes of it.
+  // Half as fast: where the machine is busy, four seconds still end long before this market takes the pool, after 25
+  // minutes of it.
   const STEADY = ['--speed', '60', '--seed', '3'];
 
   /** A run whose first task has started, to be ended by a test. */

@@ -1,4 +1,6 @@
-/** A decision or a request that never comes back, in the very process of a user: all else goes on, and a stop is a stop. */
+/**
+ * A decision or a request that never comes back, in the very process of a user: all else goes on, and a stop is a stop.
+ */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

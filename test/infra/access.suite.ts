@@ -15,7 +15,10 @@ interface GatewayResponse {
   readonly ResponseTemplates: Readonly<Record<string, string>>;
 }
 
-/** Statements whose resource is `*`, which AWS has no narrower one for. Whoever adds one must say why, here and in rights.ts. */
+/**
+ * Statements whose resource is `*`, which AWS has no narrower one for. Whoever adds one must say why, here and in
+ * rights.ts.
+ */
 const ANY_RESOURCE: Readonly<Record<string, readonly string[]>> = {
   ReadSpotPrices: ['ec2:DescribeSpotPriceHistory'],
   ListStreams: ['dynamodb:ListStreams'],
@@ -124,7 +127,8 @@ describe('rights', () => {
     for (const subnet of of('subnet')) expect(subnet).not.toMatch(/\*$/);
   });
 
-  // What a launch asks for, all of which must be allowed: EC2 User Guide, "Example policies", "Launch instances (RunInstances)".
+  // What a launch asks for, all of which must be allowed: EC2 User Guide, "Example policies", "Launch instances
+  // (RunInstances)".
   describe('to launch', () => {
     const template = 'lt-own';
     const names = { EbbtideCapacityTemplate: template, EbbtideNetworkInstances: 'sg-own', subnet: 'subnet-own' };

@@ -67,7 +67,8 @@ describe('instances', () => {
     expect(lines).toContainEqual(expect.stringMatching(/^ECS_CLUSTER=\{EbbtideCapacityCluster\w+\}$/));
     expect(lines).toContainEqual(expect.stringMatching(/^ECS_INSTANCE_ATTRIBUTES=.*"ebb\.instance".*tag ebb:instance/));
     expect(lines).toContainEqual(expect.stringContaining('disable --now amazon-ssm-agent'));
-    // How long a stopped container may take is the task definition's to say (`stopTimeout`), which wins over the agent's own limit.
+    // How long a stopped container may take is the task definition's to say (`stopTimeout`), which wins over the
+    // agent's own limit.
     expect(lines.filter((line) => line.startsWith('ECS_CONTAINER_STOP_TIMEOUT'))).toEqual([]);
   });
 });
@@ -144,7 +145,9 @@ describe('the network', () => {
   });
 });
 
-/** What CloudFormation makes of a value: Template Reference Guide, "Fn::Select", "Fn::Split", "Fn::Join", "Fn::GetAZs". */
+/**
+ * What CloudFormation makes of a value: Template Reference Guide, "Fn::Select", "Fn::Split", "Fn::Join", "Fn::GetAZs".
+ */
 function evaluated(value: unknown, zones: readonly string[]): unknown {
   if (Array.isArray(value)) return value.map((v) => evaluated(v, zones));
   if (typeof value !== 'object' || value === null) return value;

@@ -18,7 +18,9 @@ import { resourcesOf, synthesis } from './synthesis.ts';
 
 const fault = (name: string): Error => Object.assign(new Error(name), { name });
 
-/** Answers as lib/drivers/aws/cycle/messages.ts describes them; each step refuses an input that is not what it takes. */
+/**
+ * Answers as lib/drivers/aws/cycle/messages.ts describes them; each step refuses an input that is not what it takes.
+ */
 function steps(over: Partial<Record<string, (input: Record<string, unknown>, call: number) => unknown>> = {}): {
   invoke: Invoke;
   calls: string[];

@@ -1,6 +1,7 @@
 /**
- * Everything about what is deployed, as one file: loading the CDK takes seconds of processor time in jest, so it is loaded
- * once, and the suites share the templates that they read. One suite alone: `npm run jest -- test/infra -t 'the API'`.
+ * Everything about what is deployed, as one file: loading the CDK takes seconds of processor time in jest, so it is
+ * loaded once, and the suites share the templates that they read. One suite alone: `npm run jest -- test/infra -t 'the
+ * API'`.
  */
 import './access.suite.ts';
 import './app.suite.ts';

@@ -1,4 +1,6 @@
-/** The rights of each role as the template gives them: read from the template alone, not from the code that wrote it. */
+/**
+ * The rights of each role as the template gives them: read from the template alone, not from the code that wrote it.
+ */
 import type { Template } from 'aws-cdk-lib/assertions';
 import { resourcesOf, type Resource } from './synthesis.ts';
 
@@ -76,9 +78,9 @@ export interface AccessRequest {
 }
 
 /**
- * Whether statements that only allow do allow a request: IAM User Guide, "Policy evaluation logic", "IAM JSON policy elements:
- * Condition operators". References of the template are replaced by `names`, by the beginning of what they name; account, region
- * and partition by anything. Throws for an operator that it does not know.
+ * Whether statements that only allow do allow a request: IAM User Guide, "Policy evaluation logic", "IAM JSON policy
+ * elements: Condition operators". References of the template are replaced by `names`, by the beginning of what they
+ * name; account, region and partition by anything. Throws for an operator that it does not know.
  */
 export const isAllowed = (
   statements: readonly Statement[],

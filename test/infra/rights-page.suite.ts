@@ -1,4 +1,7 @@
-/** docs/reference/rights.md says what the template says: nothing that a role may do is missing there, and nothing else is there. */
+/**
+ * docs/reference/rights.md says what the template says: nothing that a role may do is missing there, and nothing else
+ * is there.
+ */
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { rolesOf, type Role } from './policies.ts';

@@ -145,7 +145,10 @@ function retried(state: State, attempt: () => unknown): unknown {
   }
 }
 
-/** Errors that `States.ALL` does not mean: https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html */
+/**
+ * Errors that `States.ALL` does not mean:
+ * https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
+ */
 const TERMINAL = new Set(['States.DataLimitExceeded', 'States.Runtime']);
 
 const matches = (names: readonly string[], error: unknown): boolean => {

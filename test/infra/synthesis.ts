@@ -21,8 +21,8 @@ export interface Synthesis {
 const QUICK = { 'aws:cdk:bundling-stacks': [] };
 
 /**
- * A new app with the flags of cdk.json, in a folder of its own. The CDK's check against CloudFormation's schemas takes seconds
- * and is made where asked for (nag.suite.ts).
+ * A new app with the flags of cdk.json, in a folder of its own. The CDK's check against CloudFormation's schemas takes
+ * seconds and is made where asked for (nag.suite.ts).
  */
 export function newApp({ isChecked = false } = {}): App {
   const { context: flags } = JSON.parse(readFileSync(new URL('cdk.json', ROOT), 'utf8')) as {
@@ -55,7 +55,9 @@ function synthesised(input: DeploymentConfigInput): Synthesis {
   return { stacks, data: Template.fromStack(stacks.data), main: Template.fromStack(stacks.main) };
 }
 
-/** Synthesises what `fill` puts into an app, with a validation plug-in; returns the assembly, or throws what is found. */
+/**
+ * Synthesises what `fill` puts into an app, with a validation plug-in; returns the assembly, or throws what is found.
+ */
 export function validated(plugin: (app: App) => IPolicyValidationPlugin, fill: (app: App) => void): CloudAssembly {
   const app = newApp({ isChecked: true });
   Validations.of(app).addPlugins(plugin(app));

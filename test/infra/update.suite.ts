@@ -1,4 +1,7 @@
-/** A stack update reaches launches: CloudFormation makes a new version of the launch template and leaves the default at 1. */
+/**
+ * A stack update reaches launches: CloudFormation makes a new version of the launch template and leaves the default at
+ * 1.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -4,8 +4,8 @@ import type { ApiResponse } from '../../lib/api/dispatch.ts';
 import { problem, type Problem } from '../../lib/api/schemas.ts';
 
 /**
- * The answer, checked against the very schema that documents it, nothing more and nothing less: what the schema does not
- * name would be stripped, and then the two differ.
+ * The answer, checked against the very schema that documents it, nothing more and nothing less: what the schema does
+ * not name would be stripped, and then the two differ.
  */
 export function answerOf<S extends z.ZodType>(response: ApiResponse, status: number, schema: S): z.output<S> {
   expect({ status: response.status, body: response.status === status ? '' : response.body }).toEqual({

@@ -1,7 +1,8 @@
 /**
- * A stand-in for the AWS CLI: `s3 cp`, `sync` and `rm` as its command reference describes them, with the folder `EBB_S3_ROOT` for S3
- * (`<bucket>/<key>`). Started as a program of its own, by the wrapper that `awsCliIn` writes. Anything else is refused.
- * While `EBB_S3_ROOT/.refuse` exists, calls whose arguments hold the text in it fail; `.calls` has a line for each call.
+ * A stand-in for the AWS CLI: `s3 cp`, `sync` and `rm` as its command reference describes them, with the folder
+ * `EBB_S3_ROOT` for S3 (`<bucket>/<key>`). Started as a program of its own, by the wrapper that `awsCliIn` writes.
+ * Anything else is refused. While `EBB_S3_ROOT/.refuse` exists, calls whose arguments hold the text in it fail;
+ * `.calls` has a line for each call.
  */
 import {
   appendFileSync,

@@ -23,7 +23,9 @@ export type AtCall = (call: {
 /** A connection that breaks: it is not known whether the request was carried out. */
 export const brokenConnection = (): Error => Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
 
-/** Clients of one process whose calls go through a hand that may fail, delay or kill: writes of the store, or all calls. */
+/**
+ * Clients of one process whose calls go through a hand that may fail, delay or kill: writes of the store, or all calls.
+ */
 export class Faults {
   readonly calls: string[] = [];
   readonly #atCall: AtCall;

@@ -1,6 +1,7 @@
 /**
- * A deployment's fleet and store without LocalStack: EC2 and ECS in the AWS double, DynamoDB and S3 in theirs. Processes come
- * and go on it as Lambdas do, each with clients of its own, and may be met by faults at any of their calls.
+ * A deployment's fleet and store without LocalStack: EC2 and ECS in the AWS double, DynamoDB and S3 in theirs.
+ * Processes come and go on it as Lambdas do, each with clients of its own, and may be met by faults at any of their
+ * calls.
  */
 import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import {
@@ -204,8 +205,8 @@ export class AwsWorld {
 }
 
 /**
- * In jest's realm the SDK does not know errors of Node's own for errors, and wraps them so that nothing of them is left but
- * their text. Nowhere else: so it is undone here.
+ * In jest's realm the SDK does not know errors of Node's own for errors, and wraps them so that nothing of them is left
+ * but their text. Nowhere else: so it is undone here.
  */
 function inThisRealm<C extends object>(client: C, used?: (use: Use) => void): C {
   const send = async (...args: unknown[]): Promise<unknown> => {

@@ -1,6 +1,6 @@
 /**
- * Generated scenarios for the simulator: combinations of constraints, deadlines, sizes, checkpoints and markets, each with the
- * facts that bill and progress invariants are checked against.
+ * Generated scenarios for the simulator: combinations of constraints, deadlines, sizes, checkpoints and markets, each
+ * with the facts that bill and progress invariants are checked against.
  */
 import { presetNamed } from '../../lib/stages/registry.ts';
 import { schedulerConfig } from '../../lib/domain/config.ts';
@@ -94,7 +94,10 @@ export interface Facts {
   readonly refused: string | null;
   readonly state: string;
   readonly billUsd: number;
-  /** One task per instance, on demand, on the cheapest type that the constraints allow; start-up and billing units included. */
+  /**
+   * One task per instance, on demand, on the cheapest type that the constraints allow; start-up and billing units
+   * included.
+   */
   readonly listUsd: number;
   readonly launches: number;
   /** Instances on which nothing ever ran, the market's own doing aside. */

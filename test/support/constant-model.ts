@@ -5,7 +5,10 @@ import { FEATURES } from '../../lib/market/features/names.ts';
 import type { ModelManifest } from '../../lib/models/manifest.ts';
 import { writeModel } from './onnx-model.ts';
 
-/** A version that forecasts one probability for every bid and horizon; `training` is what its manifest says of its origin. */
+/**
+ * A version that forecasts one probability for every bid and horizon; `training` is what its manifest says of its
+ * origin.
+ */
 export function always(folder: string, p: number, training: object = {}): void {
   write(folder, p, { features: FEATURES, training });
 }

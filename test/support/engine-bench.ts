@@ -32,7 +32,10 @@ const RESTART_S = 7;
 /** A task runs so long unless its environment says otherwise. */
 const DEFAULT_RUNTIME_S = 600;
 
-/** What a task does is in its stage's environment: `RUNTIME_S` of work (of a copy: `COPY_RUNTIME_S`), of which the first `FAILURES` tries fail. */
+/**
+ * What a task does is in its stage's environment: `RUNTIME_S` of work (of a copy: `COPY_RUNTIME_S`), of which the first
+ * `FAILURES` tries fail.
+ */
 export const work = (runtimeS: number, failures = 0): Record<string, string> => ({
   RUNTIME_S: String(runtimeS),
   FAILURES: String(failures),
@@ -82,8 +85,8 @@ export class Crash extends Error {}
 export class Fault extends Error {}
 
 /**
- * The engine as local mode composes it, on a store and a fleet in memory and a virtual clock. Engines come and go; store,
- * fleet, clock and market stay.
+ * The engine as local mode composes it, on a store and a fleet in memory and a virtual clock. Engines come and go;
+ * store, fleet, clock and market stay.
  */
 export class EngineBench {
   readonly store: Store;

@@ -1,7 +1,8 @@
 /**
- * Stands in for Python with the training packages, where its 0.7 GB are not wanted: called as `--python` is, with the path of train.py and
- * its arguments. `EBB_FAKE_TRAINER` says what comes of it: a number (a model that always forecasts this probability), `fails`,
- * `damaged` (not the bytes of its manifest) or `dies` (takes the calling process with it, half-way).
+ * Stands in for Python with the training packages, where its 0.7 GB are not wanted: called as `--python` is, with the
+ * path of train.py and its arguments. `EBB_FAKE_TRAINER` says what comes of it: a number (a model that always forecasts
+ * this probability), `fails`, `damaged` (not the bytes of its manifest) or `dies` (takes the calling process with it,
+ * half-way).
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

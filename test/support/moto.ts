@@ -59,7 +59,9 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Describes tests on moto, installed with pinned hashes. Without Python they are skipped, or fail where they must run. */
+/**
+ * Describes tests on moto, installed with pinned hashes. Without Python they are skipped, or fail where they must run.
+ */
 export function describeOnMoto(name: string, tests: (moto: Moto) => void): void {
   const missing = missingPython();
   if (missing !== null) {

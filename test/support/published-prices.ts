@@ -3,8 +3,8 @@ import { indexAt } from '../../lib/market/price-steps.ts';
 import type { MarketTrace } from '../../lib/market/trace.ts';
 
 /**
- * EC2's DescribeSpotPriceHistory over a market: changes within the time asked for, newest first, and the price in force at its
- * start, as far as they are published; so many in one answer.
+ * EC2's DescribeSpotPriceHistory over a market: changes within the time asked for, newest first, and the price in force
+ * at its start, as far as they are published; so many in one answer.
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html
  */
 export function publishedPrices(trace: MarketTrace, isPublished: (atMs: number) => boolean, page = 1000): EC2Client {

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 
-/** What a command of the SDK needs, by the Service Authorization Reference. A command that is not here has no right yet. */
+/**
+ * What a command of the SDK needs, by the Service Authorization Reference. A command that is not here has no right yet.
+ */
 export const NEEDS: Readonly<Record<string, readonly string[]>> = {
   Invoke: ['lambda:InvokeFunction'],
   BatchGetItem: ['dynamodb:BatchGetItem'],

@@ -1,8 +1,8 @@
 /**
- * A deployment on the AWS double in the middle of its work, without the hours that led to it: instances are bought through the
- * double, and tasks that run on them are written, as they would stand by now, into the double, the fleet's records, and
- * the store. Time is a clock's; tasks are no processes. Each function of the cycle is a process of its own that has run before, and each
- * call that it makes of AWS is counted.
+ * A deployment on the AWS double in the middle of its work, without the hours that led to it: instances are bought
+ * through the double, and tasks that run on them are written, as they would stand by now, into the double, the fleet's
+ * records, and the store. Time is a clock's; tasks are no processes. Each function of the cycle is a process of its own
+ * that has run before, and each call that it makes of AWS is counted.
  */
 import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import { CreateLaunchTemplateCommand, EC2Client } from '@aws-sdk/client-ec2';
@@ -58,7 +58,9 @@ const START_MS = after(3600);
 /** Of one instance, which they fill. */
 const TASKS_PER_INSTANCE = 50;
 const NEED = { cpu: milliCpu(80), memory: mib(64), gpus: 0, disk: mib(0) };
-/** From the moment the world is made: when the first of those that end do, and when the others. All other tasks go on. */
+/**
+ * From the moment the world is made: when the first of those that end do, and when the others. All other tasks go on.
+ */
 export const ENDING_AFTER_S = [1200, 3000] as const;
 const LASTING_S = 40_000;
 const ENDED = jobId('j-before');
@@ -92,7 +94,10 @@ export class RunningWorld {
     this.#schedules = schedules;
   }
 
-  /** With so many tasks running, of which `ending` end at each of ENDING_AFTER_S, half of them on each of the first two instances. */
+  /**
+   * With so many tasks running, of which `ending` end at each of ENDING_AFTER_S, half of them on each of the first two
+   * instances.
+   */
   static async of({ running, ending }: { readonly running: number; readonly ending: number }): Promise<RunningWorld> {
     let world: RunningWorld | null = null;
     const clock = new VirtualClock(START_MS);

@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describeMissing } from './required.ts';
 
-/** A file system of a few KiB or MiB, which really runs full. Mounts need root, or a kernel that maps users (unshare). */
+/**
+ * A file system of a few KiB or MiB, which really runs full. Mounts need root, or a kernel that maps users (unshare).
+ */
 export interface SmallDisk {
   readonly path: string;
   unmount(): void;
@@ -38,7 +40,9 @@ function canMount(): boolean {
   }
 }
 
-/** `describe` for tests on small disks; skipped with a message where nothing can be mounted. Disks go away at the end. */
+/**
+ * `describe` for tests on small disks; skipped with a message where nothing can be mounted. Disks go away at the end.
+ */
 export function describeOnSmallDisks(name: string, tests: (mount: (size: string) => string) => void): void {
   if (!canMount()) {
     describeMissing(name, 'tmpfs cannot be mounted here: run as root, or in `unshare -rm`', () => tests(() => ''));

@@ -1,6 +1,6 @@
 /**
- * Processes that die on a SQLite file, without any process: what kill -9 leaves is the file and its log as they are at that
- * moment. So they are copied then, and whoever comes next opens the copy.
+ * Processes that die on a SQLite file, without any process: what kill -9 leaves is the file and its log as they are at
+ * that moment. So they are copied then, and whoever comes next opens the copy.
  */
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { DatabaseSync, StatementSync } from 'node:sqlite';

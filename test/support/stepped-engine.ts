@@ -27,8 +27,8 @@ export type SteppedParts = Omit<EngineParts<Solver>, 'forecast'> & {
 };
 
 /**
- * The cycle in steps, each with parts of its own and nothing but data between them. Has the methods of Engine that a bench
- * drives.
+ * The cycle in steps, each with parts of its own and nothing but data between them. Has the methods of Engine that a
+ * bench drives.
  */
 export class SteppedEngine {
   readonly #parts: (step: Step) => SteppedParts;

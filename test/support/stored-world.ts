@@ -30,8 +30,9 @@ import { DynamoDouble } from '../doubles/dynamodb/table.ts';
 import { COST_KEYS } from '../../lib/domain/costs.ts';
 
 /**
- * A deployment's table and bucket with some of everything in them: jobs that are over, run, wait and have just been submitted, in
- * the items and only in the log, small and too large for an item. For what must hold of all of it, whatever version wrote it.
+ * A deployment's table and bucket with some of everything in them: jobs that are over, run, wait and have just been
+ * submitted, in the items and only in the log, small and too large for an item. For what must hold of all of it,
+ * whatever version wrote it.
  */
 export interface StoredWorld {
   readonly table: DynamoDouble;

@@ -22,7 +22,10 @@ interface Written {
   readonly commandOf: (index: number) => string;
 }
 
-/** Tasks as they stand once ECS has started them and everybody knows: in ECS, in the fleet's records; what the store is to be told. */
+/**
+ * Tasks as they stand once ECS has started them and everybody knows: in ECS, in the fleet's records; what the store is
+ * to be told.
+ */
 export async function writeTasks(of: Written): Promise<readonly Change[]> {
   const { job, on, nowMs } = of;
   const [stage] = job.spec.stages;

@@ -15,8 +15,9 @@ const sources = ['lib', 'lambdas', 'bin'].flatMap((folder) =>
 );
 
 /**
- * A code is thrown where it is the code of a new error, the value of `code` in what becomes one, or an outcome of a function or table
- * that names codes. A code that stands only in comparisons (`=== 'x'`, `case 'x'`) or in comments is not.
+ * A code is thrown where it is the code of a new error, the value of `code` in what becomes one, or an outcome of a
+ * function or table that names codes. A code that stands only in comparisons (`=== 'x'`, `case 'x'`) or in comments is
+ * not.
  */
 function isThrown(code: string): boolean {
   const quoted = `'${code.replaceAll('.', '\\.')}'`;

@@ -1,7 +1,7 @@
 /**
- * What the API's handlers stand on in a Lambda. The process lives on between requests, so what it has read (prices, what was
- * learned) is kept and looked at again when it is old; and it may be frozen as soon as it has answered, so a wake-up is on
- * its way before the answer is.
+ * What the API's handlers stand on in a Lambda. The process lives on between requests, so what it has read (prices,
+ * what was learned) is kept and looked at again when it is old; and it may be frozen as soon as it has answered, so a
+ * wake-up is on its way before the answer is.
  */
 import { SQSClient } from '@aws-sdk/client-sqs';
 import type { MiddlewareObj } from '@middy/core';
@@ -161,8 +161,8 @@ async function healthOf(of: StoreParts, { trace, checkedMs }: AwsPrices, started
 }
 
 /**
- * Middleware of the API's handlers in a deployment, within that of the API itself, so that what it throws is answered as any
- * fault is.
+ * Middleware of the API's handlers in a deployment, within that of the API itself, so that what it throws is answered
+ * as any fault is.
  */
 export function deployedBackend(compose: () => DeployedBackend = composeBackend): MiddlewareObj {
   let deployed: DeployedBackend | null = null;

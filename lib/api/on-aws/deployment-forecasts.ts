@@ -1,6 +1,6 @@
 /**
- * Forecasts of pools for the API. Those from history are made where they are asked for. A trained model lies with the function that
- * decisions ask, 11 MB: it is asked there, and where it does not answer, history does and says so.
+ * Forecasts of pools for the API. Those from history are made where they are asked for. A trained model lies with the
+ * function that decisions ask, 11 MB: it is asked there, and where it does not answer, history does and says so.
  */
 import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { Forecasting } from '../../cycle/forecast/forecasting.ts';

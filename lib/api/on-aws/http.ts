@@ -1,6 +1,6 @@
 /**
- * What the API's handlers wear where they are deployed, besides what they wear everywhere. Local mode brings its own backend, and loads
- * nothing of AWS: hence the imports when they are needed.
+ * What the API's handlers wear where they are deployed, besides what they wear everywhere. Local mode brings its own
+ * backend, and loads nothing of AWS: hence the imports when they are needed.
  */
 import type { MiddlewareObj } from '@middy/core';
 import { httpStack, type RequestFault } from '../middleware.ts';

@@ -1,4 +1,7 @@
-/** The log of the API's handlers in a Lambda. Apart from the stack of the cycle's, whose tracer their cold start cannot afford. */
+/**
+ * The log of the API's handlers in a Lambda. Apart from the stack of the cycle's, whose tracer their cold start cannot
+ * afford.
+ */
 import { Logger } from '@aws-lambda-powertools/logger';
 import type { RequestFault } from '../middleware.ts';
 

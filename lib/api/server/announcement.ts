@@ -1,10 +1,10 @@
 /**
- * Engines of this user that listen, one small file each in a private folder of the user: the address, and where the token is.
- * The command line finds the token of an engine by its address.
+ * Engines of this user that listen, one small file each in a private folder of the user: the address, and where the
+ * token is. The command line finds the token of an engine by its address.
  *
- * Lifecycle: written when an engine listens, removed when it stops. A killed engine leaves its file; the process that it names
- * is gone then, the file counts as absent, and the next engine removes it. So a token never goes to another program that
- * took over the address.
+ * Lifecycle: written when an engine listens, removed when it stops. A killed engine leaves its file; the process that
+ * it names is gone then, the file counts as absent, and the next engine removes it. So a token never goes to another
+ * program that took over the address.
  */
 import { chmodSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -57,8 +57,8 @@ export interface AnnouncedEngine {
 }
 
 /**
- * The engine of this user that listens at an address; null: there is none. `localhost` has several addresses, of which another user
- * may listen at those that the engine has not taken: over plain HTTP it is replaced by the engine's own.
+ * The engine of this user that listens at an address; null: there is none. `localhost` has several addresses, of which
+ * another user may listen at those that the engine has not taken: over plain HTTP it is replaced by the engine's own.
  */
 export function announcedEngine(address: string, env: Env): AnnouncedEngine | null {
   const asked = new URL(address);
@@ -89,7 +89,9 @@ function announcementIn(path: string): Announcement | null {
 
 const isAlive = ({ pid, started }: Announcement): boolean => processStart(pid) === started;
 
-/** An engine that listens on every address of the machine also listens on loopback. One loopback address is not another. */
+/**
+ * An engine that listens on every address of the machine also listens on loopback. One loopback address is not another.
+ */
 function isAt({ url }: Announcement, asked: URL): boolean {
   const own = new URL(url);
   if (own.protocol !== asked.protocol || portOf(own) !== portOf(asked)) return false;

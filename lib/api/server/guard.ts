@@ -35,9 +35,10 @@ export function checkExposure({ host, token }: GuardOptions): void {
 }
 
 /**
- * Checks of every request before the handlers. With a token, a request must bear it; a web page cannot know it. Without one,
- * everybody on this machine may ask, except web pages in its browsers: a name that an attacker points at 127.0.0.1 (DNS
- * rebinding) is not among the hosts. In both cases a request from the script of another page is refused by its Origin.
+ * Checks of every request before the handlers. With a token, a request must bear it; a web page cannot know it. Without
+ * one, everybody on this machine may ask, except web pages in its browsers: a name that an attacker points at 127.0.0.1
+ * (DNS rebinding) is not among the hosts. In both cases a request from the script of another page is refused by its
+ * Origin.
  */
 export function guard(options: GuardOptions): (headers: IncomingHttpHeaders) => void {
   const expected = options.token === null ? null : digest(options.token);

@@ -19,8 +19,8 @@ const UID = 7;
 const INODE = 9;
 
 /**
- * Users behind connections from this machine. Linux lists every connection with the user who made it; elsewhere, and for other
- * machines, only the address is known. Each connection is looked up once: O(connections of the machine).
+ * Users behind connections from this machine. Linux lists every connection with the user who made it; elsewhere, and
+ * for other machines, only the address is known. Each connection is looked up once: O(connections of the machine).
  */
 export class Peers {
   readonly #known = new WeakMap<Socket, Promise<Identity>>();

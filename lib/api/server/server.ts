@@ -86,7 +86,10 @@ export async function serveApi(options: ServeOptions): Promise<ApiServer> {
   };
 }
 
-/** A name has several addresses, of which one is listened at: others may listen at the rest. A certificate needs the name. */
+/**
+ * A name has several addresses, of which one is listened at: others may listen at the rest. A certificate needs the
+ * name.
+ */
 function urlHost(host: string, address: string): string {
   const shown = host === 'localhost' ? address : host;
   return shown.includes(':') ? `[${shown}]` : shown;

@@ -1,6 +1,6 @@
 /**
- * Tokens of engines on one machine. An engine makes its own at its first start and keeps it in its folder, in a file that only
- * its user can read. Whoever can read that file may submit jobs, which run as that user.
+ * Tokens of engines on one machine. An engine makes its own at its first start and keeps it in its folder, in a file
+ * that only its user can read. Whoever can read that file may submit jobs, which run as that user.
  */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fstatSync, fsyncSync, lstatSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
@@ -17,7 +17,10 @@ const MAX_FILE_BYTES = 16_384;
 const USABLE = /^[\x21-\x7e]+$/;
 const OTHERS_RIGHTS = 0o077;
 
-/** Path of the token that an engine keeps in its folder; made if there is none. Throws `usage` for a file that others can read. */
+/**
+ * Path of the token that an engine keeps in its folder; made if there is none. Throws `usage` for a file that others
+ * can read.
+ */
 export function keptToken(dir: string): string {
   const path = join(dir, TOKEN_FILE);
   if (!isThere(path)) make(path);

@@ -37,7 +37,9 @@ export const logs: Action<LogsOptions> = async ({ output, json: asJson, client }
   if (!asJson && last !== null) await noteFailure(engine, { job, last, output });
 };
 
-/** Why the attempt failed, on standard error; with the end of its standard error where that was not what was asked for. */
+/**
+ * Why the attempt failed, on standard error; with the end of its standard error where that was not what was asked for.
+ */
 async function noteFailure(
   engine: Client,
   { job, last, output }: { readonly job: string; readonly last: LogView; readonly output: Output },

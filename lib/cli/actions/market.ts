@@ -353,7 +353,9 @@ function chartColumns(streams: MarketStreams): number {
   return Math.max(40, Math.min(120, (width > 0 ? width : 100) - AXIS_COLUMNS));
 }
 
-/** A pool's highest price per column, the on-demand line, and below it when capacity was missing or the instance taken. */
+/**
+ * A pool's highest price per column, the on-demand line, and below it when capacity was missing or the instance taken.
+ */
 function textChart(s: PoolSeries, window: Window, plot: Plot, look: Look): string {
   const { columns } = look;
   const stepMs = (window.toMs - window.fromMs) / columns;

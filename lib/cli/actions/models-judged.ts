@@ -72,7 +72,10 @@ async function versionAsCandidate(places: ModelPlaces, version: string): Promise
   return { name: version, folder };
 }
 
-/** Whose instances tell of capacity, where they are asked of an engine elsewhere; null: of that of --dir, or of nobody's. */
+/**
+ * Whose instances tell of capacity, where they are asked of an engine elsewhere; null: of that of --dir, or of
+ * nobody's.
+ */
 const toldBy = ({ risk, markets, ...options }: DrawnOptions): string | null =>
   risk === 'capacity' && markets === undefined ? elsewhere(options) : null;
 

@@ -125,8 +125,8 @@ async function runOn(engine: Embedded, order: Order): Promise<number> {
 const LOOKS_WITHOUT_WORK = 3;
 
 /**
- * Rejects with `store.full` once the disk budget is used up and the last task that ran has ended: nothing that this process waits for
- * makes room any more. Never settles otherwise.
+ * Rejects with `store.full` once the disk budget is used up and the last task that ran has ended: nothing that this
+ * process waits for makes room any more. Never settles otherwise.
  */
 async function outOfRoom(client: Client, dir: string, signal: AbortSignal): Promise<never> {
   for (let looks = 0; looks < LOOKS_WITHOUT_WORK;) {

@@ -26,8 +26,8 @@ const OTHER_MARKET =
 const NOT_BEGUN = 'stopped: no simulation had begun';
 
 /**
- * `ebb simulate`: presets x windows x seeds, in parallel, compared. Where not one job was done the exit code is what `ebb run` would
- * have for it: that of the refusal, else of a failed job.
+ * `ebb simulate`: presets x windows x seeds, in parallel, compared. Where not one job was done the exit code is what
+ * `ebb run` would have for it: that of the refusal, else of a failed job.
  */
 export const simulate: Action<SimulateOptions> = async (context, _args, options) => {
   const { orders, report: path } = await endedByStop(context.output, NOT_BEGUN, () =>

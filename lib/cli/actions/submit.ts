@@ -20,8 +20,8 @@ const MOST_ERRORS = 20;
 const MOST_NOTES = 5;
 
 /**
- * Jobs are read before the first is sent: a typing error in the second file must not leave the first running. One job is a request
- * of its own, several are sent in batches (batches.ts).
+ * Jobs are read before the first is sent: a typing error in the second file must not leave the first running. One job
+ * is a request of its own, several are sent in batches (batches.ts).
  */
 export const submit: Action<SubmitOptions> = async (context, files, options) => {
   const { world, output, json: asJson, client } = context;

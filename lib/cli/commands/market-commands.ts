@@ -6,7 +6,9 @@ import type { DatasetFlags, GenerateFlags, ImportFlags, MarketStreams, ShowFlags
 const actions = () => import('../actions/market.ts');
 const collect = (text: string, before: readonly string[] = []): string[] => [...before, ...text.split(',')];
 
-/** `ebb market`: options and texts only; what a subcommand does, with the libraries it needs, is loaded when it runs. */
+/**
+ * `ebb market`: options and texts only; what a subcommand does, with the libraries it needs, is loaded when it runs.
+ */
 export function marketCommand(
   streams: MarketStreams = { stdout: process.stdout, stderr: process.stderr, signals: process },
 ): Command {

@@ -1,7 +1,8 @@
 import type { Argument, Command, Option } from 'commander';
 
 /*
- * The place of the cursor on an unfinished command line. Words are taken as typed: nothing is unquoted, expanded or run.
+ * The place of the cursor on an unfinished command line. Words are taken as typed: nothing is unquoted, expanded or
+ * run.
  */
 
 /** What the word at the cursor can be. */

@@ -155,8 +155,8 @@ async function jobNames(client: Client, state: readonly string[] | undefined): P
 }
 
 /**
- * What an engine at an address answers in time; nothing where it does not. A deployment on AWS is not asked: each request
- * is paid for, and looks for credentials first.
+ * What an engine at an address answers in time; nothing where it does not. A deployment on AWS is not asked: each
+ * request is paid for, and looks for credentials first.
  */
 async function fromEngine(
   given: Position['given'],

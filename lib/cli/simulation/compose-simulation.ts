@@ -29,7 +29,10 @@ import type { RunOrder, RunResult, WorkloadFacts } from './order.ts';
 import { unwritten } from './targets.ts';
 import { usualStart } from './windows.ts';
 
-/** Branch-and-bound nodes that a plan's solver may look at: it begins from a good plan, and rarely needs more than a few. */
+/**
+ * Branch-and-bound nodes that a plan's solver may look at: it begins from a good plan, and rarely needs more than a
+ * few.
+ */
 const SOLVER_NODES = 50;
 
 export interface Watching {
@@ -88,8 +91,8 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
 }
 
 /**
- * As the setting or the preset has it; `oracle` knows what will be taken when, which only a simulation can. Throws `usage` where the
- * model cannot be asked: history in its place would be another experiment.
+ * As the setting or the preset has it; `oracle` knows what will be taken when, which only a simulation can. Throws
+ * `usage` where the model cannot be asked: history in its place would be another experiment.
  */
 export async function forecastOf({
   preset,
@@ -131,7 +134,10 @@ export const marketOf = async ({
   readonly notes: readonly string[];
 }> => (market === null ? { trace: defaultMarket(marketSeed), notes: [] } : openMarket(market, cache));
 
-/** As local mode has it: billing as of the market's time, what follows from the gap between decisions, then what the user set. */
+/**
+ * As local mode has it: billing as of the market's time, what follows from the gap between decisions, then what the
+ * user set.
+ */
 function configOf({ config, setupS, minGapS }: RunOrder, trace: MarketTrace): SchedulerConfig {
   const defaults = schedulerConfig.parse({});
   return schedulerConfig.parse({

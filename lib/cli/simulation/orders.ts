@@ -31,7 +31,10 @@ export interface Ordered {
   readonly report: string | null;
 }
 
-/** Everything that can be found wrong without simulating is: presets, settings, files, windows, market. Throws EbbError `usage`. */
+/**
+ * Everything that can be found wrong without simulating is: presets, settings, files, windows, market. Throws EbbError
+ * `usage`.
+ */
 export async function ordersOf(options: SimulateOptions, cwd: string): Promise<Ordered> {
   const { presets, settings } = decidingOf(options, cwd);
   const path = (given: string | undefined): string | null => (given === undefined ? null : resolve(cwd, given));

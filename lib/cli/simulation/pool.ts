@@ -21,16 +21,17 @@ export interface Ran {
 }
 
 /**
- * What a cycle makes lives until the next one at most; with a young generation that holds a few cycles almost none of it is
- * copied. V8 spreads the amount over three spaces, and takes it as it is needed. With 192 MiB the collector took half as long again.
+ * What a cycle makes lives until the next one at most; with a young generation that holds a few cycles almost none of
+ * it is copied. V8 spreads the amount over three spaces, and takes it as it is needed. With 192 MiB the collector took
+ * half as long again.
  */
 const YOUNG_GENERATION_MIB = 480;
 
 const THREAD = new URL(`./thread${extname(fileURLToPath(import.meta.url))}`, import.meta.url);
 
 /**
- * Does every order in a thread of its own, as many at once as there are cores. When aborted, there are results of those that had
- * begun; a failure aborts the others in the same way.
+ * Does every order in a thread of its own, as many at once as there are cores. When aborted, there are results of those
+ * that had begun; a failure aborts the others in the same way.
  */
 export async function runAll(orders: readonly RunOrder[], running: Running): Promise<Ran> {
   const results = new Map<number, RunResult>();

@@ -23,7 +23,10 @@ interface Seen {
   readonly done: boolean;
 }
 
-/** Virtual time, events per second and time left of each simulation that runs: redrawn on a terminal, a line now and then elsewhere. */
+/**
+ * Virtual time, events per second and time left of each simulation that runs: redrawn on a terminal, a line now and
+ * then elsewhere.
+ */
 export async function showProgress(output: Output, orders: readonly RunOrder[]): Promise<ProgressDisplay> {
   const runs = new Map<number, Seen>();
   const redraw = output.liveNotes ? (await import('log-update')).createLogUpdate(process.stderr) : null;
@@ -74,8 +77,9 @@ function lineOf(order: RunOrder | undefined, { latest, startedMs }: Seen, { nowM
 }
 
 /**
- * How far a simulation is after `tookS` seconds, and the time left in words. By the jobs where their number is known: when the last
- * of them ends nobody knows. Else by the window, of which work may need a part only. Both go on as they began.
+ * How far a simulation is after `tookS` seconds, and the time left in words. By the jobs where their number is known:
+ * when the last of them ends nobody knows. Else by the window, of which work may need a part only. Both go on as they
+ * began.
  */
 export function standing(
   { fromMs, toMs, nowMs, arrived, mostJobs }: RunProgress,

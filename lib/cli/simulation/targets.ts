@@ -10,8 +10,8 @@ export interface Targets {
 }
 
 /**
- * The files behind what was named (absolute paths): links are followed. The report replaces a plain file or makes one; the log may
- * also go to a device or a pipe, which is written to and not replaced. Throws EbbError `usage`.
+ * The files behind what was named (absolute paths): links are followed. The report replaces a plain file or makes one;
+ * the log may also go to a device or a pipe, which is written to and not replaced. Throws EbbError `usage`.
  */
 export function targetsOf({ report, log }: Targets): Targets {
   const found = {

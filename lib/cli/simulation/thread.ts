@@ -1,4 +1,7 @@
-/** A thread that does one simulation: gets its order as worker data, tells of progress, answers with a result or an error. */
+/**
+ * A thread that does one simulation: gets its order as worker data, tells of progress, answers with a result or an
+ * error.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 import { invariant } from '../../kernel/errors.ts';
 import { raw } from '../../kernel/units.ts';

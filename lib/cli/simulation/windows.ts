@@ -7,8 +7,9 @@ import type { MarketTrace } from '../../market/trace.ts';
 const HISTORY_S = 7 * 86_400;
 
 /**
- * Where a workload begins that nobody gave a time: in generated markets, which are alike but for their draws, where local mode begins
- * the default one; in others after a week of prices, or at the start of a market of which then less than half would be left.
+ * Where a workload begins that nobody gave a time: in generated markets, which are alike but for their draws, where
+ * local mode begins the default one; in others after a week of prices, or at the start of a market of which then less
+ * than half would be left.
  */
 export function usualStart({ startMs, endMs }: Pick<MarketTrace, 'startMs' | 'endMs'>, generated: boolean): EpochMs {
   if (generated) return defaultMarketStartMs;
@@ -17,8 +18,8 @@ export function usualStart({ startMs, endMs }: Pick<MarketTrace, 'startMs' | 'en
 }
 
 /**
- * The beginnings of `windows` windows, evenly from the first instant to the last (epoch ms). Throws EbbError `usage` where there is no
- * time between them.
+ * The beginnings of `windows` windows, evenly from the first instant to the last (epoch ms). Throws EbbError `usage`
+ * where there is no time between them.
  */
 export function windowStarts(windows: number, span: { readonly fromMs: number; readonly toMs: number }): number[] {
   const { fromMs, toMs } = span;

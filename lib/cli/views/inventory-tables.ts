@@ -24,7 +24,10 @@ export function costTable(output: Paint, report: CostReport): string {
   );
 }
 
-/** Beyond twice the price of the work on demand, as for tasks of seconds that pay for an instance's start, how many times it was paid. */
+/**
+ * Beyond twice the price of the work on demand, as for tasks of seconds that pay for an instance's start, how many
+ * times it was paid.
+ */
 function savedCell({ totalUsd, onDemandUsd }: CostReport['total']): string {
   if (!(onDemandUsd > 0)) return '-';
   const times = totalUsd / onDemandUsd;

@@ -6,7 +6,10 @@ import type { Comparison, Difference, PresetFigures } from '../../report/figures
 
 type Paint = Pick<Output, 'colors' | 'columns'>;
 
-/** What `ebb simulate` says at its end: presets side by side, how sure that is, what is wrong with it, and the next step. */
+/**
+ * What `ebb simulate` says at its end: presets side by side, how sure that is, what is wrong with it, and the next
+ * step.
+ */
 export function simulationSummary(output: Paint, comparison: Comparison, report: string | null): string {
   const { colors } = output;
   const { presets, differences, method, warnings } = comparison;
@@ -88,7 +91,9 @@ function estimateText(of: Estimate, format: (x: number) => string): string {
 const ratio = (x: number): string => x.toPrecision(3);
 const oneDigit = (x: number): string => String(Number(x.toFixed(1)));
 
-/** The cheapest preset that could be chosen against each other one; all pairs, as in the report, where none could be. */
+/**
+ * The cheapest preset that could be chosen against each other one; all pairs, as in the report, where none could be.
+ */
 function ofTheCheapest({ presets, differences }: Comparison): readonly Difference[] {
   const [cheapest] = choices(presets);
   return cheapest === undefined

@@ -38,8 +38,8 @@ const LEAST = 8;
 const WORD = 20;
 
 /**
- * A table without rules, one row per line; says `empty` where there is nothing to show. It fits the width of the output:
- * columns are wrapped, then left out, as they allow; those left out are named below. O(cells).
+ * A table without rules, one row per line; says `empty` where there is nothing to show. It fits the width of the
+ * output: columns are wrapped, then left out, as they allow; those left out are named below. O(cells).
  */
 export function table<T>(
   output: Pick<Output, 'colors' | 'columns'>,

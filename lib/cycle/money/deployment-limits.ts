@@ -1,10 +1,12 @@
 /**
- * Limits on what a deployment spends per day and month (`maxUsdPerDay`, `maxUsdPerMonth`; UTC, the market's time). What is settled in the present
- * day and month is kept in the store's memory; live instances count with what has accrued and with what they are expected to cost
- * yet. The purse (purse.ts) refuses purchases that could pass a limit; what runs is not stopped.
+ * Limits on what a deployment spends per day and month (`maxUsdPerDay`, `maxUsdPerMonth`; UTC, the market's time). What
+ * is settled in the present day and month is kept in the store's memory; live instances count with what has accrued and
+ * with what they are expected to cost yet. The purse (purse.ts) refuses purchases that could pass a limit; what runs is
+ * not stopped.
  *
- * Lifecycle: `recall`, then per cycle `settled` with each final bill, `limits` once, and `recorded` with the plan. Without limits
- * nothing is kept, read or counted. O(live instances x price changes of the present month) per cycle otherwise.
+ * Lifecycle: `recall`, then per cycle `settled` with each final bill, `limits` once, and `recorded` with the plan.
+ * Without limits nothing is kept, read or counted. O(live instances x price changes of the present month) per cycle
+ * otherwise.
  */
 import { epochMs, raw, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';

@@ -53,15 +53,17 @@ export const jobsNamed = (
 
 /**
  * Attributes an instance's bill to jobs (docs/adr/0023-idle-time-belongs-to-jobs.md). At each moment:
- * - tasks run: each attempt pays for the dominant share that it requested, and for unused capacity in proportion to that share;
+ * - tasks run: each attempt pays for the dominant share that it requested, and for unused capacity in proportion to
+ *   that share;
  * - nothing has run yet (start-up): the jobs that the instance was bought for, by their parts;
  * - a gap or the tail: the jobs of the stretch of work before it, by share x time in that stretch.
- * What a job owes for a moment depends on nothing later, so an accrued bill never moves from one job to another. Where the purchase
- * is unknown, start-up is paid by the jobs that ran, by share x time; where nothing ran either, by nobody.
+ * What a job owes for a moment depends on nothing later, so an accrued bill never moves from one job to another. Where
+ * the purchase is unknown, start-up is paid by the jobs that ran, by share x time; where nothing ran either, by nobody.
  *
- * Shares that sum to more than the instance are scaled down to it. An attempt's time up to its last checkpoint (all of it
- * when it succeeded) is work, the rest wasted; unused capacity is idle. Rows sum to the bill exactly up to floating point.
- * O(pieces + attempts log attempts + cuts x attempts alive at once + gaps x jobs of the stretch) for pieces in the order of time.
+ * Shares that sum to more than the instance are scaled down to it. An attempt's time up to its last checkpoint (all of
+ * it when it succeeded) is work, the rest wasted; unused capacity is idle. Rows sum to the bill exactly up to floating
+ * point. O(pieces + attempts log attempts + cuts x attempts alive at once + gaps x jobs of the stretch) for pieces in
+ * the order of time.
  */
 export function attribute(of: Attributed): LedgerRow[] {
   const account = new Account(of);
@@ -193,8 +195,8 @@ function rowOf({ kind, attempt, job: id, charge }: Payer, { instance, pool, jobs
 }
 
 /**
- * Answers for ascending times which intervals hold just after, in the order given: each is taken in and let go once. An instance
- * that lives for days runs thousands of attempts, of which a few at once.
+ * Answers for ascending times which intervals hold just after, in the order given: each is taken in and let go once. An
+ * instance that lives for days runs thousands of attempts, of which a few at once.
  */
 function sweep(intervals: readonly Interval[]): (atMs: number) => readonly Interval[] {
   const byStart = intervals.toSorted((a, b) => a.fromMs - b.fromMs);

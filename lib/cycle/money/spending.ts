@@ -38,15 +38,18 @@ interface Part {
   accruedUsd: number;
   /** The most that it may still be charged before the instance is given back, were that decided in the next cycle. */
   reservedUsd: number;
-  /** Of what it was expected to cost when it was bought, the part still to come; 0 once a task of the job came there. */
+  /**
+   * Of what it was expected to cost when it was bought, the part still to come; 0 once a task of the job came there.
+   */
   heldUsd: number;
 }
 
 /**
- * Accounts of the active jobs that have a limit: what they are billed, and their part of live instances by the rule of the ledger
- * (lib/cycle/money/ledger.ts), start-up and idle time included. Ledger and attempts of a job are read from the store once, when the
- * job is first seen, attempts of an instance when the first of these jobs has to do with it; from then on the engine's own changes are
- * followed. A cycle costs O(live instances + live attempts + attempts, ended ones included, on instances of jobs with a limit).
+ * Accounts of the active jobs that have a limit: what they are billed, and their part of live instances by the rule of
+ * the ledger (lib/cycle/money/ledger.ts), start-up and idle time included. Ledger and attempts of a job are read from
+ * the store once, when the job is first seen, attempts of an instance when the first of these jobs has to do with it;
+ * from then on the engine's own changes are followed. A cycle costs O(live instances + live attempts + attempts, ended
+ * ones included, on instances of jobs with a limit).
  *
  * Lifecycle: `settled` with each final bill, `update` once per cycle after its observations are committed, then
  * `budgets` and `lastEndMs`. `forget` when the store may not hold what was told here: all accounts are read again.
@@ -194,7 +197,10 @@ export class Spending {
     if (account !== undefined) noteEnd(account, attempt.endedMs);
   }
 
-  /** An attempt that ran when it was last seen, and that the state does not have any more, has ended where nobody was looking. */
+  /**
+   * An attempt that ran when it was last seen, and that the state does not have any more, has ended where nobody was
+   * looking.
+   */
   #hasMissedAnEnd({ attempts }: WorkingState): boolean {
     for (const known of this.#attempts.values()) {
       for (const { id, endedMs } of known.values()) if (endedMs === null && !attempts.has(id)) return true;
@@ -219,7 +225,9 @@ function lives(state: WorkingState, id: InstanceId): boolean {
   return instance !== undefined && isLive(instance);
 }
 
-/** The ledger of a live instance until now, by the prices there were, none above the bid: the bill will say it exactly. */
+/**
+ * The ledger of a live instance until now, by the prices there were, none above the bid: the bill will say it exactly.
+ */
 function accruedRows(
   of: { readonly instance: Instance; readonly pool: Pool; readonly attempts: readonly Attempt[] },
   prices: Prices,

@@ -12,13 +12,17 @@ const MINIMUM_S = 60;
 
 type Rules = Pick<SchedulerConfig, 'billing' | 'cyclePeriodS'>;
 
-/** Seconds until an instance is given back that the next decision is to give back: its tasks have their grace period first. */
+/**
+ * Seconds until an instance is given back that the next decision is to give back: its tasks have their grace period
+ * first.
+ */
 export const exitS = (stages: readonly StageSpec[], { cyclePeriodS }: Rules): number =>
   stages.reduce((most, { checkpoint }) => Math.max(most, raw(checkpoint?.graceS ?? ZERO_S)), 0) + cyclePeriodS + EXIT_S;
 
 /**
- * Highest price that an instance can be charged, US dollars per hour. Spot is charged at most its bid. Without a bid EC2 charges at most
- * the on-demand price; replayed markets of before 2018 charged more, of which twice the present price is kept in hand.
+ * Highest price that an instance can be charged, US dollars per hour. Spot is charged at most its bid. Without a bid
+ * EC2 charges at most the on-demand price; replayed markets of before 2018 charged more, of which twice the present
+ * price is kept in hand.
  */
 export function highestUsdPerHour(pool: Pool, bid: Bid, quote: UsdPerHour | null): number {
   const listUsd = raw(pool.onDemandUsdPerHour);
@@ -37,8 +41,8 @@ export function moreChargedS(launchedMs: EpochMs | null, nowMs: EpochMs, forS: n
 }
 
 /**
- * Seconds of charges that are still shared by who runs in them: the started hour, or the first minute. Whoever stays takes over part
- * of what the others had of them.
+ * Seconds of charges that are still shared by who runs in them: the started hour, or the first minute. Whoever stays
+ * takes over part of what the others had of them.
  */
 export function sharedS(launchedMs: EpochMs | null, nowMs: EpochMs, { billing }: Rules): number {
   if (billing === 'per-hour') return HOUR_S;
@@ -47,7 +51,10 @@ export function sharedS(launchedMs: EpochMs | null, nowMs: EpochMs, { billing }:
 
 export const usdFor = (seconds: number, usdPerHour: number): number => (seconds * usdPerHour) / HOUR_S;
 
-/** `1.20 USD`, `0.15 USD`, `0.0483 USD`: below a dollar three digits that count, so that a limit and what passes it differ. */
+/**
+ * `1.20 USD`, `0.15 USD`, `0.0483 USD`: below a dollar three digits that count, so that a limit and what passes it
+ * differ.
+ */
 export const usdText = (x: number): string =>
   `${x >= 0.995 || x < 1e-6 ? x.toFixed(2) : Number(x.toPrecision(3)).toFixed(Math.max(2, decimalsOf(x)))} USD`;
 

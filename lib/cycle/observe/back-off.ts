@@ -1,7 +1,7 @@
 /**
- * Pools that rest: what was refused is not asked again at once. A pool rests alone, or with all that share a quota which is used
- * up (lib/domain/quota.ts), and of such a quota it is kept how little was too much. Kept across cycles and restarts in the store's
- * memory; written by whoever confirms outcomes or observes.
+ * Pools that rest: what was refused is not asked again at once. A pool rests alone, or with all that share a quota
+ * which is used up (lib/domain/quota.ts), and of such a quota it is kept how little was too much. Kept across cycles
+ * and restarts in the store's memory; written by whoever confirms outcomes or observes.
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import { plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
@@ -12,15 +12,15 @@ import type { Store } from '../../ports/store.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
 /**
- * A pool that had no capacity rests this long, then it is tried again. Longer rests after more refusals would miss most of
- * what there is: the median stretch of spot capacity in the eight series of 2022 is 30 minutes (spot-availability-2022-2023,
- * availability/1-node), and asking is free.
+ * A pool that had no capacity rests this long, then it is tried again. Longer rests after more refusals would miss most
+ * of what there is: the median stretch of spot capacity in the eight series of 2022 is 30 minutes
+ * (spot-availability-2022-2023, availability/1-node), and asking is free.
  */
 const REST_S = 300;
 
 /**
- * What was too much for a quota is thought to be too much for so long. Quotas are raised on request, within hours or days; a gang
- * that does not fit costs, each time it is tried, what its first instances are charged at least.
+ * What was too much for a quota is thought to be too much for so long. Quotas are raised on request, within hours or
+ * days; a gang that does not fit costs, each time it is tried, what its first instances are charged at least.
  */
 const BOUND_S = 3600;
 
@@ -34,7 +34,10 @@ export interface PoolRest {
   readonly refused?: { readonly pool: PoolId; readonly atMs: number };
   /** Of a quota: so many mCPU at once are too much, seen then. */
   readonly bound?: { readonly milliCpu: number; readonly atMs: number };
-  /** Of the breaker: the last plans whose purchases were counted (absent in rows of earlier versions), and its trips in a row. */
+  /**
+   * Of the breaker: the last plans whose purchases were counted (absent in rows of earlier versions), and its trips in
+   * a row.
+   */
   readonly breaker?: { readonly plans?: readonly string[]; readonly trips: number };
 }
 export type QuotaKey = `quota/${string}`;
@@ -87,7 +90,9 @@ export function put(state: WorkingState, key: RestKey, next: PoolRest, rests: Po
   state.putMemory(`${REST_PREFIX}${key}`, JSON.stringify(next));
 }
 
-/** A launch was answered with an instance. Its quota may have been used up by the others that were asked for with it. */
+/**
+ * A launch was answered with an instance. Its quota may have been used up by the others that were asked for with it.
+ */
 export function endRest(state: WorkingState, pool: PoolId, { at, rests }: Resting): void {
   forget(state, pool, rests);
   const shared = rests.get(quotaKey(pool));
@@ -155,8 +160,8 @@ interface Bounding extends Resting {
 }
 
 /**
- * Takes in what refusals say of quotas: what there is and the refused one together are too much, for BOUND_S. More than a bound says shows that
- * the quota was raised. O(live instances) where a quota refused something.
+ * Takes in what refusals say of quotas: what there is and the refused one together are too much, for BOUND_S. More than
+ * a bound says shows that the quota was raised. O(live instances) where a quota refused something.
  */
 export function boundQuotas(state: WorkingState, bounding: Bounding): void {
   const { rests, pools, at } = bounding;

@@ -1,10 +1,10 @@
 /**
- * Breaker of purchases. A deployment that buys instances and gives them back unused, plan after plan, spends money for nothing, whatever the
- * cause. After UNUSED_PLANS such plans in a row all pools rest, and an event says so. Then one more plan may buy: if its instances
- * are used the breaker is closed again, if not the next pause is twice as long.
+ * Breaker of purchases. A deployment that buys instances and gives them back unused, plan after plan, spends money for
+ * nothing, whatever the cause. After UNUSED_PLANS such plans in a row all pools rest, and an event says so. Then one
+ * more plan may buy: if its instances are used the breaker is closed again, if not the next pause is twice as long.
  *
- * State: one row among the rests, in the store's memory. Instances of one plan count once, in whatever order they end. What was bought for
- * jobs that were cancelled or failed since counts neither way: that is their owners' doing.
+ * State: one row among the rests, in the store's memory. Instances of one plan count once, in whatever order they end.
+ * What was bought for jobs that were cancelled or failed since counts neither way: that is their owners' doing.
  */
 import { plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
 import type { Instance } from '../../domain/instance.ts';
@@ -13,13 +13,19 @@ import { isEnding } from './observe.ts';
 import { BREAKER_KEY, forget, put, type PoolRests } from './back-off.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
-/** Plans in a row whose instances were all given back unused. Ours: a busy queue of short tasks gave back those of 5 in a row at most. */
+/**
+ * Plans in a row whose instances were all given back unused. Ours: a busy queue of short tasks gave back those of 5 in
+ * a row at most.
+ */
 export const UNUSED_PLANS = 12;
 /** First pause; doubles with each trip in a row, up to MAX_PAUSE_S. */
 const PAUSE_S = 600;
 const MAX_PAUSE_S = 6 * 3600;
 
-/** An instance has ended and its bill is settled. `ran`: whether any attempt ever began on it. `jobs`: those it was bought for, by id. */
+/**
+ * An instance has ended and its bill is settled. `ran`: whether any attempt ever began on it. `jobs`: those it was
+ * bought for, by id.
+ */
 export function countSettled(
   state: WorkingState,
   {

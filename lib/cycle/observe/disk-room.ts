@@ -1,6 +1,7 @@
 /**
- * Tells people how full the disk budget is: the event `disk-budget` once for each level that is reached, and when tasks start again.
- * What was told last is in the store's memory, so that no engine says it twice. Where no driver measures a disk nothing is kept.
+ * Tells people how full the disk budget is: the event `disk-budget` once for each level that is reached, and when tasks
+ * start again. What was told last is in the store's memory, so that no engine says it twice. Where no driver measures a
+ * disk nothing is kept.
  */
 import type { EpochMs } from '../../kernel/units.ts';
 import { LOW_PERCENT, type DiskLevel, type DiskState } from '../../domain/disk-budget.ts';

@@ -14,8 +14,8 @@ export interface Held {
 const MAX_REASON = 500;
 
 /**
- * Sets a job aside: none of its tasks starts until it is released. What runs of it runs on: stopping work that goes well
- * would lose it, and it asks nothing of the policies any more. A job that is over stays as it is.
+ * Sets a job aside: none of its tasks starts until it is released. What runs of it runs on: stopping work that goes
+ * well would lose it, and it asks nothing of the policies any more. A job that is over stays as it is.
  */
 export function holdJob(state: WorkingState, { job: id, reason }: Held, at: EpochMs): void {
   const job = state.jobs.get(id);

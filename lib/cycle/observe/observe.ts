@@ -21,7 +21,10 @@ import { EndedAttempt, type Ground } from '../learn/attempt-ended.ts';
 import { faultText, holdJob } from './holding.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
-/** First pause after a failure; doubles with each further one, up to MAX_BACKOFF_S (full jitter is needless: one scheduler decides). */
+/**
+ * First pause after a failure; doubles with each further one, up to MAX_BACKOFF_S (full jitter is needless: one
+ * scheduler decides).
+ */
 const BACKOFF_S = 10;
 const MAX_BACKOFF_S = 600;
 
@@ -233,8 +236,8 @@ function remark(state: WorkingState, { job: id, stage }: Attempt, text: string):
 }
 
 /**
- * `endAttempt`, where a job whose record is at fault is held instead of stopping the cycle: the attempt has ended all the same, and its
- * task waits for the job's release or cancellation.
+ * `endAttempt`, where a job whose record is at fault is held instead of stopping the cycle: the attempt has ended all
+ * the same, and its task waits for the job's release or cancellation.
  */
 export function endOrHold(state: WorkingState, attempt: Attempt, end: Ending): Seconds | null {
   try {
@@ -330,7 +333,10 @@ function endTry(state: WorkingState, of: EndedTry): void {
   }
 }
 
-/** What a task is after an attempt that did not succeed, when no other attempt of it lives and its retries are not used up. */
+/**
+ * What a task is after an attempt that did not succeed, when no other attempt of it lives and its retries are not used
+ * up.
+ */
 function afterTry({ task, stage, attempt, end }: EndedTry): Task {
   const keptByIt = stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, end.keptS);
   // A copy's checkpoint is its own and ends with it.
@@ -373,8 +379,8 @@ function noteFailure(state: WorkingState, { job: id, stage, index }: Attempt, re
 }
 
 /**
- * How long a task is known to run, where that is more than it keeps. An attempt that resumed read its checkpoint before it went on, which
- * is no running time, so that no more than what it keeps is known of it.
+ * How long a task is known to run, where that is more than it keeps. An attempt that resumed read its checkpoint before
+ * it went on, which is no running time, so that no more than what it keeps is known of it.
  */
 function ranAtLeast(
   task: Task,

@@ -1,6 +1,6 @@
 /**
- * What a cycle begins with: takes in what happened to instances and attempts, settles the bills of those that ended, learns, and
- * takes one consistent picture of it all.
+ * What a cycle begins with: takes in what happened to instances and attempts, settles the bills of those that ended,
+ * learns, and takes one consistent picture of it all.
  *
  * Lifecycle: `recall` first, then per cycle `observe` (to be committed by the caller) and `snapshot`. Between cycles it
  * remembers what it may as well read again (`Remembered`).
@@ -74,7 +74,10 @@ export class Observer {
     return this.#rests;
   }
 
-  /** Takes what was learned, and which pools rest, from the store alone, and whatever else it remembers unless told that that holds. */
+  /**
+   * Takes what was learned, and which pools rest, from the store alone, and whatever else it remembers unless told that
+   * that holds.
+   */
   async recall(what: 'all' | 'learned' = 'all'): Promise<void> {
     const { store, learners } = this.#parts;
     await learners.recall(store);
@@ -84,7 +87,10 @@ export class Observer {
     if (what === 'all') this.#remembered.forget();
   }
 
-  /** Takes in what happened, settles bills of ended instances, learns. To be committed in one piece: cursors are part of it. */
+  /**
+   * Takes in what happened, settles bills of ended instances, learns. To be committed in one piece: cursors are part of
+   * it.
+   */
   async observe(state: WorkingState): Promise<Observed> {
     const { fleet, learners } = this.#parts;
     const observed = applyObservations({ state, pools: this.#pools }, await fleet.observe(state.cursors));
@@ -110,7 +116,10 @@ export class Observer {
     return state.whatRuns({ poolById: this.#pools, restoreS: seconds(this.#parts.config.restoreS) });
   }
 
-  /** One picture of now. Jobs whose budget is used up, or whose dependency failed, are marked to be brought to their end. */
+  /**
+   * One picture of now. Jobs whose budget is used up, or whose dependency failed, are marked to be brought to their
+   * end.
+   */
   async snapshot(state: WorkingState): Promise<Snapshot> {
     const nowMs = this.#parts.clock.now();
     const prices = this.#pricesAt(nowMs);
@@ -165,13 +174,17 @@ export class Observer {
     state.putInstance({ ...instance, costUsd: bill.totalUsd, ...(marketCause === null ? {} : { marketCause }) });
     const ran = attempts.some((a) => a.startedMs !== null);
     countSettled(state, { instance, ran, jobs }, { at: endedMs, rests: this.#rests });
-    // One that was given back without having run anything went for want of another beside it: that would be refused again.
+    // One that was given back without having run anything went for want of another beside it: that would be refused
+    // again.
     if (ran) endQuotaRest(state, pool.id, this.#rests);
     const takenMs = marketCause === 'capacity' ? (instance.warnedMs ?? endedMs) : null;
     teaching.tell({ kind: 'instance-ended', instance, pool, launchedMs: instance.launchedMs, endedMs, takenMs });
   }
 
-  /** Who pays what. A record that is at fault keeps no bill from being booked: it is then nobody's, whole, and an event says why. */
+  /**
+   * Who pays what. A record that is at fault keeps no bill from being booked: it is then nobody's, whole, and an event
+   * says why.
+   */
   #rows(state: WorkingState, of: Attributed): readonly LedgerRow[] {
     try {
       return attribute(of);
@@ -257,8 +270,8 @@ export class Observer {
   }
 
   /**
-   * Money of jobs with a limit, accrued to now. A job is brought to its end while what its instances may still cost until they are given
-   * back is within the limit.
+   * Money of jobs with a limit, accrued to now. A job is brought to its end while what its instances may still cost
+   * until they are given back is within the limit.
    */
   async #enforceBudgets(state: WorkingState, prices: Prices): Promise<ReadonlyMap<JobId, Budget>> {
     const { spending } = this.#remembered;

@@ -3,8 +3,8 @@ import type { JobState } from '../../domain/job.ts';
 import { Spending } from '../money/spending.ts';
 
 /**
- * Accounts of jobs with a budget, and the ends of jobs that others wait for, which would be read for each of them in each cycle else. Right
- * for as long as all that was observed since was observed with it, and committed.
+ * Accounts of jobs with a budget, and the ends of jobs that others wait for, which would be read for each of them in
+ * each cycle else. Right for as long as all that was observed since was observed with it, and committed.
  */
 export class Remembered {
   readonly finishedJobs = new Map<JobId, JobState>();
@@ -17,8 +17,8 @@ export class Remembered {
 }
 
 /**
- * What one process keeps from look to look, so that a cycle in which little happens reads little. Another process may have looked between
- * and taken in what this one has not heard of: each look takes the lease once, so the tokens tell.
+ * What one process keeps from look to look, so that a cycle in which little happens reads little. Another process may
+ * have looked between and taken in what this one has not heard of: each look takes the lease once, so the tokens tell.
  */
 export class LookMemory {
   readonly remembered = new Remembered();

@@ -2,8 +2,9 @@ import type { StageSpec } from '../../domain/job.ts';
 import type { RunningTask } from '../../domain/snapshot.ts';
 
 /**
- * Finds for a running task another one of its stage that is as far, so that what is asked of both is answered once: most of a stage
- * begins together. Each is compared with one alone, the last that was like no other. Memory: one task for each stage that is live.
+ * Finds for a running task another one of its stage that is as far, so that what is asked of both is answered once:
+ * most of a stage begins together. Each is compared with one alone, the last that was like no other. Memory: one task
+ * for each stage that is live.
  */
 export class Alike {
   readonly #last = new WeakMap<StageSpec, RunningTask>();

@@ -6,7 +6,10 @@ interface Row<V> {
   isPut: boolean;
 }
 
-/** Rows that were put, each once however often it was: a mark on the row tells, where a second map would have to be searched. */
+/**
+ * Rows that were put, each once however often it was: a mark on the row tells, where a second map would have to be
+ * searched.
+ */
 class Puts<V> {
   #rows: Row<V>[] = [];
 

@@ -8,9 +8,9 @@ import { isEnding } from '../observe/observe.ts';
 export type Aside = Pick<SetAside, 'why' | 'detail'>;
 
 /**
- * The snapshot without some jobs, so that no policy meets anything that their owners wrote. Nothing of them starts. Their
- * running tasks keep their room, as tasks without constraints, deadline or worth: no policy moves or stops them. A job that
- * is ending stays among the jobs, without its texts, so that its tasks are stopped.
+ * The snapshot without some jobs, so that no policy meets anything that their owners wrote. Nothing of them starts.
+ * Their running tasks keep their room, as tasks without constraints, deadline or worth: no policy moves or stops them.
+ * A job that is ending stays among the jobs, without its texts, so that its tasks are stopped.
  *
  * O(jobs + groups), and O(what runs) where something of these jobs runs.
  */
@@ -94,8 +94,8 @@ function plainStage(stage: StageSpec): StageSpec {
 }
 
 /**
- * The snapshot with one more job, of one small plain task. A decision that fails on it would fail on any job, so none of
- * those that wait is to blame. To be thrown away: the job does not exist.
+ * The snapshot with one more job, of one small plain task. A decision that fails on it would fail on any job, so none
+ * of those that wait is to blame. To be thrown away: the job does not exist.
  */
 export function probed(snapshot: Snapshot): Snapshot {
   const { nowMs } = snapshot;

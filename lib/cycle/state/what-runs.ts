@@ -38,13 +38,14 @@ export interface RunningTerms {
 }
 
 /**
- * What runs, and each live instance with what runs on it: by far the most there is, and of it little changes from one cycle
- * to the next. So it is kept, and only what was told to have changed is made anew.
+ * What runs, and each live instance with what runs on it: by far the most there is, and of it little changes from one
+ * cycle to the next. So it is kept, and only what was told to have changed is made anew.
  *
- * It is right because rows never change, they are replaced, and every replacement is told (`changedAttempt`, `changedInstance`);
- * because nothing in a running task or a view depends on the time (domain/snapshot.ts); because a job's specification
- * and deadline are as submitted; and because how long a task ran before changes when an attempt of it ends. Order: of both maps that in which attempts and instances came, as in the rows.
- * Invariant: after `now` all hold exactly what is live. Memory: what is live.
+ * It is right because rows never change, they are replaced, and every replacement is told (`changedAttempt`,
+ * `changedInstance`); because nothing in a running task or a view depends on the time (domain/snapshot.ts); because a
+ * job's specification and deadline are as submitted; and because how long a task ran before changes when an attempt of
+ * it ends. Order: of both maps that in which attempts and instances came, as in the rows. Invariant: after `now` all
+ * hold exactly what is live. Memory: what is live.
  */
 export class WhatRuns {
   readonly #running = new Map<AttemptId, RunningTask>();
@@ -71,7 +72,9 @@ export class WhatRuns {
     this.#changedInstances.add(id);
   }
 
-  /** O(what has changed x what is on the same instances), and lists of what there is: a snapshot stays as it was taken. */
+  /**
+   * O(what has changed x what is on the same instances), and lists of what there is: a snapshot stays as it was taken.
+   */
   now(rows: RunningRows, terms: RunningTerms): Pick<Snapshot, 'running' | 'instances'> {
     this.#given?.part();
     const changed = this.#takeAttempts(rows, terms);
@@ -97,7 +100,9 @@ export class WhatRuns {
     return { takingTasks, leaving: [...this.#leaving.values()], idle: [...this.#idle.values()] };
   }
 
-  /** Takes over what attempts have become. Returns what runs where one of them is, in the order in which attempts came. */
+  /**
+   * Takes over what attempts have become. Returns what runs where one of them is, in the order in which attempts came.
+   */
   #takeAttempts(rows: RunningRows, terms: RunningTerms): ReadonlyMap<InstanceId, readonly RunningTask[]> {
     const stageOf = stagesOf(rows.jobs);
     const changed = new Map<InstanceId, RunningTask[]>();
@@ -164,8 +169,8 @@ export class WhatRuns {
 }
 
 /**
- * The views of a snapshot: a list, and an index that it shares with who made it, until that goes on. Who asks for one later, which
- * hardly anybody does, has an index made of the list.
+ * The views of a snapshot: a list, and an index that it shares with who made it, until that goes on. Who asks for one
+ * later, which hardly anybody does, has an index made of the list.
  */
 class Views {
   readonly #list: readonly InstanceView[];
@@ -222,7 +227,10 @@ interface StageOf {
   readonly stage: StageSpec;
 }
 
-/** Job and stage of an attempt. Attempts of one stage come one after the other, so that most are answered by the last answer. */
+/**
+ * Job and stage of an attempt. Attempts of one stage come one after the other, so that most are answered by the last
+ * answer.
+ */
 function stagesOf(jobs: ByKey<JobId, Job>): (attempt: Attempt) => StageOf {
   let last: StageOf | null = null;
   return (attempt) => {

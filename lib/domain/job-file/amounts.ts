@@ -27,7 +27,10 @@ const TIME_UNITS = {
   weeks: 'week',
 } as const;
 
-/** Spellings of units of memory and disk: powers of 1000, powers of 1024, and Kubernetes' short forms. Bits are left out. */
+/**
+ * Spellings of units of memory and disk: powers of 1000, powers of 1024, and Kubernetes' short forms. Bits are left
+ * out.
+ */
 const SIZE_UNITS = {
   B: 'B',
   kB: 'kB',

@@ -6,7 +6,10 @@ interface Stage {
   readonly dependsOn?: readonly string[] | undefined;
 }
 
-/** What is wrong with the names of stages and what they depend on: repeated, missing, in a circle. O(stages + dependencies). */
+/**
+ * What is wrong with the names of stages and what they depend on: repeated, missing, in a circle. O(stages +
+ * dependencies).
+ */
 export function dependencyFindings(stages: readonly Stage[]): Finding[] {
   const findings: Finding[] = [];
   const graph = new Graph({ directed: true });

@@ -47,7 +47,10 @@ const NEXT = 'correct the places named; docs/reference/job-file.md describes eve
 export const pathText = (path: Path): string =>
   path.reduce<string>((sum, p) => (typeof p === 'number' ? `${sum}[${p}]` : sum === '' ? p : `${sum}.${p}`), '');
 
-/** What Zod found, in words that name what was got and what is allowed. Only for those that are shown an unknown key's neighbours are looked for. */
+/**
+ * What Zod found, in words that name what was got and what is allowed. Only for those that are shown an unknown key's
+ * neighbours are looked for.
+ */
 export function findingsOf(error: z.ZodError, input: unknown): Finding[] {
   let unknown = 0;
   return error.issues.flatMap((issue): Finding[] => {

@@ -11,8 +11,9 @@ export interface ParseOptions extends TextOptions {
 }
 
 /**
- * The jobs of a job file (YAML, where several documents are several jobs, or JSON), at least one. Pure. Throws EbbError only, with every finding at once, each
- * with its place (`file:line:column path`): `job-file.syntax`, `body-too-large`, and the codes of `normaliseJob`.
+ * The jobs of a job file (YAML, where several documents are several jobs, or JSON), at least one. Pure. Throws EbbError
+ * only, with every finding at once, each with its place (`file:line:column path`): `job-file.syntax`, `body-too-large`,
+ * and the codes of `normaliseJob`.
  */
 export function parseJobs(text: string, options: ParseOptions): readonly JobSpec[] {
   return readDocuments(text, options).map((document) => normaliseLocated(document, options));

@@ -19,7 +19,10 @@ import {
 } from './schema.ts';
 
 export interface NormaliseOptions {
-  /** Absolute. Relative working directories are relative to it; null: they are refused, and a job without one gets `OWN_FOLDER`. */
+  /**
+   * Absolute. Relative working directories are relative to it; null: they are refused, and a job without one gets
+   * `OWN_FOLDER`.
+   */
   readonly baseDir: string | null;
   readonly defaultOwner: string;
 }
@@ -32,8 +35,8 @@ const ONLY_STAGE = 'main';
 
 /**
  * A job file as data, checked and brought into one form. Throws EbbError `job-file.invalid`, `job-file.dependency`,
- * `job-file.cycle` or `job.not-in-version` with every finding; what depends on several keys is looked at once each key is
- * right by itself. Pure; never throws anything else, whatever `json` is.
+ * `job-file.cycle` or `job.not-in-version` with every finding; what depends on several keys is looked at once each key
+ * is right by itself. Pure; never throws anything else, whatever `json` is.
  */
 export function normalise(json: unknown, options: NormaliseOptions, locate: Locate): JobSpec {
   if (options.baseDir !== null && !isAbsolute(options.baseDir)) {

@@ -21,9 +21,10 @@ const MAX_FINDINGS = 50;
 const MAX_NUMBERS = 32;
 
 /**
- * Output paths that several tasks would write at the same time, as far as a job file tells: one path for all tasks of a stage, or one path
- * for two stages of which neither waits for the other. Patterns with wildcards are left out, since nobody knows which files they will
- * find; so are folders, which end with a slash. O(paths), and O(stages) for each path that several stages write.
+ * Output paths that several tasks would write at the same time, as far as a job file tells: one path for all tasks of a
+ * stage, or one path for two stages of which neither waits for the other. Patterns with wildcards are left out, since
+ * nobody knows which files they will find; so are folders, which end with a slash. O(paths), and O(stages) for each
+ * path that several stages write.
  */
 export function outputFindings(
   stages: readonly StageSpec[],
@@ -80,7 +81,9 @@ function pathsOf({ workdir, outputs }: StageSpec, stage: number): Written[] {
   );
 }
 
-/** Paths with an index that become this plain path for one of their tasks: `out/7.txt` is `out/{index}.txt` of task 7. */
+/**
+ * Paths with an index that become this plain path for one of their tasks: `out/7.txt` is `out/{index}.txt` of task 7.
+ */
 function indexed(
   { place }: Written,
   byPlace: ReadonlyMap<string, readonly Written[]>,

@@ -16,9 +16,9 @@ import { GLOB_LIMITS, globFault, globSize } from '../globs.ts';
 import { expandIndex } from './index-expansion.ts';
 
 /*
- * The job file, key by key. The input form of this schema is what people write, what editors check (JSON Schema) and what
- * the API takes; its output has units resolved. Defaults are applied by lib/domain/job-file/normalise.ts, because a key
- * that a stage leaves out is looked for at the top of the file first; `default` below documents them.
+ * The job file, key by key. The input form of this schema is what people write, what editors check (JSON Schema) and
+ * what the API takes; its output has units resolved. Defaults are applied by lib/domain/job-file/normalise.ts, because
+ * a key that a stage leaves out is looked for at the top of the file first; `default` below documents them.
  */
 
 export const LIMITS = {
@@ -27,9 +27,14 @@ export const LIMITS = {
   retries: 100,
   listEntries: 256,
   preferences: 32,
-  /** Zones, types and families that all constraints and preferences of a file name: each is compared with every pool. */
+  /**
+   * Zones, types and families that all constraints and preferences of a file name: each is compared with every pool.
+   */
   constraintEntries: 2000,
-  /** Characters of inputs and outputs of all stages together, braces written out: what is at the top counts for each stage. */
+  /**
+   * Characters of inputs and outputs of all stages together, braces written out: what is at the top counts for each
+   * stage.
+   */
   patternCharacters: 4_194_304,
   textLength: 65_536,
   /** Ten years: beyond it a duration is a slip of the pen. */
@@ -50,8 +55,8 @@ const STAGE_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 const OWNER = /^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$/;
 const LABEL_KEY = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
 /**
- * Names that begin with `EBB_` tell a task which it is, and the entrypoint on AWS what to do; but for the two settings of
- * docs/running-on-aws.md they are not the user's. Lower-case ones are variables of that entrypoint.
+ * Names that begin with `EBB_` tell a task which it is, and the entrypoint on AWS what to do; but for the two settings
+ * of docs/running-on-aws.md they are not the user's. Lower-case ones are variables of that entrypoint.
  */
 const ENV_KEY = /^(?!__proto__$)(?!(?!EBB_AWS_CLI$|EBB_CHECKPOINT_SYNC$)[Ee][Bb][Bb]_)[A-Za-z_][A-Za-z0-9_]{0,255}$/;
 /** The two settings are no secrets. */
@@ -302,7 +307,10 @@ const stage = z.strictObject({
   ...sharedShape,
 });
 
-/** The job file. Input: what people write. Output: units resolved, one form for every spelling, defaults not yet applied. */
+/**
+ * The job file. Input: what people write. Output: units resolved, one form for every spelling, defaults not yet
+ * applied.
+ */
 export const jobFileSchema = z
   .strictObject({
     name: text('1 to 128 letters, digits, ., _ or -', NAME).describe(

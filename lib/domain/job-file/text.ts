@@ -13,8 +13,9 @@ export interface TextOptions {
   /** What messages call the file. */
   readonly path: string;
   /**
-   * Default: by the name, JSON for `.json`, a job on each line for `.ndjson` and `.jsonl`; what has objects of JSON on its first lines is
-   * read so under any other name. YAML holds JSON, but JSON is then parsed by its own, stricter rules.
+   * Default: by the name, JSON for `.json`, a job on each line for `.ndjson` and `.jsonl`; what has objects of JSON on
+   * its first lines is read so under any other name. YAML holds JSON, but JSON is then parsed by its own, stricter
+   * rules.
    */
   readonly format?: Format;
   /** Of one document. */
@@ -35,8 +36,8 @@ export interface TextDocument {
 }
 
 /**
- * The documents of a text, at least one: YAML holds several, `---` between them; those that hold nothing are passed over.
- * Throws EbbError `job-file.syntax`, also for an empty text, or `body-too-large`.
+ * The documents of a text, at least one: YAML holds several, `---` between them; those that hold nothing are passed
+ * over. Throws EbbError `job-file.syntax`, also for an empty text, or `body-too-large`.
  */
 export function readDocuments(text: string, options: TextOptions): readonly TextDocument[] {
   const documents: TextDocument[] = [];
@@ -52,8 +53,8 @@ export function readDocuments(text: string, options: TextOptions): readonly Text
 }
 
 /**
- * The same one after another: each document by itself, or why it cannot be read. Throws for what is wrong with the whole: it is
- * empty, too large, or has too many documents.
+ * The same one after another: each document by itself, or why it cannot be read. Throws for what is wrong with the
+ * whole: it is empty, too large, or has too many documents.
  */
 export function* eachDocument(
   text: string,
@@ -140,8 +141,8 @@ function* linesOf(text: string): Generator<Piece> {
 }
 
 /**
- * Cuts before each `---` and behind each `...` at the beginning of a line, which are markers wherever they stand (YAML 1.2.2, 9.1.2). Comments
- * and directives stay with the document that they precede.
+ * Cuts before each `---` and behind each `...` at the beginning of a line, which are markers wherever they stand (YAML
+ * 1.2.2, 9.1.2). Comments and directives stay with the document that they precede.
  */
 function* yamlPieces(text: string): Generator<Piece> {
   let start = 0;

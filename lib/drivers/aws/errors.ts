@@ -5,20 +5,20 @@ import type { EffectOutcome, RefusedWhy } from '../../domain/plan.ts';
  * What an AWS call's error means to Ebbtide: the one place where names of AWS errors are known. Each kind has one
  * consequence, which the callers keep to:
  *
- * - `throttled`, `unavailable`: nothing happened or it is not known whether it did; the SDK has tried several times with
- *   growing, jittered pauses. The call is repeated later under the same key.
+ * - `throttled`, `unavailable`: nothing happened or it is not known whether it did; the SDK has tried several times
+ *   with growing, jittered pauses. The call is repeated later under the same key.
  * - `capacity`: the pool has no capacity now. It rests; another pool is asked meanwhile.
  * - `quota`: the account has no vCPUs or no fleet requests left for this purchase option and class of families
  *   (lib/domain/quota.ts). All pools under that quota rest; others, on-demand in place of spot, are asked meanwhile.
- * - `limit`: another limit of the account is reached. The pool rests, as for `capacity`; which other pools share the limit is not
- *   known, so the next plan may ask one of them, and have it refused too.
+ * - `limit`: another limit of the account is reached. The pool rests, as for `capacity`; which other pools share the
+ *   limit is not known, so the next plan may ask one of them, and have it refused too.
  * - `bid`: the price is above the highest one offered. The next plan offers more, or chooses another pool.
- * - `unsupported`: the pool's type is not offered in its zone. The pool quotes no price any more, and so is not asked again, until
- *   version, families or zones of the deployment change (prices.ts).
+ * - `unsupported`: the pool's type is not offered in its zone. The pool quotes no price any more, and so is not asked
+ *   again, until version, families or zones of the deployment change (prices.ts).
  * - `gone`: what the call is about does not exist (any more). What depended on it ends.
  * - `conflict`: somebody else has changed it meanwhile. Read again and decide again.
- * - `denied`: the role lacks a right. A person must act, and an alarm says so. A launch is over, and its pool rests; what has
- *   begun already is asked again until it is allowed.
+ * - `denied`: the role lacks a right. A person must act, and an alarm says so. A launch is over, and its pool rests;
+ *   what has begun already is asked again until it is allowed.
  * - `missing`: a table, bucket, cluster or template of the deployment is not there. The same.
  * - `too-large`, `invalid`: the request can never succeed: a defect of Ebbtide.
  */
@@ -158,7 +158,10 @@ const NETWORK = new Set(['ECONNRESET', 'ECONNREFUSED', 'EPIPE', 'ETIMEDOUT', 'EN
 /** Kinds after which it is not known whether the request was carried out. */
 const UNKNOWN_OUTCOME: ReadonlySet<AwsFault> = new Set<AwsFault>(['unavailable']);
 
-/** What an error name or code (of a response, of `CreateFleet`'s errors, of `StartTask`'s failures) means; null: not known. */
+/**
+ * What an error name or code (of a response, of `CreateFleet`'s errors, of `StartTask`'s failures) means; null: not
+ * known.
+ */
 export function faultNamed(name: string): AwsFault | null {
   if (Object.hasOwn(FAULTS, name)) return FAULTS[name] ?? null;
   // ECS says `RESOURCE:CPU`, and newer ones may come; EC2's families of codes end alike.
@@ -243,8 +246,9 @@ export function classify(error: unknown, doing: string): EbbError {
 
 /**
  * What a fault means for an effect, and so for the next cycle (lib/cycle/act/intents.ts):
- * - `refused` closes it. A refused launch ends the instance that was to be, and its pool rests for 5 minutes, for want of a quota
- *   all pools under that; what is to be bought instead is decided at once. A refused start makes the task wait again.
+ * - `refused` closes it. A refused launch ends the instance that was to be, and its pool rests for 5 minutes, for want
+ *   of a quota all pools under that; what is to be bought instead is decided at once. A refused start makes the task
+ *   wait again.
  * - `failed` leaves it open: the next cycle does it again under the same key.
  */
 const CONSEQUENCE: Readonly<Record<AwsFault, 'failed' | RefusedWhy>> = {
@@ -277,9 +281,9 @@ export function outcomeOfFault(fault: AwsFault | null, detail: string): Unsucces
 const needsPerson = (fault: AwsFault | null): boolean => fault === 'denied' || fault === 'missing';
 
 /**
- * The outcome of a launch that certainly bought nothing: what CreateFleet says in `Errors[]`, to which its client token stays
- * bound, or a call that was turned away for lack of a right or of a part of the deployment. Closed whatever it was, so that
- * the next launch is another one, under another token.
+ * The outcome of a launch that certainly bought nothing: what CreateFleet says in `Errors[]`, to which its client token
+ * stays bound, or a call that was turned away for lack of a right or of a part of the deployment. Closed whatever it
+ * was, so that the next launch is another one, under another token.
  */
 export function outcomeOfNoLaunch(fault: AwsFault | null, detail: string): Unsuccessful {
   const outcome = outcomeOfFault(fault, detail);

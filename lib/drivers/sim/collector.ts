@@ -1,11 +1,11 @@
 /**
  * Folds what is over into columns while a simulation runs, and has store and fleet forget it: memory is bounded by what
- * is live, a row of figures for each job and four numbers for each instance, not by all that ever happened. Where jobs may wait
- * for earlier ones by name, jobs are held to the end.
+ * is live, a row of figures for each job and four numbers for each instance, not by all that ever happened. Where jobs
+ * may wait for earlier ones by name, jobs are held to the end.
  *
- * Lifecycle: `job` and `instance` are told by the store as it stores; `fold` after each cycle; `finish` once at the end.
- * An instance is folded when its bill is settled and forgotten a cycle later, when the fleet has seen that its end was
- * observed. A job is forgotten when it is over and so are all instances that it ran on; O(what ended) per cycle.
+ * Lifecycle: `job` and `instance` are told by the store as it stores; `fold` after each cycle; `finish` once at the
+ * end. An instance is folded when its bill is settled and forgotten a cycle later, when the fleet has seen that its end
+ * was observed. A job is forgotten when it is over and so are all instances that it ran on; O(what ended) per cycle.
  */
 import type { InstanceId, JobId } from '../../kernel/ids.ts';
 import { between, raw, type EpochMs } from '../../kernel/units.ts';

@@ -19,7 +19,10 @@ export const deciderList = (own: OwnPresets = {}): readonly Decider[] => [
 /** Whether it brings a forecast of its own. */
 export const decidesItself = (name: string): boolean => name === ORACLE;
 
-/** How to make what decides from the truth of a run, of which only the oracle is told. Throws `usage` for a name that is none. */
+/**
+ * How to make what decides from the truth of a run, of which only the oracle is told. Throws `usage` for a name that is
+ * none.
+ */
 export function decidersNamed(name: string, own: OwnPresets = {}): (truth: Truth) => Deciders {
   if (name === ORACLE) return oracle;
   const { stages, asks } = presetNamed(name, own, [ORACLE]);

@@ -33,8 +33,8 @@ import { Pacing } from './pacing.ts';
 import { Schedule } from './schedule.ts';
 
 /**
- * A fleet in memory: the same meaning as the local one, with tasks that are scripts and time that is a clock's. All that
- * happens follows from the calls, the market and the scripts; nothing is drawn but start-up delays, which are the
+ * A fleet in memory: the same meaning as the local one, with tasks that are scripts and time that is a clock's. All
+ * that happens follows from the calls, the market and the scripts; nothing is drawn but start-up delays, which are the
  * instances' own, so two runs with the same calls at the same times report the same.
  *
  * Things happen at their own time in the order (time, sequence of being scheduled), whenever the clock is found to have
@@ -43,14 +43,19 @@ import { Schedule } from './schedule.ts';
 export interface MemoryFleetOptions {
   readonly truth: CapacityTruth;
   readonly clock: Clock;
-  /** What a task does, given all that an executor is told of it, the work that its checkpoint holds from earlier attempts, and where it runs. */
+  /**
+   * What a task does, given all that an executor is told of it, the work that its checkpoint holds from earlier
+   * attempts, and where it runs.
+   */
   readonly script: (request: StartRequest, keptS: Seconds, pool: PoolId) => TaskScript;
 }
 
 export interface TaskScript {
   /** Running time of this attempt when nothing stops it, `setupS` included. */
   readonly runtimeS: Seconds;
-  /** Seconds of work that it does in a second beside these. `runtimeS` is at pace 1. Absent: 1, whatever runs beside it. */
+  /**
+   * Seconds of work that it does in a second beside these. `runtimeS` is at pace 1. Absent: 1, whatever runs beside it.
+   */
   readonly pace?: (neighbours: readonly StartRequest[]) => number;
   /** From its start until its work begins: image, inputs, reading a checkpoint. Absent: none. */
   readonly setupS?: Seconds;
@@ -110,7 +115,10 @@ export class MemoryFleet implements Fleet {
   readonly #clock: Clock;
   readonly #script: MemoryFleetOptions['script'];
   readonly #instances = new Map<InstanceId, MemoryInstance>();
-  /** Those of which something has not been seen by the caller of `observe`: of most nothing has happened since it asked last. */
+  /**
+   * Those of which something has not been seen by the caller of `observe`: of most nothing has happened since it asked
+   * last.
+   */
   readonly #reporting = new Set<MemoryInstance>();
   /** What requests were answered that are about no instance that there is. */
   readonly #refused = new Map<EffectKey, EffectOutcome>();
@@ -346,8 +354,8 @@ export class MemoryFleet implements Fleet {
   }
 
   /**
-   * What of an attempt counts as progress, as every fleet tells it: by the clock from its start. A task's running time, as
-   * users say it and as it is learned, holds one set-up; where nothing was kept before, this attempt's is that one.
+   * What of an attempt counts as progress, as every fleet tells it: by the clock from its start. A task's running time,
+   * as users say it and as it is learned, holds one set-up; where nothing was kept before, this attempt's is that one.
    */
   #reportedS({ keptS, script }: MemoryAttempt, keptBeforeS: Seconds): Seconds {
     return raw(keptS) > 0 && raw(keptBeforeS) === 0 ? add(keptS, script?.setupS ?? ZERO_S) : keptS;
@@ -515,7 +523,10 @@ export class MemoryFleet implements Fleet {
     this.#schedule.add(raw(at), happen);
   }
 
-  /** As if the instance had never been: its bill, its list entry and answers under its keys. For a driver that bounds its memory. */
+  /**
+   * As if the instance had never been: its bill, its list entry and answers under its keys. For a driver that bounds
+   * its memory.
+   */
   forget(id: InstanceId): void {
     const instance = this.#instances.get(id);
     if (instance === undefined) return;
@@ -605,7 +616,9 @@ const neighboursOf = (instance: MemoryInstance, attempt: MemoryAttempt): StartRe
 
 const workToDoS = ({ runtimeS, setupS = ZERO_S }: TaskScript): number => raw(runtimeS) - raw(setupS);
 
-/** Begins the work of an attempt with a pace of its own, once it is set up. Returns when it is done if nothing changes. */
+/**
+ * Begins the work of an attempt with a pace of its own, once it is set up. Returns when it is done if nothing changes.
+ */
 function pacedEnd(instance: MemoryInstance, attempt: MemoryAttempt, script: TaskScript): EpochMs {
   const { startedMs } = attempt;
   if (script.pace === undefined || startedMs === null) {

@@ -317,7 +317,10 @@ export class MemoryStore implements Store {
     this.#settled.delete(id);
   }
 
-  /** As if the instance and what ran on it had never been. For a driver that has kept of it what it needs, and bounds its memory. */
+  /**
+   * As if the instance and what ran on it had never been. For a driver that has kept of it what it needs, and bounds
+   * its memory.
+   */
   forgetInstance(id: InstanceId): void {
     for (const attempt of this.#attemptsOn.values(id)) {
       this.#attempts.forget(attempt.id);

@@ -1,17 +1,17 @@
 /**
- * The cheapest course of one task when everything is known in advance: spot, capacity that stays, or nothing, slot by slot
- * until the deadline, by dynamic programming over time, work left and where the task is.
+ * The cheapest course of one task when everything is known in advance: spot, capacity that stays, or nothing, slot by
+ * slot until the deadline, by dynamic programming over time, work left and where the task is.
  *
  *   V(i, w, m)  least USD from the beginning of slot i with w units of work left, on m in {nowhere, spot, steady}
  *   V(i, w, m) = min( V(i+1, w, nowhere),
  *                     rate(a, i) + V(i+1, w + [m != a] c - slot, a) for a in {spot where it lasts the slot, steady} )
- *   V(end, w, m) = 0 for w = 0, else LATE times the price of what is left, of a changeover too where it runs on nothing yet:
+ *   V(end, w, m) = 0 for w = 0, else LATE times the price of what is left, of a changeover too where it runs on nothing
+ *   yet:
  *                  what is late already is begun at once
- * with c the changeover: start-up and set-up are run like work. The last slot is paid as far as it is needed. Time is in
- * SLOTS slots, work in PARTS units of a slot: an upper bound of the optimum that is within rounding of it (one unit for each
- * changeover, one slot for each end of a spot stretch).
- * O(SLOTS x units of work) = O(SLOTS^2 x PARTS) time and memory, once per task: some 3 million states, tens of milliseconds,
- * 25 MB; a question costs O(1).
+ * with c the changeover: start-up and set-up are run like work. The last slot is paid as far as it is needed. Time is
+ * in SLOTS slots, work in PARTS units of a slot: an upper bound of the optimum that is within rounding of it (one unit
+ * for each changeover, one slot for each end of a spot stretch). O(SLOTS x units of work) = O(SLOTS^2 x PARTS) time and
+ * memory, once per task: some 3 million states, tens of milliseconds, 25 MB; a question costs O(1).
  */
 export type On = 'nowhere' | 'spot' | 'steady';
 
@@ -68,8 +68,8 @@ export class OfflineCourse {
   /**
    * What to do now with `leftS` of work left, what an attempt that runs still has to set up included. Within a slot the
    * answer is that of its beginning, so that it does not change from one question to the next; the window is a slot
-   * shorter than the task's for that. After it what runs stays where it is, and what waits takes capacity that stays, if there
-   * is some. Ties: spot, then waiting.
+   * shorter than the task's for that. After it what runs stays where it is, and what waits takes capacity that stays,
+   * if there is some. Ties: spot, then waiting.
    */
   best(atS: number, leftS: number, on: On): On {
     if (atS >= this.#endS) return on === 'nowhere' ? this.#late : on;

@@ -1,13 +1,13 @@
 /**
- * The `oracle` preset: what could be had by somebody who knows how long every task runs and when every pool has capacity.
- * Only a simulator can make it, out of the truth of its run; it is no preset of the registry, and no other preset is
- * given the truth.
+ * The `oracle` preset: what could be had by somebody who knows how long every task runs and when every pool has
+ * capacity. Only a simulator can make it, out of the truth of its run; it is no preset of the registry, and no other
+ * preset is given the truth.
  *
  * Each task with a deadline follows its own cheapest course (offline.ts), as if it were alone: the bound that other
  * presets are held against where the vCPU limit does not bind. Tasks share machines as in `ebbtide`, which the courses
  * do not count on, so that on many small tasks it is a good policy and no strict bound. Courses change pools as if all
- * work were kept; a task that saves nothing therefore takes only spot that lasts until it is done, and stays where it is.
- * Work without a deadline waits for spot for a day at most.
+ * work were kept; a task that saves nothing therefore takes only spot that lasts until it is done, and stays where it
+ * is. Work without a deadline waits for spot for a day at most.
  */
 import { appraise } from '../../stages/appraise/appraise.ts';
 import { moving } from '../../stages/move/moves.ts';
@@ -58,7 +58,9 @@ export const ORACLE_ABOUT = 'true running times and future interruptions: the bo
 const PATIENCE_S = 86_400;
 /** Of courses remembered: one is 25 MB for hours of work, less than one for minutes. */
 const MOST_BYTES = 512 * 2 ** 20;
-/** Deadlines of inner stages move by seconds as tasks end; a course is for the earlier one of what is this much alike. */
+/**
+ * Deadlines of inner stages move by seconds as tasks end; a course is for the earlier one of what is this much alike.
+ */
 const ALIKE_S = 60;
 /** Points of a stage's distribution of true running times. */
 const MOST_POINTS = 32;
@@ -134,7 +136,10 @@ function lasting(
   return kept;
 }
 
-/** When what is bought now by an offer will be given notice: looked up once for all groups that have it, in a trace of many prices. */
+/**
+ * When what is bought now by an offer will be given notice: looked up once for all groups that have it, in a trace of
+ * many prices.
+ */
 function whenTaken(nowMs: EpochMs, { capacity }: Truth): (offer: Pick<Offer, 'pool' | 'bid'>) => number {
   const known = new Map<string, number>();
   return ({ pool, bid }) => {
@@ -149,8 +154,8 @@ function whenTaken(nowMs: EpochMs, { capacity }: Truth): (offer: Pick<Offer, 'po
 }
 
 /**
- * Tasks of stages that save nothing, kept from instances that are taken before they are done: one that is there was bought at another
- * time, and maybe at a lower bid, than what was appraised.
+ * Tasks of stages that save nothing, kept from instances that are taken before they are done: one that is there was
+ * bought at another time, and maybe at a lower bid, than what was appraised.
  */
 function whereTheyLast(tasks: readonly TaskToPlace[], { snapshot, config, truth }: Picture): readonly TaskToPlace[] {
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
@@ -206,7 +211,10 @@ function thinned(runtimeS: Float64Array, setupS: number): Distribution {
   );
 }
 
-/** Its plan knows when what is taken; to everything else capacity lasts, so that nothing is kept from it for being unsafe. */
+/**
+ * Its plan knows when what is taken; to everything else capacity lasts, so that nothing is kept from it for being
+ * unsafe.
+ */
 const trueForecast = ({ trace }: Truth): MarketForecast => ({
   interruption: () => NEVER_INTERRUPTED,
   expectedPrice: (pool, at) => {
@@ -283,8 +291,8 @@ class Courses {
     if (course === undefined) {
       course = new OfflineCourse({
         fromS: raw(w.nowMs) / 1000,
-        // A course is followed from cycle to cycle, a cycle may pass before a changeover begins, and no offer of spot is
-        // taken that leaves no time for a start on on-demand (appraise.ts).
+        // A course is followed from cycle to cycle, a cycle may pass before a changeover begins, and no offer of spot
+        // is taken that leaves no time for a start on on-demand (appraise.ts).
         deadlineS: deadlineS - 2 * cyclePeriodS - startDelayMaxS - restoreS,
         workS: this.#truth.runtimesS(w.job, w.stage.name).reduce((longest, s) => Math.max(longest, s), 0),
         changeoverS: raw(this.#truth.setupS) + startDelayMaxS,

@@ -6,8 +6,8 @@ interface Stretch {
 }
 
 /**
- * How far a program is whose pace changes with what runs beside it: stretches of one pace each, in the order of time. Pace: seconds of work
- * done in a second. O(changes) per question.
+ * How far a program is whose pace changes with what runs beside it: stretches of one pace each, in the order of time.
+ * Pace: seconds of work done in a second. O(changes) per question.
  */
 export class Pacing {
   readonly #stretches: Stretch[];

@@ -7,8 +7,8 @@ interface Scheduled {
 }
 
 /**
- * What is to happen, in the order (time, sequence of being scheduled). O(log waiting); times lie in one array, so that finding the
- * next one reads a few lines of memory, where as many records would have to be visited.
+ * What is to happen, in the order (time, sequence of being scheduled). O(log waiting); times lie in one array, so that
+ * finding the next one reads a few lines of memory, where as many records would have to be visited.
  */
 export class Schedule {
   /** By time alone: of one instant in no order. */

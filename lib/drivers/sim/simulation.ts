@@ -1,10 +1,11 @@
 /**
  * The third driver: the engine of local mode and its use cases on a store and a fleet in memory, under a virtual clock.
  *
- * Things happen in one total order (`inOrder`): by time, priority, sequence. Nothing reads the real time, and every draw comes from a
- * named stream of the seed, so the same input gives the same events, byte for byte.
+ * Things happen in one total order (`inOrder`): by time, priority, sequence. Nothing reads the real time, and every
+ * draw comes from a named stream of the seed, so the same input gives the same events, byte for byte.
  *
- * A step costs O(log waiting events); a cycle costs what the engine's costs: O(active jobs, running tasks, live instances, pools).
+ * A step costs O(log waiting events); a cycle costs what the engine's costs: O(active jobs, running tasks, live
+ * instances, pools).
  */
 import { EbbError } from '../../kernel/errors.ts';
 import { VirtualClock } from '../../kernel/clock.ts';
@@ -75,7 +76,10 @@ export interface SimulationInput {
   readonly minGapS: Seconds;
   /** What a program needs at the start of each attempt before its work begins, that there is no trace of. */
   readonly setupS: Seconds;
-  /** Running times by task, attempt, instance type and neighbours; absent: the workload's. An oracle knows the workload's alone. */
+  /**
+   * Running times by task, attempt, instance type and neighbours; absent: the workload's. An oracle knows the
+   * workload's alone.
+   */
   readonly runtime?: TrueRuntime | null;
   readonly onEvent?: (event: EventRecord) => void;
   readonly onSettled?: (settled: Settled) => void;
@@ -116,7 +120,9 @@ const RETENTION: Retention = { plans: 1, events: 1000, historyDays: null };
 /** Fields of Date end here (ECMAScript, section "Time Values and Time Range"). */
 const LAST_INSTANT_MS = 8.64e15;
 
-/** Runs to the end of the work, of the window, or until aborted. Throws EbbError `usage` for a window that cannot be. */
+/**
+ * Runs to the end of the work, of the window, or until aborted. Throws EbbError `usage` for a window that cannot be.
+ */
 export async function simulate(input: SimulationInput): Promise<SimulationResult> {
   const simulation = new Simulation(input);
   return simulation.run();

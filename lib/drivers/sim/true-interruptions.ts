@@ -3,7 +3,10 @@ import type { MarketForecast } from '../../domain/forecasts.ts';
 import { raw, type EpochMs } from '../../kernel/units.ts';
 import type { CapacityTruth } from '../../market/capacity-truth.ts';
 
-/** Chosen in a simulation: when each instance that is bought now will be taken, as if it were known; prices are forecast as ever. */
+/**
+ * Chosen in a simulation: when each instance that is bought now will be taken, as if it were known; prices are forecast
+ * as ever.
+ */
 export const ORACLE_FORECAST: ChosenForecast = { ...FROM_HISTORY, chosen: 'oracle' };
 
 /** Either side of an interruption, seconds: its curve is a step. */

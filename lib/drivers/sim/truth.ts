@@ -25,12 +25,15 @@ export interface RunConditions {
   readonly runtimeS: Seconds;
 }
 
-/** Running time of a task from its beginning, were conditions these throughout. They are asked again whenever its neighbours change. */
+/**
+ * Running time of a task from its beginning, were conditions these throughout. They are asked again whenever its
+ * neighbours change.
+ */
 export type TrueRuntime = (of: RunConditions) => Seconds;
 
 /**
- * What really happens in a simulation: how long each task runs, whether a try fails, when the market takes what. The fleet
- * acts by it; of the policies only an oracle may be made from it.
+ * What really happens in a simulation: how long each task runs, whether a try fails, when the market takes what. The
+ * fleet acts by it; of the policies only an oracle may be made from it.
  */
 export class Truth {
   readonly trace: MarketTrace;

@@ -23,7 +23,9 @@ export interface HighsOptions {
   readonly worker?: URL;
 }
 
-/** Longer than a cycle of a minute: a thread that starts anew runs unoptimised code and is 3 to 5 times slower at first. */
+/**
+ * Longer than a cycle of a minute: a thread that starts anew runs unoptimised code and is 3 to 5 times slower at first.
+ */
 const DEFAULT_IDLE_S = 90;
 const DEFAULT_GRACE_S = 2;
 

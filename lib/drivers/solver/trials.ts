@@ -1,7 +1,7 @@
 /**
  * Decisions on trial, in a thread that can be ended: what a cycle does where a decision threw or never came back
- * (lib/cycle/decide/isolate.ts). The thread is started at the first trial, serves them one after another, and is ended by a
- * trial that outlasts its limit, or with the last one. It is given data alone, and writes nothing.
+ * (lib/cycle/decide/isolate.ts). The thread is started at the first trial, serves them one after another, and is ended
+ * by a trial that outlasts its limit, or with the last one. It is given data alone, and writes nothing.
  */
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';

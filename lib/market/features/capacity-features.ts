@@ -1,13 +1,15 @@
 /**
- * Features of a pool's capacity, out of what whoever asks for it and holds it can know: an instance was there for a time, one was
- * taken, a launch was refused for want of capacity. Nobody sees a pool that they do not ask, so a share of time up is one of the time in
- * which something was seen. The same code makes data sets (capacity-dataset.ts) and serves forecasts.
+ * Features of a pool's capacity, out of what whoever asks for it and holds it can know: an instance was there for a
+ * time, one was taken, a launch was refused for want of capacity. Nobody sees a pool that they do not ask, so a share
+ * of time up is one of the time in which something was seen. The same code makes data sets (capacity-dataset.ts) and
+ * serves forecasts.
  *
- * Instances of one pool that are there at once are one sight of it, and those that are taken together one loss: what is counted is the
- * pool's capacity and not how much of it was in use, so that a model learned from one instance says something to a hundred.
+ * Instances of one pool that are there at once are one sight of it, and those that are taken together one loss: what is
+ * counted is the pool's capacity and not how much of it was in use, so that a model learned from one instance says
+ * something to a hundred.
  *
- * Lifecycle: `held` and `refused` as news come, in any order of their times but for a pool's overlapping stretches; `at` an instant, with
- * what is held then. O(1) per news.
+ * Lifecycle: `held` and `refused` as news come, in any order of their times but for a pool's overlapping stretches;
+ * `at` an instant, with what is held then. O(1) per news.
  */
 import { poolParts } from '../../domain/pool.ts';
 import { z } from 'zod';
@@ -21,7 +23,9 @@ const HOUR_MS = 3_600_000;
 const WINDOWS_H = [1, 6, 24, 168] as const;
 /** The window that neighbours are looked at in: its place. */
 const NEAR = WINDOWS_H.indexOf(6);
-/** A refusal speaks of so much time without capacity: as long as a pool rests after one, and so of the time between two. */
+/**
+ * A refusal speaks of so much time without capacity: as long as a pool rests after one, and so of the time between two.
+ */
 export const REFUSED_FOR_MS = 300_000;
 /** Losses, and refusals, of one pool within so long of each other are one. */
 const TOGETHER_MS = 150_000;

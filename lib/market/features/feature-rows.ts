@@ -1,4 +1,6 @@
-/** A row of features out of what a pool's window, its neighbours, the calendar and the bid say. O(neighbours) per pool. */
+/**
+ * A row of features out of what a pool's window, its neighbours, the calendar and the bid say. O(neighbours) per pool.
+ */
 import { calendarAt } from './calendar.ts';
 import {
   BID_FEATURES,
@@ -31,7 +33,10 @@ const LEAST_DELTA_USD = 1e-6;
 const LEAST_DELTA_RATIO = 1e-6;
 /** What a range is at least, relative to on-demand, where a delta is divided by it. */
 const LEAST_RANGE_RATIO = 1e-4;
-/** Distances to past maxima are compressed beyond this share of on-demand: asinh is linear below it and logarithmic above. */
+/**
+ * Distances to past maxima are compressed beyond this share of on-demand: asinh is linear below it and logarithmic
+ * above.
+ */
 const CLOSE_RATIO = 0.01;
 
 /** Pool features and the sequence: the part of a row that all bids share. All windows stand at `nowMs`. */
@@ -103,7 +108,10 @@ function neighbourValues({ zones, family }: Neighbours): Record<NeighbourFeature
   };
 }
 
-/** Mean price and mean number of changes, and the widest range, of the last hour; zeros beside a count of 0 where there is nobody. */
+/**
+ * Mean price and mean number of changes, and the widest range, of the last hour; zeros beside a count of 0 where there
+ * is nobody.
+ */
 function summary(
   pools: readonly PricedPool[],
 ): Record<'countLog' | 'priceRatioLog' | 'changes1hLog' | 'range1hRatioLog', number> {

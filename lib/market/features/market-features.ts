@@ -1,9 +1,10 @@
 /**
- * Features of the pre-emption forecast, for many pools at once. The same code makes data sets and serves forecasts, so that a
- * model is never asked in other words than it was taught.
+ * Features of the pre-emption forecast, for many pools at once. The same code makes data sets and serves forecasts, so
+ * that a model is never asked in other words than it was taught.
  *
- * Lifecycle: `take` every price in the order of its instants per pool; `view` a pool at an instant, which must not lie before
- * what that pool or its neighbours were given; then `writeRow` per bid. A refusal is an outcome: who asks has another forecast.
+ * Lifecycle: `take` every price in the order of its instants per pool; `view` a pool at an instant, which must not lie
+ * before what that pool or its neighbours were given; then `writeRow` per bid. A refusal is an outcome: who asks has
+ * another forecast.
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import { SHARED_WIDTH } from './names.ts';
@@ -20,8 +21,8 @@ export interface FeaturePool {
 }
 
 /**
- * A price that nobody has repeated for so long is no price: EC2 publishes one at least daily. In the traces of 2015, 2016 and
- * 2021 99.99 % of reports are at most 26 h apart; the longest that is no outage of the collector, 30.4 h.
+ * A price that nobody has repeated for so long is no price: EC2 publishes one at least daily. In the traces of 2015,
+ * 2016 and 2021 99.99 % of reports are at most 26 h apart; the longest that is no outage of the collector, 30.4 h.
  */
 export const LONGEST_SILENCE_MS = 36 * 3_600_000;
 

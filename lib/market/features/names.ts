@@ -1,9 +1,10 @@
 /**
  * The features of the pre-emption forecast, in the order in which they are written: what a model's manifest names and
- * what a data set's columns are. Units are in the names: Usd per hour; `Ratio` is relative to the on-demand price; `Log`
- * is the natural logarithm, of 1 + x where x can be zero (counts, seconds, hours, ranges).
+ * what a data set's columns are. Units are in the names: Usd per hour; `Ratio` is relative to the on-demand price;
+ * `Log` is the natural logarithm, of 1 + x where x can be zero (counts, seconds, hours, ranges).
  *
- * The paper is Tributary, section 2.2.1, which lists eight features and the ten prices before; numbers in the comments are its.
+ * The paper is Tributary, section 2.2.1, which lists eight features and the ten prices before; numbers in the comments
+ * are its.
  */
 
 /** Of the pool and the instant, whatever is bid. */
@@ -46,8 +47,8 @@ export const POOL_FEATURES = [
 ] as const;
 
 /**
- * Of the bid as well. None falls when the bid rises: a model that gives them weights of one sign is monotone in the bid.
- * `calm` is the share of past full hours in which a bid that far above the price would have lived.
+ * Of the bid as well. None falls when the bid rises: a model that gives them weights of one sign is monotone in the
+ * bid. `calm` is the share of past full hours in which a bid that far above the price would have lived.
  */
 export const BID_FEATURES = [
   'bidDeltaUsd', // (3)

@@ -1,13 +1,14 @@
 /**
  * What the last week of one pool's prices says, kept up as prices come.
  *
- * Lifecycle: `take` each price as it is published, `advance` to an instant, then ask. Time goes forward only; who goes back
- * (another market, a simulator's next run) makes a new window and gives it the history again. Nothing older than KEPT_MS has
- * any effect on an answer, so a window that was given the last WARM_UP_MS answers as one that has seen it all.
+ * Lifecycle: `take` each price as it is published, `advance` to an instant, then ask. Time goes forward only; who goes
+ * back (another market, a simulator's next run) makes a new window and gives it the history again. Nothing older than
+ * KEPT_MS has any effect on an answer, so a window that was given the last WARM_UP_MS answers as one that has seen it
+ * all.
  *
- * Complexity: `take` and `advance` are O(1) amortised over the prices (each is pushed and dropped once, from the list and from
- * both stacks) plus at most HOURS_KEPT steps after a silence; answers are O(1), but for extremes and last crossings, which are
- * O(log n) in the stack, and for the share of calm hours, O(HOURS_KEPT).
+ * Complexity: `take` and `advance` are O(1) amortised over the prices (each is pushed and dropped once, from the list
+ * and from both stacks) plus at most HOURS_KEPT steps after a silence; answers are O(1), but for extremes and last
+ * crossings, which are O(log n) in the stack, and for the share of calm hours, O(HOURS_KEPT).
  */
 
 const HOUR_MS = 3_600_000;
@@ -148,12 +149,18 @@ export class PriceWindow {
     return last === this.#end - 1 ? 0 : Math.min(KEPT_MS, this.#nowMs - this.#at(last + 1));
   }
 
-  /** Full hours of the last `hours` in which the price rose by no more than `deltaUsd` above what it was at their beginning. */
+  /**
+   * Full hours of the last `hours` in which the price rose by no more than `deltaUsd` above what it was at their
+   * beginning.
+   */
   calmHours(deltaUsd: number, hours: number): { readonly calm: number; readonly known: number } {
     return this.#hours.calm(deltaUsd, hours);
   }
 
-  /** The `back`-th price before the one in force (0: that one) and how long ago it began; the oldest kept where there are fewer. */
+  /**
+   * The `back`-th price before the one in force (0: that one) and how long ago it began; the oldest kept where there
+   * are fewer.
+   */
   recent(back: number): { readonly usd: number; readonly ageMs: number } {
     const index = Math.max(this.#head, this.#end - 1 - back);
     return { usd: this.#price(index), ageMs: Math.min(KEPT_MS, this.#nowMs - this.#at(index)) };

@@ -1,10 +1,11 @@
 /**
- * Whether interruptions come as often as was forecast. Each instance is held against the forecast that it was bought by: the hazard
- * that this forecast adds up to over the time for which it was held is what was to be expected of it, whatever ended it
- * (a release, a loss of another kind or now only ends the watching). Observed less expected then has mean 0 where forecasts are right:
- * Andersen, Borgan, Gill, Keiding, "Statistical Models Based on Counting Processes", 1993, II.4. Instances of a pool that are taken at once
- * share what took them, so that they count as one event of that size for the interval.
- * Of capacity alone it is the hazard of capacity against interruptions for want of it; one by the price then only ends the watching.
+ * Whether interruptions come as often as was forecast. Each instance is held against the forecast that it was bought
+ * by: the hazard that this forecast adds up to over the time for which it was held is what was to be expected of it,
+ * whatever ended it (a release, a loss of another kind or now only ends the watching). Observed less expected then has
+ * mean 0 where forecasts are right: Andersen, Borgan, Gill, Keiding, "Statistical Models Based on Counting Processes",
+ * 1993, II.4. Instances of a pool that are taken at once share what took them, so that they count as one event of that
+ * size for the interval. Of capacity alone it is the hazard of capacity against interruptions for want of it; one by
+ * the price then only ends the watching.
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import { raw, type EpochMs } from '../../kernel/units.ts';
@@ -38,7 +39,10 @@ export interface DriftQuestion {
 /** A forecast of certainty would expect infinitely many. */
 const MOST_P = 1 - 1e-6;
 
-/** Interruptions to be expected of an instance until its end, or now, by the forecast that it was bought by; null: there was none. */
+/**
+ * Interruptions to be expected of an instance until its end, or now, by the forecast that it was bought by; null: there
+ * was none.
+ */
 export function expectedInterruptions(instance: Watched, now: EpochMs, { risk, by }: DriftQuestion): number | null {
   const { launchedMs, endedMs } = instance;
   const forecast = forecastOf(instance, risk);
@@ -57,7 +61,9 @@ function forecastOf({ forecast }: Watched, risk: DriftRisk): Omit<ForecastAtPurc
 const isTaken = ({ endCause, marketCause }: Watched, risk: DriftRisk): boolean =>
   endCause === 'interrupted' && (risk === 'any' || marketCause === 'capacity');
 
-/** -log P(kept for `s`): the hazard is constant between horizons, and after the last one as from the beginning to there. */
+/**
+ * -log P(kept for `s`): the hazard is constant between horizons, and after the last one as from the beginning to there.
+ */
 function hazardWithin({ horizonS, pInterrupted }: Omit<ForecastAtPurchase, 'capacity'>, s: number): number {
   let [fromS, fromHazard] = [0, 0];
   for (const [i, toS] of horizonS.entries()) {

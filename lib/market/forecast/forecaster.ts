@@ -15,7 +15,9 @@ import { priceStatistics, type PriceStatistics } from './price-statistics.ts';
 import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta, type DayStatistic, type PriceLossCurve } from './survival.ts';
 import type { OutlookForecast } from './forecast-data.ts';
 
-/** Public price history: changes within [from, to), the price in force at `from` first (what the Market port answers). */
+/**
+ * Public price history: changes within [from, to), the price in force at `from` first (what the Market port answers).
+ */
 type PriceHistory = (pool: PoolId, from: EpochMs, to: EpochMs) => PriceArrays;
 
 interface ForecasterInput {
@@ -29,7 +31,8 @@ interface ForecasterInput {
 
 /**
  * Rungs remembered per pool: config's deltas, the on-demand bid and the ones it drifted through lately. More where one
- * cycle asks for more, as it does for instances bought at many prices: taking a week of history in again each cycle costs more.
+ * cycle asks for more, as it does for instances bought at many prices: taking a week of history in again each cycle
+ * costs more.
  */
 const MOST_RUNGS = 12;
 const HOUR_MS = 3_600_000;
@@ -90,8 +93,8 @@ export class MarketForecaster {
   }
 
   /**
-   * The forecast as of `now`, for one cycle: answers are remembered within it. What trained models say goes before what history
-   * and observed interruptions say.
+   * The forecast as of `now`, for one cycle: answers are remembered within it. What trained models say goes before what
+   * history and observed interruptions say.
    */
   at(now: EpochMs, evidence: CapacityBelief, { losses = null, risks = null }: Learned = {}): OutlookForecast {
     const pools = new Map<PoolId, PoolCurves>();

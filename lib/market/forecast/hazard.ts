@@ -6,11 +6,12 @@ import { CapacityNews, poolNews, type PoolNews } from '../features/capacity-feat
 
 /**
  * How often capacity is taken away, learned from what happened to our own instances: interruptions are Poisson in
- * instance-hours, their rate has a Gamma posterior per pool. Instances still running count as exposure without an event, which
- * is all that right-censoring needs under a constant rate.
+ * instance-hours, their rate has a Gamma posterior per pool. Instances still running count as exposure without an
+ * event, which is all that right-censoring needs under a constant rate.
  *
- * Partial pooling: a pool's prior mean is the posterior mean of its siblings (same type family and zone, itself left out), whose own
- * prior is the configured one. Families share hosts, so a family that loses instances in a zone warns its other sizes.
+ * Partial pooling: a pool's prior mean is the posterior mean of its siblings (same type family and zone, itself left
+ * out), whose own prior is the configured one. Families share hosts, so a family that loses instances in a zone warns
+ * its other sizes.
  */
 export interface HazardPosterior {
   /** Gamma shape: interruptions. */
@@ -28,7 +29,8 @@ interface Observed {
 
 /**
  * Evidence above this many instance-hours per pool is scaled down to it as new evidence comes, so that a pool's past is
- * forgotten at the speed at which it is used: at 0.03 per hour this holds about 30 interruptions, a standard error of 18 %.
+ * forgotten at the speed at which it is used: at 0.03 per hour this holds about 30 interruptions, a standard error of
+ * 18 %.
  */
 const MEMORY_HOURS = 1000;
 const KEY_PREFIX = 'hazard/';
@@ -43,8 +45,9 @@ export interface EndedInstance {
 }
 
 /**
- * What was observed per pool, and with it what features for a trained forecast are made of (`news`). Lifecycle: `fromMemory` at start, `observe` as instances run and end, `takeDirty` into
- * the store's `memory` rows in the same commit as the observations, so that nothing counts twice after a crash.
+ * What was observed per pool, and with it what features for a trained forecast are made of (`news`). Lifecycle:
+ * `fromMemory` at start, `observe` as instances run and end, `takeDirty` into the store's `memory` rows in the same
+ * commit as the observations, so that nothing counts twice after a crash.
  */
 export class CapacityEvidence {
   readonly #pools = new Map<PoolId, Observed>();
@@ -142,7 +145,10 @@ export class CapacityEvidence {
 /** The evidence as forecasts read it. */
 export type CapacityBelief = Pick<CapacityEvidence, 'posterior' | 'news'>;
 
-/** P(not interrupted within h), the rate integrated out: a pool little is known of keeps a heavier tail than its mean says. */
+/**
+ * P(not interrupted within h), the rate integrated out: a pool little is known of keeps a heavier tail than its mean
+ * says.
+ */
 export const survivesCapacity = ({ shape, rateHours }: HazardPosterior, h: Seconds): number =>
   (rateHours / (rateHours + raw(h) / 3600)) ** shape;
 

@@ -2,8 +2,8 @@
  * Price losses from a trained model: for the bids that a decision can ask about, one batch before it decides. What the
  * model cannot answer is named, bid by bid, and the empirical forecast (forecaster.ts) takes its place.
  *
- * Lifecycle: one for the process; `losses` once per cycle. Instants ascend; when time goes back the features are made anew from
- * the history, as after a restart; when a price of the past comes late, those of its pool are.
+ * Lifecycle: one for the process; `losses` once per cycle. Instants ascend; when time goes back the features are made
+ * anew from the history, as after a restart; when a price of the past comes late, those of its pool are.
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import { epochMs, raw, type EpochMs } from '../../kernel/units.ts';
@@ -28,7 +28,9 @@ export interface Question {
   readonly pools: readonly Pool[];
   readonly asked: readonly Asked[];
   readonly history: History;
-  /** Until when prices are known whether or not somebody repeated them; absent: a silence may be that of who reports. */
+  /**
+   * Until when prices are known whether or not somebody repeated them; absent: a silence may be that of who reports.
+   */
   readonly completeUntil?: EpochMs;
 }
 

@@ -25,8 +25,8 @@ export async function askModel(model: LossModel, batch: Float32Array): Promise<(
 }
 
 /**
- * Curves at HORIZONS_S, one after the other, out of the model's at its horizons: the hazard is constant between these, and goes on
- * as in the last interval. O(rows x horizons), nothing allocated per row: there are ten thousand.
+ * Curves at HORIZONS_S, one after the other, out of the model's at its horizons: the hazard is constant between these,
+ * and goes on as in the last interval. O(rows x horizons), nothing allocated per row: there are ten thousand.
  */
 function curvesAt(horizonsS: readonly number[], p: Float32Array): Float64Array {
   const width = horizonsS.length;

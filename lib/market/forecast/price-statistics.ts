@@ -3,8 +3,8 @@ import type { PriceArrays } from '../price-steps.ts';
 const HOUR_MS = 3_600_000;
 
 /**
- * What a pool's history says of its usual price. The grid is the price at full hours, oldest first, NaN before the first
- * price; `gridHour` is the hour (since the epoch) of its last entry.
+ * What a pool's history says of its usual price. The grid is the price at full hours, oldest first, NaN before the
+ * first price; `gridHour` is the hour (since the epoch) of its last entry.
  */
 export interface PriceStatistics {
   /** Time-weighted median and mean, USD per hour. */
@@ -20,7 +20,10 @@ export interface PriceStatistics {
 
 /** Fewer hourly prices than this give no autocorrelation worth the name: a day. */
 const LEAST_GRID = 24;
-/** Taken where it cannot be estimated: spikes in the 2016 us-east-1 trace last tens of minutes to hours, drifts in 2021 days; in between. */
+/**
+ * Taken where it cannot be estimated: spikes in the 2016 us-east-1 trace last tens of minutes to hours, drifts in 2021
+ * days; in between.
+ */
 const DEFAULT_HALF_LIFE_S = 6 * 3600;
 /** The grid cannot see faster decay than a fraction of its step, nor slower than its window. */
 const LEAST_HALF_LIFE_S = 900;
@@ -78,8 +81,8 @@ function hourlyGrid({ atMs, usdPerHour }: PriceArrays, fromMs: number, nowMs: nu
 }
 
 /**
- * Half-life of deviations from the median, as if hourly prices were an AR(1) around it: their autocorrelation at one hour is
- * 2^(-1 h / half-life). Null when the price never moved or the history is short.
+ * Half-life of deviations from the median, as if hourly prices were an AR(1) around it: their autocorrelation at one
+ * hour is 2^(-1 h / half-life). Null when the price never moved or the history is short.
  */
 function halfLife(grid: Float64Array, median: number): number | null {
   let square = 0;
@@ -106,7 +109,10 @@ function halfLife(grid: Float64Array, median: number): number | null {
 export const revertedPrice = (s: PriceStatistics, nowUsd: number, aheadS: number): number =>
   s.medianUsd + (nowUsd - s.medianUsd) * 0.5 ** (Math.max(0, aheadS) / s.halfLifeS);
 
-/** Pearson correlation over the hours that both grids have, aligned at their ends; 0 when either stands still or under a day is shared. */
+/**
+ * Pearson correlation over the hours that both grids have, aligned at their ends; 0 when either stands still or under a
+ * day is shared.
+ */
 export function gridCorrelation(a: PriceStatistics, b: PriceStatistics): number {
   const shift = a.gridHour - b.gridHour;
   let n = 0;

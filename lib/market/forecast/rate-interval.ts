@@ -1,8 +1,9 @@
 /**
- * Interval of a rate whose events come several at once: one change of a price takes every instance of a pool that bid less. Fay and Feuer,
- * "Confidence intervals for directly standardized rates: a method based on the gamma distribution", Statistics in Medicine 16, 1997: a sum
- * of Poisson numbers with weights, here how many came at once. Where each comes alone it is the exact interval of Garwood,
- * "Fiducial limits for the Poisson distribution", Biometrika 28, 1936.
+ * Interval of a rate whose events come several at once: one change of a price takes every instance of a pool that bid
+ * less. Fay and Feuer, "Confidence intervals for directly standardized rates: a method based on the gamma
+ * distribution", Statistics in Medicine 16, 1997: a sum of Poisson numbers with weights, here how many came at once.
+ * Where each comes alone it is the exact interval of Garwood, "Fiducial limits for the Poisson distribution",
+ * Biometrika 28, 1936.
  */
 
 /** P that the number falls outside of its interval on one side: 95 % in all. */
@@ -31,7 +32,10 @@ function gammaQuantile(p: number, mean: number, variance: number): number {
   return ((from + to) / 2) * scale;
 }
 
-/** P(a gamma variable of this shape and scale 1 is below x): the series of the incomplete gamma function, whose terms are all positive. O(x). */
+/**
+ * P(a gamma variable of this shape and scale 1 is below x): the series of the incomplete gamma function, whose terms
+ * are all positive. O(x).
+ */
 function gammaBelow(shape: number, x: number): number {
   if (x <= 0) return 0;
   let [term, sum] = [1, 1];

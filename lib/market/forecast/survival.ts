@@ -9,13 +9,15 @@ import { indexAt, type PriceArrays } from '../price-steps.ts';
  * stands still all bids placed in that stretch [a, b) are lost together at one time T, so those lost within h are
  * [max(a, T - h), b). Stretches wait in a list sorted by price; a new price takes off its end all that it passes.
  *
- * Lost time is summed in cells of one hour x horizon. A day's share of lost bids is one observation, and the curve at h is the
- * MEDIAN of those days (Proteus' "historical median"): one wild day does not count for a week of calm. Only hours whose
- * bids have all been watched for h enter the point at h, so bids still running at the end (censored) do not look safe.
+ * Lost time is summed in cells of one hour x horizon. A day's share of lost bids is one observation, and the curve at h
+ * is the MEDIAN of those days (Proteus' "historical median"): one wild day does not count for a week of calm. Only
+ * hours whose bids have all been watched for h enter the point at h, so bids still running at the end (censored) do not
+ * look safe.
  *
- * Complexity: each price change is pushed and popped once, O(log n + moved) each with `moved` the stretches within `delta` above
- * the lowest open price, and adds to at most HORIZONS x (1 + hours of the stretch) sums; stretches are disjoint, so a window of n
- * changes costs O(n (log n + HORIZONS) + hours x HORIZONS), and a refresh costs only what is new since the last.
+ * Complexity: each price change is pushed and popped once, O(log n + moved) each with `moved` the stretches within
+ * `delta` above the lowest open price, and adds to at most HORIZONS x (1 + hours of the stretch) sums; stretches are
+ * disjoint, so a window of n changes costs O(n (log n + HORIZONS) + hours x HORIZONS), and a refresh costs only what is
+ * new since the last.
  */
 
 /** Horizons of every curve, seconds: minutes to three days. */
@@ -47,7 +49,9 @@ const COMPACT_ABOVE = 128;
 /** How the days' shares become one: Proteus takes the median; the mean counts rare wild days. */
 export type DayStatistic = 'median' | 'mean';
 
-/** Points of the curve that the history can answer for: `p[i]` belongs to HORIZONS_S[i]; shorter when history is short. */
+/**
+ * Points of the curve that the history can answer for: `p[i]` belongs to HORIZONS_S[i]; shorter when history is short.
+ */
 export interface PriceLossCurve {
   readonly p: Float64Array;
   /** Days whose median the shortest horizon is. */
@@ -59,13 +63,18 @@ interface Made {
   readonly statistic: DayStatistic;
   readonly beforeMs: number;
   readonly curve: PriceLossCurve | null;
-  /** The oldest hour that it rests on; for each horizon the newest one, and the share of bids that are lost within it. */
+  /**
+   * The oldest hour that it rests on; for each horizon the newest one, and the share of bids that are lost within it.
+   */
   readonly oldest: number;
   readonly until: Float64Array;
   readonly shares: readonly number[];
 }
 
-/** Survival of bids at one delta in one pool. Lives across cycles; `advance` takes in what is new. Time must not go back. */
+/**
+ * Survival of bids at one delta in one pool. Lives across cycles; `advance` takes in what is new. Time must not go
+ * back.
+ */
 export class PriceSurvival {
   readonly #delta: number;
   readonly #windowMs: number;
@@ -189,9 +198,9 @@ export class PriceSurvival {
   }
 
   /**
-   * The curve as of the last `advance`; null when not even the shortest horizon has LEAST_CELLS watched hours. It changes when
-   * an hour becomes watched for some horizon, 12 times an hour at most, and is the same object until then: what is lost of
-   * hours that are watched does not change any more. O(1), else O(hours x HORIZONS).
+   * The curve as of the last `advance`; null when not even the shortest horizon has LEAST_CELLS watched hours. It
+   * changes when an hour becomes watched for some horizon, 12 times an hour at most, and is the same object until then:
+   * what is lost of hours that are watched does not change any more. O(1), else O(hours x HORIZONS).
    */
   curve(statistic: DayStatistic = 'median'): PriceLossCurve | null {
     if (this.#firstMs === null) return null;
@@ -210,7 +219,9 @@ export class PriceSurvival {
     return curve;
   }
 
-  /** Those of the last curve that rest on the same hours are still true: most of the hour one horizon alone has another. */
+  /**
+   * Those of the last curve that rest on the same hours are still true: most of the hour one horizon alone has another.
+   */
   #shares(statistic: DayStatistic, oldest: number, until: Float64Array): readonly number[] {
     const last = this.#last?.statistic === statistic && this.#last.oldest === oldest ? this.#last : null;
     const shares: number[] = [];
@@ -224,7 +235,10 @@ export class PriceSurvival {
     return shares;
   }
 
-  /** Share of lost bids per full day counted back from the newest watched hour; what is left over at the old end is dropped. */
+  /**
+   * Share of lost bids per full day counted back from the newest watched hour; what is left over at the old end is
+   * dropped.
+   */
   #dailyShares(newest: number, cells: number, h: number): number[] {
     const days = fullDays(cells);
     const perDay = Math.min(cells, CELLS_PER_DAY);
@@ -259,7 +273,10 @@ function median(values: number[]): number {
 
 const CENTRE: Readonly<Record<DayStatistic, (values: number[]) => number>> = { median, mean };
 
-/** Rungs per factor of ten of the ladder that deltas are rounded down to: 33 % apart, so 1e-4, 1e-3, 0.01, 0.1 are rungs. */
+/**
+ * Rungs per factor of ten of the ladder that deltas are rounded down to: 33 % apart, so 1e-4, 1e-3, 0.01, 0.1 are
+ * rungs.
+ */
 const RUNGS_PER_DECADE = 8;
 /** Tributary 2.2.3 bids from 0.0001 USD above the price; lower deltas count as none. */
 const LOWEST_DELTA = 1e-4;

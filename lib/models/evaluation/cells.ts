@@ -28,7 +28,9 @@ export interface Cell {
   readonly weight?: Float64Array;
 }
 
-/** Rows of `splits` whose outcome within `horizonS` is known, by source, split and protocol; empty cells are left out. */
+/**
+ * Rows of `splits` whose outcome within `horizonS` is known, by source, split and protocol; empty cells are left out.
+ */
 export function cellsOf(rows: DatasetRows, splits: readonly string[], horizonS = JUDGED_S): Cell[] {
   const { manifest } = rows;
   const known = Array.from(rows.atMs.keys()).filter(

@@ -1,8 +1,9 @@
 /**
- * What stands for the rows whose fate is not known because they stopped being watched: each of the others counts by the inverse of the chance
- * that it was still watched when its fate came to be known. Graf, Schmoor, Sauerbrei, Schumacher, "Assessment and comparison of prognostic
- * classification schemes for survival data", Statistics in Medicine 18, 1999, section 3: the Brier score so weighted has the mean that it
- * would have if all had been watched, where why watching ended had nothing to do with what was coming.
+ * What stands for the rows whose fate is not known because they stopped being watched: each of the others counts by the
+ * inverse of the chance that it was still watched when its fate came to be known. Graf, Schmoor, Sauerbrei, Schumacher,
+ * "Assessment and comparison of prognostic classification schemes for survival data", Statistics in Medicine 18, 1999,
+ * section 3: the Brier score so weighted has the mean that it would have if all had been watched, where why watching
+ * ended had nothing to do with what was coming.
  */
 import { outcomeWithin, type DatasetRows } from './dataset-rows.ts';
 

@@ -1,6 +1,7 @@
 /**
- * Which of two forecasts is better, paired: both are asked about the same bids. Bids of one day share its spikes, so that days are what is
- * drawn again; on fewer than a week of them nothing is concluded. Of a censored data set the rows that are known stand for the others (censoring.ts).
+ * Which of two forecasts is better, paired: both are asked about the same bids. Bids of one day share its spikes, so
+ * that days are what is drawn again; on fewer than a week of them nothing is concluded. Of a censored data set the rows
+ * that are known stand for the others (censoring.ts).
  */
 import { randomStream } from '../../kernel/random.ts';
 import { LEAST_WATCHED, watchingOf, type Weighing } from './censoring.ts';
@@ -21,9 +22,9 @@ export interface Difference extends Interval {
 }
 
 /**
- * Brier score of `mine` less that of `other`: below 0 where mine is better. The squared errors of a bid are averaged over the horizons that
- * both forecast and at which its fate is known, so that a bid counts once. Interval: 95 %, bootstrap over days.
- * `asked`: rows of which both answered. O(rows log rows + rows x horizons + resamples x days).
+ * Brier score of `mine` less that of `other`: below 0 where mine is better. The squared errors of a bid are averaged
+ * over the horizons that both forecast and at which its fate is known, so that a bid counts once. Interval: 95 %,
+ * bootstrap over days. `asked`: rows of which both answered. O(rows log rows + rows x horizons + resamples x days).
  */
 export function brierDifference(
   rows: DatasetRows,

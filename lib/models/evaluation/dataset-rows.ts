@@ -16,7 +16,10 @@ export interface SourceOfRows {
 interface Manifest {
   /** Absent: of prices. */
   readonly risk?: 'capacity';
-  /** Rows are watched as far as something was held: those unknown are no random part, and are weighed for (censoring.ts). */
+  /**
+   * Rows are watched as far as something was held: those unknown are no random part, and are weighed for
+   * (censoring.ts).
+   */
   readonly censored?: true;
   readonly version: number;
   readonly rows: number;
@@ -53,8 +56,8 @@ export interface DatasetRows {
 export type Outcome = 'lost' | 'lived' | 'unknown';
 
 /**
- * Unknown also near the end of a trace whatever was seen: to count losses there, where lives cannot be told, would make bids look
- * worse than they were. Where the data set is censored that is weighed for, there as anywhere.
+ * Unknown also near the end of a trace whatever was seen: to count losses there, where lives cannot be told, would make
+ * bids look worse than they were. Where the data set is censored that is weighed for, there as anywhere.
  */
 export function outcomeWithin(rows: DatasetRows, row: number, horizonS: number): Outcome {
   const isCensored = rows.manifest.censored === true;

@@ -1,4 +1,7 @@
-/** How good a version was found to be on its held-out range: `evaluation.json` beside the model. For people and for lists; nothing is decided by it. */
+/**
+ * How good a version was found to be on its held-out range: `evaluation.json` beside the model. For people and for
+ * lists; nothing is decided by it.
+ */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';

@@ -1,6 +1,6 @@
 /**
- * How good probabilities are. Intervals are bootstraps over days, because bids of one day share its spikes; all forecasts of a
- * cell are drawn with the same days, so that their differences are paired.
+ * How good probabilities are. Intervals are bootstraps over days, because bids of one day share its spikes; all
+ * forecasts of a cell are drawn with the same days, so that their differences are paired.
  */
 import { randomStream } from '../../kernel/random.ts';
 
@@ -50,7 +50,9 @@ function sorted({ p, lost, day, weight }: Judged): Sorted {
   };
 }
 
-/** `ofDay`: what the rows of each day count for. O(rows). Undefined ratios are NaN: no losses have no average precision. */
+/**
+ * `ofDay`: what the rows of each day count for. O(rows). Undefined ratios are NaN: no losses have no average precision.
+ */
 function weighted({ p, lost, day, weight }: Sorted, ofDay: ArrayLike<number>): Scores {
   const said = new Float64Array(BINS);
   const was = new Float64Array(BINS);

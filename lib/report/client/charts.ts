@@ -1,4 +1,7 @@
-/** What the page's charts show, as ECharts options of plain data. Tooltips are elements: text of pools never becomes HTML. */
+/**
+ * What the page's charts show, as ECharts options of plain data. Tooltips are elements: text of pools never becomes
+ * HTML.
+ */
 import type { EChartsOption } from 'echarts';
 import type { CostPayload, Curve } from '../payload.ts';
 import type { PriceSeries } from '../prices.ts';
@@ -262,8 +265,8 @@ export interface InstancesOverTime {
 }
 
 /**
- * Live instances over time by purchase option, stacked: each area goes from zero to the sum with those below it, and lower
- * ones are drawn over it.
+ * Live instances over time by purchase option, stacked: each area goes from zero to the sum with those below it, and
+ * lower ones are drawn over it.
  */
 export function instancesChart(frame: Frame, series: InstancesOverTime): EChartsOption {
   const { palette } = frame;

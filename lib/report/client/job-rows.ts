@@ -1,4 +1,6 @@
-/** Which jobs a table shows and in what order. Pure; a hundred thousand rows are searched and sorted at typing speed. */
+/**
+ * Which jobs a table shows and in what order. Pure; a hundred thousand rows are searched and sorted at typing speed.
+ */
 import type { Jobs } from './columns.ts';
 
 /** What became of a job, by its deadline. */
@@ -76,7 +78,9 @@ function fateOf(state: string, lateS: number): Fate {
   return Number.isNaN(lateS) ? 'done' : lateS > 0 ? 'late' : 'on time';
 }
 
-/** Rows that the query asks for, in its order; rows that are equal in it stay in order of submission. O(rows log rows). */
+/**
+ * Rows that the query asks for, in its order; rows that are equal in it stay in order of submission. O(rows log rows).
+ */
 export function rowsOf(table: JobTable, query: Query): Uint32Array {
   const { jobs } = table;
   const matches = matcher(table, query);

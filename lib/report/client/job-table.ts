@@ -1,6 +1,6 @@
 /**
- * A table of any number of jobs of which only the rows in view are elements. The pane scrolls over an empty box as high as
- * all rows; above MOST_PX, where browsers stop, its scroll position is taken as a share instead of as pixels.
+ * A table of any number of jobs of which only the rows in view are elements. The pane scrolls over an empty box as high
+ * as all rows; above MOST_PX, where browsers stop, its scroll position is taken as a share instead of as pixels.
  */
 import { count, dollars, duration, minute, NONE, percent, second } from './format.ts';
 import { byId, el } from './dom.ts';

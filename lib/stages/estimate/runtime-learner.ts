@@ -3,7 +3,10 @@ import type { RuntimeHistory } from '../../domain/forecasts.ts';
 import { LoggedHistory } from './logged-history.ts';
 import { featuresOf } from '../../domain/job-features.ts';
 
-/** Running times of tasks that succeeded: JVuPredict's histories, kept with a log of the latest runs. O(features x bins) per run. */
+/**
+ * Running times of tasks that succeeded: JVuPredict's histories, kept with a log of the latest runs. O(features x bins)
+ * per run.
+ */
 export const runtimeLearner = ({ isKept }: LearnerTerms): Learner<RuntimeHistory> => new RuntimeLearner(isKept);
 
 class RuntimeLearner implements Learner<RuntimeHistory> {

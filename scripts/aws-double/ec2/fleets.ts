@@ -98,8 +98,8 @@ export class Fleets {
   }
 
   readonly actions: Actions<Answer> = {
-    // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html. A fleet that got no instance is made all the
-    // same, so its token stays bound to its errors.
+    // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html. A fleet that got no instance is made
+    // all the same, so its token stays bound to its errors.
     CreateFleet: action(createFleet, (asked) =>
       this.#tokens.once(asked.ClientToken, asked, {
         answer: () => this.#create(asked),
@@ -292,7 +292,10 @@ function bidOf({ lifecycle, override: { MaxPrice } }: Candidate): { readonly bid
   return { bid: usdPerHour(Number(MaxPrice)) };
 }
 
-/** Tags of the template's instances, then those of the request, which win. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-tags.html */
+/**
+ * Tags of the template's instances, then those of the request, which win.
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-tags.html
+ */
 function tagsOf(template: TemplateVersion, asked: CreateFleet, fleetId: string): Map<string, string> {
   const specified = [...template.data.TagSpecification, ...asked.TagSpecification].filter(
     (s) => s.ResourceType === 'instance',
@@ -317,8 +320,8 @@ const unsupported = (type: string, zone: string): Refusal => ({
   message: `Your requested instance type (${type}) is not supported in your requested Availability Zone (${zone}).`,
 });
 /**
- * Architecture of the image, where its name tells it: AWS's public parameters of ECS images for ARM have `/arm64/` in them.
- * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html
+ * Architecture of the image, where its name tells it: AWS's public parameters of ECS images for ARM have `/arm64/` in
+ * them. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html
  */
 function fitsImage({ data }: TemplateVersion, { type }: Pool): boolean {
   const image = data.ImageId ?? '';

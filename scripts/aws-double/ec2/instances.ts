@@ -8,7 +8,10 @@ import { isVisible, nowMs, zoneId, type Place } from '../place.ts';
 import { filters, form, page, passes, tagList, tagSpecifications, type XmlValue } from '../query.ts';
 import { stateOf, type Ec2Instance, type InstanceStateName } from './instance.ts';
 
-/** https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/terminating-instances.html: terminated ones stay visible "for a short while". */
+/**
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/terminating-instances.html: terminated ones stay visible "for a
+ * short while".
+ */
 const SHOWN_AFTER_END_MS = 3_600_000;
 
 /** The form of an id: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/resource-ids.html */
@@ -51,7 +54,10 @@ export class Instances {
     DescribeInstances: action(describe, (asked) => this.#describe(asked)),
     TerminateInstances: action(terminate, (asked) => this.#terminate(asked.InstanceId)),
     StopInstances: action(stop, (asked) => this.#stop(asked.InstanceId)),
-    /** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html: "the error response is DryRunOperation". */
+    /**
+     * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html: "the error response is
+     * DryRunOperation".
+     */
     RunInstances: action(dryRun, () => {
       throw new AwsFault('DryRunOperation', 'Request would have succeeded, but DryRun flag is set.', { status: 412 });
     }),
@@ -69,7 +75,10 @@ export class Instances {
     return this.#byId.get(id);
   }
 
-  /** vCPUs of the instances that count against a quota: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html */
+  /**
+   * vCPUs of the instances that count against a quota:
+   * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html
+   */
   vcpusOf(lifecycle: Ec2Instance['lifecycle']): number {
     const counted = this.all.filter(
       (i) => i.lifecycle === lifecycle && (i.state === 'pending' || i.state === 'running'),
@@ -180,8 +189,9 @@ export class Instances {
   }
 
   /**
-   * What somebody does who stops an instance by hand, which Ebbtide never does: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StopInstances.html.
-   * "You can't stop a Spot Instance that is part of a one-time request" in effect: only those of persistent requests can be
+   * What somebody does who stops an instance by hand, which Ebbtide never does:
+   * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StopInstances.html. "You can't stop a Spot Instance that
+   * is part of a one-time request" in effect: only those of persistent requests can be
    * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-instances-request.html#stopping-a-spot-instance).
    */
   async #stop(ids: readonly string[]): Promise<{ readonly [name: string]: XmlValue }> {
@@ -221,7 +231,9 @@ export class Instances {
     return instance.terminatedMs === null || nowMs(this.#place) - instance.terminatedMs < SHOWN_AFTER_END_MS;
   }
 
-  /** Throws InvalidInstanceID.* as https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html has them. */
+  /**
+   * Throws InvalidInstanceID.* as https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html has them.
+   */
   #named(ids: readonly string[]): readonly Ec2Instance[] {
     for (const id of ids) {
       if (!INSTANCE_ID.test(id)) throw new AwsFault('InvalidInstanceID.Malformed', `Invalid id: "${id}"`);
@@ -270,7 +282,9 @@ const gmt = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19).r
 
 export const vcpus = (instance: Ec2Instance): number => raw(instance.pool.type.capacity.cpu) / 1000;
 
-/** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html, as far as anybody has needed it. */
+/**
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html, as far as anybody has needed it.
+ */
 function filterValues(i: Ec2Instance, name: string): readonly string[] | null {
   if (name.startsWith('tag:')) return [i.tags.get(name.slice(4))].filter((value) => value !== undefined);
   switch (name) {

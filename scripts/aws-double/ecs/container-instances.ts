@@ -173,7 +173,10 @@ export class ContainerInstances {
     this.#change(instance, {}, atMs);
   }
 
-  /** The notice has come: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/spot-instance-draining-linux-container.html */
+  /**
+   * The notice has come:
+   * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/spot-instance-draining-linux-container.html
+   */
   warned(host: Ec2Instance, atMs: number): void {
     const instance = this.ofHost(host);
     if (instance?.status === 'ACTIVE' && host.agent.drainsOnNotice)
@@ -298,7 +301,9 @@ const resourcesShown = ({ cpu, memoryMiB, gpus }: Take) => [
     : []),
 ];
 
-/** https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-placement-constraints.html#ecs-automatic-attributes */
+/**
+ * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-placement-constraints.html#ecs-automatic-attributes
+ */
 function builtInAttributes(host: Ec2Instance, place: Place): [string, string][] {
   const { type, zone } = host.pool;
   return [

@@ -21,10 +21,10 @@ function mainPid(of: TaskProcess): number | null {
 }
 
 /**
- * SIGTERM to the main process alone, as `docker stop` sends it. Like every process with id 1 it ignores a signal that it
- * does not handle, unless an init process runs in the container and passes it on.
- * https://docs.docker.com/reference/cli/docker/container/stop/ and kill(2), NOTES.
- * False when there is no such process yet, or any more.
+ * SIGTERM to the main process alone, as `docker stop` sends it. Like every process with id 1 it ignores a signal that
+ * it does not handle, unless an init process runs in the container and passes it on.
+ * https://docs.docker.com/reference/cli/docker/container/stop/ and kill(2), NOTES. False when there is no such process
+ * yet, or any more.
  */
 export function terminate(of: TaskProcess, hasInit: boolean): boolean {
   const pid = mainPid(of);

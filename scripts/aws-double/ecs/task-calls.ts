@@ -20,7 +20,8 @@ const overrides = z
           name: z.string(),
           command: z.array(z.string()).optional(),
           environment: z.array(z.strictObject({ name: z.string(), value: z.string() })).optional(),
-          // "You can specify up to ten environment files. The file must have a .env file extension": API_EnvironmentFile.
+          // "You can specify up to ten environment files. The file must have a .env file extension":
+          // API_EnvironmentFile.
           environmentFiles: z
             .array(
               z.strictObject({ type: z.literal('s3'), value: z.string().regex(/^arn:[\w-]+:s3:::[^/]+\/.+\.env$/) }),

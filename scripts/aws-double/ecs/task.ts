@@ -24,7 +24,9 @@ export interface TaskEnd {
   readonly reason: string | null;
 }
 
-/** A task of one container. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-lifecycle-explanation.html */
+/**
+ * A task of one container. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-lifecycle-explanation.html
+ */
 export interface Task {
   /** 32 hexadecimal digits; also the capacity engine's attempt. */
   readonly id: string;
@@ -65,8 +67,8 @@ export const takeOf = (definition: TaskDefinition, override: ContainerOverride |
 };
 
 /**
- * What is known of images, for there is no image to look into: their own ENTRYPOINT and CMD, and a program that stands for the AWS
- * CLI in them, or in all images (`*`).
+ * What is known of images, for there is no image to look into: their own ENTRYPOINT and CMD, and a program that stands
+ * for the AWS CLI in them, or in all images (`*`).
  */
 export type Images = Readonly<
   Record<
@@ -76,9 +78,10 @@ export type Images = Readonly<
 >;
 
 /**
- * The command line of the container: https://docs.docker.com/reference/dockerfile/#understand-how-cmd-and-entrypoint-interact.
- * It gets the container's environment and nothing of the machine's but PATH; the engine's own mark stays, by which it
- * finds what a task leaves behind.
+ * The command line of the container:
+ * https://docs.docker.com/reference/dockerfile/#understand-how-cmd-and-entrypoint-interact. It gets the container's
+ * environment and nothing of the machine's but PATH; the engine's own mark stays, by which it finds what a task leaves
+ * behind.
  */
 export function commandLine(
   definition: ContainerDefinition,
@@ -91,7 +94,8 @@ export function commandLine(
     override?.command ?? definition.command ?? (definition.entryPoint === undefined ? image.command : undefined) ?? [];
   const environment = new Map([
     ['AWS_EXECUTION_ENV', 'AWS_ECS_EC2'],
-    // Images have no AWS CLI unless one is given; this machine's own would speak to AWS. Nor has a process a cgroup here.
+    // Images have no AWS CLI unless one is given; this machine's own would speak to AWS. Nor has a process a cgroup
+    // here.
     ['EBB_AWS_CLI', image.awsCli ?? images['*']?.awsCli ?? 'no'],
     ['EBB_CGROUP', '/ebb/cgroup'],
     ...fromFiles,
@@ -108,8 +112,8 @@ export function commandLine(
 }
 
 /**
- * A container has a file system of its own, and here it is the machine's: the one place that Ebbtide's containers write to is
- * taken to be within the task's own folder, so that tasks do not meet there and nobody needs to be root.
+ * A container has a file system of its own, and here it is the machine's: the one place that Ebbtide's containers write
+ * to is taken to be within the task's own folder, so that tasks do not meet there and nobody needs to be root.
  */
 const OWN_PATH = /^\/ebb\/[\w/-]+$/;
 
@@ -167,8 +171,8 @@ export const tagsShown = (tags: ReadonlyMap<string, string>): Tags => [...tags].
 const dateOf = (ms: number | null): Date | undefined => (ms === null ? undefined : new Date(ms));
 
 /**
- * As the agent reads environment files: lines `NAME=VALUE` as they stand, without comments and without empty names or values.
- * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/use-environment-file.html
+ * As the agent reads environment files: lines `NAME=VALUE` as they stand, without comments and without empty names or
+ * values. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/use-environment-file.html
  */
 export const environmentIn = (file: string): readonly (readonly [string, string])[] =>
   file.split('\n').flatMap((line) => {

@@ -154,7 +154,8 @@ export class Tasks {
     const allowed = active.filter((i) => asked.placementConstraints.every((c) => selects(c.expression, i)));
     for (let n = 0; n < asked.count; n++) {
       if (allowed.length === 0) {
-        // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html has no word for an empty cluster's reason.
+        // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html has no word for an
+        // empty cluster's reason.
         failures.push({
           reason:
             active.length === 0
@@ -308,7 +309,8 @@ export class Tasks {
       // "When you specify startedBy as the filter, it must be the only filter that you use": API_ListTasks.
       throw new AwsFault('InvalidParameterException', 'cannot specify startedBy with another filter');
     }
-    // "Although you can filter results based on a desired status of PENDING, this doesn't return any results": API_ListTasks.
+    // "Although you can filter results based on a desired status of PENDING, this doesn't return any results":
+    // API_ListTasks.
     const wanted = [...this.#byId.values()].filter(
       (t) =>
         t.on.cluster === cluster &&
@@ -409,8 +411,9 @@ export class Tasks {
   }
 
   /**
-   * The instance is going down: what still runs there stops. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs_task_events.html
-   * One that is stopped stays registered, without its agent: API_DeregisterContainerInstance.
+   * The instance is going down: what still runs there stops.
+   * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs_task_events.html One that is stopped stays
+   * registered, without its agent: API_DeregisterContainerInstance.
    */
   hostGone(host: Ec2Instance, how: 'stopped' | 'terminated', atMs: number): void {
     const instance = this.#instances.ofHost(host);

@@ -33,8 +33,8 @@ interface BenchOptions {
 }
 
 /**
- * The fleet on the AWS double, with the part of the observing Lambda: the double's events go into it. S3 and the image's
- * entrypoint are played here: what a task writes into its checkpoint's folder is told as the event of its mark.
+ * The fleet on the AWS double, with the part of the observing Lambda: the double's events go into it. S3 and the
+ * image's entrypoint are played here: what a task writes into its checkpoint's folder is told as the event of its mark.
  */
 class AwsFleetBench implements FleetDriver {
   readonly fleet: AwsFleetOnAws['fleet'];
@@ -71,7 +71,8 @@ class AwsFleetBench implements FleetDriver {
       from: startMs,
       speed,
       region: REGION,
-      // Two minutes are 1.2 s at this speed: what answers the warning has calls to make, which take no less time than they do.
+      // Two minutes are 1.2 s at this speed: what answers the warning has calls to make, which take no less time than
+      // they do.
       limits: { killAfterS: 1, warningFloorS: 5 },
       knobs,
       deliver: async (events) => {

@@ -1,7 +1,8 @@
 /**
- * A double of DynamoDB's tables with string keys `pk` and `sk`, in memory: reads that see every write, conditional writes,
- * transactions and indexes, for the calls that lib/drivers/aws/store/dynamo-table.ts makes. Any other call is refused. The store's
- * contract suite runs on it (test/contract/aws/store-doubles.test.ts), so it can be wrong only where LocalStack is as well.
+ * A double of DynamoDB's tables with string keys `pk` and `sk`, in memory: reads that see every write, conditional
+ * writes, transactions and indexes, for the calls that lib/drivers/aws/store/dynamo-table.ts makes. Any other call is
+ * refused. The store's contract suite runs on it (test/contract/aws/store-doubles.test.ts), so it can be wrong only
+ * where LocalStack is as well.
  */
 import {
   ConditionalCheckFailedException,
@@ -57,7 +58,9 @@ export class DynamoDouble {
   /** The same, by partition: a query need not look at all there is. */
   readonly #partitions = new Map<string, Map<string, Item>>();
 
-  /** A client of it, for whoever takes the SDK's. `used`: told what each call consumed, one that was refused included. */
+  /**
+   * A client of it, for whoever takes the SDK's. `used`: told what each call consumed, one that was refused included.
+   */
   client(used?: (use: Use) => void): DynamoDBClient {
     const send = async (command: { readonly input: unknown }): Promise<unknown> => {
       // An answer comes later than its question, as over a network.
@@ -68,7 +71,8 @@ export class DynamoDouble {
         used?.({ operation, units: unitsOf(answer) });
         return answer;
       } catch (error) {
-        // "DynamoDB still consumes write capacity" where a condition is not met ("Read/write capacity mode"): by the item that is there.
+        // "DynamoDB still consumes write capacity" where a condition is not met ("Read/write capacity mode"): by the
+        // item that is there.
         if (error instanceof ConditionalCheckFailedException)
           used?.({ operation, units: writeUnits(error.Item, undefined) });
         throw error;
@@ -249,7 +253,10 @@ const sizeOf = (item: Item): number =>
     0,
   );
 
-/** Units, by "Read/write capacity mode": 4 KB read so that every write is seen, 1 KB written, in a transaction twice that. */
+/**
+ * Units, by "Read/write capacity mode": 4 KB read so that every write is seen, 1 KB written, in a transaction twice
+ * that.
+ */
 const KEYS_BYTES = 120;
 const readUnits = (bytes: number): number => Math.max(1, Math.ceil(bytes / 4096));
 

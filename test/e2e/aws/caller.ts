@@ -5,7 +5,10 @@ const LOCAL = 1;
 const REMOTE = 2;
 const INODE = 9;
 
-/** The process of this machine whose end of a connection to port `to` is port `from`; null when there is none. Linux only. */
+/**
+ * The process of this machine whose end of a connection to port `to` is port `from`; null when there is none. Linux
+ * only.
+ */
 export function callerAt(from: number, to: number): number | null {
   const ends = [hex(from), hex(to)];
   const line = readFileSync('/proc/net/tcp', 'utf8')

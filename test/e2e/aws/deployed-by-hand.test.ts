@@ -1,4 +1,6 @@
-/** `npm run localstack -- deploy`, as a newcomer has it: the variables that it prints, `ebb` without options, Ctrl-C. */
+/**
+ * `npm run localstack -- deploy`, as a newcomer has it: the variables that it prints, `ebb` without options, Ctrl-C.
+ */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

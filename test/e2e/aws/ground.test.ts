@@ -1,6 +1,6 @@
 /**
- * The ground that a rehearsal of a deployment stands on: LocalStack with functions as processes of this machine does what
- * Ebbtide asks of AWS. Nothing of Ebbtide is in it, so a failure here is not one of ours.
+ * The ground that a rehearsal of a deployment stands on: LocalStack with functions as processes of this machine does
+ * what Ebbtide asks of AWS. Nothing of Ebbtide is in it, so a failure here is not one of ours.
  */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { CloudFormationClient, DescribeStacksCommand } from '@aws-sdk/client-cloudformation';

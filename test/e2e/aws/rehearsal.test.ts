@@ -1,7 +1,7 @@
 /**
- * Ebbtide on AWS as its user has it: deployed by the CDK, used with `ebb` through API Gateway, on a market that interrupts, and
- * with the faults that AWS has. EventBridge, Step Functions, SQS, DynamoDB, S3 and the Lambdas are LocalStack's, EC2 and ECS the
- * double's. One deployment serves all tests: each goes on where the one before it ended.
+ * Ebbtide on AWS as its user has it: deployed by the CDK, used with `ebb` through API Gateway, on a market that
+ * interrupts, and with the faults that AWS has. EventBridge, Step Functions, SQS, DynamoDB, S3 and the Lambdas are
+ * LocalStack's, EC2 and ECS the double's. One deployment serves all tests: each goes on where the one before it ended.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
@@ -76,8 +76,9 @@ const LISTENS_MS = 2000;
 /** Wall seconds: as much of the market as there is capacity in the cheaper zone, so that it never suffices. */
 const WORK_S = UP_S / SPEED;
 /**
- * How much longer an instance may live on AWS than in local mode, wall seconds: from an event to what follows there are five
- * Lambdas, each of which may start cold, where local mode has one process. A market that is replayed fast makes minutes of it.
+ * How much longer an instance may live on AWS than in local mode, wall seconds: from an event to what follows there are
+ * five Lambdas, each of which may start cold, where local mode has one process. A market that is replayed fast makes
+ * minutes of it.
  */
 const SLOWER_S = 15;
 
@@ -229,7 +230,8 @@ describeOnLocalStack(
           }
           return null;
         };
-        // On a busy machine somebody may have gone on listening: then the first try is hidden for the three minutes all the same.
+        // On a busy machine somebody may have gone on listening: then the first try is hidden for the three minutes all
+        // the same.
         await until('a dead letter', letters, 270_000);
       } finally {
         await broken.mend();

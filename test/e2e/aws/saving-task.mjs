@@ -1,6 +1,6 @@
 /**
- * A program as a user may write it: counts steps of a second, saves after every few, and when it is asked to. It saves to
- * the folder in S3 where it is given one, and marks each save; else to its folder on disk.
+ * A program as a user may write it: counts steps of a second, saves after every few, and when it is asked to. It saves
+ * to the folder in S3 where it is given one, and marks each save; else to its folder on disk.
  *
  *   node saving-task.mjs STEPS
  */

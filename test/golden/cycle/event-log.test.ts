@@ -8,7 +8,8 @@ import { mixedDeeds, mixedJobs, mixedTrace, START_MS } from '../../support/mixed
 
 /**
  * The default preset on a small workload: what happened and when, line by line, as stored. A change that is meant is
- * stored with `EBB_GOLDEN=write` and reviewed as any other. The solver stops by gap and nodes, never by the machine's speed.
+ * stored with `EBB_GOLDEN=write` and reviewed as any other. The solver stops by gap and nodes, never by the machine's
+ * speed.
  */
 const STORED = 'test/golden/cycle/mixed-workload.txt';
 const MAX_NODES = 2000;
@@ -30,7 +31,8 @@ async function eventLog(): Promise<string[]> {
       return { relativeGap: asked.relativeGap, maxNodes: MAX_NODES, maxSeconds: null };
     }),
     config: { refundRule: 'none', solverGap: 0 },
-    // Fewer than all jobs want at once, and no gap allowed: otherwise a greedy plan is good enough and the solver is not asked.
+    // Fewer than all jobs want at once, and no gap allowed: otherwise a greedy plan is good enough and the solver is
+    // not asked.
     vcpus: VCPUS,
   });
   await bench.submit(mixedJobs());

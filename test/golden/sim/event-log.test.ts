@@ -9,8 +9,8 @@ import type { WorkloadJob } from '../../../lib/workload/workload.ts';
 import { simulated } from '../../support/simulated.ts';
 
 /**
- * One simulation by the default preset, as a digest of its whole event log and its first lines, so that an altered log is
- * noticed and seen. A change that is meant is stored with `EBB_GOLDEN=write`.
+ * One simulation by the default preset, as a digest of its whole event log and its first lines, so that an altered log
+ * is noticed and seen. A change that is meant is stored with `EBB_GOLDEN=write`.
  */
 const STORED = 'test/golden/sim/synthetic.json';
 const SHOWN = 40;

@@ -23,8 +23,8 @@ import { Bench, refusal } from './bench.ts';
 
 /**
  * The double beside moto, another stand-in for AWS that shares nothing with it, where both play the same thing. Not
- * compared is what moto (5.2) does not do as AWS documents it: CreateFleet's prices, tokens and errors, spot prices, tasks
- * (a missing one is an internal error there, or not mentioned), tags on instances that are not there (accepted).
+ * compared is what moto (5.2) does not do as AWS documents it: CreateFleet's prices, tokens and errors, spot prices,
+ * tasks (a missing one is an internal error there, or not mentioned), tags on instances that are not there (accepted).
  */
 /** Members that AWS documents (API_AvailabilityZone, API_TaskDefinition) and moto leaves out. */
 const NOT_IN_MOTO = ['.AvailabilityZones[].OptInStatus: string', '.taskDefinition.registeredAt: time'];

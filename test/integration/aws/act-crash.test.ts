@@ -83,7 +83,10 @@ interface Story {
   readonly calls: number;
 }
 
-/** Begins and ends a story in which the `at`-th call of each process meets a fate; what comes after it is repeated until it is done. */
+/**
+ * Begins and ends a story in which the `at`-th call of each process meets a fate; what comes after it is repeated until
+ * it is done.
+ */
 async function story(fate: Fate, at: number, knobs: KnobSettings = {}): Promise<Story> {
   const observing = new Faults(fate(at), 'all');
   let observer: Process | null = null;

@@ -1,6 +1,6 @@
 /**
- * What the functions of a cycle ask of AWS, each a process of its own that has run before, as in a deployment: it must not grow with
- * what runs, only with what changes. On the doubles, which count units of DynamoDB as the service does.
+ * What the functions of a cycle ask of AWS, each a process of its own that has run before, as in a deployment: it must
+ * not grow with what runs, only with what changes. On the doubles, which count units of DynamoDB as the service does.
  */
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { provideDeployment } from '../../../lib/drivers/aws/compose/deployment.ts';

@@ -20,8 +20,8 @@ import { DynamoDouble } from '../../doubles/dynamodb/table.ts';
 import { awsCliIn } from '../../support/aws-cli.ts';
 
 /**
- * What tasks have in S3, through the fleet: EC2 and ECS are the double's, DynamoDB is a double, S3 a folder that a stand-in for the AWS
- * CLI works on. The mark of a checkpoint is told as the event that S3 would send.
+ * What tasks have in S3, through the fleet: EC2 and ECS are the double's, DynamoDB is a double, S3 a folder that a
+ * stand-in for the AWS CLI works on. The mark of a checkpoint is told as the event that S3 would send.
  */
 
 const REGION = 'us-east-1';

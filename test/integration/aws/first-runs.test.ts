@@ -1,6 +1,6 @@
 /**
- * Tasks of seconds of which nothing is known, on a deployment that has learned nothing yet: the cycle in the steps of the Lambdas, with data
- * between them, one step after the other as news comes.
+ * Tasks of seconds of which nothing is known, on a deployment that has learned nothing yet: the cycle in the steps of
+ * the Lambdas, with data between them, one step after the other as news comes.
  */
 import { describe, expect, it } from '@jest/globals';
 import { raw, seconds } from '../../../lib/kernel/units.ts';

@@ -61,8 +61,8 @@ it('the life of an instance and of the tasks on it takes few calls and units', a
     await takeIn((e) => e.detail['state'] === 'terminated', 1);
     const seen = await world.process().fleet.observe(new Map());
     expect(seen).toHaveLength(3 + 2 * TASKS);
-    // As counted, with room for an event that comes a batch later. When each event was taken in alone and each order was a
-    // transaction, the calls were 11.5 and 19.75, the write units 7.75 and 5.5, the read units 5.1 and 14.1.
+    // As counted, with room for an event that comes a batch later. When each event was taken in alone and each order
+    // was a transaction, the calls were 11.5 and 19.75, the write units 7.75 and 5.5, the read units 5.1 and 14.1.
     expectAtMost(acted.perTask(), { calls: 4.25, writeUnits: 2, readUnits: 1.5 });
     expectAtMost(observed.perTask(), { calls: 2.75, writeUnits: 1.25, readUnits: 3.25 });
   } finally {

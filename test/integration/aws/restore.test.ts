@@ -1,7 +1,8 @@
 /**
- * docs/deploy.md, "Restore", on moto with the AWS CLI: the page's own commands restore the table of an engine that is at work, and the
- * engine goes on from the restored one. What the fleet makes of a table that is behind is in restored-behind.test.ts; that a deployment
- * adopts a restored table is shown on its template (test/infra/data.suite.ts).
+ * docs/deploy.md, "Restore", on moto with the AWS CLI: the page's own commands restore the table of an engine that is
+ * at work, and the engine goes on from the restored one. What the fleet makes of a table that is behind is in
+ * restored-behind.test.ts; that a deployment adopts a restored table is shown on its template
+ * (test/infra/data.suite.ts).
  */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,7 @@
-/** A table that was restored to an earlier instant, in front of EC2 and ECS, which have gone on: docs/deploy.md, "Restore". */
+/**
+ * A table that was restored to an earlier instant, in front of EC2 and ECS, which have gone on: docs/deploy.md,
+ * "Restore".
+ */
 import { expect, it } from '@jest/globals';
 import { attemptId, effectKey, instanceId, poolId, type InstanceId } from '../../../lib/kernel/ids.ts';
 import { instance } from '../../contract/store-samples.ts';

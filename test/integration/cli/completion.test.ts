@@ -6,8 +6,8 @@ import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 
 /*
- * Completion in real shells, each in a pseudo-terminal. `ebb` on their PATH is a wrapper: `ebb complete` is the real one,
- * and every other call is only recorded, so that a TAB that runs a command is seen.
+ * Completion in real shells, each in a pseudo-terminal. `ebb` on their PATH is a wrapper: `ebb complete` is the real
+ * one, and every other call is only recorded, so that a TAB that runs a command is seen.
  */
 
 const ROOT = process.cwd();

@@ -9,7 +9,10 @@ import { job, pool, resources, spec, stage } from '../../support/builders.ts';
 import { discrepancies, EngineBench, NOTHING_BETWEEN, work, type Deed } from '../../support/engine-bench.ts';
 import { after, mixedTrace, SAVES, START_MS } from '../../support/mixed-workload.ts';
 
-/** What becomes of jobs, by the events and records that a user sees. The market takes its cheapest pool from 720 s to 1800 s. */
+/**
+ * What becomes of jobs, by the events and records that a user sees. The market takes its cheapest pool from 720 s to
+ * 1800 s.
+ */
 
 const named = (name: string, over: Partial<JobSpec>, of: Partial<Job> = {}): Job =>
   job({ name, submittedMs: START_MS, ...of, spec: spec({ name, ...over }) });
@@ -105,7 +108,8 @@ describe('a budget', () => {
     const bench = await run([named('j-hopeless', { ...main(), maxCostUsd: usd(0.0001) })]);
     const { state, stateReason } = await endOf(bench, 'j-hopeless');
     expect(state).toBe('failed');
-    // One of four vCPUs of the cheapest pool for ten minutes, 0.04 / 4 / 6 USD, and a little more for what is uncertain.
+    // One of four vCPUs of the cheapest pool for ten minutes, 0.04 / 4 / 6 USD, and a little more for what is
+    // uncertain.
     expect(stateReason).toMatch(
       /^its budget does not pay for it: 0.00 USD spent, at least 0.001[6-9]\d? USD needed for what waits, limit 0.0001 USD; raise maxCost and submit it again$/,
     );
@@ -116,8 +120,8 @@ describe('a budget', () => {
   });
 
   it('that does not pay for another attempt ends the job when its last one has ended', async () => {
-    // Interrupted after some 11 min, all of it lost. It has the instance of 0.04 USD an hour to itself: 20 min with its start-up are 0.015 USD,
-    // and what takes longer than 11 min takes longer than 20 in the mean.
+    // Interrupted after some 11 min, all of it lost. It has the instance of 0.04 USD an hour to itself: 20 min with its
+    // start-up are 0.015 USD, and what takes longer than 11 min takes longer than 20 in the mean.
     const underway = { env: work(1200), expectedRuntimeS: seconds(1200), resources: resources(4) };
     const bench = await run([named('j-once', { ...main(underway), maxCostUsd: usd(0.02) })]);
     const { state, stateReason } = await endOf(bench, 'j-once');

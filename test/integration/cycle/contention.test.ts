@@ -12,11 +12,17 @@ import { deterministic, type Solver } from '../../../lib/policy/solver.ts';
 import { job } from '../../support/builders.ts';
 import { discrepancies, EngineBench, work } from '../../support/engine-bench.ts';
 
-/** The ten jobs of examples/mixed at once, on less capacity than they want: deadlines hold, and work is not stopped in vain. */
+/**
+ * The ten jobs of examples/mixed at once, on less capacity than they want: deadlines hold, and work is not stopped in
+ * vain.
+ */
 
 const FOLDER = resolve('examples/mixed');
 const MAX_NODES = 50;
-/** More often than this nobody's work is stopped for somebody else's: seen are two, and scores where plans undid one another. */
+/**
+ * More often than this nobody's work is stopped for somebody else's: seen are two, and scores where plans undid one
+ * another.
+ */
 const MOST_STOPS = 4;
 
 let highs: Solver;

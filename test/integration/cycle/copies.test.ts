@@ -21,7 +21,10 @@ const COPY_S = 400;
 const copied = (env: Record<string, string>, over: Partial<Parameters<typeof stage>[0]> = {}): Job =>
   job({ name: J, submittedMs: START_MS, spec: spec({ stages: [stage({ env, ...over })] }) });
 
-/** A plan that begins another attempt of the task, on an instance of its own. The engine that has the lease is overtaken. */
+/**
+ * A plan that begins another attempt of the task, on an instance of its own. The engine that has the lease is
+ * overtaken.
+ */
 const copying = (atS: number, n = 0): Deed => ({
   atMs: after(atS),
   act: (store: Store) =>

@@ -11,8 +11,8 @@ const ASKING = new Set([
 ]);
 
 /**
- * The engine dies in every state in which its calls to the store and the fleet leave what there is, and a new one goes on
- * with it. The points are counted in the running code: a call added tomorrow is a crash point tomorrow.
+ * The engine dies in every state in which its calls to the store and the fleet leave what there is, and a new one goes
+ * on with it. The points are counted in the running code: a call added tomorrow is a crash point tomorrow.
  */
 async function run(points: readonly CrashPoint[]) {
   const bench = new EngineBench({ trace: mixedTrace, startMs: START_MS, config: { refundRule: 'none' } });

@@ -85,7 +85,10 @@ interface Hazard {
   readonly isRefused: boolean;
 }
 
-/** Time that each spot pool's instances lived, how many the market took, here never for their price, and where it had none. */
+/**
+ * Time that each spot pool's instances lived, how many the market took, here never for their price, and where it had
+ * none.
+ */
 async function hazardOf({ bench, launches }: Run): Promise<Record<string, Hazard>> {
   const pools: Record<string, Hazard> = {};
   const knownOf = (pool: string): Hazard =>
@@ -132,7 +135,8 @@ async function expectLearnedOnce(of: Run): Promise<void> {
     Object.fromEntries(
       Object.entries(rows).flatMap(([key, text]) => (text === '' ? [] : [[key, JSON.parse(text) as T]])),
     );
-  // So few runs are all in the log still: restored, every history has changed since the (empty) histories that were stored.
+  // So few runs are all in the log still: restored, every history has changed since the (empty) histories that were
+  // stored.
   const learned = new LoggedHistory();
   learned.restore(await of.bench.store.memory('history/'));
   expect(Object.fromEntries(learned.predictor.export())).toEqual(await historyOf(of));

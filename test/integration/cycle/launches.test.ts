@@ -222,7 +222,8 @@ describe.each([
     const overS = (name: string): number =>
       raw(between(START_MS, invariant(jobs.find((j) => j.spec.name === name)?.finishedMs, `${name} is over`)));
     expect(overS('single')).toBeLessThan(3600);
-    // One for the single task, and two under each of the quotas, of spot and on demand, in each hour in which they may have been raised.
+    // One for the single task, and two under each of the quotas, of spot and on demand, in each hour in which they may
+    // have been raised.
     const before = boughtAtS.filter((s) => s < RAISED_S).length;
     expect(before).toBeGreaterThan(3);
     expect(before).toBeLessThanOrEqual(1 + 3 * 4);

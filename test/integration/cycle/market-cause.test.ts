@@ -1,4 +1,7 @@
-/** Why the market took an instance, or launched none, is kept with it: what is learned later cannot tell it from prices that are gone. */
+/**
+ * Why the market took an instance, or launched none, is kept with it: what is learned later cannot tell it from prices
+ * that are gone.
+ */
 import { beforeAll, expect, it } from '@jest/globals';
 import type { Instance } from '../../../lib/domain/instance.ts';
 import { epochMs, seconds } from '../../../lib/kernel/units.ts';

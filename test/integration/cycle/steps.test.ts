@@ -18,7 +18,10 @@ afterAll(() => highs.close());
 
 const MAX_NODES = 200;
 const VCPUS = 12;
-/** Every call is tried on the whole engine (crash-points.test.ts), which is made of the same parts; here a prime number apart. */
+/**
+ * Every call is tried on the whole engine (crash-points.test.ts), which is made of the same parts; here a prime number
+ * apart.
+ */
 const STRIDE = 79;
 
 async function run(of: {

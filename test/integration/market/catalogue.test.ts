@@ -51,7 +51,8 @@ function rows(file: string): Record<string, string>[] {
   it('agrees with the types of 2026', () => {
     const wrong = rows(join(data, 'karpenter_us-east-1_2026-07/instances.csv')).flatMap((r) => {
       const entry = builtInCatalogue().entry(r['instance_type'] ?? '', TODAY);
-      // The table leaves out families that hardly anyone can rent (metal-only memory giants, HPC), and types without a price.
+      // The table leaves out families that hardly anyone can rent (metal-only memory giants, HPC), and types without a
+      // price.
       if (entry === null || r['ondemand_linux_usd_hr_us_east_1'] === '') return [];
       const { cpu, memory, gpus } = entry.type.capacity;
       const want = [

@@ -1,6 +1,6 @@
 /**
- * Trained on what an engine's own instances tell, with the real program that trains: where its Python environment was made already (`npm run
- * train:preemption -- --help` makes it); 0.7 GB are not fetched for a test.
+ * Trained on what an engine's own instances tell, with the real program that trains: where its Python environment was
+ * made already (`npm run train:preemption -- --help` makes it); 0.7 GB are not fetched for a test.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';

@@ -1,4 +1,7 @@
-/** What an engine knows of capacity while it runs, and what a data set says that it would: by two ways to the same numbers. */
+/**
+ * What an engine knows of capacity while it runs, and what a data set says that it would: by two ways to the same
+ * numbers.
+ */
 import { expect, it } from '@jest/globals';
 import type { CapacityModel } from '../../../lib/domain/forecast.ts';
 import { epochMs, plus, raw, seconds, type EpochMs } from '../../../lib/kernel/units.ts';

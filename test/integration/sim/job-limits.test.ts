@@ -1,4 +1,7 @@
-/** What a limit (`maxCost`) lets a job still do: money set aside for an instance pays for all tasks that it was bought for. */
+/**
+ * What a limit (`maxCost`) lets a job still do: money set aside for an instance pays for all tasks that it was bought
+ * for.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { defaultMarket, defaultMarketStartMs } from '../../../lib/market/default-market.ts';
 import { factsOf, scenarioOf, type Facts, type MarketOfScenarios, type Scenario } from '../../support/bills.ts';

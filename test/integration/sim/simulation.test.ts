@@ -27,7 +27,8 @@ describe('a simulation', () => {
   });
 
   it('submits before it decides at one instant', async () => {
-    // A decision is due a minute after the first one, at the very instant of the second submission: the next would be at two minutes.
+    // A decision is due a minute after the first one, at the very instant of the second submission: the next would be
+    // at two minutes.
     const minGapS = seconds(60);
     const many = new Array<number>(40).fill(400);
     const result = await simulated([simulatedJob('a', 0, [400]), simulatedJob('b', 60, many)], { minGapS });

@@ -72,7 +72,8 @@ describe('true running times', () => {
   });
 
   it('may depend on what runs beside it, for as long as it does', async () => {
-    // Alone at full pace, beside the other at half of it. Whichever is short ends first, and the long one goes on alone.
+    // Alone at full pace, beside the other at half of it. Whichever is short ends first, and the long one goes on
+    // alone.
     const together: TrueRuntime = ({ neighbours, runtimeS }) => seconds(raw(runtimeS) * (1 + neighbours.length));
     const at = await runs([300, 1000], together, { stage: { resources: resources(2) } });
     const [first, second] = [0, 1].map((i) => at.get(`attempt-succeeded ${i}.1`)!);

@@ -1,6 +1,6 @@
 /**
- * A process that writes until it is killed. For each round n: a submission, then a commit that moves job, task, instance,
- * ledger, event and memory to n together. Prints n once both have been acknowledged.
+ * A process that writes until it is killed. For each round n: a submission, then a commit that moves job, task,
+ * instance, ledger, event and memory to n together. Prints n once both have been acknowledged.
  */
 import { writeSync } from 'node:fs';
 import { openSqliteStore } from '../../../lib/drivers/local/store/sqlite-store.ts';

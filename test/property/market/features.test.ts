@@ -20,8 +20,8 @@ interface Price {
 type History = readonly Price[];
 
 /**
- * Changes of a price in cents at full minutes (so that windows end on changes and hours begin with them), in bursts and silences, for longer than
- * anything is kept; now and then the same price again.
+ * Changes of a price in cents at full minutes (so that windows end on changes and hours begin with them), in bursts and
+ * silences, for longer than anything is kept; now and then the same price again.
  */
 const histories: fc.Arbitrary<History> = fc
   .array(
@@ -109,7 +109,8 @@ function naive(
     const isWeekday = there.getUTCDay() >= 1 && there.getUTCDay() <= 5;
     return isWeekday && there.getUTCHours() >= 9 && there.getUTCHours() < 17 ? 1 : 0;
   };
-  const summerInUs = nowMs >= Date.UTC(2016, 2, 13, 10); // between the two instants of the two coasts nobody works: a Sunday
+  // Between the two instants of the two coasts nobody works: a Sunday.
+  const summerInUs = nowMs >= Date.UTC(2016, 2, 13, 10);
   const summerInEurope = nowMs >= Date.UTC(2016, 2, 27, 1);
   const real = [own[0] as Price, ...changesOf(own)];
   const changedMs = real.at(-1)?.atMs ?? NaN;

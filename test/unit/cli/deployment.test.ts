@@ -9,7 +9,10 @@ import { API_URL_DESCRIPTION } from '../../../lib/drivers/aws/compose/stack-outp
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { deploymentClient, rootOf, type Deployment } from '../../../lib/cli/deployment.ts';
 
-/** A server in place of API Gateway and CloudFormation, and AWS's signature computed a second time, from its documentation. */
+/**
+ * A server in place of API Gateway and CloudFormation, and AWS's signature computed a second time, from its
+ * documentation.
+ */
 
 const SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY';
 const ENV = { AWS_ACCESS_KEY_ID: 'AKIDEXAMPLE', AWS_SECRET_ACCESS_KEY: SECRET, AWS_REGION: 'eu-central-1' };

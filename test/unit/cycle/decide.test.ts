@@ -24,8 +24,8 @@ import { attempt, instance, job, pool, resources, spec, stage } from '../../supp
 import { noSolver } from '../../../bench/load/no-solver.ts';
 
 /**
- * One decision on a hand-made state. Every stage is the default preset's but for the plan: that is given, so that what is
- * looked at is what becomes of it.
+ * One decision on a hand-made state. Every stage is the default preset's but for the plan: that is given, so that what
+ * is looked at is what becomes of it.
  */
 
 const START_MS = epochMs(1_700_000_000_000);
@@ -244,7 +244,10 @@ describe('a task that would be late if it waited for an instance to start', () =
     const made = fresh(id, 1, 3, { expectedRuntimeS: seconds(runtimeS) });
     return { ...made, deadlineMs: at(deadlineS), spec: { ...made.spec, class: 'deadline' as const } };
   };
-  /** The instance that is up has the first name and the other job is the longer one: that is what the packer would put together. */
+  /**
+   * The instance that is up has the first name and the other job is the longer one: that is what the packer would put
+   * together.
+   */
   const scene = (first: Job, other: Job): Scene => ({
     jobs: [first, other],
     instances: [host('i-a', onDemand), host('i-z', onDemand, { state: 'starting', readyMs: null })],

@@ -31,7 +31,10 @@ interface Waits {
   readonly over?: Partial<Job>;
 }
 
-/** Four places of one vCPU each, one of which has just been left by a task of a job that goes on; what is given on, as task names. */
+/**
+ * Four places of one vCPU each, one of which has just been left by a task of a job that goes on; what is given on, as
+ * task names.
+ */
 function given(waits: readonly Waits[], on: { readonly pool?: Pool; readonly stops?: boolean } = {}) {
   const held = on.pool ?? pool();
   const jobs = waits.map(({ name, cpus = 1, tasks = 1, constraints = {}, safeForS, template = 'other', over }) =>

@@ -146,7 +146,10 @@ describe('an engine that gives back by chance', () => {
     recordIn(livedBy({ ...LIVING, days: 100, givenBackAfterH }), 100 * 24);
   const [patient, hasty] = [record(null), record(1)];
   const truth = LABEL_HORIZONS_S.map((s) => 1 - Math.exp((-0.3 * s) / 3600));
-  /** In standard errors, at worst within three hours: samples that share their end are one, and few are lost within minutes. */
+  /**
+   * In standard errors, at worst within three hours: samples that share their end are one, and few are lost within
+   * minutes.
+   */
   const deviations = (samples: readonly Drawn[], of: CapacityRecord): number =>
     Math.max(
       ...curveOf(samples)

@@ -12,7 +12,9 @@ import {
 const PARAMS = { seed: 11, numRuns: 200 };
 const one = (p: readonly number[], lost: readonly number[]) => scores({ p, lost, day: p.map(() => 0) });
 
-/** Average precision by its definition: at each distinct threshold the precision, weighted by the recall gained there. */
+/**
+ * Average precision by its definition: at each distinct threshold the precision, weighted by the recall gained there.
+ */
 function averagePrecision(p: readonly number[], lost: readonly number[]): number {
   const losses = lost.filter((y) => y === 1).length;
   const thresholds = [...new Set(p)].sort((a, b) => b - a);

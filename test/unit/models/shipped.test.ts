@@ -74,7 +74,8 @@ describe.each(versions)('the shipped model %s', (version) => {
   it('says no less for a longer time, and no more for a higher bid', () => {
     const random = randomStream(5, 'test/raised-bids');
     const STEPS = 5;
-    // No feature of the bid falls when it rises, which is what a model may rely on: each row raises some of them by any amount.
+    // No feature of the bid falls when it rises, which is what a model may rely on: each row raises some of them by any
+    // amount.
     const raised = read<Golden>(version, 'golden.json').inputs.flatMap((row) => {
       const rows = [[...row]];
       for (let s = 1; s < STEPS; s++) {

@@ -81,7 +81,9 @@ export interface Fabricated {
   readonly late?: number;
 }
 
-/** A run with jobs of every kind. The workload depends on the seed and the window alone, as it would between presets. */
+/**
+ * A run with jobs of every kind. The workload depends on the seed and the window alone, as it would between presets.
+ */
 export function fabricated({
   preset,
   jobs: n,

@@ -67,7 +67,8 @@ describe('google-2011, task attempts', () => {
   it('gives deadlines to what the trace calls production, when asked to', async () => {
     const deadlines = { by: 'production', slackPercents: [50], startDelayS: 10 } as const;
     const { jobs } = await collect(fixture('google-2011'), { deadlines });
-    // Priority 9: both stages at once, 100 s of running and 10 s to start; 40.25 s twice, for a try that fails, is less.
+    // Priority 9: both stages at once, 100 s of running and 10 s to start; 40.25 s twice, for a try that fails, is
+    // less.
     expect(jobs.map(deadlineS)).toEqual([100 + 10 + 50, null]);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * What of the table's stream is worth keeping for good: each thing once, when it is over or when it came, as a row. Pure but for
- * values that lie in the bucket. docs/archive.md describes the rows and how to query them.
+ * What of the table's stream is worth keeping for good: each thing once, when it is over or when it came, as a row.
+ * Pure but for values that lie in the bucket. docs/archive.md describes the rows and how to query them.
  */
 import { z } from 'zod';
 import { isOver, type JobSpec } from '../../../domain/job.ts';
@@ -15,8 +15,8 @@ export const ARCHIVE_KINDS = ['jobs', 'specs', 'attempts', 'instances', 'ledger'
 export type ArchiveKind = (typeof ARCHIVE_KINDS)[number];
 
 /**
- * What of the stream is looked at, as Lambda's event filters; the rest of the table (prices, leases, what was learned) wakes nobody.
- * https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
+ * What of the stream is looked at, as Lambda's event filters; the rest of the table (prices, leases, what was learned)
+ * wakes nobody. https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
  */
 const changed = ['INSERT', 'MODIFY'];
 const within = (pk: string, ...sk: (string | { readonly prefix: string })[]): object => ({
@@ -56,7 +56,10 @@ export interface ArchiveRow {
   readonly value: object;
 }
 
-/** Rows that one change of an item brings; none for most. Throws `store.newer` and `store.corrupt` for what cannot be read. */
+/**
+ * Rows that one change of an item brings; none for most. Throws `store.newer` and `store.corrupt` for what cannot be
+ * read.
+ */
 export async function rowsOf({ dynamodb }: StreamRecord, blobs: Pick<Blobs, 'valueOf'>): Promise<ArchiveRow[]> {
   const { NewImage: now, OldImage: before } = dynamodb;
   if (now === undefined) return [];
@@ -74,7 +77,10 @@ export async function rowsOf({ dynamodb }: StreamRecord, blobs: Pick<Blobs, 'val
   return before === undefined ? planRows(pk.slice(2), now, blobs) : [];
 }
 
-/** A job when it is over; its specification when it came, where that lies within it; of a small job its attempts as well. */
+/**
+ * A job when it is over; its specification when it came, where that lies within it; of a small job its attempts as
+ * well.
+ */
 function jobRows(job: string, item: Item, former: Item | undefined): ArchiveRow[] {
   const now = jobDocOf(item);
   const before = jobDocOf(former);

@@ -1,10 +1,10 @@
 /**
  * The archive in the bucket: `archive/<kind>/dt=<day>/<sequence>-<event>.jsonl.gz`, one row a line.
  *
- * The stream comes at least once, and a batch that failed comes again, whole or in halves. An object has the name of the first
- * change that is in it, and its day is the change's own, so that what comes again overwrites what it wrote before: halves
- * included, as each begins with the same change or one that had no object of its own. A batch that is cut
- * otherwise (the mapping was made anew) can leave a row twice: `seq` and `id` tell.
+ * The stream comes at least once, and a batch that failed comes again, whole or in halves. An object has the name of
+ * the first change that is in it, and its day is the change's own, so that what comes again overwrites what it wrote
+ * before: halves included, as each begins with the same change or one that had no object of its own. A batch that is
+ * cut otherwise (the mapping was made anew) can leave a row twice: `seq` and `id` tell.
  */
 import { gzipSync } from 'node:zlib';
 import type { Blobs } from '../store/blobs.ts';

@@ -41,8 +41,8 @@ async function pricesWhenDue(of: Parts, asked: Parameters<Observing['fetchPrices
 }
 
 /**
- * What comes about as it was decided, and lets nothing begin: it is shown with the next cycle, a cycle's period (`cyclePeriodS`)
- * later at most. An instance that is ready is no such thing: tasks start on it with the next cycle.
+ * What comes about as it was decided, and lets nothing begin: it is shown with the next cycle, a cycle's period
+ * (`cyclePeriodS`) later at most. An instance that is ready is no such thing: tasks start on it with the next cycle.
  */
 const FORESEEN: ReadonlySet<Observation['kind']> = new Set([
   'instance-launched',

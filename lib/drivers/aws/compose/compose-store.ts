@@ -1,6 +1,6 @@
 /**
- * The part of a Lambda's composition that all of them have: store, prices and the cycle's wake-up. Loads nothing of EC2 and ECS,
- * which would be most of the start of a function that only takes jobs.
+ * The part of a Lambda's composition that all of them have: store, prices and the cycle's wake-up. Loads nothing of EC2
+ * and ECS, which would be most of the start of a function that only takes jobs.
  */
 import { randomInt } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';

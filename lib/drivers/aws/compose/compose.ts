@@ -1,6 +1,6 @@
 /**
- * The composition of a Lambda: clients and adapters as its environment says, made once per process and each when it is first
- * used, so that a step which needs no EC2 makes no client of it. What needs the store alone: compose-store.ts.
+ * The composition of a Lambda: clients and adapters as its environment says, made once per process and each when it is
+ * first used, so that a step which needs no EC2 makes no client of it. What needs the store alone: compose-store.ts.
  */
 import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import { EC2Client } from '@aws-sdk/client-ec2';

@@ -13,13 +13,13 @@ export interface Batches {
 }
 
 /**
- * Effects in parts that may be done at once. All that concerns one instance is in one part, because there the order counts: it
- * is launched before tasks are started on it, and given back after they were stopped. So is all that concerns instances which are
- * bought by one request. A part holds up to `size` effects, or those of one instance or request that has more. Keys that are not
- * open any more are left out.
+ * Effects in parts that may be done at once. All that concerns one instance is in one part, because there the order
+ * counts: it is launched before tasks are started on it, and given back after they were stopped. So is all that
+ * concerns instances which are bought by one request. A part holds up to `size` effects, or those of one instance or
+ * request that has more. Keys that are not open any more are left out.
  *
- * Parts hold `most` effects together, or the first part alone if that has more: what the state machine carries does not grow
- * with the plan. The first keys come first, so that what has waited longest is done first.
+ * Parts hold `most` effects together, or the first part alone if that has more: what the state machine carries does not
+ * grow with the plan. The first keys come first, so that what has waited longest is done first.
  */
 export function batchesOf(
   active: Pick<ActiveState, 'openEffects' | 'attempts'>,

@@ -1,13 +1,15 @@
 /**
  * What one step of the cycle leaves for the next: values of any size behind references that are small enough for the
- * state machine, which carries 256 KiB at most (Step Functions, "Service quotas"). A small value is its own reference, which
- * spares a put and a get; a larger one lies in the bucket under `cycle/<execution>/`, where a lifecycle rule ends it within days.
+ * state machine, which carries 256 KiB at most (Step Functions, "Service quotas"). A small value is its own reference,
+ * which spares a put and a get; a larger one lies in the bucket under `cycle/<execution>/`, where a lifecycle rule ends
+ * it within days.
  *
- * Each name is written by one step of one round and read by later ones, so a step that is repeated writes what was there.
+ * Each name is written by one step of one round and read by later ones, so a step that is repeated writes what was
+ * there.
  *
- * Steps are functions of their own, and a deployment replaces them one after the other: each value says what wrote it, and a step
- * reads those of its own kind alone. One that is handed another's throws `superseded`: the round ends, nothing of it is done that is
- * not recorded, and what it was to serve stays wanted or due (wake.ts).
+ * Steps are functions of their own, and a deployment replaces them one after the other: each value says what wrote it,
+ * and a step reads those of its own kind alone. One that is handed another's throws `superseded`: the round ends,
+ * nothing of it is done that is not recorded, and what it was to serve stays wanted or due (wake.ts).
  */
 import { deserialize, serialize } from 'node:v8';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -15,11 +17,16 @@ import { EbbError } from '../../../kernel/errors.ts';
 import type { Blobs } from '../store/blobs.ts';
 import { SCHEMA_VERSION } from '../store/upgrades.ts';
 
-/** A step's answer holds a handful of references: with each of them below this, all of them stay far below the limit. */
+/**
+ * A step's answer holds a handful of references: with each of them below this, all of them stay far below the limit.
+ */
 const INLINE_BYTES = 24_576;
 const INLINE = 'data:';
 const STORED = 's3:';
-/** The form of what `serialize` writes, its second byte: a newer Node may have another, which an older one does not read. */
+/**
+ * The form of what `serialize` writes, its second byte: a newer Node may have another, which an older one does not
+ * read.
+ */
 const [, CLONE_FORMAT = 0] = serialize(null);
 /** Ends the line that says what wrote a value. */
 const LINE_END = 10;
@@ -46,8 +53,8 @@ export class Carrier {
   }
 
   /**
-   * The value behind a reference. Throws `superseded` where other code wrote it, `not-found` for one that is over, `internal` for
-   * what is no reference.
+   * The value behind a reference. Throws `superseded` where other code wrote it, `not-found` for one that is over,
+   * `internal` for what is no reference.
    */
   async get<T>(reference: string): Promise<T> {
     const content = await this.#content(reference);

@@ -1,7 +1,7 @@
 /**
- * Executions of the cycle end in time. An Express execution that Step Functions ends at its time-out catches nothing and frees no
- * place, so none comes that far: a step that could not end before it is not begun. It fails under a name of its own, which
- * is caught like any fault, and the place is free at once (lib/infra/cycle.ts).
+ * Executions of the cycle end in time. An Express execution that Step Functions ends at its time-out catches nothing
+ * and frees no place, so none comes that far: a step that could not end before it is not begun. It fails under a name
+ * of its own, which is caught like any fault, and the place is free at once (lib/infra/cycle.ts).
  */
 import type { MiddlewareObj } from '@middy/core';
 import { EbbError } from '../../../kernel/errors.ts';
@@ -9,8 +9,8 @@ import { EbbError } from '../../../kernel/errors.ts';
 /** Time-out of an execution, s: just below the five minutes that Express allows (Step Functions, "Service quotas"). */
 export const EXECUTION_S = 290;
 /**
- * Beyond a function's own time-out, s: it may take ten seconds to come up ("Understanding the Lambda execution environment
- * lifecycle", init phase), and its answer some to arrive.
+ * Beyond a function's own time-out, s: it may take ten seconds to come up ("Understanding the Lambda execution
+ * environment lifecycle", init phase), and its answer some to arrive.
  */
 export const ANSWER_S = 15;
 /** Time to free the place of a failed execution, one retry included, in seconds. */

@@ -9,8 +9,8 @@
  *
  *   any of them, failed for good -> acquire, which frees the execution's place -> the execution fails
  *
- * Each step is given the answers before it, merged: `solve` those of look, estimate and forecast; `act` those of record with
- * `batch`; `confirm` those of record with `acted`. Keys that a step does not know are left out, not refused.
+ * Each step is given the answers before it, merged: `solve` those of look, estimate and forecast; `act` those of record
+ * with `batch`; `confirm` those of record with `acted`. Keys that a step does not know are left out, not refused.
  */
 import { z } from 'zod';
 
@@ -19,7 +19,10 @@ const reference = z.string().min(1);
 const execution = z.string().regex(/^[\w.:-]{1,200}$/);
 const round = z.number().int().nonnegative();
 
-/** By the state machine's clock, which is one, as those of two Lambdas are not. Absent where an earlier version of it runs. */
+/**
+ * By the state machine's clock, which is one, as those of two Lambdas are not. Absent where an earlier version of it
+ * runs.
+ */
 const instant = z.iso.datetime({ offset: true }).optional();
 
 export const cycleStart = z.object({
@@ -58,25 +61,33 @@ export const forecastAsked = z.object({ pools: z.array(z.string().min(1)) });
 export type ForecastAsked = z.output<typeof forecastAsked>;
 
 export const solveInput = looked.extend({ runtime: reference, market: reference });
-/** Where no estimate or no decision could be made: all that a decision is made of but the estimate, which trials make anew. */
+/**
+ * Where no estimate or no decision could be made: all that a decision is made of but the estimate, which trials make
+ * anew.
+ */
 export const isolateInput = looked.extend({ market: reference });
 const solved = looked.omit({ sight: true }).extend({ decision: reference });
 export type Solved = z.output<typeof solved>;
 
 export const recordInput = solved;
 /**
- * `size`: effects that one `act` does, some seconds of calls to EC2 and ECS. `most`: effects of one cycle, half a minute or so of
- * them. Effects beyond the cap are left to the next cycle, oldest first.
+ * `size`: effects that one `act` does, some seconds of calls to EC2 and ECS. `most`: effects of one cycle, half a
+ * minute or so of them. Effects beyond the cap are left to the next cycle, oldest first.
  */
 export const PARTS = { size: 25, most: 1000 };
-/** What the outcomes of all parts may take of the 256 KiB that the state machine carries; larger ones are references. */
+/**
+ * What the outcomes of all parts may take of the 256 KiB that the state machine carries; larger ones are references.
+ */
 export const OUTCOMES_BYTES = 65_536;
 /** Positions [from, to) in the list of keys. */
 const batch = z.object({ from: z.number().int().nonnegative(), to: z.number().int().positive() });
 const recorded = looked.omit({ sight: true }).extend({
   keys: reference,
   batches: z.array(batch),
-  /** Open effects beyond what this cycle does: another one follows at once. Absent: an earlier version of `record` says nothing of it. */
+  /**
+   * Open effects beyond what this cycle does: another one follows at once. Absent: an earlier version of `record` says
+   * nothing of it.
+   */
   left: z.number().int().nonnegative().default(0),
 });
 export type Recorded = z.output<typeof recorded>;

@@ -4,8 +4,9 @@ import type { ClockAnchor } from '../../../kernel/clock.ts';
 import { lambdaClock } from '../lambda/clock.ts';
 
 /**
- * What EventBridge sends by its clock. Functions that compare what others wrote, or what EC2 and ECS tell, with now take the time
- * of this event for now: clocks of two Lambdas may differ, and by minutes an instance that has just begun would look old.
+ * What EventBridge sends by its clock. Functions that compare what others wrote, or what EC2 and ECS tell, with now
+ * take the time of this event for now: clocks of two Lambdas may differ, and by minutes an instance that has just begun
+ * would look old.
  */
 export const strike = z.object({
   source: z.literal('aws.events'),

@@ -1,18 +1,19 @@
 /**
- * Who starts cycles, and that it is one at a time. Triggers (a submission, an interruption, the clock) count `wanted` up; the
- * first of them starts an execution of the state machine, those that come while it runs are served by its next round.
+ * Who starts cycles, and that it is one at a time. Triggers (a submission, an interruption, the clock) count `wanted`
+ * up; the first of them starts an execution of the state machine, those that come while it runs are served by its next
+ * round.
  *
  * The item WAKE holds: `wanted` (triggers so far), `served` (how many of them the last cycle that ended had seen),
- * `running` and `beatMs` (the execution under way, and when it last began a round), `dueMs` and `dueInMs` (when to look again
- * though nothing happens; absent: nothing is left to do), `awaited` (a trigger was counted since the last round began, and a
- * round will follow for it), `beat` (another one with each round that begins or ends), `watched` and `watchedMs` (the beat
- * that the clock's strikes have seen since then).
+ * `running` and `beatMs` (the execution under way, and when it last began a round), `dueMs` and `dueInMs` (when to look
+ * again though nothing happens; absent: nothing is left to do), `awaited` (a trigger was counted since the last round
+ * began, and a round will follow for it), `beat` (another one with each round that begins or ends), `watched` and
+ * `watchedMs` (the beat that the clock's strikes have seen since then).
  *
- * Invariants: an execution ends only if nothing was wanted since its last round began, in one conditional write, so no trigger
- * is lost between its last look and its end. What counts is the counter, never a time: clocks of two Lambdas may differ.
- * Whether an execution is dead, and whether one is overdue, is told by the strikes of the minute's clock alone, which bear the
- * time of who sends them: what stays the same from one strike to another, so long, does not go on by itself. Two executions
- * that run at once, should it come to that, are kept apart by the store's fencing token.
+ * Invariants: an execution ends only if nothing was wanted since its last round began, in one conditional write, so no
+ * trigger is lost between its last look and its end. What counts is the counter, never a time: clocks of two Lambdas
+ * may differ. Whether an execution is dead, and whether one is overdue, is told by the strikes of the minute's clock
+ * alone, which bear the time of who sends them: what stays the same from one strike to another, so long, does not go on
+ * by itself. Two executions that run at once, should it come to that, are kept apart by the store's fencing token.
  */
 import { randomText, timeOrderedText } from '../../../kernel/ids.ts';
 import type { Uniform } from '../../../kernel/random.ts';
@@ -51,17 +52,17 @@ export class Wake {
   }
 
   /**
-   * Whether a round is still to come that begins after this moment, for a trigger that is counted: it sees what was stored before
-   * this was asked, and nobody need be woken for that. Should whoever counted that trigger die, what is true of any trigger
-   * is true of this one: its message comes again, or the clock finds it unserved.
+   * Whether a round is still to come that begins after this moment, for a trigger that is counted: it sees what was
+   * stored before this was asked, and nobody need be woken for that. Should whoever counted that trigger die, what is
+   * true of any trigger is true of this one: its message comes again, or the clock finds it unserved.
    */
   async isAwaited(): Promise<boolean> {
     return flagOf((await this.#parts.table.get(WAKE)) ?? {}, 'awaited');
   }
 
   /**
-   * For the clock: starts an execution if one is due or was wanted and never ran, or, which is `revived`, one in place of another
-   * that has died. One read when there is nothing to do. `struckMs`: when the clock struck, by itself.
+   * For the clock: starts an execution if one is due or was wanted and never ran, or, which is `revived`, one in place
+   * of another that has died. One read when there is nothing to do. `struckMs`: when the clock struck, by itself.
    */
   async wakeIfDue(struckMs: number): Promise<'started' | 'revived' | 'coalesced' | 'idle'> {
     const item = await this.#parts.table.get(WAKE);
@@ -75,7 +76,10 @@ export class Wake {
     return isUnserved || (await this.#isDue(item, struckMs)) ? this.#take(item) : 'idle';
   }
 
-  /** By the clock of whoever said so, which may be slow; then by the strikes, within a minute. One too many looks in vain. */
+  /**
+   * By the clock of whoever said so, which may be slow; then by the strikes, within a minute. One too many looks in
+   * vain.
+   */
   async #isDue(item: Item, struckMs: number): Promise<boolean> {
     if (item['dueMs'] === undefined) return false;
     if (struckMs >= numberOf(item, 'dueMs')) return true;
@@ -108,8 +112,8 @@ export class Wake {
   }
 
   /**
-   * Whether something that should have happened did not: a cycle that died, or one that was due and did not begin. Only to be
-   * said: it is as right as the clocks of this process and of the cycle's are.
+   * Whether something that should have happened did not: a cycle that died, or one that was due and did not begin. Only
+   * to be said: it is as right as the clocks of this process and of the cycle's are.
    */
   async isLate(): Promise<boolean> {
     const item = await this.#parts.table.get(WAKE);
@@ -133,8 +137,8 @@ export class Wake {
   }
 
   /**
-   * A round is over: true when something was wanted since it began (`seen`) and another one must follow. `dueInMs` says when
-   * to look again though nothing happens; null when nothing is left to do.
+   * A round is over: true when something was wanted since it began (`seen`) and another one must follow. `dueInMs` says
+   * when to look again though nothing happens; null when nothing is left to do.
    */
   async end(execution: string, { seen, dueInMs }: { seen: number; dueInMs: number | null }): Promise<boolean> {
     const inMs = dueInMs === null ? null : Math.max(0, Math.ceil(dueInMs));
@@ -152,8 +156,8 @@ export class Wake {
   }
 
   /**
-   * An execution has failed: its place is free at once, for the next trigger or the clock, instead of when it would be taken for
-   * dead. What it was to serve stays wanted or due. False when another one has its place already.
+   * An execution has failed: its place is free at once, for the next trigger or the clock, instead of when it would be
+   * taken for dead. What it was to serve stays wanted or due. False when another one has its place already.
    */
   async gaveUp(execution: string): Promise<boolean> {
     const { status } = await this.#free(execution);

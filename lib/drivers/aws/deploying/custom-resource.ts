@@ -1,9 +1,9 @@
 /**
- * What CloudFormation asks of a function behind a custom resource, and the answer it waits for: an object put to an address
- * that it gives. https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
+ * What CloudFormation asks of a function behind a custom resource, and the answer it waits for: an object put to an
+ * address that it gives. https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
  *
- * A deployment hangs until it is answered, so every request is: with a failure as well. What is made here can be made again and
- * has nothing to be undone: `Delete`, of a roll-back too, is only said yes to.
+ * A deployment hangs until it is answered, so every request is: with a failure as well. What is made here can be made
+ * again and has nothing to be undone: `Delete`, of a roll-back too, is only said yes to.
  */
 import { z } from 'zod';
 import { EbbError } from '../../../kernel/errors.ts';
@@ -30,8 +30,8 @@ export interface Answered {
 }
 
 /**
- * Does the work, unless something is deleted, and answers. What `work` throws fails the deployment, in its words. Throws only
- * where the answer does not arrive: the Lambda service then asks again.
+ * Does the work, unless something is deleted, and answers. What `work` throws fails the deployment, in its words.
+ * Throws only where the answer does not arrive: the Lambda service then asks again.
  */
 export async function answerDeployment(
   event: CustomResourceEvent,

@@ -1,6 +1,7 @@
 /**
- * Whether a region has what a deployment is configured to buy: asked by `npm run preflight`, and by the deployment itself before
- * the rest of it is made. What is found names the key of the configuration and what to do; docs/deploy.md has the same keys.
+ * Whether a region has what a deployment is configured to buy: asked by `npm run preflight`, and by the deployment
+ * itself before the rest of it is made. What is found names the key of the configuration and what to do; docs/deploy.md
+ * has the same keys.
  */
 import {
   DescribeInstanceTypeOfferingsCommand,
@@ -35,8 +36,8 @@ export interface Checked {
 }
 
 /**
- * Throws `usage` with every finding: a family that no zone has, zones without any of them, subnets that are elsewhere, or an
- * account that may not even ask.
+ * Throws `usage` with every finding: a family that no zone has, zones without any of them, subnets that are elsewhere,
+ * or an account that may not even ask.
  */
 export async function checkRegion(client: EC2Client, asked: Asked): Promise<Checked> {
   const { Families: families, Zones: zones } = asked;

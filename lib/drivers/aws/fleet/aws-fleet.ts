@@ -2,8 +2,9 @@
  * Capacity on EC2 and execution on ECS behind the Fleet port. What was asked and what happened is in one record per
  * instance (instance-record.ts, inbox.ts); events and the sweep bring in the world's side of it (watch.ts, sweep.ts).
  *
- * Lifecycle: opened by any number of Lambdas at once; nothing to close. Crash points: between a call to AWS and its note. A
- * launch repeated finds the same instances by its token; an instance whose record was never written is adopted by its tags.
+ * Lifecycle: opened by any number of Lambdas at once; nothing to close. Crash points: between a call to AWS and its
+ * note. A launch repeated finds the same instances by its token; an instance whose record was never written is adopted
+ * by its tags.
  */
 import type { Clock } from '../../../kernel/clock.ts';
 import { EbbError } from '../../../kernel/errors.ts';

@@ -20,8 +20,9 @@ import {
 import { LAUNCH_RATE, TokenBucket } from './request-rate.ts';
 
 /**
- * Tags by which an instance is known again when our own records of it are lost. One that is bought alone has `instance` and `key`;
- * one of several that are bought together has `launch` in their place, as CreateFleet gives all of them the same tags.
+ * Tags by which an instance is known again when our own records of it are lost. One that is bought alone has `instance`
+ * and `key`; one of several that are bought together has `launch` in their place, as CreateFleet gives all of them the
+ * same tags.
  */
 export const TAGS = {
   stack: 'ebb:stack',
@@ -38,7 +39,10 @@ export interface Ec2Options {
   readonly stack: string;
   /** Id. */
   readonly launchTemplate: string;
-  /** Number of the version that the deployment made. `$Default` stays at 1 however often CloudFormation updates the template. */
+  /**
+   * Number of the version that the deployment made. `$Default` stays at 1 however often CloudFormation updates the
+   * template.
+   */
   readonly launchTemplateVersion: string;
   /** Subnet by zone. */
   readonly subnets: ReadonlyMap<string, string>;
@@ -75,7 +79,10 @@ export const namesInstance = (seen: Seen): seen is SeenInstance => seen.instance
 
 /** What one request is to buy: instances of one pool at one bid. */
 export interface Purchase {
-  /** Asked again under the same token EC2 answers the same, and buys nothing (EC2 developer guide, "Ensuring idempotency"). */
+  /**
+   * Asked again under the same token EC2 answers the same, and buys nothing (EC2 developer guide, "Ensuring
+   * idempotency").
+   */
   readonly token: string;
   readonly pool: PoolId;
   readonly bid: number | 'uncapped';
@@ -139,13 +146,17 @@ export class Ec2 {
       const detail = classify(error, 'ec2 CreateFleet').message;
       await this.#note(pool, fault, detail);
       const outcome = outcomeOfFault(fault, detail);
-      // Turned away at the door it bought nothing. Of the rest that failed it is not known, or the same request may pass.
+      // Turned away at the door it bought nothing. Of the rest that failed it is not known, or the same request may
+      // pass.
       const isTurnedAway = outcome.status === 'failed' && outcome.why === 'denied';
       return { ec2: [], lacking: isTurnedAway ? outcomeOfNoLaunch(fault, detail) : outcome };
     }
   }
 
-  /** The token is bound to a request of an earlier deployment, with other subnets or another template: what that one bought. */
+  /**
+   * The token is bound to a request of an earlier deployment, with other subnets or another template: what that one
+   * bought.
+   */
   async #boughtBefore({ tags, count }: Purchase): Promise<Bought> {
     const [[name, value] = ['key', ''] as const] = Object.entries(tags) as [keyof typeof TAGS, string][];
     const ec2 = (await this.#describe(`tag:${TAGS[name]}`, [value])).map((seen) => seen.ec2);
@@ -248,7 +259,10 @@ const isOfOtherRequest = (error: unknown): boolean =>
 /** Dollars without an exponent, as precise as spot prices are. */
 const priceText = (usdPerHour: number): string => usdPerHour.toFixed(6).replace(/\.?0+$/, '');
 
-/** Of our own only: nothing else in the account is any business of ours. Whatever bears the stack's tag is, whoever launched it. */
+/**
+ * Of our own only: nothing else in the account is any business of ours. Whatever bears the stack's tag is, whoever
+ * launched it.
+ */
 function seenOf(instance: Instance, stack: string): Seen[] {
   const tags = new Map((instance.Tags ?? []).map((t) => [t.Key, t.Value ?? '']));
   const { InstanceId: ec2, LaunchTime } = instance;

@@ -36,13 +36,16 @@ export interface EcsOptions {
   readonly speed: number;
   /** Where a task finds its checkpoint, within its container. */
   readonly checkpointDir: (task: StartRequest['task']) => string;
-  /** Writes an object of the bucket: values of `env`, and what is too long for ECS. Absent: the former are overrides, the latter is refused. */
+  /**
+   * Writes an object of the bucket: values of `env`, and what is too long for ECS. Absent: the former are overrides,
+   * the latter is refused.
+   */
   readonly put?: (key: string, content: string) => Promise<void>;
 }
 
 /**
- * The most that ECS takes (API_ContainerDefinition, stopTimeout), and what an interruption notice leaves. The entrypoint ends a
- * program sooner by itself; what is left is for its uploads.
+ * The most that ECS takes (API_ContainerDefinition, stopTimeout), and what an interruption notice leaves. The
+ * entrypoint ends a program sooner by itself; what is left is for its uploads.
  */
 const STOP_TIMEOUT_S = 120;
 /** "A total of 8192 characters are allowed for overrides" (API_RunTask). */
@@ -72,9 +75,9 @@ export class Ecs {
   }
 
   /**
-   * Runs an attempt on one instance. RunTask with a constraint that only this instance meets, and not StartTask, because
-   * RunTask alone takes a client token: repeated when an answer was lost it starts nothing twice. `refusals`, how often ECS
-   * has said no before, makes a new request of it: else the old answer would come again.
+   * Runs an attempt on one instance. RunTask with a constraint that only this instance meets, and not StartTask,
+   * because RunTask alone takes a client token: repeated when an answer was lost it starts nothing twice. `refusals`,
+   * how often ECS has said no before, makes a new request of it: else the old answer would come again.
    */
   async start(order: StartRequest, ec2: string, refusals: number): Promise<Started> {
     try {
@@ -104,14 +107,15 @@ export class Ecs {
       if (error instanceof TooLong) return { status: 'refused', why: 'invalid', detail: error.message };
       const detail = classify(error, 'ecs RunTask').message;
       const refused = outcomeOfFault(faultOf(error), detail);
-      // What may pass is asked again under the same token: of several tries of this call an earlier one may have been heard.
+      // What may pass is asked again under the same token: of several tries of this call an earlier one may have been
+      // heard.
       return isOutcomeUnknown(error) || refused.status === 'failed' ? { status: 'unknown', detail } : refused;
     }
   }
 
   /**
-   * What ECS is told of the attempt. The values of its job's environment lie in the bucket, where the agent finds them; of the rest the part that is too long
-   * does, where the entrypoint finds it.
+   * What ECS is told of the attempt. The values of its job's environment lie in the bucket, where the agent finds them;
+   * of the rest the part that is too long does, where the entrypoint finds it.
    */
   async #overrides(order: StartRequest): Promise<Overrides> {
     const { put } = this.#options;
@@ -142,7 +146,10 @@ export class Ecs {
     return key === null ? null : `arn:${partition}:s3:::${this.#options.bucket}/${key}`;
   }
 
-  /** One task definition per image, entrypoint and set of secrets (overrides have no `secrets`), made when it is first needed. Made twice at once it has two revisions, which are alike. */
+  /**
+   * One task definition per image, entrypoint and set of secrets (overrides have no `secrets`), made when it is first
+   * needed. Made twice at once it has two revisions, which are alike.
+   */
   async #definition(order: StartRequest): Promise<string> {
     const image = order.image ?? this.#options.image;
     const { logGroup, region, executionRole, taskRole, stack } = this.#options;
@@ -260,8 +267,9 @@ export class Ecs {
 }
 
 /**
- * Secrets as a task definition names them, by ARN; the agent fetches them with the execution role, which no container has. Those of
- * Secrets Manager without the six characters that it appends ("partial ARN"), which nobody knows beforehand.
+ * Secrets as a task definition names them, by ARN; the agent fetches them with the execution role, which no container
+ * has. Those of Secrets Manager without the six characters that it appends ("partial ARN"), which nobody knows
+ * beforehand.
  */
 function secretsOf(
   refs: Readonly<Record<string, string>>,

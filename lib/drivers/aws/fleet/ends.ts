@@ -1,8 +1,10 @@
 /**
- * How a task of ECS ended, out of what ECS says of it: which ends are nobody's failure, and words that say what to do. Pure.
+ * How a task of ECS ended, out of what ECS says of it: which ends are nobody's failure, and words that say what to do.
+ * Pure.
  *
- * Stop codes: API_Task (https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_Task.html). Errors of the agent and what they
- * mean: "Amazon ECS stopped tasks error codes", "OutOfMemoryError", "CannotStartContainerError" and "CannotPullContainer task errors"
+ * Stop codes: API_Task (https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_Task.html). Errors of the agent
+ * and what they mean: "Amazon ECS stopped tasks error codes", "OutOfMemoryError", "CannotStartContainerError" and
+ * "CannotPullContainer task errors"
  * (https://docs.aws.amazon.com/AmazonECS/latest/developerguide/stopped-task-error-codes.html, out-of-memory.html,
  * cannot-start-container.html, task_cannot_pull_image.html). docs/running-on-aws.md has the same table for users.
  */
@@ -26,7 +28,9 @@ export interface EndMeaning {
 
 /** Ends with the host: EC2 Spot and Fargate Spot notices, a host that was stopped or is unhealthy. */
 const HOST_CODES = new Set(['TerminationNotice', 'SpotInterruption', 'InfrastructureHealth']);
-/** `Host EC2 (instance i-...) terminated.` and `... stopped.`; a container instance taken out of the cluster by force. */
+/**
+ * `Host EC2 (instance i-...) terminated.` and `... stopped.`; a container instance taken out of the cluster by force.
+ */
 const HOST_REASONS = /^Host EC2 \(instance [^)]*\) (?:terminated|stopped)|^Container instance .*deregistration/;
 
 export const FOREIGN_IMAGE =
@@ -76,7 +80,10 @@ export function endMeaning({ stopCode = '', stoppedReason = '', reason = '' }: E
   };
 }
 
-/** Exit codes that the entrypoint's shell gives for a command that cannot be run (Shell Command Language, 2.8.2), for people. */
+/**
+ * Exit codes that the entrypoint's shell gives for a command that cannot be run (Shell Command Language, 2.8.2), for
+ * people.
+ */
 export function meaningOf(exitCode: number | null): string | null {
   if (exitCode === 126) return 'exit code 126: the command cannot be executed';
   return exitCode === 127 ? 'exit code 127: is the command in the image, or missing from inputs?' : null;

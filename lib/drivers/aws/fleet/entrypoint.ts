@@ -1,36 +1,42 @@
 /**
- * What runs as the first process of a task's container: it gives the program the same treatment as local mode does. It is part of
- * the task definition, so that any image will do that has a POSIX shell (`sh`, `kill`, `sleep`, `mkdir`, `touch`, `mv`, `rm`, `date`,
- * and what POSIX shells have built in), and its version is always the deployment's. What concerns S3 is done with the AWS CLI where the image has it (examples/aws-image), on PATH
- * or where `EBB_AWS_CLI` says; `no` there means that it has none.
+ * What runs as the first process of a task's container: it gives the program the same treatment as local mode does. It
+ * is part of the task definition, so that any image will do that has a POSIX shell (`sh`, `kill`, `sleep`, `mkdir`,
+ * `touch`, `mv`, `rm`, `date`, and what POSIX shells have built in), and its version is always the deployment's. What
+ * concerns S3 is done with the AWS CLI where the image has it (examples/aws-image), on PATH or where `EBB_AWS_CLI`
+ * says; `no` there means that it has none.
  *
  *   fetch   the values of the job's environment (environment-file.ts), an order that was too long for ECS, the checkpoint of earlier attempts, the inputs
  *   run     the program, in the background; beside it a watcher that samples memory once a second and uploads the checkpoint when
  *           files in it have changed, and then marks that it did
  *   put     outputs after exit code 0, else the last of the checkpoint; then a line of the log with what it used, and why it failed
  *
- * SIGTERM, ECS' only way to stop a task, ends `fetch`; in `run` it becomes the program's own signal, and SIGTERM and SIGKILL when its
- * grace is over; in `put` it changes nothing, as ECS' SIGKILL is what ends an upload (`stopTimeout`). ECS knows no limit on
- * running time: SIGALRM from a timer is a stop too, and then the exit code is 124.
+ * SIGTERM, ECS' only way to stop a task, ends `fetch`; in `run` it becomes the program's own signal, and SIGTERM and
+ * SIGKILL when its grace is over; in `put` it changes nothing, as ECS' SIGKILL is what ends an upload (`stopTimeout`).
+ * ECS knows no limit on running time: SIGALRM from a timer is a stop too, and then the exit code is 124.
  *
- * Signals go to the processes of the task as in local mode: the checkpoint's to those that handle it, the others to all of them,
- * for a command is often a shell with the program below it. When the command has ended, what is left of it has the rest of
- * its grace if it is being stopped, and is killed otherwise.
+ * Signals go to the processes of the task as in local mode: the checkpoint's to those that handle it, the others to all
+ * of them, for a command is often a shell with the program below it. When the command has ended, what is left of it has
+ * the rest of its grace if it is being stopped, and is killed otherwise.
  *
- * A shell that is no terminal's has what runs in the background ignore SIGINT unless it handles that itself. `wait` returns
- * when a trapped signal comes: it is repeated until the program has really ended. One that ended while the signal was handled
- * is gone by then, but the shell still remembers its status, for the next `wait` (127: it was told already).
+ * A shell that is no terminal's has what runs in the background ignore SIGINT unless it handles that itself. `wait`
+ * returns when a trapped signal comes: it is repeated until the program has really ended. One that ended while the
+ * signal was handled is gone by then, but the shell still remembers its status, for the next `wait` (127: it was told
+ * already).
  *
- * Uploads. `-nt` may compare whole seconds, so a second passes between the stamp that the next comparison will be with and
- * the upload; `aws s3 sync` leaves out what is not newer than the object, so what changed is given the stamp's time. What
- * the program has removed is removed in a second pass: a first one that is cut short has taken nothing away. Uploads while it
- * runs take a twentieth of the time at most: each also costs requests, and a day's storage of what it replaces.
+ * Uploads. `-nt` may compare whole seconds, so a second passes between the stamp that the next comparison will be with
+ * and the upload; `aws s3 sync` leaves out what is not newer than the object, so what changed is given the stamp's
+ * time. What the program has removed is removed in a second pass: a first one that is cut short has taken nothing away.
+ * Uploads while it runs take a twentieth of the time at most: each also costs requests, and a day's storage of what it
+ * replaces.
  *
- * The watcher is told by a file that all is over; the signal only ends its nap, and may come before there is a trap for it.
+ * The watcher is told by a file that all is over; the signal only ends its nap, and may come before there is a trap for
+ * it.
  *
- * The report begins a line of its own, whatever the program printed last; of an empty line the awslogs driver makes no event.
+ * The report begins a line of its own, whatever the program printed last; of an empty line the awslogs driver makes no
+ * event.
  *
- * Memory is what local mode measures: pages of processes, not of files that the kernel keeps as long as nobody needs the room.
+ * Memory is what local mode measures: pages of processes, not of files that the kernel keeps as long as nobody needs
+ * the room.
  */
 const SCRIPT = `if [ -n "$EBB_ENV" ]; then eval "$(printf %b "$EBB_ENV")"; fi
 unset EBB_ENV

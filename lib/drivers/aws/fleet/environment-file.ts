@@ -1,10 +1,12 @@
 /**
- * Values of `env` as a file that ECS' agent reads when a task starts (`environmentFiles` of an override): the override holds its ARN, so that
- * DescribeTasks, ECS' events and CloudTrail have no value. The agent fetches it with the execution role; the image needs nothing for it.
+ * Values of `env` as a file that ECS' agent reads when a task starts (`environmentFiles` of an override): the override
+ * holds its ARN, so that DescribeTasks, ECS' events and CloudTrail have no value. The agent fetches it with the
+ * execution role; the image needs nothing for it.
  *
- * The agent takes a line `NAME=VALUE` as it stands, knows no line breaks in values, drops empty ones, and its versions differ in what they make
- * of a further `=` (amazon-ecs-agent, agent/taskresource/envFiles). So there is one variable, of which every other character is
- * an escape for `printf %b` (POSIX); the entrypoint makes the variables of it (entrypoint.ts).
+ * The agent takes a line `NAME=VALUE` as it stands, knows no line breaks in values, drops empty ones, and its versions
+ * differ in what they make of a further `=` (amazon-ecs-agent, agent/taskresource/envFiles). So there is one variable,
+ * of which every other character is an escape for `printf %b` (POSIX); the entrypoint makes the variables of it
+ * (entrypoint.ts).
  */
 import { quoted } from './entrypoint.ts';
 

@@ -1,6 +1,6 @@
 /**
- * EventBridge events as notices of what they say about an instance or a task. Pure. Only what is used is looked at: AWS adds
- * fields as it likes. Forms, with the pages they are from: test/fixtures/aws/.
+ * EventBridge events as notices of what they say about an instance or a task. Pure. Only what is used is looked at: AWS
+ * adds fields as it likes. Forms, with the pages they are from: test/fixtures/aws/.
  */
 import { z } from 'zod';
 import { endMeaning } from './ends.ts';
@@ -95,10 +95,11 @@ export interface TaskNotice {
 const STOPPING = 'stopping';
 
 /**
- * What of each kind says anything at all: rules send these alone (lib/infra/triggers.ts), and `noticeOf` passes over the rest.
- * An instance that was made is known by who made it, or else by its registration or the sweep. One that somebody stops costs nothing
- * more from when it is stopping ("Amazon EC2 instance state changes", EC2 User Guide), and its tasks end. A host is told of at each task
- * that comes and goes; it registers without any. A task on its way says nothing that its running does not.
+ * What of each kind says anything at all: rules send these alone (lib/infra/triggers.ts), and `noticeOf` passes over
+ * the rest. An instance that was made is known by who made it, or else by its registration or the sweep. One that
+ * somebody stops costs nothing more from when it is stopping ("Amazon EC2 instance state changes", EC2 User Guide), and
+ * its tasks end. A host is told of at each task that comes and goes; it registers without any. A task on its way says
+ * nothing that its running does not.
  */
 export const ENDED_STATES: readonly string[] = [STOPPING, 'terminated'];
 export const TASK_STATES: readonly string[] = ['RUNNING', 'STOPPED'];

@@ -1,7 +1,7 @@
 /**
- * What is done about instances as their records stand: tasks that were ordered are started once their instance takes them,
- * those that are to stop are told so, instances that were given back are ended when nothing runs on them any more. Called by
- * whoever has just changed a record: the fleet's calls, the events, the sweep.
+ * What is done about instances as their records stand: tasks that were ordered are started once their instance takes
+ * them, those that are to stop are told so, instances that were given back are ended when nothing runs on them any
+ * more. Called by whoever has just changed a record: the fleet's calls, the events, the sweep.
  *
  * Crash points: a duty that was done and not noted is done again, under the same token or to the same end.
  */
@@ -36,8 +36,8 @@ interface Claimed {
 }
 
 /**
- * Tasks that are claimed, asked for at once, and noted, in one write: of more a process that dies would leave too many to be asked for
- * again, and ECS would throttle.
+ * Tasks that are claimed, asked for at once, and noted, in one write: of more a process that dies would leave too many
+ * to be asked for again, and ECS would throttle.
  */
 const STARTS_AT_ONCE = 10;
 
@@ -56,8 +56,8 @@ export class Hosts {
   }
 
   /**
-   * Makes the record of an instance that EC2 shows, if there is none; what is known then. That may be of another one, which bears
-   * the same tags: `ec2` of the record says of which.
+   * Makes the record of an instance that EC2 shows, if there is none; what is known then. That may be of another one,
+   * which bears the same tags: `ec2` of the record says of which.
    */
   adopt(seen: Pick<SeenInstance, 'ec2' | 'instance' | 'key' | 'pool' | 'bid' | 'launchedMs'>): Promise<InstanceRecord> {
     const readyMs = seen.launchedMs + this.#parts.startDelayS * 1000;
@@ -66,7 +66,10 @@ export class Hosts {
     );
   }
 
-  /** Our instances by EC2 ids, by their records or else by their tags; those are missing that are none of ours, or only say so. */
+  /**
+   * Our instances by EC2 ids, by their records or else by their tags; those are missing that are none of ours, or only
+   * say so.
+   */
   async instancesOf(ec2: readonly string[]): Promise<ReadonlyMap<string, InstanceId>> {
     const found = new Map(await this.#parts.inbox.instancesOf(ec2));
     const unknown = ec2.filter((id) => !found.has(id));
@@ -83,8 +86,8 @@ export class Hosts {
   }
 
   /**
-   * Which instances of ours EC2 shows, by EC2's ids: by their own tag, or by their place among those that they were bought with.
-   * Those are missing that say nothing of the kind. Tags can be copied: the record decides.
+   * Which instances of ours EC2 shows, by EC2's ids: by their own tag, or by their place among those that they were
+   * bought with. Those are missing that say nothing of the kind. Tags can be copied: the record decides.
    */
   async owned(all: readonly Seen[]): Promise<ReadonlyMap<string, SeenInstance>> {
     const { inbox } = this.#parts;
@@ -105,7 +108,10 @@ export class Hosts {
     return found;
   }
 
-  /** Takes in facts and does what follows. Details of what could not be done now, and is to be tried again. `known`: see `Inbox.update`. */
+  /**
+   * Takes in facts and does what follows. Details of what could not be done now, and is to be tried again. `known`: see
+   * `Inbox.update`.
+   */
   async take(
     instance: InstanceId,
     facts: readonly Fact[],

@@ -8,10 +8,10 @@
  *                                    task is asked for. `mark` is what a task is known by outside (marks.ts)
  *   NEWS            I#<instance>     there may be observations up to `upTo` that nobody has applied
  *
- * Writers are the Lambdas that act, observe and sweep, at once. A record changes by a conditional write on its version, and
- * who loses is shown the newer one and folds its facts into that. Who has read a record need not read it again to change it:
- * its version is remembered beside it. NEWS is written before the record: an entry too many is looked up in vain, one too few
- * would leave an observation unseen. It is taken away only up to the number that was applied.
+ * Writers are the Lambdas that act, observe and sweep, at once. A record changes by a conditional write on its version,
+ * and who loses is shown the newer one and folds its facts into that. Who has read a record need not read it again to
+ * change it: its version is remembered beside it. NEWS is written before the record: an entry too many is looked up in
+ * vain, one too few would leave an observation unseen. It is taken away only up to the number that was applied.
  */
 import type { AttemptId, EffectKey, InstanceId, PoolId } from '../../../kernel/ids.ts';
 import { attemptId, instanceId } from '../../../kernel/ids.ts';
@@ -28,7 +28,10 @@ import { markOf } from './marks.ts';
 const MAX_ROUNDS = 20;
 /** Applied observations are dropped from a record once there are so many of them. */
 const TRIM_FROM = 48;
-/** Records and orders are of no use once the instance is long over, days; bills and logs are asked for until then. Instances and tasks live up to a year. */
+/**
+ * Records and orders are of no use once the instance is long over, days; bills and logs are asked for until then.
+ * Instances and tasks live up to a year.
+ */
 const KEEP_DAYS = 455;
 
 interface Stored {
@@ -47,8 +50,8 @@ export interface News {
 }
 
 /**
- * Launches that one CreateFleet request buys (launch-groups.ts). Written before the request, so that a repeated one is the same
- * whichever of its launches are still open, and whatever was deployed meanwhile.
+ * Launches that one CreateFleet request buys (launch-groups.ts). Written before the request, so that a repeated one is
+ * the same whichever of its launches are still open, and whatever was deployed meanwhile.
  */
 export interface LaunchOrder {
   readonly members: readonly { readonly instance: InstanceId; readonly key: EffectKey }[];
@@ -108,8 +111,8 @@ export class Inbox {
   }
 
   /**
-   * Changes a record; null where there is none. A change that gives the same object back is not written. `known`: the record as
-   * this process has just read or written it, which spares reading it once more.
+   * Changes a record; null where there is none. A change that gives the same object back is not written. `known`: the
+   * record as this process has just read or written it, which spares reading it once more.
    */
   async update(
     instance: InstanceId,
@@ -199,8 +202,8 @@ export class Inbox {
   }
 
   /**
-   * Gives each of EC2's ids that has no place yet the next one; null where there is no such group. Who comes first decides: the
-   * request's answer and the events of its instances name the same ids, in any order.
+   * Gives each of EC2's ids that has no place yet the next one; null where there is no such group. Who comes first
+   * decides: the request's answer and the events of its instances name the same ids, in any order.
    */
   async assign(group: string, ec2: readonly string[]): Promise<LaunchOrder | null> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -288,8 +291,8 @@ export class Inbox {
   }
 
   /**
-   * ARN of an attempt's task, as far as it is known here: from when it is there until what was reported of it is dropped. Null before,
-   * and after: then `attempt-started` has told it.
+   * ARN of an attempt's task, as far as it is known here: from when it is there until what was reported of it is
+   * dropped. Null before, and after: then `attempt-started` has told it.
    */
   async taskOf(attempt: AttemptId): Promise<string | null> {
     const item = await this.#table.get(markKey(markOf(attempt)));

@@ -3,12 +3,13 @@
  * observations out. Stored as one item per instance (inbox.ts).
  *
  * Facts come from EventBridge several times and in any order, so each is taken as a statement about the world, not as a
- * step: it holds once known, a repeated one changes nothing, and what it gives to report is reported once. An end is reported
- * only when all that must come before it is known: an instance's when its attempts have ended. The same facts in any order
- * give the same observations, but for checkpoints that a later one has overtaken (test/unit/drivers/aws/fleet-record.test.ts).
+ * step: it holds once known, a repeated one changes nothing, and what it gives to report is reported once. An end is
+ * reported only when all that must come before it is known: an instance's when its attempts have ended. The same facts
+ * in any order give the same observations, but for checkpoints that a later one has overtaken
+ * (test/unit/drivers/aws/fleet-record.test.ts).
  *
- * Life of an attempt here: ordered (`triedMs` null: no task was asked for) -> tried -> a task (`task` is its ARN) -> ended, and
- * then it is no longer here. Requests to stop and to release are facts too: ours.
+ * Life of an attempt here: ordered (`triedMs` null: no task was asked for) -> tried -> a task (`task` is its ARN) ->
+ * ended, and then it is no longer here. Requests to stop and to release are facts too: ours.
  */
 import {
   attemptId,
@@ -88,7 +89,10 @@ export interface EndRefused {
   readonly detail: string;
 }
 
-/** Refusals after which a person is told. What passes by itself is over by then, nearly always: each has been tried some times. */
+/**
+ * Refusals after which a person is told. What passes by itself is over by then, nearly always: each has been tried some
+ * times.
+ */
 export const END_TRIES = 3;
 
 /** How a task ended, as ECS says. */
@@ -438,7 +442,10 @@ export type Duty =
 
 /** A call that was not answered is asked again after this, ms. */
 const AGAIN_MS = 60_000;
-/** Also where it was asked by a clock that was ahead of this one: asked once more it does the same, and nobody waits for that. */
+/**
+ * Also where it was asked by a clock that was ahead of this one: asked once more it does the same, and nobody waits for
+ * that.
+ */
 const isLongAgo = (askedMs: number, nowMs: number): boolean => Math.abs(nowMs - askedMs) > AGAIN_MS;
 
 export function duties(record: InstanceRecord, nowMs: number): readonly Duty[] {

@@ -18,8 +18,8 @@ export const keptKey = (attempt: string): string => `${KEPT}${markOf(attempt)}`;
 export const markInKey = (key: string): string | null => (key.startsWith(KEPT) ? key.slice(KEPT.length) : null);
 
 /**
- * What the line begins with in which an attempt's entrypoint reports at its end (report.ts). Its program is not told it, so
- * that nothing a program prints of its environment or its names is taken for a report.
+ * What the line begins with in which an attempt's entrypoint reports at its end (report.ts). Its program is not told
+ * it, so that nothing a program prints of its environment or its names is taken for a report.
  */
 export const endMarkOf = (attempt: string): string => `ebb-end-${hex(`end ${attempt}`, 32)}`;
 

@@ -1,6 +1,6 @@
 /**
- * Where a job's files lie in a deployment: in S3, below a working directory as in local mode. A job that names none has a
- * folder of its own in the deployment's bucket, which its stages pass files through.
+ * Where a job's files lie in a deployment: in S3, below a working directory as in local mode. A job that names none has
+ * a folder of its own in the deployment's bucket, which its stages pass files through.
  */
 import { EbbError, type Issue } from '../../../kernel/errors.ts';
 import { OWN_FOLDER, type JobSpec, type StageSpec } from '../../../domain/job.ts';
@@ -16,8 +16,8 @@ const MAX_TEXT_BYTES = 131_071;
 const OWN_OVERRIDES = 1500;
 
 /**
- * The job as its tasks will find it. Throws `job-file.invalid`, with every finding, for files that no task of a deployment could
- * reach and for what no program can be given.
+ * The job as its tasks will find it. Throws `job-file.invalid`, with every finding, for files that no task of a
+ * deployment could reach and for what no program can be given.
  */
 export function placedInS3(spec: JobSpec, bucket: string, job: string): Placed {
   const issues = spec.stages.flatMap((stage) => stageIssues(stage, spec));
@@ -92,7 +92,10 @@ function imageNotes({ stages }: JobSpec): string[] {
   return notes;
 }
 
-/** Values of `env` that fit into a file of their own are no part of it, and an environment that does not fit is an order. */
+/**
+ * Values of `env` that fit into a file of their own are no part of it, and an environment that does not fit is an
+ * order.
+ */
 const overridesSize = ({ command, env, inputs, outputs }: StageSpec): number => {
   const parted = partedEnvironment(env);
   if (parted === null) return Infinity;

@@ -1,7 +1,7 @@
 /**
  * What an attempt's entrypoint says when it ends (entrypoint.ts): one line of the attempt's log, `MARK [max-rss-bytes N
- * cpu-microseconds N] [why ...]`, that nobody is shown. A log costs by its bytes and nothing to be read; an object of S3 cost as
- * much as a fifth of all else that is done for a job.
+ * cpu-microseconds N] [why ...]`, that nobody is shown. A log costs by its bytes and nothing to be read; an object of
+ * S3 cost as much as a fifth of all else that is done for a job.
  */
 export interface TaskReport {
   /** Null where the image or the machine could not tell: unknown, and not nothing. */

@@ -1,7 +1,7 @@
 /**
- * A token bucket: requests pass at once while there are tokens, and then as tokens come. Of one process, so it keeps one invocation
- * within the account's rate; processes beside it, and other callers of the account, are met by EC2's own throttling and the
- * SDK's retries.
+ * A token bucket: requests pass at once while there are tokens, and then as tokens come. Of one process, so it keeps
+ * one invocation within the account's rate; processes beside it, and other callers of the account, are met by EC2's own
+ * throttling and the SDK's retries.
  */
 export interface RequestRate {
   /** Tokens of a full bucket. */
@@ -10,8 +10,8 @@ export interface RequestRate {
 }
 
 /**
- * RunInstances has 5 request tokens and 2 more a second, and CreateFleet launches with it ("Request throttling for the Amazon EC2
- * API", https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html).
+ * RunInstances has 5 request tokens and 2 more a second, and CreateFleet launches with it ("Request throttling for the
+ * Amazon EC2 API", https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html).
  */
 export const LAUNCH_RATE: RequestRate = { burst: 5, perS: 2 };
 

@@ -1,10 +1,11 @@
 /**
- * A task's inputs and outputs as words for its entrypoint (entrypoint.ts): patterns below a working directory in S3, or whole
- * `s3://` URIs, of which the last folder without a wildcard takes the working directory's place.
+ * A task's inputs and outputs as words for its entrypoint (entrypoint.ts): patterns below a working directory in S3, or
+ * whole `s3://` URIs, of which the last folder without a wildcard takes the working directory's place.
  *
- * The AWS CLI's own wildcards choose the objects ("Use of Exclude and Include Filters", AWS CLI Command Reference, s3): there `*`
- * and `?` match slashes too. A pattern of one depth is held to it by excluding what lies deeper; `**` needs no such thing.
- * Where alternatives in braces have several depths, or one star follows two, more may be taken than local mode would take.
+ * The AWS CLI's own wildcards choose the objects ("Use of Exclude and Include Filters", AWS CLI Command Reference, s3):
+ * there `*` and `?` match slashes too. A pattern of one depth is held to it by excluding what lies deeper; `**` needs
+ * no such thing. Where alternatives in braces have several depths, or one star follows two, more may be taken than
+ * local mode would take.
  */
 import { expandBraces, globFault } from '../../../domain/globs.ts';
 import { parseS3Uri, s3Uri, type S3Uri } from '../../../domain/s3-uri.ts';
@@ -95,7 +96,10 @@ function filtersOf(pattern: string): readonly string[] {
   return [...includes, '--exclude', `${'*/'.repeat(depth)}*`];
 }
 
-/** The CLI's patterns for one of ours. One over the limits, which submission refuses, stands for itself and matches nothing. */
+/**
+ * The CLI's patterns for one of ours. One over the limits, which submission refuses, stands for itself and matches
+ * nothing.
+ */
 function cliPatterns(pattern: string): readonly string[] {
   const plain = expandBraces(pattern);
   return plain === null || filterCount(plain) > MAX_FILTERS ? [pattern] : plain.flatMap(withoutDoubleStars);

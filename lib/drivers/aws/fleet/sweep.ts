@@ -1,12 +1,13 @@
 /**
- * Compares what EC2 and ECS have with what is recorded, for events that never came and processes that died between a call
- * and its note. O(live instances), every few minutes, besides the events that do the work.
+ * Compares what EC2 and ECS have with what is recorded, for events that never came and processes that died between a
+ * call and its note. O(live instances), every few minutes, besides the events that do the work.
  *
- * - EC2 has an instance of ours without a record: it is adopted. One that the store knows nothing of either is ended: nobody
- *   will ever use it. So is one that is not, by its EC2 id, that of the record which its tags name. A launch may be between the
- *   two for a moment, so only an instance of some age is unknown.
- * - A record says that an instance lives: ECS is asked about its tasks, EC2 about itself, and what is left to do is done. One that
- *   somebody stopped has ended then, and is ended in EC2 too. One that EC2 refuses to end is asked for each time, and told of.
+ * - EC2 has an instance of ours without a record: it is adopted. One that the store knows nothing of either is ended:
+ *   nobody will ever use it. So is one that is not, by its EC2 id, that of the record which its tags name. A launch may
+ *   be between the two for a moment, so only an instance of some age is unknown.
+ * - A record says that an instance lives: ECS is asked about its tasks, EC2 about itself, and what is left to do is
+ *   done. One that somebody stopped has ended then, and is ended in EC2 too. One that EC2 refuses to end is asked for
+ *   each time, and told of.
  * - News of instances that the store has closed are taken away.
  */
 import { EbbError } from '../../../kernel/errors.ts';
@@ -27,7 +28,10 @@ export interface SweepParts {
   readonly hosts: Hosts;
   readonly watch: Watch;
   readonly store: Pick<Store, 'loadActive'>;
-  /** Not by the clock of this process, which may differ from those of EC2 and ECS: what began just now would be taken for old. */
+  /**
+   * Not by the clock of this process, which may differ from those of EC2 and ECS: what began just now would be taken
+   * for old.
+   */
   readonly now: EpochMs;
   /** The expected time from launch to first task times a few: an instance that is not up by then never will be. */
   readonly startPatienceS: number;
@@ -55,7 +59,9 @@ export interface Swept {
   readonly failed: readonly string[];
   /** There is work, or something to observe: a cycle must look. */
   readonly isWork: boolean;
-  /** The first error that is a defect of ours, or has kept it from its work: to be thrown, once what was found is told. */
+  /**
+   * The first error that is a defect of ours, or has kept it from its work: to be thrown, once what was found is told.
+   */
   readonly defect: Error | null;
 }
 
@@ -122,8 +128,9 @@ class Troubles {
 }
 
 /**
- * Ends each instance with the stack's tag that is not, by its EC2 id, the one of an open record of an instance that the store knows.
- * Tags alone prove nothing: a launch by hand from the template bears the stack's, a copy of an instance bears all.
+ * Ends each instance with the stack's tag that is not, by its EC2 id, the one of an open record of an instance that the
+ * store knows. Tags alone prove nothing: a launch by hand from the template bears the stack's, a copy of an instance
+ * bears all.
  */
 async function endLeaks(parts: SweepParts, { seen, known, troubles, nowMs }: Sight): Promise<readonly Leak[]> {
   const { inbox, ec2, hosts } = parts;
@@ -191,7 +198,9 @@ async function lookAfterKnown(parts: SweepParts, { seen, known, troubles, nowMs 
   return { repaired: [...repaired, ...ended], stuck };
 }
 
-/** An instance that runs and never registers with ECS costs money and takes no task: it is ended, and another is bought. */
+/**
+ * An instance that runs and never registers with ECS costs money and takes no task: it is ended, and another is bought.
+ */
 async function neverCameUp(
   record: InstanceRecord,
   { hosts, startPatienceS }: SweepParts,

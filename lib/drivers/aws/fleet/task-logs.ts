@@ -22,7 +22,10 @@ export interface TaskLogsOptions {
 
 /** How an attempt's log ends. */
 export interface LastWords {
-  /** What its entrypoint reported; null where the line is missing: a program that was killed, an instance that was taken. */
+  /**
+   * What its entrypoint reported; null where the line is missing: a program that was killed, an instance that was
+   * taken.
+   */
   readonly report: TaskReport | null;
   /** The program's last lines. */
   readonly text: string;
@@ -40,10 +43,10 @@ const STREAMS = 200;
 const LAST_LINES = 100;
 
 /**
- * Output of tasks out of CloudWatch Logs, by byte offset as a file has it. The awslogs driver sends lines, without what ends
- * them: they are joined by line feeds, so a text has none at its end until the next line comes. The driver sends both outputs
- * to one stream, in the order of their lines: whichever is asked for, it is the answer, and says so. The entrypoint's report is
- * no output of the task, and left out.
+ * Output of tasks out of CloudWatch Logs, by byte offset as a file has it. The awslogs driver sends lines, without what
+ * ends them: they are joined by line feeds, so a text has none at its end until the next line comes. The driver sends
+ * both outputs to one stream, in the order of their lines: whichever is asked for, it is the answer, and says so. The
+ * entrypoint's report is no output of the task, and left out.
  */
 export class TaskLogs {
   readonly #options: TaskLogsOptions;
@@ -86,7 +89,10 @@ export class TaskLogs {
     return { text: (page?.lines ?? []).filter((line) => !isReport(line, mark)).join('\n'), isMerged: true };
   }
 
-  /** Bytes `offset` to `to` of the stream, read from the mark, or its beginning, on: no more of it than shows that it is longer. */
+  /**
+   * Bytes `offset` to `to` of the stream, read from the mark, or its beginning, on: no more of it than shows that it is
+   * longer.
+   */
   async #piece(
     { name, mark }: { readonly name: string; readonly mark: string },
     from: Mark | null,

@@ -68,8 +68,9 @@ const SILENT_MS = 300_000;
 const KILLED = new Set([137, 143]);
 
 /**
- * Exit codes of a container whose program the processor does not understand, within seconds of its start: 1 (AWS re:Post, "How do I
- * troubleshoot an exec format error", https://repost.aws/knowledge-center/ecs-task-exec-format-error), and 255 of newer engines.
+ * Exit codes of a container whose program the processor does not understand, within seconds of its start: 1 (AWS
+ * re:Post, "How do I troubleshoot an exec format error",
+ * https://repost.aws/knowledge-center/ecs-task-exec-format-error), and 255 of newer engines.
  */
 const FOREIGN_CODES = new Set([1, 255]);
 const FOREIGN_WITHIN_MS = 30_000;
@@ -82,8 +83,8 @@ export class Watch {
   }
 
   /**
-   * Takes in notices, those of one instance together: each record is read and written once. What could not be taken in, by the
-   * notice's place: throws nothing that may pass, so that the others need not come again.
+   * Takes in notices, those of one instance together: each record is read and written once. What could not be taken in,
+   * by the notice's place: throws nothing that may pass, so that the others need not come again.
    */
   async notices(notices: readonly Notice[]): Promise<ReadonlyMap<number, EbbError>> {
     const about = await this.#about(notices);
@@ -111,8 +112,8 @@ export class Watch {
   }
 
   /**
-   * One that somebody stopped, and that EC2 must not end: all that events say of it is noted, and they would say it in vain until
-   * they are put aside as dead letters. The sweep asks again, and tells of it.
+   * One that somebody stopped, and that EC2 must not end: all that events say of it is noted, and they would say it in
+   * vain until they are put aside as dead letters. The sweep asks again, and tells of it.
    */
   async #isLeftToSweep(instance: InstanceId, error: EbbError): Promise<boolean> {
     if (faultOf(error.cause) !== 'denied') return false;
@@ -298,8 +299,8 @@ const isOf =
 const isOutOfMemory = (detail: string | null): boolean => /OutOfMemory|out of memory/.test(detail ?? '');
 
 /**
- * ECS forgets a task about an hour after it stopped: what became of it nobody knows any more. Of one on an instance that was stopped
- * it may go on to say that it runs, as the agent is not there to tell.
+ * ECS forgets a task about an hour after it stopped: what became of it nobody knows any more. Of one on an instance
+ * that was stopped it may go on to say that it runs, as the agent is not there to tell.
  */
 const forgotten = (task: string, atMs: number, isShown: boolean): TaskNotice => ({
   is: 'task',
@@ -315,7 +316,10 @@ const forgotten = (task: string, atMs: number, isShown: boolean): TaskNotice => 
   },
 });
 
-/** Attempts for which a task was asked of ECS without an answer, on an instance that is gone: they can have none any more. */
+/**
+ * Attempts for which a task was asked of ECS without an answer, on an instance that is gone: they can have none any
+ * more.
+ */
 const lostOrders = (record: InstanceRecord, atMs: number): Fact[] =>
   attemptsOf(record).flatMap(([attempt, a]): Fact[] =>
     a.task === null ? [{ is: 'never', attempt, atMs, why: 'interrupted', detail: 'its instance ended' }] : [],

@@ -1,6 +1,6 @@
 /**
- * How much time the invocation under way has left, for who repeats calls: an error in time is retried by the state machine or
- * the caller, an invocation that is cut off says nothing. A Lambda's process has one invocation at a time.
+ * How much time the invocation under way has left, for who repeats calls: an error in time is retried by the state
+ * machine or the caller, an invocation that is cut off says nothing. A Lambda's process has one invocation at a time.
  */
 import type { MiddlewareObj } from '@middy/core';
 

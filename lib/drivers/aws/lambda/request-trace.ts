@@ -1,4 +1,7 @@
-/** The traces of the API's handlers in a Lambda. Loaded only where there are any: it brings the X-Ray SDK, which their cold start cannot afford. */
+/**
+ * The traces of the API's handlers in a Lambda. Loaded only where there are any: it brings the X-Ray SDK, which their
+ * cold start cannot afford.
+ */
 import { Tracer } from '@aws-lambda-powertools/tracer';
 import { captureLambdaHandler } from '@aws-lambda-powertools/tracer/middleware';
 import type { MiddlewareObj } from '@middy/core';

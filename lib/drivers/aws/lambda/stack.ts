@@ -65,8 +65,8 @@ function namedErrors(name: string): MiddlewareObj {
 }
 
 /**
- * Lines bear the request that they are of. Not what Powertools' middleware adds besides, some 300 bytes a line: whose log it is
- * says the function's name, size and ARN.
+ * Lines bear the request that they are of. Not what Powertools' middleware adds besides, some 300 bytes a line: whose
+ * log it is says the function's name, size and ARN.
  */
 function requestInLog(): MiddlewareObj {
   return {

@@ -11,12 +11,15 @@ import { sourceOf, type ListPrices, type ListSource } from './list-prices.ts';
 import type { PriceBook } from './price-book.ts';
 
 /**
- * Share of an instance's memory that the host's own system takes before ECS registers the rest: what Karpenter reckons with
- * (settings, `VM_MEMORY_OVERHEAD_PERCENT`, 0.075). A task that was promised more would never find room.
+ * Share of an instance's memory that the host's own system takes before ECS registers the rest: what Karpenter reckons
+ * with (settings, `VM_MEMORY_OVERHEAD_PERCENT`, 0.075). A task that was promised more would never find room.
  */
 const MEMORY_OVERHEAD = 0.075;
 
-/** Engine time that prices are read back: what forecasts from history look at, and what the features of a model need to begin with. */
+/**
+ * Engine time that prices are read back: what forecasts from history look at, and what the features of a model need to
+ * begin with.
+ */
 export const historyNeededS = (priceHistoryS: number): number => Math.max(priceHistoryS, WARM_UP_MS / 1000);
 
 /** The type as ECS offers it to tasks. */
@@ -29,9 +32,9 @@ export const offeredType = (type: InstanceType): InstanceType => ({
 });
 
 /**
- * The Market port over a trace that ends at what is known: the newest price holds until another one is, and what came after `now`
- * is not shown to a process whose clock is behind. Pools that are not to be bought from quote no price: instances there may be,
- * from before, but no new ones.
+ * The Market port over a trace that ends at what is known: the newest price holds until another one is, and what came
+ * after `now` is not shown to a process whose clock is behind. Pools that are not to be bought from quote no price:
+ * instances there may be, from before, but no new ones.
  */
 function marketOf(trace: MarketTrace, now: () => EpochMs, isOpen: (pool: Pool) => boolean): Market {
   const closed = new Set(trace.pools.filter((p) => !isOpen(p)).map((p) => p.id));
@@ -66,9 +69,9 @@ export interface AwsPrices extends KnownMarket {
 }
 
 /**
- * Pools and prices of a deployment, read anew when EC2 has been asked since. A pool is one whose type and zone have a spot
- * price: where EC2 sells a type at all, it sells it on demand and on spot. On-demand prices are the region's (list-prices.ts),
- * or the catalogue's until they are known.
+ * Pools and prices of a deployment, read anew when EC2 has been asked since. A pool is one whose type and zone have a
+ * spot price: where EC2 sells a type at all, it sells it on demand and on spot. On-demand prices are the region's
+ * (list-prices.ts), or the catalogue's until they are known.
  */
 export class AwsMarket {
   readonly #parts: AwsMarketParts;
@@ -87,7 +90,8 @@ export class AwsMarket {
     const version = `${checkedMs} ${listedMs} ${[...closed].sort().join()}`;
     if (known?.version === version) return known;
     const nowMs = raw(now());
-    // What a clock that is ahead of this one has fetched is read all the same: it is shown when its time has come here, too.
+    // What a clock that is ahead of this one has fetched is read all the same: it is shown when its time has come here,
+    // too.
     const toMs = Math.max(nowMs, checkedMs ?? nowMs);
     const fromMs = nowMs - historyS * 1000;
     const [prices, list] = await Promise.all([

@@ -1,10 +1,12 @@
 /**
- * On-demand prices of the deployment's region, from AWS's price list (fetched by price-list.ts), kept in the table as one item.
+ * On-demand prices of the deployment's region, from AWS's price list (fetched by price-list.ts), kept in the table as
+ * one item.
  *
  *   PRICES   LIST    region, and USD per hour by instance type
  *   PRICES   STATE   `listedMs`: when it was last written; `listDueMs`: when to ask again
  *
- * Where the list cannot be had, or lacks a type, prices are those of the built-in catalogue (us-east-1), and that is said.
+ * Where the list cannot be had, or lacks a type, prices are those of the built-in catalogue (us-east-1), and that is
+ * said.
  */
 import { bodyOf } from '../store/codec.ts';
 import { PRICE_LIST } from '../store/keys.ts';

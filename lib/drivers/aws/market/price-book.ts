@@ -1,5 +1,6 @@
 /**
- * Spot prices of the pools that may be bought, kept in the table by day, read as one trace. Who only reads loads nothing of EC2's.
+ * Spot prices of the pools that may be bought, kept in the table by day, read as one trace. Who only reads loads
+ * nothing of EC2's.
  *
  *   PRICES#<day>   <type>/<zone>   price changes of that day, the price in force when it began first
  *   PRICES         STATE           when EC2 was last asked; more in list-prices.ts
@@ -20,7 +21,9 @@ export const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
 /** `2026-01-31` */
 export const dayText = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10);
 
-/** Asked for again on each run: changes are published a little late, and the clock that asked last may have been ahead. */
+/**
+ * Asked for again on each run: changes are published a little late, and the clock that asked last may have been ahead.
+ */
 export const OVERLAP_MS = 30 * 60_000;
 export interface Chunk {
   readonly atMs: readonly number[];
@@ -49,7 +52,9 @@ export class PriceBook {
     this.#table = table;
   }
 
-  /** When EC2 and the price list were last read, engine time, null: never; and the pools that `deployment` has closed. */
+  /**
+   * When EC2 and the price list were last read, engine time, null: never; and the pools that `deployment` has closed.
+   */
   async read(deployment = ''): Promise<{
     readonly checkedMs: number | null;
     readonly listedMs: number | null;
@@ -77,7 +82,10 @@ export class PriceBook {
     return readListPrices(this.#table);
   }
 
-  /** Prices of all pools in [fromMs, toMs], the price in force at `fromMs` first; `checkedMs` says until when they are complete. */
+  /**
+   * Prices of all pools in [fromMs, toMs], the price in force at `fromMs` first; `checkedMs` says until when they are
+   * complete.
+   */
   async prices(range: {
     readonly fromMs: number;
     readonly toMs: number;

@@ -49,7 +49,10 @@ export interface PriceListParts {
   readonly types: readonly string[];
 }
 
-/** Fetches the list if that is due; null when it is not. Never throws for the list's sake: without it the catalogue serves. */
+/**
+ * Fetches the list if that is due; null when it is not. Never throws for the list's sake: without it the catalogue
+ * serves.
+ */
 export async function refreshListPrices(parts: PriceListParts, now: EpochMs): Promise<ListSource | null> {
   const { table, region, types } = parts;
   const [state, stored] = await Promise.all([table.get(PRICES_STATE), readListPrices(table)]);

@@ -1,8 +1,9 @@
 /**
- * Fetches spot prices of the pools that may be bought from EC2, when it is due; how they lie in the table: price-book.ts.
+ * Fetches spot prices of the pools that may be bought from EC2, when it is due; how they lie in the table:
+ * price-book.ts.
  *
- * One writer: the `prices` Lambda, one at a time. A run that died is made up for by the next one, which asks from where the
- * last finished one ended.
+ * One writer: the `prices` Lambda, one at a time. A run that died is made up for by the next one, which asks from where
+ * the last finished one ended.
  */
 import { DescribeSpotPriceHistoryCommand, type EC2Client, type _InstanceType } from '@aws-sdk/client-ec2';
 import { raw, type EpochMs } from '../../../kernel/units.ts';
@@ -89,7 +90,10 @@ async function history(parts: PriceFeedParts, fromMs: number, toMs: number): Pro
   return found;
 }
 
-/** A day's chunks that change by what was fetched; those of pools that had no change that day begin with the price before. */
+/**
+ * A day's chunks that change by what was fetched; those of pools that had no change that day begin with the price
+ * before.
+ */
 function merged(
   known: ReadonlyMap<string, Chunk>,
   with_: {
@@ -106,7 +110,8 @@ function merged(
     const changes: Changes = new Map((chunk?.atMs ?? []).map((at, i) => [at, chunk?.usd[i] ?? 0]));
     const told = [...(fetched.get(pool) ?? [])];
     const news = told.filter(([at]) => at >= startMs && at < startMs + DAY_MS);
-    // What was fetched says more than what is stored: a change of the day before may be published after this day has begun.
+    // What was fetched says more than what is stored: a change of the day before may be published after this day has
+    // begun.
     const began = inForceAt(told, startMs) ?? (changes.has(startMs) ? null : before.get(pool));
     if (began !== null && began !== undefined) news.push([startMs, began]);
     if (news.every(([at, usd]) => changes.get(at) === usd)) continue;

@@ -1,15 +1,17 @@
 /**
- * One-off schedules (EventBridge Scheduler) that wake the cycle shortly before windows of allocations end (lib/stages/scale/window.ts),
- * whatever the period of the clock.
+ * One-off schedules (EventBridge Scheduler) that wake the cycle shortly before windows of allocations end
+ * (lib/stages/scale/window.ts), whatever the period of the clock.
  *
- * A schedule stands for a minute, not for an instance: windows that end in the same minute share it, so there are at most sixty
- * of them however many instances are held, and a cycle makes a call only for a minute that is new or no longer wanted. Its name is
- * the minute, so that making it twice makes it once. It deletes itself when it has fired. It says "look" to the trigger queue and
- * nothing else: fired twice, late, or for an instance that has gone, it costs one look, which decides on what it sees.
+ * A schedule stands for a minute, not for an instance: windows that end in the same minute share it, so there are at
+ * most sixty of them however many instances are held, and a cycle makes a call only for a minute that is new or no
+ * longer wanted. Its name is the minute, so that making it twice makes it once. It deletes itself when it has fired. It
+ * says "look" to the trigger queue and nothing else: fired twice, late, or for an instance that has gone, it costs one
+ * look, which decides on what it sees.
  *
- * The item WINDOWS remembers the minutes that have a schedule. Crash points: a schedule that was made and is not in the item
- * is made again, which changes nothing, or fires in vain; one that is in the item and was not made cannot be, as the item
- * is written last. What could not be made now is tried by the next cycle; the minute's clock looks in any case.
+ * The item WINDOWS remembers the minutes that have a schedule. Crash points: a schedule that was made and is not in the
+ * item is made again, which changes nothing, or fires in vain; one that is in the item and was not made cannot be, as
+ * the item is written last. What could not be made now is tried by the next cycle; the minute's clock looks in any
+ * case.
  */
 import {
   ActionAfterCompletion,
@@ -30,8 +32,8 @@ import type { Table } from '../store/dynamo-table.ts';
 
 const MINUTE_MS = 60_000;
 /**
- * A schedule fires within the minute after its time ("60-second precision", EventBridge Scheduler user guide); a cycle takes
- * seconds more.
+ * A schedule fires within the minute after its time ("60-second precision", EventBridge Scheduler user guide); a cycle
+ * takes seconds more.
  */
 const LEAD_MS = 2 * MINUTE_MS;
 /** Fired later than this it is of no use. At least 60 s, says the service. */
@@ -73,7 +75,10 @@ export class WindowEnds {
     this.#parts = parts;
   }
 
-  /** Has a schedule before each of these instants, wall time, and no other. Never throws: the clock makes up for what fails. */
+  /**
+   * Has a schedule before each of these instants, wall time, and no other. Never throws: the clock makes up for what
+   * fails.
+   */
   async keep(endsMs: readonly number[]): Promise<void> {
     try {
       await this.#keep(endsMs);

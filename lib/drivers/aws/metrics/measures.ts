@@ -54,7 +54,10 @@ export function measureHeldJobs(now: number, before: number): void {
 const priceOf = ({ instance, pool }: InstanceView, market: KnownMarket['market'], nowMs: EpochMs): number =>
   raw(market.quote(instance.pool, nowMs) ?? pool.onDemandUsdPerHour);
 
-/** Interruptions that are expected of the held spot instances within an hour, and what the model was to answer and did not. */
+/**
+ * Interruptions that are expected of the held spot instances within an hour, and what the model was to answer and did
+ * not.
+ */
 export function measureForecast(snapshot: Snapshot, forecast: MarketForecast): void {
   let expected = 0;
   for (const { pool, instance } of snapshot.instances.values()) {
@@ -83,7 +86,10 @@ export function measuredStore(store: Store, spent: Spent): Store {
   });
 }
 
-/** One line for each job, and one for what nobody used: a commit that is made again may say it twice; the ledger is what is exact. */
+/**
+ * One line for each job, and one for what nobody used: a commit that is made again may say it twice; the ledger is what
+ * is exact.
+ */
 function booked(rows: readonly LedgerRow[]): object[] {
   const byJob = Map.groupBy(rows, (row) => row.job);
   const sum = (of: readonly LedgerRow[], kind?: LedgerRow['kind']): number =>
@@ -98,9 +104,10 @@ function booked(rows: readonly LedgerRow[]): object[] {
 }
 
 /**
- * What was forecast of a spot instance, once, when its bill is settled. Summed over instances that ended, what came less what was expected has mean 0
- * where forecasts are right, whatever ended them (lib/market/forecast/drift.ts). By pool, and capacity and price apart, the log has it: pools
- * have no bound, and each number of every risk would be a series that is paid for.
+ * What was forecast of a spot instance, once, when its bill is settled. Summed over instances that ended, what came
+ * less what was expected has mean 0 where forecasts are right, whatever ended them (lib/market/forecast/drift.ts). By
+ * pool, and capacity and price apart, the log has it: pools have no bound, and each number of every risk would be a
+ * series that is paid for.
  */
 function measureHeld(instance: Instance): void {
   const { endedMs, costUsd, forecast, pool } = instance;
@@ -114,7 +121,10 @@ function measureHeld(instance: Instance): void {
   logger.info(HELD, { ...said, ...apart(any, drift('capacity')) });
 }
 
-/** The risks apart: they are forecast as independent ones, so that their hazards add up. Nothing where that of capacity was not kept. */
+/**
+ * The risks apart: they are forecast as independent ones, so that their hazards add up. Nothing where that of capacity
+ * was not kept.
+ */
 const apart = (any: Drift, capacity: Drift): object =>
   capacity.instances === 0
     ? {}

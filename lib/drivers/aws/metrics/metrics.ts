@@ -1,17 +1,21 @@
 /**
- * The numbers that a deployment publishes to CloudWatch: the Lambdas emit them (embedded metric format), the dashboard and
- * the alarms of lib/infra read them. Names are here and nowhere else, so that a graph cannot ask for what nobody writes.
+ * The numbers that a deployment publishes to CloudWatch: the Lambdas emit them (embedded metric format), the dashboard
+ * and the alarms of lib/infra read them. Names are here and nowhere else, so that a graph cannot ask for what nobody
+ * writes.
  *
  * Every metric has the dimension `service`, the deployment's name (Powertools sets it); those with `by` have one more.
- * CloudWatch bills each name and dimension value per hour in which it was written (0.30 USD a month): hence a short list,
- * no dimension without bound (owner, job, pool), and nothing that is written while there is nothing to do.
+ * CloudWatch bills each name and dimension value per hour in which it was written (0.30 USD a month): hence a short
+ * list, no dimension without bound (owner, job, pool), and nothing that is written while there is nothing to do.
  */
 export const METRIC_NAMESPACE = 'Ebbtide';
 
 /** The message of the log's lines that say what was booked on a job; the dashboard sums them. */
 export const BOOKED = 'booked';
 
-/** The message of the log's lines that say of an instance that ended what was forecast of it; the dashboard sums them by pool. */
+/**
+ * The message of the log's lines that say of an instance that ended what was forecast of it; the dashboard sums them by
+ * pool.
+ */
 export const HELD = 'held';
 
 /** Dimension that every metric has; its value is POWERTOOLS_SERVICE_NAME. */

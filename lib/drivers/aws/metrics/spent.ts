@@ -10,8 +10,9 @@ const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
 const keyOf = (day: number) => spentKey(new Date(day * DAY_MS).toISOString().slice(0, 10));
 
 /**
- * What instances that have ended cost, summed by the day (UTC) of their end: for a graph and an alarm, so that no ledger is
- * read for them. A commit that is not answered and made again may be counted twice; the ledger is what is exact.
+ * What instances that have ended cost, summed by the day (UTC) of their end: for a graph and an alarm, so that no
+ * ledger is read for them. A commit that is not answered and made again may be counted twice; the ledger is what is
+ * exact.
  */
 export class Spent {
   readonly #table: Pick<Table, 'add' | 'get'>;

@@ -1,9 +1,11 @@
 /**
- * Whether somebody has rights, by IAM's own word: it evaluates the policies, the permission boundary and those of the organisation
- * without doing anything. https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html
+ * Whether somebody has rights, by IAM's own word: it evaluates the policies, the permission boundary and those of the
+ * organisation without doing anything.
+ * https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html
  *
- * Asked is the right on any resource (`*`). A policy that gives it on particular ones only, or under conditions, answers no:
- * so a right that nobody gives is said with these words, and one that hangs on a condition that cannot be known is only noted.
+ * Asked is the right on any resource (`*`). A policy that gives it on particular ones only, or under conditions,
+ * answers no: so a right that nobody gives is said with these words, and one that hangs on a condition that cannot be
+ * known is only noted.
  */
 import type { Issue } from '../../../kernel/errors.ts';
 import { askQuery, textOf, wordsOf, type Caller } from './asking.ts';

@@ -1,6 +1,6 @@
 /**
- * Questions to services of AWS of which nothing else here needs a client: a request or two each do not warrant four packages.
- * Requests are signed by the library that signs them everywhere else (Signature Version 4).
+ * Questions to services of AWS of which nothing else here needs a client: a request or two each do not warrant four
+ * packages. Requests are signed by the library that signs them everywhere else (Signature Version 4).
  */
 import { Hash } from '@smithy/core/serde';
 import { HttpRequest } from '@smithy/core/transport';
@@ -30,7 +30,9 @@ export interface Said {
   readonly message: string;
 }
 
-/** "Service endpoints" of each service in the AWS General Reference; IAM has one for all regions, signed for us-east-1. */
+/**
+ * "Service endpoints" of each service in the AWS General Reference; IAM has one for all regions, signed for us-east-1.
+ */
 function placeOf(service: Service, region: string): { readonly url: URL; readonly region: string } {
   const name = service === 'servicequotas' ? 'SERVICE_QUOTAS' : service.toUpperCase();
   // "Service-specific endpoints", AWS SDKs and Tools reference: as the clients have it.

@@ -31,8 +31,8 @@ export const roleArn = (name: RoleName, of: Bootstrap): string => arnOf(of, role
 const commandOf = ({ account, region }: Bootstrap): string => `npx cdk bootstrap aws://${account}/${region}`;
 
 /**
- * The version that it has: the parameter by which the CDK and the templates know it. `unknown` where it may not be read.
- * A version that is too old is found to be a failure.
+ * The version that it has: the parameter by which the CDK and the templates know it. `unknown` where it may not be
+ * read. A version that is too old is found to be a failure.
  */
 export async function bootstrapVersion(
   callers: readonly Caller[],
@@ -66,8 +66,9 @@ export type Taken = Caller | { readonly why: string };
 export type TakenRoles = ReadonlyMap<RoleName, Taken>;
 
 /**
- * The roles that the command line takes: without those that deploy and put the code into the bucket it fails. The one that looks
- * up is wanted where something is looked up. To take a role is to be given keys, which are thrown away when all has been asked.
+ * The roles that the command line takes: without those that deploy and put the code into the bucket it fails. The one
+ * that looks up is wanted where something is looked up. To take a role is to be given keys, which are thrown away when
+ * all has been asked.
  */
 export async function takeRoles(caller: Caller, of: Bootstrap, isLookedUp: boolean): Promise<TakenRoles> {
   const wanted: RoleName[] = ['deploy', 'file-publishing', ...(isLookedUp ? (['lookup'] as const) : [])];

@@ -1,7 +1,7 @@
 /**
- * Whether the function that launches may do so, once it is there: by a dry run as its own role, where that can be taken; else by
- * IAM's word on the role's policies; else it is said what to look at. The role trusts the Lambda service alone, so that taking it needs
- * a trust that somebody has added. Nothing is launched.
+ * Whether the function that launches may do so, once it is there: by a dry run as its own role, where that can be
+ * taken; else by IAM's word on the role's policies; else it is said what to look at. The role trusts the Lambda service
+ * alone, so that taking it needs a trust that somebody has added. Nothing is launched.
  */
 import { EC2Client, RunInstancesCommand, type RunInstancesCommandInput } from '@aws-sdk/client-ec2';
 import { faultOf } from '../errors.ts';

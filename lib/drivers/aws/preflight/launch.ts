@@ -1,7 +1,8 @@
 /**
- * Whether a launch would be let through, by EC2's own word: a dry run checks rights and starts nothing. It has the rights of whoever
- * asks, and not those of the function that launches, which is not there yet: but what an organisation forbids, such as types,
- * purchase options or regions, it forbids them all. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html (DryRun)
+ * Whether a launch would be let through, by EC2's own word: a dry run checks rights and starts nothing. It has the
+ * rights of whoever asks, and not those of the function that launches, which is not there yet: but what an organisation
+ * forbids, such as types, purchase options or regions, it forbids them all.
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html (DryRun)
  */
 import { RunInstancesCommand, type EC2Client, type RunInstancesCommandInput } from '@aws-sdk/client-ec2';
 import { faultOf } from '../errors.ts';
@@ -18,7 +19,10 @@ export interface Launching {
 
 type Launched = 'allowed' | { readonly is: 'forbidden' | 'not-asked'; readonly said: string };
 
-/** "with an explicit deny in a service control policy", "because no resource control policy allows ...": the messages name the kind. */
+/**
+ * "with an explicit deny in a service control policy", "because no resource control policy allows ...": the messages
+ * name the kind.
+ */
 const OF_ORGANISATION = /(?:service|resource) control policy/;
 
 /** Once on demand, and of each family on spot, as most is bought. */

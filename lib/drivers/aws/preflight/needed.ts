@@ -1,7 +1,7 @@
 /**
- * What CloudFormation does to make each kind of resource of the templates: the actions of the "create" handlers in the schemas of
- * CloudFormation's resource types, and of the Service Authorization Reference for types whose schema names none. Without what
- * only reads, and without what the templates do not ask for (keys of KMS, imports, ...).
+ * What CloudFormation does to make each kind of resource of the templates: the actions of the "create" handlers in the
+ * schemas of CloudFormation's resource types, and of the Service Authorization Reference for types whose schema names
+ * none. Without what only reads, and without what the templates do not ask for (keys of KMS, imports, ...).
  */
 type Needs = Readonly<Record<string, readonly string[]>>;
 
@@ -76,7 +76,10 @@ export const neededBy = ({ vpc, auth, alarmEmail }: Made): Needs => ({
   ...(alarmEmail === undefined ? {} : MAIL),
 });
 
-/** What `cdk bootstrap` does with the rights of whoever runs it ("Permissions needed to bootstrap", AWS CDK developer guide). */
+/**
+ * What `cdk bootstrap` does with the rights of whoever runs it ("Permissions needed to bootstrap", AWS CDK developer
+ * guide).
+ */
 export const TO_BOOTSTRAP: readonly string[] = [
   'cloudformation:CreateChangeSet',
   'cloudformation:DescribeStacks',

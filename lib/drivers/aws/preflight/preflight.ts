@@ -1,8 +1,10 @@
 /**
- * What would stop a deployment, or its first launch, asked before anything is made: `npm run preflight`. Changes nothing. Each
- * finding names the key, the right or the quota, and what to do. What could not be asked is a note, and never taken as good.
+ * What would stop a deployment, or its first launch, asked before anything is made: `npm run preflight`. Changes
+ * nothing. Each finding names the key, the right or the quota, and what to do. What could not be asked is a note, and
+ * never taken as good.
  *
- * What the region offers is asked with the code of the deployment itself, which asks it in its first seconds (lib/drivers/aws/deploying/offers.ts).
+ * What the region offers is asked with the code of the deployment itself, which asks it in its first seconds
+ * (lib/drivers/aws/deploying/offers.ts).
  */
 import type { EC2Client } from '@aws-sdk/client-ec2';
 import { EbbError, type Issue } from '../../../kernel/errors.ts';
@@ -177,8 +179,9 @@ async function principalOf(caller: Caller, arn: string): Promise<string | null> 
 }
 
 /**
- * The first spot instance of an account needs it. The function that launches may have EC2 make it, unless an organisation's
- * policy forbids that. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html
+ * The first spot instance of an account needs it. The function that launches may have EC2 make it, unless an
+ * organisation's policy forbids that.
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html
  */
 async function spotRole(caller: Caller, { notes }: Findings): Promise<void> {
   const said = await askQuery(caller, 'iam', { Action: 'GetRole', Version: '2010-05-08', RoleName: SPOT_ROLE });
@@ -213,12 +216,15 @@ async function quotas(caller: Caller, maxVcpus: number, { failures, notes }: Fin
   }
 }
 
-/** Executions of functions at once beside the parts of a cycle: two readers of the queue, four by clocks and streams, two of the API. */
+/**
+ * Executions of functions at once beside the parts of a cycle: two readers of the queue, four by clocks and streams,
+ * two of the API.
+ */
 const BESIDE_THE_CYCLE = 8;
 
 /**
- * New accounts may run ten functions at once per region, all their functions together. Beyond that limit Lambda throttles: the API
- * answers 502, and cycles are late.
+ * New accounts may run ten functions at once per region, all their functions together. Beyond that limit Lambda
+ * throttles: the API answers 502, and cycles are late.
  */
 async function functionsAtOnce(caller: Caller, cycle: number, { failures, notes }: Findings): Promise<void> {
   const at = 'Lambda concurrency';

@@ -6,7 +6,9 @@ import type { Write } from './dynamo-table.ts';
 /** Entries in one item: some 25 bytes each, so that an item stays below a kilobyte. */
 const ENTRIES_PER_ITEM = 32;
 
-/** `ACTIVE` while a commit changes it: what is not over, with the positions of instances, in as few items as it takes. */
+/**
+ * `ACTIVE` while a commit changes it: what is not over, with the positions of instances, in as few items as it takes.
+ */
 export class ActiveList {
   readonly #items: Map<string, ActiveDoc>;
   readonly #itemOf = new Map<string, string>();

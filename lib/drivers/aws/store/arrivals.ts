@@ -1,15 +1,17 @@
 /**
- * What was submitted and no commit knows of yet. A call of a submitter is one item of the partition `NEW`, with its jobs
- * whole: durable, all or nothing. Whoever looks next **takes it in**: a commit gives the jobs their numbers and writes what there
- * is of a job (its item, its event, its place in the lists, its name) with everything else that the log holds, and
- * then the item of `NEW` is deleted.
+ * What was submitted and no commit knows of yet. A call of a submitter is one item of the partition `NEW`, with its
+ * jobs whole: durable, all or nothing. Whoever looks next **takes it in**: a commit gives the jobs their numbers and
+ * writes what there is of a job (its item, its event, its place in the lists, its name) with everything else that the
+ * log holds, and then the item of `NEW` is deleted.
  *
- * Under an idempotency key the key's item comes first, on the condition that there is none, and holds the job whole, too: so
- * whoever is asked again under the key can put the item of `NEW` in place of a writer that died between the two.
+ * Under an idempotency key the key's item comes first, on the condition that there is none, and holds the job whole,
+ * too: so whoever is asked again under the key can put the item of `NEW` in place of a writer that died between the
+ * two.
  *
  * Crash points. After the key: nothing has happened, and repeating it completes it. After the item of `NEW`: the job is
- * there. After the commit: what is left in `NEW` is found to be known by its ids, and only deleted; the same is true of what comes late,
- * twice, or from several that complete one another. No clock decides anything but the order of jobs that are taken in together.
+ * there. After the commit: what is left in `NEW` is found to be known by its ids, and only deleted; the same is true of
+ * what comes late, twice, or from several that complete one another. No clock decides anything but the order of jobs
+ * that are taken in together.
  */
 import type { Job } from '../../../domain/job.ts';
 import type { Submission } from '../../../ports/store.ts';
@@ -65,7 +67,9 @@ export const isSameArrival = (item: Item, held: NonNullable<Write['set']>): bool
   textAt(item, 's3') === textAt(held, 's3') &&
   Buffer.compare(item['b']?.B ?? new Uint8Array(), held['b']?.B ?? new Uint8Array()) === 0;
 
-/** `held`: what holds the job. A key that has expired can be used again, also while the service has not deleted it yet. */
+/**
+ * `held`: what holds the job. A key that has expired can be used again, also while the service has not deleted it yet.
+ */
 export const keyWrite = (
   { job, key: { key, digest } }: { readonly job: string; readonly key: NonNullable<Submission['idempotency']> },
   held: NonNullable<Write['set']>,

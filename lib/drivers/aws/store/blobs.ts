@@ -6,14 +6,17 @@ import { bytes, checkVersion, decode, encode, placeOf, text, textAt, type Item }
 import { SUPERSEDED_TAG } from './keys.ts';
 import type { Meter, Write } from './dynamo-table.ts';
 
-/** What is larger goes to S3: a put there costs as much as writing 8 KB, twice if it is changed once, and an item ends at 400 KB. */
+/**
+ * What is larger goes to S3: a put there costs as much as writing 8 KB, twice if it is changed once, and an item ends
+ * at 400 KB.
+ */
 const INLINE_BYTES = 16_384;
 
 type Held = Required<Pick<Write, 'set' | 'remove'>>;
 
 /**
- * The object that an item names is not there. As a rule it was superseded after the item was read: reading the item again
- * finds its successor. When it is missing again and again, it is lost.
+ * The object that an item names is not there. As a rule it was superseded after the item was read: reading the item
+ * again finds its successor. When it is missing again and again, it is lost.
  */
 export class ObjectMissing extends EbbError {
   constructor(name: string, cause: unknown) {
@@ -27,8 +30,8 @@ export class ObjectMissing extends EbbError {
 }
 
 /**
- * A name that no other writer draws. Several may prepare the same commit, and only one of them makes it: its objects must not be
- * overwritten by the others.
+ * A name that no other writer draws. Several may prepare the same commit, and only one of them makes it: its objects
+ * must not be overwritten by the others.
  */
 export const ownName = (name: string): string => `${name}-${randomUUID().slice(0, 8)}`;
 
@@ -47,9 +50,9 @@ export async function readingAnew<T>(read: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Objects by name, each written once under a name of its own. Reads see every write before them. No object is deleted here:
- * one that nothing names any more is tagged, and a lifecycle rule of the bucket deletes it a day after it was made
- * at the earliest, because others may have read its name and not yet the object.
+ * Objects by name, each written once under a name of its own. Reads see every write before them. No object is deleted
+ * here: one that nothing names any more is tagged, and a lifecycle rule of the bucket deletes it a day after it was
+ * made at the earliest, because others may have read its name and not yet the object.
  */
 export class Blobs {
   readonly #client: S3Client;
@@ -80,8 +83,8 @@ export class Blobs {
   }
 
   /**
-   * Marks an object that nothing names any more. A fault is nobody's concern: what the object was superseded by is stored
-   * already, and an object without its mark costs its storage only.
+   * Marks an object that nothing names any more. A fault is nobody's concern: what the object was superseded by is
+   * stored already, and an object without its mark costs its storage only.
    */
   async supersede(name: string): Promise<void> {
     const Tagging = { TagSet: [SUPERSEDED_TAG] };

@@ -53,15 +53,18 @@ const kindOf = ({ sk }: Key): keyof typeof parsers => (sk === 'JOB' ? 'JOB' : sk
  * What the engine alone writes, as of one commit: read when first asked for, and kept. A commit computes from it on the
  * condition that no other has come between, so what is kept is never stale where it matters.
  *
- * Lifecycle: `at(view)` takes in what commits since then have written, or forgets everything when that is not known -> `load`
- * -> `accept` what a commit wrote. What is over is not kept.
+ * Lifecycle: `at(view)` takes in what commits since then have written, or forgets everything when that is not known ->
+ * `load` -> `accept` what a commit wrote. What is over is not kept.
  */
 export class Documents {
   readonly #blobs: Blobs;
   #view: View;
   #commits = -1;
   readonly #docs = new Map<string, Doc>();
-  /** The items that the documents were made of, so that a commit of others is laid over them and they need not be read again. */
+  /**
+   * The items that the documents were made of, so that a commit of others is laid over them and they need not be read
+   * again.
+   */
   readonly #items = new Map<string, Item | undefined>();
   #effects: OpenEffects | null = null;
   #active: Map<string, ActiveDoc> | null = null;

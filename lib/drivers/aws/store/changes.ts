@@ -76,7 +76,10 @@ export interface Prepared {
   readonly dropped: readonly string[];
 }
 
-/** Turns changes into writes, computed from the state that `head` is of. Reads what it lacks; writes only large values to the bucket. */
+/**
+ * Turns changes into writes, computed from the state that `head` is of. Reads what it lacks; writes only large values
+ * to the bucket.
+ */
 export async function prepare(parts: Parts, head: Head, changes: readonly Change[]): Promise<Prepared> {
   const work = new Preparation(parts, head);
   await parts.documents.load(changes.flatMap(keysOf));

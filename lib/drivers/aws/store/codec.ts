@@ -73,7 +73,10 @@ export const placeOf = (item: Item, attribute: string): Place => ({
   attribute,
 });
 
-/** A value of an item, brought up to this version. Throws `store.newer` for what a later version wrote, `store.corrupt` for what none did that was released. */
+/**
+ * A value of an item, brought up to this version. Throws `store.newer` for what a later version wrote, `store.corrupt`
+ * for what none did that was released.
+ */
 export function bodyOf<T>(item: Item, name = 'b'): T {
   checkVersion(item);
   const value = item[name]?.B;

@@ -1,7 +1,7 @@
 /**
- * What things have cost, by the day (UTC) on which it was settled: `COSTS` `<day>`. Written whole by the very commit that writes
- * the ledger, from the state that it is computed from: each row counts once, whoever dies when. So sums outlive the ledger that
- * they were made of, and cost as many reads as there were days.
+ * What things have cost, by the day (UTC) on which it was settled: `COSTS` `<day>`. Written whole by the very commit
+ * that writes the ledger, from the state that it is computed from: each row counts once, whoever dies when. So sums
+ * outlive the ledger that they were made of, and cost as many reads as there were days.
  */
 import type { LedgerRow } from '../../../domain/ledger.ts';
 import { ownName, type Blobs } from './blobs.ts';

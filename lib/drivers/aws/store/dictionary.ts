@@ -1,7 +1,8 @@
 /**
- * What most stored values have in common, so that compression need not repeat it: an item is billed by the kilobyte, and a job
- * with its task fits one instead of two. **This text never changes** once it is released: another one
- * would be a form of its own beside it (codec.ts). What is most frequent comes last, where deflate reaches it by the shortest distances.
+ * What most stored values have in common, so that compression need not repeat it: an item is billed by the kilobyte,
+ * and a job with its task fits one instead of two. **This text never changes** once it is released: another one would
+ * be a form of its own beside it (codec.ts). What is most frequent comes last, where deflate reaches it by the shortest
+ * distances.
  */
 const observation = '{"kind":"attempt-progress","attempt":"","keptS":"instance-rebalance","attempt-started"';
 const fleet =

@@ -9,12 +9,20 @@ import { EXPLAINED, type Key } from './keys.ts';
 import type { Write } from './dynamo-table.ts';
 import type { Reader } from './view.ts';
 
-/** A job without what lies elsewhere: its specification never changes, requests to cancel and to release are others' to write. */
+/**
+ * A job without what lies elsewhere: its specification never changes, requests to cancel and to release are others' to
+ * write.
+ */
 export type JobBody = Omit<Job, 'spec' | 'cancelRequested' | 'cancelledBy'>;
 
-/** Tasks of a job whose records lie in the job's own item: more would make each change of one rewrite too many others. */
+/**
+ * Tasks of a job whose records lie in the job's own item: more would make each change of one rewrite too many others.
+ */
 const TASKS_WITHIN = 4;
-/** Bytes of a specification that lies in the job's own item: with it a job of few tasks is below 1 KB, the unit of the bill. */
+/**
+ * Bytes of a specification that lies in the job's own item: with it a job of few tasks is below 1 KB, the unit of the
+ * bill.
+ */
 const SPEC_WITHIN_BYTES = 512;
 
 /** `JOB`: a job as it is. Absent body: nothing is known of the job but runs of its tasks. */

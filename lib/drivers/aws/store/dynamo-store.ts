@@ -508,7 +508,10 @@ export class DynamoStore implements Store {
 const isNothingLeft = ({ jobs, tasks, attempts, instances, openEffects }: ActiveState): boolean =>
   [jobs, tasks, attempts, instances, openEffects].every((list) => list.length === 0);
 
-/** The last explanations of jobs that the newest plan does not explain: in their own items, or beside them where they are long. */
+/**
+ * The last explanations of jobs that the newest plan does not explain: in their own items, or beside them where they
+ * are long.
+ */
 async function explanationsOfJobs(view: View, jobs: readonly string[]): Promise<readonly ExplanationDoc[]> {
   const items = await view.getMany(jobs.flatMap((job) => [jobKey(job), explanationKey(job)]));
   return jobs.flatMap((job) => {

@@ -25,7 +25,10 @@ import { SCHEMA_VERSION } from './upgrades.ts';
 const MAX_BATCH_READS = 100;
 /** How many reads of one call run side by side. */
 const READS_AT_ONCE = 8;
-/** What met another transaction, or was too much at once, is repeated this often, with jittered pauses up to the longest. */
+/**
+ * What met another transaction, or was too much at once, is repeated this often, with jittered pauses up to the
+ * longest.
+ */
 const MAX_CONFLICTS = 40;
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 320;
@@ -92,7 +95,8 @@ export interface Range {
 
 /**
  * The table, with reads that see every write before them, and writes in transactions. Knows nothing of what the items
- * mean, but that one whose `ttl` has passed is gone: the service deletes it within days. Every fault leaves as an EbbError (lib/drivers/aws/errors.ts).
+ * mean, but that one whose `ttl` has passed is gone: the service deletes it within days. Every fault leaves as an
+ * EbbError (lib/drivers/aws/errors.ts).
  */
 export class Table {
   readonly #client: DynamoDBClient;
@@ -113,7 +117,10 @@ export class Table {
     return (await this.getMany([key])).get(textOf(key));
   }
 
-  /** Those that are there, by `textOf` their key. `eventual`: half the price; what was written within the last second or so may be missing. */
+  /**
+   * Those that are there, by `textOf` their key. `eventual`: half the price; what was written within the last second or
+   * so may be missing.
+   */
   async getMany(keys: readonly Key[], reads: 'consistent' | 'eventual' = 'consistent'): Promise<Map<string, Item>> {
     const unique = [...new Map(keys.map((k) => [textOf(k), k])).values()];
     const found = new Map<string, Item>();
@@ -172,8 +179,8 @@ export class Table {
   }
 
   /**
-   * Keys and numbers of arrival from an index, newest first, below `before`. An index follows the table within a second or
-   * so: what is listed was there, and what came just now may be missing.
+   * Keys and numbers of arrival from an index, newest first, below `before`. An index follows the table within a second
+   * or so: what is listed was there, and what came just now may be missing.
    */
   async newest(list: List, before: number, limit: number): Promise<{ readonly key: Key; readonly arrival: number }[]> {
     const items = await this.#query(
@@ -210,7 +217,10 @@ export class Table {
     return items;
   }
 
-  /** Whether an item is gone by its `ttl`. A commit that nobody has carried over is needed until the service deletes it (journal.ts). */
+  /**
+   * Whether an item is gone by its `ttl`. A commit that nobody has carried over is needed until the service deletes it
+   * (journal.ts).
+   */
   isExpired(item: Item): boolean {
     return item['ttl'] !== undefined && numberOf(item, 'ttl') * 1000 <= this.#nowMs() && textAt(item, 'pk') !== LOG;
   }
@@ -242,7 +252,10 @@ export class Table {
     return answer.Attributes ?? {};
   }
 
-  /** One write alone: half of what it costs in a transaction. `answer`: whether the item afterwards is wanted. Throws when the service does not answer: then it may have been done. */
+  /**
+   * One write alone: half of what it costs in a transaction. `answer`: whether the item afterwards is wanted. Throws
+   * when the service does not answer: then it may have been done.
+   */
   async write(write: Write, answer: 'item' | 'nothing' = 'item'): Promise<WriteOutcome> {
     const { condition } = write;
     const values = { ...condition?.values };

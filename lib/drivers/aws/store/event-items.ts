@@ -12,7 +12,10 @@ const FORGET_AT_ONCE = 20;
 
 type Loose = Omit<EventRecord, 'sequence'>;
 
-/** Only commits write events, and one follows the other: numbers have no gaps, and what a reader has passed never changes. */
+/**
+ * Only commits write events, and one follows the other: numbers have no gaps, and what a reader has passed never
+ * changes.
+ */
 export function eventWrites(first: number, events: readonly Loose[]): Write[] {
   const writes: Write[] = [];
   for (let from = 0; from < events.length; from += EVENTS_PER_ITEM) {
@@ -22,7 +25,9 @@ export function eventWrites(first: number, events: readonly Loose[]): Write[] {
   return writes;
 }
 
-/** Items of events older than the newest `keep`, given the next number: some at a time, so that a commit stays small. */
+/**
+ * Items of events older than the newest `keep`, given the next number: some at a time, so that a commit stays small.
+ */
 export async function forgottenEvents(view: Reader, next: number, keep: number): Promise<Write[]> {
   // An item that begins so much earlier ends below what is kept, however many events it has.
   const to = next - keep - EVENTS_PER_ITEM;

@@ -1,10 +1,10 @@
 /**
- * When items go away by themselves (`ttl`, the table's time to live): no write deletes them, so ageing out costs nothing but the
- * attribute, which is set with what is written anyway. The service deletes within days of that second; readers take an
- * item as gone from that second on (dynamo-table.ts).
+ * When items go away by themselves (`ttl`, the table's time to live): no write deletes them, so ageing out costs
+ * nothing but the attribute, which is set with what is written anyway. The service deletes within days of that second;
+ * readers take an item as gone from that second on (dynamo-table.ts).
  *
- * What is over goes `historyDays` after the commit that finds it over. Small items beside it, written while nobody knows how
- * long it will live, get a year more: nothing that is still looked for by them lives so long.
+ * What is over goes `historyDays` after the commit that finds it over. Small items beside it, written while nobody
+ * knows how long it will live, get a year more: nothing that is still looked for by them lives so long.
  */
 import { raw } from '../../../kernel/units.ts';
 import type { Job } from '../../../domain/job.ts';
@@ -14,7 +14,10 @@ import { number } from './codec.ts';
 const DAY_S = 86_400;
 /** Longest life of a job, a task or an instance of which everything is still found by its neighbours. */
 export const LIFE_DAYS = 365;
-/** Entries of the list of all jobs go so much later than a job that ends at once: one that lives half as long looks after its entry when it ends. */
+/**
+ * Entries of the list of all jobs go so much later than a job that ends at once: one that lives half as long looks
+ * after its entry when it ends.
+ */
 const LISTED_DAYS = 30;
 
 type Attributes = NonNullable<Write['set']>;

@@ -33,7 +33,9 @@ interface Known {
 
 const nothingKnown = (): Known => ({ taken: new Set(), used: new Map(), unfinished: new Set() });
 
-/** A job to be written. Without `key`: it has none, or a call before this one left it at the key, and it is completed. */
+/**
+ * A job to be written. Without `key`: it has none, or a call before this one left it at the key, and it is completed.
+ */
 interface Due {
   readonly job: Job;
   readonly key: Submission['idempotency'];
@@ -58,11 +60,13 @@ export interface IntakeParts {
 }
 
 /**
- * Takes submissions (arrivals.ts). Calls that arrive while others are being written are looked at together next, so that a
- * process never contends with itself. What a call makes is one item, whatever its size: it is there whole or not at all.
+ * Takes submissions (arrivals.ts). Calls that arrive while others are being written are looked at together next, so
+ * that a process never contends with itself. What a call makes is one item, whatever its size: it is there whole or not
+ * at all.
  *
- * A lone submission, which is the rule, writes its key and itself and reads nothing. Ids are drawn at random (40 bits within a
- * second): of two with the same id the second is refused while the first is not taken in yet, and would be the same job afterwards.
+ * A lone submission, which is the rule, writes its key and itself and reads nothing. Ids are drawn at random (40 bits
+ * within a second): of two with the same id the second is refused while the first is not taken in yet, and would be the
+ * same job afterwards.
  */
 export class Intake {
   readonly #parts: IntakeParts;
@@ -184,8 +188,8 @@ export class Intake {
   }
 
   /**
-   * The job of a key under which none was found. Its writer is still at it, or died before it wrote more; it may have been this very
-   * call. `asked`: the job that is submitted under the key now.
+   * The job of a key under which none was found. Its writer is still at it, or died before it wrote more; it may have
+   * been this very call. `asked`: the job that is submitted under the key now.
    */
   async #lacking(
     item: Item,
@@ -200,7 +204,8 @@ export class Intake {
       const id = jobId(textAt(item, 'job'));
       const job = await jobs.get(id);
       if (job !== null) return { job, isUnfinished: false };
-      // The object of a call that was never completed has expired. The same body makes the same job; another one is a conflict.
+      // The object of a call that was never completed has expired. The same body makes the same job; another one is a
+      // conflict.
       return { job: asked === undefined ? undefined : { ...asked, id }, isUnfinished: true };
     }
   }
@@ -256,7 +261,9 @@ const idTaken = (id: string): EbbError =>
     next: 'submit it again: a new id is drawn',
   });
 
-/** What was submitted is durable: a fault behind it is the next look's, not its submitter's, who would submit it again. */
+/**
+ * What was submitted is durable: a fault behind it is the next look's, not its submitter's, who would submit it again.
+ */
 function afterwards(error: unknown): void {
   if (!(error instanceof EbbError)) throw error;
 }

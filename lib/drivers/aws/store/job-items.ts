@@ -122,8 +122,8 @@ export class Jobs {
   }
 
   /**
-   * Newest first. Looks at 2,000 jobs at most, found among 50,000 in the list of all: a page may have fewer than `limit` and
-   * still a `next`.
+   * Newest first. Looks at 2,000 jobs at most, found among 50,000 in the list of all: a page may have fewer than
+   * `limit` and still a `next`.
    */
   list(filter: JobFilter, limit: number, after: string | null): Promise<Page<Job>> {
     return readingAnew(() => this.#list(filter, limit, after));

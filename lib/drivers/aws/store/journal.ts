@@ -1,24 +1,26 @@
 /**
  * Commits of any size, all or nothing, by the newest lease only: a log of which each item is one commit.
  *
- * `LOG` `<n>` is commit n, with all that it writes, compressed together; or the taking of a lease, which is a commit of nothing. It is put on
- * the condition that there is none of that number yet, by who knows all commits before it. So commits have one order; each was computed
- * from the state that all before it make; and none comes after a newer lease that its writer did not know of. One write of some
- * kilobytes, and no transaction.
+ * `LOG` `<n>` is commit n, with all that it writes, compressed together; or the taking of a lease, which is a commit of
+ * nothing. It is put on the condition that there is none of that number yet, by who knows all commits before it. So
+ * commits have one order; each was computed from the state that all before it make; and none comes after a newer lease
+ * that its writer did not know of. One write of some kilobytes, and no transaction.
  *
- * What a commit writes counts from there on. The items that it is about are written later, once for many commits (`carry over`:
- * tail.ts), by whoever makes a commit that leaves much in the log, or finds nothing left to do. HEAD then says up to
- * which commit that is done. Readers lay over the items what the log has since (view.ts).
+ * What a commit writes counts from there on. The items that it is about are written later, once for many commits
+ * (`carry over`: tail.ts), by whoever makes a commit that leaves much in the log, or finds nothing left to do. HEAD
+ * then says up to which commit that is done. Readers lay over the items what the log has since (view.ts).
  *
- * Crash points. Before the put: nothing has happened (an object that nobody names is left, of a large commit). After it: the
- * commit holds. While it is carried over: whoever does it next begins where HEAD says; writes are absolute and say which commit
- * they are of, so that they may be done again, by several at once, and late. Between the last and HEAD: they are done again.
+ * Crash points. Before the put: nothing has happened (an object that nobody names is left, of a large commit). After
+ * it: the commit holds. While it is carried over: whoever does it next begins where HEAD says; writes are absolute and
+ * say which commit they are of, so that they may be done again, by several at once, and late. Between the last and
+ * HEAD: they are done again.
  *
- * A request of unknown outcome (the answer was lost, or the request is still on its way) is made again under the same number:
- * what is found there then is either this commit, by its name, or another one, and the lost request can never be carried out.
+ * A request of unknown outcome (the answer was lost, or the request is still on its way) is made again under the same
+ * number: what is found there then is either this commit, by its name, or another one, and the lost request can never
+ * be carried out.
  *
- * Commits expire (`ttl`) long after they were carried over: what has work is carried over within some commits, what has none at
- * once.
+ * Commits expire (`ttl`) long after they were carried over: what has work is carried over within some commits, what has
+ * none at once.
  */
 import { randomUUID } from 'node:crypto';
 import { EbbError } from '../../../kernel/errors.ts';
@@ -31,7 +33,10 @@ import { inParallel, type Table, type Write } from './dynamo-table.ts';
 import { upgraded, type Place } from './upgrades.ts';
 import { View } from './view.ts';
 
-/** A commit is carried over, with those before it, once they are so many or so large: what a reader that has just begun reads. */
+/**
+ * A commit is carried over, with those before it, once they are so many or so large: what a reader that has just begun
+ * reads.
+ */
 const CARRY_COMMITS = 100;
 const CARRY_BYTES = 98_304;
 const WRITES_AT_ONCE = 16;
@@ -148,7 +153,8 @@ export class Journal {
     const wasDue = this.#isDue();
     const next: Head = { ...head, ...numbers, commits: head.commits + 1 };
     if (!(await this.#append(next, { writes }))) return { status: 'stale' };
-    // The commit holds from here on: a fault while it is carried over is not the caller's, the next one goes on with it.
+    // The commit holds from here on: a fault while it is carried over is not the caller's, the next one goes on with
+    // it.
     if (this.#isDue()) await this.#carry({ mayPass: !wasDue, isAsked: false }).catch(passing);
     return { status: 'done', head: next };
   }
@@ -317,7 +323,10 @@ const headOf = (item: Item | undefined): Head => ({
   events: numberOf(item, 'events'),
 });
 
-/** Writes as JSON: only the kinds of values that the store writes. What is encoded is decoded, so that all is compressed together. */
+/**
+ * Writes as JSON: only the kinds of values that the store writes. What is encoded is decoded, so that all is compressed
+ * together.
+ */
 type PackedValue = { readonly s: string } | { readonly n: string } | { readonly f: boolean } | { readonly j: unknown };
 interface PackedWrite extends Omit<Write, 'set' | 'once' | 'condition'> {
   readonly set?: Record<string, PackedValue>;

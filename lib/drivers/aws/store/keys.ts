@@ -33,7 +33,10 @@ export const runsKey = (job: string, stage: string, index: number): Key => ({
   pk: `J#${job}`,
   sk: `${RUNS}${stage}#${padded(Math.floor(index / TASKS_PER_ITEM))}`,
 });
-/** Where the records of a small job's tasks would lie if not in its own item; ended attempts moved out of that lie behind it. */
+/**
+ * Where the records of a small job's tasks would lie if not in its own item; ended attempts moved out of that lie
+ * behind it.
+ */
 export const innerRunsKey = (job: string): Key => ({ pk: `J#${job}`, sk: `${RUNS}~` });
 /** From the job's item to the last of its `RUN#` items. */
 export const RUNS_RANGE = { from: 'JOB', to: `${RUNS}\uffff` } as const;
@@ -101,7 +104,10 @@ export const memoryPrefix = (prefix: string): string => {
   return text.isWellFormed() ? text : text.slice(0, -1);
 };
 
-/** What the fleet knows of an instance, by our id and by EC2's; what an attempt was to run; what has news (fleet/inbox.ts). */
+/**
+ * What the fleet knows of an instance, by our id and by EC2's; what an attempt was to run; what has news
+ * (fleet/inbox.ts).
+ */
 export const fleetKey = (instance: string): Key => ({ pk: `I#${instance}`, sk: 'FLEET' });
 export const ec2Key = (ec2: string): Key => ({ pk: `E#${ec2}`, sk: 'FLEET' });
 /** Launches that are bought by one request (fleet/launch-groups.ts). */
@@ -116,7 +122,10 @@ export const WINDOWS: Key = { pk: 'WINDOWS', sk: 'WINDOWS' };
 /** What was spent on a day, `2026-01-31` (spent.ts). */
 export const spentKey = (day: string): Key => ({ pk: 'SPENT', sk: day });
 
-/** When prices were asked for, on-demand prices, and changes of spot prices by day and pool (price-book.ts, list-prices.ts). */
+/**
+ * When prices were asked for, on-demand prices, and changes of spot prices by day and pool (price-book.ts,
+ * list-prices.ts).
+ */
 export const PRICES_STATE: Key = { pk: 'PRICES', sk: 'STATE' };
 export const PRICE_LIST: Key = { pk: 'PRICES', sk: 'LIST' };
 export const pricesOf = (day: string): string => `PRICES#${day}`;
@@ -141,11 +150,16 @@ export const ARRIVALS_PREFIX = `${COMMITS_PREFIX}arrivals/`;
 export const STORE_PREFIXES: readonly string[] = [COMMITS_PREFIX, SPECS_PREFIX, MEMORY_PREFIX, PLANS_PREFIX];
 /** Tag of objects that nothing names any more: a lifecycle rule deletes them (lib/infra/data.ts). */
 export const SUPERSEDED_TAG = { Key: 'superseded', Value: 'yes' } as const;
-/** Age from which S3 deletes a superseded object: longer than any process takes from reading a name to reading its object. */
+/**
+ * Age from which S3 deletes a superseded object: longer than any process takes from reading a name to reading its
+ * object.
+ */
 export const KEEP_SUPERSEDED_DAYS = 1;
 /** What is over, out of the table's stream (docs/archive.md). */
 export const ARCHIVE_PREFIX = 'archive/';
-/** How long a commit stays, in the table and in the bucket: long after it was carried over to the items (journal.ts). */
+/**
+ * How long a commit stays, in the table and in the bucket: long after it was carried over to the items (journal.ts).
+ */
 export const KEEP_COMMITS_DAYS = 60;
 export const logKey = (commit: number): Key => ({ pk: LOG, sk: padded(commit) });
 

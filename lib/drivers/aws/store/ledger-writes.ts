@@ -20,7 +20,10 @@ export interface SettledInstance {
   readonly expiry: Expiry;
 }
 
-/** Rows of an instance replace those before; which those were. A job with a row among them is pointed to the instance, unless its attempts say so. */
+/**
+ * Rows of an instance replace those before; which those were. A job with a row among them is pointed to the instance,
+ * unless its attempts say so.
+ */
 export async function ledgerWrites(
   view: Reader,
   settled: SettledInstance,

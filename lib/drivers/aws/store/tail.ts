@@ -1,11 +1,11 @@
 /**
- * What commits have written and nobody has carried over to the items yet, folded by item: a reader lays it over what it finds in
- * the table, and whoever carries it over writes each item once, however many commits changed it. Pure.
+ * What commits have written and nobody has carried over to the items yet, folded by item: a reader lays it over what it
+ * finds in the table, and whoever carries it over writes each item once, however many commits changed it. Pure.
  *
- * Every item that is carried over says by which commit it was last written (`w`). So a reader whose picture is older than the
- * item leaves the item as it is, and one who carries over late changes nothing that a newer commit wrote. What is deleted and
- * would be taken for something if it came back so (`isMarked`) leaves an item with a mark (`d`) for a day, by which the same is
- * true of it; the service takes it away (`ttl`).
+ * Every item that is carried over says by which commit it was last written (`w`). So a reader whose picture is older
+ * than the item leaves the item as it is, and one who carries over late changes nothing that a newer commit wrote. What
+ * is deleted and would be taken for something if it came back so (`isMarked`) leaves an item with a mark (`d`) for a
+ * day, by which the same is true of it; the service takes it away (`ttl`).
  */
 import { flag, number, numberOf, type Item } from './codec.ts';
 import { ACTIVE, EFFECTS, LEDGER, textOf, type Key } from './keys.ts';
@@ -100,10 +100,15 @@ export function carriedOver({ key, commit, isReset, isThere, set, once, remove }
   return { key, set: mark, remove: CONTENT, condition };
 }
 
-/** Of old events and plans it does no harm if a process that was away for long makes them once more: nobody looks so far back. */
+/**
+ * Of old events and plans it does no harm if a process that was away for long makes them once more: nobody looks so far
+ * back.
+ */
 const isMarked = ({ pk, sk }: Key): boolean => pk === EFFECTS || pk === ACTIVE || sk.startsWith(LEDGER);
 
-/** Effects that were recorded and closed by the commits that are carried over need no item at all, if nobody made one. */
+/**
+ * Effects that were recorded and closed by the commits that are carried over need no item at all, if nobody made one.
+ */
 export const isPassing = ({ key, isThere, since }: Fold): boolean =>
   key.pk === EFFECTS && !isThere && bornBy(key) === since;
 

@@ -1,14 +1,16 @@
 /**
- * Versions of what the table and the bucket hold, and how a value that an earlier version wrote becomes what this one reads.
+ * Versions of what the table and the bucket hold, and how a value that an earlier version wrote becomes what this one
+ * reads.
  *
- * Every value (codec.ts) bears the version that wrote it, in items, in objects and in the log alike. A reader brings it up to its own
- * version, one step after another; nothing is rewritten for that: what is written anyway is written in the newest form, and
- * what is over and never written again is read in its old form for good. Items bear a version, too (`v`, of the last writer), which
- * is looked at before their values are. Texts of `MEMORY` are their learners' own, who read what they wrote before.
+ * Every value (codec.ts) bears the version that wrote it, in items, in objects and in the log alike. A reader brings it
+ * up to its own version, one step after another; nothing is rewritten for that: what is written anyway is written in
+ * the newest form, and what is over and never written again is read in its old form for good. Items bear a version, too
+ * (`v`, of the last writer), which is looked at before their values are. Texts of `MEMORY` are their learners' own, who
+ * read what they wrote before.
  *
- * To change the form of a value: append a step here, record what the new version writes (`npm run record:store`), and never
- * change one that was released. Keys and attributes that are no values have no steps: what they mean never changes, and what is
- * to mean something else gets a new name.
+ * To change the form of a value: append a step here, record what the new version writes (`npm run record:store`), and
+ * never change one that was released. Keys and attributes that are no values have no steps: what they mean never
+ * changes, and what is to mean something else gets a new name.
  */
 import type { LedgerRow } from '../../../domain/ledger.ts';
 import type { Key } from './keys.ts';

@@ -7,9 +7,15 @@ import { EbbError, type Issue } from '../../../kernel/errors.ts';
 import { hasCode } from '../fleet/files.ts';
 import { matchingFiles } from '../fleet/matching-files.ts';
 
-/** Entries of folders that one submission may look at, for a short pattern. What is not found within them is left to the task itself. */
+/**
+ * Entries of folders that one submission may look at, for a short pattern. What is not found within them is left to the
+ * task itself.
+ */
 const MAX_ENTRIES = 20_000;
-/** Characters of a pattern, its braces written out, that make an entry count once more: each is compared with all of them. */
+/**
+ * Characters of a pattern, its braces written out, that make an entry count once more: each is compared with all of
+ * them.
+ */
 const CHARACTERS_PER_ENTRY = 256;
 /** Tasks named in one message. */
 const MAX_NAMED = 3;
@@ -57,9 +63,9 @@ export class FoldersAtHand {
 }
 
 /**
- * Refuses a job whose files cannot be there when its first tasks start: the working directory or an input is missing now, and nothing of
- * the job or before it makes them. Stages that wait for others are not looked at, nor are jobs that wait for jobs.
- * Throws `job.input-missing` with every finding. O(MAX_ENTRIES) at most.
+ * Refuses a job whose files cannot be there when its first tasks start: the working directory or an input is missing
+ * now, and nothing of the job or before it makes them. Stages that wait for others are not looked at, nor are jobs that
+ * wait for jobs. Throws `job.input-missing` with every finding. O(MAX_ENTRIES) at most.
  */
 export async function refuseMissingFiles(spec: JobSpec, folders: FoldersAtHand): Promise<void> {
   if (spec.after.length > 0) return;

@@ -1,6 +1,7 @@
 /**
- * `work/JOB-ID`: folders that the engine makes for jobs that name no working directory. They go with their jobs (old-files.ts),
- * unless a user has named one as the working directory of another job: `work/.named/JOB-ID` says so, for good.
+ * `work/JOB-ID`: folders that the engine makes for jobs that name no working directory. They go with their jobs
+ * (old-files.ts), unless a user has named one as the working directory of another job: `work/.named/JOB-ID` says so,
+ * for good.
  */
 import { access, mkdir, realpath, writeFile } from 'node:fs/promises';
 import { isAbsolute, join, relative, sep } from 'node:path';

@@ -30,7 +30,10 @@ import {
 } from './dataset-columns.ts';
 import type { DatasetSource } from './dataset-folder.ts';
 
-/** What observed interruptions say (lib/market/forecast/hazard.ts), beside the columns of every data set: samples x LABEL_HORIZONS_S. */
+/**
+ * What observed interruptions say (lib/market/forecast/hazard.ts), beside the columns of every data set: samples x
+ * LABEL_HORIZONS_S.
+ */
 export const OBSERVED_COLUMN = 'observed';
 
 const COLUMNS = {
@@ -66,7 +69,10 @@ export interface CapacityDataset {
   readonly sources: readonly SourceOfRows[];
 }
 
-/** Writes a data set as `ebb market dataset` does, of capacity and so without bids. Throws `market.invalid` when there is no series. */
+/**
+ * Writes a data set as `ebb market dataset` does, of capacity and so without bids. Throws `market.invalid` when there
+ * is no series.
+ */
 export async function writeCapacityDataset(
   folder: string,
   sources: readonly DatasetSource[],

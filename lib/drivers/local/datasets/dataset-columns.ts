@@ -6,8 +6,8 @@ import { NpyWriter, type NpyType } from './npy-file.ts';
 import { onSuddenEnd } from '../sudden-end.ts';
 
 /**
- * The folder of a data set: one NumPy file per column and a manifest. Written beside its place as `NAME.PID.partial` and renamed when it
- * is complete, like market files (market-file.ts), so that nobody trains on half of one.
+ * The folder of a data set: one NumPy file per column and a manifest. Written beside its place as `NAME.PID.partial`
+ * and renamed when it is complete, like market files (market-file.ts), so that nobody trains on half of one.
  */
 export const DATASET_VERSION = 1;
 const MANIFEST = 'manifest.json';
@@ -21,7 +21,10 @@ export interface DatasetProgress {
 /** So many rows at a time: between them somebody may ask to stop, and is heard. */
 const ROWS_AT_A_TIME = 10_000;
 
-/** Tells of every ROWS_AT_A_TIME rows, and lets the process hear what it was sent. What `onProgress` throws ends the drawing. */
+/**
+ * Tells of every ROWS_AT_A_TIME rows, and lets the process hear what it was sent. What `onProgress` throws ends the
+ * drawing.
+ */
 export async function told(progress: DatasetProgress, onProgress: (progress: DatasetProgress) => void): Promise<void> {
   if (progress.rows % ROWS_AT_A_TIME !== 0) return;
   await turn();
@@ -29,8 +32,8 @@ export async function told(progress: DatasetProgress, onProgress: (progress: Dat
 }
 
 /**
- * Throws `usage` when the folder is not empty. `fill` writes the columns and answers with the manifest; what it throws leaves nothing,
- * nor does an end of the process before it is done.
+ * Throws `usage` when the folder is not empty. `fill` writes the columns and answers with the manifest; what it throws
+ * leaves nothing, nor does an end of the process before it is done.
  */
 export async function writeWhole<M extends object>(
   folder: string,

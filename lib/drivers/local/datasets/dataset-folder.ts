@@ -81,7 +81,10 @@ export interface SourceSummary extends SourceOfRows {
   readonly leftOut: Readonly<Record<string, number>>;
 }
 
-/** A data set for training (dataset-columns.ts): samples the sources one after the other. Throws `usage` when the folder is not empty, `market.invalid` when no sample is left. */
+/**
+ * A data set for training (dataset-columns.ts): samples the sources one after the other. Throws `usage` when the folder
+ * is not empty, `market.invalid` when no sample is left.
+ */
 export async function writeDataset(
   folder: string,
   sources: readonly DatasetSource[],

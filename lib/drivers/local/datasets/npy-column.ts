@@ -1,4 +1,7 @@
-/** NumPy's file format, version 1.0, little-endian, rows first: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html */
+/**
+ * NumPy's file format, version 1.0, little-endian, rows first:
+ * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+ */
 import { readFileSync } from 'node:fs';
 import type { Numbers } from '../../../models/evaluation/dataset-rows.ts';
 

@@ -4,8 +4,8 @@ import { writeAll } from '../fleet/files.ts';
 
 /**
  * A column of numbers as NumPy reads it, written as it comes: the format version 1.0 of
- * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Chosen before Parquet and Arrow because it streams, is
- * read by mapping the file into memory, and needs no library on either side but NumPy itself.
+ * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Chosen before Parquet and Arrow because it
+ * streams, is read by mapping the file into memory, and needs no library on either side but NumPy itself.
  */
 export const NPY_TYPES = {
   float64: { descr: '<f8', bytes: 8 },

@@ -1,11 +1,11 @@
 /**
  * How full the disk budget of an engine's folder is.
  *
- * Lifecycle: `open` looks at once and waits for the answer, but not for long; then one look a second until `close`, or one in
- * five where the engine has nothing to do. A look
- * asks the file system what is free (one call). The folder itself is measured (O(files), folder-size.ts) only when what is free has
- * moved by a two-hundredth of the budget since the last time, or ten minutes have passed; never two at once, and for no more than
- * a tenth of the time. So a folder at rest costs one call a second, however many files there are.
+ * Lifecycle: `open` looks at once and waits for the answer, but not for long; then one look a second until `close`, or
+ * one in five where the engine has nothing to do. A look asks the file system what is free (one call). The folder
+ * itself is measured (O(files), folder-size.ts) only when what is free has moved by a two-hundredth of the budget since
+ * the last time, or ten minutes have passed; never two at once, and for no more than a tenth of the time. So a folder
+ * at rest costs one call a second, however many files there are.
  */
 import { statfs } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';

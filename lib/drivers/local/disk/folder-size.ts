@@ -17,9 +17,9 @@ export interface Pacing {
 }
 
 /**
- * What a folder uses of the disk, as `du` counts it: blocks, not lengths; a file with several names once; links are not followed. What
- * comes, goes or cannot be read meanwhile is passed over. O(entries), 11 microseconds of processor time each; memory for folders that
- * are still to be read, and for files with several names. Rejects when aborted.
+ * What a folder uses of the disk, as `du` counts it: blocks, not lengths; a file with several names once; links are not
+ * followed. What comes, goes or cannot be read meanwhile is passed over. O(entries), 11 microseconds of processor time
+ * each; memory for folders that are still to be read, and for files with several names. Rejects when aborted.
  */
 export async function folderSize(path: string, { pause, signal }: Pacing): Promise<FolderSize> {
   const folders = [path];

@@ -17,8 +17,9 @@ export interface OldFilesParts {
 }
 
 /**
- * Removes logs, checkpoints and own working directories of jobs that have aged out of the store. What a user named stays. A file that was written within `historyDays` is not looked up, so
- * that one pass costs a stat per file and a query per old one. May be repeated after a crash at any point. Returns how many it removed.
+ * Removes logs, checkpoints and own working directories of jobs that have aged out of the store. What a user named
+ * stays. A file that was written within `historyDays` is not looked up, so that one pass costs a stat per file and a
+ * query per old one. May be repeated after a crash at any point. Returns how many it removed.
  */
 export async function removeOldFiles(parts: OldFilesParts): Promise<number> {
   const { dir, store } = parts;
@@ -50,7 +51,9 @@ export async function removeOldFiles(parts: OldFilesParts): Promise<number> {
   return removed;
 }
 
-/** The id that a name was made of (`fileName`); null for one that was too long to be kept whole: its age decides alone. */
+/**
+ * The id that a name was made of (`fileName`); null for one that was too long to be kept whole: its age decides alone.
+ */
 function idOf(name: string): string | null {
   if (name.includes('~')) return null;
   try {

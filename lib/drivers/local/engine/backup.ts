@@ -27,9 +27,9 @@ import { wallTime } from '../../wall.ts';
 import { readWorldRecord, writeWorldRecord } from '../market/world-record.ts';
 
 /**
- * Backups of an engine's folder: one SQLite file, which is a copy of the engine's database with the other files in two tables of
- * their own. The copy is one state of the database, whatever the engine writes meanwhile. Checkpoints are copied as they are found: a
- * program that saves by renaming (as it should) is saved whole.
+ * Backups of an engine's folder: one SQLite file, which is a copy of the engine's database with the other files in two
+ * tables of their own. The copy is one state of the database, whatever the engine writes meanwhile. Checkpoints are
+ * copied as they are found: a program that saves by renaming (as it should) is saved whole.
  *
  * Instances are not part of it: after a restore they are lost, and their tasks go on from their checkpoints elsewhere.
  */
@@ -47,7 +47,9 @@ export interface BackedUp {
   readonly market: string | null;
 }
 
-/** Throws `not-found` where `dir` is no engine's folder, `conflict` where `file` exists, `store.full`, `store.corrupt`. */
+/**
+ * Throws `not-found` where `dir` is no engine's folder, `conflict` where `file` exists, `store.full`, `store.corrupt`.
+ */
 export function backUp(dir: string, file: string, options: { readonly logs: boolean }): BackedUp {
   const database = join(dir, DATABASE);
   if (!existsSync(database)) {
@@ -162,8 +164,9 @@ export interface Restored {
 }
 
 /**
- * Makes the folder of an engine out of a backup: whole or not at all. Its clock goes on where it stood. Throws `not-found`,
- * `store.corrupt` for a file that is no backup or is damaged, `store.newer`, `conflict` where `dir` holds something, `store.full`.
+ * Makes the folder of an engine out of a backup: whole or not at all. Its clock goes on where it stood. Throws
+ * `not-found`, `store.corrupt` for a file that is no backup or is damaged, `store.newer`, `conflict` where `dir` holds
+ * something, `store.full`.
  */
 export async function restore(file: string, dir: string): Promise<Restored> {
   if (!existsSync(file)) throw new EbbError('not-found', { what: 'there is no such backup', got: file });

@@ -3,7 +3,10 @@ import { dirname } from 'node:path';
 import { EbbError } from '../../../kernel/errors.ts';
 import { hasCode } from '../fleet/files.ts';
 
-/** File systems that the kernel makes up (statfs(2), linux/magic.h). `mkdir -p` below /proc never ends in some versions of Node. */
+/**
+ * File systems that the kernel makes up (statfs(2), linux/magic.h). `mkdir -p` below /proc never ends in some versions
+ * of Node.
+ */
 const VIRTUAL: ReadonlySet<number> = new Set([
   0x9fa0, // proc
   0x62656572, // sysfs
@@ -15,8 +18,8 @@ const VIRTUAL: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Makes the folder of an engine, private to its user, if it is not there; its missing parents too. Returns how to undo that. Throws
- * `usage` for a path that can be no such folder, and `store.full`; nothing is left over then.
+ * Makes the folder of an engine, private to its user, if it is not there; its missing parents too. Returns how to undo
+ * that. Throws `usage` for a path that can be no such folder, and `store.full`; nothing is left over then.
  */
 export function makeEngineFolder(path: string): { undo(): void } {
   const missing: string[] = [];
@@ -41,8 +44,9 @@ export function makeEngineFolder(path: string): { undo(): void } {
 }
 
 /**
- * What other users of this machine may do in an engine's folder, for people; null where they may do nothing. New folders are private; one that
- * was there before keeps its mode. In it are the values of `env`, logs, checkpoints, and the orders of instances.
+ * What other users of this machine may do in an engine's folder, for people; null where they may do nothing. New
+ * folders are private; one that was there before keeps its mode. In it are the values of `env`, logs, checkpoints, and
+ * the orders of instances.
  */
 export function rightsOfOthers(path: string): string | null {
   // Windows has other rights, which these bits do not show.

@@ -17,7 +17,10 @@ export interface EngineThreadData {
   readonly disk: DiskState | null;
 }
 
-/** wake: there may be something to do; drain: stop tasks, give back instances, then end; end: end now, leave all as it is; disk: its level is another. */
+/**
+ * wake: there may be something to do; drain: stop tasks, give back instances, then end; end: end now, leave all as it
+ * is; disk: its level is another.
+ */
 export type ToEngine =
   | { readonly do: 'wake' }
   | { readonly do: 'disk'; readonly disk: DiskState }

@@ -131,7 +131,9 @@ port.on('message', (message: ToEngine) => {
   }
 });
 
-/** How often files of what has aged out are looked for, wall ms. Where the disk runs full they are looked for at once. */
+/**
+ * How often files of what has aged out are looked for, wall ms. Where the disk runs full they are looked for at once.
+ */
 const OLD_FILES_MS = 3_600_000;
 
 /** A disk that reports an error is no reason to stop: the next pass finds the same files. */

@@ -1,12 +1,12 @@
 /**
  * The engine's thread as the main thread sees it: started, watched, replaced when it hangs, ended.
  *
- * The thread says where its cycle is (`step`). Between two cycles it may be silent for as long as it likes; within one it
- * must say something within STUCK_S, or later where the machine has no time for it (silence.ts). A thread that does not
- * is ended, and another one takes its place, which makes its first decision in trials and so finds the job behind it
- * (lib/cycle/decide/isolate.ts). An ended thread leaves nothing half done: commits are transactions, and effects are recorded
- * as intents first. Silence is counted in ticks of this thread's timer, so that a machine that sleeps, or a process that
- * was stopped, is not taken for a thread that hangs.
+ * The thread says where its cycle is (`step`). Between two cycles it may be silent for as long as it likes; within one
+ * it must say something within STUCK_S, or later where the machine has no time for it (silence.ts). A thread that does
+ * not is ended, and another one takes its place, which makes its first decision in trials and so finds the job behind
+ * it (lib/cycle/decide/isolate.ts). An ended thread leaves nothing half done: commits are transactions, and effects are
+ * recorded as intents first. Silence is counted in ticks of this thread's timer, so that a machine that sleeps, or a
+ * process that was stopped, is not taken for a thread that hangs.
  */
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,13 +23,16 @@ import { Silence } from './silence.ts';
 import { wallTime } from '../../wall.ts';
 
 /**
- * Young generation of the engine's thread, MiB (three semi-spaces of 16): without a limit the garbage of a large decision
- * (100,000 tasks) makes the peak about a tenth higher, 0.59 for 0.53 GiB, at the same speed.
+ * Young generation of the engine's thread, MiB (three semi-spaces of 16): without a limit the garbage of a large
+ * decision (100,000 tasks) makes the peak about a tenth higher, 0.59 for 0.53 GiB, at the same speed.
  */
 export const YOUNG_GENERATION_MIB = 48;
 
 const TICK_MS = 1000;
-/** Silence within a cycle after which the thread is ended, s, unless the machine has no time for it. A decision over 100,000 tasks takes some seconds. */
+/**
+ * Silence within a cycle after which the thread is ended, s, unless the machine has no time for it. A decision over
+ * 100,000 tasks takes some seconds.
+ */
 const STUCK_S = 30;
 /** The same while the engine is told to stop: somebody waits for it, and no decisions are made any more. */
 const STUCK_STOPPING_S = 10;
@@ -41,7 +44,10 @@ const DEGRADED_MS = { least: 5_000, most: 30_000 } as const;
 export interface EngineThreadOptions extends Pick<EngineThreadData, 'dir' | 'database' | 'dumpModel'> {
   /** Longest wall time between two cycles while there is work. */
   readonly periodMs: number;
-  /** Told that what this thread executed was ended, because it did not come back. Absent: this thread is not watched over. */
+  /**
+   * Told that what this thread executed was ended, because it did not come back. Absent: this thread is not watched
+   * over.
+   */
   readonly onInterrupted?: (afterS: number) => void;
 }
 

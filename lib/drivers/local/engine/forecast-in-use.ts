@@ -30,10 +30,11 @@ const closed = async ({ forecast, capacity }: Opened): Promise<void> => {
 };
 
 /**
- * The forecast of an engine's directory, with the version that is in use there: what `ebb models use` chose meanwhile is asked from
- * the next forecast on.
+ * The forecast of an engine's directory, with the version that is in use there: what `ebb models use` chose meanwhile
+ * is asked from the next forecast on.
  *
- * Lifecycle: opened when it is first asked; one question after the other, so that no model is closed while it answers; `close` ends it.
+ * Lifecycle: opened when it is first asked; one question after the other, so that no model is closed while it answers;
+ * `close` ends it.
  */
 export class ForecastInUse {
   readonly #parts: Parts;

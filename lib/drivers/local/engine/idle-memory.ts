@@ -1,7 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Wall time without work after which memory is given back. Longer than the pause between two cycles of a busy engine. */
+/**
+ * Wall time without work after which memory is given back. Longer than the pause between two cycles of a busy engine.
+ */
 const QUIET_MS = 3000;
 
 type Collect = (options: {
@@ -14,8 +16,8 @@ type Collect = (options: {
  * Gives the memory that a busy time leaves behind back to the machine once a thread has nothing to do. V8 collects when
  * something is allocated; a process that waits keeps its young generations and its garbage for as long as it waits.
  *
- * Each thread has its own heap and so its own instance of this. `quiet` (repeating is harmless) arms it, `busy` disarms it;
- * the collection takes 10 to 50 ms, once per quiet time. Never keeps a process alive.
+ * Each thread has its own heap and so its own instance of this. `quiet` (repeating is harmless) arms it, `busy` disarms
+ * it; the collection takes 10 to 50 ms, once per quiet time. Never keeps a process alive.
  */
 export class IdleMemory {
   #timer: NodeJS.Timeout | null = null;

@@ -41,8 +41,8 @@ export interface LocalEngineOptions extends GivenWorld {
   /** Absolute path to write each plan's model to, or null. */
   readonly dumpModel: string | null;
   /**
-   * The process may have what this thread executes ended when it does not come back (main-watch.ts), and is told so. Absent: it may not,
-   * for it does other work besides.
+   * The process may have what this thread executes ended when it does not come back (main-watch.ts), and is told so.
+   * Absent: it may not, for it does other work besides.
    */
   readonly onInterrupted?: (afterS: number) => void;
   /** Gets lines that a person should see at once. Absent: nobody listens, and events tell. */
@@ -241,8 +241,8 @@ function healthWith(
 }
 
 /**
- * Tasks are processes here: a job that reads or writes in S3 is refused, and one whose files are missing on this machine. `own`: the
- * folder of a job that names none, made when there is such a stage.
+ * Tasks are processes here: a job that reads or writes in S3 is refused, and one whose files are missing on this
+ * machine. `own`: the folder of a job that names none, made when there is such a stage.
  */
 async function onThisMachine(
   spec: JobSpec,

@@ -1,14 +1,18 @@
 /**
  * Sees to it that nothing occupies the main thread for ever: it serves the API, and it alone hears signals.
  *
- * The main thread gives a sign of life each second (`Heart`), the engine's thread listens (`watchMain`). After STUCK_S without one it
- * ends, by way of V8's inspector, whatever the main thread executes: a request, say, that never comes to an end. The event loop
- * then goes on, and with it what waited: other requests, a SIGTERM. What was ended never comes back, so the main thread is told,
- * to see to what depends on it. Silence is counted in ticks of the engine's thread, so that a machine that sleeps, or a long
- * decision, is not taken for a main thread that hangs. Not ended is a single call of native code, which comes back by itself.
+ * The main thread gives a sign of life each second (`Heart`), the engine's thread listens (`watchMain`). After STUCK_S
+ * without one it ends, by way of V8's inspector, whatever the main thread executes: a request, say, that never comes to
+ * an end. The event loop then goes on, and with it what waited: other requests, a SIGTERM. What was ended never comes
+ * back, so the main thread is told, to see to what depends on it. Silence is counted in ticks of the engine's thread,
+ * so that a machine that sleeps, or a long decision, is not taken for a main thread that hangs. Not ended is a single
+ * call of native code, which comes back by itself.
  */
 
-/** Silence after which the main thread is interrupted, s. The longest of its own work, pages of large stores, takes some seconds. */
+/**
+ * Silence after which the main thread is interrupted, s. The longest of its own work, pages of large stores, takes some
+ * seconds.
+ */
 const STUCK_S = 20;
 const BEAT_MS = 1000;
 

@@ -17,8 +17,9 @@ const UNKNOWN_S = 600;
 const PAST_LIMIT_S = 1;
 
 /**
- * How long the tasks of a stage take, from its attempts. One that never finished takes as long as its tries that failed, else the median
- * of its stage, else what was expected; and no less than it had run when it was interrupted, stopped, or last seen at `untilMs`.
+ * How long the tasks of a stage take, from its attempts. One that never finished takes as long as its tries that
+ * failed, else the median of its stage, else what was expected; and no less than it had run when it was interrupted,
+ * stopped, or last seen at `untilMs`.
  */
 export function stageRuntimes(stage: StageSpec, attempts: readonly Attempt[], untilMs: EpochMs): StageRuntimes {
   const runtimeS = new Float64Array(stage.tasks).fill(NaN);

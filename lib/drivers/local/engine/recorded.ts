@@ -36,8 +36,8 @@ export interface Recorded {
 const FIRST_EVENTS = 1000;
 
 /**
- * What an engine of local mode left in its directory. Reads only; an engine may be at work there meanwhile. Throws `not-found` for a directory
- * in which none ever was, `store.newer` and `store.corrupt`. O(jobs + attempts).
+ * What an engine of local mode left in its directory. Reads only; an engine may be at work there meanwhile. Throws
+ * `not-found` for a directory in which none ever was, `store.newer` and `store.corrupt`. O(jobs + attempts).
  */
 export async function readRecorded(dir: string): Promise<Recorded> {
   const world = readWorldRecord(dir);

@@ -1,6 +1,6 @@
 /**
- * Tells a thread that hangs from one that works on a machine that has little time for it. Both say nothing for long; but a loop without an
- * end uses all the processor time that it gets, and a wait for what never comes uses none.
+ * Tells a thread that hangs from one that works on a machine that has little time for it. Both say nothing for long;
+ * but a loop without an end uses all the processor time that it gets, and a wait for what never comes uses none.
  */
 
 /** Share of the limit that a thread must have spent in processor time to be taken for a loop. */
@@ -34,7 +34,9 @@ export class Silence {
     this.#cpuTicks = 0;
   }
 
-  /** Once a second: whether the thread is to be ended. Where its processor time is not known, the limit alone decides. */
+  /**
+   * Once a second: whether the thread is to be ended. Where its processor time is not known, the limit alone decides.
+   */
   isTooLong(limitS: number): boolean {
     this.seconds += 1;
     this.#cpuTicks += 1;

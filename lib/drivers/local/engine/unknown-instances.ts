@@ -2,7 +2,9 @@ import type { Fleet } from '../../../ports/fleet.ts';
 import type { Store } from '../../../ports/store.ts';
 import type { KnownInstance } from '../fleet/local-fleet.ts';
 
-/** Instances without a final bill that the fleet has no files of. An open launch is left out: it is done again anyway. */
+/**
+ * Instances without a final bill that the fleet has no files of. An open launch is left out: it is done again anyway.
+ */
 export async function unknownToFleet(store: Store, fleet: Fleet): Promise<KnownInstance[]> {
   const { instances, openEffects, cursors } = await store.loadActive();
   const asked = new Set(openEffects.flatMap(({ effect }) => (effect.kind === 'launch' ? [effect.instance] : [])));

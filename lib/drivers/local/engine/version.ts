@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
 
-/** The package's version. Its file is four levels up in a checkout, five in a package (dist/), seven in a checkout's copy. */
+/**
+ * The package's version. Its file is four levels up in a checkout, five in a package (dist/), seven in a checkout's
+ * copy.
+ */
 export const VERSION: string = (() => {
   for (const levels of [4, 5, 7]) {
     const path = `${'../'.repeat(levels)}package.json`;

@@ -15,8 +15,8 @@ import { dirname } from 'node:path';
 /** Imported by the supervisor: node: imports only. */
 
 /**
- * Replaces `path` as a whole: a reader sees the old text or the new one. `durable`: also after a power cut. Where the disk is
- * full it throws ENOSPC and leaves the old file, and nothing else.
+ * Replaces `path` as a whole: a reader sees the old text or the new one. `durable`: also after a power cut. Where the
+ * disk is full it throws ENOSPC and leaves the old file, and nothing else.
  */
 export function replaceFile(path: string, text: string, durable = false): void {
   const temporary = `${path}.${process.pid}.tmp`;
@@ -37,8 +37,8 @@ export function replaceFile(path: string, text: string, durable = false): void {
 }
 
 /**
- * Writes every byte, at `position` or where the file stands. One write(2) may take fewer bytes than it was given, on a disk that runs
- * full for instance, and says so only by their count.
+ * Writes every byte, at `position` or where the file stands. One write(2) may take fewer bytes than it was given, on a
+ * disk that runs full for instance, and says so only by their count.
  */
 export function writeAll(fd: number, bytes: Uint8Array, position: number | null = null): void {
   for (let done = 0; done < bytes.length;) {

@@ -159,8 +159,8 @@ function numbersIn(text: string): readonly number[] {
 }
 
 /**
- * What was decided about the launch that made this directory; null when it was not decided yet (a crash before it). A file that
- * cannot be parsed is put aside, `trouble` is told, and it counts as missing.
+ * What was decided about the launch that made this directory; null when it was not decided yet (a crash before it). A
+ * file that cannot be parsed is put aside, `trouble` is told, and it counts as missing.
  */
 export function readSpec(instanceDir: string, trouble: (text: string) => void): InstanceSpec | null {
   const path = inside.spec(instanceDir);

@@ -10,8 +10,9 @@ const PATIENCE_MS = 15_000;
 const POLL_MS = 100;
 
 /**
- * Ends every supervisor of this directory: tasks are asked to save first. For an engine that cannot go on, with a full disk for
- * instance. Supervisors that are still there after a while are killed: their instances are lost, and can be gone on from.
+ * Ends every supervisor of this directory: tasks are asked to save first. For an engine that cannot go on, with a full
+ * disk for instance. Supervisors that are still there after a while are killed: their instances are lost, and can be
+ * gone on from.
  */
 export async function endFleet(dir: string): Promise<void> {
   const locks = readdirSync(layout.instances(realpathSync(dir))).map((name) =>
@@ -25,8 +26,9 @@ export async function endFleet(dir: string): Promise<void> {
 }
 
 /**
- * Ends every supervisor of this directory and all their tasks at once, without warning: for a second Ctrl-C. One that is only
- * just coming up loses its lock to this process, so that it ends by itself, and its instance is lost with this process.
+ * Ends every supervisor of this directory and all their tasks at once, without warning: for a second Ctrl-C. One that
+ * is only just coming up loses its lock to this process, so that it ends by itself, and its instance is lost with this
+ * process.
  */
 export function killFleet(dir: string): void {
   const instances = layout.instances(realpathSync(dir));

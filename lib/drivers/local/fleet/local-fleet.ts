@@ -51,7 +51,9 @@ export interface LocalFleetOptions {
   readonly keepEnded?: number;
   /** Wall seconds of silence after which a supervisor is taken for one that hangs; default 60. */
   readonly hangsAfterS?: number;
-  /** Told, once, of each file that cannot be read, for people; the fleet goes on without it. Default: standard error. */
+  /**
+   * Told, once, of each file that cannot be read, for people; the fleet goes on without it. Default: standard error.
+   */
   readonly onTrouble?: (text: string) => void;
 }
 
@@ -68,8 +70,9 @@ export interface KnownInstance {
 
 export interface LocalFleet extends Fleet {
   /**
-   * Brings back instances whose files are missing or were unreadable: after a restore from a backup, or on a damaged disk. One whose
-   * supervisor lives goes on; any other is buried as lost, with its bill. To be called before the first `observe`.
+   * Brings back instances whose files are missing or were unreadable: after a restore from a backup, or on a damaged
+   * disk. One whose supervisor lives goes on; any other is buried as lost, with its bill. To be called before the first
+   * `observe`.
    */
   recover(instances: readonly KnownInstance[]): void;
 }
@@ -280,7 +283,9 @@ class FileFleet implements LocalFleet {
     child.once('exit', gone).once('error', gone);
   }
 
-  /** Takes the lock in place of a supervisor that does not come up, so that none can come later, and ends the instance. */
+  /**
+   * Takes the lock in place of a supervisor that does not come up, so that none can come later, and ends the instance.
+   */
   #giveUp(record: InstanceRecord): void {
     if (!takeLock(inside.lock(record.dir))) return;
     const said = (readIfThere(inside.crashLog(record.dir)) ?? '').trim().split('\n').at(-1) ?? '';
@@ -393,8 +398,8 @@ class FileFleet implements LocalFleet {
   }
 
   /**
-   * Ends a supervisor that gives no sign of life: stopped, or with an event loop that does not turn. Nothing would come of
-   * what is asked of it, for ever. Its tasks are ended with it (lost.ts), and go on elsewhere. True when it is gone.
+   * Ends a supervisor that gives no sign of life: stopped, or with an event loop that does not turn. Nothing would come
+   * of what is asked of it, for ever. Its tasks are ended with it (lost.ts), and go on elsewhere. True when it is gone.
    */
   async #killedAsHung(record: InstanceRecord): Promise<boolean> {
     const lock = inside.lock(record.dir);

@@ -2,10 +2,10 @@ import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * Output of a task, in a file of bounded size. The task writes into a pipe that is always emptied, so neither a full log
- * nor a full disk stops or kills it; what could not be kept is counted and named where it is missing:
- * `[ebb: log ends here, its limit is N bytes]`, `[ebb: N bytes lost, <error code>]`.
- * Imported by the supervisor: node: imports only.
+ * Output of a task, in a file of bounded size. The task writes into a pipe that is always emptied, so neither a full
+ * log nor a full disk stops or kills it; what could not be kept is counted and named where it is missing: `[ebb: log
+ * ends here, its limit is N bytes]`, `[ebb: N bytes lost, <error code>]`. Imported by the supervisor: node: imports
+ * only.
  */
 export class LogFile {
   readonly #path: string;
@@ -49,7 +49,10 @@ export class LogFile {
     return `\n[ebb: ${this.#lost} bytes lost, ${this.#trouble}]\n`;
   }
 
-  /** Writes bytes of the task (`marker` null) or a marker, which counts towards nothing and is tried again when it fails. */
+  /**
+   * Writes bytes of the task (`marker` null) or a marker, which counts towards nothing and is tried again when it
+   * fails.
+   */
   #put(bytes: Buffer, marker: (() => void) | null): void {
     let done = 0;
     try {

@@ -5,9 +5,10 @@ import { expandBraces, GLOB_LIMITS, segmentsOf, type Segment } from '../../../do
 import { hasCode } from './files.ts';
 
 /**
- * Files below a folder that match a pattern of lib/domain/globs.ts. Each folder is read once for all alternatives of the pattern, and a
- * folder that matches stands for all that is in it: nothing below it is looked at. `**` does not go through symbolic links.
- * Copied into the fleet's directory beside the supervisor: node: imports and lib/domain/globs.ts only.
+ * Files below a folder that match a pattern of lib/domain/globs.ts. Each folder is read once for all alternatives of
+ * the pattern, and a folder that matches stands for all that is in it: nothing below it is looked at. `**` does not go
+ * through symbolic links. Copied into the fleet's directory beside the supervisor: node: imports and
+ * lib/domain/globs.ts only.
  */
 export interface Looking {
   readonly signal?: AbortSignal;
@@ -23,7 +24,9 @@ interface State {
   readonly foldersOnly: boolean;
 }
 
-/** Paths relative to `folder`, in no order. Throws RangeError where the pattern has more alternatives than are allowed. */
+/**
+ * Paths relative to `folder`, in no order. Throws RangeError where the pattern has more alternatives than are allowed.
+ */
 export async function* matchingFiles(pattern: string, folder: string, looking: Looking = {}): AsyncGenerator<string> {
   const alternatives = expandBraces(pattern);
   if (alternatives === null) {
@@ -77,8 +80,9 @@ async function* below(
 const advanced = (state: State): State => ({ ...state, at: state.at + 1 });
 
 /**
- * `**` stands for no folder as well, and several in a row for one. Each state once: a folder that can be reached in several ways
- * (`**` more than once) would double them at every level. O(states), which are no more than the segments of the pattern.
+ * `**` stands for no folder as well, and several in a row for one. Each state once: a folder that can be reached in
+ * several ways (`**` more than once) would double them at every level. O(states), which are no more than the segments
+ * of the pattern.
  */
 function withoutFolders(states: readonly State[]): readonly State[] {
   const seen = new Map<State['segments'], Set<number>>();

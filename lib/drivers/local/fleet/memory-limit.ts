@@ -3,9 +3,9 @@ import { dirname, join, resolve } from 'node:path';
 import { fileName } from './layout.ts';
 
 /**
- * A task that uses more memory than its job asked for is ended, as ECS ends it on AWS. Where the system lets us, the kernel sees to
- * that: a control group (cgroup v2) per attempt with `memory.max`. Elsewhere, and beside it, readings of its memory are watched.
- * Imported by the supervisor: node: imports only.
+ * A task that uses more memory than its job asked for is ended, as ECS ends it on AWS. Where the system lets us, the
+ * kernel sees to that: a control group (cgroup v2) per attempt with `memory.max`. Elsewhere, and beside it, readings of
+ * its memory are watched. Imported by the supervisor: node: imports only.
  */
 
 /** Says why a task was ended, and what its owner can do. */
@@ -22,7 +22,10 @@ export interface CgroupSystem {
   readonly makeFolder: (path: string) => void;
 }
 
-/** Folders of control groups below which one may be made for each task; null where there is none with a memory controller. */
+/**
+ * Folders of control groups below which one may be made for each task; null where there is none with a memory
+ * controller.
+ */
 export function delegatedFolder(system: CgroupSystem): string | null {
   const path = /^0::(.*)$/m.exec(system.own)?.[1];
   // mountinfo (proc(5)): id, parent, device, root, mount point, options, optional fields, a dash, type.
@@ -31,7 +34,8 @@ export function delegatedFolder(system: CgroupSystem): string | null {
   const inside = root === '/' ? path : path.startsWith(root) ? path.slice(root.length) : null;
   if (inside === null) return null;
   const own = resolve(mounted, `.${inside}`);
-  // Below our own group there is room only where no process sits in it; else beside it, as systemd does it for its units.
+  // Below our own group there is room only where no process sits in it; else beside it, as systemd does it for its
+  // units.
   const candidates = own === mounted ? [own] : [own, dirname(own)];
   return candidates.find((folder) => canLimit(folder, system)) ?? null;
 }
@@ -68,8 +72,8 @@ function folderOfThisSystem(): string | null {
 }
 
 /**
- * The control group of one attempt. Lifecycle: `open` -> the task's first process writes itself into `procs` -> `oomKilled` ->
- * `close` once nothing of the task is left.
+ * The control group of one attempt. Lifecycle: `open` -> the task's first process writes itself into `procs` ->
+ * `oomKilled` -> `close` once nothing of the task is left.
  */
 export class MemoryCage {
   readonly #folder: string;

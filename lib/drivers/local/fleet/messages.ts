@@ -20,7 +20,9 @@ export interface SupervisorLimits {
   readonly orphanAfterS: number;
 }
 
-/** Engine time for a process of the same boot: `engineMs` was now when the machine's monotonic clock read `monotonicMs`. */
+/**
+ * Engine time for a process of the same boot: `engineMs` was now when the machine's monotonic clock read `monotonicMs`.
+ */
 export interface SharedClock {
   readonly monotonicMs: number;
   readonly engineMs: number;

@@ -12,7 +12,9 @@ const LINUX = process.platform === 'linux';
 /** Environment variable by which the processes of an attempt are found again, also those that left its group. */
 export const COOKIE = 'EBB_SCRATCH_DIR';
 
-/** Fields of /proc/<pid>/stat after the command's name, which may hold spaces; index 0 is the state (proc(5), field 3). */
+/**
+ * Fields of /proc/<pid>/stat after the command's name, which may hold spaces; index 0 is the state (proc(5), field 3).
+ */
 function statFields(pid: number): string[] | null {
   try {
     const text = readProc(`/proc/${pid}/stat`);
@@ -104,8 +106,8 @@ function handles(pid: number, number: number): boolean {
 }
 
 /**
- * SIGKILL to every process whose environment says that it works in `folder` or below. Returns how many there were. O(processes that
- * came since the last call) within REMEMBERED_MS, O(processes of the machine) else.
+ * SIGKILL to every process whose environment says that it works in `folder` or below. Returns how many there were.
+ * O(processes that came since the last call) within REMEMBERED_MS, O(processes of the machine) else.
  */
 export function killByCookie(folder: string): number {
   if (!LINUX) return 0;
@@ -121,7 +123,10 @@ function worksIn(pid: number, folder: string): boolean {
 
 const cookiesOf = (environ: string): string[] => environ.split('\0').filter((entry) => entry.startsWith(`${COOKIE}=`));
 
-/** Null for a process that has ended meanwhile, or is another user's. Empty for a kernel thread, a zombie, and while one executes. */
+/**
+ * Null for a process that has ended meanwhile, or is another user's. Empty for a kernel thread, a zombie, and while one
+ * executes.
+ */
 function environOf(pid: number): string | null {
   try {
     return readProc(`/proc/${pid}/environ`);
@@ -130,15 +135,19 @@ function environOf(pid: number): string | null {
   }
 }
 
-/** How long it is remembered that a process bears no cookie. Its pid cannot be another's by then: the kernel gives out all others first. */
+/**
+ * How long it is remembered that a process bears no cookie. Its pid cannot be another's by then: the kernel gives out
+ * all others first.
+ */
 const REMEMBERED_MS = 1000;
 /** proc(5), field 9: PF_KTHREAD of include/linux/sched.h. */
 const FLAGS = 6;
 const KERNEL_THREAD = 0x00200000;
 
 /**
- * Which processes bear a cookie at all. Tasks end by the hundred a second, and nearly all processes of a machine are nobody's task. That one
- * is not is remembered: cookies are inherited, never acquired, and our own children bear theirs before `spawn` returns.
+ * Which processes bear a cookie at all. Tasks end by the hundred a second, and nearly all processes of a machine are
+ * nobody's task. That one is not is remembered: cookies are inherited, never acquired, and our own children bear theirs
+ * before `spawn` returns.
  */
 class Bearers {
   #others = new Set<number>();
@@ -178,8 +187,8 @@ function pids(): number[] {
 }
 
 /**
- * What a task's process does before it becomes the program: it writes its pid and, on Linux, its stat line, by which an orphan can
- * be told from a process that got its pid later. Then it enters its control group, if it has one.
+ * What a task's process does before it becomes the program: it writes its pid and, on Linux, its stat line, by which an
+ * orphan can be told from a process that got its pid later. Then it enters its control group, if it has one.
  */
 export const BEFORE_PROGRAM =
   'p=$1; g=$2; shift 2; { echo $$; if read -r s 2>/dev/null </proc/$$/stat; then echo "$s"; fi; } >"$p"; ' +
@@ -188,7 +197,9 @@ export const BEFORE_PROGRAM =
 /** Elsewhere a process that started within this of the file's writing is the one that wrote it. */
 const PID_FILE_SLACK_MS = 10_000;
 
-/** The group that a pid file, written at `writtenMs`, names, if its leader is still that very process; null otherwise. */
+/**
+ * The group that a pid file, written at `writtenMs`, names, if its leader is still that very process; null otherwise.
+ */
 export function leaderOf(pidFile: string, writtenMs: number): number | null {
   const [first = '', stat = ''] = pidFile.split('\n');
   const pid = Number(first);

@@ -1,7 +1,7 @@
 /**
- * Secrets of local mode: a file `secrets/NAME` in the engine's folder that its owner alone may read, else `EBB_SECRET_NAME` of the
- * engine's environment. Values are read when a program is started and go into its environment; orders, journals and the
- * store hold names only. Imported by the supervisor: node: imports only.
+ * Secrets of local mode: a file `secrets/NAME` in the engine's folder that its owner alone may read, else
+ * `EBB_SECRET_NAME` of the engine's environment. Values are read when a program is started and go into its environment;
+ * orders, journals and the store hold names only. Imported by the supervisor: node: imports only.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,12 +1,15 @@
 import { statSync } from 'node:fs';
 import { hasCode } from './files.ts';
 
-/** Silence that one look can add. After a pause of the whole machine the others must be heard again before they are blamed. */
+/**
+ * Silence that one look can add. After a pause of the whole machine the others must be heard again before they are
+ * blamed.
+ */
 const MOST_PER_LOOK_MS = 5000;
 
 /**
- * How long a process has not touched its heartbeat, as far as this one has watched. Counted from look to look, so that a
- * machine that slept, or an engine that was stopped, does not take every supervisor for one that hangs.
+ * How long a process has not touched its heartbeat, as far as this one has watched. Counted from look to look, so that
+ * a machine that slept, or an engine that was stopped, does not take every supervisor for one that hangs.
  */
 export class SignOfLife {
   readonly #path: string;

@@ -1,9 +1,10 @@
 /**
- * Copies files for one supervisor, in a process of its own: a search through millions of files or a slow disk never delays the
- * supervisor's heartbeat and signals, and running out of memory here fails an attempt, not an instance.
+ * Copies files for one supervisor, in a process of its own: a search through millions of files or a slow disk never
+ * delays the supervisor's heartbeat and signals, and running out of memory here fails an attempt, not an instance.
  *
- * Lifecycle: started by staging-process.ts with the first task that has files; works on several requests at once; ends when the
- * supervisor closes the channel or dies. It ends by SIGKILL, because an ordinary exit waits for system calls that have begun.
+ * Lifecycle: started by staging-process.ts with the first task that has files; works on several requests at once; ends
+ * when the supervisor closes the channel or dies. It ends by SIGKILL, because an ordinary exit waits for system calls
+ * that have begun.
  */
 import type { Places } from './staging.ts';
 import { bringInputs, missingOutputs, putOutputs, removeTemporaries } from './staging.ts';

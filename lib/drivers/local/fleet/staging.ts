@@ -6,9 +6,9 @@ import { hasCode } from './files.ts';
 import { matchingFiles } from './matching-files.ts';
 
 /**
- * Brings a task's inputs into its own directory and its outputs back. Patterns (lib/domain/globs.ts) are relative to the job's
- * working directory and never lead out of it, neither by `..` nor by a symbolic link.
- * Runs in a process of its own (stager.ts). Copied into the fleet's directory: node: imports and lib/domain/globs.ts only.
+ * Brings a task's inputs into its own directory and its outputs back. Patterns (lib/domain/globs.ts) are relative to
+ * the job's working directory and never lead out of it, neither by `..` nor by a symbolic link. Runs in a process of
+ * its own (stager.ts). Copied into the fleet's directory: node: imports and lib/domain/globs.ts only.
  */
 
 /** What is wrong with the job's files, for people; the attempt has failed. */
@@ -26,7 +26,9 @@ export interface Places {
   readonly fleetDir: string;
 }
 
-/** Copies what `patterns` match below `workdir` to the same places below `scratch`. Each pattern must match something. */
+/**
+ * Copies what `patterns` match below `workdir` to the same places below `scratch`. Each pattern must match something.
+ */
 export async function bringInputs(patterns: readonly string[], places: Places, signal?: AbortSignal): Promise<void> {
   const { workdir } = places;
   const root = await resolved(workdir);
@@ -50,8 +52,8 @@ export async function missingOutputs(patterns: readonly string[], scratch: strin
 }
 
 /**
- * Puts what `patterns` match below `scratch` to the same places below `workdir`, each file whole or not at all. A pattern
- * without wildcards must match; those with wildcards that match nothing are returned.
+ * Puts what `patterns` match below `scratch` to the same places below `workdir`, each file whole or not at all. A
+ * pattern without wildcards must match; those with wildcards that match nothing are returned.
  */
 export async function putOutputs(patterns: readonly string[], places: Places): Promise<readonly string[]> {
   const { workdir, scratch } = places;

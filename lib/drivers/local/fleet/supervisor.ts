@@ -21,8 +21,8 @@ import { TaskRun, type StopSchedule, type TaskEnd } from './task.ts';
 import { endedChildrenCpuMs, sampleGroups } from './usage.ts';
 
 /**
- * Plays one EC2 instance: comes up after its delay, runs tasks as they arrive in its inbox, gives the two-minute warning
- * when the market takes it, and ends. It lives on its own: engines come and go, the inbox and the journal stay.
+ * Plays one EC2 instance: comes up after its delay, runs tasks as they arrive in its inbox, gives the two-minute
+ * warning when the market takes it, and ends. It lives on its own: engines come and go, the inbox and the journal stay.
  *
  *   starting -> ready -> (warned | releasing ->) ended
  *
@@ -35,7 +35,10 @@ import { endedChildrenCpuMs, sampleGroups } from './usage.ts';
 const TICK_MS = 1000;
 /** First readings of a task, so that short ones are measured too. */
 const EARLY_READINGS_MS = [60, 300];
-/** Least time between two early readings, which look through all processes of the machine: tasks may come by the hundred a second. */
+/**
+ * Least time between two early readings, which look through all processes of the machine: tasks may come by the hundred
+ * a second.
+ */
 const EARLY_GAP_MS = 100;
 /** After the last SIGKILL: for the processes to be gone and for outputs of tasks that finished in time. */
 const SETTLE_MS = 5000;
@@ -123,7 +126,8 @@ class Supervisor {
     try {
       writeSync(this.#heartbeatFd, text, 0);
     } catch {
-      // A full disk: an older heartbeat only makes a lost instance cheaper. That it was touched says that this process lives.
+      // A full disk: an older heartbeat only makes a lost instance cheaper. That it was touched says that this process
+      // lives.
       try {
         const now = new Date();
         futimesSync(this.#heartbeatFd, now, now);
@@ -255,7 +259,10 @@ class Supervisor {
     for (const path of taken) rmSync(path, { force: true });
   }
 
-  /** A damaged command is put aside. Its name says what it was about, so that nobody waits for it and no other task suffers. */
+  /**
+   * A damaged command is put aside. Its name says what it was about, so that nobody waits for it and no other task
+   * suffers.
+   */
   #takeUnreadable(name: string, kept: string): void {
     const key = keyOfCommand(name);
     const detail = `its order could not be read; it is kept as ${kept}`;

@@ -17,8 +17,8 @@ import type { Places } from './staging.ts';
 import { sharedOutBytes, type Sample } from './usage.ts';
 
 /**
- * One attempt: bring inputs -> run the program in a process group of its own -> nothing of it is left -> put outputs back.
- * A stop may come at any moment, also before the program runs. Imported by the supervisor: node: imports only.
+ * One attempt: bring inputs -> run the program in a process group of its own -> nothing of it is left -> put outputs
+ * back. A stop may come at any moment, also before the program runs. Imported by the supervisor: node: imports only.
  */
 export interface TaskContext {
   readonly dir: string;

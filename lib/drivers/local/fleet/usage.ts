@@ -13,13 +13,19 @@ export interface Sample {
   readonly cpuMs: number;
 }
 
-/** One reading for each of the groups, in order; null for a group that is gone. `requireFrom`: where packages are resolved. */
+/**
+ * One reading for each of the groups, in order; null for a group that is gone. `requireFrom`: where packages are
+ * resolved.
+ */
 export async function sampleGroups(groups: readonly number[], requireFrom: string): Promise<(Sample | null)[]> {
   if (groups.length === 0) return [];
   return process.platform === 'linux' ? sampleProc(groups) : Promise.all(groups.map((g) => sampleTree(g, requireFrom)));
 }
 
-/** proc(5): times are in clock ticks, which the kernel shows as 1/100 s (USER_HZ) on every architecture that Node runs on. */
+/**
+ * proc(5): times are in clock ticks, which the kernel shows as 1/100 s (USER_HZ) on every architecture that Node runs
+ * on.
+ */
 const TICK_MS = 10;
 
 /** The resident set is in pages, whose size differs (4 to 64 KiB): what this process holds, in bytes over in pages. */
@@ -38,15 +44,16 @@ export function sampleProc(groups: readonly number[]): (Sample | null)[] {
     if (sum === undefined) continue;
     sum.seen = true;
     sum.rssBytes += Number(fields[21]) * pageSize();
-    // utime, stime, cutime, cstime: a child's time is its parent's only once it has been waited for, so none counts twice.
+    // utime, stime, cutime, cstime: a child's time is its parent's only once it has been waited for, so none counts
+    // twice.
     for (let i = 11; i <= 14; i++) sum.cpuMs += Number(fields[i]) * TICK_MS;
   }
   return [...sums.values()].map((s) => (s.seen ? { rssBytes: s.rssBytes, cpuMs: s.cpuMs } : null));
 }
 
 /**
- * Memory of a group with shared pages divided among those that share them (Pss, proc(5)): what forked workers share counts once.
- * Null where the kernel does not say. Dearer than a sample: for groups that a sample finds too large.
+ * Memory of a group with shared pages divided among those that share them (Pss, proc(5)): what forked workers share
+ * counts once. Null where the kernel does not say. Dearer than a sample: for groups that a sample finds too large.
  */
 export function sharedOutBytes(group: number): number | null {
   if (process.platform !== 'linux') return null;

@@ -4,10 +4,10 @@ import type { Arch } from '../../../domain/pool.ts';
 import { builtInCatalogue, catalogueOf, type Catalogue, type TypeFacts } from '../../../market/catalogue.ts';
 
 /**
- * A catalogue file (CSV with a header) laid over the built-in one: its types win, for all time; the others stay. Two headers are understood:
- * `instance_type,arch,vcpu,memory_mib,...,ondemand_linux_usd_hr_us_east_1` and
- * `instance_type,...,vcpu,...,memory_gib,gpu,local_storage,...,ondemand_linux_usd_hr_us-east-1,...`.
- * Types without a price are left to the built-in catalogue. Throws `market.invalid` naming the line.
+ * A catalogue file (CSV with a header) laid over the built-in one: its types win, for all time; the others stay. Two
+ * headers are understood: `instance_type,arch,vcpu,memory_mib,...,ondemand_linux_usd_hr_us_east_1` and
+ * `instance_type,...,vcpu,...,memory_gib,gpu,local_storage,...,ondemand_linux_usd_hr_us-east-1,...`. Types without a
+ * price are left to the built-in catalogue. Throws `market.invalid` naming the line.
  */
 export async function catalogueFromFile(path: string): Promise<Catalogue> {
   const { parse } = await import('csv-parse/sync');

@@ -229,7 +229,10 @@ export function isSqlite(path: string): boolean {
   return head.toString('latin1') === 'SQLite format 3\0';
 }
 
-/** A market file read whole into typed arrays. Throws `market.invalid` for a file that is missing, other, newer or damaged. */
+/**
+ * A market file read whole into typed arrays. Throws `market.invalid` for a file that is missing, other, newer or
+ * damaged.
+ */
 export function readMarket(path: string): { readonly trace: MarketTrace; readonly meta: MarketMeta } {
   const invalid = (
     what: string,

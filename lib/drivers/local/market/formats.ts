@@ -6,8 +6,8 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip, gunzipSync, type Gunzip } from 'node:zlib';
 
 /**
- * Readers of the raw formats that `ebb market import` knows. Each streams one file into a sink and reports every line it
- * cannot use; none gives up on a bad line. csv-parse and stream-json are loaded when first needed.
+ * Readers of the raw formats that `ebb market import` knows. Each streams one file into a sink and reports every line
+ * it cannot use; none gives up on a bad line. csv-parse and stream-json are loaded when first needed.
  */
 export interface RawSink {
   /** False when the row's type is unknown: the sink has reported it. */
@@ -172,10 +172,15 @@ function onDemandRow(cells: readonly string[], at: RowRef, sink: RawSink): void 
   else sink.onDemand({ type, zone, usd });
 }
 
-/** Rows of other products (Windows, SUSE, EC2-Classic apart from VPC) are other markets: one is chosen, the one that all our data has. */
+/**
+ * Rows of other products (Windows, SUSE, EC2-Classic apart from VPC) are other markets: one is chosen, the one that all
+ * our data has.
+ */
 const PRODUCT = 'Linux/UNIX';
 
-/** `aws ec2 describe-spot-price-history` output: one or more documents in a file, each with a SpotPriceHistory array. */
+/**
+ * `aws ec2 describe-spot-price-history` output: one or more documents in a file, each with a SpotPriceHistory array.
+ */
 async function readAwsJson(file: RawFile, sink: RawSink): Promise<void> {
   const [{ parser }, { pick }, { streamValues }] = await Promise.all([
     import('stream-json'),
@@ -220,8 +225,8 @@ function awsRecord(value: unknown, at: RowRef, sink: RawSink): void {
 
 /**
  * Instance types behind the machine names of the spot availability series: `<accelerator or CPU>_<count>`.
- * k80 and v100 are the P2 and P3 families with that many GPUs; `intel_64` (64 vCPUs of Intel) is taken as m5.16xlarge, and Google's
- * `c3-88` (88 vCPUs of Intel's fourth Xeon generation) as c7i.24xlarge, the nearest of the same processor.
+ * k80 and v100 are the P2 and P3 families with that many GPUs; `intel_64` (64 vCPUs of Intel) is taken as m5.16xlarge,
+ * and Google's `c3-88` (88 vCPUs of Intel's fourth Xeon generation) as c7i.24xlarge, the nearest of the same processor.
  */
 const SERIES_TYPES: Readonly<Record<string, string>> = {
   k80_1: 'p2.xlarge',
@@ -234,9 +239,10 @@ const SERIES_TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * A series of the "spot availability" data set: {"metadata": {"gap_seconds": G}, "data": [n0, n1, ...]}, n nodes obtainable
- * (or alive) at tick k; all of them = available. Zone and machine are in the file's name (`us-west-2a_v100_1.json`), the
- * date of the first tick in the folder above (`aws-10-26-2022`, taken at 00:00 UTC), the node count one further up (`4-node`).
+ * A series of the "spot availability" data set: {"metadata": {"gap_seconds": G}, "data": [n0, n1, ...]}, n nodes
+ * obtainable (or alive) at tick k; all of them = available. Zone and machine are in the file's name
+ * (`us-west-2a_v100_1.json`), the date of the first tick in the folder above (`aws-10-26-2022`, taken at 00:00 UTC),
+ * the node count one further up (`4-node`).
  */
 async function readAvailability(file: RawFile, sink: RawSink): Promise<void> {
   const bytes = await readFile(file.path);

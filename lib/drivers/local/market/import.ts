@@ -17,8 +17,8 @@ import { detect, peek, readRaw, type RawFile, type RawSink } from './formats.ts'
 import { onSuddenEnd } from '../sudden-end.ts';
 
 /**
- * Flat spot price, as a fraction of on-demand, for series that tell availability and no price. 0.3 is where p2 and p3 stood in
- * the 2021 price trace (docs/market.md).
+ * Flat spot price, as a fraction of on-demand, for series that tell availability and no price. 0.3 is where p2 and p3
+ * stood in the 2021 price trace (docs/market.md).
  */
 export const FLAT_SPOT_FRACTION = 0.3;
 /** Bad lines that are reported one by one; all are counted. */
@@ -57,7 +57,8 @@ export interface ImportSummary extends WrittenMarket {
 
 /**
  * Converts a file or a folder of raw market data into one market file at `target`, streaming. Bad lines are counted,
- * reported up to a bound, and left out. Throws `market.invalid` when there is nothing to read or nothing usable; then `target` is not touched.
+ * reported up to a bound, and left out. Throws `market.invalid` when there is nothing to read or nothing usable; then
+ * `target` is not touched.
  */
 export async function importMarket(
   sourcePath: string,
@@ -235,7 +236,9 @@ class Collector implements RawSink {
   }
 }
 
-/** Files to read, sorted by path, and how many others there are. Throws `market.invalid` when the path does not exist. */
+/**
+ * Files to read, sorted by path, and how many others there are. Throws `market.invalid` when the path does not exist.
+ */
 async function rawFiles(path: string): Promise<{ files: readonly RawFile[]; ignored: number }> {
   const paths = listFiles(path);
   const folder = statSync(path).isDirectory();
@@ -261,8 +264,8 @@ function listFiles(path: string): readonly string[] {
 }
 
 /**
- * A market from whatever a user names: a market file, or raw data (file or folder), which is imported once into `cacheDir`
- * under the digest of its content and found there the next time. Throws `market.invalid`.
+ * A market from whatever a user names: a market file, or raw data (file or folder), which is imported once into
+ * `cacheDir` under the digest of its content and found there the next time. Throws `market.invalid`.
  */
 export async function openMarket(
   path: string,

@@ -6,12 +6,12 @@ import type { MarketTrace } from '../../../market/trace.ts';
 import type { Market } from '../../../ports/market.ts';
 
 /**
- * The public side of a trace: pools and prices up to the asked instant. Availability is never shown: as on EC2, capacity
- * is known only by trying.
+ * The public side of a trace: pools and prices up to the asked instant. Availability is never shown: as on EC2,
+ * capacity is known only by trying.
  *
  * `now` guards against asking for the future by mistake: with it, an instant later than now is answered as now.
- * A spot pool quotes nothing before its first price and after the trace's end; an on-demand pool quotes its list price always, a reserved
- * one what its reservation costs.
+ * A spot pool quotes nothing before its first price and after the trace's end; an on-demand pool quotes its list price
+ * always, a reserved one what its reservation costs.
  */
 export function replayMarket(trace: MarketTrace, now?: () => EpochMs): Market {
   const constant = new Map<PoolId, UsdPerHour>(

@@ -100,8 +100,8 @@ export const newWorld = (given: GivenWorld): ChosenWorld => ({
 /**
  * The world that unfinished work goes on in: as written down. What is given again must agree with it (`conflict`):
  * bills, deadlines and forecasts of that work would otherwise mean something else than when they were made. The
- * speed may change while no instance lives, since it is nothing but how fast the clock runs from here on, and `historyDays` at any time:
- * it is about what is over.
+ * speed may change while no instance lives, since it is nothing but how fast the clock runs from here on, and
+ * `historyDays` at any time: it is about what is over.
  */
 export function sameWorld(
   dir: string,

@@ -109,7 +109,10 @@ const RETIRED: readonly string[] = ['clearBelowUtilisation'];
 const withoutRetired = (settings: WorldRecord['settings']): WorldRecord['settings'] =>
   Object.fromEntries(Object.entries(settings).filter(([name]) => !RETIRED.includes(name)));
 
-/** What decisions go by in a world: what was set, else what follows from its speed and its market. Throws `store.corrupt`. */
+/**
+ * What decisions go by in a world: what was set, else what follows from its speed and its market. Throws
+ * `store.corrupt`.
+ */
 export function settingsOf({ speed, settings }: WorldRecord, trace: MarketTrace): SchedulerConfig {
   const minGapS = MIN_GAP_WALL_S * speed;
   const defaults = schedulerConfig.parse({});
@@ -140,7 +143,9 @@ function configOf(settings: Readonly<Record<string, unknown>>): SchedulerConfig 
   });
 }
 
-/** Live instances hold the old anchor: their supervisors go by it. Otherwise the clock goes on from the last instant. */
+/**
+ * Live instances hold the old anchor: their supervisors go by it. Otherwise the clock goes on from the last instant.
+ */
 function anchorOf(
   chosen: ChosenWorld,
   earlier: Earlier,

@@ -1,6 +1,6 @@
 /**
- * Versions judged beside one another and beside what forecasts without a model, on the same bids (of capacity: moments): those of the last
- * part of the time, at instants that none of them has seen while it was trained.
+ * Versions judged beside one another and beside what forecasts without a model, on the same bids (of capacity:
+ * moments): those of the last part of the time, at instants that none of them has seen while it was trained.
  */
 import { EbbError } from '../../../kernel/errors.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
@@ -43,7 +43,10 @@ export interface Evidence {
   readonly seed: number;
 }
 
-/** Throws `model.unusable` for a version that cannot be asked, `market.invalid` where nothing is left that none of them has seen. */
+/**
+ * Throws `model.unusable` for a version that cannot be asked, `market.invalid` where nothing is left that none of them
+ * has seen.
+ */
 export async function judge(candidates: readonly Candidate[], evidence: Evidence): Promise<Judgement> {
   const { risk, rows, split, seed } = evidence;
   const opened = await openAll(candidates, risk);
@@ -93,7 +96,10 @@ async function openAll(candidates: readonly Candidate[], risk: Risk) {
   return opened;
 }
 
-/** Rows of the split at instants that nobody has seen, and whose fate within the hour is known, or that others stand for. */
+/**
+ * Rows of the split at instants that nobody has seen, and whose fate within the hour is known, or that others stand
+ * for.
+ */
 function heldOut(rows: DatasetRows, split: string, seen: readonly Range[]): number[] {
   const ofSplit = askedOf(rows, [split]).filter((row) => rows.manifest.censored === true || isKnown(rows, row));
   const at = (row: number): number => rows.atMs[row] ?? NaN;

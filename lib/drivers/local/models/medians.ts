@@ -1,9 +1,10 @@
 /**
- * The historical median as forecasts of one hour, in two readings. Tributary (section 2.4.7) has "the historical median probability
- * of preemption depending on the instance type, availability zone and the difference between the user bid price and the
- * spot market price" and evaluates all its models on a range after the one they were made from: `static` is that, made once
- * from the training range. `rolling` is what this program serves: the median of the last seven days, asked anew at
- * each moment; it also sees what was public in the range that it is judged on. Both use every instant of the history, not a sample.
+ * The historical median as forecasts of one hour, in two readings. Tributary (section 2.4.7) has "the historical median
+ * probability of preemption depending on the instance type, availability zone and the difference between the user bid
+ * price and the spot market price" and evaluates all its models on a range after the one they were made from: `static`
+ * is that, made once from the training range. `rolling` is what this program serves: the median of the last seven days,
+ * asked anew at each moment; it also sees what was public in the range that it is judged on. Both use every instant of
+ * the history, not a sample.
  */
 import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta } from '../../../market/forecast/survival.ts';
 import type { PriceArrays } from '../../../market/price-steps.ts';
@@ -19,7 +20,10 @@ export interface Medians {
   readonly rolling: Float32Array;
 }
 
-/** `traces` in the order of the data set's sources; NaN for rows that are not `asked`. O(rows log rows + prices x rungs). */
+/**
+ * `traces` in the order of the data set's sources; NaN for rows that are not `asked`. O(rows log rows + prices x
+ * rungs).
+ */
 export function historicalMedians(
   rows: DatasetRows,
   traces: readonly MarketTrace[],

@@ -6,7 +6,10 @@ import { driftOf, type DriftQuestion, type Drifts } from '../../../market/foreca
 import { earlierLife } from '../engine/earlier-life.ts';
 import { openSqliteStore } from '../store/sqlite-store.ts';
 
-/** Interruptions as forecast and as they came, of the instances that the directory still knows; null where no engine ever worked. */
+/**
+ * Interruptions as forecast and as they came, of the instances that the directory still knows; null where no engine
+ * ever worked.
+ */
 export async function ownDrift(dir: string, asked: DriftQuestion): Promise<Drifts | null> {
   const path = join(dir, 'ebb.db');
   if (!existsSync(path)) return null;

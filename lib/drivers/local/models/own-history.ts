@@ -12,7 +12,10 @@ import { openSqliteStore } from '../store/sqlite-store.ts';
 import { readWorldRecord } from '../market/world-record.ts';
 import { knownWorld } from '../market/world.ts';
 
-/** What the instances of an engine's directory tell of capacity, up to the last instant that it worked at. Throws `not-found`. */
+/**
+ * What the instances of an engine's directory tell of capacity, up to the last instant that it worked at. Throws
+ * `not-found`.
+ */
 export async function ownRecord(dir: string): Promise<RecordSource> {
   const path = join(dir, 'ebb.db');
   if (!existsSync(path)) throw noEngine(dir, 'no engine has worked in this directory');
@@ -35,8 +38,9 @@ const noEngine = (dir: string, what: string): EbbError =>
   });
 
 /**
- * The prices that the engine of a directory has seen: its market, up to the last instant that it worked at. What the market has after that
- * is the future of a replay. Reads only; an engine may be at work. Throws `not-found` where none ever was.
+ * The prices that the engine of a directory has seen: its market, up to the last instant that it worked at. What the
+ * market has after that is the future of a replay. Reads only; an engine may be at work. Throws `not-found` where none
+ * ever was.
  */
 export async function ownHistory(dir: string): Promise<DatasetSource> {
   const record = readWorldRecord(dir);

@@ -14,21 +14,25 @@ import { onSuddenEnd } from '../sudden-end.ts';
 import { datasetRows } from './dataset-rows.ts';
 
 /**
- * What a directory's own history is split into: to train, to calibrate, and the rest to judge. A quarter to judge, where `ebb market dataset`
- * takes a fifth: of four weeks that is the week of days below which nothing is concluded (lib/models/evaluation/comparison.ts).
+ * What a directory's own history is split into: to train, to calibrate, and the rest to judge. A quarter to judge,
+ * where `ebb market dataset` takes a fifth: of four weeks that is the week of days below which nothing is concluded
+ * (lib/models/evaluation/comparison.ts).
  */
 const SHARES = { train: 0.6, validation: 0.15 } as const;
 export const JUDGED_SPLIT = 'test';
 const BIDS_PER_INSTANT = 4;
 /** Four weeks: the last of them is held out. */
 const LEAST_HISTORY_DAYS = 28;
-/** Of series of availability, all together: the quarter that is held out touches as many days as it takes to conclude something. */
+/**
+ * Of series of availability, all together: the quarter that is held out touches as many days as it takes to conclude
+ * something.
+ */
 const LEAST_SERIES_DAYS = (LEAST_DAYS - 0.5) * 4;
 const DAY_MS = 86_400_000;
 /**
- * Times that an engine must have lost capacity which it held: ten for each of the six hazards that are fitted. Peduzzi et al., "A simulation study
- * of the number of events per variable", Journal of Clinical Epidemiology 49, 1996. That is for one number each; whether features
- * tell anything beyond it is what the judging is for.
+ * Times that an engine must have lost capacity which it held: ten for each of the six hazards that are fitted. Peduzzi
+ * et al., "A simulation study of the number of events per variable", Journal of Clinical Epidemiology 49, 1996. That is
+ * for one number each; whether features tell anything beyond it is what the judging is for.
  */
 const LEAST_LOSSES = 60;
 
@@ -42,7 +46,9 @@ export interface Drawing {
   readonly onProgress: (progress: DatasetProgress) => void;
 }
 
-/** A data set of them, in a folder. No pool is held out: whoever trains for their own market wants all of it learned. */
+/**
+ * A data set of them, in a folder. No pool is held out: whoever trains for their own market wants all of it learned.
+ */
 export async function writeSamples(
   folder: string,
   { risk, from, seed, instants, onProgress }: Drawing,

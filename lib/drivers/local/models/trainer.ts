@@ -1,8 +1,9 @@
 /**
- * The Python program that trains (models/training), and the environment that it runs in: pinned packages with checked hashes, made once per
- * list of packages in the user's cache.
+ * The Python program that trains (models/training), and the environment that it runs in: pinned packages with checked
+ * hashes, made once per list of packages in the user's cache.
  *
- * Crash points: an environment is made beside its place and renamed when it is complete, so that none is used half made.
+ * Crash points: an environment is made beside its place and renamed when it is complete, so that none is used half
+ * made.
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -28,7 +29,10 @@ export interface Surroundings {
 const program = (file: string): string =>
   invariant(besideProgram(join('models', 'training', 'preemption', file)), `${file} of the training comes with ebb`);
 
-/** Runs it with these arguments, as `train.py --help` lists them. Throws `model.training` when it fails, with the last it said. */
+/**
+ * Runs it with these arguments, as `train.py --help` lists them. Throws `model.training` when it fails, with the last
+ * it said.
+ */
 export async function runTrainer(python: string, args: readonly string[], around: Surroundings): Promise<void> {
   const { code, last } = await run([python, program('train.py'), ...args], around);
   if (code === 0) return;
@@ -50,7 +54,10 @@ export function environmentOf({ env }: Pick<Surroundings, 'env'>): string {
 }
 const PYTHON = join('bin', 'python');
 
-/** A Python with the packages. `given`: one that has them already. The first call takes minutes and 0.7 GB. Throws `model.training`. */
+/**
+ * A Python with the packages. `given`: one that has them already. The first call takes minutes and 0.7 GB. Throws
+ * `model.training`.
+ */
 export async function trainingPython(given: string | null, around: Surroundings): Promise<string> {
   if (given !== null) return given;
   const made = environmentOf(around);

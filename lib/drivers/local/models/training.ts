@@ -1,9 +1,11 @@
 /**
- * A version trained on price histories, judged beside the one in use on what neither has seen, and taken if it is better.
+ * A version trained on price histories, judged beside the one in use on what neither has seen, and taken if it is
+ * better.
  *
- * Invariants: what is below `own` under a version's name is whole; the version in use changes only to one that was shown to be better.
- * Crash points: all work is done in `.training-PID` there, and the version moves to its place in one step. Dying before leaves that folder,
- * which no list shows and the next training removes; dying after leaves a version that is not in use.
+ * Invariants: what is below `own` under a version's name is whole; the version in use changes only to one that was
+ * shown to be better. Crash points: all work is done in `.training-PID` there, and the version moves to its place in
+ * one step. Dying before leaves that folder, which no list shows and the next training removes; dying after leaves a
+ * version that is not in use.
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -44,7 +46,10 @@ export interface Training {
 
 const WORK = '.training-';
 
-/** Stopped by the signal it throws, and has changed nothing. Throws `market.invalid` for too little history, `conflict` for a version that is there, `model.training`, `model.unusable`. */
+/**
+ * Stopped by the signal it throws, and has changed nothing. Throws `market.invalid` for too little history, `conflict`
+ * for a version that is there, `model.training`, `model.unusable`.
+ */
 export async function trainVersion(order: TrainingOrder, around: Surroundings): Promise<Training> {
   const { own, version } = order;
   const { say, signal } = around;
@@ -137,7 +142,10 @@ function judged(
   return judge(present, { risk, rows: datasetRows(dataset), traces, split: JUDGED_SPLIT, seed });
 }
 
-/** Better than the version in use, or where there is none than what forecasts without one: by the whole interval of the paired difference. */
+/**
+ * Better than the version in use, or where there is none than what forecasts without one: by the whole interval of the
+ * paired difference.
+ */
 function choose({ own, version, at, by }: TrainingOrder, judgement: Judgement): Omit<Training, 'folder'> {
   const [against] = judgement.differences;
   const taken = against?.difference.verdict === 'better';

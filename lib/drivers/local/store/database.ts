@@ -6,8 +6,8 @@ import { MIGRATIONS } from './sqlite-schema.ts';
 /** Longest wait for another writer. Commits take milliseconds; a wait of seconds means that one hangs. */
 const BUSY_TIMEOUT_MS = 5000;
 /**
- * How long SQLite itself sleeps before it says that it is busy; then it is asked again. Its own waits grow to 100 ms, so
- * that under a stream of submissions a commit would miss the free moments between them.
+ * How long SQLite itself sleeps before it says that it is busy; then it is asked again. Its own waits grow to 100 ms,
+ * so that under a stream of submissions a commit would miss the free moments between them.
  */
 const BUSY_POLL_MS = 1;
 const SQLITE_BUSY = 5;
@@ -24,9 +24,9 @@ export interface DatabaseOptions {
 }
 
 /**
- * One connection. Lifecycle: open (creates or migrates) -> statements -> close. Invariant: outside of `write` and `read`
- * no transaction is open. Every fault leaves as an EbbError. Crash points: SQLite's own; a transaction is there whole
- * after COMMIT returned (journal WAL, synchronous FULL: the log is on the disk by then) and not at all before.
+ * One connection. Lifecycle: open (creates or migrates) -> statements -> close. Invariant: outside of `write` and
+ * `read` no transaction is open. Every fault leaves as an EbbError. Crash points: SQLite's own; a transaction is there
+ * whole after COMMIT returned (journal WAL, synchronous FULL: the log is on the disk by then) and not at all before.
  */
 export class Database {
   readonly path: string;
@@ -97,7 +97,9 @@ export class Database {
     return this.#patiently(() => this.#prepared(sql).all(...values)) as T[];
   }
 
-  /** One write transaction: all of it or nothing. Takes the write lock at once, so that it never fails half-way for it. */
+  /**
+   * One write transaction: all of it or nothing. Takes the write lock at once, so that it never fails half-way for it.
+   */
   write<T>(work: () => T): T {
     return this.#transaction('BEGIN IMMEDIATE', work);
   }

@@ -38,8 +38,8 @@ export function specOf(db: Database, arrival: number): JobSpec {
 
 /**
  * Newest first, below `before`. One branch per state, each walking its index from the newest and stopping at the limit:
- * a few pending jobs among a million finished ones are found at once, and so are the newest finished ones. The indexes by
- * owner and by name begin with the state too.
+ * a few pending jobs among a million finished ones are found at once, and so are the newest finished ones. The indexes
+ * by owner and by name begin with the state too.
  */
 export function filteredJobs(
   db: Database,

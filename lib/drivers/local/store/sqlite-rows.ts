@@ -20,7 +20,10 @@ export function bodyOf(job: Job): JobBody {
   return body;
 }
 
-/** `cancel_requested`, `cancelled_by` and `released_hold_ms` are columns of their own, because others than the writer of `body` set them. */
+/**
+ * `cancel_requested`, `cancelled_by` and `released_hold_ms` are columns of their own, because others than the writer of
+ * `body` set them.
+ */
 export const jobOf = (row: Omit<JobRow, 'arrival' | 'id' | 'spec'>, spec: JobSpec): Job => ({
   ...(JSON.parse(row.body) as JobBody),
   cancelRequested: row.cancel_requested === 1,

@@ -2,8 +2,8 @@
  * The tables. `body` columns hold an entity as JSON; columns beside it are what queries look at. Immutable job
  * specifications, the largest part of a job, lie apart so that a change of a job's state rewrites a short row.
  * Partial indexes over what is not over make a cycle's load cost as much as what is active, whatever the history.
- * Rows are ordered by `arrival`, a rowid. Numbers of jobs and instances are never given twice (AUTOINCREMENT): a deleted row
- * leaves its number to nobody, so that cursors and references of other rows stay true.
+ * Rows are ordered by `arrival`, a rowid. Numbers of jobs and instances are never given twice (AUTOINCREMENT): a
+ * deleted row leaves its number to nobody, so that cursors and references of other rows stay true.
  */
 const INITIAL = `
 CREATE TABLE jobs (
@@ -135,7 +135,10 @@ CREATE TABLE aged_costs (
 ) STRICT, WITHOUT ROWID;
 `;
 
-/** Jobs and instances get numbers that are never reused, also where the newest rows have aged out (SQLite, "Autoincrement"). */
+/**
+ * Jobs and instances get numbers that are never reused, also where the newest rows have aged out (SQLite,
+ * "Autoincrement").
+ */
 const LASTING_NUMBERS = `
 CREATE TABLE numbered_jobs (
   arrival INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -52,7 +52,10 @@ export class SqliteStore implements Store {
   readonly #group: GroupCommit;
   readonly #retention: Retention;
   readonly #nowMs: () => number;
-  /** Parsed specifications of the jobs that were active when last loaded, by job id: they never change, and ids are drawn at random. */
+  /**
+   * Parsed specifications of the jobs that were active when last loaded, by job id: they never change, and ids are
+   * drawn at random.
+   */
   #specs = new Map<string, JobSpec>();
 
   constructor(options: SqliteStoreOptions) {

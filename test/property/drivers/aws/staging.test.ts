@@ -9,7 +9,10 @@ import { fnmatch } from '../../../support/aws-cli.ts';
 const WORKDIR = 's3://bucket/work';
 const words = (line: string): string[] => [...line.matchAll(/'((?:[^']|'\\'')*)'/g)].map(([, w]) => w ?? '');
 
-/** Whether the CLI would take a file, by its rule: of the filters that match, the last one decides; `--exclude '*'` came first. */
+/**
+ * Whether the CLI would take a file, by its rule: of the filters that match, the last one decides; `--exclude '*'` came
+ * first.
+ */
 function taken(pattern: string, path: string): boolean {
   const script = inputScript(WORKDIR, [pattern]);
   const [uri = '', folder = '', said, ...filters] = words(script);

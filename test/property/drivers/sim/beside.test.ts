@@ -1,6 +1,7 @@
 /**
- * Several generated jobs beside one another: gangs, dependencies, deadlines, checkpoints and budgets under a small vCPU limit and a limit of the deployment. Nothing
- * is bought and given back again and again, and what tasks take beyond what is said of them is all that passes a limit.
+ * Several generated jobs beside one another: gangs, dependencies, deadlines, checkpoints and budgets under a small vCPU
+ * limit and a limit of the deployment. Nothing is bought and given back again and again, and what tasks take beyond
+ * what is said of them is all that passes a limit.
  */
 import { describe, expect, it } from '@jest/globals';
 import { presetNamed } from '../../../../lib/stages/registry.ts';

@@ -1,7 +1,8 @@
 /**
- * Bills of generated jobs: constraints x deadlines x budgets x sizes x gangs x checkpoints x markets, through the whole scheduler in the simulator.
- * A bill of twice the on-demand list price or beyond the budget is a defect, as is an instance that the job may not use, and work that we stop again and again.
- * `test/support/bills.ts` has the combinations and the list price, which shares no code with the scheduler.
+ * Bills of generated jobs: constraints x deadlines x budgets x sizes x gangs x checkpoints x markets, through the whole
+ * scheduler in the simulator. A bill of twice the on-demand list price or beyond the budget is a defect, as is an
+ * instance that the job may not use, and work that we stop again and again. `test/support/bills.ts` has the
+ * combinations and the list price, which shares no code with the scheduler.
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -104,7 +105,8 @@ describe('the bill of a generated job', () => {
     expect(seen.billUsd).toBeLessThan(seen.listUsd);
   }, 1_800_000);
 
-  // 2016 was billed by the hour, and its spot prices rose above on-demand. Days after the first week, for ten days of prices are to come.
+  // 2016 was billed by the hour, and its spot prices rose above on-demand. Days after the first week, for ten days of
+  // prices are to come.
   describe.each([
     ['2016', 90, 45],
     ['2021', 30, 60],

@@ -1,4 +1,7 @@
-/** What jobs pay: rows of the ledger against bills, and bills against limits, over generated work, markets and billing rules. */
+/**
+ * What jobs pay: rows of the ledger against bills, and bills against limits, over generated work, markets and billing
+ * rules.
+ */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { presetNamed } from '../../../../lib/stages/registry.ts';

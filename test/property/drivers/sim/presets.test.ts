@@ -40,7 +40,8 @@ describe('a long job with a deadline, whatever spot does', () => {
             const of = { window: 0, startMs: START, hours: HOURS, fraction, overheadHours, preset };
             const r = await runOn(trace, of);
             expect({ preset, late: r.late }).toEqual({ preset, late: false });
-            // A start; for each interruption one more, and one back from on-demand; one when the last safe moment comes.
+            // A start; for each interruption one more, and one back from on-demand; one when the last safe moment
+            // comes.
             expect(r.attempts).toBeLessThanOrEqual(3 + 2 * r.interruptions);
             seen.interruptions += r.interruptions;
             if (preset === 'ebbtide' && r.attempts > 1 + r.interruptions) seen.returns += 1;
@@ -110,7 +111,9 @@ describe('many tasks whose running times nobody told', () => {
 /** Until here neither the truths nor the markets that are compared differ in anything that could have been seen. */
 const SEEN_S = 1800;
 
-/** Eight jobs of two tasks within a quarter of an hour; `stretch` is what their true running times are multiplied with. */
+/**
+ * Eight jobs of two tasks within a quarter of an hour; `stretch` is what their true running times are multiplied with.
+ */
 function workload(stretch: number): WorkloadJob[] {
   const random = randomStream(3, 'workload');
   return Array.from({ length: 8 }, (_, n) => {

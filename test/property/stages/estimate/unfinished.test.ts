@@ -30,7 +30,10 @@ const begun = fc.record({
   readS: fc.constantFrom(0, 20),
   ranS: fc.option(fc.nat(6000)),
 });
-/** From one snapshot to the next: time passes, some are gone, some are replaced in their place, some are new, or all come in another order. */
+/**
+ * From one snapshot to the next: time passes, some are gone, some are replaced in their place, some are new, or all
+ * come in another order.
+ */
 const change = fc.record({
   atS: fc.nat(9000),
   gone: fc.array(fc.nat(9), { maxLength: 3 }),

@@ -28,7 +28,9 @@ const shapes: fc.Arbitrary<ScenarioShape> = fc.record({
 });
 const RUNS = { numRuns: 60, seed: 20260502 };
 
-/** What the world can carry, counted from the snapshot alone: room after pre-emption on each pool, vCPUs, tasks, gangs. */
+/**
+ * What the world can carry, counted from the snapshot alone: room after pre-emption on each pool, vCPUs, tasks, gangs.
+ */
 function expectPossible(input: PlanInput, allotment: Allotment): void {
   const { snapshot } = input;
   const stopped = new Set(allotment.preemptions.map((p) => p.attempt));
@@ -76,7 +78,10 @@ function expectPossible(input: PlanInput, allotment: Allotment): void {
 const returns = (kill: Problem['kills'][number]): number =>
   kill.draws.find((d) => d.partition === 'quota')?.perUnit[0] ?? 0;
 
-/** mCPU of the machines that this cycle's purchases need: the tasks of a pool packed side by side, the last machine whole. */
+/**
+ * mCPU of the machines that this cycle's purchases need: the tasks of a pool packed side by side, the last machine
+ * whole.
+ */
 function boughtWhole(problem: Problem, { units }: Selection): number {
   const pools = new Map<string, { mcpu: number; share: number[] }>();
   problem.choices.forEach((choice, i) => {

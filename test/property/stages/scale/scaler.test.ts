@@ -102,7 +102,9 @@ const counts = (purchases: readonly { pool: string; count: number }[]): Record<s
   Object.fromEntries(purchases.map((p) => [p.pool, p.count]));
 const PLAIN = { correlationPenalty: 0, startDelayMeanS: 0 };
 
-/** Least price of instances that hold all tasks, by trying everything: each task joins an open instance or opens one. */
+/**
+ * Least price of instances that hold all tasks, by trying everything: each task joins an open instance or opens one.
+ */
 function cheapest(wanted: readonly Wanted[], views: readonly PoolView[]): number {
   const tasks = wanted.flatMap((w) => Array.from({ length: w.group.count }, () => w));
   let best = Infinity;

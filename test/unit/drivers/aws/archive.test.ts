@@ -147,7 +147,9 @@ describe('the archive', () => {
     token = await store.takeLease('test');
   });
 
-  /** A job from its submission to its ledger. Returns the changes of each commit, carried over alone, or of all at once. */
+  /**
+   * A job from its submission to its ledger. Returns the changes of each commit, carried over alone, or of all at once.
+   */
   async function life(of: ReturnType<typeof job>, isEachAlone = true): Promise<StreamRecord[][]> {
     const batches: StreamRecord[][] = [];
     const commit = async (...changes: Parameters<DynamoStore['commit']>[1]): Promise<void> => {

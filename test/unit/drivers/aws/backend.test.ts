@@ -18,7 +18,9 @@ import { lambdaEnvironment } from '../../../support/lambda-environment.ts';
 const NOWHERE = 'http://127.0.0.1:1';
 const WAKE = { pk: 'WAKE', sk: 'WAKE' };
 
-/** The API's backend as its environment says, with DynamoDB and S3 in their doubles, and a queue that cannot be reached. */
+/**
+ * The API's backend as its environment says, with DynamoDB and S3 in their doubles, and a queue that cannot be reached.
+ */
 class Bench {
   /** How often prices were read. */
   reads = 0;

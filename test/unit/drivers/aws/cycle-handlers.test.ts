@@ -30,7 +30,10 @@ const STATE_BYTES = 262_144;
 
 const RIGHT: readonly Seconds[] = [seconds(0)];
 
-/** A deployment in memory; each step is a process of its own, with a clock that is ahead by the next of `ahead`, by turns. */
+/**
+ * A deployment in memory; each step is a process of its own, with a clock that is ahead by the next of `ahead`, by
+ * turns.
+ */
 class Rehearsal {
   readonly bench: EngineBench;
   readonly started: string[] = [];

@@ -1,4 +1,7 @@
-/** What the state machine carries from step to step, for the largest plan that is promised: 10,000 instances, ten starts on each. */
+/**
+ * What the state machine carries from step to step, for the largest plan that is promised: 10,000 instances, ten starts
+ * on each.
+ */
 import { expect, it } from '@jest/globals';
 import { batchesOf } from '../../../../lib/drivers/aws/cycle/batches.ts';
 import { Carrier } from '../../../../lib/drivers/aws/cycle/blobs.ts';

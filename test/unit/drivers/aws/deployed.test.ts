@@ -43,9 +43,9 @@ type Name =
   | 'confirm';
 
 /**
- * Every deployed handler, composed from its environment alone, with LocalStack for DynamoDB, S3, SQS and Step Functions and
- * the double for EC2, ECS and CloudWatch Logs. The test is API Gateway, EventBridge and the state machine: it calls one after
- * another what those would call.
+ * Every deployed handler, composed from its environment alone, with LocalStack for DynamoDB, S3, SQS and Step Functions
+ * and the double for EC2, ECS and CloudWatch Logs. The test is API Gateway, EventBridge and the state machine: it calls
+ * one after another what those would call.
  */
 const calling = new AsyncLocalStorage<Name>();
 

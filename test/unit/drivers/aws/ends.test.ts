@@ -2,8 +2,9 @@ import { describe, expect, it } from '@jest/globals';
 import { endMeaning, FOREIGN_IMAGE, type EndWords } from '../../../../lib/drivers/aws/fleet/ends.ts';
 
 /**
- * What ECS says at the end of a task, as its documentation and reports of users quote it, with what follows from it by our
- * own table (docs/running-on-aws.md). Pages of docs.aws.amazon.com/AmazonECS/latest/developerguide unless named otherwise.
+ * What ECS says at the end of a task, as its documentation and reports of users quote it, with what follows from it by
+ * our own table (docs/running-on-aws.md). Pages of docs.aws.amazon.com/AmazonECS/latest/developerguide unless named
+ * otherwise.
  */
 const ENDS: readonly (readonly [string, EndWords, { isHostGone?: true; isAsked?: true; says?: RegExp | null }])[] = [
   [

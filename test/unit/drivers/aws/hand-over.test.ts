@@ -1,4 +1,7 @@
-/** A deployment comes between two steps of a cycle: whichever they are, the cycle ends, and the next one does what it would have done. */
+/**
+ * A deployment comes between two steps of a cycle: whichever they are, the cycle ends, and the next one does what it
+ * would have done.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { handler as acquire } from '../../../../lambdas/acquire/handler.ts';
 import { Carrier } from '../../../../lib/drivers/aws/cycle/blobs.ts';

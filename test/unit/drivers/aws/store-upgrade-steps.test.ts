@@ -9,7 +9,10 @@ import type { StoredWorld } from '../../../support/stored-world.ts';
 const NEXT = present.SCHEMA_VERSION + 1;
 const seen: { readonly at: Place; readonly version: number }[] = [];
 
-/** The store as it would be with one more step: pools of instances get another name, and all that is read of others is noted. */
+/**
+ * The store as it would be with one more step: pools of instances get another name, and all that is read of others is
+ * noted.
+ */
 jest.unstable_mockModule('../../../../lib/drivers/aws/store/upgrades.ts', () => ({
   ...present,
   SCHEMA_VERSION: NEXT,

@@ -7,7 +7,10 @@ import { FIRST_VERSION, SCHEMA_VERSION } from '../../../../lib/drivers/aws/store
 import { recorded } from '../../../support/recorded-world.ts';
 import { answersOf, carriedOver, opened, storedWorld, type StoredWorld } from '../../../support/stored-world.ts';
 
-/** What each of them wrote was recorded by `npm run record:store`; the present one's so that it does not change without being raised. */
+/**
+ * What each of them wrote was recorded by `npm run record:store`; the present one's so that it does not change without
+ * being raised.
+ */
 const RECORDED = Array.from({ length: SCHEMA_VERSION - FIRST_VERSION + 1 }, (_, i) => FIRST_VERSION + i);
 
 describe('a table and a bucket of a version', () => {

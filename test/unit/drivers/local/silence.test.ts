@@ -3,7 +3,10 @@ import { Silence } from '../../../../lib/drivers/local/engine/silence.ts';
 
 const LIMIT_S = 30;
 
-/** The second in which a thread is ended that gets `share` of a processor from `fromS` of its life on; null: not within ten minutes. */
+/**
+ * The second in which a thread is ended that gets `share` of a processor from `fromS` of its life on; null: not within
+ * ten minutes.
+ */
 function endedAfter(share: number | null, fromS = 100): number | null {
   const silence = new Silence();
   for (let s = 1; s <= 600; s++) {

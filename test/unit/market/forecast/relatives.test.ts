@@ -56,7 +56,8 @@ describe('a pool never seen', () => {
 
   it('is forecast as the nearest that has a history, the bid scaled with the price on demand', () => {
     const capacity = 1 - survivesCapacity(none.posterior(unseen.id, config), seconds(3600));
-    // 0.01 above the price at 0.1 on demand is 0.02 at 0.2: its sibling's rise of 0.03 passes what was bid in the low half of an hour.
+    // 0.01 above the price at 0.1 on demand is 0.02 at 0.2: its sibling's rise of 0.03 passes what was bid in the low
+    // half of an hour.
     const lost = forecastWith(new Map([[sibling.id, 0.03]]), all).interruption(unseen, bid);
     expect(lost.reason).toContain('too little history, mean of 1 pool(s) of c5 in us-east-1a');
     expect(pInterruptedWithin(lost, seconds(3600))).toBeCloseTo(1 - 0.5 * (1 - capacity), 6);

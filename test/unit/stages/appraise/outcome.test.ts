@@ -157,7 +157,8 @@ describe('outcome, closed cases', () => {
     expect(outcomeOf(runtime, table, { ...free, fallbackRate: base.rate / 100 }).costUsd).toBeLessThan(again);
   });
 
-  // Interrupted at its mean time E[T; T <= r] / F(r) it buys anew twice, each in the longest time, and has what is kept by then.
+  // Interrupted at its mean time E[T; T <= r] / F(r) it buys anew twice, each in the longest time, and has what is kept
+  // by then.
   it.each([
     ['no checkpoint', {}],
     ['saved at the warning', checkpointed],

@@ -15,8 +15,8 @@ const NOW = epochMs(1_700_000_000_000);
 const SAVES = { signal: 'SIGTERM', graceS: seconds(30), everyS: null } as const;
 
 describe('the product-limit estimate', () => {
-  // Remission of leukaemia under 6-MP, weeks: Freireich et al., Blood 21, 1963, as in Kalbfleisch and Prentice, "The Statistical
-  // Analysis of Failure Time Data", 2002, table 1.2.
+  // Remission of leukaemia under 6-MP, weeks: Freireich et al., Blood 21, 1963, as in Kalbfleisch and Prentice, "The
+  // Statistical Analysis of Failure Time Data", 2002, table 1.2.
   const ended = [
     [6, 3],
     [7, 1],

@@ -33,7 +33,8 @@ describe('work on on-demand returns to spot', () => {
   it('where there is spot, slack, and much to save, and says what it saves', () => {
     const moves = returnMoves(input());
     expect(moves.map((m) => m.to)).toEqual(['spot']);
-    // Ten hours cost 2 USD there. At 5 % an hour spot lasts (1 - 0.95^10) / -ln 0.95 = 7.8 hours of them, 0.12 USD/h cheaper: 0.94.
+    // Ten hours cost 2 USD there. At 5 % an hour spot lasts (1 - 0.95^10) / -ln 0.95 = 7.8 hours of them, 0.12 USD/h
+    // cheaper: 0.94.
     const saved = Number(/save \$([\d.]+) of the \$2/.exec(moves[0]?.reason ?? '')?.[1]);
     // Without a checkpoint an interruption (40 %) loses half of those hours: 0.4 x 0.2 x 3.9 = 0.31.
     expect(saved).toBeGreaterThan(0.58);

@@ -29,8 +29,8 @@ describe('without contention', () => {
   });
 
   it('does not hold against spot what would be late without any interruption', async () => {
-    // Three in a hundred such tasks take three hours, wherever it runs. Interrupted, one of an hour takes more than two on spot alone, but
-    // flees in time: spot is late no more often than on-demand is.
+    // Three in a hundred such tasks take three hours, wherever it runs. Interrupted, one of an hour takes more than two
+    // on spot alone, but flees in time: spot is late no more often than on-demand is.
     const runtime = distribution([
       [HOUR_S, 0.97],
       [3 * HOUR_S, 0.03],
@@ -259,7 +259,8 @@ describe('pre-emption', () => {
   });
 
   it('knows that what has run for long takes as long where it begins again', async () => {
-    // Nearly all take twelve minutes, which this one has outlived: elsewhere all of its hour is run again, and of the other's the half.
+    // Nearly all take twelve minutes, which this one has outlived: elsewhere all of its hour is run again, and of the
+    // other's the half.
     const runtime = distribution([
       [0.2 * HOUR_S, 99],
       [2 * HOUR_S, 1],
@@ -342,15 +343,16 @@ describe('the deadline guard', () => {
   });
 
   it('knows that what has run for long takes as long where it begins again', async () => {
-    // Nearly all take twelve minutes, which this one has outlived: it takes an hour, of which six minutes are left. The deadline is in
-    // half an hour.
+    // Nearly all take twelve minutes, which this one has outlived: it takes an hour, of which six minutes are left. The
+    // deadline is in half an hour.
     const runtime = distribution([
       [0.2 * HOUR_S, 99],
       [HOUR_S, 1],
     ]);
     const slow = running(100, { runtime, doneS: 0.9 * HOUR_S, keptS: 0, worth: due(5, 0.5 * HOUR_S, 100) });
     expect(guardMoves(handmade({ running: [slow], pInterrupted: 0.9 }))).toEqual([]);
-    // As long a way off that it can take the hour again, it would leave; the plan keeps it, for nearly all it has done would be lost.
+    // As long a way off that it can take the hour again, it would leave; the plan keeps it, for nearly all it has done
+    // would be lost.
     const free = { ...slow, worth: due(5, 1.5 * HOUR_S, 100) };
     expect(guardMoves(handmade({ running: [free], pInterrupted: 0.9 }))).toHaveLength(1);
     expect((await plan({ running: [free], pInterrupted: 0.9 })).moves).toEqual([]);

@@ -223,7 +223,8 @@ describe('times', () => {
     expect(safeS({ runtimes })).toBe(7200 - 160 - 900);
     // From a checkpoint: less to do, but to be restored first. Given more than 500 s, 900 s is still the 95 % quantile.
     expect(safeS({ runtimes, groups: [group(of, { keptS: seconds(500) })] })).toBe(7200 - 160 - 10 - 400);
-    // Interrupted after 700 s with nothing kept: 5000 s are the 95 % quantile of what takes longer, and all of it is to be done.
+    // Interrupted after 700 s with nothing kept: 5000 s are the 95 % quantile of what takes longer, and all of it is to
+    // be done.
     expect(safeS({ runtimes, groups: [group(of, { ranS: seconds(700) })] })).toBe(7200 - 160 - 5000);
   });
 

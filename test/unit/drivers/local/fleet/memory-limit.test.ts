@@ -10,7 +10,10 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-/** A hierarchy in which the folders of `delegated` (below the mount point) give a new child the files of a memory controller. */
+/**
+ * A hierarchy in which the folders of `delegated` (below the mount point) give a new child the files of a memory
+ * controller.
+ */
 function hierarchy(own: string, delegated: readonly string[], root = '/'): CgroupSystem {
   mkdirSync(join(dir, own), { recursive: true });
   return {

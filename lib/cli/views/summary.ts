@@ -71,9 +71,10 @@ export function figures({ jobs, spent, instancesLost, refundedUsd }: RunResult):
 const tasksMoved = (attempts: readonly AttemptView[]): number =>
   new Set(attempts.filter((a) => a.outcome === 'interrupted').map((a) => `${a.stage}/${a.index}`)).size;
 
-/** What an attempt ran past its last checkpoint, if it did not succeed. */
+/** What an attempt ran past its last checkpoint, if that has to be done again. */
 function lostS({ outcome, startedAt, endedAt, keptS }: AttemptView): number {
-  if (outcome === null || outcome === 'succeeded' || startedAt === null || endedAt === null) return 0;
+  const isDone = outcome === null || outcome === 'succeeded' || outcome === 'superseded';
+  if (isDone || startedAt === null || endedAt === null) return 0;
   return Math.max((Date.parse(endedAt) - Date.parse(startedAt)) / 1000 - keptS, 0);
 }
 

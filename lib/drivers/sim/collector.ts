@@ -210,6 +210,6 @@ const unused = (pool: Pool): Tally => ({
 
 /** Running time that has to be run again. */
 const lostS = ({ outcome, startedMs, endedMs, keptS }: Attempt): number =>
-  outcome === 'succeeded' || startedMs === null || endedMs === null
+  outcome === 'succeeded' || outcome === 'superseded' || startedMs === null || endedMs === null
     ? 0
     : Math.max(0, raw(between(startedMs, endedMs)) - raw(keptS));

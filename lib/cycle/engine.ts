@@ -50,7 +50,10 @@ export interface EngineParts<S> extends ObserverParts {
   readonly holder: string;
   /** Least engine time between two cycles: triggers within it become one. */
   readonly minGapS: Seconds;
-  /** Least engine time between two looks for places that came free, which are given on between decisions (slot-reuse.ts). Absent: none are. */
+  /**
+   * Least engine time between two looks for places that came free, which are given on between decisions
+   * (slot-reuse.ts). Absent: none are.
+   */
   readonly reuseGapS?: Seconds;
   /** Trials of decisions where one does not end, or throws. Absent: they run here, where nothing bounds them. */
   readonly trials?: (sight: Sight, market: MarketForecast) => Promise<Trials>;
@@ -76,8 +79,9 @@ export interface CycleReport {
 }
 
 /**
- * Least time between two decisions, in times that the last one took, while places are given on in between: deciding takes a fifth of the
- * engine's time at most, for nothing is given on meanwhile. What concerns capacity or a failure, or leaves a place empty, is decided at once.
+ * Least time between two decisions, in times that the last one took, while places are given on in between: deciding
+ * takes a fifth of the engine's time at most, for nothing is given on meanwhile. What concerns capacity or a failure,
+ * or leaves a place empty, is decided at once.
  */
 const PACE = 4;
 
@@ -87,13 +91,15 @@ const MAX_FAULTS = 5;
  * The scheduling engine: load, observe, decide, record intents, act, confirm; over and over, one cycle at a time.
  *
  * Lifecycle: `start` takes the lease (older engines are fenced off) and what was learned; `cycle` is one round; `run`
- * repeats it when woken, when the period is over, when a pause ends, and at once when capacity was refused. With nothing to do it
- * waits without a timer. While it waits it gives on places that tasks leave, as the last decision orders (`reuseGapS`). Between cycles it keeps the active state (WorkingState.carryOver) and what its observer remembers.
- * Invariants: nothing is done to the world that is not recorded as an intent first; what is recorded is done under its
- * key until an outcome is confirmed. What is learned counts once: a cycle that did not come to its end may have learned
- * what no commit holds (or whose commit holds and was not answered), so the next one first recalls what is stored.
- * Crash points: after any store or fleet call. The next `start` finds intents without outcome and does them again. What was given on is
- * committed with what was observed, in one piece; that it was done, with the next commit: until then its intents are open.
+ * repeats it when woken, when the period is over, when a pause ends, and at once when capacity was refused. With
+ * nothing to do it waits without a timer. While it waits it gives on places that tasks leave, as the last decision
+ * orders (`reuseGapS`). Between cycles it keeps the active state (WorkingState.carryOver) and what its observer
+ * remembers. Invariants: nothing is done to the world that is not recorded as an intent first; what is recorded is done
+ * under its key until an outcome is confirmed. What is learned counts once: a cycle that did not come to its end may
+ * have learned what no commit holds (or whose commit holds and was not answered), so the next one first recalls what is
+ * stored. Crash points: after any store or fleet call. The next `start` finds intents without outcome and does them
+ * again. What was given on is committed with what was observed, in one piece; that it was done, with the next commit:
+ * until then its intents are open.
  */
 export class Engine<S> {
   readonly #parts: EngineParts<S>;
@@ -220,8 +226,9 @@ export class Engine<S> {
   }
 
   /**
-   * Gives on places that come free until it is time for a decision: the least gap after the last one where only a decision can go on,
-   * PACE times what that took where anything happened, and `waitS` else, or the same where that is longer and nothing has a deadline.
+   * Gives on places that come free until it is time for a decision: the least gap after the last one where only a
+   * decision can go on, PACE times what that took where anything happened, and `waitS` else, or the same where that is
+   * longer and nothing has a deadline.
    */
   async #giveOn(reuse: SlotReuse, waitS: Seconds | null): Promise<void> {
     const { clock, minGapS, reuseGapS = minGapS } = this.#parts;
@@ -245,7 +252,10 @@ export class Engine<S> {
     }
   }
 
-  /** One look at what happened since the last cycle, and starts in the places that came free. True where only a cycle can go on. */
+  /**
+   * One look at what happened since the last cycle, and starts in the places that came free. True where only a cycle
+   * can go on.
+   */
   async reuseSlots(): Promise<boolean> {
     const { clock, fleet, learners, onStep = () => undefined } = this.#parts;
     const reuse = this.#slotReuse;
@@ -273,7 +283,10 @@ export class Engine<S> {
     return asks || records.some((r) => outcomes.get(r.key)?.status !== 'done');
   }
 
-  /** All that is active: what the last cycle left with what others have written since, where the store can tell, else loaded. */
+  /**
+   * All that is active: what the last cycle left with what others have written since, where the store can tell, else
+   * loaded.
+   */
   async #active(kept: WorkingState | null): Promise<WorkingState> {
     const { store } = this.#parts;
     if (kept === null || store.changedByOthers === undefined) return new WorkingState(await store.loadActive());
@@ -385,7 +398,9 @@ export class Engine<S> {
   readonly #trialsHere = async (sight: Sight, market: MarketForecast): Promise<Trials> =>
     trialsInProcess((tried) => this.#decideAll({ ...sight, snapshot: triedOn(sight.snapshot, tried) }, market));
 
-  /** Does the effects and confirms; effects that failed stay open for the next cycle. True when capacity was refused. */
+  /**
+   * Does the effects and confirms; effects that failed stay open for the next cycle. True when capacity was refused.
+   */
   async #perform(state: WorkingState, records: WorkingState['openEffects']): Promise<boolean> {
     if (records.length === 0) return false;
     const outcomes = await act(this.#parts.fleet, state, records);

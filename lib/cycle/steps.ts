@@ -5,10 +5,10 @@
  *
  *   look -> (estimate, forecast) -> solve -> record -> perform (in parts, at once) -> confirm
  *
- * Invariants: every commit is under the token that `look` took, so a cycle that was overtaken ends with `fenced` and has done
- * nothing that the newer one does not know of. Only `perform` acts on the world, and only on recorded intents, under their keys.
- * Crash points: any step may die anywhere and be repeated, or be followed by another cycle instead. Intents that no `confirm`
- * has closed are among those that the next `record` hands out.
+ * Invariants: every commit is under the token that `look` took, so a cycle that was overtaken ends with `fenced` and
+ * has done nothing that the newer one does not know of. Only `perform` acts on the world, and only on recorded intents,
+ * under their keys. Crash points: any step may die anywhere and be repeated, or be followed by another cycle instead.
+ * Intents that no `confirm` has closed are among those that the next `record` hands out.
  */
 import type { EffectKey } from '../kernel/ids.ts';
 import { planId, timeOrderedText } from '../kernel/ids.ts';
@@ -52,7 +52,10 @@ export interface LookParts extends Omit<ObserverParts, 'remembered'> {
   readonly onHeld?: (now: number, before: number) => void;
 }
 
-/** Takes the lease, takes in what happened, and one picture of it all; `draining`: everything is to stop. Null: nothing is left to do. */
+/**
+ * Takes the lease, takes in what happened, and one picture of it all; `draining`: everything is to stop. Null: nothing
+ * is left to do.
+ */
 export async function look(parts: LookParts, draining: boolean): Promise<Sight | null> {
   const { store, clock, random, memory } = parts;
   const token = await store.takeLease(parts.holder);
@@ -111,8 +114,8 @@ export function solve<S>(
 }
 
 /**
- * The decision without the jobs that keep it from being made, where `estimate` or `solve` threw or never came back. Null
- * where no job is to blame.
+ * The decision without the jobs that keep it from being made, where `estimate` or `solve` threw or never came back.
+ * Null where no job is to blame.
  */
 export async function isolateFaulty(
   { snapshot }: Sight,
@@ -155,7 +158,10 @@ export async function perform(
   );
 }
 
-/** Closes what has an outcome. Throws `fenced` when a newer cycle has begun: it finds the intents open, and performs them again. */
+/**
+ * Closes what has an outcome. Throws `fenced` when a newer cycle has begun: it finds the intents open, and performs
+ * them again.
+ */
 export async function confirmOutcomes(
   { store, clock, learners }: { readonly store: Store; readonly clock: Clock; readonly learners: Learners },
   token: number,

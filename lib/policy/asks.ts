@@ -1,6 +1,6 @@
 /**
- * What a policy asks of the market's forecast, declared: a driver whose forecasts are made in another process makes exactly these.
- * A question that was not declared fails in every driver alike.
+ * What a policy asks of the market's forecast, declared: a driver whose forecasts are made in another process makes
+ * exactly these. A question that was not declared fails in every driver alike.
  */
 import { EbbError } from '../kernel/errors.ts';
 import type { PoolId } from '../kernel/ids.ts';
@@ -39,8 +39,8 @@ export interface AskedBid {
 }
 
 /**
- * Every bid that a decision asks about: those that policies declare in each pool with a price, without repetition, and those of the
- * instances that are held, which explanations ask about. O(pools x bids + instances).
+ * Every bid that a decision asks about: those that policies declare in each pool with a price, without repetition, and
+ * those of the instances that are held, which explanations ask about. O(pools x bids + instances).
  */
 export function bidsAsked({ pools, instances }: Scene, all: readonly BoundAsks[], config: SchedulerConfig): AskedBid[] {
   const bidders = all.flatMap(({ asks, configOf }) =>
@@ -61,8 +61,8 @@ const WHOLE = Symbol('the forecast that nothing is left out of');
 type Limited = MarketForecast & { readonly [WHOLE]?: MarketForecast };
 
 /**
- * The forecast as one policy may ask it, also where it is given one that was limited for another policy. Throws `internal` for what the policy did not declare.
- * O(1) for each question.
+ * The forecast as one policy may ask it, also where it is given one that was limited for another policy. Throws
+ * `internal` for what the policy did not declare. O(1) for each question.
  */
 export function onlyAsked(
   given: Limited,
@@ -96,7 +96,10 @@ export function onlyAsked(
   return limited;
 }
 
-/** Bids of a pool are worked out when the pool is first asked about, those of held instances when a bid is none of these. */
+/**
+ * Bids of a pool are worked out when the pool is first asked about, those of held instances when a bid is none of
+ * these.
+ */
 function bidChecker(asks: Asks, scene: Scene, config: SchedulerConfig): (pool: Pool, bid: Bid) => boolean {
   const declared = new Map<PoolId, ReadonlySet<number>>();
   let quotes: ReadonlyMap<PoolId, number> | null = null;

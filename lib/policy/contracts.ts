@@ -1,7 +1,9 @@
 /**
- * Contracts of the stages: what each is given, and what it answers. A policy (policy.ts) is one way to fulfil a contract.
+ * Contracts of the stages: what each is given, and what it answers. A policy (policy.ts) is one way to fulfil a
+ * contract.
  *
- * All of them are pure: the same context gives the same answer, whatever the order of what is in it. Nothing is acted on.
+ * All of them are pure: the same context gives the same answer, whatever the order of what is in it. Nothing is acted
+ * on.
  */
 import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
 import type { Seconds } from '../kernel/units.ts';
@@ -45,13 +47,13 @@ export type EstimatePolicy = (context: EstimateContext) => StageForecasts;
 export interface Worths {
   readonly groups: ReadonlyMap<GroupId, Worth>;
   /**
-   * Of a running attempt of the same snapshot; undefined where its stage has nothing left to finish. Worked out when it is asked for:
-   * what runs is by far the most there is, and most of it nobody asks about.
+   * Of a running attempt of the same snapshot; undefined where its stage has nothing left to finish. Worked out when it
+   * is asked for: what runs is by far the most there is, and most of it nobody asks about.
    */
   readonly ofRunning: (running: RunningTask) => Worth | undefined;
   /**
-   * False only where the last safe start of a running attempt surely lies more than `withinS` ahead, or there is none. It takes
-   * less than working that out, which of most that runs is needless. Absent: anything may be due.
+   * False only where the last safe start of a running attempt surely lies more than `withinS` ahead, or there is none.
+   * It takes less than working that out, which of most that runs is needless. Absent: anything may be due.
    */
   readonly mayBeDue?: (running: RunningTask, withinS: number) => boolean;
 }
@@ -206,8 +208,8 @@ export interface QueueInput {
   readonly behind: ReadonlyMap<GroupId, number>;
   readonly leftovers: readonly (Leftover & Required<Pick<TaskToPlace, 'inPool'>>)[];
   /**
-   * Equivalence class of a stage whose running time nothing is known of: the first run that ends in it is a forecast for all of it. Null where
-   * something is known.
+   * Equivalence class of a stage whose running time nothing is known of: the first run that ends in it is a forecast
+   * for all of it. Null where something is known.
    */
   readonly unknownAs: (of: Pick<PendingGroup, 'job' | 'stage'>) => string | null;
   readonly config: SchedulerConfig;
@@ -220,7 +222,10 @@ export interface Queued {
   /** Tasks that wait for the first runs of their class to tell how long they take. */
   readonly untold: ReadonlyMap<GroupId, number>;
 }
-/** Which of the leftovers wait for places that are taken, and how many places the others get. Input order does not matter. */
+/**
+ * Which of the leftovers wait for places that are taken, and how many places the others get. Input order does not
+ * matter.
+ */
 export type QueuePolicy = (input: QueueInput) => Queued;
 
 /** Demand: what found no room. The offers are those that limits on money leave. */
@@ -228,7 +233,10 @@ export interface AcquireInput extends DecisionContext {
   readonly leftovers: readonly Leftover[];
 }
 export interface ScaleInput extends AcquireInput {
-  /** Footprint in use: instances that this cycle gave tasks to, or keeps for tasks that stop. Held are those of the snapshot. */
+  /**
+   * Footprint in use: instances that this cycle gave tasks to, or keeps for tasks that stop. Held are those of the
+   * snapshot.
+   */
   readonly used: ReadonlySet<InstanceId>;
 }
 export interface Scaling {
@@ -236,8 +244,8 @@ export interface Scaling {
   readonly releases: readonly Release[];
 }
 /**
- * What is bought and what is given back: called in every cycle, also without demand, and again with less of it where money does not
- * reach (the last answer counts).
+ * What is bought and what is given back: called in every cycle, also without demand, and again with less of it where
+ * money does not reach (the last answer counts).
  */
 export type ScalePolicy = (input: ScaleInput) => Scaling;
 
@@ -252,8 +260,8 @@ export interface TaskToPlace {
   /** Which hosts its constraints, deadline and plan allow. */
   readonly allowed: (host: Host) => boolean;
   /**
-   * Pools outside which `allowed` allows nothing, so that a packer need not ask it there: there are far fewer pools than hosts. Absent: any
-   * pool. Tasks that share `allowed` share this.
+   * Pools outside which `allowed` allows nothing, so that a packer need not ask it there: there are far fewer pools
+   * than hosts. Absent: any pool. Tasks that share `allowed` share this.
    */
   readonly inPool?: (pool: Pool) => boolean;
 }

@@ -1,6 +1,6 @@
 /**
- * Where a task stands against its line of even progress (Wu et al., "Can't Be Late: Optimizing Spot Instance Savings under Deadlines",
- * NSDI 2024, section 4): what the plan and the moves of Uniform Progress go by.
+ * Where a task stands against its line of even progress (Wu et al., "Can't Be Late: Optimizing Spot Instance Savings
+ * under Deadlines", NSDI 2024, section 4): what the plan and the moves of Uniform Progress go by.
  */
 import { between, raw, type EpochMs, type Seconds } from '../kernel/units.ts';
 import { quantile } from '../domain/distribution.ts';

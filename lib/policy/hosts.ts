@@ -7,8 +7,8 @@ import type { InstanceView } from '../domain/snapshot.ts';
 import type { Host, TaskToPlace } from './contracts.ts';
 
 /**
- * An instance that is there, as the packer sees it. Most have no room for anything, so what runs on them is looked at only when
- * their remaining time is asked for. Use `withFree` to change what is free: a spread would lose the rest.
+ * An instance that is there, as the packer sees it. Most have no room for anything, so what runs on them is looked at
+ * only when their remaining time is asked for. Use `withFree` to change what is free: a spread would lose the rest.
  */
 export class InstanceHost implements Host {
   readonly pool: Pool;
@@ -21,7 +21,10 @@ export class InstanceHost implements Host {
   #on: Placement['on'] | null = null;
   #remainingS: Seconds | null = null;
 
-  /** `remainingOf`: the longest time that a task of the instance still has to run, those that are about to stop left out. */
+  /**
+   * `remainingOf`: the longest time that a task of the instance still has to run, those that are about to stop left
+   * out.
+   */
   constructor(
     view: InstanceView,
     remainingOf: (view: InstanceView) => Seconds,

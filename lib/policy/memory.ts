@@ -1,6 +1,6 @@
 /**
- * What policies keep from one decision to the next: caches, so that forgetting changes nothing but time. One for each engine, handed in
- * with the context; no module keeps anything by itself.
+ * What policies keep from one decision to the next: caches, so that forgetting changes nothing but time. One for each
+ * engine, handed in with the context; no module keeps anything by itself.
  */
 
 /** Names something that is kept, and makes it when it is first asked for. A constant of the module that owns it. */

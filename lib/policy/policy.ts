@@ -1,6 +1,6 @@
 /**
- * A policy is data and a function: its name, where it comes from, its own settings, what it asks of forecasts, which learners it reads,
- * and how it decides one stage. Presets (presets.ts) name one for each stage.
+ * A policy is data and a function: its name, where it comes from, its own settings, what it asks of forecasts, which
+ * learners it reads, and how it decides one stage. Presets (presets.ts) name one for each stage.
  */
 import { z } from 'zod';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
@@ -66,8 +66,8 @@ function tunables(keys: readonly Tunable[]): z.ZodObject {
 }
 
 /**
- * The same contract with each context that it is given changed first. The context is the first argument of every function but `place`,
- * where it is the last.
+ * The same contract with each context that it is given changed first. The context is the first argument of every
+ * function but `place`, where it is the last.
  */
 export function withContext<Stage extends StageName>(
   stage: Stage,

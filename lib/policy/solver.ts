@@ -26,7 +26,9 @@ export interface SolveLimits {
   readonly maxSeconds: number | null;
 }
 
-/** FEASIBLE and NO SOLUTION FOUND are different words. Values are per column; bound is an upper bound on the objective. */
+/**
+ * FEASIBLE and NO SOLUTION FOUND are different words. Values are per column; bound is an upper bound on the objective.
+ */
 export type SolveOutcome = (
   | { readonly status: 'optimal'; readonly values: Float64Array; readonly objective: number; readonly bound: number }
   | {
@@ -47,9 +49,14 @@ export type SolveOutcome = (
 };
 
 export interface Solver {
-  /** `start` is a feasible point to begin from (one value per column), if there is one. Never rejects: faults are `failed`. */
+  /**
+   * `start` is a feasible point to begin from (one value per column), if there is one. Never rejects: faults are
+   * `failed`.
+   */
   solve(model: Milp, limits: SolveLimits, start: Float64Array | null): Promise<SolveOutcome>;
-  /** Solves the LP relaxation only: objective is the bound. Null when it is not solved to optimality within the limits. */
+  /**
+   * Solves the LP relaxation only: objective is the bound. Null when it is not solved to optimality within the limits.
+   */
   relax(
     model: Milp,
     limits: SolveLimits,

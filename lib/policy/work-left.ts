@@ -22,10 +22,10 @@ export function meanLeftS(running: RunningTask, input: Pick<ValueContext, 'snaps
 }
 
 /**
- * What has been stopped once and goes on stays where it is for as long as it takes to stop, to start elsewhere and to begin
- * again, a cycle each for seeing that it has stopped and begun. Plans are made on running times that change with every task that
- * ends and on room that is shared in fractions of machines, so that one may undo another: each task then loses at most half of
- * its time to that, not all of it.
+ * What has been stopped once and goes on stays where it is for as long as it takes to stop, to start elsewhere and to
+ * begin again, a cycle each for seeing that it has stopped and begun. Plans are made on running times that change with
+ * every task that ends and on room that is shared in fractions of machines, so that one may undo another: each task
+ * then loses at most half of its time to that, not all of it.
  */
 export function hasSettled(
   { number, startedMs }: Attempt,
@@ -34,6 +34,8 @@ export function hasSettled(
   return number === 1 || (startedMs !== null && raw(between(startedMs, snapshot.nowMs)) >= relocationS(config));
 }
 
-/** Time from one place to another, at most: to save, to be seen to have stopped, to start up, to begin, and to restore. */
+/**
+ * Time from one place to another, at most: to save, to be seen to have stopped, to start up, to begin, and to restore.
+ */
 export const relocationS = (config: SceneContext['config']): number =>
   config.migrationS + config.startDelayMaxS + config.restoreS + 2 * config.cyclePeriodS;

@@ -85,8 +85,8 @@ export const presetList = (own: OwnPresets = {}): readonly PresetView[] =>
   });
 
 /**
- * A preset, shipped or the user's own. Throws `usage`, with the nearest name, for a name that is none, for policies that are none, and for
- * settings that a policy does not have. `others`: names beside the presets, for the message.
+ * A preset, shipped or the user's own. Throws `usage`, with the nearest name, for a name that is none, for policies
+ * that are none, and for settings that a policy does not have. `others`: names beside the presets, for the message.
  */
 export function presetNamed(name: string, own: OwnPresets = {}, others: readonly string[] = []): Preset {
   const spec = whole(name, { own, others });
@@ -101,7 +101,10 @@ export function presetNamed(name: string, own: OwnPresets = {}, others: readonly
   };
 }
 
-/** What the setting `forecast` comes to with a preset: `history`, `model` or a version. Throws `usage` for a preset that is none. */
+/**
+ * What the setting `forecast` comes to with a preset: `history`, `model` or a version. Throws `usage` for a preset that
+ * is none.
+ */
 export const forecastNamed = (setting: string, preset: string, own: OwnPresets = {}): string =>
   setting === 'preset' ? (presetNamed(preset, own).forecast ?? 'history') : setting;
 
@@ -234,8 +237,8 @@ function configWith(settings: Readonly<Record<string, unknown>>): BoundAsks['con
 }
 
 /**
- * A policy sees its own settings, and forecasts answer it what it declares and nothing else, also where another policy hands its context
- * on.
+ * A policy sees its own settings, and forecasts answer it what it declares and nothing else, also where another policy
+ * hands its context on.
  */
 function scoped(stage: StageName, contract: Contract<StageName>, asks: BoundAsks): Contract<StageName> {
   const own = <C extends SceneContext>(context: C): C => {

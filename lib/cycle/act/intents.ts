@@ -171,9 +171,9 @@ function roundOf(state: WorkingState, { attempt: id, task }: Extract<Effect, { k
 }
 
 /**
- * A launch of which nobody could say for so long whether it happened is given up: tasks that count on its instance would
- * wait for ever. Should it have happened the instance is given back. Far more than an instance takes to be up: 234 s at most in the
- * measured delays of 21 types (colocation-interference, ec2_config.json).
+ * A launch of which nobody could say for so long whether it happened is given up: tasks that count on its instance
+ * would wait for ever. Should it have happened the instance is given back. Far more than an instance takes to be up:
+ * 234 s at most in the measured delays of 21 types (colocation-interference, ec2_config.json).
  */
 export const ANSWER_PATIENCE_S = seconds(600);
 
@@ -233,8 +233,9 @@ function confirmOne(
 }
 
 /**
- * A launch that failed. The world may have shown its instance: then it is done. Else, after ANSWER_PATIENCE_S, its tasks wait
- * again and its pool rests. It may have happened all the same, so it is given back; that there is nothing to give back ends it.
+ * A launch that failed. The world may have shown its instance: then it is done. Else, after ANSWER_PATIENCE_S, its
+ * tasks wait again and its pool rests. It may have happened all the same, so it is given back; that there is nothing to
+ * give back ends it.
  */
 function confirmFailed(
   state: WorkingState,
@@ -291,7 +292,9 @@ function endWithoutCost(state: WorkingState, instance: Instance, detail: string,
 /** Decisions in a row that follow at once because capacity was refused: past them the period is waited for. */
 export const MAX_HURRIED = 5;
 
-/** Whether capacity that the plan counted on was refused: its pool rests from now on, so the next plan is another one. */
+/**
+ * Whether capacity that the plan counted on was refused: its pool rests from now on, so the next plan is another one.
+ */
 export const capacityRefused = (
   outcomes: ReadonlyMap<EffectKey, EffectOutcome>,
   records: readonly EffectRecord[],

@@ -21,7 +21,9 @@ export interface AdmissionParts {
   readonly history: RuntimeHistory;
 }
 
-/** Distinct shapes (needs, constraints, preferences) remembered; more than that, and longer ones, are worked out anew. */
+/**
+ * Distinct shapes (needs, constraints, preferences) remembered; more than that, and longer ones, are worked out anew.
+ */
 const MAX_SHAPES = 10_000;
 const MAX_SHAPE_LENGTH = 4096;
 
@@ -30,8 +32,8 @@ type Verdict = { readonly refused: EbbError } | { readonly notes: readonly strin
 
 /**
  * Checks at submission. Refuses a task that no pool can hold, a gang that does not fit under the vCPU limit at once, a
- * deadline that has passed, and one that on-demand capacity started now cannot meet. Every pattern that a cycle will compare with pools
- * is compared here first, preferences included. O(pools x patterns) per distinct shape.
+ * deadline that has passed, and one that on-demand capacity started now cannot meet. Every pattern that a cycle will
+ * compare with pools is compared here first, preferences included. O(pools x patterns) per distinct shape.
  */
 export function admitter(parts: AdmissionParts): (spec: JobSpec, now: EpochMs) => Admission {
   const verdicts = new Map<string, Verdict>();

@@ -24,9 +24,9 @@ import type { RunningOffers } from './deliberation.ts';
 import { stopsOf } from './stops.ts';
 
 /**
- * value -> appraise -> move -> plan -> order (place, queue) -> scale. The stages judge; here their answers are strung together, and the
- * invariants of every preset are kept: limits on money, the user's constraints, and moves that end where they were to.
- * Deciding acts on nothing: the result is a plan whose effects carry keys made from the plan's id.
+ * value -> appraise -> move -> plan -> order (place, queue) -> scale. The stages judge; here their answers are strung
+ * together, and the invariants of every preset are kept: limits on money, the user's constraints, and moves that end
+ * where they were to. Deciding acts on nothing: the result is a plan whose effects carry keys made from the plan's id.
  */
 export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; deliberation: Deliberation }> {
   const { snapshot, forecasts, stages, config, memory, explains = true } = input;

@@ -1,6 +1,6 @@
 /**
- * A cycle's decision out of what was seen and forecast: data in, data out, so that it may be made in another process than
- * the one that looked.
+ * A cycle's decision out of what was seen and forecast: data in, data out, so that it may be made in another process
+ * than the one that looked.
  */
 import type { JobId, PlanId } from '../../kernel/ids.ts';
 import type { EpochMs } from '../../kernel/units.ts';
@@ -56,7 +56,10 @@ export interface DecisionParts<S> {
   readonly reusesSlots?: boolean;
 }
 
-/** Whether there is anything to decide: else what is left is given back without asking the stages, and no forecast is needed. */
+/**
+ * Whether there is anything to decide: else what is left is given back without asking the stages, and no forecast is
+ * needed.
+ */
 export const isOpen = ({ draining, snapshot }: Sight): boolean =>
   !draining && (snapshot.jobs.size > 0 || hasSetAside(snapshot));
 

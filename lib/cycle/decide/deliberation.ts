@@ -29,7 +29,10 @@ export interface DecideInput<S> {
   readonly token: number;
   /** Of the deliberation before this one; empty or absent at first. */
   readonly knownOffers?: RunningOffers;
-  /** False where nobody reads explanations: none are made, nor what is appraised for them alone. The decision is the same. */
+  /**
+   * False where nobody reads explanations: none are made, nor what is appraised for them alone. The decision is the
+   * same.
+   */
   readonly explains?: boolean;
 }
 

@@ -107,8 +107,9 @@ function readyPlacements(snapshot: Snapshot, placements: readonly Placement[]): 
   for (const g of snapshot.groups) {
     if (g.stage.gang && (placed.get(g.id) ?? 0) < g.count) held.add(g.id);
   }
-  // Tasks of a group are alike, so those that start now are its first ones: fresh tasks begin in the order of their index,
-  // which is all that is remembered of them (StageProgress). Going by the packer would skip those whose host is not up.
+  // Tasks of a group are alike, so those that start now are its first ones: fresh tasks begin in the order of their
+  // index, which is all that is remembered of them (StageProgress). Going by the packer would skip those whose host is
+  // not up.
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
   const started = new Map<GroupId, number>();
   return placements.flatMap((p) => {

@@ -24,7 +24,8 @@ export interface Ending {
 
 /**
  * How long a job waits for lower prices when its budget pays for none of now but could pay for usual ones: a day, over
- * which best-effort work loses what its worth can lose (lib/stages/value/jvusched.ts), and every hour of the day has had its turn.
+ * which best-effort work loses what its worth can lose (lib/stages/value/jvusched.ts), and every hour of the day has
+ * had its turn.
  */
 export const BUDGET_PATIENCE_S: Seconds = seconds(86_400);
 
@@ -37,8 +38,9 @@ export interface EndingContext {
 /**
  * Jobs that would wait for ever, as this cycle's decision shows:
  * - late: the deadline has passed, and finishing what waits is worth nothing now or at any later time;
- * - budget: what is spent and the least that the rest may cost pass `maxCostUsd`. Where only today's prices are too high,
- *   the job waits for lower ones: until its deadline, at most for BUDGET_PATIENCE_S since it last ran or was submitted.
+ * - budget: what is spent and the least that the rest may cost pass `maxCostUsd`. Where only today's prices are too
+ *   high, the job waits for lower ones: until its deadline, at most for BUDGET_PATIENCE_S since it last ran or was
+ *   submitted.
  *
  * O(groups), and O(pools x slots) for each group that a budget holds up.
  */
@@ -138,8 +140,8 @@ function leastTaskUsd(d: Deliberation, group: PendingGroup, config: EndingContex
 }
 
 /**
- * The least that an instance for one task of the groups may cost, start-up and what billing rounds up included; 0 where an
- * instance is there that may take it.
+ * The least that an instance for one task of the groups may cost, start-up and what billing rounds up included; 0 where
+ * an instance is there that may take it.
  */
 function leastInstanceUsd(d: Deliberation, groups: readonly PendingGroup[], config: EndingContext['config']): number {
   const may = (g: PendingGroup, pool: Pool): boolean =>

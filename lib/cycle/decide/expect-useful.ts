@@ -6,8 +6,8 @@ import type { Snapshot } from '../../domain/snapshot.ts';
 import type { Leftover } from '../../policy/contracts.ts';
 
 /**
- * Invariant of every preset: each purchase has room for a task that it may be used for, by the user's own constraints. Throws `internal`.
- * O(purchases x leftovers) at most, and O(purchases) where the first leftover may use them.
+ * Invariant of every preset: each purchase has room for a task that it may be used for, by the user's own constraints.
+ * Throws `internal`. O(purchases x leftovers) at most, and O(purchases) where the first leftover may use them.
  */
 export function expectUseful(
   purchases: readonly Purchase[],

@@ -8,7 +8,10 @@ import { seconds } from '../../kernel/units.ts';
 /** Few enough to be kept with every instance: those of the trained models, from a quarter of an hour to a day. */
 const KEPT_S = [900, 3600, 10_800, 21_600, 86_400] as const;
 
-/** What was forecast of an instance that is bought: kept with it, to be compared with what becomes of it. Null on demand. */
+/**
+ * What was forecast of an instance that is bought: kept with it, to be compared with what becomes of it. Null on
+ * demand.
+ */
 export function forecastAtPurchase(
   { pools }: Pick<Snapshot, 'pools'>,
   market: MarketForecast,

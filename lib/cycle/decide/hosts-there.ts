@@ -5,7 +5,9 @@ import type { Host } from '../../policy/contracts.ts';
 import { InstanceHost } from '../../policy/hosts.ts';
 import { longestLeft, type LeftOf } from '../../policy/left-of.ts';
 
-/** Instances that can take a task now or once they are up. Warned, releasing and soon-to-be-rebalanced ones take none. */
+/**
+ * Instances that can take a task now or once they are up. Warned, releasing and soon-to-be-rebalanced ones take none.
+ */
 export function hostsThere(snapshot: Snapshot, leftOf: LeftOf, stopping: ReadonlySet<AttemptId>): Host[] {
   const hosts: Host[] = [];
   const staying = ({ attempts, distinct }: InstanceView): readonly RunningTask[] =>

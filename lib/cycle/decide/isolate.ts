@@ -1,10 +1,11 @@
 /**
- * Finds the jobs that keep a decision from being made, so that all others are decided on. A decision that throws or does
- * not end says nothing of the job behind it, so groups of jobs are tried and split.
+ * Finds the jobs that keep a decision from being made, so that all others are decided on. A decision that throws or
+ * does not end says nothing of the job behind it, so groups of jobs are tried and split.
  *
- * Suspects are tried newest first, in groups of 1, 2, 4, ... : a job that stops the cycle mostly is a new one. A group that
- * fails is halved, down to one job, which is held. Groups are tried without the other suspects, so the size of the whole
- * workload never counts against a job. With f faulty jobs among n this takes O(f log n) trials that fail, each bounded.
+ * Suspects are tried newest first, in groups of 1, 2, 4, ... : a job that stops the cycle mostly is a new one. A group
+ * that fails is halved, down to one job, which is held. Groups are tried without the other suspects, so the size of the
+ * whole workload never counts against a job. With f faulty jobs among n this takes O(f log n) trials that fail, each
+ * bounded.
  */
 import { EbbError } from '../../kernel/errors.ts';
 import type { JobId } from '../../kernel/ids.ts';
@@ -155,7 +156,10 @@ class Search {
     }
   }
 
-  /** The job with which a decision begins to throw as jobs are added, oldest first. Null when none could be told in time. */
+  /**
+   * The job with which a decision begins to throw as jobs are added, oldest first. Null when none could be told in
+   * time.
+   */
   async #firstToFail(jobs: readonly JobId[]): Promise<JobId | null> {
     let works = 0;
     let fails = jobs.length;

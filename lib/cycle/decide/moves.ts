@@ -1,7 +1,7 @@
 /**
- * What becomes of moves. A move has a target: the task is stopped once an instance with room for it is up, and the next plan starts it
- * there before it decides about anything else. A move that would not end there does not begin. Which work moves, and why, is the move
- * stage's judgement (lib/stages/move).
+ * What becomes of moves. A move has a target: the task is stopped once an instance with room for it is up, and the next
+ * plan starts it there before it decides about anything else. A move that would not end there does not begin. Which
+ * work moves, and why, is the move stage's judgement (lib/stages/move).
  */
 import { invariant } from '../../kernel/errors.ts';
 import { groupId, type GroupId, type InstanceId } from '../../kernel/ids.ts';
@@ -55,7 +55,10 @@ export function movesOf({ moves }: Allotment, worths: Worths): readonly PlannedM
 
 type Side = Required<Pick<TaskToPlace, 'allowed' | 'inPool'>>;
 
-/** Hosts on spot, or not on spot, that a stage's constraints allow: one answer for all tasks of the stage, which the packer asks once. */
+/**
+ * Hosts on spot, or not on spot, that a stage's constraints allow: one answer for all tasks of the stage, which the
+ * packer asks once.
+ */
 function sidesOf(): (stage: StageSpec, onSpot: boolean) => Side {
   const known = { spot: new Map<StageSpec, Side>(), steady: new Map<StageSpec, Side>() };
   return (stage, onSpot) => {
@@ -71,8 +74,8 @@ function sidesOf(): (stage: StageSpec, onSpot: boolean) => Side {
 }
 
 /**
- * Keeps room for attempts that are stopping to go on elsewhere, on their target if they have one: without it their new instance would be
- * given back first.
+ * Keeps room for attempts that are stopping to go on elsewhere, on their target if they have one: without it their new
+ * instance would be given back first.
  */
 export function placeReturning(context: PlacingContext, returning: readonly RunningTask[], hosts: readonly Host[]) {
   const sides = sidesOf();
@@ -101,8 +104,8 @@ export function placeReturning(context: PlacingContext, returning: readonly Runn
 const isOn = ({ on }: Host, target: InstanceId): boolean => 'instance' in on && on.instance === target;
 
 /**
- * Starts of tasks that have stopped to go on elsewhere, on their target, in the order of their groups' ids. Groups whose target has no
- * room left wait like any other. O(groups + hosts).
+ * Starts of tasks that have stopped to go on elsewhere, on their target, in the order of their groups' ids. Groups
+ * whose target has no room left wait like any other. O(groups + hosts).
  */
 export function placeMoved({ groups: all }: Pick<Snapshot, 'groups'>, hosts: readonly Host[]) {
   const groups = all.filter((g) => g.goesTo !== undefined).sort((a, b) => (a.id < b.id ? -1 : 1));

@@ -8,8 +8,9 @@ import type { OrderInput, OrderPolicy, Started } from '../../policy/contracts.ts
 import { MOST_ROUNDS, type Purse } from '../money/purse.ts';
 
 /**
- * Starts that have room and that their jobs' limits pay for. Room of a start that is refused goes to others: without that, instances that
- * were bought for them would be given back and bought again. O(starts) per round, one round where nothing is refused.
+ * Starts that have room and that their jobs' limits pay for. Room of a start that is refused goes to others: without
+ * that, instances that were bought for them would be given back and bought again. O(starts) per round, one round where
+ * nothing is refused.
  */
 export function paidStarts(
   input: OrderInput,

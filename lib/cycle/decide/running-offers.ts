@@ -65,8 +65,8 @@ const oldestFirst = (a: EpochMs | undefined, b: EpochMs | undefined): number =>
         : 0;
 
 /**
- * Offers for what waits, and, for explanations alone, for what runs. Apart, because a task that runs is no demand that an instance could
- * be bought for.
+ * Offers for what waits, and, for explanations alone, for what runs. Apart, because a task that runs is no demand that
+ * an instance could be bought for.
  */
 export function appraiseAll<S>(
   stages: Pick<Stages<S>, 'appraise'>,

@@ -1,20 +1,22 @@
 /**
- * Slot reuse between decisions: a place that a task leaves is given to the next task that waits for room, as the last decision orders
- * them, without deciding anew. A decision costs O(all that waits), giving a place on costs O(what ended). So short tasks follow one
- * another at the pace of the world, not at that of decisions.
+ * Slot reuse between decisions: a place that a task leaves is given to the next task that waits for room, as the last
+ * decision orders them, without deciding anew. A decision costs O(all that waits), giving a place on costs O(what
+ * ended). So short tasks follow one another at the pace of the world, not at that of decisions.
  *
  * An instance that comes up begins with what the decision meant for it, placed there or bought for.
  *
  * Nothing is given on that a decision would have to judge:
  * - only room that tasks have left since the decision, on instances that are up and keep all their tasks;
- * - the head of the queue has it or nobody: what waits before others is never overtaken because it needs more, or another pool;
- * - the appraisal offers its group capacity of that purchase option, and a task before a deadline this very pool, while it is not
- *   guarded; what is meant for spot never keeps an on-demand instance;
+ * - the head of the queue has it or nobody: what waits before others is never overtaken because it needs more, or
+ *   another pool;
+ * - the appraisal offers its group capacity of that purchase option, and a task before a deadline this very pool, while
+ *   it is not guarded; what is meant for spot never keeps an on-demand instance;
  * - tasks that are done within the start of an instance (as in ADR 17), or that are like one that left there;
  * - no job with a limit on money, and nothing at all beside gangs, moves, pre-emptions or limits of the deployment.
  * What is not given on waits for the next decision, which is then asked for at once.
  *
- * In memory alone: it is made from a decision and goes with the next one. A crash loses nothing, as what is started is recorded first.
+ * In memory alone: it is made from a decision and goes with the next one. A crash loses nothing, as what is started is
+ * recorded first.
  */
 import type { AttemptId, GroupId, InstanceId, JobId, PlanId } from '../../kernel/ids.ts';
 import { effectKey, instanceOf } from '../../kernel/ids.ts';
@@ -25,7 +27,7 @@ import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import { isOver, type Job, type TaskRef } from '../../domain/job.ts';
 import type { Effect, Worth } from '../../domain/plan.ts';
-import type { Pool } from '../../domain/pool.ts';
+import { type Pool, poolParts } from '../../domain/pool.ts';
 import { fits, minusResources, plusResources, type Resources } from '../../domain/resources.ts';
 import { isStopping, type InstanceView, type PendingGroup, type Snapshot } from '../../domain/snapshot.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
@@ -115,7 +117,9 @@ export class SlotReuse {
     return new SlotReuse(d, of, queue);
   }
 
-  /** Whether what happened asks for a decision: a task failed, or something waited for what is done now. O(what ended). */
+  /**
+   * Whether what happened asks for a decision: a task failed, or something waited for what is done now. O(what ended).
+   */
   asksForDecision(left: readonly Left[], state: Pick<WorkingState, 'jobs'>): boolean {
     return left.some(({ attempt, outcome }) => {
       if (outcome !== 'succeeded') return true;
@@ -127,8 +131,9 @@ export class SlotReuse {
   }
 
   /**
-   * Gives on what tasks have left; each start is to be recorded in the state before the next one is looked for. True where room is left that
-   * only a decision can give, or nothing waits for room any more. O(what left + what is given on), and once O(queue) in all.
+   * Gives on what tasks have left; each start is to be recorded in the state before the next one is looked for. True
+   * where room is left that only a decision can give, or nothing waits for room any more. O(what left + what is given
+   * on), and once O(queue) in all.
    */
   give({ left, cameUp }: Pick<Observed, 'left' | 'cameUp'>, seen: Seen, record: (start: Start) => void): boolean {
     for (const { attempt } of left) this.#leave(attempt, seen.state);
@@ -212,7 +217,7 @@ export class SlotReuse {
 
   #suits({ group, offers, worth, isBarred }: Waiting, pool: Pool, nowMs: EpochMs): boolean {
     if (isBarred || brokenConstraint(group.stage.constraints, pool) !== null) return false;
-    const isOnDemand = (o: Offer): boolean => o.pool.endsWith('/on-demand');
+    const isOnDemand = (o: Offer): boolean => poolParts(o.pool).option === 'on-demand';
     if (pool.option === 'on-demand') return offers.length > 0 && offers.every(isOnDemand);
     if (group.deadlineMs === null) return offers.some((o) => o.pool.endsWith(`/${pool.option}`));
     const isOffered = offers.some((o) => o.pool === pool.id);

@@ -1,4 +1,7 @@
-/** Attempts that stop: of jobs that end, of gangs that are no longer whole, of the plan's pre-emptions, and of moves that begin. */
+/**
+ * Attempts that stop: of jobs that end, of gangs that are no longer whole, of the plan's pre-emptions, and of moves
+ * that begin.
+ */
 import type { AttemptId, InstanceId, JobId } from '../../kernel/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Allotment, Placement } from '../../domain/plan.ts';

@@ -83,8 +83,8 @@ interface WaitsForRoom {
 }
 
 /**
- * What a decision lets wait for room, in the order in which it is to have it: by what it brings per vCPU and second. `more`: tasks that wait
- * besides those of the allotment.
+ * What a decision lets wait for room, in the order in which it is to have it: by what it brings per vCPU and second.
+ * `more`: tasks that wait besides those of the allotment.
  */
 export function waitingForRoom(
   d: Deliberation,

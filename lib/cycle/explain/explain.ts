@@ -21,7 +21,10 @@ import { raisesLimit } from '../money/limit-text.ts';
 type Waiting = Explanation['waiting'][number];
 type Placed = Explanation['placed'][number];
 
-/** Forecasts kept in one job's record, which is written each cycle and is paid for by the KiB: the others are among `considered`. */
+/**
+ * Forecasts kept in one job's record, which is written each cycle and is paid for by the KiB: the others are among
+ * `considered`.
+ */
 const MAX_SEEN = 1;
 /** Of what runs of a job, to find them: a thousand tasks are mostly on a few instances. */
 const MOST_LOOKED_AT = 64;
@@ -251,7 +254,10 @@ function spotTerms({ forecasts: { market } }: Deliberation, pool: Pool, bid: Bid
   return `${at}, P(interrupted within an hour) ${(hour * 100).toFixed(1)} %${refusals}`;
 }
 
-/** The forecasts of the pools that a job runs in, or else of the best that it could: few, since all else is among `considered`. */
+/**
+ * The forecasts of the pools that a job runs in, or else of the best that it could: few, since all else is among
+ * `considered`.
+ */
 function forecastSeen(
   { forecasts: { market } }: Deliberation,
   index: Index,
@@ -352,7 +358,10 @@ function explainRoom(d: Deliberation, group: PendingGroup, index: Index, out: Sa
   return accounted;
 }
 
-/** Tasks that the plan starts and that have no place: their instances are bought, or cannot be. `accounted`: those that have one. */
+/**
+ * Tasks that the plan starts and that have no place: their instances are bought, or cannot be. `accounted`: those that
+ * have one.
+ */
 function explainBought(
   d: Deliberation,
   group: PendingGroup,

@@ -1,9 +1,10 @@
 /**
- * The market's forecast of one decision: the trained model is asked once, in one batch, about every bid that the stages can ask
- * about; they themselves wait for nothing. Where there is no model, or it does not answer, history does, and the
- * forecast's origin says so.
+ * The market's forecast of one decision: the trained model is asked once, in one batch, about every bid that the stages
+ * can ask about; they themselves wait for nothing. Where there is no model, or it does not answer, history does, and
+ * the forecast's origin says so.
  *
- * Lifecycle: one for the process. What it remembers is a function of the price history alone, so that another process answers alike.
+ * Lifecycle: one for the process. What it remembers is a function of the price history alone, so that another process
+ * answers alike.
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import { raw } from '../../kernel/units.ts';

@@ -1,6 +1,6 @@
 /**
- * Which tasks each purchased instance is for. Acquirers say which instances to buy; this assigns the tasks that found no room to
- * them, whatever the acquirer, so that each purchase has jobs that answer for its cost.
+ * Which tasks each purchased instance is for. Acquirers say which instances to buy; this assigns the tasks that found
+ * no room to them, whatever the acquirer, so that each purchase has jobs that answer for its cost.
  */
 import type { JobId } from '../../kernel/ids.ts';
 import { once } from '../../kernel/once.ts';
@@ -56,9 +56,10 @@ const MOST_PASSED = 32;
 const EPSILON = 1e-6;
 
 /**
- * Fills the instances in order, the longest tasks first: each with tasks whose chosen offer is in its pool, then each with others that may run
- * there. An instance for which no task is left is shared by all tasks that may run there.
- * O(leftovers x pools bought + instances x (tasks per instance + MOST_PASSED)), however many instances are left without a task.
+ * Fills the instances in order, the longest tasks first: each with tasks whose chosen offer is in its pool, then each
+ * with others that may run there. An instance for which no task is left is shared by all tasks that may run there.
+ * O(leftovers x pools bought + instances x (tasks per instance + MOST_PASSED)), however many instances are left without
+ * a task.
  */
 export function lotsOf(
   purchases: readonly Purchase[],

@@ -1,9 +1,10 @@
 /**
- * May this purchase be made, and for which jobs? Limits on money, asked by a decision before it starts or buys anything for a job
- * with a limit (`maxCost`). Nothing here costs anything where no job has one.
+ * May this purchase be made, and for which jobs? Limits on money, asked by a decision before it starts or buys anything
+ * for a job with a limit (`maxCost`). Nothing here costs anything where no job has one.
  *
- * A purchase commits a job to its part of the instance over the time that it will be held at least: start-up, the expected running time
- * of what it is bought for, and what billing rounds up. What is committed stays out of reach of the next purchase.
+ * A purchase commits a job to its part of the instance over the time that it will be held at least: start-up, the
+ * expected running time of what it is bought for, and what billing rounds up. What is committed stays out of reach of
+ * the next purchase.
  */
 import type { GroupId, InstanceId, JobId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
@@ -56,7 +57,10 @@ export interface Bought {
 
 type Acquire = (leftovers: readonly Leftover[], offers: ReadonlyMap<GroupId, GroupOffers>) => readonly Purchase[];
 
-/** Times that placements and purchases are made again without what was refused; then jobs with a limit wait for the next decision. */
+/**
+ * Times that placements and purchases are made again without what was refused; then jobs with a limit wait for the next
+ * decision.
+ */
 export const MOST_ROUNDS = 8;
 
 interface Money {
@@ -107,8 +111,8 @@ export class Purse {
   }
 
   /**
-   * Placements without those that could pass the limit of their job. A gang is placed whole or not at all, and one that is not keeps no
-   * money from others. O(placements), up to MOST_ROUNDS times where gangs are refused.
+   * Placements without those that could pass the limit of their job. A gang is placed whole or not at all, and one that
+   * is not keeps no money from others. O(placements), up to MOST_ROUNDS times where gangs are refused.
    */
   placed(placements: readonly Placement[], runtimeOf: (group: PendingGroup) => number): readonly Placement[] {
     if (this.#money.size + this.#limits.length === 0) return placements;
@@ -125,7 +129,10 @@ export class Purse {
     }
   }
 
-  /** What is left now, to come back to: as if nothing had been taken or refused since, but for what these jobs were refused. */
+  /**
+   * What is left now, to come back to: as if nothing had been taken or refused since, but for what these jobs were
+   * refused.
+   */
   remembered(): (refused: ReadonlySet<JobId>) => void {
     const heldUp = new Set(this.heldUp.keys());
     const limits = this.#limits.map((l) => l.leftUsd);
@@ -237,11 +244,14 @@ export class Purse {
     return { bought, refusedGangs: gangs };
   }
 
-  /** Takes the money for a task that makes an instance stay longer, or says which limit of the deployment it could pass. */
+  /**
+   * Takes the money for a task that makes an instance stay longer, or says which limit of the deployment it could pass.
+   */
   #overByHolding(id: InstanceId, runtimeS: number): string | null {
     const view = this.#limits.length === 0 ? undefined : this.#input.snapshot.instances.get(id);
     if (view === undefined) return null;
-    // Expectations may be wrong again and again: once a limit is used up, nothing starts, however soon it should be done.
+    // Expectations may be wrong again and again: once a limit is used up, nothing starts, however soon it should be
+    // done.
     const usedUp = this.#limits.find(({ limit }) => limit.spentUsd >= limit.limitUsd);
     if (usedUp !== undefined) {
       const { period, limitUsd, spentUsd, untilMs } = usedUp.limit;
@@ -295,7 +305,10 @@ export class Purse {
     return this.#take(`an instance in ${pool.id}`, (leftS) => usdFor(chargedS(Math.min(heldS, leftS), config), quote));
   }
 
-  /** Takes money of each limit, or says which one `what` could pass. `usdWithin`: what it is charged within so many seconds from now. */
+  /**
+   * Takes money of each limit, or says which one `what` could pass. `usdWithin`: what it is charged within so many
+   * seconds from now.
+   */
   #take(what: string, usdWithin: (leftS: number) => number): string | null {
     const { snapshot } = this.#input;
     const costs = this.#limits.map(({ limit }) =>
@@ -359,8 +372,9 @@ export class Purse {
   }
 
   /**
-   * What a task commits its job to on an instance that is there: what the job pays there with it, less what it pays without it. Money that
-   * was set aside when the instance was bought for the job pays for the first of its tasks, and for others as far as it goes.
+   * What a task commits its job to on an instance that is there: what the job pays there with it, less what it pays
+   * without it. Money that was set aside when the instance was bought for the job pays for the first of its tasks, and
+   * for others as far as it goes.
    */
   #placementUsd(
     { job, need }: PendingGroup,
@@ -516,8 +530,9 @@ export class Purse {
   }
 
   /**
-   * What an instance commits each job with a limit to: start-up by its part of the purchase, its share while its tasks run, what
-   * billing rounds up; at the least what it takes to give the instance back. `perTaskUsd`: running alone. O(tasks' kinds log).
+   * What an instance commits each job with a limit to: start-up by its part of the purchase, its share while its tasks
+   * run, what billing rounds up; at the least what it takes to give the instance back. `perTaskUsd`: running alone.
+   * O(tasks' kinds log).
    */
   #lotUsd(
     { taken, boughtFor }: Lot,
@@ -556,8 +571,8 @@ const jobsOf = (ids: ReadonlySet<GroupId>, groups: ReadonlyMap<GroupId, PendingG
   new Set([...ids].flatMap((id) => groups.get(id)?.job ?? []));
 
 /**
- * Running time to come by what the user says of it, seconds; 0 where nothing is said. A limit of the deployment reckons with the longer of that and
- * the forecast, which a short run of another program of the owner may pull down.
+ * Running time to come by what the user says of it, seconds; 0 where nothing is said. A limit of the deployment reckons
+ * with the longer of that and the forecast, which a short run of another program of the owner may pull down.
  */
 const toldToDoS = (group: PendingGroup): number =>
   Math.max(0, raw(group.stage.expectedRuntimeS ?? ZERO_S) - raw(doneOnceS(group)));
@@ -566,7 +581,10 @@ const toldLeftS = (running: RunningTask, nowMs: EpochMs): number =>
 
 const minuteText = (at: EpochMs): string => `${new Date(raw(at)).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 
-/** An instance for a job with a limit has a bid, as EC2 gives it one: the on-demand price. Where spot costs more it has none. */
+/**
+ * An instance for a job with a limit has a bid, as EC2 gives it one: the on-demand price. Where spot costs more it has
+ * none.
+ */
 const lotBid = (bid: Bid, pool: Pool, quoteUsd: number): Bid =>
   bid === 'uncapped' && pool.option === 'spot' && quoteUsd <= raw(pool.onDemandUsdPerHour)
     ? pool.onDemandUsdPerHour
@@ -585,7 +603,10 @@ const onInstance = ({ leftover: { group, runtimeS }, tasks }: Taken, pool: Pool)
   share: tasks * dominantShare(group.need, pool.type.capacity),
 });
 
-/** US dollars that each job pays while its tasks run: at each moment by its share of what runs. O(n log n + ends x jobs). */
+/**
+ * US dollars that each job pays while its tasks run: at each moment by its share of what runs. O(n log n + ends x
+ * jobs).
+ */
 function runningCosts(there: readonly OnInstance[], usdPerHour: number): ReadonlyMap<JobId, number> {
   const costs = new Map<JobId, number>();
   const shareOf = new Map<JobId, number>();

@@ -12,7 +12,10 @@ import type { WorkingState } from './working-state.ts';
 
 /** Progress within this is alike enough to plan together: one group, not one per interrupted task. */
 const KEPT_BUCKET_S = 60;
-/** So are those whose longest attempts, a minute added, differ by less than this: some twenty groups of a stage in a week of running. */
+/**
+ * So are those whose longest attempts, a minute added, differ by less than this: some twenty groups of a stage in a
+ * week of running.
+ */
 const RAN_RATIO = 1.5;
 
 export interface SnapshotInput {
@@ -36,7 +39,10 @@ export interface SnapshotInput {
   readonly onFault?: (job: JobId, error: unknown) => void;
 }
 
-/** One consistent picture out of the working state. O(active jobs x stages + tried tasks of stages of which some wait + pools), and what `WhatRuns` takes. */
+/**
+ * One consistent picture out of the working state. O(active jobs x stages + tried tasks of stages of which some wait +
+ * pools), and what `WhatRuns` takes.
+ */
 export function takeSnapshot(input: SnapshotInput): Snapshot {
   const { state, nowMs } = input;
   const tasks: Task[] = [];

@@ -16,9 +16,9 @@ export const attemptName = (t: TaskRef, number: number): AttemptId =>
   attemptId(`${t.job}.${t.stage}.${t.index}.${number}`);
 
 /**
- * The active state while a use case works on it. Every put replaces an immutable value and remembers it; `takeChanges()`
- * is what to commit, one change per entity however often it was put. Reads see the puts before them. What is committed
- * may serve the next use case too (`carryOver`); its memory is bounded by what is active.
+ * The active state while a use case works on it. Every put replaces an immutable value and remembers it;
+ * `takeChanges()` is what to commit, one change per entity however often it was put. Reads see the puts before them.
+ * What is committed may serve the next use case too (`carryOver`); its memory is bounded by what is active.
  */
 export class WorkingState {
   readonly jobs = new Rows<JobId, Job>();
@@ -77,10 +77,10 @@ export class WorkingState {
   }
 
   /**
-   * Goes on from what is committed as if it had been loaded anew: what is over is left out, what others wrote is taken in.
-   * This is all that the engine keeps between cycles. It is right because nobody else writes tasks, attempts and instances while the
-   * lease is held (a commit under an older one fails), and because each put here was committed: after a fault the engine
-   * loads anew. O(what ended and what others changed), where a load costs what is active.
+   * Goes on from what is committed as if it had been loaded anew: what is over is left out, what others wrote is taken
+   * in. This is all that the engine keeps between cycles. It is right because nobody else writes tasks, attempts and
+   * instances while the lease is held (a commit under an older one fails), and because each put here was committed:
+   * after a fault the engine loads anew. O(what ended and what others changed), where a load costs what is active.
    */
   carryOver({ jobs, openEffects, cursors }: OthersChanges): void {
     if (this.changed) throw new EbbError('internal', { what: 'what is not committed is carried over' });
@@ -213,7 +213,9 @@ export class WorkingState {
     this.#storeTask(to);
   }
 
-  /** Takes the next never-tried task of a stage, or a waiting one, into `running`. Returns it with its attempt counted. */
+  /**
+   * Takes the next never-tried task of a stage, or a waiting one, into `running`. Returns it with its attempt counted.
+   */
   beginTask(ref: TaskRef): Task {
     const known = this.#tasks.get(ref);
     if (known !== undefined) {
@@ -286,7 +288,10 @@ export class WorkingState {
     return true;
   }
 
-  /** Tried tasks of a stage that wait, in the order in which they were first tried. O(tried tasks), O(1) where the job counts none. */
+  /**
+   * Tried tasks of a stage that wait, in the order in which they were first tried. O(tried tasks), O(1) where the job
+   * counts none.
+   */
   waitingTasks({ id, stages }: Pick<Job, 'id' | 'stages'>, stage: string): Task[] {
     const counted = stages.some((s) => s.name === stage && s.waiting > 0);
     return counted ? this.#tasks.ofStage(id, stage).filter((t) => t.state === 'waiting') : [];

@@ -20,14 +20,14 @@ import { ShapeBook } from './shapes.ts';
  * P(late), and what is lost (lib/stages/appraise/outcome.ts has the model).
  *
  * Three levels of likeness keep this off the number of tasks and mostly off the number of groups:
- * - shape (need, constraints, preferences): filters all pools once and shortlists about 3 x offersPerGroup + 12 of them;
+ * - shape (need, constraints, preferences): filters all pools once and shortlists about 3 x offersPerGroup + 12 of
+ *   them;
  * - kind (shape + remaining running time + checkpoint): one appraisal of a pool as if there were no deadline;
  * - class (kind + deadline): what the deadline changes of it, and the ranking.
- * Spot pools are looked at from the cheapest on, until what is left of the shortlist can no longer be kept whatever its risk; where no
- * risk is taken, none is. Explanations look at all of it.
- * What a task pays of an instance follows from all that waits (demand.ts), so groups are appraised together.
- * O(shapes x pools log pools + kinds x shortlist x bids x bins), and as much for classes whose deadline is near. The same answer
- * whatever the order of groups and pools.
+ * Spot pools are looked at from the cheapest on, until what is left of the shortlist can no longer be kept whatever its
+ * risk; where no risk is taken, none is. Explanations look at all of it. What a task pays of an instance follows from
+ * all that waits (demand.ts), so groups are appraised together. O(shapes x pools log pools + kinds x shortlist x bids x
+ * bins), and as much for classes whose deadline is near. The same answer whatever the order of groups and pools.
  */
 export const appraise: AppraisePolicy = ({ snapshot, forecasts, worths, config }) => {
   const book = new PoolBook(snapshot, forecasts.market, config);
@@ -63,8 +63,9 @@ const byId = (a: PendingGroup, b: PendingGroup): number => (a.id < b.id ? -1 : a
 /** All that the appraisal of one task depends on besides its shape. */
 interface AppraisedTask extends KindOfWork {
   /**
-   * Nothing is known of the running time, there is a deadline, and an interruption would lose work: no risk is taken. What is saved at
-   * the warning loses a start-up, for which the last safe moment has room (lib/stages/move/deadline-guard.ts).
+   * Nothing is known of the running time, there is a deadline, and an interruption would lose work: no risk is taken.
+   * What is saved at the warning loses a start-up, for which the last safe moment has room
+   * (lib/stages/move/deadline-guard.ts).
    */
   readonly blind: boolean;
   readonly terms: Omit<Terms, 'rate' | 'fallbackRate' | 'freeBeforeS'>;

@@ -3,8 +3,8 @@ import type { InterruptionCurve } from '../../domain/forecast.ts';
 
 /**
  * An interruption curve with its integral, for closed forms: F(t) = P(interrupted within t) and alive(t) = the integral
- * of 1 - F from 0 to t, the expected time that an instance lives within t. From the two follows the expected time of the
- * interruptions within t, E[T; T <= t] = alive(t) - t (1 - F(t)).
+ * of 1 - F from 0 to t, the expected time that an instance lives within t. From the two follows the expected time of
+ * the interruptions within t, E[T; T <= t] = alive(t) - t (1 - F(t)).
  */
 export interface CurveTable {
   /** Knots, seconds, from 0. */
@@ -19,7 +19,10 @@ export interface CurvePoint {
   aliveS: number;
 }
 
-/** Same reading of the curve as pInterruptedWithin: linear between horizons, constant hazard beyond the last. O(horizons). */
+/**
+ * Same reading of the curve as pInterruptedWithin: linear between horizons, constant hazard beyond the last.
+ * O(horizons).
+ */
 export function tabulate(curve: InterruptionCurve): CurveTable {
   const n = curve.horizonS.length;
   const atS = doubles(n + 1);
@@ -37,8 +40,8 @@ export function tabulate(curve: InterruptionCurve): CurveTable {
 }
 
 /**
- * Reads the table at `s` into `out`. `from`: a knot that this function returned for a time that was no later, 1 for none. Returns the
- * knot that it stopped at, so that ascending times cost O(knots) together.
+ * Reads the table at `s` into `out`. `from`: a knot that this function returned for a time that was no later, 1 for
+ * none. Returns the knot that it stopped at, so that ascending times cost O(knots) together.
  */
 export function readCurve(table: CurveTable, s: number, out: CurvePoint, from = 1): number {
   const { atS, lost, aliveS } = table;

@@ -1,7 +1,8 @@
 /**
- * Share of a new instance that one task pays for. A purchase costs the whole instance over the time that it is held, less the part that other
- * known work will use (Stratus section 3.2.3: candidate groups). Waiting work counts as far as it may use the pool and as long as the
- * task itself runs: a long task alone on a large instance pays all of it, however many short tasks wait beside it.
+ * Share of a new instance that one task pays for. A purchase costs the whole instance over the time that it is held,
+ * less the part that other known work will use (Stratus section 3.2.3: candidate groups). Waiting work counts as far as
+ * it may use the pool and as long as the task itself runs: a long task alone on a large instance pays all of it,
+ * however many short tasks wait beside it.
  */
 import type { PoolBook } from './pools.ts';
 
@@ -82,7 +83,10 @@ export class Demand {
     this.#byPool = null;
   }
 
-  /** In [share, 1]. `runtimeS`: how long the task holds the instance; 0: the least that it may pay, whatever its running time. */
+  /**
+   * In [share, 1]. `runtimeS`: how long the task holds the instance; 0: the least that it may pay, whatever its running
+   * time.
+   */
   paidShare(of: ShapeDemand, at: { readonly pool: number; readonly share: number }, runtimeS: number): number {
     const { pool, share } = at;
     if (!(share > 0)) return share;

@@ -43,7 +43,10 @@ export interface SpotPool extends AtLeast {
   readonly options: () => Options;
 }
 
-/** Of one shape and running time. What comes of it where no deadline presses is worked out once, pool by pool as they are asked for. */
+/**
+ * Of one shape and running time. What comes of it where no deadline presses is worked out once, pool by pool as they
+ * are asked for.
+ */
 export class Kind {
   readonly classes = new Map<string, GroupOffers>();
   /** Of pools that are never interrupted. */
@@ -78,9 +81,10 @@ export class Kind {
   }
 
   /**
-   * The least it can cost, from the closed forms of outcome.ts: interruptions make work longer and what is fled to is no cheaper than
-   * `fallback`, so that only a refund goes below the price of the running time; and only of work that is saved, for else what is refunded
-   * has to be run again. Refunded of a try is no more than what is interrupted within the hour.
+   * The least it can cost, from the closed forms of outcome.ts: interruptions make work longer and what is fled to is
+   * no cheaper than `fallback`, so that only a refund goes below the price of the running time; and only of work that
+   * is saved, for else what is refunded has to be run again. Refunded of a try is no more than what is interrupted
+   * within the hour.
    */
   #spotPool(pool: ShapePool, isRefunded: boolean): SpotPool {
     const { meanS } = this.#work;

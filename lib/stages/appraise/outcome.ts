@@ -1,7 +1,9 @@
 import type { Distribution } from '../../domain/distribution.ts';
 import { readCurve, type CurvePoint, type CurveTable } from './curve-table.ts';
 
-/** What running one task somewhere is appraised under. Times in seconds, rates in USD per second of one task's share. */
+/**
+ * What running one task somewhere is appraised under. Times in seconds, rates in USD per second of one task's share.
+ */
 export interface Terms {
   readonly rate: number;
   /** Rate of the cheapest on-demand pool that fits: where a task can flee after an interruption; null: nowhere. */
@@ -45,17 +47,18 @@ export interface Unhurried {
  * Expectations over the running time (discrete, r with weight w) and the time T of the first interruption (curve F), in
  * closed form. O(bins x horizons), nothing allocated per bin.
  *
- * One try of length r: interrupted with F(r); lives alive(r) in expectation; E[T; T<=r] = G(r) = alive(r) - r (1-F(r)). An interruption
- * at t loses min(t, loss), in all M(r) = G(m) + loss (F(r) - F(m)), m = min(r, loss). Not charged: E[T; T <= min(r, hour)], the
- * first-hour refund (Tributary 2.1.1, eq. 2.2 with the window as part of the task's time).
+ * One try of length r: interrupted with F(r); lives alive(r) in expectation; E[T; T<=r] = G(r) = alive(r) - r (1-F(r)).
+ * An interruption at t loses min(t, loss), in all M(r) = G(m) + loss (F(r) - F(m)), m = min(r, loss). Not charged: E[T;
+ * T <= min(r, hour)], the first-hour refund (Tributary 2.1.1, eq. 2.2 with the window as part of the task's time).
  *
- * After an interruption the task either flees to on-demand ("flee": one interruption at most), or tries again on the same
- * offer ("again"): then tries renew, so without checkpoint there are F/(1-F) interruptions, and with one their rate is F(r) /
- * alive(r) per second of running (renewal reward), over r and what is run twice. The cheaper of the two is taken, "flee" where trying again would pass
- * the last safe start. Lateness counts the flight: late is a run that is too long by itself or whose flight is.
+ * After an interruption the task either flees to on-demand ("flee": one interruption at most), or tries again on the
+ * same offer ("again"): then tries renew, so without checkpoint there are F/(1-F) interruptions, and with one their
+ * rate is F(r) / alive(r) per second of running (renewal reward), over r and what is run twice. The cheaper of the two
+ * is taken, "flee" where trying again would pass the last safe start. Lateness counts the flight: late is a run that is
+ * too long by itself or whose flight is.
  *
- * The first start-up is not charged here: it is the same for all offers and nothing where an instance is at hand. Start-ups
- * that interruptions cause are.
+ * The first start-up is not charged here: it is the same for all offers and nothing where an instance is at hand.
+ * Start-ups that interruptions cause are.
  *
  * This part is the outcome without a deadline, and how near the last safe start may come before it is another one.
  */
@@ -170,7 +173,9 @@ function interruptionsWhenAgain(r: number, { lost: f, aliveS }: CurvePoint, lost
   return repeated < 1 ? (perS * r) / (1 - repeated) : Infinity;
 }
 
-/** Time to the last safe start that a task needs to be tried on spot once more after an interruption at its mean time. */
+/**
+ * Time to the last safe start that a task needs to be tried on spot once more after an interruption at its mean time.
+ */
 function safeTimeToTryAgainS(meanInterruptionS: number, t: UndatedTerms): number {
   const keptS = Math.max(0, meanInterruptionS - t.lossS);
   return t.startMaxS + meanInterruptionS + t.startMaxS - keptS;
@@ -184,7 +189,10 @@ interface Flight {
   readonly terms: Terms;
 }
 
-/** P(late | running time r) of a run that is not late by itself, start-ups counted at their longest; an upper bound where there is no on-demand to flee to. */
+/**
+ * P(late | running time r) of a run that is not late by itself, start-ups counted at their longest; an upper bound
+ * where there is no on-demand to flee to.
+ */
 function lateWhen(table: CurveTable, r: number, { f, leftS, spareS, terms: t }: Flight): number {
   if (t.fallbackRate === null) {
     // Nowhere to flee to. Each interruption costs at most this much time and each try is interrupted with at most F(r).

@@ -9,7 +9,10 @@ import { instanceParts, type Snapshot } from '../../domain/snapshot.ts';
 import type { MarketForecast } from '../../domain/forecasts.ts';
 import { readCurve, tabulate, type CurvePoint, type CurveTable } from './curve-table.ts';
 
-/** A bid with its curve, tabulated once per cycle for all groups; bids of a pool in a row with equal curves share the table. */
+/**
+ * A bid with its curve, tabulated once per cycle for all groups; bids of a pool in a row with equal curves share the
+ * table.
+ */
 interface BidForecast {
   readonly bid: Bid;
   readonly curve: InterruptionCurve;
@@ -47,7 +50,10 @@ export class PoolBook {
     return instanceParts({ instances: this.#instances }).takingTasks;
   }
 
-  /** Whether some instance of the pool may have room for a task: by the most that is free of each resource on any of them. */
+  /**
+   * Whether some instance of the pool may have room for a task: by the most that is free of each resource on any of
+   * them.
+   */
   hasRoom(pool: PoolId, need: Resources): boolean {
     const there = instanceParts({ instances: this.#instances }).takingTasks.get(pool);
     if (there === undefined) return false;
@@ -76,7 +82,10 @@ const mostOf = (a: Resources, b: Resources): Resources => {
   return fromVector(vector(a).map((x, kind) => Math.max(x, other[kind] ?? 0)));
 };
 
-/** A pool that can be bought from now. What is known of it besides its price is worked out when it is asked: of most pools it never is. */
+/**
+ * A pool that can be bought from now. What is known of it besides its price is worked out when it is asked: of most
+ * pools it never is.
+ */
 export class PricedPool {
   readonly pool: Pool;
   readonly priceUsdPerHour: number;
@@ -119,7 +128,10 @@ export class PricedPool {
     return this.#bidding().bids;
   }
 
-  /** Least fraction of running time that is charged over its bids, where first hours are refunded: below 1 where that is likely. */
+  /**
+   * Least fraction of running time that is charged over its bids, where first hours are refunded: below 1 where that is
+   * likely.
+   */
   get leastCharged(): number {
     return this.#bidding().leastCharged;
   }
@@ -161,8 +173,9 @@ export function isSame(a: Float64Array, b: Float64Array): boolean {
 const rawOrNull = (price: ReturnType<typeof usdPerHour> | null): number | null => (price === null ? null : raw(price));
 
 /**
- * Bids tried in a pool: market price + each delta (Tributary 2.2.3), the on-demand price (the usual bid, Stratus 3.2.3), and
- * none at all. Ascending; a delta that reaches the on-demand price adds nothing to it; on-demand below the market is no bid.
+ * Bids tried in a pool: market price + each delta (Tributary 2.2.3), the on-demand price (the usual bid, Stratus
+ * 3.2.3), and none at all. Ascending; a delta that reaches the on-demand price adds nothing to it; on-demand below the
+ * market is no bid.
  */
 export function bidsFor(pool: Pool, price: number, config: Pick<SchedulerConfig, 'bidDeltas'>): readonly Bid[] {
   if (pool.option !== 'spot') return ['uncapped'];
@@ -174,7 +187,9 @@ export function bidsFor(pool: Pool, price: number, config: Pick<SchedulerConfig,
   return [...distinct.map(usdPerHour), 'uncapped'];
 }
 
-/** Share of the first hour's running time that is paid for when interruptions within it are free (Tributary eq. 2.2). */
+/**
+ * Share of the first hour's running time that is paid for when interruptions within it are free (Tributary eq. 2.2).
+ */
 function chargedInFirstHour(table: CurveTable): number {
   const point: CurvePoint = { lost: 0, aliveS: 0 };
   readCurve(table, HOUR_S, point);

@@ -30,10 +30,10 @@ interface Choice {
 const MOST_CONSIDERED = 12;
 
 /**
- * Ranks candidates and keeps the best: those that are late with a probability up to `maxLateProbability` by expected cost
- * less preferences; where there is none, by P(late). Kept are the best bid of each pool first and further bids of a pool only
- * where pools run out, always with the cheapest on-demand pool. A task of unknown running time with a deadline that
- * an interruption would set back stays off spot wherever anything else fits.
+ * Ranks candidates and keeps the best: those that are late with a probability up to `maxLateProbability` by expected
+ * cost less preferences; where there is none, by P(late). Kept are the best bid of each pool first and further bids of
+ * a pool only where pools run out, always with the cheapest on-demand pool. A task of unknown running time with a
+ * deadline that an interruption would set back stays off spot wherever anything else fits.
  *
  * Spot pools that cannot be among the kept are not looked at, but for explanations.
  */
@@ -59,8 +59,8 @@ export function choose(choice: Choice): GroupOffers {
 }
 
 /**
- * Lists what was considered when it is read: only explanations do. On its own, for what is in reach of `choose` is all that was appraised,
- * which is let go when the list is made.
+ * Lists what was considered when it is read: only explanations do. On its own, for what is in reach of `choose` is all
+ * that was appraised, which is let go when the list is made.
  */
 const tellingLater = (
   of: Pick<GroupOffers, 'offers' | 'excluded'>,
@@ -75,8 +75,8 @@ const tellingLater = (
 const isOffSpot = ({ kind, task }: Choice): boolean => task.blind && kind.steady.length > 0;
 
 /**
- * Whether what an instance is paid per hour has a bound that its user would accept. Work that may only use spot cannot leave a pool whose price
- * soars, so it bids no more than the on-demand price.
+ * Whether what an instance is paid per hour has a bound that its user would accept. Work that may only use spot cannot
+ * leave a pool whose price soars, so it bids no more than the on-demand price.
  */
 const isBounded = ({ place: { pool, bid } }: Candidate, { kind }: Pick<Choice, 'kind'>): boolean =>
   kind.steady.length > 0 ||

@@ -61,7 +61,10 @@ export interface Shape {
   readonly steady: () => readonly ShapePool[];
   /** Spot pools worth appraising, for work whose interruptions are refunded, or not. */
   readonly spot: (isRefunded: boolean) => Shortlist;
-  /** Share of an instance that a task with this running time pays for: of one that has room its own, else that of a new one. */
+  /**
+   * Share of an instance that a task with this running time pays for: of one that has room its own, else that of a new
+   * one.
+   */
   readonly shares: (pool: ShapePool, runtimeS: number) => Shares;
   readonly excluded: readonly { readonly constraint: string; readonly pools: number }[];
 }
@@ -89,11 +92,14 @@ interface Shortlist {
 const CHEAPEST_PER_OFFER = 3;
 const SAFEST = 6;
 const STEADY = 3;
-/** Pools by the price of a whole instance, which a task without company pays: so many of spot, and of those that stay, are always appraised. */
+/**
+ * Pools by the price of a whole instance, which a task without company pays: so many of spot, and of those that stay,
+ * are always appraised.
+ */
 const CHEAPEST_WHOLE = 3;
 /**
- * Resting spot pools appraised where no other spot pool is open: waiting for one of them may be cheaper than on-demand, and of one
- * that rests there may be instances with room. These come first.
+ * Resting spot pools appraised where no other spot pool is open: waiting for one of them may be cheaper than on-demand,
+ * and of one that rests there may be instances with room. These come first.
  */
 const RESTING = 3;
 
@@ -212,9 +218,10 @@ export class ShapeBook {
   }
 
   /**
-   * Spot pools that enter the full appraisal: the cheapest at their best price (now or in an hour, whichever is lower, less refunds and
-   * preferences), by what a task pays at least and by the whole instance; by risk the safest that are still cheaper than
-   * on-demand. A pool left out is dearer than all kept ones even if it were never interrupted, and riskier too.
+   * Spot pools that enter the full appraisal: the cheapest at their best price (now or in an hour, whichever is lower,
+   * less refunds and preferences), by what a task pays at least and by the whole instance; by risk the safest that are
+   * still cheaper than on-demand. A pool left out is dearer than all kept ones even if it were never interrupted, and
+   * riskier too.
    */
   #shortlist(
     spot: readonly ShapePool[],
@@ -253,7 +260,10 @@ interface Prices {
   readonly wholeUsd: (p: ShapePool) => number;
 }
 
-/** Pools that are never interrupted: the cheapest by what a task pays, and by the whole instance, with on-demand among them. Cheapest first. */
+/**
+ * Pools that are never interrupted: the cheapest by what a task pays, and by the whole instance, with on-demand among
+ * them. Cheapest first.
+ */
 function calmest(steady: readonly ShapePool[], prices: Prices): readonly ShapePool[] {
   const ranked = steady.map((p): Ranked => ({ p, usd: prices.leastUsd(p) })).sort(cheaper);
   const onDemand = ranked.findIndex(({ p }) => p.priced.pool.option === 'on-demand');
@@ -265,13 +275,17 @@ const cheapestWhole = (of: readonly Ranked[], { wholeUsd }: Prices): readonly Ra
   [...of].sort((a, b) => wholeUsd(a.p) - wholeUsd(b.p)).slice(0, CHEAPEST_WHOLE);
 
 /**
- * Spot that costs more than on-demand now: nobody buys it. Work that may only use spot waits for the price to fall. EC2 has the same
- * default: the maximum price of a Spot request is the on-demand price (EC2 User Guide, "Spot Instances", maximum price).
+ * Spot that costs more than on-demand now: nobody buys it. Work that may only use spot waits for the price to fall. EC2
+ * has the same default: the maximum price of a Spot request is the on-demand price (EC2 User Guide, "Spot Instances",
+ * maximum price).
  */
 const isAboveOnDemand = ({ pool, quote }: PoolView): boolean =>
   pool.option === 'spot' && quote !== null && raw(quote) > raw(pool.onDemandUsdPerHour);
 
-/** Chance that the next try succeeds after so many refusals in a row and no success between: Laplace's rule of succession. */
+/**
+ * Chance that the next try succeeds after so many refusals in a row and no success between: Laplace's rule of
+ * succession.
+ */
 const chanceAfter = (refusals: number): number => 1 / (refusals + 2);
 
 interface Ranked {
@@ -287,7 +301,9 @@ interface Passing {
   readonly excluded: ReadonlyMap<string, number>;
 }
 
-/** Each excluded pool is counted under the first constraint that it breaks (lib/domain/constraints.ts has the order). */
+/**
+ * Each excluded pool is counted under the first constraint that it breaks (lib/domain/constraints.ts has the order).
+ */
 function passingPools(book: PoolBook, constraints: Constraints): Passing {
   const pools: number[] = [];
   const excluded = new Map<string, number>();

@@ -20,11 +20,12 @@ type Stage = Pick<StageSpec, 'expectedRuntimeS' | 'timeoutS' | 'checkpoint'>;
  *   one: n runs against HINT_RUNS.
  * - A broad history (same owner, all jobs) tells little of this job: with a hint it counts for nothing, else a stage of
  *   two minutes would be given an hour's tail by its neighbour. Without one, a history of "all jobs" is a cold start:
- *   blended with the prior, and the reason says what to do. So is any broad one of a stage that saves nothing, which an interruption
- *   sets back to its beginning: what it does not know of its own running time it must not be bet on.
+ *   blended with the prior, and the reason says what to do. So is any broad one of a stage that saves nothing, which an
+ *   interruption sets back to its beginning: what it does not know of its own running time it must not be bet on.
  * - With nothing at all: the prior.
  *
- * `timeoutS` caps the result. Neither argument may be changed afterwards: a stage's last answer is remembered as long as the stage is there.
+ * `timeoutS` caps the result. Neither argument may be changed afterwards: a stage's last answer is remembered as long
+ * as the stage is there.
  */
 export function forecastFrom(history: RuntimeForecast | null, stage: Stage): RuntimeForecast {
   const known = answers.get(stage);

@@ -1,9 +1,10 @@
 /**
- * Where the history of each feature-value lies: (feature, three numbers) -> slot. Bounded: when all slots are taken, the
- * second-chance (CLOCK) rule frees one that was not looked up since the hand last passed. New entries start without
+ * Where the history of each feature-value lies: (feature, three numbers) -> slot. Bounded: when all slots are taken,
+ * the second-chance (CLOCK) rule frees one that was not looked up since the hand last passed. New entries start without
  * their chance, so a flood of names that never come again evicts itself and not the recurring ones.
  *
- * Chained hashing over typed arrays; find, add and evict are O(1) expected. Memory: 29 bytes per slot, grown by doubling.
+ * Chained hashing over typed arrays; find, add and evict are O(1) expected. Memory: 29 bytes per slot, grown by
+ * doubling.
  */
 export class FeatureIndex {
   readonly #maxSlots: number;
@@ -53,8 +54,8 @@ export class FeatureIndex {
   }
 
   /**
-   * Adds a feature-value that `find` did not find. When it must take the place of another one, calls `evict(slot)` first,
-   * while that slot's key can still be read.
+   * Adds a feature-value that `find` did not find. When it must take the place of another one, calls `evict(slot)`
+   * first, while that slot's key can still be read.
    */
   add(feature: number, ids: Int32Array, i: number, evict: (slot: number) => void): number {
     let slot = this.#used;

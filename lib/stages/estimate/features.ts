@@ -23,8 +23,8 @@ export interface Feature {
  * JamaisVu table 1: job name, logical job name (here: program), user; "all" is its fall-back for jobs without any other
  * history (section 6.2). Requested resources only refine a primary feature (section 3.2). Hour of day and day of week:
  * 3Sigma's submission-time features (SLearn section 4.2; thesis section 3.2.4: "same job name during the same hour").
- * Hour and day refine the job's name only: with the owner alone they scatter unlike jobs (0.2 points fewer within 2x on the Google trace).
- * A job's stages differ from one another, so the job's name always comes with the stage's.
+ * Hour and day refine the job's name only: with the owner alone they scatter unlike jobs (0.2 points fewer within 2x on
+ * the Google trace). A job's stages differ from one another, so the job's name always comes with the stage's.
  */
 export const FEATURES: readonly Feature[] = [
   { name: 'owner+job', of: ['owner', 'job', 'stage'], broad: false, words: 'owner and job name' },

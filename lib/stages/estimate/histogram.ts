@@ -4,11 +4,12 @@
  *
  * A histogram is a block of `BLOCK` doubles inside a larger array, so that a hundred thousand of them are one
  * allocation. Layout from its offset: [bins in use, least ratio, BINS + 1 centroids, BINS + 1 weights]
- * (one spare bin holds the value being added until two bins merge). Least ratio: 0 until bins are merged for the first time, then a
- * number >= 1 that no two neighbouring centroids are closer than.
+ * (one spare bin holds the value being added until two bins merge). Least ratio: 0 until bins are merged for the first
+ * time, then a number >= 1 that no two neighbouring centroids are closer than.
  *
- * Invariants: centroids ascend strictly; weights are > 0 and sum to the number of values added; the weighted mean of the
- * centroids is the mean of the values (merging keeps sums). As long as at most BINS distinct values came, it is exact.
+ * Invariants: centroids ascend strictly; weights are > 0 and sum to the number of values added; the weighted mean of
+ * the centroids is the mean of the values (merging keeps sums). As long as at most BINS distinct values came, it is
+ * exact.
  *
  * One departure from the paper: the two bins to merge are those with the smallest ratio between centroids, not the
  * smallest difference. Runtimes span five decades; differences would spend all bins on the few longest ones.
@@ -51,8 +52,9 @@ export function addToHistogram(h: Float64Array, at: number, value: number): void
 }
 
 /**
- * Adds `value`, which belongs before the bin at `low`, to the closer one of the bins beside it where it is closer to that than any two bins
- * are to each other: these two would be merged. False where that is not known. Once a histogram is full it is hardly ever false.
+ * Adds `value`, which belongs before the bin at `low`, to the closer one of the bins beside it where it is closer to
+ * that than any two bins are to each other: these two would be merged. False where that is not known. Once a histogram
+ * is full it is hardly ever false.
  */
 function absorb(h: Float64Array, at: number, low: number, value: number): boolean {
   const first = at + CENTROIDS;

@@ -4,8 +4,8 @@ import { withUnseen } from './unseen.ts';
 import type { HistogramState } from './histogram.ts';
 
 /**
- * The four estimators of JamaisVu section 3.3, then the same four on the median-filtered history (section 3.4). The order
- * decides between equally good ones.
+ * The four estimators of JamaisVu section 3.3, then the same four on the median-filtered history (section 3.4). The
+ * order decides between equally good ones.
  */
 export const ESTIMATORS = [
   'median',
@@ -26,8 +26,8 @@ export const RECENT = 20;
 export const ALPHA = 0.5;
 /**
  * Relative error of one imagined past prediction that every pair starts with, so that a history of one or two runs does
- * not win by luck, nor lose for want of a past: off by half the mean runtime. JamaisVu chooses by the bare NRMSE; on the
- * Google trace this puts 89.3 % instead of 88.9 % of predictions within a factor of two.
+ * not win by luck, nor lose for want of a past: off by half the mean runtime. JamaisVu chooses by the bare NRMSE; on
+ * the Google trace this puts 89.3 % instead of 88.9 % of predictions within a factor of two.
  */
 const UNPROVEN = 0.5;
 // Layout of a slot, in doubles.
@@ -62,8 +62,8 @@ export interface HistoryState {
 
 /**
  * Runtime histories, one per slot, each in bounded memory: sums, a ring of the last 20, and from the second runtime on
- * two streaming histograms (raw and median-filtered). 63 doubles per slot and 2 x 66 more with histograms: 0.5 to 1.6 kB
- * however many runtimes came. Adding is O(BINS + RECENT), reading a prediction O(1).
+ * two streaming histograms (raw and median-filtered). 63 doubles per slot and 2 x 66 more with histograms: 0.5 to 1.6
+ * kB however many runtimes came. Adding is O(BINS + RECENT), reading a prediction O(1).
  */
 export class Histories {
   #slots = new Float64Array(0);
@@ -94,7 +94,9 @@ export class Histories {
     return this.#slots[slot * STRIDE + N] as number;
   }
 
-  /** What the slot's best estimator is chosen by; lower is better. Its NRMSE with one UNPROVEN prediction counted in. */
+  /**
+   * What the slot's best estimator is chosen by; lower is better. Its NRMSE with one UNPROVEN prediction counted in.
+   */
   score(slot: number): number {
     return this.#slots[slot * STRIDE + SCORE] as number;
   }
@@ -110,8 +112,8 @@ export class Histories {
   }
 
   /**
-   * Error of one estimator of the slot: RMSE of its past predictions divided by the mean runtime (JamaisVu section 3.3).
-   * Infinity while none has come true or false (fewer than two runtimes).
+   * Error of one estimator of the slot: RMSE of its past predictions divided by the mean runtime (JamaisVu section
+   * 3.3). Infinity while none has come true or false (fewer than two runtimes).
    */
   nrmseOf(slot: number, estimator: number): number {
     const o = slot * STRIDE;
@@ -123,7 +125,9 @@ export class Histories {
     );
   }
 
-  /** Judges every estimator's current prediction by the runtime (seconds, > 0), then adds the runtime to the history. */
+  /**
+   * Judges every estimator's current prediction by the runtime (seconds, > 0), then adds the runtime to the history.
+   */
   add(slot: number, runtimeS: number): void {
     const f = this.#slots;
     const o = slot * STRIDE;
@@ -242,8 +246,9 @@ export class Histories {
   }
 
   /**
-   * The last runtimes (unfiltered), at most RECENT; each weighs `decay` times the one after it. Under a decay the oldest
-   * one stands for all before it, as the first value of an exponential average does: the mean is "rolling" itself.
+   * The last runtimes (unfiltered), at most RECENT; each weighs `decay` times the one after it. Under a decay the
+   * oldest one stands for all before it, as the first value of an exponential average does: the mean is "rolling"
+   * itself.
    */
   recentDistribution(slot: number, decay: number): Distribution {
     const o = slot * STRIDE;

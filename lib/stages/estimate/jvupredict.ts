@@ -13,9 +13,10 @@ const UNFINISHED = slot(() => new Unfinished());
  * Runtimes from history (JVuPredict, JamaisVu section 3), from the user's `expectedRuntime` where history is thin or
  * missing, from a wide prior where there is neither (lib/stages/estimate/cold-start.ts).
  *
- * For stages that save nothing, unfinished runs are counted as well (unfinished.ts): thought short, they are bet on spot and lose all.
- * What saves its state loses little by that, and the last safe moment of a tail that is mostly guessed would keep it off spot for
- * nothing: many jobs on the prices of 2016 and 2021 cost half as much again (docs/results.md), with none late either way.
+ * For stages that save nothing, unfinished runs are counted as well (unfinished.ts): thought short, they are bet on
+ * spot and lose all. What saves its state loses little by that, and the last safe moment of a tail that is mostly
+ * guessed would keep it off spot for nothing: many jobs on the prices of 2016 and 2021 cost half as much again
+ * (docs/results.md), with none late either way.
  */
 export const jvuPredict: EstimatePolicy = ({ snapshot, beliefs, memory }) => {
   const history = beliefs.of(runtimeLearner);

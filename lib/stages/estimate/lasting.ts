@@ -1,8 +1,10 @@
 /**
- * How long each running task has lasted, in steps. It is gone through in each cycle, so what that depends on stands in columns: the
- * records themselves lie all over the memory, and looking at a thousand of them takes as long as computing with a hundred thousand numbers.
+ * How long each running task has lasted, in steps. It is gone through in each cycle, so what that depends on stands in
+ * columns: the records themselves lie all over the memory, and looking at a thousand of them takes as long as computing
+ * with a hundred thousand numbers.
  *
- * It is right because a running task never changes, it is replaced, and nothing of it depends on the time (domain/snapshot.ts).
+ * It is right because a running task never changes, it is replaced, and nothing of it depends on the time
+ * (domain/snapshot.ts).
  */
 import type { RunningTask } from '../../domain/snapshot.ts';
 import { raw, ZERO_S, type EpochMs } from '../../kernel/units.ts';
@@ -37,8 +39,9 @@ export class Lasting<T> {
   #steps = new Int8Array(0);
 
   /**
-   * From now on these run. `of` is asked about what was not there before, and again where it gave null. What stays comes in the order
-   * in which it came before: else it is looked at as if it were new. O(running), a comparison each, + O(new).
+   * From now on these run. `of` is asked about what was not there before, and again where it gave null. What stays
+   * comes in the order in which it came before: else it is looked at as if it were new. O(running), a comparison each,
+   * + O(new).
    */
   follow(running: readonly RunningTask[], of: (r: RunningTask) => T | null): void {
     const before = this.#running;

@@ -8,9 +8,9 @@ import { JvuPredict } from './predictor.ts';
 /** Rows of the log, `history/log/<n>`: no feature has this name. */
 const LOG_PREFIX = `${HISTORY_PREFIX}log/`;
 /**
- * Runs in the log before they are folded into the histories that they belong to. A run changes some ten histories of about a
- * kilobyte each; in the log it is a line. Runs of recurring jobs share histories, so that a fold of 256 runs of one
- * template writes ten rows, and one of 256 different jobs no more than without a log.
+ * Runs in the log before they are folded into the histories that they belong to. A run changes some ten histories of
+ * about a kilobyte each; in the log it is a line. Runs of recurring jobs share histories, so that a fold of 256 runs of
+ * one template writes ten rows, and one of 256 different jobs no more than without a log.
  */
 const FOLD_AT = 256;
 
@@ -30,8 +30,8 @@ type Line = z.infer<typeof line>;
  * JVuPredict with what it learned since the last fold kept as a log of runs: storing a run costs its line, not the ten
  * histories that it changes. What is restored from stored rows equals what learned the same runs in the same order.
  *
- * Lifecycle: `restore` what a store kept, then `predict` and `learn`; `takeDirty` hands out rows to be written together with
- * the observation that was learned from. An empty row stands for one that is no more.
+ * Lifecycle: `restore` what a store kept, then `predict` and `learn`; `takeDirty` hands out rows to be written together
+ * with the observation that was learned from. An empty row stands for one that is no more.
  */
 export class LoggedHistory implements RuntimeHistory {
   readonly prefix = HISTORY_PREFIX;
@@ -57,7 +57,10 @@ export class LoggedHistory implements RuntimeHistory {
     this.#fresh.push(lineOf(features, runtimeS));
   }
 
-  /** One row of the log however many runs were learned; every `foldAt` runs the histories that changed, and the log is empty. */
+  /**
+   * One row of the log however many runs were learned; every `foldAt` runs the histories that changed, and the log is
+   * empty.
+   */
   takeDirty(): ReadonlyMap<string, string> {
     const fresh = this.#fresh;
     this.#fresh = [];

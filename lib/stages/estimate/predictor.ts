@@ -16,11 +16,13 @@ import { HISTORY_PREFIX, corrupt, decodeHistory, encodeHistory } from './history
  *
  * Lifecycle: `import` what a store kept, then `predict` and `learn`; `export` hands out the rows that changed since the
  * last export, to be written together with the observation that was learned from. Dying before that write loses at most
- * what was learned since, never the order of things: rows are whole histories, not increments. One owner, no concurrency.
+ * what was learned since, never the order of things: rows are whole histories, not increments. One owner, no
+ * concurrency.
  *
- * State: at most `maxFeatureValues` histories of 0.5 to 1.6 kB (Histories), their index, the texts in use: 0.3 GB at the
- * default bound were it ever full; a few MB for hundreds of recurring jobs. `predict` is O(features), `learn`
- * O(features x bins): a few microseconds and about ten. Beyond the bound the least used feature-values are forgotten (FeatureIndex).
+ * State: at most `maxFeatureValues` histories of 0.5 to 1.6 kB (Histories), their index, the texts in use: 0.3 GB at
+ * the default bound were it ever full; a few MB for hundreds of recurring jobs. `predict` is O(features), `learn`
+ * O(features x bins): a few microseconds and about ten. Beyond the bound the least used feature-values are forgotten
+ * (FeatureIndex).
  */
 export class JvuPredict implements RuntimeHistory {
   readonly prefix = HISTORY_PREFIX;
@@ -281,10 +283,10 @@ export class JvuPredict implements RuntimeHistory {
   }
 
   /**
-   * The distribution that belongs to the chosen pair. Its centre is the estimator's point: the bins of the whole history
-   * have the average as their mean and the median as their median; the last 20 runs, weighted alike or by ALPHA, have
-   * "recent" or "rolling" as their mean. Filtered estimators share their unfiltered sibling's distribution: an outlier
-   * is unlikely, not impossible, and a deadline has to survive it; their point may then lie off its centre.
+   * The distribution that belongs to the chosen pair. Its centre is the estimator's point: the bins of the whole
+   * history have the average as their mean and the median as their median; the last 20 runs, weighted alike or by
+   * ALPHA, have "recent" or "rolling" as their mean. Filtered estimators share their unfiltered sibling's distribution:
+   * an outlier is unlikely, not impossible, and a deadline has to survive it; their point may then lie off its centre.
    *
    * Some weight is kept for what was not seen yet (withUnseen): without it a single run would look like certainty.
    */

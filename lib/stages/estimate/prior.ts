@@ -2,8 +2,8 @@ import { raw, seconds, type Seconds } from '../../kernel/units.ts';
 import { distribution, distributionOf, doubles, type Distribution } from '../../domain/distribution.ts';
 
 /**
- * Standard normal quantiles at the middle of ten equally likely slices (5 %, 15 % .. 95 %), and the 99 % quantile for the
- * tail: a log-normal as eleven points. Weights below.
+ * Standard normal quantiles at the middle of ten equally likely slices (5 %, 15 % .. 95 %), and the 99 % quantile for
+ * the tail: a log-normal as eleven points. Weights below.
  */
 const Z = [-1.6449, -1.0364, -0.6745, -0.3853, -0.1257, 0.1257, 0.3853, 0.6745, 1.0364, 1.6449, 2.3263];
 const Z_WEIGHT = [0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.08, 0.02];

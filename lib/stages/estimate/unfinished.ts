@@ -1,10 +1,11 @@
 /**
- * Runs that have not ended say how long they take at least. A history of those that ended alone is one of the short ones wherever many
- * began together: of a job that began five minutes ago it knows no run above five minutes. So what runs, and what ran and waits to
- * begin again, is counted as well (with-unfinished.ts).
+ * Runs that have not ended say how long they take at least. A history of those that ended alone is one of the short
+ * ones wherever many began together: of a job that began five minutes ago it knows no run above five minutes. So what
+ * runs, and what ran and waits to begin again, is counted as well (with-unfinished.ts).
  *
- * Runs count with the histories of the features that they share, hour and day left out: what runs now runs at this hour. Bounds are kept in STEPS, so
- * that a forecast stays the same from cycle to cycle until a run passes the next one.
+ * Runs count with the histories of the features that they share, hour and day left out: what runs now runs at this
+ * hour. Bounds are kept in STEPS, so that a forecast stays the same from cycle to cycle until a run passes the next
+ * one.
  */
 import type { StageSpec } from '../../domain/job.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
@@ -60,9 +61,10 @@ type Shown = Pick<Snapshot, 'jobs' | 'running' | 'tasks' | 'nowMs'>;
 /**
  * What has begun and not ended, as of the snapshot that it was shown last.
  *
- * Lifecycle: one for the process, shown snapshot after snapshot. Bounds that come out as they were are the same record, so that what
- * follows from them is seen to be the same. Any snapshot may follow on any other. Memory: what runs. O(running tasks), in columns
- * (lasting.ts), + O(tried tasks that wait), and for each feature asked about O(distinct jobs) where one of them has changed.
+ * Lifecycle: one for the process, shown snapshot after snapshot. Bounds that come out as they were are the same record,
+ * so that what follows from them is seen to be the same. Any snapshot may follow on any other. Memory: what runs.
+ * O(running tasks), in columns (lasting.ts), + O(tried tasks that wait), and for each feature asked about O(distinct
+ * jobs) where one of them has changed.
  */
 export class Unfinished {
   readonly #running = new Lasting<Alike>();

@@ -1,6 +1,6 @@
 /**
- * Forecasts with what has not ended counted beside the runs that they rest on, as censored: Kaplan and Meier, "Nonparametric
- * Estimation from Incomplete Observations", JASA 53, 1958.
+ * Forecasts with what has not ended counted beside the runs that they rest on, as censored: Kaplan and Meier,
+ * "Nonparametric Estimation from Incomplete Observations", JASA 53, 1958.
  */
 import { distributionOf, doubles, type Distribution } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
@@ -38,8 +38,9 @@ function remember(ended: RuntimeForecast): Remembered {
 }
 
 /**
- * A forecast with unfinished runs counted beside those that it rests on; the very same where they change nothing. No attempt runs longer
- * than `timeoutS`. O(steps) where the bounds are those of the last time, which they are for most stages in most cycles.
+ * A forecast with unfinished runs counted beside those that it rests on; the very same where they change nothing. No
+ * attempt runs longer than `timeoutS`. O(steps) where the bounds are those of the last time, which they are for most
+ * stages in most cycles.
  */
 export function withUnfinished(
   ended: RuntimeForecast,
@@ -79,13 +80,15 @@ const NONE: Bounds = new Uint32Array(STEPS_S.length);
 
 const isRolling = ({ evidence }: RuntimeForecast): boolean => evidence?.estimator.endsWith('rolling') ?? false;
 
-/** What is thought of a job that no run has ended of weighs as much as so many runs: as the prior does (cold-start.ts). */
+/**
+ * What is thought of a job that no run has ended of weighs as much as so many runs: as the prior does (cold-start.ts).
+ */
 const UNKNOWN_RUNS = 2;
 
 /**
- * As how many runs each point of a forecast counts. The first and the last of a history stand for what was not seen yet, as one run
- * together (unseen.ts). An exponential average hardly knows more than its last three runs: as many of equal weight would have
- * as little variance (Kish, "Survey Sampling", 1965, section 8.2).
+ * As how many runs each point of a forecast counts. The first and the last of a history stand for what was not seen
+ * yet, as one run together (unseen.ts). An exponential average hardly knows more than its last three runs: as many of
+ * equal weight would have as little variance (Kish, "Survey Sampling", 1965, section 8.2).
  */
 function massesOf({ runtime, basis, evidence }: RuntimeForecast): Float64Array {
   const { weight } = runtime;
@@ -99,8 +102,9 @@ function massesOf({ runtime, basis, evidence }: RuntimeForecast): Float64Array {
 }
 
 /**
- * Where a run ends of which nothing is known but how long it has lasted: as likely as not within as long again, for P(> x) is c / x
- * (Harchol-Balter and Downey, "Exploiting Process Lifetime Distributions", TOCS 15, 1997). Thirds of that, as multiples of c.
+ * Where a run ends of which nothing is known but how long it has lasted: as likely as not within as long again, for P(>
+ * x) is c / x (Harchol-Balter and Downey, "Exploiting Process Lifetime Distributions", TOCS 15, 1997). Thirds of that,
+ * as multiples of c.
  */
 const BEYOND = [6 / 5, 2, 6] as const;
 
@@ -125,8 +129,8 @@ function together({ atS, runs, from }: Lasted): { readonly count: number; readon
 }
 
 /**
- * The product-limit estimate of runs that ended, `masses` of them at each of `atS`, and unfinished ones. What these say lies beyond the last
- * point but one is put at BEYOND, but for the share that the last point has without them.
+ * The product-limit estimate of runs that ended, `masses` of them at each of `atS`, and unfinished ones. What these say
+ * lies beyond the last point but one is put at BEYOND, but for the share that the last point has without them.
  */
 export function productLimit(endedS: Float64Array, masses: Float64Array, lasted: Lasted): Distribution {
   const last = endedS.length - 1;

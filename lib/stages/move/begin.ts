@@ -1,7 +1,8 @@
 /**
- * Moves that begin: each is appraised as work that waits, worth and last safe moment included, for the next plan appraises stopped work
- * so. A return to spot that the next plan would not choose is not begun.
+ * Moves that begin: each is appraised as work that waits, worth and last safe moment included, for the next plan
+ * appraises stopped work so. A return to spot that the next plan would not choose is not begun.
  */
+import { isSpotPool } from '../../domain/pool.ts';
 import type { GroupId } from '../../kernel/ids.ts';
 import type { EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
@@ -38,8 +39,8 @@ export function begin({ moves, value, appraise, offers: _, ...context }: BeginIn
 }
 
 /**
- * The work of a move as it would wait after the stop. A program with a checkpoint signal saves when it is told to stop, so that it goes
- * on from all it has done.
+ * The work of a move as it would wait after the stop. A program with a checkpoint signal saves when it is told to stop,
+ * so that it goes on from all it has done.
  */
 function groupToMove(m: PlannedMove, nowMs: EpochMs): PendingGroup {
   const keptS = workKeptS(m.running, nowMs);
@@ -53,7 +54,10 @@ function groupToMove(m: PlannedMove, nowMs: EpochMs): PendingGroup {
   });
 }
 
-/** Instances less those that the moves leave: room there is no room to move to, and staying costs the whole instance. O(instances). */
+/**
+ * Instances less those that the moves leave: room there is no room to move to, and staying costs the whole instance.
+ * O(instances).
+ */
 function withoutLeft({ instances }: Snapshot, moves: readonly PlannedMove[]): Snapshot['instances'] {
   const left = new Set(moves.map((m) => m.running.attempt.instance));
   return new Map(
@@ -62,16 +66,16 @@ function withoutLeft({ instances }: Snapshot, moves: readonly PlannedMove[]): Sn
 }
 
 /**
- * Work that returns to spot needs a pool that can be had now, keeps its deadline safe enough, and costs less than what stays; what
- * leaves spot for its deadline takes anything that stays.
+ * Work that returns to spot needs a pool that can be had now, keeps its deadline safe enough, and costs less than what
+ * stays; what leaves spot for its deadline takes anything that stays.
  */
 function offersFor({ toSpot }: PlannedMove, offers: readonly Offer[], config: SchedulerConfig): readonly Offer[] {
-  const staying = offers.filter((o) => !o.pool.endsWith('/spot'));
+  const staying = offers.filter((o) => !isSpotPool(o.pool));
   if (!toSpot) return staying;
   const steadyUsd = staying.reduce((least, o) => Math.min(least, o.expectedCostUsd), Infinity);
   return offers.filter(
     (o) =>
-      o.pool.endsWith('/spot') &&
+      isSpotPool(o.pool) &&
       o.opens === undefined &&
       o.pLate <= config.maxLateProbability &&
       o.expectedCostUsd < steadyUsd,

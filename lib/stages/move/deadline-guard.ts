@@ -7,8 +7,9 @@
  *   stay:  P(late) = q + (1 - q) P(left > slack)              q = P(interrupted before it is done); 0 of what
  *                                                       is expected to end within the notice
  *   move:  P(late) = P(left > slack - stop - start-up - restore - work done again)
- * both given how long it has run already, now or before, which what begins again does not forget: a task without a checkpoint that has run for an
- * hour takes more than an hour wherever it begins. The attempt moves if that makes lateness less likely. An attempt that is nearly done stays.
+ * both given how long it has run already, now or before, which what begins again does not forget: a task without a
+ * checkpoint that has run for an hour takes more than an hour wherever it begins. The attempt moves if that makes
+ * lateness less likely. An attempt that is nearly done stays.
  */
 import { between, lte, raw, seconds } from '../../kernel/units.ts';
 import { steadyOnly } from '../../domain/constraints.ts';
@@ -21,14 +22,14 @@ import { GUARD_CYCLES, isGuarded } from '../../policy/last-safe-moment.ts';
 import { meanLeftS } from '../../policy/work-left.ts';
 
 /**
- * Probability of lateness that a move takes away at least. Ours: under the error of any runtime forecast. Without it a move is ordered
- * for nothing and dropped while its instance starts.
+ * Probability of lateness that a move takes away at least. Ours: under the error of any runtime forecast. Without it a
+ * move is ordered for nothing and dropped while its instance starts.
  */
 const LEAST_GAIN = 0.01;
 
 /**
- * Attempts to move, by id. Attempts that are ending, or on an instance that is going, are not asked again. O(running attempts with a
- * deadline on spot), of which only those whose last safe moment may be near are looked at.
+ * Attempts to move, by id. Attempts that are ending, or on an instance that is going, are not asked again. O(running
+ * attempts with a deadline on spot), of which only those whose last safe moment may be near are looked at.
  */
 export function guardMoves(input: DecisionContext): readonly Move[] {
   const { snapshot, worths, config } = input;

@@ -8,7 +8,9 @@ import { movesThatPay } from './returns.ts';
 import { backToSpot } from './uniform-progress.ts';
 import { vacate } from './vacate.ts';
 
-/** Moves that would lose too much work are not proposed, and keep no room from others. Room is kept for whatever stops. */
+/**
+ * Moves that would lose too much work are not proposed, and keep no room from others. Room is kept for whatever stops.
+ */
 export const moving = (propose: MovePolicy['propose']): MovePolicy => ({
   propose: (context) => propose(context).filter((m) => keepsProgress(m.running, context)),
   begin,

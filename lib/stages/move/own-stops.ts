@@ -1,6 +1,6 @@
 /**
- * Bounds on stops that we decide ourselves, so that work goes on: a move that would pass them is not planned, and keeps no room from
- * others.
+ * Bounds on stops that we decide ourselves, so that work goes on: a move that would pass them is not planned, and keeps
+ * no room from others.
  */
 import { raw, seconds, type Seconds } from '../../kernel/units.ts';
 import { mean } from '../../domain/distribution.ts';
@@ -15,8 +15,9 @@ const STOPS_PER_HOUR = 2;
 const MOST_LOST = 0.1;
 
 /**
- * Whether a running task may be stopped to go on elsewhere. Our stops of it so far and this one stay within STOPS_PER_HOUR, and the work
- * lost to them, change-overs included, within MOST_LOST of its running time: work without a checkpoint is hardly ever stopped.
+ * Whether a running task may be stopped to go on elsewhere. Our stops of it so far and this one stay within
+ * STOPS_PER_HOUR, and the work lost to them, change-overs included, within MOST_LOST of its running time: work without
+ * a checkpoint is hardly ever stopped.
  */
 export function keepsProgress(
   running: RunningTask,

@@ -1,19 +1,21 @@
 /**
  * The way back: running work on on-demand that goes to spot because it pays.
  *
- * Work is on on-demand because no spot could be had when it had to start, or because its deadline was near. Where there is
- * spot again and slack again, the two courses for the rest of the work are compared, in USD for a whole instance, which
- * costs the same as long as one task is left on it (under billing by the hour nothing, until the started one ends):
+ * Work is on on-demand because no spot could be had when it had to start, or because its deadline was near. Where there
+ * is spot again and slack again, the two courses for the rest of the work are compared, in USD for a whole instance,
+ * which costs the same as long as one task is left on it (under billing by the hour nothing, until the started one
+ * ends):
  *   stay:  R t                                    R  price here, t time until its last task is done
  *   move:  r u + R (t - u) + r restore + R migration + q (R (start-up + restore) + R redone)
  *                                                 r  price of the spot machines that hold the same tasks
  *                                                 u  expected time until an interruption or the end, q = P(interrupted)
- * A visit to spot is taken to end with its first interruption, back on on-demand: what comes after is decided then. The move
- * must save HYSTERESIS of what staying costs, less when the spot instance is there already, so that a move that was begun is
- * finished. For work with a deadline the slack must hold both changeovers, the guard's margin included (Wu et al., "Can't
- * Be Late", NSDI 2024: R(t) >= C(t) + 2d), so that the deadline guard (guard.ts) cannot want it back at once. Each move
- * uses up slack that does not come back, or costs money that the forecast hazard must promise to bring in: no flapping.
- * Nor is a move begun that an appraisal of the same work as waiting would not choose (lib/cycle/decide/decide.ts).
+ * A visit to spot is taken to end with its first interruption, back on on-demand: what comes after is decided then. The
+ * move must save HYSTERESIS of what staying costs, less when the spot instance is there already, so that a move that
+ * was begun is finished. For work with a deadline the slack must hold both changeovers, the guard's margin included (Wu
+ * et al., "Can't Be Late", NSDI 2024: R(t) >= C(t) + 2d), so that the deadline guard (guard.ts) cannot want it back at
+ * once. Each move uses up slack that does not come back, or costs money that the forecast hazard must promise to bring
+ * in: no flapping. Nor is a move begun that an appraisal of the same work as waiting would not choose
+ * (lib/cycle/decide/decide.ts).
  *
  * Gangs stay: they stop as a whole and start as a whole, and their spot pool may not have room for all of them.
  */
@@ -32,7 +34,10 @@ import { guardMoves } from './deadline-guard.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
 import { hasSettled, leftOf, relocationS } from '../../policy/work-left.ts';
 
-/** What a move to spot must save, as a fraction of what staying costs. Ours: well over the error of a day's hazard forecast. */
+/**
+ * What a move to spot must save, as a fraction of what staying costs. Ours: well over the error of a day's hazard
+ * forecast.
+ */
 export const HYSTERESIS = 0.1;
 /** And in USD: below the cost of a minute on the smallest instance nothing is worth a restart. */
 const LEAST_USD = 1e-4;
@@ -60,7 +65,10 @@ export function returnMoves(input: DecisionContext): readonly Move[] {
   return moves;
 }
 
-/** Whether an attempt has the slack for a visit to spot: the way there, and from there on what its last safe moment holds. */
+/**
+ * Whether an attempt has the slack for a visit to spot: the way there, and from there on what its last safe moment
+ * holds.
+ */
 export function mayReturn(running: RunningTask, input: DecisionContext): boolean {
   const { snapshot, worths, config } = input;
   if (running.attempt.state !== 'running' || running.stage.gang) return false;
@@ -171,7 +179,9 @@ function paidForS({ launchedMs }: Instance, { config, snapshot }: DecisionContex
   return raw(between(snapshot.nowMs, startedHourEndMs(launchedMs, snapshot.nowMs)));
 }
 
-/** Integral of the survival curve from 0 to `untilS`: expected time until an interruption, at most `untilS`. Midpoints. */
+/**
+ * Integral of the survival curve from 0 to `untilS`: expected time until an interruption, at most `untilS`. Midpoints.
+ */
 function expectedAliveS(curve: InterruptionCurve, untilS: number): number {
   const steps = 16;
   const step = untilS / steps;

@@ -3,7 +3,10 @@ import { begunBy } from '../../domain/work-to-do.ts';
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
 import { standingOf } from '../../policy/even-progress.ts';
 
-/** Hysteresis of Uniform Progress (NSDI 2024, section 4): on-demand is left once the task is ahead of its line in two changeovers. */
+/**
+ * Hysteresis of Uniform Progress (NSDI 2024, section 4): on-demand is left once the task is ahead of its line in two
+ * changeovers.
+ */
 export function backToSpot(running: RunningTask, view: InstanceView, input: DecisionContext): Move | null {
   const { attempt, stage } = running;
   if (view.pool.option !== 'on-demand' || stage.gang) return null;

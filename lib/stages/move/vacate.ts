@@ -6,15 +6,18 @@ import type { Snapshot } from '../../domain/snapshot.ts';
 import type { PlannedMove, VacateInput } from '../../policy/contracts.ts';
 
 /**
- * A move off spot stops before it has a target where the vCPU limit leaves no room for one, nothing is bought in this cycle, and its
- * instance goes with it.
+ * A move off spot stops before it has a target where the vCPU limit leaves no room for one, nothing is bought in this
+ * cycle, and its instance goes with it.
  */
 export function vacate({ snapshot, move, offers, going, buys }: VacateInput): string | null {
   if (move.toSpot || buys || !lacksVcpus(snapshot, offers) || !emptiesInstance(snapshot, move, going)) return null;
   return `${move.reason}; it stops first to make room under the vCPU limit`;
 }
 
-/** The vCPU limit leaves no room for an instance of any offer; false where there is no offer. Money or a pause may refuse one as well. */
+/**
+ * The vCPU limit leaves no room for an instance of any offer; false where there is no offer. Money or a pause may
+ * refuse one as well.
+ */
 function lacksVcpus(snapshot: Snapshot, offers: readonly Offer[]): boolean {
   if (offers.length === 0) return false;
   const offered = new Set(offers.map((o) => o.pool));

@@ -4,16 +4,18 @@
  *
  * 1. Each start in the pool that the plan chose for it, where work that is stopping, or that the plan stops, counts as
  *    gone: that room is meant for these tasks and nobody else. What needs it waits for it (`reserved`).
- * 2. What found nothing there: wherever there is room now that nobody waits for. What was meant for capacity that stays goes to spot
- *    only where that is up and gives notice for longer than the task runs. What was meant for spot goes to on-demand
- *    only where it costs nothing: beside work that stays longer, or within an hour that is paid. Else it would keep an
- *    instance that could go, and the way back to spot (lib/stages/move/returns.ts) would undo the start at once.
- * 3. If then something waits that may be late for it (urgency.ts): from the beginning, but all that is urgent first, the earliest deadline
- *    before the others, on instances of its pool that are up.
- * What the plan stops is `needed` only where a start of the first kind needs the room, or where it empties an instance for
- * quota and something is left to buy for: stopping work for what then starts elsewhere, or cannot start at all, would
- * be undone and repeated by each of the next plans. Nor does a task give way to another of its own stage, whatever the plan
- * says of their remaining times: both have to run, so nothing but the work done would be gained or lost.
+ * 2. What found nothing there: wherever there is room now that nobody waits for. What was meant for capacity that stays
+ *    goes to spot only where that is up and gives notice for longer than the task runs. What was meant for spot goes to
+ *    on-demand only where it costs nothing: beside work that stays longer, or within an hour that is paid. Else it
+ *    would keep an instance that could go, and the way back to spot (lib/stages/move/returns.ts) would undo the start
+ *    at once.
+ * 3. If then something waits that may be late for it (urgency.ts): from the beginning, but all that is urgent first,
+ *    the earliest deadline before the others, on instances of its pool that are up.
+ * What the plan stops is `needed` only where a start of the first kind needs the room, or where it empties an instance
+ * for quota and something is left to buy for: stopping work for what then starts elsewhere, or cannot start at all,
+ * would be undone and repeated by each of the next plans. Nor does a task give way to another of its own stage,
+ * whatever the plan says of their remaining times: both have to run, so nothing but the work done would be gained or
+ * lost.
  */
 import { invariant } from '../../kernel/errors.ts';
 import type { AttemptId, GroupId, InstanceId } from '../../kernel/ids.ts';
@@ -23,7 +25,7 @@ import { quantileToDo } from '../../domain/work-to-do.ts';
 import { NOTICE_S, startedHourEndMs } from '../../domain/instance.ts';
 import type { StageSpec, TaskRef } from '../../domain/job.ts';
 import type { Allotment, Placement, StartOption } from '../../domain/plan.ts';
-import type { Pool } from '../../domain/pool.ts';
+import { type Pool, isSpotPool } from '../../domain/pool.ts';
 import {
   fits,
   fromVector,
@@ -64,8 +66,8 @@ export interface OrderRules {
   /** Whether work that may be late begins before everything else. */
   readonly urgentFirst: boolean;
   /**
-   * Whether starts keep to the purchase option that the plan chose: spot or not. A start that was meant for spot then takes on-demand only
-   * where it costs nothing.
+   * Whether starts keep to the purchase option that the plan chose: spot or not. A start that was meant for spot then
+   * takes on-demand only where it costs nothing.
    */
   readonly keepsOption: boolean;
 }
@@ -76,7 +78,10 @@ interface Wanted {
   readonly option: StartOption;
   readonly count: number;
   readonly runtimeS: Seconds;
-  /** Not meant for spot, but surely done within the notice that the market gives: spot that is up does not endanger them. */
+  /**
+   * Not meant for spot, but surely done within the notice that the market gives: spot that is up does not endanger
+   * them.
+   */
   readonly isBrief: boolean;
   readonly inPool: (pool: Pool) => boolean;
   readonly tasks: readonly TaskToPlace[];
@@ -146,7 +151,10 @@ function begins(urgent: readonly Urgent[], placements: readonly Placement[], isU
   return urgent.every((w) => w.tasks.every((t) => begun.has(t.task)));
 }
 
-/** Where what is urgent begins before anything else does: in its own pool, or wherever it may where it is done in no time. */
+/**
+ * Where what is urgent begins before anything else does: in its own pool, or wherever it may where it is done in no
+ * time.
+ */
 const beginsIn = ({ isBrief, option, group }: Wanted, pool: Pool): boolean =>
   isBrief ? brokenConstraint(group.stage.constraints, pool) === null : pool.id === option.offer.pool;
 
@@ -230,8 +238,8 @@ function placeWhereWorkYields(context: Context, placing: Placing): Started {
 }
 
 /**
- * What found nothing in its chosen pool: elsewhere, in turn, or left over. `spare`: what those have left, if anything is to be placed
- * there.
+ * What found nothing in its chosen pool: elsewhere, in turn, or left over. `spare`: what those have left, if anything
+ * is to be placed there.
  */
 function placeRest(
   context: Context,
@@ -263,7 +271,10 @@ function placeRest(
 
 const NOTHING_WAITS: Queued = { leftovers: [], inTurn: new Map(), untold: new Map() };
 
-/** By owner and program, the broadest class of which a single run makes a forecast (lib/stages/estimate/features.ts). Remembered by stage. */
+/**
+ * By owner and program, the broadest class of which a single run makes a forecast (lib/stages/estimate/features.ts).
+ * Remembered by stage.
+ */
 function unknownIn({ snapshot: { jobs }, forecasts }: Context): QueueInput['unknownAs'] {
   const known = new Map<StageSpec, string | null>();
   return ({ job: id, stage }) => {
@@ -397,7 +408,7 @@ function wantedStarts(
     const runtimeS = runtimeOf(group, context.forecasts);
     const from = taken.get(group.id) ?? 0;
     taken.set(group.id, from + count);
-    const spotAllowed = option.offer.pool.endsWith('/spot');
+    const spotAllowed = isSpotPool(option.offer.pool);
     const longestS = (): Seconds => quantileToDo(forecastOf(group, context.forecasts).runtime, group, safetyQuantile);
     const readS = raw(group.keptS) > 0 ? seconds(restoreS) : ZERO_S;
     const isBrief = !spotAllowed && lte(add(longestS(), readS), NOTICE_S);
@@ -424,8 +435,9 @@ function wantedStarts(
 }
 
 /**
- * How long an instance is there and paid for whatever else is put on it: until the last task is done that neither stops nor
- * leaves for spot, or until the end of the hour that is charged. Remembered per instance; O(its tasks) when first asked.
+ * How long an instance is there and paid for whatever else is put on it: until the last task is done that neither stops
+ * nor leaves for spot, or until the end of the hour that is charged. Remembered per instance; O(its tasks) when first
+ * asked.
  */
 function freeTimeOf({ snapshot, leftOf, config }: Context, { moves }: Allotment): (host: Host) => Seconds {
   const leaving = new Set(moves.map((m) => m.running.attempt.id));

@@ -1,6 +1,7 @@
 /**
- * What begins first on the instances that are up. A packer goes by running times and room alone, so that an instance which was bought
- * for a task that must begin now could come up and be given to one that came later and has time, while the first waits for the other's.
+ * What begins first on the instances that are up. A packer goes by running times and room alone, so that an instance
+ * which was bought for a task that must begin now could come up and be given to one that came later and has time, while
+ * the first waits for the other's.
  */
 import { between, raw, type EpochMs } from '../../kernel/units.ts';
 import { quantileToDo } from '../../domain/work-to-do.ts';
@@ -9,8 +10,9 @@ import type { Worth } from '../../domain/plan.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 
 /**
- * The deadline of a group whose last safe moment is over, epoch ms: an instance that has yet to start may be up too late for it. Null: that moment
- * is still to come, there is no deadline, or not even the shortest run that is known would be in time, for which nobody is to wait.
+ * The deadline of a group whose last safe moment is over, epoch ms: an instance that has yet to start may be up too
+ * late for it. Null: that moment is still to come, there is no deadline, or not even the shortest run that is known
+ * would be in time, for which nobody is to wait.
  */
 export function urgentDeadlineMs(
   group: Pick<PendingGroup, 'keptS' | 'ranS'>,

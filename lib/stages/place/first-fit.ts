@@ -3,8 +3,8 @@ import type { PlaceTasks } from '../../policy/contracts.ts';
 import { Room, unitsOf, type Run } from './room.ts';
 
 /**
- * Baseline: each task on the first host by name that has room, longest tasks first. Gangs whole or not at all, `allowed`
- * respected, nothing overfilled; input order does not matter. O(T log T + runs x hosts).
+ * Baseline: each task on the first host by name that has room, longest tasks first. Gangs whole or not at all,
+ * `allowed` respected, nothing overfilled; input order does not matter. O(T log T + runs x hosts).
  */
 export const firstFit: PlaceTasks = (tasks, hosts) => {
   const units = unitsOf(tasks);

@@ -4,8 +4,8 @@ import type { Host, PlaceTasks, TaskToPlace } from '../../policy/contracts.ts';
 
 /**
  * Baseline: each task alone on an instance, as fleets that scale by the number of tasks run them. Only instances that
- * nothing runs on take a task, the first by name that is allowed. Gangs whole or not at all; input order does not matter.
- * O(tasks x empty hosts).
+ * nothing runs on take a task, the first by name that is allowed. Gangs whole or not at all; input order does not
+ * matter. O(tasks x empty hosts).
  */
 export const onePerInstance: PlaceTasks = (tasks, hosts) => {
   const empty = new Set(hosts.filter(isEmpty).sort((a, b) => compareText(nameOf(a.on), nameOf(b.on))));

@@ -70,8 +70,8 @@ export class Room {
   }
 
   /**
-   * Order by name, for hosts that are alike otherwise: then the packing does not depend on the order in which they come, and
-   * nobody has to sort them all.
+   * Order by name, for hosts that are alike otherwise: then the packing does not depend on the order in which they
+   * come, and nobody has to sort them all.
    */
   byName(a: number, b: number): number {
     return compareHosts(this.hosts[a] as Host, this.hosts[b] as Host);
@@ -135,12 +135,12 @@ function compareHosts(a: Host, b: Host): number {
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
- * What is placed together or in one go, in the packer's order: single runs, or gangs with all their runs. Runs are tasks
- * of one group with the same `allowed`; their tasks ascend by index. O(tasks log tasks).
+ * What is placed together or in one go, in the packer's order: single runs, or gangs with all their runs. Runs are
+ * tasks of one group with the same `allowed`; their tasks ascend by index. O(tasks log tasks).
  */
 export function unitsOf(tasks: readonly TaskToPlace[]): readonly (readonly Run[])[] {
-  // By the function that they share and the group, one after the other: then texts need not be put together. Groups that share
-  // one may be as many as tasks (each one that moves is a group), tasks of a group that differ are few.
+  // By the function that they share and the group, one after the other: then texts need not be put together. Groups
+  // that share one may be as many as tasks (each one that moves is a group), tasks of a group that differ are few.
   const runs = new Map<TaskToPlace['allowed'], Map<GroupId, TaskToPlace[][]>>();
   for (const task of tasks) {
     let groups = runs.get(task.allowed);

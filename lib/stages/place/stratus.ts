@@ -7,19 +7,20 @@ import type { PlaceTasks } from '../../policy/contracts.ts';
 import { Room, unitsOf, type Run } from './room.ts';
 
 /**
- * Stratus' packer (section 3.2.2). Hosts are in runtime bins [0, 1), [1, 2), [2, 4), ... seconds by their longest remaining task. Tasks go longest
- * first:
+ * Stratus' packer (section 3.2.2). Hosts are in runtime bins [0, 1), [1, 2), [2, 4), ... seconds by their longest
+ * remaining task. Tasks go longest first:
  *   1. same bin: the host whose remaining time is closest to the task's;
  *   2. up-packing, greater bins in ascending order: the host with the most available resources;
  *   3. down-packing, lesser bins in descending order: the same, and the host is promoted to the task's bin.
- * Gangs are placed whole or not at all, at the place of their longest task. `allowed` is respected; nothing is overfilled.
+ * Gangs are placed whole or not at all, at the place of their longest task. `allowed` is respected; nothing is
+ * overfilled.
  *
- * Tasks of one group are alike and are packed in runs with the same result as one by one: in (1) the closest host stays the closest
- * until it is full, in (2) a heap gives the roomiest host again and again, after (3) the promoted host is the closest of
- * its bin. Give tasks of a group one shared `allowed` function: it is asked once per run and host.
+ * Tasks of one group are alike and are packed in runs with the same result as one by one: in (1) the closest host stays
+ * the closest until it is full, in (2) a heap gives the roomiest host again and again, after (3) the promoted host is
+ * the closest of its bin. Give tasks of a group one shared `allowed` function: it is asked once per run and host.
  *
- * A run costs O(H log H + tasks log H) for the H hosts that have room for anything, so all in all O(T log T + runs x H log H):
- * what counts is groups, not tasks. Input order of tasks and hosts does not matter.
+ * A run costs O(H log H + tasks log H) for the H hosts that have room for anything, so all in all O(T log T + runs x H
+ * log H): what counts is groups, not tasks. Input order of tasks and hosts does not matter.
  */
 export const stratusPack: PlaceTasks = (tasks, hosts) => {
   const units = unitsOf(tasks);
@@ -219,8 +220,9 @@ function first(of: readonly number[], compare: (a: number, b: number) => number)
 }
 
 /**
- * What hosts answered to `allowed`, remembered for functions that more than one run has. A run of its own meets each host once, in the
- * bin where it is: an array for each such run would be runs x hosts of memory, which is what packing many single tasks took.
+ * What hosts answered to `allowed`, remembered for functions that more than one run has. A run of its own meets each
+ * host once, in the bin where it is: an array for each such run would be runs x hosts of memory, which is what packing
+ * many single tasks took.
  */
 class Answers {
   readonly #room: Room;

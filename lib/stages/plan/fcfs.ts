@@ -7,9 +7,9 @@ import { UNGUARDED } from './options.ts';
 import { problemOf } from './problem.ts';
 
 /**
- * Baseline: strict priority, deadline work before best-effort, each in the order of submission, on each group's best offer,
- * this cycle only (JamaisVu's greedy mode, section 4.1.4, without its solver per job). Best-effort work gives way. No guard: a deadline is
- * a priority and nothing else.
+ * Baseline: strict priority, deadline work before best-effort, each in the order of submission, on each group's best
+ * offer, this cycle only (JamaisVu's greedy mode, section 4.1.4, without its solver per job). Best-effort work gives
+ * way. No guard: a deadline is a priority and nothing else.
  */
 export const fcfsPlan: PlanPolicy<unknown> = (input: PlanInput) => {
   const problem = problemOf(input, UNGUARDED);

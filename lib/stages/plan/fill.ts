@@ -1,7 +1,8 @@
 /**
  * Filling choices in a given order under the supply of the whole window: the greedy plan, the first-come-first-served
- * plan, and the repair of a Lagrangian solution differ only in the order. All-or-nothing groups start whole or not at all.
- * Then, for what found no room now, the cheapest work that may give way does, where that brings more than it costs.
+ * plan, and the repair of a Lagrangian solution differ only in the order. All-or-nothing groups start whole or not at
+ * all. Then, for what found no room now, the cheapest work that may give way does, where that brings more than it
+ * costs.
  */
 import type { Kill } from './kills.ts';
 import { MOST_MEMBERS, type Choice, type Problem } from './problem.ts';
@@ -9,7 +10,10 @@ import type { RowUse } from './strl/supply.ts';
 
 /** Units per member of each choice, and per kill. */
 export interface Selection {
-  /** By `unitsAt`. One array for all: large plans have tens of thousands of choices, and several selections are made of each. */
+  /**
+   * By `unitsAt`. One array for all: large plans have tens of thousands of choices, and several selections are made of
+   * each.
+   */
   readonly units: Float64Array;
   readonly kills: Float64Array;
   readonly objectiveUsd: number;
@@ -155,7 +159,9 @@ export function overdrawn(problem: Problem, selection: Selection): readonly stri
 export interface FillOptions {
   /** Whether running work may be stopped for choices of this cycle that find no room. */
   readonly giveWay: boolean;
-  /** A fractional plan to follow first, as far as whole tasks go; what it stops and turns out not to be needed runs on. */
+  /**
+   * A fractional plan to follow first, as far as whole tasks go; what it stops and turns out not to be needed runs on.
+   */
   readonly guide?: Guide;
 }
 

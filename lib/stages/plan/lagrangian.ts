@@ -4,11 +4,12 @@
  *   L(price) = sum_r price_r cap_r + sum_g max over the group's choices of sum_c (net_c - sum_r price_r use_cr) x_c
  *                                  + sum_k atMost_k max(0, sum_r price_r give_kr - cost_k),      price >= 0
  *
- * For each price L is an upper bound on every plan, because each group alone (its count, each choice's own limit, all or
- * nothing for gangs) is maximised exactly. Prices follow the subgradient with a step of each row's own scale (Kingma and Ba
- * 2015): violations of a small pool's room and of the quota differ by orders of magnitude, and one step length for all rows
- * stands still. Rows are in US dollars at their usual price. The average of the maximisers approaches a solution of the LP
- * relaxation (Barahona and Anbil 2000), so it guides a fill: a plan. An iteration is linear in the choices.
+ * For each price L is an upper bound on every plan, because each group alone (its count, each choice's own limit, all
+ * or nothing for gangs) is maximised exactly. Prices follow the subgradient with a step of each row's own scale (Kingma
+ * and Ba 2015): violations of a small pool's room and of the quota differ by orders of magnitude, and one step length
+ * for all rows stands still. Rows are in US dollars at their usual price. The average of the maximisers approaches a
+ * solution of the LP relaxation (Barahona and Anbil 2000), so it guides a fill: a plan. An iteration is linear in the
+ * choices.
  */
 import { fill, type Guide, type Selection } from './fill.ts';
 import { byReducedWorth, pricedUse } from './order.ts';
@@ -189,7 +190,10 @@ function evaluate(work: Work, price: Float64Array): Evaluation {
   return { value, slack, tasks, kills };
 }
 
-/** What an evaluation reads and writes, allocated once: hundreds of evaluations of a large problem are else garbage of their own. */
+/**
+ * What an evaluation reads and writes, allocated once: hundreds of evaluations of a large problem are else garbage of
+ * their own.
+ */
 interface Work {
   readonly flat: Flat;
   /** Worth of each item less what it pays. */
@@ -303,7 +307,9 @@ function step(
   }
 }
 
-/** USD per unit of each row: what choices bring per unit of it, shared among the rows they use; kills: what they cost. */
+/**
+ * USD per unit of each row: what choices bring per unit of it, shared among the rows they use; kills: what they cost.
+ */
 function usualPrices(problem: Problem): Float64Array {
   const worth = new Float64Array(problem.rows.count);
   const amount = new Float64Array(problem.rows.count);

@@ -1,13 +1,14 @@
 /**
- * The default plan: everything that waits and everything that may give way in one MILP (JamaisVu section 4.1), under the
- * supply of the look-ahead window, in dollars of expected worth less expected cost.
+ * The default plan: everything that waits and everything that may give way in one MILP (JamaisVu section 4.1), under
+ * the supply of the look-ahead window, in dollars of expected worth less expected cost.
  *
- * In this order: a greedy plan, always; if each group has its best option and all fits, that is optimal and nothing more is
- * asked (`not-needed`). Else a Lagrangian bound, whose prices and average make a better start. If what it may leave on the
- * table is no more than `solverGap` of what it is expected to spend, or there are more than `solverMaxOptions` options, it
- * is the plan; else the MILP begins from it. Dollars left are compared with cost, not with worth: a deadline job is worth
- * a thousand times its cost, and a plan that is dearer by half is within 0.05 % of such a worth. The better plan is used: a solver that is out of time, or fails, costs nothing but its gap. `used` in the
- * report: `milp` if the plan is the solver's, `greedy` if it is a fill.
+ * In this order: a greedy plan, always; if each group has its best option and all fits, that is optimal and nothing
+ * more is asked (`not-needed`). Else a Lagrangian bound, whose prices and average make a better start. If what it may
+ * leave on the table is no more than `solverGap` of what it is expected to spend, or there are more than
+ * `solverMaxOptions` options, it is the plan; else the MILP begins from it. Dollars left are compared with cost, not
+ * with worth: a deadline job is worth a thousand times its cost, and a plan that is dearer by half is within 0.05 % of
+ * such a worth. The better plan is used: a solver that is out of time, or fails, costs nothing but its gap. `used` in
+ * the report: `milp` if the plan is the solver's, `greedy` if it is a fill.
  */
 import { unsolved, type SolveReport } from '../../domain/plan.ts';
 import type { PlanInput, PlanPolicy } from '../../policy/contracts.ts';
@@ -23,8 +24,8 @@ import type { SolveLimits, SolveOutcome, Solver } from '../../policy/solver.ts';
 import { affordable } from './whole.ts';
 
 /**
- * Iterations of the bound: measured on contended plans, 300 bring it within 0.1 % of the LP's where supply is 40 % of the
- * demand and within 2 % where it is 10 %. Large problems get fewer, so that the time stays about a second.
+ * Iterations of the bound: measured on contended plans, 300 bring it within 0.1 % of the LP's where supply is 40 % of
+ * the demand and within 2 % where it is 10 %. Large problems get fewer, so that the time stays about a second.
  */
 const iterationsFor = (options: number): number => Math.max(150, Math.min(300, Math.round(4e6 / options)));
 /** A gap that no solver need be asked about. */
@@ -131,7 +132,9 @@ async function solvedPlan(problem: Problem, found: Found, solver: Solver): Promi
   return { selection, report };
 }
 
-/** The solver's plan, if it has one that keeps within the supply (it promises so within 1e-6; a plan is checked anyway). */
+/**
+ * The solver's plan, if it has one that keeps within the supply (it promises so within 1e-6; a plan is checked anyway).
+ */
 function solvedSelection(problem: Problem, compiled: Compiled, outcome: SolveOutcome): Selection | null {
   if (outcome.status !== 'optimal' && outcome.status !== 'feasible') return null;
   const selection = selectionOf(problem, interpret(compiled, outcome.values));

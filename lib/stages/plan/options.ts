@@ -41,8 +41,8 @@ export interface PlannedOption {
 /** What a plan goes by besides worth and cost. */
 export interface StartRules {
   /**
-   * The deadline guard: offers that are likely late are left out, and from the last safe moment on only capacity that is not taken away
-   * is used. Baselines that know no deadline go without.
+   * The deadline guard: offers that are likely late are left out, and from the last safe moment on only capacity that
+   * is not taken away is used. Baselines that know no deadline go without.
    */
   readonly guardsDeadlines: boolean;
 }
@@ -59,7 +59,10 @@ export interface OptionContext {
   readonly slotMs: readonly EpochMs[];
   /** Expected price over price now, per pool and slot. */
   readonly priceFactor: (pool: Pool, slot: number) => number;
-  /** Whether all that waits finds vCPUs at once: then work that is taken away in time finds on-demand capacity to flee to. */
+  /**
+   * Whether all that waits finds vCPUs at once: then work that is taken away in time finds on-demand capacity to flee
+   * to.
+   */
   readonly canFlee: boolean;
   /** USD left per job with a limit. */
   readonly leftUsd: ReadonlyMap<JobId, number>;
@@ -111,8 +114,9 @@ export function acceptableOffers(offers: readonly Offer[], maxLateProbability: n
 }
 
 /**
- * Offers that the budget of the job pays for, all tasks of the group together; all offers where it pays for none. A deadline asks for
- * capacity that stays: where the budget does not pay for that, spot may still be in time, and nothing at all cannot.
+ * Offers that the budget of the job pays for, all tasks of the group together; all offers where it pays for none. A
+ * deadline asks for capacity that stays: where the budget does not pay for that, spot may still be in time, and nothing
+ * at all cannot.
  */
 function payableOffers({ id, job, count }: PendingGroup, { input, leftUsd }: OptionContext): readonly Offer[] {
   const offers = input.offers.get(id)?.offers ?? [];
@@ -174,13 +178,13 @@ interface Waiting {
 /**
  * Whether a group may wait for a pool that rests. Work on on-demand can be put off at no cost as long as the deadline
  * allows: an hour of it later costs what an hour of it now does, and may turn out not to be needed. But going back from
- * on-demand to spot takes time too, once there and, when it is taken, once back: Wu et al., "Can't Be Late" (NSDI 2024),
- * keep as much, 2d. What is waited away of that reserve is a bet on a short outage:
+ * on-demand to spot takes time too, once there and, when it is taken, once back: Wu et al., "Can't Be Late" (NSDI
+ * 2024), keep as much, 2d. What is waited away of that reserve is a bet on a short outage:
  *   it ends within the x that are left:  saved are (R - r) x / 2, on average, and two changeovers d (R + r)
  *   it does not:                         lost is the way back later, (R - r) L less those changeovers
- * with R and r the rates of on-demand and spot, L the time that spot is expected to last. The outage ends within k tries with
- * k / (n + 1 + k) after n refusals (rule of succession): young outages are waited out, old ones are not.
- * The next plan decides again, so the slack must last until then.
+ * with R and r the rates of on-demand and spot, L the time that spot is expected to last. The outage ends within k
+ * tries with k / (n + 1 + k) after n refusals (rule of succession): young outages are waited out, old ones are not. The
+ * next plan decides again, so the slack must last until then.
  */
 function mayWaitFor({ offer, worth, steady, left }: Waiting, { input }: OptionContext): boolean {
   const { config, snapshot } = input;
@@ -250,9 +254,10 @@ function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
 
 /**
  * What waiting for a price uses up. Slack is what an interruption is waited out with: with none left the rest runs on
- * capacity that stays, at its price, with all of it on spot; in proportion between. So the saving that is waited for must be
- * more than P(interrupted) x what the task would cost more x the share of the slack that is gone by then (Wu et al., "Can't Be
- * Late", NSDI 2024, keep slack for this). Nothing without a deadline, or with capacity that cannot be interrupted.
+ * capacity that stays, at its price, with all of it on spot; in proportion between. So the saving that is waited for
+ * must be more than P(interrupted) x what the task would cost more x the share of the slack that is gone by then (Wu et
+ * al., "Can't Be Late", NSDI 2024, keep slack for this). Nothing without a deadline, or with capacity that cannot be
+ * interrupted.
  */
 function slackUsd({ worth, offer, startMs, steadyUsd }: Appraised, there: number, { input }: OptionContext): number {
   const { latestSafeStartMs } = worth;
@@ -297,8 +302,8 @@ interface Stretch {
 
 /**
  * E[curve(from + factor * T)] without building the stretched distribution. What interruptions would carry
- * past the deadline flees to on-demand in time (guard.ts), but for what the offer's lateness has more than an undisturbed run's; where vCPUs are short there
- * is nowhere to flee to.
+ * past the deadline flees to on-demand in time (guard.ts), but for what the offer's lateness has more than an
+ * undisturbed run's; where vCPUs are short there is nowhere to flee to.
  */
 function stretchedWorth({ curve, taskDeadlineMs }: Worth, { fromMs, left, factor, late }: Stretch): number {
   const deadlineMs = taskDeadlineMs === null ? Infinity : raw(taskDeadlineMs);

@@ -43,7 +43,9 @@ export function byReducedWorth(problem: Problem, reduced: Float64Array): readonl
   return problem.choices.map((_, index) => index).sort((a, b) => (scores[b] ?? 0) - (scores[a] ?? 0) || a - b);
 }
 
-/** Weight of falling short of the group's best choice against bringing more: tried from 1 to 30, flat between 3 and 10. */
+/**
+ * Weight of falling short of the group's best choice against bringing more: tried from 1 to 30, flat between 3 and 10.
+ */
 const BELOW_BEST = 5;
 
 /** Strict priority: deadline work first, then in the order of submission; each group's best choices of this cycle. */

@@ -1,11 +1,12 @@
 /**
  * Running best-effort attempts that may give way, and what that costs (JamaisVu section 4.1.2).
  *
- * Cost of stopping one (USD) = the worth it would bring running on (the curve over the remaining time), plus the price of
- * the work past the checkpoint that is done again and of another start-up, plus an epsilon. What it still needs elsewhere is, like
- * what it needs here, given how long it has run already: that work is done again in full, however short such work mostly is. As in the paper the cost
- * begins at the work's own value: work stops only where capacity is contended, and there nothing promises that it starts
- * again in time. The epsilon is the paper's too: work that runs is never exchanged for equal work that waits.
+ * Cost of stopping one (USD) = the worth it would bring running on (the curve over the remaining time), plus the price
+ * of the work past the checkpoint that is done again and of another start-up, plus an epsilon. What it still needs
+ * elsewhere is, like what it needs here, given how long it has run already: that work is done again in full, however
+ * short such work mostly is. As in the paper the cost begins at the work's own value: work stops only where capacity is
+ * contended, and there nothing promises that it starts again in time. The epsilon is the paper's too: work that runs is
+ * never exchanged for equal work that waits.
  */
 import { epochMs, raw } from '../../kernel/units.ts';
 import type { AttemptId } from '../../kernel/ids.ts';
@@ -53,7 +54,8 @@ export function preemptible(running: RunningTask, view: InstanceView, input: Pla
   const of = begunBy(running, snapshot.nowMs);
   const againS = raw(of.keptS) - raw(workKeptS(running, snapshot.nowMs));
   const runtime = forecastFor(forecasts.runtime, running)?.runtime ?? null;
-  // The curve integrated over the running time that is left (JamaisVu section 4.3 with distributions as 3Sigma has them).
+  // The curve integrated over the running time that is left (JamaisVu section 4.3 with distributions as 3Sigma has
+  // them).
   const worthIn = (s: number): number => worthAt(worth.curve, epochMs(raw(snapshot.nowMs) + s * 1000));
   const forgone = runtime === null ? worthIn(raw(of.ranS)) : expectToDo(runtime, of, worthIn);
   const leftS = meanLeftS(running, input);

@@ -1,8 +1,8 @@
 /**
  * The plan's problem in one flat form, from which the greedy fill, the Lagrangian bound and the STRL expression are
- * all made: choices (tasks of a group, on an offer, from a slot, in free room or on new instances), kills (what may give
- * way) and the supply they share. Groups, offers, pools and attempts are in an order of their own, so that a plan does
- * not depend on the order of its input.
+ * all made: choices (tasks of a group, on an offer, from a slot, in free room or on new instances), kills (what may
+ * give way) and the supply they share. Groups, offers, pools and attempts are in an order of their own, so that a plan
+ * does not depend on the order of its input.
  */
 import { ZERO_USD, raw } from '../../kernel/units.ts';
 import type { JobId } from '../../kernel/ids.ts';
@@ -24,9 +24,9 @@ import { supplyRows, type Draw, type Partition, type RowUse, type Supply, type S
 
 /**
  * How much cheaper (fraction of the cost) a start in free room counts: the instance is paid for whether used or not,
- * and a plan that changes pools between cycles would leave what it just bought idle. Now only: room that comes free later is
- * given back when nobody is there to take it, and waiting for it used up slack that then was missing, or was bought back at
- * on-demand prices.
+ * and a plan that changes pools between cycles would leave what it just bought idle. Now only: room that comes free
+ * later is given back when nobody is there to take it, and waiting for it used up slack that then was missing, or was
+ * bought back at on-demand prices.
  */
 export const ROOM_CREDIT = 0.05;
 
@@ -111,7 +111,10 @@ export function problemOf(input: PlanInput, rules: StartRules = GUARDED): Proble
   return { input, capacity, supply, rows, groups: entries, choices, kills, moves };
 }
 
-/** Of the pools that anything may start in; of all (`options` null) where running work may give way. In the order of pools. */
+/**
+ * Of the pools that anything may start in; of all (`options` null) where running work may give way. In the order of
+ * pools.
+ */
 function roomsAsked(capacity: Capacity, options: readonly (readonly PlannedOption[])[] | null): Partition[] {
   const asked = options === null ? null : new Set(options.flatMap((of) => of.map((o) => o.pool.id)));
   return [...capacity.rooms].flatMap(([pool, room]) => (asked === null || asked.has(pool) ? [room.partition()] : []));
@@ -120,9 +123,10 @@ function roomsAsked(capacity: Capacity, options: readonly (readonly PlannedOptio
 const NO_KILLS: Kills = { kills: [], partitions: [] };
 
 /**
- * Whether anything may find no room: what waits, each group where it takes most, in whole machines, against the quota that is
- * free. Where all of it can be bought for, nothing has to give way and what runs need not be appraised for it: O(options)
- * instead of O(running attempts). Work that may only use pools that cannot be bought from now may need room there.
+ * Whether anything may find no room: what waits, each group where it takes most, in whole machines, against the quota
+ * that is free. Where all of it can be bought for, nothing has to give way and what runs need not be appraised for it:
+ * O(options) instead of O(running attempts). Work that may only use pools that cannot be bought from now may need room
+ * there.
  */
 function mayLackRoom(
   groups: readonly PendingGroup[],
@@ -217,13 +221,14 @@ function choicesOf(group: PendingGroup, index: number, options: readonly Planned
 }
 
 /**
- * US dollars that a task costs less than its option says, or more. In room that is there now it pays its own share of the instance; of
- * a new one also what no other work uses.
+ * US dollars that a task costs less than its option says, or more. In room that is there now it pays its own share of
+ * the instance; of a new one also what no other work uses.
  */
 function savedUsd({ option, pool }: PlannedOption, { name }: ChoiceMember, { capacity }: Build): number {
   const { share, newShare, chargedShare } = option.offer;
   if (!(chargedShare > 0)) return 0;
-  // An idle instance is given back before a later slot, or held for it: either costs the whole of it, as a new one does.
+  // An idle instance is given back before a later slot, or held for it: either costs the whole of it, as a new one
+  // does.
   const isNew = name === 'new' || (option.slot > 0 && capacity.rooms.get(pool.id)?.stays() !== true);
   if (isNew) return (1 - newShare / chargedShare) * option.costUsd;
   if (option.slot > 0) return 0;

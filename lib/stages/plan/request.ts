@@ -1,7 +1,8 @@
 /**
- * The problem as one STRL expression: a sum over groups and over what may give way (JamaisVu section 4.1: all pending and
- * running work in one expression). A gang is max(nCk, ...), one option or none. A divisible group is a sum of lnCk, its
- * number of tasks a non-renewable partition that all of them draw on, so that it may be spread over offers and slots.
+ * The problem as one STRL expression: a sum over groups and over what may give way (JamaisVu section 4.1: all pending
+ * and running work in one expression). A gang is max(nCk, ...), one option or none. A divisible group is a sum of lnCk,
+ * its number of tasks a non-renewable partition that all of them draw on, so that it may be spread over offers and
+ * slots.
  */
 import { killLnCk, lnCk, max, nCk, sum, type Assignment, type Expression } from './strl/expression.ts';
 import type { Partition, Supply } from './strl/supply.ts';

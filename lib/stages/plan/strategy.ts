@@ -1,8 +1,9 @@
 /**
- * Plans of strategies that say one thing of each task: take spot, take capacity that is not taken away, or wait. First come, first
- * served, deadline work before best-effort, this cycle only: what the "spot or on-demand" literature compares, made to
- * run on many jobs at once.
+ * Plans of strategies that say one thing of each task: take spot, take capacity that is not taken away, or wait. First
+ * come, first served, deadline work before best-effort, this cycle only: what the "spot or on-demand" literature
+ * compares, made to run on many jobs at once.
  */
+import { isSpotPool } from '../../domain/pool.ts';
 import { steadyOnly } from '../../domain/constraints.ts';
 import type { GroupId } from '../../kernel/ids.ts';
 import type { Offer } from '../../domain/forecast.ts';
@@ -27,7 +28,7 @@ export type Strategy = (group: PendingGroup, input: PlanInput) => Choice;
 export const hasSpot = (group: PendingGroup, input: PlanInput): boolean =>
   (input.offers.get(group.id)?.offers ?? []).some(isSpotNow);
 
-const isSpot = (offer: Offer): boolean => offer.pool.endsWith('/spot');
+const isSpot = (offer: Offer): boolean => isSpotPool(offer.pool);
 const isSpotNow = (offer: Offer): boolean => isSpot(offer) && offer.opens === undefined;
 
 export function strategyPlan(strategy: Strategy): PlanPolicy<unknown> {

@@ -1,13 +1,13 @@
 /**
  * The supply of a cycle's plan: where tasks can run, by slot.
  *
- *  - `room_<pool>`: free room on the instances of a pool that take tasks, as a resource vector (mCPU, MiB, GPUs, MiB), summed
- *    over the instances; tasks that are expected to end give their room back from the slot after. What fits on the
- *    instances one by one bounds each option besides (`fitting`), so that fragments are not taken for a whole.
+ *  - `room_<pool>`: free room on the instances of a pool that take tasks, as a resource vector (mCPU, MiB, GPUs, MiB),
+ *    summed over the instances; tasks that are expected to end give their room back from the slot after. What fits on
+ *    the instances one by one bounds each option besides (`fitting`), so that fragments are not taken for a whole.
  *  - `quota`: vCPUs that new instances may have, all pools together: the limit less those of live instances. Instances
  *    are whole machines while the plan counts tasks, so a task draws vCPUs(type) / tasks that fit on one: exact for
- *    groups that fill their machines, and optimistic only for the remainder of a group that nobody shares a machine with.
- *    What is bought beyond the quota is refused by the market and waits one cycle.
+ *    groups that fill their machines, and optimistic only for the remainder of a group that nobody shares a machine
+ *    with. What is bought beyond the quota is refused by the market and waits one cycle.
  *  - `budget_<job>`: USD that the job may still spend (non-renewable).
  *
  * Instances stay in `room` over the whole window; one with nothing but pre-emptible work can be given up as a whole,
@@ -38,7 +38,10 @@ export interface Room {
   readonly views: () => readonly InstanceView[];
   /** How many instances there are. */
   readonly count: number;
-  /** Whether an instance is there in later slots anyhow: one that nothing runs on is given back before, unless its hour is paid. */
+  /**
+   * Whether an instance is there in later slots anyhow: one that nothing runs on is given back before, unless its hour
+   * is paid.
+   */
   readonly stays: () => boolean;
   /** What is free on an instance. In no order. */
   readonly free: (position: number) => Resources;
@@ -128,7 +131,9 @@ const withYielding = (view: InstanceView, input: PlanInput): Resources =>
 const milliCpuOf = (view: InstanceView | undefined): number =>
   view === undefined ? 0 : raw(view.pool.type.capacity.cpu);
 
-/** Sums of fractions differ in their last digits with the order of the summands, which is to leave no trace in a plan. */
+/**
+ * Sums of fractions differ in their last digits with the order of the summands, which is to leave no trace in a plan.
+ */
 const withoutRounding = (sum: number): number => Math.round(sum * 1e6) / 1e6;
 
 function roomPartition(pool: PoolId, views: readonly InstanceView[], input: PlanInput): Partition {
@@ -155,13 +160,16 @@ function roomPartition(pool: PoolId, views: readonly InstanceView[], input: Plan
   return { id: roomOf(pool), renewable: true, kinds: RESOURCE_KINDS, capacity };
 }
 
-/** As many of a need as fit on the instances of a room one by one, with what may give way on them counted as free; at most `most`. */
+/**
+ * As many of a need as fit on the instances of a room one by one, with what may give way on them counted as free; at
+ * most `most`.
+ */
 export type Fitting = (need: Resources, room: Room, most: number) => number;
 
 /**
- * Instances are looked at until as many fit as were asked for, and on from there when more are. What may give way is added up only where
- * too few fit beside all of it. So where there is room, or much that may give way, a few answer; where there is none all are
- * looked at, once for each distinct need.
+ * Instances are looked at until as many fit as were asked for, and on from there when more are. What may give way is
+ * added up only where too few fit beside all of it. So where there is room, or much that may give way, a few answer;
+ * where there is none all are looked at, once for each distinct need.
  */
 export function fittings(): Fitting {
   const known = new Map<Room, Map<string, Fits>>();
@@ -207,7 +215,10 @@ function committedUsd(input: PlanInput): ReadonlyMap<JobId, number> {
   return committed;
 }
 
-/** USD left of the budgets of jobs that wait, running work paid for. O(groups), and what `committedUsd` takes where a job has a limit. */
+/**
+ * USD left of the budgets of jobs that wait, running work paid for. O(groups), and what `committedUsd` takes where a
+ * job has a limit.
+ */
 export function leftOfBudgets(input: PlanInput): ReadonlyMap<JobId, number> {
   const left = new Map<JobId, number>();
   const { jobs, groups, spentUsd } = input.snapshot;

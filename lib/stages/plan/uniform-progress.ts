@@ -11,7 +11,8 @@
  * - the line is each task's own, from the job's submission to the deadline of the task's stage, C(0) the running time
  *   at the safety quantile of its forecast;
  * - d is the longest start-up plus the restore of a checkpoint;
- * - that spot can be had is found by trying; a pool that refused rests. On-demand is left once a spot instance is there;
+ * - that spot can be had is found by trying; a pool that refused rests. On-demand is left once a spot instance is
+ *   there;
  * - running work also leaves spot when its last safe moment comes (guard.ts), for starting takes cycles here;
  * - work without a deadline has no line: it runs on spot or waits.
  */

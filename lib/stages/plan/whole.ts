@@ -1,13 +1,13 @@
 /**
  * What the plan's model does not know: instances are bought whole. A task draws its part of a machine's vCPUs from the
- * quota there, so that the plan may stop work on a small instance for a quarter of a large one that nobody can buy for it.
- * Then work stops and nothing starts, and the next plan, which finds another instance idle, does the same again.
+ * quota there, so that the plan may stop work on a small instance for a quarter of a large one that nobody can buy for
+ * it. Then work stops and nothing starts, and the next plan, which finds another instance idle, does the same again.
  *
- * So a plan that stops work for quota must be able to buy what it stops it for. Where the machines of this cycle's purchases,
- * counted whole, do not fit into the quota with what the stops return, stops are taken back, those first that cost most
- * for what they return, until they do or none is left; what then has no quota waits, the least worth first. Without
- * stops nothing changes: what is left of the quota may still buy smaller machines than those that the plan thought of.
- * O(stops x (choices + rows)), and nothing where nothing is stopped for quota.
+ * So a plan that stops work for quota must be able to buy what it stops it for. Where the machines of this cycle's
+ * purchases, counted whole, do not fit into the quota with what the stops return, stops are taken back, those first
+ * that cost most for what they return, until they do or none is left; what then has no quota waits, the least worth
+ * first. Without stops nothing changes: what is left of the quota may still buy smaller machines than those that the
+ * plan thought of. O(stops x (choices + rows)), and nothing where nothing is stopped for quota.
  */
 import { raw } from '../../kernel/units.ts';
 import { RESOURCE_KINDS, vector } from '../../domain/resources.ts';

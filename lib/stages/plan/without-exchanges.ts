@@ -1,7 +1,7 @@
 /**
- * A plan counts room by pool and running times in slots, so that it may stop some tasks of a stage and start as many others of
- * it in the same pool. All of them have to run: nothing would be gained, work would be done again, and the next plan would
- * exchange them once more. What a plan so gives and takes is left as it is.
+ * A plan counts room by pool and running times in slots, so that it may stop some tasks of a stage and start as many
+ * others of it in the same pool. All of them have to run: nothing would be gained, work would be done again, and the
+ * next plan would exchange them once more. What a plan so gives and takes is left as it is.
  */
 import { invariant } from '../../kernel/errors.ts';
 import type { GroupId } from '../../kernel/ids.ts';
@@ -11,7 +11,10 @@ import { runningNamed, type PendingGroup, type Snapshot } from '../../domain/sna
 
 type Preemption = Allotment['preemptions'][number];
 
-/** The same policy without such pairs; their tasks wait. O(pre-emptions + starts + running), nothing without pre-emptions. */
+/**
+ * The same policy without such pairs; their tasks wait. O(pre-emptions + starts + running), nothing without
+ * pre-emptions.
+ */
 export const withoutExchanges =
   <S>(plan: PlanPolicy<S>): PlanPolicy<S> =>
   async (input, solver) => {

@@ -1,16 +1,17 @@
 /**
  * How many places are bought for tasks of which no run is known.
  *
- * A task that nothing is known of is expected to take minutes, by its mean: taken at that, each of 150 tasks of ten seconds got a place of its
- * own, and an instance that was charged for its start and a minute at least. The first runs tell what the others need. So places
- * are bought for FIRST_RUNS of them, and the others wait until
+ * A task that nothing is known of is expected to take minutes, by its mean: taken at that, each of 150 tasks of ten
+ * seconds got a place of its own, and an instance that was charged for its start and a minute at least. The first runs
+ * tell what the others need. So places are bought for FIRST_RUNS of them, and the others wait until
  * - one of these has ended: from then on its history is the forecast, and short tasks share places (queue.ts), or
  * - one of them has run for as long as an instance takes to start: such tasks are not short, and each gets its place.
  * Where they are few, twice FIRST_RUNS at most, a place is bought for each.
  *
- * Without a deadline they wait for two starts of an instance at most, unless the first instance is late. With one they wait only where that
- * takes no more than half of the slack that is left: slack shrinks as fast as the wait does, so what waits now may wait on.
- * Tasks that ran before are known to take longer than they ran, and do not wait. Gangs begin as a whole.
+ * Without a deadline they wait for two starts of an instance at most, unless the first instance is late. With one they
+ * wait only where that takes no more than half of the slack that is left: slack shrinks as fast as the wait does, so
+ * what waits now may wait on. Tasks that ran before are known to take longer than they ran, and do not wait. Gangs
+ * begin as a whole.
  */
 import type { GroupId, InstanceId } from '../../kernel/ids.ts';
 import { between, raw } from '../../kernel/units.ts';
@@ -18,7 +19,10 @@ import type { RunningTask } from '../../domain/snapshot.ts';
 import type { Leftover, QueueInput } from '../../policy/contracts.ts';
 import { doneOnceS } from '../../domain/work-to-do.ts';
 
-/** Runs after which the 95 % quantile of a history is twice its longest run (lib/stages/estimate/unseen.ts): one in nine is unseen. */
+/**
+ * Runs after which the 95 % quantile of a history is twice its longest run (lib/stages/estimate/unseen.ts): one in nine
+ * is unseen.
+ */
 export const FIRST_RUNS = 8;
 
 export interface FirstRuns {
@@ -28,7 +32,10 @@ export interface FirstRuns {
   readonly waiting: ReadonlyMap<GroupId, number>;
 }
 
-/** `short`: what is known to be short. O(leftovers); and where nothing is known of more than FIRST_RUNS of a class O(what runs and is placed). */
+/**
+ * `short`: what is known to be short. O(leftovers); and where nothing is known of more than FIRST_RUNS of a class
+ * O(what runs and is placed).
+ */
 export function awaitFirstRuns(input: QueueInput, short: ReadonlySet<Leftover>): FirstRuns {
   const { leftovers, unknownAs } = input;
   const classes = Map.groupBy(leftovers, (l) => (mayWait(l.group) && !short.has(l) ? unknownAs(l.group) : null));

@@ -1,24 +1,25 @@
 /**
- * Which tasks wait for a place instead of being bought one: short ones, in turns, as described here, and those of which no run is known, until the
- * first runs tell (first-runs.ts).
+ * Which tasks wait for a place instead of being bought one: short ones, in turns, as described here, and those of which
+ * no run is known, until the first runs tell (first-runs.ts).
  *
  * Which short tasks wait their turn, and how many places the others are bought.
  *
- * A task that takes seconds, or less than the start of an instance anyhow, is done before one bought for it is up, and uses a part
- * of the minute that is charged at least. So a place, which is what one task takes of an instance, serves such tasks one after
- * the other: a `turn` is a task's running time and the time until the next one starts there.
+ * A task that takes seconds, or less than the start of an instance anyhow, is done before one bought for it is up, and
+ * uses a part of the minute that is charged at least. So a place, which is what one task takes of an instance, serves
+ * such tasks one after the other: a `turn` is a task's running time and the time until the next one starts there.
  * - Those that find a turn soon enough on places that short tasks hold, running or starting, wait for it.
  * - The others share the places that are bought for them.
- * Soon enough is `patienceS` later than on a new instance: as long as that takes to start, so that a stage takes no more
- * than about twice as long as with a place for each of its tasks, and half of the slack at most that its deadline leaves, so that the
- * stages behind it have some as well. From the last safe moment on tasks wait only where their turn comes in half the time of a start.
+ * Soon enough is `patienceS` later than on a new instance: as long as that takes to start, so that a stage takes no
+ * more than about twice as long as with a place for each of its tasks, and half of the slack at most that its deadline
+ * leaves, so that the stages behind it have some as well. From the last safe moment on tasks wait only where their turn
+ * comes in half the time of a start.
  *
- * Turns are counted for all tasks of a group that wait for room, those too that the vCPU limit keeps from starting now: where they
- * are more than places can serve in time, as much is bought as the limit allows.
+ * Turns are counted for all tasks of a group that wait for room, those too that the vCPU limit keeps from starting now:
+ * where they are more than places can serve in time, as much is bought as the limit allows.
  *
- * Slack shrinks no faster than time goes, so what is promised a turn in one cycle finds it in the next, unless other work comes
- * that the packer puts first, or tasks take longer than they were thought to: then it is bought for, or waits anew. So one that is
- * much shorter than what keeps coming may wait for long, if it has no deadline.
+ * Slack shrinks no faster than time goes, so what is promised a turn in one cycle finds it in the next, unless other
+ * work comes that the packer puts first, or tasks take longer than they were thought to: then it is bought for, or
+ * waits anew. So one that is much shorter than what keeps coming may wait for long, if it has no deadline.
  *
  * Gangs, and tasks whose turn takes longer than an instance to start, are bought for one by one.
  */
@@ -26,7 +27,7 @@ import { invariant } from '../../kernel/errors.ts';
 import type { GroupId } from '../../kernel/ids.ts';
 import { between, raw, type EpochMs } from '../../kernel/units.ts';
 import type { Instance } from '../../domain/instance.ts';
-import type { Pool } from '../../domain/pool.ts';
+import { type Pool, isSpotPool } from '../../domain/pool.ts';
 import { vector, type Resources } from '../../domain/resources.ts';
 import { instanceParts, isStopping, type InstanceView, type PendingGroup } from '../../domain/snapshot.ts';
 import type { Leftover, Queued, QueueInput, QueuePolicy } from '../../policy/contracts.ts';
@@ -37,7 +38,8 @@ import { awaitFirstRuns } from './first-runs.ts';
 export const eachItsPlace: QueuePolicy = ({ leftovers }) => ({ leftovers, inTurn: NONE, untold: NONE });
 
 /**
- * O(leftovers); and where any are short O(instances and what runs there) and O(leftovers x pools x sizes of places): bench/queue.ts.
+ * O(leftovers); and where any are short O(instances and what runs there) and O(leftovers x pools x sizes of places):
+ * bench/queue.ts.
  */
 export const shortTasksQueue: QueuePolicy = (input) => {
   const waiting = input.leftovers.flatMap((leftover) => waitingOf(leftover, input) ?? []).sort(longestFirst);
@@ -104,7 +106,7 @@ function waitingOf(leftover: Waiting['leftover'], input: QueueInput): Waiting | 
   const slackS = latestSafeStartMs === null ? Infinity : raw(between(input.snapshot.nowMs, latestSafeStartMs));
   const patienceS = Math.max(0, Math.min(startS, slackS / 2));
   const latestS = slackS > 0 ? startS + patienceS : startS / 2;
-  const onSpot = option.offer.pool.endsWith('/spot');
+  const onSpot = isSpotPool(option.offer.pool);
   return { leftover, need: vector(group.need), onSpot, startS, turnS, patienceS, latestS };
 }
 
@@ -124,7 +126,9 @@ interface PlacesAlike {
   takenS: number;
 }
 
-/** Places that short tasks hold, by pool. A task may have the place of a larger one, not that of several smaller ones. */
+/**
+ * Places that short tasks hold, by pool. A task may have the place of a larger one, not that of several smaller ones.
+ */
 class HeldPlaces {
   readonly #pools = new Map<Pool, Map<string, PlacesAlike>>();
 

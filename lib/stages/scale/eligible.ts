@@ -11,9 +11,10 @@ export interface EligibleOffer {
 }
 
 /**
- * Offers that serve a leftover as well as the one its plan chose: not spot where the plan chose capacity that stays, and not
- * late with a higher probability than allowed (or than the chosen one, where nothing was within the allowed). The plan's own
- * offer is always among them, last. Offers of pools that are closed or have no price any more are left out.
+ * Offers that serve a leftover as well as the one its plan chose: not spot where the plan chose capacity that stays,
+ * and not late with a higher probability than allowed (or than the chosen one, where nothing was within the allowed).
+ * The plan's own offer is always among them, last. Offers of pools that are closed or have no price any more are left
+ * out.
  */
 export function eligibleOffers(
   leftover: Leftover,
@@ -49,7 +50,10 @@ export const vcpusOf = (pool: Pool): number => raw(pool.type.capacity.cpu) / 100
 /** Bid as a number that orders bids: none is the highest. */
 export const bidOrder = (bid: Offer['bid']): number => (bid === 'uncapped' ? Infinity : raw(bid));
 
-/** US dollars per instance-hour that a task pays for useful work: expected cost, preferences taken off, over its share and running time. */
+/**
+ * US dollars per instance-hour that a task pays for useful work: expected cost, preferences taken off, over its share
+ * and running time.
+ */
 export function effectiveUsdPerHour(offer: Offer, leftover: Leftover, config: SchedulerConfig): number {
   const hours = Math.max(raw(leftover.runtimeS), 1) / 3600;
   const net = offer.expectedCostUsd - (offer.preferenceUsd ?? 0);

@@ -5,9 +5,9 @@ import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
 import { bidOrder, eligibleOffers, openPools, vcpusLeft, vcpusOf, type EligibleOffer } from './eligible.ts';
 
 /**
- * What baselines share: each leftover goes to the offer that `prefers` ranks first (0 = as given), filling the last instance bought there before
- * the next; no thought for running times. Leftovers in descending runtime, then by id. Stops at the vCPU limit; gangs are
- * bought whole or not at all. O(leftovers x offers).
+ * What baselines share: each leftover goes to the offer that `prefers` ranks first (0 = as given), filling the last
+ * instance bought there before the next; no thought for running times. Leftovers in descending runtime, then by id.
+ * Stops at the vCPU limit; gangs are bought whole or not at all. O(leftovers x offers).
  */
 export function fillInOrder(
   input: AcquireInput,

@@ -42,8 +42,9 @@ export class Footprint {
   }
 
   /**
-   * Tributary eq. 2.6: lambda_i = gamma x sum over the pools l of the footprint of rho(i, l) (resc_i + resc_l) / (2 resc(A)), were
-   * `vcpus` bought in `pool`. Added to the probability of losing it; 0 for capacity that stays. O(pools held).
+   * Tributary eq. 2.6: lambda_i = gamma x sum over the pools l of the footprint of rho(i, l) (resc_i + resc_l) / (2
+   * resc(A)), were `vcpus` bought in `pool`. Added to the probability of losing it; 0 for capacity that stays. O(pools
+   * held).
    */
   correlationPenalty(pool: Pool, vcpus: number): number {
     if (pool.option !== 'spot' || this.#gamma === 0) return 0;
@@ -59,9 +60,10 @@ export class Footprint {
   }
 
   /**
-   * Premium for bulk loss, a fraction of the price: the share of the job that one interruption of this pool already takes,
-   * times P(interrupted), times the share of a task's time that an interruption costs. The expected loss itself is in the
-   * offer's cost; this charges it again to the extent that it would come all at once. 0 for the first purchase of a job.
+   * Premium for bulk loss, a fraction of the price: the share of the job that one interruption of this pool already
+   * takes, times P(interrupted), times the share of a task's time that an interruption costs. The expected loss itself
+   * is in the offer's cost; this charges it again to the extent that it would come all at once. 0 for the first
+   * purchase of a job.
    */
   concentrationPremium(leftover: Leftover, offer: Offer): number {
     if (offer.pInterrupted <= 0) return 0;

@@ -16,7 +16,8 @@ const MARGIN_S = 30;
 /**
  * Gives back what nothing runs on and nothing was given this cycle; instances that start for waiting tasks are among
  * `used`. Paid time is kept while keeping it is free: the first minute under per-second billing, the started hour under
- * per-hour billing, up to the last cycle before it ends. Requested instances (outcome unknown) and those already going are left alone.
+ * per-hour billing, up to the last cycle before it ends. Requested instances (outcome unknown) and those already going
+ * are left alone.
  */
 export const releaseIdle: Return = ({ snapshot, used, config }) => {
   const releases: Release[] = [];

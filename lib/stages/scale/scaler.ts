@@ -39,23 +39,27 @@ interface Fill {
   readonly taken: readonly (readonly [pending: Pending, count: number])[];
 }
 
-/** Instances bought in one step are at most this part of what the entry still needs, so that diversification can react. */
+/**
+ * Instances bought in one step are at most this part of what the entry still needs, so that diversification can react.
+ */
 const STEP = 8;
 /** Lots with room that are looked at per pool before more is bought: bounds the work where needs are very mixed. */
 const MOST_LOOKED_AT = 64;
 
 /**
- * Stratus' scaler (section 3.2.3) on groups with counts. Per runtime bin, longest first: candidate groups are the first i tasks in
- * descending runtime; each is scored on each pool and bid offered to the longest of them by
+ * Stratus' scaler (section 3.2.3) on groups with counts. Per runtime bin, longest first: candidate groups are the first
+ * i tasks in descending runtime; each is scored on each pool and bid offered to the longest of them by
  *   normalised used constraining resource / price,
- * where the price is the expected one of useful work (redone work and refunds in it), raised by the job's concentration in
- * the pool and by Tributary's correlation penalty, whose complement is the expected part that survives (eq. 2.6). The best
- * is bought, its tasks are assigned, and so on until all tasks have room or nothing may be bought.
+ * where the price is the expected one of useful work (redone work and refunds in it), raised by the job's concentration
+ * in the pool and by Tributary's correlation penalty, whose complement is the expected part that survives (eq. 2.6).
+ * The best is bought, its tasks are assigned, and so on until all tasks have room or nothing may be bought.
  *
- * What a longer bin's instances have left is filled by shorter tasks first (up-packing, 3.2.2), since the packer will do so.
+ * What a longer bin's instances have left is filled by shorter tasks first (up-packing, 3.2.2), since the packer will
+ * do so.
  *
  * Cost: one step is O(offers x tasks of one instance x 4) plus O(offers x pools held); identical instances are bought
- * up to an eighth of the need at a time, so an entry takes O(log count) steps until single instances remain. 100,000 tasks in 2,000 groups: bench/appraise.ts.
+ * up to an eighth of the need at a time, so an entry takes O(log count) steps until single instances remain. 100,000
+ * tasks in 2,000 groups: bench/appraise.ts.
  */
 export class Scaler {
   readonly #input: AcquireInput;

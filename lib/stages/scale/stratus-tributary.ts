@@ -6,9 +6,9 @@ import { bidOrder } from './eligible.ts';
 import { Scaler, type Bought } from './scaler.ts';
 
 /**
- * Buys for leftovers with Stratus' scaler and Tributary's diversification (lib/stages/scale/scaler.ts). A gang that does not
- * get room whole gets none: it is left out and the rest is bought anew. Deterministic; the order of leftovers, offers
- * and pools does not matter.
+ * Buys for leftovers with Stratus' scaler and Tributary's diversification (lib/stages/scale/scaler.ts). A gang that
+ * does not get room whole gets none: it is left out and the rest is bought anew. Deterministic; the order of leftovers,
+ * offers and pools does not matter.
  */
 export const stratusTributary: Acquire = (input) => {
   const excluded = new Set<Leftover>();

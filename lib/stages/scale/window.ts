@@ -6,10 +6,11 @@ import type { InstanceView } from '../../domain/snapshot.ts';
 const HOUR_MS = 3_600_000;
 
 /**
- * When the window ends for which an instance was appraised (Tributary 2.2: an allocation that reaches the end of its preemption
- * window is the second of four occasions to decide): what it has cost so far is paid, or no longer refunded, and whether to
- * keep it is a new question. Under per-hour billing each started hour ends one; under per-second billing only the first hour
- * of a spot instance does, as long as an interruption in it is free. Null: none is to come, or the instance is on its way out.
+ * When the window ends for which an instance was appraised (Tributary 2.2: an allocation that reaches the end of its
+ * preemption window is the second of four occasions to decide): what it has cost so far is paid, or no longer refunded,
+ * and whether to keep it is a new question. Under per-hour billing each started hour ends one; under per-second billing
+ * only the first hour of a spot instance does, as long as an interruption in it is free. Null: none is to come, or the
+ * instance is on its way out.
  */
 export function windowEndMs(
   { instance, pool }: Pick<InstanceView, 'instance' | 'pool'>,

@@ -17,7 +17,9 @@ import { restartQuantileS } from './work-left.ts';
 /** What a value policy may look at to draw the curve of one task of a stage. */
 export interface CurveFacts {
   readonly job: Job;
-  /** The part of the job that hangs on this task: its own work and that of the stages behind it, 1 = all that is left. */
+  /**
+   * The part of the job that hangs on this task: its own work and that of the stages behind it, 1 = all that is left.
+   */
   readonly part: number;
   /** Expected on-demand cost of the unfinished stages, US dollars. */
   readonly onDemandUsd: number;
@@ -32,15 +34,17 @@ export type DrawCurve = (facts: CurveFacts) => { readonly curve: UtilityCurve; r
  * safe start. They differ in the curve that they draw.
  *
  * - Split: by expected work. A stage inherits the worth of all stages behind it: without it they never run. Within a
- *   stage the worth is shared by the tasks that are not done yet, so the last straggler carries what the stage is worth.
+ *   stage the worth is shared by the tasks that are not done yet, so the last straggler carries what the stage is
+ *   worth.
  * - Task deadline: the job's deadline less the longest path of the stages behind, each at the safety quantile (the
  *   slowest of its parallel tasks, in waves under the vCPU limit) plus the mean start-up delay.
- * - Last safe start: the task deadline less start-up, restore, the waves before the stage's last and the safety quantile
- *   of the work left: for a pending group from its checkpoint, for a running attempt from what it can carry elsewhere
- *   (with a checkpoint signal all it has done, plus the time to save it), under-estimates backed off (work-left.ts).
+ * - Last safe start: the task deadline less start-up, restore, the waves before the stage's last and the safety
+ *   quantile of the work left: for a pending group from its checkpoint, for a running attempt from what it can carry
+ *   elsewhere (with a checkpoint signal all it has done, plus the time to save it), under-estimates backed off
+ *   (work-left.ts).
  *
- * O(groups + stages^2 of each job that has one or is asked about), plus O(1) for each running attempt that is asked about, plus pools
- * per distinct need for the on-demand price.
+ * O(groups + stages^2 of each job that has one or is asked about), plus O(1) for each running attempt that is asked
+ * about, plus pools per distinct need for the on-demand price.
  */
 export function valuePolicy(draw: DrawCurve): ValuePolicy {
   const kept = slot(() => ({ pricesOf: rememberedPrices(), assessed: new WeakMap<Job, Assessment>() }));
@@ -85,8 +89,8 @@ export function valuePolicy(draw: DrawCurve): ValuePolicy {
 type StageOf = (job: JobId, stage: Pick<StageSpec, 'name'>) => StageWorth | undefined;
 
 /**
- * Stages of jobs, assessed when first asked about: of most that runs nobody asks. Found again by the record of the stage, so that no
- * text is hashed for what has been asked before.
+ * Stages of jobs, assessed when first asked about: of most that runs nobody asks. Found again by the record of the
+ * stage, so that no text is hashed for what has been asked before.
  */
 function onceAsked(jobs: ReadonlyMap<JobId, Job>, assess: (job: Job) => ReadonlyMap<string, StageWorth>): StageOf {
   const byJob = new Map<JobId, ReadonlyMap<string, StageWorth>>();
@@ -241,9 +245,9 @@ function worthOf(stage: StageWorth, progress: Progress, config: SchedulerConfig)
 }
 
 /**
- * More than `worthOf` ever takes off the deadline of a running attempt that has done `done`. Where that is less than the longest run
- * of the forecast, no more than that run is left and done again; else the back-off adds at most what it is over and one
- * cycle, and no more than `done` is done again (restartQuantileS).
+ * More than `worthOf` ever takes off the deadline of a running attempt that has done `done`. Where that is less than
+ * the longest run of the forecast, no more than that run is left and done again; else the back-off adds at most what it
+ * is over and one cycle, and no more than `done` is done again (restartQuantileS).
  */
 const mostNeededS = ({ runtime }: StageWorth, done: Seconds, config: SchedulerConfig): number =>
   config.startDelayMaxS +
@@ -253,7 +257,10 @@ const mostNeededS = ({ runtime }: StageWorth, done: Seconds, config: SchedulerCo
 
 const ROUNDING_S = 1;
 
-/** A class for its getter, which an object literal would get anew each time: worths are made for each running task in each cycle. */
+/**
+ * A class for its getter, which an object literal would get anew each time: worths are made for each running task in
+ * each cycle.
+ */
 class StagesWorth implements Worth {
   readonly curve: UtilityCurve;
   readonly taskDeadlineMs: EpochMs | null;

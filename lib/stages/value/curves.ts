@@ -6,8 +6,8 @@ import type { UtilityCurve } from '../../domain/plan.ts';
 const after = (t: EpochMs, s: Seconds): EpochMs => epochMs(raw(t) + Math.max(raw(s) * 1000, 1));
 
 /**
- * Deadline job: constant until the deadline, then linearly down to `endUsd` within `fadeS` (JamaisVu section 4.3: so that
- * a job whose runtime was over-estimated is not given up).
+ * Deadline job: constant until the deadline, then linearly down to `endUsd` within `fadeS` (JamaisVu section 4.3: so
+ * that a job whose runtime was over-estimated is not given up).
  */
 export const deadlineCurve = (c: {
   readonly onTimeUsd: number;

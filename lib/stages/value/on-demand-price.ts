@@ -12,7 +12,10 @@ const FALLBACK_USD_PER_VCPU_HOUR = 0.048;
 
 type Asked = Pick<StageSpec, 'resources' | 'constraints'>;
 
-/** Answers what an hour of one task alone costs on demand; remembered by the very stage, and for MOST_KNOWN needs and constraints. */
+/**
+ * Answers what an hour of one task alone costs on demand; remembered by the very stage, and for MOST_KNOWN needs and
+ * constraints.
+ */
 export type TaskPrice = (stage: Asked) => number;
 
 const MOST_KNOWN = 4096;
@@ -32,9 +35,9 @@ export function rememberedPrices(): (views: readonly PoolView[]) => TaskPrice {
 }
 
 /**
- * US dollars per hour of the cheapest instance that holds one task within its constraints, at its on-demand price, as if nothing shared
- * it: work that is worth more than that always pays in the end. A constraint to spot does not matter here: it is the yardstick of worth,
- * not a place to run.
+ * US dollars per hour of the cheapest instance that holds one task within its constraints, at its on-demand price, as
+ * if nothing shared it: work that is worth more than that always pays in the end. A constraint to spot does not matter
+ * here: it is the yardstick of worth, not a place to run.
  */
 export function onDemandPrices(views: readonly PoolView[]): TaskPrice {
   const pools = new Map<string, Pool>();

@@ -22,7 +22,10 @@ export function workLeft(runtime: Distribution, done: Seconds, kept: Seconds, cy
   return { stay, restart: redo === 0 ? stay : { atS: stay.atS.map((s) => s + redo), weight: stay.weight } };
 }
 
-/** `quantile(workLeft(..).restart, p)`, to the last bit. Asked for each running task in each cycle: nothing is allocated. */
+/**
+ * `quantile(workLeft(..).restart, p)`, to the last bit. Asked for each running task in each cycle: nothing is
+ * allocated.
+ */
 export function restartQuantileS(of: {
   readonly runtime: Distribution;
   readonly done: Seconds;
@@ -41,8 +44,8 @@ export function restartQuantileS(of: {
 /**
  * JVuSched's answer to an under-estimate (JamaisVu section 4.2): each time a task outlives its estimate, the estimate
  * grows by 2^t cycles, t = 0, 1, 2 .. After t increments it has grown by 2^t - 1 cycles. Made stateless: a task that is
- * `over` beyond its first estimate has outlived the increments up to t = floor(log2(over / cycle + 1)); the next one puts
- * the estimate at 2^(t+1) - 1 cycles. Returns the time from now to there: more than 0, at most `over` + one cycle.
+ * `over` beyond its first estimate has outlived the increments up to t = floor(log2(over / cycle + 1)); the next one
+ * puts the estimate at 2^(t+1) - 1 cycles. Returns the time from now to there: more than 0, at most `over` + one cycle.
  */
 export function backOff(over: Seconds, cycle: Seconds): Seconds {
   const cycles = raw(over) / raw(cycle);

@@ -10,7 +10,8 @@ import type { Draw } from './supply.ts';
  * A leaf is *chosen* when it has units. Semantics of an assignment of units to leaves:
  *  - nCk: value when exactly k units, none otherwise allowed but 0. lnCk: value * units / k for 0 <= units <= k.
  *  - killnCk / killLnCk: the same with -cost; what they draw is given back instead of taken (Alg. 1).
- *  - max: at most one child is chosen; its value. min: the least value of its children (0 for one not chosen). sum: the sum.
+ *  - max: at most one child is chosen; its value. min: the least value of its children (0 for one not chosen). sum: the
+ *    sum.
  *  - scale: factor >= 0 times the child. barrier: `threshold` once the child's value reaches it, else 0.
  */
 export type Expression = Leaf | Max | Min | Sum | Scale | Barrier;

@@ -47,7 +47,10 @@ export interface SupplyRows {
   /** Rows of the same partition and slot are consecutive; this is the first of them. */
   readonly block: Int32Array;
   readonly name: (row: number) => string;
-  /** Use by one unit that runs in slots [start, finish); slots past the window are cut off. Zero amounts are left out. Shared between callers: not to be written to. */
+  /**
+   * Use by one unit that runs in slots [start, finish); slots past the window are cut off. Zero amounts are left out.
+   * Shared between callers: not to be written to.
+   */
   readonly use: (draws: readonly Draw[], start: number, finish: number) => RowUse;
 }
 

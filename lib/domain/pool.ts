@@ -46,7 +46,8 @@ export function poolParts(id: PoolId): {
   return { type, family: type.split('.')[0] ?? type, zone, option };
 }
 
-/** Whether a pool is bought on the spot market. For loops: nothing is made. */
+/** Whether a pool is bought so. For loops: no list is made. */
+export const isBoughtAs = (id: PoolId, option: PurchaseOption): boolean => id.endsWith(`/${option}`);
 export const isSpotPool = (id: PoolId): boolean => id.endsWith('/spot');
 
 /** `c5.large/us-east-1a`: the same for all purchase options. */

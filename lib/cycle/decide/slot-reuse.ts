@@ -27,7 +27,7 @@ import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import { isOver, type Job, type TaskRef } from '../../domain/job.ts';
 import type { Effect, Worth } from '../../domain/plan.ts';
-import { type Pool, poolParts } from '../../domain/pool.ts';
+import { type Pool, isBoughtAs } from '../../domain/pool.ts';
 import { fits, minusResources, plusResources, type Resources } from '../../domain/resources.ts';
 import { isStopping, type InstanceView, type PendingGroup, type Snapshot } from '../../domain/snapshot.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
@@ -217,9 +217,9 @@ export class SlotReuse {
 
   #suits({ group, offers, worth, isBarred }: Waiting, pool: Pool, nowMs: EpochMs): boolean {
     if (isBarred || brokenConstraint(group.stage.constraints, pool) !== null) return false;
-    const isOnDemand = (o: Offer): boolean => poolParts(o.pool).option === 'on-demand';
+    const isOnDemand = (o: Offer): boolean => isBoughtAs(o.pool, 'on-demand');
     if (pool.option === 'on-demand') return offers.length > 0 && offers.every(isOnDemand);
-    if (group.deadlineMs === null) return offers.some((o) => o.pool.endsWith(`/${pool.option}`));
+    if (group.deadlineMs === null) return offers.some((o) => isBoughtAs(o.pool, pool.option));
     const isOffered = offers.some((o) => o.pool === pool.id);
     return isOffered && worth !== undefined && !isGuarded(worth, nowMs, this.#config.cyclePeriodS);
   }

@@ -117,7 +117,7 @@ interface Known {
 function whole(name: string, known: Known, seen: readonly string[] = []): PresetSpec {
   if (seen.includes(name)) {
     throw new EbbError('usage', {
-      what: `the preset ${seen[0] ?? name} extends itself`,
+      what: `the preset ${name} extends itself`,
       got: [...seen, name].join(' -> '),
       next: 'extend a shipped preset: see `ebb config --presets`',
     });

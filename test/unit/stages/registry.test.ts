@@ -1,0 +1,164 @@
+import { describe, expect, it } from '@jest/globals';
+import { schedulerConfig } from '../../../lib/domain/config.ts';
+import type { PresetSpec } from '../../../lib/domain/preset-spec.ts';
+import { EbbError } from '../../../lib/kernel/errors.ts';
+import { policyList, presetList, presetNamed, type OwnPresets } from '../../../lib/stages/registry.ts';
+
+/** Policies that no shipped preset names: they are there to be mixed in. */
+const MIXED_IN_ONLY = ['value sharp-deadline'];
+
+function refusal(make: () => unknown): { readonly code: string; readonly text: string } {
+  try {
+    make();
+  } catch (error) {
+    if (error instanceof EbbError) return { code: error.code, text: error.message };
+    throw error;
+  }
+  throw new Error('nothing was refused');
+}
+
+const mine = (spec: PresetSpec): OwnPresets => ({ mine: spec });
+const made = (spec: PresetSpec) => presetNamed('mine', mine(spec));
+
+describe('a preset', () => {
+  it.each<[string, string, OwnPresets, string]>([
+    ['the preset that is asked for', 'ebbtode', {}, 'did you mean ebbtide?'],
+    ['the user’s own preset', 'nihgtly', { nightly: { extends: 'ebbtide' } }, 'did you mean nightly?'],
+    ['the preset that one extends', 'mine', mine({ extends: 'flet' }), 'did you mean fleet?'],
+    ['a policy', 'mine', mine({ extends: 'ebbtide', plan: 'fcsf' }), 'did you mean fcfs?'],
+    ['a policy with settings', 'mine', mine({ extends: 'ebbtide', plan: { policy: 'mlip' } }), 'did you mean milp?'],
+    [
+      'a setting',
+      'mine',
+      mine({ extends: 'ebbtide', plan: { policy: 'milp', slots: 600 } }),
+      'slots is no setting of it (did you mean slotS?)',
+    ],
+  ])('gets the nearest name for a wrong one: %s', (_, name, own, text) => {
+    expect(refusal(() => presetNamed(name, own))).toEqual({ code: 'usage', text: expect.stringContaining(text) });
+  });
+
+  it('gets all names where none is near', () => {
+    const { text } = refusal(() => presetNamed('zzzzzzzzzz', { nightly: { extends: 'ebbtide' } }, ['oracle']));
+    for (const { name } of [...presetList(), { name: 'nightly' }, { name: 'oracle' }]) expect(text).toContain(name);
+    expect(refusal(() => made({ extends: 'ebbtide', speculate: 'zzzzzzzz' })).text).toContain('allowed: none');
+  });
+
+  it.each<[string, OwnPresets, string]>([
+    ['itself', { a: { extends: 'a' } }, 'a -> a'],
+    ['one that extends it', { a: { extends: 'b' }, b: { extends: 'a' } }, 'a -> b -> a'],
+    ['a circle that it is not in', { a: { extends: 'b' }, b: { extends: 'c' }, c: { extends: 'b' } }, 'the preset b extends itself'],
+  ])('may not extend %s', (_, own, text) => {
+    expect(refusal(() => presetNamed('a', own))).toEqual({ code: 'usage', text: expect.stringContaining(text) });
+  });
+
+  it('of the user’s may not take a shipped name', () => {
+    for (const { name } of presetList()) {
+      const { code, text } = refusal(() => presetNamed(name, { [name]: { extends: 'ebbtide' } }));
+      expect([name, code, text]).toEqual([name, 'usage', expect.stringContaining('may not replace a shipped preset')]);
+    }
+    expect(refusal(() => presetList({ fleet: { extends: 'ebbtide' } })).text).toContain('may not replace');
+  });
+
+  it('without `extends` names every stage', () => {
+    const { policies } = presetNamed('ebbtide');
+    expect(made(policies).policies).toEqual(policies);
+    for (const stage of Object.keys(policies)) {
+      const { [stage as 'plan']: left, ...rest } = policies;
+      expect(left).toBeDefined();
+      expect(refusal(() => made(rest)).text).toContain(`names no policy for the stage ${stage}`);
+    }
+  });
+
+  it('takes what it does not name from what it extends, through several', () => {
+    const own: OwnPresets = {
+      a: { extends: 'fleet', plan: 'greedy', forecast: 'model' },
+      b: { extends: 'a', scale: 'cheapest-spot', plan: { policy: 'milp', slotS: 60 } },
+    };
+    const b = presetNamed('b', own);
+    expect(b.policies).toEqual({ ...presetNamed('fleet').policies, plan: 'milp', scale: 'cheapest-spot' });
+    expect(b.forecast).toBe('model');
+    expect(presetList(own).map((p) => p.name)).toEqual([...presetList().map((p) => p.name), 'a', 'b']);
+  });
+
+  it('refuses settings that a policy does not have, or of another type', () => {
+    const plan = (settings: Record<string, unknown>): string =>
+      refusal(() => made({ extends: 'ebbtide', plan: { policy: 'milp', ...settings } })).text;
+    expect(plan({ slotS: '600' })).toContain('slotS: ');
+    expect(plan({ slotS: -1 })).toContain('slotS: ');
+    expect(plan({ lookAheadSlots: 2.5 })).toContain('lookAheadSlots: ');
+    // A setting of the deployment, and of another policy, but not of this one.
+    expect(plan({ turnoverS: 5 })).toContain('turnoverS is no setting of it');
+    const both = plan({ slotS: '600', colour: 'red' });
+    expect(both).toContain('slotS: ');
+    expect(both).toContain('colour is no setting of it');
+    const none = refusal(() => made({ extends: 'ebbtide', plan: { policy: 'fcfs', slotS: 60 } })).text;
+    expect(none).toContain('it has no settings');
+  });
+
+  it('finds nothing under names that every object has', () => {
+    for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
+      expect([name, refusal(() => presetNamed(name)).code]).toEqual([name, 'usage']);
+      expect([name, refusal(() => made({ extends: name })).code]).toEqual([name, 'usage']);
+      expect([name, refusal(() => made({ extends: 'ebbtide', plan: name })).code]).toEqual([name, 'usage']);
+      const given = JSON.parse(`{"policy": "milp", "${name}": 1}`) as { policy: string };
+      expect([name, refusal(() => made({ extends: 'ebbtide', plan: given })).code]).toEqual([name, 'usage']);
+    }
+  });
+});
+
+describe('`presets` in the settings', () => {
+  const parsed = (presets: unknown) => schedulerConfig.safeParse({ presets });
+  const many = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`mine-${i}`, { extends: 'ebbtide' }]));
+
+  it('are at most 32', () => {
+    expect(parsed(many(32)).success).toBe(true);
+    expect(parsed(many(33)).error?.issues.map((i) => i.message)).toEqual(['at most 32 presets']);
+  });
+
+  it('take policies by name or with settings beside it, and know no other keys', () => {
+    expect(parsed({ a: { extends: 'ebbtide', plan: { policy: 'milp', slotS: 60 }, scale: 'on-demand' } }).success).toBe(
+      true,
+    );
+    expect(parsed({ a: { extends: 'ebbtide', plann: 'milp' } }).success).toBe(false);
+    expect(parsed({ a: { extends: 'ebbtide', plan: { slotS: 60 } } }).success).toBe(false);
+    expect(parsed({ a: { extends: 'ebbtide', plan: 7 } }).success).toBe(false);
+    expect(parsed({ A: { extends: 'ebbtide' } }).success).toBe(false);
+    expect(parsed({ a: 'ebbtide' }).success).toBe(false);
+  });
+
+  it('are never the prototype of anything', () => {
+    for (const name of ['__proto__', 'constructor']) {
+      const settings: unknown = JSON.parse(`{"${name}": {"extends": "ebbtide"}}`);
+      const { data } = parsed(settings);
+      expect(Object.getPrototypeOf(data?.presets ?? {})).toBe(Object.prototype);
+      if (data !== undefined && !Object.hasOwn(data.presets, name)) {
+        expect(refusal(() => presetNamed(name, data.presets)).code).toBe('usage');
+      }
+    }
+  });
+});
+
+describe('every policy', () => {
+  it('is named by a shipped preset, or here', () => {
+    const named = new Set(
+      presetList().flatMap(({ policies }) => Object.entries(policies).map(([stage, name]) => `${stage} ${name}`)),
+    );
+    const unused = policyList()
+      .map(({ stage, name }) => `${stage} ${name}`)
+      .filter((p) => !named.has(p));
+    expect(unused).toEqual(MIXED_IN_ONLY);
+  });
+
+  it('has a name of its own in its stage, a line about it and a source', () => {
+    const all = policyList();
+    expect(new Set(all.map(({ stage, name }) => `${stage} ${name}`)).size).toBe(all.length);
+    expect(all.filter(({ about, source }) => about === '' || source === '')).toEqual([]);
+  });
+
+  it('can be mixed into the default by its name', () => {
+    for (const { stage, name } of policyList()) {
+      expect(made({ extends: 'ebbtide', [stage]: name }).policies).toMatchObject({ [stage]: name });
+    }
+  });
+});

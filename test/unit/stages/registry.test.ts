@@ -46,7 +46,11 @@ describe('a preset', () => {
   it.each<[string, OwnPresets, string]>([
     ['itself', { a: { extends: 'a' } }, 'a -> a'],
     ['one that extends it', { a: { extends: 'b' }, b: { extends: 'a' } }, 'a -> b -> a'],
-    ['a circle that it is not in', { a: { extends: 'b' }, b: { extends: 'c' }, c: { extends: 'b' } }, 'the preset b extends itself'],
+    [
+      'a circle that it is not in',
+      { a: { extends: 'b' }, b: { extends: 'c' }, c: { extends: 'b' } },
+      'the preset b extends itself',
+    ],
   ])('may not extend %s', (_, own, text) => {
     expect(refusal(() => presetNamed('a', own))).toEqual({ code: 'usage', text: expect.stringContaining(text) });
   });

@@ -136,7 +136,7 @@ for (const distinct of [false, true]) {
     const p = poolOf({ type: 'm5.4xlarge', vcpus: 16, gib: 64 });
     const free = needOf(i % 17, 4096 * (i % 17));
     return {
-      on: { instance: instanceId(`i${i}`) },
+      on: instanceId(`i${i}`),
       pool: p,
       capacity: p.type.capacity,
       free,

@@ -440,7 +440,7 @@ export const solveView = z
     objective: z.number().describe('Expected worth less cost, US dollars.'),
     greedyObjective: z.number(),
     bound: z.number().nullable(),
-    boundKind: z.enum(['lp', 'lagrangian', 'mip']).nullable(),
+    boundKind: z.enum(['lagrangian', 'mip']).nullable(),
     gap: z.number().nullable().describe('(bound - objective) / |bound|.'),
     gapOfCost: z.number().nullable().describe('(bound - objective) / expected cost of what the plan starts.'),
     variables: count,

@@ -103,7 +103,7 @@ export interface SolveReport {
    * computed.
    */
   readonly bound: number | null;
-  readonly boundKind: 'lp' | 'lagrangian' | 'mip' | null;
+  readonly boundKind: 'lagrangian' | 'mip' | null;
   /** (bound - objective) / max(|bound|, 1e-9); null without a bound. */
   readonly gap: number | null;
   /**
@@ -144,14 +144,11 @@ export interface Release {
   readonly reason: string;
 }
 
-/**
- * A task given to an instance that exists (`instance`) or to one that is being bought (`purchase`, its position in the
- * list, and which of it).
- */
+/** A task given to an instance that is there, up or starting. */
 export interface Placement {
   readonly task: TaskRef;
   readonly group: GroupId;
-  readonly on: { readonly instance: InstanceId } | { readonly purchase: number; readonly ordinal: number };
+  readonly on: InstanceId;
   readonly reason: string;
 }
 

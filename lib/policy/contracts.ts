@@ -267,7 +267,7 @@ export interface TaskToPlace {
 }
 /** An instance that is there, or one being bought. */
 export interface Host {
-  readonly on: Placement['on'];
+  readonly on: InstanceId;
   readonly pool: Pool;
   readonly capacity: Resources;
   readonly free: Resources;

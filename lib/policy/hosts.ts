@@ -1,4 +1,5 @@
 import { invariant } from '../kernel/errors.ts';
+import type { InstanceId } from '../kernel/ids.ts';
 import type { Seconds } from '../kernel/units.ts';
 import type { Placement } from '../domain/plan.ts';
 import type { Pool } from '../domain/pool.ts';
@@ -18,7 +19,6 @@ export class InstanceHost implements Host {
   readonly #remainingOf: (view: InstanceView) => Seconds;
   /** The one that this was made of by `withFree`: what is left is looked for once. */
   readonly #of: InstanceHost | null;
-  #on: Placement['on'] | null = null;
   #remainingS: Seconds | null = null;
 
   /**
@@ -39,8 +39,8 @@ export class InstanceHost implements Host {
     this.#of = of;
   }
 
-  get on(): Placement['on'] {
-    return (this.#on ??= this.#of?.on ?? { instance: this.#view.instance.id });
+  get on(): InstanceId {
+    return this.#view.instance.id;
   }
 
   get remainingS(): Seconds {
@@ -65,10 +65,10 @@ export function afterPlacing(
 ): readonly Host[] {
   if (placements.length === 0) return hosts;
   const need = new Map(tasks.map((t) => [t.group, t.need]));
-  const takenBy = Map.groupBy(placements, (p) => ('instance' in p.on ? p.on.instance : ''));
+  const takenBy = Map.groupBy(placements, (p) => p.on);
   let lookedFor = takenBy.size;
   return hosts.map((h) => {
-    const mine = lookedFor > 0 && 'instance' in h.on ? takenBy.get(h.on.instance) : undefined;
+    const mine = lookedFor > 0 ? takenBy.get(h.on) : undefined;
     if (mine === undefined) return h;
     lookedFor--;
     const free = mine.reduce(

@@ -138,7 +138,7 @@ export const plan = (id: string, explanations: readonly Explanation[] = []): Pla
     objective: 1.5,
     greedyObjective: 1.25,
     bound: 1.5,
-    boundKind: 'lp',
+    boundKind: 'lagrangian',
     gap: 0,
     gapOfCost: 0.1,
     variables: 10,

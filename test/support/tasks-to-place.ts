@@ -44,7 +44,7 @@ export interface HostFacts {
 export function host({ id, vcpus = 4, free = vcpus, gib = 64, remainingS = 0, zone = 'a' }: HostFacts): Host {
   const p = pool({ vcpus, gib, zone });
   return {
-    on: { instance: instanceId(id) },
+    on: instanceId(id),
     pool: p,
     capacity: p.type.capacity,
     free: { ...resources(free, gib), disk: p.type.capacity.disk },
@@ -52,6 +52,5 @@ export function host({ id, vcpus = 4, free = vcpus, gib = 64, remainingS = 0, zo
   };
 }
 
-export const nameOf = (on: Host['on']): string =>
-  'instance' in on ? on.instance : `purchase ${on.purchase}.${on.ordinal}`;
+export const nameOf = (on: Host['on']): string => on;
 export const runtimeOf = (t: TaskToPlace): number => raw(t.runtimeS);

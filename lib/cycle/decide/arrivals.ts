@@ -13,9 +13,8 @@ export function withoutArrivals(snapshot: Snapshot, { placements, arrived }: Arr
   const needs = new Map(snapshot.groups.map((g) => [g.id, g.need]));
   const taken = new Map<InstanceId, Resources>();
   for (const { group, on } of placements) {
-    if (!('instance' in on)) continue;
     const need = invariant(needs.get(group), `a task of group ${group} is placed, which does not wait`);
-    taken.set(on.instance, plusResources(taken.get(on.instance) ?? NO_RESOURCES, need));
+    taken.set(on, plusResources(taken.get(on) ?? NO_RESOURCES, need));
   }
   const instances = new Map<InstanceId, InstanceView>();
   for (const view of snapshot.instances.values()) {

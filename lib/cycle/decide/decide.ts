@@ -129,7 +129,7 @@ function place<S>(
   const leftovers = [...leftoversOf(appraised, moved.unplaced, placing), ...started.leftovers];
   const used = new Set<InstanceId>();
   for (const p of [...returning.placements, ...moved.placements, ...started.placements, ...started.reserved])
-    if ('instance' in p.on) used.add(p.on.instance);
+    used.add(p.on);
   return { started, moved: moved.placements, leftovers, used };
 }
 

@@ -98,8 +98,7 @@ interface ReadyStart {
 
 /** Placements that can start now. A gang starts only when all of it is on instances that are up. */
 function readyPlacements(snapshot: Snapshot, placements: readonly Placement[]): ReadyStart[] {
-  const ready = (p: Placement): boolean =>
-    'instance' in p.on && snapshot.instances.get(p.on.instance)?.instance.state === 'ready';
+  const ready = (p: Placement): boolean => snapshot.instances.get(p.on)?.instance.state === 'ready';
   const gangs = new Set(snapshot.groups.filter((g) => g.stage.gang).map((g) => g.id));
   const held = new Set(placements.filter((p) => gangs.has(p.group) && !ready(p)).map((p) => p.group));
   const placed = new Map<GroupId, number>();
@@ -113,12 +112,12 @@ function readyPlacements(snapshot: Snapshot, placements: readonly Placement[]): 
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
   const started = new Map<GroupId, number>();
   return placements.flatMap((p) => {
-    if (!ready(p) || held.has(p.group) || !('instance' in p.on)) return [];
+    if (!ready(p) || held.has(p.group)) return [];
     const group = invariant(groups.get(p.group), `a task of group ${p.group} is placed, which does not wait`);
     const nth = started.get(p.group) ?? 0;
     started.set(p.group, nth + 1);
     const index = invariant(memberOf(group, nth), `group ${p.group} has no task ${nth}`);
     const task: TaskRef = { job: p.task.job, stage: p.task.stage, index };
-    return [{ task, instance: p.on.instance, reason: p.reason, fresh: 'freshFrom' in group.members }];
+    return [{ task, instance: p.on, reason: p.reason, fresh: 'freshFrom' in group.members }];
   });
 }

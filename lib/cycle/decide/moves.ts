@@ -101,7 +101,7 @@ export function placeReturning(context: PlacingContext, returning: readonly Runn
   return { placements, hosts: afterPlacing(hosts, tasks, placements) };
 }
 
-const isOn = ({ on }: Host, target: InstanceId): boolean => 'instance' in on && on.instance === target;
+const isOn = ({ on }: Host, target: InstanceId): boolean => on === target;
 
 /**
  * Starts of tasks that have stopped to go on elsewhere, on their target, in the order of their groups' ids. Groups
@@ -113,7 +113,7 @@ export function placeMoved({ groups: all }: Pick<Snapshot, 'groups'>, hosts: rea
   const tasks: TaskToPlace[] = [];
   const arrived = new Set<GroupId>();
   if (groups.length === 0) return { placements, hosts, arrived };
-  const byInstance = new Map(hosts.flatMap((h) => ('instance' in h.on ? [[h.on.instance, h] as const] : [])));
+  const byInstance = new Map(hosts.map((h) => [h.on, h]));
   const taken = new Map<InstanceId, Resources>();
   for (const group of groups) {
     const target = invariant(group.goesTo, 'the group has a target');

@@ -292,8 +292,7 @@ function meantFor(
     there.set(group, (there.get(group) ?? 0) + tasks);
   };
   for (const { on, group } of d.placements) {
-    if ('instance' in on && d.snapshot.instances.get(on.instance)?.instance.state !== 'ready')
-      count(on.instance, group, 1);
+    if (d.snapshot.instances.get(on)?.instance.state !== 'ready') count(on, group, 1);
   }
   d.lots.forEach((of, i) =>
     of.forEach(({ taken }, n) => {

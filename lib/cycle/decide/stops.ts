@@ -60,7 +60,7 @@ export function stopsOf(
   const going = new Set(moves.map((m) => m.running.attempt.id));
   for (const m of moves) {
     const on = placed.get(moveGroup(m))?.on;
-    const host = on !== undefined && 'instance' in on ? snapshot.instances.get(on.instance) : undefined;
+    const host = on === undefined ? undefined : snapshot.instances.get(on);
     if (host !== undefined && host.instance.state === 'ready') {
       stop(m.running, {
         why: 'preempted',

@@ -99,7 +99,7 @@ function tasksByPlace(placements: readonly Placement[]): Map<GroupId, Map<string
   const places = new Map<GroupId, Map<string, number>>();
   for (const p of placements) {
     const counts = places.get(p.group) ?? new Map<string, number>();
-    const on = 'instance' in p.on ? p.on.instance : `purchase ${p.on.purchase}`;
+    const { on } = p;
     counts.set(on, (counts.get(on) ?? 0) + 1);
     places.set(p.group, counts);
   }

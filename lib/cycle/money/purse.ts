@@ -155,8 +155,8 @@ export class Purse {
     const refused = new Set<GroupId>();
     const kept = placements.filter((p) => {
       const group = groups.get(p.group);
-      if (group === undefined || !('instance' in p.on)) return true;
-      const { instance } = p.on;
+      if (group === undefined) return true;
+      const { on: instance } = p;
       const money = this.#money.get(group.job);
       const runtimeS = runtimeOf(group);
       const over = refused.has(group.id) ? null : this.#overByHolding(instance, Math.max(runtimeS, toldToDoS(group)));

@@ -161,7 +161,7 @@ function whereTheyLast(tasks: readonly TaskToPlace[], { snapshot, config, truth 
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
   const takenMs = new Map<InstanceId, number>();
   const lasts = (host: Host, group: PendingGroup): boolean => {
-    const view = 'instance' in host.on ? snapshot.instances.get(host.on.instance) : undefined;
+    const view = snapshot.instances.get(host.on);
     if (view === undefined || view.pool.option !== 'spot') return true;
     const { id, pool, bid, launchedMs, requestedMs, readyMs } = view.instance;
     let until = takenMs.get(id);

@@ -120,7 +120,7 @@ function placeStarts(
 }
 
 /** Whether an instance is up and nothing gives way on it. */
-type IsUp = (instance: InstanceId | null) => boolean;
+type IsUp = (instance: InstanceId) => boolean;
 
 const isUpIn =
   ({ instances }: Snapshot, yielding: ReadonlyMap<InstanceId, Yielding>): IsUp =>
@@ -147,7 +147,7 @@ function urgentOf({ worths, forecasts, snapshot }: Context, wanted: readonly Wan
 
 /** Whether all that is urgent begins, for then the packer's choice stands. */
 function begins(urgent: readonly Urgent[], placements: readonly Placement[], isUp: IsUp): boolean {
-  const begun = new Set<TaskRef>(placements.flatMap((p) => (isUp(instanceOf(p)) ? [p.task] : [])));
+  const begun = new Set<TaskRef>(placements.flatMap((p) => (isUp(p.on) ? [p.task] : [])));
   return urgent.every((w) => w.tasks.every((t) => begun.has(t.task)));
 }
 
@@ -171,7 +171,7 @@ function placeUrgent(
     return known;
   };
   const hasRoom = ({ free }: Host): boolean => raw(free.cpu) > 0;
-  let up = hosts.filter((h) => hasRoom(h) && isUp(idOf(h)) && isAsked(h.pool));
+  let up = hosts.filter((h) => hasRoom(h) && isUp(h.on) && isAsked(h.pool));
   const placements: Placement[] = [];
   for (const of of urgent) {
     if (up.length === 0) break;
@@ -211,20 +211,20 @@ function placeWhereWorkYields(context: Context, placing: Placing): Started {
   const { now, reserved } = roomNow(chosen, { hosts, tasks });
   const left = afterPlacing(hosts, tasks, now);
   const cleared = clearedBy(yielding, { snapshot: context.snapshot, chosen });
-  const spare = (): Host[] => spareRoom(left, afterPlacing(later, tasks, chosen)).filter((h) => !cleared.has(idOf(h)));
+  const spare = (): Host[] => spareRoom(left, afterPlacing(later, tasks, chosen)).filter((h) => !cleared.has(h.on));
   const { elsewhere, ...waits } = placeRest(context, placing, { chosen, spare });
   const { leftovers } = waits;
 
   const needed = new Set<AttemptId>();
   const free = new Map(
     left.flatMap((h) => {
-      const id = idOf(h);
+      const id = h.on;
       return id !== null && yielding.has(id) ? [[id, h.free] as const] : [];
     }),
   );
   const needs = new Map<TaskRef, Resources>(tasks.map((t) => [t.task, t.need]));
   for (const [instance, there] of yielding) {
-    const waiting = reserved.filter((p) => instanceOf(p) === instance);
+    const waiting = reserved.filter((p) => p.on === instance);
     const short = waiting.reduce((sum, p) => plusResources(sum, needs.get(p.task) ?? NO_RESOURCES), NO_RESOURCES);
     const isCleared = leftovers.length > 0 && cleared.has(instance);
     const beneficiaries = isCleared
@@ -323,12 +323,9 @@ function yieldingOn(snapshot: Snapshot, { preemptions }: Allotment): ReadonlyMap
   return yielding;
 }
 
-const instanceOf = (p: Placement): InstanceId | null => ('instance' in p.on ? p.on.instance : null);
-const idOf = (h: Host): InstanceId | null => ('instance' in h.on ? h.on.instance : null);
-
 /** The host as it is when what gives way on it is gone. */
 function withRoomMade(host: Host, yielding: ReadonlyMap<InstanceId, Yielding>): Host {
-  const id = idOf(host);
+  const id = host.on;
   const of = id === null ? undefined : yielding.get(id);
   if (of === undefined) return host;
   const made = [...of.stopping, ...of.stopped].reduce(
@@ -342,8 +339,8 @@ function withRoomMade(host: Host, yielding: ReadonlyMap<InstanceId, Yielding>): 
 function clearedBy(
   yielding: ReadonlyMap<InstanceId, Yielding>,
   of: { readonly snapshot: Snapshot; readonly chosen: readonly Placement[] },
-): ReadonlySet<InstanceId | null> {
-  const taken = new Set(of.chosen.map(instanceOf));
+): ReadonlySet<InstanceId> {
+  const taken = new Set(of.chosen.map((p) => p.on));
   const cleared = new Set<InstanceId>();
   for (const [id, { stopping, stopped }] of yielding) {
     const there = of.snapshot.instances.get(id)?.attempts.length ?? 0;
@@ -358,20 +355,20 @@ function roomNow(
   { hosts, tasks }: { readonly hosts: readonly Host[]; readonly tasks: readonly TaskToPlace[] },
 ): { readonly now: readonly Placement[]; readonly reserved: readonly Placement[] } {
   if (chosen.length === 0) return { now: [], reserved: [] };
-  const taken = new Set(chosen.map(instanceOf));
-  const free = new Map<InstanceId | null, Resources>();
-  for (const h of hosts) if (taken.has(idOf(h))) free.set(idOf(h), h.free);
+  const taken = new Set(chosen.map((p) => p.on));
+  const free = new Map<InstanceId, Resources>();
+  for (const h of hosts) if (taken.has(h.on)) free.set(h.on, h.free);
   const of = new Map<TaskRef, TaskToPlace>(tasks.map((t) => [t.task, t]));
   const unitOf = (p: Placement): string | TaskRef => of.get(p.task)?.gang ?? p.task;
   const needOf = (p: Placement): Resources => of.get(p.task)?.need ?? NO_RESOURCES;
   const now: Placement[] = [];
   const reserved: Placement[] = [];
   for (const unit of Map.groupBy(chosen, unitOf).values()) {
-    const before = new Map(unit.map((p) => [instanceOf(p), free.get(instanceOf(p)) ?? NO_RESOURCES]));
+    const before = new Map(unit.map((p) => [p.on, free.get(p.on) ?? NO_RESOURCES]));
     const hasRoom = unit.every((p) => {
-      const left = free.get(instanceOf(p)) ?? NO_RESOURCES;
+      const left = free.get(p.on) ?? NO_RESOURCES;
       if (!fits(needOf(p), left)) return false;
-      free.set(instanceOf(p), minusResources(left, needOf(p)));
+      free.set(p.on, minusResources(left, needOf(p)));
       return true;
     });
     if (hasRoom) now.push(...unit);
@@ -416,7 +413,7 @@ function wantedStarts(
       !rules.keepsOption ||
       (spotAllowed
         ? host.pool.option !== 'on-demand' || !gt(runtimeS, freeTime(host))
-        : host.pool.option !== 'spot' || (isBrief && isUp(idOf(host))));
+        : host.pool.option !== 'spot' || (isBrief && isUp(host.on)));
     const inPool = (pool: Pool): boolean =>
       (!rules.keepsOption || spotAllowed || isBrief || pool.option !== 'spot') &&
       brokenConstraint(group.stage.constraints, pool) === null;
@@ -455,7 +452,7 @@ function freeTimeOf({ snapshot, leftOf, config }: Context, { moves }: Allotment)
     );
   };
   return (host) => {
-    const id = idOf(host);
+    const id = host.on;
     if (id === null) return ZERO_S;
     let time = known.get(id);
     if (time === undefined) known.set(id, (time = timeOn(id)));

@@ -8,7 +8,7 @@ import type { Host, PlaceTasks, TaskToPlace } from '../../policy/contracts.ts';
  * matter. O(tasks x empty hosts).
  */
 export const onePerInstance: PlaceTasks = (tasks, hosts) => {
-  const empty = new Set(hosts.filter(isEmpty).sort((a, b) => compareText(nameOf(a.on), nameOf(b.on))));
+  const empty = new Set(hosts.filter(isEmpty).sort((a, b) => compareText(a.on, b.on)));
   const units = new Map<string, TaskToPlace[]>();
   for (const task of [...tasks].sort((a, b) => compareText(keyOf(a), keyOf(b)))) {
     const unit = task.gang ?? keyOf(task);
@@ -38,5 +38,4 @@ function isEmpty({ free, capacity }: Host): boolean {
 }
 
 const keyOf = ({ task }: TaskToPlace): string => `${task.job}/${task.stage}/${String(task.index).padStart(9, '0')}`;
-const nameOf = (on: Placement['on']): string => ('instance' in on ? on.instance : `~${on.purchase}/${on.ordinal}`);
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -124,13 +124,7 @@ function withRoom(hosts: readonly Host[], needs: Float64Array, mayUse: (pool: Po
   return kept;
 }
 
-function compareHosts(a: Host, b: Host): number {
-  const x = a.on;
-  const y = b.on;
-  if ('instance' in x) return 'instance' in y ? compareText(x.instance, y.instance) : -1;
-  if ('instance' in y) return 1;
-  return x.purchase - y.purchase || x.ordinal - y.ordinal;
-}
+const compareHosts = (a: Host, b: Host): number => compareText(a.on, b.on);
 
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 

@@ -133,7 +133,7 @@ function begunOf(classes: ReadonlyMap<string, Many>, input: QueueInput): Readonl
     const of = group === undefined ? null : unknownAs(group);
     const many = of === null ? undefined : classes.get(of);
     if (of === null || many === undefined) continue;
-    count(of, many.startS + ('instance' in on ? upInS(on.instance) : many.startS), false);
+    count(of, many.startS + upInS(on), false);
   }
   return begun;
 }

@@ -195,7 +195,7 @@ function placesHeld(input: QueueInput, waiting: readonly Waiting[]): HeldPlaces 
   const shortS = waiting.reduce((most, w) => Math.max(most, w.startS), 0);
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
   const turns = new Map<GroupId, number>();
-  const given = Map.groupBy(placements, (p) => ('instance' in p.on ? p.on.instance : null));
+  const given = Map.groupBy(placements, (p) => p.on);
   const held = new HeldPlaces();
   const add = ({ instance, pool, attempts }: InstanceView): void => {
     for (const running of attempts) {

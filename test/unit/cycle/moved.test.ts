@@ -23,7 +23,7 @@ const moved = (job: string, target: string): PendingGroup => ({
 });
 
 const host = (id: string): Host => ({
-  on: { instance: instanceId(id) },
+  on: instanceId(id),
   pool: onDemand,
   capacity: resources(4, 2048),
   free: resources(3, 1024),
@@ -40,7 +40,7 @@ it('fills a target with as many tasks as it has room for, whatever the order of 
     [groups.toReversed(), hosts.toReversed()],
   ] as const) {
     const { placements, arrived, hosts: left } = placed(g, h);
-    expect(placements.map((p) => [p.task.job, 'instance' in p.on ? p.on.instance : null])).toEqual([
+    expect(placements.map((p) => [p.task.job, p.on])).toEqual([
       ['j-a', 'i-1'],
       ['j-c', 'i-2'],
     ]);

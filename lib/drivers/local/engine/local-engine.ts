@@ -85,9 +85,22 @@ export async function openEngine(options: LocalEngineOptions): Promise<LocalEngi
   }
 }
 
+/** Throws `usage` where the preset plans without an optimisation model, so that there is none to write. */
+function expectModel({ record, config }: World): void {
+  const { plan } = presetNamed(record.preset, config.presets).policies;
+  if (plan === 'milp') return;
+  throw new EbbError('usage', {
+    what: `the preset ${record.preset} has no optimisation model to write: it plans by ${plan}`,
+    got: '--dump-model',
+    allowed: 'presets with `plan: milp`, e.g. ebbtide',
+    next: 'leave --dump-model out, or choose another --preset',
+  });
+}
+
 async function compose(options: LocalEngineOptions, lock: { release(): void }): Promise<LocalEngine> {
   const store = openSqliteStore({ path: join(options.dir, DATABASE) });
   const world = await enterWorld(options.dir, options, await earlierLife(store));
+  if (options.dumpModel !== null) expectModel(world);
   const market = replayMarket(world.trace, () => world.clock.now());
   const fleet = createLocalFleet({
     dir: options.dir,

@@ -6,7 +6,7 @@ import { seconds, ZERO_S } from '../../../../lib/kernel/units.ts';
 import { pool, resources } from '../../../support/builders.ts';
 
 const host = (name: string, freeCpus = 4): Host => ({
-  on: { instance: instanceId(name) },
+  on: instanceId(name),
   pool: pool(),
   capacity: resources(4, 8192),
   free: resources(freeCpus, 8192),
@@ -24,7 +24,7 @@ const task = (index: number, gang: string | null = null): TaskToPlace => ({
 describe('one task per instance', () => {
   it('gives each task an instance of its own and leaves those alone that run something', () => {
     const placed = onePerInstance([task(0), task(1), task(2)], [host('i-b'), host('i-a'), host('i-c', 3)]);
-    expect(placed.map((p) => [p.task.index, 'instance' in p.on ? p.on.instance : ''])).toEqual([
+    expect(placed.map((p) => [p.task.index, p.on])).toEqual([
       [0, 'i-a'],
       [1, 'i-b'],
     ]);

@@ -80,7 +80,7 @@ function queued({ wanted, instances = [], placed = [], behind = {} }: Scene): {
     placements: placed.map((on, index): Placement => ({
       task: { job: jobId('j'), stage: 'main', index },
       group: groupId(wanted[0]?.id ?? ''),
-      on: { instance: instanceId(on) },
+      on: instanceId(on),
       reason: 'room',
     })),
     giveWay: new Set(),

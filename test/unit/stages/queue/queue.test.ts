@@ -150,7 +150,7 @@ describe('short tasks that found no room', () => {
           Array.from({ length: 8 }, (_, index): Placement => ({
             task: { job: 'a' as never, stage: 'main', index },
             group: groupId('a'),
-            on: { instance: id },
+            on: id,
             reason: 'room',
           })),
         );

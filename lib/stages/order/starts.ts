@@ -125,7 +125,7 @@ type IsUp = (instance: InstanceId) => boolean;
 const isUpIn =
   ({ instances }: Snapshot, yielding: ReadonlyMap<InstanceId, Yielding>): IsUp =>
   (id) =>
-    id !== null && instances.get(id)?.instance.state === 'ready' && !yielding.has(id);
+    instances.get(id)?.instance.state === 'ready' && !yielding.has(id);
 
 interface Urgent extends Wanted {
   readonly deadlineMs: number;
@@ -218,8 +218,7 @@ function placeWhereWorkYields(context: Context, placing: Placing): Started {
   const needed = new Set<AttemptId>();
   const free = new Map(
     left.flatMap((h) => {
-      const id = h.on;
-      return id !== null && yielding.has(id) ? [[id, h.free] as const] : [];
+      return yielding.has(h.on) ? [[h.on, h.free] as const] : [];
     }),
   );
   const needs = new Map<TaskRef, Resources>(tasks.map((t) => [t.task, t.need]));
@@ -325,8 +324,7 @@ function yieldingOn(snapshot: Snapshot, { preemptions }: Allotment): ReadonlyMap
 
 /** The host as it is when what gives way on it is gone. */
 function withRoomMade(host: Host, yielding: ReadonlyMap<InstanceId, Yielding>): Host {
-  const id = host.on;
-  const of = id === null ? undefined : yielding.get(id);
+  const of = yielding.get(host.on);
   if (of === undefined) return host;
   const made = [...of.stopping, ...of.stopped].reduce(
     (sum, r) => plusResources(sum, r.attempt.resources),
@@ -453,7 +451,6 @@ function freeTimeOf({ snapshot, leftOf, config }: Context, { moves }: Allotment)
   };
   return (host) => {
     const id = host.on;
-    if (id === null) return ZERO_S;
     let time = known.get(id);
     if (time === undefined) known.set(id, (time = timeOn(id)));
     return time;

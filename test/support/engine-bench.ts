@@ -171,7 +171,7 @@ export class EngineBench {
       clock: this.clock,
       random,
       solver,
-      stages: stages(presetNamed(preset).stages),
+      stages: stages(presetNamed(preset, this.config.presets).stages),
       preset,
       config: this.config,
       limits: { vcpus },

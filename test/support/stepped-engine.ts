@@ -92,7 +92,10 @@ export class SteppedEngine {
     await others.recall(other, [capacityLearner]);
     return {
       runtime: steps.estimate(sight, stages, { beliefs: learners, config, memory: new DecisionMemory() }),
-      market: steps.forecast(sight, await forecast(sight.snapshot), { config, asks: presetNamed(preset).asks }),
+      market: steps.forecast(sight, await forecast(sight.snapshot), {
+        config,
+        asks: presetNamed(preset, config.presets).asks,
+      }),
     };
   }
 }

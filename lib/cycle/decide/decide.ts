@@ -1,8 +1,10 @@
+import { EbbError } from '../../kernel/errors.ts';
 import type { AttemptId, GroupId, InstanceId } from '../../kernel/ids.ts';
 import type { Allotment, Placement, Plan } from '../../domain/plan.ts';
 import { runningParts } from '../../domain/snapshot.ts';
 import type {
   AppraisedMoves,
+  Copy,
   DecisionContext,
   Leftover,
   OrderInput,
@@ -38,6 +40,7 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
   const leftOf = leftOfEach(context);
   const purse = new Purse({ snapshot, leftOf, config });
 
+  expectNoCopies(stages.speculate(context));
   const { arriving, allotment, appraised } = await planned(input, context, leftOf);
   const placed = place(input, { context, leftOf, allotment, appraised, arriving, purse });
   const scaled = scale(input, { context, appraised, placed, purse });
@@ -79,6 +82,17 @@ export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; de
 const NO_OFFERS: RunningOffers = new Map();
 const NOTHING_STOPS: ReadonlySet<AttemptId> = new Set();
 const NOTHING_ARRIVES: Arrivals = { placements: [], arrived: new Set<GroupId>() };
+
+/** Engine and fleets run copies; decisions do not place them yet. Throws `internal`. */
+function expectNoCopies(copies: readonly Copy[]): void {
+  const [first] = copies;
+  if (first === undefined) return;
+  throw new EbbError('internal', {
+    what: 'the speculate stage asks for copies, which decisions do not place yet',
+    got: `${copies.length}, the first of ${first.of}`,
+    next: 'choose `speculate: none`',
+  });
+}
 
 /** The plan for what does not arrive from a move, and the moves of it that begin. */
 async function planned<S>({ snapshot, stages, solver }: DecideInput<S>, context: DecisionContext, leftOf: LeftOf) {

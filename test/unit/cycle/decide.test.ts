@@ -14,7 +14,7 @@ import type { Attempt, Job, StageProgress, StageSpec, Task } from '../../../lib/
 import type { Allotment, Plan } from '../../../lib/domain/plan.ts';
 import type { Pool } from '../../../lib/domain/pool.ts';
 import type { MarketForecast } from '../../../lib/domain/forecasts.ts';
-import type { PlanPolicy, QueuePolicy } from '../../../lib/policy/contracts.ts';
+import type { PlanPolicy, QueuePolicy, SpeculatePolicy } from '../../../lib/policy/contracts.ts';
 import { invariant } from '../../../lib/kernel/errors.ts';
 import { attemptId, groupId, instanceId, jobId, planId } from '../../../lib/kernel/ids.ts';
 import { epochMs, plus, raw, seconds, usdPerHour, ZERO_S, type EpochMs } from '../../../lib/kernel/units.ts';
@@ -50,6 +50,7 @@ const jobOf = (id: string, tasks: Partial<StageProgress>, over: Partial<StageSpe
 };
 
 interface Scene {
+  readonly speculate?: SpeculatePolicy;
   readonly jobs: readonly Job[];
   readonly attempts?: readonly Attempt[];
   readonly tasks?: readonly Task[];
@@ -94,7 +95,12 @@ async function decided(scene: Scene): Promise<{ plan: Plan; deliberation: Delibe
     ...scene.allotment,
   });
   const preset = presetNamed('greedy').stages;
-  const stages = { ...preset, plan: withoutExchanges(plan), queue: scene.queue ?? preset.queue };
+  const stages = {
+    ...preset,
+    plan: withoutExchanges(plan),
+    queue: scene.queue ?? preset.queue,
+    speculate: scene.speculate ?? preset.speculate,
+  };
   const market: MarketForecast = {
     interruption: () => NEVER_INTERRUPTED,
     expectedPrice: priceOf,
@@ -647,4 +653,9 @@ describe('when what waits is expected to start', () => {
     expect(startS('j-cheap')).toBeGreaterThan(startS('j-dear') + 500);
     expect(startS('j-cheap')).toBeLessThan(startS('j-dear') + 700);
   });
+});
+
+it('says that it places no copies, where a policy asks for one', async () => {
+  const speculate: SpeculatePolicy = () => [{ of: attemptId('a-slow'), reason: 'it is slow' }];
+  await expect(decided({ jobs: [], speculate })).rejects.toThrow(/asks for copies.*not place yet/);
 });

@@ -108,12 +108,12 @@ describe('death of a supervisor', () => {
   });
 });
 
-/** Status of the process that a task became: its pid file says which. */
+/** Status of the process that a task became: its pid file says which. Empty before it is written. */
 function statusOfTask(): string {
   const folder = join(instanceDir(), 'tasks');
   const [file] = readdirSync(folder);
-  const pid = readFileSync(join(folder, file!), 'utf8').split('\n')[0]!;
-  return readFileSync(`/proc/${pid}/status`, 'utf8');
+  const pid = file === undefined ? '' : readFileSync(join(folder, file), 'utf8').split('\n')[0]!;
+  return pid === '' ? '' : readFileSync(`/proc/${pid}/status`, 'utf8');
 }
 
 describe('death of the engine', () => {

@@ -20,7 +20,7 @@ interface Ended {
 const stopped = (how: string): Promise<Ended> =>
   ended(`
     import { readdirSync } from 'node:fs';
-    import { importMarket } from ${module('local/market-import.ts')};
+    import { importMarket } from ${module('drivers/local/market/import.ts')};
     await importMarket('prices.csv', 'p.ebbmarket', {
       onProgress: () => { console.log(readdirSync('.').filter((n) => n.endsWith('.partial')).length); ${how} },
     });

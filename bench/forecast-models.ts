@@ -5,9 +5,9 @@
  *   [--record] [--split S..]
  * DATASET: what `ebb market dataset` drew from the markets, M: those, files or folders of traces. VERSION: folders with
  * model.onnx, asked through onnxruntime-node as when they serve. FOLDER: what `npm run train:preemption -- --rivals`
- * wrote. Bootstraps draw days, seed 1. --split: which parts are judged; unless told test and unseen, on which nothing
- * is chosen. What is still to be chosen is judged on validation. --record: writes the later range's figures beside each
- * VERSION, for `ebb models list` and `show`.
+ * wrote. Bootstraps draw days, seed 1. --split: parts to judge; default: test and
+ * unseen, which no choice may use. Use validation to compare candidates. --record: writes the later range's figures
+ * beside each VERSION, for `ebb models list` and `show`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -7,8 +7,8 @@
  * greedy: the Google trace's task attempts (EBB_DATA_DIR, docs/datasets.md) under `spot-greedy`; milp: the same under
  * `ebbtide`, whose solver ends by nodes. growth: a synthetic workload under `spot-greedy`, then ten times its jobs,
  * once over ten times as long (the live set stays) and once in the same time on ten times the vCPUs (the live set
- * grows); load per vCPU is the same in all three. What is read, made and compiled before the first cycle is measured
- * with a single job and taken off there.
+ * grows); load per vCPU is the same in all three. Start-up time (reading, compiling) is
+ * measured with a single job and subtracted.
  *
  * An event is something that happened to an instance or a task, a submission, or a cycle. `--gap` is the least time
  * between two decisions, seconds; `--from-s` and `--to-s` take a part of the trace. Requests are fractions of the

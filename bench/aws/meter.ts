@@ -132,9 +132,8 @@ interface Keys {
 const readUnit = (isConsistent: boolean | undefined): number => (isConsistent === true ? 1 : 0.5);
 
 /**
- * What is not there is billed as the smallest item is (DynamoDB API reference, BatchGetItem: "If a requested item does
- * not exist, it is not returned in the result. Requests for nonexistent items consume the minimum read capacity
- * units"). DynamoDB Local says 0.
+ * Read units of items that do not exist: as many as for the smallest item (DynamoDB API reference, BatchGetItem:
+ * "Requests for nonexistent items consume the minimum read capacity units"). DynamoDB Local reports 0 for them.
  */
 function absentUnits(said: Buffer, content: Buffer): number {
   const { RequestItems: asked = {} } = jsonOf(said) as { RequestItems?: Readonly<Record<string, Keys>> };

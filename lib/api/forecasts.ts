@@ -28,7 +28,7 @@ export async function listForecasts(of: Backend, query: z.output<typeof forecast
 }
 
 /**
- * What was forecast of the spot instances that the store knows, and what came. Reads all of them: once for each answer.
+ * Drift: forecast and observed losses of all spot instances in the store. Each request reads all of them.
  */
 export async function forecastDrift(of: Backend, { limit, by, risk }: z.output<typeof driftQuery>): Promise<DriftView> {
   const now = of.clock.now();

@@ -8,7 +8,7 @@ import { begunBy, doneOnceS, meanToDo, workToDo } from '../domain/work-to-do.ts'
 import type { SceneContext, ValueContext } from './contracts.ts';
 
 /** Distribution of what an attempt still has to run. */
-export function leftOf(running: RunningTask, input: Pick<ValueContext, 'snapshot' | 'forecasts'>): Distribution {
+export function workLeft(running: RunningTask, input: Pick<ValueContext, 'snapshot' | 'forecasts'>): Distribution {
   const of = begunBy(running, input.snapshot.nowMs);
   const forecast = forecastFor(input.forecasts.runtime, running);
   return forecast === undefined ? certain(doneOnceS(of)) : workToDo(forecast.runtime, of);

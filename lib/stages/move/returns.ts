@@ -32,7 +32,7 @@ import { workDoneS, workKeptS, type InstanceView, type RunningTask, type Snapsho
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
 import { guardMoves } from './deadline-guard.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
-import { hasSettled, leftOf, relocationS } from '../../policy/work-left.ts';
+import { hasSettled, relocationS, workLeft } from '../../policy/work-left.ts';
 
 /**
  * What a move to spot must save, as a fraction of what staying costs. Ours: well over the error of a day's hazard
@@ -141,7 +141,7 @@ function visitTo(
   const meanPrice = forecasts.market.meanPrice?.(pool) ?? null;
   const there = Math.max(usdPerHour, meanPrice === null ? 0 : machines * raw(meanPrice)) / 3600;
   if (there >= here) return null;
-  const stayS = longest(view.attempts, (r) => raw(mean(leftOf(r, input))));
+  const stayS = longest(view.attempts, (r) => raw(mean(workLeft(r, input))));
   const redoneS = longest(view.attempts, (r) =>
     r.stage.checkpoint === null
       ? Math.max(0, raw(workDoneS(r, snapshot.nowMs)) - raw(workKeptS(r, snapshot.nowMs)))

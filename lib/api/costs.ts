@@ -3,7 +3,7 @@
  * until now attributed by the same rule (lib/cycle/money/ledger.ts), so that a report never waits for a machine to end.
  */
 import { z } from 'zod';
-import { raw, type EpochMs } from '../kernel/units.ts';
+import { raw, rawOrNull, type EpochMs } from '../kernel/units.ts';
 import type { InstanceId, JobId } from '../kernel/ids.ts';
 import { attribute, jobsNamed } from '../cycle/money/ledger.ts';
 import { isLive, type Instance } from '../domain/instance.ts';
@@ -102,7 +102,7 @@ export async function jobCost(of: Backend, ref: string): Promise<JobCostView> {
     rows,
     accruedUsd: accrued.reduce((sum, row) => sum + row.usd, 0),
     total: totalOf(rows),
-    maxCostUsd: job.spec.maxCostUsd === null ? null : raw(job.spec.maxCostUsd),
+    maxCostUsd: rawOrNull(job.spec.maxCostUsd),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { minus, raw, seconds, type EpochMs } from '../kernel/units.ts';
+import { minus, raw, rawOrNull, seconds, type EpochMs } from '../kernel/units.ts';
 import { isLive } from '../domain/instance.ts';
 import type { Pool } from '../domain/pool.ts';
 import type { Backend } from '../ports/backend.ts';
@@ -42,7 +42,7 @@ function pricesOf(of: Backend, pool: Pool, now: EpochMs): PoolPrices {
     high = Math.max(high, price);
   }
   const some = low <= high;
-  return { now: quote === null ? null : raw(quote), low: some ? low : null, high: some ? high : null };
+  return { now: rawOrNull(quote), low: some ? low : null, high: some ? high : null };
 }
 
 export async function listInstances(of: Backend, query: z.output<typeof instancesQuery>): Promise<InstanceList> {

@@ -3,7 +3,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { z } from 'zod';
 import { EbbError } from '../kernel/errors.ts';
 import { jobId, timeOrderedText, type JobId } from '../kernel/ids.ts';
-import { raw } from '../kernel/units.ts';
 import { recordOf, type Asker } from '../domain/caller.ts';
 import type { Job, JobSpec } from '../domain/job.ts';
 import { newJob } from '../cycle/admit/new-job.ts';
@@ -221,7 +220,7 @@ interface Admitting {
 async function admitted(of: Backend, asked: JobSpec, { names, caller }: Admitting): Promise<Job> {
   checkOwner(of.access, asked, caller);
   const after = asked.after.length === 0 ? [] : await dependencies(of, asked.after, names);
-  const id = jobId(`j-${timeOrderedText(raw(of.clock.now()), of.random)}`);
+  const id = jobId(`j-${timeOrderedText(of.clock.now(), of.random)}`);
   const { spec, notes, undo }: Placed = (await of.place?.(asked, id)) ?? { spec: asked, notes: [] };
   const { feasible, notes: known } = await of.admit(spec).catch((error: unknown) => {
     undo?.();

@@ -1,11 +1,11 @@
 /** From the domain's values to what the API answers: units unwrapped, instants as ISO strings. Pure. */
-import { raw, type EpochMs, type Quantity } from '../kernel/units.ts';
+import { lte, raw, rawOrNull, vcpusIn, type EpochMs } from '../kernel/units.ts';
 import type { Caller } from '../domain/caller.ts';
 import { isOver, type Attempt, type Job, type StageProgress, type Task } from '../domain/job.ts';
 import type { ForecastOrigin, PoolForecast } from '../domain/forecast.ts';
 import type { Instance } from '../domain/instance.ts';
 import type { Effect, Explanation, Plan } from '../domain/plan.ts';
-import { type Bid, type Pool, poolParts } from '../domain/pool.ts';
+import { bidNumber, poolParts, type Pool } from '../domain/pool.ts';
 import type { Resources } from '../domain/resources.ts';
 import type { EventRecord } from '../ports/store.ts';
 import type {
@@ -32,11 +32,9 @@ export const isoOf = (ms: number): string =>
   new Date(Math.min(Math.max(Math.trunc(ms), -MAX_DATE_MS), MAX_DATE_MS)).toISOString();
 export const iso = (t: EpochMs): string => isoOf(raw(t));
 const isoOrNull = (t: EpochMs | null): string | null => (t === null ? null : iso(t));
-const rawOrNull = (q: Quantity<string> | null): number | null => (q === null ? null : raw(q));
-const bidView = (bid: Bid): number | 'uncapped' => (bid === 'uncapped' ? bid : raw(bid));
 
 export const resourcesView = (r: Resources): ResourcesView => ({
-  cpus: raw(r.cpu) / 1000,
+  cpus: vcpusIn(r.cpu),
   memoryMiB: raw(r.memory),
   gpus: r.gpus,
   diskMiB: raw(r.disk),
@@ -62,7 +60,7 @@ export const callerView = (caller: Caller | undefined): CallerView | null =>
 /** Late as soon as it failed, was cancelled or succeeded past its deadline; open jobs are undecided. */
 function onTime(job: Job): boolean | null {
   if (job.deadlineMs === null || job.finishedMs === null) return null;
-  return job.state === 'succeeded' && raw(job.finishedMs) <= raw(job.deadlineMs);
+  return job.state === 'succeeded' && lte(job.finishedMs, job.deadlineMs);
 }
 
 export const jobSummary = (job: Job): JobSummary => ({
@@ -200,7 +198,7 @@ export function instanceView(i: Instance, extras: InstanceExtras): InstanceView 
     instanceType: extras.pool?.type.name ?? type,
     zone: extras.pool?.zone ?? zone,
     option: extras.pool?.option ?? (option === 'spot' || option === 'reserved' ? option : 'on-demand'),
-    bid: bidView(i.bid),
+    bid: bidNumber(i.bid),
     state: i.state,
     requestedAt: iso(i.requestedMs),
     launchedAt: isoOrNull(i.launchedMs),
@@ -222,7 +220,7 @@ export function instanceView(i: Instance, extras: InstanceExtras): InstanceView 
 function effectView(e: Effect): PlanView['effects'][number] {
   switch (e.kind) {
     case 'launch':
-      return { kind: e.kind, instance: e.instance, pool: e.pool, bid: bidView(e.bid), reason: e.reason };
+      return { kind: e.kind, instance: e.instance, pool: e.pool, bid: bidNumber(e.bid), reason: e.reason };
     case 'start': {
       const { job, stage, index } = e.task;
       return {
@@ -252,7 +250,7 @@ export const poolForecastView = ({ pool, priceUsdPerHour, bids }: PoolForecast):
   pool,
   priceUsdPerHour: raw(priceUsdPerHour),
   bids: bids.map(({ bid, curve, drivers }) => ({
-    bid: bidView(bid),
+    bid: bidNumber(bid),
     horizonS: [...curve.horizonS],
     pInterrupted: [...curve.pInterrupted],
     reason: curve.reason,
@@ -295,9 +293,9 @@ export const explanationView = (job: Job, e: Explanation | null): ExplanationVie
     expectedStartAt: isoOrNull(w.expectedStartMs),
   })),
   placed: (isOver(job.state) ? [] : (e?.placed ?? [])).map((p) => ({ ...p })),
-  considered: (e?.considered ?? []).map((c) => ({ ...c, bid: bidView(c.bid) })),
+  considered: (e?.considered ?? []).map((c) => ({ ...c, bid: bidNumber(c.bid) })),
   excluded: (e?.excluded ?? []).map((x) => ({ ...x })),
-  forecast: (isOver(job.state) ? [] : (e?.forecast ?? [])).map((f) => ({ ...f, bid: bidView(f.bid) })),
+  forecast: (isOver(job.state) ? [] : (e?.forecast ?? [])).map((f) => ({ ...f, bid: bidNumber(f.bid) })),
   runtime:
     e === null || e.runtime === null
       ? null

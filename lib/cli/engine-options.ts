@@ -50,11 +50,17 @@ function writable(path: string): string {
 }
 
 /** Settings of `--settings FILE`, and those of `--set` over them, each checked. Throws `usage`. */
-export const givenSettings = (
+export function givenSettings(
   { settings, set }: Pick<EngineOptions, 'settings' | 'set'>,
   cwd: string,
-): Partial<SchedulerConfig> =>
-  checkedSettings({ ...(settings === undefined ? {} : readSettings(settings, cwd)), ...set });
+): Partial<SchedulerConfig> {
+  const inFile = settings === undefined ? {} : readSettings(settings, cwd);
+  const checked = checkedSettings({ ...inFile, ...set });
+  const { policyModules } = checked;
+  if (policyModules === undefined) return checked;
+  const folder = set?.['policyModules'] === undefined && settings !== undefined ? dirname(resolve(cwd, settings)) : cwd;
+  return { ...checked, policyModules: policyModules.map((path) => resolve(folder, path)) };
+}
 
 /** Only the settings that were given, each checked; all findings at once, misspelt names with the nearest one. */
 export function checkedSettings(given: Readonly<Record<string, unknown>>): Partial<SchedulerConfig> {

@@ -1,7 +1,7 @@
 import { EbbError } from '../kernel/errors.ts';
 import { planId, timeOrderedText, type EffectKey, type InstanceId } from '../kernel/ids.ts';
 import type { Uniform } from '../kernel/random.ts';
-import { between, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../kernel/units.ts';
+import { ZERO_S, raw, scale, seconds, secondsBetween, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Effect, EffectOutcome, Plan } from '../domain/plan.ts';
 import type { Forecasts, MarketForecast } from '../domain/forecasts.ts';
@@ -23,6 +23,7 @@ import {
   stopsOfSuperseded,
 } from './act/intents.ts';
 import { DecisionMemory } from '../policy/memory.ts';
+import type { OwnInUse } from '../policy/own/refusals.ts';
 import { Observer, type ObserverParts } from './observe/observer.ts';
 import {
   decisionOf,
@@ -41,6 +42,8 @@ export interface EngineParts<S> extends ObserverParts {
   readonly random: Uniform;
   readonly solver: S;
   readonly stages: Stages<S>;
+  /** Policies of the user's own among the stages; absent: there are none. */
+  readonly own?: OwnInUse<S>;
   readonly preset: string;
   readonly config: SchedulerConfig;
   readonly forecast: (scene: Scene) => Promise<MarketForecast>;
@@ -181,7 +184,7 @@ export class Engine<S> {
           this.#parts.onFault?.(error);
           this.#parts.onStep?.('waiting');
           if (faults >= MAX_FAULTS || (error instanceof EbbError && !error.retryable) || isFenced(error)) throw error;
-          waitS = seconds(raw(this.#parts.minGapS) * 2 ** faults);
+          waitS = scale(this.#parts.minGapS, 2 ** faults);
         }
         await this.#waitForTrigger(waitS);
       }
@@ -213,7 +216,7 @@ export class Engine<S> {
     const waitS = await this.#round(state);
     this.#kept = state;
     this.#inDoubt = false;
-    this.#decisionS = raw(between(beganMs, this.#parts.clock.now()));
+    this.#decisionS = secondsBetween(beganMs, this.#parts.clock.now());
     return waitS;
   }
 
@@ -240,7 +243,7 @@ export class Engine<S> {
     while (!this.#stopped && !this.#draining) {
       const wasWoken = this.#woken;
       const dueS = isUrgent ? leastS : wasWoken ? Math.min(pacedS, mostS) : mostS;
-      const leftS = dueS - raw(between(decidedMs, clock.now()));
+      const leftS = dueS - secondsBetween(decidedMs, clock.now());
       if (leftS <= 0) return;
       if (this.#hasNews) {
         this.#hasNews = false;
@@ -337,7 +340,7 @@ export class Engine<S> {
 
   async #look(state: WorkingState): Promise<Sight> {
     const snapshot = await this.#observer.snapshot(state);
-    const plan = planId(`p-${timeOrderedText(raw(snapshot.nowMs), this.#parts.random)}`);
+    const plan = planId(`p-${timeOrderedText(snapshot.nowMs, this.#parts.random)}`);
     const lastRanMs = this.#observer.lastRanMs(snapshot);
     return { token: this.#token, plan, snapshot, lastRanMs, draining: this.#draining };
   }

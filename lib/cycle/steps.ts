@@ -13,7 +13,7 @@
 import type { EffectKey } from '../kernel/ids.ts';
 import { planId, timeOrderedText } from '../kernel/ids.ts';
 import type { Uniform } from '../kernel/random.ts';
-import { raw, type Seconds } from '../kernel/units.ts';
+import type { Seconds } from '../kernel/units.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { EffectOutcome } from '../domain/plan.ts';
@@ -73,15 +73,15 @@ export async function look(parts: LookParts, draining: boolean): Promise<Sight |
   memory.end(token);
   parts.onHeld?.(heldJobs(state), heldBefore);
   if (snapshot === null) return null;
-  const plan = planId(`p-${timeOrderedText(raw(snapshot.nowMs), random)}`);
+  const plan = planId(`p-${timeOrderedText(snapshot.nowMs, random)}`);
   return { token, plan, snapshot: asData(snapshot), lastRanMs: observer.lastRanMs(snapshot), draining };
 }
 
 const heldJobs = (state: WorkingState): number =>
   state.activeJobs().reduce((n, job) => (job.state === 'held' ? n + 1 : n), 0);
 
-/** What another process can read: its index of instances is its own. */
-export const asData = (snapshot: Snapshot): Snapshot => ({
+/** What another process can read: its index of instances is its own, and so are its parts. */
+export const asData = ({ parts: _, ...snapshot }: Snapshot): Snapshot => ({
   ...snapshot,
   instances: new Map(snapshot.instances.values().map((view) => [view.instance.id, view])),
 });

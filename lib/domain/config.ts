@@ -9,6 +9,13 @@ export const schedulerConfig = z.strictObject({
     .describe(
       'Presets of your own: policies by stage, from `ebb config --policies`; what is not named comes from `extends`.',
     ),
+  policyModules: z
+    .array(z.string().min(1).max(4096))
+    .max(16)
+    .default([])
+    .describe(
+      'Files with policies of your own (docs/write-a-policy.md), from the folder of the settings; local mode and simulator only.',
+    ),
   forecast: z
     .string()
     .regex(/^[\w][\w.-]{0,63}$/, 'must be `preset`, `history`, `model` or the version of a model')

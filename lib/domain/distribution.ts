@@ -63,21 +63,25 @@ function sortPoints(atS: Float64Array, weight: Float64Array): number {
 
 /**
  * Zeroed doubles, carved out of shared buffers: an ArrayBuffer of its own for every forecast costs six times the rest
- * of making it. A buffer is freed when the last of the forecasts in it is; none is used twice.
+ * of making it. A buffer is freed when the last of the forecasts in it is; none is used twice. One for each maker of
+ * forecasts.
  */
-export function doubles(count: number): Float64Array {
-  const bytes = count * Float64Array.BYTES_PER_ELEMENT;
-  if (used + bytes > buffer.byteLength) {
-    buffer = new ArrayBuffer(Math.max(BUFFER_BYTES, bytes));
-    used = 0;
+export class Doubles {
+  #buffer = new ArrayBuffer(0);
+  #used = 0;
+
+  take(count: number): Float64Array {
+    const bytes = count * Float64Array.BYTES_PER_ELEMENT;
+    if (this.#used + bytes > this.#buffer.byteLength) {
+      this.#buffer = new ArrayBuffer(Math.max(BUFFER_BYTES, bytes));
+      this.#used = 0;
+    }
+    const view = new Float64Array(this.#buffer, this.#used, count);
+    this.#used += bytes;
+    return view;
   }
-  const view = new Float64Array(buffer, used, count);
-  used += bytes;
-  return view;
 }
 const BUFFER_BYTES = 8192;
-let buffer = new ArrayBuffer(0);
-let used = 0;
 
 /** All mass at one duration. */
 export const certain = (s: Seconds): Distribution => ({ atS: Float64Array.of(raw(s)), weight: Float64Array.of(1) });
@@ -105,12 +109,13 @@ export function quantile(d: Distribution, p: number): Seconds {
  */
 export function remaining(d: Distribution, done: Seconds): Distribution {
   const { atS, weight } = d;
-  const first = firstAfter(d, done);
+  const doneS = raw(done);
+  const first = firstAfter(d, doneS);
   if (first === atS.length) return certain(done);
   const total = massFrom(d, first);
   const left = { atS: atS.slice(first), weight: weight.slice(first) };
   for (let i = 0; i < left.atS.length; i++) {
-    left.atS[i] = (left.atS[i] ?? 0) - raw(done);
+    left.atS[i] = (left.atS[i] ?? 0) - doneS;
     left.weight[i] = (left.weight[i] ?? 0) / total;
   }
   return left;
@@ -121,56 +126,60 @@ export function remaining(d: Distribution, done: Seconds): Distribution {
  * allocated.
  */
 export function meanRemaining(d: Distribution, done: Seconds): number {
-  const first = firstAfter(d, done);
-  if (first === d.atS.length) return raw(done);
+  const doneS = raw(done);
+  const first = firstAfter(d, doneS);
+  if (first === d.atS.length) return doneS;
   const total = massFrom(d, first);
   let sum = 0;
-  for (let i = first; i < d.atS.length; i++) sum += ((d.atS[i] ?? 0) - raw(done)) * ((d.weight[i] ?? 0) / total);
+  for (let i = first; i < d.atS.length; i++) sum += ((d.atS[i] ?? 0) - doneS) * ((d.weight[i] ?? 0) / total);
   return sum;
 }
 
 /** `quantile(remaining(d, done), p)`, likewise. */
 export function quantileRemaining(d: Distribution, done: Seconds, p: number): Seconds {
-  const first = firstAfter(d, done);
+  const doneS = raw(done);
+  const first = firstAfter(d, doneS);
   if (first === d.atS.length) return done;
   const total = massFrom(d, first);
   let mass = 0;
   for (let i = first; i < d.atS.length; i++) {
     mass += (d.weight[i] ?? 0) / total;
-    if (mass >= p - 1e-12) return seconds((d.atS[i] ?? 0) - raw(done));
+    if (mass >= p - 1e-12) return seconds((d.atS[i] ?? 0) - doneS);
   }
-  return seconds((d.atS.at(-1) ?? 0) - raw(done));
+  return seconds((d.atS.at(-1) ?? 0) - doneS);
 }
 
 /** P(duration > s) of `remaining(d, done)`, likewise. */
 export function exceedsRemaining(d: Distribution, done: Seconds, s: Seconds): number {
-  const first = firstAfter(d, done);
-  if (first === d.atS.length) return raw(done) > raw(s) ? 1 : 0;
+  const [doneS, leastS] = [raw(done), raw(s)];
+  const first = firstAfter(d, doneS);
+  if (first === d.atS.length) return doneS > leastS ? 1 : 0;
   const total = massFrom(d, first);
   let mass = 0;
   for (let i = first; i < d.atS.length; i++) {
-    if ((d.atS[i] ?? 0) - raw(done) > raw(s)) mass += (d.weight[i] ?? 0) / total;
+    if ((d.atS[i] ?? 0) - doneS > leastS) mass += (d.weight[i] ?? 0) / total;
   }
   return mass;
 }
 
 /** Expectation of `f(seconds left)` over `remaining(d, done)`, likewise. */
 export function expectRemaining(d: Distribution, done: Seconds, f: (s: number) => number): number {
-  const first = firstAfter(d, done);
-  if (first === d.atS.length) return f(raw(done));
+  const doneS = raw(done);
+  const first = firstAfter(d, doneS);
+  if (first === d.atS.length) return f(doneS);
   const total = massFrom(d, first);
   let sum = 0;
-  for (let i = first; i < d.atS.length; i++) sum += f((d.atS[i] ?? 0) - raw(done)) * ((d.weight[i] ?? 0) / total);
+  for (let i = first; i < d.atS.length; i++) sum += f((d.atS[i] ?? 0) - doneS) * ((d.weight[i] ?? 0) / total);
   return sum;
 }
 
-/** Index of the first point above `done`; as many as there are, where none is. */
-function firstAfter({ atS }: Distribution, done: Seconds): number {
+/** Index of the first point above `doneS`; as many as there are, where none is. */
+function firstAfter({ atS }: Distribution, doneS: number): number {
   let low = 0;
   let high = atS.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((atS[middle] as number) <= raw(done)) low = middle + 1;
+    if ((atS[middle] as number) <= doneS) low = middle + 1;
     else high = middle;
   }
   return low;

@@ -1,4 +1,5 @@
-import { raw, type EpochMs, type Seconds, type UsdPerHour } from '../kernel/units.ts';
+import { EbbError } from '../kernel/errors.ts';
+import { least, raw, type EpochMs, type Seconds, type UsdPerHour } from '../kernel/units.ts';
 import type { GroupId, PoolId } from '../kernel/ids.ts';
 import type { Distribution } from './distribution.ts';
 import type { Bid } from './pool.ts';
@@ -24,39 +25,6 @@ export interface RuntimeForecast {
   };
 }
 
-/** Under `${job}/${stage}`. */
-interface ByStage {
-  get(key: string): RuntimeForecast | undefined;
-}
-
-interface Known {
-  readonly job: string;
-  readonly forecast: RuntimeForecast | undefined;
-}
-
-/** Of those that were asked last: one cycle asks the same ones, several times for each running task. */
-let lastAsked: { readonly runtime: ByStage; readonly known: Map<object, Known> } = {
-  runtime: new Map(),
-  known: new Map(),
-};
-
-/**
- * The forecast for a running task, remembered by the very record of its stage: one look-up by identity and no text to
- * hash. What is asked must not change any more. Remembers the stages of one snapshot.
- */
-export function forecastFor(
-  runtime: ByStage,
-  { attempt, stage }: { readonly attempt: { readonly job: string; readonly stage: string }; readonly stage: object },
-): RuntimeForecast | undefined {
-  if (lastAsked.runtime !== runtime) lastAsked = { runtime, known: new Map() };
-  const known = lastAsked.known.get(stage);
-  // Jobs that were submitted with one specification share its records.
-  if (known?.job === attempt.job) return known.forecast;
-  const forecast = runtime.get(`${attempt.job}/${attempt.stage}`);
-  lastAsked.known.set(stage, { job: attempt.job, forecast });
-  return forecast;
-}
-
 /**
  * P(interrupted within h) for a pool at a bid as a function of h: a survival curve, 1 - S(h).
  * Invariants: both arrays have one length >= 1; `horizonS` ascends strictly from > 0; `pInterrupted` does not descend,
@@ -67,6 +35,14 @@ export interface InterruptionCurve {
   readonly pInterrupted: Float64Array;
   /** What it rests on, for people. */
   readonly reason: string;
+  /** Absent: it may be asked how likely an interruption is within any time. */
+  readonly limit?: CurveLimit;
+}
+
+/** Who asked for a curve, and how far. */
+export interface CurveLimit {
+  readonly by: string;
+  readonly horizonS: Seconds;
 }
 
 /** P(capacity ends within h) alone. `by`: the version of the trained model that says so, or `observed`. */
@@ -74,9 +50,29 @@ export interface CapacityCurve extends Omit<InterruptionCurve, 'reason'> {
   readonly by: string;
 }
 
-/** P(interrupted within `h`): linear between horizons and from 0, constant hazard beyond the last one. */
+/**
+ * The curve for who asks no further than `horizonS`, at most as far as it could be asked before. Within that it says
+ * the same.
+ */
+export function curveWithin(curve: InterruptionCurve, { by, horizonS: asked }: CurveLimit): InterruptionCurve {
+  const horizonS = curve.limit === undefined ? asked : least(asked, curve.limit.horizonS);
+  const covers = curve.horizonS.findIndex((h) => h >= raw(horizonS));
+  const points = covers === -1 ? curve.horizonS.length : covers + 1;
+  return {
+    ...curve,
+    horizonS: curve.horizonS.slice(0, points),
+    pInterrupted: curve.pInterrupted.slice(0, points),
+    limit: { by, horizonS },
+  };
+}
+
+/**
+ * P(interrupted within `h`): linear between horizons and from 0, constant hazard beyond the last one. Throws `internal`
+ * beyond the limit of the curve.
+ */
 export function pInterruptedWithin(curve: Omit<InterruptionCurve, 'reason'>, h: Seconds): number {
   const s = raw(h);
+  if (curve.limit !== undefined && s > raw(curve.limit.horizonS)) throw beyond(curve.limit, h);
   if (s <= 0) return 0;
   let fromS = 0;
   let fromP = 0;
@@ -90,6 +86,18 @@ export function pInterruptedWithin(curve: Omit<InterruptionCurve, 'reason'>, h: 
   if (fromP >= 1) return 1;
   return 1 - (1 - fromP) ** (s / fromS);
 }
+
+/** Of a curve that is asked about any time. Throws `internal` where it may not be. */
+export function expectUnlimited({ limit }: InterruptionCurve): void {
+  if (limit !== undefined) throw beyond(limit, 'any time');
+}
+
+const beyond = ({ by, horizonS }: CurveLimit, asked: Seconds | 'any time'): EbbError =>
+  new EbbError('internal', {
+    what: `${by} asks for the risk within ${asked === 'any time' ? asked : `${raw(asked)} s`}, which it does not declare`,
+    allowed: `up to ${raw(horizonS)} s`,
+    next: 'declare the longest horizon in the policy’s `asks`',
+  });
 
 export const NEVER_INTERRUPTED: InterruptionCurve = {
   horizonS: Float64Array.of(3600),

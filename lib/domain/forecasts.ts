@@ -1,6 +1,8 @@
 /** Forecasters: what the stages may ask about running times and markets. */
+import type { JobId } from '../kernel/ids.ts';
 import type { EpochMs, UsdPerHour } from '../kernel/units.ts';
 import type { CapacityCurve, ForecastOrigin, InterruptionCurve, PriceDrivers, RuntimeForecast } from './forecast.ts';
+import type { Attempt, StageSpec } from './job.ts';
 import type { Bid, Pool } from './pool.ts';
 import type { Resources } from './resources.ts';
 
@@ -31,6 +33,20 @@ export type StageKey = string;
  */
 export interface StageForecasts extends Iterable<[StageKey, RuntimeForecast]> {
   get(key: StageKey): RuntimeForecast | undefined;
+  /**
+   * The same by the very record of the stage, which must not change any more: one look-up by identity, and no text to
+   * hash. Absent: it is found by key.
+   */
+  ofStage?(job: JobId, stage: Pick<StageSpec, 'name'>): RuntimeForecast | undefined;
+}
+
+/** The forecast for a running task: one cycle asks for it several times. */
+export function forecastFor(
+  runtime: StageForecasts,
+  { attempt, stage }: { readonly attempt: Pick<Attempt, 'job' | 'stage'>; readonly stage: Pick<StageSpec, 'name'> },
+): RuntimeForecast | undefined {
+  if (runtime.ofStage !== undefined) return runtime.ofStage(attempt.job, stage);
+  return runtime.get(`${attempt.job}/${attempt.stage}`);
 }
 
 /** What is known of spot pools: forecasts are made on demand and remembered within a cycle. */

@@ -1,5 +1,5 @@
 import type { EffectKey, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
-import { epochMs, raw, seconds, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
+import { epochMs, msBetween, raw, seconds, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
 import type { Bid } from './pool.ts';
 
 /**
@@ -86,7 +86,7 @@ const HOUR_MS = 3_600_000;
 
 /** End of the hour that a machine launched then is in: what billing by the hour has charged already. */
 export function startedHourEndMs(launchedMs: EpochMs, now: EpochMs): EpochMs {
-  const age = Math.max(0, raw(now) - raw(launchedMs));
+  const age = Math.max(0, msBetween(launchedMs, now));
   return epochMs(raw(launchedMs) + (Math.floor(age / HOUR_MS) + 1) * HOUR_MS);
 }
 

@@ -25,28 +25,14 @@ const VARYING: readonly RegExp[] = [
  * A name with what varies between runs replaced by `#`: `train-2026-11-21-3f9a1c07` and `train-2026-11-22-77b0e2d1` are
  * both `train-#`. Neighbouring replacements become one. Idempotent; never empty for a non-empty name.
  */
-export function templateName(text: string): string {
-  const name = text.slice(0, MAX_NAME);
-  let template = templates.get(name);
-  if (template === undefined) {
-    template = templateOfName(name);
-    if (templates.size >= MAX_TEMPLATES) templates.clear();
-    templates.set(name, template);
-  }
-  return template;
-}
-
-/** Names seen lately: a name is asked for each task of its job that ends, and in each cycle. */
-const templates = new Map<string, string>();
-const MAX_TEMPLATES = 4096;
-/** Characters of a name that count. Job names are shorter; a program may be a whole line without spaces. */
-const MAX_NAME = 256;
-
-function templateOfName(name: string): string {
-  let text = name.trim().toLowerCase();
+export function templateName(name: string): string {
+  let text = name.slice(0, MAX_NAME).trim().toLowerCase();
   for (const pattern of VARYING) text = text.replace(pattern, '#');
   return text.replace(/#(?:[\s._:+-]*#)+/g, '#');
 }
+
+/** Characters of a name that count. Job names are shorter; a program may be a whole line without spaces. */
+const MAX_NAME = 256;
 
 /**
  * Base name of the program that a command runs: an interpreter gives way to its script, `sh -c` to the first word of
@@ -74,8 +60,18 @@ export function programOf(command: readonly string[]): string {
   return baseName(words[0] ?? '');
 }
 
-const SHELLS = new Set(['sh', 'bash', 'zsh', 'dash', 'ksh']);
-const WRAPPERS = new Set(['env', 'exec', 'nice', 'nohup', 'time', 'timeout', 'sudo', 'xvfb-run', 'cd']);
+const SHELLS: ReadonlySet<string> = new Set(['sh', 'bash', 'zsh', 'dash', 'ksh']);
+const WRAPPERS: ReadonlySet<string> = new Set([
+  'env',
+  'exec',
+  'nice',
+  'nohup',
+  'time',
+  'timeout',
+  'sudo',
+  'xvfb-run',
+  'cd',
+]);
 const INTERPRETER = /^(?:python|node|ruby|perl|rscript|java|php|deno|bun|julia)[\d.]*$/i;
 
 function baseName(path: string): string {
@@ -96,25 +92,26 @@ export function templateOf(spec: JobSpec): string {
 type Named = Pick<JobSpec, 'name' | 'owner'>;
 type Described = Pick<StageSpec, 'name' | 'command' | 'resources'>;
 
-/** By stage, for as long as it is there: asked in each cycle, and for each of its tasks that ends. */
-const described = new WeakMap<Described, { readonly spec: Named; readonly features: JobFeatures }>();
+/** What a forecast for the tasks of a stage may look at. */
+export const featuresOf = (spec: Named, stage: Described, submittedMs: EpochMs): JobFeatures => ({
+  owner: spec.owner,
+  jobName: templateName(spec.name),
+  program: templateName(programOf(stage.command)),
+  stage: stage.name,
+  resources: stage.resources,
+  submittedMs,
+});
 
-/** What a forecast for the tasks of a stage may look at. The arguments must not be changed afterwards. */
-export function featuresOf(spec: Named, stage: Described, submittedMs: EpochMs): JobFeatures {
-  const known = described.get(stage);
-  if (known?.spec === spec && known.features.submittedMs === submittedMs) return known.features;
-  const features = describe(spec, stage, submittedMs);
-  described.set(stage, { spec, features });
-  return features;
-}
+/** `featuresOf`, remembered by stage for as long as it is there: asked in each cycle, and for each task that ends. */
+export class FeaturesByStage {
+  readonly #known = new WeakMap<Described, { readonly spec: Named; readonly features: JobFeatures }>();
 
-function describe(spec: Named, stage: Described, submittedMs: EpochMs): JobFeatures {
-  return {
-    owner: spec.owner,
-    jobName: templateName(spec.name),
-    program: templateName(programOf(stage.command)),
-    stage: stage.name,
-    resources: stage.resources,
-    submittedMs,
-  };
+  /** The arguments must not be changed afterwards. */
+  of(spec: Named, stage: Described, submittedMs: EpochMs): JobFeatures {
+    const known = this.#known.get(stage);
+    if (known?.spec === spec && known.features.submittedMs === submittedMs) return known.features;
+    const features = featuresOf(spec, stage, submittedMs);
+    this.#known.set(stage, { spec, features });
+    return features;
+  }
 }

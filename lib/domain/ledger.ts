@@ -1,5 +1,5 @@
 import type { AttemptId, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
-import { raw, type EpochMs, type Usd } from '../kernel/units.ts';
+import { FOREVER, least, msBetween, type EpochMs, type Usd } from '../kernel/units.ts';
 
 /**
  * Where an instance's cost went. work: kept by a checkpoint or a success, and attempts that were superseded; wasted:
@@ -34,9 +34,9 @@ export interface LedgerRow {
  * it is 0. They sum to the hours from the first row's beginning to the last one's end.
  */
 export function instanceHours(rows: readonly LedgerRow[]): number[] {
-  const spanMs = (row: LedgerRow): number => raw(row.toMs) - raw(row.fromMs);
-  const fromMs = rows.reduce((least, r) => Math.min(least, raw(r.fromMs)), Infinity);
-  const hours = rows.reduce((most, r) => Math.max(most, raw(r.toMs) - fromMs), 0) / 3_600_000;
+  const spanMs = (row: LedgerRow): number => msBetween(row.fromMs, row.toMs);
+  const fromMs = rows.reduce((first, r) => least(first, r.fromMs), FOREVER);
+  const hours = rows.reduce((most, r) => Math.max(most, msBetween(fromMs, r.toMs)), 0) / 3_600_000;
   const onDemandUsd = rows.reduce((sum, r) => sum + r.onDemandUsd, 0);
   const timeMs = rows.reduce((sum, r) => sum + spanMs(r), 0);
   return rows.map((r) => hours * (onDemandUsd > 0 ? r.onDemandUsd / onDemandUsd : timeMs > 0 ? spanMs(r) / timeMs : 0));

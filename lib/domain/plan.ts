@@ -4,6 +4,7 @@ import type { ForecastOrigin, Offer, PriceDrivers } from './forecast.ts';
 import type { Beneficiary, ForecastAtPurchase } from './instance.ts';
 import type { AttemptRole, TaskRef } from './job.ts';
 import type { Bid } from './pool.ts';
+import type { StageName } from './preset-spec.ts';
 import type { Resources } from './resources.ts';
 import type { Period, RunningTask } from './snapshot.ts';
 
@@ -279,6 +280,21 @@ export interface LimitReached {
   readonly text: string;
 }
 
+/** An answer of a user's own policy that could not be used. */
+export interface PolicyRefusal {
+  readonly stage: StageName;
+  readonly policy: string;
+  /** What was wrong with it, one line. */
+  readonly why: string;
+  /** The policy that answered in its place. */
+  readonly standIn: string;
+  /** Whether people are to be told: no decision before was refused for the same reason. */
+  readonly isNew: boolean;
+}
+
+export const refusalText = ({ stage, policy, why, standIn }: PolicyRefusal): string =>
+  `an answer of your policy ${stage}: ${policy} was refused: ${why}; ${standIn} answered in its place`;
+
 /** Tasks that are not to start before an instant, whatever room there is. The last plan to say so holds. */
 export interface EarliestStart {
   readonly job: JobId;
@@ -302,6 +318,8 @@ export interface Plan {
   readonly earliest?: readonly EarliestStart[];
   /** Limits of the deployment that refused a purchase first in this plan; absent: none did. */
   readonly limitsReached?: readonly LimitReached[];
+  /** Answers of the user's own policies that were refused; absent: none were. */
+  readonly refusedPolicies?: readonly PolicyRefusal[];
   readonly explanations: readonly Explanation[];
   readonly solve: SolveReport;
 }

@@ -1,5 +1,5 @@
 import { poolId, type PoolId } from '../kernel/ids.ts';
-import type { EpochMs, UsdPerHour } from '../kernel/units.ts';
+import { raw, vcpusIn, type EpochMs, type UsdPerHour } from '../kernel/units.ts';
 import type { Resources } from './resources.ts';
 
 export type PurchaseOption = 'reserved' | 'on-demand' | 'spot';
@@ -55,6 +55,19 @@ export const typeAndZone = (id: PoolId): string => id.slice(0, id.lastIndexOf('/
 
 /** The highest price accepted for a spot instance. On-demand and reserved pools are always `uncapped`. */
 export type Bid = UsdPerHour | 'uncapped';
+
+/** The most that a bid pays, a plain number: Infinity for `uncapped`. */
+export const capUsd = (bid: Bid): number => (bid === 'uncapped' ? Infinity : raw(bid));
+/** A bid in JSON, rows and keys. */
+export const bidNumber = (bid: Bid): number | 'uncapped' => (bid === 'uncapped' ? bid : raw(bid));
+
+export const vcpusOf = (pool: Pool): number => vcpusIn(pool.type.capacity.cpu);
+/** The same in thousandths, as vCPU limits are counted. */
+export const milliCpuOf = (pool: Pool): number => raw(pool.type.capacity.cpu);
+
+/** What an instance-hour is taken to cost now, USD: the quote, or the on-demand price where there is none. */
+export const usdPerHourOf = (pool: Pool, quote: UsdPerHour | null | undefined): number =>
+  raw(quote ?? pool.onDemandUsdPerHour);
 
 /** A pool as the snapshot sees it. */
 export interface PoolView {

@@ -20,10 +20,13 @@ export const STAGES = [
 export type StageName = (typeof STAGES)[number];
 
 const NAME = /^[a-z][a-z0-9-]{0,62}$/;
-const name = z.string().regex(NAME, 'must be lower-case letters, digits and dashes, a letter first, at most 63');
+/** Names of policies and of users' presets. */
+export const policyName = z
+  .string()
+  .regex(NAME, 'must be lower-case letters, digits and dashes, a letter first, at most 63');
 
 /** A policy by its name, or with settings of its own beside the name. */
-const policyRef = z.union([name, z.looseObject({ policy: name })]);
+const policyRef = z.union([policyName, z.looseObject({ policy: policyName })]);
 export type PolicyRef = z.infer<typeof policyRef>;
 
 const stageRefs = Object.fromEntries(STAGES.map((stage) => [stage, policyRef.optional()])) as {
@@ -32,7 +35,7 @@ const stageRefs = Object.fromEntries(STAGES.map((stage) => [stage, policyRef.opt
 
 export const presetSpec = z.strictObject({
   about: z.string().max(200).optional().describe('One line for lists.'),
-  extends: name.optional().describe('Preset that decides every stage that is not named here.'),
+  extends: policyName.optional().describe('Preset that decides every stage that is not named here.'),
   forecast: z
     .string()
     .regex(/^[\w][\w.-]{0,63}$/)
@@ -44,5 +47,5 @@ export type PresetSpec = z.infer<typeof presetSpec>;
 
 /** Users' presets by name; at most 32. */
 export const presetSpecs = z
-  .record(name, presetSpec)
+  .record(policyName, presetSpec)
   .refine((of) => Object.keys(of).length <= 32, { message: 'at most 32 presets' });

@@ -158,15 +158,8 @@ export interface Snapshot {
   readonly limits: Limits;
   /** Limits of the whole deployment; absent: it has none. */
   readonly spendingLimits?: readonly SpendingLimit[];
-}
-
-const byJob = new WeakMap<readonly RunningTask[], ReadonlyMap<JobId, readonly RunningTask[]>>();
-
-/** What runs of each job, in the snapshot's order. O(running tasks) once for each snapshot. */
-export function runningByJob({ running }: Pick<Snapshot, 'running'>): ReadonlyMap<JobId, readonly RunningTask[]> {
-  let jobs = byJob.get(running);
-  if (jobs === undefined) byJob.set(running, (jobs = Map.groupBy(running, (r) => r.attempt.job)));
-  return jobs;
+  /** Absent, or of something else than what runs here: parts are looked for whenever they are asked for. */
+  readonly parts?: SnapshotParts;
 }
 
 /** Parts of what runs that are asked for in each cycle, in no order. */
@@ -174,24 +167,6 @@ export interface RunningParts {
   readonly stopping: readonly RunningTask[];
   /** What runs before a deadline on capacity that may be taken away. */
   readonly atRisk: readonly RunningTask[];
-}
-
-const parts = new WeakMap<readonly RunningTask[], RunningParts>();
-
-/** O(running tasks) once for each snapshot, O(1) where they are remembered. */
-export function runningParts({ running, instances }: Pick<Snapshot, 'running' | 'instances'>): RunningParts {
-  let found = parts.get(running);
-  if (found === undefined) {
-    const atRisk = running.filter((r) => isAtRisk(r, instances.get(r.attempt.instance)?.pool));
-    found = { stopping: running.filter(isStopping), atRisk };
-    rememberParts(running, found);
-  }
-  return found;
-}
-
-/** For whoever keeps what runs by difference, and so knows its parts without looking through it. */
-export function rememberParts(running: readonly RunningTask[], found: RunningParts): void {
-  parts.set(running, found);
 }
 
 /** Parts of what is rented that are asked for in each cycle. */
@@ -204,30 +179,74 @@ export interface InstanceParts {
   readonly idle: readonly InstanceView[];
 }
 
-const partsOfInstances = new WeakMap<Snapshot['instances'], InstanceParts>();
+type Parted = Pick<Snapshot, 'running' | 'instances'>;
 
-/** O(instances) once for each snapshot, O(1) where they are remembered. */
-export function instanceParts({ instances }: Pick<Snapshot, 'instances'>): InstanceParts {
-  let found = partsOfInstances.get(instances);
-  if (found === undefined) {
-    const views = [...instances.values()];
-    found = {
-      takingTasks: Map.groupBy(
-        views.filter((v) => takesTasks(v.instance)),
-        (v) => v.pool.id,
-      ),
-      leaving: views.filter((v) => !takesTasks(v.instance)),
-      idle: views.filter(isIdle),
-    };
-    rememberInstanceParts(instances, found);
+/**
+ * Parts of one picture, each found when it is first asked for: O(running tasks) or O(instances). Known from the
+ * beginning to whoever keeps what runs by difference.
+ */
+export class SnapshotParts {
+  readonly #of: Parted;
+  #byJob: ReadonlyMap<JobId, readonly RunningTask[]> | null = null;
+  #running: RunningParts | null;
+  #instances: InstanceParts | null;
+
+  constructor(of: Parted, known: { readonly running?: RunningParts; readonly instances?: InstanceParts } = {}) {
+    // Not the snapshot itself, which holds this.
+    this.#of = { running: of.running, instances: of.instances };
+    this.#running = known.running ?? null;
+    this.#instances = known.instances ?? null;
   }
-  return found;
+
+  /** False for a snapshot of which something else runs than in the one that this was made of. */
+  isOf({ running, instances }: Parted): boolean {
+    return this.#of.running === running && this.#of.instances === instances;
+  }
+
+  get byJob(): ReadonlyMap<JobId, readonly RunningTask[]> {
+    return (this.#byJob ??= Map.groupBy(this.#of.running, (r) => r.attempt.job));
+  }
+
+  get running(): RunningParts {
+    return (this.#running ??= runningPartsOf(this.#of));
+  }
+
+  get instances(): InstanceParts {
+    return (this.#instances ??= instancePartsOf(this.#of));
+  }
 }
 
-/** As `rememberParts`. */
-export function rememberInstanceParts(instances: Snapshot['instances'], found: InstanceParts): void {
-  partsOfInstances.set(instances, found);
+const runningPartsOf = ({ running, instances }: Parted): RunningParts => ({
+  stopping: running.filter(isStopping),
+  atRisk: running.filter((r) => isAtRisk(r, instances.get(r.attempt.instance)?.pool)),
+});
+
+function instancePartsOf({ instances }: Parted): InstanceParts {
+  const views = [...instances.values()];
+  return {
+    takingTasks: Map.groupBy(
+      views.filter((v) => takesTasks(v.instance)),
+      (v) => v.pool.id,
+    ),
+    leaving: views.filter((v) => !takesTasks(v.instance)),
+    idle: views.filter(isIdle),
+  };
 }
+
+type WithParts = Pick<Snapshot, 'running' | 'instances' | 'parts'>;
+
+const partsOf = (of: WithParts): SnapshotParts => (of.parts?.isOf(of) === true ? of.parts : new SnapshotParts(of));
+
+/** The same snapshot, of which each part is looked for once at most. */
+export const withParts = (snapshot: Snapshot): Snapshot =>
+  snapshot.parts?.isOf(snapshot) === true ? snapshot : { ...snapshot, parts: new SnapshotParts(snapshot) };
+
+/** What runs of each job, in the snapshot's order. */
+export const runningByJob = (of: WithParts): ReadonlyMap<JobId, readonly RunningTask[]> => partsOf(of).byJob;
+
+export const runningParts = (of: WithParts): RunningParts => partsOf(of).running;
+
+export const instanceParts = (of: WithParts): InstanceParts => partsOf(of).instances;
 
 export const isIdle = ({ attempts }: InstanceView): boolean => attempts.length === 0;
 

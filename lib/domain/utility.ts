@@ -1,16 +1,15 @@
-import { raw, type EpochMs } from '../kernel/units.ts';
+import { lte, msBetween, type EpochMs } from '../kernel/units.ts';
 import type { UtilityCurve } from './plan.ts';
 
 /** Worth of finishing at `at`. */
 export function worthAt(curve: UtilityCurve, at: EpochMs): number {
   const { points } = curve;
-  const t = raw(at);
   let before = points[0];
-  if (before === undefined || t <= raw(before.atMs)) return before?.usd ?? 0;
+  if (before === undefined || lte(at, before.atMs)) return before?.usd ?? 0;
   for (const point of points) {
-    if (t <= raw(point.atMs)) {
-      const span = raw(point.atMs) - raw(before.atMs);
-      return span <= 0 ? point.usd : before.usd + ((point.usd - before.usd) * (t - raw(before.atMs))) / span;
+    if (lte(at, point.atMs)) {
+      const span = msBetween(before.atMs, point.atMs);
+      return span <= 0 ? point.usd : before.usd + ((point.usd - before.usd) * msBetween(before.atMs, at)) / span;
     }
     before = point;
   }

@@ -3,7 +3,7 @@
  * ran then, whether that was kept or not: as if it had never run, a task that outlived the short part of its forecast
  * would be thought short again each time it begins.
  */
-import { most, raw, seconds, type EpochMs, type Seconds } from '../kernel/units.ts';
+import { add, isZero, most, raw, seconds, sub, type EpochMs, type Seconds } from '../kernel/units.ts';
 import {
   exceedsRemaining,
   expectRemaining,
@@ -28,11 +28,11 @@ export function begunBy(running: Pick<RunningTask, 'attempt' | 'readS' | 'ranS'>
 export const doneOnceS = ({ keptS, ranS }: Begun): Seconds => (ranS === undefined ? keptS : most(keptS, ranS));
 
 /** Of that what is done again. */
-const againS = (of: Begun): number => raw(doneOnceS(of)) - raw(of.keptS);
+const againS = (of: Begun): number => raw(sub(doneOnceS(of), of.keptS));
 
 /** Running time to come, from what is kept, by the running time in all; of what never ran the very same. */
 export function workToDo(runtime: Distribution, of: Begun): Distribution {
-  if (raw(doneOnceS(of)) === 0) return runtime;
+  if (isZero(doneOnceS(of))) return runtime;
   const left = remaining(runtime, doneOnceS(of));
   const again = againS(of);
   return again === 0 ? left : { atS: left.atS.map((s) => s + again), weight: left.weight };
@@ -44,11 +44,11 @@ export const meanToDo = (runtime: Distribution, of: Begun): number =>
 
 /** `quantile(workToDo(..), p)`. */
 export const quantileToDo = (runtime: Distribution, of: Begun, p: number): Seconds =>
-  seconds(raw(quantileRemaining(runtime, doneOnceS(of), p)) + againS(of));
+  add(quantileRemaining(runtime, doneOnceS(of), p), seconds(againS(of)));
 
 /** P(more than `s` of `workToDo(..)`). */
 export const exceedsToDo = (runtime: Distribution, of: Begun, s: Seconds): number =>
-  exceedsRemaining(runtime, doneOnceS(of), seconds(raw(s) - againS(of)));
+  exceedsRemaining(runtime, doneOnceS(of), sub(s, seconds(againS(of))));
 
 /** Expectation of `f(seconds)` over `workToDo(..)`. */
 export function expectToDo(runtime: Distribution, of: Begun, f: (s: number) => number): number {

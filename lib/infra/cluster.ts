@@ -206,7 +206,7 @@ export class Capacity extends Construct {
       }),
     );
     acknowledgeWildcards(role, {
-      Checkpoints: 'The objects under `checkpoints/`.',
+      Checkpoints: 'The objects under `checkpoints/`, claims of outputs among them.',
       Files: 'The objects under `work/`: inputs and outputs of jobs that name no folder of their own.',
       ReadOrder: 'The objects under `orders/`: commands that are too long for ECS.',
       Mark: 'The objects under `kept/`: that a checkpoint was saved.',

@@ -9,7 +9,7 @@ import type { Arch } from '../domain/pool.ts';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
 import { presetNamed } from '../stages/registry.ts';
 import { EbbError, type Issue } from '../kernel/errors.ts';
-import { raw } from '../kernel/units.ts';
+import { vcpusIn } from '../kernel/units.ts';
 import { builtInCatalogue, TODAY } from '../market/catalogue.ts';
 
 /** What CloudWatch Logs takes as retention ("PutRetentionPolicy", RetentionInDays), up to two years. */
@@ -403,6 +403,10 @@ function scheduling({ preset, settings }: DeploymentConfig): Issue[] {
         issues.push({ at: `settings.${key}`, message: `no such setting; ${nearestHint(key, names)}` });
     else issues.push({ at: ['settings', ...issue.path].join('.'), message: issue.message });
   }
+  if (Object.hasOwn(settings, 'policyModules')) {
+    const message = 'policies of your own run in local mode and in the simulator only; a deployment takes shipped ones';
+    issues.push({ at: 'settings.policyModules', message });
+  }
   const own = schedulerConfig.shape.presets.safeParse(settings['presets']);
   return [...ofPresets(preset, own.data ?? {}), ...issues];
 }
@@ -438,7 +442,7 @@ function knownFamilies(): ReadonlyMap<string, FamilyFacts> {
     const type = catalogue.entry(name, TODAY)?.type;
     if (type === undefined) continue;
     const { family, arch, capacity } = type;
-    const leastVcpus = Math.min(raw(capacity.cpu) / 1000, known.get(family)?.leastVcpus ?? Infinity);
+    const leastVcpus = Math.min(vcpusIn(capacity.cpu), known.get(family)?.leastVcpus ?? Infinity);
     known.set(family, { arch, gpu: capacity.gpus > 0, leastVcpus });
   }
   byFamily = known;

@@ -1,4 +1,5 @@
 import { hash32, type Uniform } from './random.ts';
+import { raw, type EpochMs } from './units.ts';
 
 /** Ids are strings that cannot stand for one another. */
 declare const kind: unique symbol;
@@ -30,8 +31,8 @@ export function randomText(random: Uniform, count: number): string {
 }
 
 /** Sortable by time to the second: 7 characters of time, 8 random ones (40 bits). */
-export function timeOrderedText(nowMs: number, random: Uniform): string {
-  let rest = Math.floor(nowMs / 1000);
+export function timeOrderedText(now: EpochMs, random: Uniform): string {
+  let rest = Math.floor(raw(now) / 1000);
   let time = '';
   for (let i = 0; i < 7; i++) {
     time = CROCKFORD.charAt(rest % 32) + time;

@@ -32,26 +32,39 @@ export const milliCpu = (thousandths: number): MilliCpu => thousandths as unknow
 /** The number inside, in the unit that the type names. */
 export const raw = (q: Quantity<string>): number => q as unknown as number;
 
-type SameUnit = <Q extends Duration | EpochMs>(a: Q, b: Q) => Q;
-type Compare = <U extends string>(a: Quantity<U>, b: Quantity<U>) => boolean;
-type Duration = Seconds | Usd | MiB | MilliCpu | UsdPerHour;
+/** The number inside, or null: for JSON and rows that have no value. */
+export const rawOrNull = (q: Quantity<string> | null): number | null => (q === null ? null : raw(q));
+
+/** Quantities that add up. Instants do not. */
+type Amount = Seconds | Usd | MiB | MilliCpu | UsdPerHour;
+type OneOf = <Q extends Amount | EpochMs>(a: Q, b: Q) => Q;
+type Compare = <Q extends Amount | EpochMs>(a: Q, b: Q) => boolean;
+type Order = <Q extends Amount | EpochMs>(a: Q, b: Q) => number;
 
 /** Sum of two amounts. Instants do not add; use `plus`. */
-export const add = <Q extends Duration>(a: Q, b: Q): Q => (raw(a) + raw(b)) as unknown as Q;
+export const add = <Q extends Amount>(a: Q, b: Q): Q => (raw(a) + raw(b)) as unknown as Q;
 /** Difference of two amounts. For two instants use `between`. */
-export const sub = <Q extends Duration>(a: Q, b: Q): Q => (raw(a) - raw(b)) as unknown as Q;
+export const sub = <Q extends Amount>(a: Q, b: Q): Q => (raw(a) - raw(b)) as unknown as Q;
 /** An amount times a dimensionless factor. */
-export const scale = <Q extends Duration>(a: Q, factor: number): Q => (raw(a) * factor) as unknown as Q;
+export const scale = <Q extends Amount>(a: Q, factor: number): Q => (raw(a) * factor) as unknown as Q;
 /** Dimensionless ratio of two amounts of one unit. */
-export const ratio = <U extends string>(a: Quantity<U>, b: Quantity<U>): number => raw(a) / raw(b);
+export const ratio = <Q extends Amount>(a: Q, b: Q): number => raw(a) / raw(b);
 
+export const same: Compare = (a, b) => raw(a) === raw(b);
 export const lt: Compare = (a, b) => raw(a) < raw(b);
 export const lte: Compare = (a, b) => raw(a) <= raw(b);
 export const gt: Compare = (a, b) => raw(a) > raw(b);
 export const gte: Compare = (a, b) => raw(a) >= raw(b);
-export const least: SameUnit = (a, b) => (raw(a) <= raw(b) ? a : b);
-export const most: SameUnit = (a, b) => (raw(a) >= raw(b) ? a : b);
-export const ascending = <U extends string>(a: Quantity<U>, b: Quantity<U>): number => raw(a) - raw(b);
+export const isPositive = (a: Amount): boolean => raw(a) > 0;
+export const isZero = (a: Amount): boolean => raw(a) === 0;
+
+export const least: OneOf = (a, b) => (raw(a) <= raw(b) ? a : b);
+export const most: OneOf = (a, b) => (raw(a) >= raw(b) ? a : b);
+export const atLeastZero = <Q extends Amount>(a: Q): Q => (raw(a) < 0 ? 0 : a) as unknown as Q;
+/** For `sort`: the smallest or earliest first. */
+export const ascending: Order = (a, b) => raw(a) - raw(b);
+/** For `sort`: the largest or latest first. */
+export const descending: Order = (a, b) => raw(b) - raw(a);
 
 /** The instant `d` after `t`. */
 export const plus = (t: EpochMs, d: Seconds): EpochMs => epochMs(raw(t) + raw(d) * 1000);
@@ -59,8 +72,18 @@ export const plus = (t: EpochMs, d: Seconds): EpochMs => epochMs(raw(t) + raw(d)
 export const minus = (t: EpochMs, d: Seconds): EpochMs => epochMs(raw(t) - raw(d) * 1000);
 /** Time from `from` to `to`; negative when `to` is earlier. */
 export const between = (from: EpochMs, to: EpochMs): Seconds => seconds((raw(to) - raw(from)) / 1000);
+/** As `between`, a plain number: for calculations with numbers whose names end in `S`. */
+export const secondsBetween = (from: EpochMs, to: EpochMs): number => (raw(to) - raw(from)) / 1000;
+/** As `between` in milliseconds: for windows and shares of them. */
+export const msBetween = (from: EpochMs, to: EpochMs): number => raw(to) - raw(from);
 /** What a rate costs over a time. */
 export const cost = (rate: UsdPerHour, time: Seconds): Usd => usd((raw(rate) * raw(time)) / 3600);
+
+/** Plain numbers in the units that people read. */
+export const hoursIn = (d: Seconds): number => raw(d) / 3600;
+export const vcpusIn = (cpu: MilliCpu): number => raw(cpu) / 1000;
+/** `2026-03-01T12:00:00.000Z`. Instants that no date can hold are refused with a `RangeError`. */
+export const isoOf = (t: EpochMs): string => new Date(raw(t)).toISOString();
 
 export const ZERO_S: Seconds = seconds(0);
 export const ZERO_USD: Usd = usd(0);

@@ -3,7 +3,7 @@ import { invariant } from '../kernel/errors.ts';
 import { epochMs, raw, usd, type EpochMs } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Bill } from '../domain/ledger.ts';
-import type { Bid } from '../domain/pool.ts';
+import { capUsd, type Bid } from '../domain/pool.ts';
 import { indexAt, type PriceArrays } from './price-steps.ts';
 import type { MarketTrace } from './trace.ts';
 
@@ -61,7 +61,7 @@ export function billOf(
   const onDemand = raw(list.onDemandUsdPerHour);
   const refunded =
     rules.refundRule === 'first-hour' && use.takenByMarket && list.option === 'spot' && until - launched < HOUR_MS;
-  const most = use.bid === 'uncapped' ? Infinity : raw(use.bid);
+  const most = capUsd(use.bid);
   const cuts = cutsBetween(rules.billing === 'per-hour' ? NO_CHANGES : prices.atMs, launched, until);
   let total = 0;
   let refundedUsd = 0;

@@ -14,7 +14,7 @@
  * What an engine's own instances tell is drawn by capacity-record.ts, with the same features.
  */
 import { unreachable } from '../kernel/errors.ts';
-import { epochMs, raw } from '../kernel/units.ts';
+import { epochMs } from '../kernel/units.ts';
 import { randomStream, type Uniform } from '../kernel/random.ts';
 import type { PoolId } from '../kernel/ids.ts';
 import { type Pool, typeAndZone } from '../domain/pool.ts';
@@ -23,7 +23,7 @@ import { REFUSED_FOR_MS, type HeldSince } from './features/capacity-features.ts'
 import { CapacityEvidence } from './forecast/hazard.ts';
 import { WARNING_MS } from './replay.ts';
 import { availableAt, indexAt } from './price-steps.ts';
-import type { AvailabilitySteps, MarketTrace } from './trace.ts';
+import { spanOf, type AvailabilitySteps, type MarketTrace } from './trace.ts';
 
 const HOUR_MS = 3_600_000;
 /** How long an engine lives, wants a pool, and does not: drawn evenly by their logarithm, hours. Ours. */
@@ -74,15 +74,16 @@ export const unseenPools = (names: readonly string[], share: number, seed: numbe
   heldOut([...new Set(names)], share, randomStream(seed, 'capacity/unseen'));
 
 export function rangesOf(
-  { startMs, endMs }: Pick<MarketTrace, 'startMs' | 'endMs'>,
+  trace: Pick<MarketTrace, 'startMs' | 'endMs'>,
   shares: CapacityPlan['shares'],
 ): CapacityRanges {
-  const at = (share: number): number => raw(startMs) + share * (raw(endMs) - raw(startMs));
+  const span = spanOf(trace);
+  const at = (share: number): number => span.startMs + share * (span.endMs - span.startMs);
   return {
-    startMs: raw(startMs),
+    startMs: span.startMs,
     validationMs: at(shares.train),
     testMs: at(shares.train + shares.validation),
-    endMs: raw(endMs),
+    endMs: span.endMs,
   };
 }
 
@@ -149,7 +150,7 @@ type Streams = (what: string) => Uniform;
 /** All that happens in one life. */
 function lifeIn(trace: MarketTrace, pools: readonly Pool[], streams: Streams): readonly Happening[] {
   const random = streams('life');
-  const [startMs, endMs] = [raw(trace.startMs), raw(trace.endMs)];
+  const { startMs, endMs } = spanOf(trace);
   const bornMs = startMs + random() * (endMs - startMs);
   const diesMs = Math.min(endMs, bornMs + drawn(LIFE_H, random));
   const used = usedOf(pools, random);

@@ -74,7 +74,7 @@ export interface KeptInstance extends Pick<
 /** Null where nothing was ever asked of a spot pool. O(instances). */
 export function recordOf(instances: Iterable<KeptInstance>, now: EpochMs): CapacityRecord | null {
   const spot = [...instances].filter((i) => isSpotPool(i.pool));
-  const lives = spot.flatMap((i) => lifeOf(i, raw(now)) ?? []);
+  const lives = spot.flatMap((i) => lifeOf(i, now) ?? []);
   const refusals = spot.flatMap(({ pool, launchedMs, marketCause, endedMs }) =>
     launchedMs === null && marketCause === 'capacity' && endedMs !== null ? [{ pool, atMs: raw(endedMs) }] : [],
   );
@@ -84,13 +84,13 @@ export function recordOf(instances: Iterable<KeptInstance>, now: EpochMs): Capac
   return { lives, refusals, startMs: epochMs(startMs), endMs: now };
 }
 
-function lifeOf(instance: KeptInstance, nowMs: number): RecordedLife | null {
+function lifeOf(instance: KeptInstance, now: EpochMs): RecordedLife | null {
   const { id, pool, launchedMs, warnedMs, endedMs } = instance;
   if (launchedMs === null) return null;
   const fromMs = raw(launchedMs);
   const endsMs = warnedMs ?? endedMs;
   // What was taken in the very instant of its launch was watched for one nonetheless.
-  const untilMs = Math.max(fromMs + 1, endsMs === null ? nowMs : raw(endsMs));
+  const untilMs = Math.max(fromMs + 1, raw(endsMs ?? now));
   return {
     ...{ instance: id, pool, fromMs, untilMs },
     endedMs: endedMs === null ? null : Math.max(untilMs, raw(endedMs)),

@@ -1,4 +1,5 @@
 import { EbbError } from '../kernel/errors.ts';
+import { once } from '../kernel/once.ts';
 import { epochMs, mib, milliCpu, raw, usdPerHour, type EpochMs, type UsdPerHour } from '../kernel/units.ts';
 import type { Arch, InstanceType } from '../domain/pool.ts';
 import { EARLIER_PRICES, FAMILY_RULES } from './catalogue-table.ts';
@@ -75,16 +76,13 @@ export function catalogueOf(name: string, facts: Iterable<TypeFacts>, fallback?:
   };
 }
 
-let builtIn: Catalogue | null = null;
-
 /**
  * The catalogue that ships with Ebbtide: us-east-1, Linux, prices of 2015, 2016, 2017 and today. Parsed at the first
  * call.
  */
-export function builtInCatalogue(): Catalogue {
-  builtIn ??= withEarlierPrices(catalogueOf('built-in', FAMILY_RULES.trim().split('\n').flatMap(familyFacts)));
-  return builtIn;
-}
+export const builtInCatalogue: () => Catalogue = once(() =>
+  withEarlierPrices(catalogueOf('built-in', FAMILY_RULES.trim().split('\n').flatMap(familyFacts))),
+);
 
 function withEarlierPrices(now: Catalogue): Catalogue {
   const eras = EARLIER_PRICES.map(({ untilMs, prices }) => ({ untilMs, prices: pairs(prices) }));

@@ -21,7 +21,7 @@ import {
 } from './features/market-features.ts';
 import { FEATURE_WIDTH } from './features/names.ts';
 import { indexAt, type PriceArrays } from './price-steps.ts';
-import type { MarketTrace } from './trace.ts';
+import { spanOf, type MarketTrace } from './trace.ts';
 
 /** Longest horizon that labels are for, and so how long a bid is watched: a day. */
 export const WATCHED_MS = 86_400_000;
@@ -88,8 +88,8 @@ export interface Sampling {
 /** O(prices log pools + instants x (neighbours + bids x changes of a day)). The same plan gives the same samples. */
 export function sampleMarket(trace: MarketTrace, plan: SamplingPlan): Sampling {
   const pools = trace.pools.filter((pool) => pool.option === 'spot' && trace.prices(pool.id).atMs.length > 0);
-  const startMs = raw(trace.startMs);
-  const spanMs = raw(trace.endMs) - startMs;
+  const { startMs, endMs } = spanOf(trace);
+  const spanMs = endMs - startMs;
   const validationMs = startMs + plan.shares.train * spanMs;
   const testMs = startMs + (plan.shares.train + plan.shares.validation) * spanMs;
   const held = heldOut(pools, plan.unseenShare, randomStream(plan.seed, 'dataset/unseen'));

@@ -1,11 +1,11 @@
 import { invariant } from '../kernel/errors.ts';
-import { epochMs, raw, type EpochMs } from '../kernel/units.ts';
-import type { Pool } from '../domain/pool.ts';
+import { epochMs, msBetween, type EpochMs } from '../kernel/units.ts';
+import { vcpusOf, type Pool } from '../domain/pool.ts';
 import { builtInCatalogue } from './catalogue.ts';
 import { generateMarket, type MarketSpec } from './generate.ts';
 import { interruptionAfter, launchOutcome } from './replay.ts';
 import { priceAt } from './price-steps.ts';
-import type { MarketTrace } from './trace.ts';
+import { spanOf, type MarketTrace } from './trace.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -69,9 +69,10 @@ const SCAN_STEP_MS = 10 * MINUTE_MS;
  * earliest of equals.
  */
 export function turbulentStart(trace: MarketTrace): EpochMs {
-  const from = raw(trace.startMs) + 7 * DAY_MS;
-  const to = raw(trace.endMs) - 2 * DAY_MS;
-  let best = { at: Math.min(from, raw(trace.endMs)), score: -1 };
+  const { startMs, endMs } = spanOf(trace);
+  const from = startMs + 7 * DAY_MS;
+  const to = endMs - 2 * DAY_MS;
+  let best = { at: Math.min(from, endMs), score: -1 };
   for (let at = from; at < to; at += SCAN_STEP_MS) {
     const score = takenSoon(trace, at).reduce((sum, taken, rank) => sum + (taken ? CHEAPEST - rank : 0), 0);
     if (score > best.score) best = { at, score };
@@ -83,14 +84,13 @@ export function turbulentStart(trace: MarketTrace): EpochMs {
 export function takenSoon(trace: MarketTrace, at: number): readonly boolean[] {
   return cheapest(trace, at).map((pool) => {
     const interruption = interruptionAfter(trace, pool.id, epochMs(at), pool.onDemandUsdPerHour);
-    const after = interruption === null ? Infinity : raw(interruption.warnMs) - at;
+    const after = interruption === null ? Infinity : msBetween(epochMs(at), interruption.warnMs);
     return after >= TURBULENCE_MS.from && after <= TURBULENCE_MS.to;
   });
 }
 
 function cheapest(trace: MarketTrace, at: number): readonly Pool[] {
-  const perVcpu = (pool: Pool): number =>
-    (priceAt(trace.prices(pool.id), at) ?? Infinity) / raw(pool.type.capacity.cpu);
+  const perVcpu = (pool: Pool): number => (priceAt(trace.prices(pool.id), epochMs(at)) ?? Infinity) / vcpusOf(pool);
   return trace.pools
     .filter((pool) => pool.option === 'spot')
     .filter((pool) => launchOutcome(trace, pool.id, epochMs(at), pool.onDemandUsdPerHour) === 'ok')

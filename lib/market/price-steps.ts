@@ -19,8 +19,8 @@ export function indexAt(atMs: Float64Array, t: number): number {
 }
 
 /** Spot price in force at `t`, USD per hour; null before the first step. */
-export function priceAt(prices: PriceArrays, t: number): number | null {
-  const i = indexAt(prices.atMs, t);
+export function priceAt(prices: PriceArrays, t: EpochMs): number | null {
+  const i = indexAt(prices.atMs, raw(t));
   return i < 0 ? null : (prices.usdPerHour[i] ?? null);
 }
 
@@ -28,13 +28,19 @@ export function priceAt(prices: PriceArrays, t: number): number | null {
  * Views of the steps within [from, to), the one in force at `from` first: in an empty window [t, t) unless it began at
  * t itself.
  */
-export function stepsWithin({ atMs, usdPerHour: usd }: PriceArrays, from: number, to: number): PriceArrays {
+function stepsWithin({ atMs, usdPerHour: usd }: PriceArrays, from: number, to: number): PriceArrays {
   const first = Math.max(0, indexAt(atMs, from));
   let end = indexAt(atMs, to) + 1;
   while (end > first && (atMs[end - 1] ?? 0) >= to) end--;
   end = Math.max(first, end);
   return { atMs: atMs.subarray(first, end), usdPerHour: usd.subarray(first, end) };
 }
+
+/**
+ * `stepsWithin` [from, to) without what comes after `now`, where that is given. A change at this very instant is known.
+ */
+export const stepsKnown = (prices: PriceArrays, from: EpochMs, to: EpochMs, now?: EpochMs): PriceArrays =>
+  stepsWithin(prices, raw(from), now === undefined ? raw(to) : Math.min(raw(to), raw(now) + 1));
 
 /**
  * Whether there is capacity at `t`. A pool without steps always has; before the first step the first one's value holds.

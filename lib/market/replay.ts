@@ -1,6 +1,6 @@
 import type { PoolId } from '../kernel/ids.ts';
-import { epochMs, raw, type EpochMs } from '../kernel/units.ts';
-import { type Bid, isSpotPool } from '../domain/pool.ts';
+import { epochMs, gt, least, lte, raw, type EpochMs } from '../kernel/units.ts';
+import { capUsd, isSpotPool, type Bid } from '../domain/pool.ts';
 import { availableAt, indexAt, priceAt } from './price-steps.ts';
 import type { MarketTrace } from './trace.ts';
 
@@ -28,16 +28,13 @@ export const WARNING_MS = 120_000;
  */
 export const REBALANCE_BID_FRACTION = 0.9;
 
-const cap = (bid: Bid): number => (bid === 'uncapped' ? Infinity : raw(bid));
-
 /** How a launch at `at` ends. */
 export function launchOutcome(trace: MarketTrace, pool: PoolId, at: EpochMs, bid: Bid): LaunchOutcome {
-  const t = raw(at);
   if (!isSpotPool(pool)) return trace.prices(pool).atMs.length === 0 ? 'no-price' : 'ok';
-  const price = t > raw(trace.endMs) ? null : priceAt(trace.prices(pool), t);
+  const price = gt(at, trace.endMs) ? null : priceAt(trace.prices(pool), at);
   if (price === null) return 'no-price';
-  if (price > cap(bid)) return 'bid-below-price';
-  return availableAt(trace.availability(pool), t) ? 'ok' : 'insufficient-capacity';
+  if (price > capUsd(bid)) return 'bid-below-price';
+  return availableAt(trace.availability(pool), raw(at)) ? 'ok' : 'insufficient-capacity';
 }
 
 export interface Interruption {
@@ -53,15 +50,14 @@ export interface Interruption {
  */
 export function interruptionAfter(trace: MarketTrace, pool: PoolId, launched: EpochMs, bid: Bid): Interruption | null {
   if (!isSpotPool(pool)) return null;
-  const end = raw(trace.endMs);
-  const byPrice = firstAbove(trace, pool, raw(launched), cap(bid));
-  const byCapacity = firstUnavailable(trace, pool, raw(launched));
-  const warn = Math.min(byPrice, byCapacity);
-  if (!(warn <= end)) return null;
+  const byPrice = firstAbove(trace, pool, launched, capUsd(bid));
+  const byCapacity = firstUnavailable(trace, pool, launched);
+  const warn = least(byPrice, byCapacity);
+  if (!lte(warn, trace.endMs)) return null;
   return {
-    warnMs: epochMs(warn),
-    goneMs: epochMs(warn + WARNING_MS),
-    cause: byPrice <= byCapacity ? 'price' : 'capacity',
+    warnMs: warn,
+    goneMs: epochMs(raw(warn) + WARNING_MS),
+    cause: lte(byPrice, byCapacity) ? 'price' : 'capacity',
   };
 }
 
@@ -73,30 +69,33 @@ export function interruptionAfter(trace: MarketTrace, pool: PoolId, launched: Ep
 export function rebalanceAfter(trace: MarketTrace, pool: PoolId, launched: EpochMs, bid: Bid): EpochMs | null {
   if (!isSpotPool(pool) || bid === 'uncapped') return null;
   const threshold = REBALANCE_BID_FRACTION * raw(bid);
-  const hint = firstAbove(trace, pool, raw(launched), threshold);
+  const hint = firstAbove(trace, pool, launched, threshold);
   const interruption = interruptionAfter(trace, pool, launched, bid);
-  if (hint <= raw(launched) || !(hint <= raw(trace.endMs))) return null;
-  if (interruption !== null && raw(interruption.warnMs) <= hint) return null;
-  return epochMs(hint);
+  if (lte(hint, launched) || !lte(hint, trace.endMs)) return null;
+  return interruption !== null && lte(interruption.warnMs, hint) ? null : hint;
 }
 
-/** First instant >= `from` at which the price is above `limit`; Infinity when there is none. */
-function firstAbove(trace: MarketTrace, pool: PoolId, from: number, limit: number): number {
-  if (limit === Infinity) return Infinity;
+const NEVER = epochMs(Infinity);
+
+/** First instant >= `launched` at which the price is above `limit`; NEVER when there is none. */
+function firstAbove(trace: MarketTrace, pool: PoolId, launched: EpochMs, limit: number): EpochMs {
+  if (limit === Infinity) return NEVER;
+  const from = raw(launched);
   const { atMs, usdPerHour } = trace.prices(pool);
   for (let i = Math.max(0, indexAt(atMs, from)); i < atMs.length; i++) {
-    if ((usdPerHour[i] ?? 0) > limit) return Math.max(from, atMs[i] ?? from);
+    if ((usdPerHour[i] ?? 0) > limit) return epochMs(Math.max(from, atMs[i] ?? from));
   }
-  return Infinity;
+  return NEVER;
 }
 
-function firstUnavailable(trace: MarketTrace, pool: PoolId, from: number): number {
+function firstUnavailable(trace: MarketTrace, pool: PoolId, launched: EpochMs): EpochMs {
   const steps = trace.availability(pool);
-  if (steps === null || steps.atMs.length === 0) return Infinity;
+  if (steps === null || steps.atMs.length === 0) return NEVER;
+  const from = raw(launched);
   // Before its first step a pool has the first one's state.
-  if (!availableAt(steps, from)) return from;
+  if (!availableAt(steps, from)) return launched;
   for (let i = Math.max(0, indexAt(steps.atMs, from)); i < steps.atMs.length; i++) {
-    if (steps.available[i] === 0) return Math.max(from, steps.atMs[i] ?? from);
+    if (steps.available[i] === 0) return epochMs(Math.max(from, steps.atMs[i] ?? from));
   }
-  return Infinity;
+  return NEVER;
 }

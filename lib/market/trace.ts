@@ -1,5 +1,5 @@
 import type { PoolId } from '../kernel/ids.ts';
-import type { EpochMs } from '../kernel/units.ts';
+import { raw, type EpochMs } from '../kernel/units.ts';
 import type { Pool } from '../domain/pool.ts';
 
 /**
@@ -30,3 +30,9 @@ export interface MarketTrace {
   /** Null: always available. */
   availability(pool: PoolId): AvailabilitySteps | null;
 }
+
+/** First and last instant of a trace in plain numbers, as its arrays of prices have them. */
+export const spanOf = (trace: Pick<MarketTrace, 'startMs' | 'endMs'>): { startMs: number; endMs: number } => ({
+  startMs: raw(trace.startMs),
+  endMs: raw(trace.endMs),
+});

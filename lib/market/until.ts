@@ -1,10 +1,10 @@
-import { epochMs, raw, type EpochMs } from '../kernel/units.ts';
+import { epochMs, least, raw, type EpochMs } from '../kernel/units.ts';
 import { indexAt } from './price-steps.ts';
 import type { MarketTrace } from './trace.ts';
 
 /** A market as it was known at a time: without the prices and the changes of availability after it. */
 export function knownUntil(trace: MarketTrace, at: EpochMs): MarketTrace {
-  const endMs = Math.min(raw(trace.endMs), raw(at));
+  const endMs = raw(least(trace.endMs, at));
   return {
     ...trace,
     endMs: epochMs(endMs),

@@ -4,22 +4,37 @@
  */
 import { EbbError } from '../kernel/errors.ts';
 import type { PoolId } from '../kernel/ids.ts';
-import { raw } from '../kernel/units.ts';
+import { most, raw, seconds, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
+import { curveWithin, type InterruptionCurve } from '../domain/forecast.ts';
 import type { MarketForecast } from '../domain/forecasts.ts';
-import type { Bid, Pool } from '../domain/pool.ts';
+import { bidNumber, capUsd, type Bid, type Pool } from '../domain/pool.ts';
 import type { Snapshot } from '../domain/snapshot.ts';
 
-export interface Asks {
-  /** Bids whose risk is asked for in a spot pool that quotes a price; absent: none. */
-  readonly bids?: (pool: Pool, priceUsdPerHour: number, config: SchedulerConfig) => readonly Bid[];
-  /** What instances that are held risk, at their own bids. */
-  readonly held?: true;
+interface AsksPrices {
   /** Prices: expected and mean. */
   readonly prices?: true;
   /** Correlation of the prices of two pools. */
   readonly correlations?: true;
 }
+
+interface AsksRisks extends AsksPrices {
+  /** Bids whose risk is asked for in a spot pool that quotes a price; absent: none. */
+  readonly bids?: (pool: Pool, priceUsdPerHour: number, config: SchedulerConfig) => readonly Bid[];
+  /** What instances that are held risk, at their own bids. */
+  readonly held?: true;
+  /** Longest time within which a risk is asked for; `any` where it follows from how long tasks run. */
+  readonly horizon: Horizon;
+}
+
+interface AsksNoRisk extends AsksPrices {
+  readonly bids?: never;
+  readonly held?: never;
+  readonly horizon?: never;
+}
+
+export type Horizon = Seconds | 'any';
+export type Asks = AsksRisks | AsksNoRisk;
 
 /** The part of a snapshot that bids follow from. */
 export type Scene = Pick<Snapshot, 'nowMs' | 'pools' | 'instances'>;
@@ -32,30 +47,49 @@ export interface BoundAsks {
   readonly configOf: (config: SchedulerConfig) => SchedulerConfig;
 }
 
-/** A pool at a bid. */
+/** A pool at a bid, and within which time its risk is asked for. */
 export interface AskedBid {
   readonly pool: Pool;
   readonly bid: Bid;
+  readonly horizon: Horizon;
 }
 
 /**
+ * What is recorded of each purchase (lib/cycle/decide/forecast-at-purchase.ts), seconds. Few enough to be kept with
+ * every instance: those of the trained models, from a quarter of an hour to a day.
+ */
+export const RECORDED_S = [900, 3600, 10_800, 21_600, 86_400] as const;
+/** Of every bid at least: explanations ask for an hour. */
+const LEAST_HORIZON = seconds(Math.max(...RECORDED_S));
+
+const further = (a: Horizon, b: Horizon): Horizon => (a === 'any' || b === 'any' ? 'any' : most(a, b));
+
+/**
  * Every bid that a decision asks about: those that policies declare in each pool with a price, without repetition, and
- * those of the instances that are held, which explanations ask about. O(pools x bids + instances).
+ * those of the instances that are held, which explanations ask about. Each with the longest horizon that a policy
+ * declares for it. O(pools x bids + instances).
  */
 export function bidsAsked({ pools, instances }: Scene, all: readonly BoundAsks[], config: SchedulerConfig): AskedBid[] {
   const bidders = all.flatMap(({ asks, configOf }) =>
-    asks.bids === undefined ? [] : [{ bids: asks.bids, of: configOf(config) }],
+    asks.bids === undefined ? [] : [{ bids: asks.bids, of: configOf(config), horizon: asks.horizon }],
   );
   const asked = pools.flatMap(({ pool, quote }) => {
     if (quote === null) return [];
-    const bids = bidders.flatMap(({ bids: of, of: settings }) => of(pool, raw(quote), settings));
-    return [...new Map(bids.map((bid) => [keyOf(bid), bid])).values()].map((bid) => ({ pool, bid }));
+    const byBid = new Map<number, AskedBid>();
+    for (const { bids, of, horizon } of bidders) {
+      for (const bid of bids(pool, raw(quote), of)) {
+        const known = byBid.get(capUsd(bid))?.horizon ?? LEAST_HORIZON;
+        byBid.set(capUsd(bid), { pool, bid, horizon: further(known, horizon) });
+      }
+    }
+    return [...byBid.values()];
   });
-  const held = [...instances.values()].map(({ pool, instance }) => ({ pool, bid: instance.bid }));
+  const ofHeld = all
+    .flatMap(({ asks }) => (asks.held === true ? [asks.horizon] : []))
+    .reduce(further, LEAST_HORIZON as Horizon);
+  const held = [...instances.values()].map(({ pool, instance }) => ({ pool, bid: instance.bid, horizon: ofHeld }));
   return [...asked, ...held];
 }
-
-const keyOf = (bid: Bid): number => (bid === 'uncapped' ? Infinity : raw(bid));
 
 const WHOLE = Symbol('the forecast that nothing is left out of');
 type Limited = MarketForecast & { readonly [WHOLE]?: MarketForecast };
@@ -81,10 +115,11 @@ export function onlyAsked(
     ...market,
     [WHOLE]: market,
     interruption: (pool, bid) => {
-      if (pool.option === 'spot' && !mayAsk(pool, bid)) {
-        return refuse(`the risk of ${pool.id} at a bid of ${bid === 'uncapped' ? bid : raw(bid)}`);
+      if (pool.option !== 'spot') return market.interruption(pool, bid);
+      if (!mayAsk(pool, bid)) {
+        return refuse(`the risk of ${pool.id} at a bid of ${bidNumber(bid)}`);
       }
-      return market.interruption(pool, bid);
+      return upTo(asks.horizon, policy, market.interruption(pool, bid));
     },
     expectedPrice: (pool, at) =>
       asks.prices === true ? market.expectedPrice(pool, at) : refuse(`the expected price of ${pool.id}`),
@@ -95,6 +130,12 @@ export function onlyAsked(
   };
   return limited;
 }
+
+/** The very same curve where any time may be asked about. */
+const upTo = (horizon: Horizon | undefined, policy: string, curve: InterruptionCurve): InterruptionCurve =>
+  horizon === undefined || horizon === 'any'
+    ? curve
+    : curveWithin(curve, { by: `the policy ${policy}`, horizonS: horizon });
 
 /**
  * Bids of a pool are worked out when the pool is first asked about, those of held instances when a bid is none of
@@ -107,10 +148,10 @@ function bidChecker(asks: Asks, scene: Scene, config: SchedulerConfig): (pool: P
   const declaredIn = (pool: Pool): ReadonlySet<number> => {
     quotes ??= new Map(scene.pools.flatMap((v) => (v.quote === null ? [] : [[v.pool.id, raw(v.quote)] as const])));
     const quote = quotes.get(pool.id);
-    return new Set(quote === undefined ? [] : (asks.bids?.(pool, quote, config) ?? []).map(keyOf));
+    return new Set(quote === undefined ? [] : (asks.bids?.(pool, quote, config) ?? []).map(capUsd));
   };
   return (pool, bid) => {
-    const key = keyOf(bid);
+    const key = capUsd(bid);
     let bids = declared.get(pool.id);
     if (bids === undefined) declared.set(pool.id, (bids = declaredIn(pool)));
     if (bids.has(key)) return true;
@@ -124,8 +165,8 @@ function heldBids({ instances }: Scene): ReadonlyMap<PoolId, ReadonlySet<number>
   const held = new Map<PoolId, Set<number>>();
   for (const { pool, instance } of instances.values()) {
     const of = held.get(pool.id);
-    if (of === undefined) held.set(pool.id, new Set([keyOf(instance.bid)]));
-    else of.add(keyOf(instance.bid));
+    if (of === undefined) held.set(pool.id, new Set([capUsd(instance.bid)]));
+    else of.add(capUsd(instance.bid));
   }
   return held;
 }

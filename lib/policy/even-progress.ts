@@ -2,7 +2,7 @@
  * Where a task stands against its line of even progress (Wu et al., "Can't Be Late: Optimizing Spot Instance Savings
  * under Deadlines", NSDI 2024, section 4): what the plan and the moves of Uniform Progress go by.
  */
-import { between, raw, type EpochMs, type Seconds } from '../kernel/units.ts';
+import { raw, secondsBetween, type EpochMs, type Seconds } from '../kernel/units.ts';
 import { quantile } from '../domain/distribution.ts';
 import { quantileToDo } from '../domain/work-to-do.ts';
 import type { Worth } from '../domain/plan.ts';
@@ -33,8 +33,8 @@ export interface Line {
 }
 
 export function standing(l: Line): Standing {
-  const windowS = Math.max(1, raw(between(l.submittedMs, l.deadlineMs)));
-  const atS = raw(between(l.submittedMs, l.nowMs));
+  const windowS = Math.max(1, secondsBetween(l.submittedMs, l.deadlineMs));
+  const atS = secondsBetween(l.submittedMs, l.nowMs);
   const expected = (s: number): number => Math.min(l.workS, (s * l.workS) / windowS);
   return {
     aheadS: l.doneS - expected(atS),

@@ -1,5 +1,5 @@
 /** The last moment from which work that is taken away still meets its deadline on capacity that is not. */
-import { raw, type EpochMs } from '../kernel/units.ts';
+import { gte, plus, seconds, type EpochMs } from '../kernel/units.ts';
 import type { Worth } from '../domain/plan.ts';
 
 /** Cycles before the last safe moment from which a deadline group uses uninterruptible capacity only. */
@@ -12,5 +12,5 @@ export const GUARD_CYCLES = 2;
  */
 export function isGuarded(worth: Worth, at: EpochMs, cyclePeriodS: number): boolean {
   if (worth.latestSafeStartMs === null) return false;
-  return raw(at) + GUARD_CYCLES * cyclePeriodS * 1000 >= raw(worth.latestSafeStartMs);
+  return gte(plus(at, seconds(GUARD_CYCLES * cyclePeriodS)), worth.latestSafeStartMs);
 }

@@ -1,7 +1,6 @@
 import { most, ZERO_S, type Seconds } from '../kernel/units.ts';
-import { forecastFor } from '../domain/forecast.ts';
 import type { RunningTask, Snapshot } from '../domain/snapshot.ts';
-import type { Forecasts } from '../domain/forecasts.ts';
+import { forecastFor, type Forecasts } from '../domain/forecasts.ts';
 import { begunBy, quantileToDo } from '../domain/work-to-do.ts';
 
 interface Known {

@@ -5,17 +5,18 @@
 
 /** Names something that is kept, and makes it when it is first asked for. A constant of the module that owns it. */
 export interface Slot<T> {
-  readonly make: () => T;
+  /** Given the memory, for what is made of other things that are kept. */
+  readonly make: (memory: DecisionMemory) => T;
 }
 
-export const slot = <T>(make: () => T): Slot<T> => ({ make });
+export const slot = <T>(make: Slot<T>['make']): Slot<T> => ({ make });
 
 export class DecisionMemory {
   readonly #kept = new Map<Slot<unknown>, unknown>();
 
   /** The same object each time, for as long as this memory lives. */
   of<T>(of: Slot<T>): T {
-    if (!this.#kept.has(of)) this.#kept.set(of, of.make());
+    if (!this.#kept.has(of)) this.#kept.set(of, of.make(this));
     return this.#kept.get(of) as T;
   }
 }

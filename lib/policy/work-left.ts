@@ -1,7 +1,7 @@
 /** What running work still has to run, and what it takes to move it. */
-import { between, raw } from '../kernel/units.ts';
+import { raw, secondsBetween } from '../kernel/units.ts';
 import { certain, type Distribution } from '../domain/distribution.ts';
-import { forecastFor } from '../domain/forecast.ts';
+import { forecastFor } from '../domain/forecasts.ts';
 import type { Attempt } from '../domain/job.ts';
 import type { RunningTask } from '../domain/snapshot.ts';
 import { begunBy, doneOnceS, meanToDo, workToDo } from '../domain/work-to-do.ts';
@@ -31,7 +31,7 @@ export function hasSettled(
   { number, startedMs }: Attempt,
   { snapshot, config }: Pick<SceneContext, 'snapshot' | 'config'>,
 ): boolean {
-  return number === 1 || (startedMs !== null && raw(between(startedMs, snapshot.nowMs)) >= relocationS(config));
+  return number === 1 || (startedMs !== null && secondsBetween(startedMs, snapshot.nowMs) >= relocationS(config));
 }
 
 /**

@@ -11,6 +11,17 @@ export interface Refusal {
   readonly next: string;
 }
 
+/** A policy of the user's own of which answers were refused. */
+export interface RefusedPolicy {
+  readonly stage: string;
+  readonly policy: string;
+  readonly standIn: string;
+  /** What was wrong with the first answer that was refused. */
+  readonly firstWhy: string;
+  /** Distinct refusals, summed over decisions. */
+  readonly decisions: number;
+}
+
 export type EndReason = 'done' | 'time-over' | 'aborted';
 
 export interface CycleTotals {
@@ -45,6 +56,8 @@ export interface RunOutcome {
   readonly instances: InstanceSeries;
   readonly pools: readonly PoolUse[];
   readonly refused: readonly Refusal[];
+  /** Absent: none were. */
+  readonly refusedPolicies?: readonly RefusedPolicy[];
 }
 
 export interface Totals {

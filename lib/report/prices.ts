@@ -1,5 +1,5 @@
 import type { PoolId } from '../kernel/ids.ts';
-import { raw } from '../kernel/units.ts';
+import { epochMs, raw } from '../kernel/units.ts';
 import { indexAt, priceAt } from '../market/price-steps.ts';
 import type { MarketTrace } from '../market/trace.ts';
 import type { RunOutcome } from './outcome.ts';
@@ -68,7 +68,7 @@ function stepsWithin(
   { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
 ): readonly Step[] {
   const prices = trace.prices(pool);
-  const atStart = priceAt(prices, fromMs);
+  const atStart = priceAt(prices, epochMs(fromMs));
   const steps: Step[] = atStart === null ? [] : [[fromMs, atStart]];
   for (let i = indexAt(prices.atMs, fromMs) + 1; i < prices.atMs.length; i++) {
     const at = prices.atMs[i] ?? Infinity;

@@ -15,6 +15,7 @@ export interface Doubted extends Pick<Comparison, 'presets' | 'method'> {
 /** Empty when there is nothing to say. O(runs log runs). */
 export const warningsOf = (of: Doubted): readonly string[] => [
   ...stopped(of),
+  ...refusedPolicies(of),
   ...nothingDone(of),
   ...pastTheEnd(of),
   ...unevenWork(of),
@@ -39,6 +40,17 @@ function stopped({ runs, planned }: Doubted): string[] {
     );
   }
   return warnings;
+}
+
+/** Figures of a preset are partly those of the stand-ins. */
+function refusedPolicies({ runs }: Doubted): string[] {
+  const all = runs.flatMap((r) => (r.refusedPolicies ?? []).map((of) => ({ ...of, preset: r.preset })));
+  const groups = Map.groupBy(all, ({ preset, stage, policy }) => `${preset}: ${stage}: ${policy}`);
+  return [...groups].map(([name, of]) => {
+    const [{ firstWhy, standIn } = { firstWhy: '', standIn: '' }] = of;
+    const times = of.reduce((sum, r) => sum + r.decisions, 0);
+    return `Answers of the policy ${name} were refused ${times} times, and ${standIn} answered in its place. First: ${firstWhy}.`;
+  });
 }
 
 function nothingDone({ presets }: Doubted): string[] {

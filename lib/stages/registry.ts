@@ -4,9 +4,12 @@ import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
 import type { MarketForecast } from '../domain/forecasts.ts';
 import { nearestHint } from '../domain/nearest-name.ts';
 import { STAGES, type PolicyRef, type PresetSpec, type StageName } from '../domain/preset-spec.ts';
-import { EbbError } from '../kernel/errors.ts';
+import { EbbError, invariant } from '../kernel/errors.ts';
 import { onlyAsked, type BoundAsks } from '../policy/asks.ts';
 import type { SceneContext, Stages, ValueContext } from '../policy/contracts.ts';
+import { faultText, guarded, guardedAsks } from '../policy/own/guarded.ts';
+import type { OwnPolicy } from '../policy/own/own-policy.ts';
+import { Refusals, type OwnInUse } from '../policy/own/refusals.ts';
 import { withContext, type Contract, type Policy } from '../policy/policy.ts';
 import { SHIPPED_PRESETS } from '../policy/presets.ts';
 import type { Solver } from '../policy/solver.ts';
@@ -44,6 +47,8 @@ export interface Preset {
   readonly policies: Readonly<Record<StageName, string>>;
   /** What its policies ask of the market's forecast. */
   readonly asks: readonly BoundAsks[];
+  /** Present where it names a policy of the user's own. */
+  readonly own?: OwnInUse<Solver>;
 }
 
 export type OwnPresets = SchedulerConfig['presets'];
@@ -58,10 +63,10 @@ export interface PolicyView {
   readonly settings: readonly string[];
 }
 
-/** All policies, in the order of the stages. */
-export const policyList = (): readonly PolicyView[] =>
+/** All policies, shipped ones first, in the order of the stages. */
+export const policyList = (own: readonly OwnPolicy[] = []): readonly PolicyView[] =>
   STAGES.flatMap((stage) =>
-    POLICIES[stage].map(({ name, about, source, learners, settings }) => ({
+    policiesOf(stage, own).map(({ name, about, source, learners, settings }) => ({
       stage,
       name,
       about,
@@ -78,40 +83,77 @@ export interface PresetView {
 }
 
 /** Shipped presets first, then the user's own. Throws `usage` for one of them that is none. */
-export const presetList = (own: OwnPresets = {}): readonly PresetView[] =>
+export const presetList = (own: OwnPresets = {}, ownPolicies: readonly OwnPolicy[] = []): readonly PresetView[] =>
   [...Object.keys(SHIPPED_PRESETS), ...Object.keys(own)].map((name) => {
-    const { about, policies } = presetNamed(name, own);
+    const { about, policies } = presetNamed(name, own, { ownPolicies });
     return { name, about, policies };
   });
 
+interface Beside {
+  /** Policies that the user's modules brought. */
+  readonly ownPolicies?: readonly OwnPolicy[];
+  /** Names beside the presets, for messages. */
+  readonly others?: readonly string[];
+}
+
 /**
  * A preset, shipped or the user's own. Throws `usage`, with the nearest name, for a name that is none, for policies
- * that are none, and for settings that a policy does not have. `others`: names beside the presets, for the message.
+ * that are none, and for settings that a policy does not have.
  */
-export function presetNamed(name: string, own: OwnPresets = {}, others: readonly string[] = []): Preset {
-  const spec = whole(name, { own, others });
-  const bound = STAGES.map((stage) => bind(stage, spec, name));
+export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside = {}): Preset {
+  const known: Known = { own, ownPolicies: beside.ownPolicies ?? [], others: beside.others ?? [] };
+  const spec = whole(name, known);
+  const refusals = new Refusals();
+  const bound = STAGES.map((stage) =>
+    guardedBound(bind(stage, spec, { preset: name, known }), { name, known, refusals }),
+  );
+  const policies = bound.flatMap(({ stage, asks, standIn }) =>
+    standIn === undefined ? [] : [{ stage, policy: asks.policy, standIn: standIn.asks.policy }],
+  );
   return {
     name,
     about: spec.about ?? `your own, from ${own[name]?.extends ?? 'policies of your choice'}`,
-    stages: Object.fromEntries(bound.map((b) => [b.stage, b.contract])) as unknown as Stages<Solver>,
+    stages: stagesOf(bound, (b) => b.contract),
     ...(spec.forecast === undefined ? {} : { forecast: spec.forecast }),
     policies: Object.fromEntries(bound.map((b) => [b.stage, b.asks.policy])) as Record<StageName, string>,
-    asks: bound.map((b) => b.asks),
+    asks: bound.flatMap((b) => (b.standIn === undefined ? b.asks : [b.asks, b.standIn.asks])),
+    ...(policies.length === 0
+      ? {}
+      : { own: { policies, refusals, standIns: stagesOf(bound, (b) => (b.standIn ?? b).contract) } }),
   };
 }
+
+/** The presets with the stand-in in place of each policy that is none of ours in the one of this name: plain data. */
+export function withStandIns(name: string, own: OwnPresets, beside: Beside = {}): OwnPresets {
+  const known: Known = { own, ownPolicies: beside.ownPolicies ?? [], others: beside.others ?? [] };
+  if (!Object.hasOwn(own, name) || presetNamed(name, own, beside).own === undefined) return own;
+  const spec = whole(name, known);
+  const shipped = Object.fromEntries(STAGES.map((stage) => [stage, standInRef(stage, name, known)]));
+  return { ...own, [name]: { ...spec, extends: undefined, ...shipped } };
+}
+
+const stagesOf = (bound: readonly Guarded[], contract: (of: Guarded) => Contract<StageName>): Stages<Solver> =>
+  Object.fromEntries(bound.map((b) => [b.stage, contract(b)])) as unknown as Stages<Solver>;
 
 /**
  * What the setting `forecast` comes to with a preset: `history`, `model` or a version. Throws `usage` for a preset that
  * is none.
  */
-export const forecastNamed = (setting: string, preset: string, own: OwnPresets = {}): string =>
-  setting === 'preset' ? (presetNamed(preset, own).forecast ?? 'history') : setting;
+export const forecastNamed = (
+  setting: string,
+  preset: string,
+  own: OwnPresets = {},
+  ownPolicies: readonly OwnPolicy[] = [],
+): string => (setting === 'preset' ? (presetNamed(preset, own, { ownPolicies }).forecast ?? 'history') : setting);
 
-interface Known {
+interface Known extends Required<Beside> {
   readonly own: OwnPresets;
-  readonly others: readonly string[];
 }
+
+const policiesOf = (stage: StageName, own: readonly OwnPolicy[]): readonly Policy[] => [
+  ...(POLICIES[stage] as readonly Policy[]),
+  ...own.filter((p) => p.stage === stage),
+];
 
 /** The preset with what it extends filled in: its own words win. */
 function whole(name: string, known: Known, seen: readonly string[] = []): PresetSpec {
@@ -127,7 +169,11 @@ function whole(name: string, known: Known, seen: readonly string[] = []): Preset
   return { ...whole(spec.extends, known, [...seen, name]), ...spec };
 }
 
-function specNamed(name: string, { own, others }: Known, extendedBy: string | undefined): PresetSpec {
+function specNamed(
+  name: string,
+  { own, others }: Pick<Known, 'own' | 'others'>,
+  extendedBy: string | undefined,
+): PresetSpec {
   const isShipped = Object.hasOwn(SHIPPED_PRESETS, name);
   if (isShipped && Object.hasOwn(own, name)) {
     throw new EbbError('usage', {
@@ -150,10 +196,47 @@ interface Bound {
   readonly stage: StageName;
   readonly contract: Contract<StageName>;
   readonly asks: BoundAsks;
+  readonly isShipped: boolean;
 }
 
+interface Guarded extends Bound {
+  /** Of a policy of the user's own. */
+  readonly standIn?: Bound;
+}
+
+/** A policy of the user's own behind its guard; a shipped one as it is. */
+function guardedBound(
+  of: Bound,
+  { name, known, refusals }: { readonly name: string; readonly known: Known; readonly refusals: Refusals },
+): Guarded {
+  if (of.isShipped) return of;
+  const { stage, asks } = of;
+  const standIn = bind(stage, { [stage]: standInRef(stage, name, known) }, { preset: name, known });
+  const asNamed = (b: Bound) => ({ policy: b.asks.policy, contract: b.contract });
+  const contract = guarded(stage, asNamed(of), asNamed(standIn), refusals);
+  const refuse = (why: string) => refusals.add({ stage, policy: asks.policy, why, standIn: standIn.asks.policy });
+  return { ...of, contract, asks: { ...asks, asks: guardedAsks(asks.asks, refuse) }, standIn };
+}
+
+/** The nearest shipped policy along what the preset extends, else the one of the default preset. */
+function standInRef(stage: StageName, preset: string, known: Known): PolicyRef {
+  for (let at: string | undefined = preset; at !== undefined;) {
+    const spec: PresetSpec = specNamed(at, known, undefined);
+    const ref = spec[stage];
+    if (ref !== undefined && POLICIES[stage].some((p) => p.name === refParts(ref).name)) return ref;
+    at = spec.extends;
+  }
+  return invariant(DEFAULT_POLICIES[stage], `the default preset names no policy for ${stage}`);
+}
+
+const DEFAULT_POLICIES: PresetSpec = invariant(SHIPPED_PRESETS['ebbtide'], 'the default preset is shipped');
+
 /** The policy that a preset names for a stage, with its settings, and asking forecasts only what it declares. */
-function bind(stage: StageName, spec: PresetSpec, preset: string): Bound {
+function bind(
+  stage: StageName,
+  spec: PresetSpec,
+  { preset, known }: { readonly preset: string; readonly known: Known },
+): Bound {
   const ref = spec[stage];
   if (ref === undefined) {
     throw new EbbError('usage', {
@@ -163,12 +246,26 @@ function bind(stage: StageName, spec: PresetSpec, preset: string): Bound {
     });
   }
   const { name, given } = refParts(ref);
-  const of = policyNamed(stage, name, preset);
+  const of = policyNamed(stage, name, { preset, known });
   const settings = settingsOf(of, given, { stage, preset });
   const configOf = configWith(settings);
   const asks: BoundAsks = { policy: of.name, asks: of.asks, configOf };
-  const decide = (of.decide as (settings: unknown) => Contract<StageName>)(settings);
-  return { stage, contract: scoped(stage, decide, asks), asks };
+  const decide = made(of, settings);
+  const isShipped = (POLICIES[stage] as readonly Policy[]).includes(of);
+  return { stage, contract: scoped(stage, decide, asks), asks, isShipped };
+}
+
+/** Throws `usage` for a policy of the user's own that throws when it is made. */
+function made(of: Policy, settings: Readonly<Record<string, unknown>>): Contract<StageName> {
+  try {
+    return (of.decide as (settings: unknown) => Contract<StageName>)(settings);
+  } catch (error) {
+    throw new EbbError('usage', {
+      what: `the policy ${of.name} throws when it is made: \`decide\` with its settings`,
+      got: faultText(error),
+      next: 'see docs/write-a-policy.md',
+    });
+  }
 }
 
 const refParts = (ref: PolicyRef): { readonly name: string; readonly given: Readonly<Record<string, unknown>> } => {
@@ -177,8 +274,12 @@ const refParts = (ref: PolicyRef): { readonly name: string; readonly given: Read
   return { name, given };
 };
 
-function policyNamed(stage: StageName, name: string, preset: string): Policy {
-  const all = POLICIES[stage] as readonly Policy[];
+function policyNamed(
+  stage: StageName,
+  name: string,
+  { preset, known }: { readonly preset: string; readonly known: Known },
+): Policy {
+  const all = policiesOf(stage, known.ownPolicies);
   const found = all.find((p) => p.name === name);
   if (found !== undefined) return found;
   throw new EbbError('usage', {
@@ -211,7 +312,8 @@ function settingsOf(
 
 function issueText(issue: z.core.$ZodIssue, known: readonly string[]): string {
   if (issue.code !== 'unrecognized_keys') return `${issue.path.join('.')}: ${issue.message}`;
-  return issue.keys.map((key) => `${key} is no setting of it (${nearestHint(key, known)})`).join(', ');
+  const hint = (key: string): string => (known.length === 0 ? '' : ` (${nearestHint(key, known)})`);
+  return issue.keys.map((key) => `${key} is no setting of it${hint(key)}`).join(', ');
 }
 
 const DEPLOYMENT = Symbol('settings of the deployment');

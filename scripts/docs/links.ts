@@ -1,6 +1,6 @@
 /**
  * Checks relative links of all Markdown pages, and their anchors: the site's build knows neither anchors nor pages
- * outside of docs/.
+ * outside of docs/. A page of docs/ links to no page outside of it, because the site has none of those.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
@@ -28,6 +28,8 @@ function faultOf(page: string, link: string): string | null {
   const [path = '', anchor = ''] = link.split('#');
   const target = path === '' ? page : normalize(join(dirname(page), path));
   if (!existsSync(join(root, target))) return `${page}: ${link}: there is no ${relative('.', target)}`;
+  if (page.startsWith('docs/') && target.endsWith('.md') && !target.startsWith('docs/'))
+    return `${page}: ${link}: ${target} is no page of the site; name it without a link`;
   if (anchor === '' || !target.endsWith('.md') || anchorsOf(target).has(anchor)) return null;
   return `${page}: ${link}: ${target} has no heading of that name`;
 }

@@ -1,6 +1,6 @@
 /**
  * A plugin of the linter with rules of the house style that no built-in rule can say: comments are as narrow as code,
- * and the parts of a pool's id are read in one place.
+ * the parts of a pool's id are read in one place, and modules of the core remember nothing.
  */
 const WIDTH = 120;
 /** Lines that may be wider: a link, or a row of a table. */
@@ -38,4 +38,61 @@ const poolIds = {
     ),
 };
 
-export default { meta: { name: 'house' }, rules: { 'comment-width': commentWidth, 'pool-ids': poolIds } };
+const REMEMBERS =
+  'A module of the core remembers nothing: keep this in the DecisionMemory (lib/policy/memory.ts), or in the object that owns it.';
+const TABLE = `${REMEMBERS} A constant table is declared read-only (ReadonlyMap, ReadonlySet, readonly T[]).`;
+/** Of no use to anybody but to be written to. */
+const MEMORIES = /^(WeakMap|WeakSet|WeakRef|ArrayBuffer)$/;
+const TABLES = /^(Map|Set)$/;
+/** Zeros, unless it is made of values or empty. */
+const NUMBERS = /^(Float|Int|Uint|BigInt|BigUint)\d+(Clamped)?Array$/;
+const FUNCTIONS = /^(Function|ArrowFunction|MethodDefinition)/;
+
+function* ancestors(node) {
+  for (let at = node.parent; at !== null && at !== undefined; at = at.parent) yield at;
+}
+
+/** Whether it runs once, when its module is loaded. */
+const isAtLoad = (node) =>
+  ancestors(node).every((at) => !FUNCTIONS.test(at.type) && (at.type !== 'PropertyDefinition' || at.static));
+
+/** Whether the variable that it is part of has a type, and one that nobody can write to. */
+function isReadOnly(node, isMutable) {
+  const variable = ancestors(node).find((at) => at.type === 'VariableDeclarator');
+  const type = variable?.id.typeAnnotation?.typeAnnotation;
+  return type !== undefined && type !== null && !isMutable(type);
+}
+const isMutableTable = (type) => type.type === 'TSTypeReference' && TABLES.test(type.typeName.name);
+const isMutableArray = (type) => type.type === 'TSArrayType';
+
+function newAtLoad(node, report) {
+  const { name } = node.callee;
+  const [count] = node.arguments;
+  if (MEMORIES.test(name)) report(node, REMEMBERS);
+  else if (TABLES.test(name) && !isReadOnly(node, isMutableTable)) report(node, TABLE);
+  else if (NUMBERS.test(name) && count?.type !== 'ArrayExpression' && count?.value !== 0) report(node, REMEMBERS);
+}
+
+const moduleState = {
+  create: (context) => {
+    const report = (node, message) => context.report({ node, message });
+    return {
+      VariableDeclaration: (node) => {
+        const isAtTop = /^(Program|ExportNamedDeclaration)$/.test(node.parent.type);
+        if (isAtTop && node.kind !== 'const') report(node, REMEMBERS);
+      },
+      NewExpression: (node) => {
+        if (isAtLoad(node)) newAtLoad(node, report);
+      },
+      ArrayExpression: (node) => {
+        const isEmpty = node.elements.length === 0 && node.parent.type === 'VariableDeclarator';
+        if (isEmpty && isAtLoad(node) && !isReadOnly(node, isMutableArray)) report(node, TABLE);
+      },
+    };
+  },
+};
+
+export default {
+  meta: { name: 'house' },
+  rules: { 'comment-width': commentWidth, 'pool-ids': poolIds, 'module-state': moduleState },
+};

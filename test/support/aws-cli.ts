@@ -1,14 +1,15 @@
 /**
- * A stand-in for the AWS CLI: `s3 cp`, `sync` and `rm` as its command reference describes them, with the folder
- * `EBB_S3_ROOT` for S3 (`<bucket>/<key>`). Started as a program of its own, by the wrapper that `awsCliIn` writes.
- * Anything else is refused. While `EBB_S3_ROOT/.refuse` exists, calls whose arguments hold the text in it fail;
- * `.calls` has a line for each call.
+ * A stand-in for the AWS CLI: `s3 cp`, `sync` and `rm`, and `s3api put-object` on condition, as its command reference
+ * describes them, with the folder `EBB_S3_ROOT` for S3 (`<bucket>/<key>`). Started as a program of its own, by the
+ * wrapper that `awsCliIn` writes. Anything else is refused. While `EBB_S3_ROOT/.refuse` exists, calls whose arguments
+ * hold the text in it fail; `.calls` has a line for each call.
  */
 import {
   appendFileSync,
   chmodSync,
   copyFileSync,
   existsSync,
+  linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -20,6 +21,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 
 /** Makes a folder for PATH with an `aws` in it that works on `root`. */
 export function awsCliIn(folder: string, root: string): string {
@@ -98,6 +100,10 @@ class Cli {
       process.stderr.write(`fatal error: An error occurred (404) when calling the HeadObject operation: ${from}\n`);
       return 1;
     }
+    if (to === '-') {
+      process.stdout.write(readFileSync(this.#local(from)));
+      return 0;
+    }
     const target = to.endsWith('/') ? join(this.#local(to), basename(from)) : this.#local(to);
     this.#copy(this.#local(from), target, from);
     return 0;
@@ -125,6 +131,10 @@ class Cli {
   }
 
   #remove(at: string): number {
+    if (!this.#asked.flags.has('--recursive')) {
+      rmSync(this.#local(at), { force: true });
+      return 0;
+    }
     for (const path of this.#found(at)) rmSync(join(this.#local(at), path));
     return 0;
   }
@@ -165,6 +175,33 @@ class Cli {
   }
 }
 
+/** `s3api put-object`, which writes where nothing is. With a skeleton asked for, nothing is sent. */
+function putObject(root: string, args: readonly string[]): number {
+  const text = { type: 'string' } as const;
+  const options = {
+    bucket: text,
+    key: text,
+    body: text,
+    'if-none-match': text,
+    'generate-cli-skeleton': { type: 'boolean' },
+  } as const;
+  const { values } = parseArgs({ args: [...args], options, strict: true });
+  if (values['generate-cli-skeleton'] === true) return 0;
+  const target = join(root, values.bucket ?? '', values.key ?? '');
+  mkdirSync(dirname(target), { recursive: true });
+  const own = join(root, `.part-${process.pid}`);
+  copyFileSync(values.body ?? '', own);
+  try {
+    linkSync(own, target);
+    return 0;
+  } catch {
+    process.stderr.write('An error occurred (PreconditionFailed) when calling the PutObject operation\n');
+    return 254;
+  } finally {
+    rmSync(own);
+  }
+}
+
 function main(args: readonly string[]): number {
   const root = process.env['EBB_S3_ROOT'] ?? '';
   const line = args.join(' ').replaceAll('\n', ' ');
@@ -175,6 +212,7 @@ function main(args: readonly string[]): number {
     return 1;
   }
   const [service, command = '', ...rest] = args;
+  if (service === 's3api' && command === 'put-object') return putObject(root, rest);
   if (service !== 's3') throw new Error(`the stand-in has no ${service ?? 'such service'}`);
   return new Cli(root, parsed(rest)).run(command);
 }

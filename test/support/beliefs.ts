@@ -6,9 +6,13 @@ import type { LearnerFactory } from '../../lib/policy/learner.ts';
 import { DecisionMemory } from '../../lib/policy/memory.ts';
 
 /** What the estimate stage sees where this history is all that was learned. */
-export const knowing = (snapshot: Snapshot, history: RuntimeHistory): EstimateContext => ({
+export const knowing = (
+  snapshot: Snapshot,
+  history: RuntimeHistory,
+  memory = new DecisionMemory(),
+): EstimateContext => ({
   snapshot,
   config: schedulerConfig.parse({}),
-  memory: new DecisionMemory(),
+  memory,
   beliefs: { of: <Belief>(_: LearnerFactory<Belief>) => history as Belief },
 });

@@ -1,21 +1,22 @@
-import { schedulerConfig } from '../../domain/config.ts';
+import { schedulerConfig, type SchedulerConfig } from '../../domain/config.ts';
 import { jobFileJsonSchema } from '../../domain/job-file/job-file.ts';
+import type { OwnPolicy } from '../../policy/own/own-policy.ts';
 import type { Action } from '../context.ts';
 import { json, type Output } from '../output.ts';
 import { table } from '../views/text-table.ts';
 import type { ConfigOptions } from '../flags/settings-flags.ts';
 
-export const config: Action<ConfigOptions> = async ({ output, json: asJson }, _args, options) => {
+export const config: Action<ConfigOptions> = async ({ output, json: asJson, world: { cwd } }, _args, options) => {
   if (options.schema === true) {
     output.line(JSON.stringify(jobFileJsonSchema(), null, 2));
     return;
   }
   if (options.presets === true) {
-    await presets(output, asJson);
+    await presets(output, asJson, await ownOf(options, cwd));
     return;
   }
   if (options.policies === true) {
-    await policies(output, asJson);
+    await policies(output, asJson, await ownOf(options, cwd));
     return;
   }
   if (asJson) {
@@ -42,9 +43,22 @@ export const config: Action<ConfigOptions> = async ({ output, json: asJson }, _a
   output.note('change one for a run: ebb run --set maxLateProbability=0.01 FILE');
 };
 
-async function presets(output: Output, asJson: boolean): Promise<void> {
+interface Own {
+  readonly presets: SchedulerConfig['presets'];
+  readonly policies: readonly OwnPolicy[];
+}
+
+async function ownOf(options: ConfigOptions, cwd: string): Promise<Own> {
+  const { givenSettings } = await import('../engine-options.ts');
+  const { loadPolicies } = await import('../../drivers/local/policies/load-policies.ts');
+  const { settings } = options;
+  const given = givenSettings(settings === undefined ? {} : { settings }, cwd);
+  return { presets: given.presets ?? {}, policies: await loadPolicies(given) };
+}
+
+async function presets(output: Output, asJson: boolean, own: Own): Promise<void> {
   const { deciderList } = await import('../../drivers/sim/deciders.ts');
-  const list = deciderList();
+  const list = deciderList(own.presets, own.policies);
   if (asJson) {
     json(output, list);
     return;
@@ -66,9 +80,9 @@ async function presets(output: Output, asJson: boolean): Promise<void> {
   output.line(table(output, columns, list, 'no presets'));
 }
 
-async function policies(output: Output, asJson: boolean): Promise<void> {
+async function policies(output: Output, asJson: boolean, own: Own): Promise<void> {
   const { policyList } = await import('../../stages/registry.ts');
-  const list = policyList();
+  const list = policyList(own.policies);
   if (asJson) {
     json(output, list);
     return;

@@ -3,8 +3,8 @@ import { basename, resolve } from 'node:path';
 import picocolors from 'picocolors';
 import type { Plot } from 'simple-ascii-chart';
 import { EbbError } from '../../kernel/errors.ts';
-import { epochMs, raw } from '../../kernel/units.ts';
-import type { Pool } from '../../domain/pool.ts';
+import { epochMs, isoOf, raw } from '../../kernel/units.ts';
+import { vcpusOf, type Pool } from '../../domain/pool.ts';
 import { builtInCatalogue, type Catalogue } from '../../market/catalogue.ts';
 import {
   DEFAULT_MARKET_DAYS,
@@ -20,7 +20,7 @@ import { generateMarket, type MarketSpec, type Regime } from '../../market/gener
 import { priceAt } from '../../market/price-steps.ts';
 import { periods, profilePrices, type Window } from '../../market/statistics.ts';
 import { quantileOf } from '../../market/quantiles.ts';
-import type { MarketTrace } from '../../market/trace.ts';
+import { spanOf, type MarketTrace } from '../../market/trace.ts';
 import { poolSeries, type PoolSeries } from '../../drivers/local/market/chart.ts';
 import { writeMarket } from '../../drivers/local/market/file.ts';
 import {
@@ -148,7 +148,7 @@ function generatedTrace(seed: number, options: GenerateFlags): MarketTrace {
   const regime = oneOf('regime', options.regime, ['spiky', 'smooth', 'mixed'] as const);
   const temper = oneOf('temper', options.temper, ['natural', 'turbulent'] as const);
   const catalogue = builtInCatalogue();
-  const startMs = epochMs(options.start ?? raw(DEFAULT_MARKET_START));
+  const startMs = options.start === undefined ? DEFAULT_MARKET_START : epochMs(options.start);
   const regimeAt = (i: number): Regime => (regime === 'mixed' ? (i % 2 === 0 ? 'spiky' : 'smooth') : regime);
   const markets = (options.zones ?? DEFAULT_MARKET_ZONES).flatMap((zone, z) =>
     (options.types ?? DEFAULT_MARKET_TYPES).map((type, t): MarketSpec => {
@@ -240,15 +240,16 @@ export async function show(streams: MarketStreams, source: string | undefined, o
 }
 
 function windowOf(trace: MarketTrace, options: ShowFlags): Window {
+  const { startMs, endMs } = spanOf(trace);
   const window = {
-    fromMs: Math.max(raw(trace.startMs), options.from ?? -Infinity),
-    toMs: Math.min(raw(trace.endMs), options.to ?? Infinity),
+    fromMs: Math.max(startMs, options.from ?? -Infinity),
+    toMs: Math.min(endMs, options.to ?? Infinity),
   };
   if (window.fromMs < window.toMs) return window;
   throw new EbbError('usage', {
     what: 'nothing of the market lies between --from and --to',
     got: `${new Date(options.from ?? window.fromMs).toISOString()} to ${new Date(options.to ?? window.toMs).toISOString()}`,
-    allowed: `${new Date(raw(trace.startMs)).toISOString()} to ${new Date(raw(trace.endMs)).toISOString()}`,
+    allowed: `${isoOf(trace.startMs)} to ${isoOf(trace.endMs)}`,
   });
 }
 
@@ -274,7 +275,7 @@ function poolRow(trace: MarketTrace, s: PoolSeries, window: Window): PoolRow {
     profile === null ? null : Math.round(quantileOf(profile.ratio, p, profile.heldMs) * onDemand * 1e6) / 1e6;
   return {
     pool: label(pool),
-    vcpus: raw(pool.type.capacity.cpu) / 1000,
+    vcpus: vcpusOf(pool),
     memoryGib: Math.round((raw(pool.type.capacity.memory) / 1024) * 10) / 10,
     gpus: pool.type.capacity.gpus,
     arch: pool.type.arch,
@@ -282,7 +283,7 @@ function poolRow(trace: MarketTrace, s: PoolSeries, window: Window): PoolRow {
     minUsdPerHour: quantile(0),
     medianUsdPerHour: quantile(0.5),
     maxUsdPerHour: quantile(1),
-    lastUsdPerHour: priceAt(trace.prices(pool.id), window.toMs),
+    lastUsdPerHour: priceAt(trace.prices(pool.id), epochMs(window.toMs)),
     changes: profile?.ratio.length ?? 0,
     aboveOnDemand: profile === null ? 0 : profile.aboveMs / profile.spanMs,
     available: steps === null ? 1 : periods(steps, window).upShare,

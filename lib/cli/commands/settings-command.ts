@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { lazily, type World } from '../context.ts';
+import { path } from '../options.ts';
 import type { ConfigOptions } from '../flags/settings-flags.ts';
 
 /** Adds `config`. */
@@ -10,6 +11,7 @@ export function addSettings(program: Command, world: World, finish: (code: numbe
     .description('Shows the settings of the scheduler with their defaults and sources (change one with --set).')
     .option('--presets', 'list the presets: which policy decides in which stage')
     .option('--policies', 'list the policies of each stage, with their sources and settings')
+    .option('--settings <file>', 'with --presets and --policies: yours too, from this file', path)
     .option('--schema', 'print the JSON Schema of the job file, for editors')
     .option('--json', 'print as JSON')
     .addHelpText(

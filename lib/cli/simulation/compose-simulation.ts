@@ -1,11 +1,12 @@
 /** Composes one simulation from its order: market, workload, deciders, solver. The composition root of a thread. */
 import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { EbbError } from '../../kernel/errors.ts';
-import { epochMs, raw, seconds, type EpochMs } from '../../kernel/units.ts';
+import { epochMs, lt, raw, seconds, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../domain/config.ts';
 import { FROM_HISTORY, type ChosenForecast } from '../../domain/forecast.ts';
 import { forecastNamed } from '../../stages/registry.ts';
 import { modelPlaces } from '../../drivers/local/models/model-places.ts';
+import { loadPolicies } from '../../drivers/local/policies/load-policies.ts';
 import { highsSolver } from '../../drivers/solver/highs-solver.ts';
 import { openMarket } from '../../drivers/local/market/import.ts';
 import { replayMarket } from '../../drivers/local/market/replay.ts';
@@ -16,6 +17,7 @@ import { CAPACITY_FEATURES } from '../../market/features/capacity-features.ts';
 import { FEATURES } from '../../market/features/names.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import { openCapacity, openForecast, type OpenedCapacity, type OpenedForecast } from '../../models/preemption.ts';
+import type { OwnPolicy } from '../../policy/own/own-policy.ts';
 import { deterministic } from '../../policy/solver.ts';
 import type { EventRecord } from '../../ports/store.ts';
 import { decidersNamed, decidesItself } from '../../drivers/sim/deciders.ts';
@@ -48,7 +50,8 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
     order.fromMs === null ? (source.recordedFromMs ?? usualStart(trace, order.market === null)) : epochMs(order.fromMs);
   const toMs = order.toMs === null ? trace.endMs : epochMs(order.toMs);
   const config = configOf(order, trace);
-  const forecast = await forecastOf({ ...order, forecast: config.forecast, presets: config.presets });
+  const ownPolicies = await loadPolicies(config);
+  const forecast = await forecastOf({ ...order, forecast: config.forecast, presets: config.presets, ownPolicies });
   const capacity = await capacityOf(config, order.dir);
   const solver = deterministic(highsSolver(), SOLVER_NODES);
   const log = order.log === null ? null : new EventLog(order.log);
@@ -60,7 +63,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
       toMs,
       jobs: source.jobs,
       namesJobs: source.namesJobs,
-      deciders: decidersNamed(order.preset, order.config.presets),
+      deciders: decidersNamed(order.preset, order.config.presets, ownPolicies),
       forecast,
       capacity,
       solver,
@@ -99,10 +102,12 @@ export async function forecastOf({
   dir,
   forecast,
   presets,
-}: Pick<RunOrder, 'preset' | 'dir'> & Pick<SchedulerConfig, 'forecast' | 'presets'>): Promise<
+  ownPolicies = [],
+}: Pick<RunOrder, 'preset' | 'dir'> &
+  Pick<SchedulerConfig, 'forecast' | 'presets'> & { readonly ownPolicies?: readonly OwnPolicy[] }): Promise<
   Pick<OpenedForecast, keyof ChosenForecast | 'close'>
 > {
-  const name = decidesItself(preset) ? FROM_HISTORY.chosen : forecastNamed(forecast, preset, presets);
+  const name = decidesItself(preset) ? FROM_HISTORY.chosen : forecastNamed(forecast, preset, presets, ownPolicies);
   if (name === ORACLE_FORECAST.chosen) return { ...ORACLE_FORECAST, close: async () => undefined };
   const opened = await openForecast(name, modelPlaces(dir), FEATURES);
   if (opened.refused === null) return opened;
@@ -197,8 +202,8 @@ async function recordedSource(dir: string): Promise<Source> {
   return {
     jobs: jobs.map((j) => {
       // Nothing had been decided yet: `ebb run` submits all its jobs before its engine begins.
-      const together = firstPurchaseMs !== null && raw(j.job.submittedMs) < raw(firstPurchaseMs);
-      const submittedS = together ? 0 : (raw(j.job.submittedMs) - startMs) / 1000;
+      const together = firstPurchaseMs !== null && lt(j.job.submittedMs, firstPurchaseMs);
+      const submittedS = together ? 0 : secondsBetween(first.job.submittedMs, j.job.submittedMs);
       return asSubmitted(j, submittedS, names);
     }),
     namesJobs: true,

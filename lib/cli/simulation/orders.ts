@@ -8,6 +8,7 @@ import { settingsOf, vcpuLimit, MIN_GAP_WALL_S } from '../../drivers/local/marke
 import { readWorldRecord, type WorldRecord } from '../../drivers/local/market/world-record.ts';
 import { DEFAULT_SEED } from '../../market/default-market.ts';
 import type { MarketTrace } from '../../market/trace.ts';
+import { loadPolicies } from '../../drivers/local/policies/load-policies.ts';
 import { decidersNamed } from '../../drivers/sim/deciders.ts';
 import { isSynthetic } from '../../workload/synthetic.ts';
 import { givenSettings } from '../engine-options.ts';
@@ -36,7 +37,7 @@ export interface Ordered {
  * `usage`.
  */
 export async function ordersOf(options: SimulateOptions, cwd: string): Promise<Ordered> {
-  const { presets, settings } = decidingOf(options, cwd);
+  const { presets, settings } = await decidingOf(options, cwd);
   const path = (given: string | undefined): string | null => (given === undefined ? null : resolve(cwd, given));
   const files = targetsOf({ report: path(options.report), log: path(options.log) });
   expectOneSource(options);
@@ -87,7 +88,7 @@ interface Deciding {
   readonly settings: Partial<SchedulerConfig>;
 }
 
-function decidingOf(options: SimulateOptions, cwd: string): Deciding {
+async function decidingOf(options: SimulateOptions, cwd: string): Promise<Deciding> {
   const { preset, compare, set } = options;
   const { preset: asSetting, ...settings } = givenSettings(options, cwd);
   const named = { '--preset': preset, '--compare': compare, '--set preset=': set?.['preset'] };
@@ -96,7 +97,8 @@ function decidingOf(options: SimulateOptions, cwd: string): Deciding {
     throw new EbbError('usage', { what: `${given.join(' and ')} both name what decides`, next: 'leave one out' });
   }
   const names = [...new Set(compare ?? [preset ?? asSetting ?? null])];
-  for (const name of names) if (name !== null) decidersNamed(name, settings.presets);
+  const own = await loadPolicies(settings);
+  for (const name of names) if (name !== null) decidersNamed(name, settings.presets, own);
   return { presets: names, settings };
 }
 

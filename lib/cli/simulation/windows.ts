@@ -1,5 +1,5 @@
 import { EbbError } from '../../kernel/errors.ts';
-import { plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
+import { msBetween, plus, seconds, type EpochMs } from '../../kernel/units.ts';
 import { defaultMarketStartMs } from '../../market/default-market.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 
@@ -14,7 +14,7 @@ const HISTORY_S = 7 * 86_400;
 export function usualStart({ startMs, endMs }: Pick<MarketTrace, 'startMs' | 'endMs'>, generated: boolean): EpochMs {
   if (generated) return defaultMarketStartMs;
   const afterHistory = plus(startMs, seconds(HISTORY_S));
-  return raw(afterHistory) <= (raw(startMs) + raw(endMs)) / 2 ? afterHistory : startMs;
+  return msBetween(startMs, afterHistory) <= msBetween(afterHistory, endMs) ? afterHistory : startMs;
 }
 
 /**

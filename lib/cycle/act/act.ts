@@ -58,11 +58,12 @@ export async function act(
   for (const e of running) {
     if (unlaunched.has(e.instance)) outcomes.set(e.key, { status: 'failed', detail: 'its instance is not launched' });
   }
+  const texts = new TaskTexts();
   const sound: Of<'start'>[] = [];
   const requests: StartRequest[] = [];
   for (const e of starts) {
     try {
-      requests.push(startRequest(state, e));
+      requests.push(startRequest(state, e, texts));
       sound.push(e);
     } catch (error) {
       // One job's record keeps no other from starting.
@@ -89,7 +90,7 @@ function stillRuns(
 const attemptOf = (state: WorkingState, id: Of<'stop'>['attempt']) =>
   invariant(state.attempts.get(id), `attempt ${id} is not active`);
 
-function startRequest(state: WorkingState, effect: Of<'start'>): StartRequest {
+function startRequest(state: WorkingState, effect: Of<'start'>, texts: TaskTexts): StartRequest {
   const { task } = effect;
   const job = invariant(state.jobs.get(task.job), `job ${task.job} is not active`);
   const stage = invariant(
@@ -101,7 +102,7 @@ function startRequest(state: WorkingState, effect: Of<'start'>): StartRequest {
     key: effect.key,
     attempt: effect.attempt,
     instance: effect.instance,
-    ...textsOf(stage, task.index),
+    ...texts.of(stage, task.index),
     ...(stage.secrets === undefined ? {} : { secrets: stage.secrets }),
     workdir: stage.workdir,
     resources: stage.resources,
@@ -117,23 +118,30 @@ const roundOf = ({ round }: Attempt) => (round === undefined ? {} : { round });
 
 type Texts = Pick<StartRequest, 'command' | 'env' | 'inputs' | 'outputs'>;
 
-/** Stages whose texts are the same for all tasks, or not: asked for each start, kept with the job's specification. */
-const indexed = new WeakMap<StageSpec, boolean>();
+/** What tasks are told, their index filled in. Which stages name the index is looked for once. */
+class TaskTexts {
+  readonly #indexed = new Map<StageSpec, boolean>();
 
-/** What the task is told, its index filled in; the stage's own records where none of them names it. */
-function textsOf(stage: StageSpec, index: number): Texts {
-  const { command, env, inputs, outputs } = stage;
-  let names = indexed.get(stage);
-  if (names === undefined) {
-    names = [...command, ...Object.values(env), ...inputs, ...outputs].some((text) => text.includes('{index}'));
-    indexed.set(stage, names);
+  /** The stage's own records where none of them names the index. */
+  of(stage: StageSpec, index: number): Texts {
+    const { command, env, inputs, outputs } = stage;
+    if (!this.#isIndexed(stage)) return { command, env, inputs, outputs };
+    const fill = (text: string): string => text.replaceAll('{index}', String(index));
+    return {
+      command: command.map(fill),
+      env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, fill(value)])),
+      inputs: inputs.map(fill),
+      outputs: outputs.map(fill),
+    };
   }
-  if (!names) return { command, env, inputs, outputs };
-  const fill = (text: string): string => text.replaceAll('{index}', String(index));
-  return {
-    command: command.map(fill),
-    env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, fill(value)])),
-    inputs: inputs.map(fill),
-    outputs: outputs.map(fill),
-  };
+
+  #isIndexed(stage: StageSpec): boolean {
+    let known = this.#indexed.get(stage);
+    if (known === undefined) {
+      const { command, env, inputs, outputs } = stage;
+      known = [...command, ...Object.values(env), ...inputs, ...outputs].some((text) => text.includes('{index}'));
+      this.#indexed.set(stage, known);
+    }
+    return known;
+  }
 }

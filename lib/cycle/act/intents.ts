@@ -1,9 +1,16 @@
 import { invariant, unreachable } from '../../kernel/errors.ts';
 import { effectKey, type EffectKey } from '../../kernel/ids.ts';
-import { between, most, raw, seconds, usd, ZERO_S, type EpochMs } from '../../kernel/units.ts';
+import { ZERO_S, between, lt, most, raw, seconds, usd, type EpochMs } from '../../kernel/units.ts';
 import type { Instance, MarketCause } from '../../domain/instance.ts';
 import type { Attempt } from '../../domain/job.ts';
-import type { EarliestStart, Effect, EffectOutcome, Plan, RefusedWhy } from '../../domain/plan.ts';
+import {
+  refusalText,
+  type EarliestStart,
+  type Effect,
+  type EffectOutcome,
+  type Plan,
+  type RefusedWhy,
+} from '../../domain/plan.ts';
 import type { Learners } from '../../policy/learners.ts';
 import type { EffectRecord } from '../../ports/store.ts';
 import { DeploymentLimits } from '../money/deployment-limits.ts';
@@ -22,6 +29,9 @@ export function recordIntents(state: WorkingState, plan: Plan): readonly EffectR
   const whole = stops.length === 0 ? plan : { ...plan, effects: [...plan.effects, ...stops] };
   state.putPlan(whole);
   DeploymentLimits.record(state, whole);
+  for (const refusal of plan.refusedPolicies ?? []) {
+    if (refusal.isNew) state.event('policy-refused', plan.atMs, { text: refusalText(refusal), data: { ...refusal } });
+  }
   for (const earliest of plan.earliest ?? []) putEarliest(state, earliest);
   return whole.effects.map((effect) => recordIntent(state, effect, whole));
 }
@@ -250,7 +260,7 @@ function confirmFailed(
     confirmOne(state, record, { status: 'done' }, context);
     return;
   }
-  if (raw(between(atMs, context.at)) < raw(ANSWER_PATIENCE_S)) return;
+  if (lt(between(atMs, context.at), ANSWER_PATIENCE_S)) return;
   const said = `no answer in ${raw(ANSWER_PATIENCE_S) / 60} minutes: ${detail}`;
   state.putEffect({ ...record, outcome: { status: 'refused', why: 'no-answer', detail: said } });
   interruptAttempts(state, instance.id, { at: context.at, reason: `its instance was not launched: ${said}` });

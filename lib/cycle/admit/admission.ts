@@ -1,10 +1,10 @@
 import { EbbError } from '../../kernel/errors.ts';
-import { lte, raw, type EpochMs } from '../../kernel/units.ts';
+import { isoOf, lte, vcpusIn, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
 import type { Admission, JobSpec, StageSpec } from '../../domain/job.ts';
-import type { Pool } from '../../domain/pool.ts';
+import { vcpusOf, type Pool } from '../../domain/pool.ts';
 import { countFits, fits, RESOURCE_KINDS, vector, type Resources } from '../../domain/resources.ts';
 import type { Limits } from '../../domain/snapshot.ts';
 import type { RuntimeHistory } from '../../domain/forecasts.ts';
@@ -86,7 +86,7 @@ function unplaceable(stage: StageSpec, { pools, limits }: AdmissionParts): EbbEr
     const broken = brokenConstraint(stage.constraints, pool);
     if (broken !== null) exclude(`constraint ${broken}`);
     else if (!fits(stage.resources, pool.type.capacity)) exclude(lackedBy(pool, stage.resources));
-    else if (cpusOf(pool) > vcpus) exclude(limitText(vcpus));
+    else if (vcpusOf(pool) > vcpus) exclude(limitText(vcpus));
     else usable.push(pool);
   }
   if (usable.length > 0) return stage.gang ? gangTooLarge(stage, usable, limits) : null;
@@ -109,7 +109,7 @@ function gangTooLarge(stage: StageSpec, usable: readonly Pool[], limits: Limits)
   return new EbbError('job.unplaceable', {
     what: `the ${stage.tasks} tasks of stage ${stage.name} must start together, and never can`,
     at: `stages.${stage.name}.tasks`,
-    got: `${stage.tasks} tasks of ${raw(stage.resources.cpu) / 1000} vCPU in a gang`,
+    got: `${stage.tasks} tasks of ${vcpusIn(stage.resources.cpu)} vCPU in a gang`,
     allowed: `at most ${most} of them on instances within ${limitText(limits.vcpus)}`,
     next: `make the gang smaller, drop \`gang\`, or ${raisesLimit(limits)}`,
   });
@@ -126,7 +126,7 @@ export function mostAtOnce(
 ): number {
   const heldBySize = new Map<number, number>();
   for (const pool of pools) {
-    const size = Math.ceil(cpusOf(pool));
+    const size = Math.ceil(vcpusOf(pool));
     heldBySize.set(size, Math.max(heldBySize.get(size) ?? 0, countFits(need, pool.type.capacity)));
   }
   const sizes = [...heldBySize].filter(([size, held]) => size > 0 && held > 0);
@@ -141,7 +141,6 @@ export function mostAtOnce(
   return most[room] ?? 0;
 }
 
-const cpusOf = (pool: Pool): number => raw(pool.type.capacity.cpu) / 1000;
 const limitText = (vcpus: number): string => `the limit of ${vcpus} vCPUs`;
 
 /** The kinds of which a machine of the pool has less than is needed, in words. */
@@ -161,8 +160,8 @@ function deadline(spec: JobSpec, now: EpochMs, parts: AdmissionParts): Admission
     throw new EbbError('job.deadline-past', {
       what: 'the deadline lies in the past',
       at: 'deadline',
-      got: new Date(raw(deadlineMs)).toISOString(),
-      allowed: `a time after ${new Date(raw(now)).toISOString()} (the market's clock)`,
+      got: isoOf(deadlineMs),
+      allowed: `a time after ${isoOf(now)} (the market's clock)`,
       next: 'give a later time, or a duration from submission such as 2h',
     });
   }

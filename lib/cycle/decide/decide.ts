@@ -1,7 +1,7 @@
 import { EbbError } from '../../kernel/errors.ts';
 import type { AttemptId, GroupId, InstanceId } from '../../kernel/ids.ts';
 import type { Allotment, Placement, Plan } from '../../domain/plan.ts';
-import { runningParts } from '../../domain/snapshot.ts';
+import { runningParts, withParts } from '../../domain/snapshot.ts';
 import type {
   AppraisedMoves,
   Copy,
@@ -30,7 +30,8 @@ import { stopsOf } from './stops.ts';
  * together, and the invariants of every preset are kept: limits on money, the user's constraints, and moves that end
  * where they were to. Deciding acts on nothing: the result is a plan whose effects carry keys made from the plan's id.
  */
-export async function decide<S>(input: DecideInput<S>): Promise<{ plan: Plan; deliberation: Deliberation }> {
+export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; deliberation: Deliberation }> {
+  const input = { ...given, snapshot: withParts(given.snapshot) };
   const { snapshot, forecasts, stages, config, memory, explains = true } = input;
   const valued = { snapshot, forecasts, config, memory };
   const worths = stages.value(valued);

@@ -10,11 +10,12 @@ import type { Snapshot } from '../../domain/snapshot.ts';
 import type { Forecasts } from '../../domain/forecasts.ts';
 import type { Stages } from '../../policy/contracts.ts';
 import { DecisionMemory } from '../../policy/memory.ts';
+import type { OwnInUse } from '../../policy/own/refusals.ts';
 import { decide } from './decide.ts';
 import { drainEffects } from './drain.ts';
 import { endingsOf, type Ending } from './endings.ts';
-import type { Held } from '../observe/holding.ts';
-import type { RunningOffers } from './deliberation.ts';
+import { faultText, type Held } from '../observe/holding.ts';
+import type { DecideInput, RunningOffers } from './deliberation.ts';
 import { SlotReuse } from './slot-reuse.ts';
 
 /** What one cycle saw, under which lease, and the name of the plan that it will make. */
@@ -43,6 +44,8 @@ export interface Decision {
 
 export interface DecisionParts<S> {
   readonly stages: Stages<S>;
+  /** Policies of the user's own among them; absent: there are none. */
+  readonly own?: OwnInUse<S>;
   readonly preset: string;
   readonly solver: S;
   readonly config: SchedulerConfig;
@@ -83,19 +86,8 @@ export async function decideOn<S>(
       runningOffers: new Map(),
     };
   }
-  const decided = await decide({
-    snapshot,
-    forecasts,
-    stages,
-    preset,
-    solver,
-    config,
-    memory,
-    plan,
-    token,
-    knownOffers,
-    explains,
-  });
+  const input = { snapshot, forecasts, stages, preset, solver, config, memory, plan, token, knownOffers, explains };
+  const decided = parts.own === undefined ? await decide(input) : await decideWithOwn(input, parts.own);
   const lastRanMs = (job: JobId): EpochMs | null => sight.lastRanMs.get(job) ?? null;
   return {
     plan: decided.plan,
@@ -103,4 +95,19 @@ export async function decideOn<S>(
     runningOffers: decided.deliberation.runningOffers,
     ...(parts.reusesSlots === true ? { slotReuse: SlotReuse.of(decided.deliberation, { plan, config }) } : {}),
   };
+}
+
+/**
+ * A decision that fails although each answer passed its check is made again by the stand-ins. The plan names every
+ * refusal since the last one.
+ */
+async function decideWithOwn<S>(input: DecideInput<S>, own: OwnInUse<S>): ReturnType<typeof decide<S>> {
+  const decided = await decide(input).catch(async (error: unknown) => {
+    const again = await decide({ ...input, stages: own.standIns });
+    for (const policy of own.policies) own.refusals.add({ ...policy, why: `a decision failed: ${faultText(error)}` });
+    return again;
+  });
+  const refusedPolicies = own.refusals.take();
+  if (refusedPolicies.length === 0) return decided;
+  return { ...decided, plan: { ...decided.plan, refusedPolicies } };
 }

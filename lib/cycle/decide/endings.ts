@@ -1,5 +1,17 @@
 import type { GroupId, JobId } from '../../kernel/ids.ts';
-import { gt, least, lte, plus, raw, seconds, ZERO_USD, type EpochMs, type Seconds } from '../../kernel/units.ts';
+import {
+  ZERO_USD,
+  gt,
+  hoursIn,
+  isoOf,
+  least,
+  lte,
+  plus,
+  raw,
+  seconds,
+  type EpochMs,
+  type Seconds,
+} from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { meanToDo, quantileToDo } from '../../domain/work-to-do.ts';
@@ -114,7 +126,7 @@ function unaffordable(
   const patienceMs = plus(lastRanMs(job.id) ?? job.submittedMs, BUDGET_PATIENCE_S);
   const untilMs = job.deadlineMs === null ? patienceMs : least(patienceMs, job.deadlineMs);
   if (gt(untilMs, d.snapshot.nowMs)) return null;
-  const waited = untilMs === patienceMs ? `within ${raw(BUDGET_PATIENCE_S) / 3600} h` : 'by its deadline';
+  const waited = untilMs === patienceMs ? `within ${hoursIn(BUDGET_PATIENCE_S)} h` : 'by its deadline';
   return `its budget does not pay for it, and prices did not fall enough ${waited}: ${facts}`;
 }
 
@@ -185,12 +197,9 @@ function lowestPrice(d: Deliberation, { pool, quote }: PoolView, config: EndingC
   for (let slot = 1; slot < config.lookAheadSlots; slot++) {
     known.push(market.expectedPrice(pool, plus(d.snapshot.nowMs, seconds(slot * config.slotS))));
   }
-  const prices = known.flatMap((price) => (price === null ? [] : [raw(price)]));
-  return prices.reduce(
-    (low, price) => Math.min(low, price),
-    prices.length === 0 ? raw(pool.onDemandUsdPerHour) : Infinity,
-  );
+  const prices = known.filter((price) => price !== null);
+  return raw(prices.length === 0 ? pool.onDemandUsdPerHour : prices.reduce(least));
 }
 
 /** `2026-01-05 12:00 UTC`, in the market's time. */
-const instant = (at: EpochMs): string => `${new Date(raw(at)).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+const instant = (at: EpochMs): string => `${isoOf(at).slice(0, 16).replace('T', ' ')} UTC`;

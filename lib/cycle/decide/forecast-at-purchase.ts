@@ -3,10 +3,8 @@ import type { ForecastAtPurchase } from '../../domain/instance.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
 import type { MarketForecast } from '../../domain/forecasts.ts';
+import { RECORDED_S } from '../../policy/asks.ts';
 import { seconds } from '../../kernel/units.ts';
-
-/** Few enough to be kept with every instance: those of the trained models, from a quarter of an hour to a day. */
-const KEPT_S = [900, 3600, 10_800, 21_600, 86_400] as const;
 
 /**
  * What was forecast of an instance that is bought: kept with it, to be compared with what becomes of it. Null on
@@ -22,11 +20,11 @@ export function forecastAtPurchase(
   const capacity = market.capacity?.(pool) ?? null;
   return {
     by: market.origin?.version ?? 'history',
-    horizonS: KEPT_S,
+    horizonS: RECORDED_S,
     pInterrupted: kept(market.interruption(pool, bid)),
     ...(capacity === null ? {} : { capacity: { by: capacity.by, pInterrupted: kept(capacity) } }),
   };
 }
 
 const kept = (curve: Parameters<typeof pInterruptedWithin>[0]): readonly number[] =>
-  KEPT_S.map((s) => Number(pInterruptedWithin(curve, seconds(s)).toPrecision(4)));
+  RECORDED_S.map((s) => Number(pInterruptedWithin(curve, seconds(s)).toPrecision(4)));

@@ -21,7 +21,7 @@
 import type { AttemptId, GroupId, InstanceId, JobId, PlanId } from '../../kernel/ids.ts';
 import { effectKey, instanceOf } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
-import { gt, raw, type EpochMs } from '../../kernel/units.ts';
+import { gt, isPositive, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Offer } from '../../domain/forecast.ts';
@@ -155,7 +155,7 @@ export class SlotReuse {
         free = minusResources(free, next.need);
         room.free = minusResources(room.free, next.need);
       }
-      if (raw(room.free.cpu) > 0) needsDecision = true;
+      if (isPositive(room.free.cpu)) needsDecision = true;
       else this.#rooms.delete(id);
     }
     return needsDecision;
@@ -181,7 +181,7 @@ export class SlotReuse {
         free = minusResources(free, group.need);
       }
     }
-    return raw(free.cpu) <= 0;
+    return !isPositive(free.cpu);
   }
 
   #leave({ instance, resources, job, stage }: Left['attempt'], state: WorkingState): void {

@@ -1,9 +1,10 @@
 import TinyQueue from 'tinyqueue';
 import type { GroupId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
-import { raw } from '../../kernel/units.ts';
+import { add, raw } from '../../kernel/units.ts';
 import { quantile } from '../../domain/distribution.ts';
-import { forecastFor, type RuntimeForecast } from '../../domain/forecast.ts';
+import type { RuntimeForecast } from '../../domain/forecast.ts';
+import { forecastFor } from '../../domain/forecasts.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 import { begunBy, doneOnceS, type Begun } from '../../domain/work-to-do.ts';
 import { worthAt } from '../../domain/utility.ts';
@@ -163,6 +164,6 @@ const startingEnds = (d: Deliberation, groups: ReadonlyMap<GroupId, PendingGroup
   d.allotment.starts.flatMap(({ option, count }) => {
     const group = groups.get(option.group);
     const { startDelayS, expectedDurationS } = option.offer;
-    const inS = raw(startDelayS) + raw(expectedDurationS);
+    const inS = raw(add(startDelayS, expectedDurationS));
     return group === undefined ? [] : [{ inS, milliCpu: count * raw(group.need.cpu) }];
   });

@@ -3,7 +3,7 @@ import { unreachable } from '../../kernel/errors.ts';
 import { plus, raw, seconds, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
 import { quantile } from '../../domain/distribution.ts';
 import type { Job } from '../../domain/job.ts';
-import type { Bid, Pool } from '../../domain/pool.ts';
+import { bidNumber, type Bid, type Pool } from '../../domain/pool.ts';
 import type { Explanation, ForecastSeen, Placement, WaitReason } from '../../domain/plan.ts';
 import { pInterruptedWithin, type Offer } from '../../domain/forecast.ts';
 import {
@@ -270,7 +270,7 @@ function forecastSeen(
     const pool = index.pools.get(id);
     if (pool?.option !== 'spot') continue;
     if (seen.size >= MAX_SEEN) break;
-    const key = `${id} ${bid === 'uncapped' ? bid : raw(bid)}`;
+    const key = `${id} ${bidNumber(bid)}`;
     let one = index.seen.get(key);
     if (one === undefined) {
       const curve = market.interruption(pool, bid);

@@ -7,7 +7,6 @@
  * answers alike.
  */
 import type { PoolId } from '../../kernel/ids.ts';
-import { raw } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import {
   FROM_OBSERVED,
@@ -26,6 +25,7 @@ import { capacityRisks, type CapacityQuestion, type CapacityRisks } from '../../
 import { LearnedLosses, type PriceLosses } from '../../market/forecast/learned.ts';
 import type { Asked, OutlookForecast } from '../../market/forecast/forecast-data.ts';
 import type { Market } from '../../ports/market.ts';
+import { bidNumber } from '../../domain/pool.ts';
 
 export interface ForecastingParts {
   readonly chosen: ChosenForecast;
@@ -46,7 +46,7 @@ export interface Known {
 
 /** Every bid that is tried in a pool. */
 const EVERY_BID: readonly BoundAsks[] = [
-  { policy: 'forecasting', asks: { bids: bidsFor }, configOf: (config) => config },
+  { policy: 'forecasting', asks: { bids: bidsFor, horizon: 'any' }, configOf: (config) => config },
 ];
 
 export class Forecasting {
@@ -115,7 +115,7 @@ function originOf(
   const counted = new Set<string>();
   let byModel = 0;
   for (const { pool, bid } of asked) {
-    const key = `${pool.id} ${bid === 'uncapped' ? bid : raw(bid)}`;
+    const key = `${pool.id} ${bidNumber(bid)}`;
     const loss = counted.has(key) ? null : (losses?.(pool, bid) ?? null);
     counted.add(key);
     if (loss?.kind === 'curve') byModel++;

@@ -2,7 +2,7 @@ import type { SchedulerConfig } from '../../domain/config.ts';
 import type { PoolForecast } from '../../domain/forecast.ts';
 import type { Instance } from '../../domain/instance.ts';
 import type { Pool } from '../../domain/pool.ts';
-import { epochMs, raw, type EpochMs } from '../../kernel/units.ts';
+import { raw, type EpochMs } from '../../kernel/units.ts';
 import { bidsFor } from '../../stages/appraise/pools.ts';
 import type { PoolForecasts } from '../../ports/backend.ts';
 import type { Forecasting, Known } from './forecasting.ts';
@@ -27,7 +27,7 @@ export async function poolForecasts(
     const quote = pool.option === 'spot' ? market.quote(pool.id, now) : null;
     return quote === null ? [] : [{ pool, quote, open: true, closedReason: null }];
   });
-  const scene = { nowMs: epochMs(raw(now)), pools: quoted, instances: new Map() };
+  const scene = { nowMs: now, pools: quoted, instances: new Map() };
   const forecast = await forecasting.of(scene, { market, evidence, held });
   const { origin = null } = forecast;
   return {

@@ -8,7 +8,7 @@
  * Without limits nothing is kept, read or counted. O(live instances x price changes of the present month) per cycle
  * otherwise.
  */
-import { epochMs, raw, type EpochMs } from '../../kernel/units.ts';
+import { epochMs, gt, gte, isoOf, msBetween, raw, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { isLive, type Instance } from '../../domain/instance.ts';
 import type { Bill } from '../../domain/ledger.ts';
@@ -18,6 +18,7 @@ import type { Store } from '../../ports/store.ts';
 import { accruedBill, type Prices } from './spending.ts';
 import { exitS, moreChargedS, usdFor, usdText } from './worst-cost.ts';
 import type { WorkingState } from '../state/working-state.ts';
+import { usdPerHourOf } from '../../domain/pool.ts';
 
 /** What has been settled in one day or month. */
 interface Settled {
@@ -74,7 +75,7 @@ export class DeploymentLimits {
     for (const instance of state.instances.values()) {
       const pool = prices.pools.get(instance.pool);
       if (!isLive(instance) || pool === undefined) continue;
-      const usdPerHour = raw(prices.quote(pool.id, prices.nowMs) ?? pool.onDemandUsdPerHour);
+      const usdPerHour = usdPerHourOf(pool, prices.quote(pool.id, prices.nowMs));
       live.push({ instance, bill: accruedBill({ instance, pool }, prices), usdPerHour });
     }
     return this.#limited.map((period): SpendingLimit => {
@@ -83,10 +84,10 @@ export class DeploymentLimits {
       const limitUsd = this.#limits[period] ?? Infinity;
       let spentUsd = known.usd;
       let committedUsd = 0;
-      const leftS = (untilMs - raw(prices.nowMs)) / 1000;
+      const leftS = secondsBetween(prices.nowMs, epochMs(untilMs));
       for (const { instance, bill, usdPerHour } of live) {
         if (bill !== null) spentUsd += usdSince(bill, fromMs);
-        const goneS = (raw(prices.nowMs) - raw(instance.requestedMs)) / 1000;
+        const goneS = secondsBetween(instance.requestedMs, prices.nowMs);
         const comingS = Math.max(exitS([], prices.config), (instance.expectedS ?? 0) - goneS);
         const chargedS = moreChargedS(instance.launchedMs, prices.nowMs, Math.min(comingS, leftS), prices.config);
         committedUsd += usdFor(chargedS, usdPerHour);
@@ -152,15 +153,15 @@ function spanOf(period: Period, nowMs: EpochMs): { readonly fromMs: number; read
     : { fromMs: Date.UTC(year, month, 1), untilMs: Date.UTC(year, month + 1, 1) };
 }
 
-const nameOf = (period: Period, nowMs: EpochMs): string =>
-  new Date(raw(nowMs)).toISOString().slice(0, period === 'day' ? 10 : 7);
+const nameOf = (period: Period, nowMs: EpochMs): string => isoOf(nowMs).slice(0, period === 'day' ? 10 : 7);
 
 /** The part of a bill for time since then; a charge without extent lies where it begins. */
 function usdSince({ pieces }: Bill, fromMs: number): number {
   let total = 0;
+  const since = epochMs(fromMs);
   for (const { fromMs: from, toMs: to, usd } of pieces) {
-    if (raw(from) >= fromMs) total += usd;
-    else if (raw(to) > fromMs) total += (usd * (raw(to) - fromMs)) / (raw(to) - raw(from));
+    if (gte(from, since)) total += usd;
+    else if (gt(to, since)) total += (usd * msBetween(since, to)) / msBetween(from, to);
   }
   return total;
 }

@@ -4,7 +4,7 @@
  */
 import type { JobId } from '../../kernel/ids.ts';
 import { once } from '../../kernel/once.ts';
-import { raw } from '../../kernel/units.ts';
+import { descending, raw } from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { MAX_BENEFICIARIES, type Beneficiary } from '../../domain/instance.ts';
 import type { Purchase } from '../../domain/plan.ts';
@@ -73,7 +73,7 @@ export function lotsOf(
     .map((leftover): Entry => ({ leftover, need: vector(leftover.group.need), left: leftover.count }))
     .sort(
       (a, b) =>
-        raw(b.leftover.runtimeS) - raw(a.leftover.runtimeS) || compareText(keyOf(a.leftover), keyOf(b.leftover)),
+        descending(a.leftover.runtimeS, b.leftover.runtimeS) || compareText(keyOf(a.leftover), keyOf(b.leftover)),
     );
   const queues = new Map([...poolOf].map(([id, pool]): [string, Queue] => [id, queueOf(pool, entries)]));
   const instances = purchases.map(({ pool, count }): readonly Filling[] => {

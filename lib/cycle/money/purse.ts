@@ -8,12 +8,21 @@
  */
 import type { GroupId, InstanceId, JobId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
-import { raw, ZERO_S, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
+import {
+  ZERO_S,
+  atLeastZero,
+  isoOf,
+  raw,
+  secondsBetween,
+  sub,
+  type EpochMs,
+  type UsdPerHour,
+} from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Beneficiary } from '../../domain/instance.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { LimitReached, Placement, Purchase } from '../../domain/plan.ts';
-import { type Bid, type Pool, type PoolView, isSpotPool } from '../../domain/pool.ts';
+import { isSpotPool, usdPerHourOf, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
 import { dominantShare } from '../../domain/resources.ts';
 import {
   runningByJob,
@@ -281,7 +290,7 @@ export class Purse {
     const { snapshot, leftOf, config } = this.#input;
     for (const view of snapshot.instances.values()) {
       const { instance, attempts } = view;
-      const goneS = (raw(snapshot.nowMs) - raw(instance.requestedMs)) / 1000;
+      const goneS = secondsBetween(instance.requestedMs, snapshot.nowMs);
       const countedS = Math.max(exitS([], config), (instance.expectedS ?? 0) - goneS);
       const runsS = attempts.reduce(
         (most, r) => Math.max(most, Math.max(raw(leftOf(r)), toldLeftS(r, snapshot.nowMs)) + config.turnoverS),
@@ -289,7 +298,7 @@ export class Purse {
       );
       this.#heldUntilS.set(instance.id, Math.max(countedS, runsS));
       for (const of of this.#limits) {
-        const leftS = (raw(of.limit.untilMs) - raw(snapshot.nowMs)) / 1000;
+        const leftS = secondsBetween(snapshot.nowMs, of.limit.untilMs);
         const moreUsd = this.#heldUsd(view, Math.min(runsS, leftS)) - this.#heldUsd(view, Math.min(countedS, leftS));
         if (moreUsd > 0) of.leftUsd -= moreUsd;
       }
@@ -312,7 +321,7 @@ export class Purse {
   #take(what: string, usdWithin: (leftS: number) => number): string | null {
     const { snapshot } = this.#input;
     const costs = this.#limits.map(({ limit }) =>
-      usdWithin(Math.max(0, (raw(limit.untilMs) - raw(snapshot.nowMs)) / 1000)),
+      usdWithin(Math.max(0, secondsBetween(snapshot.nowMs, limit.untilMs))),
     );
     for (const [i, { limit, leftUsd }] of this.#limits.entries()) {
       const usd = costs[i] ?? 0;
@@ -390,7 +399,7 @@ export class Purse {
     const mine = instance.boughtFor?.find((b) => b.job === job);
     if (attempts.length === 0 && mine?.usd !== undefined) {
       if (isFirst) return 0;
-      const goneS = instance.launchedMs === null ? 0 : (raw(snapshot.nowMs) - raw(instance.launchedMs)) / 1000;
+      const goneS = instance.launchedMs === null ? 0 : secondsBetween(instance.launchedMs, snapshot.nowMs);
       const setAsideUsd = mine.usd - usdFor(Math.max(0, goneS), quoteUsd) * mine.part;
       return Math.max(0, withUsd - Math.max(withoutUsd, setAsideUsd));
     }
@@ -413,7 +422,7 @@ export class Purse {
 
   #quote(pool: Pool): number {
     const quote: UsdPerHour | null = this.#pools.get(pool.id)?.quote ?? null;
-    return raw(quote ?? pool.onDemandUsdPerHour);
+    return usdPerHourOf(pool, quote);
   }
 
   /** Leftovers on offers that their job can pay for when an instance is bought for one task of it alone. */
@@ -575,11 +584,11 @@ const jobsOf = (ids: ReadonlySet<GroupId>, groups: ReadonlyMap<GroupId, PendingG
  * with the longer of that and the forecast, which a short run of another program of the owner may pull down.
  */
 const toldToDoS = (group: PendingGroup): number =>
-  Math.max(0, raw(group.stage.expectedRuntimeS ?? ZERO_S) - raw(doneOnceS(group)));
+  raw(atLeastZero(sub(group.stage.expectedRuntimeS ?? ZERO_S, doneOnceS(group))));
 const toldLeftS = (running: RunningTask, nowMs: EpochMs): number =>
-  Math.max(0, raw(running.stage.expectedRuntimeS ?? ZERO_S) - raw(workDoneS(running, nowMs)));
+  raw(atLeastZero(sub(running.stage.expectedRuntimeS ?? ZERO_S, workDoneS(running, nowMs))));
 
-const minuteText = (at: EpochMs): string => `${new Date(raw(at)).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+const minuteText = (at: EpochMs): string => `${isoOf(at).slice(0, 16).replace('T', ' ')} UTC`;
 
 /**
  * An instance for a job with a limit has a bid, as EC2 gives it one: the on-demand price. Where spot costs more it has

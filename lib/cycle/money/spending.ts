@@ -4,7 +4,7 @@ import type { SchedulerConfig } from '../../domain/config.ts';
 import { isLive, type Instance } from '../../domain/instance.ts';
 import type { Attempt, Job } from '../../domain/job.ts';
 import type { Bill, LedgerRow } from '../../domain/ledger.ts';
-import type { Pool } from '../../domain/pool.ts';
+import { usdPerHourOf, type Pool } from '../../domain/pool.ts';
 import type { Budget } from '../../domain/snapshot.ts';
 import { billOf } from '../../market/billing.ts';
 import type { Market } from '../../ports/market.ts';
@@ -246,7 +246,7 @@ export function accruedBill(
   const known = history(pool.id, launchedMs, nowMs);
   const flat = (): typeof known => ({
     atMs: Float64Array.of(raw(launchedMs)),
-    usdPerHour: Float64Array.of(raw(quote(pool.id, nowMs) ?? pool.onDemandUsdPerHour)),
+    usdPerHour: Float64Array.of(usdPerHourOf(pool, quote(pool.id, nowMs))),
   });
   const steps = pool.option === 'spot' && known.atMs.length > 0 ? known : flat();
   const use = { launchedMs, untilMs: nowMs, bid, takenByMarket: false };

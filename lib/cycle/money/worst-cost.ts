@@ -1,8 +1,8 @@
 /** What an instance may still cost before it can be given back: what a limit on money has to keep in hand. */
-import { raw, ZERO_S, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
+import { ZERO_S, most, raw, secondsBetween, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { StageSpec } from '../../domain/job.ts';
-import type { Bid, Pool } from '../../domain/pool.ts';
+import { capUsd, usdPerHourOf, type Bid, type Pool } from '../../domain/pool.ts';
 
 /** From SIGTERM to SIGKILL, and for the engine to hear of it and give the instance back, seconds. */
 const EXIT_S = 15;
@@ -17,7 +17,9 @@ type Rules = Pick<SchedulerConfig, 'billing' | 'cyclePeriodS'>;
  * first.
  */
 export const exitS = (stages: readonly StageSpec[], { cyclePeriodS }: Rules): number =>
-  stages.reduce((most, { checkpoint }) => Math.max(most, raw(checkpoint?.graceS ?? ZERO_S)), 0) + cyclePeriodS + EXIT_S;
+  raw(stages.reduce((longest, { checkpoint }) => most(longest, checkpoint?.graceS ?? ZERO_S), ZERO_S)) +
+  cyclePeriodS +
+  EXIT_S;
 
 /**
  * Highest price that an instance can be charged, US dollars per hour. Spot is charged at most its bid. Without a bid
@@ -25,9 +27,9 @@ export const exitS = (stages: readonly StageSpec[], { cyclePeriodS }: Rules): nu
  * price is kept in hand.
  */
 export function highestUsdPerHour(pool: Pool, bid: Bid, quote: UsdPerHour | null): number {
-  const listUsd = raw(pool.onDemandUsdPerHour);
-  if (pool.option !== 'spot') return quote === null ? listUsd : raw(quote);
-  return bid === 'uncapped' ? Math.max(listUsd, 2 * raw(quote ?? pool.onDemandUsdPerHour)) : raw(bid);
+  const nowUsd = usdPerHourOf(pool, quote);
+  if (pool.option !== 'spot') return nowUsd;
+  return bid === 'uncapped' ? Math.max(raw(pool.onDemandUsdPerHour), 2 * nowUsd) : capUsd(bid);
 }
 
 /** Seconds that are charged for an instance that is held so long. */
@@ -36,7 +38,7 @@ export const chargedS = (heldS: number, { billing }: Rules): number =>
 
 /** Seconds that will be charged beyond those charged now, when an instance goes on for `forS` from now. */
 export function moreChargedS(launchedMs: EpochMs | null, nowMs: EpochMs, forS: number, rules: Rules): number {
-  const heldS = launchedMs === null ? 0 : Math.max(0, (raw(nowMs) - raw(launchedMs)) / 1000);
+  const heldS = launchedMs === null ? 0 : Math.max(0, secondsBetween(launchedMs, nowMs));
   return chargedS(heldS + forS, rules) - (heldS > 0 ? chargedS(heldS, rules) : 0);
 }
 
@@ -46,7 +48,7 @@ export function moreChargedS(launchedMs: EpochMs | null, nowMs: EpochMs, forS: n
  */
 export function sharedS(launchedMs: EpochMs | null, nowMs: EpochMs, { billing }: Rules): number {
   if (billing === 'per-hour') return HOUR_S;
-  return launchedMs === null || raw(nowMs) - raw(launchedMs) < MINIMUM_S * 1000 ? MINIMUM_S : 0;
+  return launchedMs === null || secondsBetween(launchedMs, nowMs) < MINIMUM_S ? MINIMUM_S : 0;
 }
 
 export const usdFor = (seconds: number, usdPerHour: number): number => (seconds * usdPerHour) / HOUR_S;

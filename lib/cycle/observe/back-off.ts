@@ -4,7 +4,7 @@
  * and restarts in the store's memory; written by whoever confirms outcomes or observes.
  */
 import type { PoolId } from '../../kernel/ids.ts';
-import { plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
+import { epochMs, gt, lte, plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
 import { isLive, type Instance } from '../../domain/instance.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { quotaOf } from '../../domain/quota.ts';
@@ -121,7 +121,7 @@ const endingMs = (at: EpochMs): number => raw(plus(at, seconds(REST_S)));
 
 /** What rests now, of all that ever did: mostly nothing. */
 export const restingAt = (rests: PoolRests, now: EpochMs): PoolRests =>
-  new Map([...rests].filter(([, { untilMs }]) => untilMs > raw(now)));
+  new Map([...rests].filter(([, { untilMs }]) => gt(epochMs(untilMs), now)));
 
 /** Why a pool is not to be asked now, and until when; null: it may be. */
 export function restOf(
@@ -132,7 +132,7 @@ export function restOf(
   const [latest] = ([pool, quotaKey(pool), BREAKER_KEY] as const)
     .flatMap((key) => {
       const found = rests.get(key);
-      return found === undefined || found.untilMs <= raw(now) ? [] : [{ key, ...found }];
+      return found === undefined || lte(epochMs(found.untilMs), now) ? [] : [{ key, ...found }];
     })
     .sort((a, b) => b.untilMs - a.untilMs);
   if (latest === undefined) return null;
@@ -169,7 +169,7 @@ export function boundQuotas(state: WorkingState, bounding: Bounding): void {
     const bound = boundOf(row, usedMilliCpu, { pools, at });
     if (bound === row.bound) continue;
     const { refused: _, bound: __, ...left } = row;
-    if (bound === undefined && left.untilMs <= raw(at)) forget(state, key, rests);
+    if (bound === undefined && lte(epochMs(left.untilMs), at)) forget(state, key, rests);
     else put(state, key, { ...left, ...(bound && { bound }) }, rests);
   }
 }
@@ -203,7 +203,8 @@ function boundOf(
   usedMilliCpu: number,
   { pools, at }: Pick<Bounding, 'pools' | 'at'>,
 ): PoolRest['bound'] {
-  const isKnown = bound !== undefined && bound.atMs + BOUND_S * 1000 > raw(at) && usedMilliCpu < bound.milliCpu;
+  const isKnown =
+    bound !== undefined && gt(plus(epochMs(bound.atMs), seconds(BOUND_S)), at) && usedMilliCpu < bound.milliCpu;
   const stands = isKnown ? bound : undefined;
   const size = refused === undefined ? undefined : pools.get(refused.pool)?.type.capacity.cpu;
   if (refused === undefined || size === undefined) return stands;

@@ -1,5 +1,5 @@
 import type { JobId } from '../../kernel/ids.ts';
-import { raw, type EpochMs } from '../../kernel/units.ts';
+import { same, type EpochMs } from '../../kernel/units.ts';
 import { isOver, type Job } from '../../domain/job.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
@@ -54,7 +54,7 @@ export function releaseAll(state: WorkingState, at: EpochMs): void {
 }
 
 const isReleased = ({ state, held, releasedHoldMs }: Job): boolean =>
-  state === 'held' && held !== undefined && releasedHoldMs !== undefined && raw(releasedHoldMs) === raw(held.sinceMs);
+  state === 'held' && held !== undefined && releasedHoldMs !== undefined && same(releasedHoldMs, held.sinceMs);
 
 /** The text of a fault, without its stack. */
 export const faultText = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,15 +1,17 @@
 import { EbbError, invariant, unreachable } from '../../kernel/errors.ts';
 import type { InstanceId } from '../../kernel/ids.ts';
 import {
+  ZERO_S,
   add,
   between,
   gt,
+  isPositive,
   most,
   plus,
   raw,
   seconds,
+  secondsBetween,
   sub,
-  ZERO_S,
   type EpochMs,
   type Seconds,
 } from '../../kernel/units.ts';
@@ -85,7 +87,7 @@ export function applyObservations(ground: Ground, observations: readonly Observa
         isLosing = true;
         state.putInstance({ ...instance, state: forward(instance, 'warned'), warnedMs: o.atMs, goneMs: o.goneMs });
         state.event('instance-warned', o.atMs, {
-          text: `instance ${instance.id} in ${instance.pool} will be taken in ${Math.round(raw(between(o.atMs, o.goneMs)))} s`,
+          text: `instance ${instance.id} in ${instance.pool} will be taken in ${Math.round(secondsBetween(o.atMs, o.goneMs))} s`,
           data: { instance: instance.id, pool: instance.pool },
         });
         break;
@@ -387,7 +389,7 @@ function ranAtLeast(
   { startedMs, resumedFromS }: Attempt,
   { at, keptS }: { readonly at: EpochMs; readonly keptS: Seconds },
 ): Pick<Task, 'ranS'> {
-  const ranS = startedMs === null || raw(resumedFromS) > 0 ? ZERO_S : most(ZERO_S, between(startedMs, at));
+  const ranS = startedMs === null || isPositive(resumedFromS) ? ZERO_S : most(ZERO_S, between(startedMs, at));
   const longest = most(task.ranS ?? ZERO_S, ranS);
   return gt(longest, keptS) ? { ranS: longest } : {};
 }

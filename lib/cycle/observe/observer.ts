@@ -9,7 +9,7 @@ import { invariant } from '../../kernel/errors.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { InstanceId, JobId, PoolId } from '../../kernel/ids.ts';
-import { epochMs, raw, seconds, usd, type EpochMs } from '../../kernel/units.ts';
+import { epochMs, lte, seconds, usd, type EpochMs } from '../../kernel/units.ts';
 import type { Instance, MarketCause } from '../../domain/instance.ts';
 import { isOver, type Attempt, type Job, type JobState } from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
@@ -203,7 +203,7 @@ export class Observer {
     if (instance.endCause !== 'interrupted') return null;
     const at = instance.warnedMs ?? instance.endedMs;
     const quote = at === null ? null : this.#parts.market.quote(instance.pool, at);
-    const isWithin = instance.bid === 'uncapped' || quote === null || raw(quote) <= raw(instance.bid);
+    const isWithin = instance.bid === 'uncapped' || quote === null || lte(quote, instance.bid);
     return isWithin ? 'capacity' : 'price';
   }
 

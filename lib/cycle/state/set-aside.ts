@@ -2,7 +2,14 @@ import { NO_RESOURCES } from '../../domain/resources.ts';
 import { groupId, jobId, type JobId } from '../../kernel/ids.ts';
 import { mib, milliCpu, ZERO_S } from '../../kernel/units.ts';
 import type { Job, JobSpec, StageSpec } from '../../domain/job.ts';
-import type { InstanceView, PendingGroup, RunningTask, SetAside, Snapshot } from '../../domain/snapshot.ts';
+import {
+  SnapshotParts,
+  type InstanceView,
+  type PendingGroup,
+  type RunningTask,
+  type SetAside,
+  type Snapshot,
+} from '../../domain/snapshot.ts';
 import { isEnding } from '../observe/observe.ts';
 
 export type Aside = Pick<SetAside, 'why' | 'detail'>;
@@ -16,18 +23,20 @@ export type Aside = Pick<SetAside, 'why' | 'detail'>;
  */
 export function setAside(snapshot: Snapshot, aside: ReadonlyMap<JobId, Aside>): Snapshot {
   if (aside.size === 0) return snapshot;
+  const stages = new PlainStages();
   const jobs = new Map<JobId, Job>();
   const left: SetAside[] = [...(snapshot.setAside ?? [])];
   for (const [id, job] of snapshot.jobs) {
     const why = aside.get(id);
     if (why === undefined) jobs.set(id, job);
-    else if (isEnding(job)) jobs.set(id, { ...job, deadlineMs: null, spec: plainSpec(job.spec) });
+    else if (isEnding(job))
+      jobs.set(id, { ...job, deadlineMs: null, spec: plainSpec(job.spec.stages.map((s) => stages.of(s))) });
     else left.push({ job, ...why });
   }
   const isIn = ({ job }: { readonly job: JobId }): boolean => !aside.has(job);
   return {
     ...snapshot,
-    ...plainRunning(snapshot, aside),
+    ...plainRunning(snapshot, aside, stages),
     jobs,
     setAside: left,
     tasks: snapshot.tasks.filter(isIn),
@@ -39,14 +48,15 @@ export function setAside(snapshot: Snapshot, aside: ReadonlyMap<JobId, Aside>): 
 function plainRunning(
   { running, instances }: Snapshot,
   aside: { has(job: JobId): boolean },
-): Pick<Snapshot, 'running' | 'instances'> {
+  stages: PlainStages,
+): Partial<Pick<Snapshot, 'running' | 'instances' | 'parts'>> {
   const isAside = ({ attempt }: RunningTask): boolean => aside.has(attempt.job);
-  if (!running.some(isAside)) return { running, instances };
+  if (!running.some(isAside)) return {};
   const plain = new Map<RunningTask, RunningTask>();
   const plainOf = (r: RunningTask): RunningTask => {
     if (!isAside(r)) return r;
     let known = plain.get(r);
-    if (known === undefined) plain.set(r, (known = plainTask(r)));
+    if (known === undefined) plain.set(r, (known = plainTask(r, stages)));
     return known;
   };
   const views = new Map<InstanceView['instance']['id'], InstanceView>();
@@ -57,11 +67,12 @@ function plainRunning(
       views.set(view.instance.id, { ...rest, attempts: view.attempts.map(plainOf) });
     }
   }
-  return { running: running.map(plainOf), instances: views };
+  const left = { running: running.map(plainOf), instances: views };
+  return { ...left, parts: new SnapshotParts(left) };
 }
 
-function plainTask({ attempt, stage, readS, savedS }: RunningTask): RunningTask {
-  return { attempt, stage: plainStage(stage), class: 'best-effort', deadlineMs: null, readS, savedS };
+function plainTask({ attempt, stage, readS, savedS }: RunningTask, stages: PlainStages): RunningTask {
+  return { attempt, stage: stages.of(stage), class: 'best-effort', deadlineMs: null, readS, savedS };
 }
 
 const PLAIN: Omit<StageSpec, 'name' | 'tasks' | 'resources'> = {
@@ -80,17 +91,19 @@ const PLAIN: Omit<StageSpec, 'name' | 'tasks' | 'resources'> = {
   preferences: [],
 };
 
-const plainStages = new WeakMap<StageSpec, StageSpec>();
+/** Of each stage one of the same name, size and needs that says nothing else. The same one for all of its tasks. */
+class PlainStages {
+  readonly #plain = new Map<StageSpec, StageSpec>();
 
-/** A stage of the same name, size and needs that says nothing else. */
-function plainStage(stage: StageSpec): StageSpec {
-  let plain = plainStages.get(stage);
-  if (plain === undefined) {
-    const { name, tasks, resources } = stage;
-    plain = { ...PLAIN, name, tasks, resources };
-    plainStages.set(stage, plain);
+  of(stage: StageSpec): StageSpec {
+    let plain = this.#plain.get(stage);
+    if (plain === undefined) {
+      const { name, tasks, resources } = stage;
+      plain = { ...PLAIN, name, tasks, resources };
+      this.#plain.set(stage, plain);
+    }
+    return plain;
   }
-  return plain;
 }
 
 /**
@@ -109,7 +122,7 @@ export function probed(snapshot: Snapshot): Snapshot {
   const counts = { nextFresh: 0, waiting: 0, running: 0, succeeded: 0, failed: 0, cancelled: 0 };
   const job: Job = {
     id,
-    spec: plainSpec({ stages: [stage] }),
+    spec: plainSpec([stage]),
     template: 'probe',
     state: 'pending',
     stateReason: null,
@@ -137,7 +150,7 @@ export function probed(snapshot: Snapshot): Snapshot {
   return { ...snapshot, jobs: new Map([...snapshot.jobs, [id, job]]), groups: [...snapshot.groups, group] };
 }
 
-const plainSpec = (spec: Pick<JobSpec, 'stages'>): JobSpec => ({
+const plainSpec = (stages: JobSpec['stages']): JobSpec => ({
   name: 'set-aside',
   owner: '',
   labels: {},
@@ -146,5 +159,5 @@ const plainSpec = (spec: Pick<JobSpec, 'stages'>): JobSpec => ({
   value: { onTimeUsd: null, worthlessAfterS: null },
   after: [],
   maxCostUsd: null,
-  stages: spec.stages.map(plainStage),
+  stages,
 });

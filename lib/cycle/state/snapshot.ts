@@ -82,7 +82,7 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
     }
   }
   const restoreS = seconds(input.restoreS ?? 0);
-  const { running, instances } = state.whatRuns({ poolById: input.poolById, restoreS });
+  const { running, instances, parts } = state.whatRuns({ poolById: input.poolById, restoreS });
   const all: Snapshot = {
     nowMs,
     jobs,
@@ -91,6 +91,7 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
     running,
     blocked,
     instances,
+    parts,
     pools: input.pools,
     spentUsd: input.spentUsd,
     ...(input.budgets === undefined ? {} : { budgets: input.budgets }),

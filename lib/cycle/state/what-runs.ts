@@ -1,6 +1,6 @@
 import type { AttemptId, InstanceId, JobId, PoolId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
-import { add, raw, ZERO_S, type Seconds } from '../../kernel/units.ts';
+import { ZERO_S, add, isPositive, type Seconds } from '../../kernel/units.ts';
 import { isLive, takesTasks, type Instance } from '../../domain/instance.ts';
 import type { Attempt, Job, StageSpec, Task } from '../../domain/job.ts';
 import type { Pool } from '../../domain/pool.ts';
@@ -10,8 +10,7 @@ import {
   isAtRisk,
   isIdle,
   isStopping,
-  rememberInstanceParts,
-  rememberParts,
+  SnapshotParts,
   type InstanceParts,
   type InstanceView,
   type RunningTask,
@@ -28,6 +27,9 @@ export interface RunningRows {
   /** Of an attempt that has not ended. */
   readonly taskOf: (attempt: Attempt) => Pick<Task, 'ranS' | 'ownStops'> | undefined;
 }
+
+/** What runs, as a snapshot has it. */
+export type Running = Required<Pick<Snapshot, 'running' | 'instances' | 'parts'>>;
 
 /** The same for all of an engine's life. */
 export interface RunningTerms {
@@ -75,7 +77,7 @@ export class WhatRuns {
   /**
    * O(what has changed x what is on the same instances), and lists of what there is: a snapshot stays as it was taken.
    */
-  now(rows: RunningRows, terms: RunningTerms): Pick<Snapshot, 'running' | 'instances'> {
+  now(rows: RunningRows, terms: RunningTerms): Running {
     this.#given?.part();
     const changed = this.#takeAttempts(rows, terms);
     for (const id of changed.keys()) this.#changedInstances.add(id);
@@ -86,10 +88,16 @@ export class WhatRuns {
     }
     this.#changedInstances.clear();
     const running = [...this.#running.values()];
-    rememberParts(running, { stopping: [...this.#stopping.values()], atRisk: [...this.#atRisk.values()] });
-    this.#given = new Views(this.#views);
-    rememberInstanceParts(this.#given, this.#instanceParts());
-    return { running, instances: this.#given };
+    const instances = new Views(this.#views);
+    this.#given = instances;
+    const parts = new SnapshotParts(
+      { running, instances },
+      {
+        running: { stopping: [...this.#stopping.values()], atRisk: [...this.#atRisk.values()] },
+        instances: this.#instanceParts(),
+      },
+    );
+    return { running, instances, parts };
   }
 
   #instanceParts(): InstanceParts {
@@ -257,7 +265,7 @@ function runningTask(
     stage,
     deadlineMs: job.deadlineMs,
     // Else work would look further on while it runs than it is when it waits again, and would be sent to and fro.
-    readS: raw(attempt.resumedFromS) > 0 ? restoreS : ZERO_S,
+    readS: isPositive(attempt.resumedFromS) ? restoreS : ZERO_S,
     savedS: stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, attempt.keptS),
     ...(task?.ranS === undefined ? {} : { ranS: task.ranS }),
     ...(task?.ownStops === undefined ? {} : { ownStops: task.ownStops }),

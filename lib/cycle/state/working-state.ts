@@ -6,10 +6,9 @@ import { isOver, type Attempt, type Job, type StageProgress, type Task, type Tas
 import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Plan } from '../../domain/plan.ts';
 import { withTime } from '../../domain/running-times.ts';
-import type { Snapshot } from '../../domain/snapshot.ts';
 import type { ActiveState, Change, EffectRecord, OthersChanges } from '../../ports/store.ts';
 import { Rows, TaskRows } from './indexed-rows.ts';
-import { WhatRuns, type RunningTerms } from './what-runs.ts';
+import { WhatRuns, type Running, type RunningTerms } from './what-runs.ts';
 
 export const taskKey = (t: TaskRef): string => `${t.job}/${t.stage}/${t.index}`;
 export const attemptName = (t: TaskRef, number: number): AttemptId =>
@@ -307,7 +306,7 @@ export class WorkingState {
   }
 
   /** What runs, and each live instance with what runs on it. `terms` are the same at each call. */
-  whatRuns(terms: RunningTerms): Pick<Snapshot, 'running' | 'instances'> {
+  whatRuns(terms: RunningTerms): Running {
     const { jobs, attempts, instances } = this;
     const taskOf = (attempt: Attempt): Task | undefined => this.#tasks.get(attempt);
     return this.#whatRuns.now({ jobs, attempts, instances, taskOf }, terms);

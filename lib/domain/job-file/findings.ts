@@ -52,6 +52,7 @@ export const pathText = (path: Path): string =>
  * neighbours are looked for.
  */
 export function findingsOf(error: z.ZodError, input: unknown): Finding[] {
+  const allowed = new AllowedKeys();
   let unknown = 0;
   return error.issues.flatMap((issue): Finding[] => {
     const path = issue.path.map((p) => (typeof p === 'number' ? p : String(p)));
@@ -59,7 +60,7 @@ export function findingsOf(error: z.ZodError, input: unknown): Finding[] {
       return issue.keys.map((key) => ({
         code: 'job-file.invalid',
         path: [...path, key],
-        message: ++unknown > MAX_ISSUES ? `unknown key ${shown(key)}` : unknownKey(key, path),
+        message: ++unknown > MAX_ISSUES ? `unknown key ${shown(key)}` : unknownKey(key, allowed.at(path)),
         atKey: true,
       }));
     }
@@ -136,25 +137,24 @@ interface Allowed {
   readonly below: readonly { readonly key: string; readonly keys: readonly string[] }[];
 }
 
-/** By path, indexes aside. The schema has few; names that a user chose are part of some. */
-const allowedKeys = new Map<string, Allowed>();
-const MAX_REMEMBERED = 1000;
+/** By path, indexes aside: of many jobs of one file the same keys are unknown. */
+class AllowedKeys {
+  readonly #known = new Map<string, Allowed>();
 
-function allowedAt(path: Path): Allowed {
-  const place = path.map((p) => (typeof p === 'number' ? 0 : p)).join('\n');
-  let allowed = allowedKeys.get(place);
-  if (allowed === undefined) {
-    const keys = keysOf(schemasAt(path));
-    allowed = { keys, below: keys.map((key) => ({ key, keys: keysOf(schemasAt([...path, key])) })) };
-    if (allowedKeys.size >= MAX_REMEMBERED) allowedKeys.clear();
-    allowedKeys.set(place, allowed);
+  at(path: Path): Allowed {
+    const place = path.map((p) => (typeof p === 'number' ? 0 : p)).join('\n');
+    let allowed = this.#known.get(place);
+    if (allowed === undefined) {
+      const keys = keysOf(schemasAt(path));
+      allowed = { keys, below: keys.map((key) => ({ key, keys: keysOf(schemasAt([...path, key])) })) };
+      this.#known.set(place, allowed);
+    }
+    return allowed;
   }
-  return allowed;
 }
 
 /** Names the nearest key, or the place where a key of this very name belongs; else the keys that are allowed there. */
-function unknownKey(key: string, path: Path): string {
-  const { keys: here, below } = allowedAt(path);
+function unknownKey(key: string, { keys: here, below }: Allowed): string {
   const elsewhere = below.find(({ keys }) => keys.includes(key));
   const said = `unknown key ${shown(key)}`;
   if (elsewhere !== undefined) return `${said}; it belongs in \`${elsewhere.key}\``;

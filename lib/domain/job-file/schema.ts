@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { epochMs, raw, type EpochMs, type Quantity, type Seconds } from '../../kernel/units.ts';
+import { once } from '../../kernel/once.ts';
+import { epochMs, isPositive, raw, type EpochMs, type Quantity, type Seconds } from '../../kernel/units.ts';
 import { SECRET_REF } from '../secret-ref.ts';
 import {
   ALLOWED_CPU,
@@ -98,7 +99,7 @@ const MORE_THAN_0 = ', more than 0 and at most 10 years';
 const duration = amount<Seconds>(
   { ...DURATION, allowed: ALLOWED_DURATION + MORE_THAN_0 },
   parseDuration,
-  (d) => raw(d) > 0 && isWithin(d, 0, LIMITS.durationS),
+  (d) => isPositive(d) && isWithin(d, 0, LIMITS.durationS),
 );
 const grace = amount<Seconds>(
   { ...DURATION, allowed: `${ALLOWED_DURATION}, at most ${LIMITS.graceS}s` },
@@ -129,7 +130,7 @@ const deadline = z
   .union([z.number(), z.string().regex(DURATION_PATTERN), instant, instantToTheMinute], { error: DEADLINE_ERROR })
   .transform((value, context): { readonly afterS: Seconds } | { readonly atMs: EpochMs } => {
     const afterS = parseDuration(value);
-    if (afterS !== null && raw(afterS) > 0 && isWithin(afterS, 0, LIMITS.durationS)) return { afterS };
+    if (afterS !== null && isPositive(afterS) && isWithin(afterS, 0, LIMITS.durationS)) return { afterS };
     const atMs = typeof value === 'string' && afterS === null ? Date.parse(value) : NaN;
     if (Number.isFinite(atMs)) return { atMs: epochMs(atMs) };
     context.issues.push({ code: 'custom', message: DEADLINE_ERROR, input: value });
@@ -378,17 +379,14 @@ export type StageFile = z.output<typeof stage>;
 export type SharedKeys = Pick<JobFile, keyof typeof sharedShape>;
 export type ConstraintsFile = z.output<typeof constraints>;
 
-let jsonSchema: Readonly<Record<string, unknown>> | undefined;
-
 /** JSON Schema (draft 2020-12) of what people write, for editors. */
-export function jobFileJsonSchema(): Readonly<Record<string, unknown>> {
-  jsonSchema ??= z.toJSONSchema(jobFileSchema, {
+export const jobFileJsonSchema: () => Readonly<Record<string, unknown>> = once(() =>
+  z.toJSONSchema(jobFileSchema, {
     io: 'input',
     // Zod leaves out defaults of keys whose value is transformed; here they are written in the input form.
     override: ({ zodSchema, jsonSchema: written }) => {
       const documented = z.globalRegistry.get(zodSchema)?.['default'];
       if (documented !== undefined) written.default = documented;
     },
-  });
-  return jsonSchema;
-}
+  }),
+);

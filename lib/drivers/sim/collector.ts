@@ -8,7 +8,7 @@
  * was observed. A job is forgotten when it is over and so are all instances that it ran on; O(what ended) per cycle.
  */
 import type { InstanceId, JobId } from '../../kernel/ids.ts';
-import { between, raw, type EpochMs } from '../../kernel/units.ts';
+import { raw, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import { attribute, jobsNamed } from '../../cycle/money/ledger.ts';
 import type { Instance } from '../../domain/instance.ts';
 import { isOver, type Attempt, type Job } from '../../domain/job.ts';
@@ -212,4 +212,4 @@ const unused = (pool: Pool): Tally => ({
 const lostS = ({ outcome, startedMs, endedMs, keptS }: Attempt): number =>
   outcome === 'succeeded' || outcome === 'superseded' || startedMs === null || endedMs === null
     ? 0
-    : Math.max(0, raw(between(startedMs, endedMs)) - raw(keptS));
+    : Math.max(0, secondsBetween(startedMs, endedMs) - raw(keptS));

@@ -1,5 +1,6 @@
 import { presetList, presetNamed, type OwnPresets, type PresetView } from '../../stages/registry.ts';
 import { oracle, ORACLE_ABOUT } from './oracle.ts';
+import type { OwnPolicy } from '../../policy/own/own-policy.ts';
 import type { Deciders } from './simulation.ts';
 import type { Truth } from './truth.ts';
 
@@ -11,8 +12,8 @@ interface Decider extends Pick<PresetView, 'name' | 'about'> {
 }
 
 /** What may decide in a simulation: the presets of every driver, and the oracle. */
-export const deciderList = (own: OwnPresets = {}): readonly Decider[] => [
-  ...presetList(own),
+export const deciderList = (own: OwnPresets = {}, ownPolicies: readonly OwnPolicy[] = []): readonly Decider[] => [
+  ...presetList(own, ownPolicies),
   { name: ORACLE, about: ORACLE_ABOUT },
 ];
 
@@ -23,8 +24,12 @@ export const decidesItself = (name: string): boolean => name === ORACLE;
  * How to make what decides from the truth of a run, of which only the oracle is told. Throws `usage` for a name that is
  * none.
  */
-export function decidersNamed(name: string, own: OwnPresets = {}): (truth: Truth) => Deciders {
+export function decidersNamed(
+  name: string,
+  presets: OwnPresets = {},
+  ownPolicies: readonly OwnPolicy[] = [],
+): (truth: Truth) => Deciders {
   if (name === ORACLE) return oracle;
-  const { stages, asks } = presetNamed(name, own, [ORACLE]);
-  return () => ({ name, stages, asks });
+  const { stages, asks, own } = presetNamed(name, presets, { ownPolicies, others: [ORACLE] });
+  return () => ({ name, stages, asks, ...(own && { own }) });
 }

@@ -2,15 +2,23 @@ import type { Clock } from '../../kernel/clock.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import type { AttemptId, EffectKey, InstanceId, PoolId } from '../../kernel/ids.ts';
 import {
+  ZERO_S,
   add,
   between,
   epochMs,
+  gt,
+  gte,
+  isPositive,
+  isZero,
+  least,
+  lte,
   most,
   plus,
+  ratio,
   raw,
+  scale,
   seconds,
   sub,
-  ZERO_S,
   type EpochMs,
   type Seconds,
 } from '../../kernel/units.ts';
@@ -332,9 +340,9 @@ export class MemoryFleet implements Fleet {
     for (const attempt of live(instance)) {
       const { script, pacing } = attempt;
       if (script?.pace === undefined || pacing === null || attempt.stopped !== null) continue;
-      if (!pacing.change(raw(atMs), script.pace(neighboursOf(instance, attempt)))) continue;
+      if (!pacing.change(atMs, script.pace(neighboursOf(instance, attempt)))) continue;
       attempt.endsMs = null;
-      const endMs = epochMs(Math.max(raw(atMs), pacing.whenMs(workToDoS(script))));
+      const endMs = most(atMs, pacing.whenMs(workToDoS(script)));
       this.#endAt(instance, attempt, { atMs: endMs, exitCode: script.exitCode, exitSignal: null });
     }
   }
@@ -358,14 +366,14 @@ export class MemoryFleet implements Fleet {
    * as users say it and as it is learned, holds one set-up; where nothing was kept before, this attempt's is that one.
    */
   #reportedS({ keptS, script }: MemoryAttempt, keptBeforeS: Seconds): Seconds {
-    return raw(keptS) > 0 && raw(keptBeforeS) === 0 ? add(keptS, script?.setupS ?? ZERO_S) : keptS;
+    return isPositive(keptS) && isZero(keptBeforeS) ? add(keptS, script?.setupS ?? ZERO_S) : keptS;
   }
 
   /** What a program that saves by itself had saved by `atMs`. */
   #lookAtCheckpoint(attempt: MemoryAttempt, atMs: EpochMs): void {
     const everyS = attempt.script?.checkpointEveryS ?? null;
     if (everyS === null || attempt.startedMs === null) return;
-    attempt.keptS = seconds(Math.floor(raw(workedS(attempt, atMs)) / raw(everyS) + 1e-9) * raw(everyS));
+    attempt.keptS = scale(everyS, Math.floor(ratio(workedS(attempt, atMs), everyS) + 1e-9));
   }
 
   #stopRequest(request: StopRequest): EffectOutcome {
@@ -392,17 +400,17 @@ export class MemoryFleet implements Fleet {
       return;
     }
     if (request.checkpoint !== null) attempt.keptS = workedS(attempt, how.atMs);
-    const patienceS = seconds(raw(request.checkpoint?.graceS ?? ZERO_S) + KILL_AFTER_S);
+    const patienceS = add(request.checkpoint?.graceS ?? ZERO_S, seconds(KILL_AFTER_S));
     this.#endAt(instance, attempt, {
-      atMs: plus(how.atMs, seconds(Math.min(raw(script.stopsInS), raw(patienceS)))),
+      atMs: plus(how.atMs, least(script.stopsInS, patienceS)),
       exitCode: null,
-      exitSignal: raw(script.stopsInS) > raw(patienceS) ? 'SIGKILL' : 'SIGTERM',
+      exitSignal: gt(script.stopsInS, patienceS) ? 'SIGKILL' : 'SIGTERM',
     });
   }
 
   /** Plans the end; an earlier plan that comes first wins (a program may finish while it is told to stop). */
   #endAt(instance: MemoryInstance, attempt: MemoryAttempt, end: AttemptEnd): void {
-    if (attempt.endsMs !== null && raw(attempt.endsMs) <= raw(end.atMs)) return;
+    if (attempt.endsMs !== null && lte(attempt.endsMs, end.atMs)) return;
     attempt.endsMs = end.atMs;
     this.#at(end.atMs, () => {
       if (attempt.endsMs === end.atMs) this.#end(instance, attempt, end);
@@ -420,7 +428,7 @@ export class MemoryFleet implements Fleet {
     if (end.exitCode === 0 && startedMs !== null) {
       attempt.keptS = workedS(attempt, end.atMs);
       this.#kept.get(request.task.job)?.delete(taskOf(request));
-    } else if (raw(attempt.keptS) > 0) {
+    } else if (isPositive(attempt.keptS)) {
       const ofJob = this.#kept.get(request.task.job) ?? new Map<string, Seconds>();
       this.#kept.set(request.task.job, ofJob.set(taskOf(request), add(keptBeforeS, keptWorkS(attempt))));
     }
@@ -495,8 +503,8 @@ export class MemoryFleet implements Fleet {
     const instance = this.#instances.get(id);
     if (instance === undefined) throw new EbbError('not-found', { what: `there is no bill for instance ${id}` });
     const { endedMs, goneMs, cause, launchedMs, request } = instance;
-    const untilMs = epochMs(Math.min(raw(until), raw(endedMs ?? goneMs ?? until)));
-    const takenByMarket = cause === 'interrupted' && endedMs !== null && raw(until) >= raw(endedMs);
+    const untilMs = least(until, endedMs ?? goneMs ?? until);
+    const takenByMarket = cause === 'interrupted' && endedMs !== null && gte(until, endedMs);
     return this.#truth.bill(request.pool, { launchedMs, untilMs, bid: request.bid, takenByMarket });
   }
 
@@ -614,7 +622,7 @@ const live = (instance: MemoryInstance): MemoryAttempt[] =>
 const neighboursOf = (instance: MemoryInstance, attempt: MemoryAttempt): StartRequest[] =>
   live(instance).flatMap((other) => (other === attempt || other.startedMs === null ? [] : [other.request]));
 
-const workToDoS = ({ runtimeS, setupS = ZERO_S }: TaskScript): number => raw(runtimeS) - raw(setupS);
+const workToDoS = ({ runtimeS, setupS = ZERO_S }: TaskScript): Seconds => sub(runtimeS, setupS);
 
 /**
  * Begins the work of an attempt with a pace of its own, once it is set up. Returns when it is done if nothing changes.
@@ -625,15 +633,15 @@ function pacedEnd(instance: MemoryInstance, attempt: MemoryAttempt, script: Task
     throw new EbbError('internal', { what: 'an attempt without a pace, or one that has not started, is paced' });
   }
   const fromMs = plus(startedMs, script.setupS ?? ZERO_S);
-  attempt.pacing = new Pacing(raw(fromMs), script.pace(neighboursOf(instance, attempt)));
+  attempt.pacing = new Pacing(fromMs, script.pace(neighboursOf(instance, attempt)));
   instance.paced++;
-  return epochMs(attempt.pacing.whenMs(workToDoS(script)));
+  return attempt.pacing.whenMs(workToDoS(script));
 }
 
 /** Work that the checkpoint of an attempt keeps, where `keptS` is the running time that it took. */
 function keptWorkS({ pacing, keptS, script, startedMs }: MemoryAttempt): Seconds {
   if (pacing === null || startedMs === null) return keptS;
-  return seconds(pacing.workS(raw(plus(startedMs, add(script?.setupS ?? ZERO_S, keptS)))));
+  return pacing.workS(plus(startedMs, add(script?.setupS ?? ZERO_S, keptS)));
 }
 
 /** Running time less what went into setting up. */

@@ -20,7 +20,7 @@ import { brokenConstraint } from '../../domain/constraints.ts';
 import { distribution, type Distribution } from '../../domain/distribution.ts';
 import { NEVER_INTERRUPTED, type Offer } from '../../domain/forecast.ts';
 import type { StageSpec } from '../../domain/job.ts';
-import type { Pool } from '../../domain/pool.ts';
+import { bidNumber, type Pool } from '../../domain/pool.ts';
 import { countFits, fits } from '../../domain/resources.ts';
 import {
   membersOf,
@@ -45,7 +45,20 @@ import {
 } from '../../policy/contracts.ts';
 import { forecastStages } from '../../stages/estimate/stage-forecasts.ts';
 import type { GroupId, InstanceId, JobId } from '../../kernel/ids.ts';
-import { raw, usdPerHour, type EpochMs } from '../../kernel/units.ts';
+import {
+  FOREVER,
+  add,
+  epochMs,
+  gte,
+  most,
+  plus,
+  raw,
+  seconds,
+  secondsBetween,
+  sub,
+  usdPerHour,
+  type EpochMs,
+} from '../../kernel/units.ts';
 import { availableAt, indexAt, priceAt } from '../../market/price-steps.ts';
 import { hasSpot, strategyPlan, type Choice } from '../../stages/plan/strategy.ts';
 import { OfflineCourse, type On } from './offline.ts';
@@ -129,8 +142,8 @@ function lasting(
     const all = offers.get(group.id);
     if (all === undefined || group.stage.checkpoint !== null) continue;
     const longestS = longestOf(group, truth);
-    const doneMs = raw(snapshot.nowMs) + 1000 * (config.startDelayMaxS + raw(truth.setupS) + longestS);
-    const lasts = (offer: Offer): boolean => takenMs(offer) >= doneMs;
+    const doneMs = plus(snapshot.nowMs, seconds(config.startDelayMaxS + setupOf(truth) + longestS));
+    const lasts = (offer: Offer): boolean => gte(takenMs(offer), doneMs);
     kept.set(group.id, withOffers(all, all.offers.filter(lasts)));
   }
   return kept;
@@ -140,14 +153,14 @@ function lasting(
  * When what is bought now by an offer will be given notice: looked up once for all groups that have it, in a trace of
  * many prices.
  */
-function whenTaken(nowMs: EpochMs, { capacity }: Truth): (offer: Pick<Offer, 'pool' | 'bid'>) => number {
-  const known = new Map<string, number>();
+function whenTaken(nowMs: EpochMs, { capacity }: Truth): (offer: Pick<Offer, 'pool' | 'bid'>) => EpochMs {
+  const known = new Map<string, EpochMs>();
   return ({ pool, bid }) => {
-    const key = `${pool} ${bid === 'uncapped' ? bid : raw(bid)}`;
+    const key = `${pool} ${bidNumber(bid)}`;
     let takenMs = known.get(key);
     if (takenMs === undefined) {
-      const taken = capacity.interruption(pool, nowMs, bid);
-      known.set(key, (takenMs = taken === null ? Infinity : raw(taken.warnMs)));
+      takenMs = capacity.interruption(pool, nowMs, bid)?.warnMs ?? FOREVER;
+      known.set(key, takenMs);
     }
     return takenMs;
   };
@@ -159,19 +172,19 @@ function whenTaken(nowMs: EpochMs, { capacity }: Truth): (offer: Pick<Offer, 'po
  */
 function whereTheyLast(tasks: readonly TaskToPlace[], { snapshot, config, truth }: Picture): readonly TaskToPlace[] {
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
-  const takenMs = new Map<InstanceId, number>();
+  const takenMs = new Map<InstanceId, EpochMs>();
   const lasts = (host: Host, group: PendingGroup): boolean => {
     const view = snapshot.instances.get(host.on);
     if (view === undefined || view.pool.option !== 'spot') return true;
     const { id, pool, bid, launchedMs, requestedMs, readyMs } = view.instance;
     let until = takenMs.get(id);
     if (until === undefined) {
-      const taken = truth.capacity.interruption(pool, launchedMs ?? requestedMs, bid);
-      takenMs.set(id, (until = taken === null ? Infinity : raw(taken.warnMs)));
+      until = truth.capacity.interruption(pool, launchedMs ?? requestedMs, bid)?.warnMs ?? FOREVER;
+      takenMs.set(id, until);
     }
-    const nowMs = raw(snapshot.nowMs);
-    const upMs = Math.max(nowMs, readyMs === null ? nowMs + 1000 * config.startDelayMaxS : raw(readyMs));
-    return until >= upMs + 1000 * (raw(truth.setupS) + longestOf(group, truth));
+    const { nowMs } = snapshot;
+    const upMs = most(nowMs, readyMs ?? plus(nowMs, seconds(config.startDelayMaxS)));
+    return gte(until, plus(upMs, seconds(setupOf(truth) + longestOf(group, truth))));
   };
   // Tasks that share who is allowed go on sharing it: packers count on that.
   const shared = new Map<TaskToPlace['allowed'], TaskToPlace['allowed']>();
@@ -184,6 +197,11 @@ function whereTheyLast(tasks: readonly TaskToPlace[], { snapshot, config, truth 
   });
 }
 
+const setupOf = ({ setupS }: Truth): number => raw(setupS);
+
+/** The scale of courses: seconds since 1970. */
+const secondOf = (t: EpochMs): number => raw(t) / 1000;
+
 /** Running time of the longest task of a group. */
 function longestOf(group: PendingGroup, truth: Truth): number {
   const runtimes = truth.runtimesS(group.job, group.stage.name);
@@ -195,7 +213,7 @@ const trueRuntimes =
   (truth: Truth): EstimatePolicy =>
   ({ snapshot }) =>
     forecastStages(snapshot, (job, stage) => ({
-      runtime: thinned(truth.runtimesS(job.id, stage.name), raw(truth.setupS)),
+      runtime: thinned(truth.runtimesS(job.id, stage.name), setupOf(truth)),
       basis: 'history',
       reason: 'the true running times',
     }));
@@ -219,7 +237,7 @@ const trueForecast = ({ trace }: Truth): MarketForecast => ({
   interruption: () => NEVER_INTERRUPTED,
   expectedPrice: (pool, at) => {
     if (pool.option !== 'spot') return pool.onDemandUsdPerHour;
-    const price = priceAt(trace.prices(pool.id), raw(at));
+    const price = priceAt(trace.prices(pool.id), at);
     return price === null ? null : usdPerHour(price);
   },
   correlation: () => 0,
@@ -247,16 +265,16 @@ class Courses {
     const deadlineMs = input.worths.groups.get(group.id)?.taskDeadlineMs ?? null;
     if (deadlineMs === null) {
       if (hasSpot(group, input)) return { take: 'spot', why: 'a spot pool has capacity' };
-      const waitedS = (raw(nowMs) - raw(group.submittedMs)) / 1000;
+      const waitedS = secondsBetween(group.submittedMs, nowMs);
       return waitedS < PATIENCE_S
         ? { take: 'wait', why: 'no spot pool has capacity now' }
         : { take: 'on-demand', why: 'it has waited for a day' };
     }
     const wanted = { job: group.job, stage: group.stage, nowMs, deadlineMs, config: input.config };
     // What is kept holds the first set-up; a course counts the next one as its changeover.
-    const keptS = Math.max(0, raw(group.keptS) - raw(this.#truth.setupS));
+    const keptS = Math.max(0, raw(group.keptS) - setupOf(this.#truth));
     const leftS = Math.max(0, longestOf(group, this.#truth) - keptS);
-    const best = this.#of(wanted).best(raw(nowMs) / 1000, leftS, 'nowhere');
+    const best = this.#of(wanted).best(secondOf(nowMs), leftS, 'nowhere');
     if (best === 'spot' && hasSpot(group, input)) return { take: 'spot', why: 'the cheapest course goes on spot now' };
     return best === 'nowhere'
       ? { take: 'wait', why: 'the cheapest course waits for spot' }
@@ -274,9 +292,9 @@ class Courses {
       return null;
     if (view.instance.state !== 'ready') return null;
     const wanted = { ...of, deadlineMs: of.deadlineMs, job: attempt.job, stage };
-    const truth = this.#truth.runtimeS(attempt.job, attempt.stage, attempt.index);
-    const leftS = Math.max(0, raw(truth) + raw(this.#truth.setupS) - raw(workDoneS(running, of.nowMs)));
-    const best = this.#of(wanted).best(raw(of.nowMs) / 1000, leftS, on);
+    const runtimeS = this.#truth.runtimeS(attempt.job, attempt.stage, attempt.index);
+    const leftS = Math.max(0, raw(sub(add(runtimeS, this.#truth.setupS), workDoneS(running, of.nowMs))));
+    const best = this.#of(wanted).best(secondOf(of.nowMs), leftS, on);
     if (best === 'nowhere' || best === on) return null;
     const reason = `its cheapest course goes on on ${best === 'spot' ? 'spot' : 'on-demand'} now`;
     return { attempt: attempt.id, reason, running, view, ...(best === 'spot' ? { to: 'spot' as const } : {}) };
@@ -284,18 +302,18 @@ class Courses {
 
   #of(w: Wanted): OfflineCourse {
     // What a course costs depends on the work left, not on whose it is: tasks of a stage share theirs.
-    const deadlineS = Math.floor(raw(w.deadlineMs) / 1000 / ALIKE_S) * ALIKE_S;
+    const deadlineS = Math.floor(secondOf(w.deadlineMs) / ALIKE_S) * ALIKE_S;
     const key = `${w.job}/${w.stage.name}/${deadlineS}`;
     const { startDelayMaxS, restoreS, cyclePeriodS } = w.config;
     let course = this.#known.get(key);
     if (course === undefined) {
       course = new OfflineCourse({
-        fromS: raw(w.nowMs) / 1000,
+        fromS: secondOf(w.nowMs),
         // A course is followed from cycle to cycle, a cycle may pass before a changeover begins, and no offer of spot
         // is taken that leaves no time for a start on on-demand (appraise.ts).
         deadlineS: deadlineS - 2 * cyclePeriodS - startDelayMaxS - restoreS,
         workS: this.#truth.runtimesS(w.job, w.stage.name).reduce((longest, s) => Math.max(longest, s), 0),
-        changeoverS: raw(this.#truth.setupS) + startDelayMaxS,
+        changeoverS: setupOf(this.#truth) + startDelayMaxS,
         ...this.#pricesFor(w.stage),
       });
       this.#bytes += course.bytes;
@@ -327,7 +345,7 @@ class Courses {
       spotUsdPerS: (fromS: number, untilS: number): number | null => {
         let least = Infinity;
         for (const pool of spot) {
-          const price = priceAt(trace.prices(pool.id), fromS * 1000);
+          const price = priceAt(trace.prices(pool.id), epochMs(fromS * 1000));
           if (price !== null && perS(pool, price) < least && this.#lasts(pool, fromS * 1000, untilS * 1000)) {
             least = perS(pool, price);
           }

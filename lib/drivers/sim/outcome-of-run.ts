@@ -1,4 +1,4 @@
-import { raw, type EpochMs } from '../../kernel/units.ts';
+import { epochMs, lt, raw, type EpochMs } from '../../kernel/units.ts';
 import type { JobState } from '../../domain/job.ts';
 import { quantilesOf } from '../../market/quantiles.ts';
 import type { Collector } from './collector.ts';
@@ -12,6 +12,7 @@ import {
   type RunOutcome,
   type Totals,
 } from '../../report/outcome.ts';
+import { vcpusOf } from '../../domain/pool.ts';
 
 export const SERIES_POINTS = 2000;
 
@@ -36,6 +37,7 @@ export function outcomeOf(
     instances: instanceSeries(collected.changes),
     pools: [...collected.uses.values()].sort((a, b) => b.billedUsd - a.billedUsd || (a.pool < b.pool ? -1 : 1)),
     refused: result.refused,
+    ...(result.refusedPolicies.length === 0 ? {} : { refusedPolicies: result.refusedPolicies }),
   };
 }
 
@@ -53,7 +55,7 @@ function totalsOf(
     const over = !['pending', 'running', 'held'].includes(jobs.state[i] ?? '');
     const deadlineMs = jobs.deadlineMs[i] ?? Infinity;
     if (jobs.state[i] === 'succeeded') return (jobs.finishedMs[i] ?? Infinity) > deadlineMs;
-    return over || deadlineMs < raw(endMs);
+    return over || lt(epochMs(deadlineMs), endMs);
   };
   return {
     jobs: jobs.key.length,
@@ -92,7 +94,7 @@ function instanceSeries(changes: Collector['changes']): InstanceSeries {
   const steps: (typeof now & { atMs: number })[] = [];
   for (const { atMs, by, pool } of changes.inOrder()) {
     now[pool.option] += by;
-    now.vcpus += (by * raw(pool.type.capacity.cpu)) / 1000;
+    now.vcpus += by * vcpusOf(pool);
     if (steps.at(-1)?.atMs === atMs) steps.pop();
     steps.push({ atMs, ...now });
   }

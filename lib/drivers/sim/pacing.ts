@@ -1,4 +1,5 @@
 import { invariant } from '../../kernel/errors.ts';
+import { epochMs, raw, seconds, type EpochMs, type Seconds } from '../../kernel/units.ts';
 
 interface Stretch {
   readonly fromMs: number;
@@ -12,13 +13,14 @@ interface Stretch {
 export class Pacing {
   readonly #stretches: Stretch[];
 
-  /** Nothing is done before `fromMs`. */
-  constructor(fromMs: number, pace: number) {
-    this.#stretches = [{ fromMs, pace }];
+  /** Nothing is done before `from`. */
+  constructor(from: EpochMs, pace: number) {
+    this.#stretches = [{ fromMs: raw(from), pace }];
   }
 
   /** Times of changes ascend. True where it is another pace. */
-  change(atMs: number, pace: number): boolean {
+  change(at: EpochMs, pace: number): boolean {
+    const atMs = raw(at);
     const last = invariant(this.#stretches.at(-1), 'there is a first stretch');
     if (last.pace === pace) return false;
     if (atMs <= last.fromMs) last.pace = pace;
@@ -27,7 +29,11 @@ export class Pacing {
   }
 
   /** Work done by then, seconds. */
-  workS(atMs: number): number {
+  workS(at: EpochMs): Seconds {
+    return seconds(this.#workS(raw(at)));
+  }
+
+  #workS(atMs: number): number {
     let workS = 0;
     this.#stretches.forEach(({ fromMs, pace }, i) => {
       const toMs = Math.min(atMs, this.#stretches[i + 1]?.fromMs ?? Infinity);
@@ -37,8 +43,8 @@ export class Pacing {
   }
 
   /** When so much work is done if the pace stays as it is; no earlier than the last change. */
-  whenMs(workS: number): number {
+  whenMs(workS: Seconds): EpochMs {
     const { fromMs, pace } = invariant(this.#stretches.at(-1), 'there is a first stretch');
-    return fromMs + (Math.max(0, workS - this.workS(fromMs)) / pace) * 1000;
+    return epochMs(fromMs + (Math.max(0, raw(workS) - this.#workS(fromMs)) / pace) * 1000);
   }
 }

@@ -11,7 +11,7 @@ import { EbbError } from '../../kernel/errors.ts';
 import { VirtualClock } from '../../kernel/clock.ts';
 import { jobId, timeOrderedText, type JobId } from '../../kernel/ids.ts';
 import { randomStream, type Uniform } from '../../kernel/random.ts';
-import { epochMs, raw, type EpochMs, type Seconds } from '../../kernel/units.ts';
+import { epochMs, gte, isoOf, lt, lte, most, raw, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import { admitter } from '../../cycle/admit/admission.ts';
 import { Engine, type CycleReport } from '../../cycle/engine.ts';
 import { Forecasting } from '../../cycle/forecast/forecasting.ts';
@@ -29,6 +29,7 @@ import type { Stages } from '../../policy/contracts.ts';
 import { capacityOf } from '../../market/capacity-truth.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import type { LearnerFactory } from '../../policy/learner.ts';
+import type { OwnInUse } from '../../policy/own/refusals.ts';
 import type { Solver } from '../../policy/solver.ts';
 import type { Market } from '../../ports/market.ts';
 import type { EventRecord, Retention } from '../../ports/store.ts';
@@ -38,12 +39,21 @@ import { Collector, type Settled } from './collector.ts';
 import { ORACLE_FORECAST, withTrueInterruptions } from './true-interruptions.ts';
 import { Truth, type TrueRuntime } from './truth.ts';
 import type { WorkloadJob } from '../../workload/workload.ts';
-import { COUNTED_PAST_END, type CycleTotals, type EndReason, type Refusal, TEXTS_KEPT } from '../../report/outcome.ts';
+import {
+  COUNTED_PAST_END,
+  TEXTS_KEPT,
+  type CycleTotals,
+  type EndReason,
+  type Refusal,
+  type RefusedPolicy,
+} from '../../report/outcome.ts';
 
 /** What decides: the stages of a preset, and what it may know of the market. */
 export interface Deciders {
   readonly name: string;
   readonly stages: Stages<Solver>;
+  /** Policies of the user's own among them; absent: there are none. */
+  readonly own?: OwnInUse<Solver>;
   /** What its policies ask of forecasts; default: every bid that is tried. */
   readonly asks?: readonly BoundAsks[];
   /** Absent: what prices and interruptions so far tell. */
@@ -107,6 +117,7 @@ export interface SimulationResult {
   readonly store: MemoryStore;
   readonly fleet: MemoryFleet;
   readonly refused: readonly Refusal[];
+  readonly refusedPolicies: readonly RefusedPolicy[];
   /** Jobs of the workload whose submission lies past the end of the simulation, counted up to COUNTED_PAST_END. */
   readonly notSubmitted: number;
   readonly steps: number;
@@ -155,6 +166,7 @@ class Simulation {
   readonly #admit: (spec: JobSpec, at: EpochMs) => ReturnType<ReturnType<typeof admitter>>;
   readonly #collector: Collector;
   readonly #refused: Refusal[] = [];
+  readonly #refusedPolicies = new Map<string, RefusedPolicy>();
   readonly #refusedOf = new Map<string, number>();
   readonly #arrivals: Arrivals;
   readonly #sources: readonly Source[];
@@ -171,7 +183,7 @@ class Simulation {
     this.#clock = new VirtualClock(input.fromMs);
     const now = (): EpochMs => this.#clock.now();
     this.#store = new MemoryStore(RETENTION, {
-      ...(input.onEvent === undefined ? {} : { event: input.onEvent }),
+      ...(input.onEvent && { event: input.onEvent }),
       job: (job) => this.#collector.job(job),
       instance: (instance) => this.#collector.instance(instance),
     });
@@ -197,9 +209,8 @@ class Simulation {
     const forecast = async (scene: Scene): Promise<MarketForecast> => {
       if (deciders.forecast !== undefined) return deciders.forecast(scene.nowMs);
       const made = await forecasting.of(scene, { market, evidence });
-      return chosen.chosen === ORACLE_FORECAST.chosen
-        ? withTrueInterruptions(made, this.#truth.capacity, scene.nowMs)
-        : made;
+      const isTrue = chosen.chosen === ORACLE_FORECAST.chosen;
+      return isTrue ? withTrueInterruptions(made, this.#truth.capacity, scene.nowMs) : made;
     };
     const limits: Limits = { vcpus: input.vcpus, raisedBy: SIMULATED_LIMIT };
     this.#engine = new Engine<Solver>({
@@ -210,6 +221,7 @@ class Simulation {
       random: randomStream(seed, 'plans'),
       solver: input.solver,
       stages: deciders.stages,
+      ...(deciders.own && { own: deciders.own }),
       preset: deciders.name,
       config,
       limits,
@@ -277,6 +289,7 @@ class Simulation {
       store: this.#store,
       fleet: this.#fleet,
       refused: this.#refused,
+      refusedPolicies: [...this.#refusedPolicies.values()],
       notSubmitted,
       steps: this.#steps,
       cycles: this.#cycles,
@@ -318,7 +331,7 @@ class Simulation {
     const waitS = await this.#engine.cycle();
     await this.#collector.fold();
     this.#lastCycleMs = nowMs;
-    this.#nextCycleMs = waitS === null ? Infinity : nowMs + Math.max(raw(waitS), raw(this.#input.minGapS)) * 1000;
+    this.#nextCycleMs = waitS === null ? Infinity : nowMs + raw(most(waitS, this.#input.minGapS)) * 1000;
   }
 
   async #submitDue(nowMs: number): Promise<void> {
@@ -330,7 +343,7 @@ class Simulation {
     try {
       const after = await this.#dependencies(spec);
       const admission = this.#admit(spec, at);
-      const job = newJob(spec, { id: jobId(`j-${timeOrderedText(raw(at), this.#ids)}`), at, after, admission });
+      const job = newJob(spec, { id: jobId(`j-${timeOrderedText(at, this.#ids)}`), at, after, admission });
       this.#truth.add(job.id, truth);
       this.#collector.rows.name(job.id, key);
       this.#submitted++;
@@ -361,6 +374,11 @@ class Simulation {
 
   #count({ plan }: CycleReport): void {
     const asked = plan !== null && plan.solve.elapsedMs > 0;
+    for (const { stage, policy, why, standIn } of plan?.refusedPolicies ?? []) {
+      const key = `${stage} ${policy}`;
+      const { decisions = 0, firstWhy = why } = this.#refusedPolicies.get(key) ?? {};
+      this.#refusedPolicies.set(key, { stage, policy, standIn, firstWhy, decisions: decisions + 1 });
+    }
     this.#cycles = {
       count: this.#cycles.count + 1,
       solved: this.#cycles.solved + Number(asked),
@@ -422,10 +440,9 @@ class Arrivals {
 }
 
 function expectWindow({ fromMs, toMs, trace }: SimulationInput): void {
-  const iso = (t: EpochMs): string =>
-    Math.abs(raw(t)) <= LAST_INSTANT_MS ? new Date(raw(t)).toISOString() : `${raw(t)} ms`;
-  const within = raw(fromMs) >= raw(trace.startMs) && raw(fromMs) < raw(trace.endMs);
-  if (within && raw(toMs) <= raw(fromMs)) {
+  const iso = (t: EpochMs): string => (Math.abs(raw(t)) <= LAST_INSTANT_MS ? isoOf(t) : `${raw(t)} ms`);
+  const within = gte(fromMs, trace.startMs) && lt(fromMs, trace.endMs);
+  if (within && lte(toMs, fromMs)) {
     throw new EbbError('usage', {
       what: 'the simulation ends before it begins',
       got: `${iso(fromMs)} to ${iso(toMs)}`,

@@ -1,6 +1,6 @@
 import { FROM_HISTORY, NEVER_INTERRUPTED, type ChosenForecast, type InterruptionCurve } from '../../domain/forecast.ts';
 import type { MarketForecast } from '../../domain/forecasts.ts';
-import { raw, type EpochMs } from '../../kernel/units.ts';
+import { secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import type { CapacityTruth } from '../../market/capacity-truth.ts';
 
 /**
@@ -20,7 +20,7 @@ export function withTrueInterruptions(forecast: MarketForecast, truth: CapacityT
     interruption: (pool, bid) => {
       if (pool.option !== 'spot') return NEVER_INTERRUPTED;
       const taken = truth.interruption(pool.id, now, bid);
-      return taken === null ? NEVER_INTERRUPTED : takenAt((raw(taken.warnMs) - raw(now)) / 1000);
+      return taken === null ? NEVER_INTERRUPTED : takenAt(secondsBetween(now, taken.warnMs));
     },
   };
 }

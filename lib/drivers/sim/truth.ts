@@ -1,6 +1,6 @@
 import { EbbError, invariant } from '../../kernel/errors.ts';
 import type { JobId, PoolId } from '../../kernel/ids.ts';
-import { raw, seconds, type Seconds } from '../../kernel/units.ts';
+import { add, isPositive, most, raw, seconds, sub, type Seconds } from '../../kernel/units.ts';
 import type { InstanceType } from '../../domain/pool.ts';
 import type { CapacityTruth } from '../../market/capacity-truth.ts';
 import type { MarketTrace } from '../../market/trace.ts';
@@ -88,10 +88,8 @@ export class Truth {
   script(request: StartRequest, keptS: Seconds, pool: PoolId): TaskScript {
     const { job, stage, index } = request.task;
     const runtimeS = this.runtimeS(job as JobId, stage, index);
-    const leftS = raw(runtimeS) - raw(keptS);
-    const setupS = raw(this.setupS);
     const script: TaskScript = {
-      runtimeS: seconds(setupS + Math.max(LEAST_S, leftS)),
+      runtimeS: add(this.setupS, most(seconds(LEAST_S), sub(runtimeS, keptS))),
       setupS: this.setupS,
       exitCode: this.#fails(job as JobId, stage, index) ? 1 : 0,
       checkpointEveryS: request.checkpoint?.everyS ?? null,
@@ -108,7 +106,7 @@ export class Truth {
       const trueS = raw(runtime({ task, role, type, neighbours, runtimeS }));
       if (!(trueS > 0 && Number.isFinite(trueS)))
         throw new EbbError('internal', { what: 'a running time is to be above 0 and finite', got: String(trueS) });
-      return raw(runtimeS) > 0 ? raw(runtimeS) / trueS : 1;
+      return isPositive(runtimeS) ? raw(runtimeS) / trueS : 1;
     };
   }
 

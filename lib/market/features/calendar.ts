@@ -29,32 +29,35 @@ export interface Calendar {
 }
 
 /** Formatting a date is slow, and all pools ask about the same instants: the last hours asked for are kept. */
-const known = new Map<number, Calendar['working']>();
 const MOST_KNOWN = 24 * 14;
 
-/** Days and times on circles, so that Sunday is beside Monday and 23:59 beside 0:00. */
-export function calendarAt(ms: number): Calendar {
-  const weekday = (Math.floor(ms / DAY_MS) + 4) % 7; // 1970-01-01 was a Thursday; 0 is Sunday.
-  const day = (2 * Math.PI * weekday) / 7;
-  const time = (2 * Math.PI * (ms % DAY_MS)) / DAY_MS;
-  return {
-    weekdaySin: Math.sin(day),
-    weekdayCos: Math.cos(day),
-    timeOfDaySin: Math.sin(time),
-    timeOfDayCos: Math.cos(time),
-    working: workingAt(Math.floor(ms / HOUR_MS)),
-  };
-}
+export class Calendars {
+  readonly #working = new Map<number, Calendar['working']>();
 
-/** All three zones are whole hours from UTC, so an hour of UTC is one hour of each. */
-function workingAt(hour: number): Calendar['working'] {
-  let found = known.get(hour);
-  if (found === undefined) {
-    if (known.size >= MOST_KNOWN) known.clear();
-    const [newYork = 0, losAngeles = 0, berlin = 0] = clocks.map((clock) => isWorking(clock, hour * HOUR_MS));
-    known.set(hour, (found = [newYork, losAngeles, berlin]));
+  /** Days and times on circles, so that Sunday is beside Monday and 23:59 beside 0:00. */
+  at(ms: number): Calendar {
+    const weekday = (Math.floor(ms / DAY_MS) + 4) % 7; // 1970-01-01 was a Thursday; 0 is Sunday.
+    const day = (2 * Math.PI * weekday) / 7;
+    const time = (2 * Math.PI * (ms % DAY_MS)) / DAY_MS;
+    return {
+      weekdaySin: Math.sin(day),
+      weekdayCos: Math.cos(day),
+      timeOfDaySin: Math.sin(time),
+      timeOfDayCos: Math.cos(time),
+      working: this.#workingAt(Math.floor(ms / HOUR_MS)),
+    };
   }
-  return found;
+
+  /** All three zones are whole hours from UTC, so an hour of UTC is one hour of each. */
+  #workingAt(hour: number): Calendar['working'] {
+    let found = this.#working.get(hour);
+    if (found === undefined) {
+      if (this.#working.size >= MOST_KNOWN) this.#working.clear();
+      const [newYork = 0, losAngeles = 0, berlin = 0] = clocks.map((clock) => isWorking(clock, hour * HOUR_MS));
+      this.#working.set(hour, (found = [newYork, losAngeles, berlin]));
+    }
+    return found;
+  }
 }
 
 function isWorking(clock: Intl.DateTimeFormat, ms: number): number {

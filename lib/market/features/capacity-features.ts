@@ -16,7 +16,8 @@ import { z } from 'zod';
 import type { PoolId } from '../../kernel/ids.ts';
 import { raw } from '../../kernel/units.ts';
 import type { Instance } from '../../domain/instance.ts';
-import { calendarAt } from './calendar.ts';
+import { once } from '../../kernel/once.ts';
+import { Calendars, type Calendar } from './calendar.ts';
 
 const HOUR_MS = 3_600_000;
 /** Time constants of the exponential windows, hours. */
@@ -100,6 +101,7 @@ export interface CapacityView {
 
 export class CapacityNews {
   readonly #pools = new Map<PoolId, PoolNews>();
+  readonly #calendars = new Calendars();
 
   /** What is known of a pool, to be kept; undefined: nothing. */
   of(pool: PoolId): PoolNews | undefined {
@@ -137,6 +139,7 @@ export class CapacityNews {
     for (const pool of new Set([...this.#pools.keys(), ...since.keys()]))
       known.set(pool, this.#now(pool, nowMs, since));
     const groups = new Map<string, Sums>();
+    const calendar = once(() => this.#calendars.at(nowMs));
     for (const [pool, news] of known) {
       for (const key of groupsOf(pool)) {
         let sums = groups.get(key);
@@ -147,7 +150,8 @@ export class CapacityNews {
     return {
       features: (pool) => {
         const news = known.get(pool);
-        return news === undefined ? null : rowOf(news, { nowMs, groups: groupsOf(pool).map((key) => groups.get(key)) });
+        if (news === undefined) return null;
+        return rowOf(news, { nowMs, calendar: calendar(), groups: groupsOf(pool).map((key) => groups.get(key)) });
       },
     };
   }
@@ -269,15 +273,16 @@ const LEAST_SEEN_H = 1 / 3600;
 
 interface Around {
   readonly nowMs: number;
+  readonly calendar: Calendar;
   /** Sums of the pool's groups, itself among them. */
   readonly groups: readonly (Sums | undefined)[];
 }
 
-function rowOf(news: PoolNews, { nowMs, groups }: Around): Float32Array {
+function rowOf(news: PoolNews, { nowMs, calendar, groups }: Around): Float32Array {
   const own = WINDOWS_H.map((_, w) => seenIn(news, w));
   const since = (ms: number | null): number => (ms === null ? NONE : hoursLog(nowMs - ms));
   const isUp = news.upUntilMs !== null && news.upUntilMs >= nowMs;
-  const { working, weekdaySin, weekdayCos, timeOfDaySin, timeOfDayCos } = calendarAt(nowMs);
+  const { working, weekdaySin, weekdayCos, timeOfDaySin, timeOfDayCos } = calendar;
   return Float32Array.of(
     ...[0, 1, 2].flatMap((k) => own.map((of) => of[k] ?? NONE)),
     isUp ? since(news.upFromMs) : NONE,

@@ -1,7 +1,7 @@
 /**
  * A row of features out of what a pool's window, its neighbours, the calendar and the bid say. O(neighbours) per pool.
  */
-import { calendarAt } from './calendar.ts';
+import type { Calendar } from './calendar.ts';
 import {
   BID_FEATURES,
   POOL_FEATURES,
@@ -39,9 +39,9 @@ const LEAST_RANGE_RATIO = 1e-4;
  */
 const CLOSE_RATIO = 0.01;
 
-/** Pool features and the sequence: the part of a row that all bids share. All windows stand at `nowMs`. */
-export function sharedValues(pool: PricedPool, neighbours: Neighbours, nowMs: number): Float32Array {
-  const values = { ...priceValues(pool), ...calendarValues(nowMs), ...neighbourValues(neighbours) };
+/** Pool features and the sequence: the part of a row that all bids share. All windows stand at that instant. */
+export function sharedValues(pool: PricedPool, neighbours: Neighbours, now: Calendar): Float32Array {
+  const values = { ...priceValues(pool), ...calendarValues(now), ...neighbourValues(neighbours) };
   const shared = new Float32Array(SHARED_WIDTH);
   POOL_FEATURES.forEach((name, i) => (shared[i] = values[name]));
   for (let i = 0; i < SEQUENCE_LENGTH; i++) {
@@ -87,8 +87,7 @@ function priceValues({ window, onDemandUsd }: PricedPool): Record<PriceFeature, 
   };
 }
 
-function calendarValues(nowMs: number): Record<CalendarFeature, number> {
-  const { working, ...circles } = calendarAt(nowMs);
+function calendarValues({ working, ...circles }: Calendar): Record<CalendarFeature, number> {
   const [workingNewYork, workingLosAngeles, workingBerlin] = working;
   return { ...circles, workingNewYork, workingLosAngeles, workingBerlin };
 }

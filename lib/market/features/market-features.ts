@@ -9,6 +9,7 @@
 import type { PoolId } from '../../kernel/ids.ts';
 import { SHARED_WIDTH } from './names.ts';
 import { PriceWindow, type Taken } from './price-window.ts';
+import { Calendars } from './calendar.ts';
 import { sharedValues, writeBid, type PricedPool } from './feature-rows.ts';
 
 /** What the features need to know of a spot pool. */
@@ -56,6 +57,7 @@ interface Member extends PricedPool {
 
 export class MarketFeatures {
   readonly #members: ReadonlyMap<PoolId, Member>;
+  readonly #calendars = new Calendars();
 
   /** O(pools x neighbours). */
   constructor(pools: readonly FeaturePool[]) {
@@ -102,7 +104,11 @@ export class MarketFeatures {
     const unfit = unfitAt(member, nowMs);
     if (unfit !== null) return unfit;
     const fit = (members: readonly Member[]): Member[] => members.filter((m) => unfitAt(m, nowMs) === null);
-    const shared = sharedValues(member, { zones: fit(member.zones), family: fit(member.family) }, nowMs);
+    const shared = sharedValues(
+      member,
+      { zones: fit(member.zones), family: fit(member.family) },
+      this.#calendars.at(nowMs),
+    );
     return { kind: 'view', priced: member, shared };
   }
 }

@@ -8,7 +8,7 @@
  * the price then only ends the watching.
  */
 import type { PoolId } from '../../kernel/ids.ts';
-import { raw, type EpochMs } from '../../kernel/units.ts';
+import { msBetween, raw, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import type { ForecastAtPurchase, Instance } from '../../domain/instance.ts';
 import { rateInterval } from './rate-interval.ts';
 
@@ -47,7 +47,7 @@ export function expectedInterruptions(instance: Watched, now: EpochMs, { risk, b
   const { launchedMs, endedMs } = instance;
   const forecast = forecastOf(instance, risk);
   if (forecast === null || launchedMs === null || (by !== null && forecast.by !== by)) return null;
-  return hazardWithin(forecast, Math.max(0, raw(endedMs ?? now) - raw(launchedMs)) / 1000);
+  return hazardWithin(forecast, Math.max(0, secondsBetween(launchedMs, endedMs ?? now)));
 }
 
 /** Null where none of this risk was kept. */
@@ -86,7 +86,7 @@ export function driftOf(instances: Iterable<Watched>, now: EpochMs, asked: Drift
     sums.set(pool, of);
     for (const sum of [of, overall]) {
       sum.instances++;
-      sum.hours += Math.max(0, raw(endedMs ?? now) - raw(launchedMs)) / 3_600_000;
+      sum.hours += Math.max(0, msBetween(launchedMs, endedMs ?? now)) / 3_600_000;
       sum.expected += expected;
       if (isTaken(instance, asked.risk)) sum.observed++;
     }

@@ -6,23 +6,25 @@
  * Size: a curve has 8 horizons, a pool's grid an hour of history per entry: about 2 KiB per spot pool and week.
  */
 import type { PoolId } from '../../kernel/ids.ts';
-import { raw, usdPerHour, type EpochMs } from '../../kernel/units.ts';
+import { lte, usdPerHour, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import { invariant } from '../../kernel/errors.ts';
 import {
   NEVER_INTERRUPTED,
+  curveWithin,
   type CapacityCurve,
   type ForecastOrigin,
   type InterruptionCurve,
   type PriceDrivers,
 } from '../../domain/forecast.ts';
-import type { Bid, Pool } from '../../domain/pool.ts';
+import { bidNumber, type Bid, type Pool } from '../../domain/pool.ts';
 import type { MarketForecast } from '../../domain/forecasts.ts';
 import { correlationOf, expectedPriceOf, type PoolOutlook } from './outlook.ts';
 
-/** A pool at a bid. */
+/** A pool at a bid, and within which time its risk is asked for; absent: any. */
 export interface Asked {
   readonly pool: Pool;
   readonly bid: Bid;
+  readonly horizon?: Seconds | 'any';
 }
 
 /** Plain data with Maps and typed arrays: what the structured clone algorithm carries. */
@@ -47,12 +49,12 @@ export function forecastTable(forecast: OutlookForecast, nowMs: EpochMs, asked: 
   const outlooks = new Map<PoolId, PoolOutlook>();
   const drivers = new Map<string, PriceDrivers>();
   const capacities = new Map<PoolId, CapacityCurve>();
-  for (const { pool, bid } of asked) {
+  for (const { pool, bid, horizon = 'any' } of asked) {
     if (pool.option === 'on-demand') continue;
     if (pool.option === 'spot') {
       const key = keyOf(pool, bid);
-      if (curves.has(key)) continue;
-      curves.set(key, forecast.interruption(pool, bid));
+      if (isWithin(curves.get(key), horizon)) continue;
+      curves.set(key, upTo(horizon, forecast.interruption(pool, bid)));
       const of = forecast.drivers?.(pool, bid) ?? null;
       if (of !== null) drivers.set(key, of);
       const capacity = capacities.has(pool.id) ? null : (forecast.capacity?.(pool) ?? null);
@@ -87,7 +89,13 @@ export function tabledForecast(table: ForecastTable): MarketForecast {
   };
 }
 
+const isWithin = (known: InterruptionCurve | undefined, horizon: Seconds | 'any'): boolean =>
+  known !== undefined && (known.limit === undefined || (horizon !== 'any' && lte(horizon, known.limit.horizonS)));
+
+const upTo = (horizon: Seconds | 'any', curve: InterruptionCurve): InterruptionCurve =>
+  horizon === 'any' ? curve : curveWithin(curve, { by: 'the decision', horizonS: horizon });
+
 const withOrigin = ({ origin }: { readonly origin?: ForecastOrigin }): { readonly origin?: ForecastOrigin } =>
   origin === undefined ? {} : { origin };
 
-const keyOf = (pool: Pool, bid: Bid): string => `${pool.id} ${bid === 'uncapped' ? bid : raw(bid)}`;
+const keyOf = (pool: Pool, bid: Bid): string => `${pool.id} ${bidNumber(bid)}`;

@@ -1,7 +1,7 @@
 import type { PoolId } from '../../kernel/ids.ts';
 import { epochMs, raw, seconds, usdPerHour, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
-import { doubles } from '../../domain/distribution.ts';
+import { Doubles } from '../../domain/distribution.ts';
 import { FROM_OBSERVED, NEVER_INTERRUPTED, type InterruptionCurve } from '../../domain/forecast.ts';
 import type { Bid, Pool } from '../../domain/pool.ts';
 import { indexAt, type PriceArrays } from '../price-steps.ts';
@@ -86,6 +86,7 @@ export class MarketForecaster {
   readonly #input: ForecasterInput;
   readonly #pools = new Map<PoolId, PoolMemory>();
   readonly #correlations = new Map<string, number>();
+  readonly #doubles = new Doubles();
   #correlationHour = NaN;
 
   constructor(input: ForecasterInput) {
@@ -97,11 +98,12 @@ export class MarketForecaster {
    * history and observed interruptions say.
    */
   at(now: EpochMs, evidence: CapacityBelief, { losses = null, risks = null }: Learned = {}): OutlookForecast {
+    const nowMs = raw(now);
     const pools = new Map<PoolId, PoolCurves>();
     const knownOf = (pool: Pool): PoolCurves => {
       let known = pools.get(pool.id);
       if (known === undefined) {
-        known = { ...this.#curvesOf(pool, raw(now), this.#capacityOf(pool, evidence, risks)), learned: losses };
+        known = { ...this.#curvesOf(pool, nowMs, this.#capacityOf(pool, evidence, risks)), learned: losses };
         pools.set(pool.id, known);
       }
       return known;
@@ -120,17 +122,17 @@ export class MarketForecaster {
         return { by: capacityBy, horizonS: HORIZONS_S, pInterrupted: capacity };
       },
       expectedPrice: (pool, at) =>
-        expectedPriceOf(pool, pool.option === 'on-demand' ? null : this.#outlook(pool, raw(now)), now, at),
+        expectedPriceOf(pool, pool.option === 'on-demand' ? null : this.#outlook(pool, nowMs), now, at),
       meanPrice: (pool) => {
         if (pool.option === 'on-demand') return pool.onDemandUsdPerHour;
-        const statistics = this.#statistics(pool.id, raw(now));
+        const statistics = this.#statistics(pool.id, nowMs);
         return statistics === null ? null : usdPerHour(statistics.meanUsd);
       },
-      correlation: (a, b) => this.#correlation(a, b, raw(now)),
-      outlook: (pool) => this.#outlook(pool, raw(now)),
+      correlation: (a, b) => this.#correlation(a, b, nowMs),
+      outlook: (pool) => this.#outlook(pool, nowMs),
       drivers: (pool, bid) => {
         if (pool.option !== 'spot' || bid === 'uncapped') return null;
-        return priceDrivers(this.#history(pool.id, raw(now) - LOOKED_BACK_MS, raw(now)), raw(bid), raw(now));
+        return priceDrivers(this.#history(pool.id, nowMs - LOOKED_BACK_MS, nowMs), raw(bid), nowMs);
       },
     };
   }
@@ -152,7 +154,7 @@ export class MarketForecaster {
     if (risk?.kind === 'curve')
       return { p: risk.p, by: risk.version, reason: `capacity: by the model ${risk.version}` };
     const hazard = evidence.posterior(pool.id, this.#input.config);
-    const p = overHorizons((h) => 1 - survivesCapacity(hazard, seconds(h)));
+    const p = this.#overHorizons((h) => 1 - survivesCapacity(hazard, seconds(h)));
     const instead = risks === null ? '' : ` (not by the model: ${risk?.why ?? 'it was not asked about this pool'})`;
     return { p, by: FROM_OBSERVED.chosen, reason: `${capacityReason(hazard)}${instead}` };
   }
@@ -161,7 +163,7 @@ export class MarketForecaster {
     if (bid === 'uncapped') {
       return {
         horizonS: HORIZONS_S,
-        pInterrupted: eitherTakes(known.capacity, null),
+        pInterrupted: this.#eitherTakes(known.capacity, null),
         reason: `no bid to be passed; ${known.capacityReason}`,
       };
     }
@@ -172,14 +174,17 @@ export class MarketForecaster {
   #withPrice(pool: Pool, bid: number, known: PoolCurves): { pInterrupted: Float64Array; reason: string } {
     const { price, capacity } = known;
     if (price !== null && price > bid) {
-      const passed = overHorizons(() => 1);
-      return { pInterrupted: eitherTakes(capacity, passed), reason: `the price ${price} is above the bid already` };
+      const passed = this.#overHorizons(() => 1);
+      return {
+        pInterrupted: this.#eitherTakes(capacity, passed),
+        reason: `the price ${price} is above the bid already`,
+      };
     }
     const delta = bid - (price ?? bid);
     const learned = known.learned?.(pool, usdPerHour(bid)) ?? null;
     if (learned?.kind === 'curve') {
       return {
-        pInterrupted: eitherTakes(capacity, learned.p),
+        pInterrupted: this.#eitherTakes(capacity, learned.p),
         reason: `price: bid ${delta.toPrecision(2)} USD/h above the price, by the model ${learned.version}`,
       };
     }
@@ -197,10 +202,10 @@ export class MarketForecaster {
     const byRung = price === null ? null : this.#atRung(pool.id, deltaRung(delta), known);
     if (byRung === null) {
       const { p, whose } = this.#byRelatives(pool, delta, known.nowMs) ?? {
-        p: coldStart(delta / Math.max(raw(pool.onDemandUsdPerHour), 1e-9)),
+        p: this.#coldStart(delta / Math.max(raw(pool.onDemandUsdPerHour), 1e-9)),
         whose: 'prior of all markets',
       };
-      return { pInterrupted: eitherTakes(capacity, p), reason: `price: too little history, ${whose}` };
+      return { pInterrupted: this.#eitherTakes(capacity, p), reason: `price: too little history, ${whose}` };
     }
     return {
       pInterrupted: byRung.pInterrupted,
@@ -217,8 +222,8 @@ export class MarketForecaster {
         return this.#survival(p.id, rung, nowMs).curve(this.#input.dayStatistic ?? 'median') ?? [];
       });
       if (curves.length === 0) continue;
-      const all = curves.map(extended);
-      const p = overHorizons((_, h) => all.reduce((sum, curve) => sum + (curve[h] ?? 0), 0) / all.length);
+      const all = curves.map((curve) => this.#extended(curve));
+      const p = this.#overHorizons((_, h) => all.reduce((sum, curve) => sum + (curve[h] ?? 0), 0) / all.length);
       return { p, whose: `mean of ${curves.length} pool(s) of ${name}` };
     }
     return null;
@@ -229,7 +234,10 @@ export class MarketForecaster {
     let found = known.byRung.get(rung);
     if (found === undefined) {
       const curve = this.#survival(pool, rung, known.nowMs).curve(this.#input.dayStatistic ?? 'median');
-      found = curve === null ? null : { pInterrupted: eitherTakes(known.capacity, extended(curve)), days: curve.days };
+      found =
+        curve === null
+          ? null
+          : { pInterrupted: this.#eitherTakes(known.capacity, this.#extended(curve)), days: curve.days };
       known.byRung.set(rung, found);
     }
     return found;
@@ -296,6 +304,31 @@ export class MarketForecaster {
     return this.#input.history(pool, epochMs(fromMs), epochMs(toMs + 1));
   }
 
+  /** A probability for each horizon: curves are made for each bid in each cycle. */
+  #overHorizons(at: (horizonS: number, index: number) => number): Float64Array {
+    const p = this.#doubles.take(HORIZONS_S.length);
+    for (let i = 0; i < p.length; i++) p[i] = at(HORIZONS_S[i] as number, i);
+    return p;
+  }
+
+  /** Independent competing risks: an instance lives while neither has taken it. */
+  #eitherTakes(capacity: Float64Array, price: Float64Array | null): Float64Array {
+    return this.#overHorizons((_, i) => 1 - (1 - (capacity[i] ?? 0)) * (1 - (price?.[i] ?? 0)));
+  }
+
+  /** Horizons that history is too short for go on at the constant hazard of the last one it answers. */
+  #extended({ p }: PriceLossCurve): Float64Array {
+    const last = p.length - 1;
+    const lastP = p[last] ?? 0;
+    const lastS = HORIZONS_S[last] ?? 1;
+    return this.#overHorizons((h, i) => (i <= last ? (p[i] ?? 0) : 1 - (1 - lastP) ** (h / lastS)));
+  }
+
+  #coldStart(relativeDelta: number): Float64Array {
+    const perHour = coldStartPerHour(relativeDelta);
+    return this.#overHorizons((h) => 1 - Math.exp((-perHour * h) / 3600));
+  }
+
   #memory(pool: PoolId): PoolMemory {
     let memory = this.#pools.get(pool);
     if (memory === undefined) {
@@ -304,25 +337,6 @@ export class MarketForecaster {
     }
     return memory;
   }
-}
-
-/** A probability for each horizon: curves are made for each bid in each cycle. */
-function overHorizons(at: (horizonS: number, index: number) => number): Float64Array {
-  const p = doubles(HORIZONS_S.length);
-  for (let i = 0; i < p.length; i++) p[i] = at(HORIZONS_S[i] as number, i);
-  return p;
-}
-
-/** Independent competing risks: an instance lives while neither has taken it. */
-const eitherTakes = (capacity: Float64Array, price: Float64Array | null): Float64Array =>
-  overHorizons((_, i) => 1 - (1 - (capacity[i] ?? 0)) * (1 - (price?.[i] ?? 0)));
-
-/** Horizons that history is too short for go on at the constant hazard of the last one it answers. */
-function extended({ p }: PriceLossCurve): Float64Array {
-  const last = p.length - 1;
-  const lastP = p[last] ?? 0;
-  const lastS = HORIZONS_S[last] ?? 1;
-  return overHorizons((h, i) => (i <= last ? (p[i] ?? 0) : 1 - (1 - lastP) ** (h / lastS)));
 }
 
 /**
@@ -337,10 +351,8 @@ const COLD_START: readonly { readonly above: number; readonly perHour: number }[
   { above: -Infinity, perHour: 0.23 },
 ];
 
-function coldStart(relativeDelta: number): Float64Array {
-  const perHour = COLD_START.find((row) => relativeDelta >= row.above)?.perHour ?? 0;
-  return overHorizons((h) => 1 - Math.exp((-perHour * h) / 3600));
-}
+const coldStartPerHour = (relativeDelta: number): number =>
+  COLD_START.find((row) => relativeDelta >= row.above)?.perHour ?? 0;
 
 const capacityReason = ({ shape, rateHours }: HazardPosterior): string =>
   `capacity: ${(shape / rateHours).toPrecision(2)} interruptions per instance-hour from ${rateHours.toFixed(0)} h of evidence, prior included`;

@@ -1,6 +1,6 @@
 import { poolParts } from '../../domain/pool.ts';
 import { poolId, type PoolId } from '../../kernel/ids.ts';
-import { between, raw, type EpochMs, type Seconds } from '../../kernel/units.ts';
+import { between, hoursIn, isPositive, raw, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { CapacityNews, poolNews, type PoolNews } from '../features/capacity-features.ts';
 
@@ -94,7 +94,7 @@ export class CapacityEvidence {
 
   /** Adds instance-time in a pool and the capacity interruptions in it. Interruptions by price belong to no call. */
   observe(pool: PoolId, exposureS: Seconds, interruptions: number): void {
-    if (raw(exposureS) <= 0 && interruptions <= 0) return;
+    if (!isPositive(exposureS) && interruptions <= 0) return;
     this.#add(pool, { exposureS: raw(exposureS), interruptions });
     this.#changed.add(pool);
   }
@@ -150,7 +150,7 @@ export type CapacityBelief = Pick<CapacityEvidence, 'posterior' | 'news'>;
  * says.
  */
 export const survivesCapacity = ({ shape, rateHours }: HazardPosterior, h: Seconds): number =>
-  (rateHours / (rateHours + raw(h) / 3600)) ** shape;
+  (rateHours / (rateHours + hoursIn(h))) ** shape;
 
 /** `c5/us-east-1a` of `c5.large/us-east-1a/spot`. */
 function familyKey(pool: PoolId): string {

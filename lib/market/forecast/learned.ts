@@ -6,7 +6,7 @@
  * anew from the history, as after a restart; when a price of the past comes late, those of its pool are.
  */
 import type { PoolId } from '../../kernel/ids.ts';
-import { epochMs, raw, type EpochMs } from '../../kernel/units.ts';
+import { epochMs, least, lt, raw, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
 import type { LossModel } from '../../domain/forecast.ts';
 import type { Bid, Pool } from '../../domain/pool.ts';
 import { MarketFeatures, writeRow, type PoolView, type Unfit } from '../features/market-features.ts';
@@ -37,7 +37,7 @@ export interface Question {
 /** A pool that has features, and the rows of its bids in the batch, by USD per hour. */
 interface AskedPool {
   readonly view: PoolView;
-  readonly rows: Map<number, number>;
+  readonly rows: Map<UsdPerHour, number>;
 }
 
 /** How far the history of a pool has been taken in. */
@@ -53,7 +53,7 @@ export class LearnedLosses {
   #features: MarketFeatures | null = null;
   #pools = '';
   #readings = new Map<PoolId, Reading>();
-  #nowMs = -Infinity;
+  #nowMs = epochMs(-Infinity);
 
   constructor(model: LossModel) {
     this.#model = model;
@@ -67,7 +67,7 @@ export class LearnedLosses {
       const of = pools.get(pool.id);
       if (of === undefined || bid === 'uncapped') return null;
       if (typeof of === 'string') return { kind: 'none', why: of };
-      const row = of.rows.get(raw(bid));
+      const row = of.rows.get(bid);
       return row === undefined ? null : lossAt(row);
     };
   }
@@ -83,8 +83,8 @@ export class LearnedLosses {
         const view = this.#viewOf(features, pool.id, now);
         pools.set(pool.id, (of = typeof view === 'string' ? view : { view, rows: new Map() }));
       }
-      if (typeof of === 'string' || raw(bid) < of.view.priced.window.usd || of.rows.has(raw(bid))) continue;
-      of.rows.set(raw(bid), count++);
+      if (typeof of === 'string' || raw(bid) < of.view.priced.window.usd || of.rows.has(bid)) continue;
+      of.rows.set(bid, count++);
     }
     return pools;
   }
@@ -101,7 +101,7 @@ export class LearnedLosses {
     const spot = pools.filter((pool) => pool.option === 'spot');
     const known = spot.map((pool) => pool.id).join(' ');
     let features = this.#features;
-    if (features === null || this.#pools !== known || raw(now) < this.#nowMs) {
+    if (features === null || this.#pools !== known || lt(now, this.#nowMs)) {
       features = new MarketFeatures(
         spot.map(({ id, type, zone, onDemandUsdPerHour }) => ({
           id,
@@ -115,8 +115,11 @@ export class LearnedLosses {
       this.#pools = known;
       this.#readings = new Map(spot.map((pool) => [pool.id, { readMs: -Infinity, fault: null }]));
     }
-    this.#nowMs = raw(now);
-    const until = { nowMs: raw(now), completeMs: Math.min(raw(completeUntil ?? epochMs(-Infinity)), raw(now)) };
+    this.#nowMs = now;
+    const until = {
+      nowMs: raw(now),
+      completeMs: completeUntil === undefined ? -Infinity : raw(least(completeUntil, now)),
+    };
     for (const [pool, reading] of this.#readings) readPool({ features, pool, history }, reading, until);
     return features;
   }
@@ -160,7 +163,7 @@ function batchOf(pools: Iterable<AskedPool | string>): Float32Array {
   const asked = [...pools].filter((of) => typeof of !== 'string');
   const batch = new Float32Array(asked.reduce((sum, { rows }) => sum + rows.size, 0) * FEATURE_WIDTH);
   for (const { view, rows } of asked) {
-    for (const [bidUsd, row] of rows) writeRow(view, bidUsd, batch, row * FEATURE_WIDTH);
+    for (const [bid, row] of rows) writeRow(view, raw(bid), batch, row * FEATURE_WIDTH);
   }
   return batch;
 }

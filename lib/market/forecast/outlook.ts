@@ -1,4 +1,4 @@
-import { raw, usdPerHour, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
+import { secondsBetween, usdPerHour, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { gridCorrelation, revertedPrice, type PriceStatistics } from './price-statistics.ts';
 
@@ -13,7 +13,7 @@ export interface PoolOutlook {
 export function expectedPriceOf(pool: Pool, outlook: PoolOutlook | null, now: EpochMs, at: EpochMs): UsdPerHour | null {
   if (pool.option === 'on-demand') return pool.onDemandUsdPerHour;
   if (outlook === null || outlook.priceUsd === null) return null;
-  return usdPerHour(revertedPrice(outlook.statistics, outlook.priceUsd, (raw(at) - raw(now)) / 1000));
+  return usdPerHour(revertedPrice(outlook.statistics, outlook.priceUsd, secondsBetween(now, at)));
 }
 
 /** Correlation of two pools' prices; 0 when unknown or not a market's, 1 with itself. */

@@ -2,7 +2,7 @@
  * Whose history speaks for a pool that has too little of its own: pools of its family in its zone, else of its family
  * elsewhere, else of its zone. Families share hosts and zones share demand; both are what hazard.ts pools by.
  */
-import { raw } from '../../kernel/units.ts';
+import { most, ratio, usdPerHour } from '../../kernel/units.ts';
 import type { Pool } from '../../domain/pool.ts';
 
 /** Asked for their history at most: a mean of more says nothing new. */
@@ -25,7 +25,7 @@ export function relativesOf(pool: Pool, all: readonly Pool[]): readonly Relative
     { name: pool.zone, pools: others.filter((p) => !ofFamily(p) && p.zone === pool.zone) },
   ];
   const onDemandGap = (p: Pool): number =>
-    Math.abs(Math.log(raw(p.onDemandUsdPerHour) / Math.max(raw(pool.onDemandUsdPerHour), 1e-9)));
+    Math.abs(Math.log(ratio(p.onDemandUsdPerHour, most(pool.onDemandUsdPerHour, usdPerHour(1e-9)))));
   const nearest = (a: Pool, b: Pool): number => onDemandGap(a) - onDemandGap(b) || (a.id < b.id ? -1 : 1);
   return groups
     .filter(({ pools }) => pools.length > 0)

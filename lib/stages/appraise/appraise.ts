@@ -1,5 +1,5 @@
 import type { GroupId } from '../../kernel/ids.ts';
-import { between, raw } from '../../kernel/units.ts';
+import { isPositive, lte, raw, secondsBetween } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { mean } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
@@ -82,7 +82,7 @@ function taskOf(
   forecast: RuntimeForecast,
   { worth, snapshot, config }: TaskContext,
 ): AppraisedTask {
-  const restores = raw(group.keptS) > 0;
+  const restores = isPositive(group.keptS);
   const left = workToDo(forecast.runtime, group);
   const runtime = restores ? { atS: left.atS.map((s) => s + config.restoreS), weight: left.weight } : left;
   const { taskDeadlineMs, latestSafeStartMs } = worth;
@@ -95,8 +95,8 @@ function taskOf(
       restoreS: group.stage.checkpoint === null ? 0 : config.restoreS,
       startMeanS: config.startDelayMeanS,
       startMaxS: config.startDelayMaxS,
-      deadlineInS: taskDeadlineMs === null ? null : raw(between(snapshot.nowMs, taskDeadlineMs)),
-      safeInS: latestSafeStartMs === null ? null : raw(between(snapshot.nowMs, latestSafeStartMs)),
+      deadlineInS: taskDeadlineMs === null ? null : secondsBetween(snapshot.nowMs, taskDeadlineMs),
+      safeInS: latestSafeStartMs === null ? null : secondsBetween(snapshot.nowMs, latestSafeStartMs),
     },
   };
 }
@@ -107,7 +107,7 @@ function taskOf(
  */
 export function lossOf({ checkpoint }: Pick<StageSpec, 'checkpoint'>): number {
   if (checkpoint === null) return Infinity;
-  if (raw(checkpoint.graceS) <= raw(NOTICE_S)) return 0;
+  if (lte(checkpoint.graceS, NOTICE_S)) return 0;
   return checkpoint.everyS === null ? Infinity : raw(checkpoint.everyS) / 2;
 }
 

@@ -1,5 +1,5 @@
-import { doubles } from '../../domain/distribution.ts';
-import type { InterruptionCurve } from '../../domain/forecast.ts';
+import type { Doubles } from '../../domain/distribution.ts';
+import { expectUnlimited, type InterruptionCurve } from '../../domain/forecast.ts';
 
 /**
  * An interruption curve with its integral, for closed forms: F(t) = P(interrupted within t) and alive(t) = the integral
@@ -20,14 +20,15 @@ export interface CurvePoint {
 }
 
 /**
- * Same reading of the curve as pInterruptedWithin: linear between horizons, constant hazard beyond the last.
- * O(horizons).
+ * Same reading of the curve as pInterruptedWithin: linear between horizons, constant hazard beyond the last. Throws
+ * `internal` for a curve that may not be asked about any time. O(horizons).
  */
-export function tabulate(curve: InterruptionCurve): CurveTable {
+export function tabulate(curve: InterruptionCurve, doubles: Doubles): CurveTable {
+  expectUnlimited(curve);
   const n = curve.horizonS.length;
-  const atS = doubles(n + 1);
-  const lost = doubles(n + 1);
-  const aliveS = doubles(n + 1);
+  const atS = doubles.take(n + 1);
+  const lost = doubles.take(n + 1);
+  const aliveS = doubles.take(n + 1);
   for (let i = 0; i < n; i++) {
     const to = curve.horizonS[i] ?? 0;
     const p = curve.pInterrupted[i] ?? 0;

@@ -1,11 +1,12 @@
 import { once } from '../../kernel/once.ts';
-import { epochMs, raw, type EpochMs } from '../../kernel/units.ts';
+import { plus, seconds, type EpochMs } from '../../kernel/units.ts';
 import type { Distribution } from '../../domain/distribution.ts';
 import type { GroupOffers } from '../../policy/contracts.ts';
 import type { CurveTable } from './curve-table.ts';
 import { unhurriedOutcome, type Terms, type Unhurried } from './outcome.ts';
 import { isSame, type PoolBook } from './pools.ts';
 import type { Place, Shape, ShapePool, Shares } from './shapes.ts';
+import { capUsd } from '../../domain/pool.ts';
 
 const HOUR_S = 3600;
 
@@ -98,7 +99,7 @@ export class Kind {
 
   get #halfway(): EpochMs {
     const { startDelayMeanS } = this.#book.config;
-    return epochMs(raw(this.#book.nowMs) + (startDelayMeanS + this.#work.meanS / 2) * 1000);
+    return plus(this.#book.nowMs, seconds(startDelayMeanS + this.#work.meanS / 2));
   }
 
   #fallback: { readonly usdPerS: number | null } | null = null;
@@ -132,7 +133,7 @@ export class Kind {
           ? spot
             ? Math.max(price, priced.meanPriceUsdPerHour ?? 0)
             : price
-          : Math.min(price, raw(bid));
+          : Math.min(price, capUsd(bid));
       const rate = (paid * shares.charged) / HOUR_S;
       if (last !== null && last.table === table && last.rate === rate) return last;
       const { outcome, safeFromS } = unhurriedOutcome(runtime, table, { ...terms, ...rates, rate });

@@ -1,8 +1,9 @@
 import type { PoolId } from '../../kernel/ids.ts';
 import { once } from '../../kernel/once.ts';
-import { plus, raw, seconds, usdPerHour, type EpochMs } from '../../kernel/units.ts';
+import { plus, raw, rawOrNull, seconds, usdPerHour, type EpochMs } from '../../kernel/units.ts';
 import { pInterruptedWithin, type InterruptionCurve } from '../../domain/forecast.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
+import { Doubles } from '../../domain/distribution.ts';
 import type { Bid, Pool, PoolView } from '../../domain/pool.ts';
 import { fits, fromVector, NO_RESOURCES, RESOURCE_KINDS, vector, type Resources } from '../../domain/resources.ts';
 import { instanceParts, type Snapshot } from '../../domain/snapshot.ts';
@@ -30,7 +31,9 @@ export class PoolBook {
   readonly market: MarketForecast;
   readonly nowMs: EpochMs;
   readonly config: SchedulerConfig;
-  readonly #instances: Snapshot['instances'];
+  /** For tables of its pools. */
+  readonly doubles = new Doubles();
+  readonly #snapshot: Snapshot;
   readonly #priced: (PricedPool | undefined)[] = [];
   readonly #mostFree = new Map<PoolId, Resources>();
 
@@ -39,7 +42,7 @@ export class PoolBook {
     this.views = [...snapshot.pools].sort((a, b) => (a.pool.id < b.pool.id ? -1 : a.pool.id > b.pool.id ? 1 : 0));
     this.capacity = new Float64Array(this.views.length * KINDS);
     this.views.forEach((v, i) => this.capacity.set(vector(v.pool.type.capacity), i * KINDS));
-    this.#instances = snapshot.instances;
+    this.#snapshot = snapshot;
     this.market = market;
     this.nowMs = snapshot.nowMs;
     this.config = config;
@@ -47,7 +50,7 @@ export class PoolBook {
 
   /** Those with an instance that takes tasks. */
   get held(): Pick<ReadonlySet<PoolId>, 'has'> {
-    return instanceParts({ instances: this.#instances }).takingTasks;
+    return instanceParts(this.#snapshot).takingTasks;
   }
 
   /**
@@ -55,7 +58,7 @@ export class PoolBook {
    * them.
    */
   hasRoom(pool: PoolId, need: Resources): boolean {
-    const there = instanceParts({ instances: this.#instances }).takingTasks.get(pool);
+    const there = instanceParts(this.#snapshot).takingTasks.get(pool);
     if (there === undefined) return false;
     let most = this.#mostFree.get(pool);
     if (most === undefined) {
@@ -82,6 +85,9 @@ const mostOf = (a: Resources, b: Resources): Resources => {
   return fromVector(vector(a).map((x, kind) => Math.max(x, other[kind] ?? 0)));
 };
 
+/** What all pools of a cycle are priced by. */
+type PricedIn = Pick<PoolBook, 'market' | 'nowMs' | 'config' | 'doubles'>;
+
 /**
  * A pool that can be bought from now. What is known of it besides its price is worked out when it is asked: of most
  * pools it never is.
@@ -89,7 +95,7 @@ const mostOf = (a: Resources, b: Resources): Resources => {
 export class PricedPool {
   readonly pool: Pool;
   readonly priceUsdPerHour: number;
-  readonly #of: Pick<PoolBook, 'market' | 'nowMs' | 'config'>;
+  readonly #of: PricedIn;
   #lowPriceUsdPerHour: number | null = null;
   readonly #bidding = once(() => {
     const bids = this.#forecastBids();
@@ -98,7 +104,7 @@ export class PricedPool {
     return { bids, leastCharged, hazard: Math.min(1, ...lost), highestHazard: Math.max(0, ...lost) };
   });
 
-  constructor(pool: Pool, priceUsdPerHour: number, of: Pick<PoolBook, 'market' | 'nowMs' | 'config'>) {
+  constructor(pool: Pool, priceUsdPerHour: number, of: PricedIn) {
     this.pool = pool;
     this.priceUsdPerHour = priceUsdPerHour;
     this.#of = of;
@@ -147,12 +153,12 @@ export class PricedPool {
   }
 
   #forecastBids(): readonly BidForecast[] {
-    const { market, config } = this.#of;
+    const { market, config, doubles } = this.#of;
     const bids: BidForecast[] = [];
     for (const bid of bidsFor(this.pool, this.priceUsdPerHour, config)) {
       const curve = market.interruption(this.pool, bid);
       const lower = bids.at(-1);
-      const table = lower !== undefined && isSameCurve(lower.curve, curve) ? lower.table : tabulate(curve);
+      const table = lower !== undefined && isSameCurve(lower.curve, curve) ? lower.table : tabulate(curve, doubles);
       bids.push({ bid, curve, table });
     }
     return bids;
@@ -169,8 +175,6 @@ export function isSame(a: Float64Array, b: Float64Array): boolean {
   for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
   return true;
 }
-
-const rawOrNull = (price: ReturnType<typeof usdPerHour> | null): number | null => (price === null ? null : raw(price));
 
 /**
  * Bids tried in a pool: market price + each delta (Tributary 2.2.3), the on-demand price (the usual bid, Stratus

@@ -8,6 +8,7 @@ import type { GroupOffers } from '../../policy/contracts.ts';
 import type { AtLeast, Kind, Options } from './equivalence-classes.ts';
 import type { Outcome } from './outcome.ts';
 import type { Place, Shares } from './shapes.ts';
+import { capUsd } from '../../domain/pool.ts';
 
 /** A place, appraised for one class of tasks. */
 export interface Candidate {
@@ -175,7 +176,6 @@ function offerOf(group: GroupId, c: Candidate, config: SchedulerConfig): Offer {
 }
 
 const net = (c: Candidate): number => c.outcome.costUsd * (1 - c.place.preferred);
-const bidOf = (c: Candidate): number => (c.place.bid === 'uncapped' ? Infinity : raw(c.place.bid));
 
 /** Cost, then safety, then id and bid, so that ties do not depend on input order. */
 function byCost(a: Candidate, b: Candidate): number {
@@ -188,7 +188,7 @@ function byLateness(a: Candidate, b: Candidate): number {
 
 function byName(a: Candidate, b: Candidate): number {
   if (a.place.pool.id !== b.place.pool.id) return a.place.pool.id < b.place.pool.id ? -1 : 1;
-  return compare(bidOf(a), bidOf(b));
+  return compare(capUsd(a.place.bid), capUsd(b.place.bid));
 }
 
 /** Also for infinities, whose difference is not a number. */

@@ -2,7 +2,7 @@ import { once } from '../../kernel/once.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { Constraints, Preference } from '../../domain/job.ts';
-import { raw } from '../../kernel/units.ts';
+import { gt } from '../../kernel/units.ts';
 import type { Bid, Pool, PoolView } from '../../domain/pool.ts';
 import { vector, type Resources } from '../../domain/resources.ts';
 import { Demand, type ShapeDemand } from './demand.ts';
@@ -280,7 +280,7 @@ const cheapestWhole = (of: readonly Ranked[], { wholeUsd }: Prices): readonly Ra
  * maximum price).
  */
 const isAboveOnDemand = ({ pool, quote }: PoolView): boolean =>
-  pool.option === 'spot' && quote !== null && raw(quote) > raw(pool.onDemandUsdPerHour);
+  pool.option === 'spot' && quote !== null && gt(quote, pool.onDemandUsdPerHour);
 
 /**
  * Chance that the next try succeeds after so many refusals in a row and no success between: Laplace's rule of

@@ -1,6 +1,7 @@
-import { raw } from '../../kernel/units.ts';
+import { Doubles } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
 import type { StageSpec } from '../../domain/job.ts';
+import { slot } from '../../policy/memory.ts';
 import { blend, capped, hintDistribution, priorDistribution } from './prior.ts';
 import { wordsForDuration } from './predictor.ts';
 
@@ -24,28 +25,87 @@ type Stage = Pick<StageSpec, 'expectedRuntimeS' | 'timeoutS' | 'checkpoint'>;
  *   interruption sets back to its beginning: what it does not know of its own running time it must not be bet on.
  * - With nothing at all: the prior.
  *
- * `timeoutS` caps the result. Neither argument may be changed afterwards: a stage's last answer is remembered as long
- * as the stage is there.
+ * `timeoutS` caps the result. A stage's last answer is remembered as long as the stage is there, so that it is the same
+ * record from cycle to cycle: what follows from it need not be made again.
  */
-export function forecastFrom(history: RuntimeForecast | null, stage: Stage): RuntimeForecast {
-  const known = answers.get(stage);
-  if (known?.history === history) return known.forecast;
-  const forecast = combined(history, stage);
-  answers.set(stage, { history, forecast });
-  return forecast;
+export class HintedForecasts {
+  readonly #answers = new WeakMap<Stage, Answer>();
+  /** By the history of all jobs: the same for every job that nothing is known of. */
+  readonly #coldStarts = new WeakMap<RuntimeForecast, RuntimeForecast>();
+  readonly #doubles = new Doubles();
+
+  /** Neither argument may be changed afterwards. */
+  of(history: RuntimeForecast | null, stage: Stage): RuntimeForecast {
+    const known = this.#answers.get(stage);
+    if (known?.history === history) return known.forecast;
+    const forecast = this.#combined(history, stage);
+    this.#answers.set(stage, { history, forecast });
+    return forecast;
+  }
+
+  #combined(history: RuntimeForecast | null, stage: Stage): RuntimeForecast {
+    const forecast = history === null ? withoutHistory(stage) : this.#withHistory(history, stage);
+    const runtime = capped(forecast.runtime, stage.timeoutS, this.#doubles);
+    if (runtime === forecast.runtime || stage.timeoutS === null) return forecast;
+    return {
+      ...forecast,
+      runtime,
+      reason: `${forecast.reason}; at most the timeout of ${wordsForDuration(stage.timeoutS)}`,
+    };
+  }
+
+  #withHistory(history: RuntimeForecast, stage: Stage): RuntimeForecast {
+    const evidence = history.evidence;
+    const hint = stage.expectedRuntimeS;
+    if (evidence === undefined) return history;
+    const runs = evidence.samples;
+    if (hint !== null) {
+      if (evidence.broad) return withoutHistory(stage);
+      if (runs >= ENOUGH_RUNS) return history;
+      const weight = runs / (runs + HINT_RUNS);
+      return {
+        ...history,
+        runtime: blend(history.runtime, weight, hintDistribution(hint), this.#doubles),
+        basis: weight >= 0.5 ? 'history' : 'hint',
+        reason:
+          `${history.reason}; weighs ${Math.round(weight * 100)} % against the job file's expectedRuntime ` +
+          `of ${wordsForDuration(hint)}`,
+      };
+    }
+    if (!evidence.broad || (evidence.feature !== 'all' && stage.checkpoint !== null)) return history;
+    let known = this.#coldStarts.get(history);
+    if (known === undefined) this.#coldStarts.set(history, (known = this.#coldStart(history, evidence)));
+    return known;
+  }
+
+  #coldStart(
+    history: RuntimeForecast,
+    { samples, feature }: NonNullable<RuntimeForecast['evidence']>,
+  ): RuntimeForecast {
+    const whose =
+      feature === 'all'
+        ? 'no earlier run has this owner, name or program; assumed to be like any other job'
+        : 'no earlier run has this name or program; assumed to be like others of its owner';
+    const weight = samples / (samples + PRIOR_RUNS);
+    return {
+      ...history,
+      runtime: blend(history.runtime, weight, priorDistribution(), this.#doubles),
+      basis: 'prior',
+      reason: `cold start: ${whose} (${history.reason}); ${ADVICE}`,
+    };
+  }
 }
 
-const answers = new WeakMap<Stage, { readonly history: RuntimeForecast | null; readonly forecast: RuntimeForecast }>();
+/** For all estimate policies of an engine. */
+export const HINTED = slot(() => new HintedForecasts());
 
-function combined(history: RuntimeForecast | null, stage: Stage): RuntimeForecast {
-  const forecast = history === null ? withoutHistory(stage) : withHistory(history, stage);
-  const runtime = capped(forecast.runtime, stage.timeoutS);
-  if (runtime === forecast.runtime || stage.timeoutS === null) return forecast;
-  return {
-    ...forecast,
-    runtime,
-    reason: `${forecast.reason}; at most the timeout of ${wordsForDuration(raw(stage.timeoutS))}`,
-  };
+/** The same for a stage that is asked about once. */
+export const forecastFrom = (history: RuntimeForecast | null, stage: Stage): RuntimeForecast =>
+  new HintedForecasts().of(history, stage);
+
+interface Answer {
+  readonly history: RuntimeForecast | null;
+  readonly forecast: RuntimeForecast;
 }
 
 const ADVICE = 'give `expectedRuntime` in the job file to plan better until runs of this job are known';
@@ -63,50 +123,6 @@ function withoutHistory(stage: Stage): RuntimeForecast {
   return {
     runtime: hintDistribution(hint),
     basis: 'hint',
-    reason: `expectedRuntime of ${wordsForDuration(raw(hint))} from the job file, taken as right within a factor of two`,
-  };
-}
-
-function withHistory(history: RuntimeForecast, stage: Stage): RuntimeForecast {
-  const evidence = history.evidence;
-  const hint = stage.expectedRuntimeS;
-  if (evidence === undefined) return history;
-  const runs = evidence.samples;
-  if (hint !== null) {
-    if (evidence.broad) return withoutHistory(stage);
-    if (runs >= ENOUGH_RUNS) return history;
-    const weight = runs / (runs + HINT_RUNS);
-    return {
-      ...history,
-      runtime: blend(history.runtime, weight, hintDistribution(hint)),
-      basis: weight >= 0.5 ? 'history' : 'hint',
-      reason:
-        `${history.reason}; weighs ${Math.round(weight * 100)} % against the job file's expectedRuntime ` +
-        `of ${wordsForDuration(raw(hint))}`,
-    };
-  }
-  if (!evidence.broad || (evidence.feature !== 'all' && stage.checkpoint !== null)) return history;
-  let known = coldStarts.get(history);
-  if (known === undefined) coldStarts.set(history, (known = coldStart(history, evidence)));
-  return known;
-}
-
-/** The same for every job that nothing is known of. */
-const coldStarts = new WeakMap<RuntimeForecast, RuntimeForecast>();
-
-function coldStart(
-  history: RuntimeForecast,
-  { samples, feature }: NonNullable<RuntimeForecast['evidence']>,
-): RuntimeForecast {
-  const whose =
-    feature === 'all'
-      ? 'no earlier run has this owner, name or program; assumed to be like any other job'
-      : 'no earlier run has this name or program; assumed to be like others of its owner';
-  const weight = samples / (samples + PRIOR_RUNS);
-  return {
-    ...history,
-    runtime: blend(history.runtime, weight, priorDistribution()),
-    basis: 'prior',
-    reason: `cold start: ${whose} (${history.reason}); ${ADVICE}`,
+    reason: `expectedRuntime of ${wordsForDuration(hint)} from the job file, taken as right within a factor of two`,
   };
 }

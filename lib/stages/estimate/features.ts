@@ -1,4 +1,4 @@
-import { raw } from '../../kernel/units.ts';
+import { raw, vcpusIn } from '../../kernel/units.ts';
 import type { Resources } from '../../domain/resources.ts';
 import type { JobFeatures } from '../../domain/forecasts.ts';
 import type { AtomTable } from './atom-table.ts';
@@ -70,33 +70,35 @@ const DAY_MS = 86_400_000;
  */
 export function resolveFeatures(features: JobFeatures, idOf: (text: string) => number, ids: Int32Array): void {
   const submittedMs = raw(features.submittedMs);
-  scratch[0] = idOf(features.owner);
-  scratch[1] = idOf(features.jobName);
-  scratch[2] = idOf(features.stage);
-  scratch[3] = idOf(features.program);
-  scratch[4] = resourceCode(features.resources);
-  scratch[5] = Math.floor((((submittedMs % DAY_MS) + DAY_MS) % DAY_MS) / 3_600_000);
-  // 1970-01-01 was a Thursday: 0 = Sunday.
-  scratch[6] = (((Math.floor(submittedMs / DAY_MS) + 4) % 7) + 7) % 7;
+  // In the order of ATOMS.
+  const parts = [
+    idOf(features.owner),
+    idOf(features.jobName),
+    idOf(features.stage),
+    idOf(features.program),
+    resourceCode(features.resources),
+    Math.floor((((submittedMs % DAY_MS) + DAY_MS) % DAY_MS) / 3_600_000),
+    // 1970-01-01 was a Thursday: 0 = Sunday.
+    (((Math.floor(submittedMs / DAY_MS) + 4) % 7) + 7) % 7,
+  ];
   for (let f = 0; f < FEATURE_COUNT; f++) {
     let known = true;
     for (let i = 0; i < 3; i++) {
       const part = PARTS[f * 3 + i] as number;
-      const id = part < 0 ? 0 : (scratch[part] as number);
+      const id = part < 0 ? 0 : (parts[part] as number);
       if (id === -1) known = false;
       ids[f * 3 + i] = id;
     }
     if (!known) ids[f * 3] = -1;
   }
 }
-const scratch = new Int32Array(ATOMS.length);
 
 /**
  * Requested resources as one number, discretised as JamaisVu section 3.2 does: below 1 to the nearest tenth, above to
  * the nearest integer (vCPUs, GiB, GPUs). -1 when nothing was requested. Disk is left out: it does not tell runs apart.
  */
 export function resourceCode(r: Resources): number {
-  const cpu = discretised(raw(r.cpu) / 1000);
+  const cpu = discretised(vcpusIn(r.cpu));
   const memory = discretised(raw(r.memory) / 1024);
   if (cpu + memory + r.gpus === 0) return -1;
   return Math.min(cpu, 2047) * (1 << 20) + Math.min(memory, 32767) * 32 + Math.min(Math.round(r.gpus), 31);

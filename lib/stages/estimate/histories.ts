@@ -1,4 +1,4 @@
-import type { Distribution } from '../../domain/distribution.ts';
+import { Doubles, type Distribution } from '../../domain/distribution.ts';
 import { BLOCK, addToHistogram, histogramBins, histogramMedian, readHistogram, writeHistogram } from './histogram.ts';
 import { withUnseen } from './unseen.ts';
 import type { HistogramState } from './histogram.ts';
@@ -71,6 +71,10 @@ export class Histories {
   #blocks = new Float64Array(0);
   #blocksUsed = 0;
   readonly #freeBlocks: number[] = [];
+  readonly #doubles = new Doubles();
+  /** Of the distribution that is being made. */
+  readonly #sorted = new Float64Array(RECENT);
+  readonly #sortedWeight = new Float64Array(RECENT);
 
   /** Makes room for slots 0 .. count-1. New ones are empty. */
   reserve(count: number): void {
@@ -241,8 +245,9 @@ export class Histories {
   wholeDistribution(slot: number): Distribution {
     const at = this.#blockAt(slot);
     const runs = this.count(slot);
-    if (at !== -1) return withUnseen(this.#blocks, this.#blocks, { ...histogramBins(this.#blocks, at), runs });
-    return withUnseen(this.#slots, ONE, { count: 1, values: slot * STRIDE + RING, weights: 0, runs });
+    const doubles = this.#doubles;
+    if (at !== -1) return withUnseen(this.#blocks, this.#blocks, { ...histogramBins(this.#blocks, at), runs, doubles });
+    return withUnseen(this.#slots, ONE, { count: 1, values: slot * STRIDE + RING, weights: 0, runs, doubles });
   }
 
   /**
@@ -253,6 +258,8 @@ export class Histories {
   recentDistribution(slot: number, decay: number): Distribution {
     const o = slot * STRIDE;
     const n = this.#slots[o + N] as number;
+    const sorted = this.#sorted;
+    const sortedWeight = this.#sortedWeight;
     let count = 0;
     let weight = 1;
     const kept = Math.min(n, RECENT);
@@ -267,7 +274,7 @@ export class Histories {
       sortedWeight[i] = decay < 1 && age + 1 === kept ? weight / (1 - decay) : weight;
       weight *= decay;
     }
-    return withUnseen(sorted, sortedWeight, { count, values: 0, weights: 0, runs: count });
+    return withUnseen(sorted, sortedWeight, { count, values: 0, weights: 0, runs: count, doubles: this.#doubles });
   }
 
   read(slot: number): HistoryState {
@@ -319,5 +326,3 @@ export class Histories {
 }
 
 const ONE = Float64Array.of(1);
-const sorted = new Float64Array(RECENT);
-const sortedWeight = new Float64Array(RECENT);

@@ -1,13 +1,14 @@
 import type { EstimatePolicy } from '../../policy/contracts.ts';
+import { FEATURES } from '../../policy/features.ts';
 import { slot } from '../../policy/memory.ts';
-import { forecastFrom } from './cold-start.ts';
+import { HINTED } from './cold-start.ts';
 import { runtimeLearner } from './runtime-learner.ts';
 import { forecastStages } from './stage-forecasts.ts';
-import { featuresOf } from '../../domain/job-features.ts';
 import { Unfinished } from './unfinished.ts';
-import { withUnfinished } from './with-unfinished.ts';
+import { CensoredForecasts } from './with-unfinished.ts';
 
-const UNFINISHED = slot(() => new Unfinished());
+const UNFINISHED = slot((memory) => new Unfinished(memory.of(FEATURES)));
+const CENSORED = slot(() => new CensoredForecasts());
 
 /**
  * Runtimes from history (JVuPredict, JamaisVu section 3), from the user's `expectedRuntime` where history is thin or
@@ -21,20 +22,23 @@ const UNFINISHED = slot(() => new Unfinished());
 export const jvuPredict: EstimatePolicy = ({ snapshot, beliefs, memory }) => {
   const history = beliefs.of(runtimeLearner);
   const unfinished = memory.of(UNFINISHED);
+  const known = memory.of(FEATURES);
+  const hinted = memory.of(HINTED);
+  const censored = memory.of(CENSORED);
   return forecastStages(snapshot, (job, stage) => {
-    const features = featuresOf(job.spec, stage, job.submittedMs);
+    const features = known.of(job.spec, stage, job.submittedMs);
     const ended = history.predict(features);
-    if (stage.checkpoint !== null) return forecastFrom(ended, stage);
+    if (stage.checkpoint !== null) return hinted.of(ended, stage);
     const running = unfinished.at(snapshot);
     const evidence = ended?.evidence;
     const counted =
       ended === null || evidence === undefined
         ? ended
-        : withUnfinished(ended, running.sharing(evidence.feature, features), stage.timeoutS);
-    const forecast = forecastFrom(counted, stage);
+        : censored.of(ended, running.sharing(evidence.feature, features), stage.timeoutS);
+    const forecast = hinted.of(counted, stage);
     // Of a job that no run has ended of, those that have not say the most.
     return evidence?.broad === false
       ? forecast
-      : withUnfinished(forecast, running.sharing('job', features), stage.timeoutS);
+      : censored.of(forecast, running.sharing('job', features), stage.timeoutS);
   });
 };

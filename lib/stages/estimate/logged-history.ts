@@ -4,6 +4,7 @@ import type { RuntimeForecast } from '../../domain/forecast.ts';
 import type { JobFeatures, RuntimeHistory } from '../../domain/forecasts.ts';
 import { HISTORY_PREFIX, corrupt } from './history-codec.ts';
 import { JvuPredict } from './predictor.ts';
+import { vector } from '../../domain/resources.ts';
 
 /** Rows of the log, `history/log/<n>`: no feature has this name. */
 const LOG_PREFIX = `${HISTORY_PREFIX}log/`;
@@ -19,7 +20,7 @@ const line = z.strictObject({
   j: z.string(),
   p: z.string(),
   s: z.string(),
-  r: z.tuple([z.number(), z.number(), z.number(), z.number()]),
+  r: z.tuple([z.number(), z.number(), z.number(), z.number()]).readonly(),
   t: z.number(),
   d: z.number().nonnegative(),
 });
@@ -97,13 +98,12 @@ export class LoggedHistory implements RuntimeHistory {
 const rowKey = (n: number): string => `${LOG_PREFIX}${String(n).padStart(6, '0')}`;
 
 function lineOf({ owner, jobName, program, stage, resources, submittedMs }: JobFeatures, runtimeS: Seconds): Line {
-  const { cpu, memory, gpus, disk } = resources;
   return {
     o: owner,
     j: jobName,
     p: program,
     s: stage,
-    r: [raw(cpu), raw(memory), gpus, raw(disk)],
+    r: vector(resources),
     t: raw(submittedMs),
     d: raw(runtimeS),
   };

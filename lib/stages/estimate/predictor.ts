@@ -326,7 +326,7 @@ export interface Choice {
 function reasonOf(words: string, estimator: string, facts: { samples: number; nrmse: number; pointS: number }): string {
   const runs = facts.samples === 1 ? 'the 1 earlier run' : `${facts.samples} earlier runs`;
   const error = Number.isFinite(facts.nrmse) ? `, past error ${Math.round(facts.nrmse * 100)} % of the mean` : '';
-  return `${estimator} of ${runs} with the same ${words}: about ${wordsForDuration(facts.pointS)}${error}`;
+  return `${estimator} of ${runs} with the same ${words}: about ${wordsForDuration(seconds(facts.pointS))}${error}`;
 }
 
 function decoded(key: string, text: string): string {
@@ -338,7 +338,8 @@ function decoded(key: string, text: string): string {
 }
 
 /** A duration for people. */
-export function wordsForDuration(s: number): string {
+export function wordsForDuration(d: Seconds): string {
+  const s = raw(d);
   if (s < 1) return `${Math.round(s * 1000)} ms`;
   if (s < 120) return `${oneDecimal(s)} s`;
   if (s < 7200) return `${oneDecimal(s / 60)} min`;

@@ -1,5 +1,5 @@
 import { raw, seconds, type Seconds } from '../../kernel/units.ts';
-import { distribution, distributionOf, doubles, type Distribution } from '../../domain/distribution.ts';
+import { distribution, distributionOf, type Distribution, type Doubles } from '../../domain/distribution.ts';
 
 /**
  * Standard normal quantiles at the middle of ten equally likely slices (5 %, 15 % .. 95 %), and the 99 % quantile for
@@ -34,12 +34,12 @@ const PRIOR = logNormal(PRIOR_MEDIAN_S, PRIOR_SIGMA);
 export const priorDistribution = (): Distribution => PRIOR;
 
 /** With probability `weight` as `a`, else as `b`. */
-export function blend(a: Distribution, weight: number, b: Distribution): Distribution {
+export function blend(a: Distribution, weight: number, b: Distribution, doubles: Doubles): Distribution {
   if (weight >= 1) return a;
   if (weight <= 0) return b;
   const points = a.atS.length + b.atS.length;
-  const atS = doubles(points);
-  const weights = doubles(points);
+  const atS = doubles.take(points);
+  const weights = doubles.take(points);
   atS.set(a.atS);
   atS.set(b.atS, a.atS.length);
   for (let i = 0; i < points; i++) {
@@ -50,10 +50,10 @@ export function blend(a: Distribution, weight: number, b: Distribution): Distrib
 }
 
 /** No attempt runs longer than its timeout: what lies beyond counts as the timeout. */
-export function capped(d: Distribution, timeout: Seconds | null): Distribution {
+export function capped(d: Distribution, timeout: Seconds | null, doubles: Doubles): Distribution {
   if (timeout === null || (d.atS.at(-1) ?? 0) <= raw(timeout)) return d;
-  const atS = doubles(d.atS.length);
-  const weight = doubles(d.atS.length);
+  const atS = doubles.take(d.atS.length);
+  const weight = doubles.take(d.atS.length);
   for (let i = 0; i < atS.length; i++) atS[i] = Math.min(d.atS[i] ?? 0, raw(timeout));
   weight.set(d.weight);
   return distributionOf(atS, weight);

@@ -1,7 +1,7 @@
 import type { Learner, LearnerTerms, LearningEvent } from '../../policy/learner.ts';
 import type { RuntimeHistory } from '../../domain/forecasts.ts';
 import { LoggedHistory } from './logged-history.ts';
-import { featuresOf } from '../../domain/job-features.ts';
+import { FeaturesByStage } from '../../domain/job-features.ts';
 
 /**
  * Running times of tasks that succeeded: JVuPredict's histories, kept with a log of the latest runs. O(features x bins)
@@ -15,6 +15,7 @@ class RuntimeLearner implements Learner<RuntimeHistory> {
   readonly source = 'JVuPredict, JamaisVu section 3; distributions as 3Sigma has them';
   readonly learnsFrom = ['attempt-ended'] as const;
   readonly #history = new LoggedHistory();
+  readonly #features = new FeaturesByStage();
   readonly #isKept: boolean;
   readonly prefix = this.#history.prefix;
 
@@ -25,7 +26,7 @@ class RuntimeLearner implements Learner<RuntimeHistory> {
   observe(event: LearningEvent): void {
     if (event.kind !== 'attempt-ended' || event.runtimeS === null) return;
     const { job, stage, runtimeS } = event;
-    const features = featuresOf(job.spec, stage, job.submittedMs);
+    const features = this.#features.of(job.spec, stage, job.submittedMs);
     // What is never stored needs no log.
     if (this.#isKept) this.#history.learn(features, runtimeS);
     else this.#history.predictor.learn(features, runtimeS);

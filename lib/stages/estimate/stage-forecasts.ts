@@ -1,3 +1,4 @@
+import type { JobId } from '../../kernel/ids.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
 import type { Job, StageSpec } from '../../domain/job.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
@@ -16,6 +17,7 @@ class ForecastsOnDemand implements StageForecasts {
   readonly #jobs: ReadonlyMap<string, Job>;
   readonly #forecast: Forecast;
   readonly #made = new Map<StageKey, RuntimeForecast>();
+  readonly #byStage = new Map<object, { readonly job: JobId; readonly forecast: RuntimeForecast | undefined }>();
 
   constructor(jobs: ReadonlyMap<string, Job>, forecast: Forecast) {
     this.#jobs = jobs;
@@ -33,6 +35,15 @@ class ForecastsOnDemand implements StageForecasts {
     if (job === undefined || stage === undefined || !isOpen(job, index)) return undefined;
     const forecast = this.#forecast(job, stage);
     this.#made.set(key, forecast);
+    return forecast;
+  }
+
+  ofStage(job: JobId, stage: Pick<StageSpec, 'name'>): RuntimeForecast | undefined {
+    const known = this.#byStage.get(stage);
+    // Jobs that were submitted with one specification share its records.
+    if (known?.job === job) return known.forecast;
+    const forecast = this.get(`${job}/${stage.name}`);
+    this.#byStage.set(stage, { job, forecast });
     return forecast;
   }
 

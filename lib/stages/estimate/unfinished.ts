@@ -15,7 +15,7 @@ import type { JobId } from '../../kernel/ids.ts';
 import { raw } from '../../kernel/units.ts';
 import { resourceCode } from './features.ts';
 import { Lasting, STEPS, lastStepAt } from './lasting.ts';
-import { featuresOf } from '../../domain/job-features.ts';
+import type { FeaturesByStage } from '../../domain/job-features.ts';
 
 /** How many unfinished runs have lasted each of STEPS_S. Never changes, is replaced. */
 export type Bounds = Uint32Array;
@@ -61,7 +61,7 @@ type Shown = Pick<Snapshot, 'jobs' | 'running' | 'tasks' | 'nowMs'>;
 /**
  * What has begun and not ended, as of the snapshot that it was shown last.
  *
- * Lifecycle: one for the process, shown snapshot after snapshot. Bounds that come out as they were are the same record,
+ * Lifecycle: one for each engine, shown snapshot after snapshot. Bounds that come out as they were are the same record,
  * so that what follows from them is seen to be the same. Any snapshot may follow on any other. Memory: what runs.
  * O(running tasks), in columns (lasting.ts), + O(tried tasks that wait), and for each feature asked about O(distinct
  * jobs) where one of them has changed.
@@ -70,7 +70,13 @@ export class Unfinished {
   readonly #running = new Lasting<Alike>();
   readonly #alike = new Map<string, Alike>();
   readonly #sharing = new Map<string, Map<string, Sharing>>();
+  readonly #features: FeaturesByStage;
+  readonly #likenesses = new WeakMap<JobFeatures, string>();
   #shown: Shown | null = null;
+
+  constructor(features: FeaturesByStage) {
+    this.#features = features;
+  }
 
   /** As of a snapshot; O(1) where it was shown last. */
   at(snapshot: Shown): Pick<this, 'sharing'> {
@@ -86,7 +92,7 @@ export class Unfinished {
       if (last !== null && last.id === id && last.stage === stage) return last.alike;
       const job = jobs.get(id);
       if (job === undefined || stage === undefined) return null;
-      const alike = this.#alikeTo(featuresOf(job.spec, stage, job.submittedMs));
+      const alike = this.#alikeTo(this.#features.of(job.spec, stage, job.submittedMs));
       last = { id, stage, alike };
       return alike;
     };
@@ -107,13 +113,21 @@ export class Unfinished {
   }
 
   #alikeTo(features: JobFeatures): Alike {
-    const known = this.#alike.get(likeness(features));
+    const likeness = this.#likeness(features);
+    const known = this.#alike.get(likeness);
     if (known !== undefined) return known;
     const sharing = Object.entries(SHARED).map(([feature, shared]) => this.#sharingOf(feature, shared(features)));
     const alike = { features, sharing, bounds: new Uint32Array(STEPS), counting: new Uint32Array(STEPS), runs: 0 };
-    this.#alike.set(likeness(features), alike);
+    this.#alike.set(likeness, alike);
     for (const of of sharing) of.alike.add(alike);
     return alike;
+  }
+
+  /** All that features are made of but the time, as one text; put together once for each stage. */
+  #likeness(features: JobFeatures): string {
+    let text = this.#likenesses.get(features);
+    if (text === undefined) this.#likenesses.set(features, (text = likenessOf(features)));
+    return text;
   }
 
   #sharingOf(feature: string, key: string): Sharing {
@@ -137,7 +151,7 @@ export class Unfinished {
   }
 
   #forget(alike: Alike): void {
-    this.#alike.delete(likeness(alike.features));
+    this.#alike.delete(this.#likeness(alike.features));
     for (const { feature, key, alike: all } of alike.sharing) {
       all.delete(alike);
       if (all.size === 0) this.#sharing.get(feature)?.delete(key);
@@ -162,11 +176,5 @@ function sumOf(all: ReadonlySet<Alike>): Bounds {
   return sum;
 }
 
-/** All that features are made of but the time, as one text; put together once for each stage. */
-const likenesses = new WeakMap<JobFeatures, string>();
-function likeness(f: JobFeatures): string {
-  let text = likenesses.get(f);
-  if (text === undefined)
-    likenesses.set(f, (text = [f.owner, f.jobName, f.stage, f.program, resourceCode(f.resources)].join('\n')));
-  return text;
-}
+const likenessOf = (f: JobFeatures): string =>
+  [f.owner, f.jobName, f.stage, f.program, resourceCode(f.resources)].join('\n');

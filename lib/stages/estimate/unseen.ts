@@ -1,4 +1,4 @@
-import { doubles, type Distribution } from '../../domain/distribution.ts';
+import type { Distribution, Doubles } from '../../domain/distribution.ts';
 import type { Bins } from './histogram.ts';
 
 /**
@@ -7,8 +7,12 @@ import type { Bins } from './histogram.ts';
  * twice the longest runtime. So a thin history does not pass for certainty: up to nine runs the 95 % quantile is twice
  * the longest. The factor two is JamaisVu's measure of a good prediction (section 6.2). Equal values merge.
  */
-export function withUnseen(values: Float64Array, weights: Float64Array, bins: Bins & { runs: number }): Distribution {
-  const { count, runs } = bins;
+export function withUnseen(
+  values: Float64Array,
+  weights: Float64Array,
+  bins: Bins & { readonly runs: number; readonly doubles: Doubles },
+): Distribution {
+  const { count, runs, doubles } = bins;
   let total = 0;
   let distinct = 1;
   for (let i = 0; i < count; i++) {
@@ -16,8 +20,8 @@ export function withUnseen(values: Float64Array, weights: Float64Array, bins: Bi
     if (i > 0 && values[bins.values + i] !== values[bins.values + i - 1]) distinct++;
   }
   const seen = runs / (runs + 1) / total;
-  const atS = doubles(distinct + 2);
-  const weight = doubles(distinct + 2);
+  const atS = doubles.take(distinct + 2);
+  const weight = doubles.take(distinct + 2);
   atS[0] = (values[bins.values] as number) / 2;
   weight[0] = 0.5 / (runs + 1);
   let last = 0;

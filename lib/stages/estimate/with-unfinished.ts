@@ -2,9 +2,9 @@
  * Forecasts with what has not ended counted beside the runs that they rest on, as censored: Kaplan and Meier,
  * "Nonparametric Estimation from Incomplete Observations", JASA 53, 1958.
  */
-import { distributionOf, doubles, type Distribution } from '../../domain/distribution.ts';
+import { distributionOf, Doubles, type Distribution } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
-import type { Seconds } from '../../kernel/units.ts';
+import { seconds, type Seconds } from '../../kernel/units.ts';
 import { wordsForDuration } from './predictor.ts';
 import { capped } from './prior.ts';
 import { STEPS_S, lastStepAt } from './lasting.ts';
@@ -24,35 +24,38 @@ interface Remembered {
   last: { readonly bounds: Bounds; readonly timeoutS: Seconds | null; readonly forecast: RuntimeForecast } | null;
 }
 
-const remembered = new WeakMap<RuntimeForecast, Remembered>();
-
-function remember(ended: RuntimeForecast): Remembered {
-  let of = remembered.get(ended);
-  if (of === undefined) {
-    const masses = massesOf(ended);
-    const runs = masses.reduce((sum, n) => sum + n, 0);
-    of = { masses, runs, from: Math.max(0, lastStepAt(ended.runtime.atS[0] ?? 0)), last: null };
-    remembered.set(ended, of);
-  }
-  return of;
-}
-
 /**
- * A forecast with unfinished runs counted beside those that it rests on; the very same where they change nothing. No
- * attempt runs longer than `timeoutS`. O(steps) where the bounds are those of the last time, which they are for most
- * stages in most cycles.
+ * Forecasts with unfinished runs counted beside those that they rest on. The last answer is remembered for each, as
+ * long as it is there.
  */
-export function withUnfinished(
-  ended: RuntimeForecast,
-  bounds: Bounds | null,
-  timeoutS: Seconds | null,
-): RuntimeForecast {
-  const of = remember(ended);
-  const asked = bounds ?? NONE;
-  if (of.last?.timeoutS === timeoutS && isSame(of.last.bounds, asked, of.from)) return of.last.forecast;
-  const forecast = counted(ended, of, { lasted: { atS: STEPS_S, runs: asked, from: of.from }, timeoutS });
-  of.last = { bounds: asked, timeoutS, forecast };
-  return forecast;
+export class CensoredForecasts {
+  readonly #remembered = new WeakMap<RuntimeForecast, Remembered>();
+  readonly #doubles = new Doubles();
+
+  /**
+   * The very same forecast where unfinished runs change nothing. No attempt runs longer than `timeoutS`. O(steps) where
+   * the bounds are those of the last time, which they are for most stages in most cycles.
+   */
+  of(ended: RuntimeForecast, bounds: Bounds | null, timeoutS: Seconds | null): RuntimeForecast {
+    const of = this.#remember(ended);
+    const asked = bounds ?? NONE;
+    if (of.last?.timeoutS === timeoutS && isSame(of.last.bounds, asked, of.from)) return of.last.forecast;
+    const lasted = { atS: STEPS_S, runs: asked, from: of.from };
+    const forecast = counted(ended, of, { lasted, timeoutS, doubles: this.#doubles });
+    of.last = { bounds: asked, timeoutS, forecast };
+    return forecast;
+  }
+
+  #remember(ended: RuntimeForecast): Remembered {
+    let of = this.#remembered.get(ended);
+    if (of === undefined) {
+      const masses = massesOf(ended);
+      const runs = masses.reduce((sum, n) => sum + n, 0);
+      of = { masses, runs, from: Math.max(0, lastStepAt(ended.runtime.atS[0] ?? 0)), last: null };
+      this.#remembered.set(ended, of);
+    }
+    return of;
+  }
 }
 
 function isSame(a: Bounds, b: Bounds, from: number): boolean {
@@ -64,19 +67,19 @@ function isSame(a: Bounds, b: Bounds, from: number): boolean {
 function counted(
   ended: RuntimeForecast,
   { masses, runs }: Remembered,
-  { lasted, timeoutS }: { readonly lasted: Lasted; readonly timeoutS: Seconds | null },
+  { lasted, timeoutS, doubles }: { readonly lasted: Lasted; readonly timeoutS: Seconds | null; doubles: Doubles },
 ): RuntimeForecast {
   const { count, longestS } = together(lasted);
   if (count < TOO_FEW * runs && !isRolling(ended)) return ended;
-  const words = `${count} unfinished, the longest for ${wordsForDuration(longestS)} so far`;
+  const words = `${count} unfinished, the longest for ${wordsForDuration(seconds(longestS))} so far`;
   return {
     ...ended,
-    runtime: capped(productLimit(ended.runtime.atS, masses, lasted), timeoutS),
+    runtime: capped(productLimit(ended.runtime.atS, masses, lasted, doubles), timeoutS, doubles),
     reason: count === 0 ? ended.reason : `${ended.reason}; ${words}`,
   };
 }
 
-const NONE: Bounds = new Uint32Array(STEPS_S.length);
+const NONE: Bounds = Uint32Array.from(STEPS_S, () => 0);
 
 const isRolling = ({ evidence }: RuntimeForecast): boolean => evidence?.estimator.endsWith('rolling') ?? false;
 
@@ -132,13 +135,18 @@ function together({ atS, runs, from }: Lasted): { readonly count: number; readon
  * The product-limit estimate of runs that ended, `masses` of them at each of `atS`, and unfinished ones. What these say
  * lies beyond the last point but one is put at BEYOND, but for the share that the last point has without them.
  */
-export function productLimit(endedS: Float64Array, masses: Float64Array, lasted: Lasted): Distribution {
+export function productLimit(
+  endedS: Float64Array,
+  masses: Float64Array,
+  lasted: Lasted,
+  doubles: Doubles,
+): Distribution {
   const last = endedS.length - 1;
   const { count, longestS } = together(lasted);
   let ended = 0;
   for (const mass of masses) ended += mass;
-  const atS = doubles(last + 1 + BEYOND.length);
-  const weight = doubles(last + 1 + BEYOND.length);
+  const atS = doubles.take(last + 1 + BEYOND.length);
+  const weight = doubles.take(last + 1 + BEYOND.length);
   let atRisk = ended + count;
   let survival = 1;
   let next = lasted.from;

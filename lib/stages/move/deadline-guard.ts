@@ -11,9 +11,10 @@
  * checkpoint that has run for an hour takes more than an hour wherever it begins. The attempt moves if that makes
  * lateness less likely. An attempt that is nearly done stays.
  */
-import { between, lte, raw, seconds } from '../../kernel/units.ts';
+import { gt, lte, msBetween, raw, seconds, secondsBetween, sub } from '../../kernel/units.ts';
 import { steadyOnly } from '../../domain/constraints.ts';
-import { forecastFor, pInterruptedWithin } from '../../domain/forecast.ts';
+import { pInterruptedWithin } from '../../domain/forecast.ts';
+import { forecastFor } from '../../domain/forecasts.ts';
 import { NOTICE_S } from '../../domain/instance.ts';
 import { runningParts, workDoneS, workKeptS, type InstanceView, type RunningTask } from '../../domain/snapshot.ts';
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
@@ -52,19 +53,19 @@ function reasonToMove(running: RunningTask, view: InstanceView, input: DecisionC
   const worth = worths.ofRunning(running);
   if (worth === undefined || worth.taskDeadlineMs === null) return null;
   if (!isGuarded(worth, snapshot.nowMs, config.cyclePeriodS)) return null;
-  const slackS = raw(between(snapshot.nowMs, worth.taskDeadlineMs));
+  const slackS = secondsBetween(snapshot.nowMs, worth.taskDeadlineMs);
   const doneS = workDoneS(running, snapshot.nowMs);
   // A program with a checkpoint signal saves when it is told to stop; without one only what it saved by itself is kept.
   const kept = running.stage.checkpoint === null ? workKeptS(running, snapshot.nowMs) : doneS;
   const overheadS = config.migrationS + config.startDelayMaxS + config.restoreS;
-  const againS = raw(doneS) - raw(kept);
+  const againS = raw(sub(doneS, kept));
   const moveLate = pLeftOver(running, slackS - overheadS - againS, input);
   const curve = forecasts.market.interruption(view.pool, view.instance.bid);
   const left = seconds(meanLeftS(running, input));
   const lost = lte(left, NOTICE_S) ? 0 : pInterruptedWithin(curve, left);
   const stayLate = lost + (1 - lost) * pLeftOver(running, slackS, input);
   if (moveLate > stayLate - LEAST_GAIN) return null;
-  const minutes = Math.round((raw(worth.latestSafeStartMs ?? snapshot.nowMs) - raw(snapshot.nowMs)) / 6000) / 10;
+  const minutes = Math.round(msBetween(snapshot.nowMs, worth.latestSafeStartMs ?? snapshot.nowMs) / 6000) / 10;
   const moment = minutes >= 0 ? `is in ${minutes} min` : `was ${-minutes} min ago`;
   return (
     `the last moment from which on-demand still meets the deadline ${moment}: staying on ${view.pool.id} would be late ` +
@@ -76,7 +77,7 @@ function reasonToMove(running: RunningTask, view: InstanceView, input: DecisionC
 function pLeftOver(running: RunningTask, overS: number, { snapshot, forecasts }: DecisionContext): number {
   const of = begunBy(running, snapshot.nowMs);
   const forecast = forecastFor(forecasts.runtime, running);
-  if (forecast === undefined) return raw(doneOnceS(of)) > overS ? 1 : 0;
+  if (forecast === undefined) return gt(doneOnceS(of), seconds(overS)) ? 1 : 0;
   return exceedsToDo(forecast.runtime, of, seconds(overS));
 }
 

@@ -2,9 +2,9 @@
  * Bounds on stops that we decide ourselves, so that work goes on: a move that would pass them is not planned, and keeps
  * no room from others.
  */
-import { raw, seconds, type Seconds } from '../../kernel/units.ts';
+import { most, raw, seconds, sub, type Seconds } from '../../kernel/units.ts';
 import { mean } from '../../domain/distribution.ts';
-import { forecastFor } from '../../domain/forecast.ts';
+import { forecastFor } from '../../domain/forecasts.ts';
 import { workKeptS, type RunningTask } from '../../domain/snapshot.ts';
 import type { ValueContext } from '../../policy/contracts.ts';
 import { begunBy } from '../../domain/work-to-do.ts';
@@ -25,11 +25,11 @@ export function keepsProgress(
 ): boolean {
   const { keptS: doneS, ranS } = begunBy(running, snapshot.nowMs);
   const forecast = forecastFor(forecasts.runtime, running);
-  const wholeS = Math.max(raw(ranS), forecast === undefined ? 0 : raw(mean(forecast.runtime)));
+  const wholeS = raw(forecast === undefined ? ranS : most(ranS, mean(forecast.runtime)));
   const { count, lostS } = running.ownStops ?? NO_STOPS;
   const saves = running.stage.checkpoint !== null;
   const losesS =
-    (saves ? 0 : raw(doneS) - raw(workKeptS(running, snapshot.nowMs))) + config.migrationS + config.restoreS;
+    (saves ? 0 : raw(sub(doneS, workKeptS(running, snapshot.nowMs)))) + config.migrationS + config.restoreS;
   return count + 1 <= 1 + (STOPS_PER_HOUR * wholeS) / 3600 && raw(lostS) + losesS <= MOST_LOST * wholeS;
 }
 

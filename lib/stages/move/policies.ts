@@ -1,8 +1,10 @@
+import type { Bid, Pool } from '../../domain/pool.ts';
 import type { Asks } from '../../policy/asks.ts';
 import { policy } from '../../policy/policy.ts';
 import { guarded, guardedAndReturning, guardedAndUniform, staying } from './moves.ts';
 
-const GUARD: Asks = { held: true, prices: true };
+/** How long work risks something follows from how long it runs. */
+const GUARD = { held: true, horizon: 'any', prices: true } satisfies Asks;
 
 /** Which running work goes on elsewhere. */
 export const MOVE = [
@@ -12,7 +14,7 @@ export const MOVE = [
       name: 'guard-and-return',
       about: 'off spot to keep a deadline, back to spot where it pays',
       source: 'ours, with the margin of "Can’t Be Late" (NSDI 2024, section 4)',
-      asks: { ...GUARD, bids: (pool) => (pool.option === 'spot' ? ['uncapped'] : []) },
+      asks: { ...GUARD, bids: (pool: Pool): Bid[] => (pool.option === 'spot' ? ['uncapped'] : []) },
     },
     guardedAndReturning,
   ),

@@ -21,7 +21,7 @@
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import { once } from '../../kernel/once.ts';
-import { between, plus, raw, seconds } from '../../kernel/units.ts';
+import { atLeastZero, gte, plus, raw, seconds, secondsBetween, sub } from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { mean } from '../../domain/distribution.ts';
 import { pInterruptedWithin, type InterruptionCurve } from '../../domain/forecast.ts';
@@ -120,7 +120,7 @@ function cheapestFor(view: InstanceView, spot: readonly PoolView[]): readonly Ca
   const limit = raw(view.pool.onDemandUsdPerHour);
   return spot
     .flatMap(({ pool, quote }): Candidate[] => {
-      if (quote === null || raw(quote) >= limit) return [];
+      if (quote === null || gte(quote, view.pool.onDemandUsdPerHour)) return [];
       if (view.attempts.some((r) => brokenConstraint(r.stage.constraints, pool) !== null)) return [];
       const machines = machinesFor(view.attempts, pool);
       const usdPerHour = machines * raw(quote);
@@ -143,9 +143,7 @@ function visitTo(
   if (there >= here) return null;
   const stayS = longest(view.attempts, (r) => raw(mean(workLeft(r, input))));
   const redoneS = longest(view.attempts, (r) =>
-    r.stage.checkpoint === null
-      ? Math.max(0, raw(workDoneS(r, snapshot.nowMs)) - raw(workKeptS(r, snapshot.nowMs)))
-      : 0,
+    r.stage.checkpoint === null ? raw(atLeastZero(sub(workDoneS(r, snapshot.nowMs), workKeptS(r, snapshot.nowMs)))) : 0,
   );
   const curve = forecasts.market.interruption(pool, 'uncapped');
   const visitS = stayS + redoneS + config.restoreS;
@@ -176,7 +174,7 @@ const poolsWithIdle = (snapshot: Snapshot): ReadonlySet<PoolId> =>
 /** Time for which staying costs nothing more: what is left of the hour that is charged, where hours are. */
 function paidForS({ launchedMs }: Instance, { config, snapshot }: DecisionContext): number {
   if (config.billing !== 'per-hour' || launchedMs === null) return 0;
-  return raw(between(snapshot.nowMs, startedHourEndMs(launchedMs, snapshot.nowMs)));
+  return secondsBetween(snapshot.nowMs, startedHourEndMs(launchedMs, snapshot.nowMs));
 }
 
 /**

@@ -1,9 +1,9 @@
 import type { AttemptId } from '../../kernel/ids.ts';
-import { raw } from '../../kernel/units.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import { isLive } from '../../domain/instance.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
 import type { PlannedMove, VacateInput } from '../../policy/contracts.ts';
+import { milliCpuOf } from '../../domain/pool.ts';
 
 /**
  * A move off spot stops before it has a target where the vCPU limit leaves no room for one, nothing is bought in this
@@ -22,12 +22,12 @@ function lacksVcpus(snapshot: Snapshot, offers: readonly Offer[]): boolean {
   if (offers.length === 0) return false;
   const offered = new Set(offers.map((o) => o.pool));
   const smallest = snapshot.pools.reduce(
-    (least, { pool }) => (offered.has(pool.id) ? Math.min(least, raw(pool.type.capacity.cpu)) : least),
+    (least, { pool }) => (offered.has(pool.id) ? Math.min(least, milliCpuOf(pool)) : least),
     Infinity,
   );
   const live = snapshot.instances
     .values()
-    .reduce((sum, { instance, pool }) => (isLive(instance) ? sum + raw(pool.type.capacity.cpu) : sum), 0);
+    .reduce((sum, { instance, pool }) => (isLive(instance) ? sum + milliCpuOf(pool) : sum), 0);
   return live + smallest > snapshot.limits.vcpus * 1000;
 }
 

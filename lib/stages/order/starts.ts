@@ -19,7 +19,7 @@
  */
 import { invariant } from '../../kernel/errors.ts';
 import type { AttemptId, GroupId, InstanceId } from '../../kernel/ids.ts';
-import { add, between, gt, lte, most, raw, seconds, ZERO_S, type Seconds } from '../../kernel/units.ts';
+import { ZERO_S, add, between, gt, isPositive, lte, most, seconds, type Seconds } from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { quantileToDo } from '../../domain/work-to-do.ts';
 import { NOTICE_S, startedHourEndMs } from '../../domain/instance.ts';
@@ -53,8 +53,8 @@ import type {
   Started,
   TaskToPlace,
 } from '../../policy/contracts.ts';
+import { FEATURES } from '../../policy/features.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
-import { featuresOf } from '../../domain/job-features.ts';
 import { afterPlacing, withFree } from '../../policy/hosts.ts';
 import { longestLeft } from '../../policy/left-of.ts';
 import { urgentDeadlineMs } from './urgency.ts';
@@ -170,7 +170,7 @@ function placeUrgent(
     if (known === undefined) asked.set(pool, (known = urgent.some((w) => beginsIn(w, pool))));
     return known;
   };
-  const hasRoom = ({ free }: Host): boolean => raw(free.cpu) > 0;
+  const hasRoom = ({ free }: Host): boolean => isPositive(free.cpu);
   let up = hosts.filter((h) => hasRoom(h) && isUp(h.on) && isAsked(h.pool));
   const placements: Placement[] = [];
   for (const of of urgent) {
@@ -274,15 +274,16 @@ const NOTHING_WAITS: Queued = { leftovers: [], inTurn: new Map(), untold: new Ma
  * By owner and program, the broadest class of which a single run makes a forecast (lib/stages/estimate/features.ts).
  * Remembered by stage.
  */
-function unknownIn({ snapshot: { jobs }, forecasts }: Context): QueueInput['unknownAs'] {
+function unknownIn({ snapshot: { jobs }, forecasts, memory }: Context): QueueInput['unknownAs'] {
+  const features = memory.of(FEATURES);
   const known = new Map<StageSpec, string | null>();
   return ({ job: id, stage }) => {
     let found = known.get(stage);
     if (found === undefined) {
       const job = jobs.get(id);
       const isUnknown = job !== undefined && forecasts.runtime.get(`${id}/${stage.name}`)?.basis === 'prior';
-      const features = isUnknown ? featuresOf(job.spec, stage, job.submittedMs) : null;
-      found = features === null ? null : `${features.owner}\n${features.program}`;
+      const of = isUnknown ? features.of(job.spec, stage, job.submittedMs) : null;
+      found = of === null ? null : `${of.owner}\n${of.program}`;
       known.set(stage, found);
     }
     return found;
@@ -405,7 +406,7 @@ function wantedStarts(
     taken.set(group.id, from + count);
     const spotAllowed = isSpotPool(option.offer.pool);
     const longestS = (): Seconds => quantileToDo(forecastOf(group, context.forecasts).runtime, group, safetyQuantile);
-    const readS = raw(group.keptS) > 0 ? seconds(restoreS) : ZERO_S;
+    const readS = isPositive(group.keptS) ? seconds(restoreS) : ZERO_S;
     const isBrief = !spotAllowed && lte(add(longestS(), readS), NOTICE_S);
     const suits = (host: Host): boolean =>
       !rules.keepsOption ||

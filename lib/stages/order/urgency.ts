@@ -3,7 +3,7 @@
  * which was bought for a task that must begin now could come up and be given to one that came later and has time, while
  * the first waits for the other's.
  */
-import { between, raw, type EpochMs } from '../../kernel/units.ts';
+import { between, gt, lt, raw, type EpochMs } from '../../kernel/units.ts';
 import { quantileToDo } from '../../domain/work-to-do.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
 import type { Worth } from '../../domain/plan.ts';
@@ -19,7 +19,7 @@ export function urgentDeadlineMs(
   of: { readonly worth: Worth | undefined; readonly forecast: RuntimeForecast; readonly nowMs: EpochMs },
 ): number | null {
   const { latestSafeStartMs = null, taskDeadlineMs = null } = of.worth ?? {};
-  if (latestSafeStartMs === null || taskDeadlineMs === null || raw(latestSafeStartMs) > raw(of.nowMs)) return null;
-  const leastS = raw(quantileToDo(of.forecast.runtime, group, 0));
-  return raw(between(of.nowMs, taskDeadlineMs)) < leastS ? null : raw(taskDeadlineMs);
+  if (latestSafeStartMs === null || taskDeadlineMs === null || gt(latestSafeStartMs, of.nowMs)) return null;
+  const leastS = quantileToDo(of.forecast.runtime, group, 0);
+  return lt(between(of.nowMs, taskDeadlineMs), leastS) ? null : raw(taskDeadlineMs);
 }

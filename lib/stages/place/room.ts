@@ -1,5 +1,5 @@
 import type { GroupId } from '../../kernel/ids.ts';
-import { raw } from '../../kernel/units.ts';
+import { raw, same } from '../../kernel/units.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { RESOURCE_KINDS, vector } from '../../domain/resources.ts';
 import type { Host, TaskToPlace } from '../../policy/contracts.ts';
@@ -170,7 +170,7 @@ export function unitsOf(tasks: readonly TaskToPlace[]): readonly (readonly Run[]
   return all.sort((a, b) => compareRuns(a[0] as Run, b[0] as Run));
 }
 
-const isAlike = (a: TaskToPlace, b: TaskToPlace): boolean => raw(a.runtimeS) === raw(b.runtimeS) && a.gang === b.gang;
+const isAlike = (a: TaskToPlace, b: TaskToPlace): boolean => same(a.runtimeS, b.runtimeS) && a.gang === b.gang;
 
 /** Longest first (Stratus 3.2.2), then the larger need, then names. */
 function compareRuns(a: Run, b: Run): number {

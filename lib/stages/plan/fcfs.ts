@@ -9,10 +9,10 @@ import { problemOf } from './problem.ts';
 /**
  * Baseline: strict priority, deadline work before best-effort, each in the order of submission, on each group's best
  * offer, this cycle only (JamaisVu's greedy mode, section 4.1.4, without its solver per job). Best-effort work gives
- * way. No guard: a deadline is a priority and nothing else.
+ * way to deadline work. No guard: a deadline is a priority and nothing else.
  */
 export const fcfsPlan: PlanPolicy<unknown> = (input: PlanInput) => {
   const problem = problemOf(input, UNGUARDED);
-  const selection = fill(problem, firstComeFirstServed(problem), { giveWay: true });
+  const selection = fill(problem, firstComeFirstServed(problem), { giveWay: 'to-deadlines' });
   return Promise.resolve(allotmentOf(problem, selection, unsolved(selection.objectiveUsd)));
 };

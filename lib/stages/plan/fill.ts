@@ -157,8 +157,11 @@ export function overdrawn(problem: Problem, selection: Selection): readonly stri
 }
 
 export interface FillOptions {
-  /** Whether running work may be stopped for choices of this cycle that find no room. */
-  readonly giveWay: boolean;
+  /**
+   * For which choices of this cycle that find no room running work may be stopped. In an order by arrival only for
+   * deadline work: what was stopped for a later job of its class would be first again as soon as it waits.
+   */
+  readonly giveWay: 'to-all' | 'to-deadlines';
   /**
    * A fractional plan to follow first, as far as whole tasks go; what it stops and turns out not to be needed runs on.
    */
@@ -188,7 +191,7 @@ export function fill(problem: Problem, order: readonly number[], options: FillOp
   }
   for (const index of order) filling.choose(index, Infinity);
   if (stopped.length > 0) keepRunning(filling, stopped);
-  if (options.giveWay && problem.kills.length > 0) makeRoom(filling, order);
+  if (problem.kills.length > 0) makeRoom(filling, order, options.giveWay);
   return filling.selection();
 }
 
@@ -210,9 +213,10 @@ export function keepRunning(filling: Filling, stopped: readonly number[]): void 
 const MOST_TRIALS = 400;
 
 /** For choices of this cycle that found no room, in order: stops the cheapest work that makes room, where it pays. */
-function makeRoom(filling: Filling, order: readonly number[]): void {
+function makeRoom(filling: Filling, order: readonly number[], giveWay: FillOptions['giveWay']): void {
   const { problem } = filling;
-  const giving = givingByRow(problem.kills);
+  const all = givingByRow(problem.kills, () => true);
+  const idle = giveWay === 'to-all' ? all : givingByRow(problem.kills, (kill) => kill.attempts.length === 0);
   let trials = 0;
   for (const index of order) {
     const choice = problem.choices[index];
@@ -220,7 +224,9 @@ function makeRoom(filling: Filling, order: readonly number[]): void {
     const waiting = filling.waiting[choice.group] ?? 0;
     if (waiting < 1) continue;
     if (++trials > MOST_TRIALS) return;
-    const atATime = problem.groups[choice.group]?.gang === true ? waiting : 1;
+    const of = problem.groups[choice.group];
+    const giving = of?.group.class === 'deadline' ? all : idle;
+    const atATime = of?.gang === true ? waiting : 1;
     while ((filling.waiting[choice.group] ?? 0) >= 1 && makeRoomFor(filling, choice, atATime, giving)) {
       const before = filling.waiting[choice.group];
       filling.choose(index, Infinity);
@@ -285,10 +291,11 @@ export function stop(filling: Filling, index: number, count: number): void {
   filling.kills[index] = (filling.kills[index] ?? 0) + count;
 }
 
-/** Kills that return capacity on each row, cheapest per amount first. */
-function givingByRow(kills: readonly Kill[]): ReadonlyMap<number, readonly number[]> {
+/** Kills that return capacity on each row, those that `may` be chosen, cheapest per amount first. */
+function givingByRow(kills: readonly Kill[], may: (kill: Kill) => boolean): ReadonlyMap<number, readonly number[]> {
   const byRow = new Map<number, { readonly kill: number; readonly price: number }[]>();
   kills.forEach((kill, index) => {
+    if (!may(kill)) return;
     kill.use.row.forEach((row, i) => {
       const gives = kill.use.coefficient[i] ?? 0;
       if (gives <= 0) return;

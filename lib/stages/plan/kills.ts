@@ -6,12 +6,12 @@
  * An attempt is stopped once: where both of the first and third apply, a non-renewable partition counts the attempts.
  */
 import type { InstanceView } from '../../domain/snapshot.ts';
-import { raw } from '../../kernel/units.ts';
 import { vector } from '../../domain/resources.ts';
 import { QUOTA, roomOf, type Capacity } from './supply.ts';
 import { EPSILON_USD, preemptOptions, type Preemptible } from './preempt.ts';
 import type { Draw, Partition, RowUse } from './strl/supply.ts';
 import type { AttemptId } from '../../kernel/ids.ts';
+import { milliCpuOf } from '../../domain/pool.ts';
 
 /** What may give way, or be given up: units that return capacity at a cost. */
 export interface Kill {
@@ -117,7 +117,7 @@ interface GiveUp {
 
 function giveUp(view: InstanceView, yielding: readonly Preemptible[], { counter, ...unit }: GiveUp): KillDraft {
   const draws: Draw[] = [
-    { partition: QUOTA, perUnit: [raw(view.pool.type.capacity.cpu)] },
+    { partition: QUOTA, perUnit: [milliCpuOf(view.pool)] },
     { partition: roomOf(view.pool.id), perUnit: vector(view.free).map((x) => -x) },
     ...yielding.map((p): Draw => ({ partition: counter.get(p.kind) ?? '', perUnit: [-1] })),
   ];

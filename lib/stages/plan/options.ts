@@ -7,13 +7,24 @@
  * out right, else as long as it takes undisturbed.
  * Cost (USD): the offer's, times the expected price of that slot over the price now.
  */
-import { between, epochMs, plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
+import {
+  add,
+  epochMs,
+  isPositive,
+  msBetween,
+  plus,
+  ratio,
+  raw,
+  seconds,
+  secondsBetween,
+  type EpochMs,
+} from '../../kernel/units.ts';
 import type { JobId, PoolId } from '../../kernel/ids.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { certain, mean, type Distribution } from '../../domain/distribution.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { StartOption, Worth } from '../../domain/plan.ts';
-import type { Pool, PoolView } from '../../domain/pool.ts';
+import { usdPerHourOf, type Pool, type PoolView } from '../../domain/pool.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 import type { PlanInput } from '../../policy/contracts.ts';
 import { workToDo } from '../../domain/work-to-do.ts';
@@ -81,7 +92,7 @@ export function optionContext(
   );
   const factors = new Map<PoolId, Float64Array>();
   const factorsOf = (pool: Pool): Float64Array => {
-    const nowUsd = raw(pools.get(pool.id)?.quote ?? pool.onDemandUsdPerHour);
+    const nowUsd = usdPerHourOf(pool, pools.get(pool.id)?.quote);
     return Float64Array.from(slotMs, (at, slot) => {
       if (slot === 0 || pool.option !== 'spot' || nowUsd <= 0) return 1;
       const later = forecasts.market.expectedPrice(pool, at);
@@ -195,8 +206,8 @@ function mayWaitFor({ offer, worth, steady, left }: Waiting, { input }: OptionCo
   if (guardedAfter(cyclePeriodS) || offer.opens === undefined || worth.latestSafeStartMs === null) return false;
   const spot = rateOf(offer);
   if (!(spot < steady)) return false;
-  const waitS = raw(between(snapshot.nowMs, worth.latestSafeStartMs)) - (GUARD_CYCLES + 1) * cyclePeriodS;
-  const tries = waitS / Math.max(1, raw(between(snapshot.nowMs, offer.opens.atMs)) + cyclePeriodS);
+  const waitS = secondsBetween(snapshot.nowMs, worth.latestSafeStartMs) - (GUARD_CYCLES + 1) * cyclePeriodS;
+  const tries = waitS / Math.max(1, secondsBetween(snapshot.nowMs, offer.opens.atMs) + cyclePeriodS);
   const pEnds = tries / (1 / offer.opens.p - 1 + tries);
   const changeoversUsd = changeoverS * (steady + spot);
   const shortUsd = ((steady - spot) * waitS) / 2 + changeoversUsd;
@@ -206,7 +217,7 @@ function mayWaitFor({ offer, worth, steady, left }: Waiting, { input }: OptionCo
 
 /** Time until an interruption or the end at a constant hazard that agrees with the offer's probability. */
 function expectedLifeS({ pInterrupted, expectedDurationS }: Offer, left: Distribution | null): number {
-  const leftS = left === null ? raw(expectedDurationS) : raw(mean(left));
+  const leftS = raw(left === null ? expectedDurationS : mean(left));
   const p = Math.min(pInterrupted, 1 - 1e-9);
   return p < 1e-6 ? leftS : (leftS * p) / -Math.log1p(-p);
 }
@@ -248,7 +259,7 @@ function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
     option: { group: group.id, offer, slot, startMs: offer.opens?.atMs ?? startMs, worthUsd, costUsd },
     pool,
     netUsd: worthUsd - felt,
-    slots: Math.max(1, Math.ceil((raw(offer.startDelayS) + raw(offer.expectedDurationS)) / slotS - 1e-9)),
+    slots: Math.max(1, Math.ceil(ratio(add(offer.startDelayS, offer.expectedDurationS), seconds(slotS)) - 1e-9)),
   };
 }
 
@@ -262,8 +273,8 @@ function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
 function slackUsd({ worth, offer, startMs, steadyUsd }: Appraised, there: number, { input }: OptionContext): number {
   const { latestSafeStartMs } = worth;
   if (latestSafeStartMs === null || !Number.isFinite(steadyUsd)) return 0;
-  const slackMs = raw(latestSafeStartMs) - raw(input.snapshot.nowMs);
-  const gone = slackMs <= 0 ? 1 : Math.min(1, (raw(startMs) - raw(input.snapshot.nowMs)) / slackMs);
+  const slackMs = msBetween(input.snapshot.nowMs, latestSafeStartMs);
+  const gone = slackMs <= 0 ? 1 : Math.min(1, msBetween(input.snapshot.nowMs, startMs) / slackMs);
   return offer.pInterrupted * Math.max(0, steadyUsd - there) * gone;
 }
 
@@ -273,7 +284,7 @@ function expectedWorthOf(
   left: Distribution,
   canFlee: boolean,
 ): number {
-  const fromMs = raw(start) + raw(offer.startDelayS) * 1000;
+  const fromMs = plus(start, offer.startDelayS);
   const undisturbedS = raw(mean(left));
   const p = offer.pInterrupted;
   const undisturbed = stretchedWorth(worth, { fromMs, left, factor: 1, late: 1 });
@@ -286,13 +297,13 @@ function expectedWorthOf(
 }
 
 /** What misses the deadline with no interruption at all. */
-function lateShare({ taskDeadlineMs }: Worth, fromMs: number, left: Distribution): number {
-  const slackS = taskDeadlineMs === null ? Infinity : (raw(taskDeadlineMs) - fromMs) / 1000;
+function lateShare({ taskDeadlineMs }: Worth, fromMs: EpochMs, left: Distribution): number {
+  const slackS = taskDeadlineMs === null ? Infinity : secondsBetween(fromMs, taskDeadlineMs);
   return left.atS.reduce((share, s, i) => (s > slackS ? share + (left.weight[i] ?? 0) : share), 0);
 }
 
 interface Stretch {
-  readonly fromMs: number;
+  readonly fromMs: EpochMs;
   readonly left: Distribution;
   /** How many times as long as undisturbed it takes. */
   readonly factor: number;
@@ -305,7 +316,8 @@ interface Stretch {
  * past the deadline flees to on-demand in time (guard.ts), but for what the offer's lateness has more than an
  * undisturbed run's; where vCPUs are short there is nowhere to flee to.
  */
-function stretchedWorth({ curve, taskDeadlineMs }: Worth, { fromMs, left, factor, late }: Stretch): number {
+function stretchedWorth({ curve, taskDeadlineMs }: Worth, { left, factor, late, ...from }: Stretch): number {
+  const fromMs = raw(from.fromMs);
   const deadlineMs = taskDeadlineMs === null ? Infinity : raw(taskDeadlineMs);
   let worth = 0;
   for (let i = 0; i < left.atS.length; i++) {
@@ -325,7 +337,7 @@ function leftToRun(group: PendingGroup, input: PlanInput): Distribution | null {
   if (forecast === undefined) return null;
   const left = workToDo(forecast.runtime, group);
   const { restoreS } = input.config;
-  return raw(group.keptS) > 0 ? { atS: left.atS.map((s) => s + restoreS), weight: left.weight } : left;
+  return isPositive(group.keptS) ? { atS: left.atS.map((s) => s + restoreS), weight: left.weight } : left;
 }
 
 const poolOf = (offer: { readonly pool: PoolId }, context: OptionContext): Pool | undefined =>

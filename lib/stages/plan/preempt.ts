@@ -8,9 +8,9 @@
  * contended, and there nothing promises that it starts again in time. The epsilon is the paper's too: work that runs is
  * never exchanged for equal work that waits.
  */
-import { epochMs, raw } from '../../kernel/units.ts';
+import { plus, raw, seconds, sub } from '../../kernel/units.ts';
 import type { AttemptId } from '../../kernel/ids.ts';
-import { forecastFor } from '../../domain/forecast.ts';
+import { forecastFor } from '../../domain/forecasts.ts';
 import type { PreemptOption } from '../../domain/plan.ts';
 import { dominantShare } from '../../domain/resources.ts';
 import { workKeptS, type InstanceView, type RunningTask } from '../../domain/snapshot.ts';
@@ -52,11 +52,11 @@ export function preemptible(running: RunningTask, view: InstanceView, input: Pla
   const { snapshot, config, forecasts } = input;
   const { attempt } = running;
   const of = begunBy(running, snapshot.nowMs);
-  const againS = raw(of.keptS) - raw(workKeptS(running, snapshot.nowMs));
+  const againS = raw(sub(of.keptS, workKeptS(running, snapshot.nowMs)));
   const runtime = forecastFor(forecasts.runtime, running)?.runtime ?? null;
   // The curve integrated over the running time that is left (JamaisVu section 4.3 with distributions as 3Sigma has
   // them).
-  const worthIn = (s: number): number => worthAt(worth.curve, epochMs(raw(snapshot.nowMs) + s * 1000));
+  const worthIn = (s: number): number => worthAt(worth.curve, plus(snapshot.nowMs, seconds(s)));
   const forgone = runtime === null ? worthIn(raw(of.ranS)) : expectToDo(runtime, of, worthIn);
   const leftS = meanLeftS(running, input);
   const usdPerS =

@@ -7,7 +7,7 @@
 import { ZERO_USD, raw } from '../../kernel/units.ts';
 import type { JobId } from '../../kernel/ids.ts';
 import { countFits, vector } from '../../domain/resources.ts';
-import type { Pool, PoolView } from '../../domain/pool.ts';
+import { milliCpuOf, type Pool, type PoolView } from '../../domain/pool.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 import type { Move, PlanInput } from '../../policy/contracts.ts';
 import { QUOTA, budgetOf, capacityOf, fittings, roomOf, type Capacity, type Fitting } from './supply.ts';
@@ -140,7 +140,7 @@ function mayLackRoom(
     for (const { pool } of mine) {
       const perMachine = countFits(group.need, pool.type.capacity);
       if (perMachine < 1) continue;
-      most = Math.max(most, Math.ceil(group.count / Math.min(perMachine, group.count)) * raw(pool.type.capacity.cpu));
+      most = Math.max(most, Math.ceil(group.count / Math.min(perMachine, group.count)) * milliCpuOf(pool));
     }
     milliCpu += most;
     const now = mine.filter((o) => o.option.slot === 0);
@@ -253,7 +253,7 @@ function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): C
     add('room', fit, { partition: roomOf(pool.id), perUnit: vector(group.need) });
   }
   const perMachine = countFits(group.need, pool.type.capacity);
-  const machineMilliCpu = raw(pool.type.capacity.cpu);
+  const machineMilliCpu = milliCpuOf(pool);
   const view = context.pools.get(pool.id);
   const buyable = option.slot > 0 || (view?.open === true && view.quote !== null);
   if (buyable && perMachine >= 1) {

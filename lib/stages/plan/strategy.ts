@@ -46,14 +46,19 @@ export function strategyPlan(strategy: Strategy): PlanPolicy<unknown> {
     // Nothing is put off to a later slot: of the window only what starts now matters.
     const config = { ...input.config, lookAheadSlots: 1 };
     const problem = problemOf({ ...input, offers, config });
-    const selection = fill(problem, firstComeFirstServed(problem), { giveWay: true });
+    const selection = fill(problem, firstComeFirstServed(problem), { giveWay: 'to-deadlines' });
     const allotment = allotmentOf(problem, selection, unsolved(selection.objectiveUsd));
     return Promise.resolve({ ...allotment, waits: allotment.waits.map((wait) => told(wait, waiting)) });
   };
 }
 
-/** A hard constraint is never widened: work that may only use spot takes spot where its strategy asks for on-demand. */
+/**
+ * A hard constraint is never widened: work that may only use spot takes spot where its strategy asks for on-demand, and
+ * work that may not use spot does not wait for it.
+ */
 function withinConstraints(choice: Choice, group: PendingGroup, input: PlanInput): Choice {
+  if (group.stage.constraints.purchaseOptions?.includes('spot') === false)
+    return { take: 'on-demand', why: 'it may not use spot' };
   if (choice.take !== 'on-demand' || steadyOnly(group.stage.constraints) !== null) return choice;
   return hasSpot(group, input)
     ? { take: 'spot', why: `${choice.why}, and it may only use spot` }

@@ -13,7 +13,7 @@
  * Instances stay in `room` over the whole window; one with nothing but pre-emptible work can be given up as a whole,
  * which returns its vCPUs to the quota (problem.ts).
  */
-import { raw, ZERO_USD } from '../../kernel/units.ts';
+import { ZERO_USD, raw, sub } from '../../kernel/units.ts';
 import type { JobId, PoolId } from '../../kernel/ids.ts';
 import { isLive } from '../../domain/instance.ts';
 import {
@@ -29,6 +29,7 @@ import type { PlanInput } from '../../policy/contracts.ts';
 import { meanLeftS } from '../../policy/work-left.ts';
 import { mayYield, preemptible, slotsLeft, type Preemptible } from './preempt.ts';
 import type { Partition } from './strl/supply.ts';
+import { milliCpuOf, usdPerHourOf } from '../../domain/pool.ts';
 
 /** Live instances of a pool that take tasks. */
 export interface Room {
@@ -72,15 +73,15 @@ export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity
   let taking = 0;
   for (const [pool, there] of [...takingTasks].sort(([a], [b]) => (a < b ? -1 : 1))) {
     rooms.set(pool, roomIn(pool, there, input));
-    taking += milliCpuOf(there[0]) * there.length;
+    taking += (there[0] === undefined ? 0 : milliCpuOf(there[0].pool)) * there.length;
   }
   let live = taking;
   // Instances that are warned or being released are gone by the next slot.
   let staying = taking;
   for (const view of leaving) {
     if (!isLive(view.instance)) continue;
-    live += milliCpuOf(view);
-    if (view.instance.state !== 'warned' && view.instance.state !== 'releasing') staying += milliCpuOf(view);
+    live += milliCpuOf(view.pool);
+    if (view.instance.state !== 'warned' && view.instance.state !== 'releasing') staying += milliCpuOf(view.pool);
   }
   const limitMilliCpu = snapshot.limits.vcpus * 1000;
   const left = (used: number): number => Math.max(0, limitMilliCpu - used - reservedMilliCpu);
@@ -127,9 +128,6 @@ const byId = (a: InstanceView, b: InstanceView): number => (a.instance.id < b.in
 
 const withYielding = (view: InstanceView, input: PlanInput): Resources =>
   view.attempts.reduce((free, r) => (mayYield(r, input) ? plusResources(free, r.attempt.resources) : free), view.free);
-
-const milliCpuOf = (view: InstanceView | undefined): number =>
-  view === undefined ? 0 : raw(view.pool.type.capacity.cpu);
 
 /**
  * Sums of fractions differ in their last digits with the order of the summands, which is to leave no trace in a plan.
@@ -208,7 +206,7 @@ function committedUsd(input: PlanInput): ReadonlyMap<JobId, number> {
       const { job, resources } = running.attempt;
       const share = dominantShare(resources, view.pool.type.capacity);
       const hours = meanLeftS(running, input) / 3600;
-      const usdPerHour = raw(quotes.get(view.pool.id) ?? view.pool.onDemandUsdPerHour);
+      const usdPerHour = usdPerHourOf(view.pool, quotes.get(view.pool.id));
       committed.set(job, (committed.get(job) ?? 0) + share * usdPerHour * hours);
     }
   }
@@ -227,7 +225,7 @@ export function leftOfBudgets(input: PlanInput): ReadonlyMap<JobId, number> {
     const limit = jobs.get(job)?.spec.maxCostUsd ?? null;
     if (limit === null || left.has(job)) continue;
     committed ??= committedUsd(input);
-    left.set(job, Math.max(0, raw(limit) - raw(spentUsd.get(job) ?? ZERO_USD) - (committed.get(job) ?? 0)));
+    left.set(job, Math.max(0, raw(sub(limit, spentUsd.get(job) ?? ZERO_USD)) - (committed.get(job) ?? 0)));
   }
   return left;
 }

@@ -1,7 +1,7 @@
 /** Why a group, or what is left of it, does not start now: a reason from a closed list and a sentence with numbers. */
 import { raw } from '../../kernel/units.ts';
 import type { Allotment, WaitReason } from '../../domain/plan.ts';
-import type { PoolView } from '../../domain/pool.ts';
+import { milliCpuOf, vcpusOf, type PoolView } from '../../domain/pool.ts';
 import { quotaOf } from '../../domain/quota.ts';
 import { countFits } from '../../domain/resources.ts';
 import { tasksBy, type Selection } from './fill.ts';
@@ -112,7 +112,7 @@ function noRoom(problem: Problem, entry: GroupChoices, later: PlannedOption | nu
     const detail = `its ${entry.group.count} tasks start together and need ${needs} vCPUs at once; ${lacks.detail}${next}`;
     return { why: 'gang', ...lacks, detail };
   }
-  const machines = [...new Set(entry.options.map((o) => raw(o.pool.type.capacity.cpu) / 1000))];
+  const machines = [...new Set(entry.options.map((o) => vcpusOf(o.pool)))];
   const smallest = machines.reduce((least, x) => Math.min(least, x), Infinity);
   const each =
     smallest > free
@@ -138,7 +138,7 @@ function quotaTooSmall(problem: Problem, { group, options }: GroupChoices): Omit
 
 /** How many tasks fit on new machines of a pool, as far as its quota goes. */
 const tasksAtOnce = ({ need }: GroupChoices['group'], view: PoolView): number =>
-  Math.floor(atOnceMilliCpu(view, 0) / raw(view.pool.type.capacity.cpu)) * countFits(need, view.pool.type.capacity);
+  Math.floor(atOnceMilliCpu(view, 0) / milliCpuOf(view.pool)) * countFits(need, view.pool.type.capacity);
 
 /** When every pool that it might use now is closed: which, and why. */
 function closedPools(problem: Problem, entry: GroupChoices): Omit<Why, 'why'> | null {

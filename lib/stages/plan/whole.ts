@@ -9,9 +9,8 @@
  * first. Without stops nothing changes: what is left of the quota may still buy smaller machines than those that the
  * plan thought of. O(stops x (choices + rows)), and nothing where nothing is stopped for quota.
  */
-import { raw } from '../../kernel/units.ts';
 import { RESOURCE_KINDS, vector } from '../../domain/resources.ts';
-import type { Pool } from '../../domain/pool.ts';
+import { milliCpuOf, type Pool } from '../../domain/pool.ts';
 import { QUOTA } from './supply.ts';
 import { Filling, keepRunning, stop, unitsAt, type Selection } from './fill.ts';
 import type { Choice, Problem } from './problem.ts';
@@ -66,7 +65,7 @@ function fitsWhole(problem: Problem, { units, kills }: Pick<Selection, 'units' |
   for (const [pool, sum] of needs) {
     const capacity = vector(pool.type.capacity);
     const machines = capacity.map((c, kind) => (c > 0 ? Math.ceil((sum[kind] ?? 0) / c - 1e-9) : 0));
-    wanted += Math.max(...machines) * raw(pool.type.capacity.cpu);
+    wanted += Math.max(...machines) * milliCpuOf(pool);
   }
   const returned = problem.kills.reduce((n, kill, index) => n + (kills[index] ?? 0) * quotaOf(kill.draws), 0);
   return wanted <= problem.capacity.headroomMilliCpu + returned + 1e-6;

@@ -14,7 +14,7 @@
  * begin as a whole.
  */
 import type { GroupId, InstanceId } from '../../kernel/ids.ts';
-import { between, raw } from '../../kernel/units.ts';
+import { ZERO_S, isZero, most, raw, secondsBetween } from '../../kernel/units.ts';
 import type { RunningTask } from '../../domain/snapshot.ts';
 import type { Leftover, QueueInput } from '../../policy/contracts.ts';
 import { doneOnceS } from '../../domain/work-to-do.ts';
@@ -84,11 +84,11 @@ interface Many {
   readonly startS: number;
 }
 
-const mayWait = (group: Leftover['group']): boolean => !group.stage.gang && raw(doneOnceS(group)) === 0;
+const mayWait = (group: Leftover['group']): boolean => !group.stage.gang && isZero(doneOnceS(group));
 
 /** Seconds until a place that is bought now is up: the longest of the offers. */
 const startOf = (alike: readonly Leftover[]): number =>
-  alike.reduce((most, { option }) => Math.max(most, raw(option.offer.startDelayS)), 0);
+  raw(alike.reduce((longest, { option }) => most(longest, option.offer.startDelayS), ZERO_S));
 
 interface Begun {
   /** Tasks of the class that run, or have room. */
@@ -113,7 +113,7 @@ function begunOf(classes: ReadonlyMap<string, Many>, input: QueueInput): Readonl
     }
   };
   const ranS = ({ attempt }: RunningTask): number =>
-    raw(between(attempt.startedMs ?? attempt.placedMs, snapshot.nowMs));
+    secondsBetween(attempt.startedMs ?? attempt.placedMs, snapshot.nowMs);
   for (const running of snapshot.running) {
     const of = unknownAs({ job: running.attempt.job, stage: running.stage });
     const many = of === null ? undefined : classes.get(of);
@@ -126,7 +126,7 @@ function begunOf(classes: ReadonlyMap<string, Many>, input: QueueInput): Readonl
     const instance = snapshot.instances.get(id)?.instance;
     if (instance?.state === 'ready') return 0;
     const readyMs = instance?.readyMs ?? null;
-    return readyMs === null ? config.startDelayMeanS : Math.max(0, raw(between(snapshot.nowMs, readyMs)));
+    return readyMs === null ? config.startDelayMeanS : Math.max(0, secondsBetween(snapshot.nowMs, readyMs));
   };
   for (const { group: id, on } of placements) {
     const group = groups.get(id);
@@ -141,7 +141,7 @@ function begunOf(classes: ReadonlyMap<string, Many>, input: QueueInput): Readonl
 /** Seconds to the last safe start; Infinity without a deadline. */
 function slackS({ group }: Leftover, { worths, snapshot }: QueueInput): number {
   const latestMs = worths.get(group.id)?.latestSafeStartMs ?? null;
-  return latestMs === null ? Infinity : raw(between(snapshot.nowMs, latestMs));
+  return latestMs === null ? Infinity : secondsBetween(snapshot.nowMs, latestMs);
 }
 
 const compareNames = (a: Leftover, b: Leftover): number => {

@@ -25,7 +25,7 @@
  */
 import { invariant } from '../../kernel/errors.ts';
 import type { GroupId } from '../../kernel/ids.ts';
-import { between, raw, type EpochMs } from '../../kernel/units.ts';
+import { isPositive, raw, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import type { Instance } from '../../domain/instance.ts';
 import { type Pool, isSpotPool } from '../../domain/pool.ts';
 import { vector, type Resources } from '../../domain/resources.ts';
@@ -103,7 +103,7 @@ function waitingOf(leftover: Waiting['leftover'], input: QueueInput): Waiting | 
   const worth = input.worths.get(group.id);
   if (worth === undefined || group.stage.gang || turnS > startS) return null;
   const { latestSafeStartMs } = worth;
-  const slackS = latestSafeStartMs === null ? Infinity : raw(between(input.snapshot.nowMs, latestSafeStartMs));
+  const slackS = latestSafeStartMs === null ? Infinity : secondsBetween(input.snapshot.nowMs, latestSafeStartMs);
   const patienceS = Math.max(0, Math.min(startS, slackS / 2));
   const latestS = slackS > 0 ? startS + patienceS : startS / 2;
   const onSpot = isSpotPool(option.offer.pool);
@@ -114,7 +114,7 @@ function waitingOf(leftover: Waiting['leftover'], input: QueueInput): Waiting | 
 function turnOf(group: PendingGroup, { forecasts, config }: QueueInput): number {
   const key = `${group.job}/${group.stage.name}`;
   const forecast = invariant(forecasts.runtime.get(key), `no runtime forecast for ${key}`);
-  const readS = raw(group.keptS) > 0 ? config.restoreS : 0;
+  const readS = isPositive(group.keptS) ? config.restoreS : 0;
   return Math.max(LEAST_TURN_S, meanToDo(forecast.runtime, group) + readS + config.turnoverS);
 }
 
@@ -201,7 +201,7 @@ function placesHeld(input: QueueInput, waiting: readonly Waiting[]): HeldPlaces 
     for (const running of attempts) {
       const { id, resources: need, startedMs } = running.attempt;
       const leftS = raw(leftOf(running));
-      const ranS = startedMs === null ? 0 : raw(between(startedMs, snapshot.nowMs));
+      const ranS = startedMs === null ? 0 : secondsBetween(startedMs, snapshot.nowMs);
       if (ranS + leftS > shortS || isStopping(running) || giveWay.has(id)) continue;
       held.add(pool, { need, places: 1, takenS: leftS + config.turnoverS });
     }
@@ -221,7 +221,7 @@ function placesHeld(input: QueueInput, waiting: readonly Waiting[]): HeldPlaces 
 /** Of an instance that has not been launched yet as if it were now. */
 function untilUpS({ state, readyMs }: Instance, nowMs: EpochMs, startDelayS: number): number {
   if (state === 'ready') return 0;
-  return readyMs === null ? startDelayS : Math.max(0, raw(between(nowMs, readyMs)));
+  return readyMs === null ? startDelayS : Math.max(0, secondsBetween(nowMs, readyMs));
 }
 
 const wholesIn = (amount: number, part: number): number => Math.max(0, Math.floor(amount / part + 1e-9));

@@ -1,5 +1,5 @@
 import type { Acquire } from './acquire.ts';
-import { raw } from '../../kernel/units.ts';
+import { ascending } from '../../kernel/units.ts';
 import { fillInOrder } from './fill.ts';
 
 /**
@@ -12,6 +12,6 @@ export const cheapestSpot: Acquire = (input) =>
     input,
     (a, b) =>
       Number(b.pool.option === 'spot') - Number(a.pool.option === 'spot') ||
-      raw(a.offer.priceUsdPerHour) - raw(b.offer.priceUsdPerHour),
+      ascending(a.offer.priceUsdPerHour, b.offer.priceUsdPerHour),
     () => true,
   );

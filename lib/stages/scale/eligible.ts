@@ -1,7 +1,7 @@
-import { raw } from '../../kernel/units.ts';
+import { hoursIn, most, raw, seconds } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Offer } from '../../domain/forecast.ts';
-import type { Pool } from '../../domain/pool.ts';
+import { vcpusOf, type Pool } from '../../domain/pool.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
 
 /** An offer that a leftover may be bought on, with its pool. */
@@ -45,17 +45,12 @@ export function vcpusLeft(input: AcquireInput): number {
   return left;
 }
 
-export const vcpusOf = (pool: Pool): number => raw(pool.type.capacity.cpu) / 1000;
-
-/** Bid as a number that orders bids: none is the highest. */
-export const bidOrder = (bid: Offer['bid']): number => (bid === 'uncapped' ? Infinity : raw(bid));
-
 /**
  * US dollars per instance-hour that a task pays for useful work: expected cost, preferences taken off, over its share
  * and running time.
  */
 export function effectiveUsdPerHour(offer: Offer, leftover: Leftover, config: SchedulerConfig): number {
-  const hours = Math.max(raw(leftover.runtimeS), 1) / 3600;
+  const hours = hoursIn(most(leftover.runtimeS, seconds(1)));
   const net = offer.expectedCostUsd - (offer.preferenceUsd ?? 0);
   // Start-up is paid once per instance whatever runs on it: it weighs most where the work is short.
   const startUp = (raw(offer.priceUsdPerHour) * config.startDelayMeanS) / 3600 / hours;

@@ -1,8 +1,9 @@
-import { raw } from '../../kernel/units.ts';
+import { descending, raw } from '../../kernel/units.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import { fits, minusResources, type Resources, countFits, times } from '../../domain/resources.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
-import { bidOrder, eligibleOffers, openPools, vcpusLeft, vcpusOf, type EligibleOffer } from './eligible.ts';
+import { eligibleOffers, openPools, vcpusLeft, type EligibleOffer } from './eligible.ts';
+import { capUsd, vcpusOf } from '../../domain/pool.ts';
 
 /**
  * What baselines share: each leftover goes to the offer that `prefers` ranks first (0 = as given), filling the last
@@ -23,7 +24,7 @@ export function fillInOrder(
       .sort((a, b) => prefers(a, b) || byName(a, b));
     const offer = offers[0];
     if (offer === undefined) continue;
-    const key = `${offer.pool.id} ${bidOrder(offer.offer.bid)}`;
+    const key = `${offer.pool.id} ${capUsd(offer.offer.bid)}`;
     const lot = lots.get(key) ?? { offer, count: 0, tasks: 0, free: null };
     const { need } = leftover.group;
     const inLast = lot.free === null ? 0 : Math.min(leftover.count, countFits(need, lot.free));
@@ -54,7 +55,7 @@ export function fillInOrder(
 }
 
 const byRuntime = (a: Leftover, b: Leftover): number =>
-  raw(b.runtimeS) - raw(a.runtimeS) || (a.group.id < b.group.id ? -1 : a.group.id > b.group.id ? 1 : 0);
+  descending(a.runtimeS, b.runtimeS) || (a.group.id < b.group.id ? -1 : a.group.id > b.group.id ? 1 : 0);
 
 const byName = (a: EligibleOffer, b: EligibleOffer): number =>
-  a.pool.id === b.pool.id ? bidOrder(b.offer.bid) - bidOrder(a.offer.bid) || 0 : a.pool.id < b.pool.id ? -1 : 1;
+  a.pool.id === b.pool.id ? capUsd(b.offer.bid) - capUsd(a.offer.bid) || 0 : a.pool.id < b.pool.id ? -1 : 1;

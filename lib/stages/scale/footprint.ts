@@ -1,10 +1,9 @@
 import type { JobId } from '../../kernel/ids.ts';
-import { raw } from '../../kernel/units.ts';
+import { raw, vcpusIn } from '../../kernel/units.ts';
 import type { Offer } from '../../domain/forecast.ts';
-import type { Pool } from '../../domain/pool.ts';
+import { vcpusOf, type Pool } from '../../domain/pool.ts';
 import type { MarketForecast } from '../../domain/forecasts.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
-import { vcpusOf } from './eligible.ts';
 
 /**
  * What is held and being bought, by spot pool: the A of Tributary 2.2.2, in vCPUs (its resc). Also per job, for the
@@ -24,9 +23,9 @@ export class Footprint {
     this.#gamma = input.config.correlationPenalty;
     for (const { pool, attempts } of input.snapshot.instances.values()) {
       if (pool.option === 'spot') this.#hold(pool, vcpusOf(pool));
-      for (const { attempt } of attempts) this.give(attempt.job, pool, raw(attempt.resources.cpu) / 1000);
+      for (const { attempt } of attempts) this.give(attempt.job, pool, vcpusIn(attempt.resources.cpu));
     }
-    for (const l of input.leftovers) this.#want(l.group.job, (raw(l.group.need.cpu) / 1000) * l.count);
+    for (const l of input.leftovers) this.#want(l.group.job, vcpusIn(l.group.need.cpu) * l.count);
   }
 
   /** Instances bought in a pool. */

@@ -3,11 +3,11 @@ import { policy } from '../../policy/policy.ts';
 import { scaling } from './acquire.ts';
 import { cheapestSpot } from './cheapest-spot.ts';
 import { onDemandOnly } from './on-demand-only.ts';
-import { priceCapacityOptimized } from './price-capacity-optimized.ts';
+import { NEAR_S, priceCapacityOptimized } from './price-capacity-optimized.ts';
 import { releaseIdle } from './release.ts';
 import { stratusTributary } from './stratus-tributary.ts';
 
-const UNCAPPED: Asks = { bids: (pool) => (pool.option === 'spot' ? ['uncapped'] : []) };
+const UNCAPPED: Asks = { bids: (pool) => (pool.option === 'spot' ? ['uncapped'] : []), horizon: NEAR_S };
 
 /** What is bought and what is given back. Each gives back what nothing runs on, at the end of what is paid. */
 export const SCALE = [

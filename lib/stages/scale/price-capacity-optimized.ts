@@ -1,15 +1,15 @@
 import type { Acquire } from './acquire.ts';
-import { raw, seconds } from '../../kernel/units.ts';
+import { seconds } from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { pInterruptedWithin } from '../../domain/forecast.ts';
 import type { Purchase } from '../../domain/plan.ts';
-import type { Pool, PoolView } from '../../domain/pool.ts';
+import { usdPerHourOf, vcpusOf, type Pool, type PoolView } from '../../domain/pool.ts';
 import { fits } from '../../domain/resources.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
-import { vcpusLeft, vcpusOf } from './eligible.ts';
+import { vcpusLeft } from './eligible.ts';
 
 /** "In the near term": an hour. */
-const NEAR_S = seconds(3600);
+export const NEAR_S = seconds(3600);
 /**
  * Part of the pools that count as those with the least chance of interruption. Ours: AWS says "the pools" and no
  * number.
@@ -61,7 +61,7 @@ function poolFor({ group, option }: Leftover, open: readonly PoolView[], input: 
         fits(group.need, pool.type.capacity) &&
         brokenConstraint(group.stage.constraints, pool) === null,
     )
-    .map(({ pool, quote }) => ({ pool, usdPerHour: raw(quote ?? pool.onDemandUsdPerHour) }))
+    .map(({ pool, quote }) => ({ pool, usdPerHour: usdPerHourOf(pool, quote) }))
     .sort((a, b) => a.usdPerHour - b.usdPerHour || (a.pool.id < b.pool.id ? -1 : 1));
   const safe = chosen.option === 'spot' ? safestOf(able, input) : able;
   return safe[0]?.pool ?? null;

@@ -1,4 +1,4 @@
-import { plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
+import { plus, seconds, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Release } from '../../domain/plan.ts';
 import { instanceParts, type InstanceView } from '../../domain/snapshot.ts';
@@ -35,10 +35,10 @@ export const releaseIdle: Return = ({ snapshot, used, config }) => {
 
 function reasonToRelease({ instance }: InstanceView, now: EpochMs, config: SchedulerConfig): string | null {
   if (instance.launchedMs === null) return 'nothing waits for it and it is not charged for yet';
-  const ageS = (raw(now) - raw(instance.launchedMs)) / 1000;
+  const ageS = secondsBetween(instance.launchedMs, now);
   const paidS = config.billing === 'per-hour' ? (Math.floor(Math.max(0, ageS) / HOUR_S) + 1) * HOUR_S : MINIMUM_S;
   const next = plus(now, seconds(config.cyclePeriodS));
-  const nextAgeS = (raw(next) - raw(instance.launchedMs)) / 1000;
+  const nextAgeS = secondsBetween(instance.launchedMs, next);
   const margin = config.billing === 'per-hour' ? MARGIN_S : 0;
   if (nextAgeS + margin <= paidS) return null;
   return config.billing === 'per-hour'

@@ -1,8 +1,8 @@
-import { raw } from '../../kernel/units.ts';
-import type { Bid, Pool } from '../../domain/pool.ts';
+import { descending, raw } from '../../kernel/units.ts';
+import { capUsd, vcpusOf, type Bid, type Pool } from '../../domain/pool.ts';
 import { vector } from '../../domain/resources.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
-import { bidOrder, effectiveUsdPerHour, eligibleOffers, openPools, vcpusLeft, vcpusOf } from './eligible.ts';
+import { effectiveUsdPerHour, eligibleOffers, openPools, vcpusLeft } from './eligible.ts';
 import type { EligibleOffer } from './eligible.ts';
 import { Footprint } from './footprint.ts';
 
@@ -106,7 +106,7 @@ export class Scaler {
         left: leftover.count,
       }));
     return pending.sort(
-      (a, b) => raw(b.leftover.runtimeS) - raw(a.leftover.runtimeS) || compareText(nameOf(a), nameOf(b)),
+      (a, b) => descending(a.leftover.runtimeS, b.leftover.runtimeS) || compareText(nameOf(a), nameOf(b)),
     );
   }
 
@@ -247,7 +247,7 @@ export class Scaler {
       const roomy = this.#roomy.get(pool.id) ?? [];
       for (const b of roomy.slice(-MOST_LOOKED_AT).reverse()) {
         if (p.left === 0) return;
-        const perInstance = bidOrder(offer.bid) <= bidOrder(b.bid) ? howMany(p.need, b.free) : 0;
+        const perInstance = capUsd(offer.bid) <= capUsd(b.bid) ? howMany(p.need, b.free) : 0;
         if (perInstance === 0) continue;
         const whole = Math.min(b.count, Math.floor(p.left / perInstance));
         const split = whole < b.count ? p.left - whole * perInstance : 0;
@@ -283,7 +283,7 @@ const runtimeBin = (runtimeS: number): number => (runtimeS < 1 ? 0 : Math.floor(
 
 /** A task may share an instance at its own bid or a higher one, which is interrupted no more and costs the same. */
 const mayUse = (p: Pending, { pool, offer }: EligibleOffer): boolean =>
-  p.offers.some((o) => o.pool.id === pool.id && bidOrder(o.offer.bid) <= bidOrder(offer.bid));
+  p.offers.some((o) => o.pool.id === pool.id && capUsd(o.offer.bid) <= capUsd(offer.bid));
 
 const fitsOnTop = (used: readonly number[], need: readonly number[], capacity: readonly number[]): boolean =>
   used.every((u, k) => u + (need[k] ?? 0) <= (capacity[k] ?? 0) + 1e-6);
@@ -307,7 +307,7 @@ function smallestOf(pending: readonly Pending[]): readonly number[] {
 }
 
 const nameOf = (p: Pending): string =>
-  `${p.leftover.group.id} ${p.leftover.option.offer.pool} ${bidOrder(p.leftover.option.offer.bid)}`;
+  `${p.leftover.group.id} ${p.leftover.option.offer.pool} ${capUsd(p.leftover.option.offer.bid)}`;
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const byPoolAndBid = (a: EligibleOffer, b: EligibleOffer): number =>
-  compareText(a.pool.id, b.pool.id) || bidOrder(a.offer.bid) - bidOrder(b.offer.bid) || 0;
+  compareText(a.pool.id, b.pool.id) || capUsd(a.offer.bid) - capUsd(b.offer.bid) || 0;

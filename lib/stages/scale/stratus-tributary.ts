@@ -2,8 +2,8 @@ import type { Acquire } from './acquire.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import { vector } from '../../domain/resources.ts';
 import type { Leftover } from '../../policy/contracts.ts';
-import { bidOrder } from './eligible.ts';
 import { Scaler, type Bought } from './scaler.ts';
+import { capUsd } from '../../domain/pool.ts';
 
 /**
  * Buys for leftovers with Stratus' scaler and Tributary's diversification (lib/stages/scale/scaler.ts). A gang that
@@ -22,7 +22,7 @@ export const stratusTributary: Acquire = (input) => {
 
 /** One purchase per pool and bid, ordered by pool and bid. */
 function purchasesOf(bought: readonly Bought[]): readonly Purchase[] {
-  const alike = Map.groupBy(bought, (b) => `${b.pool.id} ${bidOrder(b.bid)}`);
+  const alike = Map.groupBy(bought, (b) => `${b.pool.id} ${capUsd(b.bid)}`);
   return [...alike.keys()].sort().flatMap((key): Purchase[] => {
     const list = alike.get(key) ?? [];
     const first = list[0];

@@ -1,4 +1,4 @@
-import { epochMs, raw, type EpochMs } from '../../kernel/units.ts';
+import { epochMs, msBetween, raw, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { startedHourEndMs } from '../../domain/instance.ts';
 import type { InstanceView } from '../../domain/snapshot.ts';
@@ -20,7 +20,7 @@ export function windowEndMs(
   const { state, launchedMs } = instance;
   if (launchedMs === null || (state !== 'starting' && state !== 'ready')) return null;
   if (billing === 'per-hour') return startedHourEndMs(launchedMs, nowMs);
-  const age = Math.max(0, raw(nowMs) - raw(launchedMs));
+  const age = Math.max(0, msBetween(launchedMs, nowMs));
   if (refundRule === 'none' || pool.option !== 'spot' || age >= HOUR_MS) return null;
   return epochMs(raw(launchedMs) + HOUR_MS);
 }

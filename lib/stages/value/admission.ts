@@ -1,4 +1,4 @@
-import { between, raw, type EpochMs } from '../../kernel/units.ts';
+import { secondsBetween, vcpusIn, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
 import type { Admission, JobSpec } from '../../domain/job.ts';
@@ -35,7 +35,7 @@ export function assessAdmission(spec: JobSpec, facts: AdmissionFacts): Admission
     );
   }
   if (facts.deadlineMs === null) return { feasible: true, notes };
-  const windowS = raw(between(facts.nowMs, facts.deadlineMs));
+  const windowS = secondsBetween(facts.nowMs, facts.deadlineMs);
   const leastS = pathS(spec, facts, (size, { basis }) =>
     likeStageDurationS(size, facts.vcpus, basis === 'hint' ? LIKELY : LEAST),
   );
@@ -101,7 +101,7 @@ function waveNotes(spec: JobSpec, facts: AdmissionFacts): string[] {
     const waves = wavesBefore({ tasks: s.tasks, cpu: s.resources.cpu }, facts.vcpus) + 1;
     if (waves === 1) return [];
     return [
-      `Stage ${s.name}: ${s.tasks} tasks of ${raw(s.resources.cpu) / 1000} vCPU take ${waves} waves under the limit of ${facts.vcpus} vCPUs.`,
+      `Stage ${s.name}: ${s.tasks} tasks of ${vcpusIn(s.resources.cpu)} vCPU take ${waves} waves under the limit of ${facts.vcpus} vCPUs.`,
     ];
   });
 }

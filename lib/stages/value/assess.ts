@@ -1,13 +1,22 @@
 import type { GroupId, JobId } from '../../kernel/ids.ts';
-import { minus, raw, seconds, ZERO_S, type EpochMs, type Seconds } from '../../kernel/units.ts';
+import {
+  ZERO_S,
+  isPositive,
+  minus,
+  raw,
+  scale,
+  seconds,
+  secondsBetween,
+  type EpochMs,
+  type Seconds,
+} from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { mean, type Distribution } from '../../domain/distribution.ts';
-import { forecastFor } from '../../domain/forecast.ts';
 import type { Job, StageSpec } from '../../domain/job.ts';
 import type { UtilityCurve, Worth } from '../../domain/plan.ts';
 import { begunBy, doneOnceS } from '../../domain/work-to-do.ts';
 import { workKeptS, type RunningTask } from '../../domain/snapshot.ts';
-import type { Forecasts } from '../../domain/forecasts.ts';
+import { forecastFor, type Forecasts } from '../../domain/forecasts.ts';
 import type { ValuePolicy, Worths } from '../../policy/contracts.ts';
 import { slot } from '../../policy/memory.ts';
 import { stageDurationS, stageGraph, wavesBefore, type StageSize } from './critical-path.ts';
@@ -79,7 +88,7 @@ export function valuePolicy(draw: DrawCurve): ValuePolicy {
     const mayBeDue = (r: RunningTask, withinS: number): boolean => {
       const stage = stageOf(r.attempt.job, r.stage);
       if (stage === undefined || stage.taskDeadlineMs === null) return false;
-      const slackS = (raw(stage.taskDeadlineMs) - raw(snapshot.nowMs)) / 1000;
+      const slackS = secondsBetween(snapshot.nowMs, stage.taskDeadlineMs);
       return slackS <= withinS + mostNeededS(stage, begunBy(r, snapshot.nowMs).ranS, config);
     };
     return { groups, ofRunning, mayBeDue } satisfies Worths;
@@ -195,7 +204,7 @@ function assessJob(context: JobContext): Map<string, StageWorth> {
       taskDeadlineMs,
       lasting: taskDeadlineMs === null ? new StagesWorth({ curve: drawn.curve, taskDeadlineMs, why }, null) : null,
       runtime: stage.runtime,
-      wavesBeforeS: seconds(wavesBefore(stage, vcpus) * raw(mean(stage.runtime))),
+      wavesBeforeS: scale(mean(stage.runtime), wavesBefore(stage, vcpus)),
     });
   }
   return stages;
@@ -239,7 +248,7 @@ function worthOf(stage: StageWorth, progress: Progress, config: SchedulerConfig)
     cycle: seconds(config.cyclePeriodS),
     p: config.safetyQuantile,
   });
-  const restoreS = raw(progress.kept) > 0 ? config.restoreS : 0;
+  const restoreS = isPositive(progress.kept) ? config.restoreS : 0;
   const neededS = config.startDelayMaxS + restoreS + raw(progress.wavesBeforeS) + restartS;
   return new StagesWorth(stage, minus(taskDeadlineMs, seconds(neededS)));
 }

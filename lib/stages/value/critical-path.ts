@@ -1,4 +1,4 @@
-import { raw, seconds, type MilliCpu, type Seconds } from '../../kernel/units.ts';
+import { ZERO_S, add, raw, scale, seconds, type MilliCpu, type Seconds } from '../../kernel/units.ts';
 import { mean, quantile, type Distribution } from '../../domain/distribution.ts';
 
 /** A stage as the critical path sees it. */
@@ -30,7 +30,7 @@ export function stageDurationS(stage: StageSize, vcpus: number, p: number): numb
   if (stage.tasks === 0) return 0;
   const slowest = Math.max(p, Math.min(FURTHEST_QUANTILE, p ** (1 / atOnce(stage, vcpus))));
   const waves = wavesBefore(stage, vcpus);
-  return (waves === 0 ? 0 : waves * raw(mean(stage.runtime))) + raw(quantile(stage.runtime, slowest));
+  return raw(add(waves === 0 ? ZERO_S : scale(mean(stage.runtime), waves), quantile(stage.runtime, slowest)));
 }
 
 /**

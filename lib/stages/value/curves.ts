@@ -1,9 +1,12 @@
-import { epochMs, raw, type EpochMs, type Seconds } from '../../kernel/units.ts';
+import { most, plus, seconds, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import type { UtilityCurve } from '../../domain/plan.ts';
 
 /** Value functions of JVuSched (JamaisVu figure 5a): worth of finishing at a time, US dollars. */
 
-const after = (t: EpochMs, s: Seconds): EpochMs => epochMs(raw(t) + Math.max(raw(s) * 1000, 1));
+/** Points of a curve lie apart at least this far. */
+const MILLISECOND = seconds(0.001);
+
+const after = (t: EpochMs, s: Seconds): EpochMs => plus(t, most(s, MILLISECOND));
 
 /**
  * Deadline job: constant until the deadline, then linearly down to `endUsd` within `fadeS` (JamaisVu section 4.3: so

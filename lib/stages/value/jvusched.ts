@@ -1,4 +1,4 @@
-import { between, raw, seconds, type Seconds } from '../../kernel/units.ts';
+import { raw, seconds, secondsBetween, type Seconds } from '../../kernel/units.ts';
 import type { ValuePolicy } from '../../policy/contracts.ts';
 import { valuePolicy, type CurveFacts } from './assess.ts';
 import { bestEffortCurve, deadlineCurve } from './curves.ts';
@@ -67,7 +67,7 @@ export const jvuSched: ValuePolicy = valuePolicy((facts) => {
 });
 
 function fadeOf({ job }: CurveFacts): Seconds {
-  const windowS = job.deadlineMs === null ? 0 : raw(between(job.submittedMs, job.deadlineMs));
+  const windowS = job.deadlineMs === null ? 0 : secondsBetween(job.submittedMs, job.deadlineMs);
   return seconds(Math.max(MIN_FADE_S, windowS));
 }
 

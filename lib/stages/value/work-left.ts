@@ -1,4 +1,16 @@
-import { raw, seconds, sub, type Seconds } from '../../kernel/units.ts';
+import {
+  add,
+  atLeastZero,
+  gte,
+  isPositive,
+  most,
+  ratio,
+  raw,
+  scale,
+  seconds,
+  sub,
+  type Seconds,
+} from '../../kernel/units.ts';
 import { certain, quantileRemaining, remaining, type Distribution } from '../../domain/distribution.ts';
 
 /** What a task still has to do, seconds. */
@@ -16,9 +28,9 @@ export interface WorkLeft {
  */
 export function workLeft(runtime: Distribution, done: Seconds, kept: Seconds, cycle: Seconds): WorkLeft {
   const longest = seconds(runtime.atS.at(-1) ?? 0);
-  const outlived = raw(done) >= raw(longest) && raw(done) > 0;
+  const outlived = gte(done, longest) && isPositive(done);
   const stay = outlived ? certain(backOff(sub(done, longest), cycle)) : remaining(runtime, done);
-  const redo = Math.max(0, raw(done) - raw(kept));
+  const redo = raw(atLeastZero(sub(done, kept)));
   return { stay, restart: redo === 0 ? stay : { atS: stay.atS.map((s) => s + redo), weight: stay.weight } };
 }
 
@@ -35,10 +47,9 @@ export function restartQuantileS(of: {
 }): number {
   const { runtime, done, kept, cycle, p } = of;
   const longest = seconds(runtime.atS.at(-1) ?? 0);
-  const outlived = raw(done) >= raw(longest) && raw(done) > 0;
-  const stayS = raw(outlived ? backOff(sub(done, longest), cycle) : quantileRemaining(runtime, done, p));
-  const redoS = Math.max(0, raw(done) - raw(kept));
-  return redoS === 0 ? stayS : stayS + redoS;
+  const outlived = gte(done, longest) && isPositive(done);
+  const stay = outlived ? backOff(sub(done, longest), cycle) : quantileRemaining(runtime, done, p);
+  return raw(add(stay, atLeastZero(sub(done, kept))));
 }
 
 /**
@@ -48,10 +59,10 @@ export function restartQuantileS(of: {
  * puts the estimate at 2^(t+1) - 1 cycles. Returns the time from now to there: more than 0, at most `over` + one cycle.
  */
 export function backOff(over: Seconds, cycle: Seconds): Seconds {
-  const cycles = raw(over) / raw(cycle);
+  const cycles = ratio(over, cycle);
   const t = Math.floor(Math.log2(cycles + 1));
-  return seconds(Math.max((2 ** (t + 1) - 1 - cycles) * raw(cycle), MIN_LEFT_S));
+  return most(scale(cycle, 2 ** (t + 1) - 1 - cycles), MIN_LEFT_S);
 }
 
 /** Rounding must not turn "still running" into "done". */
-const MIN_LEFT_S = 0.001;
+const MIN_LEFT_S = seconds(0.001);

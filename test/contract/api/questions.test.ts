@@ -232,8 +232,8 @@ describe('one job', () => {
     const archive = 's3://blobs/archive/';
     api = apiUnderTest({ history: { days: 90, archive } });
     const random = (): number => 0.5;
-    const old = `j-${timeOrderedText(raw(NOW) - 91 * 86_400_000, random)}`;
-    const young = `j-${timeOrderedText(raw(NOW) - 89 * 86_400_000, random)}`;
+    const old = `j-${timeOrderedText(minus(NOW, seconds(91 * 86_400)), random)}`;
+    const young = `j-${timeOrderedText(minus(NOW, seconds(89 * 86_400)), random)}`;
     for (const path of [old, `${old}/tasks`, `${old}/cost`, `${old}/logs`, `${old}/explain`]) {
       const problem = problemIn(await api.get(`/api/jobs/${path}`), 410, 'gone');
       expect(problem.got).toContain('2025-11-30');

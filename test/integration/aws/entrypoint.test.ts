@@ -21,7 +21,7 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { ENTRY_POINT } from '../../../lib/drivers/aws/fleet/entrypoint.ts';
+import { ENTRY_POINT, SUPERSEDED_CODE } from '../../../lib/drivers/aws/fleet/entrypoint.ts';
 import { inputScript, outputScript } from '../../../lib/drivers/aws/fleet/staging.ts';
 import { placedInS3 } from '../../../lib/drivers/aws/fleet/placed.ts';
 import { parseJobFile } from '../../../lib/domain/job-file/job-file.ts';
@@ -36,6 +36,7 @@ const WORKDIR = `s3://${BUCKET}/work/j1`;
 const CHECKPOINT = `s3://${BUCKET}/checkpoints/j1/main/0/`;
 const MARK = 'kept/mark';
 const REPORT = 'ebb-end-0123';
+const CLAIM = `s3://${BUCKET}/checkpoints/j1/main/0.publisher-`;
 
 /** What the `aws` of a bench works on. */
 interface Bucket {
@@ -192,6 +193,16 @@ class Bench {
 
 const SAVES = { EBB_CHECKPOINT_SIGNAL: 'USR1', EBB_CHECKPOINT_GRACE_S: '9' };
 const sh = (script: string): string[] => ['sh', '-c', script];
+/** An attempt that names itself in its outputs. */
+const naming = (attempt: string, round: number) =>
+  [
+    sh(`echo ${attempt} >first; mkdir more; echo ${attempt} >more/second`),
+    {
+      EBB_ATTEMPT: attempt,
+      EBB_CLAIM: `${CLAIM}${round}`,
+      EBB_OUTPUTS: outputScript(WORKDIR, ['first', 'more']),
+    },
+  ] as const;
 
 async function until(what: string, look: () => Promise<boolean>): Promise<void> {
   const patience = performance.now() + 60_000;
@@ -339,6 +350,20 @@ function withS3(
       expect(await bucket.keys('work')).toEqual([]);
     });
 
+    onBucket('publishes the outputs of one attempt of a round, and of the next round', async (bench, bucket) => {
+      const round = await Promise.all(
+        ['1.1', '1.2', '1.3'].map(async (name) => ({ name, ...(await bench.run(...naming(name, 1)).ended) })),
+      );
+      const published = async () => [await bucket.get('work/j1/first'), await bucket.get('work/j1/more/second')];
+      const [winner, ...others] = round.toSorted((a, b) => (a.code ?? 0) - (b.code ?? 0));
+      expect(winner).toMatchObject({ code: 0, stderr: '', report: null });
+      expect(others.map((o) => o.code)).toEqual([SUPERSEDED_CODE, SUPERSEDED_CODE]);
+      for (const { report } of others) expect(report).toBe(`${REPORT} why ${winner!.name} publishes its outputs`);
+      expect(await published()).toEqual([`${winner!.name}\n`, `${winner!.name}\n`]);
+      expect(await bench.run(...naming('1.4', 4)).ended).toMatchObject({ code: 0 });
+      expect(await published()).toEqual(['1.4\n', '1.4\n']);
+    });
+
     onBucket(
       'keeps the checkpoint of a task that must give way, and the next attempt goes on from it',
       async (bench, bucket) => {
@@ -462,6 +487,75 @@ describe('the entrypoint, with what goes wrong', () => {
     expect(ended.code).toBe(1);
     expect(ended.report).toBe(`${REPORT} why output out could not be uploaded`);
   });
+
+  onFolder('gives a claim back when outputs cannot be uploaded', async (bench, bucket) => {
+    refuse(bench, '/work/j1/more');
+    expect(await bench.run(...naming('1.1', 1)).ended).toMatchObject({ code: 1 });
+    refuse(bench, 'nothing');
+    expect(await bench.run(...naming('1.2', 1)).ended).toMatchObject({ code: 0 });
+    expect(await bucket.get('work/j1/first')).toBe('1.2\n');
+  });
+
+  onFolder('holds a claim whose answer was lost', async (bench, bucket) => {
+    await bucket.put('checkpoints/j1/main/0.publisher-1', '1.1');
+    expect(await bench.run(...naming('1.1', 1)).ended).toMatchObject({ code: 0 });
+    expect(await bucket.get('work/j1/first')).toBe('1.1\n');
+  });
+
+  onFolder('has failed when it cannot learn who publishes, and publishes nothing', async (bench, bucket) => {
+    bench.hurry();
+    refuse(bench, 'main/0.publisher-1');
+    const ended = await bench.run(...naming('1.1', 1)).ended;
+    expect(ended).toMatchObject({ code: 1, report: `${REPORT} why its outputs could not be claimed at ${CLAIM}1` });
+    expect(await bucket.keys('work')).toEqual([]);
+  });
+
+  onFolder('publishes without conditional writes as an original, and begins no copy', async (bench, bucket) => {
+    refuse(bench, '--if-none-match');
+    const [program, env] = naming('1.1', 1);
+    const copy = await bench.run(sh('echo ran'), { ...env, EBB_COPY: '1' }).ended;
+    expect(copy).toMatchObject({ code: SUPERSEDED_CODE, stdout: '' });
+    expect(copy.report).toMatch(/knows no conditional writes/);
+    expect(await bench.run(program, env).ended).toMatchObject({ code: 0 });
+    expect(await bucket.get('work/j1/first')).toBe('1.1\n');
+  });
+
+  onFolder('tells its own code from the same one of a program, and from a time limit', async (bench, bucket) => {
+    const ended = await bench.run(sh(`exit ${SUPERSEDED_CODE}`)).ended;
+    expect(ended).toMatchObject({ code: 1, report: `${REPORT} why exit code ${SUPERSEDED_CODE}` });
+    await bucket.put('checkpoints/j1/main/0.publisher-1', 'another');
+    const [, env] = naming('1.1', 1);
+    const late = sh("trap 'mkdir more; : >first; exit 0' TERM; sleep 60 & wait");
+    expect(await bench.run(late, { ...env, EBB_TIMEOUT_S: '1' }).ended).toMatchObject({ code: SUPERSEDED_CODE });
+  });
+
+  /** Calls of `aws` that an attempt with two outputs makes: its claim, and an upload for each. */
+  const CALLS = 3;
+  for (let call = 1; call <= CALLS; call++)
+    for (const when of ['before', 'after'] as const)
+      onFolder(`loses nothing when it dies ${when} call ${call}, whoever else is there`, async (bench, bucket) => {
+        const cli = join(bench.tools, 'aws-cli');
+        writeFileSync(cli, readFileSync(join(bench.tools, 'aws')));
+        chmodSync(cli, 0o755);
+        const count = join(bench.dir, 'count');
+        const die = `[ "$(wc -l <'${count}')" -ne ${call} ] || kill -KILL 0`;
+        const counted = `echo >>'${count}'`;
+        const dying =
+          when === 'before'
+            ? `${counted}; ${die}; exec '${cli}' "$@"`
+            : `${counted}; '${cli}' "$@"; c=$?; ${die}; exit $c`;
+        bench.tool('aws', dying);
+        const died = await bench.run(...naming('1.1', 1)).ended;
+        expect(died.code).toBeNull();
+        bench.tool('aws', `exec '${cli}' "$@"`);
+        const rival = await bench.run(...naming('1.2', 1)).ended;
+        // Nobody knows whether the one that claimed goes on: the round ends without a success.
+        expect(rival.code).toBe(call === 1 && when === 'before' ? 0 : SUPERSEDED_CODE);
+        const winner = rival.code === 0 ? '1.2' : '1.3';
+        if (rival.code !== 0) expect(await bench.run(...naming('1.3', 3)).ended).toMatchObject({ code: 0 });
+        for (const key of await bucket.keys('work')) expect(await bucket.get(key)).toBe(`${winner}\n`);
+        expect(await bucket.keys('work')).toHaveLength(2);
+      });
 
   onFolder('does not begin anew when the checkpoint cannot be had', async (bench) => {
     refuse(bench, 'sync');

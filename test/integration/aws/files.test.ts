@@ -173,6 +173,28 @@ describe('files of tasks on AWS', () => {
     expect(text).toBe('s3://bucket/work/job');
   }, 120_000);
 
+  it('are those of the first attempt of a round; another one is superseded, and no failure', async () => {
+    const task = { job: 'job', stage: 'main', index: 21, round: 1 };
+    const outputs = ['s3://bucket/results/who'];
+    const of = (number: number) => ({
+      command: ['sh', '-c', `echo ${number} >who`],
+      outputs,
+      task: { ...task, number },
+    });
+    const first = await start('21.1', of(1));
+    expect(await ended(first)).toMatchObject({ exitCode: 0, stopped: null });
+    const copy = await start('21.2', { ...of(2), role: 'copy' });
+    expect(await ended(copy)).toMatchObject({
+      exitCode: 0,
+      stopped: 'superseded',
+      detail: '21.1 publishes its outputs',
+    });
+    expect(readFileSync(object('results/who'), 'utf8')).toBe('1\n');
+    const next = await start('21.3', { ...of(3), task: { ...task, number: 3, round: 3 } });
+    expect(await ended(next)).toMatchObject({ exitCode: 0, stopped: null });
+    expect(readFileSync(object('results/who'), 'utf8')).toBe('3\n');
+  }, 120_000);
+
   it('that are not there fail the attempt, with the reason', async () => {
     const attempt = await start('3.1', { inputs: ['none/*.csv'], workdir: 's3://bucket/elsewhere' });
     expect(await ended(attempt)).toMatchObject({

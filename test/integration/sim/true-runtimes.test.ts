@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { raw, seconds } from '../../../lib/kernel/units.ts';
+import { epochMs, raw, seconds } from '../../../lib/kernel/units.ts';
 import type { RunConditions, TrueRuntime } from '../../../lib/drivers/sim/truth.ts';
 import { simulated, simulatedJob } from '../../support/simulated.ts';
 import { calmTrace, SAVES } from '../../support/mixed-workload.ts';
@@ -84,22 +84,22 @@ describe('true running times', () => {
 
 describe('a pace that changes', () => {
   it('does the work of each stretch at its pace', () => {
-    const pacing = new Pacing(10_000, 1);
-    expect(pacing.whenMs(100)).toBe(110_000);
-    expect(pacing.change(20_000, 0.5)).toBe(true);
-    expect(pacing.change(30_000, 0.5)).toBe(false);
-    expect(pacing.workS(9_000)).toBe(0);
-    expect(pacing.workS(40_000)).toBe(10 + 10);
-    expect(pacing.whenMs(100)).toBe(20_000 + 90_000 * 2);
-    expect(pacing.change(40_000, 2)).toBe(true);
-    expect(pacing.whenMs(100)).toBe(80_000);
+    const pacing = new Pacing(epochMs(10_000), 1);
+    expect(pacing.whenMs(seconds(100))).toBe(epochMs(110_000));
+    expect(pacing.change(epochMs(20_000), 0.5)).toBe(true);
+    expect(pacing.change(epochMs(30_000), 0.5)).toBe(false);
+    expect(pacing.workS(epochMs(9_000))).toBe(seconds(0));
+    expect(pacing.workS(epochMs(40_000))).toBe(seconds(10 + 10));
+    expect(pacing.whenMs(seconds(100))).toBe(epochMs(20_000 + 90_000 * 2));
+    expect(pacing.change(epochMs(40_000), 2)).toBe(true);
+    expect(pacing.whenMs(seconds(100))).toBe(epochMs(80_000));
     // What it has done already is not taken back.
-    expect(pacing.whenMs(5)).toBe(40_000);
+    expect(pacing.whenMs(seconds(5))).toBe(epochMs(40_000));
   });
 
   it('is that of its beginning where it changes before that', () => {
-    const pacing = new Pacing(10_000, 1);
-    pacing.change(5_000, 4);
-    expect(pacing.whenMs(100)).toBe(35_000);
+    const pacing = new Pacing(epochMs(10_000), 1);
+    pacing.change(epochMs(5_000), 4);
+    expect(pacing.whenMs(seconds(100))).toBe(epochMs(35_000));
   });
 });

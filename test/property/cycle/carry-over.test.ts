@@ -162,16 +162,18 @@ const instancesOf = (views: readonly InstanceView[] = []): readonly Instance[] =
   views.map((v) => v.instance).sort(byId);
 
 function runsKept(state: WorkingState): { readonly now: unknown; readonly was: () => unknown } {
-  const { running, instances } = state.whatRuns(TERMS);
-  const { takingTasks, leaving, idle } = instanceParts({ instances });
+  const runs = state.whatRuns(TERMS);
+  const { running, instances } = runs;
+  expect(runs.parts.isOf(runs)).toBe(true);
+  const { takingTasks, leaving, idle } = instanceParts(runs);
   const was = (): unknown => ({
     running: running.map((r) => r.attempt),
     spot: instancesOf(takingTasks.get(SPOT)),
     onDemand: instancesOf(takingTasks.get(ON_DEMAND)),
     leaving: instancesOf(leaving),
     idle: instancesOf(idle),
-    stopping: attemptsOf(runningParts({ running, instances }).stopping),
-    atRisk: attemptsOf(runningParts({ running, instances }).atRisk),
+    stopping: attemptsOf(runningParts(runs).stopping),
+    atRisk: attemptsOf(runningParts(runs).atRisk),
     size: instances.size,
     found: NAMES.map((id) => instances.get(id)?.instance),
     instances: [...instances.values()].map((v) => ({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { featuresOf, programOf, templateName, templateOf } from '../../../lib/domain/job-features.ts';
+import { FeaturesByStage, featuresOf, programOf, templateName, templateOf } from '../../../lib/domain/job-features.ts';
 import { epochMs } from '../../../lib/kernel/units.ts';
 import { spec, stage } from '../../support/builders.ts';
 
@@ -62,7 +62,8 @@ it('features come from the job and the stage', () => {
 
 it('features of one stage are those of the job that asks', () => {
   const fit = stage({ name: 'fit', command: ['./fit'] });
-  const of = (owner: string, atMs: number) => featuresOf(spec({ owner, stages: [fit] }), fit, epochMs(atMs));
+  const known = new FeaturesByStage();
+  const of = (owner: string, atMs: number) => known.of(spec({ owner, stages: [fit] }), fit, epochMs(atMs));
   expect([of('ada', 5), of('bob', 5), of('bob', 6)].map((f) => [f.owner, f.submittedMs])).toEqual([
     ['ada', 5],
     ['bob', 5],

@@ -15,7 +15,7 @@ describe('a market as it was known at a time', () => {
       const { atMs } = known.prices(id);
       expect(Math.max(...atMs)).toBeLessThanOrEqual(raw(startMs));
       for (let t = raw(trace.startMs); t <= raw(startMs); t += 5 * HOUR) {
-        expect(priceAt(known.prices(id), t)).toBe(priceAt(trace.prices(id), t));
+        expect(priceAt(known.prices(id), epochMs(t))).toBe(priceAt(trace.prices(id), epochMs(t)));
         expect(availableAt(known.availability(id), t)).toBe(availableAt(trace.availability(id), t));
       }
       expect(Math.max(0, ...(known.availability(id)?.atMs ?? []).slice(1))).toBeLessThanOrEqual(raw(startMs));

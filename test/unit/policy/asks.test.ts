@@ -1,9 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
+import { Doubles } from '../../../lib/domain/distribution.ts';
+import { pInterruptedWithin } from '../../../lib/domain/forecast.ts';
 import type { MarketForecast } from '../../../lib/domain/forecasts.ts';
-import type { Pool } from '../../../lib/domain/pool.ts';
-import { raw, usdPerHour } from '../../../lib/kernel/units.ts';
+import type { Bid, Pool } from '../../../lib/domain/pool.ts';
+import { raw, seconds, usdPerHour } from '../../../lib/kernel/units.ts';
 import type { Stages } from '../../../lib/policy/contracts.ts';
 import type { Solver } from '../../../lib/policy/solver.ts';
+import { forecastTable, tabledForecast } from '../../../lib/market/forecast/forecast-data.ts';
+import { tabulate } from '../../../lib/stages/appraise/curve-table.ts';
 import { presetNamed } from '../../../lib/stages/registry.ts';
 import { bidsAsked, onlyAsked, type Asks, type BoundAsks } from '../../../lib/policy/asks.ts';
 import { config, exponential, instance, market, NOW, pool, view } from '../../support/decision-world.ts';
@@ -25,7 +29,9 @@ const whole: MarketForecast = {
 };
 const asking = (asks: Asks, policy = 'curious', of: MarketForecast = whole): MarketForecast =>
   onlyAsked(of, { policy, asks }, { snapshot: scene, config: config() });
-const twice: Asks = { bids: (p, price) => (p.option === 'spot' ? [usdPerHour(2 * price), 'uncapped'] : []) };
+const twiceThePrice = (p: Pool, price: number): Bid[] =>
+  p.option === 'spot' ? [usdPerHour(2 * price), 'uncapped'] : [];
+const twice = { bids: twiceThePrice, horizon: 'any' } satisfies Asks;
 
 describe('a forecast as one policy may ask it', () => {
   it('answers what is declared as the whole forecast does', () => {
@@ -48,13 +54,33 @@ describe('a forecast as one policy may ask it', () => {
     ['a bid that only another pool has', twice, (m) => m.interruption(other, usdPerHour(0.06)), 'at a bid of 0.06'],
     ['any bid where there is no price', twice, (m) => m.interruption(unpriced, 'uncapped'), 'at a bid of uncapped'],
     ['a held bid', twice, (m) => m.interruption(other, usdPerHour(0.07)), 'at a bid of 0.07'],
-    ['a held bid in another pool', { held: true }, (m) => m.interruption(spot, usdPerHour(0.07)), 'at a bid of 0.07'],
-    ['an expected price', { held: true }, (m) => m.expectedPrice(spot, NOW), 'the expected price of'],
+    [
+      'a held bid in another pool',
+      { held: true, horizon: 'any' },
+      (m) => m.interruption(spot, usdPerHour(0.07)),
+      'at a bid of 0.07',
+    ],
+    ['an expected price', { held: true, horizon: 'any' }, (m) => m.expectedPrice(spot, NOW), 'the expected price of'],
     ['a mean price', { correlations: true }, (m) => m.meanPrice?.(spot), 'the mean price of'],
     ['a correlation', { prices: true }, (m) => m.correlation(spot, other), 'the correlation of'],
   ])('refuses %s that is not declared, with the name of the policy', (_, asks, ask, text) => {
     expect(() => ask(asking(asks))).toThrow('the policy curious asks for ');
     expect(() => ask(asking(asks))).toThrow(text);
+  });
+
+  it('answers within the horizon that is declared, and refuses what lies beyond with the name of the policy', () => {
+    const near = asking({ ...twice, held: true, horizon: seconds(3600) });
+    for (const curve of [near.interruption(spot, 'uncapped'), near.interruption(other, usdPerHour(0.07))]) {
+      for (const s of [60, 900, 3600])
+        expect(pInterruptedWithin(curve, seconds(s))).toBe(pInterruptedWithin(exponential(0.1), seconds(s)));
+      expect(() => pInterruptedWithin(curve, seconds(3601))).toThrow(
+        'the policy curious asks for the risk within 3601 s, which it does not declare',
+      );
+      expect(() => tabulate(curve, new Doubles())).toThrow('the policy curious asks for the risk within any time');
+    }
+    expect(pInterruptedWithin(near.interruption(steady, 'uncapped'), seconds(86_400))).toBe(0);
+    const far = asking(twice, 'far', near).interruption(spot, 'uncapped');
+    expect(pInterruptedWithin(far, seconds(7200))).toBe(pInterruptedWithin(exponential(0.1), seconds(7200)));
   });
 
   it('asks nothing of capacity that stays: it needs no declaration', () => {
@@ -80,7 +106,7 @@ describe('the bids that are asked', () => {
 
   it('are those of all policies in pools with a price, each once, and those of what is held', () => {
     expect(text([])).toEqual([HELD]);
-    const uncapped: Asks = { bids: (p) => (p.option === 'spot' ? ['uncapped'] : []) };
+    const uncapped: Asks = { bids: (p) => (p.option === 'spot' ? ['uncapped'] : []), horizon: 'any' };
     expect(text([bound('a', twice), bound('b', uncapped)])).toEqual([
       `${spot.id} 0.06`,
       `${spot.id} uncapped`,
@@ -93,6 +119,7 @@ describe('the bids that are asked', () => {
   it('follow from the settings of the policy, not from those of the deployment alone', () => {
     const byDelta: Asks = {
       bids: (p: Pool, price, { bidDeltas }) => (p.id === spot.id ? bidDeltas.map((d) => usdPerHour(price + d)) : []),
+      horizon: 'any',
     };
     const own = bound('a', byDelta, (of) => ({ ...of, bidDeltas: [1] }));
     expect(text([own])).toEqual([`${spot.id} 1.03`, HELD]);
@@ -100,6 +127,37 @@ describe('the bids that are asked', () => {
       mine: { extends: 'ebbtide', appraise: { policy: 'cost-and-risk', bidDeltas: [0.02] } },
     });
     expect(text(asks)).toContain(`${spot.id} 0.05`);
+  });
+});
+
+describe('the horizons that are asked', () => {
+  const bound = (asks: Asks): BoundAsks => ({ policy: 'a', asks, configOf: (c) => c });
+  const horizons = (...all: readonly Asks[]): unknown =>
+    bidsAsked(scene, all.map(bound), config()).map(({ horizon }) => (horizon === 'any' ? horizon : raw(horizon)));
+  const uncapped = { bids: (p: Pool): Bid[] => (p.id === spot.id ? ['uncapped'] : []) };
+  const DAY_S = 86_400;
+
+  it('are the longest that a policy declares for a bid, and what a plan records at least', () => {
+    expect(horizons()).toEqual([DAY_S]);
+    expect(horizons({ ...uncapped, horizon: seconds(60) })).toEqual([DAY_S, DAY_S]);
+    expect(horizons({ ...uncapped, horizon: seconds(60) }, { ...uncapped, horizon: seconds(100_000) })).toEqual([
+      100_000,
+      DAY_S,
+    ]);
+    expect(horizons({ ...uncapped, horizon: 'any' }, { held: true, horizon: seconds(90_000) })).toEqual([
+      'any',
+      90_000,
+    ]);
+  });
+
+  it('are all that a forecast made elsewhere can be asked', () => {
+    const asked = bidsAsked(scene, [bound({ ...uncapped, horizon: seconds(60) })], config());
+    const elsewhere = tabledForecast(structuredClone(forecastTable({ ...whole, outlook: () => null }, NOW, asked)));
+    const curve = elsewhere.interruption(spot, 'uncapped');
+    expect(pInterruptedWithin(curve, seconds(DAY_S))).toBe(pInterruptedWithin(exponential(0.1), seconds(DAY_S)));
+    expect(() => pInterruptedWithin(curve, seconds(DAY_S + 1))).toThrow(
+      'the decision asks for the risk within 86401 s',
+    );
   });
 });
 
@@ -114,19 +172,36 @@ describe('a policy that asks what it does not declare', () => {
       return of.scale(input);
     },
   });
-  const SAYS = 'the policy curious asks for the mean price of';
-
-  it.each([
-    ['the local engine', false],
-    ['steps', true],
-  ])('fails with its name in %s', async (_, stepped) => {
-    const bench = new EngineBench({ trace: mixedTrace, startMs: START_MS, stepped, stages: curious });
-    await bench.submit([job({ submittedMs: START_MS })]);
-    await expect(bench.drive()).rejects.toThrow(SAYS);
+  /** The same, which declares an hour and asks for two. */
+  const farSighted = (of: Stages<Solver>): Stages<Solver> => ({
+    ...of,
+    scale: (input) => {
+      const { forecasts, snapshot: now } = input;
+      const asks: Asks = { bids: (p) => (p.option === 'spot' ? ['uncapped'] : []), horizon: seconds(3600) };
+      const asked = onlyAsked(forecasts.market, { policy: 'far-sighted', asks }, input);
+      for (const { pool: p, quote } of now.pools)
+        if (p.option === 'spot' && quote !== null) pInterruptedWithin(asked.interruption(p, 'uncapped'), seconds(7200));
+      return of.scale(input);
+    },
   });
+  const POLICIES = [
+    [curious, 'the policy curious asks for the mean price of'],
+    [farSighted, 'the policy far-sighted asks for the risk within 7200 s'],
+  ] as const;
 
-  it('fails with its name in the simulator', async () => {
-    const deciders = () => ({ name: 'curious', stages: curious(presetNamed('greedy').stages) });
-    await expect(simulated([simulatedJob('a', 0, [600])], { deciders })).rejects.toThrow(SAYS);
+  describe.each(POLICIES)('%p', (stages, says) => {
+    it.each([
+      ['the local engine', false],
+      ['steps', true],
+    ])('fails with its name in %s', async (_, stepped) => {
+      const bench = new EngineBench({ trace: mixedTrace, startMs: START_MS, stepped, stages });
+      await bench.submit([job({ submittedMs: START_MS })]);
+      await expect(bench.drive()).rejects.toThrow(says);
+    });
+
+    it('fails with its name in the simulator', async () => {
+      const deciders = () => ({ name: 'asking', stages: stages(presetNamed('greedy').stages) });
+      await expect(simulated([simulatedJob('a', 0, [600])], { deciders })).rejects.toThrow(says);
+    });
   });
 });

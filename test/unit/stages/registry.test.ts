@@ -38,7 +38,9 @@ describe('a preset', () => {
   });
 
   it('gets all names where none is near', () => {
-    const { text } = refusal(() => presetNamed('zzzzzzzzzz', { nightly: { extends: 'ebbtide' } }, ['oracle']));
+    const { text } = refusal(() =>
+      presetNamed('zzzzzzzzzz', { nightly: { extends: 'ebbtide' } }, { others: ['oracle'] }),
+    );
     for (const { name } of [...presetList(), { name: 'nightly' }, { name: 'oracle' }]) expect(text).toContain(name);
     expect(refusal(() => made({ extends: 'ebbtide', speculate: 'zzzzzzzz' })).text).toContain('allowed: none');
   });

@@ -20,6 +20,7 @@ import type { Uniform } from '../../../kernel/random.ts';
 import { flag, flagOf, number, numberOf, text, textAt, type Item } from '../store/codec.ts';
 import { WAKE } from '../store/keys.ts';
 import type { Condition, Table } from '../store/dynamo-table.ts';
+import { epochMs } from '../../../kernel/units.ts';
 
 /** An Express execution lasts five minutes at most (Step Functions, "Service quotas"). */
 const STALE_MS = 5 * 60_000;
@@ -182,7 +183,7 @@ export class Wake {
   /** Takes the place of the execution that `item` names, or of none; one of several that try at once does. */
   async #take(item: Item): Promise<'started' | 'coalesced'> {
     const before = textAt(item, 'running');
-    const execution = `c-${timeOrderedText(this.#parts.nowMs(), this.#parts.random)}`;
+    const execution = `c-${timeOrderedText(epochMs(this.#parts.nowMs()), this.#parts.random)}`;
     const { status } = await this.#parts.table.write({
       key: WAKE,
       set: { running: text(execution), beat: this.#beat(), beatMs: number(this.#parts.nowMs()) },

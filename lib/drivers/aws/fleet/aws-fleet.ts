@@ -10,7 +10,7 @@ import type { Clock } from '../../../kernel/clock.ts';
 import { EbbError } from '../../../kernel/errors.ts';
 import type { AttemptId, EffectKey, InstanceId, PoolId } from '../../../kernel/ids.ts';
 import { poolId } from '../../../kernel/ids.ts';
-import { epochMs, raw, usdPerHour, type EpochMs } from '../../../kernel/units.ts';
+import { epochMs, raw, rawOrNull, usdPerHour, type EpochMs } from '../../../kernel/units.ts';
 import type { Observation } from '../../../domain/observation.ts';
 import type { EffectOutcome } from '../../../domain/plan.ts';
 import type {
@@ -30,7 +30,8 @@ import type { Hosts } from './hosts.ts';
 import type { Inbox, LaunchOrder } from './inbox.ts';
 import { launchGroups, type LaunchGroup } from './launch-groups.ts';
 import { tokenOf } from './marks.ts';
-import { fold, isOpen, launchedRecord, rawBid, trimmed, type InstanceRecord } from './instance-record.ts';
+import { fold, isOpen, launchedRecord, trimmed, type InstanceRecord } from './instance-record.ts';
+import { bidNumber } from '../../../domain/pool.ts';
 
 export interface AwsFleetParts {
   readonly inbox: Inbox;
@@ -102,7 +103,7 @@ export class AwsFleet implements Fleet {
     return inbox.orderLaunch(group, {
       members: open.map(({ instance, key }) => ({ instance, key })),
       pool: first.pool,
-      bid: rawBid(first.bid),
+      bid: bidNumber(first.bid),
       template: ec2.template,
       ec2: [],
     });
@@ -336,7 +337,7 @@ const ordered = (record: InstanceRecord, requests: readonly StartRequest[]): Ins
             is: 'ordered',
             attempt,
             saves: checkpoint !== null,
-            timeoutS: timeoutS === null ? null : raw(timeoutS),
+            timeoutS: rawOrNull(timeoutS),
           }),
         record,
       )
@@ -347,7 +348,7 @@ function whyClosed({ instance, gone: end, warnedMs }: InstanceRecord): string {
   return warnedMs === null ? `instance ${instance} is given back` : `instance ${instance} was given notice`;
 }
 
-const plain = ({ key, instance, pool, bid }: LaunchRequest) => ({ key, instance, pool, bid: rawBid(bid) });
+const plain = ({ key, instance, pool, bid }: LaunchRequest) => ({ key, instance, pool, bid: bidNumber(bid) });
 
 /** What may pass is an outcome and not a fault; what is a defect of ours stays one. */
 async function attempted(effect: () => Promise<EffectOutcome>): Promise<EffectOutcome> {

@@ -1,6 +1,6 @@
 import { EbbError } from '../../../kernel/errors.ts';
 import type { InstanceId } from '../../../kernel/ids.ts';
-import { epochMs, raw, type EpochMs } from '../../../kernel/units.ts';
+import { epochMs, gte, raw, type EpochMs } from '../../../kernel/units.ts';
 import type { Bill } from '../../../domain/ledger.ts';
 import { billOf, type BillingRules } from '../../../market/billing.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
@@ -25,7 +25,7 @@ export async function instanceBill(
     throw new EbbError('not-found', { what: `there is no bill for instance ${instance}`, next: 'see `ebb instances`' });
   }
   const { gone, launchedMs, pool } = record;
-  const takenByMarket = gone?.cause === 'interrupted' && raw(until) >= gone.atMs;
+  const takenByMarket = gone?.cause === 'interrupted' && gte(until, epochMs(gone.atMs));
   const untilMs = epochMs(paidUntilMs(record, raw(until)));
   const use = { launchedMs: epochMs(launchedMs), untilMs, bid: bidOf(record), takenByMarket };
   return billOf(await prices(), pool, use, rules);

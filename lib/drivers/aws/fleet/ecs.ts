@@ -347,6 +347,9 @@ function environmentOf(order: StartRequest, options: EcsOptions): Environment {
     EBB_WORKDIR: workdir,
     EBB_INPUTS: inputScript(workdir, inputs),
     EBB_OUTPUTS: outputScript(workdir, outputs),
+    // Where a checkpoint may be written, too, and expires like one.
+    EBB_CLAIM: outputs.length === 0 ? '' : `${bucket}checkpoints/${where}.publisher-${task.round ?? task.number}`,
+    EBB_COPY: role === 'copy' ? '1' : '',
     EBB_REPORT: endMarkOf(attempt),
     EBB_CHECKPOINT_DIR: options.checkpointDir(task),
     EBB_CHECKPOINT_URI: `${bucket}checkpoints/${where}${role === 'copy' ? `.copy-${task.number}` : ''}/`,

@@ -1,4 +1,10 @@
 /**
+ * What an attempt leaves with whose program succeeded, and whose outputs another attempt publishes. A program that ends
+ * with this code itself leaves with 1.
+ */
+export const SUPERSEDED_CODE = 205;
+
+/**
  * What runs as the first process of a task's container: it gives the program the same treatment as local mode does. It
  * is part of the task definition, so that any image will do that has a POSIX shell (`sh`, `kill`, `sleep`, `mkdir`,
  * `touch`, `mv`, `rm`, `date`, and what POSIX shells have built in), and its version is always the deployment's. What
@@ -9,6 +15,14 @@
  *   run     the program, in the background; beside it a watcher that samples memory once a second and uploads the checkpoint when
  *           files in it have changed, and then marks that it did
  *   put     outputs after exit code 0, else the last of the checkpoint; then a line of the log with what it used, and why it failed
+ *
+ * Claims. Attempts of a task that live side by side form a round, and one of them publishes outputs: the first to write
+ * the claim of the round, an object that S3 writes only where none is ("conditional writes"). It uploads outputs to
+ * their places, once. Another attempt reads who it was, uploads nothing and leaves with SUPERSEDED_CODE, which is no
+ * failure. A claim costs one PUT; who finds it taken reads it. A failed upload gives it back. An attempt that dies
+ * between its claim and its exit has not succeeded: its round publishes nothing more, the task runs again, and its next
+ * round has a claim of its own. CLIs before August 2024 know no conditions. With one of these an original publishes
+ * without a claim, and a copy ends before its program begins, so that the original has no rival.
  *
  * SIGTERM, ECS' only way to stop a task, ends `fetch`; in `run` it becomes the program's own signal, and SIGTERM and
  * SIGKILL when its grace is over; in `put` it changes nothing, as ECS' SIGKILL is what ends an upload (`stopTimeout`).
@@ -43,7 +57,8 @@ unset EBB_ENV
 ebb_tmp=\${TMPDIR:-/tmp}/ebb.$$
 ebb_cgroup=\${EBB_CGROUP:-/sys/fs/cgroup} ebb_cli=\${EBB_AWS_CLI:-aws}
 ebb_inputs=$EBB_INPUTS ebb_outputs=$EBB_OUTPUTS ebb_order=$EBB_ORDER ebb_report=$EBB_REPORT
-unset EBB_INPUTS EBB_OUTPUTS EBB_ORDER EBB_REPORT
+ebb_claim=$EBB_CLAIM ebb_copy=$EBB_COPY
+unset EBB_INPUTS EBB_OUTPUTS EBB_ORDER EBB_REPORT EBB_CLAIM EBB_COPY
 ebb_phase=fetch ebb_child= ebb_watcher= ebb_program= ebb_timers= ebb_stopped= ebb_late= ebb_why= ebb_saves= ebb_aws= ebb_cpu_before=
 
 ebb_wait() {
@@ -158,6 +173,28 @@ ebb_get_glob() {
   ebb_do "$ebb_cli" s3 cp "$ebb_from" "./$ebb_to" --recursive --no-progress --exclude '*' "$@" >"$ebb_tmp/got" ||
     ebb_fail "input $ebb_pattern could not be had from $ebb_from"
   [ -s "$ebb_tmp/got" ] || ebb_fail "input pattern $ebb_pattern matches nothing at $ebb_from"
+}
+ebb_conditional() {
+  "$ebb_cli" s3api put-object --if-none-match '*' "$@"
+}
+ebb_can_claim() {
+  ebb_conditional --bucket none --key none --generate-cli-skeleton >/dev/null 2>&1
+}
+ebb_claimed() {
+  ebb_place=\${ebb_claim#s3://} ebb_publisher=
+  printf %s "$EBB_ATTEMPT" >"$ebb_tmp/claim"
+  for ebb_wait_s in 1 2 4; do
+    if ebb_conditional --bucket "\${ebb_place%%/*}" --key "\${ebb_place#*/}" --body "$ebb_tmp/claim" >/dev/null 2>"$ebb_tmp/error"; then return 0; fi
+    ebb_publisher=$("$ebb_cli" s3 cp "$ebb_claim" - --only-show-errors 2>/dev/null)
+    if [ -n "$ebb_publisher" ]; then [ "$ebb_publisher" = "$EBB_ATTEMPT" ]; return; fi
+    if ! ebb_can_claim; then
+      ebb_claim=
+      return 0
+    fi
+    sleep "$ebb_wait_s"
+  done
+  cat "$ebb_tmp/error" >&2
+  return 1
 }
 ebb_put_path() {
   if [ -n "$ebb_checking" ]; then
@@ -288,6 +325,9 @@ for ebb_file in "$EBB_CHECKPOINT_DIR"/*; do
 done
 export EBB_RESUMED
 if [ -n "$ebb_inputs$ebb_outputs" ]; then ebb_need 'the task has inputs or outputs'; fi
+if [ -n "$ebb_copy" ] && [ -n "$ebb_claim" ] && ! ebb_can_claim; then
+  ebb_fail 'the AWS CLI of the image knows no conditional writes: a copy cannot be told from its original' ${SUPERSEDED_CODE}
+fi
 eval "$ebb_inputs"
 : >"$ebb_tmp/stamp"
 if [ "$EBB_RESUMED" = 1 ]; then ebb_do sleep 1; else touch -t 200001010000 "$ebb_tmp/stamp"; fi
@@ -326,11 +366,21 @@ case $ebb_code in
     if [ -n "$ebb_stopped" ]; then ebb_code=143; else ebb_code=1 ebb_why="output $ebb_missing was not made"; fi
   else
     ebb_checking=
-    eval "$ebb_outputs"
-    [ -z "$ebb_unmatched" ] || ebb_why="no file matches $ebb_unmatched among its outputs"
-    [ -z "$ebb_unput" ] || ebb_code=1 ebb_why="output $ebb_unput could not be uploaded"
+    if [ -z "$ebb_claim" ] || ebb_claimed; then
+      eval "$ebb_outputs"
+      [ -z "$ebb_unmatched" ] || ebb_why="no file matches $ebb_unmatched among its outputs"
+      if [ -n "$ebb_unput" ]; then
+        ebb_code=1 ebb_why="output $ebb_unput could not be uploaded"
+        [ -z "$ebb_claim" ] || "$ebb_cli" s3 rm "$ebb_claim" --only-show-errors
+      fi
+    elif [ -n "$ebb_publisher" ]; then
+      ebb_code=${SUPERSEDED_CODE} ebb_why="$ebb_publisher publishes its outputs"
+    else
+      ebb_code=1 ebb_why="its outputs could not be claimed at $ebb_claim"
+    fi
   fi
   ;;
+${SUPERSEDED_CODE}) ebb_code=1 ebb_why="exit code ${SUPERSEDED_CODE}" ;;
 126) ebb_why="exit code 126: $1 cannot be executed" ;;
 127) ebb_why="exit code 127: is $1 in the image, or missing from inputs?" ;;
 137) if ebb_killed_for_memory; then ebb_why='ran out of memory: ask for more in resources.memory'; fi ;;
@@ -342,7 +392,7 @@ if [ -n "$ebb_saves" ]; then
     "$ebb_cli" s3 rm "$EBB_CHECKPOINT_URI" --recursive --only-show-errors
   fi
 fi
-if [ -n "$ebb_late" ] && [ "$ebb_code" -ne 0 ]; then ebb_code=124; fi
+if [ -n "$ebb_late" ] && [ "$ebb_code" -ne 0 ] && [ "$ebb_code" -ne ${SUPERSEDED_CODE} ]; then ebb_code=124; fi
 [ -z "$ebb_why" ] || echo "ebb: $ebb_why" >&2
 ebb_leave "$ebb_code"`;
 

@@ -21,12 +21,13 @@ import {
   type InstanceId,
   type PoolId,
 } from '../../../kernel/ids.ts';
-import { epochMs, mib, raw, seconds, usdPerHour } from '../../../kernel/units.ts';
+import { epochMs, mib, seconds, usdPerHour } from '../../../kernel/units.ts';
 import type { EndCause } from '../../../domain/instance.ts';
 import type { Observation } from '../../../domain/observation.ts';
 import type { Bid } from '../../../domain/pool.ts';
 import type { Usage } from '../../../domain/job.ts';
 import type { EffectOutcome } from '../../../domain/plan.ts';
+import { SUPERSEDED_CODE } from './entrypoint.ts';
 import type { TaskReport } from './report.ts';
 
 export type StopReason = 'interrupted' | 'preempted' | 'cancelled' | 'timed-out' | 'superseded';
@@ -333,6 +334,7 @@ function endAttempt(
 ): InstanceRecord {
   const { exitCode } = end;
   const isDone = exitCode === 0;
+  const isSuperseded = exitCode === SUPERSEDED_CODE;
   const signal = exitCode === null ? null : (SIGNALS[exitCode] ?? null);
   const ranS = attempt.startedMs === null ? 0 : (end.atMs - attempt.startedMs) / 1000;
   return ended(
@@ -340,7 +342,7 @@ function endAttempt(
       kind: 'attempt-ended',
       atMs: epochMs(end.atMs),
       attempt: id,
-      exitCode: signal === null ? exitCode : null,
+      exitCode: isSuperseded ? 0 : signal === null ? exitCode : null,
       exitSignal: signal,
       stopped: isDone ? null : stopOf(attempt, end),
       keptS: seconds(isDone ? ranS : keptOf(attempt, end.atMs)),
@@ -355,6 +357,7 @@ const usageOf = ({ usage }: TaskEnd): Usage | null =>
 
 /** Why it was told to stop, if it was. What ends with its host, or is stopped by hand in ECS, has not failed. */
 function stopOf(attempt: AttemptRecord, end: TaskEnd): StopReason | null {
+  if (end.exitCode === SUPERSEDED_CODE) return 'superseded';
   if (attempt.timeoutS !== null && end.exitCode === TIMED_OUT_CODE) return 'timed-out';
   if (attempt.stop !== null) return attempt.stop;
   if (end.isHostGone) return 'interrupted';
@@ -483,5 +486,3 @@ export const trimmed = (record: InstanceRecord, applied: number): InstanceRecord
 /** Engine time at which it must be paid no longer: its end, or the one that was announced. */
 export const paidUntilMs = (record: InstanceRecord, until: number): number =>
   Math.min(until, record.gone?.atMs ?? record.goneMs ?? until);
-
-export const rawBid = (bid: Bid): number | 'uncapped' => (bid === 'uncapped' ? bid : raw(bid));

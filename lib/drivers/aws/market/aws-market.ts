@@ -1,9 +1,9 @@
-import { epochMs, mib, raw, usdPerHour, type EpochMs, type UsdPerHour } from '../../../kernel/units.ts';
+import { epochMs, least, mib, raw, usdPerHour, type EpochMs, type UsdPerHour } from '../../../kernel/units.ts';
 import type { PoolId } from '../../../kernel/ids.ts';
 import type { InstanceType, Pool } from '../../../domain/pool.ts';
 import { builtInCatalogue, type Catalogue } from '../../../market/catalogue.ts';
 import { WARM_UP_MS } from '../../../market/features/price-window.ts';
-import { priceAt, stepsWithin, traceOf, type SpotMarket } from '../../../market/price-steps.ts';
+import { priceAt, stepsKnown, traceOf, type SpotMarket } from '../../../market/price-steps.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
 import type { Market } from '../../../ports/market.ts';
 import type { KnownMarket } from '../compose/deployment.ts';
@@ -45,11 +45,10 @@ function marketOf(trace: MarketTrace, now: () => EpochMs, isOpen: (pool: Pool) =
       if (closed.has(pool)) return null;
       const price = list.get(pool);
       if (price !== undefined) return price;
-      const spot = priceAt(trace.prices(pool), Math.min(raw(at), raw(now())));
+      const spot = priceAt(trace.prices(pool), least(at, now()));
       return spot === null ? null : usdPerHour(spot);
     },
-    // A change of this very instant is known.
-    history: (pool, from, to) => stepsWithin(trace.prices(pool), raw(from), Math.min(raw(to), raw(now()) + 1)),
+    history: (pool, from, to) => stepsKnown(trace.prices(pool), from, to, now()),
   };
 }
 
@@ -105,7 +104,7 @@ export class AwsMarket {
       trace,
       market: {
         ...marketOf(trace, now, (p) => types.includes(p.type.name) && zones.includes(p.zone) && !closed.has(p.id)),
-        completeUntil: () => (checkedMs === null ? null : epochMs(Math.min(checkedMs, raw(now())))),
+        completeUntil: () => (checkedMs === null ? null : least(epochMs(checkedMs), now())),
       },
       checkedMs,
       version,

@@ -20,7 +20,7 @@ import {
   FlexibleTimeWindowMode,
   type SchedulerClient,
 } from '@aws-sdk/client-scheduler';
-import { raw, type EpochMs } from '../../../kernel/units.ts';
+import { msBetween, type EpochMs } from '../../../kernel/units.ts';
 import type { SchedulerConfig } from '../../../domain/config.ts';
 import type { Snapshot } from '../../../domain/snapshot.ts';
 import { windowEndMs } from '../../../stages/scale/window.ts';
@@ -61,7 +61,7 @@ export function windowEndsOf(
   config: SchedulerConfig,
   wall: { readonly nowMs: number; readonly speed: number },
 ): readonly number[] {
-  const toWall = (at: EpochMs): number => wall.nowMs + (raw(at) - raw(nowMs)) / wall.speed;
+  const toWall = (at: EpochMs): number => wall.nowMs + msBetween(nowMs, at) / wall.speed;
   return [...instances.values()].flatMap((view) => {
     const endMs = windowEndMs(view, nowMs, config);
     return endMs === null ? [] : [toWall(endMs)];

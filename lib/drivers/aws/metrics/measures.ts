@@ -1,12 +1,12 @@
 /** The numbers of metrics.ts, out of what a cycle has in its hands anyway: nothing is read for them but one counter. */
-import { between, lte, raw, seconds, type EpochMs } from '../../../kernel/units.ts';
+import { epochMs, lte, most, raw, seconds, secondsBetween, type EpochMs } from '../../../kernel/units.ts';
 import { pInterruptedWithin } from '../../../domain/forecast.ts';
 import type { Instance } from '../../../domain/instance.ts';
 import { isOver } from '../../../domain/job.ts';
 import type { LedgerRow } from '../../../domain/ledger.ts';
 import type { InstanceView, Snapshot } from '../../../domain/snapshot.ts';
 import type { MarketForecast } from '../../../domain/forecasts.ts';
-import type { PurchaseOption } from '../../../domain/pool.ts';
+import { usdPerHourOf, type PurchaseOption } from '../../../domain/pool.ts';
 import { driftOf, type Drift, type DriftRisk } from '../../../market/forecast/drift.ts';
 import type { Change, Store } from '../../../ports/store.ts';
 import type { KnownMarket } from '../compose/deployment.ts';
@@ -52,7 +52,7 @@ export function measureHeldJobs(now: number, before: number): void {
 }
 
 const priceOf = ({ instance, pool }: InstanceView, market: KnownMarket['market'], nowMs: EpochMs): number =>
-  raw(market.quote(instance.pool, nowMs) ?? pool.onDemandUsdPerHour);
+  usdPerHourOf(pool, market.quote(instance.pool, nowMs));
 
 /**
  * Interruptions that are expected of the held spot instances within an hour, and what the model was to answer and did
@@ -139,7 +139,7 @@ async function measureChange(change: Change, spent: Spent): Promise<void> {
   if (change.put === 'job' && isOver(change.value.state)) {
     const { state, deadlineMs, finishedMs, endedLate } = change.value;
     const isLate =
-      endedLate === true || (deadlineMs !== null && finishedMs !== null && raw(between(finishedMs, deadlineMs)) < 0);
+      endedLate === true || (deadlineMs !== null && finishedMs !== null && secondsBetween(finishedMs, deadlineMs) < 0);
     if (isLate) measure('jobsLate', 1);
     else if (state === 'succeeded' && deadlineMs !== null && finishedMs !== null && lte(finishedMs, deadlineMs)) {
       measure('jobsInTime', 1);
@@ -153,9 +153,9 @@ async function measureChange(change: Change, spent: Spent): Promise<void> {
       rows.reduce((sum, row) => sum + (row.kind === 'work' ? 0 : row.usd), 0),
     );
     for (const line of booked(rows)) logger.info(BOOKED, { ...line });
-    const endedMs = rows.reduce((most, row) => Math.max(most, raw(row.toMs)), 0);
+    const endedMs = rows.reduce((last, row) => most(last, row.toMs), epochMs(0));
     await spent.add(
-      endedMs,
+      raw(endedMs),
       rows.reduce((sum, row) => sum + row.usd, 0),
     );
   }

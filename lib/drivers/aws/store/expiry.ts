@@ -6,7 +6,7 @@
  * What is over goes `historyDays` after the commit that finds it over. Small items beside it, written while nobody
  * knows how long it will live, get a year more: nothing that is still looked for by them lives so long.
  */
-import { raw } from '../../../kernel/units.ts';
+import { secondsBetween } from '../../../kernel/units.ts';
 import type { Job } from '../../../domain/job.ts';
 import type { Write } from './dynamo-table.ts';
 import { number } from './codec.ts';
@@ -64,7 +64,7 @@ export class Expiry {
   /** Whether a job that is over has lived so long that its entry in the list of all jobs may go before it. */
   isLongListed(job: Pick<Job, 'submittedMs' | 'finishedMs'> | null): boolean {
     if (job === null || job.finishedMs === null) return false;
-    return raw(job.finishedMs) - raw(job.submittedMs) > (LISTED_DAYS / 2) * DAY_S * 1000;
+    return secondsBetween(job.submittedMs, job.finishedMs) > (LISTED_DAYS / 2) * DAY_S;
   }
 
   #after(moreDays: number): Attributes {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { EbbError } from '../../../kernel/errors.ts';
-import { raw } from '../../../kernel/units.ts';
+import { isoOf, raw } from '../../../kernel/units.ts';
 import {
   BID_KINDS,
   DELTA_USD,
@@ -186,10 +186,10 @@ class Tally {
     return {
       name,
       sha256: priceDigest(trace),
-      from: iso(raw(trace.startMs)),
+      from: isoOf(trace.startMs),
       validationFrom: iso(validationMs),
       testFrom: iso(testMs),
-      to: iso(raw(trace.endMs)),
+      to: isoOf(trace.endMs),
       pools: trace.pools.filter((pool) => pool.option === 'spot').length,
       unseen: unseen.map(poolName),
       rows: this.#rows,

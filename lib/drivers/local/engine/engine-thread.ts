@@ -9,8 +9,9 @@ import { randomStream } from '../../../kernel/random.ts';
 import { raw, seconds } from '../../../kernel/units.ts';
 import { Engine } from '../../../cycle/engine.ts';
 import { bidsAsked } from '../../../policy/asks.ts';
-import { forecastNamed, presetNamed } from '../../../stages/registry.ts';
+import { forecastNamed, presetNamed, withStandIns } from '../../../stages/registry.ts';
 import type { Stages } from '../../../policy/contracts.ts';
+import { refusalText } from '../../../domain/plan.ts';
 import { capacityLearner } from '../../../cycle/learn/capacity-learner.ts';
 import { composeLearners } from '../../../cycle/learn/compose-learners.ts';
 import { runtimeLearner } from '../../../stages/estimate/runtime-learner.ts';
@@ -52,8 +53,14 @@ const solver = highsSolver();
 const learners = composeLearners();
 const evidence = learners.of(capacityLearner);
 const { preset } = world.record;
-const { stages, asks } = presetNamed(preset, world.config.presets);
-const name = forecastNamed(world.config.forecast, preset, world.config.presets);
+const { ownPolicies } = world;
+// Trials look for a job at fault, and an engine that replaces one that never came back from a decision looks for more:
+// policies of the user's own have stand-ins there.
+const shippedOnly = withStandIns(preset, world.config.presets, { ownPolicies });
+const setAside = data.replaces !== null && shippedOnly !== world.config.presets;
+const presets = setAside ? shippedOnly : world.config.presets;
+const { stages, asks, own } = presetNamed(preset, presets, { ownPolicies });
+const name = forecastNamed(world.config.forecast, preset, presets, ownPolicies);
 const forecasting = new ForecastInUse({ dir: data.dir, name, config: world.config, asks });
 const memory = new IdleMemory();
 let forecast: OutlookForecast | null = null;
@@ -67,6 +74,7 @@ const engine = new Engine<Solver>({
   random: randomStream(world.record.seed, `plans/${wallTime.epochMs()}`),
   solver,
   stages: withDump(stages),
+  ...(own && { own }),
   preset,
   config: world.config,
   limits: world.limits,
@@ -81,7 +89,7 @@ const engine = new Engine<Solver>({
       market: table,
       learned: await learners.stored(store, [runtimeLearner]),
       preset,
-      config: world.config,
+      config: { ...world.config, presets: shippedOnly },
     });
   },
   disk: () => disk,
@@ -90,7 +98,9 @@ const engine = new Engine<Solver>({
   holder: `process ${process.pid}`,
   minGapS: seconds(world.minGapS),
   reuseGapS: seconds(world.reuseGapS),
-  onCycle: ({ atMs, live, idle }) => {
+  onCycle: ({ atMs, plan, live, idle }) => {
+    for (const refusal of plan?.refusedPolicies ?? [])
+      if (refusal.isNew) tell({ is: 'remark', text: refusalText(refusal) });
     tell({ is: 'cycle', atMs: raw(atMs), live, idle });
     if (idle) memory.quiet();
     else memory.busy();
@@ -151,7 +161,10 @@ const oldFiles = setInterval(dropOldFiles, OLD_FILES_MS);
 
 try {
   await engine.start();
-  if (data.replaces !== null) await engine.note('engine-replaced', `${data.replaces}; the engine was started again`);
+  if (data.replaces !== null) {
+    const without = setAside ? ', without the policies of your own' : '';
+    await engine.note('engine-replaced', `${data.replaces}; the engine was started again${without}`);
+  }
   if (draining) engine.drain();
   tell({ is: 'ready' });
   dropOldFiles();

@@ -17,6 +17,7 @@ import { makeEngineFolder } from './engine-folder.ts';
 import { diskWayOut } from '../../../domain/disk-budget.ts';
 import { DATABASE } from './database-name.ts';
 import { EngineThread, isFenced } from './engine-watch.ts';
+import { loadPolicies } from '../policies/load-policies.ts';
 import { DiskWatch } from '../disk/disk-watch.ts';
 import { earlierLife } from './earlier-life.ts';
 import { FoldersAtHand, refuseMissingFiles } from '../admit/files-at-hand.ts';
@@ -72,7 +73,8 @@ const HISTORY_REFRESH_MS = 30_000;
  * (throws `engine.running`, `store.newer`, `market.invalid`, `conflict`); nothing runs before `start`.
  */
 export async function openEngine(options: LocalEngineOptions): Promise<LocalEngine> {
-  if (options.preset !== null) presetNamed(options.preset, options.config.presets);
+  const ownPolicies = await loadPolicies(options.config);
+  if (options.preset !== null) presetNamed(options.preset, options.config.presets, { ownPolicies });
   const folder = makeEngineFolder(options.dir);
   const lock = lockDirectory(join(options.dir, 'engine.lock'));
   try {
@@ -86,8 +88,8 @@ export async function openEngine(options: LocalEngineOptions): Promise<LocalEngi
 }
 
 /** Throws `usage` where the preset plans without an optimisation model, so that there is none to write. */
-function expectModel({ record, config }: World): void {
-  const { plan } = presetNamed(record.preset, config.presets).policies;
+function expectModel({ record, config, ownPolicies }: World): void {
+  const { plan } = presetNamed(record.preset, config.presets, { ownPolicies }).policies;
   if (plan === 'milp') return;
   throw new EbbError('usage', {
     what: `the preset ${record.preset} has no optimisation model to write: it plans by ${plan}`,

@@ -18,8 +18,8 @@ interface Asked {
 
 /** What the engine would forecast now: made apart from its thread, of the same prices, evidence and model. */
 export function localForecasts({ dir, world, market, store }: Asked): Backend['forecast'] {
-  const { config, record, clock } = world;
-  const name = forecastNamed(config.forecast, record.preset, config.presets);
+  const { config, record, clock, ownPolicies } = world;
+  const name = forecastNamed(config.forecast, record.preset, config.presets, ownPolicies);
   const forecasting = new ForecastInUse({ dir, name, config });
   return async (pools) => {
     const learners = composeLearners();

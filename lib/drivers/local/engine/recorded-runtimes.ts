@@ -1,4 +1,4 @@
-import { between, raw, type EpochMs } from '../../../kernel/units.ts';
+import { raw, secondsBetween, type EpochMs } from '../../../kernel/units.ts';
 import type { Attempt, StageSpec } from '../../../domain/job.ts';
 
 /** What is known of a stage's tasks once its attempts are recorded. */
@@ -54,7 +54,7 @@ const hasFailed = (a: Attempt): boolean => a.outcome === 'failed';
 const ranS = (a: Attempt, untilMs: EpochMs): number =>
   a.startedMs === null
     ? 0
-    : Math.max(1, raw(a.resumedFromS) + Math.max(0, raw(between(a.startedMs, a.endedMs ?? untilMs))));
+    : Math.max(1, raw(a.resumedFromS) + Math.max(0, secondsBetween(a.startedMs, a.endedMs ?? untilMs)));
 
 function median(values: readonly number[]): number | null {
   const sorted = values.toSorted((a, b) => a - b);

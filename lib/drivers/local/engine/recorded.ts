@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { EbbError } from '../../../kernel/errors.ts';
-import { epochMs, raw, type EpochMs } from '../../../kernel/units.ts';
+import { ascending, epochMs, type EpochMs } from '../../../kernel/units.ts';
 import type { Attempt, Job } from '../../../domain/job.ts';
 import type { Store } from '../../../ports/store.ts';
 import { earlierLife } from './earlier-life.ts';
@@ -60,7 +60,7 @@ export async function readRecorded(dir: string): Promise<Recorded> {
     const purchase = (await store.events(0, FIRST_EVENTS)).find((e) => e.type === 'instance-requested');
     return {
       world,
-      jobs: jobs.sort((a, b) => raw(a.job.submittedMs) - raw(b.job.submittedMs)),
+      jobs: jobs.sort((a, b) => ascending(a.job.submittedMs, b.job.submittedMs)),
       firstPurchaseMs: purchase?.atMs ?? null,
       open,
       billedUsd: costs.reduce((sum, c) => sum + c.workUsd + c.wastedUsd + c.idleUsd, 0),

@@ -3,10 +3,10 @@ import { join, resolve } from 'node:path';
 import type { Clock } from '../../../kernel/clock.ts';
 import { EbbError } from '../../../kernel/errors.ts';
 import type { AttemptId, EffectKey, InstanceId, PoolId } from '../../../kernel/ids.ts';
-import { epochMs, raw, type EpochMs } from '../../../kernel/units.ts';
+import { ascending, epochMs, gte, isPositive, least, raw, rawOrNull, type EpochMs } from '../../../kernel/units.ts';
 import type { Observation } from '../../../domain/observation.ts';
 import type { EffectOutcome } from '../../../domain/plan.ts';
-import type { Bid } from '../../../domain/pool.ts';
+import { bidNumber, type Bid } from '../../../domain/pool.ts';
 import { readyAfter, type CapacityTruth } from '../../../market/capacity-truth.ts';
 import type {
   Bill,
@@ -197,7 +197,7 @@ class FileFleet implements LocalFleet {
 
   #answerOfMarket({ key, instance, pool, bid }: LaunchRequest): InstanceSpec {
     const at = this.#clock.now();
-    const asked = { version: 1, instance, key, pool, bid: bid === 'uncapped' ? bid : raw(bid) } as const;
+    const asked = { version: 1, instance, key, pool, bid: bidNumber(bid) } as const;
     if (!this.#truth.knows(pool)) {
       return { ...asked, status: 'refused', why: 'unsupported', detail: `the market has no pool ${pool}` };
     }
@@ -231,11 +231,11 @@ class FileFleet implements LocalFleet {
       instance,
       key,
       pool,
-      bid: bid === 'uncapped' ? bid : raw(bid),
+      bid: bidNumber(bid),
       status: 'launched',
       launchedMs: raw(at),
       readyMs: raw(readyAfter(instance, at)),
-      rebalanceMs: hint === null ? null : raw(hint),
+      rebalanceMs: rawOrNull(hint),
       interruption:
         taken === null ? null : { warnMs: raw(taken.warnMs), goneMs: raw(taken.goneMs), cause: taken.cause },
       clock: { monotonicMs: monotonicMs(), engineMs: raw(this.#clock.now()), speed: this.#speed },
@@ -417,7 +417,7 @@ class FileFleet implements LocalFleet {
   /** Removes the oldest ended instances beyond the bound, of those whose end the engine has seen. */
   #purge(): void {
     const over = [...this.#records.values()].filter((r) => r.consumed);
-    over.sort((a, b) => raw(a.launchedMs) - raw(b.launchedMs));
+    over.sort((a, b) => ascending(a.launchedMs, b.launchedMs));
     for (const record of over.slice(0, Math.max(0, over.length - this.#keepEnded))) {
       this.#records.delete(record.id);
       remove(record.dir);
@@ -482,8 +482,8 @@ class FileFleet implements LocalFleet {
     }
     const { ended, spec } = record;
     const end = ended?.atMs ?? (spec.interruption === null ? until : epochMs(spec.interruption.goneMs));
-    const untilMs = epochMs(Math.min(raw(until), raw(end)));
-    const takenByMarket = ended?.cause === 'interrupted' && raw(until) >= raw(ended.atMs);
+    const untilMs = least(until, end);
+    const takenByMarket = ended?.cause === 'interrupted' && gte(until, ended.atMs);
     return this.#truth.bill(record.pool, {
       launchedMs: record.launchedMs,
       untilMs,
@@ -529,8 +529,8 @@ function startCommand(r: StartRequest): Command {
     outputs,
     task,
     ...(r.role === undefined ? {} : { role: r.role }),
-    timeoutS: r.timeoutS === null ? null : raw(r.timeoutS),
-    memoryMib: raw(r.resources.memory) > 0 ? raw(r.resources.memory) : null,
+    timeoutS: rawOrNull(r.timeoutS),
+    memoryMib: isPositive(r.resources.memory) ? raw(r.resources.memory) : null,
     checkpoint: r.checkpoint === null ? null : { signal: r.checkpoint.signal, graceS: raw(r.checkpoint.graceS) },
   };
 }

@@ -1,5 +1,5 @@
 import type { EChartsOption } from 'echarts';
-import { raw } from '../../../kernel/units.ts';
+import { epochMs, raw } from '../../../kernel/units.ts';
 import type { Pool } from '../../../domain/pool.ts';
 import { indexAt, priceAt } from '../../../market/price-steps.ts';
 import type { Window } from '../../../market/statistics.ts';
@@ -154,7 +154,7 @@ export function poolSeries(trace: MarketTrace, pool: Pool, window: Window): Pool
   const onDemand = raw(pool.onDemandUsdPerHour);
   const points: [number, number][] = [];
   const taken: Taken[] = [];
-  const atStart = priceAt(prices, window.fromMs);
+  const atStart = priceAt(prices, epochMs(window.fromMs));
   if (atStart !== null) points.push([window.fromMs, atStart]);
   for (let i = indexAt(prices.atMs, window.fromMs) + 1; i < prices.atMs.length; i++) {
     const at = prices.atMs[i] ?? Infinity;

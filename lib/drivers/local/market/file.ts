@@ -6,6 +6,7 @@ import { epochMs, mib, milliCpu, raw } from '../../../kernel/units.ts';
 import type { Arch, InstanceType } from '../../../domain/pool.ts';
 import { marketsOf, traceOf, type PriceArrays, type SpotMarket } from '../../../market/price-steps.ts';
 import type { AvailabilitySteps, MarketTrace } from '../../../market/trace.ts';
+import { vector } from '../../../domain/resources.ts';
 
 /**
  * The compact market format (docs/market.md): one SQLite file. A writer fills `NAME.PID.partial` and renames it when it
@@ -189,8 +190,8 @@ export class MarketWriter {
 }
 
 function marketRow(id: number, { type, zone }: MarketIdentity, onDemand: number): (string | number)[] {
-  const { cpu, memory, gpus, disk } = type.capacity;
-  const shape = [Math.round(raw(cpu)), raw(memory), gpus, raw(disk)];
+  const [milliCpu, ...others] = vector(type.capacity);
+  const shape = [Math.round(milliCpu), ...others];
   return [id, type.name, zone, type.family, type.generation, type.arch, ...shape, Math.round(onDemand * MICRO)];
 }
 

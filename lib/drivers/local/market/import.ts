@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { basename, join, relative, resolve } from 'node:path';
 import { EbbError, type Issue } from '../../../kernel/errors.ts';
-import { epochMs, raw, type EpochMs } from '../../../kernel/units.ts';
+import { epochMs, isoOf, raw, type EpochMs } from '../../../kernel/units.ts';
 import { builtInCatalogue, type Catalogue } from '../../../market/catalogue.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
 import {
@@ -201,7 +201,7 @@ class Collector implements RawSink {
     notes.push(
       this.#onDemand.size > 0
         ? `On-demand prices of ${this.#onDemand.size} markets from the source, of the others from the catalogue '${this.#catalogue.name}'.`
-        : `On-demand prices from the catalogue '${this.#catalogue.name}' (us-east-1, Linux) as of ${new Date(raw(start)).toISOString().slice(0, 10)}.`,
+        : `On-demand prices from the catalogue '${this.#catalogue.name}' (us-east-1, Linux) as of ${isoOf(start).slice(0, 10)}.`,
     );
     return notes;
   }

@@ -1,7 +1,7 @@
 import type { PoolId } from '../../../kernel/ids.ts';
 import type { Pool } from '../../../domain/pool.ts';
-import { raw, usdPerHour, type EpochMs, type UsdPerHour } from '../../../kernel/units.ts';
-import { priceAt, stepsWithin } from '../../../market/price-steps.ts';
+import { gt, least, usdPerHour, type EpochMs, type UsdPerHour } from '../../../kernel/units.ts';
+import { priceAt, stepsKnown } from '../../../market/price-steps.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
 import type { Market } from '../../../ports/market.ts';
 
@@ -17,27 +17,22 @@ export function replayMarket(trace: MarketTrace, now?: () => EpochMs): Market {
   const constant = new Map<PoolId, UsdPerHour>(
     trace.pools.filter((p) => p.option !== 'spot').map((p) => [p.id, constantPrice(trace, p)]),
   );
-  const known = (t: EpochMs): number => Math.min(raw(t), now === undefined ? Infinity : raw(now()));
+  const known = (t: EpochMs): EpochMs => (now === undefined ? t : least(t, now()));
   return {
     pools: () => trace.pools,
     quote: (pool, at) => {
       const list = constant.get(pool);
       if (list !== undefined) return list;
       const t = known(at);
-      const price = t > raw(trace.endMs) ? null : priceAt(trace.prices(pool), t);
+      const price = gt(t, trace.endMs) ? null : priceAt(trace.prices(pool), t);
       return price === null ? null : usdPerHour(price);
     },
     completeUntil: () => (trace.isUnbroken === true && now !== undefined ? now() : null),
-    history: (pool, from, to) => stepsWithin(trace.prices(pool), raw(from), historyEnd(raw(to), now)),
+    history: (pool, from, to) => stepsKnown(trace.prices(pool), from, to, now?.()),
   };
 }
 
 function constantPrice(trace: MarketTrace, { id, option, onDemandUsdPerHour }: Pool): UsdPerHour {
   const [price] = option === 'reserved' ? trace.prices(id).usdPerHour : [];
   return price === undefined ? onDemandUsdPerHour : usdPerHour(price);
-}
-
-/** History is [from, to): a change at this very instant is known now, so the guard lets it through. */
-function historyEnd(to: number, now: (() => EpochMs) | undefined): number {
-  return now === undefined ? to : Math.min(to, raw(now()) + 1);
 }

@@ -2,12 +2,14 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { scaledClock, type Clock, type ClockAnchor } from '../../../kernel/clock.ts';
 import { EbbError } from '../../../kernel/errors.ts';
-import { raw } from '../../../kernel/units.ts';
+import { epochMs, isoOf, raw } from '../../../kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../../domain/config.ts';
 import type { Limits } from '../../../domain/snapshot.ts';
 import { defaultMarket, defaultMarketStartMs, DEFAULT_SEED } from '../../../market/default-market.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
 import { billingAt } from '../../../market/billing.ts';
+import type { OwnPolicy } from '../../../policy/own/own-policy.ts';
+import { loadPolicies } from '../policies/load-policies.ts';
 import { openMarket } from './import.ts';
 import { wallTime } from '../../wall.ts';
 import {
@@ -26,6 +28,8 @@ export interface World {
   readonly trace: MarketTrace;
   readonly clock: Clock;
   readonly config: SchedulerConfig;
+  /** Policies of the modules that the settings name. */
+  readonly ownPolicies: readonly OwnPolicy[];
   readonly limits: Limits;
   /** Wall time of at least 0.25 s between cycles, as engine time. */
   readonly minGapS: number;
@@ -52,7 +56,7 @@ export async function enterWorld(dir: string, given: GivenWorld, earlier: Earlie
   const unfinished = before !== null && (earlier.open || earlier.live);
   const trace = await traceOf(dir, unfinished ? before : newWorld(given));
   const chosen = unfinished
-    ? sameWorld(dir, given, { before, config: openWorld(before, trace).config, live: earlier.live })
+    ? sameWorld(dir, given, { before, config: settingsOf(before, trace), live: earlier.live })
     : newWorld(given);
   const record: WorldRecord = {
     version: 1,
@@ -61,7 +65,7 @@ export async function enterWorld(dir: string, given: GivenWorld, earlier: Earlie
     ...limitOf(given, unfinished ? before : null),
     ...diskOf(given, unfinished ? before : null),
   };
-  const world = openWorld(record, trace);
+  const world = await openWorld(record, trace);
   writeWorldRecord(dir, record);
   return world;
 }
@@ -88,12 +92,14 @@ export async function knownWorld(dir: string): Promise<World> {
 const traceOf = async (dir: string, { market, seed }: ChosenWorld): Promise<MarketTrace> =>
   market === null ? defaultMarket(seed) : (await openMarket(market, join(dir, 'markets'))).trace;
 
-function openWorld(record: WorldRecord, trace: MarketTrace): World {
+async function openWorld(record: WorldRecord, trace: MarketTrace): Promise<World> {
+  const config = settingsOf(record, trace);
   return {
     record,
     trace,
     clock: scaledClock(wallTime, record),
-    config: settingsOf(record, trace),
+    config,
+    ownPolicies: await loadPolicies(config),
     limits: { vcpus: record.vcpus ?? vcpuLimit(), raisedBy: 'start `ebb up` or `ebb run` with a higher --vcpus' },
     minGapS: MIN_GAP_WALL_S * record.speed,
     reuseGapS: REUSE_GAP_WALL_S * record.speed,
@@ -159,8 +165,8 @@ function anchorOf(
   if (engineMs >= raw(trace.endMs) && before?.market !== market) {
     throw new EbbError('conflict', {
       what: 'the jobs of this directory ran later than the market ends, and its clock never goes back',
-      got: `a market of ${iso(raw(trace.startMs))} to ${iso(raw(trace.endMs))}`,
-      allowed: `a market that goes on after ${iso(engineMs)}`,
+      got: `a market of ${isoOf(trace.startMs)} to ${isoOf(trace.endMs)}`,
+      allowed: `a market that goes on after ${isoOf(epochMs(engineMs))}`,
       next: 'use another --dir for this market',
     });
   }
@@ -172,10 +178,8 @@ function startOf(trace: MarketTrace, fromMs: number | null, isDefault: boolean):
   if (fromMs >= raw(trace.startMs) && fromMs < raw(trace.endMs)) return fromMs;
   throw new EbbError('usage', {
     what: '--from lies outside the market',
-    got: iso(fromMs),
-    allowed: `${iso(raw(trace.startMs))} to ${iso(raw(trace.endMs))}`,
+    got: isoOf(epochMs(fromMs)),
+    allowed: `${isoOf(trace.startMs)} to ${isoOf(trace.endMs)}`,
     next: 'choose a time in between',
   });
 }
-
-const iso = (ms: number): string => new Date(ms).toISOString();

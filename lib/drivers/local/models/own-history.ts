@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { EbbError } from '../../../kernel/errors.ts';
-import { epochMs, raw } from '../../../kernel/units.ts';
+import { epochMs, most } from '../../../kernel/units.ts';
 import { allInstances } from '../../../cycle/state/known-instances.ts';
 import { recordOf } from '../../../market/capacity-record.ts';
 import { knownUntil } from '../../../market/until.ts';
@@ -54,7 +54,7 @@ export async function ownHistory(dir: string): Promise<DatasetSource> {
   }
   const { trace } = await knownWorld(dir);
   const name = record.market === null ? trace.name : basename(record.market);
-  return { name, trace: knownUntil(trace, epochMs(Math.max(lastMs, raw(trace.startMs)))) };
+  return { name, trace: knownUntil(trace, most(epochMs(lastMs), trace.startMs)) };
 }
 
 async function lastInstant(dir: string): Promise<number | null> {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EbbError } from '../../../kernel/errors.ts';
-import { raw } from '../../../kernel/units.ts';
+import { msBetween } from '../../../kernel/units.ts';
 import type { DatasetRows, SourceOfRows } from '../../../models/evaluation/dataset-rows.ts';
 import { LEAST_DAYS } from '../../../models/evaluation/comparison.ts';
 import type { Risk } from '../../../models/preemption.ts';
@@ -84,7 +84,7 @@ export function mustSuffice({ risk, from }: Pick<Drawing, 'risk' | 'from'>): voi
 }
 
 function ownMustSuffice(record: CapacityRecord): void {
-  const days = (raw(record.endMs) - raw(record.startMs)) / DAY_MS;
+  const days = msBetween(record.startMs, record.endMs) / DAY_MS;
   const losses = lossesIn(record);
   if (days >= LEAST_HISTORY_DAYS && losses >= LEAST_LOSSES) return;
   throw new EbbError('market.invalid', {
@@ -96,7 +96,7 @@ function ownMustSuffice(record: CapacityRecord): void {
 }
 
 function tracesMustSuffice(risk: Risk, sources: readonly DatasetSource[]): void {
-  const lengths = sources.map(({ name, trace }) => ({ name, days: (raw(trace.endMs) - raw(trace.startMs)) / DAY_MS }));
+  const lengths = sources.map(({ name, trace }) => ({ name, days: msBetween(trace.startMs, trace.endMs) / DAY_MS }));
   const total = lengths.reduce((sum, { days }) => sum + days, 0);
   if (risk === 'price' ? lengths.every(({ days }) => days >= LEAST_HISTORY_DAYS) : total >= LEAST_SERIES_DAYS) return;
   throw new EbbError('market.invalid', {

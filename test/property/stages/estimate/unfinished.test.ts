@@ -4,7 +4,7 @@ import type { Job } from '../../../../lib/domain/job.ts';
 import type { RunningTask } from '../../../../lib/domain/snapshot.ts';
 import { begunBy, doneOnceS } from '../../../../lib/domain/work-to-do.ts';
 import { STEPS_S } from '../../../../lib/stages/estimate/lasting.ts';
-import { featuresOf } from '../../../../lib/domain/job-features.ts';
+import { FeaturesByStage, featuresOf } from '../../../../lib/domain/job-features.ts';
 import { Unfinished } from '../../../../lib/stages/estimate/unfinished.ts';
 import { attemptId, jobId } from '../../../../lib/kernel/ids.ts';
 import { epochMs, plus, raw, seconds, type EpochMs } from '../../../../lib/kernel/units.ts';
@@ -79,7 +79,7 @@ describe('what has begun and not ended', () => {
     let seen = 0;
     let same = 0;
     const holds = fc.property(fc.array(change, { minLength: 2, maxLength: 8 }), (changes) => {
-      const unfinished = new Unfinished();
+      const unfinished = new Unfinished(new FeaturesByStage());
       const last = new Map<string, unknown>();
       let running: RunningTask[] = [];
       for (const { atS, gone, replaced, more, turned } of changes) {

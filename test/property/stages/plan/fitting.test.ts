@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { fittings, type Room } from '../../../../lib/stages/plan/supply.ts';
 import { mib, milliCpu, raw } from '../../../../lib/kernel/units.ts';
 import { plusResources, type Resources } from '../../../../lib/domain/resources.ts';
+import { runs, seenMoreThan } from '../../../support/properties.ts';
 
 const resources = (most: number): fc.Arbitrary<Resources> =>
   fc
@@ -61,8 +62,8 @@ describe('how many tasks fit on the instances of a room', () => {
         else if (seen.size < there.length) looked.some++;
         else looked.all++;
       }),
-      { seed: 20261122, numRuns: 500 },
+      { seed: 20261122, numRuns: runs(500) },
     );
-    expect(Math.min(looked.all, looked.some, looked.none)).toBeGreaterThan(30);
+    expect(Math.min(looked.all, looked.some, looked.none)).toBeGreaterThan(seenMoreThan(30));
   });
 });

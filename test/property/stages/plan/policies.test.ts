@@ -16,6 +16,7 @@ import { deterministic } from '../../../../lib/policy/solver.ts';
 import { valueOf, violations } from '../../../../lib/stages/plan/strl/value.ts';
 import { affordable } from '../../../../lib/stages/plan/whole.ts';
 import { scenario, type ScenarioShape } from '../../../../bench/load/scenario.ts';
+import { runs, seenMoreThan } from '../../../support/properties.ts';
 
 const shapes: fc.Arbitrary<ScenarioShape> = fc.record({
   seed: fc.integer({ min: 1, max: 100_000 }),
@@ -26,7 +27,7 @@ const shapes: fc.Arbitrary<ScenarioShape> = fc.record({
   supply: fc.constantFrom(0.1, 0.4, 0.8, 3),
   gangs: fc.constantFrom(0, 0.3),
 });
-const RUNS = { numRuns: 60, seed: 20260502 };
+const RUNS = { numRuns: runs(60), seed: 20260502 };
 
 /**
  * What the world can carry, counted from the snapshot alone: room after pre-emption on each pool, vCPUs, tasks, gangs.
@@ -120,7 +121,7 @@ describe('plan policies', () => {
       }),
       RUNS,
     );
-    expect(Math.min(started, waited, preempted)).toBeGreaterThan(50);
+    expect(Math.min(started, waited, preempted)).toBeGreaterThan(seenMoreThan(50));
   });
 
   it('greedy <= plan <= every bound, and selections keep within all supply rows', async () => {
@@ -149,7 +150,7 @@ describe('plan policies', () => {
       }),
       RUNS,
     );
-    expect(solved).toBeGreaterThan(20);
+    expect(solved).toBeGreaterThan(seenMoreThan(20));
   });
 
   it('stop work for quota only where whole machines can be bought for it, and keep within all supply rows', () => {
@@ -175,9 +176,9 @@ describe('plan policies', () => {
         }
         if (real !== greedy) changed++;
       }),
-      { ...RUNS, numRuns: 300 },
+      { ...RUNS, numRuns: runs(300) },
     );
-    expect(Math.min(changed, kept)).toBeGreaterThan(10);
+    expect(Math.min(changed, kept)).toBeGreaterThan(seenMoreThan(10));
   });
 
   it('the STRL request says the same of the greedy plan as the flat problem does', () => {
@@ -215,7 +216,7 @@ describe('plan policies', () => {
           expect(withoutTime(b)).toEqual(withoutTime(a));
         }
       }),
-      { numRuns: 30, seed: 20260503 },
+      { numRuns: runs(30), seed: 20260503 },
     );
   });
 });

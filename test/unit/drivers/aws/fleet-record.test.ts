@@ -7,6 +7,7 @@ import {
   type Fact,
   type InstanceRecord,
 } from '../../../../lib/drivers/aws/fleet/instance-record.ts';
+import { SUPERSEDED_CODE } from '../../../../lib/drivers/aws/fleet/entrypoint.ts';
 import type { Observation } from '../../../../lib/domain/observation.ts';
 import { attemptId } from '../../../../lib/kernel/ids.ts';
 
@@ -30,7 +31,7 @@ interface Life {
   readonly attempts: readonly {
     readonly startS: number;
     readonly marks: readonly number[];
-    readonly end: 'done' | 'failed' | 'host';
+    readonly end: 'done' | 'superseded' | 'failed' | 'host';
   }[];
   readonly warned: boolean;
   readonly rebalance: boolean;
@@ -61,7 +62,7 @@ function facts({ attempts, warned, rebalance, dies }: Life): Fact[] {
     if (end === 'host' && !dies) return;
     const endS = end === 'host' ? goneS : startS + 2000;
     const keptMs = end === 'done' || kept.length === 0 ? null : at(Math.max(...kept));
-    const exitCode = end === 'done' ? 0 : end === 'failed' ? 3 : null;
+    const exitCode = { done: 0, superseded: SUPERSEDED_CODE, failed: 3, host: null }[end];
     const over = { atMs: at(endS), exitCode, detail: null, isHostGone: end === 'host', isAsked: false };
     told.push({ s: endS, fact: { ...running, keptMs, end: over } });
   });
@@ -78,7 +79,7 @@ const life: fc.Arbitrary<Life> = fc.record({
     fc.record({
       startS: fc.integer({ min: 61, max: 1000 }),
       marks: fc.array(fc.integer({ min: 1, max: 1900 }), { maxLength: 3 }),
-      end: fc.constantFrom('done', 'failed', 'host'),
+      end: fc.constantFrom('done', 'superseded', 'failed', 'host'),
     }),
     { maxLength: 4 },
   ),
@@ -126,6 +127,11 @@ describe('what is reported of an instance', () => {
           const ends = position(told, (o) => o.kind === 'attempt-ended');
           const [end] = position(told, (o) => o.kind === 'instance-ended');
           for (const i of ends) expect(i).toBeLessThan(end ?? Infinity);
+          for (const [n, { end }] of l.attempts.entries()) {
+            const over = told.observations.find((o) => o.kind === 'attempt-ended' && o.attempt === `j.main.${n}.1`);
+            // Whatever else was said of it, its instance's end included.
+            if (end === 'superseded') expect(over).toMatchObject({ exitCode: 0, stopped: 'superseded' });
+          }
           for (const { attempt } of told.observations.filter((o) => o.kind === 'attempt-ended')) {
             const [begin] = position(told, (o) => o.kind === 'attempt-started' && o.attempt === attempt);
             const [over] = position(told, (o) => o.kind === 'attempt-ended' && o.attempt === attempt);

@@ -55,7 +55,7 @@ describe('prices', () => {
       const found: number[] = [];
       for (let t = minutes(-500); t <= untilMs; t += MINUTE_MS) {
         const quote = known.quote(pool.id, epochMs(t));
-        if ((quote === null ? null : raw(quote)) !== priceAt(told.prices(pool.id), t)) {
+        if ((quote === null ? null : raw(quote)) !== priceAt(told.prices(pool.id), epochMs(t))) {
           found.push((t - MIDNIGHT) / MINUTE_MS);
         }
       }
@@ -136,7 +136,7 @@ describe('prices', () => {
       let differing = 0;
       for (let s = -36_000; s <= SPIKE_S + 700; s += 50) {
         for (const pool of [CALM, SPIKY]) {
-          const truth = priceAt(trace.prices(pool), at(s));
+          const truth = priceAt(trace.prices(pool), epochMs(at(s)));
           expect([pool, s, raw(known.quote(pool, epochMs(at(s)))!)]).toEqual([pool, s, truth]);
           if (truth !== 0.03) differing++;
         }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { seconds } from '../../../../lib/kernel/units.ts';
 import { pInterruptedWithin } from '../../../../lib/domain/forecast.ts';
+import { Doubles } from '../../../../lib/domain/distribution.ts';
 import { readCurve, tabulate } from '../../../../lib/stages/appraise/curve-table.ts';
 import { curve } from '../../../support/decision-world.ts';
 
@@ -18,7 +19,7 @@ const curves = {
 };
 
 describe.each(Object.entries(curves))('tabulated curve: %s', (_, c) => {
-  const table = tabulate(c);
+  const table = tabulate(c, new Doubles());
   const read = (s: number) => {
     const out = { lost: NaN, aliveS: NaN };
     readCurve(table, s, out);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { randomStream, type Uniform } from '../../../../lib/kernel/random.ts';
-import { distribution, type Distribution } from '../../../../lib/domain/distribution.ts';
+import { distribution, Doubles, type Distribution } from '../../../../lib/domain/distribution.ts';
 import { NEVER_INTERRUPTED as NEVER } from '../../../../lib/domain/forecast.ts';
 import { tabulate, type CurveTable } from '../../../../lib/stages/appraise/curve-table.ts';
 import { outcomeBefore, unhurriedOutcome, type Outcome, type Terms } from '../../../../lib/stages/appraise/outcome.ts';
@@ -95,7 +95,7 @@ describe('outcome, against a simulation', () => {
     ['no checkpoint, tight deadline', 0.4, { deadlineInS: 9600 }],
   ] as const)('fleeing to on-demand: %s', (_, perHour, over) => {
     const terms = { ...base, ...over };
-    const got = outcomeOf(runtime, tabulate(exponential(perHour)), terms);
+    const got = outcomeOf(runtime, tabulate(exponential(perHour), new Doubles()), terms);
     const want = average(runtime, perHour, terms);
     expect(got.pInterrupted).toBeCloseTo(want.interrupted, 2);
     expect(got.pLate).toBeCloseTo(want.late, 2);
@@ -111,7 +111,7 @@ describe('outcome, against a simulation', () => {
     ['saved at the warning, no refunds', 1, { ...checkpointed, freeBeforeS: 0 }],
   ] as const)('trying again and again: %s', (_, perHour, over) => {
     const terms = { ...base, ...over, fallbackRate: null, deadlineInS: null, safeInS: null };
-    const got = outcomeOf(runtime, tabulate(exponential(perHour)), terms);
+    const got = outcomeOf(runtime, tabulate(exponential(perHour), new Doubles()), terms);
     const want = average(runtime, perHour, terms);
     expect(Math.abs(got.costUsd / want.usd - 1)).toBeLessThan(0.04);
     expect(Math.abs(got.durationS / want.durationS - 1)).toBeLessThan(0.03);
@@ -128,7 +128,7 @@ describe('lateness with nowhere to flee to', () => {
     let before = 1;
     for (const deadlineInS of [9400, 12_000, 20_000, 40_000]) {
       const terms = { ...base, ...over, fallbackRate: null, deadlineInS, safeInS: null };
-      const got = outcomeOf(runtime, tabulate(exponential(perHour)), terms).pLate;
+      const got = outcomeOf(runtime, tabulate(exponential(perHour), new Doubles()), terms).pLate;
       const starting = { ...terms, startMeanS: terms.startMaxS };
       expect(got).toBeGreaterThan(average(runtime, perHour, starting).late - 0.01);
       expect(got).toBeLessThanOrEqual(before + 1e-12);
@@ -140,7 +140,7 @@ describe('lateness with nowhere to flee to', () => {
 
 describe('outcome, closed cases', () => {
   it('of capacity that stays is price times time, and late when the run itself is too long', () => {
-    const got = outcomeOf(runtime, tabulate(NEVER), { ...base, deadlineInS: 5000 });
+    const got = outcomeOf(runtime, tabulate(NEVER, new Doubles()), { ...base, deadlineInS: 5000 });
     expect(got).toMatchObject({ pInterrupted: 0, lostS: 0 });
     expect(got.durationS).toBeCloseTo(0.3 * 900 + 0.4 * 3000 + 0.3 * 9000, 9);
     expect(got.costUsd).toBeCloseTo((got.durationS * 0.03) / 3600, 12);
@@ -148,7 +148,7 @@ describe('outcome, closed cases', () => {
   });
 
   it('takes the cheaper of fleeing and trying again while it is safe', () => {
-    const table = tabulate(exponential(0.3));
+    const table = tabulate(exponential(0.3), new Doubles());
     const free = { ...base, safeInS: null };
     const either = outcomeOf(runtime, table, free).costUsd;
     const flee = outcomeOf(runtime, table, base).costUsd;
@@ -170,25 +170,28 @@ describe('outcome, closed cases', () => {
     const terms: Terms = { ...base, ...over, fallbackRate: 1 / 3600, deadlineInS: null };
     const neededS = 2 * terms.startMaxS + Math.min(meanS, terms.lossS);
     const usd = (safeInS: number | null): number =>
-      outcomeOf(distribution([[r, 1]]), tabulate(exponential(0.3)), { ...terms, safeInS }).costUsd;
+      outcomeOf(distribution([[r, 1]]), tabulate(exponential(0.3), new Doubles()), { ...terms, safeInS }).costUsd;
     expect(usd(null)).toBeLessThan(usd(-1));
     expect(usd(neededS + 20)).toBe(usd(null));
     expect(usd(neededS - 20)).toBe(usd(-1));
   });
 
   it('costs infinitely much where it never ends and there is nowhere to go', () => {
-    const certain = tabulate({ horizonS: Float64Array.of(60), pInterrupted: Float64Array.of(1), reason: '' });
+    const certain = tabulate(
+      { horizonS: Float64Array.of(60), pInterrupted: Float64Array.of(1), reason: '' },
+      new Doubles(),
+    );
     const got = outcomeOf(runtime, certain, { ...base, fallbackRate: null });
     expect(got).toMatchObject({ costUsd: Infinity, pLate: 1, pInterrupted: 1 });
     expect(Number.isFinite(outcomeOf(runtime, certain, base).costUsd)).toBe(true);
   });
 
   it('is cheaper with refunds, and free tries make a low bid worth it with a checkpoint', () => {
-    const table = tabulate(exponential(3));
+    const table = tabulate(exponential(3), new Doubles());
     const terms = { ...base, ...checkpointed, safeInS: null, deadlineInS: null };
     const refunded = outcomeOf(runtime, table, terms).costUsd;
     const charged = outcomeOf(runtime, table, { ...terms, freeBeforeS: 0 }).costUsd;
-    const calm = outcomeOf(runtime, tabulate(NEVER), terms).costUsd;
+    const calm = outcomeOf(runtime, tabulate(NEVER, new Doubles()), terms).costUsd;
     expect(refunded).toBeLessThan(charged);
     expect(refunded).toBeLessThan(calm);
   });

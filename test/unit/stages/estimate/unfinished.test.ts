@@ -1,8 +1,9 @@
 import { knowing } from '../../../support/beliefs.ts';
 import { describe, expect, it } from '@jest/globals';
-import { quantile, type Distribution } from '../../../../lib/domain/distribution.ts';
+import { Doubles, quantile, type Distribution } from '../../../../lib/domain/distribution.ts';
 import type { Job, StageSpec, Task } from '../../../../lib/domain/job.ts';
 import type { RunningTask, Snapshot } from '../../../../lib/domain/snapshot.ts';
+import { DecisionMemory } from '../../../../lib/policy/memory.ts';
 import { jvuPredict } from '../../../../lib/stages/estimate/jvupredict.ts';
 import { JvuPredict } from '../../../../lib/stages/estimate/predictor.ts';
 import { featuresOf } from '../../../../lib/domain/job-features.ts';
@@ -49,7 +50,7 @@ describe('the product-limit estimate', () => {
   it('is that of the textbook', () => {
     const atS = Float64Array.from([...ended.map(([s]) => s), 1000]);
     const masses = Float64Array.from([...ended.map(([, n]) => n), 0]);
-    const { atS: points, weight } = productLimit(atS, masses, lastedOf(going));
+    const { atS: points, weight } = productLimit(atS, masses, lastedOf(going), new Doubles());
     const survival = (s: number): number => weight.reduce((sum, w, i) => (points[i]! > s ? sum + w : sum), 0);
     const table = [0.857, 0.807, 0.753, 0.69, 0.627, 0.538, 0.448];
     for (const [i, [s]] of ended.entries()) expect(survival(s)).toBeCloseTo(table[i] ?? NaN, 3);
@@ -61,7 +62,7 @@ describe('the product-limit estimate', () => {
 
   it('is what ended where nothing goes on', () => {
     const atS = Float64Array.of(10, 20, 40);
-    expect(productLimit(atS, Float64Array.of(1, 2, 1), lastedOf([]))).toEqual({
+    expect(productLimit(atS, Float64Array.of(1, 2, 1), lastedOf([]), new Doubles())).toEqual({
       atS,
       weight: Float64Array.of(0.25, 0.5, 0.25),
     });
@@ -82,10 +83,14 @@ describe('runs that have not ended', () => {
     readS: ZERO_S,
     savedS: ZERO_S,
   });
-  const forecastOf = (of: Job, history: JvuPredict, more: Partial<Snapshot> & { with?: readonly Job[] } = {}) => {
+  const forecastOf = (
+    of: Job,
+    history: JvuPredict,
+    { memory, ...more }: Partial<Snapshot> & { with?: readonly Job[]; memory?: DecisionMemory } = {},
+  ) => {
     const jobs = [of, ...(more.with ?? [])];
     const there = snapshot({ nowMs: NOW, jobs: new Map(jobs.map((j) => [j.id, j])), ...more });
-    const forecast = jvuPredict(knowing(there, history)).get(`${of.id}/main`);
+    const forecast = jvuPredict(knowing(there, history, memory)).get(`${of.id}/main`);
     if (forecast === undefined) throw new Error('the stage has no forecast');
     return forecast;
   };
@@ -165,7 +170,9 @@ describe('runs that have not ended', () => {
   it('leave a forecast the very same until one of them lasts longer by a step', () => {
     const train = jobOf('train-1');
     const history = learned(train, SHORT);
-    const after = (s: number) => forecastOf(train, history, { running: [runningFor(train, s), runningFor(train, s)] });
+    const memory = new DecisionMemory();
+    const after = (s: number) =>
+      forecastOf(train, history, { running: [runningFor(train, s), runningFor(train, s)], memory });
     expect(after(905)).toBe(after(900));
     expect(after(1200)).not.toBe(after(900));
   });

@@ -1,0 +1,64 @@
+/**
+ * What a module with policies of your own is handed, and the types that it is written with: `ebbtide/policy`.
+ * Experimental: names and forms may change between minor versions (docs/write-a-policy.md).
+ */
+import { z } from 'zod';
+import { certain, distribution } from '../domain/distribution.ts';
+import type { StageName } from '../domain/preset-spec.ts';
+import { unsolved } from '../domain/plan.ts';
+import { countFits, fits, minusResources, plusResources, times } from '../domain/resources.ts';
+import * as units from '../kernel/units.ts';
+import type { OwnPolicySpec } from '../policy/own/own-policy.ts';
+import type { Contract } from '../policy/policy.ts';
+import { presetNamed } from './registry.ts';
+
+/** Functions that a policy needs, so that its module imports nothing at run time but types. */
+export interface PolicyKit {
+  /** The schema library of settings. */
+  readonly z: typeof z;
+  /** Makers and arithmetic of quantities: seconds, usd, raw, add, lt, ... */
+  readonly units: typeof units;
+  readonly resources: {
+    readonly fits: typeof fits;
+    readonly countFits: typeof countFits;
+    readonly plus: typeof plusResources;
+    readonly minus: typeof minusResources;
+    readonly times: typeof times;
+  };
+  /** A distribution of running times from [seconds, weight] points. */
+  readonly distribution: typeof distribution;
+  /** The distribution of a running time that is known. */
+  readonly certain: typeof certain;
+  /** The `solve` report of a plan that asked no solver. */
+  readonly unsolved: typeof unsolved;
+  /** The shipped policy of a stage, to be wrapped; its settings are the defaults. Throws `usage` for a wrong name. */
+  readonly shipped: <Stage extends StageName>(stage: Stage, name: string) => Contract<Stage>;
+  /** Types the settings of a policy; returns what it is given. */
+  readonly policy: <Stage extends StageName, Settings extends z.ZodObject>(
+    of: OwnPolicySpec<Stage, Settings>,
+  ) => OwnPolicySpec;
+}
+
+/** The default export of a module. */
+export type PolicyModule = (kit: PolicyKit) => OwnPolicySpec | readonly OwnPolicySpec[];
+
+export const POLICY_KIT: PolicyKit = {
+  z,
+  units,
+  resources: { fits, countFits, plus: plusResources, minus: minusResources, times },
+  distribution,
+  certain,
+  unsolved,
+  shipped: (stage, name) => presetNamed('wrapped', { wrapped: { extends: 'ebbtide', [stage]: name } }).stages[stage],
+  policy: (of) => of,
+};
+
+export type { OwnPolicySpec } from '../policy/own/own-policy.ts';
+export type { StageName } from '../domain/preset-spec.ts';
+export type * from '../policy/contracts.ts';
+export type { Asks } from '../policy/asks.ts';
+export type { Placement, Purchase, Release, Allotment, Worth } from '../domain/plan.ts';
+export type { RunningTask, PendingGroup, Snapshot, InstanceView } from '../domain/snapshot.ts';
+export type { Pool, PoolView, Bid } from '../domain/pool.ts';
+export type { Resources } from '../domain/resources.ts';
+export type { Offer, RuntimeForecast } from '../domain/forecast.ts';

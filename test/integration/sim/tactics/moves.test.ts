@@ -1,0 +1,114 @@
+import { seconds } from '../../../../lib/kernel/units.ts';
+import type { Deciders } from '../../../../lib/drivers/sim/simulation.ts';
+import { resources } from '../../../support/builders.ts';
+import { SAVES } from '../../../support/mixed-workload.ts';
+import { runOf, staysOf, zones, type Run, type Setting } from '../../../support/observed-run.ts';
+import { simulatedJob } from '../../../support/simulated.ts';
+import { describeTactic, bringing, without } from '../../../support/tactics.ts';
+
+/** Tactics of the move stage. All work saves its state. */
+
+const HOUR_S = 3600;
+
+const whole = { resources: resources(4), checkpoint: SAVES };
+
+/** Runs for half as long again as was said, so that its last safe moment comes while it is on spot. */
+const slow = simulatedJob('slow', 0, [6 * HOUR_S], {
+  deadlineS: 9 * HOUR_S,
+  stage: { ...whole, expectedRuntimeS: seconds(4 * HOUR_S) },
+});
+const RISKY = { hazardPriorPerHour: 0.1 };
+const slowOn = (vcpus: number): Setting => ({ jobs: [slow], trace: zones({}), vcpus, config: RISKY });
+
+/** How a job's task went from instance to instance: purchase options, and how each stay ended. */
+const way = (run: Run, job: string): readonly string[] =>
+  staysOf(run, job).map(({ option, end }) => `${option} ${end}`);
+
+const LEFT_SPOT = ['spot preempted', 'on-demand succeeded'];
+
+const leavesSpot =
+  (vcpus: number) =>
+  async (deciders: Deciders): Promise<boolean> => {
+    const went = way(await runOf(slowOn(vcpus), deciders), 'slow');
+    return went.join() === LEFT_SPOT.join();
+  };
+
+describeTactic({
+  tactic: 'work leaves spot when its last safe moment is near',
+  acts: leavesSpot(64),
+  under: ['ebbtide', 'tributary', 'greedy', 'spot-greedy', 'uniform-progress'],
+  mixed: [
+    without('work that stays', { move: 'stay' }),
+    bringing('the guard alone', { extends: 'ebbtide', move: 'guard' }),
+    bringing('a fleet with the guard', { extends: 'fleet', move: 'guard' }),
+  ],
+});
+
+describeTactic({
+  tactic: 'work that leaves spot stops first where the vCPU limit has no room for its target',
+  acts: leavesSpot(4),
+  under: ['ebbtide', 'tributary', 'greedy', 'spot-greedy', 'uniform-progress'],
+  mixed: [
+    without('work that stays', { move: 'stay' }),
+    {
+      about: 'ebbtide with a guard that does not vacate',
+      preset: { extends: 'ebbtide' },
+      swap: (of) => ({ ...of, move: { ...of.move, vacate: () => null } }),
+      acts: false,
+    },
+  ],
+});
+
+/** On spot for ten minutes, then there is none until the fourth hour. */
+const outlasting = simulatedJob('outlasting', 0, [6 * HOUR_S], {
+  deadlineS: 16 * HOUR_S,
+  stage: { ...whole, expectedRuntimeS: seconds(6 * HOUR_S) },
+});
+
+describeTactic({
+  tactic: 'work on on-demand goes back to spot',
+  acts: async (deciders) => {
+    const run = await runOf({ jobs: [outlasting], trace: zones({ outages: [[600, 4 * HOUR_S]] }) }, deciders);
+    return way(run, 'outlasting').join() === 'spot interrupted,on-demand preempted,spot succeeded';
+  },
+  under: ['ebbtide', 'tributary', 'greedy', 'uniform-progress'],
+  mixed: [
+    without('work that stays', { move: 'stay' }),
+    without('the guard alone', { move: 'guard' }),
+    bringing('a fleet with the way back', { extends: 'fleet', move: 'guard-and-return' }),
+  ],
+});
+
+/** The first stop that a run decides of its own accord; null: none. */
+function stopped(run: Run): number | null {
+  const stay = run.stays.find((s) => s.end === 'preempted');
+  return stay === undefined ? null : stay.untilS;
+}
+
+describeTactic({
+  tactic: 'room is kept on the target of a move while the work stops',
+  // The same once more, with a task that could use the target and comes while the work stops.
+  acts: async (deciders) => {
+    const untilS = stopped(await runOf(slowOn(64), deciders));
+    if (untilS === null) return false;
+    const rival = simulatedJob('rival', untilS - 1, [600], {
+      stage: { ...whole, command: ['rival'], constraints: { purchaseOptions: ['on-demand'] } },
+    });
+    const setting = { ...slowOn(64), jobs: [slow, rival], minGapS: 0.5 };
+    const run = await runOf(setting, deciders);
+    const target = staysOf(run, 'slow').at(1);
+    const [first] = staysOf(run, 'rival');
+    if (target === undefined || first === undefined) throw new Error('both run');
+    return target.fromS < untilS + 10 && first.instance !== target.instance;
+  },
+  under: ['ebbtide', 'tributary', 'greedy', 'spot-greedy', 'uniform-progress'],
+  mixed: [
+    without('work that stays', { move: 'stay' }),
+    {
+      about: 'ebbtide with nobody returning',
+      preset: { extends: 'ebbtide' },
+      swap: (of) => ({ ...of, move: { ...of.move, returning: () => [] } }),
+      acts: false,
+    },
+  ],
+});

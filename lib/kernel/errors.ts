@@ -221,3 +221,6 @@ export function invariant<T>(value: T | undefined | null, what: string): T {
   if (value === undefined || value === null) throw new EbbError('internal', { what });
   return value;
 }
+
+/** The message of anything thrown, without its stack. */
+export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));

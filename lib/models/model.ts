@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type * as Onnx from 'onnxruntime-node';
-import { invariant } from '../kernel/errors.ts';
+import { invariant, messageOf } from '../kernel/errors.ts';
 import { MANIFEST_FILE, MODEL_FILE, modelManifest, type ModelManifest } from './manifest.ts';
 
 /** Why there is no model to ask. */
@@ -183,5 +183,3 @@ function modelOf(runtime: Runtime, session: Onnx.InferenceSession, manifest: Mod
 
 const listed = (names: readonly string[]): string =>
   names.length <= 5 ? names.join(', ') : `${names.slice(0, 5).join(', ')} and ${names.length - 5} more`;
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,4 +1,5 @@
 /** The models that forecast losses, chosen and opened for whoever asks them (lib/cycle/forecast/forecasting.ts). */
+import { messageOf } from '../kernel/errors.ts';
 import { poolId } from '../kernel/ids.ts';
 import {
   FROM_HISTORY,
@@ -105,7 +106,7 @@ export function lossModel(model: Model, features: readonly string[]): LossModel 
         }
         return { kind: 'values', values };
       } catch (error) {
-        return { kind: 'failed', what: error instanceof Error ? error.message : String(error) };
+        return { kind: 'failed', what: messageOf(error) };
       }
     },
   };

@@ -16,10 +16,10 @@ export interface RefusedPolicy {
   readonly stage: string;
   readonly policy: string;
   readonly standIn: string;
-  /** What was wrong with the first answer that was refused. */
+  /** Fault of the first refused answer. */
   readonly firstWhy: string;
-  /** Distinct refusals, summed over decisions. */
-  readonly decisions: number;
+  /** Refused answers; one that repeats within a decision counts once. */
+  readonly times: number;
 }
 
 export type EndReason = 'done' | 'time-over' | 'aborted';

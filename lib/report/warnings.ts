@@ -48,7 +48,7 @@ function refusedPolicies({ runs }: Doubted): string[] {
   const groups = Map.groupBy(all, ({ preset, stage, policy }) => `${preset}: ${stage}: ${policy}`);
   return [...groups].map(([name, of]) => {
     const [{ firstWhy, standIn } = { firstWhy: '', standIn: '' }] = of;
-    const times = of.reduce((sum, r) => sum + r.decisions, 0);
+    const times = of.reduce((sum, r) => sum + r.times, 0);
     return `Answers of the policy ${name} were refused ${times} times, and ${standIn} answered in its place. First: ${firstWhy}.`;
   });
 }

@@ -7,7 +7,7 @@ import { STAGES, type PolicyRef, type PresetSpec, type StageName } from '../doma
 import { EbbError, invariant } from '../kernel/errors.ts';
 import { onlyAsked, type BoundAsks } from '../policy/asks.ts';
 import type { SceneContext, Stages, ValueContext } from '../policy/contracts.ts';
-import { faultText, guarded, guardedAsks } from '../policy/own/guarded.ts';
+import { thrownLine, guarded, guardedAsks } from '../policy/own/guarded.ts';
 import type { OwnPolicy } from '../policy/own/own-policy.ts';
 import { Refusals, type OwnInUse } from '../policy/own/refusals.ts';
 import { withContext, type Contract, type Policy } from '../policy/policy.ts';
@@ -262,7 +262,7 @@ function made(of: Policy, settings: Readonly<Record<string, unknown>>): Contract
   } catch (error) {
     throw new EbbError('usage', {
       what: `the policy ${of.name} throws when it is made: \`decide\` with its settings`,
-      got: faultText(error),
+      got: thrownLine(error),
       next: 'see docs/write-a-policy.md',
     });
   }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { EbbError } from '../../kernel/errors.ts';
+import { EbbError, messageOf } from '../../kernel/errors.ts';
 import { rightsOfOthers } from '../../drivers/local/engine/engine-folder.ts';
 import { announce } from '../../api/server/announcement.ts';
 import { checkExposure, isLoopback } from '../../api/server/guard.ts';
@@ -125,7 +125,7 @@ function announced({ output, world }: Context, engine: Parameters<typeof announc
   try {
     return announce(engine, world.env);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     output.note(`ebb will not find the token of this engine by itself (${why}); name it with --token-file`);
     return () => undefined;
   }

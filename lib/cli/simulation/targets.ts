@@ -1,7 +1,7 @@
 /** Files that a simulation writes: refused before hours are spent on what cannot be written. */
 import { accessSync, constants, lstatSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { EbbError } from '../../kernel/errors.ts';
+import { EbbError, messageOf } from '../../kernel/errors.ts';
 import { hasCode } from '../../drivers/local/fleet/files.ts';
 
 export interface Targets {
@@ -66,7 +66,7 @@ export function writeWhole(path: string, text: string): void {
 export const unwritten = (flag: string, path: string, cause: unknown): EbbError =>
   new EbbError(hasCode(cause, 'ENOSPC', 'EDQUOT', 'EFBIG') ? 'store.full' : 'usage', {
     what: `${flag} could not be written`,
-    got: `${path}: ${cause instanceof Error ? cause.message : String(cause)}`,
+    got: `${path}: ${messageOf(cause)}`,
     next: 'the same command makes the same file: name one in a folder with room that you may write',
     cause,
   });

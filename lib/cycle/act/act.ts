@@ -1,10 +1,10 @@
-import { invariant } from '../../kernel/errors.ts';
+import { invariant, messageOf } from '../../kernel/errors.ts';
 import type { EffectKey } from '../../kernel/ids.ts';
 import type { Attempt, StageSpec } from '../../domain/job.ts';
 import type { Effect, EffectOutcome } from '../../domain/plan.ts';
 import type { Fleet, StartRequest } from '../../ports/fleet.ts';
 import type { EffectRecord } from '../../ports/store.ts';
-import { faultText } from '../observe/holding.ts';
+
 import type { WorkingState } from '../state/working-state.ts';
 
 type Kind = Effect['kind'];
@@ -67,7 +67,7 @@ export async function act(
       sound.push(e);
     } catch (error) {
       // One job's record keeps no other from starting.
-      const detail = `its start cannot be asked for: ${faultText(error)}`;
+      const detail = `its start cannot be asked for: ${messageOf(error)}`;
       outcomes.set(e.key, { status: 'refused', why: 'job-fault', detail });
     }
   }

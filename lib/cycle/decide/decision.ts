@@ -2,6 +2,7 @@
  * A cycle's decision out of what was seen and forecast: data in, data out, so that it may be made in another process
  * than the one that looked.
  */
+import { messageOf } from '../../kernel/errors.ts';
 import type { JobId, PlanId } from '../../kernel/ids.ts';
 import type { EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
@@ -14,7 +15,7 @@ import type { OwnInUse } from '../../policy/own/refusals.ts';
 import { decide } from './decide.ts';
 import { drainEffects } from './drain.ts';
 import { endingsOf, type Ending } from './endings.ts';
-import { faultText, type Held } from '../observe/holding.ts';
+import type { Held } from '../observe/holding.ts';
 import type { DecideInput, RunningOffers } from './deliberation.ts';
 import { SlotReuse } from './slot-reuse.ts';
 
@@ -104,7 +105,7 @@ export async function decideOn<S>(
 async function decideWithOwn<S>(input: DecideInput<S>, own: OwnInUse<S>): ReturnType<typeof decide<S>> {
   const decided = await decide(input).catch(async (error: unknown) => {
     const again = await decide({ ...input, stages: own.standIns });
-    for (const policy of own.policies) own.refusals.add({ ...policy, why: `a decision failed: ${faultText(error)}` });
+    for (const policy of own.policies) own.refusals.add({ ...policy, why: `a decision failed: ${messageOf(error)}` });
     return again;
   });
   const refusedPolicies = own.refusals.take();

@@ -7,11 +7,11 @@
  * whole workload never counts against a job. With f faulty jobs among n this takes O(f log n) trials that fail, each
  * bounded.
  */
-import { EbbError } from '../../kernel/errors.ts';
+import { EbbError, messageOf } from '../../kernel/errors.ts';
 import type { JobId } from '../../kernel/ids.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
 import type { Decision } from './decision.ts';
-import { faultText, type Held } from '../observe/holding.ts';
+import type { Held } from '../observe/holding.ts';
 import { probed, setAside, type Aside } from '../state/set-aside.ts';
 
 export type TrialOutcome =
@@ -46,7 +46,7 @@ export const trialsInProcess = (decide: (tried: Tried) => Promise<Decision>): Tr
     try {
       return { status: 'decided', decision: await decide(tried) };
     } catch (error) {
-      return { status: 'threw', error: faultText(error) };
+      return { status: 'threw', error: messageOf(error) };
     }
   },
   nowMs: () => 0,

@@ -1,7 +1,8 @@
+import { messageOf } from '../../kernel/errors.ts';
 import type { EpochMs } from '../../kernel/units.ts';
 import type { LearningEvent } from '../../policy/learner.ts';
 import type { Learners } from '../../policy/learners.ts';
-import { faultText } from '../observe/holding.ts';
+
 import type { WorkingState } from '../state/working-state.ts';
 
 /**
@@ -27,7 +28,7 @@ export class Teaching {
     this.#faults?.forEach(({ first, count }, learner) => {
       const times = count === 1 ? '' : ` (${count} faults)`;
       state.event('learner-failed', at, {
-        text: `learner ${learner} did not take in what happened, all else goes on: ${faultText(first)}${times}`,
+        text: `learner ${learner} did not take in what happened, all else goes on: ${messageOf(first)}${times}`,
         data: { learner, faults: count },
       });
     });

@@ -55,6 +55,3 @@ export function releaseAll(state: WorkingState, at: EpochMs): void {
 
 const isReleased = ({ state, held, releasedHoldMs }: Job): boolean =>
   state === 'held' && held !== undefined && releasedHoldMs !== undefined && same(releasedHoldMs, held.sinceMs);
-
-/** The text of a fault, without its stack. */
-export const faultText = (error: unknown): string => (error instanceof Error ? error.message : String(error));

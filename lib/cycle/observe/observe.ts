@@ -1,4 +1,4 @@
-import { EbbError, invariant, unreachable } from '../../kernel/errors.ts';
+import { EbbError, invariant, unreachable, messageOf } from '../../kernel/errors.ts';
 import type { InstanceId } from '../../kernel/ids.ts';
 import {
   ZERO_S,
@@ -20,7 +20,7 @@ import { callerText } from '../../domain/caller.ts';
 import type { Attempt, AttemptOutcome, Job, OwnStops, StageSpec, Task } from '../../domain/job.ts';
 import type { Observation } from '../../domain/observation.ts';
 import { EndedAttempt, type Ground } from '../learn/attempt-ended.ts';
-import { faultText, holdJob } from './holding.ts';
+import { holdJob } from './holding.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
 /**
@@ -245,7 +245,7 @@ export function endOrHold(state: WorkingState, attempt: Attempt, end: Ending): S
   try {
     return endAttempt(state, attempt, end);
   } catch (error) {
-    const reason = `the end of its task ${attempt.stage}[${attempt.index}] cannot be recorded: ${faultText(error)}`;
+    const reason = `the end of its task ${attempt.stage}[${attempt.index}] cannot be recorded: ${messageOf(error)}`;
     const { job, stage, index, number: attempts } = attempt;
     const known = state.tasksOf(job).find((t) => t.stage === stage && t.index === index);
     const task = known ?? {
@@ -445,7 +445,7 @@ export function settleOrHold(state: WorkingState, id: Job['id'], at: EpochMs): v
   try {
     settleJob(state, id, at);
   } catch (error) {
-    holdJob(state, { job: id, reason: `it cannot be brought to its end: ${faultText(error)}` }, at);
+    holdJob(state, { job: id, reason: `it cannot be brought to its end: ${messageOf(error)}` }, at);
   }
 }
 

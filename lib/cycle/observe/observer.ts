@@ -5,7 +5,7 @@
  * Lifecycle: `recall` first, then per cycle `observe` (to be committed by the caller) and `snapshot`. Between cycles it
  * remembers what it may as well read again (`Remembered`).
  */
-import { invariant } from '../../kernel/errors.ts';
+import { invariant, messageOf } from '../../kernel/errors.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { InstanceId, JobId, PoolId } from '../../kernel/ids.ts';
@@ -24,7 +24,7 @@ import type { Market } from '../../ports/market.ts';
 import type { Store } from '../../ports/store.ts';
 import { Teaching } from '../learn/teaching.ts';
 import { countSettled } from './breaker.ts';
-import { faultText, holdJob, releaseAll } from './holding.ts';
+import { holdJob, releaseAll } from './holding.ts';
 import { attribute, jobsNamed, type Attributed } from '../money/ledger.ts';
 import { applyObservations, type Observed } from './observe.ts';
 import { DeploymentLimits } from '../money/deployment-limits.ts';
@@ -138,7 +138,7 @@ export class Observer {
       ...(spendingLimits.length === 0 ? {} : { spendingLimits }),
       ...(startsHeld === null ? {} : { startsHeld }),
       restoreS: this.#parts.config.restoreS,
-      onFault: (job, error) => holdJob(state, { job, reason: faultText(error) }, nowMs),
+      onFault: (job, error) => holdJob(state, { job, reason: messageOf(error) }, nowMs),
     });
   }
 
@@ -191,7 +191,7 @@ export class Observer {
     } catch (error) {
       const { boughtFor: _, ...instance } = of.instance;
       state.event('bill-of-nobody', this.#parts.clock.now(), {
-        text: `the bill of instance ${instance.id} is booked on no job: what ran there cannot be read (${faultText(error)})`,
+        text: `the bill of instance ${instance.id} is booked on no job: what ran there cannot be read (${messageOf(error)})`,
         data: { instance: instance.id, jobs: [...of.jobs.keys()] },
       });
       return attribute({ ...of, instance, attempts: [], jobs: new Map() });

@@ -1,11 +1,11 @@
 import { groupId, type JobId, type PoolId } from '../../kernel/ids.ts';
-import { invariant } from '../../kernel/errors.ts';
+import { invariant, messageOf } from '../../kernel/errors.ts';
 import { gt, least, raw, seconds, ZERO_S, type EpochMs, type Usd } from '../../kernel/units.ts';
 import type { Job, JobState, StageSpec, Task } from '../../domain/job.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import { doneOnceS } from '../../domain/work-to-do.ts';
 import type { BlockedJob, Budget, Limits, PendingGroup, Snapshot } from '../../domain/snapshot.ts';
-import { faultText } from '../observe/holding.ts';
+
 import { isEnding } from '../observe/observe.ts';
 import { setAside, type Aside } from './set-aside.ts';
 import type { WorkingState } from './working-state.ts';
@@ -78,7 +78,7 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
     } catch (error) {
       if (onFault === undefined) throw error;
       onFault(job.id, error);
-      aside.set(job.id, { why: 'held', detail: `held: ${faultText(error)}` });
+      aside.set(job.id, { why: 'held', detail: `held: ${messageOf(error)}` });
     }
   }
   const restoreS = seconds(input.restoreS ?? 0);

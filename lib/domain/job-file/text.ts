@@ -1,5 +1,5 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseAllDocuments, type Document, type Node } from 'yaml';
-import { EbbError, type Issue } from '../../kernel/errors.ts';
+import { EbbError, type Issue, messageOf } from '../../kernel/errors.ts';
 import type { Locate, Path } from './findings.ts';
 
 export const DEFAULT_MAX_BYTES = 2 ** 20;
@@ -230,8 +230,6 @@ const syntaxError = (issues: readonly Issue[], cause?: unknown): EbbError =>
     next: 'correct the places named',
     cause,
   });
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Counts brackets and indentation without regard to quotes: no job file has that many, whatever it quotes. */
 function refuseDepth(text: string, path: string): void {

@@ -376,8 +376,8 @@ class Simulation {
     const asked = plan !== null && plan.solve.elapsedMs > 0;
     for (const { stage, policy, why, standIn } of plan?.refusedPolicies ?? []) {
       const key = `${stage} ${policy}`;
-      const { decisions = 0, firstWhy = why } = this.#refusedPolicies.get(key) ?? {};
-      this.#refusedPolicies.set(key, { stage, policy, standIn, firstWhy, decisions: decisions + 1 });
+      const { times = 0, firstWhy = why } = this.#refusedPolicies.get(key) ?? {};
+      this.#refusedPolicies.set(key, { stage, policy, standIn, firstWhy, times: times + 1 });
     }
     this.#cycles = {
       count: this.#cycles.count + 1,

@@ -1,7 +1,8 @@
 /** The thread in which decisions are tried (trials.ts). One request at a time, one reply each. Writes nothing. */
+import { messageOf } from '../../kernel/errors.ts';
 import { parentPort, workerData } from 'node:worker_threads';
 import { decideOn } from '../../cycle/decide/decision.ts';
-import { faultText } from '../../cycle/observe/holding.ts';
+
 import { triedOn } from '../../cycle/decide/isolate.ts';
 import { presetNamed } from '../../stages/registry.ts';
 import { composeLearners } from '../../cycle/learn/compose-learners.ts';
@@ -36,7 +37,7 @@ if (parentPort !== null && data?.kind === TRIAL) {
       const { runningOffers: _, ...decision } = await decideOn({ ...sight, snapshot }, forecasts, parts);
       return { is: 'outcome', outcome: { status: 'decided', decision: { ...decision, runningOffers: new Map() } } };
     } catch (error) {
-      return { is: 'outcome', outcome: { status: 'threw', error: faultText(error) } };
+      return { is: 'outcome', outcome: { status: 'threw', error: messageOf(error) } };
     }
   };
   port.on('message', (request: TrialRequest) => {

@@ -49,7 +49,7 @@ class Guard {
     try {
       why = fault(answer);
     } catch (error) {
-      why = `the answer has not the form of the contract: ${faultText(error)}`;
+      why = `the answer has not the form of the contract: ${thrownLine(error)}`;
     }
     if (why === null) return { is: answer };
     this.#refuse(why);
@@ -57,7 +57,7 @@ class Guard {
   }
 
   refuseThrown(error: unknown): void {
-    this.#refuse(`it threw: ${faultText(error)}`);
+    this.#refuse(`it threw: ${thrownLine(error)}`);
   }
 
   /** Each call is answered by `own`, or where that is refused by `standIn`. */
@@ -77,7 +77,7 @@ class Guard {
 }
 
 /** One line, so that it can be told in lists. */
-export const faultText = (error: unknown): string =>
+export const thrownLine = (error: unknown): string =>
   (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).replace(/\s+/g, ' ').slice(0, 300);
 
 /** Lists in what a policy is given are frozen copies: to sort one in place would disturb other stages. */

@@ -51,7 +51,7 @@ describe('a policy of the user’s own that throws', () => {
       expect(typesOf(events)).toEqual(typesOf(whole.events));
       const standIn = presetNamed('greedy').policies[stage];
       expect(refusedPolicies).toEqual([
-        { stage, policy: 'my-own', standIn, firstWhy: 'it threw: TypeError: boo', decisions: expect.any(Number) },
+        { stage, policy: 'my-own', standIn, firstWhy: 'it threw: TypeError: boo', times: expect.any(Number) },
       ]);
       const told = events.filter((e) => e.type === 'policy-refused');
       expect(told.map((e) => e.text)).toEqual([
@@ -144,12 +144,12 @@ describe('a policy of the user’s own that answers nonsense', () => {
 it('a report says how often answers were refused, and who answered', async () => {
   const result = await runWith('place', () => throwing);
   const { refusedPolicies } = outcomeOf(result, { preset: 'mine', seed: 1, marketSeed: null, fromMs: START_MS });
-  const [{ decisions } = { decisions: 0 }] = refusedPolicies as readonly RefusedPolicy[];
-  expect(decisions).toBeGreaterThan(1);
+  const [{ times } = { times: 0 }] = refusedPolicies as readonly RefusedPolicy[];
+  expect(times).toBeGreaterThan(1);
   const outcome = outcomeOf(result, { preset: 'mine', seed: 1, marketSeed: null, fromMs: START_MS });
   const warnings = warningsOf({ presets: [], method: { units: 30 } as never, runs: [outcome], planned: ['mine'] });
   expect(warnings).toContain(
-    `Answers of the policy mine: place: my-own were refused ${decisions} times, and stratus answered in its place. First: it threw: TypeError: boo.`,
+    `Answers of the policy mine: place: my-own were refused ${times} times, and stratus answered in its place. First: it threw: TypeError: boo.`,
   );
 });
 

@@ -10,7 +10,7 @@ import {
   type EC2Client,
 } from '@aws-sdk/client-ec2';
 import { z } from 'zod';
-import { EbbError, type Issue } from '../../../kernel/errors.ts';
+import { EbbError, type Issue, messageOf } from '../../../kernel/errors.ts';
 import { classify, faultOf } from '../errors.ts';
 
 /** Properties of the custom resource: the construct sets them (lib/infra/deploying.ts). */
@@ -123,7 +123,7 @@ async function allowed<T>(at: string, ask: () => Promise<T>): Promise<T> {
   } catch (error) {
     const fault = faultOf(error);
     if (fault !== 'denied' && fault !== 'unsupported') throw classify(error, 'asking what the region offers');
-    const said = error instanceof Error ? error.message : String(error);
+    const said = messageOf(error);
     throw new EbbError('usage', {
       what: 'this account may not use EC2 in this region',
       issues: [

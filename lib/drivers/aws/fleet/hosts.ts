@@ -8,7 +8,7 @@
 import { raw } from '../../../kernel/units.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import { instanceId, type AttemptId, type InstanceId } from '../../../kernel/ids.ts';
-import { invariant } from '../../../kernel/errors.ts';
+import { invariant, messageOf } from '../../../kernel/errors.ts';
 import type { StartRequest } from '../../../ports/fleet.ts';
 import { namesInstance, type Ec2, type Seen, type SeenInstance } from './ec2.ts';
 import type { Ecs } from './ecs.ts';
@@ -153,7 +153,7 @@ export class Hosts {
     try {
       await this.#parts.ec2.end(ec2);
     } catch (error) {
-      const detail = error instanceof Error ? error.message : String(error);
+      const detail = messageOf(error);
       await this.#noted(record, [{ is: 'end-refused', atMs: this.#nowMs, detail }]);
       throw error;
     }

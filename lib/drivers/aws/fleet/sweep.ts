@@ -10,7 +10,7 @@
  *   each time, and told of.
  * - News of instances that the store has closed are taken away.
  */
-import { EbbError } from '../../../kernel/errors.ts';
+import { EbbError, messageOf } from '../../../kernel/errors.ts';
 import { instanceId, type InstanceId } from '../../../kernel/ids.ts';
 import { raw, type EpochMs } from '../../../kernel/units.ts';
 import type { Store } from '../../../ports/store.ts';
@@ -116,7 +116,7 @@ class Troubles {
       await work();
       return true;
     } catch (error) {
-      this.said.push(`${who}: ${error instanceof Error ? error.message : String(error)}`);
+      this.said.push(`${who}: ${messageOf(error)}`);
       if (!(error instanceof EbbError) || error.code === 'internal') this.blame(error);
       return false;
     }

@@ -1,6 +1,6 @@
 import { accessSync, constants, mkdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { EbbError } from '../../../kernel/errors.ts';
+import { EbbError, messageOf } from '../../../kernel/errors.ts';
 import { hasCode } from '../fleet/files.ts';
 
 /**
@@ -38,7 +38,7 @@ export function makeEngineFolder(path: string): { undo(): void } {
   } catch (error) {
     undo();
     if (hasCode(error, 'ENOSPC', 'EDQUOT')) throw error;
-    refuse(path, error instanceof Error ? error.message : String(error));
+    refuse(path, messageOf(error));
   }
   return { undo };
 }

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readdirSync, readSync, rmSync, fstatSync, utimesSync, watch } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Clock } from '../../../kernel/clock.ts';
-import { EbbError } from '../../../kernel/errors.ts';
+import { EbbError, messageOf } from '../../../kernel/errors.ts';
 import type { AttemptId, EffectKey, InstanceId, PoolId } from '../../../kernel/ids.ts';
 import { ascending, epochMs, gte, isPositive, least, raw, rawOrNull, type EpochMs } from '../../../kernel/units.ts';
 import type { Observation } from '../../../domain/observation.ts';
@@ -511,7 +511,7 @@ function attempted(effect: () => EffectOutcome): EffectOutcome {
   try {
     return effect();
   } catch (error) {
-    return { status: 'failed', detail: error instanceof Error ? error.message : String(error) };
+    return { status: 'failed', detail: messageOf(error) };
   }
 }
 

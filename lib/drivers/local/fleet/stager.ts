@@ -6,6 +6,7 @@
  * when the supervisor closes the channel or dies. It ends by SIGKILL, because an ordinary exit waits for system calls
  * that have begun.
  */
+import { messageOf } from '../../../kernel/errors.ts';
 import type { Places } from './staging.ts';
 import { bringInputs, missingOutputs, putOutputs, removeTemporaries } from './staging.ts';
 
@@ -39,7 +40,7 @@ async function take(id: number, order: StagingOrder): Promise<FromStager> {
   try {
     return { id, paths: await carryOut(order, cancel.signal) };
   } catch (error) {
-    return { id, fault: error instanceof Error ? error.message : String(error) };
+    return { id, fault: messageOf(error) };
   } finally {
     running.delete(id);
   }

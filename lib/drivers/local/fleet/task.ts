@@ -1,3 +1,4 @@
+import { messageOf } from '../../../kernel/errors.ts';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { linkSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -102,7 +103,7 @@ export class TaskRun {
       return await this.#runProgram();
     } catch (error) {
       await this.#endGroup();
-      return this.#end({ stopped: null, detail: error instanceof Error ? error.message : String(error) });
+      return this.#end({ stopped: null, detail: messageOf(error) });
     } finally {
       for (const cancel of this.#cancelTimers) cancel();
       await this.#clearAway();

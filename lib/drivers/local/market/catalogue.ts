@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { EbbError } from '../../../kernel/errors.ts';
+import { EbbError, messageOf } from '../../../kernel/errors.ts';
 import type { Arch } from '../../../domain/pool.ts';
 import { builtInCatalogue, catalogueOf, type Catalogue, type TypeFacts } from '../../../market/catalogue.ts';
 
@@ -23,7 +23,7 @@ export async function catalogueFromFile(path: string): Promise<Catalogue> {
   try {
     rows = parse(readFileSync(path), { bom: true, columns: true, skip_empty_lines: true, trim: true });
   } catch (error) {
-    throw invalid('the catalogue file cannot be read', error instanceof Error ? error.message : String(error));
+    throw invalid('the catalogue file cannot be read', messageOf(error));
   }
   const facts = rows.flatMap((row, i) => factsOf(row, (what, got) => invalid(`line ${i + 2}: ${what}`, got)));
   if (facts.length === 0) throw invalid('the catalogue file holds no priced instance type');

@@ -1,7 +1,7 @@
 import { existsSync, openSync, readSync, closeSync, renameSync, rmSync } from 'node:fs';
 import { basename } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { EbbError } from '../../../kernel/errors.ts';
+import { EbbError, messageOf } from '../../../kernel/errors.ts';
 import { epochMs, mib, milliCpu, raw } from '../../../kernel/units.ts';
 import type { Arch, InstanceType } from '../../../domain/pool.ts';
 import { marketsOf, traceOf, type PriceArrays, type SpotMarket } from '../../../market/price-steps.ts';
@@ -254,7 +254,7 @@ export function readMarket(path: string): { readonly trace: MarketTrace; readonl
   } catch (error) {
     if (error instanceof EbbError) throw error;
     throw invalid('the market file cannot be read', {
-      got: error instanceof Error ? error.message : String(error),
+      got: messageOf(error),
       next: 'Import or generate it again.',
       cause: error,
     });

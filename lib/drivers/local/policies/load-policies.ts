@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { statSync } from 'node:fs';
 import type { SchedulerConfig } from '../../../domain/config.ts';
 import { EbbError } from '../../../kernel/errors.ts';
-import { faultText } from '../../../policy/own/guarded.ts';
+import { thrownLine } from '../../../policy/own/guarded.ts';
 import { ownPolicy, type OwnPolicy } from '../../../policy/own/own-policy.ts';
 import { POLICY_KIT } from '../../../stages/kit.ts';
 import { policyList } from '../../../stages/registry.ts';
@@ -71,6 +71,6 @@ function expectApart(policies: readonly OwnPolicy[]): void {
 const refused = (path: string, what: string, error?: unknown): EbbError =>
   new EbbError('usage', {
     what,
-    got: error === undefined ? path : `${path}: ${faultText(error)}`,
+    got: error === undefined ? path : `${path}: ${thrownLine(error)}`,
     next: 'see docs/write-a-policy.md; paths in a file of settings start at its folder',
   });

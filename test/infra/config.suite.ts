@@ -114,6 +114,7 @@ describe('the configuration of a deployment', () => {
       /eu-west-2/,
     ],
     [{ settings: { preset: 'greedy' } }, 'settings.preset', /set preset itself/],
+    [{ settings: { policyModules: ['./mine.ts'] } }, 'settings.policyModules', /local mode and in the simulator only/],
     [{ alarmEmail: 'nobody' }, 'alarmEmail', /e-mail/],
     [{ families: ['c6i', 'm6i', 'c6i'] }, 'families[2]', /twice/],
     [{ families: ['c6i', 'p5'] }, 'families[1]', /GPUs/],

@@ -141,6 +141,24 @@ describe('a policy of the user’s own that answers nonsense', () => {
   );
 });
 
+it('a decision that fails although its answers passed their checks is made again by the stand-ins', async () => {
+  const of = ownPolicy(
+    { stage: 'place', name: 'my-own', about: 'under test', decide: () => POLICY_KIT.shipped('place', 'stratus') },
+    'test.ts',
+  );
+  const made = decidersNamed('mine', { mine: { extends: 'greedy', place: 'my-own' } }, [of]);
+  const { events, refusedPolicies } = await simulated(jobs(), {
+    deciders: (truth) => {
+      const deciders = made(truth);
+      return { ...deciders, stages: { ...deciders.stages, value: throwing } };
+    },
+  });
+  expect(typesOf(events)).toEqual(typesOf(whole.events));
+  expect(refusedPolicies).toMatchObject([
+    { stage: 'place', policy: 'my-own', standIn: 'stratus', firstWhy: 'a decision failed: boo' },
+  ]);
+});
+
 it('a report says how often answers were refused, and who answered', async () => {
   const result = await runWith('place', () => throwing);
   const { refusedPolicies } = outcomeOf(result, { preset: 'mine', seed: 1, marketSeed: null, fromMs: START_MS });

@@ -2,7 +2,9 @@ import { describe, expect, it } from '@jest/globals';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import type { PresetSpec } from '../../../lib/domain/preset-spec.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
-import { policyList, presetList, presetNamed, type OwnPresets } from '../../../lib/stages/registry.ts';
+import { ownPolicy } from '../../../lib/policy/own/own-policy.ts';
+import { POLICY_KIT } from '../../../lib/stages/kit.ts';
+import { policyList, presetList, presetNamed, withStandIns, type OwnPresets } from '../../../lib/stages/registry.ts';
 
 /** Policies that no shipped preset names: they are there to be mixed in. */
 const MIXED_IN_ONLY = ['value sharp-deadline'];
@@ -141,6 +143,35 @@ describe('`presets` in the settings', () => {
         expect(refusal(() => presetNamed(name, data.presets)).code).toBe('usage');
       }
     }
+  });
+});
+
+describe('the stand-ins of a preset', () => {
+  const ownPolicies = [
+    ownPolicy(
+      { stage: 'place', name: 'my-own', about: 'under test', decide: () => POLICY_KIT.shipped('place', 'stratus') },
+      'test.ts',
+    ),
+  ];
+
+  it('take the places of the user’s own policies, and all else stays as it is set', () => {
+    const own: OwnPresets = {
+      parent: { extends: 'fleet', place: 'one-per-instance' },
+      mine: { extends: 'parent', place: 'my-own', plan: { policy: 'milp', slotS: 60 } },
+      other: { extends: 'fleet', place: 'my-own' },
+    };
+    const replaced = withStandIns('mine', own, { ownPolicies });
+    const { policies, own: left } = presetNamed('mine', replaced);
+    expect(left).toBeUndefined();
+    expect(policies).toEqual({ ...presetNamed('parent', own).policies, plan: 'milp' });
+    expect(replaced['mine']).toMatchObject({ plan: { policy: 'milp', slotS: 60 } });
+    expect(replaced['other']).toEqual(own['other']);
+  });
+
+  it('change nothing of a preset of shipped policies', () => {
+    const own: OwnPresets = { mine: { extends: 'fleet', place: 'my-own' }, mixed: { extends: 'fleet', plan: 'fcfs' } };
+    expect(withStandIns('mixed', own, { ownPolicies })).toBe(own);
+    expect(withStandIns('ebbtide', own, { ownPolicies })).toBe(own);
   });
 });
 

@@ -11,6 +11,9 @@ export interface Resources {
 /** Order of the kinds wherever resources are a vector. */
 export const RESOURCE_KINDS = ['cpu', 'memory', 'gpus', 'disk'] as const;
 
+/** How many kinds there are: the stride of tables of vectors. */
+export const KINDS = RESOURCE_KINDS.length;
+
 export const NO_RESOURCES: Resources = { cpu: milliCpu(0), memory: mib(0), gpus: 0, disk: mib(0) };
 
 /** As numbers in the order of RESOURCE_KINDS (mCPU, MiB, count, MiB): for hot loops. */
@@ -27,6 +30,16 @@ export const fromVector = (v: readonly number[]): Resources => ({
   gpus: v[2] ?? 0,
   disk: mib(v[3] ?? 0),
 });
+
+/** A new resource vector, kind by kind. */
+const zip = (a: Resources, b: Resources, of: (a: number, b: number) => number): Resources => {
+  const other = vector(b);
+  return fromVector(vector(a).map((x, kind) => of(x, other[kind] ?? 0)));
+};
+/** The larger amount of each kind. */
+export const mostOfEach = (a: Resources, b: Resources): Resources => zip(a, b, (x, y) => Math.max(x, y));
+/** The smaller amount of each kind. */
+export const leastOfEach = (a: Resources, b: Resources): Resources => zip(a, b, (x, y) => Math.min(x, y));
 
 export const times = (r: Resources, n: number): Resources => fromVector(vector(r).map((x) => x * n));
 
@@ -56,6 +69,21 @@ export function takeFrom(free: Filling, { cpu, memory, gpus, disk }: Resources):
   free.disk = mib(raw(free.disk) - raw(disk));
 }
 
+/** Adds the kinds to those of `rows` from `at` on: for sums and tables in one array. */
+export function addInto(rows: Float64Array, at: number, { cpu, memory, gpus, disk }: Resources): void {
+  rows[at] = (rows[at] as number) + raw(cpu);
+  rows[at + 1] = (rows[at + 1] as number) + raw(memory);
+  rows[at + 2] = (rows[at + 2] as number) + gpus;
+  rows[at + 3] = (rows[at + 3] as number) + raw(disk);
+}
+
+/** As `fits`, of the kinds in `rows` from `at` on. */
+export const fitsFrom = (rows: Float64Array, at: number, free: Resources): boolean =>
+  (rows[at] as number) <= raw(free.cpu) + SLACK &&
+  (rows[at + 1] as number) <= raw(free.memory) + SLACK &&
+  (rows[at + 2] as number) <= free.gpus + SLACK &&
+  (rows[at + 3] as number) <= raw(free.disk) + SLACK;
+
 /** Whether `need` fits into `free` (with room for rounding of fractions). */
 export const fits = (need: Resources, free: Resources): boolean =>
   raw(need.cpu) <= raw(free.cpu) + SLACK &&
@@ -63,7 +91,8 @@ export const fits = (need: Resources, free: Resources): boolean =>
   need.gpus <= free.gpus + SLACK &&
   raw(need.disk) <= raw(free.disk) + SLACK;
 
-const SLACK = 1e-6;
+/** What sums of fractions may be off by. */
+export const SLACK = 1e-6;
 
 /** How many of `need` fit into `free` at once. */
 export const countFits = (need: Resources, free: Resources): number =>
@@ -76,6 +105,20 @@ export const countFits = (need: Resources, free: Resources): number =>
       countOf(raw(need.disk), raw(free.disk)),
     ),
   );
+
+/** As `countFits`, of vectors; 0 where nothing is needed. */
+export function countInVector(need: readonly number[], free: readonly number[]): number {
+  let count = Infinity;
+  for (let k = 0; k < KINDS; k++) {
+    const n = need[k] ?? 0;
+    if (n > 0) count = Math.min(count, Math.floor(((free[k] ?? 0) + SLACK) / n));
+  }
+  return count === Infinity ? 0 : Math.max(0, count);
+}
+
+/** Machines of this capacity that hold the sum of needs, were it divisible. */
+export const machinesFor = (sum: ArrayLike<number>, capacity: Resources): number =>
+  vector(capacity).reduce((most, c, k) => Math.max(most, c > 0 ? Math.ceil((sum[k] ?? 0) / c - 1e-9) : 0), 0);
 
 const countOf = (need: number, free: number): number => (need > 0 ? Math.floor(free / need + 1e-9) : Infinity);
 

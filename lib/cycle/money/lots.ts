@@ -9,7 +9,7 @@ import { brokenConstraint } from '../../domain/constraints.ts';
 import { MAX_BENEFICIARIES, type Beneficiary } from '../../domain/instance.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
-import { dominantShare, vector } from '../../domain/resources.ts';
+import { SLACK, countInVector, dominantShare, vector } from '../../domain/resources.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
 import type { Leftover } from '../../policy/contracts.ts';
 
@@ -53,7 +53,6 @@ interface Filling {
 
 /** Entries that do not fit are passed over this often per instance: bounds the work where needs are very mixed. */
 const MOST_PASSED = 32;
-const EPSILON = 1e-6;
 
 /**
  * Fills the instances in order, the longest tasks first: each with tasks whose chosen offer is in its pool, then each
@@ -117,7 +116,7 @@ function fill({ free, taken }: Filling, queue: Queue, which: 'chosen' | 'entries
       empty++;
       continue;
     }
-    const tasks = Math.min(entry.left, howMany(entry.need, free));
+    const tasks = Math.min(entry.left, countInVector(entry.need, free));
     if (tasks === 0) {
       if (++passed >= MOST_PASSED) break;
       continue;
@@ -125,17 +124,9 @@ function fill({ free, taken }: Filling, queue: Queue, which: 'chosen' | 'entries
     entry.left -= tasks;
     entry.need.forEach((n, k) => (free[k] = (free[k] ?? 0) - n * tasks));
     taken.push({ leftover: entry.leftover, tasks });
-    if (free.some((f, k) => f <= EPSILON && (entry.need[k] ?? 0) > 0)) break;
+    if (free.some((f, k) => f <= SLACK && (entry.need[k] ?? 0) > 0)) break;
   }
   if (empty > MOST_PASSED) queue[which] = queue[which].filter((e) => e.left > 0);
-}
-
-function howMany(need: readonly number[], free: readonly number[]): number {
-  let count = Infinity;
-  need.forEach((n, k) => {
-    if (n > 0) count = Math.min(count, Math.floor(((free[k] ?? 0) + EPSILON) / n));
-  });
-  return count === Infinity ? 0 : Math.max(0, count);
 }
 
 /** Jobs by constraining resource x expected time; at most MAX_BENEFICIARIES, whose parts sum to 1. */

@@ -5,7 +5,7 @@ import { pInterruptedWithin, type InterruptionCurve } from '../../domain/forecas
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { Doubles } from '../../domain/distribution.ts';
 import type { Bid, Pool, PoolView } from '../../domain/pool.ts';
-import { fits, fromVector, NO_RESOURCES, RESOURCE_KINDS, vector, type Resources } from '../../domain/resources.ts';
+import { fits, KINDS, mostOfEach, NO_RESOURCES, vector, type Resources } from '../../domain/resources.ts';
 import { instanceParts, type Snapshot } from '../../domain/snapshot.ts';
 import type { MarketForecast } from '../../domain/forecasts.ts';
 import { readCurve, tabulate, type CurvePoint, type CurveTable } from './curve-table.ts';
@@ -21,12 +21,11 @@ interface BidForecast {
 }
 
 const HOUR_S = 3600;
-const KINDS = RESOURCE_KINDS.length;
 
 /** The snapshot's pools by index, what they offer computed on first use: most pools never survive the filters. */
 export class PoolBook {
   readonly views: readonly PoolView[];
-  /** Capacities, 4 numbers per pool in the order of RESOURCE_KINDS. */
+  /** Capacities, KINDS numbers per pool in the order of RESOURCE_KINDS. */
   readonly capacity: Float64Array;
   readonly market: MarketForecast;
   readonly nowMs: EpochMs;
@@ -62,7 +61,7 @@ export class PoolBook {
     if (there === undefined) return false;
     let most = this.#mostFree.get(pool);
     if (most === undefined) {
-      most = there.reduce((free, view) => mostOf(free, view.free), NO_RESOURCES);
+      most = there.reduce((free, view) => mostOfEach(free, view.free), NO_RESOURCES);
       this.#mostFree.set(pool, most);
     }
     return fits(need, most);
@@ -79,11 +78,6 @@ export class PoolBook {
     return new PricedPool(view.pool, raw(view.quote), this);
   }
 }
-
-const mostOf = (a: Resources, b: Resources): Resources => {
-  const other = vector(b);
-  return fromVector(vector(a).map((x, kind) => Math.max(x, other[kind] ?? 0)));
-};
 
 /** What all pools of a cycle are priced by. */
 type PricedIn = Pick<PoolBook, 'market' | 'nowMs' | 'config' | 'doubles'>;

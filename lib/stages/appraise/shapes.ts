@@ -4,7 +4,7 @@ import type { Offer } from '../../domain/forecast.ts';
 import type { Constraints, Preference } from '../../domain/job.ts';
 import { gt } from '../../kernel/units.ts';
 import type { Bid, Pool, PoolView } from '../../domain/pool.ts';
-import { vector, type Resources } from '../../domain/resources.ts';
+import { KINDS, SLACK, vector, type Resources } from '../../domain/resources.ts';
 import { Demand, type ShapeDemand } from './demand.ts';
 import type { PoolBook, PricedPool } from './pools.ts';
 
@@ -149,11 +149,10 @@ export class ShapeBook {
     const fitting = { pools: [] as number[], shares: [] as number[] };
     for (const index of of.passing.pools) {
       let share = 0;
-      for (let k = 0; k < 4; k++) {
+      for (let k = 0; k < KINDS; k++) {
         const n = need[k] ?? 0;
-        const c = capacity[index * 4 + k] ?? 0;
-        // The tolerance of `fits` in lib/domain/resources.ts.
-        if (n > c + 1e-6) share = Infinity;
+        const c = capacity[index * KINDS + k] ?? 0;
+        if (n > c + SLACK) share = Infinity;
         else if (n > 0) share = Math.max(share, n / c);
       }
       const view = views[index];

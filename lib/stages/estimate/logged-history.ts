@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { epochMs, mib, milliCpu, raw, seconds, type Seconds } from '../../kernel/units.ts';
+import { epochMs, raw, seconds, type Seconds } from '../../kernel/units.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
 import type { JobFeatures, RuntimeHistory } from '../../domain/forecasts.ts';
 import { HISTORY_PREFIX, corrupt } from './history-codec.ts';
 import { JvuPredict } from './predictor.ts';
-import { vector } from '../../domain/resources.ts';
+import { RESOURCE_KINDS, fromVector, vector } from '../../domain/resources.ts';
 
 /** Rows of the log, `history/log/<n>`: no feature has this name. */
 const LOG_PREFIX = `${HISTORY_PREFIX}log/`;
@@ -20,7 +20,7 @@ const line = z.strictObject({
   j: z.string(),
   p: z.string(),
   s: z.string(),
-  r: z.tuple([z.number(), z.number(), z.number(), z.number()]).readonly(),
+  r: z.array(z.number()).length(RESOURCE_KINDS.length).readonly(),
   t: z.number(),
   d: z.number().nonnegative(),
 });
@@ -114,7 +114,7 @@ const featuresOf = ({ o, j, p, s, r, t }: Line): JobFeatures => ({
   jobName: j,
   program: p,
   stage: s,
-  resources: { cpu: milliCpu(r[0]), memory: mib(r[1]), gpus: r[2], disk: mib(r[3]) },
+  resources: fromVector(r),
   submittedMs: epochMs(t),
 });
 

@@ -27,7 +27,7 @@ import { mean } from '../../domain/distribution.ts';
 import { pInterruptedWithin, type InterruptionCurve } from '../../domain/forecast.ts';
 import { startedHourEndMs, type Instance } from '../../domain/instance.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
-import { RESOURCE_KINDS, plusResources, NO_RESOURCES, vector, type Resources } from '../../domain/resources.ts';
+import { fits, machinesFor, plusResources, NO_RESOURCES, vector, type Resources } from '../../domain/resources.ts';
 import { workDoneS, workKeptS, type InstanceView, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
 import { guardMoves } from './deadline-guard.ts';
@@ -122,7 +122,7 @@ function cheapestFor(view: InstanceView, spot: readonly PoolView[]): readonly Ca
     .flatMap(({ pool, quote }): Candidate[] => {
       if (quote === null || gte(quote, view.pool.onDemandUsdPerHour)) return [];
       if (view.attempts.some((r) => brokenConstraint(r.stage.constraints, pool) !== null)) return [];
-      const machines = machinesFor(view.attempts, pool);
+      const machines = machinesToHold(view.attempts, pool);
       const usdPerHour = machines * raw(quote);
       return machines === 0 || usdPerHour >= limit ? [] : [{ pool, machines, usdPerHour }];
     })
@@ -189,15 +189,11 @@ function expectedAliveS(curve: InterruptionCurve, untilS: number): number {
 }
 
 /** Machines of the pool's type that hold all these tasks by the sum of their needs; 0 where one of them fits none. */
-function machinesFor(attempts: readonly RunningTask[], pool: Pool): number {
-  const capacity = vector(pool.type.capacity);
-  const sum = vector(attempts.reduce<Resources>((n, r) => plusResources(n, r.attempt.resources), NO_RESOURCES));
-  const fitsOne = attempts.every((r) => vector(r.attempt.resources).every((n, k) => n <= (capacity[k] ?? 0) + 1e-6));
-  if (!fitsOne) return 0;
-  return RESOURCE_KINDS.reduce(
-    (most, _, k) => Math.max(most, (capacity[k] ?? 0) > 0 ? Math.ceil((sum[k] ?? 0) / (capacity[k] ?? 1) - 1e-9) : 0),
-    1,
-  );
+function machinesToHold(attempts: readonly RunningTask[], pool: Pool): number {
+  const { capacity } = pool.type;
+  if (!attempts.every((r) => fits(r.attempt.resources, capacity))) return 0;
+  const sum = attempts.reduce<Resources>((n, r) => plusResources(n, r.attempt.resources), NO_RESOURCES);
+  return Math.max(1, machinesFor(vector(sum), capacity));
 }
 
 const longest = (attempts: readonly RunningTask[], of: (r: RunningTask) => number): number =>

@@ -28,11 +28,11 @@ import type { Allotment, Placement, StartOption } from '../../domain/plan.ts';
 import { type Pool, isSpotPool } from '../../domain/pool.ts';
 import {
   fits,
-  fromVector,
+  leastOfEach,
   minusResources,
+  mostOfEach,
   NO_RESOURCES,
   plusResources,
-  vector,
   type Resources,
 } from '../../domain/resources.ts';
 import {
@@ -384,8 +384,7 @@ function spareRoom(free: readonly Host[], stays: readonly Host[]): Host[] {
   return free.map((host, i) => {
     const later = stays[i] ?? host;
     if (later === host) return host;
-    const other = vector(later.free);
-    return withFree(host, fromVector(vector(host.free).map((x, kind) => Math.max(0, Math.min(x, other[kind] ?? x)))));
+    return withFree(host, mostOfEach(NO_RESOURCES, leastOfEach(host.free, later.free)));
   });
 }
 

@@ -1,5 +1,5 @@
 import type { Placement } from '../../domain/plan.ts';
-import { fits, vector } from '../../domain/resources.ts';
+import { fits } from '../../domain/resources.ts';
 import type { Host, PlaceTasks, TaskToPlace } from '../../policy/contracts.ts';
 
 /**
@@ -32,10 +32,7 @@ function placeUnit(unit: readonly TaskToPlace[], empty: Set<Host>): Placement[] 
   return [];
 }
 
-function isEmpty({ free, capacity }: Host): boolean {
-  const has = vector(free);
-  return vector(capacity).every((x, kind) => (has[kind] ?? 0) >= x - 1e-6);
-}
+const isEmpty = ({ free, capacity }: Host): boolean => fits(capacity, free);
 
 const keyOf = ({ task }: TaskToPlace): string => `${task.job}/${task.stage}/${String(task.index).padStart(9, '0')}`;
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

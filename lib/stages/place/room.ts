@@ -1,12 +1,8 @@
 import type { GroupId } from '../../kernel/ids.ts';
 import { raw, same } from '../../kernel/units.ts';
 import type { Pool } from '../../domain/pool.ts';
-import { RESOURCE_KINDS, vector } from '../../domain/resources.ts';
+import { KINDS, RESOURCE_KINDS, SLACK, addInto, fitsFrom, vector } from '../../domain/resources.ts';
 import type { Host, TaskToPlace } from '../../policy/contracts.ts';
-
-const KINDS = RESOURCE_KINDS.length;
-/** The tolerance of `fits` in lib/domain/resources.ts. */
-const SLACK = 1e-6;
 
 /** Tasks that are alike to the packer, placed one after the other. */
 export interface Run {
@@ -35,12 +31,7 @@ export class Room {
     this.#least = RESOURCE_KINDS.map((_, k) => runs.reduce((least, r) => Math.min(least, r.need[k] ?? 0), Infinity));
     this.hosts = withRoom(hosts, distinctNeeds(runs), asked(runs));
     this.free = new Float64Array(this.hosts.length * KINDS);
-    this.hosts.forEach(({ free }, h) => {
-      this.free[h * KINDS] = raw(free.cpu);
-      this.free[h * KINDS + 1] = raw(free.memory);
-      this.free[h * KINDS + 2] = free.gpus;
-      this.free[h * KINDS + 3] = raw(free.disk);
-    });
+    this.hosts.forEach(({ free }, h) => addInto(this.free, h * KINDS, free));
     const largest = new Float64Array(KINDS);
     const seen = new Set<Host['capacity']>();
     let last: Host['capacity'] | null = null;
@@ -109,14 +100,8 @@ function withRoom(hosts: readonly Host[], needs: Float64Array, mayUse: (pool: Po
   for (const host of hosts) {
     if (host.pool !== pool) may = mayUse((pool = host.pool));
     if (!may) continue;
-    const { cpu, memory, gpus, disk } = host.free;
     for (let n = 0; n < needs.length; n += KINDS) {
-      const fits =
-        (needs[n] as number) <= raw(cpu) + SLACK &&
-        (needs[n + 1] as number) <= raw(memory) + SLACK &&
-        (needs[n + 2] as number) <= gpus + SLACK &&
-        (needs[n + 3] as number) <= raw(disk) + SLACK;
-      if (!fits) continue;
+      if (!fitsFrom(needs, n, host.free)) continue;
       kept.push(host);
       break;
     }

@@ -17,7 +17,9 @@ import { ZERO_USD, raw, sub } from '../../kernel/units.ts';
 import type { JobId, PoolId } from '../../kernel/ids.ts';
 import { isLive } from '../../domain/instance.ts';
 import {
+  KINDS,
   RESOURCE_KINDS,
+  addInto,
   countFits,
   dominantShare,
   plusResources,
@@ -136,15 +138,9 @@ const withoutRounding = (sum: number): number => Math.round(sum * 1e6) / 1e6;
 
 function roomPartition(pool: PoolId, views: readonly InstanceView[], input: PlanInput): Partition {
   const { lookAheadSlots, slotS } = input.config;
-  const kinds = RESOURCE_KINDS.length;
-  const free = new Float64Array(lookAheadSlots * kinds);
-  const add = (from: number, { cpu, memory, gpus, disk }: Resources): void => {
-    for (let at = from * kinds; at < free.length; at += kinds) {
-      free[at] = (free[at] as number) + raw(cpu);
-      free[at + 1] = (free[at + 1] as number) + raw(memory);
-      free[at + 2] = (free[at + 2] as number) + gpus;
-      free[at + 3] = (free[at + 3] as number) + raw(disk);
-    }
+  const free = new Float64Array(lookAheadSlots * KINDS);
+  const add = (from: number, given: Resources): void => {
+    for (let at = from * KINDS; at < free.length; at += KINDS) addInto(free, at, given);
   };
   for (const view of views) {
     add(0, view.free);
@@ -153,7 +149,7 @@ function roomPartition(pool: PoolId, views: readonly InstanceView[], input: Plan
     for (const r of view.attempts) add(slotsLeft(meanLeftS(r, input), slotS), r.attempt.resources);
   }
   const capacity = Array.from({ length: lookAheadSlots }, (_, slot) =>
-    Array.from(free.subarray(slot * kinds, (slot + 1) * kinds), withoutRounding),
+    Array.from(free.subarray(slot * KINDS, (slot + 1) * KINDS), withoutRounding),
   );
   return { id: roomOf(pool), renewable: true, kinds: RESOURCE_KINDS, capacity };
 }

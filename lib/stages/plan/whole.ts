@@ -9,7 +9,7 @@
  * first. Without stops nothing changes: what is left of the quota may still buy smaller machines than those that the
  * plan thought of. O(stops x (choices + rows)), and nothing where nothing is stopped for quota.
  */
-import { RESOURCE_KINDS, vector } from '../../domain/resources.ts';
+import { KINDS, machinesFor, vector } from '../../domain/resources.ts';
 import { milliCpuOf, type Pool } from '../../domain/pool.ts';
 import { QUOTA } from './supply.ts';
 import { Filling, keepRunning, stop, unitsAt, type Selection } from './fill.ts';
@@ -57,15 +57,13 @@ function fitsWhole(problem: Problem, { units, kills }: Pick<Selection, 'units' |
     const tasks = member < 0 ? 0 : (units[unitsAt(index, member)] ?? 0);
     const group = problem.groups[choice.group]?.group;
     if (option.slot > 0 || tasks < 1 || group === undefined) return;
-    const sum = needs.get(pool) ?? new Float64Array(RESOURCE_KINDS.length);
+    const sum = needs.get(pool) ?? new Float64Array(KINDS);
     vector(group.need).forEach((x, kind) => (sum[kind] = (sum[kind] ?? 0) + x * tasks));
     needs.set(pool, sum);
   });
   let wanted = 0;
   for (const [pool, sum] of needs) {
-    const capacity = vector(pool.type.capacity);
-    const machines = capacity.map((c, kind) => (c > 0 ? Math.ceil((sum[kind] ?? 0) / c - 1e-9) : 0));
-    wanted += Math.max(...machines) * milliCpuOf(pool);
+    wanted += machinesFor(sum, pool.type.capacity) * milliCpuOf(pool);
   }
   const returned = problem.kills.reduce((n, kill, index) => n + (kills[index] ?? 0) * quotaOf(kill.draws), 0);
   return wanted <= problem.capacity.headroomMilliCpu + returned + 1e-6;

@@ -1,6 +1,6 @@
 import { descending, raw } from '../../kernel/units.ts';
 import { capUsd, vcpusOf, type Bid, type Pool } from '../../domain/pool.ts';
-import { vector } from '../../domain/resources.ts';
+import { KINDS, RESOURCE_KINDS, SLACK, countInVector, vector } from '../../domain/resources.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
 import { effectiveUsdPerHour, eligibleOffers, openPools, vcpusLeft } from './eligible.ts';
 import type { EligibleOffer } from './eligible.ts';
@@ -83,7 +83,7 @@ export class Scaler {
     this.#vcpus = vcpusLeft(input);
     this.#pending = this.#list();
     this.#smallest = smallestOf(this.#pending);
-    this.#least = [0, 1, 2, 3].map((k) => Math.min(...this.#pending.map((p) => p.need[k] ?? 0)));
+    this.#least = RESOURCE_KINDS.map((_, k) => Math.min(...this.#pending.map((p) => p.need[k] ?? 0)));
   }
 
   /** Buys for all leftovers; those that did not get room for all their tasks are returned. */
@@ -147,7 +147,7 @@ export class Scaler {
   #fill(offer: EligibleOffer, first: Pending, list: readonly Pending[]): Fill | null {
     const usdPerHour = this.#price(offer, first);
     const capacity = vector(offer.pool.type.capacity);
-    const used = [0, 0, 0, 0];
+    const used: number[] = RESOURCE_KINDS.map(() => 0);
     const taken: [Pending, number][] = [];
     let best = 0;
     /** The best prefix: all of the first entries and this many tasks of the last. */
@@ -157,7 +157,7 @@ export class Scaler {
       if (p !== first && !mayUse(p, offer)) continue;
       let count = 0;
       while (count < p.left && fitsOnTop(used, p.need, capacity)) {
-        for (let k = 0; k < 4; k++) used[k] = (used[k] ?? 0) + (p.need[k] ?? 0);
+        for (let k = 0; k < KINDS; k++) used[k] = (used[k] ?? 0) + (p.need[k] ?? 0);
         count++;
         const score = this.#used(used, capacity) / usdPerHour;
         if (score > best) {
@@ -185,7 +185,7 @@ export class Scaler {
   #used(used: readonly number[], capacity: readonly number[]): number {
     let constraining = 0;
     let most = -1;
-    for (let k = 0; k < 4; k++) {
+    for (let k = 0; k < KINDS; k++) {
       const c = capacity[k] ?? 0;
       const utilisation = c > 0 ? (used[k] ?? 0) / c : 0;
       if (utilisation > most + 1e-12) {
@@ -208,7 +208,7 @@ export class Scaler {
     const free = [...vector(pool.type.capacity)];
     let tasks = 0;
     for (const [p, n] of fill.taken) {
-      for (let k = 0; k < 4; k++) free[k] = (free[k] ?? 0) - (p.need[k] ?? 0) * n;
+      for (let k = 0; k < KINDS; k++) free[k] = (free[k] ?? 0) - (p.need[k] ?? 0) * n;
       this.#give(p, pool, n * count);
       tasks += n;
     }
@@ -247,7 +247,7 @@ export class Scaler {
       const roomy = this.#roomy.get(pool.id) ?? [];
       for (const b of roomy.slice(-MOST_LOOKED_AT).reverse()) {
         if (p.left === 0) return;
-        const perInstance = capUsd(offer.bid) <= capUsd(b.bid) ? howMany(p.need, b.free) : 0;
+        const perInstance = capUsd(offer.bid) <= capUsd(b.bid) ? countInVector(p.need, b.free) : 0;
         if (perInstance === 0) continue;
         const whole = Math.min(b.count, Math.floor(p.left / perInstance));
         const split = whole < b.count ? p.left - whole * perInstance : 0;
@@ -272,7 +272,7 @@ export class Scaler {
 
   /** Puts `tasks` of an entry on each of these instances. */
   #load(b: Bought, { p, tasks }: { readonly p: Pending; readonly tasks: number }): void {
-    for (let k = 0; k < 4; k++) b.free[k] = (b.free[k] ?? 0) - (p.need[k] ?? 0) * tasks;
+    for (let k = 0; k < KINDS; k++) b.free[k] = (b.free[k] ?? 0) - (p.need[k] ?? 0) * tasks;
     b.tasks += tasks;
     this.#give(p, b.pool, tasks * b.count);
   }
@@ -286,18 +286,10 @@ const mayUse = (p: Pending, { pool, offer }: EligibleOffer): boolean =>
   p.offers.some((o) => o.pool.id === pool.id && capUsd(o.offer.bid) <= capUsd(offer.bid));
 
 const fitsOnTop = (used: readonly number[], need: readonly number[], capacity: readonly number[]): boolean =>
-  used.every((u, k) => u + (need[k] ?? 0) <= (capacity[k] ?? 0) + 1e-6);
-
-function howMany(need: readonly number[], free: readonly number[]): number {
-  let count = Infinity;
-  need.forEach((n, k) => {
-    if (n > 0) count = Math.min(count, Math.floor(((free[k] ?? 0) + 1e-6) / n));
-  });
-  return count === Infinity ? 0 : Math.max(0, count);
-}
+  used.every((u, k) => u + (need[k] ?? 0) <= (capacity[k] ?? 0) + SLACK);
 
 function smallestOf(pending: readonly Pending[]): readonly number[] {
-  const smallest = [Infinity, Infinity, Infinity, Infinity];
+  const smallest: number[] = RESOURCE_KINDS.map(() => Infinity);
   for (const pool of new Set(pending.flatMap((p) => p.offers.map((o) => o.pool)))) {
     vector(pool.type.capacity).forEach((c, k) => {
       if (c > 0) smallest[k] = Math.min(smallest[k] ?? Infinity, c);

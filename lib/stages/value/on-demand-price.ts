@@ -1,8 +1,8 @@
-import { raw } from '../../kernel/units.ts';
+import { raw, vcpusIn } from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import type { StageSpec } from '../../domain/job.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
-import { vector } from '../../domain/resources.ts';
+import { KINDS, vector } from '../../domain/resources.ts';
 
 /**
  * Used where no pool fits, only so that the worth is not zero: us-east-1's list price of the m5 family, USD per
@@ -54,15 +54,15 @@ export function onDemandPrices(views: readonly PoolView[]): TaskPrice {
     let best = Infinity;
     list.forEach((pool, i) => {
       let share = 0;
-      for (let k = 0; k < 4; k++) {
-        const n = need[k as 0];
-        const have = capacities[i]?.[k as 0] ?? 0;
+      for (let k = 0; k < KINDS; k++) {
+        const n = need[k] ?? 0;
+        const have = capacities[i]?.[k] ?? 0;
         if (n > 0) share = Math.max(share, have > 0 ? n / have : Infinity);
       }
       const usd = raw(pool.onDemandUsdPerHour);
       if (share <= 1 && usd > 0 && usd < best && satisfied(pool)) best = usd;
     });
-    return best === Infinity ? (need[0] / 1000) * FALLBACK_USD_PER_VCPU_HOUR : best;
+    return best === Infinity ? vcpusIn(resources.cpu) * FALLBACK_USD_PER_VCPU_HOUR : best;
   };
   const byStage = new WeakMap<Asked, number>();
   return (stage) => {

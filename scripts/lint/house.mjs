@@ -27,8 +27,13 @@ const commentWidth = {
 const PARTS = 'Read the parts of a pool id with poolParts, isSpotPool or typeAndZone (lib/domain/pool.ts).';
 const READS_PARTS = {
   "CallExpression[callee.property.name='endsWith'][arguments.0.value=/^.?(spot|on-demand|reserved)$/]": PARTS,
-  "CallExpression[callee.property.name='split'][arguments.0.value='/'][callee.object.name='pool']": PARTS,
+  "CallExpression[callee.property.name='split'][arguments.0.value='/'][callee.object.name=/^pool(Id)?$/]": PARTS,
   "CallExpression[callee.property.name='split'][arguments.0.value='/'][callee.object.property.name='pool']": PARTS,
+  "CallExpression[callee.property.name='split'][arguments.0.value='/'][callee.object.property.name='id'][callee.object.object.name='pool']":
+    PARTS,
+  "CallExpression[callee.property.name='split'][arguments.0.value='/'][callee.object.property.name='id'][callee.object.object.property.name='pool']":
+    PARTS,
+  'Literal[regex.pattern=/(^|[^a-z])(spot|on-demand|reserved)[$]$/]': PARTS,
 };
 
 const poolIds = {

@@ -106,7 +106,7 @@ export function marketContract(name: string, maker: MarketDriverMaker): void {
       expect(ids()).toEqual(of(MARKETS));
       for (const pool of driver.market.pools()) {
         expect(raw(pool.onDemandUsdPerHour)).toBe(ON_DEMAND_USD);
-        expect([pool.type.name, pool.id.split('/')]).toEqual(['c5.large', ['c5.large', pool.zone, pool.option]]);
+        expect([pool.type.name, pool.id]).toEqual(['c5.large', poolKey('c5.large', pool.zone, pool.option)]);
       }
     });
 

@@ -9,7 +9,7 @@ import { poolForecasts } from '../../lib/cycle/forecast/pool-forecasts.ts';
 import { LoggedHistory } from '../../lib/stages/estimate/logged-history.ts';
 import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
 import type { Bill } from '../../lib/domain/ledger.ts';
-import type { Pool } from '../../lib/domain/pool.ts';
+import { type Pool, isSpotPool } from '../../lib/domain/pool.ts';
 import type { Limits } from '../../lib/domain/snapshot.ts';
 import { provideBackend } from '../../lib/api/provided-backend.ts';
 import { dispatcher, type ApiResponse, type Dispatch } from '../../lib/api/dispatch.ts';
@@ -59,9 +59,9 @@ export function apiUnderTest(over: Partial<Backend> = {}): ApiUnderTest {
     limits: LIMITS,
     market: {
       pools: () => pools,
-      quote: (id) => usdPerHour(id.endsWith('/spot') ? 0.05 : 0.17),
+      quote: (id) => usdPerHour(isSpotPool(id) ? 0.05 : 0.17),
       history: (id) =>
-        id.endsWith('/spot')
+        isSpotPool(id)
           ? {
               atMs: Float64Array.of(raw(NOW) - 30 * HOUR_MS, raw(NOW) - HOUR_MS),
               usdPerHour: Float64Array.of(0.07, 0.05),

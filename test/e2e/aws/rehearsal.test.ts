@@ -408,7 +408,7 @@ describeOnLocalStack(
       const { Target } = await until(
         'a schedule two minutes before the first hour of an instance ends',
         async () => {
-          const hosts = (await instances(ask)).filter((i) => i.state !== 'ended' && i.pool.includes(STEADY_ZONE));
+          const hosts = (await instances(ask)).filter((i) => i.state !== 'ended' && i.zone === STEADY_ZONE);
           for (const { GroupName, Name } of await schedules()) {
             const schedule = await scheduler.send(new GetScheduleCommand({ GroupName, Name })).catch((e: unknown) => {
               if (e instanceof ResourceNotFoundException) return null;

@@ -7,6 +7,7 @@ import { EbbError } from '../../../lib/kernel/errors.ts';
 import { plus, raw, seconds, type EpochMs } from '../../../lib/kernel/units.ts';
 import { admitter } from '../../../lib/cycle/admit/admission.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
+import { isSpotPool } from '../../../lib/domain/pool.ts';
 import { job, resources, spec, stage } from '../../support/builders.ts';
 import { discrepancies, EngineBench, work } from '../../support/engine-bench.ts';
 import { smallMarket } from '../../support/generated-market.ts';
@@ -95,9 +96,7 @@ describe('deadlines', () => {
             const attempts = await bench.store.attempts(j.id);
             seen.interruptions += attempts.filter((a) => a.outcome === 'interrupted').length;
           }
-          seen.spot += (await bench.store.instances(null, 1000, null)).items.filter((i) =>
-            i.pool.endsWith('/spot'),
-          ).length;
+          seen.spot += (await bench.store.instances(null, 1000, null)).items.filter((i) => isSpotPool(i.pool)).length;
           expect(await discrepancies(bench)).toEqual([]);
         },
       ),

@@ -6,6 +6,7 @@ import { attemptId, type PoolId } from '../../../lib/kernel/ids.ts';
 import { add, raw } from '../../../lib/kernel/units.ts';
 import type { Fleet } from '../../../lib/ports/fleet.ts';
 import type { Store } from '../../../lib/ports/store.ts';
+import { isSpotPool } from '../../../lib/domain/pool.ts';
 import { discrepancies, EngineBench, Fault } from '../../support/engine-bench.ts';
 import { mixedDeeds, mixedJobs, mixedTrace, START_MS } from '../../support/mixed-workload.ts';
 
@@ -94,7 +95,7 @@ async function hazardOf({ bench, launches }: Run): Promise<Record<string, Hazard
   const knownOf = (pool: string): Hazard =>
     pools[`hazard/${pool}`] ?? { exposureS: 0, interruptions: 0, lostMs: null, isRefused: false };
   for (const i of (await bench.store.instances(null, 1000, null)).items) {
-    if (!i.pool.endsWith('/spot') || i.launchedMs === null || i.endedMs === null) continue;
+    if (!isSpotPool(i.pool) || i.launchedMs === null || i.endedMs === null) continue;
     const known = knownOf(i.pool);
     const lostMs = i.endCause === 'interrupted' ? raw(i.warnedMs ?? i.endedMs) : -Infinity;
     pools[`hazard/${i.pool}`] = {

@@ -3,9 +3,10 @@ import { ANSWER_PATIENCE_S } from '../../../lib/cycle/act/intents.ts';
 import type { EffectOutcome } from '../../../lib/domain/plan.ts';
 import type { Job } from '../../../lib/domain/job.ts';
 import { invariant } from '../../../lib/kernel/errors.ts';
-import { jobId } from '../../../lib/kernel/ids.ts';
+import { jobId, type PoolId } from '../../../lib/kernel/ids.ts';
 import { between, plus, raw, seconds } from '../../../lib/kernel/units.ts';
 import type { Fleet } from '../../../lib/ports/fleet.ts';
+import { isSpotPool } from '../../../lib/domain/pool.ts';
 import { job, resources, spec, stage } from '../../support/builders.ts';
 import { discrepancies, EngineBench, work, type Deed } from '../../support/engine-bench.ts';
 import { mixedJobs, mixedTrace, SAVES, START_MS } from '../../support/mixed-workload.ts';
@@ -22,7 +23,7 @@ interface Launching {
   readonly isFirst: boolean;
   /** Engine seconds since the start. */
   readonly atS: number;
-  readonly pool: string;
+  readonly pool: PoolId;
   /** Spot instances that there are, and instances of all kinds. */
   readonly spot: () => Promise<number>;
   readonly live: () => Promise<number>;
@@ -56,7 +57,7 @@ async function drive(meets: Meets, stepped: boolean, { deeds = [], jobs = RETRIE
                 isFirst: request.key === [...asked.keys()][0],
                 atS: raw(between(START_MS, bench.clock.now())),
                 pool: request.pool,
-                spot: async () => (await target.list()).filter((i) => i.live && i.pool.endsWith('/spot')).length,
+                spot: async () => (await target.list()).filter((i) => i.live && isSpotPool(i.pool)).length,
                 live: async () => (await target.list()).filter((i) => i.live).length,
                 launch: async () => invariant((await target.launch([request]))[0], 'a fleet answers every request'),
               }),
@@ -136,7 +137,7 @@ describe.each([
     const spotAtS: number[] = [];
     const others: string[] = [];
     const run = await drive(async ({ pool, atS, launch }) => {
-      if (!pool.endsWith('/spot')) others.push(pool);
+      if (!isSpotPool(pool)) others.push(pool);
       else if (spotAtS.push(atS) < 3) return NO_QUOTA;
       return launch();
     }, stepped);

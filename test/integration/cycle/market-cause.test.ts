@@ -5,6 +5,7 @@
 import { beforeAll, expect, it } from '@jest/globals';
 import type { Instance } from '../../../lib/domain/instance.ts';
 import { epochMs, seconds } from '../../../lib/kernel/units.ts';
+import { isSpotPool } from '../../../lib/domain/pool.ts';
 import { job, spec, stage } from '../../support/builders.ts';
 import { EngineBench, work } from '../../support/engine-bench.ts';
 import { onOffMarket, START } from '../../support/on-off-market.ts';
@@ -25,7 +26,7 @@ beforeAll(async () => {
   const stages = [stage({ env: work(8 * 3600), expectedRuntimeS: seconds(8 * 3600), checkpoint: SAVES })];
   await bench.submit([job({ submittedMs: epochMs(START), spec: spec({ stages }) })]);
   await bench.drive({ withinS: 24 * 3600 });
-  instances = (await bench.store.instances(null, 1000, null)).items.filter((i) => i.pool.endsWith('/spot'));
+  instances = (await bench.store.instances(null, 1000, null)).items.filter((i) => isSpotPool(i.pool));
 });
 
 const HOUR = 3_600_000;

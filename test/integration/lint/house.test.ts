@@ -20,6 +20,11 @@ const LINES: readonly (readonly [string, string | null])[] = [
   ["export const isSpot = (pool: string): boolean => pool.endsWith('/spot');", 'pool-ids'],
   ["export const partsOf = (pool: string): string[] => pool.split('/');", 'pool-ids'],
   ["export const partsOfOne = (of: { pool: string }): string[] => of.pool.split('/');", 'pool-ids'],
+  ["export const partsOfId = (pool: { id: string }): string[] => pool.id.split('/');", 'pool-ids'],
+  ["export const partsOfIts = (of: { pool: { id: string } }): string[] => of.pool.id.split('/');", 'pool-ids'],
+  ['export const isOnDemand = (id: string): boolean => /on-demand$/.test(id);', 'pool-ids'],
+  ['export const isSpotIn = (id: string): boolean => /^c5[^/]*\\/a\\/spot$/.test(id);', 'pool-ids'],
+  ['export const isOption = (text: string): boolean => /^(spot|on-demand)$/.test(text);', null],
   ['export let count = 0; export const next = (): number => ++count;', 'module-state'],
   [
     'export let last: object | null = null; export const keep = (it: object): void => void (last = it);',

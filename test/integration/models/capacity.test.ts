@@ -14,6 +14,7 @@ import { ownRecord } from '../../../lib/drivers/local/models/own-history.ts';
 import type { CapacityRecord } from '../../../lib/market/capacity-record.ts';
 import { openCapacity } from '../../../lib/models/preemption.ts';
 import { CAPACITY_FEATURES } from '../../../lib/market/features/capacity-features.ts';
+import { isSpotPool } from '../../../lib/domain/pool.ts';
 import { apiUnderTest } from '../../support/api.ts';
 import { job as submitted } from '../../support/builders.ts';
 import { livedBy } from '../../support/recorded-engine.ts';
@@ -130,7 +131,7 @@ describe('an engine', () => {
     expect(ebb('run', 'some.json', '--dir', dir, ...from, '--set', 'capacityForecast=model').status).toBe(0);
     const store = openSqliteStore({ path: join(dir, 'ebb.db') });
     const plans = (await store.plans(200, null)).items;
-    const bought = (await store.instances(null, 200, null)).items.filter((i) => i.pool.endsWith('/spot'));
+    const bought = (await store.instances(null, 200, null)).items.filter((i) => isSpotPool(i.pool));
     await store.close();
     const origins = plans.flatMap((plan) => plan.forecast?.capacity ?? []);
     // Nothing was known of the pool at first.

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { seconds } from '../../../../lib/kernel/units.ts';
 import { distribution } from '../../../../lib/domain/distribution.ts';
 import { appraise } from '../../../../lib/stages/appraise/appraise.ts';
+import { isBoughtAs, isSpotPool } from '../../../../lib/domain/pool.ts';
 import {
   config,
   exponential,
@@ -83,10 +84,10 @@ describe('appraisal', () => {
               expect(o.pLate).toBeGreaterThanOrEqual(0);
               expect(o.pLate).toBeLessThanOrEqual(1);
               expect(o.expectedCostUsd).toBeGreaterThan(0);
-              if (o.pool.endsWith('spot')) spotOffers++;
+              if (isSpotPool(o.pool)) spotOffers++;
             }
             if (usable.some((p) => p.pool.option === 'on-demand')) {
-              expect(offers.some((o) => o.pool.endsWith('on-demand'))).toBe(true);
+              expect(offers.some((o) => isBoughtAs(o.pool, 'on-demand'))).toBe(true);
             }
           });
         },

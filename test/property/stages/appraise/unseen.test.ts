@@ -4,6 +4,7 @@ import { seconds, usdPerHour } from '../../../../lib/kernel/units.ts';
 import { distribution } from '../../../../lib/domain/distribution.ts';
 import type { Offer, RuntimeForecast } from '../../../../lib/domain/forecast.ts';
 import { appraise } from '../../../../lib/stages/appraise/appraise.ts';
+import { isBoughtAs } from '../../../../lib/domain/pool.ts';
 import { config, curve, group, market, pool, view, world, worth } from '../../../support/decision-world.ts';
 
 const HORIZONS = [300, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400];
@@ -59,7 +60,7 @@ function randomWorld(random: () => number, of: Case) {
 function firstOf(all: readonly Offer[], most: number): Offer[] {
   const first = all.filter((o, i) => all.findIndex((other) => other.pool === o.pool) === i);
   const kept = first.slice(0, most);
-  const steady = first.find((o) => o.pool.endsWith('/on-demand'));
+  const steady = first.find((o) => isBoughtAs(o.pool, 'on-demand'));
   if (steady === undefined || kept.includes(steady)) return kept;
   return [...kept.slice(0, most - 1), steady];
 }

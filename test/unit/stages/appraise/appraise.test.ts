@@ -6,6 +6,7 @@ import { raw, seconds, usdPerHour } from '../../../../lib/kernel/units.ts';
 import { certain, distribution } from '../../../../lib/domain/distribution.ts';
 import { appraise, lossOf } from '../../../../lib/stages/appraise/appraise.ts';
 import { bidsFor } from '../../../../lib/stages/appraise/pools.ts';
+import { isBoughtAs, isSpotPool } from '../../../../lib/domain/pool.ts';
 import {
   config,
   curve,
@@ -54,8 +55,8 @@ describe('appraisal', () => {
       groups: [group({ id: 'g' })],
       pools: [spots[0] ?? view(pool(), 1), onDemand[0] ?? view(pool(), 1)],
     });
-    expect(offers.filter((o) => o.pool.endsWith('/spot')).length).toBeGreaterThan(1);
-    expect(offers.filter((o) => o.pool.endsWith('/on-demand'))).toHaveLength(1);
+    expect(offers.filter((o) => isSpotPool(o.pool)).length).toBeGreaterThan(1);
+    expect(offers.filter((o) => isBoughtAs(o.pool, 'on-demand'))).toHaveLength(1);
   });
 
   it('prices on-demand as share x price x time and counts the start-up to nobody', () => {
@@ -95,7 +96,8 @@ describe('appraisal', () => {
       groups: [group({ id: 'g', need }), company],
       runtime: () => certain(seconds(7200)),
     });
-    expect(filled.offers[0]?.pool).toMatch(/^m5\.24xlarge\/.\/spot$/);
+    const chosen = pools.find((v) => v.pool.id === filled.offers[0]?.pool)?.pool;
+    expect([chosen?.type.name, chosen?.option]).toEqual(['m5.24xlarge', 'spot']);
     expect(filled.offers[0]?.newShare).toBeCloseTo(1 / 96, 2);
   });
 
@@ -135,15 +137,13 @@ describe('appraisal', () => {
   it('keeps a job of unknown running time with a deadline off spot if an interruption loses work, and says so', () => {
     const groups = [group({ id: 'g', class: 'deadline' })];
     const blind = offersOf({ groups, basis: 'prior', worth: () => worth(20_000) });
-    expect(blind.offers.every((o) => o.pool.endsWith('/on-demand'))).toBe(true);
-    expect(blind.considered.find((c) => c.pool.endsWith('/spot'))?.verdict).toContain(
-      'nothing is known of the running time',
-    );
+    expect(blind.offers.every((o) => isBoughtAs(o.pool, 'on-demand'))).toBe(true);
+    expect(blind.considered.find((c) => isSpotPool(c.pool))?.verdict).toContain('nothing is known of the running time');
     const known = offersOf({ groups, basis: 'history', worth: () => worth(20_000) });
-    expect(known.offers.some((o) => o.pool.endsWith('/spot'))).toBe(true);
+    expect(known.offers.some((o) => isSpotPool(o.pool))).toBe(true);
     const saves = [group({ id: 'g', class: 'deadline', stage: { checkpoint } })];
     const safe = offersOf({ groups: saves, basis: 'prior', worth: () => worth(20_000) });
-    expect(safe.offers.some((o) => o.pool.endsWith('/spot'))).toBe(true);
+    expect(safe.offers.some((o) => isSpotPool(o.pool))).toBe(true);
     const spotOnly = offersOf({ groups, basis: 'prior', worth: () => worth(20_000), pools: spots });
     expect(spotOnly.offers.length).toBeGreaterThan(0);
   });
@@ -152,7 +152,7 @@ describe('appraisal', () => {
     const groups = [group({ id: 'g', class: 'deadline' })];
     const risky = market([...spots, ...onDemand], () => exponential(0.5));
     const tight = offersOf({ groups, market: risky, worth: () => worth(3800) });
-    expect(tight.offers.every((o) => o.pool.endsWith('/on-demand'))).toBe(true);
+    expect(tight.offers.every((o) => isBoughtAs(o.pool, 'on-demand'))).toBe(true);
     expect(tight.considered.some((c) => c.verdict.includes('late with probability'))).toBe(true);
     const hopeless = offersOf({ groups, market: risky, worth: () => worth(600) });
     expect(hopeless.offers[0]?.pLate).toBe(1);
@@ -192,7 +192,7 @@ describe('appraisal', () => {
         market: { ...base, meanPrice: () => usdPerHour(meanPrice) },
       });
     const uncapped = (usd: number) =>
-      w(usd).offers.find((o) => o.bid === 'uncapped' && o.pool.endsWith('/spot'))?.expectedCostUsd;
+      w(usd).offers.find((o) => o.bid === 'uncapped' && isSpotPool(o.pool))?.expectedCostUsd;
     expect(uncapped(0.2)).toBeCloseTo(0.2, 4);
     expect(uncapped(0.01)).toBeCloseTo(0.03, 4);
     expect(w(0.2).offers.find((o) => o.bid !== 'uncapped')?.expectedCostUsd).toBeCloseTo(0.03, 4);

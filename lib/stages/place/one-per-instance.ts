@@ -18,18 +18,16 @@ export const onePerInstance: PlaceTasks = (tasks, hosts) => {
 };
 
 function placeUnit(unit: readonly TaskToPlace[], empty: Set<Host>): Placement[] {
-  const taken: Host[] = [];
+  const taken = new Set<Host>();
   const placements: Placement[] = [];
   for (const task of unit) {
-    const host = [...empty].find((h) => fits(task.need, h.capacity) && task.allowed(h));
-    if (host === undefined) break;
-    empty.delete(host);
-    taken.push(host);
+    const host = [...empty].find((h) => !taken.has(h) && fits(task.need, h.capacity) && task.allowed(h));
+    if (host === undefined) return [];
+    taken.add(host);
     placements.push({ task: task.task, group: task.group, on: host.on, reason: 'an instance of its own' });
   }
-  if (placements.length === unit.length) return placements;
-  for (const host of taken) empty.add(host);
-  return [];
+  for (const host of taken) empty.delete(host);
+  return placements;
 }
 
 const isEmpty = ({ free, capacity }: Host): boolean => fits(capacity, free);

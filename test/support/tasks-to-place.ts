@@ -11,9 +11,10 @@ export interface TaskFacts {
   readonly runtimeS: number;
   readonly gang?: string | null;
   readonly allowed?: TaskToPlace['allowed'];
+  readonly inPool?: TaskToPlace['inPool'];
 }
 
-/** The tasks of one group, with one shared `allowed`. */
+/** The tasks of one group, with one shared `allowed` and `inPool`. */
 export function tasksOf({
   id,
   count = 1,
@@ -21,6 +22,7 @@ export function tasksOf({
   runtimeS,
   gang = null,
   allowed = () => true,
+  inPool,
 }: TaskFacts): TaskToPlace[] {
   return Array.from({ length: count }, (_, index) => ({
     task: { job: jobId(id), stage: 'main', index },
@@ -29,6 +31,7 @@ export function tasksOf({
     runtimeS: seconds(runtimeS),
     gang,
     allowed,
+    ...(inPool === undefined ? {} : { inPool }),
   }));
 }
 
